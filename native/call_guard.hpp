@@ -1,0 +1,83 @@
+// The gate that every call on a communicator passes: state, arguments, number, record.
+#pragma once
+
+#include <nanobind/nanobind.h>
+
+#include <array>
+#include <cstdint>
+#include <vector>
+
+#include "numpy_buffer.hpp"
+
+namespace cobre {
+
+enum class Operation : uint32_t {
+    join = 0,
+    barrier = 1,
+    allgatherv = 2,
+    allreduce = 3,
+    broadcast = 4,
+    create_shared_region = 5,
+    fence = 6,
+    split_local = 7,
+};
+
+const char* operation_name(Operation operation);
+
+struct CallRecord {
+    uint64_t sequence = 0;
+    Operation operation = Operation::join;
+    uint64_t nbytes = 0;
+    PyObject* label = nullptr;  // owned
+    int64_t begin_ticks = 0;
+    int64_t end_ticks = 0;  // 0: under way
+};
+
+// All members are used with the GIL held, which makes `busy_` safe against a second thread.
+class CallGuard {
+public:
+    static constexpr size_t kRecent = 1024;
+
+    CallGuard(uint32_t rank, uint32_t size, nanobind::object reduce_op);
+    ~CallGuard();
+    CallGuard(const CallGuard&) = delete;
+    CallGuard& operator=(const CallGuard&) = delete;
+
+    // Each of these gives false, and changes nothing, when the call cannot be accepted here: the state does not allow
+    // it, or the arguments are not of the common form. Python then finds out why.
+    bool begin(uint32_t operation, uint64_t nbytes, nanobind::handle label);
+    // Number and record the call, run the hook with the arguments, and note its end. If the hook raises, the call stays open
+    // for `fail` or `end`.
+    bool barrier(nanobind::handle hook, nanobind::handle label);
+    bool allgatherv(nanobind::handle hook, nanobind::handle send, nanobind::handle recv, nanobind::handle counts,
+                    nanobind::handle displs, nanobind::handle label);
+    bool allreduce(nanobind::handle hook, nanobind::handle send, nanobind::handle recv, nanobind::handle op, nanobind::handle label);
+    bool broadcast(nanobind::handle hook, nanobind::handle buffer, nanobind::handle root, nanobind::handle label);
+    void end();
+    void fail();
+    bool close();  // false: it was closed already, or this is a forked child
+
+    const char* state() const;
+    const char* current() const { return operation_name(last().operation); }
+    uint64_t sequence() const { return sequence_; }
+    const CallRecord& last() const { return recent_[sequence_ % kRecent]; }
+    nanobind::list recent() const;
+
+private:
+    bool ready() const;
+    void start(Operation operation, uint64_t nbytes, PyObject* label);
+    template <typename... Arguments>
+    bool run(Operation operation, uint64_t nbytes, nanobind::handle label, nanobind::handle hook, Arguments... arguments);
+
+    uint32_t rank_;
+    uint32_t size_;
+    nanobind::object reduce_op_;
+    uint64_t forks_;
+    bool busy_ = false;
+    bool broken_ = false;
+    bool closed_ = false;
+    uint64_t sequence_ = 0;
+    std::vector<CallRecord> recent_;
+};
+
+}  // namespace cobre

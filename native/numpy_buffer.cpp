@@ -1,0 +1,96 @@
+#include "numpy_buffer.hpp"
+
+#include <nanobind/nanobind.h>
+#include <numpy/arrayobject.h>
+
+#include <iterator>
+#include <utility>
+
+namespace nb = nanobind;
+
+namespace cobre {
+namespace {
+
+ElementType element_of(int type_number) {
+    switch (type_number) {
+        case NPY_HALF: return ElementType::float16;
+        case NPY_FLOAT: return ElementType::float32;
+        case NPY_DOUBLE: return ElementType::float64;
+        case NPY_LONGDOUBLE: return ElementType::long_double;
+        case NPY_CFLOAT: return ElementType::complex64;
+        case NPY_CDOUBLE: return ElementType::complex128;
+        case NPY_CLONGDOUBLE: return ElementType::complex_long_double;
+        case NPY_BYTE: return ElementType::int8;
+        case NPY_UBYTE: return ElementType::uint8;
+        case NPY_SHORT: return ElementType::int16;
+        case NPY_USHORT: return ElementType::uint16;
+        case NPY_INT: return ElementType::int32;
+        case NPY_UINT: return ElementType::uint32;
+        case NPY_LONG: return sizeof(long) == 8 ? ElementType::int64 : ElementType::int32;
+        case NPY_ULONG: return sizeof(long) == 8 ? ElementType::uint64 : ElementType::uint32;
+        case NPY_LONGLONG: return ElementType::int64;
+        case NPY_ULONGLONG: return ElementType::uint64;
+        case NPY_BOOL: return ElementType::boolean;
+        default: return ElementType::none;
+    }
+}
+
+void fill(PyArrayObject* array, Buffer& out) {
+    out.data = static_cast<std::byte*>(PyArray_DATA(array));
+    out.count = static_cast<size_t>(PyArray_SIZE(array));
+    out.itemsize = static_cast<size_t>(PyArray_ITEMSIZE(array));
+    out.element = element_of(PyArray_TYPE(array));
+    out.aligned = PyArray_ISALIGNED(array);
+    out.dtype = static_cast<uint32_t>(out.element);
+}
+
+// Python's own hash of a dtype differs between processes, so its description is summed instead.
+uint32_t sum_description(nb::handle dtype) {
+    nb::str text(nb::repr(dtype));
+    uint32_t sum = 2166136261u;  // FNV-1a
+    for (const char* at = text.c_str(); *at; ++at) sum = (sum ^ static_cast<unsigned char>(*at)) * 16777619u;
+    return sum | 0x80000000u;  // never the number of a plain type
+}
+
+// Writing a description takes microseconds, and programs use few dtypes: remember the last ones.
+uint32_t describe(PyArrayObject* array) {
+    struct Known {
+        PyObject* dtype = nullptr;  // owned, so that the address stays its own
+        uint32_t sum = 0;
+    };
+    static Known known[8];
+    static size_t next = 0;
+    auto* dtype = reinterpret_cast<PyObject*>(PyArray_DESCR(array));
+    for (const Known& entry : known)
+        if (entry.dtype == dtype) return entry.sum;
+    Known& entry = known[next++ % std::size(known)];
+    const uint32_t sum = sum_description(dtype);
+    Py_INCREF(dtype);
+    Py_XDECREF(std::exchange(entry.dtype, dtype));
+    return entry.sum = sum;
+}
+
+}  // namespace
+
+bool import_numpy() { return _import_array() == 0; }
+
+bool read_plain(PyObject* object, bool writable, Buffer& out) {
+    if (!PyArray_CheckExact(object)) return false;
+    auto* array = reinterpret_cast<PyArrayObject*>(object);
+    const int wanted = NPY_ARRAY_C_CONTIGUOUS | NPY_ARRAY_ALIGNED | (writable ? NPY_ARRAY_WRITEABLE : 0);
+    if ((PyArray_FLAGS(array) & wanted) != wanted || !PyArray_ISNOTSWAPPED(array)) return false;
+    fill(array, out);
+    return out.element != ElementType::none;
+}
+
+Buffer read_any(PyObject* object) {
+    if (!PyArray_Check(object) || !PyArray_IS_C_CONTIGUOUS(reinterpret_cast<PyArrayObject*>(object)))
+        throw nb::type_error("expected a C-contiguous NumPy array");
+    auto* array = reinterpret_cast<PyArrayObject*>(object);
+    Buffer out;
+    fill(array, out);
+    if (out.element == ElementType::none) out.dtype = describe(array);
+    return out;
+}
+
+}  // namespace cobre

@@ -1,0 +1,35 @@
+// The memory behind a NumPy array, read straight from the array object: no buffer request, no copy.
+#pragma once
+
+#include <Python.h>
+
+#include <cstddef>
+#include <cstdint>
+
+#include "reduce.hpp"
+
+namespace cobre {
+
+struct Buffer {
+    std::byte* data = nullptr;
+    size_t count = 0;
+    size_t itemsize = 0;
+    uint32_t dtype = 0;  // the same number for the same dtype in every process
+    ElementType element = ElementType::none;
+    bool aligned = false;
+
+    size_t nbytes() const { return count * itemsize; }
+};
+
+// Load NumPy's C interface; called once when the module is loaded.
+bool import_numpy();
+
+// Fill `out` from an exact ndarray that is C-contiguous, of a plain numeric or boolean dtype in native order, and
+// writable where asked. Anything else gives false, without a Python error.
+bool read_plain(PyObject* object, bool writable, Buffer& out);
+
+// Fill `out` from any C-contiguous ndarray, checked before; for other dtypes the number is a checksum of their
+// description. Throws a Python error for what is no such array.
+Buffer read_any(PyObject* object);
+
+}  // namespace cobre

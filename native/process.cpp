@@ -1,0 +1,112 @@
+#include "process.hpp"
+
+#include <pthread.h>
+#include <signal.h>
+#include <sys/stat.h>
+#include <time.h>
+#include <unistd.h>
+#ifdef __linux__
+#include <sys/prctl.h>
+#endif
+#if defined(__x86_64__)
+#include <x86intrin.h>
+#endif
+
+#include <algorithm>
+#include <atomic>
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <fstream>
+#include <iterator>
+#include <string>
+
+namespace cobre {
+namespace {
+
+std::atomic<uint64_t> forks{0};
+
+// Registered once, when the library is loaded: getpid() on every call would cost a system call each.
+const int registered = pthread_atfork(nullptr, nullptr, [] {
+    forks.fetch_add(1, std::memory_order_relaxed);  // only the child's single thread runs here
+});
+
+// The processor's own counter is good enough where the kernel itself keeps time by it.
+bool counter_is_a_clock() {
+#if defined(__x86_64__)
+    std::ifstream file("/sys/devices/system/clocksource/clocksource0/current_clocksource");
+    std::string name;
+    return file >> name && name == "tsc";
+#else
+    return false;
+#endif
+}
+
+const bool by_counter = counter_is_a_clock();
+
+struct Instant {
+    int64_t ticks;
+    int64_t ns;
+};
+
+const Instant loaded{ticks(), now_ns()};
+
+}  // namespace
+
+int64_t ticks() {
+#if defined(__x86_64__)
+    if (by_counter) return static_cast<int64_t>(__rdtsc());
+#endif
+    return now_ns();
+}
+
+int64_t ticks_to_ns(int64_t stamp) {
+    if (!by_counter) return stamp;
+    const Instant now{ticks(), now_ns()};  // the longer the process runs, the better the rate is known
+    const double rate = static_cast<double>(now.ns - loaded.ns) / static_cast<double>(std::max<int64_t>(now.ticks - loaded.ticks, 1));
+    return loaded.ns + static_cast<int64_t>(static_cast<double>(stamp - loaded.ticks) * rate);
+}
+
+int64_t now_ns() {
+    timespec time;
+    clock_gettime(CLOCK_MONOTONIC, &time);
+    return int64_t{time.tv_sec} * 1'000'000'000 + time.tv_nsec;
+}
+
+uint64_t process_start(int pid) {
+    std::ifstream file("/proc/" + std::to_string(pid) + "/stat");
+    std::string text((std::istreambuf_iterator<char>(file)), {});
+    // The command name, in parentheses, may hold anything: fields are counted after the last ')'.
+    size_t at = text.rfind(')');
+    if (at == std::string::npos) return 0;
+    if (text.size() > at + 2 && (text[at + 2] == 'Z' || text[at + 2] == 'X')) return 0;  // dead, not yet reaped
+    for (int field = 2; field < 22; ++field) {
+        at = text.find(' ', at + 1);
+        if (at == std::string::npos) return 0;
+    }
+    return std::strtoull(text.c_str() + at + 1, nullptr, 10);
+}
+
+uint64_t pid_namespace() {
+    struct stat status;
+    return stat("/proc/self/ns/pid", &status) == 0 ? status.st_ino : 0;
+}
+
+uint64_t fork_generation() {
+    return forks.load(std::memory_order_relaxed);  // written only before any other thread of this process exists
+}
+
+void die_with_parent(int parent_pid) {
+#ifdef __linux__
+    prctl(PR_SET_PDEATHSIG, SIGKILL);
+#endif
+    if (getppid() != parent_pid) _exit(137);
+}
+
+std::string host_name() {
+    char name[256] = {};
+    gethostname(name, sizeof name - 1);
+    return name;
+}
+
+}  // namespace cobre

@@ -1,0 +1,31 @@
+// What the native core needs to know about processes and clocks.
+#pragma once
+
+#include <cstdint>
+#include <string>
+
+namespace cobre {
+
+// Nanoseconds of the monotonic clock, which all processes of a machine share.
+int64_t now_ns();
+
+// A counter that is cheap to read, for stamps that may never be looked at, and its conversion to now_ns().
+int64_t ticks();
+int64_t ticks_to_ns(int64_t stamp);
+
+// Start time of a process in clock ticks since boot, 0 when there is no such process. With the pid it names a
+// process for good, although pids are used again.
+uint64_t process_start(int pid);
+
+// Identity of this process's pid namespace: pids of another namespace mean nothing here.
+uint64_t pid_namespace();
+
+// Grows in a forked child, so that an object can tell that it came along by fork.
+uint64_t fork_generation();
+
+// Ask the kernel to kill this process when the parent dies, and go at once if it already did.
+void die_with_parent(int parent_pid);
+
+std::string host_name();
+
+}  // namespace cobre

@@ -1,0 +1,192 @@
+#include "shm_collectives.hpp"
+
+#include <algorithm>
+#include <vector>
+
+#include "copy.hpp"
+#include "process.hpp"
+
+namespace cobre::shm {
+namespace {
+
+constexpr size_t kQuickBytes = 64 * 1024;  // below: not worth releasing the GIL before there is anything to wait for
+constexpr size_t kWholeBytes = 16 * 1024;  // below: every rank folds everything, which saves a barrier
+constexpr size_t kFarBytes = 4 << 20;      // above: the receiver cannot keep it in its cache anyway
+
+// How to write what this rank receives: past the cache when there is too much of it to be kept there.
+auto copy_out(size_t bytes) { return bytes > kFarBytes ? copy_far : copy_near; }
+
+size_t steps_for(size_t bytes, size_t slot) { return std::max<size_t>(1, (bytes + slot - 1) / slot); }
+
+}  // namespace
+
+Collectives::Writing::Writing(Collectives& owner, Tuner::Kind kind, size_t bytes)
+    : owner_(owner), bytes_(bytes), slot_(Tuner::slot(kind, bytes)), begin_(0), exceptions_(0), write_(copy_near) {
+    if (bytes < Tuner::kSmallest || owner.control_.size == 1) return;
+    std::atomic<uint32_t>& word = owner.control_.header->streaming;
+    if (owner.rank_ == 0) {
+        const uint32_t bit = uint32_t{1} << slot_;
+        // relaxed: whatever a rank reads, the result is the same
+        if (owner.tuner_.choice(slot_).next()) word.fetch_or(bit, std::memory_order_relaxed);
+        else word.fetch_and(~bit, std::memory_order_relaxed);
+        begin_ = ticks();
+        exceptions_ = std::uncaught_exceptions();
+    }
+    if (word.load(std::memory_order_relaxed) >> slot_ & 1) write_ = copy_far;
+}
+
+Collectives::Writing::~Writing() {
+    if (begin_ && std::uncaught_exceptions() == exceptions_)
+        owner_.tuner_.choice(slot_).learn(static_cast<double>(ticks() - begin_) / static_cast<double>(bytes_));
+}
+
+bool Collectives::Writing::streams() const { return write_ == copy_far; }
+
+void Collectives::barrier(uint64_t call_hash) {
+    Gil gil;
+    sync_.barrier(call_hash, gil);
+}
+
+void Collectives::broadcast(std::byte* data, size_t bytes, uint32_t root, uint64_t call_hash) {
+    Gil gil;
+    if (bytes > kQuickBytes) gil.release();
+    const Writing write(*this, Tuner::Kind::broadcast, bytes);
+    const auto copy = copy_out(bytes);
+    const size_t steps = steps_for(bytes, control_.slot_bytes);
+    for (size_t i = 0; i < steps; ++i, ++step_) {
+        const Piece piece(bytes, i, control_.slot_bytes);
+        std::byte* slot = control_.published(root, step_);
+        if (rank_ == root) write(slot, data + piece.begin, piece.length);
+        sync_.barrier(call_hash, gil);
+        if (rank_ != root) copy(data + piece.begin, slot, piece.length);
+    }
+}
+
+// Whether all ranks receive in the same place of a region is known after the first barrier. That barrier also makes sure
+// that nobody still reads the region when the first rank writes.
+void Collectives::allgatherv(const std::byte* send, std::byte* recv, const GatherLayout& layout, uint64_t place,
+                             uint64_t call_hash) {
+    Gil gil;
+    if (layout.most > kQuickBytes) gil.release();
+    const Writing write(*this, Tuner::Kind::gather, place ? 0 : layout.total);
+    const bool one_step = layout.most <= control_.slot_bytes;
+    if (one_step) publish(send, layout, 0, write);  // a small payload travels with the first barrier
+    sync_.barrier(call_hash, gil);
+    if (place != 0 && all_receive_at(place)) {
+        keep_own(send, recv, layout, Piece(layout.bytes[rank_], 0, layout.bytes[rank_]));
+        sync_.barrier(call_hash, gil);
+        step_ += one_step;
+        return;
+    }
+    const size_t steps = steps_for(layout.most, control_.slot_bytes);
+    for (size_t i = 0; i < steps; ++i, ++step_) {
+        if (!one_step) publish(send, layout, i, write);
+        keep_own(send, recv, layout, Piece(layout.bytes[rank_], i, control_.slot_bytes));
+        if (!one_step) sync_.barrier(call_hash, gil);
+        collect(recv, layout, i);
+    }
+}
+
+bool Collectives::all_receive_at(uint64_t place) const {
+    for (uint32_t rank = 0; rank < control_.size; ++rank)
+        // relaxed: written before the barrier that has just been passed
+        if (control_.slots[rank].call.place.load(std::memory_order_relaxed) != place) return false;
+    return true;
+}
+
+void Collectives::publish(const std::byte* send, const GatherLayout& layout, size_t i, const Writing& write) {
+    const Piece own(layout.bytes[rank_], i, control_.slot_bytes);
+    write(control_.published(rank_, step_), send + own.begin, own.length);
+}
+
+// The own part goes straight to its place, unless it is there already.
+void Collectives::keep_own(const std::byte* send, std::byte* recv, const GatherLayout& layout, Piece own) {
+    std::byte* home = recv + layout.begin[rank_] + own.begin;
+    if (home != send + own.begin) copy_out(layout.total)(home, send + own.begin, own.length);
+}
+
+void Collectives::collect(std::byte* recv, const GatherLayout& layout, size_t i) {
+    const auto copy = copy_out(layout.total);
+    for (uint32_t turn = 1; turn < control_.size; ++turn) {
+        const uint32_t rank = (rank_ + turn) % control_.size;  // start at different ranks, to spread the traffic
+        const Piece piece(layout.bytes[rank], i, control_.slot_bytes);
+        copy(recv + layout.begin[rank] + piece.begin, control_.published(rank, step_), piece.length);
+    }
+}
+
+void Collectives::allreduce(const std::byte* send, std::byte* recv, size_t count, size_t itemsize, ElementType element,
+                            ReduceOp op, uint64_t call_hash) {
+    Gil gil;
+    const size_t bytes = count * itemsize;
+    if (bytes > kQuickBytes) gil.release();
+    if (bytes <= std::min(kWholeBytes, control_.slot_bytes) || control_.size == 1)
+        return reduce_whole(send, recv, count, itemsize, element, op, call_hash, gil);
+    reduce_sliced(send, recv, count, itemsize, element, op, call_hash, gil);
+}
+
+// Small payloads: publish, barrier, and every rank folds everything in rank order.
+void Collectives::reduce_whole(const std::byte* send, std::byte* recv, size_t count, size_t itemsize, ElementType element,
+                               ReduceOp op, uint64_t hash, Gil& gil) {
+    if (control_.size > 1) copy_near(control_.published(rank_, step_), send, count * itemsize);
+    sync_.barrier(hash, gil);
+    const void* inputs[kMaxRanks];
+    for (uint32_t rank = 0; rank < control_.size; ++rank)
+        inputs[rank] = rank == rank_ ? send : control_.published(rank, step_);
+    fold(element, op, inputs, control_.size, recv, count);
+    ++step_;
+}
+
+// Large payloads: every rank folds its own slice of each chunk, in rank order, and shares the result. Three chunks are
+// under way at once, one barrier a turn: publish chunk i, fold chunk i - 1, copy out chunk i - 2.
+void Collectives::reduce_sliced(const std::byte* send, std::byte* recv, size_t count, size_t itemsize, ElementType element,
+                                ReduceOp op, uint64_t hash, Gil& gil) {
+    const uint32_t size = control_.size;
+    const size_t line = std::max<size_t>(1, kLine / itemsize);           // elements; slices start on cache lines
+    const size_t slice = (control_.slot_bytes - kLine) / itemsize / size / line * line;
+    const size_t chunk = slice * size;
+    const size_t chunks = (count + chunk - 1) / chunk;
+    const Writing write(*this, Tuner::Kind::reduce, count * itemsize);
+    const auto copy = copy_out(count * itemsize);
+    // Elements of the slice that `rank` folds in chunk i, relative to the whole array.
+    auto bounds = [&](size_t i, uint32_t rank) {
+        const size_t begin = std::min(count, i * chunk + rank * slice);
+        const size_t end = std::min(count, i * chunk + (rank + 1) * slice);
+        return std::pair(begin, end - begin);
+    };
+    const void* inputs[kMaxRanks];
+    for (size_t turn = 0; turn < chunks + 2; ++turn) {
+        if (turn >= 2) {
+            const size_t i = turn - 2;
+            for (uint32_t step = 1; step < size; ++step) {
+                const uint32_t rank = (rank_ + step) % size;
+                const auto [begin, length] = bounds(i, rank);
+                copy(recv + begin * itemsize, control_.folded(rank, step_ + i), length * itemsize);
+            }
+        }
+        if (turn >= 1 && turn - 1 < chunks) {
+            const size_t i = turn - 1;
+            const auto [begin, length] = bounds(i, rank_);
+            const size_t offset = rank_ * slice * itemsize;
+            for (uint32_t rank = 0; rank < size; ++rank)
+                inputs[rank] = rank == rank_ ? send + begin * itemsize : control_.published(rank, step_ + i) + offset;
+            std::byte* shared = control_.folded(rank_, step_ + i);
+            std::byte* mine = recv + begin * itemsize;
+            // The first copy is made by the fold itself, where it stays in the cache.
+            fold(element, op, inputs, size, write.streams() ? mine : shared, length);
+            if (write.streams()) write(shared, mine, length * itemsize);
+            else copy(mine, shared, length * itemsize);
+        }
+        if (turn < chunks) {
+            // The own slice is not needed by anybody else.
+            for (uint32_t rank = 0; rank < size; ++rank) {
+                if (rank == rank_) continue;
+                const auto [begin, length] = bounds(turn, rank);
+                write(control_.published(rank_, step_ + turn) + rank * slice * itemsize, send + begin * itemsize, length * itemsize);
+            }
+        }
+        if (turn <= chunks) sync_.barrier(hash, gil);
+    }
+    step_ += chunks + 1;
+}
+
+}  // namespace cobre::shm

@@ -1,0 +1,149 @@
+// What lies in the segment that the ranks of one world share.
+//
+//   Header | Arrival | Generation | Verdict | RankSlot x size | window
+//
+// Words that different ranks write often lie on cache lines of their own. All of it is plain memory plus
+// lock-free atomics, so it works between processes.
+#pragma once
+
+#include <pthread.h>
+
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+
+namespace cobre::shm {
+
+inline constexpr uint64_t kMagic = 0x436f627265536d31;  // "CobreSm1"
+inline constexpr uint32_t kLayoutVersion = 1;
+inline constexpr uint32_t kMaxRanks = 1024;
+inline constexpr size_t kLine = 64;
+inline constexpr size_t kPage = 4096;
+inline constexpr size_t kLabelBytes = 40;
+inline constexpr size_t kTextBytes = 1536;
+
+static_assert(std::atomic<uint64_t>::is_always_lock_free && std::atomic<uint32_t>::is_always_lock_free,
+              "atomics in shared memory must not hide a lock");
+
+struct alignas(kLine) Header {
+    std::atomic<uint64_t> magic;  // stored last, with release: the rest can be read
+    uint32_t layout_version;
+    uint32_t size;
+    uint64_t total_bytes;
+    uint64_t slot_bytes;
+    uint32_t wait_by_condvar;
+    int32_t creator_pid;
+    uint64_t creator_start;
+    uint64_t creator_namespace;
+    std::atomic<uint32_t> attached;       // ranks that have mapped the segment
+    std::atomic<uint64_t> affinity[16];   // union of all ranks' cores
+    std::atomic<uint32_t> streaming;      // one bit per Tuner slot: write past the cache
+};
+
+// Arrivals: the count of ranks in the upper 16 bits, the first rank's call in the lower 48, so that every later rank
+// compares its own call with it on a cache line that it holds anyway.
+struct alignas(kLine) Arrival {
+    std::atomic<uint64_t> word;
+    std::atomic<uint32_t> sleepers;  // ranks in (or on their way to) a futex wait
+};
+
+// Waiters look at this line only.
+struct alignas(kLine) Generation {
+    std::atomic<uint32_t> value;
+    std::atomic<uint32_t> mismatch;  // generation + 1 in which the calls differed, 0: none
+    std::atomic<uint32_t> verdict;   // 1: see Verdict
+};
+
+enum class Failure : uint32_t { none, died, left, silent, overdue, aborted, mismatch };
+
+// The first failure of this world. Whoever finds it writes it; everybody raises it.
+struct alignas(kLine) Verdict {
+    std::atomic<uint32_t> owner;  // rank + 1 of the one who writes, 0: nobody yet
+    Failure kind;
+    uint64_t culprits[kMaxRanks / 64];  // one bit a rank
+    char text[kTextBytes];
+};
+
+enum class Life : uint32_t { absent, joined, broken, closed };
+
+// A rank's present call: compared by hash, shown in messages. Others read it while it may change: all atomic.
+struct Call {
+    std::atomic<uint64_t> sequence;
+    std::atomic<uint32_t> operation;
+    std::atomic<uint32_t> dtype;
+    std::atomic<uint64_t> count;      // elements that this rank sends
+    std::atomic<uint64_t> total;      // elements of all ranks
+    std::atomic<uint32_t> detail;     // reduction or root
+    std::atomic<uint64_t> counts_hash;
+    std::atomic<uint64_t> place;      // where in which region this rank receives, 0: in private memory
+    std::atomic<uint64_t> label[kLabelBytes / 8];
+};
+
+struct alignas(2 * kLine) RankSlot {
+    std::atomic<int32_t> pid;
+    std::atomic<uint32_t> life;
+    std::atomic<uint64_t> start;
+    std::atomic<uint64_t> pid_namespace;
+    std::atomic<int64_t> heartbeat_ns;
+    std::atomic<int32_t> outcome;  // errno of this rank's part of a region's creation
+
+    alignas(kLine) std::atomic<uint32_t> arrived;  // generation + 1 of the last barrier that this rank reached
+    Call call;
+
+    // Only for the condition-variable strategy. One per rank: a rank that dies in its wait spoils nobody else's.
+    alignas(kLine) std::atomic<uint32_t> sleeping;
+    pthread_mutex_t mutex;
+    pthread_cond_t condition;
+};
+
+inline constexpr size_t round_up(size_t value, size_t unit) { return (value + unit - 1) / unit * unit; }
+
+// Pointers into a mapped segment.
+struct Control {
+    Header* header = nullptr;
+    Arrival* arrival = nullptr;
+    Generation* generation = nullptr;
+    Verdict* verdict = nullptr;
+    RankSlot* slots = nullptr;
+    std::byte* window = nullptr;
+    size_t slot_bytes = 0;
+    uint32_t size = 0;
+
+    static size_t fixed_bytes(uint32_t size) {
+        return round_up(sizeof(Header) + sizeof(Arrival) + sizeof(Generation) + sizeof(Verdict) + size * sizeof(RankSlot),
+                        kPage);
+    }
+    // Per rank: two slots to publish in, and two halves of a slot for folded results.
+    static size_t window_bytes_per_rank(size_t slot_bytes) { return 3 * slot_bytes; }
+    static size_t total_bytes(uint32_t size, size_t slot_bytes) {
+        return fixed_bytes(size) + size * window_bytes_per_rank(slot_bytes);
+    }
+
+    static Control at(std::byte* base, uint32_t size, size_t slot_bytes) {
+        Control control;
+        auto take = [&base](auto*& pointer, size_t count) {
+            using T = std::remove_reference_t<decltype(*pointer)>;
+            pointer = reinterpret_cast<T*>(base);
+            base += count * sizeof(T);
+        };
+        std::byte* const begin = base;
+        take(control.header, 1);
+        take(control.arrival, 1);
+        take(control.generation, 1);
+        take(control.verdict, 1);
+        take(control.slots, size);
+        control.window = begin + fixed_bytes(size);
+        control.slot_bytes = slot_bytes;
+        control.size = size;
+        return control;
+    }
+
+    std::byte* published(uint32_t rank, uint64_t step) const {
+        return window + rank * window_bytes_per_rank(slot_bytes) + (step % 2) * slot_bytes;
+    }
+    std::byte* folded(uint32_t rank, uint64_t step) const {
+        return window + rank * window_bytes_per_rank(slot_bytes) + 2 * slot_bytes + (step % 2) * (slot_bytes / 2);
+    }
+};
+
+}  // namespace cobre::shm

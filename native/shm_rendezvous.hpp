@@ -1,0 +1,41 @@
+// How the ranks of a world find the segment that they meet in.
+#pragma once
+
+#include <cstdint>
+#include <exception>
+#include <string>
+
+#include "shm_layout.hpp"
+#include "shm_segment.hpp"
+
+namespace cobre::shm {
+
+struct WorldConfig {
+    std::string name;
+    uint32_t rank;
+    uint32_t size;
+    double timeout_s;
+    double connect_timeout_s;
+    double operation_timeout_s;  // 0: none
+    bool condvar;
+    size_t window_bytes;   // 0: chosen by size
+    uint32_t quota_cores;  // CPU quota, 0: none
+};
+
+// The ranks could not meet.
+struct JoinFailure : std::exception {
+    std::string text;
+    explicit JoinFailure(std::string text) : text(std::move(text)) {}
+    const char* what() const noexcept override { return text.c_str(); }
+};
+
+// Rank 0: create the segment and its header. A dead run's segment of the same name is replaced, a live one's refused.
+Segment make_segment(const WorldConfig& config);
+
+// The others: wait until a live rank 0 has made it.
+Segment find_segment(const WorldConfig& config, int64_t deadline_ns);
+
+// Who made a segment, for messages.
+std::string creator_text(const Header& header);
+
+}  // namespace cobre::shm

@@ -1,0 +1,335 @@
+#include "shm_sync.hpp"
+
+#include <nanobind/nanobind.h>
+#include <sched.h>
+#include <time.h>
+#ifdef __linux__
+#include <linux/futex.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+#endif
+#if defined(__x86_64__)
+#include <immintrin.h>
+#endif
+
+#include <algorithm>
+#include <climits>
+#include <cstring>
+#include <sstream>
+#include <utility>
+
+#include "call_guard.hpp"
+#include "process.hpp"
+
+namespace cobre::shm {
+namespace {
+
+constexpr int64_t kSliceNs = 50'000'000;  // how long a sleeper goes without looking around: Ctrl-C, limits
+constexpr int64_t kReportNs = 30'000'000'000;
+constexpr uint64_t kHashMask = (uint64_t{1} << 48) - 1;
+
+void pause_core() {
+#if defined(__x86_64__)
+    _mm_pause();
+#elif defined(__aarch64__)
+    asm volatile("yield");
+#endif
+}
+
+std::string seconds_text(int64_t nanoseconds) {
+    std::ostringstream out;
+    out.precision(1);
+    out << std::fixed << static_cast<double>(nanoseconds) * 1e-9 << " s";
+    return out.str();
+}
+
+timespec to_timespec(int64_t nanoseconds) { return {nanoseconds / 1'000'000'000, nanoseconds % 1'000'000'000}; }
+
+std::string label_of(const Call& call) {
+    char text[kLabelBytes + 1] = {};
+    for (size_t i = 0; i < kLabelBytes / 8; ++i) {
+        const uint64_t word = call.label[i].load(std::memory_order_relaxed);  // for people only
+        std::memcpy(text + 8 * i, &word, 8);
+    }
+    return text;
+}
+
+std::string describe_call(const Call& call) {
+    // relaxed: a message may show a call that is just changing
+    const auto operation = static_cast<Operation>(call.operation.load(std::memory_order_relaxed));
+    const auto element = static_cast<ElementType>(call.dtype.load(std::memory_order_relaxed));
+    const uint32_t detail = call.detail.load(std::memory_order_relaxed);
+    const uint64_t count = call.count.load(std::memory_order_relaxed);
+    const uint64_t total = call.total.load(std::memory_order_relaxed);
+    std::ostringstream out;
+    out << operation_name(operation);
+    if (operation == Operation::allgatherv) {
+        out << " (" << element_name(element) << ", " << count << " of " << total << ", counts " << std::hex
+            << (call.counts_hash.load(std::memory_order_relaxed) & 0xffff) << std::dec << ")";
+    } else if (operation == Operation::allreduce) {
+        static const char* const names[] = {"SUM", "MIN", "MAX"};
+        out << " (" << element_name(element) << ", " << count << ", " << names[detail % 3] << ")";
+    } else if (operation == Operation::broadcast) {
+        out << " (" << element_name(element) << ", " << count << ", root " << detail << ")";
+    } else if (operation == Operation::create_shared_region) {
+        out << " (" << count << " bytes)";
+    } else if (operation == Operation::fence) {
+        out << " (region " << detail << ")";
+    }
+    if (const std::string label = label_of(call); !label.empty()) out << " '" << label << "'";
+    return out.str();
+}
+
+}  // namespace
+
+Patience Patience::for_ranks(uint32_t ranks, uint32_t cores) {
+    if (ranks <= cores) return {200, 100, 20};
+    return {20, 60, 0};
+}
+
+Sync::Sync(Control control, SyncConfig config, std::function<bool(uint32_t)> dead, OnWait on_wait)
+    : control_(control), config_(config), dead_(std::move(dead)), on_wait_(std::move(on_wait)) {}
+
+void Sync::barrier(uint64_t call_hash, Gil& gil) {
+    if (troubled()) raise_verdict();
+    // relaxed: the generation cannot change before this rank has arrived
+    const uint32_t generation = control_.generation->value.load(std::memory_order_relaxed);
+    if (!arrive(call_hash & kHashMask, generation)) wait(generation, gil);
+    // relaxed: the acquire on the generation made it visible
+    if (control_.generation->mismatch.load(std::memory_order_relaxed) == generation + 1) [[unlikely]] raise_mismatch();
+}
+
+// True for the last one to arrive, who opens the barrier.
+bool Sync::arrive(uint64_t call_hash, uint32_t generation) {
+    Arrival& arrival = *control_.arrival;
+    own().arrived.store(generation + 1, std::memory_order_relaxed);  // ordered by the exchange below
+    uint64_t seen = arrival.word.load(std::memory_order_relaxed);
+    for (;;) {
+        const uint64_t count = seen >> 48;
+        if (count > 0 && (seen & kHashMask) != call_hash)
+            control_.generation->mismatch.store(generation + 1, std::memory_order_relaxed);  // published by the release below
+        if (count + 1 == control_.size) break;
+        const uint64_t first = count > 0 ? seen & kHashMask : call_hash;
+        // acq_rel: what this rank published is handed to the last one, who hands everything on
+        if (arrival.word.compare_exchange_weak(seen, ((count + 1) << 48) | first, std::memory_order_acq_rel,
+                                               std::memory_order_relaxed))
+            return false;
+    }
+    // acquire: all others' writes happened before their exchange; nobody touches the word until the generation moves
+    std::atomic_thread_fence(std::memory_order_acquire);
+    arrival.word.store(0, std::memory_order_relaxed);
+    // seq_cst: this store and the load of `sleepers` must not pass each other, or a sleeper could be missed
+    control_.generation->value.exchange(generation + 1, std::memory_order_seq_cst);
+    if (arrival.sleepers.load(std::memory_order_seq_cst) != 0) wake_all();
+    return true;
+}
+
+void Sync::wait(uint32_t generation, Gil& gil) {
+    for (uint32_t turn = 0; turn < patience_.spins; ++turn) {
+        if (passed(generation)) return;
+        pause_core();
+    }
+    gil.release();
+    // Even with a core for each rank the scheduler may have put two on one: never spin long without a yield.
+    for (uint32_t turn = 0; turn < patience_.yields; ++turn) {
+        sched_yield();
+        for (uint32_t look = 0; look <= patience_.spins_per_yield; ++look) {
+            if (passed(generation)) return;
+            pause_core();
+        }
+    }
+    sleep_until_passed(generation, gil);
+}
+
+void Sync::sleep_until_passed(uint32_t generation, Gil& gil) {
+    const int64_t since = now_ns();
+    const int64_t limit = next_limit_ns_ ? next_limit_ns_ : config_.operation_timeout_ns;
+    int64_t next_report = since + kReportNs;
+    int64_t next_signal_check = since + kSliceNs;
+    while (!passed(generation)) {
+        look_around(generation, since, limit);
+        if (const int64_t now = now_ns(); now >= next_signal_check) {
+            next_signal_check = now + kSliceNs;
+            gil.acquire();
+            if (PyErr_CheckSignals() != 0) throw nanobind::python_error();
+            if (now >= next_report) report_wait(generation, since, next_report);
+            gil.release();
+        }
+        sleep_slice(generation);
+    }
+}
+
+void Sync::sleep_slice(uint32_t generation) {
+    control_.arrival->sleepers.fetch_add(1, std::memory_order_seq_cst);
+    std::atomic_thread_fence(std::memory_order_seq_cst);  // before the look at the generation, see arrive()
+    if (!passed(generation) && !troubled()) config_.condvar ? sleep_on_condition(generation) : sleep_on_futex(generation);
+    control_.arrival->sleepers.fetch_sub(1, std::memory_order_relaxed);  // a late wake-up is harmless
+}
+
+void Sync::sleep_on_futex(uint32_t generation) {
+#ifdef __linux__
+    const timespec slice = to_timespec(kSliceNs);
+    // Not the private kind: the waker is another process.
+    syscall(SYS_futex, &control_.generation->value, FUTEX_WAIT, generation, &slice, nullptr, 0);
+#else
+    sleep_on_condition(generation);
+#endif
+}
+
+// The waker clears `sleeping` and signals at most once, so a rank that died in here is never signalled twice:
+// glibc's condition variables would let the second signaller wait for the dead one for ever.
+void Sync::sleep_on_condition(uint32_t generation) {
+    RankSlot& slot = own();
+    timespec deadline;
+    clock_gettime(CLOCK_MONOTONIC, &deadline);
+    const int64_t at = int64_t{deadline.tv_sec} * 1'000'000'000 + deadline.tv_nsec + kSliceNs;
+    deadline = to_timespec(at);
+    if (pthread_mutex_lock(&slot.mutex) == EOWNERDEAD) pthread_mutex_consistent(&slot.mutex);
+    slot.sleeping.store(1, std::memory_order_seq_cst);
+    std::atomic_thread_fence(std::memory_order_seq_cst);  // before the look at the generation, as with the futex
+    while (slot.sleeping.load(std::memory_order_seq_cst) && !passed(generation) && !troubled())
+        if (pthread_cond_timedwait(&slot.condition, &slot.mutex, &deadline) != 0) break;
+    slot.sleeping.store(0, std::memory_order_relaxed);
+    pthread_mutex_unlock(&slot.mutex);
+}
+
+void Sync::wake_all() {
+    if (!config_.condvar) {
+#ifdef __linux__
+        syscall(SYS_futex, &control_.generation->value, FUTEX_WAKE, INT_MAX, nullptr, nullptr, 0);
+        return;
+#endif
+    }
+    for (uint32_t rank = 0; rank < control_.size; ++rank) {
+        RankSlot& slot = control_.slots[rank];
+        if (slot.sleeping.exchange(0, std::memory_order_seq_cst) == 0) continue;
+        if (pthread_mutex_lock(&slot.mutex) == EOWNERDEAD) pthread_mutex_consistent(&slot.mutex);
+        pthread_cond_signal(&slot.condition);
+        pthread_mutex_unlock(&slot.mutex);
+    }
+}
+
+std::vector<uint32_t> Sync::missing(uint32_t generation) const {
+    std::vector<uint32_t> ranks;
+    for (uint32_t rank = 0; rank < control_.size; ++rank)
+        // relaxed: at worst a rank that has just arrived is named as missing once more
+        if (control_.slots[rank].arrived.load(std::memory_order_relaxed) != generation + 1) ranks.push_back(rank);
+    return ranks;
+}
+
+// Decide whether waiting still makes sense. Only ranks that have not arrived can be a reason to stop.
+void Sync::look_around(uint32_t generation, int64_t since_ns, int64_t limit_ns) {
+    const int64_t now = now_ns();
+    std::vector<uint32_t> died, left, silent;
+    const std::vector<uint32_t> absent = missing(generation);
+    for (uint32_t rank : absent) {
+        const RankSlot& slot = control_.slots[rank];
+        const auto life = static_cast<Life>(slot.life.load(std::memory_order_acquire));
+        if (life == Life::absent) continue;
+        if (life == Life::closed || life == Life::broken) {
+            left.push_back(rank);
+        } else if (dead_(rank)) {
+            died.push_back(rank);
+        } else if (now - slot.heartbeat_ns.load(std::memory_order_relaxed) > config_.timeout_ns) {
+            silent.push_back(rank);
+        }
+    }
+    if (died.empty() && left.empty() && silent.empty() && !(limit_ns && now - since_ns > limit_ns) && !troubled()) return;
+    if (passed(generation)) return;  // it arrived after all, then went
+    if (!troubled()) {
+        if (!died.empty()) declare(Failure::died, died, "");
+        else if (!left.empty()) declare(Failure::left, left, "");
+        else if (!silent.empty()) declare(Failure::silent, silent, "");
+        else declare(Failure::overdue, absent, seconds_text(now - since_ns));
+    }
+    raise_verdict();
+}
+
+void Sync::report_wait(uint32_t generation, int64_t since_ns, int64_t& next_report_ns) {
+    next_report_ns += kReportNs;
+    std::vector<std::string> names;
+    for (uint32_t rank : missing(generation)) names.push_back(describe(rank));
+    on_wait_(static_cast<double>(now_ns() - since_ns) * 1e-9, names);
+}
+
+std::string Sync::describe(uint32_t rank) const {
+    const RankSlot& slot = control_.slots[rank];
+    const int pid = slot.pid.load(std::memory_order_relaxed);
+    std::ostringstream out;
+    out << "rank " << rank;
+    if (pid == 0) return out.str() + " (not yet joined)";
+    out << " (pid " << pid << ", last call #" << slot.call.sequence.load(std::memory_order_relaxed) << " "
+        << describe_call(slot.call) << ")";
+    return out.str();
+}
+
+void Sync::declare(Failure kind, const std::vector<uint32_t>& culprits, const std::string& text) {
+    Verdict& verdict = *control_.verdict;
+    uint32_t nobody = 0;
+    // acq_rel: one writer only; everybody else reads after the release below
+    if (verdict.owner.compare_exchange_strong(nobody, config_.rank + 1, std::memory_order_acq_rel)) {
+        verdict.kind = kind;
+        for (uint32_t rank : culprits) verdict.culprits[rank / 64] |= uint64_t{1} << rank % 64;
+        std::strncpy(verdict.text, text.c_str(), kTextBytes - 1);
+        control_.generation->verdict.store(1, std::memory_order_release);
+    } else {
+        // The owner is between its exchange and its release, unless it died there; give it a moment.
+        for (int turn = 0; turn < 1000 && !troubled(); ++turn) sched_yield();
+    }
+    wake_all();
+}
+
+void Sync::leave(Life life) {
+    own().life.store(static_cast<uint32_t>(life), std::memory_order_release);
+    wake_all();
+}
+
+std::string Sync::status_of(uint32_t rank, Failure kind) const {
+    const RankSlot& slot = control_.slots[rank];
+    const uint64_t sequence = slot.call.sequence.load(std::memory_order_relaxed);
+    const std::string last = sequence ? "; its last call was #" + std::to_string(sequence) + " " + describe_call(slot.call) : "";
+    const int64_t quiet = now_ns() - slot.heartbeat_ns.load(std::memory_order_relaxed);
+    switch (kind) {
+        case Failure::died: return "died" + last;
+        case Failure::left: return "closed or broke its communicator" + last;
+        case Failure::silent: return "has given no sign of life for " + seconds_text(quiet) + " (stopped?)" + last;
+        case Failure::overdue: return "is alive but has not arrived" + last;
+        default: return "";
+    }
+}
+
+void Sync::raise_verdict() const {
+    // acquire: pairs with the release in declare()
+    if (control_.generation->verdict.load(std::memory_order_acquire) == 0)
+        throw WorldFailure(Failure::aborted, {}, "the world failed, but the rank that found out died while saying why");
+    const Verdict& verdict = *control_.verdict;
+    std::vector<WorldFailure::Culprit> culprits;
+    for (uint32_t rank = 0; rank < control_.size; ++rank) {
+        if (!(verdict.culprits[rank / 64] >> rank % 64 & 1)) continue;
+        culprits.push_back({rank, control_.slots[rank].pid.load(std::memory_order_relaxed), status_of(rank, verdict.kind)});
+    }
+    throw WorldFailure(verdict.kind, std::move(culprits), verdict.text);
+}
+
+void Sync::raise_mismatch() const {
+    const RankSlot& mine = control_.slots[config_.rank];
+    std::string text;
+    std::vector<WorldFailure::Culprit> culprits;
+    auto signature = [](const Call& call) {
+        return std::make_tuple(call.operation.load(std::memory_order_relaxed), call.dtype.load(std::memory_order_relaxed),
+                               call.detail.load(std::memory_order_relaxed), call.total.load(std::memory_order_relaxed),
+                               call.counts_hash.load(std::memory_order_relaxed));
+    };
+    // Two sides are enough to see the fault: rank 0's, and the first that differs from it.
+    uint32_t other = 0;
+    while (other < control_.size && signature(control_.slots[other].call) == signature(control_.slots[0].call)) ++other;
+    if (other == control_.size) other = config_.rank;
+    for (uint32_t rank : {0u, other}) {
+        culprits.push_back({rank, control_.slots[rank].pid.load(std::memory_order_relaxed), ""});
+        text += (text.empty() ? "" : " vs ") + ("rank " + std::to_string(rank) + ": ") + describe_call(control_.slots[rank].call);
+    }
+    text += " at call #" + std::to_string(mine.call.sequence.load(std::memory_order_relaxed));
+    throw WorldFailure(Failure::mismatch, std::move(culprits), text);
+}
+
+}  // namespace cobre::shm

@@ -1,0 +1,77 @@
+// Learns how to write into the window: through the cache, or past it.
+//
+// When two ranks share a last-level cache, data written through it reaches the reader fastest. When they do not (other core
+// complex, other socket, a virtual machine that was moved), fetching modified lines from the other cache is slower than
+// reading memory. Which of the two holds can change while a program runs, so it is measured, not assumed.
+// Results never depend on it.
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+
+namespace cobre::shm {
+
+// One decision, for one operation and one range of sizes. A trial of the other way takes two calls, of which the second is
+// timed: other ranks may learn of it one call late.
+class Choice {
+public:
+    bool next() {
+        if (trial_ == 0 && due()) trial_ = kTrialCalls;
+        return trial_ > 0 ? !best_ : best_;
+    }
+
+    void learn(double cost) {
+        ++age_;
+        if (trial_ > 1) {
+            --trial_;
+        } else if (trial_ == 1) {
+            trial_ = age_ = 0;
+            other_known_ = true;
+            if (cost < kClearlyBetter * cost_) {
+                best_ = !best_;
+                cost_ = cost;
+            }
+            when_chosen_ = cost_;
+        } else {
+            cost_ = cost_ == 0 ? cost : cost_ + (cost - cost_) / 4;
+        }
+    }
+
+private:
+    bool due() const {
+        if (!other_known_) return cost_ > 0;
+        return age_ >= kLate || (age_ >= kSoon && cost_ > kMuchSlower * when_chosen_);
+    }
+
+    static constexpr uint32_t kTrialCalls = 2;
+    static constexpr uint32_t kSoon = 8;   // calls between two trials when the present way got slower
+    static constexpr uint32_t kLate = 40;  // and when it did not
+    static constexpr double kMuchSlower = 1.4;
+    static constexpr double kClearlyBetter = 0.9;
+    bool best_ = false;  // true: past the cache
+    bool other_known_ = false;
+    uint32_t trial_ = 0;
+    uint32_t age_ = 0;
+    double cost_ = 0;  // per byte, of the best way; 0: unknown
+    double when_chosen_ = 0;
+};
+
+// Rank 0 measures and decides; the others follow what it last wrote into the segment.
+class Tuner {
+public:
+    enum class Kind : uint32_t { gather, broadcast, reduce };
+    static constexpr size_t kSmallest = 128 * 1024;  // below, always through the cache
+
+    // The bit of the shared word that belongs to this operation and size.
+    static uint32_t slot(Kind kind, size_t bytes) {
+        const uint32_t size_class = bytes < (1u << 20) ? 0 : bytes < (8u << 20) ? 1 : bytes < (64u << 20) ? 2 : 3;
+        return static_cast<uint32_t>(kind) * 4 + size_class;
+    }
+    Choice& choice(uint32_t slot) { return choices_[slot]; }
+
+private:
+    std::array<Choice, 12> choices_;
+};
+
+}  // namespace cobre::shm

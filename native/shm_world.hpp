@@ -1,0 +1,87 @@
+// One rank's hold on a shared-memory world: meeting, calling, leaving.
+#pragma once
+
+#include <nanobind/nanobind.h>
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "call_guard.hpp"
+#include "shm_collectives.hpp"
+#include "shm_rendezvous.hpp"
+#include "shm_segment.hpp"
+#include "shm_sync.hpp"
+#include "shm_watch.hpp"
+
+namespace cobre::shm {
+
+// Memory that all ranks of the world see.
+struct Region {
+    std::shared_ptr<Mapping> mapping;
+    size_t bytes;
+    uint32_t id;
+};
+
+class World {
+public:
+    World(WorldConfig config, CallGuard& guard, nanobind::object on_wait);
+    ~World();
+
+    void barrier();
+    void allgatherv(nanobind::handle send, nanobind::handle recv, nanobind::handle counts, nanobind::handle displs);
+    void allreduce(nanobind::handle send, nanobind::handle recv, nanobind::handle op);
+    void broadcast(nanobind::handle buffer, uint32_t root);
+    void fence(const Region& region);
+    // Throws std::system_error on every rank when any of them could not.
+    std::shared_ptr<Region> create_region(size_t bytes);
+    // A name that only this world's present call can have; for a world inside this one.
+    std::string derived_name() const;
+
+    void abort(const std::string& text);
+    void close();
+    size_t window_bytes() const { return mapping_ ? mapping_->bytes() : 0; }
+    uint32_t cores() const { return cores_; }
+
+private:
+    void join();
+    void attach(const Segment& segment);
+    void meet(Segment& segment);
+    void claim_slot();
+    void settle_patience();
+    void finish_close();
+    Sync& sync();
+    uint64_t publish_call(uint32_t dtype, uint64_t count, uint64_t total, uint32_t detail, uint64_t counts_hash, uint64_t place);
+    uint64_t place_of(const Buffer& recv, uint64_t layout_hash) const;
+
+    WorldConfig config_;
+    CallGuard& guard_;
+    nanobind::object on_wait_;
+    uint64_t forks_;
+    std::shared_ptr<Mapping> mapping_;
+    std::unique_ptr<Sync> sync_;
+    std::unique_ptr<Watch> watch_;
+    std::unique_ptr<Collectives> collectives_;
+    std::vector<std::weak_ptr<Region>> regions_;
+    uint32_t next_region_ = 1;
+    uint32_t cores_ = 1;
+    bool in_call_ = false;
+    bool close_after_call_ = false;
+
+    // Another thread, or a signal handler, may close the world while a call waits in it: the call ends first.
+    class InCall {
+    public:
+        explicit InCall(World& world) : world_(world) { world_.in_call_ = true; }
+        ~InCall() {
+            world_.in_call_ = false;
+            if (world_.close_after_call_) world_.finish_close();
+        }
+        InCall(const InCall&) = delete;
+        InCall& operator=(const InCall&) = delete;
+
+    private:
+        World& world_;
+    };
+};
+
+}  // namespace cobre::shm
