@@ -1,0 +1,45 @@
+"""A world of one: the contract without a network."""
+
+from collections.abc import Sequence
+
+from cobre.comm.backends.base import Backend
+from cobre.comm.heap_region import HeapRegion
+from cobre.comm.types import Array, Dtype, ReduceOp
+
+
+class LocalCommunicator(Backend):
+    """One rank. `allgatherv` and `allreduce` are identity copies, `broadcast` and `barrier` do nothing."""
+
+    backend = "local"
+
+    def __init__(self) -> None:
+        super().__init__(0, 1)
+
+    @property
+    def is_leader(self) -> bool:
+        """Always: nobody else is here."""
+        return True
+
+    def _allgatherv(self, send: Array, recv: Array, counts: Sequence[int], displs: Sequence[int]) -> None:
+        recv.reshape(-1)[displs[0] : displs[0] + counts[0]] = send.reshape(-1)
+
+    def _allreduce(self, send: Array, recv: Array, op: ReduceOp) -> None:
+        recv.reshape(-1)[:] = send.reshape(-1)
+
+    def _broadcast(self, buffer: Array, root: int) -> None:
+        """The only rank is the root."""
+
+    def _barrier(self) -> None:
+        """Nobody to wait for."""
+
+    def _create_shared_region(self, count: int, dtype: Dtype) -> HeapRegion:
+        return HeapRegion(self, count, dtype)
+
+    def _split_local(self) -> "LocalCommunicator":
+        return LocalCommunicator()
+
+    def _close(self) -> None:
+        """Nothing is held."""
+
+    def _abort(self, reason: str) -> None:
+        """Nobody to tell."""

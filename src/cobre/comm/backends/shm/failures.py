@@ -1,0 +1,82 @@
+"""From what the native world found to the errors of the contract."""
+
+import errno
+import os
+import socket
+
+from cobre._native import WorldFailure
+from cobre.comm.config import ShmConfig
+from cobre.comm.errors import (
+    AbortedError,
+    AllocationFailedError,
+    CollectiveFailedError,
+    InitializationFailedError,
+    MismatchedCallError,
+    Peer,
+    PeerLostError,
+    PeerTimeoutError,
+    SharedMemoryExhaustedError,
+)
+from cobre.comm.types import Operation
+
+MIB = 1 << 20
+SHM_FOLDER = "/dev/shm"  # noqa: S108 - where Linux keeps POSIX shared memory
+ADVICE = "docker run --shm-size=512m, in Kubernetes an emptyDir with medium: Memory mounted at /dev/shm, or backend tcp"
+ERRORS: dict[str, type[CollectiveFailedError]] = {
+    "died": PeerLostError,
+    "left": PeerLostError,
+    "silent": PeerTimeoutError,
+    "overdue": PeerTimeoutError,
+    "aborted": AbortedError,
+    "mismatch": MismatchedCallError,
+}
+
+
+def world_failed(error: WorldFailure, operation: Operation, sequence: int) -> CollectiveFailedError:
+    """Name the failure: who, where, in which call."""
+    kind, culprits, text = error.args
+    host = socket.gethostname()
+    peers = tuple(Peer(rank, host, pid, status) for rank, pid, status in culprits)
+    return ERRORS[kind](operation.title, 0, text_of(kind, peers, text), sequence, peers)
+
+
+def text_of(kind: str, peers: tuple[Peer, ...], text: str) -> str:
+    """Say what happened; `text` is the native side's own words, where it has any."""
+    if kind == "mismatch":
+        return f"ranks made different calls: {text}"
+    if kind == "aborted":
+        return f"aborted by {text}" if text else "aborted"
+    names = "; ".join(map(str, peers))
+    return f"{names} (waited {text}, the limit for one operation)" if kind == "overdue" and text else names
+
+
+def allocation_failed(nbytes: int, error: OSError) -> AllocationFailedError:
+    """Say how much was asked for, how much there is, and what to do about it."""
+    return AllocationFailedError(nbytes, _no_memory(nbytes, error))
+
+
+def no_window(config: ShmConfig, error: OSError) -> InitializationFailedError:
+    """The segment that the ranks meet in could not be made or opened."""
+    if error.errno in (errno.ENOSPC, errno.ENOMEM, errno.EFBIG):
+        nbytes = config.window_bytes
+        return SharedMemoryExhaustedError("shm", nbytes, _no_memory(nbytes, error))
+    if error.errno == errno.EACCES:
+        return InitializationFailedError("shm", f"the segment {config.segment_name} belongs to another user")
+    return InitializationFailedError("shm", f"the segment {config.segment_name}: {error}")
+
+
+def _no_memory(nbytes: int, error: OSError) -> str:
+    free = _free_bytes()
+    have = "" if free is None else f", {SHM_FOLDER} has {free / MIB:.1f} MiB free"
+    need = (
+        f"need {nbytes / MIB:.1f} MiB of shared memory" if nbytes else "need shared memory for the collectives' window"
+    )
+    return f"{need}{have} ({os.strerror(error.errno or 0)}): {ADVICE}"
+
+
+def _free_bytes() -> int | None:
+    try:
+        status = os.statvfs(SHM_FOLDER)
+    except OSError:
+        return None
+    return status.f_bavail * status.f_frsize

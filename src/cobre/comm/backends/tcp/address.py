@@ -1,0 +1,89 @@
+"""Addresses as people write them: `host`, `host:port`, `[v6]:port`, a bare v6 address."""
+
+import ipaddress
+import socket
+from dataclasses import dataclass
+
+from cobre.comm.errors import InitializationFailedError
+
+MAX_PORT = 65535
+
+
+@dataclass(frozen=True, slots=True)
+class Address:
+    """A host name or number, and a port."""
+
+    host: str
+    port: int
+
+    def __str__(self) -> str:
+        return f"[{self.host}]:{self.port}" if ":" in self.host else f"{self.host}:{self.port}"
+
+
+@dataclass(frozen=True, slots=True)
+class Endpoint:
+    """One resolved address that a socket can be bound or connected to."""
+
+    family: int
+    sockaddr: tuple[object, ...]
+
+    @property
+    def host(self) -> str:
+        """The number of the host."""
+        return str(self.sockaddr[0])
+
+    def __str__(self) -> str:
+        return str(Address(self.host, int(str(self.sockaddr[1]))))
+
+
+def parse_address(text: str, default_port: int, variable: str = "COBRE_TCP_COORDINATOR") -> Address:
+    """Read an address; a port in it wins over the default."""
+    host, port = _split(text.strip())
+    number = default_port if port is None else _port(port)
+    if not host or number is None or not 0 <= number <= MAX_PORT:
+        raise InitializationFailedError(
+            "tcp", f"{variable}={text!r} is no address: write host, host:port, or [v6 address]:port"
+        )
+    return Address(host, number)
+
+
+def _split(text: str) -> tuple[str, str | None]:
+    if text.startswith("["):
+        host, bracket, rest = text[1:].partition("]")
+        if not bracket or (rest and not rest.startswith(":")):
+            return "", None
+        return host, rest[1:] if rest else None
+    if text.count(":") > 1:  # a bare v6 address
+        return text, None
+    host, colon, port = text.partition(":")
+    return host, port if colon else None
+
+
+def _port(text: str) -> int | None:
+    return int(text) if text.isascii() and text.isdigit() else None
+
+
+def resolve(address: Address, *, passive: bool = False) -> list[Endpoint]:
+    """All endpoints behind an address, in the system's order; raises `socket.gaierror`."""
+    flags = socket.AI_PASSIVE if passive else 0
+    found = socket.getaddrinfo(address.host, address.port, type=socket.SOCK_STREAM, flags=flags)
+    unique = dict.fromkeys(Endpoint(family, sockaddr) for family, _, _, _, sockaddr in found)
+    return list(unique)
+
+
+def is_loopback(host: str) -> bool:
+    """Whether a numeric host is this machine for sure."""
+    try:
+        number = ipaddress.ip_address(host.partition("%")[0])
+    except ValueError:
+        return False
+    mapped = getattr(number, "ipv4_mapped", None)
+    return (mapped or number).is_loopback
+
+
+def is_wildcard(host: str) -> bool:
+    """Whether a numeric host means every address of this machine."""
+    try:
+        return ipaddress.ip_address(host).is_unspecified
+    except ValueError:
+        return False

@@ -1,0 +1,274 @@
+"""The coordinator's side of the collectives: rank 0 hears all calls, compares them, and only then delivers."""
+
+from collections.abc import Mapping, Sequence
+
+import numpy as np
+
+from cobre._native import fold
+from cobre.comm.backends.tcp.calls import CALL_BYTES, HEAD_BYTES, SIGNATURE_AT, Call
+from cobre.comm.backends.tcp.channel import Channel, LinkLostError
+from cobre.comm.backends.tcp.failures import WorldFailedError
+from cobre.comm.backends.tcp.fields import ProtocolError
+from cobre.comm.backends.tcp.protocol import PREFIX, FailureKind, Tag, Verdict, go_head
+from cobre.comm.backends.tcp.reduction import ReductionWindow
+from cobre.comm.backends.tcp.streams import DataReader, PartWriter, Writer
+from cobre.comm.backends.tcp.waiting import READ, WRITE, CoordinatorWaiter, OnWait
+from cobre.comm.backends.tcp.watch import CoordinatorWatch
+from cobre.comm.backends.tcp.world import NOTHING, SMALL_BYTES, OwnCopy, World, as_bytes, view_of
+from cobre.comm.errors import Peer
+from cobre.comm.types import Array, ReduceOp
+
+ALIGNMENT = 64
+PIECE_BYTES = 128 * 1024  # pieces that are passed on before a rank's part is complete are at least this large
+
+
+class Inbox:
+    """One worker's call as it arrives: its head, and a small payload at an aligned address behind it."""
+
+    def __init__(self, channel: Channel) -> None:
+        memory = np.zeros(2 * ALIGNMENT + HEAD_BYTES + SMALL_BYTES, np.uint8)
+        start = -(memory.ctypes.data + HEAD_BYTES) % ALIGNMENT
+        self.channel = channel
+        self.view = view_of(memory)[start : start + HEAD_BYTES + SMALL_BYTES]
+        self.expect(0)
+
+    def expect(self, payload_bytes: int) -> None:
+        """Make ready for the next call."""
+        self.received = 0
+        self.wanted = HEAD_BYTES + payload_bytes
+        self._prefix = PREFIX.pack(CALL_BYTES + payload_bytes, Tag.CALL)
+
+    def advance(self) -> None:
+        """Read what is there."""
+        self.received += self.channel.receive(self.view[self.received : self.wanted])
+
+    def await_call(self) -> bool:
+        """Wait a nap for the whole call; a call of another length than ours counts as not here yet."""
+        self.received = self.channel.await_bytes(self.view[: self.wanted])
+        return self.received == self.wanted
+
+    def agrees(self, head: bytes) -> bool:
+        """Whether the signature, once it is here, is the same as ours."""
+        if self.received < HEAD_BYTES:
+            return True
+        if self.view[SIGNATURE_AT:HEAD_BYTES] != head[SIGNATURE_AT:]:
+            return False
+        if self.view[: len(self._prefix)] != self._prefix:
+            raise ProtocolError(f"{self.channel.peer} sent a call with a payload of another length")
+        return True
+
+    @property
+    def payload(self) -> memoryview:
+        """The small payload behind the head."""
+        return self.view[HEAD_BYTES : self.wanted]
+
+
+class CoordinatorWorld(World):
+    """A data connection to every worker."""
+
+    watch: CoordinatorWatch
+
+    def __init__(
+        self,
+        channels: Mapping[int, Channel],
+        me: Peer,
+        watch: CoordinatorWatch,
+        limit_s: float | None,
+        on_wait: OnWait,
+    ) -> None:
+        super().__init__(watch, watch.progress, limit_s, on_wait)
+        self._channels = channels
+        self._me = me
+        self._size = len(channels) + 1
+        self._inboxes = {rank: Inbox(channel) for rank, channel in sorted(channels.items())}
+        self._window = ReductionWindow(self._size)
+        self._missing: set[int] = set()
+        self.progress.missing = lambda: tuple(self._missing)
+
+    def explain(self, error: LinkLostError) -> Verdict:
+        """Why a data connection ended; everybody is told."""
+        return self.watch.declare(super().explain(error))
+
+    def gather(self, sequence: int, head: bytes, own: memoryview, sizes: Sequence[int]) -> list[memoryview]:
+        """Collect all workers' bytes, give each the others'."""
+        self._collect(sequence, head, sizes)
+        parts = [own, *(inbox.payload for inbox in self._inboxes.values())]
+        for rank in self._inboxes:
+            others = b"".join(parts[:rank] + parts[rank + 1 :])
+            self._reply(sequence, rank, go_head(sequence, len(others)) + others)
+        return parts
+
+    def reduce(self, sequence: int, head: bytes, send: Array, recv: Array, op: ReduceOp) -> None:
+        """Collect the operands, fold in rank order, give all the result."""
+        self._collect(sequence, head, (send.nbytes,) * self._size)
+        operands = [np.frombuffer(inbox.payload, send.dtype) for inbox in self._inboxes.values()]
+        result = recv.reshape(-1)
+        if result.size:
+            fold([send.reshape(-1), *operands], result, op)
+        self._reply_all(sequence, go_head(sequence, recv.nbytes) + as_bytes(recv))
+
+    def spread(self, sequence: int, head: bytes, buffer: memoryview, root: int) -> None:
+        """Take the root's bytes, give them to the others."""
+        sizes = [len(buffer) if rank == root else 0 for rank in range(self._size)]
+        self._collect(sequence, head, sizes)
+        if root:
+            buffer[:] = self._inboxes[root].payload
+        message = go_head(sequence, len(buffer)) + buffer
+        for rank in self._inboxes:
+            self._reply(sequence, rank, go_head(sequence, 0) if rank == root else message)
+
+    def gather_stream(
+        self, sequence: int, head: bytes, own: memoryview, places: Sequence[memoryview], copy: OwnCopy
+    ) -> None:
+        """Receive every part into its place and pass it on from there."""
+        self._collect(sequence, head, (0,) * self._size)
+        self._relay(sequence, [own, *places[1:]], copy)
+
+    def spread_stream(self, sequence: int, head: bytes, buffer: memoryview, root: int) -> None:
+        """Receive the root's bytes and pass them on while they arrive."""
+        self._collect(sequence, head, (0,) * self._size)
+        self._relay(sequence, [buffer if rank == root else NOTHING for rank in range(self._size)], OwnCopy())
+
+    def reduce_stream(self, sequence: int, head: bytes, send: Array, recv: Array, op: ReduceOp) -> None:
+        """Receive, fold and send at once, chunk by chunk through a window."""
+        self._collect(sequence, head, (0,) * self._size)
+        if not self._channels:
+            fold([send.reshape(-1)], recv.reshape(-1), op)
+            return
+        window = self._window
+        window.start(send.reshape(-1), recv.reshape(-1), op)
+        result = [as_bytes(recv)]
+        readers = {rank: DataReader(channel, send.nbytes) for rank, channel in self._channels.items()}
+        writers = self._part_writers(sequence, dict.fromkeys(self._channels, result))
+        waiter = self._waiter(sequence)
+        while readers or writers:
+            moved = 0
+            for rank, reader in list(readers.items()):
+                moved += window.read(rank, reader)
+                if not reader.remaining:
+                    del readers[rank]
+            moved += window.fold_complete()
+            moved += self._write(writers, (window.folded_bytes,))
+            if not moved and (readers or writers):
+                waiting = {rank: reader for rank, reader in readers.items() if window.has_room(rank)}
+                self._sleep(waiter, waiting, writers, (window.folded_bytes,))
+
+    def _collect(self, sequence: int, head: bytes, payload_sizes: Sequence[int]) -> None:
+        """Every worker's call, with its small payload; raises when one differs from ours."""
+        for rank, inbox in self._inboxes.items():
+            inbox.expect(payload_sizes[rank])
+        self._missing = set(self._inboxes)
+        if self._take_calls_in_turn(head):
+            return
+        waiter = self._waiter(sequence)
+        while not self._take_calls(head):
+            waiter.sleep({self._channels[rank].fd: READ for rank in self._missing}, self._missing)
+
+    def _take_calls_in_turn(self, head: bytes) -> bool:
+        """The usual case, where all arrive within a nap: one system call per worker."""
+        for rank, inbox in self._inboxes.items():
+            if not inbox.await_call():
+                return False
+            self._take_call(rank, head, inbox)
+        return True
+
+    def _take_calls(self, head: bytes) -> bool:
+        """Look at every worker that is missing; a call that differs need not wait for the others."""
+        for rank in tuple(self._missing):
+            inbox = self._inboxes[rank]
+            inbox.advance()
+            self._take_call(rank, head, inbox)
+        return not self._missing
+
+    def _take_call(self, rank: int, head: bytes, inbox: Inbox) -> None:
+        if not inbox.agrees(head):
+            self._fail_mismatch(rank, head, inbox)
+        if inbox.received == inbox.wanted:
+            self._missing.discard(rank)
+
+    def _fail_mismatch(self, rank: int, head: bytes, inbox: Inbox) -> None:
+        ours, theirs = Call.parse(head), Call.parse(inbox.view[:HEAD_BYTES])
+        number = f"#{ours.sequence}" if ours.sequence == theirs.sequence else f"#{ours.sequence} and #{theirs.sequence}"
+        text = f"rank 0: {ours} vs rank {rank}: {theirs} at call {number}"
+        first = min(ours.sequence, theirs.sequence)
+        verdict = Verdict(FailureKind.MISMATCH, first, (self._me, inbox.channel.peer), text)
+        raise WorldFailedError(self.watch.declare(verdict))
+
+    def _reply_all(self, sequence: int, message: bytes) -> None:
+        for rank in self._inboxes:
+            self._reply(sequence, rank, message)
+
+    def _reply(self, sequence: int, rank: int, message: bytes) -> None:
+        channel = self._channels[rank]
+        sent = channel.send_small(message)
+        if sent == len(message):
+            return
+        writer, waiter = Writer(channel), self._waiter(sequence)
+        writer.push(message[sent:])
+        while not writer.is_idle:
+            if not writer.flush():
+                waiter.sleep({channel.fd: WRITE}, (rank,))
+
+    def _relay(self, sequence: int, parts: Sequence[memoryview], copy: OwnCopy) -> None:
+        """Receive all parts and send each to everybody else, whatever is possible first."""
+        available = [len(parts[0]), *(0 for _ in self._channels)]
+        readers = {
+            rank: DataReader(channel, len(parts[rank])) for rank, channel in self._channels.items() if parts[rank]
+        }
+        writers = self._part_writers(
+            sequence, {rank: [*parts[:rank], None, *parts[rank + 1 :]] for rank in self._channels}
+        )
+        waiter = self._waiter(sequence)
+        while readers or writers:
+            moved = self._read(readers, parts, available) + self._write(writers, available)
+            if not moved and (readers or writers) and not copy.advance():
+                self._sleep(waiter, readers, writers, available)
+        copy.finish()
+
+    def _part_writers(
+        self, sequence: int, parts_for: Mapping[int, Sequence[memoryview | None]]
+    ) -> dict[int, PartWriter]:
+        return {
+            rank: PartWriter(self._channels[rank], sequence, parts, PIECE_BYTES) for rank, parts in parts_for.items()
+        }
+
+    def _read(self, readers: dict[int, DataReader], parts: Sequence[memoryview], available: list[int]) -> int:
+        total = 0
+        for rank, reader in list(readers.items()):
+            received = reader.read(parts[rank][available[rank] :])
+            available[rank] += received
+            total += received
+            if not reader.remaining:
+                del readers[rank]
+        return total
+
+    def _write(self, writers: dict[int, PartWriter], available: Sequence[int]) -> int:
+        total = 0
+        for rank, writer in list(writers.items()):
+            while writer.has_work(available) and (sent := writer.flush()):
+                total += sent
+            if writer.is_done:
+                del writers[rank]
+        return total
+
+    def _sleep(
+        self,
+        waiter: CoordinatorWaiter,
+        readers: Mapping[int, DataReader],
+        writers: Mapping[int, PartWriter],
+        available: Sequence[int],
+    ) -> None:
+        interests = {self._channels[rank].fd: READ for rank in readers}
+        for rank, writer in writers.items():
+            if writer.has_work(available):
+                descriptor = self._channels[rank].fd
+                interests[descriptor] = interests.get(descriptor, 0) | WRITE
+        self._missing = {*readers, *writers}
+        waiter.sleep(interests, self._missing)
+
+    def _waiter(self, sequence: int) -> CoordinatorWaiter:
+        return CoordinatorWaiter(self.watch, sequence, self._limit_s, self._on_wait)
+
+    def _close_channels(self) -> None:
+        for channel in self._channels.values():
+            channel.close()

@@ -1,0 +1,189 @@
+"""How two processes come to trust each other: bytes in, bytes out, no sockets.
+
+    worker       HELLO      who I am, my nonce
+    coordinator  CHALLENGE  who I am, my nonce
+    worker       PROOF      that I hold the secret
+    coordinator  WELCOME    proof that I hold it too, and your place is free
+                 REFUSED    or why not, at any point
+
+Versions are compared before anything else, so that what differs is named and not guessed.
+"""
+
+import os
+import socket
+import sys
+from collections.abc import Mapping
+
+from cobre import __version__
+from cobre.comm.backends.tcp import authentication as auth
+from cobre.comm.backends.tcp.fields import FieldReader, ProtocolError, pack_text
+from cobre.comm.backends.tcp.protocol import (
+    HANDSHAKE_LIMITS,
+    MAX_REFUSAL_BYTES,
+    MAX_UNAUTHENTICATED_BYTES,
+    Challenge,
+    FrameParser,
+    Hello,
+    Link,
+    Tag,
+    VersionError,
+    frame,
+)
+from cobre.comm.errors import Peer
+
+COORDINATOR_TAGS: Mapping[int, int] = {tag: HANDSHAKE_LIMITS[tag] for tag in (Tag.HELLO, Tag.PROOF)}
+WORKER_TAGS: Mapping[int, int] = {
+    tag: HANDSHAKE_LIMITS[tag] for tag in (Tag.CHALLENGE, Tag.WELCOME, Tag.REFUSED, Tag.START)
+}
+
+
+class RefusedError(Exception):
+    """A connection is not wanted. `may_retry`: another attempt may be."""
+
+    def __init__(self, text: str, *, may_retry: bool = False) -> None:
+        super().__init__(text)
+        self.text = text
+        self.may_retry = may_retry
+
+    def frame(self) -> bytes:
+        """What the worker is told."""
+        return frame(Tag.REFUSED, bytes([self.may_retry]) + pack_text(self.text, MAX_REFUSAL_BYTES))
+
+
+def parse_refusal(payload: bytes) -> RefusedError:
+    """Read a REFUSED frame."""
+    reader = FieldReader(payload)
+    may_retry, text = reader.take(1) != b"\0", reader.text(MAX_REFUSAL_BYTES)
+    reader.end()
+    return RefusedError(text, may_retry=may_retry)
+
+
+def this_process(rank: int) -> Peer:
+    """How this rank is named in messages."""
+    return Peer(rank, socket.gethostname(), os.getpid())
+
+
+class CoordinatorHandshake:
+    """The coordinator's side of one connection."""
+
+    def __init__(self, secret: bytes) -> None:
+        self._secret = secret
+        self._parser = FrameParser(COORDINATOR_TAGS)
+        self._received = 0
+        self._hello = self._challenge = b""
+        self.hello: Hello | None = None
+        self.is_authenticated = False
+
+    @property
+    def needed(self) -> int:
+        """How many bytes may be read now."""
+        return self._parser.needed
+
+    def receive(self, data: bytes) -> bytes:
+        """Take what has arrived and give what to answer; raises `RefusedError` or `ProtocolError`."""
+        self._received += len(data)
+        if self._received > MAX_UNAUTHENTICATED_BYTES:
+            raise ProtocolError(f"more than {MAX_UNAUTHENTICATED_BYTES} bytes before the proof")
+        return b"".join(self._answer(tag, payload) for tag, payload in self._parser.feed(data))
+
+    def welcome(self) -> bytes:
+        """The coordinator's own proof, once the rank has been given its place."""
+        return frame(Tag.WELCOME, auth.prove(self._secret, auth.COORDINATOR, self._hello, self._challenge))
+
+    def _answer(self, tag: Tag, payload: bytes) -> bytes:
+        if tag is Tag.HELLO and self.hello is None:
+            return self._take_hello(payload)
+        if tag is Tag.PROOF and self.hello is not None and not self.is_authenticated:
+            self._take_proof(payload, self.hello)
+            return b""
+        raise ProtocolError(f"{tag.name} out of turn")
+
+    def _take_hello(self, payload: bytes) -> bytes:
+        try:
+            hello = Hello.parse(payload)
+        except VersionError as error:
+            raise RefusedError(f"the coordinator says: {error}; install one version of cobre everywhere") from error
+        _check_versions(hello)
+        me = this_process(0)
+        self.hello, self._hello = hello, payload
+        self._challenge = Challenge(auth.new_nonce(), me.host, me.pid, __version__).pack()
+        return frame(Tag.CHALLENGE, self._challenge)
+
+    def _take_proof(self, proof: bytes, hello: Hello) -> None:
+        if not auth.is_proven(proof, self._secret, auth.WORKER, self._hello, self._challenge):
+            have = "" if self._secret else "; the coordinator has none"
+            raise RefusedError(
+                f"the secret of {name_of(hello)} is not the coordinator's{have} "
+                "(COBRE_TCP_SECRET_FILE, COBRE_TCP_SECRET)"
+            )
+        self.is_authenticated = True
+
+
+def _check_versions(hello: Hello) -> None:
+    if hello.package_version != __version__:
+        raise RefusedError(
+            f"{name_of(hello)} runs cobre {hello.package_version}, the coordinator {__version__}; "
+            "install one version everywhere"
+        )
+    if hello.byte_order != sys.byteorder:
+        raise RefusedError(f"{name_of(hello)} is {hello.byte_order}-endian, the coordinator {sys.byteorder}-endian")
+
+
+def name_of(hello: Hello) -> str:
+    """Who says hello; what a stranger says is shown with its control characters escaped."""
+    host = hello.host if hello.host.isprintable() else repr(hello.host)
+    return str(Peer(hello.rank, host, hello.pid))
+
+
+class WorkerHandshake:
+    """A worker's side of one connection."""
+
+    def __init__(self, rank: int, size: int, run_id: str, secret: bytes, link: Link, instance: bytes) -> None:
+        me = this_process(rank)
+        hello = Hello(rank, size, run_id, me.host, me.pid, __version__, sys.byteorder, link, instance, auth.new_nonce())
+        self._secret = secret
+        self._hello = hello.pack()
+        self._challenge = b""
+        self._parser = FrameParser(WORKER_TAGS)
+        self.coordinator: Peer | None = None
+        self.is_welcome = False
+        self.has_started = False
+
+    @property
+    def needed(self) -> int:
+        """How many bytes may be read now; what follows the handshake is not ours."""
+        return self._parser.needed
+
+    def begin(self) -> bytes:
+        """What to say first."""
+        return frame(Tag.HELLO, self._hello)
+
+    def receive(self, data: bytes) -> bytes:
+        """Take what has arrived and give what to answer; raises `RefusedError` or `ProtocolError`."""
+        return b"".join(self._answer(tag, payload) for tag, payload in self._parser.feed(data))
+
+    def _answer(self, tag: Tag, payload: bytes) -> bytes:
+        if tag is Tag.REFUSED:
+            raise parse_refusal(payload)
+        if tag is Tag.CHALLENGE and self.coordinator is None:
+            return self._take_challenge(payload)
+        if tag is Tag.WELCOME and self.coordinator is not None and not self.is_welcome:
+            self._take_welcome(payload)
+        elif tag is Tag.START and self.is_welcome and not self.has_started:
+            self.has_started = True
+        else:
+            raise ProtocolError(f"{tag.name} out of turn")
+        return b""
+
+    def _take_challenge(self, payload: bytes) -> bytes:
+        challenge = Challenge.parse(payload)
+        if challenge.package_version != __version__:
+            raise RefusedError(f"the coordinator runs cobre {challenge.package_version}, this rank {__version__}")
+        self.coordinator = Peer(0, challenge.host, challenge.pid)
+        self._challenge = payload
+        return frame(Tag.PROOF, auth.prove(self._secret, auth.WORKER, self._hello, payload))
+
+    def _take_welcome(self, proof: bytes) -> None:
+        if not auth.is_proven(proof, self._secret, auth.COORDINATOR, self._hello, self._challenge):
+            raise RefusedError("the process that answers there does not hold this rank's secret")
+        self.is_welcome = True

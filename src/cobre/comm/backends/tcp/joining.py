@@ -1,0 +1,166 @@
+"""How a worker finds its coordinator: in any order of starting, by any of its addresses, until the time is up."""
+
+import secrets
+import socket
+import ssl
+import time
+from dataclasses import dataclass
+
+from cobre.comm.backends.tcp.address import Endpoint, is_loopback, parse_address, resolve
+from cobre.comm.backends.tcp.fields import ProtocolError
+from cobre.comm.backends.tcp.handshake import RefusedError, WorkerHandshake
+from cobre.comm.backends.tcp.listener import close_all, require_secret
+from cobre.comm.backends.tcp.protocol import INSTANCE_BYTES, Link
+from cobre.comm.config import TcpConfig
+from cobre.comm.endpoint import logger
+from cobre.comm.errors import InitializationFailedError, Peer
+
+HANDSHAKE_S = 5.0
+CONNECT_S = 5.0  # per address: a firewall that swallows packets must not hide the next address
+FIRST_PAUSE_S, LAST_PAUSE_S = 0.02, 0.5
+
+
+@dataclass(frozen=True, slots=True)
+class Joined:
+    """A worker's two connections, and who is at the other end."""
+
+    links: dict[Link, socket.socket]
+    coordinator: Peer
+
+
+class HangUpError(Exception):
+    """The other side ended the connection without a word."""
+
+
+class Joining:
+    """One worker's way into the world."""
+
+    def __init__(self, config: TcpConfig, secret: bytes, context: ssl.SSLContext | None) -> None:
+        self._config = config
+        self._secret = secret
+        self._context = context
+        self._address = parse_address(config.coordinator, config.port)
+        self._deadline = time.monotonic() + config.connect_timeout_s
+        self._told: set[str] = set()
+        self._trouble = "nothing was tried"
+
+    def join(self) -> Joined:
+        """Connect, prove, and wait until all ranks are there."""
+        pause = FIRST_PAUSE_S
+        while True:
+            for endpoint in self._endpoints():
+                joined = self._try(endpoint)
+                if joined is not None:
+                    return joined
+            if time.monotonic() + pause >= self._deadline:
+                raise self._too_late()
+            time.sleep(pause)
+            pause = min(2 * pause, LAST_PAUSE_S)
+
+    def _endpoints(self) -> list[Endpoint]:
+        try:
+            endpoints = resolve(self._address)
+        except socket.gaierror as error:
+            self._note(f"the name {self._address.host} is not known ({error.strerror})")
+            return []
+        for endpoint in endpoints:
+            if not is_loopback(endpoint.host):
+                require_secret(self._secret, self._config.insecure, f"the coordinator is at {endpoint}")
+        return endpoints
+
+    def _try(self, endpoint: Endpoint) -> Joined | None:
+        links: dict[Link, socket.socket] = {}
+        try:
+            return self._join_at(endpoint, links)
+        except RefusedError as refusal:
+            close_all(list(links.values()))
+            if not refusal.may_retry:
+                raise self._refused(endpoint, refusal) from refusal
+            self._note(f"{endpoint} refuses: {refusal.text}")
+        except ssl.SSLCertVerificationError as error:
+            close_all(list(links.values()))
+            raise self._refused(endpoint, RefusedError(f"its certificate: {error.verify_message}")) from error
+        except (OSError, HangUpError, ProtocolError) as error:
+            close_all(list(links.values()))
+            self._note(f"{endpoint}: {getattr(error, 'strerror', None) or error}")
+        except BaseException:
+            close_all(list(links.values()))
+            raise
+        return None
+
+    def _join_at(self, endpoint: Endpoint, links: dict[Link, socket.socket]) -> Joined:
+        instance = secrets.token_bytes(INSTANCE_BYTES)
+        for link in (Link.CONTROL, Link.DATA):
+            links[link] = self._connect(endpoint)
+            handshake = self._handshake(link, instance)
+            self._shake_hands(links[link], handshake)
+        self._await_start(links[Link.DATA], handshake)
+        assert handshake.coordinator is not None  # noqa: S101 - named in the handshake
+        return Joined(links, handshake.coordinator)
+
+    def _connect(self, endpoint: Endpoint) -> socket.socket:
+        sock = socket.socket(endpoint.family, socket.SOCK_STREAM)
+        try:
+            sock.settimeout(self._at_most(CONNECT_S))
+            sock.connect(endpoint.sockaddr)
+            if sock.getsockname() == sock.getpeername():
+                # Linux may connect a socket to itself while nobody listens on a port of its own range.
+                raise HangUpError("nobody listens there")
+            if self._context is not None:
+                sock.settimeout(self._at_most(HANDSHAKE_S))
+                return self._context.wrap_socket(sock, server_hostname=self._address.host)
+        except BaseException:
+            sock.close()
+            raise
+        return sock
+
+    def _handshake(self, link: Link, instance: bytes) -> WorkerHandshake:
+        config = self._config
+        return WorkerHandshake(config.rank, config.size, config.run_id, self._secret, link, instance)
+
+    def _shake_hands(self, sock: socket.socket, handshake: WorkerHandshake) -> None:
+        limit = min(time.monotonic() + HANDSHAKE_S, self._deadline)
+        sock.settimeout(self._at_most(HANDSHAKE_S))
+        sock.sendall(handshake.begin())
+        while not handshake.is_welcome:
+            self._advance(sock, handshake, limit)
+
+    def _await_start(self, sock: socket.socket, handshake: WorkerHandshake) -> None:
+        self._note("connected, waiting for the other ranks")
+        # A little longer than the coordinator's own patience: it knows who is missing.
+        limit = self._deadline + 1.0
+        while not handshake.has_started:
+            self._advance(sock, handshake, limit)
+
+    def _advance(self, sock: socket.socket, handshake: WorkerHandshake, limit: float) -> None:
+        sock.settimeout(max(0.001, limit - time.monotonic()))
+        try:
+            data = sock.recv(handshake.needed)
+        except TimeoutError:
+            raise HangUpError("no answer in time") from None
+        if not data:
+            raise HangUpError("the coordinator hung up")
+        answer = handshake.receive(data)
+        if answer:
+            sock.sendall(answer)
+
+    def _at_most(self, seconds: float) -> float:
+        return max(0.001, min(seconds, self._deadline - time.monotonic()))
+
+    def _note(self, trouble: str) -> None:
+        self._trouble = trouble
+        if trouble not in self._told:
+            self._told.add(trouble)
+            logger.info("rank %d on its way to %s: %s", self._config.rank, self._address, trouble)
+
+    def _refused(self, endpoint: Endpoint, refusal: RefusedError) -> InitializationFailedError:
+        return InitializationFailedError(
+            "tcp", f"the coordinator at {endpoint} and rank {self._config.rank} do not agree: {refusal.text}"
+        )
+
+    def _too_late(self) -> InitializationFailedError:
+        return InitializationFailedError(
+            "tcp",
+            f"rank {self._config.rank} did not meet rank 0, the coordinator, at {self._address} in "
+            f"{self._config.connect_timeout_s:g} s: {self._trouble}",
+        )

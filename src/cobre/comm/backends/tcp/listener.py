@@ -1,0 +1,125 @@
+"""Where the coordinator listens: the address as asked, never more of the machine than is needed."""
+
+import contextlib
+import errno
+import socket
+import time
+
+from cobre.comm.backends.tcp.address import Address, Endpoint, is_loopback, parse_address, resolve
+from cobre.comm.config import TcpConfig
+from cobre.comm.endpoint import logger
+from cobre.comm.errors import InitializationFailedError, MissingConfigurationError
+
+BACKLOG = 1024
+RETRY_S = 0.2
+NOT_OURS = (errno.EADDRNOTAVAIL, errno.EAFNOSUPPORT)
+
+
+def require_secret(secret: bytes, insecure: bool, what: str) -> None:
+    """Refuse to talk to other machines without a secret."""
+    if not secret and not insecure:
+        raise MissingConfigurationError(
+            "tcp",
+            "COBRE_TCP_SECRET_FILE",
+            f"is not set, nor is COBRE_TCP_SECRET, and {what}: anybody who reaches the port could join. "
+            "Give all ranks the same secret; on a network that you trust COBRE_TCP_INSECURE=1 does without",
+        )
+
+
+def open_listeners(config: TcpConfig, secret: bytes, deadline: float) -> list[socket.socket]:
+    """Listening sockets on all addresses that the configuration means, or an error that says what is in the way."""
+    address = parse_address(config.coordinator, config.port)
+    if config.bind:
+        address = parse_address(config.bind, address.port, "COBRE_TCP_BIND")
+    endpoints = _resolve_in_time(address, deadline)
+    open_to_others = [endpoint for endpoint in endpoints if not is_loopback(endpoint.host)]
+    if open_to_others:
+        require_secret(secret, config.insecure, f"rank 0 would listen on {open_to_others[0]}")
+    listeners = _listen_on_all(endpoints)
+    if listeners:
+        return listeners
+    if config.bind:
+        raise InitializationFailedError(
+            "tcp", f"COBRE_TCP_BIND={config.bind} is not an address of this machine ({socket.gethostname()})"
+        )
+    return _listen_everywhere(config, secret, address)
+
+
+def _resolve_in_time(address: Address, deadline: float) -> list[Endpoint]:
+    """In a cluster rank 0's own name may become known only after it has started."""
+    told = False
+    while True:
+        try:
+            return resolve(address, passive=True)
+        except socket.gaierror as error:
+            if time.monotonic() >= deadline:
+                text = f"the name {address.host} is not known: {error.strerror}"
+                raise InitializationFailedError("tcp", text) from error
+            if not told:
+                logger.info("the name %s is not known yet (%s); trying again", address.host, error.strerror)
+                told = True
+            time.sleep(RETRY_S)
+
+
+def _listen_everywhere(config: TcpConfig, secret: bytes, address: Address) -> list[socket.socket]:
+    """The coordinator's address is that of a router or a service in front of this machine."""
+    foreign = f"{address.host} is not an address of this machine"
+    require_secret(secret, config.insecure, f"{foreign}, so rank 0 would listen on all of them")
+    logger.info("%s: listening on all of them; COBRE_TCP_BIND overrides this", foreign)
+    wildcards = ((socket.AF_INET6, "::"), (socket.AF_INET, "0.0.0.0"))  # noqa: S104 - allowed just above
+    return _listen_on_all([Endpoint(family, (host, address.port)) for family, host in wildcards])
+
+
+def _listen_on_all(endpoints: list[Endpoint]) -> list[socket.socket]:
+    listeners: list[socket.socket] = []
+    try:
+        for endpoint in endpoints:
+            listener = _listen(endpoint)
+            if listener is not None:
+                listeners.append(listener)
+    except BaseException:
+        for listener in listeners:
+            listener.close()
+        raise
+    return listeners
+
+
+def _listen(endpoint: Endpoint) -> socket.socket | None:
+    """A listening socket; None when the address is not one of this machine's."""
+    try:
+        listener = socket.socket(endpoint.family, socket.SOCK_STREAM)
+    except OSError:  # no such family here
+        return None
+    try:
+        listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        if endpoint.family == socket.AF_INET6:
+            listener.setsockopt(socket.IPPROTO_IPV6, socket.IPV6_V6ONLY, 1)
+        listener.bind(endpoint.sockaddr)
+        listener.listen(BACKLOG)
+        listener.setblocking(False)
+    except OSError as error:
+        listener.close()
+        if error.errno in NOT_OURS:
+            return None
+        raise _cannot_listen(endpoint, error) from error
+    return listener
+
+
+def _cannot_listen(endpoint: Endpoint, error: OSError) -> InitializationFailedError:
+    if error.errno == errno.EADDRINUSE:
+        return InitializationFailedError(
+            "tcp",
+            f"{endpoint} is in use by another process, perhaps an earlier run: end that, or choose another port "
+            "with COBRE_TCP_PORT on all ranks",
+        )
+    if error.errno in (errno.EACCES, errno.EPERM):
+        advice = "use a port above 1023"
+        return InitializationFailedError("tcp", f"{endpoint} may not be listened on: {error.strerror}; {advice}")
+    return InitializationFailedError("tcp", f"{endpoint} cannot be listened on: {error.strerror}")
+
+
+def close_all(sockets: list[socket.socket]) -> None:
+    """Close, whatever state they are in."""
+    for sock in sockets:
+        with contextlib.suppress(OSError):
+            sock.close()

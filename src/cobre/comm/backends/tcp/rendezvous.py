@@ -1,0 +1,248 @@
+"""How the coordinator meets its workers: accept, authenticate, pair two connections per rank, start.
+
+Strangers cost little: each connection has five seconds and a kilobyte, and there is a limit to how many may be in
+their handshake at once, the oldest giving way. Nothing that a stranger does ends the rendezvous. What was refused is
+logged, and repeated in the error if ranks are missing at the end.
+"""
+
+import contextlib
+import selectors
+import socket
+import ssl
+import time
+from dataclasses import dataclass, field
+
+from cobre.comm.backends.tcp import listener as listening
+from cobre.comm.backends.tcp.fields import ProtocolError
+from cobre.comm.backends.tcp.guest import Guest
+from cobre.comm.backends.tcp.handshake import RefusedError, name_of, this_process
+from cobre.comm.backends.tcp.protocol import Hello, Link, Tag, frame
+from cobre.comm.config import TcpConfig
+from cobre.comm.endpoint import logger
+from cobre.comm.errors import InitializationFailedError, Peer
+
+MAX_GUESTS = 128
+MAX_ACCEPTS = 64  # per turn, so that a flood of connections leaves time for the guests
+MAX_REMEMBERED = 8
+
+
+@dataclass(slots=True)
+class Member:
+    """A worker that has proven itself, with its connections."""
+
+    hello: Hello
+    links: dict[Link, socket.socket] = field(default_factory=dict)
+
+    @property
+    def peer(self) -> Peer:
+        """How it is named in messages."""
+        return Peer(self.hello.rank, self.hello.host, self.hello.pid)
+
+    @property
+    def is_complete(self) -> bool:
+        """Whether both connections are there."""
+        return len(self.links) == len(Link)
+
+    def has_hung_up(self) -> bool:
+        """Whether the process at the other end has gone. Before the start nobody sends anything."""
+        return any(_has_ended(sock) for sock in self.links.values())
+
+    def close(self) -> None:
+        """Hang up."""
+        listening.close_all(list(self.links.values()))
+
+
+def _has_ended(sock: socket.socket) -> bool:
+    try:
+        if isinstance(sock, ssl.SSLSocket):
+            return not sock.recv(1)
+        return not sock.recv(1, socket.MSG_PEEK)
+    except (BlockingIOError, ssl.SSLWantReadError):
+        return False
+    except OSError:
+        return True
+
+
+class Rendezvous:
+    """One meeting. `gather` gives the members by rank."""
+
+    def __init__(self, config: TcpConfig, secret: bytes, context: ssl.SSLContext | None) -> None:
+        self._config = config
+        self._secret = secret
+        self._context = context
+        self._began = time.monotonic()
+        self._deadline = self._began + config.connect_timeout_s
+        self._members: dict[int, Member] = {}
+        self._guests: dict[int, Guest] = {}  # by descriptor, the oldest first
+        self._refused: list[str] = []
+        self._selector = selectors.DefaultSelector()
+        self._listeners: list[socket.socket] = []
+
+    def gather(self) -> dict[int, Member]:
+        """Wait until all workers have come, or say who has not."""
+        try:
+            self._listeners = listening.open_listeners(self._config, self._secret, self._deadline)
+            for listener in self._listeners:
+                self._selector.register(listener, selectors.EVENT_READ)
+            while not self._is_complete():
+                self._turn()
+            self._start()
+        except BaseException:
+            self._dismiss()
+            raise
+        finally:
+            self._close()
+        return self._members
+
+    def _is_complete(self) -> bool:
+        complete = [member for member in self._members.values() if member.is_complete]
+        return len(complete) == self._config.size - 1 and not self._drop_dead_members()
+
+    def _turn(self) -> None:
+        now = time.monotonic()
+        if now >= self._deadline:
+            raise self._missing_ranks(now)
+        limits = [self._deadline, *(guest.deadline for guest in self._guests.values())]
+        for key, _ in self._selector.select(max(0.0, min(limits) - now)):
+            self._serve(key.fileobj)
+        self._drop_late_guests()
+
+    def _serve(self, fileobj: object) -> None:
+        assert isinstance(fileobj, socket.socket)  # noqa: S101 - only sockets are registered
+        if fileobj in self._listeners:
+            self._accept(fileobj)
+        elif (guest := self._guests.get(fileobj.fileno())) is not None:
+            self._advance(guest)
+        else:
+            self._drop_dead_members()
+
+    def _accept(self, listener: socket.socket) -> None:
+        for _ in range(MAX_ACCEPTS):
+            try:
+                sock, address = listener.accept()
+            except OSError:  # nobody else is waiting, or one has already given up, or we are out of descriptors
+                return
+            if len(self._guests) >= MAX_GUESTS:
+                self._drop(next(iter(self._guests.values())))
+            guest = Guest(sock, f"{address[0]} port {address[1]}", self._secret, self._context)
+            self._guests[guest.sock.fileno()] = guest
+            self._selector.register(guest.sock, selectors.EVENT_READ)
+
+    def _advance(self, guest: Guest) -> None:
+        try:
+            if not guest.advance():
+                self._drop(guest)
+            elif guest.handshake.is_authenticated:
+                self._admit(guest)
+        except RefusedError as refusal:
+            self._refuse(guest, refusal)
+        except (ProtocolError, OSError) as error:
+            logger.info("a connection from %s was dropped: %s", guest.address, error)
+            self._drop(guest)
+
+    def _admit(self, guest: Guest) -> None:
+        hello = guest.handshake.hello
+        assert hello is not None  # noqa: S101 - nobody is authenticated without one
+        self._check_world(hello)
+        member = self._place_for(hello)
+        if hello.link in member.links:
+            raise RefusedError(f"{name_of(hello)} connects twice", may_retry=True)
+        self._guests.pop(guest.sock.fileno())
+        member.links[hello.link] = guest.sock
+        self._members[hello.rank] = member
+        guest.say(guest.handshake.welcome())
+        if member.is_complete:
+            logger.info("%s has joined from %s", member.peer, guest.address)
+
+    def _check_world(self, hello: Hello) -> None:
+        config, me = self._config, this_process(0)
+        if hello.run_id != config.run_id:
+            raise RefusedError(
+                f"{name_of(hello)} belongs to run {hello.run_id!r}, the coordinator to run {config.run_id!r}",
+                may_retry=True,  # the coordinator of an earlier run may be about to end
+            )
+        if hello.size != config.size:
+            raise RefusedError(
+                f"{name_of(hello)} says COBRE_TCP_SIZE={hello.size}, {me} says COBRE_TCP_SIZE={config.size}"
+            )
+        if not 1 <= hello.rank < config.size:
+            raise RefusedError(f"{name_of(hello)} claims a rank that {me} does not have to give")
+
+    def _place_for(self, hello: Hello) -> Member:
+        present = self._members.get(hello.rank)
+        if present is None or present.hello.instance == hello.instance:
+            return present or Member(hello)
+        if present.has_hung_up():
+            self._drop_dead_members()
+            return Member(hello)
+        raise RefusedError(f"two processes claim rank {hello.rank}: {present.peer} and {name_of(hello)}")
+
+    def _refuse(self, guest: Guest, refusal: RefusedError) -> None:
+        logger.warning("a connection from %s was refused: %s", guest.address, refusal.text)
+        if refusal.text not in self._refused and len(self._refused) < MAX_REMEMBERED:
+            self._refused.append(refusal.text)
+        guest.say(refusal.frame())
+        self._drop(guest)
+
+    def _drop(self, guest: Guest) -> None:
+        self._guests.pop(guest.sock.fileno(), None)
+        self._forget(guest.sock)
+        guest.close()
+
+    def _drop_late_guests(self) -> None:
+        now = time.monotonic()
+        for guest in [guest for guest in self._guests.values() if guest.deadline <= now]:
+            logger.info("a connection from %s was dropped: no handshake in time", guest.address)
+            self._drop(guest)
+
+    def _drop_dead_members(self) -> bool:
+        """A worker that died before the start makes room for its successor."""
+        dead = [member for member in self._members.values() if member.has_hung_up()]
+        for member in dead:
+            logger.warning("%s has gone before the start; its place is free", member.peer)
+            for sock in member.links.values():
+                self._forget(sock)
+            member.close()
+            del self._members[member.hello.rank]
+        return bool(dead)
+
+    def _forget(self, sock: socket.socket) -> None:
+        with contextlib.suppress(KeyError, ValueError):
+            self._selector.unregister(sock)
+
+    def _missing_ranks(self, now: float) -> InitializationFailedError:
+        size = self._config.size
+        missing = [rank for rank in range(1, size) if not (m := self._members.get(rank)) or not m.is_complete]
+        names = ", ".join(map(str, missing[:32])) + (", ..." if len(missing) > 32 else "")
+        refused = f" Refused: {'; '.join(self._refused)}." if self._refused else ""
+        return InitializationFailedError(
+            "tcp",
+            f"{size - len(missing)} of {size} ranks joined after {now - self._began:.0f} s; "
+            f"missing {'rank' if len(missing) == 1 else 'ranks'} {names}.{refused}",
+        )
+
+    def _start(self) -> None:
+        for member in self._members.values():
+            _say(member.links[Link.DATA], frame(Tag.START))
+
+    def _dismiss(self) -> None:
+        """Tell those who have come why nothing came of it."""
+        text = "the coordinator gave up"
+        if time.monotonic() >= self._deadline:
+            text = self._missing_ranks(time.monotonic()).message
+        for member in self._members.values():
+            if Link.DATA in member.links:
+                _say(member.links[Link.DATA], RefusedError(text).frame())
+            member.close()
+
+    def _close(self) -> None:
+        """From here on nobody can connect."""
+        for guest in list(self._guests.values()):
+            self._drop(guest)
+        listening.close_all(self._listeners)
+        self._selector.close()
+
+
+def _say(sock: socket.socket, data: bytes) -> None:
+    with contextlib.suppress(OSError):
+        sock.send(data)

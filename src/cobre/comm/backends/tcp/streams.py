@@ -1,0 +1,181 @@
+"""Large payloads on a channel: written and read piece by piece, as much as fits, without copies."""
+
+from collections import deque
+from collections.abc import Sequence
+
+from cobre.comm.backends.tcp.channel import MAX_VIEWS, Channel
+from cobre.comm.backends.tcp.fields import ProtocolError
+from cobre.comm.backends.tcp.protocol import (
+    GO_HEAD,
+    MAX_FRAME_DATA_BYTES,
+    PART_HEAD,
+    PREFIX_BYTES,
+    data_head,
+    go_head,
+    parse_data_head,
+    parse_part_head,
+    part_head,
+)
+
+
+class Writer:
+    """Bytes on their way out, in order."""
+
+    def __init__(self, channel: Channel) -> None:
+        self.channel = channel
+        self._views: deque[memoryview] = deque()
+
+    @property
+    def is_idle(self) -> bool:
+        """Whether everything has been handed to the kernel."""
+        return not self._views
+
+    def push(self, *pieces: bytes | memoryview) -> None:
+        """Append pieces; they are not copied."""
+        self._views.extend(memoryview(piece) for piece in pieces if len(piece))
+
+    def push_data(self, payload: memoryview) -> None:
+        """Append a rank's own payload as DATA frames."""
+        for start in range(0, len(payload), MAX_FRAME_DATA_BYTES):
+            piece = payload[start : start + MAX_FRAME_DATA_BYTES]
+            self.push(data_head(len(piece)), piece)
+
+    def flush(self) -> int:
+        """Send what fits now and say how much that was."""
+        total = 0
+        while self._views:
+            sent = self.channel.send([self._views[i] for i in range(min(MAX_VIEWS, len(self._views)))])
+            if sent == 0:
+                break
+            total += sent
+            self._drop(sent)
+        return total
+
+    def _drop(self, nbytes: int) -> None:
+        while nbytes:
+            first = self._views.popleft()
+            if nbytes < len(first):
+                self._views.appendleft(first[nbytes:])
+                return
+            nbytes -= len(first)
+
+
+class PartWriter:
+    """Sends other ranks' data to one worker, each part as soon as a good piece of it is here."""
+
+    def __init__(self, channel: Channel, sequence: int, parts: Sequence[memoryview | None], piece_bytes: int) -> None:
+        self._writer = Writer(channel)
+        self._writer.push(go_head(sequence, 0))
+        self._parts = {source: part for source, part in enumerate(parts) if part is not None and len(part)}
+        self._sent = dict.fromkeys(self._parts, 0)
+        self._piece_bytes = piece_bytes
+
+    @property
+    def is_done(self) -> bool:
+        """Whether everything has been handed to the kernel."""
+        return not self._parts and self._writer.is_idle
+
+    def has_work(self, available: Sequence[int]) -> bool:
+        """Whether there is something to send now; takes up the next pieces if so."""
+        if self._writer.is_idle:
+            for source in list(self._parts):
+                self._take_up(source, available[source])
+        return not self._writer.is_idle
+
+    def flush(self) -> int:
+        """Send what fits now and say how much that was."""
+        return self._writer.flush()
+
+    def _take_up(self, source: int, available: int) -> None:
+        part, start = self._parts[source], self._sent[source]
+        end = min(available, start + MAX_FRAME_DATA_BYTES)
+        if end - start < self._piece_bytes and end < len(part):
+            return  # a small piece costs as much as a large one
+        self._writer.push(part_head(source, start, end - start), part[start:end])
+        self._sent[source] = end
+        if end == len(part):
+            del self._parts[source]
+
+
+class DataReader:
+    """Reads one rank's payload, frame after frame, into the places it is given."""
+
+    def __init__(self, channel: Channel, nbytes: int) -> None:
+        self.channel = channel
+        self.remaining = nbytes
+        self._in_frame = 0
+        self._head = bytearray(PREFIX_BYTES)
+        self._head_bytes = 0
+
+    def read(self, view: memoryview) -> int:
+        """Put some bytes into the view; 0 when none are there yet."""
+        if self._in_frame == 0 and not self._read_head():
+            return 0
+        received = self.channel.receive(view[: self._in_frame])
+        self._in_frame -= received
+        self.remaining -= received
+        return received
+
+    def _read_head(self) -> bool:
+        self._head_bytes += self.channel.receive(memoryview(self._head)[self._head_bytes :])
+        if self._head_bytes < PREFIX_BYTES:
+            return False
+        self._head_bytes = 0
+        self._in_frame = parse_data_head(self._head, self.remaining)
+        return True
+
+
+class PartReader:
+    """Reads GO and then all other ranks' parts into their places."""
+
+    def __init__(self, channel: Channel, sequence: int, places: Sequence[memoryview | None]) -> None:
+        self._channel = channel
+        self._places = places
+        self._sizes = [0 if place is None else len(place) for place in places]
+        self._remaining = sum(self._sizes)
+        self._go = go_head(sequence, 0)
+        self._head = bytearray(GO_HEAD.size)
+        self._head_bytes = 0
+        self._body: memoryview | None = None
+        self.has_go = False
+
+    @property
+    def is_done(self) -> bool:
+        """Whether everything has arrived."""
+        return self.has_go and self._remaining == 0
+
+    def advance(self) -> int:
+        """Read what is there and say how much that was."""
+        total = 0
+        while not self.is_done:
+            received = self._read_head() if self._body is None else self._read_body(self._body)
+            if received == 0:
+                break
+            total += received
+        return total
+
+    def _read_head(self) -> int:
+        received = self._channel.receive(memoryview(self._head)[self._head_bytes :])
+        self._head_bytes += received
+        if self._head_bytes == len(self._head):
+            self._take_head()
+        return received
+
+    def _take_head(self) -> None:
+        if not self.has_go:
+            if self._head != self._go:
+                raise ProtocolError("the coordinator answers another call")
+            self.has_go = True
+            self._head = bytearray(PART_HEAD.size)
+        else:
+            source, offset, nbytes = parse_part_head(self._head, self._sizes)
+            place = self._places[source]
+            assert place is not None  # noqa: S101 - a source without a place has size 0, which no part fits
+            self._body = place[offset : offset + nbytes]
+        self._head_bytes = 0
+
+    def _read_body(self, body: memoryview) -> int:
+        received = self._channel.receive(body)
+        self._remaining -= received
+        self._body = body[received:] if received < len(body) else None
+        return received

@@ -1,0 +1,114 @@
+"""One wait inside a call: sleep until a connection is ready, and look around meanwhile.
+
+A peer's death shows as the end of its data connection, after the last byte that it sent: the control connection may end
+earlier, while good data is still under way, and only explains.
+"""
+
+import select
+import time
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Collection, Mapping, Sequence
+
+from cobre.comm.backends.tcp.failures import WorldFailedError
+from cobre.comm.backends.tcp.protocol import FailureKind, Verdict
+from cobre.comm.backends.tcp.watch import CoordinatorWatch, Watch, WorkerWatch
+
+SLICE_S = 0.25
+REPORT_S = 30.0
+OVERDUE_GRACE_S = 1.0  # the coordinator's verdict knows more than a worker's own
+READ, WRITE = select.POLLIN, select.POLLOUT
+
+OnWait = Callable[[float, Sequence[str]], None]
+
+
+class Waiter(ABC):
+    """Waits on behalf of one call. `missing`: the ranks that are still to be heard from."""
+
+    def __init__(self, watch: Watch, sequence: int, limit_s: float | None, on_wait: OnWait) -> None:
+        self._watch = watch
+        self._sequence = sequence
+        self._limit_s = limit_s
+        self._on_wait = on_wait
+        self._since = time.monotonic()
+        self._next_report = self._since + REPORT_S
+
+    def sleep(self, interests: Mapping[int, int], missing: Collection[int]) -> None:
+        """Return when one of the descriptors is ready for what it is wanted for; raise when waiting is in vain."""
+        poller = select.poll()
+        for descriptor, events in interests.items():
+            poller.register(descriptor, events)
+        # A verdict about a later call keeps the wake descriptor ready for ever: then it is not listened to.
+        if not self._watch.check(self._sequence):
+            poller.register(self._watch.wake_fd, READ)
+        while not self._is_ready(poller.poll(SLICE_S * 1000)):
+            if self._watch.check(self._sequence):
+                poller.unregister(self._watch.wake_fd)
+            self._look_around(missing)
+
+    def look(self, missing: Collection[int]) -> None:
+        """Raise when waiting is in vain; for callers who sleep in another way."""
+        self._watch.check(self._sequence)
+        self._look_around(missing)
+
+    def _is_ready(self, events: Sequence[tuple[int, int]]) -> bool:
+        return any(descriptor != self._watch.wake_fd for descriptor, _ in events)
+
+    def _look_around(self, missing: Collection[int]) -> None:
+        now = time.monotonic()
+        silent = self._watch.silent(self._listened_to(missing))
+        if silent:
+            self._fail(FailureKind.SILENT, silent)
+        if self._limit_s is not None and now - self._since > self._limit_s:
+            self._fail(FailureKind.OVERDUE, missing, f"{now - self._since:.1f} s")
+        if now >= self._next_report:
+            self._next_report += REPORT_S
+            self._on_wait(now - self._since, self._names(missing))
+
+    def _fail(self, kind: FailureKind, ranks: Collection[int], text: str = "") -> None:
+        culprits = tuple(self._watch.describe(rank, kind) for rank in sorted(ranks))
+        raise WorldFailedError(self._conclude(Verdict(kind, self._sequence, culprits, text)))
+
+    @abstractmethod
+    def _listened_to(self, missing: Collection[int]) -> Collection[int]: ...
+
+    @abstractmethod
+    def _names(self, missing: Collection[int]) -> list[str]: ...
+
+    @abstractmethod
+    def _conclude(self, verdict: Verdict) -> Verdict: ...
+
+
+class CoordinatorWaiter(Waiter):
+    """Decides for all."""
+
+    _watch: CoordinatorWatch
+
+    def _listened_to(self, missing: Collection[int]) -> Collection[int]:
+        return missing
+
+    def _names(self, missing: Collection[int]) -> list[str]:
+        return [self._watch.name(rank) for rank in sorted(missing)]
+
+    def _conclude(self, verdict: Verdict) -> Verdict:
+        return self._watch.declare(verdict)
+
+
+class WorkerWaiter(Waiter):
+    """Hears from the coordinator alone, which is missing as long as it has not answered."""
+
+    _watch: WorkerWatch
+
+    def __init__(self, watch: WorkerWatch, sequence: int, limit_s: float | None, on_wait: OnWait) -> None:
+        super().__init__(watch, sequence, None if limit_s is None else limit_s + OVERDUE_GRACE_S, on_wait)
+
+    def _listened_to(self, missing: Collection[int]) -> Collection[int]:
+        return (0,)
+
+    def _names(self, missing: Collection[int]) -> list[str]:
+        beat = self._watch.beats.get(0)
+        if beat is not None and beat.in_call and beat.sequence >= self._sequence and beat.missing:
+            return [f"rank {rank}" for rank in beat.missing]
+        return [self._watch.name(0)]
+
+    def _conclude(self, verdict: Verdict) -> Verdict:
+        return verdict

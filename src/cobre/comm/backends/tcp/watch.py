@@ -1,0 +1,279 @@
+"""How a failure is noticed and told: the control connections of a rank and the thread that serves them.
+
+Every rank sends a heartbeat on its control connection, at least once a second, from a thread of its own: a rank that
+computes gives signs of life as long as Python's lock is free now and then (NumPy and solver calls free it). A foreign
+function that holds the lock for longer than the timeout looks like a stopped process.
+
+The coordinator decides: the first failure becomes the verdict, which goes to every worker at once, whether or not
+anybody is in a collective. A verdict names the first call that it spoils. Earlier calls may still complete from data
+that is under way, so a rank that leaves or dies after its last call disturbs nobody.
+"""
+
+import contextlib
+import os
+import select
+import threading
+import time
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Collection, Mapping
+from dataclasses import replace
+
+from cobre.comm.backends.tcp.calls import title_of
+from cobre.comm.backends.tcp.control import ControlLink
+from cobre.comm.backends.tcp.failures import WorldFailedError, is_unreachable
+from cobre.comm.backends.tcp.fields import ProtocolError
+from cobre.comm.backends.tcp.protocol import FailureKind, Heartbeat, Tag, Verdict
+from cobre.comm.errors import Peer
+
+MAX_INTERVAL_S = 1.0
+RECHECK_S = 0.25  # how soon a known loss is judged again, while nobody is in a call
+EXPLANATION_S = 0.5  # how long an ended data connection waits for the control connection to say why
+
+
+class Progress:
+    """Where this rank is in the sequence of calls. Written by the caller's thread, read by the watch."""
+
+    def __init__(self) -> None:
+        self.serving = 0
+        self.completed = 0
+        self.operation = 0
+        self.missing: Callable[[], Collection[int]] = tuple
+
+    def heartbeat(self) -> Heartbeat:
+        """What the others are told of it."""
+        in_call = self.serving != self.completed
+        return Heartbeat(self.serving, self.operation, in_call, tuple(sorted(self.missing())) if in_call else ())
+
+
+class Watch(ABC):
+    """The control connections of one rank, by the rank at the other end."""
+
+    def __init__(self, links: Mapping[int, ControlLink], progress: Progress, timeout_s: float) -> None:
+        now = time.monotonic()
+        self.links = links
+        self.progress = progress
+        self.timeout_s = timeout_s
+        self.interval_s = min(timeout_s / 4, MAX_INTERVAL_S)
+        self.verdict: Verdict | None = None
+        self.gone: dict[int, FailureKind] = {}
+        self.beats: dict[int, Heartbeat] = {}
+        self._heard = dict.fromkeys(links, now)
+        self._lock = threading.Lock()
+        self._looked = now
+        self.wake_fd, self._waker = os.pipe()
+        self._stop_fd, self._stopper = os.pipe()
+        self._thread = threading.Thread(target=self._run, name="cobre-tcp-watch", daemon=True)
+        self._thread.start()
+
+    # For the caller's thread.
+
+    def check(self, sequence: int) -> bool:
+        """Raise if this call is spoiled; say whether a verdict waits for a later one."""
+        verdict = self.verdict
+        if verdict is None:
+            return False
+        if verdict.sequence <= sequence:
+            raise WorldFailedError(verdict)
+        return True
+
+    def silent(self, ranks: Collection[int]) -> list[int]:
+        """Those of the ranks that have given no sign of life for the timeout."""
+        # Counted to the last look at the links, not to now: this process may itself have been stopped in between.
+        limit = self._looked - self.timeout_s
+        return [rank for rank in ranks if self._heard[rank] < limit]
+
+    def explain(self, rank: int, cause: OSError | None, sequence: int) -> Verdict:
+        """Why a data connection ended; raises when the verdict came first."""
+        deadline = time.monotonic() + EXPLANATION_S
+        while rank not in self.gone and time.monotonic() < deadline:
+            self.check(sequence)
+            time.sleep(0.002)
+        self.check(sequence)
+        kind = self.gone.get(rank, FailureKind.SILENT if is_unreachable(cause) else FailureKind.DIED)
+        return Verdict(kind, sequence, (self.describe(rank, kind),))
+
+    def describe(self, rank: int, kind: FailureKind) -> Peer:
+        """A rank as the culprit of a failure."""
+        return replace(self.links[rank].peer, status=self._status(rank, kind))
+
+    def name(self, rank: int) -> str:
+        """A rank that is waited for."""
+        peer, beat = self.links[rank].peer, self.beats.get(rank)
+        last = f", last call #{beat.sequence} {title_of(beat.operation)}" if beat and beat.sequence else ""
+        return f"rank {rank} (host {peer.host}, pid {peer.pid}{last})"
+
+    def close(self) -> None:
+        """Say goodbye and end the thread; waits for nobody."""
+        for link in self.links.values():
+            link.send(Tag.GOODBYE)
+        with contextlib.suppress(OSError):
+            os.write(self._stopper, b"x")
+        if self._thread is not threading.current_thread():
+            self._thread.join(timeout=2)
+        for link in self.links.values():
+            link.close()
+        self._close_pipes()
+
+    def drop(self) -> None:
+        """Let go of this process's copies: in a forked child, which has no thread."""
+        for link in self.links.values():
+            link.drop()
+        self._close_pipes()
+
+    def _close_pipes(self) -> None:
+        for descriptor in (self.wake_fd, self._waker, self._stop_fd, self._stopper):
+            with contextlib.suppress(OSError):
+                os.close(descriptor)
+
+    def _status(self, rank: int, kind: FailureKind) -> str:
+        quiet_s = time.monotonic() - self._heard[rank]
+        beat = self.beats.get(rank)
+        last = f"; its last call was #{beat.sequence} {title_of(beat.operation)}" if beat and beat.sequence else ""
+        words = {
+            FailureKind.DIED: "died",
+            FailureKind.LEFT: "closed or broke its communicator",
+            FailureKind.SILENT: f"lost contact: no heartbeat for {quiet_s:.1f} s (stopped, or unreachable)",
+            FailureKind.OVERDUE: "is alive but has not arrived",
+        }
+        return words.get(kind, "") + last
+
+    def settle(self, verdict: Verdict) -> Verdict:
+        """Make this the verdict unless there is one, and wake the caller's thread."""
+        with self._lock:
+            if self.verdict is None:
+                self.verdict = verdict
+                with contextlib.suppress(OSError):
+                    os.write(self._waker, b"x")  # never read: whoever waits from now on is awake at once
+            return self.verdict
+
+    # The thread.
+
+    def _run(self) -> None:
+        poller = select.poll()
+        poller.register(self._stop_fd, select.POLLIN)
+        ranks = {link.fd: rank for rank, link in self.links.items()}
+        for descriptor in ranks:
+            poller.register(descriptor, select.POLLIN)
+        next_beat, previous = 0.0, time.monotonic()
+        while True:
+            ready = [descriptor for descriptor, _ in poller.poll(self._pause_s(next_beat) * 1000)]
+            if self._stop_fd in ready:
+                return
+            now = time.monotonic()
+            self._forgive(now - previous - self.interval_s)
+            for descriptor in ready:
+                if not self._read(ranks[descriptor], now):
+                    poller.unregister(descriptor)
+            self._looked = now
+            if now >= next_beat:
+                self._beat()
+                next_beat = now + self.interval_s
+            self._judge()
+            previous = now
+
+    def _pause_s(self, next_beat: float) -> float:
+        pause = max(0.0, next_beat - time.monotonic())
+        return min(pause, RECHECK_S) if self.gone and self.verdict is None else pause
+
+    def _forgive(self, delay_s: float) -> None:
+        """If this thread itself was held up, the others' silence in the meantime proves nothing."""
+        if delay_s > self.interval_s:
+            for rank in self._heard:
+                self._heard[rank] += delay_s
+
+    def _read(self, rank: int, now: float) -> bool:
+        """Take a link's frames; False when there will be no more."""
+        try:
+            frames = self.links[rank].receive()
+            for tag, payload in frames or ():
+                self._take(rank, tag, payload)
+        except ProtocolError:
+            frames = None
+        except OSError as error:
+            self.gone.setdefault(rank, FailureKind.SILENT if is_unreachable(error) else FailureKind.DIED)
+            return False
+        if frames is None:
+            self.gone.setdefault(rank, FailureKind.DIED)
+            return False
+        self._heard[rank] = now
+        return True
+
+    def _take(self, rank: int, tag: Tag, payload: bytes) -> None:
+        if tag is Tag.HEARTBEAT:
+            self.beats[rank] = Heartbeat.parse(payload)
+        elif tag is Tag.GOODBYE:
+            self.gone.setdefault(rank, FailureKind.LEFT)
+        else:
+            self._take_verdict(rank, tag, Verdict.parse(payload))
+
+    def _beat(self) -> None:
+        payload = self.progress.heartbeat().pack()
+        for rank, link in self.links.items():
+            if rank not in self.gone:
+                link.send(Tag.HEARTBEAT, payload)
+
+    @abstractmethod
+    def abort(self, text: str, me: Peer) -> None:
+        """Make the reason known to all other ranks."""
+
+    @abstractmethod
+    def _take_verdict(self, rank: int, tag: Tag, verdict: Verdict) -> None: ...
+
+    @abstractmethod
+    def _judge(self) -> None: ...
+
+
+class CoordinatorWatch(Watch):
+    """Hears from all workers, decides, tells all."""
+
+    def declare(self, verdict: Verdict) -> Verdict:
+        """Make this the verdict, unless there is one already, and tell every worker."""
+        settled = self.settle(verdict)
+        if settled is verdict:
+            payload = verdict.pack()
+            for link in self.links.values():
+                link.send(Tag.VERDICT, payload)
+        return settled
+
+    def abort(self, text: str, me: Peer) -> None:
+        """Tell every worker."""
+        self.declare(Verdict(FailureKind.ABORTED, self.progress.completed + 1, (me,), text))
+
+    def _take_verdict(self, rank: int, tag: Tag, verdict: Verdict) -> None:
+        if tag is not Tag.ABORT:
+            raise ProtocolError(f"{tag.name} from a worker")
+        self.declare(replace(verdict, culprits=(self.links[rank].peer,)))
+
+    def _judge(self) -> None:
+        """While this rank is in a call its own thread judges; in between somebody else may be waiting."""
+        progress = self.progress
+        next_call = progress.completed + 1
+        if self.verdict is not None or progress.serving != progress.completed:
+            return
+        for kind in (FailureKind.DIED, FailureKind.LEFT, FailureKind.SILENT):
+            ranks = [rank for rank, reason in self.gone.items() if reason is kind]
+            if ranks:
+                self.declare(Verdict(kind, next_call, tuple(self.describe(rank, kind) for rank in ranks)))
+                return
+        silent = self.silent(self.links)
+        if silent and any(beat.in_call and beat.sequence >= next_call for beat in self.beats.values()):
+            culprits = tuple(self.describe(rank, FailureKind.SILENT) for rank in silent)
+            self.declare(Verdict(FailureKind.SILENT, next_call, culprits))
+
+
+class WorkerWatch(Watch):
+    """Hears from the coordinator."""
+
+    def abort(self, text: str, me: Peer) -> None:
+        """Tell the coordinator, who tells the others."""
+        if self.verdict is None:
+            verdict = Verdict(FailureKind.ABORTED, self.progress.completed + 1, (me,), text)
+            self.links[0].send(Tag.ABORT, verdict.pack())
+
+    def _take_verdict(self, rank: int, tag: Tag, verdict: Verdict) -> None:
+        if tag is not Tag.VERDICT:
+            raise ProtocolError(f"{tag.name} from the coordinator")
+        self.settle(verdict)
+
+    def _judge(self) -> None:
+        """The coordinator's silence matters to a caller only, who looks for himself."""

@@ -1,0 +1,127 @@
+"""A worker's side of the collectives: everything goes to the coordinator and comes back from it."""
+
+from collections.abc import Sequence
+
+from cobre.comm.backends.tcp.channel import Channel
+from cobre.comm.backends.tcp.fields import ProtocolError
+from cobre.comm.backends.tcp.protocol import GO_HEAD, go_head
+from cobre.comm.backends.tcp.streams import PartReader, Writer
+from cobre.comm.backends.tcp.waiting import READ, WRITE, OnWait, WorkerWaiter
+from cobre.comm.backends.tcp.watch import WorkerWatch
+from cobre.comm.backends.tcp.world import NOTHING, SMALL_BYTES, OwnCopy, World, as_bytes
+from cobre.comm.types import Array, ReduceOp
+
+COORDINATOR = (0,)
+
+
+class WorkerWorld(World):
+    """One data connection, to the coordinator."""
+
+    watch: WorkerWatch
+
+    def __init__(
+        self,
+        rank: int,
+        size: int,
+        channel: Channel,
+        watch: WorkerWatch,
+        limit_s: float | None,
+        on_wait: OnWait,
+    ) -> None:
+        super().__init__(watch, watch.progress, limit_s, on_wait)
+        self._rank = rank
+        self._size = size
+        self._channel = channel
+        self._inbox = memoryview(bytearray(GO_HEAD.size + SMALL_BYTES))
+
+    def gather(self, sequence: int, head: bytes, own: memoryview, sizes: Sequence[int]) -> list[memoryview]:
+        """Send our bytes, get all others' in rank order."""
+        answer = self._ask(sequence, head, own, sum(sizes) - len(own))
+        parts, at = [], 0
+        for rank, nbytes in enumerate(sizes):
+            if rank == self._rank:
+                parts.append(own)
+                continue
+            parts.append(answer[at : at + nbytes])
+            at += nbytes
+        return parts
+
+    def reduce(self, sequence: int, head: bytes, send: Array, recv: Array, op: ReduceOp) -> None:
+        """Send our operand, get the result."""
+        as_bytes(recv)[:] = self._ask(sequence, head, as_bytes(send), recv.nbytes)
+
+    def spread(self, sequence: int, head: bytes, buffer: memoryview, root: int) -> None:
+        """Send or get the root's bytes."""
+        if root == self._rank:
+            self._ask(sequence, head, buffer, 0)
+        else:
+            buffer[:] = self._ask(sequence, head, NOTHING, len(buffer))
+
+    def gather_stream(
+        self, sequence: int, head: bytes, own: memoryview, places: Sequence[memoryview], copy: OwnCopy
+    ) -> None:
+        """Send our part while the others' arrive."""
+        others = [None if rank == self._rank else place for rank, place in enumerate(places)]
+        self._stream(sequence, head, own, others, copy)
+
+    def reduce_stream(self, sequence: int, head: bytes, send: Array, recv: Array, op: ReduceOp) -> None:
+        """Send our operand while the first results arrive."""
+        self._stream(sequence, head, as_bytes(send), [as_bytes(recv)], OwnCopy())
+
+    def spread_stream(self, sequence: int, head: bytes, buffer: memoryview, root: int) -> None:
+        """Send or get the root's bytes."""
+        is_root = root == self._rank
+        places = [buffer if rank == root and not is_root else None for rank in range(self._size)]
+        self._stream(sequence, head, buffer if is_root else NOTHING, places, OwnCopy())
+
+    def _ask(self, sequence: int, head: bytes, payload: memoryview, answer_bytes: int) -> memoryview:
+        """One round trip: our call with its payload, and the answer, which is valid until the next one."""
+        self._send(sequence, head, payload)
+        inbox = self._inbox[: GO_HEAD.size + answer_bytes]
+        received = self._receive_some(sequence, inbox)
+        while received < len(inbox):
+            received += self._receive_some(sequence, inbox[received:])
+        if inbox[: GO_HEAD.size] != go_head(sequence, answer_bytes):
+            raise ProtocolError("the coordinator answers another call")
+        return inbox[GO_HEAD.size :]
+
+    def _send(self, sequence: int, head: bytes, payload: memoryview) -> None:
+        message = head + payload if payload else head
+        sent = self._channel.send_small(message)
+        if sent == len(message):
+            return
+        writer, waiter = Writer(self._channel), self._waiter(sequence)
+        writer.push(message[sent:])
+        while not writer.is_idle:
+            if not writer.flush():
+                waiter.sleep({self._channel.fd: WRITE}, COORDINATOR)
+
+    def _receive_some(self, sequence: int, view: memoryview) -> int:
+        channel = self._channel
+        if received := channel.await_bytes(view):
+            return received
+        waiter = self._waiter(sequence)
+        while not (received := channel.await_bytes(view)):
+            waiter.look(COORDINATOR)
+        return received
+
+    def _stream(
+        self, sequence: int, head: bytes, own: memoryview, places: Sequence[memoryview | None], copy: OwnCopy
+    ) -> None:
+        """Send and receive at once, until both are done; only the coordinator's GO allows to write anywhere."""
+        channel, waiter = self._channel, self._waiter(sequence)
+        writer, reader = Writer(channel), PartReader(channel, sequence, places)
+        writer.push(head)
+        writer.push_data(own)
+        while not (writer.is_idle and reader.is_done):
+            if writer.flush() + reader.advance() or (reader.has_go and copy.advance()):
+                continue
+            interest = (0 if writer.is_idle else WRITE) | (0 if reader.is_done else READ)
+            waiter.sleep({channel.fd: interest}, COORDINATOR)
+        copy.finish()
+
+    def _waiter(self, sequence: int) -> WorkerWaiter:
+        return WorkerWaiter(self.watch, sequence, self._limit_s, self._on_wait)
+
+    def _close_channels(self) -> None:
+        self._channel.close()

@@ -1,0 +1,124 @@
+"""What the coordinator's and a worker's side of the collectives have in common.
+
+Small payloads travel in the same frame as the call and its answer: one round trip. Large ones are streams of
+frames; everything that can move moves at the same time.
+"""
+
+from abc import ABC, abstractmethod
+from collections.abc import Sequence
+
+import numpy as np
+
+from cobre.comm.backends.tcp.channel import LinkLostError
+from cobre.comm.backends.tcp.protocol import Verdict
+from cobre.comm.backends.tcp.waiting import OnWait
+from cobre.comm.backends.tcp.watch import Progress, Watch
+from cobre.comm.errors import Peer
+from cobre.comm.types import Array, ReduceOp
+
+SMALL_BYTES = 32 * 1024  # all ranks' data together; up to here one round trip beats two streams
+COPY_BYTES = 1 << 20
+NOTHING = memoryview(b"")
+_OCTET = np.dtype(np.uint8)
+
+
+class OwnCopy:
+    """A rank's own part on its way to its place, done while the network has nothing for us."""
+
+    def __init__(self, source: memoryview = NOTHING, target: memoryview = NOTHING) -> None:
+        self._source = source
+        self._target = target
+        self._at = 0
+
+    def advance(self) -> bool:
+        """Copy a piece; False when there was nothing left to do."""
+        start, end = self._at, min(self._at + COPY_BYTES, len(self._source))
+        if start == end:
+            return False
+        self._target[start:end] = self._source[start:end]
+        self._at = end
+        return True
+
+    def finish(self) -> None:
+        """Copy the rest."""
+        while self.advance():
+            pass
+
+
+class World(ABC):
+    """This rank's connections and the collectives over them; arguments are checked, sizes are bytes."""
+
+    def __init__(self, watch: Watch, progress: Progress, limit_s: float | None, on_wait: OnWait) -> None:
+        self.watch = watch
+        self.progress = progress
+        self._limit_s = limit_s
+        self._on_wait = on_wait
+
+    def begin(self, sequence: int, operation: int) -> None:
+        """A call starts: raise if it is spoiled already."""
+        progress = self.progress
+        progress.operation = operation
+        progress.serving = sequence
+        if self.watch.verdict is not None:
+            self.watch.check(sequence)
+
+    def end(self, sequence: int) -> None:
+        """The call is complete on this rank."""
+        self.progress.completed = sequence
+
+    def explain(self, error: LinkLostError) -> Verdict:
+        """Why a data connection ended, told to the others where that is ours to do."""
+        return self.watch.explain(error.peer.rank, error.cause, self.progress.serving)
+
+    def abort(self, text: str, me: Peer) -> None:
+        """Make the reason known to all other ranks."""
+        self.watch.abort(text, me)
+
+    def close(self) -> None:
+        """Say goodbye and let go of everything."""
+        self.watch.close()
+        self._close_channels()
+
+    def drop(self) -> None:
+        """Let go of this process's copies: in a forked child."""
+        self.watch.drop()
+        self._close_channels()
+
+    @abstractmethod
+    def gather(self, sequence: int, head: bytes, own: memoryview, sizes: Sequence[int]) -> list[memoryview]:
+        """Small: every rank's bytes, by rank; valid until the next call."""
+
+    @abstractmethod
+    def reduce(self, sequence: int, head: bytes, send: Array, recv: Array, op: ReduceOp) -> None:
+        """Small: the ordered fold."""
+
+    @abstractmethod
+    def spread(self, sequence: int, head: bytes, buffer: memoryview, root: int) -> None:
+        """Small: the root's bytes."""
+
+    @abstractmethod
+    def gather_stream(
+        self, sequence: int, head: bytes, own: memoryview, places: Sequence[memoryview], copy: OwnCopy
+    ) -> None:
+        """Large: every rank's bytes into their places."""
+
+    @abstractmethod
+    def reduce_stream(self, sequence: int, head: bytes, send: Array, recv: Array, op: ReduceOp) -> None:
+        """Large: the ordered fold, chunk by chunk."""
+
+    @abstractmethod
+    def spread_stream(self, sequence: int, head: bytes, buffer: memoryview, root: int) -> None:
+        """Large: the root's bytes."""
+
+    @abstractmethod
+    def _close_channels(self) -> None: ...
+
+
+def as_bytes(array: Array) -> memoryview:
+    """The array's memory, whatever its dtype."""
+    return view_of(array.reshape(-1).view(_OCTET))
+
+
+def view_of(octets: Array) -> memoryview:
+    """The memory of an array of bytes."""
+    return memoryview(octets)  # type: ignore[arg-type]  # NumPy's stubs hide the buffer before Python 3.12

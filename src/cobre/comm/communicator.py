@@ -1,0 +1,153 @@
+"""The contract of every backend: four collectives, and what may be relied on.
+
+Public methods are concrete: they check their arguments, number the call, guard the state, record the
+call and map errors, once for all backends. A backend implements the methods that start with `_`.
+
+General clauses (the conformance cases quote their numbers):
+
+1. *Order.* All ranks issue the same collectives in the same order. Every call has a sequence number,
+   counted from 1, that appears in errors.
+2. *Mismatch.* Calls that disagree in operation, dtype, counts, root or reduction deliver no data and
+   raise `MismatchedCallError` on every rank, naming both sides. Never a hang, never corrupt data.
+3. *Local checks first.* A bad argument raises before a byte leaves and before the call is numbered; the
+   communicator stays usable. The checks do not depend on the size: what 64 ranks refuse, one refuses.
+4. *After any other failure* the communicator is broken: later calls raise `CommunicatorBrokenError` with
+   the first error as cause; `close` still works and never hangs. `AllocationFailedError` is raised
+   on every rank alike and does not break it.
+5. *Failure of a rank* reaches all ranks: at once when its process died, after the timeout when it is silent
+   (no heartbeat: stopped, unreachable). The error names the missing ranks, the operation, the sequence number,
+   the host and the pid. A rank that is alive and computing is waited for, however long, with a log line
+   every 30 s that says who is missing in which call. A hard limit per operation exists and is off by default.
+6. *Threads and processes.* One caller at a time, a second thread gets `CommunicatorBusyError`; refused in
+   a forked child; not picklable. Waiting releases the GIL and notices Ctrl-C within 200 ms.
+7. *Size.* No payload limit below memory: backends move large payloads in pieces through a bounded window.
+8. *Determinism.* `allgatherv` places rank r's data at `displs[r]`; gaps stay untouched; zero counts are legal.
+   `allreduce` is the left fold in rank order, `((x0 op x1) op x2) ...`, element by element, in the arrays'
+   precision. A NaN in any rank's element makes the result the canonical quiet NaN, and -0.0 is less than 0.0,
+   so MIN and MAX have one answer too; integers wrap. The same bits on all ranks, runs and backends.
+
+Buffers are C-contiguous NumPy arrays (or objects with the buffer protocol) of a fixed-size dtype in native byte
+order, structured dtypes included and object dtypes refused. Their shape does not matter: counts are elements of
+the flattened array. Send and receive buffers may be the same memory only where a method says so.
+"""
+
+from abc import abstractmethod
+from collections.abc import Sequence
+from typing import Any
+
+from cobre.comm import validation
+from cobre.comm.endpoint import Endpoint
+from cobre.comm.types import Array, Operation, ReduceOp
+
+# Plain names: looking up a member of an enumeration costs as much as the whole guard.
+_ALLGATHERV, _ALLREDUCE, _BROADCAST, _BARRIER = (
+    Operation.ALLGATHERV,
+    Operation.ALLREDUCE,
+    Operation.BROADCAST,
+    Operation.BARRIER,
+)
+
+
+class Communicator(Endpoint):
+    """A world of ranks and its collectives; see this module's text for the general clauses."""
+
+    def allgatherv(
+        self,
+        send: Any,
+        recv: Any,
+        counts: Sequence[int],
+        displs: Sequence[int] | None = None,
+        *,
+        label: str = "",
+    ) -> None:
+        """Collect every rank's data on every rank.
+
+        Before: `send` holds `counts[rank]` elements; `counts` is the same on all ranks; `recv` has the dtype of
+        `send` and room for every `displs[r] + counts[r]`; the places do not overlap. Without `displs` the
+        data is packed in rank order. `send` may be the very place in `recv` where it would land.
+        `recv` may be a `SharedRegion`: then every rank writes its part once and nobody copies out.
+
+        After: `recv[displs[r]:displs[r] + counts[r]]` is rank r's data, for every r; the rest is untouched.
+        """
+        try:
+            done = self._guard.allgatherv(self._allgatherv, send, recv, counts, displs, label)
+        except BaseException as error:  # noqa: BLE001 - whatever it was, the call is over
+            self._fail(_ALLGATHERV, error)
+        if not done:
+            self._admit_allgatherv(send, recv, counts, displs, label)
+
+    def allreduce(self, send: Any, recv: Any, op: ReduceOp = ReduceOp.SUM, *, label: str = "") -> None:
+        """Combine every rank's data element by element; every rank gets the result.
+
+        Before: `send` and `recv` have one numeric dtype and one number of elements, the same on all ranks, and
+        are the same memory or apart. MIN and MAX are not defined for complex numbers.
+
+        After: `recv[i]` is the left fold in rank order of all ranks' `send[i]` (clause 8).
+        """
+        try:
+            done = self._guard.allreduce(self._allreduce, send, recv, op, label)
+        except BaseException as error:  # noqa: BLE001 - whatever it was, the call is over
+            self._fail(_ALLREDUCE, error)
+        if not done:
+            self._admit_allreduce(send, recv, op, label)
+
+    def broadcast(self, buffer: Any, root: int = 0, *, label: str = "") -> None:
+        """Copy the root's buffer to every rank.
+
+        Before: `buffer` is writable and has one dtype and one number of elements on all ranks; `root` is the same.
+        After: every rank's `buffer` holds the root's bytes.
+        """
+        try:
+            done = self._guard.broadcast(self._broadcast, buffer, root, label)
+        except BaseException as error:  # noqa: BLE001 - whatever it was, the call is over
+            self._fail(_BROADCAST, error)
+        if not done:
+            self._admit_broadcast(buffer, root, label)
+
+    def barrier(self, *, label: str = "") -> None:
+        """Return when every rank has called."""
+        try:
+            done = self._guard.barrier(self._barrier, label)
+        except BaseException as error:  # noqa: BLE001 - whatever it was, the call is over
+            self._fail(_BARRIER, error)
+        if not done:
+            self._refuse()
+
+    # What a backend provides. Arguments are checked; arrays are C-contiguous; data either arrives whole or
+    # the method raises.
+
+    @abstractmethod
+    def _allgatherv(self, send: Array, recv: Array, counts: Sequence[int], displs: Sequence[int]) -> None: ...
+
+    @abstractmethod
+    def _allreduce(self, send: Array, recv: Array, op: ReduceOp) -> None: ...
+
+    @abstractmethod
+    def _broadcast(self, buffer: Array, root: int) -> None: ...
+
+    @abstractmethod
+    def _barrier(self) -> None: ...
+
+    # The guard runs the common calls natively. What it does not accept comes here, where it is either named as an error
+    # or brought into the common form and run after all.
+
+    def _admit_allgatherv(self, send: Any, recv: Any, counts: Any, displs: Any, label: str) -> None:
+        self._require_open()
+        if (memory := validation.region_memory(recv)) is not None:
+            self.allgatherv(send, memory, counts, displs, label=label)
+            return
+        checked = validation.check_allgatherv(send, recv, counts, displs, self._rank, self._size)
+        with self._call(_ALLGATHERV, checked[1].nbytes, label):
+            self._allgatherv(*checked)
+
+    def _admit_allreduce(self, send: Any, recv: Any, op: Any, label: str) -> None:
+        self._require_open()
+        checked = validation.check_allreduce(send, recv, op)
+        with self._call(_ALLREDUCE, checked[0].nbytes, label):
+            self._allreduce(*checked, op)
+
+    def _admit_broadcast(self, buffer: Any, root: Any, label: str) -> None:
+        self._require_open()
+        checked = validation.check_broadcast(buffer, root, self._size)
+        with self._call(_BROADCAST, checked.nbytes, label):
+            self._broadcast(checked, int(root))

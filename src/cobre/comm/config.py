@@ -1,0 +1,330 @@
+"""How a rank finds its world: frozen descriptions that round-trip through the environment.
+
+Every variable is named here and nowhere else. Durations are seconds.
+"""
+
+import math
+import os
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import ClassVar, Self
+
+from cobre.comm.errors import InitializationFailedError, MissingConfigurationError
+from cobre.comm.types import BackendKind
+
+BACKEND_VARIABLE = "COBRE_COMM_BACKEND"
+MAX_SHM_RANKS = 1024
+MAX_SHM_NAME = 30  # macOS allows 31 characters with the slash
+DEFAULT_TIMEOUT_S = 60.0
+DEFAULT_TCP_PORT = 29500
+MAX_TCP_PORT = 65535
+MAX_RUN_ID = 100
+WAIT_STRATEGIES = ("futex", "condvar")
+SWITCHES = {"": False, "0": False, "false": False, "no": False, "1": True, "true": True, "yes": True}
+MAX_MPI_MESSAGE_BYTES = 1 << 30  # half of what a 32-bit count can say
+
+
+@dataclass(frozen=True, slots=True)
+class LocalConfig:
+    """A world of one."""
+
+    kind: ClassVar[BackendKind] = BackendKind.LOCAL
+
+    @classmethod
+    def from_env(cls, environ: Mapping[str, str] = os.environ) -> Self:
+        """Nothing to read."""
+        return cls()
+
+    def to_env(self) -> dict[str, str]:
+        """The variables that make another process choose this."""
+        return {BACKEND_VARIABLE: self.kind.value}
+
+
+@dataclass(frozen=True, slots=True)
+class ShmConfig:
+    """Ranks on one machine that share memory.
+
+    name: of the POSIX segment that the ranks meet in, the same on all ranks and unique to the run.
+    timeout_s: a rank without a sign of life for so long is given up (a rank that computes gives signs of life).
+    connect_timeout_s: how long to wait at the start until all ranks have come.
+    operation_timeout_s: hard limit for one collective, however alive the others are; None: no limit.
+    wait: how to sleep: "futex", or "condvar" (process-shared mutex and condition variable).
+    window_bytes: shared memory for collectives, all ranks together; payloads of any size pass through it.
+    """
+
+    kind: ClassVar[BackendKind] = BackendKind.SHM
+
+    name: str
+    rank: int
+    size: int
+    timeout_s: float = DEFAULT_TIMEOUT_S
+    connect_timeout_s: float = DEFAULT_TIMEOUT_S
+    operation_timeout_s: float | None = None
+    wait: str = "futex"
+    window_bytes: int = 0
+
+    def __post_init__(self) -> None:
+        if not re.fullmatch(rf"/?[A-Za-z0-9_.-]{{1,{MAX_SHM_NAME - 1}}}", self.name):
+            raise InitializationFailedError(
+                "shm",
+                f"COBRE_SHM_NAME={self.name!r} is no segment name: letters, digits, '_', '.' and '-', "
+                f"at most {MAX_SHM_NAME} characters with the leading slash",
+            )
+        _check_world("shm", "COBRE_SHM_RANK", self.rank, "COBRE_SHM_SIZE", self.size)
+        for variable, seconds in (
+            ("COBRE_SHM_TIMEOUT_SECS", self.timeout_s),
+            ("COBRE_SHM_CONNECT_TIMEOUT_SECS", self.connect_timeout_s),
+            ("COBRE_SHM_OPERATION_TIMEOUT_SECS", self.operation_timeout_s),
+        ):
+            if seconds is not None and not (seconds > 0 and math.isfinite(seconds)):
+                raise InitializationFailedError(
+                    "shm", f"{variable} must be a positive number of seconds, got {seconds}"
+                )
+        if self.wait not in WAIT_STRATEGIES:
+            raise InitializationFailedError("shm", f"COBRE_SHM_WAIT must be futex or condvar, got {self.wait!r}")
+        if self.window_bytes < 0:
+            raise InitializationFailedError("shm", f"COBRE_SHM_WINDOW_BYTES must be 0 or more, got {self.window_bytes}")
+
+    @property
+    def segment_name(self) -> str:
+        """The name with its slash, as shm_open wants it."""
+        return "/" + self.name.lstrip("/")
+
+    @classmethod
+    def from_env(cls, environ: Mapping[str, str] = os.environ) -> Self:
+        """Read `COBRE_SHM_*`; name, rank and size are required."""
+        read = _Reader("shm", environ)
+        return cls(
+            name=read.text("COBRE_SHM_NAME", "the segment's name, the same for all ranks of the run"),
+            rank=read.integer("COBRE_SHM_RANK", "this process's rank, from 0"),
+            size=read.integer("COBRE_SHM_SIZE", "the number of ranks (not bytes)"),
+            timeout_s=read.seconds("COBRE_SHM_TIMEOUT_SECS", DEFAULT_TIMEOUT_S),
+            connect_timeout_s=read.seconds("COBRE_SHM_CONNECT_TIMEOUT_SECS", DEFAULT_TIMEOUT_S),
+            operation_timeout_s=read.optional_seconds("COBRE_SHM_OPERATION_TIMEOUT_SECS"),
+            wait=environ.get("COBRE_SHM_WAIT", "") or "futex",
+            window_bytes=read.integer("COBRE_SHM_WINDOW_BYTES", "bytes", default=0),
+        )
+
+    def to_env(self) -> dict[str, str]:
+        """The variables that make another process join the same world."""
+        environ = {
+            BACKEND_VARIABLE: self.kind.value,
+            "COBRE_SHM_NAME": self.name,
+            "COBRE_SHM_RANK": str(self.rank),
+            "COBRE_SHM_SIZE": str(self.size),
+            "COBRE_SHM_TIMEOUT_SECS": repr(self.timeout_s),
+            "COBRE_SHM_CONNECT_TIMEOUT_SECS": repr(self.connect_timeout_s),
+            "COBRE_SHM_WAIT": self.wait,
+            "COBRE_SHM_WINDOW_BYTES": str(self.window_bytes),
+        }
+        if self.operation_timeout_s is not None:
+            environ["COBRE_SHM_OPERATION_TIMEOUT_SECS"] = repr(self.operation_timeout_s)
+        return environ
+
+
+@dataclass(frozen=True, slots=True)
+class MpiConfig:
+    """The ranks that an MPI launcher started; who and how many they are is MPI's to say.
+
+    checked: compare all ranks' calls before each collective, so that a mismatch is an error on every rank instead of
+    whatever the MPI makes of it. Costs one small exchange per call.
+    max_message_bytes: the most that one MPI call moves; larger payloads are moved in pieces.
+    """
+
+    kind: ClassVar[BackendKind] = BackendKind.MPI
+
+    checked: bool = False
+    max_message_bytes: int = MAX_MPI_MESSAGE_BYTES
+
+    def __post_init__(self) -> None:
+        if not 1 <= self.max_message_bytes <= MAX_MPI_MESSAGE_BYTES:
+            raise InitializationFailedError(
+                "mpi",
+                f"COBRE_MPI_MAX_MESSAGE_BYTES must be from 1 to {MAX_MPI_MESSAGE_BYTES}, got {self.max_message_bytes}",
+            )
+
+    @classmethod
+    def from_env(cls, environ: Mapping[str, str] = os.environ) -> Self:
+        """Read `COBRE_MPI_*`; nothing is required."""
+        read = _Reader("mpi", environ)
+        return cls(
+            checked=read.switch("COBRE_MPI_CHECKED"),
+            max_message_bytes=read.integer("COBRE_MPI_MAX_MESSAGE_BYTES", "bytes", MAX_MPI_MESSAGE_BYTES),
+        )
+
+    def to_env(self) -> dict[str, str]:
+        """The variables that make a process under the same launcher join the same world."""
+        return {
+            BACKEND_VARIABLE: self.kind.value,
+            "COBRE_MPI_CHECKED": str(int(self.checked)),
+            "COBRE_MPI_MAX_MESSAGE_BYTES": str(self.max_message_bytes),
+        }
+
+
+@dataclass(frozen=True, slots=True)
+class TcpConfig:
+    """Ranks on any machines that reach rank 0, the coordinator, over TCP.
+
+    coordinator: where rank 0 listens, as all ranks reach it: host, host:port, [v6 address]:port.
+    timeout_s: a rank without a heartbeat for so long is given up (a rank that computes sends heartbeats).
+    connect_timeout_s: how long to wait at the start until all ranks have come.
+    operation_timeout_s: hard limit for one collective, however alive the others are; None: no limit.
+    bind: the address that rank 0 listens on; empty: the coordinator's own.
+    secret_file, secret: what all ranks share and strangers do not know; the file is preferred.
+    run_id: tells runs apart that use the same address one after the other.
+    insecure: do without a secret although others can reach the port.
+    tls_cert, tls_key, tls_ca: PEM files; any of them turns TLS on.
+    """
+
+    kind: ClassVar[BackendKind] = BackendKind.TCP
+
+    coordinator: str
+    rank: int
+    size: int
+    port: int = DEFAULT_TCP_PORT
+    timeout_s: float = DEFAULT_TIMEOUT_S
+    connect_timeout_s: float = DEFAULT_TIMEOUT_S
+    operation_timeout_s: float | None = None
+    bind: str = ""
+    secret_file: str = ""
+    secret: str = field(default="", repr=False)
+    run_id: str = ""
+    insecure: bool = False
+    tls_cert: str = ""
+    tls_key: str = ""
+    tls_ca: str = ""
+
+    def __post_init__(self) -> None:
+        _check_world("tcp", "COBRE_TCP_RANK", self.rank, "COBRE_TCP_SIZE", self.size)
+        if not 1 <= self.port <= MAX_TCP_PORT:
+            raise InitializationFailedError("tcp", f"COBRE_TCP_PORT must be from 1 to {MAX_TCP_PORT}, got {self.port}")
+        _check_seconds(
+            "tcp",
+            COBRE_TCP_TIMEOUT_SECS=self.timeout_s,
+            COBRE_TCP_CONNECT_TIMEOUT_SECS=self.connect_timeout_s,
+            COBRE_TCP_OPERATION_TIMEOUT_SECS=self.operation_timeout_s,
+        )
+        if len(self.run_id) > MAX_RUN_ID:
+            raise InitializationFailedError("tcp", f"COBRE_TCP_RUN_ID has more than {MAX_RUN_ID} characters")
+        if bool(self.tls_cert) != bool(self.tls_key):
+            raise InitializationFailedError("tcp", "COBRE_TCP_TLS_CERT and COBRE_TCP_TLS_KEY belong together")
+        if self.uses_tls and self.rank == 0 and not self.tls_cert:
+            raise InitializationFailedError("tcp", "with TLS rank 0 needs COBRE_TCP_TLS_CERT and COBRE_TCP_TLS_KEY")
+
+    @property
+    def uses_tls(self) -> bool:
+        """Whether connections are encrypted."""
+        return bool(self.tls_cert or self.tls_ca)
+
+    @classmethod
+    def from_env(cls, environ: Mapping[str, str] = os.environ) -> Self:
+        """Read `COBRE_TCP_*`; coordinator, rank and size are required."""
+        read = _Reader("tcp", environ)
+        return cls(
+            coordinator=read.text("COBRE_TCP_COORDINATOR", "where rank 0 listens, the same for all ranks"),
+            rank=read.integer("COBRE_TCP_RANK", "this process's rank, from 0"),
+            size=read.integer("COBRE_TCP_SIZE", "the number of ranks"),
+            port=read.integer("COBRE_TCP_PORT", "the coordinator's port", default=DEFAULT_TCP_PORT),
+            timeout_s=read.seconds("COBRE_TCP_TIMEOUT_SECS", DEFAULT_TIMEOUT_S),
+            connect_timeout_s=read.seconds("COBRE_TCP_CONNECT_TIMEOUT_SECS", DEFAULT_TIMEOUT_S),
+            operation_timeout_s=read.optional_seconds("COBRE_TCP_OPERATION_TIMEOUT_SECS"),
+            insecure=read.switch("COBRE_TCP_INSECURE"),
+            **{name: environ.get(variable, "") for name, variable in _TCP_TEXTS.items()},
+        )
+
+    def to_env(self) -> dict[str, str]:
+        """The variables that make another process join the same world; the secret only if it was given so."""
+        environ = {
+            BACKEND_VARIABLE: self.kind.value,
+            "COBRE_TCP_COORDINATOR": self.coordinator,
+            "COBRE_TCP_RANK": str(self.rank),
+            "COBRE_TCP_SIZE": str(self.size),
+            "COBRE_TCP_PORT": str(self.port),
+            "COBRE_TCP_TIMEOUT_SECS": repr(self.timeout_s),
+            "COBRE_TCP_CONNECT_TIMEOUT_SECS": repr(self.connect_timeout_s),
+            "COBRE_TCP_INSECURE": str(int(self.insecure)),
+        }
+        if self.operation_timeout_s is not None:
+            environ["COBRE_TCP_OPERATION_TIMEOUT_SECS"] = repr(self.operation_timeout_s)
+        texts = {variable: getattr(self, name) for name, variable in _TCP_TEXTS.items()}
+        return environ | {variable: text for variable, text in texts.items() if text}
+
+
+_TCP_TEXTS = {
+    "bind": "COBRE_TCP_BIND",
+    "secret_file": "COBRE_TCP_SECRET_FILE",
+    "secret": "COBRE_TCP_SECRET",
+    "run_id": "COBRE_TCP_RUN_ID",
+    "tls_cert": "COBRE_TCP_TLS_CERT",
+    "tls_key": "COBRE_TCP_TLS_KEY",
+    "tls_ca": "COBRE_TCP_TLS_CA",
+}
+
+
+def _check_seconds(backend: str, **seconds_of: float | None) -> None:
+    for variable, seconds in seconds_of.items():
+        if seconds is not None and not (seconds > 0 and math.isfinite(seconds)):
+            raise InitializationFailedError(backend, f"{variable} must be a positive number of seconds, got {seconds}")
+
+
+BackendConfig = LocalConfig | ShmConfig | MpiConfig | TcpConfig
+
+
+def _check_world(backend: str, rank_variable: str, rank: int, size_variable: str, size: int) -> None:
+    if not 1 <= size <= MAX_SHM_RANKS:
+        raise InitializationFailedError(
+            backend,
+            f"{size_variable}={size} is not a number of ranks from 1 to {MAX_SHM_RANKS}; "
+            f"{size_variable} counts processes, not bytes",
+        )
+    if not 0 <= rank < size:
+        raise InitializationFailedError(
+            backend, f"{rank_variable}={rank} is not a rank from 0 to {size - 1} ({size_variable}={size})"
+        )
+
+
+class _Reader:
+    """Reads typed values from the environment and says which variable is missing or malformed."""
+
+    def __init__(self, backend: str, environ: Mapping[str, str]) -> None:
+        self._backend = backend
+        self._environ = environ
+
+    def text(self, variable: str, meaning: str) -> str:
+        value = self._environ.get(variable, "")
+        if not value:
+            raise MissingConfigurationError(self._backend, variable, f"is not set: {meaning}")
+        return value
+
+    def integer(self, variable: str, meaning: str, default: int | None = None) -> int:
+        if default is not None and not self._environ.get(variable):
+            return default
+        value = self.text(variable, meaning)
+        try:
+            return int(value)
+        except ValueError:
+            raise MissingConfigurationError(
+                self._backend, variable, f"must be an integer ({meaning}), got {value!r}"
+            ) from None
+
+    def switch(self, variable: str) -> bool:
+        value = self._environ.get(variable, "").strip().lower()
+        if value not in SWITCHES:
+            raise MissingConfigurationError(self._backend, variable, f"must be 1 or 0, got {value!r}")
+        return SWITCHES[value]
+
+    def seconds(self, variable: str, default: float) -> float:
+        value = self.optional_seconds(variable)
+        return default if value is None else value
+
+    def optional_seconds(self, variable: str) -> float | None:
+        value = self._environ.get(variable, "")
+        if not value:
+            return None
+        try:
+            return float(value)
+        except ValueError:
+            raise MissingConfigurationError(
+                self._backend, variable, f"must be a number of seconds, got {value!r}"
+            ) from None

@@ -1,0 +1,56 @@
+"""How many cores this process may use: affinity and cgroup quota, not what the machine has."""
+
+import math
+import os
+from pathlib import Path
+
+CGROUP_ROOT = Path("/sys/fs/cgroup")
+
+
+def usable_cores() -> int:
+    """The smaller of the affinity mask and the CPU quota, at least 1."""
+    quota = cgroup_quota()
+    cores = affinity_cores()
+    return max(1, cores if quota is None else min(cores, math.ceil(quota)))
+
+
+def affinity_cores() -> int:
+    """Cores in this process's affinity mask, or all where the platform has none."""
+    if hasattr(os, "sched_getaffinity"):
+        return len(os.sched_getaffinity(0))
+    return os.cpu_count() or 1
+
+
+def cgroup_quota(root: Path = CGROUP_ROOT, membership: Path = Path("/proc/self/cgroup")) -> float | None:
+    """The tightest CPU quota of this process's cgroup and its parents, in cores; None: no limit."""
+    quotas = [quota for folder in _own_cgroups(root, membership) if (quota := _quota(folder)) is not None]
+    return min(quotas, default=None)
+
+
+def _own_cgroups(root: Path, membership: Path) -> list[Path]:
+    try:
+        lines = membership.read_text().splitlines()
+    except OSError:
+        return [root, root / "cpu"]
+    folders = [root, root / "cpu"]
+    for line in lines:
+        _, controllers, path = line.split(":", 2)
+        base = root if not controllers else root / "cpu" if "cpu" in controllers.split(",") else None
+        if base is not None:
+            own = base / path.lstrip("/")
+            folders += [own, *(parent for parent in own.parents if parent.is_relative_to(base))]
+    return folders
+
+
+def _quota(folder: Path) -> float | None:
+    try:
+        limit, period = (folder / "cpu.max").read_text().split()  # cgroup v2
+    except (OSError, ValueError):
+        try:
+            limit = (folder / "cpu.cfs_quota_us").read_text().strip()  # cgroup v1
+            period = (folder / "cpu.cfs_period_us").read_text().strip()
+        except OSError:
+            return None
+    if limit in ("max", "-1"):
+        return None
+    return int(limit) / int(period)

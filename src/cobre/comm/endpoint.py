@@ -1,0 +1,205 @@
+"""One end of a world: the state that every call on it passes through.
+
+`Communicator` and `SharedMemoryProvider` are separate contracts that the same object fulfils. What they
+share lives here: numbering of calls, the guard against misuse, the first failure, closing.
+"""
+
+import logging
+import os
+import socket
+from abc import ABC, abstractmethod
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from typing import NoReturn, Self
+
+from cobre._native import CallGuard
+from cobre.comm.errors import (
+    BackendError,
+    CollectiveFailedError,
+    CommError,
+    CommunicatorBrokenError,
+    CommunicatorBusyError,
+    CommunicatorClosedError,
+    ForkedCommunicatorError,
+)
+from cobre.comm.flight_recorder import RecordedCall, describe_calls, named_calls, report
+from cobre.comm.live_reports import report_on_signal
+from cobre.comm.trace.writer import start_trace
+from cobre.comm.types import Operation, ReduceOp
+
+logger = logging.getLogger("cobre.comm")
+
+
+class Endpoint(ABC):
+    """A rank's hold on its world. Not picklable, not usable in a forked child (clause 6)."""
+
+    backend: str = "?"
+
+    def __init__(self, rank: int, size: int) -> None:
+        self._rank = rank
+        self._size = size
+        self._guard = CallGuard(rank, size, ReduceOp)
+        self._first_failure: BaseException | None = None
+        self._shown_wait = 0  # the last call whose wait was shown together with what came before it
+        self._trace = start_trace(self, self._guard, self.backend, rank, size)
+        report_on_signal(self)
+
+    @property
+    def rank(self) -> int:
+        """This process's number in the world, from 0."""
+        return self._rank
+
+    @property
+    def size(self) -> int:
+        """How many ranks the world has."""
+        return self._size
+
+    @property
+    def sequence(self) -> int:
+        """The number of the last collective that was started here."""
+        return self._guard.sequence
+
+    @property
+    def state(self) -> str:
+        """One of open, busy, broken, closed, forked."""
+        return self._guard.state
+
+    def recent_calls(self) -> list[RecordedCall]:
+        """The last calls of this rank, up to 1024, the oldest first; recorded always, whatever became of them."""
+        return named_calls(self._guard.recent())
+
+    def report(self) -> str:
+        """Where this rank is: its state, the call under way and since when, the calls before it, the first failure."""
+        return report(self._who(), self.state, self.recent_calls(), self._first_failure)
+
+    def close(self) -> None:
+        """Leave the world. Safe to repeat, safe after a failure, never waits for another rank."""
+        if self._guard.close():
+            if self._trace is not None:
+                self._trace.close()
+            self._close()
+
+    def abort(self, reason: str) -> None:
+        """Tell every rank that this one gives up; their current or next call raises `AbortedError`."""
+        if self._guard.state in ("open", "busy"):
+            self._break(CollectiveFailedError("abort", 0, f"this rank called abort: {reason}", self.sequence), reason)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: object) -> None:
+        if error is not None and not (isinstance(error, SystemExit) and not error.code):
+            self.abort(f"{type(error).__name__}: {error}")
+        self.close()
+
+    def __reduce__(self) -> NoReturn:
+        raise TypeError(
+            f"{type(self).__name__} belongs to one process and cannot be pickled; "
+            "let every rank call create_communicator(), or start ranks with cobre.comm.launch.run"
+        )
+
+    def __repr__(self) -> str:
+        return f"<{type(self).__name__} rank {self._rank} of {self._size}, {self.state}>"
+
+    # What a backend provides.
+
+    @abstractmethod
+    def _close(self) -> None:
+        """Release everything; called once, must not wait for other ranks."""
+
+    @abstractmethod
+    def _abort(self, reason: str) -> None:
+        """Make the reason known to all other ranks; must not wait for them, must not raise."""
+
+    def _translate(self, error: BaseException, operation: Operation) -> BaseException:
+        """Turn a foreign error into one of the contract's; others pass through."""
+        if isinstance(error, OSError | BackendError):
+            return CollectiveFailedError(operation.title, 0, str(error), self.sequence)
+        return error
+
+    # The frame around every call.
+
+    @contextmanager
+    def _call(self, operation: Operation, nbytes: int = 0, label: str = "") -> Iterator[None]:
+        """Number, guard and record one call; for the calls whose speed does not matter."""
+        self._begin(operation, nbytes, label)
+        try:
+            yield
+        except BaseException as error:  # noqa: BLE001 - whatever it was, the call is over
+            self._fail(operation, error)
+        self._guard.end()
+
+    def _begin(self, operation: Operation, nbytes: int, label: str) -> None:
+        if not self._guard.begin(operation, nbytes, label):
+            self._refuse()
+
+    def _require_open(self) -> None:
+        if self._guard.state != "open":
+            self._refuse()
+
+    def _refuse(self) -> NoReturn:
+        """Say why no call can be made now."""
+        state = self._guard.state
+        who = self._who()
+        if state == "broken":
+            raise CommunicatorBrokenError(
+                f"{who}: this communicator broke earlier: {self._first_failure}; close it"
+            ) from self._first_failure
+        if state == "busy":
+            raise CommunicatorBusyError(
+                f"{who}: another thread is inside {self._guard.current}; one caller at a time (clause 6)"
+            )
+        if state == "forked":
+            raise ForkedCommunicatorError(
+                f"{who}: process {os.getpid()} is a fork of the owner; start ranks with cobre.comm.launch instead"
+            )
+        raise CommunicatorClosedError(f"{who}: this communicator is closed")
+
+    def _fail(self, operation: Operation, error: BaseException) -> NoReturn:
+        """End the call by an error. Errors that every rank agreed on leave the communicator usable."""
+        translated = self._translate(error, operation)
+        if isinstance(translated, CommError) and not isinstance(translated, CollectiveFailedError):
+            self._guard.end()
+        else:
+            self._break(translated, f"{type(error).__name__}: {error}")
+        if translated is error:
+            raise error
+        raise translated from error
+
+    def _break(self, failure: BaseException, reason: str) -> None:
+        """Remember the first failure, refuse later calls, and let the other ranks know."""
+        if self._first_failure is None:
+            self._first_failure = failure
+            try:
+                self._show_failure(failure)
+            finally:
+                self._guard.fail()
+                self._abort(f"rank {self._rank} (host {socket.gethostname()}, pid {os.getpid()}): {reason}")
+
+    def _show_failure(self, failure: BaseException) -> None:
+        if self._trace is not None:
+            self._trace.fail(failure)
+        cause = f"{type(failure).__name__}: {failure}"
+        logger.error("%s broke: %s; last calls: %s", self._who(), cause, describe_calls(self.recent_calls()))
+
+    def _waiting(self, seconds: float, missing: Sequence[str]) -> None:
+        """Called by backends every 30 s of waiting, so that a hang says whom it waits for."""
+        logger.warning(
+            "%s has waited %.0f s in %s call #%d for %s%s",
+            self._who(),
+            seconds,
+            self._guard.current,
+            self.sequence,
+            "; ".join(missing),
+            self._calls_before_wait(),
+        )
+
+    def _calls_before_wait(self) -> str:
+        """How it came to this, once for each call."""
+        if self._shown_wait == self.sequence:
+            return ""
+        self._shown_wait = self.sequence
+        return f"; last calls here: {describe_calls(self.recent_calls())}"
+
+    def _who(self) -> str:
+        return f"rank {self._rank} of {self._size} ({self.backend})"

@@ -1,0 +1,213 @@
+"""Local checks (clause 3): every argument, before a byte leaves.
+
+These functions define what is accepted. The native guard accepts the common cases on its own, for speed; what it
+does not accept comes here to be named, or to be brought into the common form.
+"""
+
+import operator
+from collections.abc import Sequence
+from itertools import accumulate, pairwise
+from typing import Any
+
+import numpy as np
+from numpy.typing import DTypeLike
+
+from cobre.comm.errors import (
+    InvalidBufferSizeError,
+    InvalidRootError,
+    UnsupportedBufferError,
+    UnsupportedReductionError,
+)
+from cobre.comm.types import Array, Dtype, ReduceOp
+
+REDUCIBLE_KINDS = "iufc"
+
+
+def packed(counts: Sequence[int]) -> tuple[int, ...]:
+    """Displacements that leave no gap: rank r's data follows rank r - 1's."""
+    return (0, *accumulate(map(int, counts[:-1])))
+
+
+def check_allgatherv(
+    send: Any, recv: Any, counts: Any, displs: Any, rank: int, size: int
+) -> tuple[Array, Array, tuple[int, ...], tuple[int, ...]]:
+    """Bring the arguments of `allgatherv` into their common form, or say what is wrong with them."""
+    name = "allgatherv"
+    sent = check_buffer(name, "send", send, writable=False)
+    received = check_buffer(name, "recv", recv, writable=True)
+    _check_same_dtype(name, sent, received)
+    places = check_places(name, counts, displs, size)
+    elements, starts = zip(*places, strict=True)
+    if sent.size != elements[rank]:
+        raise InvalidBufferSizeError(name, f"{elements[rank]} elements to send (counts[{rank}])", sent.size)
+    room = max((start + count for count, start in places if count), default=0)
+    if received.size < room:
+        raise InvalidBufferSizeError(name, f"a receive buffer of at least {room} elements", received.size)
+    in_place = _address(sent) == _address(received) + starts[rank] * received.itemsize
+    if not in_place and _overlap(sent, received):
+        raise InvalidBufferSizeError(
+            name,
+            "a send buffer apart from the receive buffer, or exactly this rank's place in it",
+            "send and receive buffers that overlap otherwise",
+        )
+    return sent, received, elements, starts
+
+
+def check_allreduce(send: Any, recv: Any, op: Any) -> tuple[Array, Array]:
+    """Bring the arguments of `allreduce` into their common form, or say what is wrong with them."""
+    name = "allreduce"
+    if not isinstance(op, ReduceOp):
+        raise UnsupportedReductionError(name, "a ReduceOp (SUM, MIN or MAX)", repr(op))
+    sent = check_buffer(name, "send", send, writable=False)
+    received = check_buffer(name, "recv", recv, writable=True)
+    _check_same_dtype(name, sent, received)
+    check_reducible(name, sent.dtype, op)
+    for side, array in (("send", sent), ("recv", received)):
+        if not array.flags.aligned:
+            raise UnsupportedBufferError(
+                name, f"an aligned {side} buffer (np.require(a, None, 'A'))", "an unaligned one"
+            )
+    if sent.size != received.size:
+        raise InvalidBufferSizeError(name, f"a receive buffer of {sent.size} elements", received.size)
+    if _address(sent) != _address(received) and _overlap(sent, received):
+        raise InvalidBufferSizeError(
+            name, "send and receive buffers that are one or apart", "buffers that overlap in part"
+        )
+    return sent, received
+
+
+def check_broadcast(buffer: Any, root: Any, size: int) -> Array:
+    """Bring the buffer of `broadcast` into its common form, or say what is wrong with the arguments."""
+    rank = _index(root)
+    if rank is None or not 0 <= rank < size:
+        raise InvalidRootError(root, size)
+    return check_buffer("broadcast", "buffer", buffer, writable=True)
+
+
+def check_buffer(operation: str, side: str, buffer: Any, *, writable: bool) -> Array:
+    """Give the buffer as a C-contiguous array of a fixed-size native dtype, sharing its memory."""
+    array = _as_array(operation, side, buffer)
+    check_dtype(operation, array.dtype)
+    if not array.flags.c_contiguous:
+        raise UnsupportedBufferError(
+            operation,
+            f"a C-contiguous {side} buffer (np.ascontiguousarray makes one)",
+            f"strides {array.strides}",
+        )
+    if writable and not array.flags.writeable:
+        raise UnsupportedBufferError(operation, f"a writable {side} buffer", "a read-only one")
+    return array
+
+
+def check_dtype(operation: str, dtype: Dtype) -> None:
+    """Refuse what has no fixed size, or another meaning on the other side."""
+    if dtype.hasobject:
+        raise UnsupportedBufferError(operation, "a fixed-size dtype", f"{dtype}, which holds Python objects")
+    if not dtype.isnative:
+        raise UnsupportedBufferError(
+            operation, "native byte order (a.astype(a.dtype.newbyteorder('=')))", f"{dtype.str}"
+        )
+    if dtype.itemsize == 0:
+        raise UnsupportedBufferError(operation, "a dtype with a size", f"{dtype!r} of 0 bytes")
+
+
+def check_reducible(operation: str, dtype: Dtype, op: ReduceOp) -> None:
+    """Refuse reductions that have no meaning."""
+    if dtype.kind not in REDUCIBLE_KINDS:
+        raise UnsupportedReductionError(operation, "an integer, floating or complex dtype", str(dtype))
+    if dtype.kind == "c" and op is not ReduceOp.SUM:
+        raise UnsupportedReductionError(operation, f"an ordered dtype for {op.name}", str(dtype))
+
+
+def check_places(operation: str, counts: Any, displs: Any, size: int) -> tuple[tuple[int, int], ...]:
+    """Pair every rank's count with its displacement; they must not overlap."""
+    elements = _check_integers(operation, "counts", counts, size)
+    starts = packed(elements) if displs is None else _check_integers(operation, "displs", displs, size)
+    filled = sorted(
+        (start, count, rank) for rank, (count, start) in enumerate(zip(elements, starts, strict=True)) if count
+    )
+    for (start, count, rank), (other_start, _, other_rank) in pairwise(filled):
+        if start + count > other_start:
+            raise InvalidBufferSizeError(
+                operation,
+                "places that do not overlap",
+                f"rank {rank} at {start} to {start + count} and rank {other_rank} from {other_start}",
+            )
+    return tuple(zip(elements, starts, strict=True))
+
+
+def check_region(count: Any, dtype: DTypeLike) -> tuple[int, Dtype]:
+    """Bring the arguments of `create_shared_region` into their common form."""
+    name = "create_shared_region"
+    elements = _index(count)
+    if elements is None or elements < 0:
+        raise InvalidBufferSizeError(name, "a number of elements, 0 or more", repr(count))
+    try:
+        element = np.dtype(dtype)
+    except TypeError as error:
+        raise UnsupportedBufferError(name, "a NumPy dtype", repr(dtype)) from error
+    check_dtype(name, element)
+    return elements, element
+
+
+def check_slice(start: Any, stop: Any, count: int) -> tuple[int, int]:
+    """Give the bounds of a slice that lies inside the region."""
+    low = 0 if start is None else _index(start)
+    high = count if stop is None else _index(stop)
+    if low is None or high is None or not 0 <= low <= high <= count:
+        raise InvalidBufferSizeError("as_mut_array", f"a slice inside 0 to {count}", f"{start} to {stop}")
+    return low, high
+
+
+def region_memory(buffer: Any) -> Array | None:
+    """The whole memory of a shared region, which may stand for it in a call; None for anything else."""
+    if not hasattr(buffer, "as_mut_array"):
+        return None
+    memory: Array = buffer.as_mut_array(0, buffer.count)
+    return memory
+
+
+def _as_array(operation: str, side: str, buffer: Any) -> Array:
+    if isinstance(buffer, np.ndarray):
+        return buffer
+    if (memory := region_memory(buffer)) is not None:
+        return memory
+    try:
+        return np.asarray(memoryview(buffer))
+    except TypeError as error:
+        raise UnsupportedBufferError(
+            operation, f"a NumPy array or a buffer as {side} buffer", type(buffer).__name__
+        ) from error
+
+
+def _check_same_dtype(operation: str, send: Array, recv: Array) -> None:
+    if send.dtype != recv.dtype:
+        raise UnsupportedBufferError(operation, f"a receive buffer of dtype {send.dtype}", str(recv.dtype))
+
+
+def _check_integers(operation: str, name: str, values: Any, size: int) -> tuple[int, ...]:
+    try:
+        integers = tuple(operator.index(value) for value in values)
+    except TypeError as error:
+        raise InvalidBufferSizeError(operation, f"{name} as {size} integers", repr(values)) from error
+    if len(integers) != size:
+        raise InvalidBufferSizeError(operation, f"{size} {name}, one per rank", f"{len(integers)}")
+    if min(integers) < 0:
+        raise InvalidBufferSizeError(operation, f"{name} of 0 or more", f"{list(integers)}")
+    return integers
+
+
+def _index(value: Any) -> int | None:
+    try:
+        return operator.index(value)
+    except TypeError:
+        return None
+
+
+def _address(array: Array) -> int:
+    return int(array.__array_interface__["data"][0])
+
+
+def _overlap(one: Array, other: Array) -> bool:
+    begin, other_begin = _address(one), _address(other)
+    return begin < other_begin + other.nbytes and other_begin < begin + one.nbytes
