@@ -1,0 +1,116 @@
+"""Which variables each rank gets: how it finds its world, and what it must not inherit."""
+
+import operator
+import os
+import platform
+import secrets
+import socket
+from collections.abc import Callable, Mapping
+
+from cobre.comm.config import BACKEND_VARIABLE, DEFAULT_TCP_PORT, MAX_SHM_RANKS, LocalConfig, ShmConfig, TcpConfig
+from cobre.comm.errors import BackendNotAvailableError, InitializationFailedError, InvalidBackendError
+from cobre.comm.types import BackendKind
+
+WORLD_PREFIXES = ("COBRE_SHM_", "COBRE_TCP_")
+THREAD_VARIABLES = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS")
+
+Environment = dict[str, str]
+
+
+def check_size(backend: str, size: object) -> int:
+    """The number of ranks, or an error that says what is wrong with it."""
+    try:
+        ranks = operator.index(size)  # type: ignore[arg-type]  # what is no integer raises
+    except TypeError:
+        ranks = 0
+    if isinstance(size, bool) or not 1 <= ranks <= MAX_SHM_RANKS:
+        raise InitializationFailedError(
+            backend,
+            f"size must be a number of ranks from 1 to {MAX_SHM_RANKS}, got {size!r}; nothing was started",
+        )
+    return ranks
+
+
+def rank_environments(backend: str, size: int, extra: Mapping[str, str]) -> list[Environment]:
+    """The whole environment of every rank: ours without our own world, then `extra`, then the new world."""
+    base = _inherited(os.environ)
+    base.update(extra)
+    return [base | world for world in world_environments(backend, size, extra)]
+
+
+def world_environments(backend: str, size: int, options: Mapping[str, str]) -> list[Environment]:
+    """The variables by which each rank joins a new world; `options` may tune it (`COBRE_SHM_WAIT`, ...)."""
+    make_world = _WORLDS.get(_parse(backend))
+    if make_world is None:
+        raise BackendNotAvailableError(
+            str(backend), f"this launcher starts {', '.join(launchable_backends())} worlds on one machine"
+        )
+    return make_world(size, options)
+
+
+def launchable_backends() -> tuple[str, ...]:
+    """The backends whose worlds can be started from here."""
+    return tuple(kind.value for kind in _WORLDS if kind is not BackendKind.AUTO)
+
+
+def _parse(backend: str) -> BackendKind:
+    try:
+        return BackendKind(str(backend).strip().lower())
+    except ValueError:
+        raise InvalidBackendError(str(backend), launchable_backends()) from None
+
+
+def _shm_world(size: int, options: Mapping[str, str]) -> list[Environment]:
+    name = f"cobre-{secrets.token_hex(8)}"
+    world = {**options, "COBRE_SHM_NAME": name, "COBRE_SHM_SIZE": str(size)}
+    # Through the config, so that a wrong option is refused here and not by every rank.
+    return [ShmConfig.from_env({**world, "COBRE_SHM_RANK": str(rank)}).to_env() for rank in range(size)]
+
+
+def _tcp_world(size: int, options: Mapping[str, str]) -> list[Environment]:
+    """A world on this machine's loopback; the secret travels in the children's environment, which is theirs alone."""
+    coordinator, port = _free_loopback()
+    world = {
+        "COBRE_TCP_COORDINATOR": coordinator,
+        "COBRE_TCP_PORT": str(port),
+        "COBRE_TCP_SECRET": secrets.token_hex(32),
+        "COBRE_TCP_RUN_ID": secrets.token_hex(8),
+        **options,
+        "COBRE_TCP_SIZE": str(size),
+    }
+    return [TcpConfig.from_env({**world, "COBRE_TCP_RANK": str(rank)}).to_env() for rank in range(size)]
+
+
+def _free_loopback() -> tuple[str, int]:
+    """An address that no other run uses. On Linux all of 127.0.0.0/8 is this machine: choose one of millions."""
+    if platform.system() == "Linux":
+        numbers = (secrets.randbelow(254) + 1 for _ in range(3))
+        return ".".join(map(str, (127, *numbers))), DEFAULT_TCP_PORT
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return "127.0.0.1", probe.getsockname()[1]
+
+
+def _local_world(size: int, options: Mapping[str, str]) -> list[Environment]:  # noqa: ARG001 - nothing to tune
+    if size != 1:
+        raise InitializationFailedError("local", f"a local world has one rank, not {size}; use backend 'shm'")
+    return [LocalConfig().to_env()]
+
+
+# One more backend is one more function here.
+_WORLDS: dict[BackendKind, Callable[[int, Mapping[str, str]], list[Environment]]] = {
+    BackendKind.AUTO: _shm_world,
+    BackendKind.SHM: _shm_world,
+    BackendKind.TCP: _tcp_world,
+    BackendKind.LOCAL: _local_world,
+}
+
+
+def _inherited(environ: Mapping[str, str]) -> Environment:
+    kept = {
+        name: value
+        for name, value in environ.items()
+        if not name.startswith(WORLD_PREFIXES) and name != BACKEND_VARIABLE
+    }
+    # The ranks are the parallelism: threads of BLAS on top of them would only compete.
+    return dict.fromkeys(THREAD_VARIABLES, "1") | kept | {"PYTHONUNBUFFERED": "1"}

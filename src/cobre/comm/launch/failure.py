@@ -1,0 +1,63 @@
+"""What a rank tells its parent about the exception that ended it."""
+
+import os
+import socket
+import traceback
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from types import TracebackType
+
+from cobre.comm.errors import AbortedError, CommunicatorBrokenError, PeerLostError, PeerTimeoutError
+
+CONSEQUENCES = (PeerLostError, AbortedError, PeerTimeoutError, CommunicatorBrokenError)
+OWN_FILES = str(Path(__file__).parent) + os.sep
+
+
+@dataclass(frozen=True, slots=True)
+class Failure:
+    """An exception in words, so that it can be told even where the class cannot be imported.
+
+    is_consequence: raised because another rank had failed.
+    exception: the pickled original, None where it does not pickle.
+    """
+
+    host: str
+    pid: int
+    summary: str
+    traceback_text: str
+    is_consequence: bool
+    exception: bytes | None
+
+
+def describe(error: BaseException, pickled: bytes | None) -> Failure:
+    """Put the exception in words, without the launcher's own frames."""
+    trace = _from_user_code(error.__traceback__)
+    return Failure(
+        host=socket.gethostname(),
+        pid=os.getpid(),
+        summary=traceback.format_exception_only(error)[0].strip(),
+        traceback_text="".join(traceback.format_exception(type(error), error, trace)).rstrip(),
+        is_consequence=any(isinstance(link, CONSEQUENCES) for link in _chain(error)),
+        exception=pickled,
+    )
+
+
+def _from_user_code(trace: TracebackType | None) -> TracebackType | None:
+    """Leave out the frames by which the launcher got to the user's code."""
+    while trace is not None and _is_own(trace.tb_frame.f_code.co_filename):
+        trace = trace.tb_next
+    return trace
+
+
+def _is_own(filename: str) -> bool:
+    return filename.startswith((OWN_FILES, "<frozen runpy>"))
+
+
+def _chain(error: BaseException | None) -> Iterator[BaseException]:
+    """The exception and what it came from; a cycle ends it."""
+    seen: set[int] = set()
+    while error is not None and id(error) not in seen:
+        seen.add(id(error))
+        yield error
+        error = error.__context__ if error.__cause__ is None else error.__cause__

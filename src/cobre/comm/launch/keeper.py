@@ -1,0 +1,48 @@
+"""Somebody who outlives us: a small process that ends the ranks' process groups when this one is killed.
+
+The kernel ends the ranks themselves (`die_with_parent`), but not what they have started, and not on every
+platform.
+"""
+
+import contextlib
+import subprocess
+import sys
+from pathlib import Path
+from typing import Self
+
+PROGRAM = Path(__file__).with_name("keeper_process.py")
+
+
+class Keeper:
+    """Knows the process groups that are alive; acts on them only when this process has gone."""
+
+    def __init__(self) -> None:
+        # Isolated and without site-packages: it needs nothing of them, and starts at once.
+        command = [sys.executable, "-I", "-S", str(PROGRAM)]
+        null = subprocess.DEVNULL
+        self._process = subprocess.Popen(
+            command, stdin=subprocess.PIPE, stdout=null, stderr=null, bufsize=0, process_group=0
+        )
+
+    def guard(self, group: int) -> None:
+        """End this group when this process dies."""
+        self._tell(f"+{group}\n")
+
+    def release(self, group: int) -> None:
+        """Forget this group; say so while its number cannot be used again."""
+        self._tell(f"-{group}\n")
+
+    def _tell(self, line: str) -> None:
+        pipe = self._process.stdin
+        if pipe is not None:
+            with contextlib.suppress(BrokenPipeError):  # somebody has killed it: the ranks run on without it
+                pipe.write(line.encode())
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._process.kill()
+        self._process.wait()
+        if self._process.stdin is not None:
+            self._process.stdin.close()

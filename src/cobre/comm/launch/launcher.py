@@ -1,0 +1,189 @@
+"""Start ranks and wait for them: `run` for a function, `run_script` for a script."""
+
+import logging
+import math
+import os
+import signal
+import sys
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import IO, Any, TypeVar
+
+from cobre.comm.cores import usable_cores
+from cobre.comm.errors import InitializationFailedError
+from cobre.comm.launch.environment import check_size, rank_environments
+from cobre.comm.launch.interpreter import with_import_path, worker_command
+from cobre.comm.launch.keeper import Keeper
+from cobre.comm.launch.outcome import has_crashed, has_no_value, values, worker_error
+from cobre.comm.launch.output import Output, forward
+from cobre.comm.launch.payload import (
+    FunctionTask,
+    ResultReader,
+    ScriptTask,
+    Startup,
+    Task,
+    anonymous_file,
+    write_task,
+)
+from cobre.comm.launch.rank_process import RankProcess
+from cobre.comm.launch.supervisor import INTERRUPT_GRACE_S, Supervisor
+
+logger = logging.getLogger("cobre.comm")
+
+Value = TypeVar("Value")
+
+
+def run(
+    function: Callable[..., Value],
+    size: int,
+    backend: str = "shm",
+    args: Sequence[Any] = (),
+    kwargs: Mapping[str, Any] | None = None,
+    *,
+    environment: Mapping[str, str] | None = None,
+    timeout_s: float | None = None,
+    output: Output = forward,
+) -> list[Value]:
+    """Call `function(comm, *args, **kwargs)` on `size` ranks and return their values in rank order.
+
+    Each rank is a fresh interpreter. The function may come from a script, a shell or a notebook; no main
+    guard is needed.
+
+    environment: more variables for all ranks; `COBRE_SHM_*` options tune the world (`COBRE_SHM_WAIT`, ...).
+    timeout_s: stop the run and raise `TimeoutError` when it takes longer; None: no limit.
+    output: where the ranks' lines go; by default this process's stdout and stderr, with the rank in front.
+
+    The first failure stops all ranks and raises `WorkerError`. Ctrl-C stops them and raises
+    `KeyboardInterrupt`.
+    """
+    if not callable(function):
+        raise TypeError(f"the first argument must be a function of a communicator, got {function!r}")
+    task = FunctionTask(function, tuple(args), dict(kwargs or {}))
+    world = _World(check_size(backend, size), backend, dict(environment or {}), output, timeout_s)
+    with _started(world, task, Startup.of_this_process()) as supervisor:
+        _finish(world, supervisor)
+        return values(supervisor.ended)
+
+
+def run_script(
+    program: str,
+    size: int,
+    backend: str = "shm",
+    args: Sequence[str] = (),
+    *,
+    is_module: bool = False,
+    environment: Mapping[str, str] | None = None,
+    timeout_s: float | None = None,
+    output: Output = forward,
+) -> None:
+    """Run a script, or a module by its name, as `__main__` on `size` ranks.
+
+    Each rank calls `create_communicator()` and is well when its exit code is 0. The rest is as in `run`.
+    """
+    world = _World(check_size(backend, size), backend, dict(environment or {}), output, timeout_s, has_crashed)
+    startup = Startup(_script_path(program, is_module), [program, *args], {})
+    with _started(world, ScriptTask(program, is_module), startup) as supervisor:
+        _finish(world, supervisor)
+
+
+def _script_path(program: str, is_module: bool) -> list[str]:
+    """As the interpreter itself does: the script's folder first, or the current one for a module."""
+    if sys.flags.safe_path:
+        return list(sys.path)
+    folder = Path.cwd() if is_module else Path(program).resolve().parent
+    return [str(folder), *sys.path[1:]]
+
+
+@dataclass(frozen=True, slots=True)
+class _World:
+    """What was asked for."""
+
+    size: int
+    backend: str
+    environment: dict[str, str]
+    output: Output
+    timeout_s: float | None
+    has_failed: Callable[[RankProcess], bool] = has_no_value
+
+    def __post_init__(self) -> None:
+        if self.timeout_s is not None and not 0 < self.timeout_s < math.inf:
+            raise ValueError(f"timeout_s must be a positive number of seconds or None, got {self.timeout_s}")
+
+
+@contextmanager
+def _started(world: _World, task: Task, startup: Startup) -> Iterator[Supervisor]:
+    """All ranks, running; at the end none is."""
+    environments = rank_environments(world.backend, world.size, world.environment)
+    with ExitStack() as stack:
+        task_file = stack.enter_context(anonymous_file("cobre-task"))
+        write_task(task_file, startup, task)
+        _warn_of_crowding(world.size)
+        with _startup_errors(world):
+            # Ranks hold the reading end; they go when the writing end does, which only this process has.
+            lifeline = stack.enter_context(_pipe())
+            results = [stack.enter_context(anonymous_file("cobre-result")) for _ in range(world.size)]
+            keeper = stack.enter_context(Keeper())
+            supervisor = stack.enter_context(Supervisor(world.output, world.has_failed, keeper))
+            for rank, environment in enumerate(environments):
+                supervisor.add(_start_rank(rank, environment, task_file, results[rank], lifeline))
+        yield supervisor
+
+
+def _start_rank(
+    rank: int, environment: Mapping[str, str], task: IO[bytes], result: IO[bytes], lifeline: int
+) -> RankProcess:
+    descriptors = (task.fileno(), result.fileno(), lifeline)
+    command = [*worker_command(), *map(str, (os.getpid(), *descriptors))]
+    return RankProcess(rank, command, with_import_path(environment), descriptors, ResultReader(result))
+
+
+@contextmanager
+def _pipe() -> Iterator[int]:
+    """The reading end of a pipe whose writing end stays here."""
+    reading, writing = os.pipe()
+    try:
+        yield reading
+    finally:
+        os.close(reading)
+        os.close(writing)
+
+
+@contextmanager
+def _startup_errors(world: _World) -> Iterator[None]:
+    try:
+        yield
+    except OSError as error:
+        raise InitializationFailedError(
+            world.backend,
+            f"{world.size} ranks could not be started: {error}; try fewer ranks, or raise the limits of open "
+            "files (ulimit -n) and processes (ulimit -u)",
+        ) from error
+
+
+def _warn_of_crowding(size: int) -> None:
+    cores = usable_cores()
+    if size > cores:
+        logger.warning("%d ranks share %d usable cores: this works, but more slowly", size, cores)
+
+
+def _finish(world: _World, supervisor: Supervisor) -> None:
+    """Wait for all ranks; raise what went wrong when all have gone."""
+    try:
+        in_time = supervisor.watch(world.timeout_s)
+        late = supervisor.running_ranks()
+        if not in_time:
+            supervisor.stop(signal.SIGTERM, INTERRUPT_GRACE_S)
+            raise TimeoutError(f"the run took longer than {world.timeout_s} s; ranks {late} were still running")
+        if late:
+            supervisor.stop_after_failure()
+    except BaseException as error:
+        # A terminal's Ctrl-C came to this process only: pass it on. A second one ends the waiting.
+        is_interrupt = isinstance(error, KeyboardInterrupt)
+        supervisor.stop(signal.SIGINT if is_interrupt else signal.SIGTERM, INTERRUPT_GRACE_S)
+        raise
+    failed = [process for process in supervisor.ended if world.has_failed(process)]
+    if failed:
+        failure = worker_error(failed, world.size)
+        raise failure from failure.inner

@@ -1,0 +1,98 @@
+"""Which rank was the cause, and how to say it."""
+
+import signal
+import socket
+from collections.abc import Sequence
+from typing import Any
+
+from cobre.comm.launch.errors import WorkerError
+from cobre.comm.launch.failure import Failure
+from cobre.comm.launch.payload import VALUE, load_or_none
+from cobre.comm.launch.rank_process import RankProcess
+
+HINTS = {
+    signal.SIGKILL: "likely out of memory. Try fewer workers.",
+    signal.SIGBUS: "likely a file or shared memory on a full disk.",
+    signal.SIGSEGV: "a crash in native code.",
+}
+
+
+def has_crashed(process: RankProcess) -> bool:
+    """A script is well as long as its exit code says so."""
+    return process.exit_code != 0
+
+
+def has_no_value(process: RankProcess) -> bool:
+    """A function must also have returned."""
+    return process.exit_code != 0 or process.result.kind() != VALUE
+
+
+def values(ended: Sequence[RankProcess]) -> list[Any]:
+    """Every rank's return value, in rank order."""
+    return [_value(process) for process in sorted(ended, key=lambda process: process.rank)]
+
+
+def _value(process: RankProcess) -> Any:
+    try:
+        return process.result.value()
+    except Exception as error:
+        reason = f"{type(error).__name__}: {error}"
+        message = f"{_who(process, None)} returned a value that cannot be rebuilt here: {reason}"
+        raise WorkerError(process.rank, 0, None, message) from error
+
+
+def worker_error(failed: Sequence[RankProcess], size: int) -> WorkerError:
+    """The error of the rank that failed first, told apart from those that failed because of it."""
+    failures = {process.rank: process.result.failure() for process in failed}
+    # Stable sort: the ranks come in the order of their ends.
+    cause, *others = sorted(failed, key=lambda process: _is_secondary(process, failures[process.rank]))
+    guilty = [other for other in others if not _is_secondary(other, failures[other.rank])]
+    failure = failures[cause.rank]
+    parts = [
+        _headline(cause, failure),
+        failure.traceback_text if failure else _last_words(cause),
+        *(f"Also, {_headline(other, failures[other.rank])}" for other in guilty),
+        _healthy(size - 1 - len(guilty)),
+    ]
+    inner = load_or_none(failure.exception) if failure else None
+    return WorkerError(cause.rank, cause.exit_code or 0, inner, "\n".join(filter(None, parts)))
+
+
+def _is_secondary(process: RankProcess, failure: Failure | None) -> bool:
+    return process.was_stopped or (failure is not None and failure.is_consequence)
+
+
+def _headline(process: RankProcess, failure: Failure | None) -> str:
+    who = _who(process, failure)
+    code = process.exit_code or 0
+    if failure is None:
+        return f"{who} {_ending(code)}"
+    return f"{who} raised {failure.summary}" + (f", then {_ending(code)}" if code < 0 else "")
+
+
+def _who(process: RankProcess, failure: Failure | None) -> str:
+    host = failure.host if failure else socket.gethostname()
+    return f"rank {process.rank} (host {host}, pid {process.pid})"
+
+
+def _ending(exit_code: int) -> str:
+    if exit_code >= 0:
+        return f"exited with code {exit_code} before it had finished"
+    try:
+        signum = signal.Signals(-exit_code)
+    except ValueError:  # a real-time signal
+        return f"was killed by signal {-exit_code}"
+    hint = f": {HINTS[signum]}" if signum in HINTS else ""
+    return f"was killed by {signum.name} (signal {-exit_code}){hint}"
+
+
+def _last_words(process: RankProcess) -> str:
+    return f"Its last lines on stderr:\n{process.last_words}" if process.last_words else ""
+
+
+def _healthy(count: int) -> str:
+    if count == 0:
+        return ""
+    if count == 1:
+        return "1 other rank was healthy and has exited."
+    return f"{count} other ranks were healthy and have exited."

@@ -1,0 +1,136 @@
+"""One loop, in the calling thread, that forwards the ranks' output, notices their ends and stops the rest."""
+
+import logging
+import selectors
+import signal
+import time
+from collections.abc import Callable
+from typing import Self
+
+from cobre.comm.launch.keeper import Keeper
+from cobre.comm.launch.output import Output, Stream, discard
+from cobre.comm.launch.rank_process import RankProcess
+
+logger = logging.getLogger("cobre.comm")
+
+POLL_S = 0.05
+MAX_SELECT_S = 3600.0  # epoll counts milliseconds in 32 bits
+FAILURE_GRACE_S = 2.0
+INTERRUPT_GRACE_S = 5.0
+KILL_GRACE_S = 30.0
+
+
+class Supervisor:
+    """Watches ranks until all have gone. Its `with` block leaves no process and no descriptor behind."""
+
+    def __init__(self, output: Output, has_failed: Callable[[RankProcess], bool], keeper: Keeper) -> None:
+        self._output = output
+        self._has_failed = has_failed
+        self._keeper = keeper
+        self._selector = selectors.DefaultSelector()
+        self._running: list[RankProcess] = []
+        self._any_failed = False
+        self.ended: list[RankProcess] = []
+        """The ranks that have gone, in the order of their ends."""
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._output = discard  # it may be the output that failed
+        while self._running:
+            try:
+                self._kill()
+            except (KeyboardInterrupt, SystemExit):  # impatience must not leave processes behind
+                continue
+        self._selector.close()
+
+    def add(self, process: RankProcess) -> None:
+        """Watch one more rank."""
+        self._running.append(process)
+        self._keeper.guard(process.pid)
+        for stream in process.streams:
+            self._selector.register(stream.descriptor, selectors.EVENT_READ, (self._read, stream))
+        if process.exit_descriptor is not None:
+            self._selector.register(process.exit_descriptor, selectors.EVENT_READ, (self._collect, process))
+
+    def watch(self, timeout_s: float | None) -> bool:
+        """Wait for the end of all ranks or for the first failure; False when the time was over before."""
+        deadline = None if timeout_s is None else time.monotonic() + timeout_s
+        return self._handle_events_until(lambda: not self._running or self._any_failed, deadline)
+
+    def stop_after_failure(self) -> None:
+        """Let the others notice by themselves, so that their errors tell who was first; then make them go."""
+        if not self._handle_events_for(FAILURE_GRACE_S):
+            self.stop(signal.SIGTERM, FAILURE_GRACE_S)
+
+    def stop(self, signum: signal.Signals, grace_s: float) -> None:
+        """Ask all ranks to go, and kill those that do not."""
+        self._signal_all(signum)
+        if not self._handle_events_for(grace_s):
+            self._kill()
+
+    def running_ranks(self) -> list[int]:
+        """The ranks that have not gone yet."""
+        return [process.rank for process in self._running]
+
+    def _kill(self) -> None:
+        self._signal_all(signal.SIGKILL)
+        if not self._handle_events_for(KILL_GRACE_S):
+            pids = [process.pid for process in self._running]
+            logger.error("processes %s do not even die by SIGKILL; giving up on them", pids)
+            for process in list(self._running):
+                self._forget(process)
+
+    def _signal_all(self, signum: signal.Signals) -> None:
+        for process in self._running:
+            process.was_stopped = True
+            process.signal_group(signum)
+
+    def _handle_events_for(self, seconds: float) -> bool:
+        """Until all ranks have gone; False when the time was over before."""
+        return self._handle_events_until(lambda: not self._running, time.monotonic() + seconds)
+
+    def _handle_events_until(self, is_done: Callable[[], bool], deadline: float | None) -> bool:
+        while not is_done():
+            remaining = MAX_SELECT_S if deadline is None else deadline - time.monotonic()
+            if remaining <= 0:
+                return False
+            self._handle_events(min(remaining, MAX_SELECT_S))
+        return True
+
+    def _handle_events(self, timeout_s: float) -> None:
+        unwatched = [process for process in self._running if process.exit_descriptor is None]
+        if unwatched:  # no pidfd here: look at the processes now and then
+            timeout_s = min(POLL_S, timeout_s)
+        for key, _ in self._selector.select(timeout_s):
+            handle, subject = key.data
+            handle(subject)
+        for process in unwatched:
+            if process in self._running and process.has_exited():
+                self._collect(process)
+
+    def _read(self, stream: Stream) -> None:
+        # A rank that ended in the same round has closed its streams already.
+        if not stream.has_ended():
+            stream.read(self._output)
+            if stream.has_ended():
+                self._selector.unregister(stream.descriptor)
+
+    def _collect(self, process: RankProcess) -> None:
+        for stream in process.streams:
+            if not stream.has_ended():
+                self._selector.unregister(stream.descriptor)
+        self._keeper.release(process.pid)
+        try:
+            process.collect(self._output)
+        finally:
+            self._forget(process)
+            self.ended.append(process)
+            self._any_failed = self._any_failed or self._has_failed(process)
+
+    def _forget(self, process: RankProcess) -> None:
+        self._running.remove(process)
+        if process.exit_descriptor is not None:
+            self._selector.unregister(process.exit_descriptor)
+        process.close()

@@ -1,0 +1,83 @@
+"""The process of one rank: `python -m cobre.comm.launch.worker`, started by the launcher only.
+
+It prints nothing of its own. An exception goes to the parent, which prints the one that matters.
+"""
+
+import faulthandler
+import os
+import runpy
+import signal
+import sys
+import threading
+from typing import TextIO
+
+from cobre._native import die_with_parent
+from cobre.comm.factory import create_communicator
+from cobre.comm.launch.failure import describe
+from cobre.comm.launch.payload import FunctionTask, ResultWriter, ScriptTask, TaskReader, dump_or_none
+
+INTERRUPTED = 128 + signal.SIGINT
+
+
+def main() -> None:
+    """Do the task of the inherited file and leave the result in the other one."""
+    parent_pid, task_descriptor, result_descriptor, lifeline = map(int, sys.argv[1:])
+    # Tied to the thread that started this process: it stays in the launcher until all ranks have gone.
+    die_with_parent(parent_pid)
+    _hold_lifeline(lifeline)
+    for descriptor in (task_descriptor, result_descriptor, lifeline):
+        os.set_inheritable(descriptor, False)
+    faulthandler.enable(all_threads=False)
+    _speak_utf8(sys.stdout, sys.stderr)
+    sys.exit(_perform(TaskReader(task_descriptor), ResultWriter(result_descriptor)))
+
+
+def _perform(reader: TaskReader, result: ResultWriter) -> int:
+    try:
+        reader.startup().apply()
+        task = reader.task()
+        if isinstance(task, ScriptTask):
+            _run_script(task)
+        else:
+            result.write_value(_call_function(task))
+    except SystemExit as error:
+        result.write_failure(describe(error, dump_or_none(error)))
+        raise  # the interpreter knows best which code and which text it means
+    except BaseException as error:  # noqa: BLE001 - whatever it was, the parent must know
+        result.write_failure(describe(error, dump_or_none(error)))
+        return INTERRUPTED if isinstance(error, KeyboardInterrupt) else 1
+    return 0
+
+
+def _call_function(task: FunctionTask) -> object:
+    with create_communicator() as comm:
+        return task.function(comm, *task.args, **task.kwargs)
+
+
+def _run_script(task: ScriptTask) -> None:
+    if task.is_module:
+        runpy.run_module(task.program, run_name="__main__", alter_sys=True)
+    else:
+        runpy.run_path(task.program, run_name="__main__")
+
+
+def _hold_lifeline(descriptor: int) -> None:
+    """End with the parent on every platform: it alone holds the other end, so end of file is its death."""
+
+    def wait() -> None:
+        os.read(descriptor, 1)
+        if os.getpgrp() == os.getpid():
+            os.killpg(0, signal.SIGKILL)  # whatever this rank has started goes too
+        os._exit(128 + signal.SIGKILL)
+
+    threading.Thread(target=wait, name="cobre-lifeline", daemon=True).start()
+
+
+def _speak_utf8(*streams: TextIO) -> None:
+    """The parent reads UTF-8, whatever the locale says."""
+    for stream in streams:
+        stream.reconfigure(encoding="utf-8", errors=stream.errors)  # type: ignore[attr-defined]
+
+
+if __name__ == "__main__":
+    main()

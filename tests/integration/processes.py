@@ -1,0 +1,79 @@
+"""Watching real processes: what the launcher's tests wait for and look at."""
+
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+DEADLINE_S = 60
+
+
+def wait_until(condition, what):
+    """Poll until the condition holds; returns what it returned."""
+    deadline = time.monotonic() + DEADLINE_S
+    while not (found := condition()):
+        assert time.monotonic() < deadline, f"waited {DEADLINE_S} s in vain until {what}"
+        time.sleep(0.01)
+    return found
+
+
+def is_alive(pid):
+    """Whether the process runs; one that is dead but not collected does not."""
+    try:
+        stat = Path(f"/proc/{pid}/stat").read_text()
+    except (FileNotFoundError, ProcessLookupError):
+        return False
+    return stat.rsplit(")", 1)[1].split()[0] not in "ZX"
+
+
+def wait_until_gone(pids):
+    for pid in pids:
+        wait_until(lambda pid=pid: not is_alive(pid), f"process {pid} has gone")
+
+
+def wait_for_pids(folder, count):
+    """The pids that `count` processes announce as file names in the folder."""
+    wait_until(lambda: len(list(folder.iterdir())) >= count, f"{count} processes have announced themselves")
+    return [int(path.name) for path in folder.iterdir()]
+
+
+def start_python(*arguments, **options):
+    """A Python process with captured output, in a process group of its own."""
+    return subprocess.Popen(
+        [sys.executable, *map(str, arguments)],
+        stdin=options.pop("stdin", subprocess.DEVNULL),
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        process_group=0,
+        **options,
+    )
+
+
+def finish(process, typed=None):
+    """Its exit code, stdout and stderr; killed and reported when it does not end."""
+    try:
+        out, err = process.communicate(typed, timeout=DEADLINE_S)
+    except subprocess.TimeoutExpired:
+        process.kill()
+        raise AssertionError(f"did not end: {process.communicate()}") from None
+    return process.returncode, out, err
+
+
+def run_python(*arguments, typed=None, **options):
+    """Start it and wait for its end."""
+    stdin = subprocess.DEVNULL if typed is None else subprocess.PIPE
+    return finish(start_python(*arguments, stdin=stdin, **options), typed)
+
+
+def printed(text):
+    """The lines, without what a communicator logs when it breaks."""
+    return [line for line in text.splitlines() if " broke: " not in line]
+
+
+def open_descriptors():
+    return sorted(path.name for path in Path("/proc/self/fd").iterdir())
+
+
+def shared_segments():
+    return {path.name for path in Path("/dev/shm").glob("cobre*")}

@@ -1,0 +1,133 @@
+"""One rank of a tcp world as a process of its own: `python tcp_rank.py ACTION`; prints JSON lines."""
+
+import json
+import os
+import signal
+import sys
+import threading
+import time
+
+import numpy as np
+
+from cobre.comm import BackendError, CollectiveFailedError, create_communicator
+
+LARGE = 4_000_000  # bytes: more than all socket buffers hold
+
+
+def say(**event):
+    print(json.dumps({"rank": int(os.environ["COBRE_TCP_RANK"]), "pid": os.getpid(), **event}), flush=True)
+
+
+def endure(call):
+    """Make calls until one fails, and say how."""
+    try:
+        while True:
+            call()
+    except CollectiveFailedError as error:
+        say(error=type(error).__name__, message=str(error), ranks=error.ranks)
+
+
+def late_coordinator(comm):
+    """Rank 0 computes for several timeouts while a payload waits for it; nobody may lose patience."""
+    if comm.rank == 0:
+        end = time.monotonic() + 5 * float(os.environ["COBRE_TCP_TIMEOUT_SECS"])
+        while time.monotonic() < end:
+            time.sleep(0.01)
+    counts = [LARGE] * comm.size
+    recv = np.zeros(sum(counts), np.uint8)
+    comm.allgatherv(np.full(LARGE, comm.rank, np.uint8), recv, counts)
+    say(good=bool((recv == np.repeat(np.arange(comm.size), LARGE)).all()))
+
+
+def die_with_a_child(comm):
+    """The last rank forks a child that outlives it; its connections must end with it all the same."""
+    comm.barrier()
+    if comm.rank == comm.size - 1:
+        if os.fork() == 0:
+            signal.pause()  # ended by the test, by its process group
+        os.kill(os.getpid(), signal.SIGKILL)
+    endure(comm.barrier)
+
+
+def idle_coordinator(comm):
+    """A worker dies while rank 0 is not in any call; the other worker must not wait for rank 0 to find out."""
+    comm.barrier()
+    if comm.rank == 2:
+        os.kill(os.getpid(), signal.SIGKILL)
+    if comm.rank == 1:
+        endure(comm.barrier)
+    else:
+        sys.stdin.readline()  # computes until the test says otherwise
+        endure(comm.barrier)
+
+
+def abort_between_calls(comm):
+    """Nobody is in a call when the last rank gives up; all others hear of it at their next one."""
+    comm.barrier()
+    if comm.rank == comm.size - 1:
+        comm.abort("no more data")
+        say(state=comm.state)
+    else:
+        endure(comm.barrier)
+
+
+def leave_early(comm):
+    """Leaving after the last call disturbs nobody, whoever goes first and without closing."""
+    recv = np.zeros(comm.size * LARGE, np.uint8)
+    comm.allgatherv(np.full(LARGE, comm.rank, np.uint8), recv, [LARGE] * comm.size)
+    say(good=bool((recv == np.repeat(np.arange(comm.size), LARGE)).all()))
+    os._exit(0)
+
+
+def wait_interrupted(comm):
+    """Ctrl-C in a wait: the call ends, the others hear of it."""
+    if comm.rank == 0:
+        threading.Thread(target=say_when_busy, args=(comm,), daemon=True).start()
+        try:
+            comm.barrier()
+        except KeyboardInterrupt:
+            say(interrupted=True)
+        return
+    sys.stdin.readline()
+    endure(comm.barrier)
+
+
+def say_when_busy(comm):
+    while comm.state != "busy":
+        time.sleep(0.001)
+    say(waiting=True)
+
+
+def barriers(comm):
+    """Until something goes wrong."""
+    say(running=True)
+    endure(comm.barrier)
+
+
+def gathers(comm):
+    """Large payloads in all directions, until something goes wrong."""
+    counts = [LARGE] * comm.size
+    send, recv = np.full(LARGE, comm.rank, np.uint8), np.zeros(sum(counts), np.uint8)
+    say(running=True)
+    endure(lambda: comm.allgatherv(send, recv, counts))
+
+
+def gather_when_told(comm):
+    """One large gather, begun by the others while rank 0 still waits for a word."""
+    say(running=True)
+    if comm.rank == 0:
+        sys.stdin.readline()
+    recv = np.zeros(comm.size * LARGE, np.uint8)
+    comm.allgatherv(np.full(LARGE, comm.rank, np.uint8), recv, [LARGE] * comm.size)
+    say(good=bool((recv == np.repeat(np.arange(comm.size), LARGE)).all()))
+
+
+if __name__ == "__main__":
+    try:
+        communicator = create_communicator("tcp")
+    except BackendError as failure:
+        say(refused=type(failure).__name__, message=str(failure))
+        sys.exit(1)
+    with communicator as world:
+        say(joined=True)
+        globals()[sys.argv[1]](world)

@@ -1,0 +1,80 @@
+"""Small tcp worlds whose ranks are threads of the test: the sockets are real, the start is in the test's hands."""
+
+import secrets
+import socket
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import ExitStack, contextmanager
+
+from cobre.comm import TcpConfig
+from cobre.comm.backends.tcp.communicator import TcpCommunicator
+
+SECRET = "the secret of these tests"
+DEADLINE_S = 60
+
+
+def new_address():
+    """A loopback address of its own for every test: no port can be taken."""
+    return ".".join(map(str, (127, *(secrets.randbelow(254) + 1 for _ in range(3)))))
+
+
+class Meeting:
+    """Starts ranks of one world, each in its thread."""
+
+    def __init__(self, size, **options):
+        self.size = size
+        self.options = {"secret": SECRET, "connect_timeout_s": 30.0, "timeout_s": 20.0} | options
+        self.coordinator = self.options.pop("coordinator", None) or new_address()
+        self._executor = ThreadPoolExecutor(max_workers=3 * size + 2)
+        self._stack = ExitStack()
+
+    def config(self, rank, **options):
+        options = self.options | options
+        return TcpConfig(options.pop("coordinator", self.coordinator), rank, options.pop("size", self.size), **options)
+
+    def start(self, rank, **options):
+        """A future of the rank's communicator."""
+        return self._executor.submit(self._join, self.config(rank, **options))
+
+    def start_all(self, ranks=None, **options):
+        return [self.start(rank, **options) for rank in (range(self.size) if ranks is None else ranks)]
+
+    def everywhere(self, communicators, function):
+        """Call the function on all ranks at once; the values or the exceptions."""
+        futures = [self._executor.submit(function, comm) for comm in communicators]
+        return [future.exception(DEADLINE_S) or future.result() for future in futures]
+
+    def connect(self, port=29500):
+        """A stranger's connection to the coordinator."""
+        return self._stack.enter_context(socket.create_connection((self.coordinator, port), timeout=DEADLINE_S))
+
+    def _join(self, config):
+        return self._stack.enter_context(closing(TcpCommunicator(config)))
+
+    def close(self):
+        self._stack.close()
+        self._executor.shutdown()
+
+
+@contextmanager
+def closing(comm):
+    try:
+        yield comm
+    finally:
+        comm.close()
+
+
+@contextmanager
+def meeting(size, **options):
+    world = Meeting(size, **options)
+    try:
+        yield world
+    finally:
+        world.close()
+
+
+def results(futures):
+    return [future.result(DEADLINE_S) for future in futures]
+
+
+def failure(future):
+    return future.exception(DEADLINE_S)

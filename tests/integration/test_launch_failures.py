@@ -1,0 +1,251 @@
+"""What a failed rank gives: one error about the rank that was first, and nothing left behind."""
+
+import os
+import signal
+import socket
+import subprocess
+import sys
+import time
+
+import pytest
+from processes import is_alive, open_descriptors, printed, shared_segments, wait_until, wait_until_gone
+
+from cobre.comm import AbortedError, launch
+from cobre.comm.launch import WorkerError, supervisor
+
+LOCAL = {"size": 1, "backend": "local"}
+
+
+@pytest.fixture(autouse=True)
+def nothing_is_left_behind():
+    segments, descriptors = shared_segments(), open_descriptors()
+    yield
+    assert open_descriptors() == descriptors
+    with pytest.raises(ChildProcessError):
+        os.waitpid(-1, os.WNOHANG)
+    wait_until(lambda: shared_segments() <= segments, "the shared memory is as before")
+
+
+@pytest.fixture
+def no_patience(monkeypatch):
+    monkeypatch.setattr(supervisor, "FAILURE_GRACE_S", 0.2)
+
+
+class InflowError(Exception):
+    def __init__(self, stage):
+        super().__init__(stage)
+        self.stage = stage
+
+
+def stages(comm, bad_rank):
+    comm.barrier()
+    if comm.rank == bad_rank:
+        raise InflowError(stage=87)
+    comm.barrier()
+
+
+def sleepless(comm):
+    """Computes for ever, in no collective."""
+    while True:
+        time.sleep(0.01)
+
+
+def test_the_error_names_the_rank_and_shows_its_traceback():
+    with pytest.raises(WorkerError) as caught:
+        launch.run(stages, 4, args=(2,))
+    error = caught.value
+    text = str(error)
+    assert (error.rank, error.exit_code) == (2, 1)
+    assert isinstance(error.inner, InflowError)
+    assert error.inner.stage == 87
+    assert error.__cause__ is error.inner
+    assert text.startswith(f"rank 2 (host {socket.gethostname()}, pid ")
+    assert "Traceback (most recent call last):\n  File" in text
+    assert "raise InflowError(stage=87)" in text
+    assert "launch/worker.py" not in text
+    assert text.endswith("3 other ranks were healthy and have exited.")
+
+
+def test_a_rank_that_was_killed_by_another_is_the_cause():
+    def murder(comm):
+        from numpy import array, empty
+
+        pids = empty(comm.size, "int64")
+        comm.allgatherv(array([os.getpid()], "int64"), pids, [1] * comm.size)
+        if comm.rank == 0:
+            os.kill(int(pids[2]), signal.SIGKILL)
+        for _ in range(1_000_000):
+            comm.barrier()
+
+    with pytest.raises(WorkerError) as caught:
+        launch.run(murder, 3)
+    error = caught.value
+    assert (error.rank, error.exit_code, error.inner) == (2, -signal.SIGKILL, None)
+    assert "killed by SIGKILL (signal 9): likely out of memory. Try fewer workers." in str(error)
+    assert str(error).endswith("2 other ranks were healthy and have exited.")
+
+
+def test_a_crash_in_native_code_shows_where_it_was(capsys):
+    with pytest.raises(WorkerError, match=r"SIGSEGV \(signal 11\)") as caught:
+        launch.run(lambda comm: os.kill(os.getpid(), signal.SIGSEGV), **LOCAL)
+    assert caught.value.exit_code == -signal.SIGSEGV
+    assert "in <lambda>" in str(caught.value)
+    assert "[rank 0] Fatal Python error: Segmentation fault" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("leave", [sys.exit, os._exit])
+def test_a_rank_that_exits_has_failed_with_that_code(leave):
+    with pytest.raises(WorkerError, match="rank 1") as caught:
+        launch.run(lambda comm: leave(3) if comm.rank == 1 else comm.barrier(), 2)
+    assert (caught.value.rank, caught.value.exit_code) == (1, 3)
+
+
+@pytest.mark.parametrize("leave", [sys.exit, os._exit])
+def test_a_rank_that_exits_with_success_but_without_a_value_has_failed_too(leave):
+    with pytest.raises(WorkerError) as caught:
+        launch.run(lambda comm: leave(0), **LOCAL)
+    assert caught.value.exit_code == 0
+
+
+def test_the_text_of_an_exit_is_printed_and_told(capsys):
+    with pytest.raises(WorkerError, match="SystemExit: no such case") as caught:
+        launch.run(lambda comm: sys.exit("no such case"), **LOCAL)
+    assert caught.value.exit_code == 1
+    assert printed(capsys.readouterr().err) == ["[rank 0] no such case"]
+
+
+def test_ranks_that_compute_are_stopped(no_patience):
+    def one_fails(comm):
+        if comm.rank == 1:
+            raise ValueError("boom")
+        sleepless(comm)
+
+    with pytest.raises(WorkerError, match="boom") as caught:
+        launch.run(one_fails, 3)
+    assert caught.value.rank == 1
+    assert str(caught.value).endswith("2 other ranks were healthy and have exited.")
+
+
+def test_ranks_that_refuse_to_stop_are_killed(no_patience):
+    def stubborn(comm):
+        signal.signal(signal.SIGTERM, signal.SIG_IGN)
+        comm.barrier()
+        if comm.rank == 0:
+            raise ValueError("boom")
+        sleepless(comm)
+
+    with pytest.raises(WorkerError, match="boom") as caught:
+        launch.run(stubborn, 2)
+    assert caught.value.rank == 0
+
+
+def test_a_stopped_process_is_killed_too(no_patience):
+    def frozen(comm):
+        comm.barrier()
+        if comm.rank == 0:
+            raise ValueError("boom")
+        os.kill(os.getpid(), signal.SIGSTOP)
+
+    with pytest.raises(WorkerError, match="boom"):
+        launch.run(frozen, 2)
+
+
+def test_a_rank_that_wraps_the_news_is_still_not_the_cause():
+    def wraps(comm):
+        if comm.rank == 1:
+            raise KeyError("the true cause")
+        try:
+            comm.barrier()
+        except AbortedError as error:
+            raise RuntimeError("training failed") from error
+
+    with pytest.raises(WorkerError, match="the true cause") as caught:
+        launch.run(wraps, 3)
+    assert caught.value.rank == 1
+
+
+def test_an_early_end_is_told_by_the_rank_that_missed_it():
+    with pytest.raises(WorkerError) as caught:
+        launch.run(lambda comm: comm.barrier() if comm.rank == 0 else None, 2)
+    assert caught.value.rank == 0
+    assert str(caught.value).endswith("1 other rank was healthy and has exited.")
+
+
+def test_an_exception_that_cannot_be_rebuilt_leaves_its_text():
+    class TwoArgumentsError(Exception):
+        def __init__(self, first, second):
+            super().__init__(f"{first} and {second}")
+
+    def fails(comm):
+        raise TwoArgumentsError("this", "that")
+
+    with pytest.raises(WorkerError, match="TwoArgumentsError: this and that") as caught:
+        launch.run(fails, **LOCAL)
+    assert caught.value.inner is None
+    assert caught.value.__cause__ is None
+
+
+def test_a_value_that_does_not_pickle_is_named():
+    with pytest.raises(WorkerError, match=r"the return value \(a generator\) cannot be sent back") as caught:
+        launch.run(lambda comm: (x for x in ()), **LOCAL)
+    assert isinstance(caught.value.inner, TypeError)
+
+
+def test_a_value_that_cannot_be_rebuilt_here_is_named():
+    def foreign(comm):
+        import types
+
+        module = types.ModuleType("only_in_the_rank")
+        exec("class Thing: pass", module.__dict__)
+        sys.modules["only_in_the_rank"] = module
+        return module.Thing()
+
+    with pytest.raises(WorkerError, match=r"cannot be rebuilt here: .*only_in_the_rank"):
+        launch.run(foreign, **LOCAL)
+
+
+def test_a_function_that_cannot_be_imported_there_is_told(tmp_path, monkeypatch):
+    (tmp_path / "here_only.py").write_text("def work(comm):\n    return 1\n")
+    monkeypatch.syspath_prepend(tmp_path)
+    import here_only
+
+    monkeypatch.setattr(sys, "path", [entry for entry in sys.path if entry != str(tmp_path)])
+    with pytest.raises(WorkerError, match="No module named 'here_only'"):
+        launch.run(here_only.work, **LOCAL)
+
+
+def test_the_error_of_an_inner_run_comes_out_of_the_outer_one():
+    def outer(comm):
+        launch.run(stages, 2, args=(1,))
+
+    with pytest.raises(WorkerError, match="InflowError") as caught:
+        launch.run(outer, **LOCAL)
+    assert isinstance(caught.value.inner, WorkerError)
+    assert caught.value.inner.rank == 1
+    assert caught.value.inner.inner.stage == 87
+
+
+def test_a_limit_on_the_whole_run_ends_it():
+    with pytest.raises(TimeoutError, match=r"longer than 0\.5 s; ranks \[0, 1\] were still running"):
+        launch.run(sleepless, 2, timeout_s=0.5)
+
+
+def test_what_a_rank_has_started_ends_with_it():
+    def parent(comm):
+        return subprocess.Popen(["sleep", "1000"]).pid
+
+    wait_until_gone(launch.run(parent, 2))
+
+
+def test_a_process_that_keeps_the_output_open_does_not_hold_the_run():
+    def parent(comm):
+        print("printed")
+        return subprocess.Popen(["sleep", "1000"], start_new_session=True).pid
+
+    (pid,) = launch.run(parent, **LOCAL)
+    assert is_alive(pid)
+    os.kill(pid, signal.SIGKILL)
+
+
+def test_success_leaves_nothing_behind_either():
+    assert launch.run(lambda comm: comm.rank, 2) == [0, 1]

@@ -1,0 +1,83 @@
+"""What ranks print comes out line by line, marked with the rank."""
+
+import os
+import sys
+
+import pytest
+
+from cobre.comm import launch
+
+LOCAL = {"size": 1, "backend": "local"}
+
+
+def test_lines_are_marked_and_whole(capsys):
+    def speaks(comm):
+        for number in range(100):
+            print("line", number, "of", comm.rank)
+        print("warning", comm.rank, file=sys.stderr)
+
+    launch.run(speaks, 3)
+    out, err = capsys.readouterr()
+    for rank in range(3):
+        mine = [line for line in out.splitlines() if line.startswith(f"[rank {rank}] ")]
+        assert mine == [f"[rank {rank}] line {number} of {rank}" for number in range(100)]
+    assert len(out.splitlines()) == 300
+    assert sorted(err.splitlines()) == [f"[rank {rank}] warning {rank}" for rank in range(3)]
+
+
+def test_a_last_line_without_newline_comes_too(capsys):
+    launch.run(lambda comm: print("to be continued", end=""), **LOCAL)
+    assert capsys.readouterr().out == "[rank 0] to be continued\n"
+
+
+def test_what_a_killed_rank_had_printed_is_not_lost(capsys):
+    def dies(comm):
+        print("last words", end="")
+        os.kill(os.getpid(), 9)
+
+    with pytest.raises(launch.WorkerError):
+        launch.run(dies, **LOCAL)
+    assert capsys.readouterr().out == "[rank 0] last words\n"
+
+
+def test_a_line_of_ten_megabytes_passes(capsys):
+    launch.run(lambda comm: print("x" * 10_000_000), **LOCAL)
+    assert capsys.readouterr().out == f"[rank 0] {'x' * 10_000_000}\n"
+
+
+def test_bytes_that_are_not_text_do_no_harm(capsys):
+    launch.run(lambda comm: os.write(1, b"\xff\x00\xfe\n"), **LOCAL)
+    assert capsys.readouterr().out == "[rank 0] \ufffd\x00\ufffd\n"
+
+
+def test_any_locale_prints_any_text(capsys):
+    launch.run(lambda comm: print("usina hidrelétrica ⚡"), **LOCAL, environment={"LC_ALL": "C", "PYTHONUTF8": "0"})
+    assert capsys.readouterr().out == "[rank 0] usina hidrelétrica ⚡\n"
+
+
+def test_output_of_child_processes_is_marked_too(capfd):
+    launch.run(lambda comm: os.system("echo from a child") and None, **LOCAL)
+    assert capfd.readouterr().out == "[rank 0] from a child\n"
+
+
+def test_ranks_do_not_read_what_was_typed_for_the_parent():
+    assert launch.run(lambda comm: sys.stdin.read(), 2) == ["", ""]
+
+
+def test_output_can_go_elsewhere(capsys):
+    lines = []
+    launch.run(lambda comm: print("hello"), 2, output=lambda *call: lines.append(call))
+    assert sorted(lines) == [(0, "stdout", "hello\n"), (1, "stdout", "hello\n")]
+    assert capsys.readouterr() == ("", "")
+
+
+def test_output_that_fails_stops_the_run():
+    def full(rank, stream, text):
+        raise OSError("disk full")
+
+    def speaks_for_ever(comm):
+        while True:
+            print("more")
+
+    with pytest.raises(OSError, match="disk full"):
+        launch.run(speaks_for_ever, 2, output=full)

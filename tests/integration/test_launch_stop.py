@@ -1,0 +1,225 @@
+"""Ctrl-C, SIGTERM and the death of the parent: nothing stays behind."""
+
+import os
+import signal
+import subprocess
+import sys
+
+import pytest
+from processes import finish, open_descriptors, printed, start_python, wait_for_pids, wait_until_gone
+
+from cobre.comm import launch
+from cobre.comm.launch import launcher
+
+# Every rank announces its pid as a file, then waits for ever.
+WAITS = """
+import os, pathlib, signal, sys, time
+from cobre.comm import create_communicator
+
+def announce(folder):
+    pathlib.Path(folder, str(os.getpid())).touch()
+
+def wait():
+    while True:
+        time.sleep(0.01)
+"""
+SCRIPT = (
+    WAITS
+    + """
+with create_communicator() as comm:
+    announce(sys.argv[1])
+    {how}
+"""
+)
+FUNCTION = (
+    WAITS
+    + """
+from cobre.comm import launch
+from cobre.comm.launch import launcher
+launcher.INTERRUPT_GRACE_S = {grace_s}
+
+def work(comm, folder):
+    {first}
+    announce(folder)
+    {how}
+
+launch.run(work, 2, args=(sys.argv[1],))
+"""
+)
+
+
+@pytest.fixture
+def folder(tmp_path):
+    path = tmp_path / "pids"
+    path.mkdir()
+    return path
+
+
+def start_script(tmp_path, folder, how="wait()"):
+    script = tmp_path / "script.py"
+    script.write_text(SCRIPT.format(how=how))
+    return start_python("-m", "cobre.comm.launch", "-n", "2", script, folder)
+
+
+def start_function(tmp_path, folder, how="wait()", first="pass", grace_s=5.0):
+    script = tmp_path / "script.py"
+    script.write_text(FUNCTION.format(how=how, first=first, grace_s=grace_s))
+    return start_python(script, folder)
+
+
+@pytest.mark.parametrize("how", ["wait()", "comm.barrier() if comm.rank else wait()"])
+def test_ctrl_c_stops_a_script_without_a_traceback(tmp_path, folder, how):
+    process = start_script(tmp_path, folder, how)
+    pids = wait_for_pids(folder, 2)
+    process.send_signal(signal.SIGINT)
+    code, out, err = finish(process)
+    assert (code, out, printed(err)) == (130, "", ["interrupted; all ranks have been stopped"])
+    wait_until_gone(pids)
+
+
+def test_ctrl_c_comes_out_of_run_as_keyboard_interrupt(tmp_path, folder):
+    process = start_function(tmp_path, folder)
+    pids = wait_for_pids(folder, 2)
+    process.send_signal(signal.SIGINT)
+    code, _, err = finish(process)
+    assert code == -signal.SIGINT
+    assert err.endswith("KeyboardInterrupt\n")
+    wait_until_gone(pids)
+
+
+def test_ranks_may_clean_up_after_ctrl_c(tmp_path, folder):
+    how = "try: wait()\n    except KeyboardInterrupt: print('saved')"
+    process = start_function(tmp_path, folder, how)
+    wait_for_pids(folder, 2)
+    process.send_signal(signal.SIGINT)
+    _, out, _ = finish(process)
+    assert sorted(out.splitlines()) == ["[rank 0] saved", "[rank 1] saved"]
+
+
+def test_ranks_that_ignore_ctrl_c_are_killed_after_a_while(tmp_path, folder):
+    ignore = "signal.signal(signal.SIGINT, signal.SIG_IGN)"
+    process = start_function(tmp_path, folder, first=ignore, grace_s=0.2)
+    pids = wait_for_pids(folder, 2)
+    process.send_signal(signal.SIGINT)
+    assert finish(process)[0] == -signal.SIGINT
+    wait_until_gone(pids)
+
+
+def test_a_second_ctrl_c_kills_at_once(tmp_path, folder):
+    handler = "signal.signal(signal.SIGINT, lambda *_: announce(folder + '/../interrupted'))"
+    (tmp_path / "interrupted").mkdir()
+    process = start_function(tmp_path, folder, first=handler, grace_s=100_000)
+    pids = wait_for_pids(folder, 2)
+    process.send_signal(signal.SIGINT)
+    wait_for_pids(tmp_path / "interrupted", 2)
+    process.send_signal(signal.SIGINT)
+    assert finish(process)[0] == -signal.SIGINT
+    wait_until_gone(pids)
+
+
+def test_sigterm_stops_a_script(tmp_path, folder):
+    process = start_script(tmp_path, folder)
+    pids = wait_for_pids(folder, 2)
+    process.send_signal(signal.SIGTERM)
+    code, _, err = finish(process)
+    assert (code, "Traceback" in err) == (143, False)
+    wait_until_gone(pids)
+
+
+def test_sigterm_reaches_the_ranks(tmp_path, folder):
+    handled = tmp_path / "handled"
+    handled.mkdir()
+    handler = "signal.signal(signal.SIGTERM, lambda *_: sys.exit('saved'))"
+    process = start_script(tmp_path, folder, f"{handler}; announce({str(handled)!r}); wait()")
+    wait_for_pids(handled, 2)
+    process.send_signal(signal.SIGTERM)
+    code, _, err = finish(process)
+    assert (code, sorted(printed(err))) == (143, ["[rank 0] saved", "[rank 1] saved"])
+
+
+@pytest.mark.parametrize("start", [start_script, start_function])
+@pytest.mark.parametrize("how", ["wait()", "comm.barrier() if comm.rank else wait()"])
+def test_nothing_survives_the_death_of_the_parent(tmp_path, folder, start, how):
+    process = start(tmp_path, folder, how)
+    pids = wait_for_pids(folder, 2)
+    process.kill()
+    process.communicate(timeout=60)
+    wait_until_gone(pids)
+
+
+def test_inner_runs_die_with_the_outermost_parent(tmp_path, folder):
+    nested = "launch.run(lambda inner: (announce(folder), wait()), 2)"
+    process = start_function(tmp_path, folder, nested)
+    pids = wait_for_pids(folder, 6)
+    process.kill()
+    process.communicate(timeout=60)
+    wait_until_gone(pids)
+
+
+@pytest.mark.parametrize("how", ["wait()", "os.kill(os.getpid(), signal.SIGSTOP)"])
+def test_what_ranks_have_started_dies_with_the_parent_too(tmp_path, folder, how):
+    child = "import subprocess; child = subprocess.Popen(['sleep', '1000'])"
+    process = start_function(tmp_path, folder, how, f"{child}; pathlib.Path(folder, str(child.pid)).touch()")
+    pids = wait_for_pids(folder, 4)
+    process.kill()
+    process.communicate(timeout=60)
+    wait_until_gone(pids)
+
+
+def test_a_rank_that_is_busy_in_native_code_dies_with_the_parent_too(tmp_path, folder):
+    # One regular expression holds the interpreter for longer than any test lasts.
+    process = start_function(tmp_path, folder, "import re; re.match(r'(a+)+$', 'a' * 60 + 'b')")
+    pids = wait_for_pids(folder, 2)
+    process.kill()
+    process.communicate(timeout=60)
+    wait_until_gone(pids)
+
+
+def test_a_rank_whose_parent_has_already_gone_does_not_start():
+    worker = ["-m", "cobre.comm.launch.worker", "1", "0", "0", "0"]
+    assert subprocess.run([sys.executable, *worker], timeout=60, check=False).returncode == 137
+
+
+def test_the_end_of_the_lifeline_ends_the_rank_and_what_it_started():
+    program = (
+        "import subprocess, sys, time\n"
+        "from cobre.comm.launch.worker import _hold_lifeline\n"
+        "_hold_lifeline(int(sys.argv[1]))\n"
+        "print(subprocess.Popen(['sleep', '1000'], stdout=subprocess.DEVNULL).pid, flush=True)\n"
+        "while True: time.sleep(0.01)\n"
+    )
+    reading, writing = os.pipe()
+    process = start_python("-c", program, reading, pass_fds=[reading])
+    child = int(process.stdout.readline())
+    os.close(writing)
+    os.close(reading)
+    assert finish(process)[0] == -signal.SIGKILL
+    wait_until_gone([child])
+
+
+def test_an_interrupt_in_this_process_leaves_nothing_behind():
+    pids = []
+    descriptors = open_descriptors()
+
+    def interrupt(rank, stream, text):
+        if stream == "stdout":
+            pids.append(int(text))
+            os.kill(os.getpid(), signal.SIGINT)
+
+    def announces(comm):
+        import time
+
+        print(os.getpid())
+        while True:
+            time.sleep(0.01)
+
+    with pytest.raises(KeyboardInterrupt):
+        launch.run(announces, 2, output=interrupt)
+    wait_until_gone(pids)
+    assert open_descriptors() == descriptors
+    with pytest.raises(ChildProcessError):
+        os.waitpid(-1, os.WNOHANG)
+
+
+def test_the_pause_before_killing_is_as_documented():
+    assert launcher.INTERRUPT_GRACE_S == 5.0

@@ -1,0 +1,79 @@
+"""What goes wrong on tcp and nowhere else, with real processes; the kit has the faults that all backends share."""
+
+import os
+import signal
+import time
+
+import pytest
+from tcp_processes import Rank
+from tcp_worlds import DEADLINE_S, SECRET, new_address
+
+from cobre.comm import TcpConfig
+
+QUICK_S = 10.0  # generous on a busy machine, and far below the timeouts of these worlds
+
+
+@pytest.fixture
+def start():
+    ranks = []
+
+    def start_all(action, size, **options):
+        options = {"secret": SECRET, "timeout_s": 30.0} | options
+        address = new_address()
+        ranks.extend(Rank(action, TcpConfig(address, rank, size, **options)) for rank in range(size))
+        for rank in ranks:
+            rank.hear("joined")
+        return ranks
+
+    yield start_all
+    for rank in ranks:
+        rank.end()
+
+
+def test_a_payload_may_wait_longer_than_the_timeout(start):
+    for rank in start("late_coordinator", 3, timeout_s=0.8):
+        assert rank.hear("good")["good"]
+
+
+def test_a_forked_child_does_not_keep_a_dead_rank_alive(start):
+    ranks = start("die_with_a_child", 3)
+    for rank in ranks[:2]:
+        seen = rank.hear("error")
+        assert (seen["error"], seen["ranks"]) == ("PeerLostError", [2])
+
+
+def test_a_death_is_told_while_the_coordinator_computes(start):
+    ranks = start("idle_coordinator", 3)
+    begin = time.monotonic()
+    seen = ranks[1].hear("error")
+    assert time.monotonic() - begin < QUICK_S
+    assert (seen["error"], seen["ranks"]) == ("PeerLostError", [2])
+    ranks[0].tell()
+    assert ranks[0].hear("error")["ranks"] == [2]
+
+
+@pytest.mark.parametrize("size", [2, 4])
+def test_an_abort_reaches_ranks_that_are_in_no_call(start, size):
+    ranks = start("abort_between_calls", size)
+    assert ranks[-1].hear("state")["state"] == "broken"
+    for rank in ranks[:-1]:
+        seen = rank.hear("error")
+        assert seen["error"] == "AbortedError" and "no more data" in seen["message"]
+        assert f"rank {size - 1} (host" in seen["message"]
+
+
+@pytest.mark.parametrize("size", [2, 4])
+def test_ending_after_the_last_call_disturbs_nobody(start, size):
+    for rank in start("leave_early", size):
+        assert rank.hear("good")["good"]
+        assert rank.process.wait(DEADLINE_S) == 0
+
+
+def test_an_interrupt_ends_the_wait_and_the_world(start):
+    ranks = start("wait_interrupted", 2)
+    ranks[0].hear("waiting")
+    os.kill(ranks[0].process.pid, signal.SIGINT)
+    ranks[0].hear("interrupted")
+    ranks[1].tell()
+    seen = ranks[1].hear("error")
+    assert seen["error"] == "AbortedError" and "KeyboardInterrupt" in seen["message"]

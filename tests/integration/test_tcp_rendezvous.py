@@ -1,0 +1,285 @@
+"""How tcp ranks meet, and what keeps them apart."""
+
+import contextlib
+import logging
+import socket
+import time
+from pathlib import Path
+
+import numpy as np
+import pytest
+from tcp_worlds import DEADLINE_S, SECRET, failure, meeting, new_address, results
+
+from cobre.comm import InitializationFailedError, MissingConfigurationError, ReduceOp
+from cobre.comm.backends.tcp import guest as guests
+from cobre.comm.backends.tcp import rendezvous
+from cobre.comm.backends.tcp.handshake import WorkerHandshake
+from cobre.comm.backends.tcp.protocol import Link
+
+TLS = Path(__file__).parent / "tls"
+
+
+def total(comm):
+    recv = np.zeros(3)
+    comm.allreduce(np.full(3, comm.rank + 1.0), recv, ReduceOp.SUM)
+    return recv.tolist()
+
+
+def wait_until_listening(world):
+    deadline = time.monotonic() + DEADLINE_S
+    while True:
+        try:
+            return world.connect().close()
+        except ConnectionRefusedError:
+            assert time.monotonic() < deadline, "nobody listens"
+            time.sleep(0.01)
+
+
+def wait_for_log(caplog, words):
+    deadline = time.monotonic() + DEADLINE_S
+    while not any(words in record.getMessage() for record in list(caplog.records)):
+        assert time.monotonic() < deadline, f"nobody logged '{words}'"
+        time.sleep(0.01)
+
+
+@pytest.mark.parametrize("order", [(0, 1, 2), (2, 1, 0), (1, 2, 0)])
+def test_ranks_start_in_any_order(order, caplog):
+    caplog.set_level(logging.INFO, "cobre.comm")
+    with meeting(3) as world:
+        futures = {}
+        for rank in order:
+            futures[rank] = world.start(rank)
+            if rank == 0 and len(futures) < world.size:  # with the last rank the listener is soon closed again
+                wait_until_listening(world)
+            elif 0 not in futures:
+                wait_for_log(caplog, f"rank {rank} on its way")
+        comms = results(futures[rank] for rank in range(3))
+        assert world.everywhere(comms, total) == [[6.0] * 3] * 3
+
+
+@pytest.mark.parametrize("text", ["[::1]:{port}", "localhost:{port}", "127.0.0.1:{port}"])
+def test_addresses_of_every_kind(text):
+    if "::1" in text and not has_ipv6():
+        pytest.fail("this machine has no IPv6 loopback; the suite needs one")
+    with socket.create_server(("127.0.0.1", 0)) as probe:
+        port = probe.getsockname()[1]
+    with meeting(2, coordinator=text.format(port=port)) as world:
+        assert world.everywhere(results(world.start_all()), total) == [[3.0] * 3] * 2
+
+
+def has_ipv6():
+    try:
+        with socket.socket(socket.AF_INET6) as probe:
+            probe.bind(("::1", 0))
+    except OSError:
+        return False
+    return True
+
+
+def test_a_wrong_secret_is_told_on_both_sides_and_the_coordinator_keeps_serving(caplog):
+    with meeting(2) as world:
+        coordinator = world.start(0)
+        error = failure(world.start(1, secret="not the secret at all"))
+        assert isinstance(error, InitializationFailedError)
+        assert "the secret of rank 1" in str(error) and "not the secret" not in str(error)
+        wait_for_log(caplog, "the secret of rank 1")
+        assert SECRET not in caplog.text
+        comms = [*results([world.start(1)]), coordinator.result(DEADLINE_S)]
+        assert world.everywhere(comms, total) == [[3.0] * 3] * 2
+
+
+def test_an_absent_secret_is_told():
+    with meeting(2) as world:
+        world.start(0, connect_timeout_s=2.0)
+        assert "the secret of rank 1" in str(failure(world.start(1, secret="")))
+
+
+def test_two_processes_that_claim_one_rank_are_both_named(caplog):
+    with meeting(3) as world:
+        coordinator, first = world.start(0), world.start(1)
+        caplog.set_level(logging.INFO, "cobre.comm")
+        wait_for_log(caplog, "waiting for the other ranks")
+        error = failure(world.start(1))
+        assert str(error).count("rank 1 (host") == 2 and "two processes claim rank 1" in str(error)
+        wait_for_log(caplog, "two processes claim rank 1")
+        comms = results([coordinator, first, world.start(2)])
+        assert world.everywhere(comms, total) == [[6.0] * 3] * 3
+
+
+def test_ranks_that_disagree_on_the_size_are_both_named(caplog):
+    with meeting(2) as world:
+        coordinator = world.start(0, connect_timeout_s=2.0)
+        text = str(failure(world.start(1, size=4)))
+        assert "rank 1 (host" in text and "SIZE=4" in text and "rank 0 (host" in text and "SIZE=2" in text
+        assert "SIZE=4" in str(failure(coordinator)), "the coordinator says it again when the rank is missing"
+
+
+def test_missing_ranks_are_named_on_all_ranks():
+    with meeting(4, connect_timeout_s=1.5) as world:
+        errors = [failure(future) for future in world.start_all([0, 1, 3])]
+        for error in errors:
+            assert isinstance(error, InitializationFailedError)
+            assert "3 of 4 ranks joined after" in str(error) and "missing rank 2." in str(error)
+
+
+def test_a_missing_coordinator_is_told_with_the_last_trouble():
+    with meeting(2, connect_timeout_s=0.5) as world:
+        text = str(failure(world.start(1)))
+        assert "rank 0, the coordinator" in text and "refused" in text
+
+
+def test_a_name_that_is_not_known_yet_is_one_line_and_a_retry(caplog):
+    caplog.set_level(logging.INFO, "cobre.comm")
+    with meeting(2, coordinator="no-such-host.invalid", connect_timeout_s=1.0) as world:
+        error = failure(world.start(1))
+        assert "the name no-such-host.invalid is not known" in str(error)
+        lines = [record for record in caplog.records if "no-such-host" in record.getMessage()]
+        assert len(lines) == 1
+
+
+def test_a_taken_port_names_the_address_and_the_way_out():
+    address = new_address()
+    with socket.create_server((address, 29500)), meeting(2, coordinator=address) as world:
+        text = str(failure(world.start(0)))
+        assert f"{address}:29500 is in use" in text and "COBRE_TCP_PORT" in text
+
+
+def test_a_port_may_be_used_again_at_once():
+    address = new_address()
+    for _ in range(3):
+        with meeting(2, coordinator=address) as world:
+            assert world.everywhere(results(world.start_all()), total) == [[3.0] * 3] * 2
+
+
+def test_idle_connections_and_garbage_do_not_stall_the_rendezvous(monkeypatch):
+    monkeypatch.setattr(rendezvous, "MAX_GUESTS", 16)
+    with meeting(3) as world:
+        coordinator = world.start(0)
+        wait_until_listening(world)
+        strangers = [world.connect() for _ in range(200)]
+        for number, stranger in enumerate(strangers[::3]):
+            with contextlib.suppress(OSError):  # it was shown the door already
+                stranger.sendall(b"GET / HTTP/1.1\r\n\r\n" if number % 2 else b"\xff" * 3000)
+        comms = results([coordinator, *world.start_all([1, 2])])
+        assert world.everywhere(comms, total) == [[6.0] * 3] * 3
+
+
+def test_a_stranger_has_little_time(monkeypatch, caplog):
+    caplog.set_level(logging.INFO, "cobre.comm")
+    monkeypatch.setattr(guests, "HANDSHAKE_S", 0.2)
+    with meeting(2) as world:
+        coordinator = world.start(0)
+        wait_until_listening(world)
+        stranger = world.connect()
+        assert stranger.recv(1) == b"", "hung up on"
+        wait_for_log(caplog, "no handshake in time")
+        assert world.everywhere(results([coordinator, world.start(1)]), total) == [[3.0] * 3] * 2
+
+
+def test_the_listener_is_closed_when_all_have_joined():
+    with meeting(2) as world:
+        results(world.start_all())
+        with pytest.raises(ConnectionRefusedError):
+            world.connect()
+
+
+def join_by_hand(world, rank):
+    """Both connections of a worker, up to the welcome; nothing is started yet."""
+    socks = []
+    for link in (Link.CONTROL, Link.DATA):
+        sock = world.connect()
+        handshake = WorkerHandshake(rank, world.size, "", SECRET.encode(), link, b"instance of once")
+        sock.sendall(handshake.begin())
+        while not handshake.is_welcome:
+            sock.sendall(handshake.receive(sock.recv(handshake.needed)))
+        socks.append(sock)
+    return socks
+
+
+def test_a_worker_that_died_before_the_start_is_replaced():
+    with meeting(3) as world:
+        coordinator = world.start(0)
+        wait_until_listening(world)
+        for sock in join_by_hand(world, 1):
+            sock.close()
+        comms = results([coordinator, *world.start_all([1, 2])])
+        assert world.everywhere(comms, total) == [[6.0] * 3] * 3
+
+
+def test_another_run_is_not_joined_but_waited_for():
+    with meeting(2) as world:
+        world.start(0, run_id="old", connect_timeout_s=1.0)
+        wait_until_listening(world)
+        worker = world.start(1, run_id="new")
+        deadline = time.monotonic() + DEADLINE_S
+        while True:
+            coordinator = world.start(0, run_id="new")
+            error = coordinator.exception(DEADLINE_S)
+            if error is None:
+                break
+            assert "is in use" in str(error) and time.monotonic() < deadline
+        assert world.everywhere(results([coordinator, worker]), total) == [[3.0] * 3] * 2
+
+
+@pytest.mark.parametrize("options", [{"bind": "0.0.0.0"}, {"bind": "::"}, {"coordinator": "192.0.2.1"}])
+def test_others_may_reach_the_port_only_with_a_secret(options):
+    with meeting(2, secret="", connect_timeout_s=1.0, **options) as world:
+        error = failure(world.start(0))
+        assert isinstance(error, MissingConfigurationError) and "COBRE_TCP_INSECURE=1" in str(error)
+
+
+def test_a_worker_does_not_trust_a_far_coordinator_without_a_secret():
+    with meeting(2, secret="", coordinator="192.0.2.1") as world:
+        assert isinstance(failure(world.start(1)), MissingConfigurationError)
+
+
+@pytest.mark.parametrize("options", [{"secret": "", "insecure": True}, {}])
+def test_a_wildcard_is_bound_when_asked_for(options):
+    with meeting(2, bind="0.0.0.0:29517", **options) as world:
+        comms = results([world.start(0), world.start(1, port=29517)])
+        assert world.everywhere(comms, total) == [[3.0] * 3] * 2
+
+
+def test_on_loopback_no_secret_is_needed():
+    with meeting(2, secret="") as world:
+        assert world.everywhere(results(world.start_all()), total) == [[3.0] * 3] * 2
+
+
+def encrypted(rank):
+    files = {"tls_ca": str(TLS / "certificate.pem")}
+    return files | {"tls_cert": str(TLS / "certificate.pem"), "tls_key": str(TLS / "key.pem")}
+
+
+def large_round(comm):
+    """Streams in both directions, larger than any buffer."""
+    counts = [300_000 + 1000 * rank for rank in range(comm.size)]
+    recv = np.zeros(sum(counts))
+    comm.allgatherv(np.full(counts[comm.rank], float(comm.rank)), recv, counts)
+    reduced = np.zeros(200_000)
+    comm.allreduce(np.full(200_000, comm.rank + 1.0), reduced)
+    comm.broadcast(recv, comm.size - 1)
+    return bool((recv == np.repeat(np.arange(comm.size), counts)).all() and (reduced == 6.0).all())
+
+
+def test_the_same_collectives_over_tls():
+    with meeting(3) as world:
+        # The certificate is for 127.0.0.1; the port is this test's own.
+        with socket.create_server(("127.0.0.1", 0)) as probe:
+            port = probe.getsockname()[1]
+        futures = [world.start(rank, coordinator=f"127.0.0.1:{port}", **encrypted(rank)) for rank in range(3)]
+        comms = results(futures)
+        assert world.everywhere(comms, total) == [[6.0] * 3] * 3
+        assert world.everywhere(comms, large_round) == [True] * 3
+
+
+def test_a_certificate_for_another_name_is_refused():
+    with meeting(2, connect_timeout_s=5.0) as world:
+        world.start(0, **encrypted(0))
+        assert "its certificate" in str(failure(world.start(1, **encrypted(1))))
+
+
+def test_a_worker_without_tls_does_not_get_in():
+    with meeting(2, connect_timeout_s=1.5) as world:
+        coordinator = world.start(0, **encrypted(0))
+        assert isinstance(failure(world.start(1)), InitializationFailedError)
+        assert "missing rank 1" in str(failure(coordinator))

@@ -1,0 +1,134 @@
+"""A real run of four ranks, traced and merged."""
+
+import json
+import os
+import signal
+import time
+
+import numpy as np
+import pytest
+from processes import run_python
+
+from cobre.comm import launch
+from cobre.comm.trace.runs import read_run
+
+RANKS = 4
+STEPS = 5
+
+
+def program(comm):
+    everyone, mine = np.empty(RANKS * 10), np.full(10, float(comm.rank))
+    for _ in range(STEPS):
+        comm.allgatherv(mine, everyone, [10] * RANKS, label="states")
+        if comm.rank == 2:
+            time.sleep(0.02)  # the others have to wait for this one
+        comm.allreduce(mine, np.empty(10), label="bounds")
+        comm.broadcast(mine, 1)
+    with comm.split_local() as node:
+        node.barrier()
+    region = comm.create_shared_region(4, "float64")
+    region.fence()
+    region.close()
+
+
+def merge(folder):
+    code, out, err = run_python("-m", "cobre.comm.trace", folder)
+    assert (code, err) == (0, "")
+    return json.loads((folder / "trace.json").read_text()), out
+
+
+@pytest.fixture(scope="module")
+def merged(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("trace")
+    launch.run(program, RANKS, environment={"COBRE_COMM_TRACE": str(folder)})
+    return merge(folder)
+
+
+def slices(trace):
+    return [event for event in trace["traceEvents"] if event["ph"] == "X"]
+
+
+def test_the_file_is_what_viewers_read(merged):
+    trace, _ = merged
+    assert trace["displayTimeUnit"] == "ms"
+    for event in trace["traceEvents"]:
+        assert type(event["pid"]) is int
+        assert type(event["tid"]) is int
+        assert type(event["name"]) is str
+        assert event["ph"] in "MX"
+    for event in slices(trace):
+        assert event["ts"] >= 0
+        assert event["dur"] >= 0
+
+
+def test_every_rank_is_a_process_and_every_call_a_slice(merged):
+    trace, _ = merged
+    calls = [event for event in slices(trace) if event["cat"] != "waiting"]
+    assert {event["pid"] for event in trace["traceEvents"]} == set(range(RANKS))
+    for rank in range(RANKS):
+        names = [event["name"] for event in calls if event["pid"] == rank and event["tid"] == 1]
+        rest = ["split_local", "create_shared_region", "fence"]
+        assert names == ["states", "bounds", "broadcast"] * STEPS + rest
+        assert [event["name"] for event in calls if event["pid"] == rank and event["tid"] == 2] == ["barrier"]
+    gathered = [event["args"] for event in calls if event["name"] == "states"]
+    assert {args["bytes"] for args in gathered} == {RANKS * 80}
+    assert {args["operation"] for args in gathered} == {"allgatherv"}
+
+
+def test_slices_of_a_thread_nest(merged):
+    trace, _ = merged
+    for rank in range(RANKS):
+        own = [event for event in slices(trace) if (event["pid"], event["tid"]) == (rank, 1)]
+        calls = [event for event in own if event["cat"] != "waiting"]
+        ends = [event["ts"] + event["dur"] for event in calls]
+        assert all(end <= event["ts"] + 0.001 for end, event in zip(ends, calls[1:], strict=False))
+        inside = [(event["ts"], event["ts"] + event["dur"]) for event in calls]
+        for event in own:
+            if event["cat"] == "waiting":
+                begin, end = event["ts"], event["ts"] + event["dur"]
+                assert any(first <= begin and end <= last + 0.001 for first, last in inside)
+
+
+def test_the_slow_rank_is_named(merged):
+    trace, printed = merged
+    waits = [event for event in slices(trace) if event["name"] == "waiting for rank 2" and event["dur"] > 10_000]
+    assert {event["pid"] for event in waits} >= {0, 1, 3}
+    assert "one clock for all ranks" in printed
+    ranks = {line.split()[1]: line for line in printed.splitlines() if line.startswith("rank ")}
+    assert sorted(ranks) == ["0", "1", "2", "3"]
+    assert "note:" not in printed
+
+
+def test_a_killed_rank_and_its_survivors_can_be_merged(tmp_path):
+    def loses_one(comm):
+        comm.barrier(label="together")
+        if comm.rank == 1:
+            os.kill(os.getpid(), signal.SIGKILL)
+        comm.barrier(label="alone")
+
+    folder = tmp_path / "trace"
+    with pytest.raises(launch.WorkerError):
+        launch.run(loses_one, 3, environment={"COBRE_COMM_TRACE": str(folder)}, output=lambda *_: None)
+    trace, printed = merge(folder)
+    assert "rank 1 (rank-1-" in printed
+    assert "the rank was killed or still runs" in printed
+    assert "is behind" in printed
+    states = [event["args"].get("state", "") for event in slices(trace) if event["name"] == "alone"]
+    assert any("PeerLostError" in state for state in states)
+
+
+def test_a_quick_program_loses_no_call_unnoticed(tmp_path):
+    def hurries(comm):
+        for _ in range(20_000):
+            comm.barrier()
+
+    launch.run(hurries, 2, environment={"COBRE_COMM_TRACE": str(tmp_path)})
+    for recording in read_run(tmp_path).recordings:
+        assert recording.lost + len(recording.calls) == 20_000
+
+
+def test_a_run_over_tcp_can_be_traced(tmp_path):
+    launch.run(lambda comm: comm.barrier(label="gate"), 2, "tcp", environment={"COBRE_COMM_TRACE": str(tmp_path)})
+    trace, printed = merge(tmp_path)
+    assert "communicator 1 (tcp, 2 ranks)" in printed
+    assert [event["pid"] for event in slices(trace) if event["name"] == "gate"] == [0, 1]

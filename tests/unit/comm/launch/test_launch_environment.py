@@ -1,0 +1,102 @@
+import pytest
+
+from cobre.comm import (
+    BackendNotAvailableError,
+    InitializationFailedError,
+    InvalidBackendError,
+    MissingConfigurationError,
+    ShmConfig,
+)
+from cobre.comm.launch.environment import check_size, rank_environments, world_environments
+
+
+@pytest.mark.parametrize("size", [0, -1, 1025, 1.0, "4", None, True, [2]])
+def test_a_size_that_is_no_number_of_ranks_is_refused(size):
+    with pytest.raises(InitializationFailedError, match=r"from 1 to 1024.*nothing was started"):
+        check_size("shm", size)
+
+
+def test_anything_that_is_an_integer_is_a_size():
+    numpy = pytest.importorskip("numpy")
+    assert check_size("shm", numpy.int64(3)) == 3
+    assert check_size("shm", 1024) == 1024
+
+
+def test_every_rank_gets_its_own_number_in_one_world():
+    configs = [ShmConfig.from_env(environ) for environ in world_environments("shm", 3, {})]
+    assert [config.rank for config in configs] == [0, 1, 2]
+    assert {config.size for config in configs} == {3}
+    assert len({config.name for config in configs}) == 1
+
+
+def test_two_worlds_never_share_a_name():
+    names = {world_environments("shm", 1, {})[0]["COBRE_SHM_NAME"] for _ in range(100)}
+    assert len(names) == 100
+    assert all(name.startswith("cobre-") and len(name) < 30 for name in names)
+
+
+def test_options_tune_the_world_but_do_not_choose_it():
+    options = {
+        "COBRE_SHM_WAIT": "condvar",
+        "COBRE_SHM_RANK": "9",
+        "COBRE_SHM_SIZE": "99",
+        "COBRE_SHM_NAME": "mine",
+    }
+    config = ShmConfig.from_env(world_environments("shm", 2, options)[1])
+    assert (config.wait, config.rank, config.size) == ("condvar", 1, 2)
+    assert config.name != "mine"
+
+
+@pytest.mark.parametrize(
+    ("options", "error"),
+    [
+        ({"COBRE_SHM_WAIT": "sleep"}, InitializationFailedError),
+        ({"COBRE_SHM_TIMEOUT_SECS": "soon"}, MissingConfigurationError),
+    ],
+)
+def test_a_wrong_option_is_refused_before_anything_starts(options, error):
+    with pytest.raises(error):
+        world_environments("shm", 2, options)
+
+
+def test_local_has_one_rank():
+    assert world_environments("local", 1, {}) == [{"COBRE_COMM_BACKEND": "local"}]
+    with pytest.raises(InitializationFailedError, match="one rank"):
+        world_environments("local", 2, {})
+
+
+def test_auto_is_shared_memory():
+    assert world_environments("auto", 1, {})[0]["COBRE_COMM_BACKEND"] == "shm"
+
+
+def test_a_backend_that_cannot_be_launched_says_what_can():
+    with pytest.raises(BackendNotAvailableError, match=r"this launcher starts shm, .*local worlds"):
+        world_environments("mpi", 1, {})
+
+
+@pytest.mark.parametrize("backend", ["", "carrier-pigeon", None])
+def test_an_unknown_backend_is_named(backend):
+    with pytest.raises(InvalidBackendError, match=r"choose one of shm, .*local"):
+        world_environments(backend, 1, {})
+
+
+def test_the_parents_own_world_is_not_inherited(monkeypatch):
+    monkeypatch.setenv("COBRE_SHM_RANK", "5")
+    monkeypatch.setenv("COBRE_SHM_NAME", "outer")
+    monkeypatch.setenv("COBRE_TCP_COORDINATOR", "elsewhere")
+    monkeypatch.setenv("COBRE_COMM_BACKEND", "tcp")
+    monkeypatch.setenv("MINE", "kept")
+    environment = rank_environments("local", 1, {})[0]
+    assert {name for name in environment if name.startswith("COBRE_")} == {"COBRE_COMM_BACKEND"}
+    assert environment["COBRE_COMM_BACKEND"] == "local"
+    assert environment["MINE"] == "kept"
+
+
+def test_ranks_are_the_parallelism_unless_the_user_says_otherwise(monkeypatch):
+    monkeypatch.setenv("OMP_NUM_THREADS", "7")
+    monkeypatch.delenv("OPENBLAS_NUM_THREADS", raising=False)
+    environment = rank_environments("local", 1, {"MKL_NUM_THREADS": "3"})[0]
+    assert environment["OMP_NUM_THREADS"] == "7"
+    assert environment["OPENBLAS_NUM_THREADS"] == "1"
+    assert environment["MKL_NUM_THREADS"] == "3"
+    assert environment["PYTHONUNBUFFERED"] == "1"

@@ -1,0 +1,118 @@
+import pickle
+import runpy
+
+import pytest
+
+from cobre.comm import (
+    AbortedError,
+    CommunicatorBrokenError,
+    MismatchedCallError,
+    PeerLostError,
+    PeerTimeoutError,
+)
+from cobre.comm.launch import WorkerError
+from cobre.comm.launch.failure import describe
+from cobre.comm.launch.payload import FunctionTask, dump_or_none, load_or_none
+from cobre.comm.launch.worker import _call_function
+
+
+def caught(function):
+    try:
+        function()
+    except BaseException as error:  # noqa: BLE001 - a SystemExit is as good
+        return error
+    raise AssertionError("nothing was raised")
+
+
+def failing(comm):
+    raise KeyError("gauge 7")
+
+
+def test_the_traceback_starts_at_the_users_function(monkeypatch):
+    monkeypatch.setenv("COBRE_COMM_BACKEND", "local")
+    error = caught(lambda: _call_function(FunctionTask(failing)))
+    failure = describe(error.with_traceback(error.__traceback__.tb_next.tb_next), None)
+    lines = failure.traceback_text.splitlines()
+    assert lines[0] == "Traceback (most recent call last):"
+    assert lines[1].endswith("in failing")
+    assert failure.traceback_text.endswith("KeyError: 'gauge 7'")
+    assert failure.summary == "KeyError: 'gauge 7'"
+
+
+def test_the_traceback_of_a_script_starts_at_the_script(tmp_path):
+    script = tmp_path / "script.py"
+    script.write_text("1 / 0\n")
+    error = caught(lambda: runpy.run_path(str(script)))
+    trace = error.__traceback__
+    while trace.tb_frame.f_code.co_filename != "<frozen runpy>":
+        trace = trace.tb_next
+    text = describe(error.with_traceback(trace), None).traceback_text
+    assert f'Traceback (most recent call last):\n  File "{script}", line 1' in text
+    assert "runpy" not in text
+
+
+@pytest.mark.parametrize("kind", [PeerLostError, AbortedError, PeerTimeoutError])
+def test_errors_about_another_rank_are_consequences(kind):
+    assert describe(kind("barrier", 0, "rank 3 is gone"), None).is_consequence
+
+
+def test_a_broken_communicator_is_a_consequence():
+    assert describe(CommunicatorBrokenError("broke earlier"), None).is_consequence
+
+
+def test_what_came_from_a_consequence_is_one():
+    def wrapped():
+        try:
+            raise AbortedError("barrier", 0, "rank 1 gave up")
+        except AbortedError as error:
+            raise RuntimeError("training failed") from error
+
+    def hidden():
+        try:
+            raise AbortedError("barrier", 0, "rank 1 gave up")
+        except AbortedError:
+            raise SystemExit(1) from None
+
+    assert describe(caught(wrapped), None).is_consequence
+    assert describe(caught(hidden), None).is_consequence
+
+
+@pytest.mark.parametrize("error", [ValueError("x"), MismatchedCallError("barrier", 0, "x"), KeyboardInterrupt()])
+def test_other_errors_are_not(error):
+    assert not describe(error, None).is_consequence
+
+
+def test_a_chain_that_bites_its_tail_ends():
+    error = ValueError("x")
+    other = ValueError("y")
+    error.__cause__, other.__cause__ = other, error
+    assert not describe(error, None).is_consequence
+
+
+class TwoArgumentsError(Exception):
+    """Pickles, but does not come back: a common mistake."""
+
+    def __init__(self, first, second):
+        super().__init__(f"{first} and {second}")
+
+
+def test_an_exception_that_cannot_be_rebuilt_is_still_told():
+    error = TwoArgumentsError(1, 2)
+    failure = describe(error, dump_or_none(error))
+    assert failure.exception is not None
+    assert load_or_none(failure.exception) is None
+    assert failure.summary.endswith("TwoArgumentsError: 1 and 2")
+
+
+def test_an_exception_that_does_not_pickle_is_still_told():
+    error = ValueError(x for x in ())
+    assert dump_or_none(error) is None
+    assert "generator" in describe(error, None).summary
+
+
+def test_a_worker_error_survives_pickling():
+    error = WorkerError(2, -9, ValueError("x"), "rank 2 was killed")
+    again = pickle.loads(pickle.dumps(error))
+    assert (again.rank, again.exit_code, str(again)) == (2, -9, "rank 2 was killed")
+    assert isinstance(again.inner, ValueError)
+    assert str(WorkerError(1, 3)) == "rank 1 failed with exit code 3"

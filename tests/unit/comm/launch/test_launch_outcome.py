@@ -1,0 +1,88 @@
+from dataclasses import dataclass, field
+
+import pytest
+
+from cobre.comm.launch.failure import Failure
+from cobre.comm.launch.outcome import worker_error
+
+
+@dataclass
+class Left:
+    """What a rank has left behind, as the judgement sees it."""
+
+    rank: int
+    exit_code: int
+    left: Failure | None = None
+    was_stopped: bool = False
+    last_words: str = ""
+    pid: int = field(init=False)
+
+    def __post_init__(self):
+        self.pid = 100 + self.rank
+
+    @property
+    def result(self):
+        return self
+
+    def failure(self):
+        return self.left
+
+
+def raised(summary, is_consequence=False):
+    return Failure("n07", 1, summary, f"Traceback (most recent call last):\n{summary}", is_consequence, None)
+
+
+def test_the_first_to_end_is_the_cause():
+    error = worker_error([Left(2, 1, raised("ValueError: a")), Left(0, 1, raised("ValueError: b"))], 4)
+    assert error.rank == 2
+    assert "Also, rank 0 (host n07, pid 100) raised ValueError: b" in str(error)
+    assert str(error).endswith("2 other ranks were healthy and have exited.")
+
+
+def test_a_consequence_is_not_the_cause_even_if_it_came_first():
+    lost = raised("PeerLostError: rank 3 died", is_consequence=True)
+    error = worker_error([Left(0, 1, lost), Left(1, 1, lost), Left(3, -9)], 4)
+    assert (error.rank, error.exit_code, error.inner) == (3, -9, None)
+    assert "pid 103) was killed by SIGKILL (signal 9): likely out of memory. Try fewer workers." in str(error)
+    assert str(error).endswith("3 other ranks were healthy and have exited.")
+
+
+def test_a_rank_that_we_stopped_is_not_the_cause():
+    error = worker_error([Left(1, -15, was_stopped=True), Left(0, 3)], 2)
+    assert (error.rank, error.exit_code) == (0, 3)
+    assert str(error).endswith("1 other rank was healthy and has exited.")
+
+
+def test_consequences_alone_still_have_a_first():
+    silent = raised("PeerTimeoutError: rank 1 is silent", is_consequence=True)
+    error = worker_error([Left(2, 1, silent), Left(0, 1, silent), Left(1, -9, was_stopped=True)], 3)
+    assert error.rank == 2
+    assert "PeerTimeoutError: rank 1 is silent" in str(error)
+
+
+def test_one_rank_alone_has_no_others():
+    assert "other" not in str(worker_error([Left(0, 1, raised("ValueError: a"))], 1))
+
+
+@pytest.mark.parametrize(
+    ("exit_code", "text"),
+    [
+        (3, "exited with code 3 before it had finished"),
+        (0, "exited with code 0 before it had finished"),
+        (-11, "was killed by SIGSEGV (signal 11)"),
+        (-15, "was killed by SIGTERM (signal 15)"),
+        (-40, "was killed by signal 40"),
+    ],
+)
+def test_every_end_is_put_in_words(exit_code, text):
+    assert text in str(worker_error([Left(0, exit_code)], 1))
+
+
+def test_a_crash_after_an_exception_is_told_too():
+    error = worker_error([Left(0, -11, raised("ValueError: a"))], 1)
+    assert "raised ValueError: a, then was killed by SIGSEGV (signal 11)" in str(error)
+
+
+def test_without_a_traceback_the_last_lines_of_stderr_must_do():
+    error = worker_error([Left(0, -6, last_words="terminate called after throwing an instance of 'X'")], 1)
+    assert "Its last lines on stderr:\nterminate called" in str(error)

@@ -1,0 +1,110 @@
+import io
+import os
+import sys
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from cobre.comm.launch import output
+from cobre.comm.launch.output import LineBuffer, Stream, forward
+
+
+@given(st.lists(st.binary(max_size=20)))
+def test_nothing_is_lost_and_only_whole_lines_come(chunks):
+    buffer = LineBuffer()
+    texts = [buffer.feed(chunk) for chunk in chunks]
+    texts.append(buffer.finish())
+    sent = b"".join(chunks)
+    expected = b"".join(line + b"\n" for line in sent.removesuffix(b"\n").split(b"\n")) if sent else b""
+    assert "".join(texts) == expected.decode("utf-8", "replace")
+    assert all(not text or text.endswith("\n") for text in texts)
+
+
+def test_a_character_that_is_cut_by_a_chunk_survives():
+    buffer = LineBuffer()
+    data = "água\n".encode()
+    assert buffer.feed(data[:1]) + buffer.feed(data[1:]) == "água\n"
+
+
+def test_bytes_that_are_not_utf8_are_replaced():
+    assert LineBuffer().feed(b"\xff\xfe ok\n") == "\ufffd\ufffd ok\n"
+
+
+def test_a_line_without_end_does_not_fill_the_memory(monkeypatch):
+    monkeypatch.setattr(output, "MAX_LINE_BYTES", 10)
+    buffer = LineBuffer()
+    assert [buffer.feed(b"123456"), buffer.feed(b"789012"), buffer.finish()] == ["", "123456\n", "789012\n"]
+
+
+def test_every_line_is_marked(capsys):
+    forward(2, "stdout", "one\n\nthree\n")
+    forward(3, "stderr", "four\n")
+    assert capsys.readouterr() == ("[rank 2] one\n[rank 2] \n[rank 2] three\n", "[rank 3] four\n")
+
+
+def test_only_a_newline_ends_a_line(capsys):
+    forward(0, "stdout", "10 %\r20 %\u2028more\n")
+    assert capsys.readouterr().out == "[rank 0] 10 %\r20 %\u2028more\n"
+
+
+def test_the_stream_of_the_moment_is_used(monkeypatch):
+    notebook = io.StringIO()
+    monkeypatch.setattr(sys, "stdout", notebook)
+    forward(0, "stdout", "hello\n")
+    assert notebook.getvalue() == "[rank 0] hello\n"
+
+
+def test_a_process_without_streams_prints_nothing(monkeypatch):
+    monkeypatch.setattr(sys, "stdout", None)
+    forward(0, "stdout", "hello\n")
+
+
+def test_a_terminal_that_cannot_show_a_character_shows_another(monkeypatch):
+    raw = io.BytesIO()
+    monkeypatch.setattr(sys, "stdout", io.TextIOWrapper(raw, encoding="ascii"))
+    forward(0, "stdout", "água\n")
+    assert raw.getvalue() == b"[rank 0] ?gua\n"
+
+
+@pytest.fixture
+def pipe():
+    reading, writing = os.pipe()
+    ends = {"reading": reading, "writing": writing}
+    yield ends
+    for descriptor in ends.values():
+        os.close(descriptor)
+
+
+def test_a_stream_that_others_hold_open_can_be_finished(pipe):
+    seen = []
+    stream = Stream(0, "stdout", pipe["reading"])
+    os.write(pipe["writing"], b"whole\npartial")
+    stream.finish(lambda *call: seen.append(call))
+    assert seen == [(0, "stdout", "whole\n"), (0, "stdout", "partial\n")]
+    assert stream.has_ended()
+
+
+def test_an_empty_stream_does_not_block(pipe):
+    stream = Stream(0, "stdout", pipe["reading"])
+    assert not stream.read(lambda *_: pytest.fail("nothing was written"))
+    assert not stream.has_ended()
+
+
+def test_the_end_of_a_stream_flushes_the_last_line(pipe):
+    seen = []
+    stream = Stream(1, "stderr", pipe["reading"])
+    os.write(pipe["writing"], b"partial")
+    os.close(pipe.pop("writing"))
+    while not stream.has_ended():
+        stream.read(lambda *call: seen.append(call))
+    assert seen == [(1, "stderr", "partial\n")]
+
+
+def test_the_last_lines_are_remembered_briefly(pipe):
+    stream = Stream(0, "stderr", pipe["reading"])
+    for number in range(50):
+        os.write(pipe["writing"], f"{number} {'x' * 1000}\n".encode())
+        stream.read(output.discard)
+    assert [line.split()[0] for line in stream.tail] == [str(number) for number in range(30, 50)]
+    assert max(map(len, stream.tail)) == output.TAIL_CHARACTERS
