@@ -1,0 +1,126 @@
+"""Cores, memory, shared memory and versions."""
+
+import importlib.metadata
+import os
+import platform
+import resource
+import socket
+from collections.abc import Iterator
+from pathlib import Path
+
+from cobre.comm.backends.shm.failures import ADVICE, SHM_FOLDER
+from cobre.comm.cores import CGROUP_ROOT, affinity_cores, cgroup_quota, usable_cores
+from cobre.comm.doctor.findings import Finding
+
+GIB = 1 << 30
+MIB = 1 << 20
+DOCKER_SHM_BYTES = 64 * MIB  # what a container gets when nobody asks for more
+FEW_FILES = 256
+PACKAGES = ("cobre", "numpy", "cloudpickle", "mpi4py")
+NO_LIMIT = 1 << 60  # cgroup v1 writes a number near 2^63 where there is no limit
+
+
+def look_at_machine() -> list[Finding]:
+    """What ranks on this machine share."""
+    return [_system(), _versions(), _cores(), _memory(), _shared_memory(Path(SHM_FOLDER)), _pidfd(), _limits()]
+
+
+def _system() -> Finding:
+    system = f"{platform.system()} {platform.release()} {platform.machine()}"
+    return Finding("system", f"{system}, host {socket.gethostname()}, Python {platform.python_version()}")
+
+
+def _versions() -> Finding:
+    return Finding("packages", ", ".join(f"{name} {version_of(name)}" for name in PACKAGES))
+
+
+def version_of(package: str) -> str:
+    """The installed version, read without importing anything."""
+    try:
+        return importlib.metadata.version(package)
+    except importlib.metadata.PackageNotFoundError:
+        return "not installed"
+
+
+def _cores() -> Finding:
+    quota = cgroup_quota()
+    limit = "none" if quota is None else f"{quota:g}"
+    text = f"{usable_cores()} usable (machine {os.cpu_count()}, affinity {affinity_cores()}, cgroup quota {limit})"
+    is_cut = usable_cores() < (os.cpu_count() or 1)
+    return Finding("cores", text, f"start at most {usable_cores()} ranks; more work, but slower" if is_cut else "")
+
+
+def _memory() -> Finding:
+    total, available = _meminfo("MemTotal"), _meminfo("MemAvailable")
+    limit = memory_limit_bytes()
+    cgroup = "none" if limit is None else f"{limit / GIB:.1f} GiB"
+    return Finding("memory", f"{available / GIB:.1f} of {total / GIB:.1f} GiB available, cgroup limit {cgroup}")
+
+
+def _meminfo(name: str) -> int:
+    try:
+        lines = Path("/proc/meminfo").read_text(encoding="ascii").splitlines()
+    except OSError:
+        return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
+    return next((int(line.split()[1]) * 1024 for line in lines if line.startswith(f"{name}:")), 0)
+
+
+def memory_limit_bytes(root: Path = CGROUP_ROOT, membership: Path = Path("/proc/self/cgroup")) -> int | None:
+    """The tightest memory limit of this process's cgroup and its parents; None: no limit."""
+    limits = [limit for file in _limit_files(root, membership) if (limit := _limit(file)) is not None]
+    return min(limits, default=None)
+
+
+def _limit_files(root: Path, membership: Path) -> Iterator[Path]:
+    yield from (root / "memory.max", root / "memory" / "memory.limit_in_bytes")
+    try:
+        lines = membership.read_text().splitlines()
+    except OSError:
+        return
+    for line in lines:
+        _, controllers, path = line.split(":", 2)
+        own = Path(path.lstrip("/"))
+        for folder in (own, *own.parents):
+            if not controllers:
+                yield root / folder / "memory.max"
+            elif "memory" in controllers.split(","):
+                yield root / "memory" / folder / "memory.limit_in_bytes"
+
+
+def _limit(file: Path) -> int | None:
+    try:
+        text = file.read_text().strip()
+    except OSError:
+        return None
+    return int(text) if text.isdigit() and int(text) < NO_LIMIT else None
+
+
+def _shared_memory(folder: Path) -> Finding:
+    try:
+        status = os.statvfs(folder)
+    except OSError as error:
+        return Finding(str(folder), f"not there ({error.strerror})", f"backend shm needs it: {ADVICE}")
+    size, free = status.f_blocks * status.f_frsize, status.f_bavail * status.f_frsize
+    advice = f"little for shared regions: {ADVICE}" if free <= DOCKER_SHM_BYTES else ""
+    return Finding(str(folder), f"{free / MIB:.1f} of {size / MIB:.1f} MiB free", advice)
+
+
+def _pidfd() -> Finding:
+    """By this a rank notices at once that another has died."""
+    try:
+        os.close(os.pidfd_open(os.getpid()))
+    except (OSError, AttributeError) as error:
+        return Finding("pidfd", f"not usable ({error})", "a dead rank is noticed by asking for it, a little later")
+    return Finding("pidfd", "usable: a dead rank is noticed at once")
+
+
+def _limits() -> Finding:
+    files, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
+    processes, _ = resource.getrlimit(resource.RLIMIT_NPROC)
+    is_low = files != resource.RLIM_INFINITY and files < FEW_FILES
+    advice = "too few open files for many ranks: ulimit -n 4096" if is_low else ""
+    return Finding("limits", f"{_count(files)} open files, {_count(processes)} processes", advice)
+
+
+def _count(limit: int) -> str:
+    return "unlimited" if limit == resource.RLIM_INFINITY else str(limit)

@@ -1,0 +1,85 @@
+"""A world of two that really runs: two processes meet, add and gather, and check what they got."""
+
+import sys
+import time
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+import numpy as np
+
+from cobre.comm import Backend, BackendError, CommError, create_communicator, launch
+from cobre.comm.doctor.mpi_library import find_mpiexec, run_limited
+from cobre.comm.trace.writer import TRACE_VARIABLE
+
+RANKS = 2
+LIMIT_S = 60.0
+SUCCESS = "the ranks agree"
+_NO_TRACE = {TRACE_VARIABLE: ""}
+
+
+@dataclass(frozen=True, slots=True)
+class Trial:
+    """How it went; `problem` is empty when it went well."""
+
+    seconds: float
+    problem: str = ""
+
+
+def exercise(comm: Backend) -> str:
+    """What each rank does; raises when a result is wrong."""
+    total, everyone = np.zeros(4), np.zeros(comm.size)
+    comm.allreduce(np.full(4, comm.rank + 1.0), total)
+    comm.allgatherv(np.array([float(comm.rank)]), everyone, [1] * comm.size)
+    comm.barrier()
+    expected = sum(range(1, comm.size + 1))
+    if (total != expected).any() or (everyone != np.arange(comm.size)).any():
+        raise ValueError(f"wrong results: {total} instead of {expected}, {everyone}")
+    return SUCCESS
+
+
+def try_launched(backend: str, size: int = RANKS, options: Mapping[str, str] | None = None) -> Trial:
+    """Start ranks as the launcher does."""
+    begin = time.monotonic()
+    environment = {**_NO_TRACE, **(options or {})}
+    try:
+        launch.run(exercise, size, backend, environment=environment, timeout_s=LIMIT_S, output=_silence)
+    except (BackendError, CommError, launch.WorkerError, OSError) as error:
+        return Trial(time.monotonic() - begin, first_line(error))
+    return Trial(time.monotonic() - begin)
+
+
+def try_mpiexec() -> Trial:
+    """Start ranks as MPI's own launcher does."""
+    begin = time.monotonic()
+    command = [find_mpiexec(), "-n", str(RANKS), sys.executable, "-m", "cobre.comm.doctor.trial"]
+    # Open MPI counts slots and users where a trial of two does not matter.
+    open_mpi = {
+        "OMPI_ALLOW_RUN_AS_ROOT": "1",
+        "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1",
+        "PRTE_MCA_rmaps_default_mapping_policy": ":oversubscribe",
+    }
+    code, text = run_limited(command, LIMIT_S, COBRE_COMM_BACKEND="mpi", **_NO_TRACE, **open_mpi)
+    lines = [line for line in text.splitlines() if line.strip()]
+    if code or text.count(SUCCESS) != RANKS:
+        return Trial(time.monotonic() - begin, next((line for line in lines if "Error" in line), "".join(lines[-1:])))
+    return Trial(time.monotonic() - begin)
+
+
+def first_line(error: BaseException) -> str:
+    """What an error says, without what it says at length."""
+    lines = str(error).strip().splitlines()
+    return lines[0] if lines else type(error).__name__
+
+
+def _silence(_rank: int, _stream: str, _text: str) -> None:
+    """What went wrong comes as an error."""
+
+
+def main() -> None:
+    """One rank of a trial that another launcher started."""
+    with create_communicator() as comm:
+        sys.stdout.write(exercise(comm) + "\n")
+
+
+if __name__ == "__main__":
+    main()

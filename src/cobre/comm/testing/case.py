@@ -1,0 +1,124 @@
+"""What a conformance case is, and the list of all cases."""
+
+import json
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import Any, TypeAlias
+
+from cobre.comm.backends.base import Backend
+
+Params: TypeAlias = Mapping[str, Any]
+"""Strings and numbers that choose one variation of a case; they survive JSON."""
+
+Value: TypeAlias = Any
+"""What a rank returns; it survives JSON. Large arrays are returned as fingerprints."""
+
+CaseFunction: TypeAlias = Callable[[Backend, Params], Value]
+Expectation: TypeAlias = Callable[[Params, int], Sequence[Value]]
+Judge: TypeAlias = Callable[[Params, Sequence[Value]], str]
+
+
+class Depth(StrEnum):
+    """How much of a grid to run."""
+
+    QUICK = "quick"
+    FULL = "full"
+
+
+Grid: TypeAlias = Callable[[int, Depth], Sequence[Params]]
+
+
+@dataclass(frozen=True, slots=True)
+class Case:
+    """One thing that every rank does, and how to tell whether it came out right.
+
+    id: group/name, as the command line takes it.
+    clauses: the numbers of the general clauses (`cobre.comm.communicator`) that it checks.
+    run: called on every rank with the communicator and the parameters.
+    judge: given all ranks' values, says in words what is wrong, or nothing.
+    grid: the parameters to run with, for a number of ranks and a depth.
+    own_world: the case breaks its world, so that no other case can run in it.
+    obstacle: says why the case cannot run on this machine, or nothing.
+    """
+
+    id: str
+    clauses: tuple[int, ...]
+    run: CaseFunction
+    judge: Judge
+    grid: Grid
+    own_world: bool = False
+    obstacle: Callable[[], str] = str
+
+    @property
+    def group(self) -> str:
+        """The part of the id before the slash."""
+        return self.id.partition("/")[0]
+
+
+_registry: dict[str, Case] = {}
+
+
+def once(_size: int, _depth: Depth) -> Sequence[Params]:
+    """The grid of a case without parameters."""
+    return ({},)
+
+
+def several(size: int, _depth: Depth) -> Sequence[Params]:
+    """The grid of a case without parameters that needs more than one rank."""
+    return ({},) if size > 1 else ()
+
+
+def case(
+    identifier: str,
+    clauses: tuple[int, ...],
+    *,
+    expect: Expectation | None = None,
+    judge: Judge | None = None,
+    grid: Grid = once,
+    own_world: bool = False,
+    obstacle: Callable[[], str] = str,
+) -> Callable[[CaseFunction], CaseFunction]:
+    """Register a function as a case; either `expect` (the values, rank by rank) or `judge` decides."""
+
+    def register(function: CaseFunction) -> CaseFunction:
+        decide = judge or _equal_to(expect or _all_true)
+        if identifier in _registry:
+            raise ValueError(f"two cases are called {identifier}")
+        _registry[identifier] = Case(identifier, clauses, function, decide, grid, own_world, obstacle)
+        return function
+
+    return register
+
+
+def find_case(identifier: str) -> Case:
+    """The case of that id."""
+    return all_cases()[identifier]
+
+
+def all_cases() -> Mapping[str, Case]:
+    """Every case by its id, in a stable order."""
+    from cobre.comm.testing import cases  # noqa: F401, PLC0415 - importing them registers them
+
+    return _registry
+
+
+def _all_true(_params: Params, size: int) -> Sequence[Value]:
+    return [True] * size
+
+
+def _equal_to(expect: Expectation) -> Judge:
+    def judge(params: Params, values: Sequence[Value]) -> str:
+        expected = json.loads(json.dumps(expect(params, len(values))))  # the values have come by JSON too
+        return "\n".join(
+            f"rank {rank}: expected {_short(wanted)}, got {_short(value)}"
+            for rank, (wanted, value) in enumerate(zip(expected, values, strict=True))
+            if wanted != value
+        )
+
+    return judge
+
+
+def _short(value: Value) -> str:
+    text = repr(value)
+    return text if len(text) <= 400 else f"{text[:200]} ... {text[-150:]}"

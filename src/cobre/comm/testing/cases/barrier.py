@@ -1,0 +1,57 @@
+"""`barrier`: nobody comes out before everybody went in."""
+
+import time
+from collections.abc import Callable, Sequence
+
+import numpy as np
+
+from cobre.comm.backends.base import Backend
+from cobre.comm.testing.case import Params, Value, case, several
+
+LATE_S = 0.02
+"""How late the late rank is. A right barrier passes however long this is; a wrong one is seen through by it."""
+
+
+def watch(comm: Backend, wait: Callable[[], None]) -> list[tuple[int, int]]:
+    """Enter a wait once for every rank being late; the times of going in and coming out.
+
+    All processes of a machine share the monotonic clock.
+    """
+    times = []
+    for late in range(comm.size):
+        meet(comm)
+        if comm.rank == late:
+            time.sleep(LATE_S)
+        entered = time.monotonic_ns()
+        wait()
+        times.append((entered, time.monotonic_ns()))
+    return times
+
+
+def nobody_left_early(_params: Params, values: Sequence[Value]) -> str:
+    """Compare the times of all ranks, round by round."""
+    for late, times in enumerate(zip(*values, strict=True)):
+        last_in, first_out = max(entered for entered, _ in times), min(left for _, left in times)
+        if first_out < last_in:
+            return f"a rank came out {(last_in - first_out) / 1e6:.3f} ms before the last went in; rank {late} was late"
+    return ""
+
+
+def meet(comm: Backend) -> None:
+    """Make all ranks start together, by a call that is not the one under test."""
+    comm.allreduce(np.zeros(1), np.zeros(1))
+
+
+@case("barrier/nobody_leaves_early", (1,), judge=nobody_left_early, grid=several)
+def nobody_leaves_early(comm: Backend, _params: Params) -> Value:
+    """Each rank is late once; the others wait for it."""
+    return watch(comm, comm.barrier)
+
+
+@case("barrier/many", (1,))
+def many(comm: Backend, _params: Params) -> Value:
+    """A thousand in a row: no rank is lost in an old generation."""
+    before = comm.sequence
+    for _ in range(1000):
+        comm.barrier()
+    return comm.sequence - before == 1000

@@ -1,0 +1,108 @@
+"""Who may call: one thread at a time, only the process that owns the communicator, never a copy (clause 6)."""
+
+import copy
+import json
+import os
+import threading
+import time
+import warnings
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from cobre.comm.backends.base import Backend
+from cobre.comm.errors import CommunicatorBusyError, InvalidRootError
+from cobre.comm.testing.case import Params, Value, case
+from cobre.comm.testing.failure_report import COLLECTIVES, refusals
+from cobre.comm.testing.inputs import fingerprint
+from cobre.comm.testing.steps import Gather
+
+NEXT = Gather("after a wrong caller", "int32", "ragged", 5)
+LIMIT_S = 20.0
+
+
+def _expect_next(answer: Any) -> Any:
+    def expect(_params: Params, size: int) -> Sequence[Value]:
+        return [{"answer": answer, "next": fingerprint(NEXT.predict(size))}] * size
+
+    return expect
+
+
+@case("callers/second_thread", (6,), expect=_expect_next("refused as busy"))
+def second_thread(comm: Backend, _params: Params) -> Value:
+    """While one thread is in a collective a second one is refused, and the first is not disturbed."""
+    worker = threading.Thread(target=_stay_busy, args=(comm,))
+    worker.start()
+    answer = _probe(comm, worker)
+    worker.join()
+    return {"answer": answer, "next": fingerprint(NEXT.perform(comm))}
+
+
+def _stay_busy(comm: Backend) -> None:
+    send = np.zeros(1 << 20)
+    recv = np.zeros(send.size * comm.size)
+    for _ in range(30):  # the same number on all ranks, whatever the other threads see
+        comm.allgatherv(send, recv, [send.size] * comm.size)
+
+
+def _probe(comm: Backend, worker: threading.Thread) -> str:
+    """Call until refused as busy. The root is bad, so that a call between two of the other thread's sends nothing."""
+    deadline = time.monotonic() + LIMIT_S
+    while worker.is_alive() and time.monotonic() < deadline:
+        try:
+            comm.broadcast(np.zeros(1), root=comm.size)
+        except CommunicatorBusyError:
+            return "refused as busy"
+        except InvalidRootError:
+            continue
+    return "never refused as busy"
+
+
+_FORKED = dict.fromkeys(COLLECTIVES, "ForkedCommunicatorError") | {"state": "forked"}
+
+
+@case("callers/forked_child", (6,), expect=_expect_next(_FORKED))
+def forked_child(comm: Backend, _params: Params) -> Value:
+    """A forked child is refused; its close and its end do not touch the owner's world."""
+    comm.barrier()
+    answer = _in_forked_child(comm)
+    return {"answer": answer, "next": fingerprint(NEXT.perform(comm))}
+
+
+def _in_forked_child(comm: Backend) -> Any:
+    read_end, write_end = os.pipe()
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", DeprecationWarning)  # forking beside threads is what this case is about
+        child = os.fork()
+    if child == 0:
+        _answer_and_exit(comm, write_end)
+    os.close(write_end)
+    with os.fdopen(read_end) as answers:
+        answer = answers.read()
+    os.waitpid(child, 0)
+    return json.loads(answer) if answer else "the child died"
+
+
+def _answer_and_exit(comm: Backend, write_end: int) -> None:
+    try:
+        answer = refusals(comm) | {"state": comm.state}
+        comm.close()
+        os.write(write_end, json.dumps(answer).encode())
+    finally:
+        os._exit(0)  # no cleanup that belongs to the owner
+
+
+@case("callers/not_picklable", (6,), expect=_expect_next(["TypeError", "TypeError", "TypeError"]))
+def not_picklable(comm: Backend, _params: Params) -> Value:
+    """A communicator cannot be copied or pickled; the error says what to do instead."""
+    ways = (lambda: copy.copy(comm), lambda: copy.deepcopy(comm), lambda: comm.__reduce_ex__(4))  # the last is pickle's
+    return {"answer": [_kind(way) for way in ways], "next": fingerprint(NEXT.perform(comm))}
+
+
+def _kind(way: Any) -> str:
+    try:
+        way()
+    except TypeError as error:
+        return "TypeError" if "create_communicator" in str(error) else f"no advice: {error}"
+    return "copied"

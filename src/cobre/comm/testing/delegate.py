@@ -1,0 +1,99 @@
+"""A communicator in front of another one: the base of mutants, and of doubles that fail on purpose."""
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import cast
+
+from cobre.comm.backends.base import Backend
+from cobre.comm.shared_memory import SharedRegion
+from cobre.comm.types import Array, Dtype, ReduceOp
+
+
+class DelegatingRegion(SharedRegion):
+    """Passes everything on to another region; its calls are numbered by the communicator in front."""
+
+    def __init__(self, owner: Backend, inner: SharedRegion) -> None:
+        super().__init__(owner, inner.count, inner.dtype, is_leader=owner.is_leader)
+        self._inner = inner
+
+    def _view(self, *, writable: bool) -> Array:
+        return self._inner._view(writable=writable)
+
+    def _fence(self) -> None:
+        self._inner.fence()
+
+    def _close(self) -> None:
+        self._inner.close()
+
+
+class DelegatingCommunicator(Backend):
+    """Passes every call on. Subclasses change what they want to be different."""
+
+    region_type: type[DelegatingRegion] = DelegatingRegion
+
+    def __init__(self, inner: Backend) -> None:
+        super().__init__(inner.rank, inner.size)
+        self._inner = inner
+        self.backend = inner.backend
+
+    @property
+    def is_leader(self) -> bool:
+        """As the inner one says."""
+        return self._inner.is_leader
+
+    def _allgatherv(self, send: Array, recv: Array, counts: Sequence[int], displs: Sequence[int]) -> None:
+        self._inner.allgatherv(send, recv, counts, displs)
+
+    def _allreduce(self, send: Array, recv: Array, op: ReduceOp) -> None:
+        self._inner.allreduce(send, recv, op)
+
+    def _broadcast(self, buffer: Array, root: int) -> None:
+        self._inner.broadcast(buffer, root)
+
+    def _barrier(self) -> None:
+        self._inner.barrier()
+
+    def _create_shared_region(self, count: int, dtype: Dtype) -> SharedRegion:
+        return self.region_type(self, self._inner.create_shared_region(count, dtype))
+
+    def _split_local(self) -> Backend:
+        # What our own backends split into can make regions too.
+        return type(self)(cast("Backend", self._inner.split_local()))
+
+    def _close(self) -> None:
+        self._inner.close()
+
+    def _abort(self, reason: str) -> None:
+        self._inner.abort(reason)
+
+
+class FaultyCommunicator(DelegatingCommunicator):
+    """Does something bad at chosen calls: raise, exit, wait. For tests of programs that must survive it.
+
+    faults: what to do right before the call with that sequence number.
+    """
+
+    def __init__(self, inner: Backend, faults: Mapping[int, Callable[[], object]]) -> None:
+        super().__init__(inner)
+        self._faults = dict(faults)
+
+    def _allgatherv(self, send: Array, recv: Array, counts: Sequence[int], displs: Sequence[int]) -> None:
+        self._strike()
+        super()._allgatherv(send, recv, counts, displs)
+
+    def _allreduce(self, send: Array, recv: Array, op: ReduceOp) -> None:
+        self._strike()
+        super()._allreduce(send, recv, op)
+
+    def _broadcast(self, buffer: Array, root: int) -> None:
+        self._strike()
+        super()._broadcast(buffer, root)
+
+    def _barrier(self) -> None:
+        self._strike()
+        super()._barrier()
+
+    def _split_local(self) -> Backend:
+        return DelegatingCommunicator(cast("Backend", self._inner.split_local()))
+
+    def _strike(self) -> None:
+        self._faults.pop(self.sequence, lambda: None)()

@@ -1,0 +1,190 @@
+"""What happens in the ranks of a fault plan; the plan picks one by name."""
+
+import os
+import signal
+import threading
+import time
+from collections.abc import Callable, Mapping, Set
+
+from cobre.comm.testing.case import find_case
+from cobre.comm.testing.faults.calls import Call, prepare
+from cobre.comm.testing.faults.script import Script, say
+from cobre.comm.testing.leaks import segment_names
+from cobre.comm.testing.programs import run_program
+
+MANY_CALLS = 5000
+
+
+def lose_a_rank(script: Script) -> None:
+    """One rank dies before, in or after a collective; the others report what they see."""
+    script.comm.barrier()
+    moment = script.order["moment"]
+    call = _prepare(script, torn=moment == "torn" and script.is_victim)
+    script.comm.barrier()
+    MOMENTS[moment](script, call)
+
+
+def _die_before(script: Script, call: Call) -> None:
+    if script.is_victim:
+        _die()
+    script.endure(call)
+
+
+def _die_after(script: Script, call: Call) -> None:
+    """Survivors may get that call done or not; the next one must fail."""
+    if script.is_victim:
+        call()
+        _die()
+    script.endure(lambda: _in_turn(call, script.comm.barrier))
+
+
+def _die_waiting(script: Script, call: Call) -> None:
+    """The parent kills the victim while it is in the call, waiting for a rank that holds out.
+
+    Its data may be complete by then, so that the others can get that call done; the next one must fail.
+    """
+    if script.is_victim:
+        _report_inside(script)
+        call()
+        return
+    if script.is_holdout:
+        script.wait_for_word("go")
+    script.endure(lambda: _in_turn(call, script.comm.barrier))
+
+
+def _die_moving(script: Script, call: Call) -> None:
+    """Call after call, until the victim's second thread kills it in the middle of one."""
+    if script.is_victim:
+        threading.Thread(target=_die_inside, args=(script, script.comm.sequence + 3), daemon=True).start()
+    script.endure(lambda: [call() for _ in range(MANY_CALLS)])
+
+
+def _die_torn(script: Script, call: Call) -> None:
+    """The victim's own data kills it half-way through the copy."""
+    if script.is_victim:
+        say("dying")
+    script.endure(call)
+
+
+MOMENTS: Mapping[str, Callable[[Script, Call], None]] = {
+    "before": _die_before,
+    "after": _die_after,
+    "waiting": _die_waiting,
+    "moving": _die_moving,
+    "torn": _die_torn,
+}
+
+
+def _in_turn(*calls: Call) -> None:
+    for call in calls:
+        call()
+
+
+def _prepare(script: Script, *, torn: bool = False) -> Call:
+    order = script.order
+    return prepare(order["operation"], script.comm, order["nbytes"], order.get("root", 0), torn=torn)
+
+
+def _die() -> None:
+    say("dying")
+    os.kill(os.getpid(), signal.SIGKILL)
+
+
+def _die_inside(script: Script, sequence: int) -> None:
+    while script.comm.sequence < sequence or script.comm.state != "busy":
+        time.sleep(0)
+    _die()
+
+
+def _report_inside(script: Script) -> None:
+    """Say so from a second thread, as soon as the first one is in the call."""
+
+    def watch() -> None:
+        while script.comm.state != "busy":
+            time.sleep(0)
+        say("inside")
+
+    threading.Thread(target=watch, daemon=True).start()
+
+
+def lose_the_creator(script: Script) -> None:
+    """Rank 0 dies while the name of the region that it creates is there for all to see."""
+    script.comm.barrier()
+    if script.is_victim:
+        threading.Thread(target=_die_when_named, args=(segment_names(),), daemon=True).start()
+    script.endure(lambda: script.comm.create_shared_region(script.order["nbytes"], "u1"))
+
+
+def _die_when_named(before: Set[str]) -> None:
+    while segment_names() <= before:
+        time.sleep(0)
+    _die()
+
+
+def let_wait(script: Script) -> None:
+    """All but one call; that one stands still, alive, until it hears a word. All report."""
+    script.comm.barrier()
+    call = _prepare(script)
+    if script.is_victim:
+        say("ready")
+        script.wait_for_word("go")
+    script.endure(call)
+
+
+def compute_long(script: Script) -> None:
+    """One rank computes much longer than the timeout before it calls."""
+    script.comm.barrier()
+    call = _prepare(script)
+    if script.is_victim:
+        end = time.monotonic() + script.order["seconds"]
+        while time.monotonic() < end:
+            sum(range(1000))
+    script.endure(call)
+
+
+def raise_inside(script: Script) -> None:
+    """One rank leaves its `with` block by an exception."""
+    script.comm.barrier()
+    if script.is_victim:
+        try:
+            with script.comm:
+                raise ArithmeticError(script.order["reason"])
+        except ArithmeticError:
+            say("raised")
+    else:
+        script.endure(_prepare(script))
+
+
+def run_case(script: Script) -> None:
+    """Run a case of the conformance suite and report its value."""
+    say("value", value=find_case(script.order["case"]).run(script.comm, script.order["params"]))
+
+
+def run_random_program(script: Script) -> None:
+    """Run a random program and report its digest."""
+    say("value", value=run_program(script.comm, script.order["seed"], script.order["length"]))
+
+
+def allocate(script: Script) -> None:
+    """Ask for a region that does not fit, then go on."""
+    script.endure(lambda: script.comm.create_shared_region(script.order["nbytes"], "u1"))
+
+
+def exit_without_closing(script: Script) -> None:
+    """End the process right after a call, without `close`."""
+    script.comm.barrier()
+    say("leaving")
+    os._exit(0)
+
+
+ACTIONS: Mapping[str, Callable[[Script], None]] = {
+    "lose_a_rank": lose_a_rank,
+    "lose_the_creator": lose_the_creator,
+    "let_wait": let_wait,
+    "compute_long": compute_long,
+    "raise_inside": raise_inside,
+    "run_case": run_case,
+    "run_random_program": run_random_program,
+    "allocate": allocate,
+    "exit_without_closing": exit_without_closing,
+}

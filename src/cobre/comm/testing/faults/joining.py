@@ -1,0 +1,75 @@
+"""Worlds that do not come about: missing ranks, two of one rank, ranks that disagree on the size."""
+
+import time
+from collections.abc import Sequence
+
+from cobre.comm.testing.case import Depth, Params
+from cobre.comm.testing.faults.plan import fault
+from cobre.comm.testing.faults.ranks import PlanError, RankProcess, Ranks
+from cobre.comm.testing.faults.verdicts import check_closed, check_refused
+from cobre.comm.testing.grids import combinations
+from cobre.comm.testing.programs import expected_digest
+
+CONNECT_S = 1.0
+SEED, LENGTH = 3, 10
+PROGRAM = {"action": "run_random_program", "seed": SEED, "length": LENGTH}
+
+
+def _missing_grid(size: int, _depth: Depth) -> Sequence[Params]:
+    return combinations(missing=(0, size - 1)) if size > 1 else ()
+
+
+@fault("never_arrives", (5,), grid=_missing_grid)
+def never_arrives(ranks: Ranks, params: Params) -> Sequence[str]:
+    """A rank that is never started is named by all others when the connect timeout is over."""
+    size, missing = ranks.setting.size, params["missing"]
+    present = [rank for rank in range(size) if rank != missing]
+    processes = [ranks.start(rank, PROGRAM, connect_timeout_s=CONNECT_S) for rank in present]
+    words = (f"rank {missing}",)
+    return [line for process in processes for line in check_refused(process, "InitializationFailedError", words)]
+
+
+def _several(size: int, _depth: Depth) -> Sequence[Params]:
+    return ({},) if size > 1 else ()
+
+
+@fault("duplicate_rank", (5,), grid=_several)
+def duplicate_rank(ranks: Ranks, _params: Params) -> Sequence[str]:
+    """Of two processes with one rank the second is refused, naming the first; the world is not disturbed."""
+    size = ranks.setting.size + 1
+    twins = [ranks.start(1, PROGRAM, size=size), ranks.start(1, PROGRAM, size=size)]
+    others = [ranks.start(rank, PROGRAM, size=size) for rank in range(size - 1) if rank != 1]
+    refused = _first_refused(ranks, twins)
+    others.append(ranks.start(size - 1, PROGRAM, size=size))  # only now the world can be complete
+    accepted = twins[0] if refused is twins[1] else twins[1]
+    problems = check_refused(refused, "InitializationFailedError", ("rank 1", str(accepted.pid), str(refused.pid)))
+    for process in (*others, accepted):
+        problems += right_bits(process, size) + check_closed(process)
+    return problems
+
+
+def _first_refused(ranks: Ranks, twins: Sequence[RankProcess]) -> RankProcess:
+    while time.monotonic() < ranks.deadline:
+        for twin in twins:
+            if twin.has_ended():
+                return twin
+        time.sleep(0.005)
+    raise PlanError("neither of two processes with one rank was refused")
+
+
+def right_bits(process: RankProcess, size: int) -> list[str]:
+    """The rank ran `PROGRAM` and got what every rank must get."""
+    right = process.wait_for("value")["value"] == expected_digest(size, SEED, LENGTH)
+    return [] if right else [f"rank {process.rank} has other bits"]
+
+
+@fault("wrong_size", (5,), grid=_several)
+def wrong_size(ranks: Ranks, _params: Params) -> Sequence[str]:
+    """A rank that believes in another size is refused, with both sizes; nobody waits for ever."""
+    size = ranks.setting.size
+    processes = [ranks.start(rank, PROGRAM, connect_timeout_s=2 * CONNECT_S) for rank in range(size - 1)]
+    odd = ranks.start(size - 1, PROGRAM, size=size + 1, connect_timeout_s=2 * CONNECT_S)
+    problems = check_refused(odd, "InitializationFailedError", (str(size), str(size + 1)))
+    for process in processes:
+        problems += check_refused(process, "InitializationFailedError", (f"rank {size - 1}",))
+    return problems

@@ -1,0 +1,101 @@
+"""Ranks that die: all others raise within the bound, and say who, where and in which call (clause 5)."""
+
+import signal
+import time
+from collections.abc import Sequence
+
+from cobre.comm.testing.case import Depth, Params
+from cobre.comm.testing.faults.calls import OPERATIONS, PUBLIC_NAMES, WITH_PAYLOAD
+from cobre.comm.testing.faults.plan import fault
+from cobre.comm.testing.faults.ranks import RankProcess, Ranks
+from cobre.comm.testing.faults.verdicts import check_closed, check_failure, check_in_time
+from cobre.comm.testing.grids import MIB, combinations
+
+SMALL = 1000
+LARGE = 6 * MIB
+NEXT_CALLS = {"after": ("barrier",), "waiting": ("barrier",)}
+"""Moments in which the data may be complete: then the call after it fails."""
+
+
+def _grid(size: int, depth: Depth) -> Sequence[Params]:
+    if size < 2:
+        return ()
+    if depth is Depth.QUICK:
+        return _quick_grid(size)
+    victims = tuple({0, size - 1})
+    small = combinations(
+        operation=tuple(OPERATIONS), moment=("before", "waiting", "after"), nbytes=(SMALL,), victim=victims
+    )
+    large = combinations(operation=WITH_PAYLOAD, moment=("waiting", "moving", "torn"), nbytes=(LARGE,), victim=victims)
+    others = ("barrier", "fence", "create_shared_region", "split_local")
+    return small + large + combinations(operation=others, moment=("moving",), nbytes=(SMALL,), victim=victims)
+
+
+def _quick_grid(size: int) -> Sequence[Params]:
+    return [
+        *combinations(operation=("barrier",), moment=("before",), nbytes=(0,), victim=(0,)),
+        *combinations(operation=("allreduce",), moment=("waiting",), nbytes=(SMALL,), victim=(size - 1,)),
+        *combinations(operation=("allgatherv",), moment=("moving",), nbytes=(LARGE,), victim=(size - 1,)),
+        *combinations(operation=("allgatherv",), moment=("torn",), nbytes=(LARGE,), victim=(0,)),
+        *combinations(operation=("broadcast",), moment=("after",), nbytes=(SMALL,), victim=(0,)),
+    ]
+
+
+@fault("kill", (4, 5), grid=_grid)
+def kill(ranks: Ranks, params: Params) -> Sequence[str]:
+    """One rank dies before, in or after a collective."""
+    order = {"action": "lose_a_rank", **params, "root": params["victim"] if params["moment"] == "torn" else 0}
+    processes = ranks.start_all(order)
+    victim = processes[params["victim"]]
+    died = _death(victim, processes, params["moment"])
+    operations = (PUBLIC_NAMES[params["operation"]], *NEXT_CALLS.get(params["moment"], ()))
+    return [
+        problem
+        for survivor in processes
+        if survivor is not victim
+        for problem in (
+            *check_failure(survivor, "PeerLostError", victim, operations),
+            *check_in_time(survivor, died),
+            *check_closed(survivor),
+        )
+    ]
+
+
+def _death(victim: RankProcess, processes: Sequence[RankProcess], moment: str) -> float:
+    """When it happened; for the moments that need the parent's hand, it happens here."""
+    if moment != "waiting":
+        return float(victim.wait_for("dying")["time"])
+    victim.wait_for("inside")
+    victim.wait_until_asleep()
+    died = time.monotonic()
+    victim.send(signal.SIGKILL)
+    victim.wait_for_end()
+    for process in processes:
+        if process is not victim:
+            process.tell("go")
+    return died
+
+
+def _everybody_grid(size: int, _depth: Depth) -> Sequence[Params]:
+    return ({},) if size > 1 else ()
+
+
+@fault("kill_all", (5,), grid=_everybody_grid)
+def kill_all(ranks: Ranks, _params: Params) -> Sequence[str]:
+    """Everybody dies at once; the check for leaks afterwards is the point."""
+    order = {"action": "let_wait", "operation": "allreduce", "nbytes": SMALL, "victim": 0}
+    processes = ranks.start_all(order)
+    for process in processes:
+        process.wait_for("ready" if process.rank == 0 else "calling")
+    for process in processes:
+        process.send(signal.SIGKILL)
+    codes = {process.wait_for_end() for process in processes}
+    return [] if codes == {-signal.SIGKILL} else [f"exit codes {codes}"]
+
+
+@fault("exit_without_close", (4,), grid=_everybody_grid)
+def exit_without_close(ranks: Ranks, _params: Params) -> Sequence[str]:
+    """Processes that end without `close` end well, and leave nothing."""
+    processes = ranks.start_all({"action": "exit_without_closing"})
+    codes = [process.wait_for_end() for process in processes]
+    return [] if set(codes) == {0} else [f"exit codes {codes}"]

@@ -1,0 +1,184 @@
+"""Ranks that the parent starts one by one, hears, tells, signals and buries."""
+
+import json
+import os
+import queue
+import secrets
+import signal
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
+from pathlib import Path
+from types import TracebackType
+from typing import IO, Any, Self
+
+from cobre.comm.config import BACKEND_VARIABLE
+from cobre.comm.testing.harness import Setting
+from cobre.comm.testing.profiles import Seat
+
+Event = Mapping[str, Any]
+WORLD_PREFIXES = ("COBRE_SHM_", "COBRE_TCP_", BACKEND_VARIABLE)
+
+
+class PlanError(Exception):
+    """A plan did not go as planned: a rank was silent or ended too early."""
+
+
+class RankProcess:
+    """One process of a plan; its events are read by a thread, so that nothing the parent does blocks it."""
+
+    def __init__(self, rank: int, command: Sequence[str], environment: Mapping[str, str], deadline: float) -> None:
+        self.rank = rank
+        self._deadline = deadline
+        self._errors: IO[bytes] = tempfile.TemporaryFile()  # noqa: SIM115 - bury() closes it
+        self._process = subprocess.Popen(
+            command,
+            env=environment,
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=self._errors,
+            process_group=0,
+        )
+        self._events: queue.Queue[Event | None] = queue.Queue()
+        self._seen: list[Event] = []
+        self._reader = threading.Thread(target=self._read, daemon=True)
+        self._reader.start()
+
+    @property
+    def pid(self) -> int:
+        """Of the process."""
+        return self._process.pid
+
+    def wait_for(self, name: str) -> Event:
+        """The first event of that name, seen already or still to come."""
+        for event in self._seen:
+            if event["event"] == name:
+                return event
+        while (heard := self._next(name)) is not None:
+            self._seen.append(heard)
+            if heard["event"] == name:
+                return heard
+        raise PlanError(f"rank {self.rank} ended without '{name}': {self.story()}")
+
+    def has_ended(self) -> bool:
+        """Whether the process is gone."""
+        return self._process.poll() is not None
+
+    def wait_for_end(self) -> int:
+        """The exit code; the process must end before the plan's deadline."""
+        try:
+            return self._process.wait(max(0.0, self._deadline - time.monotonic()))
+        except subprocess.TimeoutExpired:
+            raise PlanError(f"rank {self.rank} does not end: {self.story()}") from None
+
+    def tell(self, word: str) -> None:
+        """Say a word that the rank waits for."""
+        if self._process.stdin is None:
+            raise PlanError(f"rank {self.rank} cannot hear")
+        with suppress(BrokenPipeError):
+            self._process.stdin.write(f"{word}\n".encode())
+            self._process.stdin.flush()
+
+    def send(self, signum: signal.Signals) -> None:
+        """Send a signal."""
+        self._process.send_signal(signum)
+
+    def wait_until_asleep(self) -> None:
+        """Until the kernel says that the process waits for something (or has gone)."""
+        while time.monotonic() < self._deadline:
+            if self._state() in "SDTtZX":
+                return
+            time.sleep(0.002)
+        raise PlanError(f"rank {self.rank} never went to sleep: {self.story()}")
+
+    def story(self) -> str:
+        """Everything that is known, for messages."""
+        self._errors.seek(0)
+        errors = self._errors.read().decode(errors="replace").strip()
+        events = " ".join(json.dumps(event) for event in self._seen)
+        return f"{events} {errors}".strip() or "it said nothing"
+
+    def bury(self) -> None:
+        """Make it go, whatever state it is in, and release what belonged to it."""
+        if self._process.poll() is None:
+            with suppress(ProcessLookupError):
+                os.killpg(self._process.pid, signal.SIGKILL)
+            self._process.wait()
+        self._reader.join()
+        for stream in (self._process.stdin, self._process.stdout, self._errors):
+            if stream is not None:
+                with suppress(BrokenPipeError):
+                    stream.close()
+
+    def _next(self, name: str) -> Event | None:
+        try:
+            event = self._events.get(timeout=max(0.0, self._deadline - time.monotonic()))
+        except queue.Empty:
+            raise PlanError(f"rank {self.rank} never said '{name}': {self.story()}") from None
+        if event is None:
+            self._events.put(None)  # the end stays the end
+        return event
+
+    def _read(self) -> None:
+        if self._process.stdout is not None:
+            for line in self._process.stdout:
+                with suppress(ValueError):  # a line that was cut off by a kill
+                    self._events.put(json.loads(line))
+        self._events.put(None)
+
+    def _state(self) -> str:
+        try:
+            return Path(f"/proc/{self.pid}/stat").read_text().rpartition(")")[2].split()[0]
+        except OSError:
+            return "X"
+
+
+class Ranks:
+    """The processes of one plan. Leaving the block buries them all."""
+
+    def __init__(self, setting: Setting, environment: Mapping[str, str], limit_s: float) -> None:
+        self.setting = setting
+        self.deadline = time.monotonic() + limit_s
+        self.world = f"cobre-{secrets.token_hex(6)}"
+        self.prefix: Sequence[str] = ()
+        self._environment = environment
+        self._processes: list[RankProcess] = []
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        for process in self._processes:
+            process.bury()
+
+    def start(self, rank: int, order: Mapping[str, Any], size: int | None = None, **seat: Any) -> RankProcess:
+        """Start one rank; `seat` overrides what the world tells it (timeouts, size)."""
+        take_seat = self.setting.profile.seat
+        if take_seat is None:
+            raise PlanError(f"{self.setting.profile.name} has no worlds of several processes")
+        place = Seat(self.world, rank, size or self.setting.size, **seat)
+        return self.start_with(rank, order, take_seat(place) | dict(self.setting.variant.environment or {}))
+
+    def start_with(self, rank: int, order: Mapping[str, Any], variables: Mapping[str, str]) -> RankProcess:
+        """Start one process with these variables and none of an outer world."""
+        inherited = {name: value for name, value in os.environ.items() if not name.startswith(WORLD_PREFIXES)}
+        command = [*self.prefix, sys.executable, "-m", "cobre.comm.testing.rank", json.dumps(order)]
+        environment = {
+            **inherited,
+            "PYTHONPATH": os.pathsep.join(filter(None, sys.path)),
+            **self._environment,
+            **variables,
+        }
+        process = RankProcess(rank, command, environment, self.deadline)
+        self._processes.append(process)
+        return process
+
+    def start_all(self, order: Mapping[str, Any], **seat: Any) -> list[RankProcess]:
+        """Start every rank of the setting's size."""
+        return [self.start(rank, order, **seat) for rank in range(self.setting.size)]

@@ -1,0 +1,53 @@
+"""A rank's side of a fault plan: what it was told to do, what it tells, and what it waits for."""
+
+import json
+import sys
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from cobre.comm.backends.base import Backend
+from cobre.comm.testing.failure_report import attempt, refusals
+
+
+def say(event: str, **fields: object) -> None:
+    """Tell the parent, with the time; out before anything else happens."""
+    sys.stdout.write(json.dumps({"event": event, "time": time.monotonic(), **fields}) + "\n")
+    sys.stdout.flush()
+
+
+@dataclass(frozen=True, slots=True)
+class Script:
+    """The communicator and the order that came from the parent."""
+
+    comm: Backend
+    order: Mapping[str, Any]
+
+    @property
+    def is_victim(self) -> bool:
+        """Whether the bad luck is this rank's."""
+        return bool(self.comm.rank == self.order["victim"])
+
+    @property
+    def is_holdout(self) -> bool:
+        """Whether this rank lets the others wait: the last one that is not the victim."""
+        last = self.comm.size - 1
+        return self.comm.rank == (last if last != self.order["victim"] else last - 1)
+
+    def wait_for_word(self, word: str) -> None:
+        """Stand still until the parent says so. End of input: the parent is gone."""
+        for line in sys.stdin:
+            if line.strip() == word:
+                return
+        raise SystemExit(f"nobody said {word}")
+
+    def endure(self, call: Callable[[], object]) -> None:
+        """Make a call that should fail, and report everything that a survivor can see."""
+        say("calling", sequence=self.comm.sequence + 1)
+        seen = attempt(call)
+        when = time.monotonic()
+        sequence = self.comm.sequence
+        state = self.comm.state
+        later = sorted(set(refusals(self.comm).values())) if seen["error"] else []
+        say("saw", **seen, at=when, own_sequence=sequence, state=state, later=later)

@@ -1,0 +1,160 @@
+"""Trouble with shared memory itself: old names, live names, no space, wrong variables. Only for shm."""
+
+import shutil
+import signal
+import subprocess
+import time
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+
+from cobre.comm.testing.case import Depth, Params
+from cobre.comm.testing.faults.joining import PROGRAM, right_bits
+from cobre.comm.testing.faults.plan import NotPermittedError, fault
+from cobre.comm.testing.faults.ranks import PlanError, RankProcess, Ranks
+from cobre.comm.testing.faults.shm_variables import WRONG_VARIABLES
+from cobre.comm.testing.faults.verdicts import check_closed, check_failure, check_in_time, check_refused
+from cobre.comm.testing.grids import MIB, combinations
+
+SHM_FOLDER = Path("/dev/shm")  # noqa: S108 - where Linux keeps POSIX shared memory
+
+
+def _several(size: int, _depth: Depth) -> Sequence[Params]:
+    return ({},) if size > 1 else ()
+
+
+def _wait_for_name(ranks: Ranks) -> None:
+    while not (SHM_FOLDER / ranks.world).exists():
+        if time.monotonic() > ranks.deadline:
+            raise PlanError(f"{ranks.world} never appeared")
+        time.sleep(0.001)
+
+
+def _run_world(ranks: Ranks) -> list[str]:
+    """A whole world under the name of the plan, from start to end."""
+    processes = ranks.start_all(PROGRAM)
+    return [
+        line for process in processes for line in (*right_bits(process, ranks.setting.size), *check_closed(process))
+    ]
+
+
+@fault("shm_stale_segment", (4,), grid=_several, backend="shm")
+def stale_segment(ranks: Ranks, _params: Params) -> Sequence[str]:
+    """The name of a run that died before all ranks came is taken over."""
+    pioneer = ranks.start(0, PROGRAM)
+    _wait_for_name(ranks)
+    pioneer.send(signal.SIGKILL)
+    pioneer.wait_for_end()
+    if not (SHM_FOLDER / ranks.world).exists():
+        return ["the plan is void: the name has gone with its creator"]
+    return _run_world(ranks)
+
+
+def _rubbish_grid(size: int, depth: Depth) -> Sequence[Params]:
+    kinds = ("empty", "zeros", "text") if depth is Depth.FULL else ("text",)
+    return combinations(content=kinds) if size > 1 else ()
+
+
+@fault("shm_rubbish_segment", (4,), grid=_rubbish_grid, backend="shm")
+def rubbish_segment(ranks: Ranks, params: Params) -> Sequence[str]:
+    """A name whose creator died before it wrote anything sensible is taken over."""
+    content = {"empty": b"", "zeros": bytes(1 << 20), "text": b"not a segment\n" * 10_000}[params["content"]]
+    (SHM_FOLDER / ranks.world).write_bytes(content)
+    return _run_world(ranks)
+
+
+@fault("shm_live_segment", (4,), grid=_several, backend="shm")
+def live_segment(ranks: Ranks, _params: Params) -> Sequence[str]:
+    """The name of a run whose ranks are still coming is refused to another; that run is not disturbed."""
+    first = ranks.start(0, PROGRAM)
+    _wait_for_name(ranks)
+    intruder = ranks.start(0, PROGRAM)
+    problems = check_refused(intruder, "InitializationFailedError", (ranks.world, str(first.pid), "COBRE_SHM_NAME"))
+    others = [ranks.start(rank, PROGRAM) for rank in range(1, ranks.setting.size)]
+    for process in (first, *others):
+        problems += right_bits(process, ranks.setting.size) + check_closed(process)
+    return problems
+
+
+@fault("shm_unlinked_early", (4,), grid=_several, backend="shm")
+def unlinked_early(ranks: Ranks, _params: Params) -> Sequence[str]:
+    """Once all ranks have joined there is no name that anything could leave behind."""
+    order = {"action": "let_wait", "operation": "gather_into_region", "nbytes": 1000, "victim": 0}
+    processes = ranks.start_all(order)
+    processes[0].wait_for("ready")
+    problems = [f"{ranks.world} is still there"] if (SHM_FOLDER / ranks.world).exists() else []
+    processes[0].tell("go")
+    return problems + [line for process in processes for line in check_closed(process)]
+
+
+@fault("shm_creator_dies", (5,), grid=_several, backend="shm")
+def creator_dies(ranks: Ranks, _params: Params) -> Sequence[str]:
+    """A rank that dies while it creates a region leaves no name behind as long as anybody survives."""
+    processes = ranks.start_all({"action": "lose_the_creator", "nbytes": 64 * MIB, "victim": 0})
+    died = float(processes[0].wait_for("dying")["time"])
+    problems = []
+    for process in processes[1:]:
+        problems += check_failure(process, "PeerLostError", processes[0], ("create_shared_region",))
+        problems += check_in_time(process, died) + check_closed(process)
+    return problems
+
+
+@fault("shm_no_space_for_region", (4,), grid=lambda _size, _depth: ({"mib": 16},), backend="shm")
+def no_space_for_region(ranks: Ranks, params: Params) -> Sequence[str]:
+    """A region that does not fit is refused on every rank alike, with sizes and advice, and the world goes on."""
+    with small_shm(params["mib"]) as prefix:
+        ranks.prefix = prefix
+        processes = ranks.start_all({"action": "allocate", "nbytes": 64 * MIB})
+        return [line for process in processes for line in (*_not_allocated(process), *check_closed(process))]
+
+
+def _not_allocated(process: RankProcess) -> list[str]:
+    saw = process.wait_for("saw")
+    if (saw["error"], saw["state"], saw["later"]) != ("AllocationFailedError", "open", [""]):
+        return [f"rank {process.rank}: expected AllocationFailedError and a usable communicator, got {saw}"]
+    words = ("64.0 MiB", "MiB free", "--shm-size")
+    return [f"the message does not say '{word}': {saw['message']}" for word in words if word not in saw["message"]]
+
+
+@fault("shm_no_space_for_world", (4,), grid=lambda _size, _depth: ({"mib": 1},), backend="shm")
+def no_space_for_world(ranks: Ranks, params: Params) -> Sequence[str]:
+    """Not even room for the window: no rank joins, and rank 0 says why."""
+    with small_shm(params["mib"]) as prefix:
+        ranks.prefix = prefix
+        processes = ranks.start_all(PROGRAM, connect_timeout_s=2.0)
+        problems = check_refused(processes[0], "SharedMemoryExhaustedError", ("MiB free", "--shm-size"))
+        return problems + [
+            line for process in processes[1:] for line in check_refused(process, "InitializationFailedError", ())
+        ]
+
+
+@contextmanager
+def small_shm(mib: int) -> Iterator[Sequence[str]]:
+    """A mount namespace with a small /dev/shm; gives the words that start a command in it."""
+    if shutil.which("unshare") is None or shutil.which("nsenter") is None:
+        raise NotPermittedError("needs unshare and nsenter (util-linux) for a small /dev/shm")
+    script = f"mount -t tmpfs -o size={mib}m tmpfs /dev/shm && echo ready && exec cat"
+    command = ["unshare", "--mount", "sh", "-c", script]
+    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as holder:
+        line = holder.stdout.readline() if holder.stdout else b""
+        if line.strip() != b"ready":
+            said = holder.stderr.read().decode(errors="replace").strip() if holder.stderr else ""
+            raise NotPermittedError(f"a small /dev/shm needs a mount namespace, which is not permitted here: {said}")
+        try:
+            yield ("nsenter", f"--mount=/proc/{holder.pid}/ns/mnt", "--")
+        finally:
+            holder.terminate()
+
+
+def _variable_grid(size: int, depth: Depth) -> Sequence[Params]:
+    return ({"every": 1 if depth is Depth.FULL else 4},) if size == 1 else ()
+
+
+@fault("shm_variables", (3,), grid=_variable_grid, backend="shm")
+def variables(ranks: Ranks, params: Params) -> Sequence[str]:
+    """Missing, malformed and absurd variables: which one, and what it means."""
+    rows = WRONG_VARIABLES[1 :: params["every"]] if params["every"] > 1 else WRONG_VARIABLES
+    processes = [
+        (row, ranks.start_with(number, PROGRAM, row.variables(ranks.world))) for number, row in enumerate(rows)
+    ]
+    return [line for row, process in processes for line in check_refused(process, row.error, row.words)]

@@ -1,0 +1,116 @@
+"""Ranks that are there but do not come: stopped, computing, or simply late (clause 5)."""
+
+import signal
+import time
+from collections.abc import Sequence
+
+from cobre.comm.testing.case import Depth, Params
+from cobre.comm.testing.faults.calls import PUBLIC_NAMES
+from cobre.comm.testing.faults.plan import fault
+from cobre.comm.testing.faults.ranks import RankProcess, Ranks
+from cobre.comm.testing.faults.verdicts import check_closed, check_completed, check_failure
+from cobre.comm.testing.grids import MIB, combinations
+from cobre.comm.testing.programs import expected_digest
+
+TIMEOUT_S = 1.0
+SLACK_S = 3.0
+STOPS = 5
+
+
+def _grid(size: int, depth: Depth) -> Sequence[Params]:
+    operations = (
+        ("allreduce",) if depth is Depth.QUICK else ("barrier", "allgatherv", "allreduce", "broadcast", "fence")
+    )
+    victims = (size - 1,) if depth is Depth.QUICK else tuple({0, size - 1})
+    return combinations(operation=operations, victim=victims) if size > 1 else ()
+
+
+@fault("stop", (5,), grid=_grid)
+def stop(ranks: Ranks, params: Params) -> Sequence[str]:
+    """A stopped rank is given up after the timeout, by name; when it goes on it learns of that."""
+    processes = ranks.start_all(_wait_order(params), timeout_s=TIMEOUT_S)
+    victim = processes[params["victim"]]
+    victim.wait_for("ready")
+    stopped = time.monotonic()
+    victim.send(signal.SIGSTOP)
+    others = [process for process in processes if process is not victim]
+    problems = [
+        problem
+        for process in others
+        for problem in (*_silenced(process, victim, params), *_punctual(process, stopped), *check_closed(process))
+    ]
+    victim.send(signal.SIGCONT)
+    victim.tell("go")
+    if not victim.wait_for("saw")["error"]:
+        problems.append("the stopped rank went on as if nothing had happened")
+    return problems + check_closed(victim)
+
+
+def _silenced(process: RankProcess, victim: RankProcess, params: Params) -> list[str]:
+    return check_failure(process, "PeerTimeoutError", victim, (PUBLIC_NAMES[params["operation"]],))
+
+
+def _punctual(process: RankProcess, since: float) -> list[str]:
+    """Not before the timeout, and not long after it."""
+    begin = max(since, process.wait_for("calling")["time"])
+    seconds = process.wait_for("saw")["at"] - begin
+    early, late = TIMEOUT_S / 2, TIMEOUT_S + SLACK_S
+    if process.wait_for("saw")["at"] - since < early or seconds > late:
+        return [f"rank {process.rank} gave up after {seconds:.2f} s; the timeout is {TIMEOUT_S} s"]
+    return []
+
+
+def _wait_order(params: Params) -> dict[str, object]:
+    return {"action": "let_wait", "nbytes": 4096, **params}
+
+
+def _several(size: int, _depth: Depth) -> Sequence[Params]:
+    return ({"victim": size - 1},) if size > 1 else ()
+
+
+@fault("stop_and_continue", (5, 8), grid=_several)
+def stop_and_continue(ranks: Ranks, params: Params) -> Sequence[str]:
+    """A rank that is stopped for less than the timeout costs time, not bits."""
+    seed, length = 7, 100
+    processes = ranks.start_all({"action": "run_random_program", "seed": seed, "length": length})
+    victim = processes[params["victim"]]
+    victim.wait_for("joined")
+    for _ in range(STOPS):
+        victim.send(signal.SIGSTOP)
+        for process in processes:
+            process.wait_until_asleep()  # the others have got as far as they can without the victim
+        victim.send(signal.SIGCONT)
+    expected = expected_digest(ranks.setting.size, seed, length)
+    wrong = [process.rank for process in processes if process.wait_for("value")["value"] != expected]
+    problems = [f"ranks {wrong} have other bits"] if wrong else []
+    return problems + [problem for process in processes for problem in check_closed(process)]
+
+
+@fault("compute_long", (5,), grid=_several)
+def compute_long(ranks: Ranks, params: Params) -> Sequence[str]:
+    """A rank that computes for several timeouts is waited for."""
+    order = {"action": "compute_long", "operation": "allgatherv", "nbytes": MIB, "seconds": 3 * TIMEOUT_S, **params}
+    processes = ranks.start_all(order, timeout_s=TIMEOUT_S)
+    return [problem for process in processes for problem in check_completed(process)]
+
+
+@fault("operation_limit", (5,), grid=_several)
+def operation_limit(ranks: Ranks, params: Params) -> Sequence[str]:
+    """With a hard limit per operation even a living rank is not waited for longer."""
+    order = _wait_order({"operation": "barrier", **params})
+    processes = ranks.start_all(order, operation_timeout_s=TIMEOUT_S)
+    victim = processes[params["victim"]]
+    victim.wait_for("ready")
+    problems = [
+        problem
+        for process in processes
+        if process is not victim
+        for problem in (
+            *check_failure(process, "PeerTimeoutError", victim, ("barrier",), ("limit",)),
+            *_punctual(process, process.wait_for("calling")["time"]),
+        )
+    ]
+    victim.tell("go")
+    if not victim.wait_for("saw")["error"]:
+        problems.append("the late rank's call went well although the others had given up")
+    return problems + [problem for process in processes for problem in check_closed(process)]

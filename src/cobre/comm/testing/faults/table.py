@@ -1,0 +1,55 @@
+"""The fault table: all plans, and how they are run."""
+
+import time
+from collections.abc import Iterator, Mapping
+
+from cobre.comm.testing.case import Depth
+from cobre.comm.testing.faults import giving_up, joining, losing, shm_memory, silence
+from cobre.comm.testing.faults.plan import FaultPlan, NotPermittedError, registered
+from cobre.comm.testing.faults.ranks import PlanError, Ranks
+from cobre.comm.testing.harness import Setting
+from cobre.comm.testing.leaks import LeakCheck
+from cobre.comm.testing.results import Cell, Outcome, Result
+
+LIMIT_S = 60.0
+MODULES = (giving_up, joining, losing, shm_memory, silence)
+"""Where the plans are; importing them registers them."""
+
+
+def all_plans() -> Mapping[str, FaultPlan]:
+    """Every plan by its id."""
+    return registered()
+
+
+def run_plans(setting: Setting, depth: Depth, pattern: str = "*") -> Iterator[Result]:
+    """Run every plan for this setting that the pattern means."""
+    for cell in plan_grid(setting, depth):
+        if cell.matches(pattern) or cell.matches(f"faults/{pattern}"):
+            yield run_plan(setting, cell)
+
+
+def plan_grid(setting: Setting, depth: Depth) -> list[Cell]:
+    """All cells of the fault table in a setting."""
+    cells = [
+        setting.cell(plan.id, params)
+        for plan in all_plans().values()
+        if plan.backend in ("", setting.profile.name)
+        for params in plan.grid(setting.size, depth)
+    ]
+    return [cell for cell in cells if not any(map(cell.matches, setting.variant.leaves_out))]
+
+
+def run_plan(setting: Setting, cell: Cell) -> Result:
+    """Run one plan, then look for what it left behind."""
+    plan = all_plans()[cell.case]
+    check = LeakCheck()
+    begin = time.monotonic()
+    try:
+        with Ranks(setting, check.environment, LIMIT_S) as ranks:
+            problems = list(plan.run(ranks, cell.params))
+    except NotPermittedError as error:
+        return Result(cell, Outcome.SKIPPED, str(error))
+    except PlanError as error:
+        return Result(cell, Outcome.ERROR, str(error), time.monotonic() - begin)
+    problems += [f"left behind: {leak}" for leak in check.leaks()]
+    return Result(cell, Outcome.FAIL if problems else Outcome.PASS, "\n".join(problems), time.monotonic() - begin)

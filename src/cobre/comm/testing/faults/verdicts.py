@@ -1,0 +1,88 @@
+"""What survivors must have seen, said in words where they did not."""
+
+import socket
+from collections.abc import Sequence
+
+from cobre.comm.testing.faults.ranks import Event, RankProcess
+
+BOUND_S = 2.0
+"""From the death of a rank to the error on all others."""
+
+
+def check_failure(
+    survivor: RankProcess, error: str, culprit: RankProcess, operations: Sequence[str], words: Sequence[str] = ()
+) -> list[str]:
+    """The error names the culprit with host and pid, and the call; afterwards everything is refused."""
+    saw = survivor.wait_for("saw")
+    if saw["error"] != error:
+        return [f"rank {survivor.rank}: expected {error} about rank {culprit.rank}, got {saw}"]
+    expected = {"ranks": [culprit.rank], "pids": [culprit.pid], "hosts": [socket.gethostname()]}
+    problems = [
+        f"{field} should be {value}, not {saw[field]}" for field, value in expected.items() if saw[field] != value
+    ]
+    if saw["operation"] not in operations:
+        problems.append(f"operation should be one of {operations}, not {saw['operation']}")
+    if saw["sequence"] != saw["own_sequence"]:
+        problems.append(f"call #{saw['own_sequence']} failed, but the error says #{saw['sequence']}")
+    return [f"rank {survivor.rank}: {problem}" for problem in problems + _unsaid(saw, culprit, words) + _after(saw)]
+
+
+def check_told(survivor: RankProcess, error: str, words: Sequence[str]) -> list[str]:
+    """The error has that type and says those words; afterwards everything is refused."""
+    saw = survivor.wait_for("saw")
+    if saw["error"] != error:
+        return [f"rank {survivor.rank}: expected {error}, got {saw}"]
+    missing = [f"the message does not say '{word}': {saw['message']}" for word in words if word not in saw["message"]]
+    return [f"rank {survivor.rank}: {problem}" for problem in missing + _after(saw)]
+
+
+def check_in_time(survivor: RankProcess, since: float, bound_s: float = BOUND_S) -> list[str]:
+    """The error came soon after the death, or soon after the survivor's own call if that was later."""
+    saw = survivor.wait_for("saw")
+    begin = max(since, survivor.wait_for("calling")["time"])
+    seconds = saw["at"] - begin
+    return [f"rank {survivor.rank} noticed after {seconds:.2f} s, allowed are {bound_s} s"] if seconds > bound_s else []
+
+
+def check_closed(process: RankProcess) -> list[str]:
+    """The rank closed its communicator and ended well."""
+    state = process.wait_for("closed")["state"]
+    code = process.wait_for_end()
+    return [] if (state, code) == ("closed", 0) else [f"rank {process.rank} ended as {state} with exit code {code}"]
+
+
+def check_refused(process: RankProcess, error: str, words: Sequence[str]) -> list[str]:
+    """The rank could not join, for that reason and in those words."""
+    refused = process.wait_for("refused")
+    process.wait_for_end()
+    if refused["error"] != error:
+        return [f"rank {process.rank}: expected {error}, got {refused}"]
+    return [
+        f"rank {process.rank}: the message does not say '{word}': {refused['message']}"
+        for word in words
+        if word not in refused["message"]
+    ]
+
+
+def check_completed(process: RankProcess) -> list[str]:
+    """The rank's call went well after all."""
+    saw = process.wait_for("saw")
+    return [f"rank {process.rank}: expected no error, got {saw}"] if saw["error"] else check_closed(process)
+
+
+def _unsaid(saw: Event, culprit: RankProcess, words: Sequence[str]) -> list[str]:
+    wanted = (
+        f"rank {culprit.rank}",
+        str(culprit.pid),
+        socket.gethostname(),
+        f"#{saw['sequence']}",
+        saw["operation"],
+        *words,
+    )
+    return [f"the message does not say '{word}': {saw['message']}" for word in wanted if word not in saw["message"]]
+
+
+def _after(saw: Event) -> list[str]:
+    if (saw["state"], saw["later"]) == ("broken", ["CommunicatorBrokenError"]):
+        return []
+    return [f"after the failure the communicator is {saw['state']} and calls raise {saw['later']}"]

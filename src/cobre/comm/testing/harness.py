@@ -1,0 +1,164 @@
+"""Runs cases in worlds that are started as users start them, and compares with the oracle.
+
+Many cases share a world, because starting one costs more than most cases. A case that raises takes its
+world with it; the cases after it get a new one.
+"""
+
+import tempfile
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+
+from cobre.comm.testing.case import Depth, all_cases, find_case
+from cobre.comm.testing.in_world import run_cases
+from cobre.comm.testing.journal import Entry, read_journal, read_stack
+from cobre.comm.testing.leaks import LeakCheck
+from cobre.comm.testing.profiles import Profile, Variant
+from cobre.comm.testing.results import Cell, Outcome, Result
+
+BATCH = 400
+WORLD_LIMIT_S = 240.0
+MAX_RESTARTS = 20
+
+
+@dataclass(frozen=True, slots=True)
+class Setting:
+    """Where cells run: backend, variant and size."""
+
+    profile: Profile
+    variant: Variant
+    size: int
+
+    def ends_job(self, cell: Cell) -> bool:
+        """Whether this cell must end all ranks' processes; such a cell has a world of its own."""
+        return self.size > 1 and any(map(cell.matches, self.variant.ends_job))
+
+    def cell(self, case: str, params: Mapping[str, object] | None = None, mutant: str = "") -> Cell:
+        """A square of the grid in this setting."""
+        return Cell(self.profile.name, self.variant.name, self.size, case, params or {}, mutant)
+
+
+@dataclass(frozen=True, slots=True)
+class WorldRun:
+    """What a world left: every rank's journal, where ranks hung, and what its starter said."""
+
+    journals: Sequence[Mapping[int, Entry]]
+    stacks: Sequence[str]
+    trouble: str
+    leaks: Sequence[str]
+
+
+def run_setting(setting: Setting, depth: Depth, pattern: str = "*") -> Iterator[Result]:
+    """Run every cell of the grid that the pattern means."""
+    wanted = [cell for cell in grid(setting, depth) if cell.matches(pattern)]
+    obstacles = {name: find_case(name).obstacle() for name in {cell.case for cell in wanted}}
+    for batch in _batches([cell for cell in wanted if not obstacles[cell.case]]):
+        yield from run_cells(setting, batch)
+    yield from (Result(cell, Outcome.SKIPPED, obstacles[cell.case]) for cell in wanted if obstacles[cell.case])
+
+
+def grid(setting: Setting, depth: Depth) -> list[Cell]:
+    """All cells of a setting."""
+    cells = [
+        setting.cell(case.id, params) for case in all_cases().values() for params in case.grid(setting.size, depth)
+    ]
+    return [cell for cell in cells if not any(map(cell.matches, setting.variant.leaves_out))]
+
+
+def run_cells(setting: Setting, cells: Sequence[Cell]) -> Iterator[Result]:
+    """Run these cells in one world, or in several where they bring it down."""
+    for _ in range(MAX_RESTARTS):
+        if not cells:
+            return
+        results, cells = run_world(setting, cells)
+        yield from results
+    yield from (Result(cell, Outcome.ERROR, "not run: too many worlds broke before it") for cell in cells)
+
+
+def run_world(setting: Setting, cells: Sequence[Cell]) -> tuple[list[Result], Sequence[Cell]]:
+    """Run these cells in one world; the results, and the cells after the one that brought it down."""
+    run = _start_and_read(setting, cells)
+    if setting.ends_job(cells[0]):
+        return _judge_end_of_job(setting, run, cells[0]), cells[1:]
+    answered = _count_answered(run, len(cells))
+    results = [_judge(run, number, cell) for number, cell in enumerate(cells[:answered])]
+    results += _judge_end(setting, run, all_answered=answered == len(cells))
+    if answered < len(cells):
+        results.append(Result(cells[answered], Outcome.ERROR, _what_stopped(run, answered)))
+    return results, cells[answered + 1 :]
+
+
+def _start_and_read(setting: Setting, cells: Sequence[Cell]) -> WorldRun:
+    check = LeakCheck()
+    with tempfile.TemporaryDirectory(prefix="cobre-journal-") as folder:
+        trouble = _start(setting, [(cell.case, cell.params, cell.mutant) for cell in cells], folder, check.environment)
+        ranks = range(setting.size)
+        journals = [read_journal(folder, rank) for rank in ranks]
+        stacks = [read_stack(folder, rank) for rank in ranks]
+    return WorldRun(journals, stacks, trouble, check.leaks())
+
+
+def _start(setting: Setting, work: Sequence[object], folder: str, mark: Mapping[str, str]) -> str:
+    """Run a world to its end; what the starter said if it did not end well."""
+    environment = {**(setting.variant.environment or {}), **mark}
+    limit_s = WORLD_LIMIT_S + 0.5 * len(work)
+    try:
+        places = setting.profile.start(
+            run_cases, setting.size, (work, folder), environment=environment, timeout_s=limit_s
+        )
+    except Exception as error:  # noqa: BLE001 - a starter may raise anything; it goes into the result
+        return f"{type(error).__name__}: {error}"
+    wanted = [(rank, setting.size) for rank in range(setting.size)]
+    return "" if list(map(tuple, places)) == wanted else f"ranks and sizes should be {wanted}, not {places}"
+
+
+def _count_answered(run: WorldRun, cells: int) -> int:
+    """How many of the first cells every rank has brought to an end without an exception."""
+    for number in range(cells):
+        entries = [journal.get(number) for journal in run.journals]
+        if any(entry is None or entry.error for entry in entries):
+            return number
+    return cells
+
+
+def _judge(run: WorldRun, number: int, cell: Cell) -> Result:
+    entries = [journal[number] for journal in run.journals]
+    try:
+        problem = find_case(cell.case).judge(cell.params, [entry.value for entry in entries])
+    except Exception as error:  # noqa: BLE001 - a wrong value may confuse the judge
+        problem = f"the values make no sense: {type(error).__name__}: {error}"
+    seconds = max(entry.seconds for entry in entries)
+    return Result(cell, Outcome.FAIL if problem else Outcome.PASS, problem, seconds)
+
+
+def _judge_end(setting: Setting, run: WorldRun, *, all_answered: bool) -> Iterator[Result]:
+    """The world itself must end well when its cases do, and must leave nothing behind in any case."""
+    if all_answered:
+        yield Result(setting.cell("world/end"), Outcome.ERROR if run.trouble else Outcome.PASS, run.trouble)
+    left = ", ".join(run.leaks)
+    yield Result(setting.cell("world/leaks"), Outcome.FAIL if left else Outcome.PASS, left)
+
+
+def _judge_end_of_job(setting: Setting, run: WorldRun, cell: Cell) -> list[Result]:
+    """All ranks must be gone, in time, and the exit code must say so."""
+    problem = "" if "ended with" in run.trouble else f"the job did not end by itself with a failure. {run.trouble}"
+    ended = Result(cell, Outcome.FAIL if problem else Outcome.PASS, problem)
+    return [ended, *_judge_end(setting, run, all_answered=False)]
+
+
+def _what_stopped(run: WorldRun, number: int) -> str:
+    """Collect what is known about the cell in which the world came to its end."""
+    lines = []
+    for rank, journal in enumerate(run.journals):
+        entry = journal.get(number)
+        if entry is None:
+            lines.append(f"rank {rank} did not finish. {run.stacks[rank]}")
+        elif entry.error:
+            lines.append(f"rank {rank} raised:\n{entry.error}")
+    return "\n".join([*lines, run.trouble]).strip()
+
+
+def _batches(cells: Sequence[Cell]) -> Iterator[Sequence[Cell]]:
+    together = [cell for cell in cells if not find_case(cell.case).own_world]
+    for start in range(0, len(together), BATCH):
+        yield together[start : start + BATCH]
+    yield from ([cell] for cell in cells if find_case(cell.case).own_world)

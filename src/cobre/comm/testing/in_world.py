@@ -1,0 +1,47 @@
+"""What every rank of a test world runs: cases one after another, each noted in the journal."""
+
+import faulthandler
+import time
+import traceback
+from collections.abc import Sequence
+
+from cobre.comm.backends.base import Backend
+from cobre.comm.testing.case import Params, find_case
+from cobre.comm.testing.journal import Entry, JournalWriter
+
+CASE_LIMIT_S = 120.0
+
+
+def run_cases(comm: Backend, cases: Sequence[tuple[str, Params, str]], folder: str) -> tuple[int, int]:
+    """Run cases, given by id, parameters and mutant; stop at the first that raises: the ranks are then out of step.
+
+    Returns rank and size, for comparison with what the starter meant.
+    """
+    with JournalWriter(folder, comm.rank) as journal:
+        for number, (identifier, params, mutant) in enumerate(cases):
+            # A hanging rank writes its stack and goes, which frees the others.
+            faulthandler.dump_traceback_later(CASE_LIMIT_S, exit=True, file=journal.stacks)
+            entry = _run_case(_disguise(comm, mutant), identifier, params)
+            faulthandler.cancel_dump_traceback_later()
+            journal.write(number, entry)
+            if entry.error:
+                comm.abort(f"{identifier} raised")
+                break
+    return comm.rank, comm.size
+
+
+def _run_case(comm: Backend, identifier: str, params: Params) -> Entry:
+    begin = time.perf_counter()
+    try:
+        value = find_case(identifier).run(comm, params)
+    except Exception:  # noqa: BLE001 - whatever it was, it goes into the journal
+        return Entry(error=traceback.format_exc(limit=-6), seconds=time.perf_counter() - begin)
+    return Entry(value=value, seconds=time.perf_counter() - begin)
+
+
+def _disguise(comm: Backend, mutant: str) -> Backend:
+    if not mutant:
+        return comm
+    from cobre.comm.testing.mutants import disguise  # noqa: PLC0415 - rarely needed
+
+    return disguise(comm, mutant)

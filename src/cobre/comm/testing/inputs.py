@@ -1,0 +1,132 @@
+"""What ranks send: data that every process can make again from its name alone.
+
+All streams are seeded by words (case, parameters, rank), so the oracle knows what each rank sends without asking it.
+"""
+
+import hashlib
+from collections.abc import Mapping
+from itertools import product
+
+import numpy as np
+
+from cobre.comm.types import Array, Dtype
+
+SENTINEL = 0xA5  # fills receive buffers, so that bytes which nobody should write show when somebody does
+
+_PLAIN = (
+    "int8 int16 int32 int64 uint8 uint16 uint32 uint64 float16 float32 float64 longdouble "
+    "complex64 complex128 clongdouble bool"
+)
+
+DTYPES: Mapping[str, Dtype] = {
+    **{name: np.dtype(name) for name in _PLAIN.split()},
+    "datetime64": np.dtype("datetime64[ns]"),
+    "timedelta64": np.dtype("timedelta64[s]"),
+    "bytes7": np.dtype("S7"),
+    "text3": np.dtype("U3"),
+    "raw5": np.dtype("V5"),
+    "record": np.dtype([("id", "u1"), ("weight", "f8"), ("at", "i2", (3,))]),
+    "padded": np.dtype([("id", "u1"), ("weight", "f8"), ("step", "i2")], align=True),
+}
+NUMERIC = tuple(name for name, dtype in DTYPES.items() if dtype.kind in "iufc")
+FLOATING = tuple(name for name, dtype in DTYPES.items() if dtype.kind == "f")
+ORDERED = tuple(name for name, dtype in DTYPES.items() if dtype.kind in "iuf")
+
+_X87_MANTISSA_BITS = 63
+_X87_BYTES = 10
+
+
+def generator(*key: object) -> np.random.Generator:
+    """A stream of random numbers that is named by words."""
+    digest = hashlib.sha256(repr(key).encode()).digest()
+    return np.random.Generator(np.random.PCG64(int.from_bytes(digest[:16], "little")))
+
+
+def raw(array: Array) -> Array:
+    """The bytes of a contiguous array, sharing its memory."""
+    return array.reshape(-1).view(np.uint8)
+
+
+def sentinel(dtype: str, count: int) -> Array:
+    """A receive buffer in which every byte is the sentinel."""
+    array = np.empty(count, DTYPES[dtype])
+    raw(array)[:] = SENTINEL
+    return array
+
+
+def payload(dtype: str, count: int, *key: object) -> Array:
+    """Any bits that the dtype can hold: for calls that only move data."""
+    array = np.empty(count, DTYPES[dtype])
+    data = raw(array)
+    data[:] = generator("payload", dtype, count, *key).integers(0, 256, data.size, dtype=np.uint8)
+    if array.dtype.kind == "b":
+        data &= 1
+    return array
+
+
+def numbers(dtype: str, count: int, *key: object) -> Array:
+    """Numbers whose sum depends on the order and the precision; integers of every size, so that sums wrap."""
+    kind = DTYPES[dtype].kind
+    if kind in "iu":
+        return payload(dtype, count, *key)
+    if kind == "c":
+        return _parts(dtype, count, *key).view(DTYPES[dtype])
+    return _spread(DTYPES[dtype], count, *key)
+
+
+def special_values(dtype: str, rank: int, size: int) -> Array:
+    """NaNs, infinities, signed zeros and extremes: every combination of them over the first three ranks."""
+    values = _special_floats(DTYPES[dtype])
+    if size <= 3:
+        combinations = list(product(range(len(values)), repeat=size))
+        return values.take([combination[rank] for combination in combinations])
+    return values.take(generator("special", dtype, rank).integers(0, len(values), 4096))
+
+
+def fingerprint(array: Array) -> str:
+    """What an array holds, in few characters: its bytes when it is small, else their digest."""
+    data = significant_bytes(array)
+    if data.size <= 32:
+        return f"{array.size} x {array.dtype} hex:{data.tobytes().hex()}"
+    return f"{array.size} x {array.dtype} sha256:{hashlib.sha256(data.data).hexdigest()}"
+
+
+def significant_bytes(array: Array) -> Array:
+    """The bytes that carry the value: no padding of structures or extended floats, which is not data."""
+    array = np.ascontiguousarray(array).reshape(-1)
+    if array.dtype.names is not None:
+        return np.concatenate([significant_bytes(array[name]) for name in array.dtype.names])
+    if array.dtype.kind == "c":
+        array = array.view(array.real.dtype)
+    if array.dtype == np.longdouble and np.finfo(np.longdouble).nmant == _X87_MANTISSA_BITS:
+        return np.ascontiguousarray(raw(array).reshape(-1, array.itemsize)[:, :_X87_BYTES]).reshape(-1)
+    return raw(array)
+
+
+def _parts(dtype: str, count: int, *key: object) -> Array:
+    return _spread(np.empty(0, DTYPES[dtype]).real.dtype, 2 * count, *key)
+
+
+def _spread(dtype: Dtype, count: int, *key: object) -> Array:
+    rng = generator("numbers", dtype.str, count, *key)
+    exponents = rng.integers(-6, 7, count)  # far enough apart for the order to matter, near enough for half precision
+    return (rng.standard_normal(count) * 2.0**exponents).astype(dtype)
+
+
+def _special_floats(dtype: Dtype) -> Array:
+    info = np.finfo(dtype)
+    tiny, largest = info.smallest_subnormal, info.max
+    values = [0.0, 1.0, np.inf, tiny, largest, np.nan]
+    plain = np.array(values, dtype)
+    return np.concatenate([plain, -plain, _odd_nans(dtype)])
+
+
+def _odd_nans(dtype: Dtype) -> Array:
+    """A NaN with a payload and a signalling one, where the format is the usual one."""
+    if dtype == np.longdouble:
+        return np.array([np.nan], dtype)
+    word = np.dtype(f"u{dtype.itemsize}")
+    quiet = int(np.array(np.nan, dtype).view(word))
+    fraction_bits = np.finfo(dtype).nmant
+    signalling = quiet - (1 << (fraction_bits - 1)) + 1
+    return np.array([quiet + 5, signalling], word).view(dtype)

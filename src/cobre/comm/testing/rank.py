@@ -1,0 +1,41 @@
+"""One rank of a fault plan: `python -m cobre.comm.testing.rank ORDER`.
+
+It joins the world of its environment, does what the order (JSON) says, and reports on standard output, one JSON object
+per line. Standard input brings words to wait for.
+"""
+
+import json
+import os
+import resource
+import signal
+import socket
+import sys
+
+from cobre._native import die_with_parent
+from cobre.comm.errors import BackendError, CommError
+from cobre.comm.factory import create_communicator
+from cobre.comm.testing.failure_report import describe
+from cobre.comm.testing.faults.actions import ACTIONS
+from cobre.comm.testing.faults.script import Script, say
+
+
+def main() -> None:
+    """Join, act, close; whatever happens is reported, and only a bug of the kit itself ends in a traceback."""
+    die_with_parent(os.getppid())
+    resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
+    signal.signal(signal.SIGINT, signal.default_int_handler)  # a background shell may have had it ignored
+    order = json.loads(sys.argv[1])
+    say("started", pid=os.getpid(), host=socket.gethostname())
+    try:
+        comm = create_communicator()
+    except (BackendError, CommError) as error:
+        say("refused", **describe(error))
+        return
+    say("joined", size=comm.size)
+    ACTIONS[order["action"]](Script(comm, order))
+    comm.close()
+    say("closed", state=comm.state)
+
+
+if __name__ == "__main__":
+    main()

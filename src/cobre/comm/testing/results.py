@@ -1,0 +1,91 @@
+"""What came out: one result per cell of the grid."""
+
+import fnmatch
+from collections.abc import Iterable
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import Any
+
+from cobre.comm.testing.case import Params
+
+
+class Outcome(StrEnum):
+    """How a cell ended. Error: the case did not come to its end, so there is no answer to compare."""
+
+    PASS = "pass"  # noqa: S105 - no password
+    FAIL = "fail"
+    SKIPPED = "skipped"
+    ERROR = "error"
+
+
+@dataclass(frozen=True, slots=True)
+class Cell:
+    """One square of the grid.
+
+    variant: the backend's wait strategy or the like.
+    mutant: the wrong communicator that stands in front of the right one; empty: none.
+    """
+
+    backend: str
+    variant: str
+    size: int
+    case: str
+    params: Params
+    mutant: str = ""
+
+    @property
+    def group(self) -> str:
+        """The part of the case's id before the slash."""
+        return self.case.partition("/")[0]
+
+    @property
+    def name(self) -> str:
+        """Case and parameters, as `--case` takes it."""
+        words = ",".join(f"{key}={value}" for key, value in self.params.items())
+        return f"{self.case}:{words}" if words else self.case
+
+    @property
+    def command(self) -> str:
+        """How to run this cell again, alone."""
+        kind = {"faults": " --faults", "mutants": " --mutants"}.get(self.group, "")
+        wait = f" --wait {self.variant}" if self.variant else ""
+        where = f"--backend {self.backend}{wait} --ranks {self.size}"
+        only = "" if self.group == "world" else f" --case '{self.name}'"  # a world ends badly after any case
+        return f"python -m cobre.comm.testing {where}{kind}{only}"
+
+    def matches(self, pattern: str) -> bool:
+        """Whether a pattern of the command line means this cell: its id, or id and parameters."""
+        return fnmatch.fnmatchcase(self.case, pattern) or fnmatch.fnmatchcase(self.name, pattern)
+
+
+@dataclass(frozen=True, slots=True)
+class Result:
+    """A cell and what became of it."""
+
+    cell: Cell
+    outcome: Outcome
+    message: str = ""
+    seconds: float = 0.0
+
+    @property
+    def is_bad(self) -> bool:
+        """Whether this must not be."""
+        return self.outcome in (Outcome.FAIL, Outcome.ERROR)
+
+    def to_json(self) -> dict[str, Any]:
+        """For a file."""
+        return {
+            "backend": self.cell.backend,
+            "variant": self.cell.variant,
+            "size": self.cell.size,
+            "case": self.cell.case,
+            "params": dict(self.cell.params),
+            "outcome": self.outcome.value,
+            "message": self.message,
+            "seconds": round(self.seconds, 6),
+        }
+
+
+def bad(results: Iterable[Result]) -> list[Result]:
+    """Those that must not be."""
+    return [result for result in results if result.is_bad]

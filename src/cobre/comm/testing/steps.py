@@ -1,0 +1,199 @@
+"""One call with its data, told twice: what a rank does, and what every rank must hold afterwards.
+
+`perform` runs on a communicator. `predict` says the same result for a world of that size without one. Cases and
+random programs are both made of these.
+"""
+
+from dataclasses import dataclass
+from typing import Protocol
+
+import numpy as np
+
+from cobre.comm.backends.base import Backend
+from cobre.comm.communicator import Communicator
+from cobre.comm.testing import forms, inputs, oracle
+from cobre.comm.types import Array, ReduceOp
+
+
+class Step(Protocol):
+    """Something that all ranks do together and that leaves the same data on all of them."""
+
+    def perform(self, comm: Backend) -> Array:
+        """Do it; returns what this rank holds then."""
+        ...
+
+    def predict(self, size: int) -> Array:
+        """What every rank of a world of that size must hold."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class Gather:
+    """`allgatherv` into a buffer full of sentinels. `in_place`: every rank sends from its place in that buffer."""
+
+    seed: str
+    dtype: str
+    pattern: str
+    elements: int
+    form: str = "plain"
+    in_place: bool = False
+
+    def perform(self, comm: Communicator) -> Array:
+        """Gather; the whole receive buffer, gaps included."""
+        layout = oracle.layout(self.pattern, self.elements, comm.size)
+        recv = forms.present(inputs.sentinel(self.dtype, layout.room), self.form)
+        send = self.contribution(comm.rank, comm.size)
+        if self.in_place:
+            send = place_in(forms.contents(recv), layout, comm.rank, send)
+        else:
+            send.flags.writeable = False
+            send = forms.present(send, self.form)
+        comm.allgatherv(send, recv, layout.counts, layout.displs)
+        return forms.contents(recv)
+
+    def predict(self, size: int) -> Array:
+        """Every rank's data in its place."""
+        layout = oracle.layout(self.pattern, self.elements, size)
+        return oracle.gathered(self.dtype, layout, [self.contribution(rank, size) for rank in range(size)])
+
+    def contribution(self, rank: int, size: int) -> Array:
+        """What a rank sends."""
+        count = oracle.layout(self.pattern, self.elements, size).counts[rank]
+        return inputs.payload(self.dtype, count, self.seed, rank)
+
+
+@dataclass(frozen=True, slots=True)
+class GatherIntoRegion:
+    """`allgatherv` into a shared region; `heap_ranks` of every four pass an array of their own instead."""
+
+    seed: str
+    dtype: str
+    pattern: str
+    elements: int
+    heap_ranks: int = 0
+    in_place: bool = False
+
+    def perform(self, comm: Backend) -> Array:
+        """Gather; what this rank received, wherever that is."""
+        layout = oracle.layout(self.pattern, self.elements, comm.size)
+        with comm.create_shared_region(layout.room, inputs.DTYPES[self.dtype]) as region:
+            if comm.is_leader:
+                inputs.raw(region.as_mut_array())[:] = inputs.SENTINEL
+            region.fence()
+            send = self._gather().contribution(comm.rank, comm.size)
+            if comm.rank % 4 < self.heap_ranks:
+                recv = inputs.sentinel(self.dtype, layout.room)
+                comm.allgatherv(send, recv, layout.counts, layout.displs)
+                return recv
+            if self.in_place:
+                send = place_in(region.as_mut_array(0, layout.room), layout, comm.rank, send)
+            comm.allgatherv(send, region, layout.counts, layout.displs)
+            return region.as_array().copy()
+
+    def predict(self, size: int) -> Array:
+        """The same as into private memory."""
+        return self._gather().predict(size)
+
+    def _gather(self) -> Gather:
+        return Gather(self.seed, self.dtype, self.pattern, self.elements)
+
+
+@dataclass(frozen=True, slots=True)
+class Reduce:
+    """`allreduce` into a buffer full of sentinels, or in place. `special`: NaNs, zeros and infinities as input."""
+
+    seed: str
+    dtype: str
+    op: str
+    elements: int
+    in_place: bool = False
+    special: bool = False
+
+    def perform(self, comm: Communicator) -> Array:
+        """Reduce; the result."""
+        send = self.contribution(comm.rank, comm.size)
+        recv = send if self.in_place else inputs.sentinel(self.dtype, send.size)
+        comm.allreduce(send, recv, ReduceOp[self.op])
+        return recv
+
+    def predict(self, size: int) -> Array:
+        """The left fold in rank order."""
+        return oracle.fold([self.contribution(rank, size) for rank in range(size)], ReduceOp[self.op])
+
+    def contribution(self, rank: int, size: int) -> Array:
+        """What a rank sends."""
+        if self.special:
+            return inputs.special_values(self.dtype, rank, size)
+        return inputs.numbers(self.dtype, self.elements, self.seed, rank)
+
+
+@dataclass(frozen=True, slots=True)
+class Broadcast:
+    """`broadcast` from one rank; the others' buffers are full of sentinels."""
+
+    seed: str
+    dtype: str
+    elements: int
+    root: int
+    form: str = "plain"
+
+    def perform(self, comm: Communicator) -> Array:
+        """Broadcast; the buffer."""
+        root = self.root % comm.size
+        data = self._data() if comm.rank == root else inputs.sentinel(self.dtype, self.elements)
+        buffer = forms.present(data, self.form)
+        comm.broadcast(buffer, root)
+        return forms.contents(buffer)
+
+    def predict(self, _size: int) -> Array:
+        """The root's data."""
+        return self._data()
+
+    def _data(self) -> Array:
+        return inputs.payload(self.dtype, self.elements, self.seed, "root")
+
+
+@dataclass(frozen=True, slots=True)
+class FillRegion:
+    """The leader fills a region, everybody reads it after a fence."""
+
+    seed: str
+    dtype: str
+    elements: int
+
+    def perform(self, comm: Backend) -> Array:
+        """Fill and read; a copy of the region."""
+        with comm.create_shared_region(self.elements, inputs.DTYPES[self.dtype]) as region:
+            if comm.is_leader:
+                inputs.raw(region.as_mut_array())[:] = inputs.raw(self._data())
+            region.fence()
+            return region.as_array().copy()
+
+    def predict(self, _size: int) -> Array:
+        """The leader's data."""
+        return self._data()
+
+    def _data(self) -> Array:
+        return inputs.payload(self.dtype, self.elements, self.seed, "leader")
+
+
+@dataclass(frozen=True, slots=True)
+class Barrier:
+    """`barrier`; there is nothing to hold."""
+
+    def perform(self, comm: Communicator) -> Array:
+        """Wait for all."""
+        comm.barrier()
+        return np.empty(0, np.uint8)
+
+    def predict(self, _size: int) -> Array:
+        """Nothing."""
+        return np.empty(0, np.uint8)
+
+
+def place_in(recv: Array, layout: oracle.Layout, rank: int, data: Array) -> Array:
+    """Write a rank's data where it would land, and return that place as the send buffer."""
+    start = layout.places[rank]
+    place = recv[start : start + data.size]
+    inputs.raw(place)[:] = inputs.raw(data)
+    return place

@@ -1,0 +1,41 @@
+"""Merge the traces of all ranks: `python -m cobre.comm.trace DIR [-o trace.json]`."""
+
+import argparse
+import json
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+
+from cobre.comm.trace.chrome import chrome_trace
+from cobre.comm.trace.clocks import align_clocks
+from cobre.comm.trace.runs import TraceError, read_run
+from cobre.comm.trace.summary import summary
+
+UNUSABLE = 2
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Write the merged trace, print the summary."""
+    parser = argparse.ArgumentParser(prog="python -m cobre.comm.trace", description="Merge the traces of all ranks.")
+    parser.add_argument("folder", type=Path, metavar="DIR", help="what COBRE_COMM_TRACE named when the run was made")
+    parser.add_argument("-o", "--output", type=Path, metavar="FILE", help="default: DIR/trace.json")
+    chosen = parser.parse_args(arguments)
+    output = chosen.output or chosen.folder / "trace.json"
+    try:
+        print(_merge(chosen.folder, output))  # noqa: T201 - what the command is for
+    except (TraceError, OSError) as error:
+        print(error, file=sys.stderr)  # noqa: T201
+        return UNUSABLE
+    return 0
+
+
+def _merge(folder: Path, output: Path) -> str:
+    run = read_run(folder)
+    alignment = align_clocks(run)
+    with output.open("w", encoding="utf-8") as file:
+        json.dump(chrome_trace(run, alignment), file)
+    return f"{summary(run, alignment)}\n\nwritten: {output}; open it at https://ui.perfetto.dev"
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,143 @@
+"""Which files belong together: the newest run of a folder, and the worlds in it."""
+
+from collections import defaultdict
+from collections.abc import Hashable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from cobre.comm.trace.recording import NotATraceError, Recording, read_recording
+
+
+class TraceError(Exception):
+    """The folder holds nothing that can be merged."""
+
+
+@dataclass(frozen=True, slots=True)
+class World:
+    """The recordings of one communicator, by rank."""
+
+    backend: str
+    size: int
+    number: int
+    members: Mapping[int, Recording]
+
+    @property
+    def missing_ranks(self) -> list[int]:
+        """Ranks that left no file."""
+        return [rank for rank in range(self.size) if rank not in self.members]
+
+    @property
+    def behind(self) -> list[Recording]:
+        """Ranks whose last call comes before that of the others: where to look when a run hung."""
+        last = max((recording.last_sequence for recording in self.members.values()), default=0)
+        return [member for _, member in sorted(self.members.items()) if member.last_sequence < last]
+
+    def __str__(self) -> str:
+        return f"communicator {self.number} ({self.backend}, {self.size} ranks)"
+
+
+@dataclass(slots=True)
+class Run:
+    """All worlds of one run, and what a reader should know about them."""
+
+    worlds: list[World]
+    notes: list[str] = field(default_factory=list)
+
+    @property
+    def recordings(self) -> list[Recording]:
+        """All files, in the order of worlds and ranks."""
+        return [world.members[rank] for world in self.worlds for rank in sorted(world.members)]
+
+
+def read_run(folder: Path) -> Run:
+    """The newest run of the folder."""
+    if not folder.is_dir():
+        raise TraceError(f"{folder} is not a folder; give the one that COBRE_COMM_TRACE named")
+    found, notes = _read_all(sorted(folder.glob("*.jsonl")))
+    if not found:
+        raise TraceError("\n".join([f"{folder} holds no traces; run with COBRE_COMM_TRACE={folder} first", *notes]))
+    recordings, older = newest_run(found)
+    if older:
+        names = ", ".join(recording.path.name for recording in older)
+        notes.append(f"left out, from an earlier run: {names}")
+    worlds = group_worlds(recordings)
+    notes += [note for recording in recordings for note in recording.notes]
+    notes += [f"{world}: no file of rank {rank}" for world in worlds for rank in world.missing_ranks]
+    notes += [_behind_note(world, recording) for world in worlds for recording in world.behind]
+    return Run(worlds, notes)
+
+
+def _behind_note(world: World, recording: Recording) -> str:
+    furthest = max(member.last_sequence for member in world.members.values())
+    where = f"its last call is {recording.last_call}" if recording.last_call else "it made no call"
+    return f"{world}: rank {recording.header.rank} is behind: {where}; others came to #{furthest}"
+
+
+def _read_all(paths: Iterable[Path]) -> tuple[list[Recording], list[str]]:
+    recordings, notes = [], []
+    for path in paths:
+        try:
+            recordings.append(read_recording(path))
+        except (NotATraceError, OSError) as error:
+            notes.append(f"left out: {path.name} {error}")
+    return recordings, notes
+
+
+def newest_run(recordings: Sequence[Recording]) -> tuple[list[Recording], list[Recording]]:
+    """Those of the newest run, and the older ones.
+
+    All ranks of a run are there when it starts, so its files overlap in time. Clocks of different machines may
+    disagree, so this is looked at only when some rank is there twice.
+    """
+    if not _duplicates(recordings):
+        return list(recordings), []
+    runs: list[list[Recording]] = []
+    end_ns = 0
+    for recording in sorted(recordings, key=lambda recording: recording.wall_span_ns):
+        begin_ns, last_ns = recording.wall_span_ns
+        if not runs or begin_ns > end_ns:
+            runs.append([])
+        runs[-1].append(recording)
+        end_ns = max(end_ns, last_ns)
+    return runs[-1], [recording for run in runs[:-1] for recording in run]
+
+
+def group_worlds(recordings: Sequence[Recording]) -> list[World]:
+    """One world for each communicator that the ranks made together; the largest first."""
+    groups: dict[tuple[Hashable, ...], list[Recording]] = defaultdict(list)
+    twice = _duplicates(recordings)
+    for recording in recordings:
+        kind = _kind(recording)
+        # A communicator for each node: there are as many of them as there are nodes.
+        groups[(*kind, recording.header.host) if kind in twice else kind].append(recording)
+    worlds = [_world(group) for group in groups.values()]
+    return sorted(worlds, key=lambda world: (-world.size, world.number, min(world.members)))
+
+
+def _world(group: Sequence[Recording]) -> World:
+    members: dict[int, Recording] = {}
+    for recording in group:
+        other = members.setdefault(recording.header.rank, recording)
+        if other is not recording:
+            raise TraceError(
+                f"{other.path.name} and {recording.path.name} are both rank {recording.header.rank}: "
+                "two runs wrote here at the same time; give each run a folder of its own"
+            )
+    header = group[0].header
+    return World(header.backend, header.size, header.communicator, members)
+
+
+def _kind(recording: Recording) -> tuple[str, int, int]:
+    return recording.header.backend, recording.header.size, recording.header.communicator
+
+
+def _duplicates(recordings: Iterable[Recording]) -> set[tuple[str, int, int]]:
+    """The communicators of which some rank is there more than once."""
+    seen: set[tuple[tuple[str, int, int], int]] = set()
+    twice = set()
+    for recording in recordings:
+        kind = _kind(recording)
+        if (kind, recording.header.rank) in seen:
+            twice.add(kind)
+        seen.add((kind, recording.header.rank))
+    return twice

@@ -1,0 +1,210 @@
+"""Writing: each communicator's calls go to a file of its own, line by line.
+
+The calls themselves cost no more than without a trace: a thread looks at the guard's ring now and then and writes what
+is new. When a program makes calls faster than that, the oldest are lost, and the file says how many.
+"""
+
+import contextlib
+import itertools
+import json
+import logging
+import os
+import socket
+import threading
+import time
+import weakref
+from collections import Counter
+from collections.abc import Iterator
+from io import FileIO
+from pathlib import Path
+from typing import Any
+
+from cobre._native import CallGuard
+from cobre.comm.flight_recorder import RecordedCall, named_calls
+
+TRACE_VARIABLE = "COBRE_COMM_TRACE"
+FORMAT_VERSION = 1
+INTERVAL_S = 0.05
+SHORTEST_INTERVAL_S = 0.001
+CALLS_PER_LOOK = 256  # a quarter of the ring
+STUCK_NS = 1_000_000_000  # a call under way for so long is written before it ends: it may never end
+
+logger = logging.getLogger("cobre.comm")
+
+
+def start_trace(owner: object, guard: CallGuard, backend: str, rank: int, size: int) -> "TraceWriter | None":
+    """Write the owner's calls until it is closed or gone, if the environment asks for it."""
+    folder = os.environ.get(TRACE_VARIABLE)
+    if not folder:
+        return None
+    try:
+        writer = TraceWriter(Path(folder), guard, backend, rank, size)
+    except OSError as error:
+        logger.warning("no trace of rank %d: %s=%s: %s", rank, TRACE_VARIABLE, folder, error)
+        return None
+    weakref.finalize(owner, writer.close)
+    _thread.add(writer)
+    return writer
+
+
+class TraceWriter:
+    """One communicator's file."""
+
+    def __init__(self, folder: Path, guard: CallGuard, backend: str, rank: int, size: int) -> None:
+        self._guard: CallGuard | None = guard  # None: closed
+        self._rank = rank
+        self._pid = os.getpid()
+        self._written = self._announced = 0  # sequence numbers
+        self._lock = threading.RLock()  # a signal handler may close while this thread writes
+        folder.mkdir(parents=True, exist_ok=True)
+        # Unbuffered: what was written is out when the process is killed, and a fork does not write it again.
+        self._file = _new_file(folder, f"rank-{rank}-{self._pid}")
+        world = {"backend": backend, "rank": rank, "size": size, "communicator": _count_of(backend, size)}
+        self._write([{"cobre_trace": FORMAT_VERSION, **world, **_this_process(), **_clocks()}])
+
+    @property
+    def is_closed(self) -> bool:
+        """Whether nothing more will be written."""
+        return self._file.closed
+
+    def drain(self) -> int:
+        """Write the calls that have ended since the last time, and return how many there were."""
+        with self._turn() as is_open:
+            if not is_open:
+                return 0
+            calls = self._unwritten()
+            fresh = [call for call in calls if not call.is_under_way]
+            self._write([*self._lost(fresh), *map(_event, fresh), *self._stuck(calls)])
+            self._written = fresh[-1].sequence if fresh else self._written
+            return len(fresh)
+
+    def fail(self, failure: BaseException) -> None:
+        """Note what broke the communicator, and in which call; nothing may be left to write if the process ends now."""
+        self.drain()
+        with self._turn() as is_open:
+            if is_open:
+                calls = [call for call in self._unwritten() if call.is_under_way]
+                sequence = calls[-1].sequence if calls else 0
+                self._write(
+                    [*map(_event, calls), {"failed": sequence, "failure": f"{type(failure).__name__}: {failure}"}]
+                )
+
+    def close(self) -> None:
+        """Write the rest, and that this is all."""
+        self.drain()
+        with self._turn() as is_open:
+            if is_open:
+                self._write([{"closed": True, **_clocks()}])
+                self._file.close()
+        self._guard = None
+
+    @contextlib.contextmanager
+    def _turn(self) -> Iterator[bool]:
+        """One thread at a time; false: nothing can be written any more, or a fork's parent is the one who does."""
+        if os.getpid() != self._pid:  # and its lock may be held for ever
+            yield False
+            return
+        with self._lock:
+            yield not self._file.closed
+
+    def _unwritten(self) -> list[RecordedCall]:
+        if self._guard is None or self._guard.sequence == self._written:
+            return []
+        return named_calls(record for record in self._guard.recent() if record[0] > self._written)
+
+    def _lost(self, fresh: list[RecordedCall]) -> Iterator[dict[str, Any]]:
+        if fresh and (lost := fresh[0].sequence - self._written - 1):
+            yield {"lost": lost, "before": fresh[0].sequence}
+
+    def _stuck(self, calls: list[RecordedCall]) -> Iterator[dict[str, Any]]:
+        for call in calls[-1:]:
+            age_ns = time.monotonic_ns() - call.begin_ns
+            if call.is_under_way and call.sequence > self._announced and age_ns > STUCK_NS:
+                self._announced = call.sequence
+                yield _event(call)
+
+    def _write(self, entries: list[dict[str, Any]]) -> None:
+        text = "".join(json.dumps(entry, separators=(",", ":")) + "\n" for entry in entries)
+        try:
+            if text:
+                self._file.write(text.encode())
+        except OSError as error:  # a full disk must not end the run
+            logger.warning("the trace of rank %d ends here: %s: %s", self._rank, self._file.name, error)
+            with contextlib.suppress(OSError):
+                self._file.close()
+
+
+class _TraceThread:
+    """Looks at all traced communicators of the process in turns."""
+
+    def __init__(self) -> None:
+        self._writers: list[TraceWriter] = []
+        self._pid = 0
+
+    def add(self, writer: TraceWriter) -> None:
+        self._writers.append(writer)
+        if self._pid != os.getpid():  # none yet, or it stayed behind in a fork's parent
+            self._pid = os.getpid()
+            threading.Thread(target=self._run, name="cobre-trace", daemon=True).start()
+
+    def _run(self) -> None:
+        interval_s = INTERVAL_S
+        while True:
+            time.sleep(interval_s)
+            most = max((writer.drain() for writer in list(self._writers)), default=0)
+            for writer in [writer for writer in self._writers if writer.is_closed]:
+                self._writers.remove(writer)
+            interval_s = _next_interval(interval_s, most)
+
+
+_thread = _TraceThread()
+_counts: Counter[tuple[str, int]] = Counter()
+
+
+def _next_interval(interval_s: float, calls: int) -> float:
+    """Look more often when the program is quick, so that the ring is not overrun."""
+    wanted_s = interval_s * CALLS_PER_LOOK / max(calls, 1)
+    return min(max(wanted_s, SHORTEST_INTERVAL_S), INTERVAL_S)
+
+
+def _count_of(backend: str, size: int) -> int:
+    """Communicators are made in the same order on all ranks, so this number tells those of one kind apart."""
+    _counts[backend, size] += 1
+    return _counts[backend, size]
+
+
+def _new_file(folder: Path, stem: str) -> FileIO:
+    """A file that was not there: another communicator of this process, or of another container, may have the name."""
+    for number in itertools.count(1):
+        name = f"{stem}.jsonl" if number == 1 else f"{stem}-{number}.jsonl"
+        with contextlib.suppress(FileExistsError):
+            return (folder / name).open("xb", buffering=0)
+    raise AssertionError  # the count does not end
+
+
+def _this_process() -> dict[str, Any]:
+    return {"host": socket.gethostname(), "pid": os.getpid(), "clock": _clock_name()}
+
+
+def _clock_name() -> str:
+    """Processes with the same name here read the same monotonic clock; empty: not known."""
+    try:
+        boot = Path("/proc/sys/kernel/random/boot_id").read_text(encoding="ascii").strip()
+        return f"{boot} {Path('/proc/self/ns/time').readlink()}"
+    except OSError:
+        return ""
+
+
+def _clocks() -> dict[str, int]:
+    return {"monotonic_ns": time.monotonic_ns(), "time_ns": time.time_ns()}
+
+
+def _event(call: RecordedCall) -> dict[str, Any]:
+    return {
+        "sequence": call.sequence,
+        "operation": call.operation,
+        "nbytes": call.nbytes,
+        "label": call.label,
+        "begin_ns": call.begin_ns,
+        "end_ns": call.end_ns,
+    }

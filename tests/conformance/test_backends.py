@@ -1,0 +1,40 @@
+"""The short form of `make conformance`: the quick grid on every backend of one machine."""
+
+import pytest
+
+from cobre.comm.testing import report
+from cobre.comm.testing.case import Depth
+from cobre.comm.testing.harness import Setting, grid, run_cells, run_setting
+from cobre.comm.testing.profiles import profile
+from cobre.comm.testing.results import Outcome
+
+SETTINGS = [
+    ("local", "", 1),
+    ("shm", "futex", 1),
+    ("shm", "futex", 2),
+    ("shm", "futex", 4),
+    ("shm", "condvar", 2),
+]
+PAYLOADS = ("gather/*", "reduce/*", "broadcast/*", "regions/gather*", "sequences/*", "programs/*")
+
+
+def setting(backend, variant, size):
+    found = profile(backend)
+    return Setting(found, next(one for one in found.variants if one.name == variant), size)
+
+
+@pytest.mark.timeout(600)
+@pytest.mark.parametrize(("backend", "variant", "size"), SETTINGS)
+def test_quick_grid(backend, variant, size):
+    results = list(run_setting(setting(backend, variant, size), Depth.QUICK))
+    assert len(results) > 400
+    assert all(result.outcome is Outcome.PASS for result in results), report.failures(results)
+
+
+@pytest.mark.timeout(600)
+def test_payloads_through_the_smallest_window():
+    narrow = setting("shm", "narrow", 3)
+    cells = [cell for cell in grid(narrow, Depth.QUICK) if any(map(cell.matches, PAYLOADS))]
+    results = list(run_cells(narrow, cells))
+    assert len(results) > 300
+    assert all(result.outcome is Outcome.PASS for result in results), report.failures(results)

@@ -1,0 +1,26 @@
+"""The kit rejects every wrong communicator, and accepts one that only passes calls on."""
+
+import pytest
+
+from cobre.comm.testing import report
+from cobre.comm.testing.harness import Setting
+from cobre.comm.testing.mutants import MUTANTS
+from cobre.comm.testing.mutants.trial import SIZE, run_control, run_trials
+from cobre.comm.testing.profiles import profile
+from cobre.comm.testing.results import bad
+
+SHM = Setting(profile("shm"), profile("shm").variants[0], SIZE)
+
+
+@pytest.mark.timeout(600)
+def test_every_mutant_is_rejected_by_the_cases_it_names():
+    results = list(run_trials(SHM))
+    assert len(results) == sum(len(mutant.caught_by) for mutant in MUTANTS.values())
+    assert not bad(results), report.failures(results)
+
+
+@pytest.mark.timeout(600)
+def test_a_communicator_that_passes_everything_on_is_accepted():
+    results = list(run_control(SHM))
+    assert len(results) == 1
+    assert not bad(results), report.failures(results)

@@ -1,0 +1,87 @@
+"""Coverage-guided fuzzing of everything that reads bytes from the network: `python tests/fuzz/fuzz_tcp.py`.
+
+Needs atheris, which `make test` does not; the same properties run there with hypothesis. Options are libFuzzer's:
+`-max_total_time=600`, a folder to keep the corpus in.
+"""
+
+import contextlib
+import sys
+
+import atheris
+
+with atheris.instrument_imports():
+    from cobre.comm.backends.tcp.calls import HEAD_BYTES, Call
+    from cobre.comm.backends.tcp.fields import ProtocolError
+    from cobre.comm.backends.tcp.handshake import CoordinatorHandshake, RefusedError, WorkerHandshake
+    from cobre.comm.backends.tcp.protocol import (
+        CONTROL_LIMITS,
+        PART_HEAD,
+        Challenge,
+        FrameParser,
+        Heartbeat,
+        Hello,
+        Link,
+        Verdict,
+        parse_part_head,
+    )
+
+SECRET = b"the secret of the fuzzed run"
+REFUSALS = (ProtocolError, RefusedError)
+
+
+def fuzz_messages(data):
+    for kind in (Hello, Challenge, Heartbeat, Verdict):
+        try:
+            message = kind.parse(data)
+        except ProtocolError:
+            continue
+        assert kind.parse(message.pack()) == message
+
+
+def fuzz_frames(data):
+    parser = FrameParser(CONTROL_LIMITS)
+    try:
+        for start in range(0, len(data), 13):
+            parser.feed(data[start : start + 13])
+            assert parser.needed <= max(CONTROL_LIMITS.values())
+    except ProtocolError:
+        pass
+
+
+def fuzz_coordinator(data):
+    handshake = CoordinatorHandshake(SECRET)
+    with contextlib.suppress(REFUSALS):
+        handshake.receive(data)
+    assert not handshake.is_authenticated
+
+
+def fuzz_worker(data):
+    handshake = WorkerHandshake(1, 2, "run", SECRET, Link.DATA, bytes(16))
+    with contextlib.suppress(REFUSALS):
+        handshake.receive(data)
+    assert not handshake.is_welcome
+
+
+def fuzz_heads(data):
+    sizes = [1000, 0, 5]
+    try:
+        source, offset, nbytes = parse_part_head(data[: PART_HEAD.size].ljust(PART_HEAD.size, b"\0"), sizes)
+        assert offset + nbytes <= sizes[source]
+    except ProtocolError:
+        pass
+    with contextlib.suppress(ProtocolError):
+        str(Call.parse(data[:HEAD_BYTES].ljust(HEAD_BYTES, b"\0")))
+
+
+TARGETS = (fuzz_messages, fuzz_frames, fuzz_coordinator, fuzz_worker, fuzz_heads)
+
+
+def test_one_input(data):
+    """The first byte chooses the target."""
+    if data:
+        TARGETS[data[0] % len(TARGETS)](data[1:])
+
+
+if __name__ == "__main__":
+    atheris.Setup(sys.argv, test_one_input)
+    atheris.Fuzz()

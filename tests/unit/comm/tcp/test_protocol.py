@@ -1,0 +1,209 @@
+"""The wire format, round trip by round trip, and what it does with bytes that nobody meant."""
+
+import contextlib
+import struct
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from cobre.comm.backends.tcp import protocol
+from cobre.comm.backends.tcp.calls import HEAD_BYTES, Call, call_head, describe_dtype, hash_counts
+from cobre.comm.backends.tcp.fields import FieldReader, ProtocolError, pack_text
+from cobre.comm.backends.tcp.protocol import (
+    CONTROL_LIMITS,
+    HANDSHAKE_LIMITS,
+    Challenge,
+    FailureKind,
+    FrameParser,
+    Heartbeat,
+    Hello,
+    Link,
+    Tag,
+    Verdict,
+    VersionError,
+    frame,
+)
+from cobre.comm.errors import Peer
+from cobre.comm.types import Operation, ReduceOp
+
+texts = st.text(max_size=20)
+ranks = st.integers(0, 2**32 - 1)
+numbers = st.integers(0, 2**64 - 1)
+hellos = st.builds(
+    Hello,
+    rank=ranks,
+    size=ranks,
+    run_id=texts,
+    host=texts,
+    pid=numbers,
+    package_version=texts,
+    byte_order=texts,
+    link=st.sampled_from(Link),
+    instance=st.binary(min_size=16, max_size=16),
+    nonce=st.binary(min_size=32, max_size=32),
+)
+challenges = st.builds(
+    Challenge, nonce=st.binary(min_size=32, max_size=32), host=texts, pid=numbers, package_version=texts
+)
+heartbeats = st.builds(
+    Heartbeat,
+    sequence=numbers,
+    operation=st.integers(0, 255),
+    in_call=st.booleans(),
+    missing=st.lists(ranks, max_size=16).map(tuple),
+)
+verdicts = st.builds(
+    Verdict,
+    kind=st.sampled_from(FailureKind),
+    sequence=numbers,
+    culprits=st.lists(st.builds(Peer, rank=ranks, host=texts, pid=numbers, status=texts), max_size=16).map(tuple),
+    text=texts,
+)
+messages = hellos | challenges | heartbeats | verdicts
+
+
+@given(messages)
+def test_every_message_survives_the_wire(message):
+    assert type(message).parse(message.pack()) == message
+
+
+@given(messages, st.data())
+def test_cut_short_or_with_a_tail_no_message_is_accepted(message, data):
+    payload = message.pack()
+    cut = data.draw(st.integers(0, len(payload) - 1))
+    for wrong in (payload[:cut], payload + b"\0"):
+        with pytest.raises(ProtocolError):
+            type(message).parse(wrong)
+
+
+@given(st.sampled_from([Hello, Challenge, Heartbeat, Verdict]), st.binary(max_size=300))
+def test_arbitrary_bytes_are_refused_in_order(kind, payload):
+    try:
+        message = kind.parse(payload)
+    except ProtocolError:
+        return
+    # The one other legal outcome: it was a message. Its flags may be written in several ways, its meaning not.
+    assert kind.parse(message.pack()) == message
+
+
+@given(st.lists(st.tuples(st.sampled_from(sorted(CONTROL_LIMITS)), st.binary(max_size=50)), max_size=10), st.data())
+def test_frames_come_out_whole_however_the_stream_is_cut(frames, data):
+    frames = [(tag, payload[: CONTROL_LIMITS[tag]]) for tag, payload in frames]
+    stream = b"".join(frame(tag, payload) for tag, payload in frames)
+    cuts = sorted(data.draw(st.lists(st.integers(0, len(stream)), max_size=10)))
+    parser, seen = FrameParser(CONTROL_LIMITS), []
+    for start, end in zip([0, *cuts], [*cuts, len(stream)], strict=True):
+        seen += parser.feed(stream[start:end])
+    assert seen == frames
+
+
+@given(st.binary(max_size=2000), st.sampled_from([CONTROL_LIMITS, HANDSHAKE_LIMITS]))
+def test_a_parser_keeps_no_more_than_its_limit(stream, limits):
+    parser = FrameParser(limits)
+    try:
+        for start in range(0, len(stream), 7):
+            parser.feed(stream[start : start + 7])
+            assert 0 < parser.needed <= max(limits.values())
+    except ProtocolError:
+        pass
+
+
+@pytest.mark.parametrize(
+    "head", [struct.pack(">IB", 2**32 - 1, Tag.HELLO), struct.pack(">IB", 0, 0xEE), b"GET / HTTP/1.1\r\n"]
+)
+def test_a_frame_is_refused_by_its_first_bytes(head):
+    with pytest.raises(ProtocolError):
+        FrameParser(HANDSHAKE_LIMITS).feed(head)
+
+
+def test_another_protocol_version_is_told_whatever_follows_it():
+    payload = protocol.MAGIC + struct.pack(">H", 99) + bytes(40)
+    with pytest.raises(VersionError, match="protocol version 99"):
+        Hello.parse(payload)
+
+
+def test_texts_are_cut_between_characters():
+    assert FieldReader(pack_text("é" * 100, 5)).text() == "éé"
+    with pytest.raises(ProtocolError, match="at most 3"):
+        FieldReader(pack_text("four")).text(3)
+
+
+def test_a_stranger_fits_into_the_limit_for_strangers():
+    hello = Hello(
+        2**32 - 1, 2**32 - 1, "r" * 500, "h" * 500, 2**64 - 1, "9" * 500, "x" * 500, Link.DATA, bytes(16), bytes(32)
+    )
+    size = len(frame(Tag.HELLO, hello.pack())) + len(frame(Tag.PROOF, bytes(32)))
+    assert size <= protocol.MAX_UNAUTHENTICATED_BYTES
+    assert len(hello.pack()) <= HANDSHAKE_LIMITS[Tag.HELLO]
+
+
+def test_the_largest_verdict_fits_into_its_frame():
+    peers = tuple(Peer(rank, "h" * 500, 2**63, "s" * 5000) for rank in range(100))
+    verdict = Verdict(FailureKind.SILENT, 2**63, peers, "t" * 10_000)
+    parsed = FrameParser(CONTROL_LIMITS).feed(frame(Tag.VERDICT, verdict.pack()))
+    assert len(Verdict.parse(parsed[0][1]).culprits) == protocol.MAX_CULPRITS
+
+
+def test_parts_are_checked_against_what_is_due():
+    head = protocol.part_head(1, 8, 4)
+    assert protocol.parse_part_head(head, [0, 12]) == (1, 8, 4)
+    for sizes in ([0], [0, 11], [12, 0]):
+        with pytest.raises(ProtocolError):
+            protocol.parse_part_head(head, sizes)
+    with pytest.raises(ProtocolError):
+        protocol.parse_part_head(protocol.part_head(0, 0, 0), [5])
+    assert protocol.parse_data_head(protocol.data_head(5), 5) == 5
+    for nbytes in (6, 0):
+        with pytest.raises(ProtocolError):
+            protocol.parse_data_head(protocol.data_head(nbytes), 5)
+
+
+@given(st.binary(min_size=17, max_size=17), st.lists(st.integers(0, 2**40), max_size=5))
+def test_no_part_points_outside_its_place(head, sizes):
+    try:
+        source, offset, nbytes = protocol.parse_part_head(head, sizes)
+    except ProtocolError:
+        return
+    assert 0 <= offset < offset + nbytes <= sizes[source]
+
+
+@given(st.binary(min_size=HEAD_BYTES, max_size=HEAD_BYTES))
+def test_any_call_head_is_refused_or_described(head):
+    with contextlib.suppress(ProtocolError):
+        assert str(Call.parse(head))
+
+
+@pytest.mark.parametrize(
+    "operation,options,words",
+    [
+        (Operation.BARRIER, {}, "barrier"),
+        (
+            Operation.ALLGATHERV,
+            {"count": 416, "total": 832, "counts_hash": 0xABCD1234},
+            "(float64, 416 of 832, counts 1234)",
+        ),
+        (Operation.ALLREDUCE, {"total": 4, "reduction": ReduceOp.MAX}, "allreduce (float64, 4, MAX)"),
+        (Operation.BROADCAST, {"total": 4, "root": 3}, "broadcast (float64, 4, root 3)"),
+        (Operation.CREATE_SHARED_REGION, {"total": 4}, "create_shared_region (float64, 4)"),
+        (99, {}, "operation 99"),
+    ],
+)
+def test_calls_are_described_as_on_shared_memory(operation, options, words):
+    head = call_head(7, operation, dtype=describe_dtype(np.dtype("f8")), **options)
+    assert words in str(Call.parse(head))
+    assert Call.parse(head).sequence == 7
+
+
+def test_dtypes_that_differ_only_in_layout_differ():
+    packed = np.dtype([("a", "i4"), ("b", "f8")])
+    aligned = np.dtype([("a", "i4"), ("b", "f8")], align=True)
+    assert describe_dtype(packed)[0] != describe_dtype(aligned)[0]
+    assert describe_dtype(np.dtype("i8"))[0] != describe_dtype(np.dtype("u8"))[0]
+    assert describe_dtype(np.dtype("f8")) == describe_dtype(np.dtype(np.float64))
+
+
+def test_counts_hash_to_the_same_number_everywhere():
+    assert hash_counts((1, 2, 3)) == 0xF4D62952D2A3EE72
+    assert hash_counts((1, 2, 3)) != hash_counts((3, 2, 1))

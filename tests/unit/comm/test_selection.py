@@ -1,0 +1,186 @@
+"""Backend selection: environment x installed x asked for."""
+
+import logging
+import subprocess
+import sys
+from itertools import product
+
+import pytest
+
+from cobre.comm import (
+    BackendKind,
+    BackendNotAvailableError,
+    InvalidBackendError,
+    LocalConfig,
+    MissingConfigurationError,
+    MpiConfig,
+    available_backends,
+    create_communicator,
+)
+from cobre.comm.config import BACKEND_VARIABLE
+from cobre.comm.detection import find_launch
+from cobre.comm.factory import select_backend
+from cobre.comm.testing.leaks import no_leaks
+
+SHM = {"COBRE_SHM_NAME": "n", "COBRE_SHM_RANK": "0", "COBRE_SHM_SIZE": "1"}
+TCP = {"COBRE_TCP_COORDINATOR": "h", "COBRE_TCP_RANK": "0", "COBRE_TCP_SIZE": "1"}
+MPICH = {"PMI_RANK": "0", "PMI_SIZE": "4"}
+OPEN_MPI = {"OMPI_COMM_WORLD_RANK": "3", "OMPI_COMM_WORLD_SIZE": "4"}
+INTEL = {"MPI_LOCALRANKID": "1", "MPI_LOCALNRANKS": "2"}
+SRUN_PMIX = {"SLURM_PROCID": "0", "PMIX_RANK": "0", "SLURM_STEP_NUM_TASKS": "4"}
+SLURM_ONLY = {"SLURM_PROCID": "0", "SLURM_NTASKS": "4", "SLURM_STEP_NUM_TASKS": "4"}
+
+EVERYTHING = tuple(BackendKind(name) for name in ("mpi", "tcp", "shm", "local"))
+WITHOUT_MPI = tuple(BackendKind(name) for name in ("tcp", "shm", "local"))
+
+AUTO_TABLE = [
+    # environment, with mpi4py, without mpi4py (None: refused, because N ranks would run N worlds)
+    ({}, "local", "local"),
+    (SHM, "shm", "shm"),
+    ({"COBRE_SHM_NAME": "n"}, "shm", "shm"),
+    (TCP, "tcp", "tcp"),
+    ({"COBRE_TCP_RANK": "0"}, "tcp", "tcp"),
+    ({"COBRE_TCP_SIZE": "2"}, "tcp", "tcp"),
+    ({**SHM, **TCP}, "tcp", "tcp"),
+    (MPICH, "mpi", None),
+    (OPEN_MPI, "mpi", None),
+    (INTEL, "mpi", None),
+    (SRUN_PMIX, "mpi", None),
+    (SLURM_ONLY, "local", "local"),
+    ({"SLURM_PROCID": "0"}, "local", "local"),
+    ({"PMI_RANK": "0"}, "local", "local"),
+    ({"PMI_SIZE": "4"}, "local", "local"),
+    ({"PMI_RANK": "0", "OMPI_COMM_WORLD_SIZE": "4"}, "local", "local"),
+    ({"PMIX_RANK": "0"}, "local", "local"),
+    ({"PMI_RANK": "x", "PMI_SIZE": "4"}, "local", "local"),
+    ({"PMI_RANK": "0", "PMI_SIZE": ""}, "local", "local"),
+    ({"PMI_RANK": "0", "PMI_SIZE": "1"}, "mpi", "local"),
+    ({**MPICH, **TCP}, "mpi", "tcp"),
+    ({**MPICH, **SHM}, "mpi", "shm"),
+    ({**MPICH, **TCP, **SHM}, "mpi", "tcp"),
+]
+CASES = [(environ, *way) for environ, *ways in AUTO_TABLE for way in zip(ways, (EVERYTHING, WITHOUT_MPI), strict=True)]
+WORLDS = {"mpi": {}, "tcp": TCP, "shm": SHM, "local": {}}
+
+
+def choose(kind, environ, installed):
+    """The name of the choice; None when the error names the way out."""
+    try:
+        config, reason = select_backend(kind, _complete(environ), installed)
+    except BackendNotAvailableError as error:
+        assert error.backend == "mpi"
+        assert "pip install 'cobre[mpi]'" in str(error)
+        return None
+    assert reason
+    return config.kind.value
+
+
+def _complete(environ):
+    """The variables that a chosen backend needs beside the one that made it chosen."""
+    complete = dict(environ)
+    for world in (SHM, TCP):
+        if set(world) & set(environ):
+            complete = {**world, **complete}
+    return complete
+
+
+@pytest.mark.parametrize("environ,expected,installed", CASES)
+@pytest.mark.parametrize("said", [{}, {BACKEND_VARIABLE: ""}, {BACKEND_VARIABLE: "auto"}, {BACKEND_VARIABLE: " Auto "}])
+def test_auto_follows_the_table(environ, expected, installed, said):
+    assert choose(None, {**environ, **said}, installed) == expected
+
+
+@pytest.mark.parametrize("environ,expected,installed", CASES)
+def test_auto_by_name_is_the_same(environ, expected, installed):
+    assert choose("auto", environ, installed) == choose(BackendKind.AUTO, environ, installed) == expected
+
+
+@pytest.mark.parametrize(
+    "name,environ,installed",
+    list(product(WORLDS, [row[0] for row in AUTO_TABLE], [EVERYTHING, WITHOUT_MPI])),
+)
+def test_a_name_is_never_overruled(name, environ, installed):
+    expected = name if BackendKind(name) in installed else None
+    full = {**WORLDS[name], **environ}
+    assert choose(name, full, installed) == expected
+    assert choose(None, {**full, BACKEND_VARIABLE: name}, installed) == expected
+    other = "local" if name != "local" else "shm"
+    assert choose(name, {**full, BACKEND_VARIABLE: other}, installed) == expected, "the argument wins"
+
+
+@pytest.mark.parametrize("name", ["mpich", "", "sockets", "LOCAL "])
+def test_names_that_nobody_knows(name):
+    if name.strip().lower() in ("", "local"):
+        assert choose(name, {}, EVERYTHING) == "local"
+        return
+    with pytest.raises(InvalidBackendError, match="choose one of auto, mpi, tcp, shm, local"):
+        select_backend(name, {}, EVERYTHING)
+    with pytest.raises(InvalidBackendError):
+        select_backend(None, {BACKEND_VARIABLE: name}, EVERYTHING)
+
+
+def test_what_is_neither_a_name_nor_a_config_is_refused():
+    with pytest.raises(InvalidBackendError, match="42"):
+        create_communicator(42)
+
+
+def test_refusal_of_lonely_worlds_says_how_many():
+    with pytest.raises(BackendNotAvailableError, match=r"mpiexec started 4 processes \(PMI_SIZE=4\).*mpi4py is not"):
+        select_backend(None, MPICH, WITHOUT_MPI)
+
+
+def test_shm_by_name_without_its_variables():
+    with pytest.raises(MissingConfigurationError, match="COBRE_SHM_NAME"):
+        select_backend("shm", {}, EVERYTHING)
+
+
+@pytest.mark.parametrize(
+    "environ,size,world_size",
+    [(MPICH, 4, 4), (OPEN_MPI, 4, 4), (SRUN_PMIX, 4, 4), (INTEL, 2, None), ({**MPICH, **INTEL}, 4, 4)],
+)
+def test_launchers(environ, size, world_size):
+    launch = find_launch(environ)
+    assert (launch.size, launch.world_size) == (size, world_size)
+
+
+def test_the_reason_is_logged_once(caplog, monkeypatch):
+    monkeypatch.delenv(BACKEND_VARIABLE, raising=False)
+    with caplog.at_level(logging.INFO, "cobre.comm"):
+        create_communicator().close()
+    (record,) = caplog.records
+    assert record.levelno == logging.INFO
+    assert record.getMessage() == ("backend local: no launcher's variables are set; COBRE_COMM_BACKEND overrides this")
+
+
+def test_a_config_is_used_as_it_is(monkeypatch):
+    monkeypatch.setenv(BACKEND_VARIABLE, "shm")
+    with create_communicator(LocalConfig()) as comm:
+        assert comm.backend == "local"
+
+
+def test_available_backends_are_in_the_order_of_preference():
+    available = available_backends()
+    assert list(available) == [kind.value for kind in EVERYTHING if kind.value in available]
+    assert {"tcp", "shm", "local"} <= set(available)
+
+
+def test_mpi_config_round_trip():
+    for config in (MpiConfig(), MpiConfig(checked=True, max_message_bytes=1000)):
+        assert MpiConfig.from_env(config.to_env()) == config
+    with pytest.raises(MissingConfigurationError, match="COBRE_MPI_CHECKED"):
+        MpiConfig.from_env({"COBRE_MPI_CHECKED": "perhaps"})
+
+
+LOOK = """
+import sys
+import cobre.comm
+from cobre.comm.factory import select_backend
+select_backend(None, {"PMI_RANK": "0", "PMI_SIZE": "2"}, tuple(cobre.comm.BackendKind))
+cobre.comm.available_backends()
+sys.exit("mpi4py" in sys.modules)
+"""
+
+
+def test_selection_imports_no_mpi():
+    with no_leaks():
+        assert subprocess.run([sys.executable, "-c", LOOK], check=False, timeout=60).returncode == 0

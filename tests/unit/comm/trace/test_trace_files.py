@@ -1,0 +1,133 @@
+"""Reading what ranks left behind, also when it is not whole."""
+
+import json
+
+import pytest
+from synthetic import call, header, write
+
+from cobre.comm.trace.recording import NotATraceError, read_recording
+from cobre.comm.trace.runs import TraceError, read_run
+
+
+def test_a_whole_file(tmp_path):
+    path = write(tmp_path, header(1), [call(1, 5, 9, label="gate"), call(2, 10, 12, "allreduce", 32)])
+    recording = read_recording(path)
+    assert (recording.header.rank, recording.header.host) == (1, "host1")
+    assert [str(entry) for entry in recording.calls.values()] == ["#1 barrier 'gate'", "#2 allreduce, 32 B"]
+    assert recording.is_closed
+    assert recording.notes == []
+
+
+def test_a_killed_rank_leaves_half_a_line(tmp_path):
+    path = write(tmp_path, header(0), [call(1, 5, 9)], closed=False)
+    path.write_bytes(path.read_bytes() + b'{"sequence":2,"opera')
+    recording = read_recording(path)
+    assert list(recording.calls) == [1]
+    assert "1 lines cannot be read" in recording.notes[0]
+    assert "the rank was killed or still runs; its last call is #1 barrier" in recording.notes[1]
+
+
+def test_a_call_that_was_long_under_way_counts_once(tmp_path):
+    path = write(tmp_path, header(0), [call(1, 5, 0), call(1, 5, 9)])
+    assert [entry.end_ns for entry in read_recording(path).calls.values()] == [9]
+
+
+def test_lost_calls_and_failures_are_noted(tmp_path):
+    entries = [{"lost": 7, "before": 8}, call(8, 1, 2), {"failed": 8, "failure": "PeerLostError: rank 1"}]
+    recording = read_recording(write(tmp_path, header(0), entries))
+    assert recording.lost == 7
+    assert recording.failed_sequence == 8
+    assert any("7 calls are missing" in note for note in recording.notes)
+    assert any("failed: PeerLostError: rank 1" in note for note in recording.notes)
+
+
+@pytest.mark.parametrize(
+    ("content", "reason"),
+    [
+        (b"", "is empty"),
+        (b"hello\n", "was not written by a rank"),
+        (b"[1]\n", "was not written by a rank"),
+        (b'{"a":1}\n', "was not written by a rank"),
+        (b"\xff\xfe\n", "was not written by a rank"),
+        (b'{"cobre_trace":99}\n', "has trace format 99"),
+        (b'{"cobre_trace":1}\n', "damaged"),
+        (json.dumps(header(0) | {"rank": "0"}).encode(), "damaged"),
+        (json.dumps(header(5)).encode(), "damaged"),
+    ],
+)
+def test_foreign_files_are_refused_with_the_reason(tmp_path, content, reason):
+    path = tmp_path / "strange.jsonl"
+    path.write_bytes(content)
+    with pytest.raises(NotATraceError, match=reason):
+        read_recording(path)
+
+
+def test_lines_that_make_no_sense_are_counted(tmp_path):
+    path = write(tmp_path, header(0), [{"what": 1}, {"sequence": "x"}, call(1, 1, 2), {"sequence": True}])
+    recording = read_recording(path)
+    assert list(recording.calls) == [1]
+    assert "3 lines cannot be read" in recording.notes[0]
+
+
+def test_foreign_files_do_not_keep_a_run_from_being_read(tmp_path):
+    write(tmp_path, header(0), [call(1, 1, 2)])
+    write(tmp_path, header(1), [call(1, 1, 2)])
+    (tmp_path / "notes.jsonl").write_text("my notes\n")
+    (tmp_path / "trace.json").write_text("{}")
+    run = read_run(tmp_path)
+    assert run.notes == ["left out: notes.jsonl was not written by a rank"]
+    assert [world.missing_ranks for world in run.worlds] == [[]]
+
+
+def test_missing_ranks_are_named(tmp_path):
+    write(tmp_path, header(1, size=4), [call(1, 1, 2)])
+    run = read_run(tmp_path)
+    assert run.worlds[0].missing_ranks == [0, 2, 3]
+    assert run.notes[0] == "communicator 1 (tcp, 4 ranks): no file of rank 0"
+
+
+def test_the_rank_that_is_behind_is_named(tmp_path):
+    write(tmp_path, header(0), [call(1, 1, 2), call(2, 3, 0)], closed=False)
+    write(tmp_path, header(1), [call(1, 1, 2, label="gate")], closed=False)
+    run = read_run(tmp_path)
+    assert "rank 1 is behind: its last call is #1 barrier 'gate'; others came to #2" in run.notes[-1]
+    assert any("its last call is #2 barrier, not ended" in note for note in run.notes)
+
+
+@pytest.mark.parametrize("make", [lambda folder: folder / "nowhere", lambda folder: folder])
+def test_a_folder_without_traces_says_what_to_do(tmp_path, make):
+    with pytest.raises(TraceError, match="COBRE_COMM_TRACE"):
+        read_run(make(tmp_path))
+
+
+def test_of_two_runs_in_one_folder_the_newer_is_read(tmp_path):
+    second_ns = 3_600_000_000_000
+    for pid, begin_ns in ((100, 0), (200, second_ns)):
+        for rank in range(2):
+            head = header(rank, clock_offset_ns=begin_ns, wall_error_ns=begin_ns, pid=pid)
+            write(tmp_path, head, [call(1, begin_ns + 5, begin_ns + pid)])
+    run = read_run(tmp_path)
+    assert {recording.header.pid for recording in run.recordings} == {200}
+    assert run.notes == ["left out, from an earlier run: rank-0-100.jsonl, rank-1-100.jsonl"]
+
+
+def test_two_runs_at_the_same_time_are_refused(tmp_path):
+    write(tmp_path, header(0), [call(1, 5, 900)])
+    write(tmp_path, header(0, pid=101, wall_error_ns=10), [call(1, 5, 900)])
+    with pytest.raises(TraceError, match=r"rank-0-100\.jsonl and rank-0-101\.jsonl are both rank 0"):
+        read_run(tmp_path)
+
+
+def test_a_communicator_for_each_node_is_a_world_of_its_own(tmp_path):
+    for host, first in (("a", 0), ("b", 2)):
+        for local in range(2):
+            pid = 100 + first + local
+            write(tmp_path, header(first + local, size=4, host=host, pid=pid), [call(1, 1, 90)])
+            write(tmp_path, header(local, host=host, pid=pid), [call(1, 5, 90)], name=f"node-{pid}.jsonl")
+    run = read_run(tmp_path)
+    assert [(world.size, sorted(world.members)) for world in run.worlds] == [
+        (4, [0, 1, 2, 3]),
+        (2, [0, 1]),
+        (2, [0, 1]),
+    ]
+    assert [world.members[0].header.host for world in run.worlds] == ["a", "a", "b"]
