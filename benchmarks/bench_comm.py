@@ -1,0 +1,149 @@
+"""Collectives of cobre.comm beside MPI and beside plain copies, interleaved in one run.
+
+Five rounds with 2 and 4 ranks, kept in benchmarks/results: `python benchmarks/bench_comm.py`.
+One short round, printed only: `python benchmarks/bench_comm.py --quick`.
+A part of it: `... --contenders shm,memcpy --ranks 2 --cases "barrier,broadcast 20 MB"`.
+"""
+
+import argparse
+import json
+import sys
+import time
+from collections.abc import Sequence
+from datetime import UTC, datetime
+from pathlib import Path
+
+from collectives.contenders import CONTENDERS, DEFAULT_CONTENDERS
+from collectives.contenders.base import Contender, Plan, WorldFailedError
+from collectives.environments import UnavailableError
+from collectives.machine import describe_machine, restrict_to_cores
+from collectives.report import Entrant, Report
+from collectives.results import Failure, Results
+from collectives.targets import COMPARISONS
+from collectives.timing import summarise
+
+RESULTS = Path(__file__).resolve().parent / "results"
+ROUNDS = 5
+CORES = 2
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Measure, print, keep; not 0 when a contender of ours failed."""
+    options = parse(arguments)
+    restrict_to_cores(options.cores)
+    machine = describe_machine()
+    results = Results()
+    entrants = prepare(options.contenders, results)
+    plan = Plan(options.cases, options.quick)
+    run_rounds([CONTENDERS[one.name] for one in entrants], options.ranks, options.rounds, plan, results)
+    date = f"{datetime.now(UTC):%Y-%m-%d}"
+    report = Report(date, machine, entrants, plan.select(), options.ranks, options.rounds, results)
+    print(f"\n{report.to_markdown()}")
+    if options.output:
+        write(report, options.output)
+    return 1 if ours_failed(results) else 0
+
+
+def parse(arguments: Sequence[str] | None) -> argparse.Namespace:
+    """Read the command line."""
+    plain = argparse.RawDescriptionHelpFormatter
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=plain)
+    parser.add_argument("--rounds", type=int, help=f"turns of every contender ({ROUNDS}; quick: 1)")
+    parser.add_argument("--ranks", type=integers, default=(2, 4), help="sizes of the worlds (2,4)")
+    default, known = DEFAULT_CONTENDERS, f"of {', '.join(CONTENDERS)}"
+    parser.add_argument("--contenders", type=contender_names, default=default, help=known)
+    parser.add_argument("--cases", type=names, default=(), help="columns of the table (all)")
+    parser.add_argument("--cores", type=int, default=CORES, help=f"cores that all contenders share ({CORES})")
+    parser.add_argument("--output", type=Path, help="where to keep results (benchmarks/results; quick: none)")
+    parser.add_argument("--quick", action="store_true", help="one round with a third of the repetitions")
+    options = parser.parse_args(arguments)
+    options.rounds = options.rounds or (1 if options.quick else ROUNDS)
+    options.output = options.output or (None if options.quick else RESULTS)
+    check_cases(parser, options.cases)
+    return options
+
+
+def check_cases(parser: argparse.ArgumentParser, cases: tuple[str, ...]) -> None:
+    """Say at once which case does not exist."""
+    try:
+        Plan(cases).select()
+    except ValueError as error:
+        parser.error(str(error))
+
+
+def names(text: str) -> tuple[str, ...]:
+    """Split at commas."""
+    return tuple(part.strip() for part in text.split(",") if part.strip())
+
+
+def integers(text: str) -> tuple[int, ...]:
+    """Split numbers at commas."""
+    return tuple(int(part) for part in names(text))
+
+
+def contender_names(text: str) -> tuple[str, ...]:
+    """Split names of contenders at commas."""
+    chosen = names(text)
+    unknown = ", ".join(sorted(set(chosen) - set(CONTENDERS)))
+    if unknown:
+        raise argparse.ArgumentTypeError(f"no such contender: {unknown}; there are {', '.join(CONTENDERS)}")
+    return chosen
+
+
+def prepare(chosen: Sequence[str], results: Results) -> tuple[Entrant, ...]:
+    """Make every contender ready; who cannot take part is named and left out."""
+    entrants = []
+    for contender in (CONTENDERS[name] for name in chosen):
+        try:
+            version = contender.prepare()
+        except UnavailableError as error:
+            note(results, Failure(contender.name, "is not available here"), error)
+        else:
+            entrants.append(Entrant(contender.name, contender.title, version, contender.settings))
+    return tuple(entrants)
+
+
+def run_rounds(
+    contenders: Sequence[Contender], sizes: Sequence[int], rounds: int, plan: Plan, results: Results
+) -> None:
+    """Let all contenders take turns, so that a disturbance of the machine does not meet one of them alone."""
+    for number in range(rounds):
+        shift = number % max(1, len(contenders))
+        for size in sizes:
+            for contender in [*contenders[shift:], *contenders[:shift]]:  # nobody is always first
+                run_world(f"round {number + 1} of {rounds}", contender, size, plan, results)
+
+
+def run_world(where: str, contender: Contender, size: int, plan: Plan, results: Results) -> None:
+    """One contender's turn."""
+    begin = time.perf_counter()
+    try:
+        results.add(size, contender.name, summarise(contender.run(size, plan)))
+    except WorldFailedError as error:
+        note(results, Failure(contender.name, f"failed with {size} ranks in {where}"), error)
+    else:
+        print(f"{where}: {contender.name}, {size} ranks, {time.perf_counter() - begin:.1f} s", flush=True)
+
+
+def note(results: Results, failure: Failure, error: Exception) -> None:
+    """Say it now in full, and briefly in the report: an error's text may name hosts and paths."""
+    print(f"{failure}: {error}", file=sys.stderr, flush=True)
+    results.failures.append(failure)
+
+
+def ours_failed(results: Results) -> bool:
+    """Whether a contender that we vouch for is missing from the results."""
+    ours = {comparison.ours for comparison in COMPARISONS}
+    return any(failure.contender in ours for failure in results.failures)
+
+
+def write(report: Report, folder: Path) -> None:
+    """Keep both forms."""
+    folder.mkdir(parents=True, exist_ok=True)
+    (folder / "comm.json").write_text(json.dumps(report.to_json(), indent=1) + "\n")
+    (folder / "comm.md").write_text(report.to_markdown())
+    print(f"kept in {folder.name}/comm.json and {folder.name}/comm.md")
+
+
+if __name__ == "__main__":
+    sys.exit(main())

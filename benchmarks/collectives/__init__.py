@@ -1,0 +1,1 @@
+"""Collectives of several libraries, timed by one loop. Start reading at `cases`, then `timing`."""

@@ -1,0 +1,1 @@
+"""One file per library: how it makes the calls that are timed."""

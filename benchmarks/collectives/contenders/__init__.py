@@ -1,0 +1,22 @@
+"""Who takes part: how each library's ranks are started and how their durations come back.
+
+A further contender is one more entry below. Another backend of ours needs nothing else; another library needs
+an adapter (its calls) and a class beside `mpi` (how its ranks start).
+"""
+
+from collectives.contenders.base import Contender
+from collectives.contenders.cobre import CobreContender, MemcpyContender
+from collectives.contenders.mpi import MPICH, OPEN_MPI, OPEN_MPI_WITH_COLL_SM, MpiContender
+
+CONTENDERS: dict[str, Contender] = {
+    contender.name: contender
+    for contender in (
+        MemcpyContender(),
+        CobreContender("shm"),
+        MpiContender(MPICH),
+        MpiContender(OPEN_MPI),
+        MpiContender(OPEN_MPI_WITH_COLL_SM),
+    )
+}
+
+DEFAULT_CONTENDERS = ("memcpy", "shm", "mpich", "openmpi")

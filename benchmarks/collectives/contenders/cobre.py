@@ -1,0 +1,69 @@
+"""Our own worlds, started by our own launcher, in the interpreter that runs the benchmark."""
+
+from collections.abc import Callable
+from importlib.metadata import PackageNotFoundError, version
+
+import numpy as np
+
+from cobre.comm import Backend, available_backends, launch
+from collectives.adapters.cobre import CobreAdapter
+from collectives.adapters.memcpy import MemcpyAdapter
+from collectives.contenders.base import WORLD_TIMEOUT_S, Contender, Plan, WorldFailedError
+from collectives.environments import UnavailableError
+from collectives.timing import Durations, measure
+
+Measurement = Callable[[Backend, Plan], Durations]
+
+
+def measure_collectives(comm: Backend, plan: Plan) -> Durations:
+    """Runs on every rank."""
+    return measure(CobreAdapter(comm), plan.select())
+
+
+def measure_copies(comm: Backend, plan: Plan) -> Durations:
+    """Runs on every rank; the communicator only keeps them in step."""
+    return measure(MemcpyAdapter(CobreAdapter(comm)), plan.select())
+
+
+class CobreContender(Contender):
+    """One backend of cobre.comm."""
+
+    measurement: Measurement = staticmethod(measure_collectives)
+
+    def __init__(self, backend: str) -> None:
+        self.name = backend
+        self.title = f"cobre {backend}"
+        self._backend = backend
+
+    def prepare(self) -> str:
+        """Nothing to make: it is installed here, or this benchmark would not run."""
+        if self._backend not in available_backends():
+            raise UnavailableError(f"this installation has {', '.join(available_backends())}")
+        return f"cobre {installed_version()}, NumPy {np.__version__}"
+
+    def run(self, size: int, plan: Plan) -> list[Durations]:
+        """Start the ranks with `launch.run`."""
+        try:
+            return launch.run(self.measurement, size, self._backend, (plan,), timeout_s=WORLD_TIMEOUT_S)
+        except launch.WorkerError as error:
+            raise WorldFailedError(str(error)) from error
+
+
+class MemcpyContender(CobreContender):
+    """All ranks copying at once, started and kept in step by shm."""
+
+    measurement = staticmethod(measure_copies)
+
+    def __init__(self) -> None:
+        super().__init__("shm")
+        self.name = "memcpy"
+        self.title = "memcpy, all at once"
+        self.settings = "numpy.copyto of the bytes that a rank must at least write, in all ranks at once"
+
+
+def installed_version() -> str:
+    """Our version, also when only the sources are on the path."""
+    try:
+        return version("cobre")
+    except PackageNotFoundError:
+        return "(not installed, from sources)"

