@@ -1,0 +1,60 @@
+# Two commands do everything on a fresh clone: `make demo` and `make test`.
+# Each sets up its own virtual environment; PYTHON chooses the interpreter (3.11 or newer).
+
+PYTHON ?= python3
+VENV ?= .venv
+BIN := $(VENV)/bin
+READY := $(VENV)/.ready
+RANKS ?= 1,2,3,4,7
+
+.PHONY: help demo test lint types architecture unit conformance faults bench-comm package sanitize clean
+
+help:  ## list the targets
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  %-14s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+
+$(READY): pyproject.toml CMakeLists.txt $(wildcard native/*)
+	@$(PYTHON) -c 'import sys; sys.exit("Cobre needs Python 3.11 or newer; set PYTHON=...") if sys.version_info < (3, 11) else None'
+	$(PYTHON) -m venv $(VENV)
+	$(BIN)/python -m pip install --quiet --upgrade "pip>=25.1"
+	$(BIN)/python -m pip install --quiet --group build --group test
+	$(BIN)/python -m pip install --quiet --no-build-isolation --editable .
+	@touch $@
+
+demo: $(READY)  ## start a few ranks and show what each collective does and costs here
+	$(BIN)/python examples/collectives.py
+
+test: lint types architecture unit  ## everything that must pass before a change lands
+
+lint: $(READY)
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+
+types: $(READY)
+	$(BIN)/mypy
+
+architecture: $(READY)
+	$(BIN)/lint-imports
+
+unit: $(READY)
+	$(BIN)/python -m pytest
+
+conformance: $(READY)  ## the whole conformance kit on every backend of this installation
+	$(BIN)/python -m cobre.comm.testing --backend local --ranks 1
+	$(BIN)/python -m cobre.comm.testing --backend shm --wait futex --ranks $(RANKS) --mutants
+	$(BIN)/python -m cobre.comm.testing --backend shm --wait condvar --ranks $(RANKS)
+
+faults: $(READY)  ## the whole fault table
+	$(BIN)/python -m cobre.comm.testing --backend shm --wait futex --faults
+	$(BIN)/python -m cobre.comm.testing --backend shm --wait condvar --faults
+
+bench-comm: $(READY)  ## shm beside mpi4py on MPICH and Open MPI, and beside memcpy
+	$(BIN)/python benchmarks/bench_comm.py
+
+package: $(READY)  ## build wheel and sdist, install each into an empty environment, use it there
+	$(BIN)/python tests/package/check_package.py
+
+sanitize: $(READY)  ## the native core under AddressSanitizer and UndefinedBehaviorSanitizer
+	$(BIN)/python tests/package/check_sanitizers.py
+
+clean:
+	rm -rf build dist $(VENV) .venv-mpich .venv-openmpi .mypy_cache .ruff_cache .pytest_cache .import_linter_cache
