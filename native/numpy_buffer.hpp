@@ -32,4 +32,7 @@ bool read_plain(PyObject* object, bool writable, Buffer& out);
 // description. Throws a Python error for what is no such array.
 Buffer read_any(PyObject* object);
 
+// A number for a dtype that is the same in every process, from its description.
+uint32_t sum_description(PyObject* dtype);
+
 }  // namespace cobre

@@ -60,11 +60,15 @@ int64_t ticks() {
     return now_ns();
 }
 
-int64_t ticks_to_ns(int64_t stamp) {
+// The longer the process runs, the better the rate is known.
+TickScale::TickScale() : rate_(1) {
+    const Instant now{ticks(), now_ns()};
+    if (now.ticks > loaded.ticks) rate_ = static_cast<double>(now.ns - loaded.ns) / static_cast<double>(now.ticks - loaded.ticks);
+}
+
+int64_t TickScale::to_ns(int64_t stamp) const {
     if (!by_counter) return stamp;
-    const Instant now{ticks(), now_ns()};  // the longer the process runs, the better the rate is known
-    const double rate = static_cast<double>(now.ns - loaded.ns) / static_cast<double>(std::max<int64_t>(now.ticks - loaded.ticks, 1));
-    return loaded.ns + static_cast<int64_t>(static_cast<double>(stamp - loaded.ticks) * rate);
+    return loaded.ns + static_cast<int64_t>(static_cast<double>(stamp - loaded.ticks) * rate_);
 }
 
 int64_t now_ns() {

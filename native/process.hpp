@@ -11,7 +11,15 @@ int64_t now_ns();
 
 // A counter that is cheap to read, for stamps that may never be looked at, and its conversion to now_ns().
 int64_t ticks();
-int64_t ticks_to_ns(int64_t stamp);
+// Converts stamps of one moment alike: what was earlier stays earlier.
+class TickScale {
+public:
+    TickScale();
+    int64_t to_ns(int64_t stamp) const;
+
+private:
+    double rate_;
+};
 
 // Start time of a process in clock ticks since boot, 0 when there is no such process. With the pid it names a
 // process for good, although pids are used again.

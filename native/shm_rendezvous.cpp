@@ -57,11 +57,17 @@ void init_condition(RankSlot& slot) {
     pthread_cond_init(&slot.condition, &condition);
 }
 
-void initialise(const Segment& segment, const WorldConfig& config) {
+}  // namespace
+
+std::string creator_text(const Header& header) { return "pid " + std::to_string(header.creator_pid); }
+
+size_t segment_bytes(const WorldConfig& config) {
+    return Control::total_bytes(config.size, slot_for(config.size, config.window_bytes));
+}
+
+void initialise(std::byte* base, const WorldConfig& config) {
     const size_t slot = slot_for(config.size, config.window_bytes);
-    const size_t fixed = Control::fixed_bytes(config.size);
-    const auto mapping = segment.map(fixed, false);  // all zero: the kernel's promise for new pages
-    const Control control = Control::at(mapping->data(), config.size, slot);
+    const Control control = Control::at(base, config.size, slot);
     for (uint32_t rank = 0; rank < config.size; ++rank) init_condition(control.slots[rank]);
     Header& header = *control.header;
     header.layout_version = kLayoutVersion;
@@ -75,17 +81,12 @@ void initialise(const Segment& segment, const WorldConfig& config) {
     header.magic.store(kMagic, std::memory_order_release);  // everything above is complete
 }
 
-}  // namespace
-
-std::string creator_text(const Header& header) { return "pid " + std::to_string(header.creator_pid); }
-
 Segment make_segment(const WorldConfig& config) {
-    const size_t bytes = Control::total_bytes(config.size, slot_for(config.size, config.window_bytes));
     const int64_t patience = now_ns() + kHeaderNs;
     for (;;) {
         try {
-            Segment segment = Segment::create(config.name, bytes);
-            initialise(segment, config);
+            Segment segment = Segment::create(config.name, segment_bytes(config));
+            initialise(segment.map(Control::fixed_bytes(config.size), false)->data(), config);
             return segment;
         } catch (const std::system_error& error) {
             if (error.code().value() != EEXIST) throw;

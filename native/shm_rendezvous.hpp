@@ -35,6 +35,10 @@ Segment make_segment(const WorldConfig& config);
 // The others: wait until a live rank 0 has made it.
 Segment find_segment(const WorldConfig& config, int64_t deadline_ns);
 
+// What a world of this size needs, and its first filling; `base` is zero-filled memory of so many bytes.
+size_t segment_bytes(const WorldConfig& config);
+void initialise(std::byte* base, const WorldConfig& config);
+
 // Who made a segment, for messages.
 std::string creator_text(const Header& header);
 

@@ -1,6 +1,7 @@
 #include "shm_world.hpp"
 
 #include <sched.h>
+#include <sys/mman.h>
 #include <unistd.h>
 
 #include <bit>
@@ -37,6 +38,19 @@ World::World(WorldConfig config, CallGuard& guard, nb::object on_wait)
     join();
 }
 
+World::World(World& parent, CallGuard& guard, nb::object on_wait)
+    : config_(parent.config_), guard_(guard), on_wait_(std::move(on_wait)), forks_(fork_generation()) {
+    config_.name = parent.derived_name();  // regions of both worlds get different names
+    const std::shared_ptr<Region> region = parent.create_region(segment_bytes(config_), 0);
+    if (config_.rank == 0) initialise(region->mapping->data(), config_);
+    parent.step();  // the header is there
+    attach(region->mapping);
+    claim_slot();
+    watch_->start();
+    parent.step();  // all have joined
+    settle_patience();
+}
+
 World::~World() { close(); }
 
 // ---- meeting ---------------------------------------------------------------------------------------------------
@@ -45,7 +59,8 @@ void World::join() {
     const int64_t deadline = now_ns() + to_ns(config_.connect_timeout_s);
     Segment segment = config_.rank == 0 ? make_segment(config_) : find_segment(config_, deadline);
     try {
-        attach(segment);
+        check_header(segment);
+        attach(segment.map(segment.bytes(), true));
         meet(segment);
     } catch (...) {
         // A name that outlives its run would be in the next one's way.
@@ -55,7 +70,7 @@ void World::join() {
     }
 }
 
-void World::attach(const Segment& segment) {
+void World::check_header(const Segment& segment) const {
     const auto head = segment.map(sizeof(Header), false);
     const auto& header = *reinterpret_cast<const Header*>(head->data());
     if (header.layout_version != kLayoutVersion)
@@ -66,9 +81,12 @@ void World::attach(const Segment& segment) {
                           " (pid " + std::to_string(getpid()) + ") but " + std::to_string(header.size) + " for rank 0 (" +
                           creator_text(header) + ")");
     if (header.total_bytes > segment.bytes()) throw JoinFailure("the segment " + config_.name + " is shorter than its header says");
-    mapping_ = segment.map(header.total_bytes, true);
-    const Control control = Control::at(mapping_->data(), config_.size, header.slot_bytes);
+}
 
+void World::attach(std::shared_ptr<Mapping> mapping) {
+    mapping_ = std::move(mapping);
+    const Header& header = *reinterpret_cast<const Header*>(mapping_->data());
+    const Control control = Control::at(mapping_->data(), config_.size, header.slot_bytes);
     watch_ = std::make_unique<Watch>(control, config_.rank, std::clamp(to_ns(config_.timeout_s) / 8, int64_t{10'000'000}, int64_t{500'000'000}),
                                      [this] { sync_->wake_all(); });
     const SyncConfig sync{config_.rank, to_ns(config_.timeout_s), to_ns(config_.operation_timeout_s), header.wait_by_condvar != 0};
@@ -213,6 +231,12 @@ void World::fence(const Region& region) {
     collectives_->barrier(publish_call(0, 0, 0, region.id, 0, 0));
 }
 
+void World::step() {
+    const InCall in_call(*this);
+    collectives_->barrier(publish_call(0, 0, 0, 0, 0, 0));
+}
+
+// A name that only this world's present call can have.
 std::string World::derived_name() const {
     const Header& header = *sync_->control().header;
     uint64_t hash = mix(guard_.sequence(), header.creator_start);
@@ -224,10 +248,10 @@ std::string World::derived_name() const {
 }
 
 // Rank 0 creates, the others open, rank 0 takes the name away. A failure anywhere is everybody's.
-std::shared_ptr<Region> World::create_region(size_t bytes) {
+std::shared_ptr<Region> World::create_region(size_t bytes, uint32_t dtype) {
     const InCall in_call(*this);
     const std::string name = derived_name();
-    const uint64_t hash = publish_call(0, bytes, bytes, 0, 0, 0);
+    const uint64_t hash = publish_call(dtype, bytes, bytes, 0, 0, 0);
     const size_t mapped = round_up(std::max<size_t>(bytes, 1), kPage);
     auto region = std::make_shared<Region>(Region{nullptr, bytes, next_region_++});
     auto attempt = [&](auto&& action) {
@@ -244,21 +268,22 @@ std::shared_ptr<Region> World::create_region(size_t bytes) {
             if (const int code = sync().control().slots[rank].outcome.load(std::memory_order_relaxed)) return code;
         return 0;
     };
-    std::unique_ptr<Segment> made;
+    // Whoever gets out of here takes the name along, also when rank 0 died before it could.
+    struct Unlinker {
+        const std::string& name;
+        bool armed = false;
+        ~Unlinker() {
+            if (armed) shm_unlink(name.c_str());
+        }
+    } unlinker{name};
     Gil gil;
     sync().barrier(hash, gil);  // all agree on the call before anything is allocated
     gil.release();
+    unlinker.armed = true;
     attempt([&] {
         if (config_.rank != 0) return;
-        made = std::make_unique<Segment>(Segment::create(name, mapped));
-        region->mapping = made->map(mapped, false);
+        region->mapping = Segment::create(name, mapped).map(mapped, false);
     });
-    struct Unlinker {
-        std::unique_ptr<Segment>& segment;
-        ~Unlinker() {
-            if (segment) segment->unlink();
-        }
-    } unlinker{made};
     sync().barrier(hash, gil);
     int code = first_failure();
     if (code == 0) {
@@ -270,6 +295,7 @@ std::shared_ptr<Region> World::create_region(size_t bytes) {
         code = first_failure();
     }
     sync().barrier(hash, gil);
+    unlinker.armed = config_.rank == 0;
     if (code != 0) throw std::system_error(code, std::generic_category(), "shared region");
     std::erase_if(regions_, [](const auto& weak) { return weak.expired(); });
     regions_.push_back(region);

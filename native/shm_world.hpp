@@ -26,6 +26,8 @@ struct Region {
 class World {
 public:
     World(WorldConfig config, CallGuard& guard, nanobind::object on_wait);
+    // A world of the same ranks inside another one's present call, which notices ranks that die on the way.
+    World(World& parent, CallGuard& guard, nanobind::object on_wait);
     ~World();
 
     void barrier();
@@ -34,9 +36,7 @@ public:
     void broadcast(nanobind::handle buffer, uint32_t root);
     void fence(const Region& region);
     // Throws std::system_error on every rank when any of them could not.
-    std::shared_ptr<Region> create_region(size_t bytes);
-    // A name that only this world's present call can have; for a world inside this one.
-    std::string derived_name() const;
+    std::shared_ptr<Region> create_region(size_t bytes, uint32_t dtype);
 
     void abort(const std::string& text);
     void close();
@@ -45,8 +45,11 @@ public:
 
 private:
     void join();
-    void attach(const Segment& segment);
+    void check_header(const Segment& segment) const;
+    void attach(std::shared_ptr<Mapping> mapping);
     void meet(Segment& segment);
+    void step();  // one more barrier of the present call
+    std::string derived_name() const;
     void claim_slot();
     void settle_patience();
     void finish_close();

@@ -78,8 +78,7 @@ class Report:
     def _times(self, size: int) -> str:
         spread = self.results.spread
         rows = [
-            [one.title, *(show_time(spread(size, one.name, case.name)) for case in self.cases)]
-            for one in self.entrants
+            [one.title, *(show_time(spread(size, one.name, case.name)) for case in self.cases)] for one in self.entrants
         ]
         return table(["us", *(case.name for case in self.cases)], rows)
 
@@ -114,9 +113,7 @@ def show_time(spread: Spread | None) -> str:
     """Microseconds with the spread of the rounds."""
     if spread is None:
         return ""
-    low, middle, high = (
-        show_number(seconds * MICROSECONDS) for seconds in (spread.low, spread.median, spread.high)
-    )
+    low, middle, high = (show_number(seconds * MICROSECONDS) for seconds in (spread.low, spread.median, spread.high))
     return middle if low == high else f"{middle} ({low}-{high})"
 
 

@@ -39,9 +39,7 @@ class CobreAdapter(Adapter):
         return partial(self._comm.broadcast, buffer, 0)
 
     @contextmanager
-    def bind_allgatherv_into_region(
-        self, send: Array, counts: tuple[int, ...]
-    ) -> Iterator[tuple[Call, Array]]:
+    def bind_allgatherv_into_region(self, send: Array, counts: tuple[int, ...]) -> Iterator[tuple[Call, Array]]:
         """`allgatherv` into a shared region: every rank writes its part, nobody copies out."""
         with self._comm.create_shared_region(sum(counts), send.dtype) as region:
             yield partial(self._comm.allgatherv, send, region, counts), region.as_array()

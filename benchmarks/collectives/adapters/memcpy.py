@@ -41,9 +41,7 @@ class MemcpyAdapter(Adapter):
         return partial(np.copyto, buffer, buffer.copy())
 
     @contextmanager
-    def bind_allgatherv_into_region(
-        self, send: Array, counts: tuple[int, ...]
-    ) -> Iterator[tuple[Call, Array]]:
+    def bind_allgatherv_into_region(self, send: Array, counts: tuple[int, ...]) -> Iterator[tuple[Call, Array]]:
         """This rank's part, once."""
         region = np.zeros(sum(counts))
         begin = sum(counts[: self.rank])

@@ -111,7 +111,8 @@ class Communicator(Endpoint):
         except BaseException as error:  # noqa: BLE001 - whatever it was, the call is over
             self._fail(_BARRIER, error)
         if not done:
-            self._refuse()
+            with self._call(_BARRIER, 0, label):
+                self._barrier()
 
     # What a backend provides. Arguments are checked; arrays are C-contiguous; data either arrives whole or
     # the method raises.

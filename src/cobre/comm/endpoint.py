@@ -89,6 +89,8 @@ class Endpoint(ABC):
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: object) -> None:
         if error is not None and not (isinstance(error, SystemExit) and not error.code):
+            if isinstance(error, Exception) and self._first_failure is None and self.sequence:
+                error.add_note(self._last_calls())
             self.abort(f"{type(error).__name__}: {error}")
         self.close()
 
@@ -129,8 +131,9 @@ class Endpoint(ABC):
             self._fail(operation, error)
         self._guard.end()
 
-    def _begin(self, operation: Operation, nbytes: int, label: str) -> None:
-        if not self._guard.begin(operation, nbytes, label):
+    def _begin(self, operation: Operation, nbytes: int, label: object) -> None:
+        text = "" if label is None else str(label)
+        if not self._guard.begin(operation, nbytes, text):
             self._refuse()
 
     def _require_open(self) -> None:
@@ -179,8 +182,13 @@ class Endpoint(ABC):
     def _show_failure(self, failure: BaseException) -> None:
         if self._trace is not None:
             self._trace.fail(failure)
-        cause = f"{type(failure).__name__}: {failure}"
-        logger.error("%s broke: %s; last calls: %s", self._who(), cause, describe_calls(self.recent_calls()))
+        calls = self._last_calls()
+        if isinstance(failure, CommError):
+            failure.add_note(calls)  # travels with the error, wherever it is shown
+        logger.info("broke: %s: %s; %s", type(failure).__name__, failure, calls)
+
+    def _last_calls(self) -> str:
+        return f"{self._who()}, last calls: {describe_calls(self.recent_calls())}"
 
     def _waiting(self, seconds: float, missing: Sequence[str]) -> None:
         """Called by backends every 30 s of waiting, so that a hang says whom it waits for."""

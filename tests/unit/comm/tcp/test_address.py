@@ -1,7 +1,7 @@
 import pytest
 
 from cobre.comm import InitializationFailedError
-from cobre.comm.backends.tcp.address import Address, is_loopback, is_wildcard, parse_address, resolve
+from cobre.comm.backends.tcp.address import Address, is_loopback, parse_address, resolve
 
 
 @pytest.mark.parametrize(
@@ -44,11 +44,6 @@ def test_mapped_addresses_count_as_what_they_map():
     assert is_loopback("::ffff:127.0.0.1")
     assert not is_loopback("::ffff:10.0.0.1")
     assert not is_loopback("localhost")  # a name proves nothing
-
-
-def test_wildcards():
-    assert is_wildcard("0.0.0.0") and is_wildcard("::")
-    assert not is_wildcard("127.0.0.1") and not is_wildcard("name")
 
 
 def test_resolving_gives_every_endpoint_once():

@@ -3,7 +3,6 @@
 import math
 import os
 from collections.abc import Callable
-from dataclasses import replace
 from typing import Any
 from weakref import WeakMethod
 
@@ -43,10 +42,12 @@ class ShmCommunicator(Backend):
     _broadcast: Any = _not_joined
     _barrier: Any = _not_joined
 
-    def __init__(self, config: ShmConfig) -> None:
+    def __init__(self, config: ShmConfig, parent: ShmWorld | None = None) -> None:
+        """Join the world that the config names or, with a parent, make a new one of the parent's ranks."""
         super().__init__(config.rank, config.size)
         self._config = config
-        self._world = self._join(config)
+        on_wait = _weakly(self._waiting)
+        self._world = self._join(config, on_wait) if parent is None else ShmWorld(parent, self._guard, on_wait)
         for collective in ("allgatherv", "allreduce", "broadcast", "barrier"):
             setattr(self, f"_{collective}", getattr(self._world, collective))
 
@@ -60,7 +61,7 @@ class ShmCommunicator(Backend):
         """Shared memory that all collectives of this world pass through, however large their payloads."""
         return self._world.window_bytes
 
-    def _join(self, config: ShmConfig) -> ShmWorld:
+    def _join(self, config: ShmConfig, on_wait: Callable[[float, list[str]], None]) -> ShmWorld:
         quota = cgroup_quota()
         try:
             return ShmWorld(
@@ -74,7 +75,7 @@ class ShmCommunicator(Backend):
                 window_bytes=config.window_bytes,
                 quota_cores=0 if quota is None else math.ceil(quota),
                 guard=self._guard,
-                on_wait=_weakly(self._waiting),
+                on_wait=on_wait,
             )
         except JoinFailure as error:
             raise InitializationFailedError("shm", str(error)) from error
@@ -98,7 +99,7 @@ class ShmCommunicator(Backend):
     def _create_shared_region(self, count: int, dtype: Dtype) -> ShmSharedRegion:
         nbytes = count * dtype.itemsize
         try:
-            region = self._world.create_region(nbytes)
+            region = self._world.create_region(nbytes, dtype)
         except OSError as error:
             raise allocation_failed(nbytes, error) from error
         return ShmSharedRegion(self, region, count, dtype)
@@ -107,8 +108,7 @@ class ShmCommunicator(Backend):
         self._world.fence(region)
 
     def _split_local(self) -> "ShmCommunicator":
-        self._world.barrier()  # all ranks are in this call before the new name is used
-        return ShmCommunicator(replace(self._config, name=self._world.derived_name()))
+        return ShmCommunicator(self._config, self._world)
 
     def _close(self) -> None:
         self._world.close()

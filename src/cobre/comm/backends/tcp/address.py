@@ -79,11 +79,3 @@ def is_loopback(host: str) -> bool:
         return False
     mapped = getattr(number, "ipv4_mapped", None)
     return (mapped or number).is_loopback
-
-
-def is_wildcard(host: str) -> bool:
-    """Whether a numeric host means every address of this machine."""
-    try:
-        return ipaddress.ip_address(host).is_unspecified
-    except ValueError:
-        return False

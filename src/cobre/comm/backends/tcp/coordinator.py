@@ -158,11 +158,11 @@ class CoordinatorWorld(World):
         for rank, inbox in self._inboxes.items():
             inbox.expect(payload_sizes[rank])
         self._missing = set(self._inboxes)
-        if self._take_calls_in_turn(head):
-            return
-        waiter = self._waiter(sequence)
-        while not self._take_calls(head):
-            waiter.sleep({self._channels[rank].fd: READ for rank in self._missing}, self._missing)
+        if not self._take_calls_in_turn(head):
+            waiter = self._waiter(sequence)
+            while not self._take_calls(head):
+                waiter.sleep({self._channels[rank].fd: READ for rank in self._missing}, self._missing)
+        self.watch.catch_up(sequence)
 
     def _take_calls_in_turn(self, head: bytes) -> bool:
         """The usual case, where all arrive within a nap: one system call per worker."""

@@ -213,12 +213,11 @@ class Rendezvous:
     def _missing_ranks(self, now: float) -> InitializationFailedError:
         size = self._config.size
         missing = [rank for rank in range(1, size) if not (m := self._members.get(rank)) or not m.is_complete]
-        names = ", ".join(map(str, missing[:32])) + (", ..." if len(missing) > 32 else "")
+        names = ", ".join(f"rank {rank}" for rank in missing[:32]) + (", ..." if len(missing) > 32 else "")
         refused = f" Refused: {'; '.join(self._refused)}." if self._refused else ""
         return InitializationFailedError(
             "tcp",
-            f"{size - len(missing)} of {size} ranks joined after {now - self._began:.0f} s; "
-            f"missing {'rank' if len(missing) == 1 else 'ranks'} {names}.{refused}",
+            f"{size - len(missing)} of {size} ranks joined after {now - self._began:.0f} s; missing {names}.{refused}",
         )
 
     def _start(self) -> None:

@@ -59,6 +59,7 @@ class Watch(ABC):
         self.beats: dict[int, Heartbeat] = {}
         self._heard = dict.fromkeys(links, now)
         self._lock = threading.Lock()
+        self._reading = threading.Lock()  # frames are taken by this thread or the caller's, in order
         self._looked = now
         self.wake_fd, self._waker = os.pipe()
         self._stop_fd, self._stopper = os.pipe()
@@ -184,9 +185,10 @@ class Watch(ABC):
     def _read(self, rank: int, now: float) -> bool:
         """Take a link's frames; False when there will be no more."""
         try:
-            frames = self.links[rank].receive()
-            for tag, payload in frames or ():
-                self._take(rank, tag, payload)
+            with self._reading:
+                frames = self.links[rank].receive()
+                for tag, payload in frames or ():
+                    self._take(rank, tag, payload)
         except ProtocolError:
             frames = None
         except OSError as error:
@@ -225,6 +227,20 @@ class Watch(ABC):
 
 class CoordinatorWatch(Watch):
     """Hears from all workers, decides, tells all."""
+
+    def __init__(self, links: Mapping[int, ControlLink], progress: Progress, timeout_s: float) -> None:
+        self._mail = select.poll()
+        for link in links.values():
+            self._mail.register(link.fd, select.POLLIN)
+        self._ranks = {link.fd: rank for rank, link in links.items()}
+        super().__init__(links, progress, timeout_s)
+
+    def catch_up(self, sequence: int) -> None:
+        """For the caller's thread, before it delivers: an abort that has arrived by now spoils the call."""
+        for descriptor, _ in self._mail.poll(0):
+            if not self._read(self._ranks[descriptor], time.monotonic()):
+                self._mail.unregister(descriptor)
+        self.check(sequence)
 
     def declare(self, verdict: Verdict) -> Verdict:
         """Make this the verdict, unless there is one already, and tell every worker."""
