@@ -11,10 +11,14 @@ namespace {
 
 constexpr size_t kQuickBytes = 64 * 1024;  // below: not worth releasing the GIL before there is anything to wait for
 constexpr size_t kWholeBytes = 16 * 1024;  // below: every rank folds everything, which saves a barrier
+constexpr size_t kChunkBytes = 512 * 1024;  // what a step moves per rank, as long as
+constexpr size_t kHugeBytes = 16 << 20;    // a rank sends less than this; above, fewer and larger steps
 constexpr size_t kFarBytes = 4 << 20;      // above: the receiver cannot keep it in its cache anyway
 
 // How to write what this rank receives: past the cache when there is too much of it to be kept there.
 auto copy_out(size_t bytes) { return bytes > kFarBytes ? copy_far : copy_near; }
+
+size_t chunk_for(size_t bytes, size_t slot) { return bytes > kHugeBytes ? slot : std::min(slot, kChunkBytes); }
 
 size_t steps_for(size_t bytes, size_t slot) { return std::max<size_t>(1, (bytes + slot - 1) / slot); }
 
@@ -52,9 +56,10 @@ void Collectives::broadcast(std::byte* data, size_t bytes, uint32_t root, uint64
     if (bytes > kQuickBytes) gil.release();
     const Writing write(*this, Tuner::Kind::broadcast, bytes);
     const auto copy = copy_out(bytes);
-    const size_t steps = steps_for(bytes, control_.slot_bytes);
+    const size_t chunk = std::min(control_.slot_bytes, kChunkBytes);
+    const size_t steps = steps_for(bytes, chunk);
     for (size_t i = 0; i < steps; ++i, ++step_) {
-        const Piece piece(bytes, i, control_.slot_bytes);
+        const Piece piece(bytes, i, chunk);
         std::byte* slot = control_.published(root, step_);
         if (rank_ == root) write(slot, data + piece.begin, piece.length);
         sync_.barrier(call_hash, gil);
@@ -69,8 +74,9 @@ void Collectives::allgatherv(const std::byte* send, std::byte* recv, const Gathe
     Gil gil;
     if (layout.most > kQuickBytes) gil.release();
     const Writing write(*this, Tuner::Kind::gather, place ? 0 : layout.total);
-    const bool one_step = layout.most <= control_.slot_bytes;
-    if (one_step) publish(send, layout, 0, write);  // a small payload travels with the first barrier
+    const size_t chunk = chunk_for(layout.most, control_.slot_bytes);
+    const bool one_step = layout.most <= chunk;
+    if (one_step) publish(send, Piece(layout.bytes[rank_], 0, chunk), write);  // a small payload travels with the first barrier
     sync_.barrier(call_hash, gil);
     if (place != 0 && all_receive_at(place)) {
         keep_own(send, recv, layout, Piece(layout.bytes[rank_], 0, layout.bytes[rank_]));
@@ -78,12 +84,13 @@ void Collectives::allgatherv(const std::byte* send, std::byte* recv, const Gathe
         step_ += one_step;
         return;
     }
-    const size_t steps = steps_for(layout.most, control_.slot_bytes);
+    const size_t steps = steps_for(layout.most, chunk);
     for (size_t i = 0; i < steps; ++i, ++step_) {
-        if (!one_step) publish(send, layout, i, write);
-        keep_own(send, recv, layout, Piece(layout.bytes[rank_], i, control_.slot_bytes));
+        const Piece own(layout.bytes[rank_], i, chunk);
+        if (!one_step) publish(send, own, write);
+        keep_own(send, recv, layout, own);
         if (!one_step) sync_.barrier(call_hash, gil);
-        collect(recv, layout, i);
+        collect(recv, layout, i, chunk);
     }
 }
 
@@ -94,8 +101,7 @@ bool Collectives::all_receive_at(uint64_t place) const {
     return true;
 }
 
-void Collectives::publish(const std::byte* send, const GatherLayout& layout, size_t i, const Writing& write) {
-    const Piece own(layout.bytes[rank_], i, control_.slot_bytes);
+void Collectives::publish(const std::byte* send, Piece own, const Writing& write) {
     write(control_.published(rank_, step_), send + own.begin, own.length);
 }
 
@@ -105,11 +111,11 @@ void Collectives::keep_own(const std::byte* send, std::byte* recv, const GatherL
     if (home != send + own.begin) copy_out(layout.total)(home, send + own.begin, own.length);
 }
 
-void Collectives::collect(std::byte* recv, const GatherLayout& layout, size_t i) {
+void Collectives::collect(std::byte* recv, const GatherLayout& layout, size_t i, size_t chunk) {
     const auto copy = copy_out(layout.total);
     for (uint32_t turn = 1; turn < control_.size; ++turn) {
         const uint32_t rank = (rank_ + turn) % control_.size;  // start at different ranks, to spread the traffic
-        const Piece piece(layout.bytes[rank], i, control_.slot_bytes);
+        const Piece piece(layout.bytes[rank], i, chunk);
         copy(recv + layout.begin[rank] + piece.begin, control_.published(rank, step_), piece.length);
     }
 }
@@ -142,7 +148,7 @@ void Collectives::reduce_sliced(const std::byte* send, std::byte* recv, size_t c
                                 ReduceOp op, uint64_t hash, Gil& gil) {
     const uint32_t size = control_.size;
     const size_t line = std::max<size_t>(1, kLine / itemsize);           // elements; slices start on cache lines
-    const size_t slice = (control_.slot_bytes - kLine) / itemsize / size / line * line;
+    const size_t slice = (std::min(control_.slot_bytes, kChunkBytes) - kLine) / itemsize / size / line * line;
     const size_t chunk = slice * size;
     const size_t chunks = (count + chunk - 1) / chunk;
     const Writing write(*this, Tuner::Kind::reduce, count * itemsize);

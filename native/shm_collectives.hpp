@@ -23,11 +23,11 @@ struct GatherLayout {
     size_t total = 0;               // their sum
 };
 
-// The part of `total` bytes that moves in step i, one slot a step.
+// The part of `total` bytes that moves in step i, one chunk a step.
 struct Piece {
     size_t begin;
     size_t length;
-    Piece(size_t total, uint64_t i, size_t slot) : begin(std::min<size_t>(total, i * slot)), length(std::min(slot, total - begin)) {}
+    Piece(size_t total, uint64_t i, size_t chunk) : begin(std::min<size_t>(total, i * chunk)), length(std::min(chunk, total - begin)) {}
 };
 
 class Collectives {
@@ -62,9 +62,9 @@ private:
     };
 
     bool all_receive_at(uint64_t place) const;
-    void publish(const std::byte* send, const GatherLayout& layout, size_t i, const Writing& write);
+    void publish(const std::byte* send, Piece own, const Writing& write);
     void keep_own(const std::byte* send, std::byte* recv, const GatherLayout& layout, Piece own);
-    void collect(std::byte* recv, const GatherLayout& layout, size_t i);
+    void collect(std::byte* recv, const GatherLayout& layout, size_t i, size_t chunk);
     void reduce_whole(const std::byte* send, std::byte* recv, size_t count, size_t itemsize, ElementType element, ReduceOp op,
                       uint64_t hash, Gil& gil);
     void reduce_sliced(const std::byte* send, std::byte* recv, size_t count, size_t itemsize, ElementType element, ReduceOp op,

@@ -17,7 +17,7 @@ namespace cobre::shm {
 namespace {
 
 constexpr size_t kDefaultWindow = 12 << 20;
-constexpr size_t kMaxSlot = 512 * 1024;
+constexpr size_t kMaxSlot = 1024 * 1024;
 constexpr size_t kMinSlot = 16 * 1024;
 constexpr int64_t kPollNs = 1'000'000;         // between two looks for a segment that is not there yet
 constexpr int64_t kHeaderNs = 2'000'000'000;   // a creator that needs longer than this for its header is dead
