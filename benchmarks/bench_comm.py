@@ -1,7 +1,8 @@
-"""Collectives of cobre.comm beside MPI and beside plain copies, interleaved in one run.
+"""Collectives of cobre.comm beside other libraries and beside plain copies, interleaved in one run.
 
 Five rounds with 2 and 4 ranks, kept in benchmarks/results: `python benchmarks/bench_comm.py`.
 One short round, printed only: `python benchmarks/bench_comm.py --quick`.
+Another suite: `python benchmarks/bench_comm.py --suite net` (tcp beside gloo and plain sockets) or `--suite mpi`.
 A part of it: `... --contenders shm,memcpy --ranks 2 --cases "barrier,broadcast 20 MB"`.
 """
 
@@ -13,12 +14,13 @@ from collections.abc import Sequence
 from datetime import UTC, datetime
 from pathlib import Path
 
-from collectives.contenders import CONTENDERS, DEFAULT_CONTENDERS
+from collectives.contenders import CONTENDERS
 from collectives.contenders.base import Contender, Plan, WorldFailedError
 from collectives.environments import UnavailableError
 from collectives.machine import describe_machine, restrict_to_cores
 from collectives.report import Entrant, Report
 from collectives.results import Failure, Results
+from collectives.suites import SUITES
 from collectives.targets import COMPARISONS
 from collectives.timing import summarise
 
@@ -36,11 +38,11 @@ def main(arguments: Sequence[str] | None = None) -> int:
     entrants = prepare(options.contenders, results)
     plan = Plan(options.cases, options.quick)
     run_rounds([CONTENDERS[one.name] for one in entrants], options.ranks, options.rounds, plan, results)
-    date = f"{datetime.now(UTC):%Y-%m-%d}"
-    report = Report(date, machine, entrants, plan.select(), options.ranks, options.rounds, results)
+    date, suite = f"{datetime.now(UTC):%Y-%m-%d}", SUITES[options.suite]
+    report = Report(suite.command, date, machine, entrants, plan.select(), options.ranks, options.rounds, results)
     print(f"\n{report.to_markdown()}")
     if options.output:
-        write(report, options.output)
+        write(report, options.output, suite.name)
     return 1 if ours_failed(results) else 0
 
 
@@ -48,15 +50,19 @@ def parse(arguments: Sequence[str] | None) -> argparse.Namespace:
     """Read the command line."""
     plain = argparse.RawDescriptionHelpFormatter
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=plain)
+    parser.add_argument("--suite", choices=SUITES, default="comm", help="what is measured together (comm)")
     parser.add_argument("--rounds", type=int, help=f"turns of every contender ({ROUNDS}; quick: 1)")
     parser.add_argument("--ranks", type=integers, default=(2, 4), help="sizes of the worlds (2,4)")
-    default, known = DEFAULT_CONTENDERS, f"of {', '.join(CONTENDERS)}"
-    parser.add_argument("--contenders", type=contender_names, default=default, help=known)
-    parser.add_argument("--cases", type=names, default=(), help="columns of the table (all)")
+    known = f"of {', '.join(CONTENDERS)} (the suite's)"
+    parser.add_argument("--contenders", type=contender_names, help=known)
+    parser.add_argument("--cases", type=names, default=(), help="columns of the table (the suite's)")
     parser.add_argument("--cores", type=int, default=CORES, help=f"cores that all contenders share ({CORES})")
     parser.add_argument("--output", type=Path, help="where to keep results (benchmarks/results; quick: none)")
     parser.add_argument("--quick", action="store_true", help="one round with a third of the repetitions")
     options = parser.parse_args(arguments)
+    suite = SUITES[options.suite]
+    options.contenders = options.contenders or suite.contenders
+    options.cases = options.cases or suite.cases
     options.rounds = options.rounds or (1 if options.quick else ROUNDS)
     options.output = options.output or (None if options.quick else RESULTS)
     check_cases(parser, options.cases)
@@ -97,7 +103,8 @@ def prepare(chosen: Sequence[str], results: Results) -> tuple[Entrant, ...]:
         try:
             version = contender.prepare()
         except UnavailableError as error:
-            note(results, Failure(contender.name, "is not available here"), error)
+            needs = f" (needs {contender.needs})" if contender.needs else ""
+            note(results, Failure(contender.name, f"is not available here{needs}"), error)
         else:
             entrants.append(Entrant(contender.name, contender.title, version, contender.settings))
     return tuple(entrants)
@@ -137,12 +144,12 @@ def ours_failed(results: Results) -> bool:
     return any(failure.contender in ours for failure in results.failures)
 
 
-def write(report: Report, folder: Path) -> None:
+def write(report: Report, folder: Path, name: str) -> None:
     """Keep both forms."""
     folder.mkdir(parents=True, exist_ok=True)
-    (folder / "comm.json").write_text(json.dumps(report.to_json(), indent=1) + "\n")
-    (folder / "comm.md").write_text(report.to_markdown())
-    print(f"kept in {folder.name}/comm.json and {folder.name}/comm.md")
+    (folder / f"{name}.json").write_text(json.dumps(report.to_json(), indent=1) + "\n")
+    (folder / f"{name}.md").write_text(report.to_markdown())
+    print(f"kept in {folder.name}/{name}.json and {folder.name}/{name}.md")
 
 
 if __name__ == "__main__":

@@ -4,6 +4,7 @@
 #include <nanobind/ndarray.h>
 #include <nanobind/stl/shared_ptr.h>
 #include <nanobind/stl/string.h>
+#include <sys/mman.h>
 
 #include <vector>
 
@@ -127,5 +128,6 @@ NB_MODULE(_native, module) {
         cobre::fold(result.element, reduction, pointers.data(), pointers.size(), result.data, result.count);
     }, "inputs"_a, "out"_a, "op"_a);
 
+    module.def("unlink_segment", [](const std::string& name) { return shm_unlink(name.c_str()) == 0; }, "name"_a);
     module.def("die_with_parent", &cobre::die_with_parent, "parent_pid"_a);
 }

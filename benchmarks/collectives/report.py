@@ -5,10 +5,8 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 from collectives.cases import Case
-from collectives.results import Ratio, Results, Spread
-from collectives.targets import COMPARISONS, Comparison
-
-MICROSECONDS = 1e6
+from collectives.results import Results, Spread, Standing
+from collectives.targets import COMPARISONS, MICROSECONDS, Comparison, Measure
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,8 +21,9 @@ class Entrant:
 
 @dataclass(frozen=True, slots=True)
 class Report:
-    """Everything that goes into the two files."""
+    """Everything that goes into the two files. command: what measured it."""
 
+    command: str
     date: str
     machine: dict[str, str]
     entrants: tuple[Entrant, ...]
@@ -34,7 +33,7 @@ class Report:
     results: Results
 
     def to_json(self) -> dict[str, Any]:
-        """The raw value of every round, and the ratios."""
+        """The raw value of every round, and the comparisons."""
         return {
             "date": self.date,
             "machine": self.machine,
@@ -42,7 +41,7 @@ class Report:
             "cases": [asdict(case) | {"bytes": case.nbytes} for case in self.cases],
             "rounds": self.rounds,
             "seconds": {str(size): self.results.rounds.get(size, {}) for size in self.sizes},
-            "comparisons": [self._comparison_to_json(comparison) for comparison in COMPARISONS],
+            "comparisons": [self._comparison_to_json(comparison) for comparison in self._comparisons()],
             "failures": [asdict(failure) for failure in self.results.failures],
         }
 
@@ -51,21 +50,25 @@ class Report:
         parts = [self._head(), *(self._section(size) for size in self.sizes), self._notes()]
         return "\n\n".join(part for part in parts if part) + "\n"
 
+    def _comparisons(self) -> list[Comparison]:
+        present = {entrant.name for entrant in self.entrants}
+        return [comparison for comparison in COMPARISONS if comparison.ours in present]
+
     def _comparison_to_json(self, comparison: Comparison) -> dict[str, Any]:
-        ratios = {
+        values = {
             str(size): {
-                case.name: asdict(ratio) | {"met": ratio.met}
+                case.name: asdict(standing) | {"met": standing.met}
                 for case in self.cases
-                if (ratio := self.results.ratio(size, comparison, case))
+                if (standing := self.results.compare(size, comparison, case))
             }
             for size in self.sizes
         }
-        return {"title": comparison.title, "ratios": ratios}
+        return {"title": comparison.title, "measure": comparison.measure, "values": values}
 
     def _head(self) -> str:
         facts = ", ".join(f"{name}: {value}" for name, value in self.machine.items())
         return (
-            f"# Collectives, side by side\n\nMeasured {self.date} by `make bench-comm`; {facts}.\n\n"
+            f"# Collectives, side by side\n\nMeasured {self.date} by `{self.command}`; {facts}.\n\n"
             f"All contenders take turns, {self.rounds} round(s). Of every repetition the slowest rank "
             "counts, of a round the median repetition; shown is the median round (best-worst round), in "
             "microseconds per call. Counts of allgatherv are ragged (80 to 120 % of the mean)."
@@ -73,7 +76,7 @@ class Report:
 
     def _section(self, size: int) -> str:
         cores = self.machine["cores"]
-        return f"## {size} ranks on {cores} cores\n\n{self._times(size)}\n\n{self._ratios(size)}".rstrip()
+        return f"## {size} ranks on {cores} cores\n\n{self._times(size)}\n\n{self._standings(size)}".rstrip()
 
     def _times(self, size: int) -> str:
         spread = self.results.spread
@@ -82,19 +85,20 @@ class Report:
         ]
         return table(["us", *(case.name for case in self.cases)], rows)
 
-    def _ratios(self, size: int) -> str:
-        rows = [row for comparison in COMPARISONS for row in self._ratio_rows(size, comparison)]
+    def _standings(self, size: int) -> str:
+        rows = [row for comparison in self._comparisons() for row in self._rows(size, comparison)]
         return table(["ratio (range of rounds)", *(case.name for case in self.cases)], rows) if rows else ""
 
-    def _ratio_rows(self, size: int, comparison: Comparison) -> list[list[str]]:
-        ratios = [self.results.ratio(size, comparison, case) for case in self.cases]
-        if not any(ratios):
+    def _rows(self, size: int, comparison: Comparison) -> list[list[str]]:
+        standings = [self.results.compare(size, comparison, case) for case in self.cases]
+        if not any(standings):
             return []
-        rows = [[comparison.title, *map(show_ratio, ratios)]]
+        unit = ", us" if comparison.measure is Measure.DIFFERENCE else ""
+        rows = [[comparison.title + unit, *map(show_standing, standings)]]
         if comparison.targets.get(size):
-            rows += [["target", *map(show_target, ratios)], ["reached", *map(show_met, ratios)]]
+            rows += [["target", *map(show_target, standings)], ["reached", *map(show_met, standings)]]
         if len(comparison.others) > 1:
-            rows.append(["the better one", *(ratio.better if ratio else "" for ratio in ratios)])
+            rows.append(["the better one", *(standing.better if standing else "" for standing in standings)])
         return rows
 
     def _notes(self) -> str:
@@ -117,24 +121,25 @@ def show_time(spread: Spread | None) -> str:
     return middle if low == high else f"{middle} ({low}-{high})"
 
 
-def show_ratio(ratio: Ratio | None) -> str:
-    """The ratio and its range over the rounds."""
-    if ratio is None:
+def show_standing(standing: Standing | None) -> str:
+    """The ratio or difference, and its range over the rounds."""
+    if standing is None:
         return ""
-    spread = "" if ratio.low == ratio.high else f" ({ratio.low:.2f}-{ratio.high:.2f})"
-    return f"**{ratio.value:.2f}**{spread}"
+    digits = 3 if 0.9 < standing.value < 1.1 else 2  # near one a percent matters
+    value, low, high = (f"{number:.{digits}f}" for number in (standing.value, standing.low, standing.high))
+    return f"**{value}**" if low == high else f"**{value}** ({low} to {high})"
 
 
-def show_target(ratio: Ratio | None) -> str:
-    """The ratio to reach."""
-    return f"{ratio.target}" if ratio and ratio.target is not None else ""
+def show_target(standing: Standing | None) -> str:
+    """What is to be reached."""
+    return f"{standing.target}" if standing and standing.target is not None else ""
 
 
-def show_met(ratio: Ratio | None) -> str:
+def show_met(standing: Standing | None) -> str:
     """Whether it was reached."""
-    if ratio is None or ratio.target is None:
+    if standing is None or standing.target is None:
         return ""
-    return "yes" if ratio.met else "no"
+    return "yes" if standing.met else "no"
 
 
 def show_number(value: float) -> str:

@@ -1,11 +1,11 @@
-"""What came out: seconds by number of ranks, contender, case and round, and the ratios between them."""
+"""What came out: seconds by number of ranks, contender, case and round, and how they compare."""
 
 from collections import defaultdict
 from dataclasses import dataclass, field
 from statistics import median
 
 from collectives.cases import Case
-from collectives.targets import Comparison
+from collectives.targets import Comparison, Measure
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,8 +23,8 @@ class Spread:
 
 
 @dataclass(frozen=True, slots=True)
-class Ratio:
-    """Ours over the best other. better: whose median was smaller."""
+class Standing:
+    """Ours against the best other, as a ratio or a difference. better: whose median was smaller."""
 
     value: float
     low: float
@@ -74,24 +74,24 @@ class Results:
         values = self.values(size, contender, case)
         return Spread.of(values) if values else None
 
-    def ratio(self, size: int, comparison: Comparison, case: Case) -> Ratio | None:
+    def compare(self, size: int, comparison: Comparison, case: Case) -> Standing | None:
         """Set ours against the better of the others, by medians; the range is that of the single rounds."""
-        ours = self.values(size, comparison.ours, case.name)
+        ours = self.values(size, comparison.ours, case.name) if comparison.covers(case.name) else []
         others = {name: values for name in comparison.others if (values := self._baseline(size, name, case))}
         if not ours or not others:
             return None
         better = min(others, key=lambda name: median(others[name]))
-        value = median(ours) / median(others[better])
-        by_round = ratios_by_round(ours, list(others.values())) or [value]
+        value = comparison.measure.of(median(ours), median(others[better]))
+        by_round = compare_rounds(comparison.measure, ours, list(others.values())) or [value]
         target = comparison.targets.get(size, {}).get(case.name)
-        return Ratio(value, min(by_round), max(by_round), better, target)
+        return Standing(value, min(by_round), max(by_round), better, target)
 
     def _baseline(self, size: int, contender: str, case: Case) -> list[float]:
         return self.values(size, contender, case.name) or self.values(size, contender, case.compared_with)
 
 
-def ratios_by_round(ours: list[float], others: list[list[float]]) -> list[float]:
-    """Ours over the best other, round by round; empty when somebody missed a round."""
+def compare_rounds(measure: Measure, ours: list[float], others: list[list[float]]) -> list[float]:
+    """Ours against the best other, round by round; empty when somebody missed a round."""
     if any(len(values) != len(ours) for values in others):
         return []
-    return [mine / min(theirs) for mine, *theirs in zip(ours, *others, strict=True)]
+    return [measure.of(mine, min(theirs)) for mine, *theirs in zip(ours, *others, strict=True)]

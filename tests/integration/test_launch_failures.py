@@ -230,6 +230,25 @@ def test_a_limit_on_the_whole_run_ends_it():
         launch.run(sleepless, 2, timeout_s=0.5)
 
 
+def test_a_run_that_ends_before_its_ranks_have_met_leaves_no_name_behind(tmp_path, no_patience):
+    """Rank 1 never joins, so rank 0 still has its name in /dev/shm when it is stopped; the fixture looks."""
+    script = tmp_path / "never_joins.py"
+    script.write_text("""
+import os
+from pathlib import Path
+from cobre.comm import create_communicator
+
+if os.environ["COBRE_SHM_RANK"] == "0":
+    create_communicator()
+while not (Path("/dev/shm") / os.environ["COBRE_SHM_NAME"]).exists():
+    pass
+raise SystemExit(7)
+""")
+    with pytest.raises(WorkerError) as caught:
+        launch.run_script(str(script), 2)
+    assert (caught.value.rank, caught.value.exit_code) == (1, 7)
+
+
 def test_what_a_rank_has_started_ends_with_it():
     def parent(comm):
         return subprocess.Popen(["sleep", "1000"]).pid

@@ -5,18 +5,22 @@ an adapter (its calls) and a class beside `mpi` (how its ranks start).
 """
 
 from collectives.contenders.base import Contender
-from collectives.contenders.cobre import CobreContender, MemcpyContender
-from collectives.contenders.mpi import MPICH, OPEN_MPI, OPEN_MPI_WITH_COLL_SM, MpiContender
+from collectives.contenders.cobre import CobreContender, MemcpyContender, SocketsContender
+from collectives.contenders.gloo import GlooContender
+from collectives.contenders.mpi import MPICH, OPEN_MPI, OPEN_MPI_WITH_COLL_SM, CobreMpiContender, MpiContender
 
 CONTENDERS: dict[str, Contender] = {
     contender.name: contender
     for contender in (
         MemcpyContender(),
         CobreContender("shm"),
+        SocketsContender(),
+        CobreContender("tcp"),
+        GlooContender(),
         MpiContender(MPICH),
+        CobreMpiContender(MPICH),
         MpiContender(OPEN_MPI),
+        CobreMpiContender(OPEN_MPI),
         MpiContender(OPEN_MPI_WITH_COLL_SM),
     )
 }
-
-DEFAULT_CONTENDERS = ("memcpy", "shm", "mpich", "openmpi")

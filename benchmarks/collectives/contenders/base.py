@@ -29,11 +29,13 @@ class Contender(ABC):
     """A library whose ranks can be started.
 
     name: as on the command line. title: as in the table. settings: what was set to make it fast.
+    needs: packages that must be installable, if any.
     """
 
     name: str
     title: str
     settings: str = "defaults"
+    needs: str = ""
 
     @abstractmethod
     def prepare(self) -> str:

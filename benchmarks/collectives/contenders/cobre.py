@@ -8,6 +8,7 @@ import numpy as np
 from cobre.comm import Backend, available_backends, launch
 from collectives.adapters.cobre import CobreAdapter
 from collectives.adapters.memcpy import MemcpyAdapter
+from collectives.adapters.sockets import connect_star
 from collectives.contenders.base import WORLD_TIMEOUT_S, Contender, Plan, WorldFailedError
 from collectives.environments import UnavailableError
 from collectives.timing import Durations, measure
@@ -23,6 +24,12 @@ def measure_collectives(comm: Backend, plan: Plan) -> Durations:
 def measure_copies(comm: Backend, plan: Plan) -> Durations:
     """Runs on every rank; the communicator only keeps them in step."""
     return measure(MemcpyAdapter(CobreAdapter(comm)), plan.select())
+
+
+def measure_socket_copies(comm: Backend, plan: Plan) -> Durations:
+    """Runs on every rank; the communicator only keeps them in step."""
+    with connect_star(CobreAdapter(comm)) as adapter:
+        return measure(adapter, plan.select())
 
 
 class CobreContender(Contender):
@@ -59,6 +66,21 @@ class MemcpyContender(CobreContender):
         self.name = "memcpy"
         self.title = "memcpy, all at once"
         self.settings = "numpy.copyto of the bytes that a rank must at least write, in all ranks at once"
+
+
+class SocketsContender(CobreContender):
+    """Plain sockets between rank 0 and all others, started and kept in step by shm."""
+
+    measurement = staticmethod(measure_socket_copies)
+
+    def __init__(self) -> None:
+        super().__init__("shm")
+        self.name = "sockets"
+        self.title = "plain socket copy"
+        self.settings = (
+            "the bytes that a star must move, over TCP on loopback, all connections and both directions at once, "
+            "without protocol or checks; TCP_NODELAY, buffers of 1 MiB"
+        )
 
 
 def installed_version() -> str:

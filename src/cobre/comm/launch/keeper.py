@@ -32,6 +32,10 @@ class Keeper:
         """Forget this group; say so while its number cannot be used again."""
         self._tell(f"-{group}\n")
 
+    def guard_segment(self, name: str) -> None:
+        """Take this name out of shared memory when this process dies."""
+        self._tell(f"={name}\n")
+
     def _tell(self, line: str) -> None:
         pipe = self._process.stdin
         if pipe is not None:

@@ -7,17 +7,38 @@ import contextlib
 import os
 import signal
 import sys
+import time
+
+GONE_WITHIN_S = 5.0
+POLL_S = 0.005
 
 
 def main() -> None:
-    """Follow "+group" and "-group" lines from stdin to their end."""
+    """Follow "+group", "-group" and "=segment" lines from stdin to their end."""
     groups: set[int] = set()
+    segments: set[str] = set()
     for line in sys.stdin:
-        change = groups.add if line.startswith("+") else groups.discard
-        change(int(line[1:]))
-    for group in groups:
-        with contextlib.suppress(ProcessLookupError, PermissionError):
-            os.killpg(group, signal.SIGKILL)
+        if line.startswith("="):
+            segments.add(line[1:].strip())
+        else:
+            change = groups.add if line.startswith("+") else groups.discard
+            change(int(line[1:]))
+    end(groups)
+    for name in segments:
+        with contextlib.suppress(OSError):
+            os.unlink(os.path.join("/dev/shm", name))  # noqa: PTH108, PTH118, S108 - pathlib would triple the start
+
+
+def end(groups: set[int]) -> None:
+    """Kill them, and wait until they have gone: only then can nobody make a segment any more."""
+    deadline = time.monotonic() + GONE_WITHIN_S
+    while groups and time.monotonic() < deadline:
+        for group in list(groups):
+            try:
+                os.killpg(group, signal.SIGKILL)
+            except (ProcessLookupError, PermissionError):
+                groups.discard(group)
+        time.sleep(POLL_S)
 
 
 if __name__ == "__main__":

@@ -11,9 +11,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import IO, Any, TypeVar
 
+from cobre._native import unlink_segment
 from cobre.comm.cores import usable_cores
 from cobre.comm.errors import InitializationFailedError
-from cobre.comm.launch.environment import check_size, rank_environments
+from cobre.comm.launch.environment import check_size, meeting_name, rank_environments
 from cobre.comm.launch.interpreter import with_import_path, worker_command
 from cobre.comm.launch.keeper import Keeper
 from cobre.comm.launch.outcome import has_crashed, has_no_value, values, worker_error
@@ -125,6 +126,9 @@ def _started(world: _World, task: Task, startup: Startup) -> Iterator[Supervisor
             lifeline = stack.enter_context(_pipe())
             results = [stack.enter_context(anonymous_file("cobre-result")) for _ in range(world.size)]
             keeper = stack.enter_context(Keeper())
+            if (name := meeting_name(environments[0])) is not None:
+                keeper.guard_segment(name)
+                stack.callback(unlink_segment, f"/{name}")
             supervisor = stack.enter_context(Supervisor(world.output, world.has_failed, keeper))
             for rank, environment in enumerate(environments):
                 supervisor.add(_start_rank(rank, environment, task_file, results[rank], lifeline))

@@ -1,0 +1,185 @@
+"""What loopback can do: the bytes that a star must move, over plain TCP sockets, all of them at once.
+
+No protocol, no checks, and nobody waits for data before passing it on: rank 0 sends whatever is in its memory.
+"""
+
+import select
+import socket
+from collections import deque
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager
+from functools import partial
+
+import numpy as np
+
+from collectives.adapters.base import Adapter, Array, Call
+
+LOOPBACK = "127.0.0.1"
+BUFFER_BYTES = 1 << 20  # the fastest of those tried, the kernel's own choice included
+TIMEOUT_S = 60.0
+
+
+class Flow:
+    """What one connection carries in one call, both ways."""
+
+    def __init__(self, sock: socket.socket, outgoing: Sequence[Array], incoming: Sequence[Array]) -> None:
+        self.sock = sock
+        self._whole = [view_of(array) for array in outgoing], [view_of(array) for array in incoming]
+        self.restart()
+
+    def restart(self) -> None:
+        """The same bytes once more."""
+        self._out, self._in = (deque(view for view in views if len(view)) for views in self._whole)
+
+    @property
+    def interest(self) -> int:
+        """What is still to be done; 0 when nothing is."""
+        return (select.POLLOUT if self._out else 0) | (select.POLLIN if self._in else 0)
+
+    def advance(self) -> int:
+        """Move what can be moved now; says how many bytes that was."""
+        return self._send() + self._receive()
+
+    def _send(self) -> int:
+        if not self._out:
+            return 0
+        try:
+            return drop(self._out, self.sock.send(self._out[0]))
+        except BlockingIOError:
+            return 0
+
+    def _receive(self) -> int:
+        if not self._in:
+            return 0
+        try:
+            received = self.sock.recv_into(self._in[0])
+        except BlockingIOError:
+            return 0
+        if not received:
+            raise ConnectionError("the other rank has gone")
+        return drop(self._in, received)
+
+
+class SocketsAdapter(Adapter):
+    """Socket copies in place of collectives; another adapter only keeps the ranks in step.
+
+    links: the connections by the rank at their other end: all workers for rank 0, rank 0 for a worker.
+    """
+
+    communicates = False
+
+    def __init__(self, partner: Adapter, links: Mapping[int, socket.socket]) -> None:
+        super().__init__(partner.rank, partner.size)
+        self._partner = partner
+        self._links = links
+
+    def synchronise(self) -> None:
+        """The partner's barrier."""
+        self._partner.synchronise()
+
+    def bind_barrier(self) -> Call:
+        """One element up, one down."""
+        return self.bind_allreduce(np.zeros(1), np.zeros(1))
+
+    def bind_allreduce(self, send: Array, recv: Array) -> Call:
+        """Every worker's array up, the result down."""
+        if self.rank == 0:
+            return self._bind({peer: ([send], [np.empty_like(recv)]) for peer in self._links})
+        return self._bind({0: ([send], [recv])})
+
+    def bind_allgatherv(self, send: Array, recv: Array, counts: tuple[int, ...]) -> Call:
+        """Every worker's part up, all other parts down."""
+        parts = np.split(recv, np.cumsum(counts)[:-1])
+        if self.rank == 0:
+            parts[0] = send
+            return self._bind({peer: (all_but(parts, peer), [parts[peer]]) for peer in self._links})
+        return self._bind({0: ([send], all_but(parts, self.rank))})
+
+    def bind_broadcast(self, buffer: Array) -> Call:
+        """The whole buffer down."""
+        if self.rank == 0:
+            return self._bind({peer: ([buffer], []) for peer in self._links})
+        return self._bind({0: ([], [buffer])})
+
+    def _bind(self, cargo: Mapping[int, tuple[Sequence[Array], Sequence[Array]]]) -> Call:
+        return partial(exchange, [Flow(self._links[peer], *both_ways) for peer, both_ways in cargo.items()])
+
+
+@contextmanager
+def connect_star(partner: Adapter) -> Iterator[SocketsAdapter]:
+    """Connect all workers with rank 0, which tells them its port through the partner."""
+    with ExitStack() as stack:
+        port = np.zeros(1)
+        if partner.rank == 0:
+            listener = stack.enter_context(socket.create_server((LOOPBACK, 0), backlog=partner.size))
+            port[0] = listener.getsockname()[1]
+        partner.bind_broadcast(port)()
+        links = accept_all(listener, partner.size) if partner.rank == 0 else connect(partner.rank, int(port[0]))
+        for link in links.values():
+            stack.enter_context(link)
+            make_ready(link)
+        yield SocketsAdapter(partner, links)
+        partner.synchronise()
+
+
+def accept_all(listener: socket.socket, size: int) -> dict[int, socket.socket]:
+    """Every worker says its rank first."""
+    listener.settimeout(TIMEOUT_S)
+    links = {}
+    for _ in range(size - 1):
+        link, _ = listener.accept()
+        link.settimeout(TIMEOUT_S)
+        links[link.recv(1)[0]] = link
+    return links
+
+
+def connect(rank: int, port: int) -> dict[int, socket.socket]:
+    """A worker's one connection."""
+    link = socket.create_connection((LOOPBACK, port), TIMEOUT_S)
+    link.sendall(bytes([rank]))
+    return {0: link}
+
+
+def make_ready(link: socket.socket) -> None:
+    """No delays, large buffers, no blocking."""
+    link.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+    for option in (socket.SO_SNDBUF, socket.SO_RCVBUF):
+        link.setsockopt(socket.SOL_SOCKET, option, BUFFER_BYTES)
+    link.setblocking(False)
+
+
+def exchange(flows: Sequence[Flow]) -> None:
+    """Move everything on all connections, whatever is possible first."""
+    for flow in flows:
+        flow.restart()
+    while active := [flow for flow in flows if flow.interest]:
+        if not sum([flow.advance() for flow in active]):
+            wait(active)
+
+
+def wait(flows: Sequence[Flow]) -> None:
+    """Sleep until one of them can go on."""
+    poller = select.poll()
+    for flow in flows:
+        if flow.interest:
+            poller.register(flow.sock, flow.interest)
+    if not poller.poll(TIMEOUT_S * 1000):
+        raise TimeoutError(f"nothing has moved for {TIMEOUT_S:.0f} s")
+
+
+def drop(views: deque[memoryview], nbytes: int) -> int:
+    """Take what has been moved off the first view."""
+    first = views.popleft()
+    if nbytes < len(first):
+        views.appendleft(first[nbytes:])
+    return nbytes
+
+
+def all_but(parts: Sequence[Array], rank: int) -> list[Array]:
+    """The others' parts, in rank order."""
+    return [part for other, part in enumerate(parts) if other != rank]
+
+
+def view_of(array: Array) -> memoryview:
+    """Its bytes."""
+    return array.data.cast("B")

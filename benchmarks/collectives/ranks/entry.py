@@ -1,0 +1,40 @@
+"""What such a rank is told on its command line, and how it leaves its durations for the benchmark."""
+
+import argparse
+import json
+from collections.abc import Sequence
+from pathlib import Path
+
+from collectives.adapters.base import Adapter
+from collectives.cases import select_cases
+from collectives.timing import Durations, measure
+
+
+def rank_arguments(folder: str, cases: Sequence[str], *, quick: bool) -> list[str]:
+    """What `rank_parser` reads."""
+    return [folder, *cases, *(["--quick"] if quick else [])]
+
+
+def rank_parser() -> argparse.ArgumentParser:
+    """FOLDER CASE ... [--quick]"""
+    parser = argparse.ArgumentParser()
+    parser.add_argument("folder", type=Path)
+    parser.add_argument("cases", nargs="*")
+    parser.add_argument("--quick", action="store_true")
+    return parser
+
+
+def measure_and_leave(adapter: Adapter, options: argparse.Namespace) -> None:
+    """Measure, and leave the durations in the folder."""
+    durations = measure(adapter, select_cases(options.cases, quick=options.quick))
+    durations_file(options.folder, adapter.rank).write_text(json.dumps(durations))
+
+
+def read_durations(folder: str, size: int) -> list[Durations]:
+    """What the ranks have left."""
+    return [json.loads(durations_file(Path(folder), rank).read_text()) for rank in range(size)]
+
+
+def durations_file(folder: Path, rank: int) -> Path:
+    """Where a rank leaves its durations."""
+    return folder / f"rank{rank}.json"

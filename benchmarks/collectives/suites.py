@@ -1,0 +1,28 @@
+"""What is measured together, and where it is kept."""
+
+from dataclasses import dataclass
+
+from collectives.cases import CASES, Kind
+
+
+@dataclass(frozen=True, slots=True)
+class Suite:
+    """Contenders that belong side by side. name: of the two files. command: what a reader types. cases: () is all."""
+
+    name: str
+    command: str
+    contenders: tuple[str, ...]
+    cases: tuple[str, ...] = ()
+
+
+# Without shared memory a region is private: gathering into one is the plain allgatherv.
+WITHOUT_REGIONS = tuple(case.name for case in CASES if case.kind is not Kind.ALLGATHERV_INTO_REGION)
+
+SUITES = {
+    suite.name: suite
+    for suite in (
+        Suite("comm", "make bench-comm", ("memcpy", "shm", "mpich", "openmpi")),
+        Suite("net", "make bench-net", ("sockets", "tcp", "gloo"), WITHOUT_REGIONS),
+        Suite("mpi", "make bench-mpi", ("mpich", "cobre-mpich", "openmpi", "cobre-openmpi")),
+    )
+}
