@@ -7,7 +7,7 @@ BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 RANKS ?= 1,2,3,4,7
 
-.PHONY: help demo test lint types architecture unit conformance faults mpi mpi-environments conformance-mpi bench-comm fuzz package sanitize clean
+.PHONY: help demo test lint types architecture unit conformance faults mpi mpi-environments conformance-mpi bench-comm bench-net bench-mpi fuzz package sanitize clean
 
 help:  ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  %-14s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -66,6 +66,12 @@ conformance-mpi: mpi-environments  ## the conformance kit on both MPIs
 bench-comm: $(READY)  ## shm beside mpi4py on MPICH and Open MPI, and beside memcpy
 	$(BIN)/python benchmarks/bench_comm.py
 
+bench-net: $(READY)  ## tcp beside gloo (torch, in an environment of its own) and beside plain sockets
+	$(BIN)/python benchmarks/bench_comm.py --suite net
+
+bench-mpi: mpi-environments  ## mpi beside raw mpi4py calls on MPICH and on Open MPI
+	$(BIN)/python benchmarks/bench_comm.py --suite mpi
+
 package: $(READY)  ## build wheel and sdist, install each into an empty environment, use it there
 	$(BIN)/python tests/package/check_package.py
 
@@ -73,4 +79,4 @@ sanitize: $(READY)  ## the native core under AddressSanitizer and UndefinedBehav
 	$(BIN)/python tests/package/check_sanitizers.py
 
 clean:
-	rm -rf build dist $(VENV) .venv-mpich .venv-openmpi .mypy_cache .ruff_cache .pytest_cache .import_linter_cache
+	rm -rf build dist $(VENV) .venv-mpich .venv-openmpi .venv-gloo .mypy_cache .ruff_cache .pytest_cache .import_linter_cache

@@ -10,15 +10,15 @@ import argparse
 import json
 import sys
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
 
 from collectives.contenders import CONTENDERS
-from collectives.contenders.base import Contender, Plan, WorldFailedError
+from collectives.contenders.base import Contender, Entrant, Plan, WorldFailedError
 from collectives.environments import UnavailableError
 from collectives.machine import describe_machine, restrict_to_cores
-from collectives.report import Entrant, Report
+from collectives.report import Report
 from collectives.results import Failure, Results
 from collectives.suites import SUITES
 from collectives.targets import COMPARISONS
@@ -35,11 +35,13 @@ def main(arguments: Sequence[str] | None = None) -> int:
     restrict_to_cores(options.cores)
     machine = describe_machine()
     results = Results()
-    entrants = prepare(options.contenders, results)
+    ready = prepare(options.contenders, results)
     plan = Plan(options.cases, options.quick)
-    run_rounds([CONTENDERS[one.name] for one in entrants], options.ranks, options.rounds, plan, results)
+    run_rounds(list(ready), options.ranks, options.rounds, plan, results)
     date, suite = f"{datetime.now(UTC):%Y-%m-%d}", SUITES[options.suite]
-    report = Report(suite.command, date, machine, entrants, plan.select(), options.ranks, options.rounds, results)
+    report = Report(
+        suite.command, date, machine, by_entrant(ready), plan.select(), options.ranks, options.rounds, results
+    )
     print(f"\n{report.to_markdown()}")
     if options.output:
         write(report, options.output, suite.name)
@@ -96,18 +98,21 @@ def contender_names(text: str) -> tuple[str, ...]:
     return chosen
 
 
-def prepare(chosen: Sequence[str], results: Results) -> tuple[Entrant, ...]:
-    """Make every contender ready; who cannot take part is named and left out."""
-    entrants = []
+def prepare(chosen: Sequence[str], results: Results) -> dict[Contender, str]:
+    """Make every contender ready, with its version; who cannot take part is named and left out."""
+    versions = {}
     for contender in (CONTENDERS[name] for name in chosen):
         try:
-            version = contender.prepare()
+            versions[contender] = contender.prepare()
         except UnavailableError as error:
             needs = f" (needs {contender.needs})" if contender.needs else ""
             note(results, Failure(contender.name, f"is not available here{needs}"), error)
-        else:
-            entrants.append(Entrant(contender.name, contender.title, version, contender.settings))
-    return tuple(entrants)
+    return versions
+
+
+def by_entrant(versions: Mapping[Contender, str]) -> dict[Entrant, str]:
+    """The rows of the table, with the version of each."""
+    return {entrant: version for contender, version in versions.items() for entrant in contender.entrants}
 
 
 def run_rounds(
@@ -125,7 +130,8 @@ def run_world(where: str, contender: Contender, size: int, plan: Plan, results: 
     """One contender's turn."""
     begin = time.perf_counter()
     try:
-        results.add(size, contender.name, summarise(contender.run(size, plan)))
+        for entrant, by_rank in zip(contender.entrants, contender.run(size, plan), strict=True):
+            results.add(size, entrant.name, summarise(by_rank))
     except WorldFailedError as error:
         note(results, Failure(contender.name, f"failed with {size} ranks in {where}"), error)
     else:

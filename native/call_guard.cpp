@@ -85,7 +85,12 @@ bool CallGuard::run(Operation operation, uint64_t nbytes, nb::handle label, nb::
     // One free place in front: a bound method then puts its object there instead of copying the arguments.
     PyObject* stack[] = {nullptr, arguments.ptr()..., nullptr};
     PyObject* result = PyObject_Vectorcall(hook.ptr(), stack + 1, sizeof...(arguments) | PY_VECTORCALL_ARGUMENTS_OFFSET, nullptr);
-    if (!result) throw nb::python_error();
+    if (!result) {
+        // Broken until `fail` or `end` says more: whatever happens in between, the guard must not stay busy.
+        busy_ = false;
+        broken_ = true;
+        throw nb::python_error();
+    }
     Py_DECREF(result);
     end();
     return true;
@@ -148,7 +153,9 @@ void CallGuard::end() {
 
 void CallGuard::fail() {
     broken_ = true;
-    if (busy_) end();
+    busy_ = false;
+    CallRecord& record = recent_[sequence_ % kRecent];
+    if (sequence_ && record.end_ticks == 0) record.end_ticks = ticks();
 }
 
 bool CallGuard::close() {

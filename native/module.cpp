@@ -32,9 +32,8 @@ void translate(const std::exception_ptr& thrown, void* type) {
     } catch (const cobre::shm::WorldFailure& failure) {
         nb::list culprits;
         for (const auto& culprit : failure.culprits)
-            culprits.append(nb::make_tuple(culprit.rank, culprit.pid, nb::str(culprit.status.c_str())));
-        nb::object arguments = nb::make_tuple(failure_name(failure.kind), culprits,
-                                              nb::steal(PyUnicode_DecodeUTF8(failure.text.data(), static_cast<Py_ssize_t>(failure.text.size()), "replace")));
+            culprits.append(nb::make_tuple(culprit.rank, culprit.pid, cobre::shm::to_python(culprit.status)));
+        nb::object arguments = nb::make_tuple(failure_name(failure.kind), culprits, cobre::shm::to_python(failure.text));
         PyErr_SetObject(static_cast<PyObject**>(type)[0], arguments.ptr());
     } catch (const cobre::shm::JoinFailure& failure) {
         PyErr_SetString(static_cast<PyObject**>(type)[1], failure.what());
@@ -107,7 +106,7 @@ NB_MODULE(_native, module) {
         .def("create_region", [](World& self, size_t bytes, nb::handle dtype) {
             return self.create_region(bytes, cobre::sum_description(dtype.ptr()));
         })
-        .def("abort", &World::abort)
+        .def("abort", [](World& self, nb::bytes text) { self.abort(std::string(text.c_str(), text.size())); })
         .def("close", &World::close)
         .def_prop_ro("window_bytes", &World::window_bytes)
         .def_prop_ro("cores", &World::cores);
@@ -128,6 +127,9 @@ NB_MODULE(_native, module) {
         cobre::fold(result.element, reduction, pointers.data(), pointers.size(), result.data, result.count);
     }, "inputs"_a, "out"_a, "op"_a);
 
+    module.def("segment_bytes", [](uint32_t size, size_t window_bytes) {
+        return cobre::shm::segment_bytes({"", 0, size, 0, 0, 0, false, window_bytes, 0});
+    }, "size"_a, "window_bytes"_a);
     module.def("unlink_segment", [](const std::string& name) { return shm_unlink(name.c_str()) == 0; }, "name"_a);
     module.def("die_with_parent", &cobre::die_with_parent, "parent_pid"_a);
 }

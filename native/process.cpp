@@ -1,5 +1,6 @@
 #include "process.hpp"
 
+#include <fcntl.h>
 #include <pthread.h>
 #include <signal.h>
 #include <sys/stat.h>
@@ -17,8 +18,6 @@
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
-#include <fstream>
-#include <iterator>
 #include <string>
 
 namespace cobre {
@@ -31,12 +30,21 @@ const int registered = pthread_atfork(nullptr, nullptr, [] {
     forks.fetch_add(1, std::memory_order_relaxed);  // only the child's single thread runs here
 });
 
+// The first kilobyte of a file, nothing if it cannot be read. Not a stream: a process may end while its file is read, which
+// a stream reports by an exception.
+std::string read_file(const std::string& path) {
+    const int descriptor = open(path.c_str(), O_RDONLY | O_CLOEXEC);
+    if (descriptor < 0) return "";
+    char text[1024];
+    const ssize_t length = read(descriptor, text, sizeof text);
+    close(descriptor);
+    return {text, static_cast<size_t>(std::max<ssize_t>(length, 0))};
+}
+
 // The processor's own counter is good enough where the kernel itself keeps time by it.
 bool counter_is_a_clock() {
 #if defined(__x86_64__)
-    std::ifstream file("/sys/devices/system/clocksource/clocksource0/current_clocksource");
-    std::string name;
-    return file >> name && name == "tsc";
+    return read_file("/sys/devices/system/clocksource/clocksource0/current_clocksource") == "tsc\n";
 #else
     return false;
 #endif
@@ -78,8 +86,7 @@ int64_t now_ns() {
 }
 
 uint64_t process_start(int pid) {
-    std::ifstream file("/proc/" + std::to_string(pid) + "/stat");
-    std::string text((std::istreambuf_iterator<char>(file)), {});
+    const std::string text = read_file("/proc/" + std::to_string(pid) + "/stat");
     // The command name, in parentheses, may hold anything: fields are counted after the last ')'.
     size_t at = text.rfind(')');
     if (at == std::string::npos) return 0;

@@ -137,7 +137,8 @@ void Collectives::reduce_whole(const std::byte* send, std::byte* recv, size_t co
     sync_.barrier(hash, gil);
     const void* inputs[kMaxRanks];
     for (uint32_t rank = 0; rank < control_.size; ++rank)
-        inputs[rank] = rank == rank_ ? send : control_.published(rank, step_);
+        // Not `send`, even for this rank: when it lies in a shared region, another rank may already have written there.
+        inputs[rank] = control_.size == 1 ? send : control_.published(rank, step_);
     fold(element, op, inputs, control_.size, recv, count);
     ++step_;
 }
@@ -148,7 +149,8 @@ void Collectives::reduce_sliced(const std::byte* send, std::byte* recv, size_t c
                                 ReduceOp op, uint64_t hash, Gil& gil) {
     const uint32_t size = control_.size;
     const size_t line = std::max<size_t>(1, kLine / itemsize);           // elements; slices start on cache lines
-    const size_t slice = (std::min(control_.slot_bytes, kChunkBytes) - kLine) / itemsize / size / line * line;
+    const size_t room = (std::min(control_.slot_bytes, kChunkBytes) - kLine) / itemsize / size;  // elements of a slice
+    const size_t slice = room >= line ? room / line * line : room;  // with very many ranks, not even a line each
     const size_t chunk = slice * size;
     const size_t chunks = (count + chunk - 1) / chunk;
     const Writing write(*this, Tuner::Kind::reduce, count * itemsize);

@@ -50,8 +50,8 @@ struct alignas(kLine) Arrival {
 // Waiters look at this line only.
 struct alignas(kLine) Generation {
     std::atomic<uint32_t> value;
-    std::atomic<uint32_t> mismatch;  // generation + 1 in which the calls differed, 0: none
     std::atomic<uint32_t> verdict;   // 1: see Verdict
+    std::atomic<uint64_t> mismatch;  // generation + 1 in which the calls differed, 0: none
 };
 
 enum class Failure : uint32_t { none, died, left, silent, overdue, aborted, mismatch };

@@ -128,7 +128,7 @@ Segment find_segment(const WorldConfig& config, int64_t deadline_ns) {
         }
         if (now_ns() > deadline_ns)
             throw JoinFailure("rank 0 has not created the segment " + config.name + " within " +
-                              std::to_string(static_cast<int>(config.connect_timeout_s)) +
+                              std::to_string(static_cast<int64_t>(std::min(config.connect_timeout_s, 3.2e9))) +
                               " s; is it running, with the same COBRE_SHM_NAME?");
         check_signals();
         nap();

@@ -36,6 +36,9 @@ void pause_core() {
 #endif
 }
 
+// A generation as a number that is never 0, which stands for "none"; the counter wraps after 2^32 barriers.
+uint64_t mark(uint32_t generation) { return uint64_t{generation} + 1; }
+
 std::string seconds_text(int64_t nanoseconds) {
     std::ostringstream out;
     out.precision(1);
@@ -96,7 +99,7 @@ void Sync::barrier(uint64_t call_hash, Gil& gil) {
     const uint32_t generation = control_.generation->value.load(std::memory_order_relaxed);
     if (!arrive(call_hash & kHashMask, generation)) wait(generation, gil);
     // relaxed: the acquire on the generation made it visible
-    if (control_.generation->mismatch.load(std::memory_order_relaxed) == generation + 1) [[unlikely]] raise_mismatch();
+    if (control_.generation->mismatch.load(std::memory_order_relaxed) == mark(generation)) [[unlikely]] raise_mismatch();
 }
 
 // True for the last one to arrive, who opens the barrier.
@@ -107,7 +110,7 @@ bool Sync::arrive(uint64_t call_hash, uint32_t generation) {
     for (;;) {
         const uint64_t count = seen >> 48;
         if (count > 0 && (seen & kHashMask) != call_hash)
-            control_.generation->mismatch.store(generation + 1, std::memory_order_relaxed);  // published by the release below
+            control_.generation->mismatch.store(mark(generation), std::memory_order_relaxed);  // published by the release below
         if (count + 1 == control_.size) break;
         const uint64_t first = count > 0 ? seen & kHashMask : call_hash;
         // acq_rel: what this rank published is handed to the last one, who hands everything on
@@ -221,7 +224,10 @@ std::vector<uint32_t> Sync::missing(uint32_t generation) const {
 void Sync::look_around(uint32_t generation, int64_t since_ns, int64_t limit_ns) {
     const int64_t now = now_ns();
     std::vector<uint32_t> died, left, silent;
-    const std::vector<uint32_t> absent = missing(generation);
+    std::vector<uint32_t> absent = missing(generation);
+    // All have said that they come, yet the barrier does not open: one of them stopped on its last step.
+    if (absent.empty())
+        for (uint32_t rank = 0; rank < control_.size; ++rank) absent.push_back(rank);
     for (uint32_t rank : absent) {
         const RankSlot& slot = control_.slots[rank];
         const auto life = static_cast<Life>(slot.life.load(std::memory_order_acquire));

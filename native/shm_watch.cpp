@@ -59,7 +59,12 @@ void Watch::start() {
     sigset_t all, before;
     sigfillset(&all);
     pthread_sigmask(SIG_SETMASK, &all, &before);
-    thread_ = std::thread([this] { run(); });
+    try {
+        thread_ = std::thread([this] { run(); });
+    } catch (...) {  // no more threads allowed here
+        pthread_sigmask(SIG_SETMASK, &before, nullptr);
+        throw;
+    }
     pthread_sigmask(SIG_SETMASK, &before, nullptr);
 }
 

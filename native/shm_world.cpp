@@ -16,7 +16,11 @@ namespace nb = nanobind;
 namespace cobre::shm {
 namespace {
 
-int64_t to_ns(double seconds) { return static_cast<int64_t>(seconds * 1e9); }
+// At most a century, which no addition overflows; at least a nanosecond, because 0 means "none".
+int64_t to_ns(double seconds) {
+    if (seconds <= 0) return 0;
+    return static_cast<int64_t>(std::clamp(seconds * 1e9, 1.0, 3.2e18));
+}
 
 uint64_t mix(uint64_t hash, uint64_t value) {  // splitmix64's finaliser over a running hash
     hash = (hash ^ value) + 0x9e3779b97f4a7c15u;
@@ -32,6 +36,10 @@ std::vector<size_t> read_sizes(nb::handle sequence, size_t itemsize) {
 }
 
 }  // namespace
+
+nb::object to_python(const std::string& text) {
+    return nb::steal(PyUnicode_DecodeUTF8(text.data(), static_cast<Py_ssize_t>(text.size()), "replace"));
+}
 
 World::World(WorldConfig config, CallGuard& guard, nb::object on_wait)
     : config_(std::move(config)), guard_(guard), on_wait_(std::move(on_wait)), forks_(fork_generation()) {
@@ -94,7 +102,7 @@ void World::attach(std::shared_ptr<Mapping> mapping) {
         control, sync, [this](uint32_t rank) { return watch_->dead(rank); },
         [this](double seconds, const std::vector<std::string>& missing) {
             nb::list names;
-            for (const std::string& name : missing) names.append(nb::str(name.c_str()));
+            for (const std::string& name : missing) names.append(to_python(name));
             if (!on_wait_.is_none()) on_wait_(seconds, names);
         });
     sync_->set_patience({0, 20, 0});  // while ranks are starting, leave the cores to them
@@ -166,6 +174,11 @@ uint64_t World::publish_call(uint32_t dtype, uint64_t count, uint64_t total, uin
     call.place.store(place, relaxed);
     if (Py_ssize_t length = 0; record.label && PyUnicode_GET_LENGTH(record.label) > 0) {
         const char* text = PyUnicode_AsUTF8AndSize(record.label, &length);
+        if (!text) {  // a lone surrogate: the label is only for people
+            PyErr_Clear();
+            text = "?";
+            length = 1;
+        }
         uint64_t words[kLabelBytes / 8] = {};
         std::memcpy(words, text, std::min<size_t>(static_cast<size_t>(length), kLabelBytes));
         for (size_t i = 0; i < std::size(words); ++i) call.label[i].store(words[i], relaxed);

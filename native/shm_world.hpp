@@ -16,6 +16,9 @@
 
 namespace cobre::shm {
 
+// Text from shared memory, whatever bytes it holds: labels and reasons may be cut inside a character.
+nanobind::object to_python(const std::string& text);
+
 // Memory that all ranks of the world see.
 struct Region {
     std::shared_ptr<Mapping> mapping;

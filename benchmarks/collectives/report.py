@@ -5,28 +5,19 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 from collectives.cases import Case
+from collectives.contenders.base import Entrant
 from collectives.results import Results, Spread, Standing
 from collectives.targets import COMPARISONS, MICROSECONDS, Comparison, Measure
 
 
 @dataclass(frozen=True, slots=True)
-class Entrant:
-    """A contender that took part."""
-
-    name: str
-    title: str
-    version: str
-    settings: str
-
-
-@dataclass(frozen=True, slots=True)
 class Report:
-    """Everything that goes into the two files. command: what measured it."""
+    """Everything that goes into the two files. command: what measured it. versions: by entrant."""
 
     command: str
     date: str
     machine: dict[str, str]
-    entrants: tuple[Entrant, ...]
+    versions: dict[Entrant, str]
     cases: tuple[Case, ...]
     sizes: tuple[int, ...]
     rounds: int
@@ -37,7 +28,7 @@ class Report:
         return {
             "date": self.date,
             "machine": self.machine,
-            "contenders": [asdict(entrant) for entrant in self.entrants],
+            "contenders": [asdict(one) | {"version": version} for one, version in self.versions.items()],
             "cases": [asdict(case) | {"bytes": case.nbytes} for case in self.cases],
             "rounds": self.rounds,
             "seconds": {str(size): self.results.rounds.get(size, {}) for size in self.sizes},
@@ -46,12 +37,12 @@ class Report:
         }
 
     def to_markdown(self) -> str:
-        """One page: machine, contenders, a table of times and one of ratios per number of ranks."""
+        """One page: machine, contenders, a table of times and one of comparisons per number of ranks."""
         parts = [self._head(), *(self._section(size) for size in self.sizes), self._notes()]
         return "\n\n".join(part for part in parts if part) + "\n"
 
     def _comparisons(self) -> list[Comparison]:
-        present = {entrant.name for entrant in self.entrants}
+        present = {entrant.name for entrant in self.versions}
         return [comparison for comparison in COMPARISONS if comparison.ours in present]
 
     def _comparison_to_json(self, comparison: Comparison) -> dict[str, Any]:
@@ -81,13 +72,13 @@ class Report:
     def _times(self, size: int) -> str:
         spread = self.results.spread
         rows = [
-            [one.title, *(show_time(spread(size, one.name, case.name)) for case in self.cases)] for one in self.entrants
+            [one.title, *(show_time(spread(size, one.name, case.name)) for case in self.cases)] for one in self.versions
         ]
         return table(["us", *(case.name for case in self.cases)], rows)
 
     def _standings(self, size: int) -> str:
         rows = [row for comparison in self._comparisons() for row in self._rows(size, comparison)]
-        return table(["ratio (range of rounds)", *(case.name for case in self.cases)], rows) if rows else ""
+        return table(["comparison (range of rounds)", *(case.name for case in self.cases)], rows) if rows else ""
 
     def _rows(self, size: int, comparison: Comparison) -> list[list[str]]:
         standings = [self.results.compare(size, comparison, case) for case in self.cases]
@@ -102,7 +93,7 @@ class Report:
         return rows
 
     def _notes(self) -> str:
-        lines = [f"- {one.title}: {one.version}. Settings: {one.settings}." for one in self.entrants]
+        lines = [f"- {one.title}: {version}. Settings: {one.settings}." for one, version in self.versions.items()]
         lines += [f"- Not measured: {failure}" for failure in self.results.failures]
         return "## Contenders\n\n" + "\n".join(lines)
 

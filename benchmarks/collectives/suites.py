@@ -23,6 +23,6 @@ SUITES = {
     for suite in (
         Suite("comm", "make bench-comm", ("memcpy", "shm", "mpich", "openmpi")),
         Suite("net", "make bench-net", ("sockets", "tcp", "gloo"), WITHOUT_REGIONS),
-        Suite("mpi", "make bench-mpi", ("mpich", "cobre-mpich", "openmpi", "cobre-openmpi")),
+        Suite("mpi", "make bench-mpi", ("cobre-mpich", "cobre-openmpi")),
     )
 }

@@ -49,7 +49,7 @@ def beside_raw(library: str, name: str) -> tuple[Comparison, Comparison]:
     """Our backend on an MPI against that MPI: payloads by ratio, small calls by what they cost more."""
     payloads = {"allgatherv 3.2 MB": 1.01, "allgatherv 206 MB": 1.01}
     small = {"barrier": 2.0, "allreduce 32 B": 6.0, "broadcast 10 KB": 2.0}  # our allreduce is ordered, theirs is not
-    ours, others, title = f"cobre-{name}", (name,), f"cobre mpi {{}} raw, {library}"
+    ours, others, title = f"cobre-{name}", (f"raw-{name}",), f"cobre mpi {{}} raw, {library}"
     return (
         Comparison(title.format("/"), ours, others, {2: payloads, 4: payloads}),
         Comparison(title.format("-"), ours, others, {2: small, 4: small}, Measure.DIFFERENCE),

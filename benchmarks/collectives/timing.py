@@ -11,7 +11,7 @@ from statistics import median
 
 from collectives.adapters.base import Adapter, Call
 from collectives.cases import Case
-from collectives.workload import prepare
+from collectives.workload import Work, prepare
 
 WARM_UP_REPETITIONS = 2
 
@@ -21,21 +21,51 @@ Durations = dict[str, list[float]]
 
 def measure(adapter: Adapter, cases: Iterable[Case]) -> Durations:
     """Time every case that the contender has, on this rank."""
-    return {case.name: time_case(adapter, case) for case in cases if case.kind in adapter.kinds}
+    return measure_in_turns([adapter], cases)[0]
 
 
-def time_case(adapter: Adapter, case: Case) -> list[float]:
-    """Seconds per call on this rank, one value per repetition."""
-    with prepare(adapter, case) as work:
-        repeat(work.call, adapter.synchronise, case.batch, WARM_UP_REPETITIONS)
-        if adapter.communicates:
-            work.check()
+def measure_in_turns(adapters: Sequence[Adapter], cases: Iterable[Case]) -> list[Durations]:
+    """The same for several contenders in one process, which take turns at every repetition."""
+    durations: list[Durations] = [{} for _ in adapters]
+    for case in cases:
+        able = [number for number, adapter in enumerate(adapters) if case.kind in adapter.kinds]
+        for number, seconds in zip(able, time_case([adapters[number] for number in able], case), strict=True):
+            durations[number][case.name] = seconds
+    return durations
+
+
+def time_case(adapters: Sequence[Adapter], case: Case) -> list[list[float]]:
+    """Seconds per call on this rank, for each contender one value per repetition."""
+    if not adapters:
+        return []
+    with prepare(adapters, case) as works:
+        for adapter, work in zip(adapters, works, strict=True):
+            warm_up(adapter, work, case.batch)
         gc.collect()
         gc.disable()  # a collection in one rank would be charged to the collective
         try:
-            return repeat(work.call, adapter.synchronise, case.batch, case.repetitions)
+            return take_turns(adapters, works, case)
         finally:
             gc.enable()
+
+
+def warm_up(adapter: Adapter, work: Work, batch: int) -> None:
+    """Make the call a few times and look at its result."""
+    work.forget()
+    repeat(work.call, adapter.synchronise, batch, WARM_UP_REPETITIONS)
+    if adapter.communicates:
+        work.check()
+
+
+def take_turns(adapters: Sequence[Adapter], works: Sequence[Work], case: Case) -> list[list[float]]:
+    """One repetition of each at a time; who is first changes."""
+    seconds: list[list[float]] = [[] for _ in works]
+    order = list(range(len(works)))
+    for _ in range(case.repetitions):
+        for number in order:
+            seconds[number] += repeat(works[number].call, adapters[number].synchronise, case.batch, 1)
+        order.reverse()
+    return seconds
 
 
 def repeat(call: Call, synchronise: Call, batch: int, repetitions: int) -> list[float]:

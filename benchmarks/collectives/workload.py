@@ -1,8 +1,9 @@
 """The arrays of a case, the call on them, and whether the result is right."""
 
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
+from functools import partial
 
 import numpy as np
 
@@ -12,59 +13,72 @@ from collectives.cases import Case, Kind
 UNWRITTEN = -1.0
 
 
+def nothing() -> None:
+    """Where there is nothing to check or to forget."""
+
+
 @dataclass(frozen=True, slots=True)
 class Work:
-    """A call that can be repeated, and the check of what it has written."""
+    """A call that can be repeated, the check of what it has written, and how to forget what was written before."""
 
     call: Call
-    check: Callable[[], None]
+    check: Callable[[], None] = nothing
+    forget: Callable[[], object] = nothing
 
 
 @contextmanager
-def prepare(adapter: Adapter, case: Case) -> Iterator[Work]:
-    """Make the arrays of a case and bind the contender's call to them."""
-    with PREPARATIONS[case.kind](adapter, case) as work:
-        yield work
+def prepare(adapters: Sequence[Adapter], case: Case) -> Iterator[list[Work]]:
+    """Make the arrays of a case and bind every contender's call to them: what is compared uses the same memory."""
+    with PREPARATIONS[case.kind](adapters, case) as works:
+        yield works
 
 
 @contextmanager
-def prepare_barrier(adapter: Adapter, _case: Case) -> Iterator[Work]:
+def prepare_barrier(adapters: Sequence[Adapter], _case: Case) -> Iterator[list[Work]]:
     """Nothing moves, so there is nothing to check."""
-    yield Work(adapter.bind_barrier(), lambda: None)
+    yield [Work(adapter.bind_barrier()) for adapter in adapters]
 
 
 @contextmanager
-def prepare_allreduce(adapter: Adapter, case: Case) -> Iterator[Work]:
+def prepare_allreduce(adapters: Sequence[Adapter], case: Case) -> Iterator[list[Work]]:
     """Rank r sends r + 1 times 0, 1, 2, ...: the sums are exact in any order."""
+    rank, size = adapters[0].rank, adapters[0].size
     ramp = np.arange(case.elements, dtype=np.float64)
-    send, recv = ramp * (adapter.rank + 1), np.full(case.elements, UNWRITTEN)
-    factor = adapter.size * (adapter.size + 1) / 2
-    yield Work(adapter.bind_allreduce(send, recv), lambda: check_equal(case, recv, ramp * factor))
+    send, recv = ramp * (rank + 1), np.empty(case.elements)
+    expected = ramp * (size * (size + 1) / 2)
+    yield [
+        Work(adapter.bind_allreduce(send, recv), partial(check_equal, case, recv, expected), unwrite(recv))
+        for adapter in adapters
+    ]
 
 
 @contextmanager
-def prepare_allgatherv(adapter: Adapter, case: Case) -> Iterator[Work]:
+def prepare_allgatherv(adapters: Sequence[Adapter], case: Case) -> Iterator[list[Work]]:
     """Together the ranks send 0, 1, 2, ..."""
-    counts = case.counts(adapter.size)
-    send, recv = part_of_ramp(counts, adapter.rank), np.full(case.elements, UNWRITTEN)
-    yield Work(adapter.bind_allgatherv(send, recv, counts), lambda: check_ramp(case, recv))
+    counts = case.counts(adapters[0].size)
+    send, recv = part_of_ramp(counts, adapters[0].rank), np.empty(case.elements)
+    yield [
+        Work(adapter.bind_allgatherv(send, recv, counts), partial(check_ramp, case, recv), unwrite(recv))
+        for adapter in adapters
+    ]
 
 
 @contextmanager
-def prepare_allgatherv_into_region(adapter: Adapter, case: Case) -> Iterator[Work]:
+def prepare_allgatherv_into_region(adapters: Sequence[Adapter], case: Case) -> Iterator[list[Work]]:
     """The same, into memory that all ranks see."""
-    counts = case.counts(adapter.size)
-    send = part_of_ramp(counts, adapter.rank)
-    with adapter.bind_allgatherv_into_region(send, counts) as (call, recv):
-        yield Work(call, lambda: check_ramp(case, recv))
+    counts = case.counts(adapters[0].size)
+    send = part_of_ramp(counts, adapters[0].rank)
+    with ExitStack() as regions:
+        bound = [regions.enter_context(adapter.bind_allgatherv_into_region(send, counts)) for adapter in adapters]
+        yield [Work(call, partial(check_ramp, case, recv)) for call, recv in bound]
 
 
 @contextmanager
-def prepare_broadcast(adapter: Adapter, case: Case) -> Iterator[Work]:
+def prepare_broadcast(adapters: Sequence[Adapter], case: Case) -> Iterator[list[Work]]:
     """Rank 0 sends 0, 1, 2, ..."""
-    ramp = np.arange(case.elements, dtype=np.float64)
-    buffer = ramp if adapter.rank == 0 else np.full(case.elements, UNWRITTEN)
-    yield Work(adapter.bind_broadcast(buffer), lambda: check_ramp(case, buffer))
+    buffer = np.arange(case.elements, dtype=np.float64)
+    forget = nothing if adapters[0].rank == 0 else unwrite(buffer)
+    yield [Work(adapter.bind_broadcast(buffer), partial(check_ramp, case, buffer), forget) for adapter in adapters]
 
 
 PREPARATIONS = {
@@ -74,6 +88,11 @@ PREPARATIONS = {
     Kind.ALLGATHERV_INTO_REGION: prepare_allgatherv_into_region,
     Kind.BROADCAST: prepare_broadcast,
 }
+
+
+def unwrite(array: Array) -> Callable[[], object]:
+    """Fill with what no contender delivers."""
+    return partial(array.fill, UNWRITTEN)
 
 
 def part_of_ramp(counts: tuple[int, ...], rank: int) -> Array:

@@ -8,6 +8,7 @@ import os
 import shutil
 import subprocess
 import sys
+import sysconfig
 import tempfile
 from pathlib import Path
 
@@ -37,17 +38,18 @@ def main() -> None:
     with tempfile.TemporaryDirectory() as scratch:
         package = build(Path(scratch))
         environment = os.environ | {
-            "PYTHONPATH": str(package),
+            # By path and without `site`, or the hook of an editable installation would load the plain extension.
+            "PYTHONPATH": f"{package}{os.pathsep}{sysconfig.get_path('purelib')}",
             "LD_PRELOAD": f"{runtime('libasan.so')} {runtime('libubsan.so')}",
             "ASAN_OPTIONS": "detect_leaks=0:abort_on_error=1",
             "UBSAN_OPTIONS": "halt_on_error=1:print_stacktrace=1",
         }
-        where = [sys.executable, "-c", "import cobre._native; print(cobre._native.__file__)"]
+        where = [sys.executable, "-S", "-c", "import cobre._native; print(cobre._native.__file__)"]
         loaded = subprocess.run(where, env=environment, capture_output=True, text=True, check=True).stdout
         if str(package) not in loaded:
             raise SystemExit(f"the sanitized extension was not loaded but {loaded}")
         for wait in ("futex", "condvar"):
-            subprocess.run([sys.executable, *DRIVE, "--wait", wait], env=environment, check=True)
+            subprocess.run([sys.executable, "-S", *DRIVE, "--wait", wait], env=environment, check=True)
     print("no sanitizer complained")
 
 

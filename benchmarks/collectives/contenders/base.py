@@ -25,16 +25,24 @@ class WorldFailedError(Exception):
     """The ranks of a contender did not come to an end; the text says what they said."""
 
 
-class Contender(ABC):
-    """A library whose ranks can be started.
-
-    name: as on the command line. title: as in the table. settings: what was set to make it fast.
-    needs: packages that must be installable, if any.
-    """
+@dataclass(frozen=True, slots=True)
+class Entrant:
+    """A row of the table. name: as in comparisons. title: as in the table. settings: what was set to make it fast."""
 
     name: str
     title: str
     settings: str = "defaults"
+
+
+class Contender(ABC):
+    """A library whose ranks can be started.
+
+    name: as on the command line. needs: packages that must be installable, if any.
+    entrants: what its worlds measure; more than one where they take turns in the same processes.
+    """
+
+    name: str
+    entrants: tuple[Entrant, ...]
     needs: str = ""
 
     @abstractmethod
@@ -42,5 +50,5 @@ class Contender(ABC):
         """Make it ready and return its version, or raise `UnavailableError`."""
 
     @abstractmethod
-    def run(self, size: int, plan: Plan) -> list[Durations]:
-        """Start a world, let it measure, and return every rank's durations, or raise `WorldFailedError`."""
+    def run(self, size: int, plan: Plan) -> list[list[Durations]]:
+        """Start a world and let it measure: durations by entrant, then by rank, or `WorldFailedError`."""

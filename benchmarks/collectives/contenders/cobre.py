@@ -9,7 +9,7 @@ from cobre.comm import Backend, available_backends, launch
 from collectives.adapters.cobre import CobreAdapter
 from collectives.adapters.memcpy import MemcpyAdapter
 from collectives.adapters.sockets import connect_star
-from collectives.contenders.base import WORLD_TIMEOUT_S, Contender, Plan, WorldFailedError
+from collectives.contenders.base import WORLD_TIMEOUT_S, Contender, Entrant, Plan, WorldFailedError
 from collectives.environments import UnavailableError
 from collectives.timing import Durations, measure
 
@@ -37,9 +37,9 @@ class CobreContender(Contender):
 
     measurement: Measurement = staticmethod(measure_collectives)
 
-    def __init__(self, backend: str) -> None:
-        self.name = backend
-        self.title = f"cobre {backend}"
+    def __init__(self, backend: str, entrant: Entrant | None = None) -> None:
+        self.entrants = (entrant or Entrant(backend, f"cobre {backend}"),)
+        self.name = self.entrants[0].name
         self._backend = backend
 
     def prepare(self) -> str:
@@ -48,10 +48,10 @@ class CobreContender(Contender):
             raise UnavailableError(f"this installation has {', '.join(available_backends())}")
         return f"cobre {installed_version()}, NumPy {np.__version__}"
 
-    def run(self, size: int, plan: Plan) -> list[Durations]:
+    def run(self, size: int, plan: Plan) -> list[list[Durations]]:
         """Start the ranks with `launch.run`."""
         try:
-            return launch.run(self.measurement, size, self._backend, (plan,), timeout_s=WORLD_TIMEOUT_S)
+            return [launch.run(self.measurement, size, self._backend, (plan,), timeout_s=WORLD_TIMEOUT_S)]
         except launch.WorkerError as error:
             raise WorldFailedError(str(error)) from error
 
@@ -62,10 +62,8 @@ class MemcpyContender(CobreContender):
     measurement = staticmethod(measure_copies)
 
     def __init__(self) -> None:
-        super().__init__("shm")
-        self.name = "memcpy"
-        self.title = "memcpy, all at once"
-        self.settings = "numpy.copyto of the bytes that a rank must at least write, in all ranks at once"
+        settings = "numpy.copyto of the bytes that a rank must at least write, in all ranks at once"
+        super().__init__("shm", Entrant("memcpy", "memcpy, all at once", settings))
 
 
 class SocketsContender(CobreContender):
@@ -74,13 +72,11 @@ class SocketsContender(CobreContender):
     measurement = staticmethod(measure_socket_copies)
 
     def __init__(self) -> None:
-        super().__init__("shm")
-        self.name = "sockets"
-        self.title = "plain socket copy"
-        self.settings = (
+        settings = (
             "the bytes that a star must move, over TCP on loopback, all connections and both directions at once, "
-            "without protocol or checks; TCP_NODELAY, buffers of 1 MiB"
+            "without protocol or checks; TCP_NODELAY, the kernel's own buffers"
         )
+        super().__init__("shm", Entrant("sockets", "plain socket copy", settings))
 
 
 def installed_version() -> str:

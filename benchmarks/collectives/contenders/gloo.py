@@ -4,24 +4,24 @@ import socket
 import tempfile
 from pathlib import Path
 
-from collectives.contenders.base import WORLD_TIMEOUT_S, Contender, Plan
+from collectives.contenders.base import WORLD_TIMEOUT_S, Contender, Entrant, Plan
 from collectives.contenders.processes import Command, environ_for, run_to_end
 from collectives.environments import gloo_environment
 from collectives.ranks.entry import rank_arguments, read_durations
 from collectives.timing import Durations
 
 LOOPBACK = "127.0.0.1"
+SETTINGS = (
+    "on the loopback interface, one thread, else defaults; allgatherv: the fastest of a padded "
+    "all_gather_into_tensor, a broadcast from every rank, and isend/irecv between all pairs, tried for each case"
+)
 
 
 class GlooContender(Contender):
     """The peer that also speaks TCP."""
 
     name = "gloo"
-    title = "torch gloo"
-    settings = (
-        "on the loopback interface, one thread, else defaults; allgatherv: the fastest of a padded "
-        "all_gather_into_tensor, a broadcast from every rank, and isend/irecv between all pairs, tried for each case"
-    )
+    entrants = (Entrant("gloo", "torch gloo", SETTINGS),)
 
     def __init__(self) -> None:
         self._environment = gloo_environment()
@@ -31,7 +31,7 @@ class GlooContender(Contender):
         """Make the virtual environment where it is missing."""
         return self._environment.ensure()
 
-    def run(self, size: int, plan: Plan) -> list[Durations]:
+    def run(self, size: int, plan: Plan) -> list[list[Durations]]:
         """Start the ranks; they meet at a socket that rank 0 inherits."""
         with (
             tempfile.TemporaryDirectory(prefix="cobre-bench-") as folder,

@@ -4,7 +4,7 @@ import tempfile
 from dataclasses import dataclass
 from pathlib import Path
 
-from collectives.contenders.base import WORLD_TIMEOUT_S, Contender, Plan
+from collectives.contenders.base import WORLD_TIMEOUT_S, Contender, Entrant, Plan
 from collectives.contenders.processes import Command, environ_for, run_to_end
 from collectives.environments import ROOT, UnavailableError, mpi_environment, run_or_say
 from collectives.ranks.entry import rank_arguments, read_durations
@@ -77,8 +77,7 @@ class MpiContender(Contender):
 
     def __init__(self, flavour: Flavour) -> None:
         self.name = flavour.name
-        self.title = f"mpi4py + {flavour.library}"
-        self.settings = flavour.settings
+        self.entrants = (Entrant(self.name, f"mpi4py + {flavour.library}", flavour.settings),)
         self._flavour = flavour
         self._environment = mpi_environment(flavour.wheel)
         self.needs = ", ".join(self._environment.requirements)
@@ -87,7 +86,7 @@ class MpiContender(Contender):
         """Make the virtual environment where it is missing."""
         return self._environment.ensure()
 
-    def run(self, size: int, plan: Plan) -> list[Durations]:
+    def run(self, size: int, plan: Plan) -> list[list[Durations]]:
         """Start the ranks with mpiexec; each leaves its durations in a file."""
         with tempfile.TemporaryDirectory(prefix="cobre-bench-") as folder:
             words = [*self._mpiexec(size), *rank_arguments(folder, plan.cases, quick=plan.quick)]
@@ -103,15 +102,17 @@ class MpiContender(Contender):
 
 
 class CobreMpiContender(MpiContender):
-    """Our mpi backend on the same MPI, with the same settings."""
+    """Our mpi backend on one MPI, taking turns with that MPI itself in the same processes."""
 
     module = ("-m", "collectives.ranks.cobre_mpi")
 
     def __init__(self, flavour: Flavour) -> None:
         super().__init__(flavour)
         self.name = f"cobre-{flavour.name}"
-        self.title = f"cobre mpi + {flavour.library}"
-        self.settings = f"those of mpi4py + {flavour.library}"
+        self.entrants = (
+            Entrant(self.name, f"cobre mpi + {flavour.library}", f"of {flavour.library}: {flavour.settings}"),
+            Entrant(f"raw-{flavour.name}", f"mpi4py + {flavour.library}", "the same; in the same processes"),
+        )
 
     def prepare(self) -> str:
         """We must be there too: installed, or as sources with the extension beside them."""

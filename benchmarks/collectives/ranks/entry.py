@@ -7,7 +7,7 @@ from pathlib import Path
 
 from collectives.adapters.base import Adapter
 from collectives.cases import select_cases
-from collectives.timing import Durations, measure
+from collectives.timing import Durations, measure_in_turns
 
 
 def rank_arguments(folder: str, cases: Sequence[str], *, quick: bool) -> list[str]:
@@ -24,15 +24,16 @@ def rank_parser() -> argparse.ArgumentParser:
     return parser
 
 
-def measure_and_leave(adapter: Adapter, options: argparse.Namespace) -> None:
-    """Measure, and leave the durations in the folder."""
-    durations = measure(adapter, select_cases(options.cases, quick=options.quick))
-    durations_file(options.folder, adapter.rank).write_text(json.dumps(durations))
+def measure_and_leave(adapters: Sequence[Adapter], options: argparse.Namespace) -> None:
+    """Measure, and leave every adapter's durations in the folder."""
+    durations = measure_in_turns(adapters, select_cases(options.cases, quick=options.quick))
+    durations_file(options.folder, adapters[0].rank).write_text(json.dumps(durations))
 
 
-def read_durations(folder: str, size: int) -> list[Durations]:
-    """What the ranks have left."""
-    return [json.loads(durations_file(Path(folder), rank).read_text()) for rank in range(size)]
+def read_durations(folder: str, size: int) -> list[list[Durations]]:
+    """What the ranks have left: by adapter, then by rank."""
+    by_rank = [json.loads(durations_file(Path(folder), rank).read_text()) for rank in range(size)]
+    return [list(ranks) for ranks in zip(*by_rank, strict=True)]
 
 
 def durations_file(folder: Path, rank: int) -> Path:

@@ -32,7 +32,7 @@ def main() -> None:
         master_listen_fd=options.listener,
     )
     dist.init_process_group("gloo", store=store, rank=options.rank, world_size=options.size, timeout=TIMEOUT)
-    measure_and_leave(GlooAdapter(options.rank, options.size), options)
+    measure_and_leave([GlooAdapter(options.rank, options.size)], options)
     dist.barrier()  # nobody takes the store away while others still use it
     dist.destroy_process_group()
 

@@ -17,7 +17,7 @@ def main() -> None:
     parser.add_argument("--adapter", choices=("mpi", "memcpy"), default="mpi")
     options = parser.parse_args()
     adapter: Adapter = MpiAdapter(MPI.COMM_WORLD)
-    measure_and_leave(MemcpyAdapter(adapter) if options.adapter == "memcpy" else adapter, options)
+    measure_and_leave([MemcpyAdapter(adapter) if options.adapter == "memcpy" else adapter], options)
 
 
 if __name__ == "__main__":

@@ -4,9 +4,11 @@
 share lives here: numbering of calls, the guard against misuse, the first failure, closing.
 """
 
+import atexit
 import logging
 import os
 import socket
+import time
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -23,11 +25,13 @@ from cobre.comm.errors import (
     ForkedCommunicatorError,
 )
 from cobre.comm.flight_recorder import RecordedCall, describe_calls, named_calls, report
-from cobre.comm.live_reports import report_on_signal
+from cobre.comm.live_reports import live_reporters, report_on_signal
 from cobre.comm.trace.writer import start_trace
 from cobre.comm.types import Operation, ReduceOp
 
 logger = logging.getLogger("cobre.comm")
+
+EXIT_PAUSE_S = 0.2
 
 
 class Endpoint(ABC):
@@ -88,11 +92,13 @@ class Endpoint(ABC):
         return self
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: object) -> None:
-        if error is not None and not (isinstance(error, SystemExit) and not error.code):
-            if isinstance(error, Exception) and self._first_failure is None and self.sequence:
-                error.add_note(self._last_calls())
-            self.abort(f"{type(error).__name__}: {error}")
-        self.close()
+        try:
+            if error is not None and not (isinstance(error, SystemExit) and not error.code):
+                if isinstance(error, Exception) and self._first_failure is None and self.sequence:
+                    error.add_note(self._last_calls())
+                self.abort(_in_words(error))
+        finally:
+            self.close()
 
     def __reduce__(self) -> NoReturn:
         raise TypeError(
@@ -164,7 +170,7 @@ class Endpoint(ABC):
         if isinstance(translated, CommError) and not isinstance(translated, CollectiveFailedError):
             self._guard.end()
         else:
-            self._break(translated, f"{type(error).__name__}: {error}")
+            self._break(translated, _in_words(error))
         if translated is error:
             raise error
         raise translated from error
@@ -211,3 +217,20 @@ class Endpoint(ABC):
 
     def _who(self) -> str:
         return f"rank {self._rank} of {self._size} ({self.backend})"
+
+
+def _in_words(error: BaseException) -> str:
+    try:
+        return f"{type(error).__name__}: {error}"
+    except Exception:  # noqa: BLE001 - an error that cannot be printed is still an error
+        return type(error).__name__
+
+
+@atexit.register
+def _leave_busy_worlds() -> None:
+    """At exit, wake daemon threads that wait in a collective: the interpreter must not end under their feet."""
+    busy = [one for one in live_reporters() if isinstance(one, Endpoint) and one.state == "busy"]
+    for endpoint in busy:
+        endpoint.abort("the process exits")
+    if busy:
+        time.sleep(EXIT_PAUSE_S)

@@ -39,11 +39,15 @@ def report_on_signal(reporter: Reporter) -> None:
         faulthandler.register(signal.SIGUSR1, STDERR, all_threads=False, chain=True)
 
 
+def live_reporters() -> list[Reporter]:
+    """All that have not been collected."""
+    # valuerefs copies in one step, so that a thread that makes a communicator meanwhile does no harm.
+    return [reporter for reference in _live.valuerefs() if (reporter := reference()) is not None]
+
+
 def show_reports() -> None:
     """Write the reports of all communicators that are not closed."""
-    # valuerefs copies in one step, so that a thread that makes a communicator meanwhile does no harm.
-    reporters = [reporter for reference in _live.valuerefs() if (reporter := reference()) is not None]
-    text = "".join(reporter.report() for reporter in reporters if reporter.state != "closed")
+    text = "".join(reporter.report() for reporter in live_reporters() if reporter.state != "closed")
     # Not sys.stderr: the signal may have come in the middle of a print, which cannot be entered twice.
     with contextlib.suppress(OSError):
         os.write(STDERR, (text or f"pid {os.getpid()}: no communicator is open\n").encode(errors="replace"))

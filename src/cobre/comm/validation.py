@@ -5,6 +5,7 @@ does not accept comes here to be named, or to be brought into the common form.
 """
 
 import operator
+import sys
 from collections.abc import Sequence
 from itertools import accumulate, pairwise
 from typing import Any
@@ -81,7 +82,7 @@ def check_broadcast(buffer: Any, root: Any, size: int) -> Array:
     rank = _index(root)
     if rank is None or not 0 <= rank < size:
         raise InvalidRootError(root, size)
-    return check_buffer("broadcast", "buffer", buffer, writable=True)
+    return check_buffer("broadcast", "broadcast", buffer, writable=True)
 
 
 def check_buffer(operation: str, side: str, buffer: Any, *, writable: bool) -> Array:
@@ -144,9 +145,13 @@ def check_region(count: Any, dtype: DTypeLike) -> tuple[int, Dtype]:
         raise InvalidBufferSizeError(name, "a number of elements, 0 or more", repr(count))
     try:
         element = np.dtype(dtype)
-    except TypeError as error:
+    except (TypeError, ValueError, SyntaxError) as error:
         raise UnsupportedBufferError(name, "a NumPy dtype", repr(dtype)) from error
+    if dtype is None or element.subdtype is not None:
+        raise UnsupportedBufferError(name, "the dtype of one element", repr(dtype))
     check_dtype(name, element)
+    if elements * element.itemsize > sys.maxsize:
+        raise InvalidBufferSizeError(name, f"at most {sys.maxsize} bytes", elements * element.itemsize)
     return elements, element
 
 
@@ -168,13 +173,15 @@ def region_memory(buffer: Any) -> Array | None:
 
 
 def _as_array(operation: str, side: str, buffer: Any) -> Array:
+    if isinstance(buffer, np.ma.MaskedArray):
+        raise UnsupportedBufferError(operation, f"a plain {side} buffer (a.filled(value))", "a masked array")
     if isinstance(buffer, np.ndarray):
-        return buffer
+        return buffer.view(np.ndarray)
     if (memory := region_memory(buffer)) is not None:
         return memory
     try:
         return np.asarray(memoryview(buffer))
-    except TypeError as error:
+    except (TypeError, ValueError, BufferError) as error:
         raise UnsupportedBufferError(
             operation, f"a NumPy array or a buffer as {side} buffer", type(buffer).__name__
         ) from error
@@ -192,8 +199,8 @@ def _check_integers(operation: str, name: str, values: Any, size: int) -> tuple[
         raise InvalidBufferSizeError(operation, f"{name} as {size} integers", repr(values)) from error
     if len(integers) != size:
         raise InvalidBufferSizeError(operation, f"{size} {name}, one per rank", f"{len(integers)}")
-    if min(integers) < 0:
-        raise InvalidBufferSizeError(operation, f"{name} of 0 or more", f"{list(integers)}")
+    if min(integers) < 0 or max(integers) > sys.maxsize:
+        raise InvalidBufferSizeError(operation, f"{name} from 0 to {sys.maxsize}", f"{list(integers)}")
     return integers
 
 

@@ -108,13 +108,16 @@ class ShmCommunicator(Backend):
         self._world.fence(region)
 
     def _split_local(self) -> "ShmCommunicator":
-        return ShmCommunicator(self._config, self._world)
+        try:
+            return ShmCommunicator(self._config, self._world)
+        except OSError as error:  # on every rank alike
+            raise allocation_failed(self._world.window_bytes, error) from error
 
     def _close(self) -> None:
         self._world.close()
 
     def _abort(self, reason: str) -> None:
-        self._world.abort(reason)
+        self._world.abort(reason.encode("utf-8", "replace"))
 
     def _translate(self, error: BaseException, operation: Operation) -> BaseException:
         if isinstance(error, WorldFailure):

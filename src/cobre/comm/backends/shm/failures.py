@@ -4,7 +4,7 @@ import errno
 import os
 import socket
 
-from cobre._native import WorldFailure
+from cobre._native import WorldFailure, segment_bytes
 from cobre.comm.config import ShmConfig
 from cobre.comm.errors import (
     AbortedError,
@@ -58,7 +58,7 @@ def allocation_failed(nbytes: int, error: OSError) -> AllocationFailedError:
 def no_window(config: ShmConfig, error: OSError) -> InitializationFailedError:
     """The segment that the ranks meet in could not be made or opened."""
     if error.errno in (errno.ENOSPC, errno.ENOMEM, errno.EFBIG):
-        nbytes = config.window_bytes
+        nbytes = segment_bytes(config.size, config.window_bytes)
         return SharedMemoryExhaustedError("shm", nbytes, _no_memory(nbytes, error))
     if error.errno == errno.EACCES:
         return InitializationFailedError("shm", f"the segment {config.segment_name} belongs to another user")
@@ -68,9 +68,7 @@ def no_window(config: ShmConfig, error: OSError) -> InitializationFailedError:
 def _no_memory(nbytes: int, error: OSError) -> str:
     free = _free_bytes()
     have = "" if free is None else f", {SHM_FOLDER} has {free / MIB:.1f} MiB free"
-    need = (
-        f"need {nbytes / MIB:.1f} MiB of shared memory" if nbytes else "need shared memory for the collectives' window"
-    )
+    need = f"need {nbytes / MIB:.1f} MiB of shared memory"
     return f"{need}{have} ({os.strerror(error.errno or 0)}): {ADVICE}"
 
 
