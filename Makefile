@@ -7,7 +7,7 @@ BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 RANKS ?= 1,2,3,4,7
 
-.PHONY: help demo test lint types architecture unit conformance faults mpi mpi-environments conformance-mpi bench-comm bench-net bench-mpi fuzz package sanitize clean
+.PHONY: help demo test lint types architecture unit conformance faults mpi mpi-environments conformance-mpi bench-comm bench-net bench-mpi fuzz package clean
 
 help:  ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  %-14s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -74,9 +74,6 @@ bench-mpi: mpi-environments  ## mpi beside raw mpi4py calls on MPICH and on Open
 
 package: $(READY)  ## build wheel and sdist, install each into an empty environment, use it there
 	$(BIN)/python tests/package/check_package.py
-
-sanitize: $(READY)  ## the native core under AddressSanitizer and UndefinedBehaviorSanitizer
-	$(BIN)/python tests/package/check_sanitizers.py
 
 clean:
 	rm -rf build dist $(VENV) .venv-mpich .venv-openmpi .venv-gloo .mypy_cache .ruff_cache .pytest_cache .import_linter_cache

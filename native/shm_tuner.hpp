@@ -16,6 +16,8 @@ namespace cobre::shm {
 // timed: other ranks may learn of it one call late.
 class Choice {
 public:
+    void assume(bool streaming) { best_ = streaming; }
+
     bool next() {
         if (trial_ == 0 && due()) trial_ = kTrialCalls;
         return trial_ > 0 ? !best_ : best_;
@@ -62,6 +64,12 @@ class Tuner {
 public:
     enum class Kind : uint32_t { gather, broadcast, reduce };
     static constexpr size_t kSmallest = 128 * 1024;  // below, always through the cache
+
+    // Until it is known better: what no cache can hold goes past it.
+    Tuner() {
+        for (uint32_t kind = 0; kind < 3; ++kind)
+            for (uint32_t size_class = 2; size_class < 4; ++size_class) choices_[kind * 4 + size_class].assume(true);
+    }
 
     // The bit of the shared word that belongs to this operation and size.
     static uint32_t slot(Kind kind, size_t bytes) {
