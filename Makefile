@@ -72,6 +72,10 @@ bench-net: $(READY)  ## tcp beside gloo (torch, in an environment of its own) an
 bench-mpi: mpi-environments  ## mpi beside raw mpi4py calls on MPICH and on Open MPI
 	$(BIN)/python benchmarks/bench_comm.py --suite mpi
 
+fuzz: $(READY)  ## ten minutes of coverage-guided fuzzing of the tcp parser and handshake
+	$(BIN)/python -m pip install --quiet atheris
+	$(BIN)/python tests/fuzz/fuzz_tcp.py -max_total_time=600
+
 package: $(READY)  ## build wheel and sdist, install each into an empty environment, use it there
 	$(BIN)/python tests/package/check_package.py
 
