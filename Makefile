@@ -45,7 +45,8 @@ conformance: $(READY)  ## the whole conformance kit on local, shm (both ways to 
 	$(BIN)/python -m cobre.comm.testing --backend shm --wait futex --ranks 4 --quick --mutants
 
 faults: $(READY)  ## the whole fault table on shm and tcp
-	$(BIN)/python -m cobre.comm.testing --backend shm --faults
+	$(BIN)/python -m cobre.comm.testing --backend shm --wait futex --faults
+	$(BIN)/python -m cobre.comm.testing --backend shm --wait condvar --faults
 	$(BIN)/python -m cobre.comm.testing --backend tcp --faults
 
 # The wheels of the two MPIs cannot share an environment.

@@ -99,7 +99,7 @@ def creator_dies(ranks: Ranks, _params: Params) -> Sequence[str]:
     return problems
 
 
-@fault("shm_no_space_for_region", (4,), grid=lambda _size, _depth: ({"mib": 16},), backend="shm")
+@fault("shm_no_space_for_region", (4,), grid=lambda _size, _depth: ({"mib": 40},), backend="shm")
 def no_space_for_region(ranks: Ranks, params: Params) -> Sequence[str]:
     """A region that does not fit is refused on every rank alike, with sizes and advice, and the world goes on."""
     with small_shm(params["mib"]) as prefix:
