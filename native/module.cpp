@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "call_guard.hpp"
+#include "lp_bindings.hpp"
 #include "process.hpp"
 #include "shm_world.hpp"
 
@@ -132,4 +133,5 @@ NB_MODULE(_native, module) {
     }, "size"_a, "window_bytes"_a);
     module.def("unlink_segment", [](const std::string& name) { return shm_unlink(name.c_str()) == 0; }, "name"_a);
     module.def("die_with_parent", &cobre::die_with_parent, "parent_pid"_a);
+    cobre::lp::bind(module);
 }

@@ -71,3 +71,53 @@ def segment_bytes(size: int, window_bytes: int) -> int: ...
 def unlink_segment(name: str) -> bool: ...
 def die_with_parent(parent_pid: int) -> None: ...
 def fold(inputs: list[NDArray[Any]], out: NDArray[Any], op: int) -> None: ...
+
+CUTS_PER_CHUNK: int
+
+class LpFailure(Exception): ...
+
+class LpStage:
+    def __init__(self, parts: dict[str, object]) -> None: ...
+    @property
+    def columns(self) -> int: ...
+    @property
+    def rows(self) -> int: ...
+    @property
+    def dimension(self) -> int: ...
+
+class LpBatch: ...
+
+class LpEngine:
+    def __init__(
+        self,
+        library: str,
+        threads: int,
+        feasibility_tolerance: float,
+        violation_tolerance: float,
+        max_added_per_round: int,
+        retry_attempts: int,
+    ) -> None: ...
+    def solve(
+        self,
+        stage: LpStage,
+        chunks: list[Any],
+        cuts: int,
+        in_play: Any,
+        states: Any,
+        chain_start: Any,
+        chain_items: Any,
+        inflow: Any,
+        load: Any,
+        availability: Any,
+        start_status: Any,
+        start_cuts: Any,
+        start_index: Any,
+        keeps_basis: bool,
+        keeps_solution: bool,
+        keeps_gradient: bool,
+    ) -> LpBatch: ...
+    def save_failed(self, path: str, columns: list[str], rows: list[str]) -> None: ...
+    @property
+    def threads(self) -> int: ...
+    @property
+    def version(self) -> str: ...

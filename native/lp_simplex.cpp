@@ -1,0 +1,465 @@
+#include "lp_simplex.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <cstddef>
+#include <limits>
+
+namespace cobre::lp {
+
+namespace {
+
+constexpr double kSmallestPivot = 1e-7;
+constexpr double kTie = 1e-11;
+constexpr Int kMostUpdates = 40;  // of the inverse before it is computed anew
+
+double allowance(double tolerance, double bound) { return tolerance * std::max(1.0, std::abs(bound)); }
+
+}  // namespace
+
+void DualSimplex::load(const StageModel& stage, const CutView& cuts, double feasibility, double violation) {
+    stage_ = &stage;
+    cuts_ = &cuts;
+    feasibility_ = feasibility;
+    violation_ = violation;
+    stride_ = static_cast<size_t>(stage.rows + stage.hydros + 2);
+    inverse_.assign(stride_ * stride_, 0.0);
+    status_.assign(static_cast<size_t>(stage.columns), at_lower);
+    is_tight_.assign(static_cast<size_t>(stage.rows), 0);
+    is_tight_cut_.assign(static_cast<size_t>(cuts.count()), 0);
+    x_.assign(status_.size(), 0.0);
+    reduced_.assign(status_.size(), 0.0);
+    slopes_.assign(status_.size(), 0.0);
+    cut_values_.resize(is_tight_cut_.size());
+    storage_.resize(static_cast<size_t>(stage.hydros));
+    start_loose();
+}
+
+void DualSimplex::start_loose() {
+    std::fill(status_.begin(), status_.end(), static_cast<int8_t>(at_lower));
+    std::fill(is_tight_.begin(), is_tight_.end(), 0);
+    for (const Row& row : tight_)
+        if (row.is_cut) is_tight_cut_[row.index] = 0;
+    basic_.clear();
+    tight_.clear();
+    prices_.clear();
+    updates_ = 0;
+}
+
+bool DualSimplex::start(const int8_t* status, const Int* tight_cuts, Int most_cuts) {
+    start_loose();
+    const StageModel& stage = *stage_;
+    for (Int column = 0; column < stage.columns; ++column) {
+        status_[column] = status[column];
+        if (status[column] == basic) basic_.push_back(column);
+    }
+    for (Int row = 0; row < stage.rows; ++row) {
+        const int8_t side = status[stage.columns + row];
+        if (side == basic) continue;
+        is_tight_[row] = 1;
+        tight_.push_back({row, false, side == at_upper});
+    }
+    for (Int entry = 0; entry < most_cuts && tight_cuts[entry] >= 0; ++entry) {
+        if (tight_cuts[entry] >= cuts_->count() || !cuts_->is_in_play(tight_cuts[entry])) continue;
+        is_tight_cut_[tight_cuts[entry]] = 1;
+        tight_.push_back({tight_cuts[entry], true, false});
+    }
+    if (basic_.size() == tight_.size() && basic_.size() < stride_ && factor()) return true;
+    start_loose();
+    return false;
+}
+
+template <typename Use>
+void DualSimplex::for_entries(const Row& row, Use use) const {
+    const StageModel& stage = *stage_;
+    if (row.is_cut) {
+        for (Int hydro = 0; hydro < stage.hydros; ++hydro)
+            use(stage.storage_column[hydro], -cuts_->coefficient(row.index, hydro) * stage.storage_scale[hydro]);
+        use(stage.future_cost, 1.0);
+        return;
+    }
+    for (Int at = stage.row_start[row.index]; at < stage.row_start[row.index + 1]; ++at)
+        use(stage.column_index[at], stage.value[at]);
+}
+
+double DualSimplex::entry(const Row& row, Int column) const {
+    double found = 0.0;
+    for_entries(row, [&](Int at, double value) {
+        if (at == column) found += value;
+    });
+    return found;
+}
+
+double DualSimplex::bound_of(const Row& row) const {
+    if (row.is_cut) return bounds_.cut_right[row.index];
+    return row.at_upper ? bounds_.row_upper[row.index] : bounds_.row_lower[row.index];
+}
+
+double DualSimplex::range_of(const Row& row) const {
+    return row.is_cut ? std::numeric_limits<double>::infinity()
+                      : bounds_.row_upper[row.index] - bounds_.row_lower[row.index];
+}
+
+bool DualSimplex::is_fixed(const Row& row) const { return !row.is_cut && range_of(row) == 0.0; }
+
+double DualSimplex::value_of(const Row& row) const {
+    double value = 0.0;
+    for_entries(row, [&](Int column, double coefficient) { value += coefficient * x_[column]; });
+    return value;
+}
+
+// The inverse of the matrix between tight rows and basic columns, by elimination with row exchanges.
+bool DualSimplex::factor() {
+    const size_t k = basic_.size();
+    std::vector<double> matrix(k * k, 0.0);
+    std::vector<Int> place(static_cast<size_t>(stage_->columns), -1);
+    for (size_t column = 0; column < k; ++column) place[basic_[column]] = static_cast<Int>(column);
+    for (size_t row = 0; row < k; ++row)
+        for_entries(tight_[row], [&](Int column, double value) {
+            if (place[column] >= 0) matrix[row * k + place[column]] += value;
+        });
+    std::vector<double> right(k * k, 0.0);
+    for (size_t row = 0; row < k; ++row) right[row * k + row] = 1.0;
+    for (size_t column = 0; column < k; ++column) {
+        size_t best = column;
+        for (size_t row = column + 1; row < k; ++row)
+            if (std::abs(matrix[row * k + column]) > std::abs(matrix[best * k + column])) best = row;
+        if (std::abs(matrix[best * k + column]) < 1e-11) return false;
+        if (best != column) {
+            std::swap_ranges(&matrix[best * k], &matrix[best * k] + k, &matrix[column * k]);
+            std::swap_ranges(&right[best * k], &right[best * k] + k, &right[column * k]);
+        }
+        const double scale = 1.0 / matrix[column * k + column];
+        for (size_t at = column; at < k; ++at) matrix[column * k + at] *= scale;
+        for (size_t at = 0; at < k; ++at) right[column * k + at] *= scale;
+        for (size_t row = 0; row < k; ++row) {
+            const double factor = matrix[row * k + column];
+            if (row == column || factor == 0.0) continue;
+            for (size_t at = column; at < k; ++at) matrix[row * k + at] -= factor * matrix[column * k + at];
+            for (size_t at = 0; at < k; ++at) right[row * k + at] -= factor * right[column * k + at];
+        }
+    }
+    for (size_t column = 0; column < k; ++column)
+        std::copy(&right[column * k], &right[column * k] + k, &inverse_[column * stride_]);
+    updates_ = 0;
+    return true;
+}
+
+// Columns outside the basis sit at a bound that the present bounds have, on the side that their price wants.
+void DualSimplex::place_nonbasic() {
+    for (size_t column = 0; column < status_.size(); ++column) {
+        if (status_[column] == basic) continue;
+        const double lower = bounds_.column_lower[column], upper = bounds_.column_upper[column];
+        if (std::isinf(lower) && std::isinf(upper)) status_[column] = at_zero;
+        else if (status_[column] == at_zero) status_[column] = std::isinf(lower) ? at_upper : at_lower;
+        else if (status_[column] == at_lower && std::isinf(lower)) status_[column] = at_upper;
+        else if (status_[column] == at_upper && std::isinf(upper)) status_[column] = at_lower;
+        if (status_[column] == at_lower && reduced_[column] < 0.0 && !std::isinf(upper)) status_[column] = at_upper;
+        else if (status_[column] == at_upper && reduced_[column] > 0.0 && !std::isinf(lower)) status_[column] = at_lower;
+    }
+}
+
+void DualSimplex::compute_values() {
+    for (size_t column = 0; column < status_.size(); ++column) {
+        if (status_[column] == at_lower) x_[column] = bounds_.column_lower[column];
+        else if (status_[column] == at_upper) x_[column] = bounds_.column_upper[column];
+        else x_[column] = 0.0;
+    }
+    const size_t k = basic_.size();
+    scratch_.resize(k);
+    for (size_t row = 0; row < k; ++row) scratch_[row] = bound_of(tight_[row]) - value_of(tight_[row]);
+    for (size_t column = 0; column < k; ++column) {
+        double value = 0.0;
+        for (size_t row = 0; row < k; ++row) value += inverse(column, row) * scratch_[row];
+        x_[basic_[column]] = value;
+    }
+}
+
+void DualSimplex::compute_prices() {
+    const size_t k = basic_.size();
+    prices_.assign(k, 0.0);
+    for (size_t column = 0; column < k; ++column) {
+        const double cost = stage_->cost[basic_[column]];
+        if (cost == 0.0) continue;
+        for (size_t row = 0; row < k; ++row) prices_[row] += cost * inverse(column, row);
+    }
+    std::copy(stage_->cost.begin(), stage_->cost.end(), reduced_.begin());
+    for (size_t row = 0; row < k; ++row)
+        if (const double price = prices_[row]; price != 0.0)
+            for_entries(tight_[row], [&](Int column, double value) { reduced_[column] -= price * value; });
+    for (const Int column : basic_) reduced_[column] = 0.0;
+}
+
+// The basic column or loose row that is farthest outside its bounds, relative to their size.
+bool DualSimplex::find_leaving(Leaving& leaving) {
+    double worst = 1.0;
+    const auto look = [&](double value, double lower, double upper) {
+        if (const double gap = lower - value; gap > 0.0) {
+            if (const double size = gap / allowance(feasibility_, lower); size > worst) return worst = size, leaving.missing = gap, true;
+        } else if (const double over = value - upper; over > 0.0) {
+            if (const double size = over / allowance(feasibility_, upper); size > worst) return worst = size, leaving.missing = -over, true;
+        }
+        return false;
+    };
+    for (size_t place = 0; place < basic_.size(); ++place) {
+        const Int column = basic_[place];
+        if (look(x_[column], bounds_.column_lower[column], bounds_.column_upper[column])) {
+            leaving.is_row = false;
+            leaving.place = place;
+        }
+    }
+    for (Int row = 0; row < stage_->rows; ++row) {
+        if (is_tight_[row]) continue;
+        const Row candidate{row, false, false};
+        if (look(value_of(candidate), bounds_.row_lower[row], bounds_.row_upper[row])) {
+            leaving.is_row = true;
+            leaving.row = {row, false, leaving.missing < 0.0};
+        }
+    }
+    return worst > 1.0 || find_violated_cut(leaving);
+}
+
+bool DualSimplex::find_violated_cut(Leaving& leaving) {
+    const StageModel& stage = *stage_;
+    if (cuts_->count() == 0) return false;
+    for (Int hydro = 0; hydro < stage.hydros; ++hydro)
+        storage_[hydro] = x_[stage.storage_column[hydro]] * stage.storage_scale[hydro];
+    std::copy(bounds_.cut_right, bounds_.cut_right + cuts_->count(), cut_values_.begin());
+    cuts_->add_products(0, stage.hydros, storage_.data(), cut_values_.data());
+    const double theta = x_[stage.future_cost];
+    double most = theta + violation_ * std::max(1.0, std::abs(theta));
+    Int found = -1;
+    for (Int cut = 0; cut < cuts_->count(); ++cut)
+        if (cut_values_[cut] > most && !is_tight_cut_[cut] && cuts_->is_in_play(cut)) most = cut_values_[cut], found = cut;
+    if (found < 0) return false;
+    leaving.is_row = true;
+    leaving.row = {found, true, false};
+    leaving.missing = cut_values_[found] - theta;
+    return true;
+}
+
+// How the leaving quantity changes with every nonbasic column and with the bound of every tight row.
+void DualSimplex::slopes_of(const Leaving& leaving) {
+    const size_t k = basic_.size();
+    row_slopes_.assign(k, 0.0);
+    std::fill(slopes_.begin(), slopes_.end(), 0.0);
+    if (!leaving.is_row) {
+        for (size_t row = 0; row < k; ++row) row_slopes_[row] = inverse(leaving.place, row);
+    } else {
+        for_entries(leaving.row, [&](Int column, double value) { slopes_[column] += value; });
+        for (size_t column = 0; column < k; ++column) {
+            const double coefficient = slopes_[basic_[column]];
+            if (coefficient == 0.0) continue;
+            for (size_t row = 0; row < k; ++row) row_slopes_[row] += coefficient * inverse(column, row);
+        }
+    }
+    for (size_t row = 0; row < k; ++row)
+        if (const double weight = row_slopes_[row]; weight != 0.0)
+            for_entries(tight_[row], [&](Int column, double value) { slopes_[column] -= weight * value; });
+}
+
+// The ratio test with flips: columns between two bounds may jump to the other one as long as the leaving quantity stays
+// on its side. Ties go to the steepest, then to the first.
+bool DualSimplex::choose_entering(double missing, Int& entering) {
+    const double sign = missing > 0.0 ? 1.0 : -1.0;
+    candidates_.clear();
+    const auto consider = [&](Int index, double slope, double price, bool may_rise, bool may_fall) {
+        const double gain = sign * slope;
+        if (std::abs(gain) < kSmallestPivot) return;
+        if (gain > 0.0 ? !may_rise : !may_fall) return;
+        const double cost = gain > 0.0 ? price : -price;
+        candidates_.push_back({index, std::abs(gain), std::max(0.0, cost) / std::abs(gain)});
+    };
+    for (size_t column = 0; column < status_.size(); ++column) {
+        const int8_t status = status_[column];
+        if (status == basic || bounds_.column_lower[column] == bounds_.column_upper[column]) continue;
+        consider(static_cast<Int>(column), slopes_[column], reduced_[column], status != at_upper, status != at_lower);
+    }
+    for (size_t row = 0; row < tight_.size(); ++row) {
+        if (is_fixed(tight_[row])) continue;
+        consider(stage_->columns + static_cast<Int>(row), row_slopes_[row], prices_[row], !tight_[row].at_upper, tight_[row].at_upper);
+    }
+    double left = std::abs(missing);
+    flips_.clear();
+    while (!candidates_.empty()) {
+        double least = std::numeric_limits<double>::infinity();
+        for (const Candidate& candidate : candidates_) least = std::min(least, candidate.ratio);
+        size_t best = candidates_.size();
+        for (size_t at = 0; at < candidates_.size(); ++at)
+            if (candidates_[at].ratio <= least + kTie &&
+                (best == candidates_.size() || candidates_[at].slope > candidates_[best].slope))
+                best = at;
+        const Candidate chosen = candidates_[best];
+        const double range = chosen.index < stage_->columns
+                                 ? bounds_.column_upper[chosen.index] - bounds_.column_lower[chosen.index]
+                                 : range_of(tight_[static_cast<size_t>(chosen.index - stage_->columns)]);
+        left -= chosen.slope * range;
+        if (!(left > 0.0)) {
+            entering = chosen.index;
+            return true;
+        }
+        flips_.push_back(chosen.index);
+        candidates_.erase(candidates_.begin() + static_cast<ptrdiff_t>(best));
+    }
+    return false;
+}
+
+void DualSimplex::flip(Int candidate) {
+    if (candidate >= stage_->columns) {
+        Row& row = tight_[static_cast<size_t>(candidate - stage_->columns)];
+        row.at_upper = !row.at_upper;
+        return;
+    }
+    status_[candidate] = status_[candidate] == at_lower ? at_upper : at_lower;
+}
+
+// A basic column becomes nonbasic, another takes its place.
+void DualSimplex::replace_column(size_t place, Int entering) {
+    const size_t k = basic_.size();
+    weights_.assign(k, 0.0);
+    for (size_t row = 0; row < k; ++row) scratch_[row] = entry(tight_[row], entering);
+    for (size_t column = 0; column < k; ++column)
+        for (size_t row = 0; row < k; ++row) weights_[column] += inverse(column, row) * scratch_[row];
+    const double scale = 1.0 / weights_[place];
+    for (size_t row = 0; row < k; ++row) inverse(place, row) *= scale;
+    for (size_t column = 0; column < k; ++column) {
+        if (column == place || weights_[column] == 0.0) continue;
+        for (size_t row = 0; row < k; ++row) inverse(column, row) -= weights_[column] * inverse(place, row);
+    }
+    basic_[place] = entering;
+}
+
+// A tight row becomes loose, another becomes tight. `row_slopes_` holds the new row in terms of the old ones.
+void DualSimplex::replace_row(size_t place, const Row& row) {
+    const size_t k = basic_.size();
+    const double scale = 1.0 / row_slopes_[place];
+    for (size_t column = 0; column < k; ++column) {
+        const double value = inverse(column, place) * scale;
+        for (size_t at = 0; at < k; ++at) inverse(column, at) -= row_slopes_[at] * value;
+        inverse(column, place) = value;
+    }
+    tight_[place] = row;
+}
+
+// A basic column goes and a tight row with it.
+void DualSimplex::drop(size_t column_place, size_t row_place) {
+    const size_t k = basic_.size();
+    const double scale = 1.0 / inverse(column_place, row_place);
+    for (size_t column = 0; column < k; ++column) {
+        const double factor = inverse(column, row_place) * scale;
+        if (column == column_place || factor == 0.0) continue;
+        for (size_t row = 0; row < k; ++row) inverse(column, row) -= factor * inverse(column_place, row);
+    }
+    const size_t last = k - 1;
+    for (size_t row = 0; row < k; ++row) inverse(column_place, row) = inverse(last, row);
+    for (size_t column = 0; column < k; ++column) inverse(column, row_place) = inverse(column, last);
+    basic_[column_place] = basic_[last];
+    tight_[row_place] = tight_[last];
+    basic_.pop_back();
+    tight_.pop_back();
+}
+
+// A row becomes tight and a column basic. `row_slopes_` holds the row in terms of the tight ones.
+void DualSimplex::border(const Row& row, Int column) {
+    const size_t k = basic_.size();
+    scratch_.resize(k + 1);
+    for (size_t at = 0; at < k; ++at) scratch_[at] = entry(tight_[at], column);
+    weights_.assign(k, 0.0);
+    for (size_t at = 0; at < k; ++at)
+        for (size_t place = 0; place < k; ++place) weights_[at] += inverse(at, place) * scratch_[place];
+    double schur = entry(row, column);
+    for (size_t at = 0; at < k; ++at) schur -= row_slopes_[at] * scratch_[at];
+    const double scale = 1.0 / schur;
+    for (size_t at = 0; at < k; ++at) {
+        const double factor = weights_[at] * scale;
+        for (size_t place = 0; place < k; ++place) inverse(at, place) += factor * row_slopes_[place];
+        inverse(at, k) = -factor;
+    }
+    for (size_t place = 0; place < k; ++place) inverse(k, place) = -row_slopes_[place] * scale;
+    inverse(k, k) = scale;
+    basic_.push_back(column);
+    tight_.push_back(row);
+}
+
+bool DualSimplex::exchange(const Leaving& leaving, Int entering) {
+    const bool enters_row = entering >= stage_->columns;
+    const auto entering_place = static_cast<size_t>(entering - stage_->columns);
+    if (!leaving.is_row) {
+        const Int column = basic_[leaving.place];
+        status_[column] = leaving.missing > 0.0 ? at_lower : at_upper;
+    } else if (leaving.row.is_cut) {
+        is_tight_cut_[leaving.row.index] = 1;
+    } else {
+        is_tight_[leaving.row.index] = 1;
+    }
+    if (enters_row) {
+        const Row& row = tight_[entering_place];
+        (row.is_cut ? is_tight_cut_ : is_tight_)[row.index] = 0;
+    } else {
+        status_[entering] = basic;
+    }
+    if (!leaving.is_row && !enters_row) replace_column(leaving.place, entering);
+    else if (!leaving.is_row) drop(leaving.place, entering_place);
+    else if (!enters_row) {
+        if (basic_.size() + 1 >= stride_) return false;
+        border(leaving.row, entering);
+    } else replace_row(entering_place, leaving.row);
+    return ++updates_ < kMostUpdates || factor();
+}
+
+bool DualSimplex::pivot(const Leaving& leaving) {
+    slopes_of(leaving);
+    Int entering = -1;
+    if (!choose_entering(leaving.missing, entering)) return false;
+    for (const Int index : flips_) flip(index);
+    ++pivots;
+    return exchange(leaving, entering);
+}
+
+// The tight rows must be met by the solution that the inverse gives.
+bool DualSimplex::is_consistent() const {
+    for (const Row& row : tight_) {
+        const double bound = bound_of(row);
+        if (!(std::abs(value_of(row) - bound) <= allowance(feasibility_, bound))) return false;
+    }
+    return true;
+}
+
+Outcome DualSimplex::optimise(const Bounds& bounds) {
+    bounds_ = bounds;
+    const int64_t limit = pivots + 200 + 10 * (stage_->rows + stage_->columns);
+    compute_prices();
+    place_nonbasic();
+    for (bool was_refreshed = false; pivots < limit;) {
+        compute_values();
+        Leaving leaving;
+        if (find_leaving(leaving)) {
+            if (!pivot(leaving)) return Outcome::gave_up;
+            compute_prices();
+            continue;
+        }
+        if (is_consistent()) return Outcome::optimal;
+        if (was_refreshed || !factor()) return Outcome::gave_up;
+        was_refreshed = true;
+        compute_prices();
+    }
+    return Outcome::gave_up;
+}
+
+void DualSimplex::row_duals(std::vector<double>& duals) const {
+    duals.assign(static_cast<size_t>(stage_->rows), 0.0);
+    for (size_t place = 0; place < tight_.size(); ++place)
+        if (!tight_[place].is_cut) duals[tight_[place].index] = prices_[place];
+}
+
+void DualSimplex::basis(int8_t* status, Int* cuts) const {
+    std::copy(status_.begin(), status_.end(), status);
+    std::fill(status + stage_->columns, status + stage_->columns + stage_->rows, static_cast<int8_t>(basic));
+    Int count = 0;
+    for (const Row& row : tight_) {
+        if (!row.is_cut) status[stage_->columns + row.index] = row.at_upper ? at_upper : at_lower;
+        else if (count <= stage_->hydros) cuts[count++] = row.index;
+    }
+}
+
+}  // namespace cobre::lp

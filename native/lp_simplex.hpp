@@ -1,0 +1,116 @@
+// A dual simplex method for LPs that are solved again and again with other right sides.
+//
+// Only rows at a bound and basic columns take part in the linear algebra: with k of each, everything follows from the
+// k x k matrix between them and its inverse, which is kept dense. A cut that is not binding costs nothing but a look at
+// its value, so every cut of a pool takes part in every LP. Sums have one order; nothing here depends on earlier LPs
+// but the basis.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "lp_cuts.hpp"
+#include "lp_stage.hpp"
+
+namespace cobre::lp {
+
+// Bounds of one solve; they belong to the caller and must stay while `optimise` runs.
+struct Bounds {
+    const double* column_lower;
+    const double* column_upper;
+    const double* row_lower;
+    const double* row_upper;
+    const double* cut_right;  // by cut: its right side
+};
+
+enum class Outcome { optimal, gave_up };
+
+class DualSimplex {
+   public:
+    void load(const StageModel& stage, const CutView& cuts, double feasibility, double violation);
+
+    // Begin from a basis; false when it is not one. Without a basis every row is loose, which is dual feasible as long as
+    // rewarded columns have an upper bound.
+    bool start(const int8_t* status, const Int* tight_cuts, Int most_cuts);
+    void start_loose();
+
+    // Optimise for these bounds from the present basis.
+    Outcome optimise(const Bounds& bounds);
+
+    const std::vector<double>& columns() const { return x_; }
+    const std::vector<double>& column_duals() const { return reduced_; }
+    void row_duals(std::vector<double>& duals) const;
+    template <typename Use>
+    void for_tight_cuts(Use use) const {
+        for (size_t place = 0; place < tight_.size(); ++place)
+            if (tight_[place].is_cut) use(tight_[place].index, prices_[place]);
+    }
+    // Statuses of columns and rows, then the tight cuts.
+    void basis(int8_t* status, Int* cuts) const;
+    int64_t pivots = 0;
+
+   private:
+    struct Row {
+        Int index;     // of a row of the stage, or of a cut
+        bool is_cut;
+        bool at_upper;
+    };
+    enum : int8_t { at_lower = 0, basic = 1, at_upper = 2, at_zero = 3 };
+
+    struct Leaving {
+        bool is_row = false;
+        size_t place = 0;      // in basic_ when it is a column
+        Row row{};
+        double missing = 0.0;  // how far it is from its bound, with the sign of the way back
+    };
+    struct Candidate {
+        Int index;             // a column, or columns + place of a tight row
+        double slope, ratio;
+    };
+
+    template <typename Use>
+    void for_entries(const Row& row, Use use) const;
+    double entry(const Row& row, Int column) const;
+    double bound_of(const Row& row) const;
+    bool is_fixed(const Row& row) const;
+    double range_of(const Row& row) const;
+    double value_of(const Row& row) const;
+
+    bool factor();
+    void place_nonbasic();
+    void compute_values();
+    void compute_prices();
+    bool find_leaving(Leaving& leaving);
+    bool find_violated_cut(Leaving& leaving);
+    bool pivot(const Leaving& leaving);
+    void slopes_of(const Leaving& leaving);
+    bool choose_entering(double missing, Int& entering);
+    void flip(Int candidate);
+    bool exchange(const Leaving& leaving, Int entering);
+    void replace_column(size_t place, Int entering);
+    void replace_row(size_t place, const Row& row);
+    void drop(size_t column_place, size_t row_place);
+    void border(const Row& row, Int column);
+    bool is_consistent() const;
+    double& inverse(size_t column_place, size_t row_place) { return inverse_[column_place * stride_ + row_place]; }
+    double inverse(size_t column_place, size_t row_place) const { return inverse_[column_place * stride_ + row_place]; }
+
+    const StageModel* stage_ = nullptr;
+    const CutView* cuts_ = nullptr;
+    Bounds bounds_{};
+    double feasibility_ = 1e-9, violation_ = 1e-9;
+    size_t stride_ = 0;
+    std::vector<int8_t> status_;        // by column
+    std::vector<uint8_t> is_tight_;     // by row of the stage
+    std::vector<uint8_t> is_tight_cut_; // by cut
+    std::vector<Int> basic_;            // basic columns
+    std::vector<Row> tight_;            // rows at a bound, as many
+    std::vector<double> inverse_;       // basic columns x tight rows
+    std::vector<double> x_, reduced_, prices_;
+    std::vector<double> slopes_, row_slopes_, weights_, scratch_, other_, cut_values_, storage_;
+    std::vector<Candidate> candidates_;
+    std::vector<Int> flips_;
+    Int updates_ = 0;
+};
+
+}  // namespace cobre::lp

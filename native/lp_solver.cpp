@@ -1,0 +1,337 @@
+#include "lp_solver.hpp"
+
+#include <algorithm>
+#include <chrono>
+#include <cmath>
+#include <limits>
+
+namespace cobre::lp {
+
+namespace {
+
+constexpr double kInfinity = std::numeric_limits<double>::infinity();
+constexpr Int kMaxRounds = 1000;
+
+// A cut as a row: theta - coefficients . storages >= right side. Lags are known when a stage is solved and live on the
+// right side.
+void append_cut(const StageModel& stage, const CutView& cuts, Int cut, std::vector<Int>& index, std::vector<double>& value) {
+    for (Int hydro = 0; hydro < stage.hydros; ++hydro) {
+        const double coefficient = cuts.coefficient(cut, hydro) * stage.storage_scale[hydro];
+        if (coefficient == 0.0) continue;
+        index.push_back(stage.storage_column[hydro]);
+        value.push_back(-coefficient);
+    }
+    index.push_back(stage.future_cost);
+    value.push_back(1.0);
+}
+
+}  // namespace
+
+Solver::Solver(const HighsApi& api, const Settings& settings) : api_(api), settings_(settings), highs_(api.create()) {
+    set_defaults();
+}
+
+Solver::~Solver() { api_.destroy(highs_); }
+
+void Solver::check(Int status, const char* what) const {
+    if (status == kStatusError) throw std::runtime_error(std::string("the LP library refused to ") + what);
+}
+
+void Solver::set_defaults() {
+    check(api_.set_bool(highs_, "output_flag", 0), "be quiet");
+    check(api_.set_int(highs_, "threads", 1), "use one thread");
+    check(api_.set_string(highs_, "parallel", "off"), "use one thread");
+    check(api_.set_string(highs_, "solver", "simplex"), "use simplex");
+    check(api_.set_string(highs_, "presolve", "off"), "leave presolve out");
+    check(api_.set_int(highs_, "simplex_strategy", 1), "use the dual simplex method");
+    // Scale factors survive from one LP to the next; ours are part of the stage.
+    check(api_.set_int(highs_, "simplex_scale_strategy", 0), "leave scaling to us");
+    check(api_.set_double(highs_, "primal_feasibility_tolerance", settings_.tolerances.feasibility), "take a tolerance");
+    check(api_.set_double(highs_, "dual_feasibility_tolerance", settings_.tolerances.feasibility), "take a tolerance");
+}
+
+void Solver::load(const StageModel& stage, const CutView& cuts) {
+    stage_ = &stage;
+    cuts_ = &cuts;
+    simplex_.load(stage, cuts, settings_.tolerances.own, settings_.tolerances.violation);
+    chain_base_.resize(static_cast<size_t>(cuts.count()));
+    right_.resize(chain_base_.size());
+    values_.resize(chain_base_.size());
+    row_lower_ = stage.row_lower;
+    row_upper_ = stage.row_upper;
+    column_lower_ = stage.column_lower;
+    column_upper_ = stage.column_upper;
+    inflow_.resize(stage.hydros);
+    storage_.resize(stage.hydros);
+    library_solves = retries = 0;
+    solve_seconds = 0.0;
+}
+
+void Solver::begin_chain(const double* state) {
+    const StageModel& stage = *stage_;
+    shift_state_.assign(stage.rows, 0.0);
+    for (size_t entry = 0; entry < stage.input_row.size(); ++entry)
+        if (stage.input_index[entry] < stage.hydros)
+            shift_state_[stage.input_row[entry]] += stage.input_value[entry] * state[stage.input_index[entry]];
+    cuts_->intercepts(chain_base_.data());
+    // The outgoing lag l + 1 is the incoming lag l; the outgoing lag 1 is this stage's inflow and comes later.
+    if (stage.order > 1)
+        cuts_->add_products(2 * stage.hydros, (stage.order - 1) * stage.hydros, state + stage.hydros, chain_base_.data());
+    if (stage.order == 0) right_ = chain_base_;
+}
+
+// Inflows of this realisation, and the right sides that follow from them.
+void Solver::realise(const Work& work, Int realisation, const double* state) {
+    const StageModel& stage = *stage_;
+    const Int n = stage.hydros;
+    for (Int hydro = 0; hydro < n; ++hydro) {
+        double inflow = work.inflow[static_cast<size_t>(realisation) * n + hydro];
+        for (Int lag = 0; lag < stage.order; ++lag)
+            inflow += stage.autoregression[static_cast<size_t>(lag) * n + hydro] * state[n + lag * n + hydro];
+        inflow_[hydro] = stage.truncates && inflow < 0.0 ? 0.0 : inflow;
+    }
+    shift_ = shift_state_;
+    for (size_t entry = 0; entry < stage.input_row.size(); ++entry)
+        if (stage.input_index[entry] >= n)
+            shift_[stage.input_row[entry]] += stage.input_value[entry] * inflow_[stage.input_index[entry] - n];
+    for (size_t entry = 0; entry < stage.load_row.size(); ++entry)
+        shift_[stage.load_row[entry]] +=
+            stage.load_factor[entry] * work.load[static_cast<size_t>(realisation) * work.buses + stage.load_bus[entry]];
+    if (stage.order > 0) {
+        right_ = chain_base_;
+        cuts_->add_products(n, n, inflow_.data(), right_.data());
+    }
+}
+
+void Solver::set_bounds(const Work& work, Int realisation) {
+    const StageModel& stage = *stage_;
+    for (const Int row : stage.moving_rows) {
+        row_lower_[row] = stage.row_lower[row] + shift_[row];
+        row_upper_[row] = stage.row_upper[row] + shift_[row];
+    }
+    for (size_t entry = 0; entry < stage.source_column.size(); ++entry) {
+        const double most = stage.source_factor[entry] *
+                            work.availability[static_cast<size_t>(realisation) * work.sources + stage.source_index[entry]];
+        column_upper_[stage.source_column[entry]] = most;
+        column_lower_[stage.source_column[entry]] = stage.source_is_pinned[entry] ? most : 0.0;
+    }
+}
+
+void Solver::begin_basis(const Work& work, Int unit) {
+    const Int base = work.start_index[unit];
+    if (base < 0) return simplex_.start_loose();
+    const auto width = static_cast<size_t>(stage_->columns + stage_->rows), most = static_cast<size_t>(stage_->hydros + 1);
+    simplex_.start(work.start_status + base * width, work.start_cuts + base * most, stage_->hydros + 1);
+}
+
+bool Solver::solve_by_pivots() {
+    const Bounds bounds{column_lower_.data(), column_upper_.data(), row_lower_.data(), row_upper_.data(), right_.data()};
+    if (simplex_.optimise(bounds) != Outcome::optimal) return false;
+    column_value_ = simplex_.columns();
+    column_dual_ = simplex_.column_duals();
+    simplex_.row_duals(row_dual_);
+    cuts_now_.clear();
+    simplex_.for_tight_cuts([this](Int cut, double price) {
+        cuts_now_.push_back(cut);
+        row_dual_.push_back(price);
+    });
+    return is_accurate();
+}
+
+// The dual solution must prove the primal one: a cut is made of the duals.
+bool Solver::is_accurate() {
+    const StageModel& stage = *stage_;
+    double dual_objective = 0.0, wrong = 0.0;
+    const auto add = [&](double dual, double lower, double upper) {
+        if (dual == 0.0) return;
+        const double bound = dual > 0.0 ? lower : upper;
+        if (std::isfinite(bound)) dual_objective += dual * bound;
+        else wrong = std::max(wrong, std::abs(dual));
+    };
+    for (Int row = 0; row < stage.rows; ++row) add(row_dual_[row], row_lower_[row], row_upper_[row]);
+    for (size_t row = 0; row < cuts_now_.size(); ++row) add(row_dual_[stage.rows + row], right_[cuts_now_[row]], kInfinity);
+    objective_ = 0.0;
+    for (Int column = 0; column < stage.columns; ++column) {
+        add(column_dual_[column], column_lower_[column], column_upper_[column]);
+        objective_ += stage.cost[column] * column_value_[column];
+    }
+    const double gap = std::abs(objective_ - dual_objective);
+    return wrong <= settings_.tolerances.dual && gap <= settings_.tolerances.duality_gap * (1.0 + std::abs(objective_));
+}
+
+void Solver::load_library() {
+    const StageModel& stage = *stage_;
+    check(api_.pass_lp(highs_, stage.columns, stage.rows, static_cast<Int>(stage.value.size()), kRowwise, kMinimise, 0.0,
+                       stage.cost.data(), column_lower_.data(), column_upper_.data(), row_lower_.data(), row_upper_.data(),
+                       stage.row_start.data(), stage.column_index.data(), stage.value.data()),
+          "take an LP");
+    // The watchdog counts iterations and not seconds: seconds differ from run to run.
+    check(api_.set_int(highs_, "simplex_iteration_limit", 50 * (stage.columns + stage.rows) + 10000), "take a limit");
+    cuts_now_.clear();
+    is_present_.assign(static_cast<size_t>(cuts_->count()), 0);
+}
+
+void Solver::add_cuts(const std::vector<Int>& wanted) {
+    std::vector<Int> start, index;
+    std::vector<double> value, lower, upper;
+    for (const Int cut : wanted) {
+        is_present_[cut] = 1;
+        cuts_now_.push_back(cut);
+        start.push_back(static_cast<Int>(index.size()));
+        append_cut(*stage_, *cuts_, cut, index, value);
+        lower.push_back(right_[cut]);
+        upper.push_back(kInfinity);
+    }
+    check(api_.add_rows(highs_, static_cast<Int>(lower.size()), lower.data(), upper.data(), static_cast<Int>(value.size()),
+                        start.data(), index.data(), value.data()),
+          "take further cuts");
+}
+
+bool Solver::run_library() {
+    const Int status = api_.run(highs_);
+    if (status == kStatusError || api_.model_status(highs_) != kOptimal) return false;
+    column_value_.resize(static_cast<size_t>(stage_->columns));
+    column_dual_.resize(column_value_.size());
+    row_value_.resize(static_cast<size_t>(stage_->rows) + cuts_now_.size());
+    row_dual_.resize(row_value_.size());
+    check(api_.get_solution(highs_, column_value_.data(), column_dual_.data(), row_value_.data(), row_dual_.data()),
+          "show its solution");
+    return is_accurate();
+}
+
+// Other ways to the same optimum, in a fixed order.
+bool Solver::climb_ladder() {
+    struct Rung {
+        Int strategy, scaling;
+        const char* presolve;
+    };
+    static constexpr Rung rungs[] = {{1, 2, "off"}, {4, 0, "off"}, {4, 2, "off"}, {1, 2, "on"}};
+    bool solved = false;
+    for (Int rung = 0; rung < std::min<Int>(settings_.retry_attempts, 4) && !solved; ++rung) {
+        ++retries;
+        check(api_.clear_solver(highs_), "start anew");
+        check(api_.set_int(highs_, "simplex_strategy", rungs[rung].strategy), "change its method");
+        check(api_.set_int(highs_, "simplex_scale_strategy", rungs[rung].scaling), "change its scaling");
+        check(api_.set_string(highs_, "presolve", rungs[rung].presolve), "change presolve");
+        solved = run_library();
+        const Int status = api_.model_status(highs_);
+        if (status == kInfeasible || status == kUnbounded) break;
+    }
+    set_defaults();
+    return solved;
+}
+
+// Cuts of the pool that this solution violates, the worst ones first.
+bool Solver::violated(std::vector<Int>& found) {
+    const StageModel& stage = *stage_;
+    found.clear();
+    for (Int hydro = 0; hydro < stage.hydros; ++hydro)
+        storage_[hydro] = column_value_[stage.storage_column[hydro]] * stage.storage_scale[hydro];
+    values_ = right_;
+    cuts_->add_products(0, stage.hydros, storage_.data(), values_.data());
+    const double theta = column_value_[stage.future_cost];
+    const double limit = theta + settings_.tolerances.violation * std::max(1.0, std::abs(theta));
+    for (Int cut = 0; cut < cuts_->count(); ++cut)
+        if (values_[cut] > limit && !is_present_[cut] && cuts_->is_in_play(cut)) found.push_back(cut);
+    const auto worse = [this](Int a, Int b) { return values_[a] != values_[b] ? values_[a] > values_[b] : a < b; };
+    std::sort(found.begin(), found.end(), worse);
+    if (static_cast<Int>(found.size()) > settings_.max_added_per_round) found.resize(settings_.max_added_per_round);
+    return !found.empty();
+}
+
+void Solver::solve_by_library(Int unit, Int item) {
+    ++library_solves;
+    load_library();
+    std::vector<Int> found;
+    for (Int round = 0; round < kMaxRounds; ++round) {
+        if (!run_library() && !climb_ladder())
+            throw LpFailure(unit, item, api_.model_status(highs_), "no solver setting led to an optimum");
+        if (!violated(found)) return continue_from_library();
+        add_cuts(found);
+    }
+    throw LpFailure(unit, item, kOptimal, "cuts keep being violated");
+}
+
+// The next realisation starts from the library's basis.
+void Solver::continue_from_library() {
+    const StageModel& stage = *stage_;
+    std::vector<Int> columns(static_cast<size_t>(stage.columns)), rows(static_cast<size_t>(stage.rows) + cuts_now_.size());
+    check(api_.get_basis(highs_, columns.data(), rows.data()), "show its basis");
+    std::vector<int8_t> status(columns.begin(), columns.end());
+    status.insert(status.end(), rows.begin(), rows.begin() + stage.rows);
+    std::vector<Int> tight;
+    for (size_t row = 0; row < cuts_now_.size(); ++row)
+        if (rows[stage.rows + row] != kBasic) tight.push_back(cuts_now_[row]);
+    simplex_.start(status.data(), tight.data(), static_cast<Int>(tight.size()));
+}
+
+void Solver::solve_chain(Int unit, const Work& work, Batch& batch) {
+    const double* state = work.states + static_cast<size_t>(unit) * stage_->dimension();
+    begin_chain(state);
+    begin_basis(work, unit);
+    for (Int item = work.chain_start[unit]; item < work.chain_start[unit + 1]; ++item) {
+        realise(work, work.chain_items[item], state);
+        set_bounds(work, work.chain_items[item]);
+        const int64_t before = simplex_.pivots;
+        const auto began = std::chrono::steady_clock::now();
+        if (!solve_by_pivots()) solve_by_library(unit, item);
+        solve_seconds += std::chrono::duration<double>(std::chrono::steady_clock::now() - began).count();
+        batch.iterations[item] = static_cast<Int>(simplex_.pivots - before);
+        keep(item, work, batch);
+        if (work.keeps_basis && item == work.chain_start[unit]) keep_basis(unit, batch);
+    }
+}
+
+void Solver::keep(Int solve, const Work& work, Batch& batch) {
+    const StageModel& stage = *stage_;
+    const Int n = stage.hydros;
+    batch.objective[solve] = objective_;
+    batch.future_cost[solve] = column_value_[stage.future_cost];
+    for (Int hydro = 0; hydro < n; ++hydro)
+        batch.storage[static_cast<size_t>(solve) * n + hydro] =
+            column_value_[stage.storage_column[hydro]] * stage.storage_scale[hydro];
+    std::copy(inflow_.begin(), inflow_.end(), batch.inflow.begin() + static_cast<ptrdiff_t>(solve) * n);
+    if (work.keeps_gradient) keep_gradient(batch.gradient.data() + static_cast<size_t>(solve) * stage.dimension());
+    if (!work.keeps_solution) return;
+    std::copy(column_value_.begin(), column_value_.end(), batch.primal.begin() + static_cast<ptrdiff_t>(solve) * stage.columns);
+    std::copy(row_dual_.begin(), row_dual_.begin() + stage.rows, batch.dual.begin() + static_cast<ptrdiff_t>(solve) * stage.rows);
+}
+
+// The slope of the optimal cost in the incoming state, from the duals of the rows that the state moves.
+void Solver::keep_gradient(double* gradient) {
+    const StageModel& stage = *stage_;
+    const Int n = stage.hydros;
+    std::fill(gradient, gradient + stage.dimension(), 0.0);
+    std::fill(storage_.begin(), storage_.end(), 0.0);  // here: the slope in this stage's inflow
+    for (size_t entry = 0; entry < stage.input_row.size(); ++entry) {
+        const Int input = stage.input_index[entry];
+        (input < n ? gradient[input] : storage_[input - n]) += stage.input_value[entry] * row_dual_[stage.input_row[entry]];
+    }
+    if (stage.order == 0) return;
+    for (size_t row = 0; row < cuts_now_.size(); ++row) {
+        const double dual = row_dual_[stage.rows + row];
+        if (dual == 0.0) continue;
+        for (Int hydro = 0; hydro < n; ++hydro) storage_[hydro] += dual * cuts_->coefficient(cuts_now_[row], n + hydro);
+        for (Int entry = 0; entry < (stage.order - 1) * n; ++entry)
+            gradient[n + entry] += dual * cuts_->coefficient(cuts_now_[row], 2 * n + entry);
+    }
+    for (Int lag = 0; lag < stage.order; ++lag)
+        for (Int hydro = 0; hydro < n; ++hydro)
+            gradient[n + lag * n + hydro] += stage.autoregression[static_cast<size_t>(lag) * n + hydro] * storage_[hydro];
+}
+
+void Solver::keep_basis(Int unit, Batch& batch) const {
+    const auto width = static_cast<size_t>(stage_->columns + stage_->rows), most = static_cast<size_t>(stage_->hydros + 1);
+    simplex_.basis(batch.basis_status.data() + unit * width, batch.basis_cuts.data() + unit * most);
+}
+
+void Solver::save(const std::string& path, const std::vector<std::string>& columns, const std::vector<std::string>& rows) {
+    for (size_t column = 0; column < columns.size(); ++column)
+        api_.pass_col_name(highs_, static_cast<Int>(column), columns[column].c_str());
+    for (size_t row = 0; row < rows.size(); ++row) api_.pass_row_name(highs_, static_cast<Int>(row), rows[row].c_str());
+    for (size_t row = 0; row < cuts_now_.size(); ++row)
+        api_.pass_row_name(highs_, stage_->rows + static_cast<Int>(row), ("cut_" + std::to_string(cuts_now_[row])).c_str());
+    check(api_.write_model(highs_, path.c_str()), "write the LP");
+}
+
+}  // namespace cobre::lp

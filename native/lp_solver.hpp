@@ -1,0 +1,124 @@
+// One thread's LPs: a stage, solved along chains of realisations. A chain's results depend on its own inputs alone, never
+// on what this thread solved before.
+//
+// Our own dual simplex method goes from one realisation to the next in a few pivots. Whatever it cannot finish, or cannot
+// prove by its duals, is solved by the LP library, from nothing and with other settings when that fails too.
+#pragma once
+
+#include <cstdint>
+#include <stdexcept>
+#include <string>
+#include <vector>
+
+#include "highs_api.hpp"
+#include "lp_cuts.hpp"
+#include "lp_simplex.hpp"
+#include "lp_stage.hpp"
+
+namespace cobre::lp {
+
+struct Tolerances {
+    double feasibility = 1e-7;   // of the LP library
+    double own = 1e-9;           // of our own pivots, relative to bounds
+    double violation = 1e-9;     // of a cut, relative to the cost-to-go
+    double dual = 1e-7;          // a price of the wrong sign
+    double duality_gap = 1e-7;   // relative; a solve with more is done again
+};
+
+struct Settings {
+    Tolerances tolerances;
+    Int max_added_per_round = 8;
+    Int retry_attempts = 5;
+};
+
+// What a batch is to solve; all pointers belong to the caller.
+struct Work {
+    Int units = 0;
+    const double* states = nullptr;        // units x dimension
+    const Int* chain_start = nullptr;      // units + 1
+    const Int* chain_items = nullptr;      // indices of realisations
+    const double* inflow = nullptr;        // realisations x hydros, without the part of the lags
+    const double* load = nullptr;          // realisations x buses
+    const double* availability = nullptr;  // realisations x sources
+    Int buses = 0;
+    Int sources = 0;
+    const int8_t* start_status = nullptr;  // bases x (columns + rows)
+    const Int* start_cuts = nullptr;       // bases x (hydros + 1): cuts at their bound, then -1
+    const Int* start_index = nullptr;      // units; -1: no basis
+    bool keeps_basis = false;
+    bool keeps_solution = false;
+    bool keeps_gradient = false;
+};
+
+struct Batch {
+    std::vector<double> objective, future_cost;      // solves
+    std::vector<double> gradient;                    // solves x dimension
+    std::vector<double> storage, inflow;             // solves x hydros
+    std::vector<double> primal, dual;                // solves x columns, solves x rows
+    std::vector<int8_t> basis_status;                // units x (columns + rows), after the first solve of each chain
+    std::vector<Int> basis_cuts;                     // units x (hydros + 1)
+    std::vector<Int> iterations;                     // solves: pivots
+    int64_t library_solves = 0;                      // solves that the LP library had to do
+    int64_t retries = 0;
+    double solve_seconds = 0.0, busy_seconds = 0.0;  // inside simplex, and altogether; summed over threads
+};
+
+// No solver setting led to an optimum.
+class LpFailure : public std::runtime_error {
+   public:
+    LpFailure(Int unit, Int item, Int status, const std::string& text)
+        : std::runtime_error(text), unit(unit), item(item), status(status) {}
+    Int unit, item, status;
+};
+
+class Solver {
+   public:
+    Solver(const HighsApi& api, const Settings& settings);
+    ~Solver();
+    Solver(const Solver&) = delete;
+    Solver& operator=(const Solver&) = delete;
+
+    void load(const StageModel& stage, const CutView& cuts);
+    void solve_chain(Int unit, const Work& work, Batch& batch);
+    void save(const std::string& path, const std::vector<std::string>& columns, const std::vector<std::string>& rows);
+
+    int64_t library_solves = 0, retries = 0;
+    double solve_seconds = 0.0;
+
+   private:
+    void check(Int status, const char* what) const;
+    void set_defaults();
+    void begin_chain(const double* state);
+    void realise(const Work& work, Int realisation, const double* state);
+    void set_bounds(const Work& work, Int realisation);
+    void begin_basis(const Work& work, Int unit);
+    bool solve_by_pivots();
+    void solve_by_library(Int unit, Int item);
+    void load_library();
+    bool run_library();
+    bool climb_ladder();
+    void continue_from_library();
+    void add_cuts(const std::vector<Int>& wanted);
+    bool violated(std::vector<Int>& found);
+    bool is_accurate();
+    void keep(Int solve, const Work& work, Batch& batch);
+    void keep_gradient(double* gradient);
+    void keep_basis(Int unit, Batch& batch) const;
+
+    const HighsApi& api_;
+    Settings settings_;
+    void* highs_;
+    DualSimplex simplex_;
+    const StageModel* stage_ = nullptr;
+    const CutView* cuts_ = nullptr;
+    std::vector<Int> cuts_now_;                // the cuts that have a dual, in the order of their duals
+    std::vector<uint8_t> is_present_;          // by cut: in the LP library
+    std::vector<double> chain_base_, right_;   // by cut: its right side without and with this realisation's inflow
+    std::vector<double> shift_state_, shift_;  // by row of the stage
+    std::vector<double> row_lower_, row_upper_, column_lower_, column_upper_;
+    std::vector<double> inflow_, storage_, values_;
+    double objective_ = 0.0;
+    std::vector<double> column_value_, column_dual_, row_value_, row_dual_;
+};
+
+}  // namespace cobre::lp

@@ -1,0 +1,45 @@
+#include "lp_stage.hpp"
+
+#include <algorithm>
+#include <stdexcept>
+
+namespace cobre::lp {
+
+namespace {
+
+void require(bool holds, const char* message) {
+    if (!holds) throw std::invalid_argument(message);
+}
+
+bool are_below(const std::vector<Int>& indices, Int limit) {
+    return std::all_of(indices.begin(), indices.end(), [limit](Int index) { return 0 <= index && index < limit; });
+}
+
+}  // namespace
+
+void StageModel::finish() {
+    columns = static_cast<Int>(cost.size());
+    rows = static_cast<Int>(row_lower.size());
+    const auto width = static_cast<size_t>(columns), height = static_cast<size_t>(rows);
+    require(column_lower.size() == width && column_upper.size() == width, "columns differ in number");
+    require(row_upper.size() == height && row_start.size() == height + 1, "rows differ in number");
+    require(column_index.size() == value.size() && row_start.back() == static_cast<Int>(value.size()), "matrix is torn");
+    require(are_below(column_index, columns), "a matrix entry lies outside the columns");
+    require(storage_column.size() == static_cast<size_t>(hydros) && storage_scale.size() == storage_column.size(),
+            "storage columns differ in number from hydros");
+    require(are_below(storage_column, columns) && 0 <= future_cost && future_cost < columns, "a state column is outside");
+    require(autoregression.size() == static_cast<size_t>(order) * hydros, "autoregression has another size");
+    require(are_below(input_row, rows) && are_below(input_index, 2 * hydros), "an input lies outside");
+    require(input_row.size() == input_index.size() && input_row.size() == input_value.size(), "inputs are torn");
+    require(are_below(load_row, rows) && load_row.size() == load_bus.size() && load_row.size() == load_factor.size(),
+            "loads are torn");
+    require(are_below(source_column, columns) && source_column.size() == source_index.size() &&
+                source_column.size() == source_factor.size() && source_column.size() == source_is_pinned.size(),
+            "sources are torn");
+    moving_rows = input_row;
+    moving_rows.insert(moving_rows.end(), load_row.begin(), load_row.end());
+    std::sort(moving_rows.begin(), moving_rows.end());
+    moving_rows.erase(std::unique(moving_rows.begin(), moving_rows.end()), moving_rows.end());
+}
+
+}  // namespace cobre::lp

@@ -1,0 +1,136 @@
+"""What one call of the solver gets and gives: many right-hand sides for one stage.
+
+A *chain* is a trial point with the realisations that it is solved for, one after the other. A chain's results are a
+pure function of the stage's program, the cuts, its own state, its realisations and its starting basis; they do not
+depend on the number of threads, on other chains, or on anything that was solved before.
+"""
+
+from abc import ABC, abstractmethod
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from cobre.solver.program import Floats, Ints, StageProgram
+
+CUTS_PER_CHUNK = 256
+
+
+@dataclass(frozen=True, slots=True)
+class Realisations:
+    """What may happen in a stage: rows are realisations."""
+
+    inflow_m3s: Floats  # x hydros, without the part that follows from the lags
+    load_mw: Floats  # x buses
+    availability: Floats  # x sources, 0 to 1
+
+
+@dataclass(frozen=True, slots=True)
+class Bases:
+    """Starting points for simplex: status of columns and rows, and the cuts that are at their bound."""
+
+    status: NDArray[np.int8]  # bases x (columns + rows)
+    cuts: Ints  # bases x (hydros + 1), filled up with -1
+
+    @classmethod
+    def none(cls, program: StageProgram) -> "Bases":
+        """No basis at all."""
+        width = len(program.cost) + len(program.row_lower)
+        return cls(np.zeros((0, width), np.int8), np.zeros((0, program.hydros + 1), np.int32))
+
+
+@dataclass(frozen=True, slots=True)
+class CutRows:
+    """The cuts of a stage: where they lie, and which take part."""
+
+    chunks: Sequence[Floats]  # each (1 + dimension) x CUTS_PER_CHUNK: intercepts, then components
+    count: int
+    in_play: NDArray[np.uint8]
+
+
+@dataclass(frozen=True, slots=True)
+class Chains:
+    """Trial points and what to solve them for; chain s has the items start[s] to start[s + 1]."""
+
+    states: Floats  # chains x dimension
+    start: Ints  # chains + 1
+    items: Ints  # indices of realisations
+    bases: Bases
+    basis_index: Ints  # by chain; -1: start from nothing
+
+    @classmethod
+    def single(cls, states: Floats, bases: Bases, basis_index: Ints) -> "Chains":
+        """Every trial point with a realisation of its own."""
+        count = np.arange(len(states) + 1, dtype=np.int32)
+        return cls(states, count, count[:-1].copy(), bases, basis_index)
+
+    @classmethod
+    def all_of(cls, states: Floats, order: Ints, bases: Bases, basis_index: Ints) -> "Chains":
+        """Every trial point with all realisations, in the order given."""
+        start = (len(order) * np.arange(len(states) + 1)).astype(np.int32)
+        return cls(states, start, np.tile(order, len(states)).astype(np.int32), bases, basis_index)
+
+
+@dataclass(frozen=True, slots=True)
+class Keep:
+    """What is wanted beyond objectives."""
+
+    basis: bool = False
+    solution: bool = False
+    gradient: bool = False
+
+
+class Batch(Protocol):
+    """Results by solve, in the order of the chains' items. Money is LP money."""
+
+    objective: Floats
+    future_cost: Floats
+    gradient: Floats  # solves x dimension
+    storage: Floats  # solves x hydros, end of the stage
+    inflow: Floats  # solves x hydros, realised
+    primal: Floats  # solves x columns, scaled
+    dual: Floats  # solves x rows, scaled
+    basis_status: NDArray[np.int8]  # by chain, after its first solve
+    basis_cuts: Ints
+    iterations: Ints  # pivots
+    library_solves: int  # solves that needed the LP library
+    retries: int
+    solve_seconds: float  # inside the solver, summed over threads
+    busy_seconds: float
+
+
+class SolveFailedError(Exception):
+    """No setting of the solver led to an optimum.
+
+    chain, item: where. status: `infeasible`, `unbounded` or what the solver said.
+    """
+
+    def __init__(self, chain: int, item: int, status: str) -> None:
+        super().__init__(f"the LP of chain {chain}, item {item} could not be solved: {status}")
+        self.chain = chain
+        self.item = item
+        self.status = status
+
+
+class LpSolver(ABC):
+    """Solves batches. One owner; not for several threads at once."""
+
+    @abstractmethod
+    def load(self, stage: int, program: StageProgram) -> None:
+        """Take over a stage's program under a number."""
+
+    @abstractmethod
+    def solve(self, stage: int, cuts: CutRows, chains: Chains, realisations: Realisations, keep: Keep) -> Batch:
+        """Solve all chains of a stage; raises `SolveFailedError` for the first chain that cannot be solved."""
+
+    @abstractmethod
+    def save_failed(self, stage: int, path: Path) -> None:
+        """Write the LP that the last `solve` failed on, with names."""
+
+    @property
+    @abstractmethod
+    def version(self) -> str:
+        """Name and version of the library underneath: other versions may give other bits."""

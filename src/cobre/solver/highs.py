@@ -1,0 +1,97 @@
+"""HiGHS behind the contract: highspy's library, called from native code. The only file that knows of it."""
+
+import importlib.metadata
+import importlib.util
+from dataclasses import dataclass
+from pathlib import Path
+from typing import cast
+
+from cobre._native import LpEngine, LpFailure, LpStage
+from cobre.solver.batches import Batch, Chains, CutRows, Keep, LpSolver, Realisations, SolveFailedError
+from cobre.solver.program import StageProgram
+
+STATUS_WORDS = {
+    7: "cuts keep being violated",
+    8: "infeasible",
+    9: "unbounded or infeasible",
+    10: "unbounded",
+    14: "iteration limit reached",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class HighsOptions:
+    """Tolerances are those of scaled LPs; `violation` is relative to the cost-to-go."""
+
+    feasibility_tolerance: float = 1e-9
+    violation_tolerance: float = 1e-9
+    max_added_per_round: int = 8
+    retry_attempts: int = 5
+
+
+class HighsSolver(LpSolver):
+    """Batches on a fixed number of threads."""
+
+    def __init__(self, threads: int = 1, options: HighsOptions = HighsOptions()) -> None:  # noqa: B008 - frozen
+        self._engine = LpEngine(
+            str(find_library()),
+            threads,
+            options.feasibility_tolerance,
+            options.violation_tolerance,
+            options.max_added_per_round,
+            options.retry_attempts,
+        )
+        self._stages: dict[int, tuple[StageProgram, LpStage]] = {}
+
+    def load(self, stage: int, program: StageProgram) -> None:
+        """Take over a stage's program under a number."""
+        self._stages[stage] = program, LpStage(dict(program.parts()))
+
+    def solve(self, stage: int, cuts: CutRows, chains: Chains, realisations: Realisations, keep: Keep) -> Batch:
+        """Solve all chains of a stage."""
+        try:
+            batch = self._engine.solve(
+                self._stages[stage][1],
+                list(cuts.chunks),
+                cuts.count,
+                cuts.in_play,
+                chains.states,
+                chains.start,
+                chains.items,
+                realisations.inflow_m3s,
+                realisations.load_mw,
+                realisations.availability,
+                chains.bases.status,
+                chains.bases.cuts,
+                chains.basis_index,
+                keep.basis,
+                keep.solution,
+                keep.gradient,
+            )
+        except LpFailure as failure:
+            chain, item, status, _ = failure.args
+            raise SolveFailedError(chain, item, STATUS_WORDS.get(status, f"solver status {status}")) from failure
+        return cast("Batch", batch)
+
+    def save_failed(self, stage: int, path: Path) -> None:
+        """Write the LP that the last `solve` failed on, with names."""
+        names = self._stages[stage][0].names
+        self._engine.save_failed(str(path), list(names.columns), list(names.rows))
+
+    @property
+    def version(self) -> str:
+        """Name and version of the library."""
+        return f"HiGHS {self._engine.version}"
+
+
+def find_library() -> Path:
+    """The shared library inside the installed highspy, without importing it."""
+    spec = importlib.util.find_spec("highspy")
+    if spec is None or not spec.submodule_search_locations:
+        raise ImportError("Cobre solves with HiGHS, which is not installed: pip install highspy")
+    folder = Path(next(iter(spec.submodule_search_locations)))
+    for name in ("libhighs.so.1", "libhighs.1.dylib", "libhighs.dylib"):
+        if (folder / name).exists():
+            return folder / name
+    installed = importlib.metadata.version("highspy")
+    raise ImportError(f"highspy {installed} ships no HiGHS library that Cobre can load: pip install 'highspy>=1.15'")

@@ -1,0 +1,201 @@
+"""The LP kernel: right optima, right slopes, and results that depend on nothing but their own inputs."""
+
+import highspy
+import numpy as np
+import pytest
+from small_programs import (
+    cut_rows,
+    no_bases,
+    no_cuts,
+    program,
+    random_cuts,
+    random_states,
+    realisations,
+    reference_cost,
+)
+
+from cobre.solver.batches import Bases, Chains, CutRows, Keep, Realisations, SolveFailedError
+from cobre.solver.highs import HighsSolver
+
+CUTS = 300  # more than one chunk
+
+
+def all_openings(states: np.ndarray, count: int, bases: Bases, index: int = -1) -> Chains:
+    return Chains.all_of(states, np.arange(count, dtype=np.int32), bases, np.full(len(states), index, np.int32))
+
+
+def solve(
+    threads: int, order: int, states: np.ndarray, noise: Realisations, cuts: CutRows, keep: Keep | None = None
+) -> object:
+    stage = program(order)
+    solver = HighsSolver(threads)
+    solver.load(0, stage)
+    chains = all_openings(states, len(noise.inflow_m3s), no_bases(stage))
+    return solver.solve(0, cuts, chains, noise, keep or Keep(gradient=True, solution=True, basis=True))
+
+
+@pytest.mark.parametrize("order", [0, 1, 2])
+def test_optimum_is_that_of_the_whole_lp(order: int) -> None:
+    states, noise = random_states(4, order), realisations(6)
+    cuts = random_cuts(CUTS, 2 * (1 + order))
+    batch = solve(1, order, states, noise, cut_rows(*cuts))
+    expected = [
+        reference_cost(state, noise.inflow_m3s[w], noise.load_mw[w, 0], cuts) for state in states for w in range(6)
+    ]
+    np.testing.assert_allclose(batch.objective, expected, rtol=1e-9)
+
+
+@pytest.mark.parametrize("order", [0, 1, 2])
+def test_gradient_is_a_slope_of_the_cost(order: int) -> None:
+    """A cut made of it must lie below the true cost everywhere, and touch it at its own state."""
+    states, noise = random_states(3, order), realisations(2)
+    cuts = random_cuts(40, 2 * (1 + order))
+    batch = solve(1, order, states, noise, cut_rows(*cuts))
+    others = random_states(25, order, seed=9)
+    for solve_number, (state, w) in enumerate([(s, w) for s in range(3) for w in range(2)]):
+        value, slope = batch.objective[solve_number], batch.gradient[solve_number]
+        for other in others:
+            true = reference_cost(other, noise.inflow_m3s[w], noise.load_mw[w, 0], cuts)
+            assert value + slope @ (other - states[state]) <= true + 1e-6 * max(1.0, abs(true))
+
+
+def bits(batch: object) -> tuple[bytes, ...]:
+    names = "objective", "future_cost", "gradient", "storage", "inflow", "primal", "dual", "basis_status", "basis_cuts"
+    return tuple(np.ascontiguousarray(getattr(batch, name)).tobytes() for name in names)
+
+
+@pytest.mark.parametrize("order", [0, 2])
+def test_threads_do_not_change_a_bit(order: int) -> None:
+    states, noise = random_states(23, order), realisations(7)
+    cuts = cut_rows(*random_cuts(CUTS, 2 * (1 + order)))
+    outcomes = {bits(solve(threads, order, states, noise, cuts)) for threads in (1, 2, 4, 1)}
+    assert len(outcomes) == 1
+
+
+def test_a_chain_does_not_depend_on_others() -> None:
+    states, noise = random_states(9, 1), realisations(5)
+    cuts = cut_rows(*random_cuts(CUTS, 4))
+    together = solve(1, 1, states, noise, cuts)
+    for number in (0, 4, 8):
+        alone = solve(1, 1, states[number : number + 1].copy(), noise, cuts)
+        part = slice(5 * number, 5 * number + 5)
+        assert alone.objective.tobytes() == together.objective[part].tobytes()
+        assert alone.gradient.tobytes() == together.gradient[part].tobytes()
+
+
+def test_a_solver_does_not_remember() -> None:
+    """The same batch again, after other work on other stages, has the same bits."""
+    stage, noise = program(1), realisations(5)
+    solver = HighsSolver(2)
+    solver.load(0, stage)
+    solver.load(1, program(0))
+    cuts = cut_rows(*random_cuts(CUTS, 4))
+    chains = all_openings(random_states(6, 1), 5, no_bases(stage))
+    first = bits(solver.solve(0, cuts, chains, noise, Keep(gradient=True, solution=True, basis=True)))
+    solver.solve(1, no_cuts(2), all_openings(random_states(5), 5, no_bases(program(0))), noise, Keep())
+    solver.solve(0, no_cuts(4), chains, noise, Keep())
+    assert bits(solver.solve(0, cuts, chains, noise, Keep(gradient=True, solution=True, basis=True))) == first
+
+
+def test_a_basis_saves_iterations_and_keeps_the_optimum() -> None:
+    stage, noise = program(1), realisations(1)
+    solver = HighsSolver(1)
+    solver.load(0, stage)
+    cuts = cut_rows(*random_cuts(CUTS, 4))
+    states = random_states(5, 1)
+    cold = solver.solve(0, cuts, all_openings(states, 1, no_bases(stage)), noise, Keep(basis=True))
+    bases = Bases(cold.basis_status.copy(), cold.basis_cuts.copy())
+    index = np.arange(5, dtype=np.int32)
+    warm = solver.solve(0, cuts, Chains.all_of(states, np.zeros(1, np.int32), bases, index), noise, Keep())
+    np.testing.assert_allclose(warm.objective, cold.objective, rtol=1e-12)
+    assert warm.iterations.sum() == 0
+    assert cold.iterations.sum() > 0
+
+
+def test_scaling_by_powers_of_two_keeps_the_optimum() -> None:
+    scale = np.array([4.0, 0.5, 1.0, 2.0, 0.25, 1.0, 8.0, 16.0, 0.5])
+    noise, states = realisations(4), random_states(3)
+    cuts = cut_rows(*random_cuts(60, 2))
+    plain = solve(1, 0, states, noise, cuts)
+    stage = program(0, scale)
+    solver = HighsSolver(1)
+    solver.load(0, stage)
+    scaled = solver.solve(0, cuts, all_openings(states, 4, no_bases(stage)), noise, Keep(gradient=True))
+    np.testing.assert_allclose(scaled.objective, plain.objective, rtol=1e-12)
+    np.testing.assert_allclose(scaled.storage, plain.storage, atol=1e-6)
+
+
+def test_cuts_out_of_play_take_no_part() -> None:
+    noise, states = realisations(3), random_states(2)
+    intercepts, slopes = random_cuts(20, 2)
+    rows = cut_rows(intercepts, slopes)
+    rows.in_play[5:] = 0
+    batch = solve(1, 0, states, noise, rows)
+    few = solve(1, 0, states, noise, cut_rows(intercepts[:5], slopes[:5]))
+    np.testing.assert_allclose(batch.objective, few.objective, rtol=1e-12)
+
+
+def test_the_highest_cut_is_the_cost_to_go() -> None:
+    noise, states = realisations(1), random_states(1)
+    intercepts = np.array([5.0, 50.0, 20.0])
+    batch = solve(1, 0, states, noise, cut_rows(intercepts, np.zeros((3, 2))))
+    assert batch.future_cost[0] == pytest.approx(50.0)
+    assert batch.basis_cuts[0].tolist() == [1, -1, -1]
+
+
+def test_an_infeasible_lp_says_where_and_is_saved(tmp_path: object) -> None:
+    stage = program()
+    solver = HighsSolver(2)
+    solver.load(0, stage)
+    noise = realisations(3)
+    noise.inflow_m3s[1] = -1000.0  # no volume can become negative
+    chains = all_openings(random_states(2), 3, no_bases(stage))
+    with pytest.raises(SolveFailedError, match="infeasible") as caught:
+        solver.solve(0, no_cuts(2), chains, noise, Keep())
+    assert (caught.value.chain, caught.value.item) == (0, 1)
+    path = tmp_path / "failed.mps"
+    solver.save_failed(0, path)
+    text = path.read_text()
+    assert "upper_water" in text
+    model = highspy.Highs()
+    model.setOptionValue("output_flag", False)
+    model.readModel(str(path))
+    model.run()
+    assert model.getModelStatus() == highspy.HighsModelStatus.kInfeasible
+
+
+def test_after_a_failure_the_solver_still_works() -> None:
+    stage, noise = program(), realisations(3)
+    solver = HighsSolver(1)
+    solver.load(0, stage)
+    chains = all_openings(random_states(2), 3, no_bases(stage))
+    good = solver.solve(0, no_cuts(2), chains, noise, Keep()).objective.copy()
+    bad = realisations(3)
+    bad.inflow_m3s[:] = -1000.0
+    with pytest.raises(SolveFailedError):
+        solver.solve(0, no_cuts(2), chains, bad, Keep())
+    assert solver.solve(0, no_cuts(2), chains, noise, Keep()).objective.tobytes() == good.tobytes()
+
+
+def test_no_chains_are_legal() -> None:
+    stage = program()
+    solver = HighsSolver(2)
+    solver.load(0, stage)
+    chains = all_openings(np.zeros((0, 2)), 3, no_bases(stage))
+    batch = solver.solve(0, no_cuts(2), chains, realisations(3), Keep(gradient=True))
+    assert len(batch.objective) == 0
+
+
+@pytest.mark.parametrize("damage", ["states", "items", "basis"])
+def test_torn_work_is_refused(damage: str) -> None:
+    stage = program()
+    solver = HighsSolver(1)
+    solver.load(0, stage)
+    chains = all_openings(random_states(2), 3, no_bases(stage))
+    broken = {
+        "states": Chains(chains.states[:1].copy(), chains.start, chains.items, chains.bases, chains.basis_index),
+        "items": Chains(chains.states, chains.start, chains.items + 1, chains.bases, chains.basis_index),
+        "basis": Chains(chains.states, chains.start, chains.items, chains.bases, chains.basis_index + 1),
+    }[damage]
+    with pytest.raises(ValueError, match=r"chain|states"):
+        solver.solve(0, no_cuts(2), broken, realisations(3), Keep())
