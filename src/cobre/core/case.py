@@ -1,0 +1,133 @@
+"""A whole study as it was read: entities in canonical order, tables by column, configuration."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from datetime import date
+from typing import Any, Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from cobre.core.config import Config
+from cobre.core.entities import (
+    Bus,
+    EnergyContract,
+    Line,
+    NonControllableSource,
+    PumpingStation,
+    Thermal,
+)
+from cobre.core.generic_constraints import GenericConstraints
+from cobre.core.hydro import Hydro
+from cobre.core.penalties import Penalties
+from cobre.core.production import ProductionModels
+from cobre.core.temporal import Horizon
+
+# Columns by their names in the case format: ids int32 (null: ABSENT_ID), numbers float64 (null: NaN), dates
+# datetime64[D]. All columns have one length, all columns of the format are there (optional ones that the file has not
+# are null throughout), and rows are sorted by their keys.
+Table = Mapping[str, NDArray[Any]]
+
+# An id that was null, such as the block of a row that holds for all blocks. Not -1: stage ids may be negative.
+ABSENT_ID: Final = -(2**31)
+
+
+@dataclass(frozen=True, slots=True)
+class CorrelationGroup:
+    """Entities whose noise is correlated; `entities` are (class, id) with class inflow, load or ncs."""
+
+    name: str
+    entities: tuple[tuple[str, int], ...]
+    matrix: NDArray[np.float64]
+
+
+@dataclass(frozen=True, slots=True)
+class Correlation:
+    """Profiles of groups, and which stage uses which; other stages use the profile `default`."""
+
+    profiles: Mapping[str, tuple[CorrelationGroup, ...]]
+    schedule: Mapping[int, str]
+
+
+@dataclass(frozen=True, slots=True)
+class ScenarioTables:
+    """What `scenarios/` holds; None: no such file. Factors are keyed by (entity id, stage id), one number per block."""
+
+    inflow_seasonal_stats: Table | None = None
+    inflow_ar_coefficients: Table | None = None
+    inflow_annual_component: Table | None = None
+    inflow_history: Table | None = None
+    load_seasonal_stats: Table | None = None
+    non_controllable_stats: Table | None = None
+    external_inflow_scenarios: Table | None = None
+    external_load_scenarios: Table | None = None
+    external_ncs_scenarios: Table | None = None
+    noise_openings: Table | None = None
+    correlation: Correlation | None = None
+    load_factors: Mapping[tuple[int, int], tuple[float, ...]] = field(default_factory=dict)
+    non_controllable_factors: Mapping[tuple[int, int], tuple[float, ...]] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class OverrideTables:
+    """What `constraints/` holds, apart from generic constraints; None: no such file."""
+
+    thermal_bounds: Table | None = None
+    hydro_bounds: Table | None = None
+    hydro_unit_group_bounds: Table | None = None
+    line_bounds: Table | None = None
+    pumping_bounds: Table | None = None
+    contract_bounds: Table | None = None
+    ncs_bounds: Table | None = None
+    penalty_overrides_bus: Table | None = None
+    penalty_overrides_line: Table | None = None
+    penalty_overrides_hydro: Table | None = None
+    penalty_overrides_ncs: Table | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class InflowObservation:
+    """A plant's mean natural inflow over some days; `end_date` is the first day after them."""
+
+    hydro_id: int
+    start_date: date
+    end_date: date
+    value_m3s: float
+
+
+@dataclass(frozen=True, slots=True)
+class InitialConditions:
+    """Where the study starts, by hydro id; plants that are not named start empty."""
+
+    storage_hm3: Mapping[int, float]
+    filling_storage_hm3: Mapping[int, float] = field(default_factory=dict)
+    recent_observations: tuple[InflowObservation, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class System:
+    """All entities, each class in canonical order."""
+
+    buses: tuple[Bus, ...]
+    lines: tuple[Line, ...] = ()
+    thermals: tuple[Thermal, ...] = ()
+    hydros: tuple[Hydro, ...] = ()
+    non_controllable_sources: tuple[NonControllableSource, ...] = ()
+    pumping_stations: tuple[PumpingStation, ...] = ()
+    energy_contracts: tuple[EnergyContract, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Case:
+    """Everything that was read, unresolved: `cobre.sddp.resolved` gives each stage its numbers."""
+
+    name: str
+    config: Config
+    horizon: Horizon
+    initial_conditions: InitialConditions
+    penalties: Penalties
+    system: System
+    production: ProductionModels
+    scenarios: ScenarioTables
+    overrides: OverrideTables
+    generic_constraints: GenericConstraints

@@ -1,0 +1,172 @@
+"""What config.json asks for."""
+
+from dataclasses import dataclass
+from typing import Literal
+
+Scheme = Literal["in_sample", "out_of_sample", "external", "historical"]
+NonNegativityMethod = Literal["none", "penalty", "truncation", "truncation_with_penalty"]
+
+
+@dataclass(frozen=True, slots=True)
+class IterationLimit:
+    """Stop after so many iterations."""
+
+    limit: int
+
+
+@dataclass(frozen=True, slots=True)
+class TimeLimit:
+    """Stop at the end of the iteration in which the time is up."""
+
+    seconds: float
+
+
+@dataclass(frozen=True, slots=True)
+class BoundStalling:
+    """Stop when the lower bound grew by less than `tolerance` (relative) over so many iterations."""
+
+    iterations: int
+    tolerance: float
+
+
+@dataclass(frozen=True, slots=True)
+class SimulationBased:
+    """Stop when, at a confidence, a simulation of the policy costs no more than the bound plus a tolerance."""
+
+    replications: int
+    period: int
+    confidence: float = 0.95
+    relative_tolerance: float = 0.0
+
+
+StoppingRuleConfig = IterationLimit | TimeLimit | BoundStalling | SimulationBased
+
+
+@dataclass(frozen=True, slots=True)
+class CutSelectionConfig:
+    """Which cuts of the pool take part; `method` None: all of them. Each method reads only its own fields."""
+
+    method: Literal["level1", "lml1", "domination", "dynamic"] | None = None
+    check_frequency: int = 5
+    tie_tolerance: float = 1e-10
+    domination_tolerance: float = 0.0
+    seed_window: int = 5
+    start_iteration: int = 2
+    max_added_per_round: int = 10
+    violation_tolerance: float = 1e-10
+    candidate_recency: int | None = None
+    max_active_per_stage: int | None = None
+    row_activity_tolerance: float | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class ScenarioSource:
+    """Where the noise of forward passes and the openings come from. `historical_years` None: all there are."""
+
+    inflow: Scheme = "in_sample"
+    load: Scheme = "in_sample"
+    ncs: Scheme = "in_sample"
+    seed: int | None = None
+    historical_years: tuple[int, ...] | None = None
+    openings: Literal["generated", "file"] = "generated"
+
+
+@dataclass(frozen=True, slots=True)
+class SolverConfig:
+    """How patient the LP solver is; None: our own choice."""
+
+    retry_max_attempts: int = 5
+    retry_time_budget_seconds: float = 30.0
+    primal_feasibility_tolerance: float | None = None
+    dual_feasibility_tolerance: float | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class TrainingConfig:
+    """The section `training`."""
+
+    forward_passes: int
+    stopping_rules: tuple[StoppingRuleConfig, ...]
+    enabled: bool = True
+    tree_seed: int = 42
+    stopping_mode: Literal["any", "all"] = "any"
+    cut_selection: CutSelectionConfig = CutSelectionConfig()
+    scenario_source: ScenarioSource = ScenarioSource()
+    solver: SolverConfig = SolverConfig()
+
+
+@dataclass(frozen=True, slots=True)
+class SimulationConfig:
+    """The section `simulation`; `scenario_source` None: as in training."""
+
+    enabled: bool = False
+    num_scenarios: int = 2000
+    scenario_source: ScenarioSource | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class ModelingConfig:
+    """The section `modeling`."""
+
+    inflow_non_negativity: NonNegativityMethod = "penalty"
+    cost_scale_factor: float = 1e6
+
+
+@dataclass(frozen=True, slots=True)
+class EstimationConfig:
+    """The section `estimation`: how PAR models are fitted to history."""
+
+    max_order: int = 6
+    order_selection: Literal["pacf", "pacf_annual"] = "pacf"
+    min_observations_per_season: int = 30
+    max_coefficient_magnitude: float | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class CheckpointingConfig:
+    """When a training run leaves something to resume from."""
+
+    enabled: bool = False
+    initial_iteration: int = 1
+    interval_iterations: int = 1
+    store_basis: bool = False
+    compress: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class BoundaryPolicy:
+    """Cuts of another study that price what is left at the end of this one."""
+
+    path: str
+    strict: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class PolicyConfig:
+    """The section `policy`."""
+
+    path: str = "./policy"
+    mode: Literal["fresh", "warm_start", "resume"] = "fresh"
+    boundary: BoundaryPolicy | None = None
+    checkpointing: CheckpointingConfig = CheckpointingConfig()
+
+
+@dataclass(frozen=True, slots=True)
+class ExportsConfig:
+    """Extra outputs."""
+
+    states: bool = False
+    stochastic: bool = False
+    fpha_deviation_points: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Config:
+    """All of config.json."""
+
+    training: TrainingConfig
+    simulation: SimulationConfig = SimulationConfig()
+    modeling: ModelingConfig = ModelingConfig()
+    estimation: EstimationConfig = EstimationConfig()
+    policy: PolicyConfig = PolicyConfig()
+    exports: ExportsConfig = ExportsConfig()

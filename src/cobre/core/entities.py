@@ -1,0 +1,179 @@
+"""The things of a power system, as the files of `system/` describe them.
+
+Field names are those of the case format. Every entity class is sorted by `(operational_start_date, id)`: that order,
+and never the order of declaration, fixes the state vector, the noise vector and the rows of all results.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import date
+from typing import Literal, Protocol, TypeVar
+
+
+class Entity(Protocol):
+    """What all of them have."""
+
+    @property
+    def id(self) -> int: ...  # noqa: D102
+    @property
+    def name(self) -> str: ...  # noqa: D102
+    @property
+    def operational_start_date(self) -> date: ...  # noqa: D102
+
+
+class WithService(Protocol):
+    """An entity that enters in a stage and leaves in another; None: it is there from the start, or to the end."""
+
+    @property
+    def entry_stage_id(self) -> int | None: ...  # noqa: D102
+    @property
+    def exit_stage_id(self) -> int | None: ...  # noqa: D102
+
+
+AnyEntity = TypeVar("AnyEntity", bound=Entity)
+
+
+def canonical_order(entities: Sequence[AnyEntity]) -> tuple[AnyEntity, ...]:
+    """The one order that results may depend on."""
+    return tuple(sorted(entities, key=lambda entity: (entity.operational_start_date, entity.id)))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DeficitSegment:
+    """A tier of unserved energy; `depth_mw` None: as deep as it takes."""
+
+    depth_mw: float | None = None
+    cost: float
+
+
+@dataclass(frozen=True, slots=True)
+class Bus:
+    """A node of the network, where power balances."""
+
+    id: int
+    name: str
+    operational_start_date: date
+    deficit_segments: tuple[DeficitSegment, ...] | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class LineCapacity:
+    """The most that flows each way."""
+
+    direct_mw: float
+    reverse_mw: float
+
+
+@dataclass(frozen=True, slots=True)
+class Line:
+    """A connection between two buses; `direct` is from source to target."""
+
+    id: int
+    name: str
+    operational_start_date: date
+    source_bus_id: int
+    target_bus_id: int
+    capacity: LineCapacity
+    exchange_cost: float | None = None
+    losses_percent: float = 0.0
+    entry_stage_id: int | None = None
+    exit_stage_id: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class GenerationLimits:
+    """What a thermal plant can give."""
+
+    min_mw: float
+    max_mw: float
+
+
+@dataclass(frozen=True, slots=True)
+class AnticipatedConfig:
+    """A plant whose dispatch is decided ahead of delivery."""
+
+    lead_stages: int | None = None
+    lead_time_hours: float | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Thermal:
+    """A plant that burns something."""
+
+    id: int
+    name: str
+    operational_start_date: date
+    bus_id: int
+    cost_per_mwh: float
+    generation: GenerationLimits
+    entry_stage_id: int | None = None
+    exit_stage_id: int | None = None
+    anticipated_config: AnticipatedConfig | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class NonControllableSource:
+    """Wind, sun, run of river: what there is can be taken or curtailed."""
+
+    id: int
+    name: str
+    operational_start_date: date
+    bus_id: int
+    max_generation_mw: float
+    curtailment_cost: float | None = None
+    allow_curtailment: bool = True
+    entry_stage_id: int | None = None
+    exit_stage_id: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class PumpingFlow:
+    """What a pumping station can lift."""
+
+    min_m3s: float
+    max_m3s: float
+
+
+@dataclass(frozen=True, slots=True)
+class PumpingStation:
+    """Lifts water from one reservoir into another, for power."""
+
+    id: int
+    name: str
+    operational_start_date: date
+    bus_id: int
+    source_hydro_id: int
+    destination_hydro_id: int
+    consumption_mw_per_m3s: float
+    flow: PumpingFlow
+    entry_stage_id: int | None = None
+    exit_stage_id: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class ContractLimits:
+    """What a contract allows or demands."""
+
+    min_mw: float
+    max_mw: float
+
+
+@dataclass(frozen=True, slots=True)
+class EnergyContract:
+    """Power bought from or sold to somebody outside; a negative price on an export is revenue."""
+
+    id: int
+    name: str
+    operational_start_date: date
+    bus_id: int
+    type: Literal["import", "export"]
+    price_per_mwh: float
+    limits: ContractLimits
+    entry_stage_id: int | None = None
+    exit_stage_id: int | None = None
+
+
+def is_in_service(entity: WithService, stage_id: int) -> bool:
+    """Whether a stage lies between entry and exit; the operational start date plays no role."""
+    entered = entity.entry_stage_id is None or entity.entry_stage_id <= stage_id
+    return entered and (entity.exit_stage_id is None or stage_id < entity.exit_stage_id)

@@ -1,0 +1,148 @@
+"""Hydro plants: reservoir, turbines, tailrace, evaporation, and how water becomes power."""
+
+from dataclasses import dataclass
+from datetime import date
+from typing import Literal
+
+ProductionModelName = Literal["constant_productivity", "linearized_head", "fpha"]
+
+
+@dataclass(frozen=True, slots=True)
+class Reservoir:
+    """Limits of the stored volume."""
+
+    min_storage_hm3: float
+    max_storage_hm3: float
+
+
+@dataclass(frozen=True, slots=True)
+class Outflow:
+    """Limits of what leaves the plant; violations are priced."""
+
+    min_outflow_m3s: float
+    max_outflow_m3s: float | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class HydroGeneration:
+    """The plant's turbines together."""
+
+    model: ProductionModelName
+    min_turbined_m3s: float
+    max_turbined_m3s: float
+    min_generation_mw: float
+    max_generation_mw: float
+
+
+@dataclass(frozen=True, slots=True)
+class UnitGroup:
+    """Machines of a plant that feed one bus."""
+
+    id: int
+    name: str
+    bus_id: int
+    min_turbined_m3s: float
+    max_turbined_m3s: float
+    min_generation_mw: float
+    max_generation_mw: float
+
+
+@dataclass(frozen=True, slots=True)
+class TailracePoint:
+    """A point of a tailrace curve."""
+
+    outflow_m3s: float
+    height_m: float
+
+
+@dataclass(frozen=True, slots=True)
+class Tailrace:
+    """Downstream level by outflow: a polynomial, or straight lines between points."""
+
+    type: Literal["polynomial", "piecewise"]
+    coefficients: tuple[float, ...] | None = None
+    points: tuple[TailracePoint, ...] | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class HydraulicLosses:
+    """Head lost on the way: a share of it, or metres."""
+
+    type: Literal["factor", "constant"]
+    value: float | None = None
+    value_m: float | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Efficiency:
+    """Of turbine and generator together."""
+
+    type: Literal["constant"]
+    value: float
+
+
+@dataclass(frozen=True, slots=True)
+class Evaporation:
+    """Millimetres by calendar month, and the volumes around which the area is linearised."""
+
+    coefficients_mm: tuple[float, ...]
+    reference_volumes_hm3: tuple[float, ...] | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Diversion:
+    """A second way out of the reservoir."""
+
+    downstream_id: int
+    max_flow_m3s: float
+
+
+@dataclass(frozen=True, slots=True)
+class Filling:
+    """The first filling of a dead volume, from `start_stage_id` until the plant's entry."""
+
+    start_stage_id: int
+    filling_min_rate_m3s: float = 0.0
+
+
+@dataclass(frozen=True, slots=True)
+class HydroPenaltyOverrides:
+    """A plant's own prices; None: those of penalties.json."""
+
+    spillage_cost: float | None = None
+    turbined_cost: float | None = None
+    diversion_cost: float | None = None
+    storage_violation_below_cost: float | None = None
+    filling_target_violation_cost: float | None = None
+    turbined_violation_below_cost: float | None = None
+    outflow_violation_below_cost: float | None = None
+    outflow_violation_above_cost: float | None = None
+    generation_violation_below_cost: float | None = None
+    evaporation_violation_cost: float | None = None
+    water_withdrawal_violation_cost: float | None = None
+    inflow_nonnegativity_cost: float | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Hydro:
+    """A hydro plant with its reservoir."""
+
+    id: int
+    name: str
+    operational_start_date: date
+    reservoir: Reservoir
+    outflow: Outflow
+    generation: HydroGeneration
+    unit_groups: tuple[UnitGroup, ...]
+    downstream_id: int | None = None
+    travel_time_hours: float | None = None
+    specific_productivity_mw_per_m3s_per_m: float | None = None
+    entry_stage_id: int | None = None
+    exit_stage_id: int | None = None
+    tailrace: Tailrace | None = None
+    hydraulic_losses: HydraulicLosses | None = None
+    efficiency: Efficiency | None = None
+    evaporation: Evaporation | None = None
+    diversion: Diversion | None = None
+    filling: Filling | None = None
+    penalties: HydroPenaltyOverrides | None = None

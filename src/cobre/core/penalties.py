@@ -1,0 +1,59 @@
+"""The prices of penalties.json: what holds where no entity and no stage says otherwise."""
+
+from dataclasses import dataclass
+
+from cobre.core.entities import DeficitSegment
+
+
+@dataclass(frozen=True, slots=True)
+class BusPenalties:
+    """Unserved energy in tiers, and energy that nobody takes."""
+
+    deficit_segments: tuple[DeficitSegment, ...]
+    excess_cost: float
+
+
+@dataclass(frozen=True, slots=True)
+class LinePenalties:
+    """A small price on flow, which keeps it from going round in circles."""
+
+    exchange_cost: float
+
+
+@dataclass(frozen=True, slots=True)
+class HydroPenalties:
+    """$ per (m3/s and hour), per MWh, or per hm3 for storage and filling."""
+
+    spillage_cost: float
+    turbined_cost: float
+    diversion_cost: float
+    storage_violation_below_cost: float
+    filling_target_violation_cost: float
+    turbined_violation_below_cost: float
+    outflow_violation_below_cost: float
+    outflow_violation_above_cost: float
+    generation_violation_below_cost: float
+    evaporation_violation_cost: float
+    water_withdrawal_violation_cost: float
+    water_withdrawal_violation_pos_cost: float | None = None
+    water_withdrawal_violation_neg_cost: float | None = None
+    evaporation_violation_pos_cost: float | None = None
+    evaporation_violation_neg_cost: float | None = None
+    inflow_nonnegativity_cost: float = 1000.0
+
+
+@dataclass(frozen=True, slots=True)
+class NonControllablePenalties:
+    """What not taking available energy costs."""
+
+    curtailment_cost: float
+
+
+@dataclass(frozen=True, slots=True)
+class Penalties:
+    """All of penalties.json."""
+
+    bus: BusPenalties
+    line: LinePenalties
+    hydro: HydroPenalties
+    non_controllable_source: NonControllablePenalties

@@ -1,0 +1,198 @@
+"""The numbers of one stage after all cascades: arrays in canonical entity order, by block where they differ by block.
+
+Shapes: N hydros, K blocks, G unit groups of all plants, J thermals, L lines, B buses, R non-controllable sources,
+P pumping stations, C contracts. What is out of service in the stage has zero limits.
+"""
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from cobre.core.temporal import Stage
+
+Floats = NDArray[np.float64]
+Flags = NDArray[np.bool_]
+Indices = NDArray[np.int64]
+
+
+@dataclass(frozen=True, slots=True)
+class HydroNumbers:
+    """Reservoirs and turbines; costs per hydro are those of this stage."""
+
+    is_active: Flags  # N: between entry and exit
+    is_filling: Flags  # N: between the start of filling and entry
+    was_filled: Flags  # N: entered after a filling, so that the minimum storage is soft
+    filling_target_hm3: Floats  # N: by the end of this stage; NaN when not filling
+    min_storage_hm3: Floats  # N
+    max_storage_hm3: Floats
+    water_withdrawal_m3s: Floats  # whether the plant is there or not
+    min_outflow_m3s: Floats  # N x K
+    max_outflow_m3s: Floats  # infinite when there is none
+    min_turbined_m3s: Floats  # of the plant as a whole, beyond what its groups must keep
+    max_turbined_m3s: Floats
+    min_generation_mw: Floats  # likewise
+    max_generation_mw: Floats
+    min_diversion_m3s: Floats
+    max_diversion_m3s: Floats
+    min_spillage_m3s: Floats
+    max_spillage_m3s: Floats
+    productivity_mw_per_m3s: Floats  # N; NaN for plants with planes
+    planes: tuple[Floats | None, ...]  # N: planes x (gamma_0 with kappa, gamma_v, gamma_q, gamma_s)
+    has_evaporation: Flags  # N
+    evaporation_k0: Floats  # m3/s
+    evaporation_kv: Floats  # m3/s per hm3
+    spillage_cost: Floats  # N, as the rest
+    turbined_cost: Floats
+    diversion_cost: Floats
+    storage_violation_below_cost: Floats
+    filling_target_violation_cost: Floats
+    turbined_violation_below_cost: Floats
+    outflow_violation_below_cost: Floats
+    outflow_violation_above_cost: Floats
+    generation_violation_below_cost: Floats
+    evaporation_violation_pos_cost: Floats
+    evaporation_violation_neg_cost: Floats
+    water_withdrawal_violation_pos_cost: Floats
+    water_withdrawal_violation_neg_cost: Floats
+    inflow_nonnegativity_cost: Floats
+
+
+@dataclass(frozen=True, slots=True)
+class GroupNumbers:
+    """Unit groups, those of a plant side by side."""
+
+    min_turbined_m3s: Floats  # G x K
+    max_turbined_m3s: Floats
+    min_generation_mw: Floats
+    max_generation_mw: Floats
+
+
+@dataclass(frozen=True, slots=True)
+class ThermalNumbers:
+    """Thermal plants."""
+
+    min_mw: Floats  # J x K
+    max_mw: Floats
+    cost: Floats  # $/MWh
+
+
+@dataclass(frozen=True, slots=True)
+class LineNumbers:
+    """Lines."""
+
+    direct_mw: Floats  # L x K
+    reverse_mw: Floats
+    exchange_cost: Floats  # L
+    loss_fraction: Floats  # L
+
+
+@dataclass(frozen=True, slots=True)
+class BusNumbers:
+    """Loads and what not serving them costs."""
+
+    deficit_segments: tuple[tuple[tuple[float, float], ...], ...]  # B: (depth in MW or infinity, cost)
+    excess_cost: Floats  # B
+    load_factor: Floats  # B x K
+    load_mean_mw: Floats  # B
+    load_std_mw: Floats
+
+
+@dataclass(frozen=True, slots=True)
+class SourceNumbers:
+    """Non-controllable sources."""
+
+    is_active: Flags  # R
+    may_curtail: Flags
+    available_mw: Floats
+    curtailment_cost: Floats
+    factor: Floats  # R x K
+    mean: Floats  # R: share of what is available
+    std: Floats
+
+
+@dataclass(frozen=True, slots=True)
+class PumpingNumbers:
+    """Pumping stations."""
+
+    min_m3s: Floats  # P x K
+    max_m3s: Floats
+
+
+@dataclass(frozen=True, slots=True)
+class ContractNumbers:
+    """Contracts."""
+
+    min_mw: Floats  # C x K
+    max_mw: Floats
+    price: Floats  # $/MWh; a negative price of an export is revenue
+
+
+@dataclass(frozen=True, slots=True)
+class GenericTerm:
+    """coefficient * variable of an entity; `block` None: of the stage, or of all there is."""
+
+    variable: str
+    entity: int
+    block: int | None
+    bus: int | None
+    coefficient: float
+
+
+@dataclass(frozen=True, slots=True)
+class GenericRow:
+    """lower <= terms <= upper; `slack_cost` None: must hold. `block` None: one row for the stage."""
+
+    name: str
+    block: int | None
+    terms: tuple[GenericTerm, ...]
+    lower: float
+    upper: float
+    slack_cost: float | None
+
+
+@dataclass(frozen=True, slots=True)
+class StageData:
+    """Everything about one stage that its LP needs."""
+
+    stage: Stage
+    hours: Floats  # K
+    discount: float  # of the transition that leaves the stage
+    hydro: HydroNumbers
+    group: GroupNumbers
+    thermal: ThermalNumbers
+    line: LineNumbers
+    bus: BusNumbers
+    source: SourceNumbers
+    pumping: PumpingNumbers
+    contract: ContractNumbers
+    generic_rows: tuple[GenericRow, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Topology:
+    """Who is connected with whom, the same in all stages; indices in canonical order, -1: nobody."""
+
+    downstream: Indices  # N
+    diversion_target: Indices  # N
+    group_hydro: Indices  # G
+    group_bus: Indices
+    group_share: Floats  # G: of the plant's turbines, as declared
+    thermal_bus: Indices
+    line_source: Indices
+    line_target: Indices
+    source_bus: Indices
+    pumping_bus: Indices
+    pumping_source: Indices  # hydro
+    pumping_destination: Indices  # hydro
+    contract_bus: Indices
+    contract_sign: Floats  # +1 import, -1 export
+
+
+@dataclass(frozen=True, slots=True)
+class ResolvedStudy:
+    """All stages, in order, with what they share."""
+
+    topology: Topology
+    initial_storage_hm3: Floats  # N, as given
+    stages: tuple[StageData, ...]

@@ -1,0 +1,113 @@
+"""Stages, blocks, seasons and the policy graph, as stages.json describes them."""
+
+from dataclasses import dataclass
+from datetime import date
+from typing import Literal
+
+SamplingMethod = Literal["saa", "lhs", "qmc_sobol", "qmc_halton", "selective", "historical_residuals"]
+
+
+@dataclass(frozen=True, slots=True)
+class Block:
+    """A part of a stage in which everything is constant. Hours need not match the calendar."""
+
+    id: int
+    name: str
+    hours: float
+
+
+@dataclass(frozen=True, slots=True)
+class CvarParameters:
+    """(1 - lambda) of the mean and lambda of the mean of the worst alpha."""
+
+    alpha: float
+    lambda_: float
+
+
+@dataclass(frozen=True, slots=True)
+class StateVariables:
+    """What the cuts of a stage may depend on."""
+
+    storage: bool = True
+    inflow_lags: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Stage:
+    """One decision period; `end_date` is the first day after it. `risk` None: expectation."""
+
+    id: int
+    start_date: date
+    end_date: date
+    blocks: tuple[Block, ...]
+    num_openings: int | None = None
+    season_id: int | None = None
+    block_mode: Literal["parallel", "chronological"] = "parallel"
+    annual_discount_rate_override: float | None = None
+    risk: CvarParameters | None = None
+    sampling_method: SamplingMethod = "saa"
+    state_variables: StateVariables = StateVariables()
+
+    @property
+    def hours(self) -> float:
+        """Hours of all blocks."""
+        return float(sum(block.hours for block in self.blocks))
+
+
+@dataclass(frozen=True, slots=True)
+class PreStudyStage:
+    """A period before the study, which some table refers to; ids are negative."""
+
+    id: int
+    start_date: date
+    end_date: date
+    season_id: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Season:
+    """A recurring part of the year; custom seasons give their last day too."""
+
+    id: int
+    label: str
+    month_start: int
+    day_start: int | None = None
+    month_end: int | None = None
+    day_end: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class SeasonDefinitions:
+    """The seasons of a year."""
+
+    cycle_type: Literal["monthly", "weekly", "custom"]
+    seasons: tuple[Season, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Transition:
+    """An edge of the policy graph."""
+
+    source_id: int
+    target_id: int
+    probability: float
+    annual_discount_rate_override: float | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class PolicyGraph:
+    """How stages follow one another; without nodes it is the chain of stages."""
+
+    type: Literal["finite_horizon"]
+    annual_discount_rate: float
+    transitions: tuple[Transition, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Horizon:
+    """All of stages.json; stages in order of id."""
+
+    policy_graph: PolicyGraph
+    stages: tuple[Stage, ...]
+    pre_study_stages: tuple[PreStudyStage, ...] = ()
+    season_definitions: SeasonDefinitions | None = None

@@ -1,0 +1,1 @@
+"""Reading and writing: case directories, policies, results."""

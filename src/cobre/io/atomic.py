@@ -1,0 +1,195 @@
+"""Writing so that a name either holds the whole of something or what it held before.
+
+Everything is written under a temporary name beside its target (`.name.1f2e3d4c.partial`), flushed to the disk, and
+then renamed. When anything goes wrong the temporary name is removed; a killed process may leave it behind, and
+nobody takes it for a result.
+"""
+
+import errno
+import os
+import secrets
+import shutil
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import BinaryIO
+
+_REASONS = {
+    errno.ENOSPC: ("no space is left on the device", "free some space or choose another directory"),
+    errno.EDQUOT: ("the disk quota is used up", "free some space or choose another directory"),
+    errno.EFBIG: ("the file would be larger than is allowed here", "raise the limit (ulimit -f) or write elsewhere"),
+    errno.EACCES: ("it is not writable", "choose a directory that you may write to"),
+    errno.EPERM: ("it is not writable", "choose a directory that you may write to"),
+    errno.EROFS: ("the file system is read-only", "choose a directory that you may write to"),
+    errno.ENOTDIR: ("a part of its path is a file", "choose a path whose parents are directories"),
+    errno.EISDIR: ("it is a directory", "choose the name of a file"),
+    errno.ENAMETOOLONG: ("its name is too long", "choose a shorter name"),
+    errno.EMFILE: ("too many files are open", "raise the limit (ulimit -n)"),
+}
+
+
+class WriteError(Exception):
+    """Something could not be written; `path` is the target, which is as it was before."""
+
+    def __init__(self, path: Path, reason: str, remedy: str = "") -> None:
+        super().__init__(f"cannot write {path}: {reason}" + (f" ({remedy})" if remedy else ""))
+        self.path = path
+        self.reason = reason
+        self.remedy = remedy
+
+
+def check_writable(folder: Path) -> None:
+    """Make the directory and prove that it takes a file, before hours are spent on what shall go there."""
+    with _explained(folder):
+        folder.mkdir(parents=True, exist_ok=True)
+        probe = _temporary_beside(folder / "probe")
+        try:
+            probe.write_bytes(b"\0")
+        finally:
+            probe.unlink(missing_ok=True)
+
+
+@contextmanager
+def replacing_file(path: Path) -> Iterator[BinaryIO]:
+    """A file to write to, which takes the name `path` when the block ends without an error."""
+    with _explained(path):
+        temporary = _temporary_beside(path)
+        # Not tempfile.mkstemp: its files are for the owner alone, and results are for whom the umask says.
+        descriptor = os.open(temporary, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o666)
+        try:
+            with os.fdopen(descriptor, "wb") as stream:
+                yield stream
+                stream.flush()
+                os.fsync(stream.fileno())
+            temporary.replace(path)
+            _flush_directory(path.parent)
+        except BaseException:
+            temporary.unlink(missing_ok=True)
+            raise
+
+
+def write_file(path: Path, data: bytes) -> None:
+    """Put `data` under the name `path`, all of it or nothing."""
+    with replacing_file(path) as stream:
+        stream.write(data)
+
+
+@contextmanager
+def new_directory(path: Path) -> Iterator[Path]:
+    """A directory to fill, which takes the name `path` when the block ends without an error.
+
+    `path` must not exist, or be an empty directory.
+    """
+    with _explained(path):
+        _refuse_occupied(path)
+        with _temporary_directory(path) as temporary:
+            yield temporary
+            flush_tree(temporary)
+            temporary.replace(path)
+            _flush_directory(path.parent)
+
+
+@contextmanager
+def replacing_directory(path: Path) -> Iterator[Path]:
+    """As `new_directory`, but what `path` held before goes away in the end."""
+    with _explained(path), _temporary_directory(path) as temporary:
+        yield temporary
+        flush_tree(temporary)
+        _exchange(temporary, path)
+        _flush_directory(path.parent)
+
+
+@contextmanager
+def scratch_directory(folder: Path) -> Iterator[Path]:
+    """A directory inside `folder` to prepare files in, which is gone when the block ends."""
+    with _explained(folder):
+        folder.mkdir(parents=True, exist_ok=True)
+        scratch = _temporary_beside(folder / "scratch")
+        scratch.mkdir()
+        try:
+            yield scratch
+        finally:
+            shutil.rmtree(scratch, ignore_errors=True)
+
+
+def _exchange(new: Path, path: Path) -> None:
+    """Directories cannot be renamed over full ones: the old one steps aside, and comes back when that fails."""
+    if not path.exists():
+        new.replace(path)
+        return
+    aside = _temporary_beside(path)
+    path.replace(aside)
+    try:
+        new.replace(path)
+    except BaseException:
+        aside.replace(path)
+        raise
+    shutil.rmtree(aside)
+
+
+@contextmanager
+def _temporary_directory(path: Path) -> Iterator[Path]:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    temporary = _temporary_beside(path)
+    temporary.mkdir()
+    try:
+        yield temporary
+    except BaseException:
+        shutil.rmtree(temporary, ignore_errors=True)
+        raise
+
+
+def _temporary_beside(path: Path) -> Path:
+    return path.with_name(f".{path.name}.{secrets.token_hex(4)}.partial")
+
+
+def _refuse_occupied(path: Path) -> None:
+    if path.is_dir() and not any(path.iterdir()):
+        return
+    if path.exists():
+        kind = "is not empty" if path.is_dir() else "is a file"
+        raise WriteError(path, f"it exists and {kind}", "choose a new directory")
+
+
+def flush_tree(folder: Path) -> None:
+    """See to it that files are on the disk; names are there only when the directories that hold them are, too."""
+    for entry in sorted(folder.rglob("*")):
+        if entry.is_dir():
+            _flush_directory(entry)
+        else:
+            _flush(entry, os.O_RDONLY)
+    _flush_directory(folder)
+
+
+def _flush_directory(folder: Path) -> None:
+    _flush(folder, os.O_RDONLY | os.O_DIRECTORY)
+
+
+def _flush(path: Path, flags: int) -> None:
+    descriptor = os.open(path, flags)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
+
+
+@contextmanager
+def _explained(path: Path) -> Iterator[None]:
+    """Errors of the file system that concern the target, in words."""
+    try:
+        yield
+    except OSError as error:
+        if not _concerns(error, path):
+            raise
+        reason, remedy = _REASONS.get(error.errno or 0, (error.strerror or str(error), ""))
+        raise WriteError(path, reason, remedy) from error
+
+
+def _concerns(error: OSError, path: Path) -> bool:
+    """Whether writing failed, and not reading something else in the caller's block; writes carry no file name."""
+    if error.filename is None:
+        return True
+    name = os.fsdecode(error.filename) if isinstance(error.filename, (str, bytes)) else str(error.filename)
+    named = Path(name).absolute()
+    target = path.absolute()
+    return named.is_relative_to(target.parent) or target.is_relative_to(named)

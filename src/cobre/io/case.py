@@ -1,0 +1,133 @@
+"""A case directory, file by file in the order in which they are read."""
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import NamedTuple
+
+from cobre.core.case import Case, OverrideTables, ScenarioTables, System
+from cobre.io.block_factors import LOAD_FILE, SOURCE_FILE, read_load_factors, read_source_factors
+from cobre.io.case_files import OPTIONAL_JSON, REQUIRED_JSON, check_files
+from cobre.io.computed_values import check_computed_values
+from cobre.io.config_file import read_config
+from cobre.io.correlation_file import read_correlation
+from cobre.io.entities import (
+    read_buses,
+    read_energy_contracts,
+    read_hydros,
+    read_lines,
+    read_non_controllable_sources,
+    read_pumping_stations,
+    read_thermals,
+)
+from cobre.io.generic_constraints import read_generic_constraints
+from cobre.io.initial_conditions import read_initial_conditions
+from cobre.io.json_files import Document, read_document
+from cobre.io.not_modelled import refuse_what_is_not_modelled
+from cobre.io.old_format import is_old_format
+from cobre.io.parquet_tables import read_table
+from cobre.io.penalties_file import read_penalties
+from cobre.io.problems import Problems
+from cobre.io.production_models import read_production_models
+from cobre.io.stages_file import read_stages
+from cobre.io.table_formats import OVERRIDE_TABLES, SCENARIO_TABLES
+from cobre.io.validation import check_case
+
+Overrides = Mapping[str, object]
+
+
+class CaseWithProblems(NamedTuple):
+    """A case that can be run, and what its user should know."""
+
+    case: Case
+    problems: Problems
+
+
+def load_case(path: str | Path, config_overrides: Overrides | None = None) -> Case:
+    """The case in a directory; raises InvalidCaseError with everything that is wrong with it."""
+    return load_case_with_problems(path, config_overrides).case
+
+
+def load_case_with_problems(path: str | Path, config_overrides: Overrides | None = None) -> CaseWithProblems:
+    """As load_case, with the warnings."""
+    problems = Problems()
+    case = read_case(path, problems, config_overrides)
+    problems.raise_errors(str(path))
+    assert case is not None, "a case without errors is a case"  # noqa: S101
+    return CaseWithProblems(case, problems)
+
+
+def read_case(path: str | Path, problems: Problems, overrides: Overrides | None = None) -> Case | None:
+    """The case, or None when something is wrong with it; `problems` then says what.
+
+    Structure and schema are checked file by file, in all files; what concerns several files only when each is right.
+    """
+    folder = Path(path)
+    if not check_files(folder, problems):
+        return None
+    documents = _read_documents(folder, problems)
+    if is_old_format(documents, problems):
+        return None
+    case = _decode(folder, documents, overrides, problems)
+    if case is None or problems.errors:
+        return None
+    refuse_what_is_not_modelled(case, problems)
+    check_case(case, problems)
+    if not problems.errors:
+        check_computed_values(case, problems)
+    return None if problems.errors else case
+
+
+def _read_documents(folder: Path, problems: Problems) -> dict[str, Document | None]:
+    required = {name: read_document(folder, name, problems, is_required=True) for name in REQUIRED_JSON}
+    return required | {name: read_document(folder, name, problems) for name in OPTIONAL_JSON}
+
+
+def _decode(
+    folder: Path, documents: Mapping[str, Document | None], overrides: Overrides | None, problems: Problems
+) -> Case | None:
+    config = read_config(documents["config.json"], overrides, problems)
+    horizon = read_stages(documents["stages.json"], problems)
+    initial_conditions = read_initial_conditions(documents["initial_conditions.json"], problems)
+    penalties = read_penalties(documents["penalties.json"], problems)
+    system = _read_system(documents, problems)
+    production = read_production_models(folder, documents["system/hydro_production_models.json"], problems)
+    scenarios = _read_scenarios(folder, documents, problems)
+    overriding = {name: read_table(folder, table, problems) for name, table in OVERRIDE_TABLES.items()}
+    generic_constraints = read_generic_constraints(folder, problems)
+    if config is None or horizon is None or initial_conditions is None or penalties is None:
+        return None
+    return Case(
+        name=folder.resolve().name,
+        config=config,
+        horizon=horizon,
+        initial_conditions=initial_conditions,
+        penalties=penalties,
+        system=system,
+        production=production,
+        scenarios=scenarios,
+        overrides=OverrideTables(**overriding),
+        generic_constraints=generic_constraints,
+    )
+
+
+def _read_system(documents: Mapping[str, Document | None], problems: Problems) -> System:
+    return System(
+        buses=read_buses(documents["system/buses.json"], problems),
+        lines=read_lines(documents["system/lines.json"], problems),
+        hydros=read_hydros(documents["system/hydros.json"], problems),
+        thermals=read_thermals(documents["system/thermals.json"], problems),
+        non_controllable_sources=read_non_controllable_sources(
+            documents["system/non_controllable_sources.json"], problems
+        ),
+        pumping_stations=read_pumping_stations(documents["system/pumping_stations.json"], problems),
+        energy_contracts=read_energy_contracts(documents["system/energy_contracts.json"], problems),
+    )
+
+
+def _read_scenarios(folder: Path, documents: Mapping[str, Document | None], problems: Problems) -> ScenarioTables:
+    return ScenarioTables(
+        **{name: read_table(folder, table, problems) for name, table in SCENARIO_TABLES.items()},
+        correlation=read_correlation(documents["scenarios/correlation.json"], problems),
+        load_factors=read_load_factors(documents[LOAD_FILE], problems),
+        non_controllable_factors=read_source_factors(documents[SOURCE_FILE], problems),
+    )

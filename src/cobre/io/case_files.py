@@ -1,0 +1,80 @@
+"""The files of a case directory: which must be there, which may, which moved."""
+
+from collections.abc import Mapping
+from pathlib import Path
+
+from cobre.io.problems import Layer, Problems
+from cobre.io.table_formats import OVERRIDE_TABLES, PRODUCTION_TABLES, SCENARIO_TABLES
+
+REQUIRED_JSON = (
+    "config.json",
+    "stages.json",
+    "initial_conditions.json",
+    "penalties.json",
+    "system/buses.json",
+    "system/lines.json",
+    "system/hydros.json",
+    "system/thermals.json",
+)
+OPTIONAL_JSON = (
+    "system/non_controllable_sources.json",
+    "system/pumping_stations.json",
+    "system/energy_contracts.json",
+    "system/hydro_production_models.json",
+    "scenarios/load_factors.json",
+    "scenarios/non_controllable_factors.json",
+    "scenarios/correlation.json",
+)
+READ_ELSEWHERE = (
+    "constraints/generic_constraints.json",
+    "constraints/generic_parameters.json",
+    "constraints/generic_constraint_bounds.parquet",
+)
+REFUSED: Mapping[str, str] = {
+    "post_study_stages.json": "stages after the study are not modelled yet",
+    "system/tailrace_curves.parquet": "families of tailrace curves are not modelled yet",
+}
+REFUSED_REMEDY: Mapping[str, str] = {
+    "post_study_stages.json": "remove the file: it serves anticipated plants only",
+    "system/tailrace_curves.parquet": "remove the file and give `tailrace` in system/hydros.json",
+}
+MOVED: Mapping[str, str] = {
+    "constraints/exchange_factors.json": (
+        "give direct_mw and reverse_mw by block in constraints/line_bounds.parquet (capacity times factor)"
+    ),
+    "system/scalar_parameters.json": "move it, unchanged, to constraints/generic_parameters.json",
+}
+FOLDERS = ("system", "scenarios", "constraints")
+
+
+def check_files(folder: Path, problems: Problems) -> bool:
+    """Whether the directory can be read at all; files that moved, are refused or unknown are reported."""
+    if not folder.is_dir():
+        what = "is not a directory" if folder.exists() else "does not exist"
+        problems.error(Layer.STRUCTURE, str(folder), "", "", what, "the path of a case directory")
+        return False
+    for name, remedy in MOVED.items():
+        if (folder / name).exists():
+            problems.error(Layer.STRUCTURE, name, "", "", "this file is not read any more", remedy)
+    for name, message in REFUSED.items():
+        if (folder / name).exists():
+            problems.error(Layer.MEANING, name, "", "", message, REFUSED_REMEDY[name])
+    _warn_of_unknown(folder, problems)
+    return True
+
+
+def known_files() -> frozenset[str]:
+    """Every file that has a place in a case."""
+    tables = [*SCENARIO_TABLES.values(), *OVERRIDE_TABLES.values(), *PRODUCTION_TABLES.values()]
+    parquet = [table.file for table in tables]
+    return frozenset([*REQUIRED_JSON, *OPTIONAL_JSON, *READ_ELSEWHERE, *REFUSED, *MOVED, *parquet])
+
+
+def _warn_of_unknown(folder: Path, problems: Problems) -> None:
+    """Only where inputs belong: other folders of a case, such as its outputs, are the user's own."""
+    known = known_files()
+    for place in (folder, *(folder / name for name in FOLDERS)):
+        for path in sorted(place.glob("*.json")) + sorted(place.glob("*.parquet")) if place.is_dir() else ():
+            name = path.relative_to(folder).as_posix()
+            if name not in known:
+                problems.warn(Layer.STRUCTURE, name, "", "", "is not a file of the case format and is not read")

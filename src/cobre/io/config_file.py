@@ -1,0 +1,186 @@
+"""config.json: what is asked for."""
+
+from collections.abc import Mapping
+from typing import Any
+
+from cobre.core.config import (
+    BoundStalling,
+    CheckpointingConfig,
+    Config,
+    CutSelectionConfig,
+    EstimationConfig,
+    IterationLimit,
+    ModelingConfig,
+    PolicyConfig,
+    ScenarioSource,
+    SimulationBased,
+    SimulationConfig,
+    StoppingRuleConfig,
+    TimeLimit,
+    TrainingConfig,
+)
+from cobre.io.config_overrides import with_overrides
+from cobre.io.config_records import (
+    BoundStallingRecord,
+    ByNode,
+    ConfigFile,
+    CutSelectionRecord,
+    Enumerated,
+    IterationLimitRecord,
+    ModelingRecord,
+    PolicyRecord,
+    SampledSimulation,
+    ScenarioSourceRecord,
+    SimulationBasedRecord,
+    SimulationRecord,
+    TimeLimitRecord,
+    TrainingRecord,
+    YearRange,
+)
+from cobre.io.json_files import Document, decode, rewritten
+from cobre.io.problems import Layer, Problems
+from cobre.io.solver_profiles import solver_config, warn_of_profile
+
+FILE = "config.json"
+DEFAULT_TREE_SEED = 42
+DEFAULT_COST_SCALE = 1e6
+
+
+def read_config(document: Document | None, overrides: Mapping[str, object] | None, problems: Problems) -> Config | None:
+    """The configuration with overrides merged in before anything is checked."""
+    known = len(problems.errors)
+    if document is not None and overrides:
+        document = rewritten(document, with_overrides(document.content, overrides, problems))
+    file = decode(document, ConfigFile, problems)
+    if file is None:
+        return None
+    _warn_of_what_has_no_effect(file, problems)
+    training = _training(file.training, problems)
+    simulation = _simulation(file.simulation, problems)
+    if len(problems.errors) > known or training is None:
+        return None
+    return Config(
+        training=training,
+        simulation=simulation,
+        modeling=_modeling(file.modeling),
+        estimation=EstimationConfig(**_as_dict(file.estimation)),
+        policy=_policy(file.policy),
+        exports=file.exports,
+    )
+
+
+def _as_dict(record: Any) -> dict[str, Any]:
+    return {name: getattr(record, name) for name in record.__dataclass_fields__}
+
+
+def _training(record: TrainingRecord, problems: Problems) -> TrainingConfig | None:
+    rules = _stopping_rules(record.stopping_rules, problems)
+    source = _scenario_source(record.scenario_source, "training", problems)
+    if isinstance(record.selection, Enumerated):
+        _refuse_enumeration("training.selection", problems)
+        return None
+    return TrainingConfig(
+        forward_passes=record.selection.forward_passes,
+        stopping_rules=rules,
+        enabled=record.enabled,
+        tree_seed=DEFAULT_TREE_SEED if record.tree_seed is None else abs(record.tree_seed),
+        stopping_mode=record.stopping_mode,
+        cut_selection=_cut_selection(record.cut_selection),
+        scenario_source=source or ScenarioSource(),
+        solver=solver_config(record.solver, problems),
+    )
+
+
+def _refuse_enumeration(field: str, problems: Problems) -> None:
+    message = "enumerated selection is not modelled yet"
+    problems.error(Layer.MEANING, FILE, "", field, message, 'use {"method": "sampled", ...}')
+
+
+def _stopping_rules(records: tuple[Any, ...], problems: Problems) -> tuple[StoppingRuleConfig, ...]:
+    rules = tuple(_stopping_rule(record, problems) for record in records)
+    if not any(isinstance(rule, IterationLimit) for rule in rules):
+        message = "there is no rule of type iteration_limit"
+        problems.error(
+            Layer.SCHEMA, FILE, "", "training.stopping_rules", message, 'add {"type": "iteration_limit", "limit": N}'
+        )
+    return tuple(rule for rule in rules if rule is not None)
+
+
+def _stopping_rule(record: Any, problems: Problems) -> StoppingRuleConfig | None:
+    if isinstance(record, IterationLimitRecord):
+        return IterationLimit(record.limit)
+    if isinstance(record, TimeLimitRecord):
+        return TimeLimit(record.seconds)
+    if isinstance(record, BoundStallingRecord):
+        return BoundStalling(record.iterations, record.tolerance)
+    if isinstance(record, SimulationBasedRecord):
+        return SimulationBased(record.replications, record.period, record.confidence, record.relative_tolerance)
+    message = "the rule `gap` needs an exact upper bound, from enumerated selection, which is not modelled yet"
+    problems.error(
+        Layer.MEANING, FILE, "", "training.stopping_rules", message, "use bound_stalling or simulation instead"
+    )
+    return None
+
+
+def _cut_selection(record: CutSelectionRecord) -> CutSelectionConfig:
+    chosen = {} if record.selection is None else _as_dict(record.selection)
+    return CutSelectionConfig(
+        **chosen,
+        max_active_per_stage=record.max_active_per_stage,
+        row_activity_tolerance=record.row_activity_tolerance,
+    )
+
+
+def _scenario_source(record: ScenarioSourceRecord | None, section: str, problems: Problems) -> ScenarioSource | None:
+    if record is None:
+        return None
+    return ScenarioSource(
+        inflow=record.inflow.scheme if record.inflow else "in_sample",
+        load=record.load.scheme if record.load else "in_sample",
+        ncs=record.ncs.scheme if record.ncs else "in_sample",
+        seed=record.seed,
+        historical_years=_years(record.historical_years, section, problems),
+        openings=record.openings.source if record.openings else "generated",
+    )
+
+
+def _years(years: tuple[int, ...] | YearRange | None, section: str, problems: Problems) -> tuple[int, ...] | None:
+    if not isinstance(years, YearRange):
+        return years
+    if years.from_ > years.to:
+        field = f"{section}.scenario_source.historical_years"
+        problems.error(Layer.MEANING, FILE, "", field, f"goes from {years.from_} to {years.to}", "an earlier `from`")
+    return tuple(range(years.from_, years.to + 1))
+
+
+def _simulation(record: SimulationRecord, problems: Problems) -> SimulationConfig:
+    source = _scenario_source(record.scenario_source, "simulation", problems)
+    if isinstance(record.selection, Enumerated):
+        _refuse_enumeration("simulation.selection", problems)
+    if not isinstance(record.selection, SampledSimulation):
+        return SimulationConfig(record.enabled, scenario_source=source)
+    return SimulationConfig(record.enabled, record.selection.num_scenarios, source)
+
+
+def _modeling(record: ModelingRecord) -> ModelingConfig:
+    return ModelingConfig(record.inflow_non_negativity.method, record.cost_scale_factor or DEFAULT_COST_SCALE)
+
+
+def _policy(record: PolicyRecord) -> PolicyConfig:
+    given = {name: value for name, value in _as_dict(record.checkpointing).items() if value is not None}
+    return PolicyConfig(record.path, record.mode, record.boundary, CheckpointingConfig(**given))
+
+
+def _warn_of_what_has_no_effect(file: ConfigFile, problems: Problems) -> None:
+    warn = problems.warn
+    if file.upper_bound_evaluation.enabled:
+        message = (
+            "has no effect: the upper bound is the mean over forward passes and, with an interval, over simulations"
+        )
+        warn(Layer.SCHEMA, FILE, "", "upper_bound_evaluation", message)
+    if isinstance(file.training.parallelism.backward_scheduler, ByNode):
+        message = "has no effect: work is split without changing any number"
+        warn(Layer.SCHEMA, FILE, "", "training.parallelism.backward_scheduler", message)
+    if file.simulation.io_channel_capacity != SimulationRecord().io_channel_capacity:
+        warn(Layer.SCHEMA, FILE, "", "simulation.io_channel_capacity", "has no effect: results are written at the end")
+    warn_of_profile(file.simulation.solver, "simulation.solver", problems)

@@ -1,0 +1,60 @@
+"""Settings given beside config.json: flat dotted keys, merged into it."""
+
+import copy
+import json
+from collections.abc import Mapping
+from typing import Any
+
+from cobre.io.problems import Layer, Problems
+
+FILE = "config.json"
+
+
+def with_overrides(content: Any, overrides: Mapping[str, object], problems: Problems) -> Any:
+    """The content of config.json with every override in its place; objects are merged, all else is replaced."""
+    if not isinstance(content, dict):
+        return content
+    merged = copy.deepcopy(content)
+    for dotted, value in overrides.items():
+        _put(merged, dotted, value, problems)
+    return merged
+
+
+def _put(merged: dict[str, Any], dotted: str, value: object, problems: Problems) -> None:
+    if not _is_json(value):
+        message = f"the override has a value of type {type(value).__name__}"
+        problems.error(
+            Layer.SCHEMA, FILE, "overrides", dotted, message, "a number, a text, true, false, None or these in lists"
+        )
+        return
+    *parents, last = dotted.split(".")
+    node = merged
+    for key in parents:
+        if node.get(key) is None:
+            node[key] = {}
+        node = node[key]
+        if not isinstance(node, dict):
+            message = f"the override `{dotted}` leads through `{key}`, which is not an object"
+            problems.error(Layer.SCHEMA, FILE, "overrides", dotted, message, "a key such as training.tree_seed")
+            return
+    node[last] = _merged(node.get(last), value)
+
+
+def _is_json(value: object) -> bool:
+    try:
+        json.dumps(_plain(value))
+    except (TypeError, ValueError):
+        return False
+    return True
+
+
+def _merged(old: Any, new: object) -> Any:
+    if not (isinstance(old, dict) and isinstance(new, Mapping)):
+        return _plain(new)
+    return {**old, **{key: _merged(old.get(key), value) for key, value in new.items()}}
+
+
+def _plain(value: object) -> Any:
+    if isinstance(value, Mapping):
+        return {key: _plain(inner) for key, inner in value.items()}
+    return [_plain(inner) for inner in value] if isinstance(value, list | tuple) else value

@@ -1,0 +1,300 @@
+"""config.json as the file has it: one record per object. `config_file` turns them into what the program uses."""
+
+from dataclasses import dataclass
+from typing import Annotated, Literal
+
+from pydantic import Field
+
+from cobre.core.config import BoundaryPolicy, ExportsConfig, NonNegativityMethod, Scheme
+from cobre.io.json_files import JsonFile
+from cobre.io.solver_profiles import SolverProfileRecord, TrainingSolverRecord
+
+DEFAULT_SOLVER = TrainingSolverRecord()
+
+Count = Annotated[int, Field(ge=1)]
+NonNegativeCount = Annotated[int, Field(ge=0)]
+Positive = Annotated[float, Field(gt=0)]
+NonNegative = Annotated[float, Field(ge=0)]
+
+
+@dataclass(frozen=True, slots=True)
+class SampledTraining:
+    """So many trajectories in each iteration."""
+
+    method: Literal["sampled"]
+    forward_passes: Count
+
+
+@dataclass(frozen=True, slots=True)
+class SampledSimulation:
+    """So many trajectories."""
+
+    method: Literal["sampled"]
+    num_scenarios: Count
+
+
+@dataclass(frozen=True, slots=True)
+class Enumerated:
+    """Every path of a node tree."""
+
+    method: Literal["enumerated"]
+
+
+TrainingSelection = Annotated[SampledTraining | Enumerated, Field(discriminator="method")]
+SimulationSelection = Annotated[SampledSimulation | Enumerated, Field(discriminator="method")]
+
+
+@dataclass(frozen=True, slots=True)
+class IterationLimitRecord:
+    """See core.config.IterationLimit."""
+
+    type: Literal["iteration_limit"]
+    limit: Count
+
+
+@dataclass(frozen=True, slots=True)
+class TimeLimitRecord:
+    """See core.config.TimeLimit."""
+
+    type: Literal["time_limit"]
+    seconds: Positive
+
+
+@dataclass(frozen=True, slots=True)
+class BoundStallingRecord:
+    """See core.config.BoundStalling."""
+
+    type: Literal["bound_stalling"]
+    iterations: Count
+    tolerance: NonNegative
+
+
+@dataclass(frozen=True, slots=True)
+class GapRecord:
+    """A rule that needs an exact upper bound, hence enumerated selection."""
+
+    type: Literal["gap"]
+    tolerance: float | None = None
+    relative_tolerance: float | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class SimulationBasedRecord:
+    """See core.config.SimulationBased: a rule of our own, which the published format has not."""
+
+    type: Literal["simulation"]
+    replications: Annotated[int, Field(ge=2)]
+    period: Count
+    confidence: Annotated[float, Field(gt=0, lt=1)] = 0.95
+    relative_tolerance: NonNegative = 0.0
+
+
+StoppingRuleRecord = Annotated[
+    IterationLimitRecord | TimeLimitRecord | BoundStallingRecord | GapRecord | SimulationBasedRecord,
+    Field(discriminator="type"),
+]
+
+
+@dataclass(frozen=True, slots=True)
+class Level1Record:
+    """Cuts near the best at some visited state stay (lml1: only the oldest of them)."""
+
+    method: Literal["level1", "lml1"]
+    check_frequency: Count = 5
+    tie_tolerance: NonNegative = 1e-10
+
+
+@dataclass(frozen=True, slots=True)
+class DominationRecord:
+    """Cuts that are below the best at every visited state go."""
+
+    method: Literal["domination"]
+    domination_tolerance: NonNegative
+    check_frequency: Count = 5
+
+
+@dataclass(frozen=True, slots=True)
+class DynamicRecord:
+    """Cuts enter an LP when they are violated."""
+
+    method: Literal["dynamic"]
+    seed_window: NonNegativeCount = 5
+    start_iteration: NonNegativeCount = 2
+    max_added_per_round: Count = 10
+    violation_tolerance: NonNegative = 1e-10
+    candidate_recency: NonNegativeCount | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class CutSelectionRecord:
+    """training.cut_selection."""
+
+    selection: Annotated[Level1Record | DominationRecord | DynamicRecord, Field(discriminator="method")] | None = None
+    max_active_per_stage: Count | None = None
+    row_activity_tolerance: NonNegative | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class ByScenario:
+    """Work split by trial point."""
+
+    method: Literal["by_scenario"]
+
+
+@dataclass(frozen=True, slots=True)
+class ByNode:
+    """Work split by trial point and block of openings."""
+
+    method: Literal["by_node"]
+    block_size: Count | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class ParallelismRecord:
+    """training.parallelism."""
+
+    backward_scheduler: Annotated[ByScenario | ByNode, Field(discriminator="method")] = ByScenario("by_scenario")
+
+
+@dataclass(frozen=True, slots=True)
+class SchemeRecord:
+    """Where the noise of one class comes from."""
+
+    scheme: Scheme
+
+
+@dataclass(frozen=True, slots=True)
+class LoadSchemeRecord:
+    """As SchemeRecord, for classes that have no history."""
+
+    scheme: Literal["in_sample", "out_of_sample", "external"]
+
+
+@dataclass(frozen=True, slots=True)
+class OpeningsRecord:
+    """Generated, or noise_openings.parquet."""
+
+    source: Literal["generated", "file"]
+
+
+@dataclass(frozen=True, slots=True)
+class YearRange:
+    """Years from one to another, both included."""
+
+    from_: Annotated[int, Field(alias="from")]
+    to: int
+
+
+@dataclass(frozen=True, slots=True)
+class ScenarioSourceRecord:
+    """training.scenario_source; `historical_years` is decoded by hand, as an array or a range."""
+
+    seed: int | None = None
+    historical_years: tuple[int, ...] | YearRange | None = None
+    inflow: SchemeRecord | None = None
+    load: LoadSchemeRecord | None = None
+    ncs: LoadSchemeRecord | None = None
+    openings: OpeningsRecord | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class TrainingRecord:
+    """The section training."""
+
+    selection: TrainingSelection
+    stopping_rules: tuple[StoppingRuleRecord, ...]
+    enabled: bool = True
+    tree_seed: int | None = None
+    stopping_mode: Literal["any", "all"] = "any"
+    cut_selection: CutSelectionRecord = CutSelectionRecord()
+    parallelism: ParallelismRecord = ParallelismRecord()
+    scenario_source: ScenarioSourceRecord | None = None
+    solver: TrainingSolverRecord = DEFAULT_SOLVER
+
+
+@dataclass(frozen=True, slots=True)
+class SimulationRecord:
+    """The section simulation."""
+
+    enabled: bool = False
+    selection: SimulationSelection | None = None
+    scenario_source: ScenarioSourceRecord | None = None
+    io_channel_capacity: NonNegativeCount = 64
+    solver: SolverProfileRecord | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class NonNegativityRecord:
+    """modeling.inflow_non_negativity."""
+
+    method: NonNegativityMethod = "penalty"
+
+
+@dataclass(frozen=True, slots=True)
+class ModelingRecord:
+    """The section modeling."""
+
+    inflow_non_negativity: NonNegativityRecord = NonNegativityRecord()
+    cost_scale_factor: Positive | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class EstimationRecord:
+    """The section estimation."""
+
+    max_order: NonNegativeCount = 6
+    order_selection: Literal["pacf", "pacf_annual"] = "pacf"
+    min_observations_per_season: NonNegativeCount = 30
+    max_coefficient_magnitude: Positive | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class CheckpointingRecord:
+    """policy.checkpointing; null: our own choice."""
+
+    enabled: bool | None = None
+    initial_iteration: Count | None = None
+    interval_iterations: Count | None = None
+    store_basis: bool | None = None
+    compress: bool | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class PolicyRecord:
+    """The section policy."""
+
+    path: str = "./policy"
+    mode: Literal["fresh", "warm_start", "resume"] = "fresh"
+    boundary: BoundaryPolicy | None = None
+    checkpointing: CheckpointingRecord = CheckpointingRecord()
+
+
+@dataclass(frozen=True, slots=True)
+class LipschitzRecord:
+    """upper_bound_evaluation.lipschitz."""
+
+    mode: str | None = None
+    fallback_value: float | None = None
+    scale_factor: float | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class UpperBoundRecord:
+    """The section upper_bound_evaluation, which no program acts on."""
+
+    enabled: bool | None = None
+    initial_iteration: NonNegativeCount | None = None
+    interval_iterations: NonNegativeCount | None = None
+    lipschitz: LipschitzRecord = LipschitzRecord()
+
+
+class ConfigFile(JsonFile):
+    """All of config.json."""
+
+    training: TrainingRecord
+    simulation: SimulationRecord = SimulationRecord()
+    modeling: ModelingRecord = ModelingRecord()
+    estimation: EstimationRecord = EstimationRecord()
+    policy: PolicyRecord = PolicyRecord()
+    exports: ExportsConfig = ExportsConfig()
+    upper_bound_evaluation: UpperBoundRecord = UpperBoundRecord()

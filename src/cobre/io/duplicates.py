@@ -1,0 +1,14 @@
+"""Ids that are given twice."""
+
+from collections import Counter
+from collections.abc import Hashable, Sequence
+
+from cobre.io.problems import Layer, Problems
+
+
+def report_duplicates(file: str, word: str, keys: Sequence[Hashable], problems: Problems, field: str = "id") -> None:
+    """Add one problem for each key that occurs more than once; `word` says what the key identifies."""
+    for key, count in Counter(keys).items():
+        if count > 1:
+            shown = ", ".join(str(part) for part in key) if isinstance(key, tuple) else str(key)
+            problems.error(Layer.SCHEMA, file, f"{word} {shown}", field, f"is given {count} times", "give it once")

@@ -1,0 +1,145 @@
+"""Read constraints/generic_parameters.json: the named numbers of generic constraints."""
+
+import re
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any, Literal
+
+from pydantic import BaseModel, ConfigDict
+
+from cobre.core.generic_constraints import Parameter, ParameterKind
+from cobre.io.json_files import JsonFile, decode, read_document, rewritten
+from cobre.io.problems import Layer, Problems
+
+FILE = "constraints/generic_parameters.json"
+
+ComputedTag = Literal[
+    "equivalent_productivity",
+    "accumulated_productivity",
+    "specific_productivity",
+    "reference_volume",
+    "reference_turbine",
+    "min_storage",
+    "max_storage",
+    "integrated_equivalent_productivity",
+    "integrated_accumulated_productivity",
+    "max_stored_energy",
+]
+
+# By kind: the field that holds its numbers. The others must be absent.
+PAYLOADS: Mapping[ParameterKind, str] = {
+    "constant": "value",
+    "per_stage": "values",
+    "seasonal": "values",
+    "per_stage_block": "block_values",
+    "computed": "computed_spec",
+}
+
+
+_REFERENCE_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
+
+
+class _ComputedSpec(BaseModel):
+    model_config = ConfigDict(extra="forbid", strict=True, frozen=True)
+    tag: ComputedTag
+    hydro_id: int
+
+
+class _Parameter(BaseModel):
+    model_config = ConfigDict(extra="forbid", strict=True, allow_inf_nan=False, frozen=True)
+    id: int
+    name: str
+    kind: ParameterKind
+    value: float | None = None
+    values: tuple[tuple[int, float], ...] | None = None
+    block_values: tuple[tuple[int, int, float], ...] | None = None
+    computed_spec: _ComputedSpec | None = None
+
+
+class _File(JsonFile):
+    scalar_parameters: tuple[_Parameter, ...]
+
+
+def is_reference_name(name: str) -> bool:
+    """Whether an expression can write it behind `@`."""
+    return _REFERENCE_NAME.fullmatch(name) is not None
+
+
+def read_parameters(folder: Path, problems: Problems) -> dict[str, Parameter]:
+    """All parameters by name; none when there is no such file."""
+    document = read_document(folder, FILE, problems)
+    if document is not None and isinstance(document.content, dict):
+        # The one file of the format that allows other keys at its root.
+        kept = {key: value for key, value in document.content.items() if key == "scalar_parameters"}
+        document = rewritten(document, kept)
+    file = decode(document, _File, problems)
+    if file is None:
+        return {}
+    _refuse_names(file.scalar_parameters, problems)
+    _refuse_duplicates(file.scalar_parameters, problems)
+    sound = [record for record in file.scalar_parameters if _has_its_payload(record, problems)]
+    return {record.name: _parameter(record, problems) for record in sorted(sound, key=lambda record: record.id)}
+
+
+def _refuse_names(records: tuple[_Parameter, ...], problems: Problems) -> None:
+    for record in records:
+        if not is_reference_name(record.name):
+            message, remedy = (
+                f"`{record.name}` cannot stand behind `@`",
+                "letters, digits and underscores, no digit first",
+            )
+            problems.error(Layer.SCHEMA, FILE, _entity(record), "name", message, remedy)
+
+
+def _refuse_duplicates(records: tuple[_Parameter, ...], problems: Problems) -> None:
+    for field in ("id", "name"):
+        seen: set[Any] = set()
+        for record in records:
+            value = getattr(record, field)
+            if value in seen:
+                message = f"another parameter has the {field} {value}"
+                problems.error(Layer.SCHEMA, FILE, _entity(record), field, message, "they must differ")
+            seen.add(value)
+
+
+def _has_its_payload(record: _Parameter, problems: Problems) -> bool:
+    wanted = PAYLOADS[record.kind]
+    for field in sorted(set(PAYLOADS.values())):
+        is_given = getattr(record, field) is not None
+        if field == wanted and not is_given:
+            message, remedy = "is missing", f"a parameter of kind {record.kind} needs it"
+            problems.error(Layer.SCHEMA, FILE, _entity(record), field, message, remedy)
+        elif field != wanted and is_given:
+            message = f"does not go with kind {record.kind}"
+            problems.error(Layer.SCHEMA, FILE, _entity(record), field, message, f"remove it and give `{wanted}`")
+    return getattr(record, wanted) is not None
+
+
+def _parameter(record: _Parameter, problems: Problems) -> Parameter:
+    spec = record.computed_spec if record.kind == "computed" else None
+    return Parameter(
+        id=record.id,
+        name=record.name,
+        kind=record.kind,
+        values=_values(record, problems),
+        computed_tag=spec.tag if spec else None,
+        hydro_id=spec.hydro_id if spec else None,
+    )
+
+
+def _values(record: _Parameter, problems: Problems) -> Mapping[Any, float]:
+    if record.kind == "constant":
+        return {None: record.value or 0.0}
+    if record.kind == "per_stage_block":
+        pairs: list[tuple[Any, float]] = [((stage, block), value) for stage, block, value in record.block_values or ()]
+    else:
+        pairs = list(record.values or ())
+    values = dict(pairs)
+    if len(values) < len(pairs):
+        field = PAYLOADS[record.kind]
+        problems.error(Layer.SCHEMA, FILE, _entity(record), field, "a key is given twice", "give each key once")
+    return values
+
+
+def _entity(record: _Parameter) -> str:
+    return f"parameter {record.id} ({record.name})"

@@ -1,0 +1,78 @@
+"""initial_conditions.json: where the study starts."""
+
+from dataclasses import dataclass
+from datetime import date
+
+from cobre.core.case import InflowObservation, InitialConditions
+from cobre.io.duplicates import report_duplicates
+from cobre.io.json_files import Document, JsonFile, decode
+from cobre.io.problems import Layer, Problems
+
+FILE = "initial_conditions.json"
+
+
+@dataclass(frozen=True, slots=True)
+class StorageRecord:
+    """A reservoir's volume."""
+
+    hydro_id: int
+    value_hm3: float
+
+
+@dataclass(frozen=True, slots=True)
+class PastDefluence:
+    """What a plant released over some days; needed for travel times."""
+
+    hydro_id: int
+    start_date: date
+    end_date: date
+    value_m3s: float
+
+
+@dataclass(frozen=True, slots=True)
+class PastCommitment:
+    """What was ordered from an anticipated thermal plant over some days."""
+
+    thermal_id: int
+    start_date: date
+    end_date: date
+    value_mw: float
+
+
+class InitialConditionsFile(JsonFile):
+    """All of initial_conditions.json."""
+
+    storage: tuple[StorageRecord, ...]
+    filling_storage: tuple[StorageRecord, ...]
+    recent_observations: tuple[InflowObservation, ...] = ()
+    past_defluences: tuple[PastDefluence, ...] = ()
+    past_anticipated_commitments: tuple[PastCommitment, ...] = ()
+
+
+def read_initial_conditions(document: Document | None, problems: Problems) -> InitialConditions | None:
+    """Volumes by hydro id and observations in order of plant and date."""
+    file = decode(document, InitialConditionsFile, problems)
+    if file is None:
+        return None
+    report_duplicates(FILE, "storage of hydro", [row.hydro_id for row in file.storage], problems, "hydro_id")
+    report_duplicates(
+        FILE, "filling storage of hydro", [row.hydro_id for row in file.filling_storage], problems, "hydro_id"
+    )
+    _warn_of_unused(file, problems)
+    return InitialConditions(
+        storage_hm3=_by_hydro(file.storage),
+        filling_storage_hm3=_by_hydro(file.filling_storage),
+        recent_observations=tuple(sorted(file.recent_observations, key=lambda row: (row.hydro_id, row.start_date))),
+    )
+
+
+def _by_hydro(rows: tuple[StorageRecord, ...]) -> dict[int, float]:
+    return {row.hydro_id: row.value_hm3 for row in sorted(rows, key=lambda row: row.hydro_id)}
+
+
+def _warn_of_unused(file: InitialConditionsFile, problems: Problems) -> None:
+    if file.past_defluences:
+        problems.warn(Layer.MEANING, FILE, "", "past_defluences", "has no effect: travel times are not modelled yet")
+    if file.past_anticipated_commitments:
+        message = "has no effect: anticipated plants are not modelled yet"
+        problems.warn(Layer.MEANING, FILE, "", "past_anticipated_commitments", message)

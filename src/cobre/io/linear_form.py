@@ -1,0 +1,80 @@
+"""Sums of terms and constants, the values of expressions in generic constraints."""
+
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
+
+from cobre.core.generic_constraints import Coefficient, Term
+
+# Named expressions can be multiplied into one another; a user's mistake shall not eat all memory.
+MOST_PARAMETERS = 8
+MOST_PARTS = 20_000
+
+
+class NotLinearError(ValueError):
+    """A product that an LP cannot hold."""
+
+
+@dataclass(frozen=True, slots=True)
+class LinearForm:
+    """`sum of terms + sum of constants`; no two terms, and no two constants, could be one."""
+
+    terms: tuple[Term, ...] = ()
+    constants: tuple[Coefficient, ...] = ()
+
+
+def number(value: float) -> LinearForm:
+    """A plain number."""
+    return LinearForm(constants=(Coefficient(value),))
+
+
+def parameter(name: str) -> LinearForm:
+    """A named number that each stage resolves."""
+    return LinearForm(constants=(Coefficient(1.0, (name,)),))
+
+
+def add(first: LinearForm, second: LinearForm) -> LinearForm:
+    """The sum."""
+    return _merged((*first.terms, *second.terms), (*first.constants, *second.constants))
+
+
+def negate(form: LinearForm) -> LinearForm:
+    """The form times -1."""
+    minus = Coefficient(-1.0)
+    terms = tuple(_scaled(term, minus) for term in form.terms)
+    return LinearForm(terms, tuple(_product(constant, minus) for constant in form.constants))
+
+
+def multiply(first: LinearForm, second: LinearForm) -> LinearForm:
+    """The product; at most one of the two may have variables."""
+    if first.terms and second.terms:
+        raise NotLinearError("two variables are multiplied")
+    if (len(first.terms) + len(first.constants)) * (len(second.terms) + len(second.constants)) > MOST_PARTS:
+        raise NotLinearError(f"the product has more than {MOST_PARTS} parts")
+    terms = [_scaled(term, by) for term in first.terms for by in second.constants]
+    terms += [_scaled(term, by) for by in first.constants for term in second.terms]
+    constants = [_product(one, other) for one in first.constants for other in second.constants]
+    return _merged(terms, constants)
+
+
+def _scaled(term: Term, by: Coefficient) -> Term:
+    return replace(term, coefficient=_product(term.coefficient, by))
+
+
+def _product(one: Coefficient, other: Coefficient) -> Coefficient:
+    names = tuple(sorted((*one.parameters, *other.parameters)))
+    if len(names) > MOST_PARAMETERS:
+        raise NotLinearError(f"more than {MOST_PARAMETERS} parameters are multiplied")
+    return Coefficient(one.factor * other.factor, names)
+
+
+def _merged(terms: Iterable[Term], constants: Iterable[Coefficient]) -> LinearForm:
+    """Add up what has the same variable and parameters, in order of first appearance."""
+    found: dict[Term, float] = {}
+    for term in terms:
+        key = replace(term, coefficient=Coefficient(1.0, term.coefficient.parameters))
+        found[key] = found.get(key, 0.0) + term.coefficient.factor
+    merged = [_scaled(key, Coefficient(factor)) for key, factor in found.items()]
+    sums: dict[tuple[str, ...], float] = {}
+    for constant in constants:
+        sums[constant.parameters] = sums.get(constant.parameters, 0.0) + constant.factor
+    return LinearForm(tuple(merged), tuple(Coefficient(factor, names) for names, factor in sums.items()))

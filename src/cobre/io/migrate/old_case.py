@@ -1,0 +1,105 @@
+"""A case of the 0.5 format as it lies on the disk: JSON objects and Arrow tables, unchecked."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from datetime import date
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from cobre.io.case_files import FOLDERS, OPTIONAL_JSON, READ_ELSEWHERE, REQUIRED_JSON, check_files
+from cobre.io.json_files import read_document
+from cobre.io.old_format import is_old_format
+from cobre.io.problems import Layer, Problems
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+EXCHANGE_FACTORS = "constraints/exchange_factors.json"
+GENERIC_CONSTRAINTS = "constraints/generic_constraints.json"
+JSON_FILES = (*REQUIRED_JSON, *OPTIONAL_JSON, GENERIC_CONSTRAINTS, EXCHANGE_FACTORS)
+Json = dict[str, Any]
+
+
+@dataclass(slots=True)
+class OldCase:
+    """Files by name; the steps of a migration change them in place."""
+
+    documents: dict[str, Json]
+    tables: dict[str, "pa.Table"]
+
+    def entities(self, file: str, array: str) -> list[Json]:
+        """The elements of an array at the root of a file; none without the file."""
+        elements: list[Json] = self.documents.get(file, {}).get(array) or []
+        return elements
+
+    @property
+    def stages(self) -> list[Json]:
+        """Stages of the study, in order of id."""
+        return sorted(self.entities("stages.json", "stages"), key=lambda stage: stage["id"])
+
+    @property
+    def start_date(self) -> date:
+        """The first day of the study."""
+        return date.fromisoformat(self.stages[0]["start_date"])
+
+    def has_rows(self, name: str) -> bool:
+        """Whether a table is there and not empty."""
+        table = self.tables.get(name)
+        return table is not None and table.num_rows > 0
+
+    @property
+    def has_lags(self) -> bool:
+        """Whether inflows depend on earlier ones."""
+        lags = ("scenarios/inflow_ar_coefficients.parquet", "scenarios/inflow_annual_component.parquet")
+        return any(self.has_rows(name) for name in (*lags, "scenarios/inflow_history.parquet"))
+
+
+def read_old_case(folder: Path) -> OldCase:
+    """All files of an old case; raises InvalidCaseError when it is no such case or cannot be read."""
+    problems = Problems()
+    if not check_files(folder, Problems()):  # files that moved since are no problem here
+        check_files(folder, problems)
+    problems.raise_errors(str(folder))
+    documents = {name: read_document(folder, name, problems, is_required=name in REQUIRED_JSON) for name in JSON_FILES}
+    problems.raise_errors(str(folder))
+    if not is_old_format(documents, Problems()):
+        message = "this is not a case of the 0.5 format"
+        problems.error(
+            Layer.STRUCTURE, "(the whole case)", "", "", message, "cases of the current one need no migration"
+        )
+    tables = dict(_read_tables(folder, problems))
+    _refuse_shapes({name: document.content for name, document in documents.items() if document}, problems)
+    problems.raise_errors(str(folder))
+    return OldCase({name: document.content for name, document in documents.items() if document}, tables)
+
+
+def _refuse_shapes(contents: dict[str, Any], problems: Problems) -> None:
+    """Steps rely on a few things; everything else is checked when the new case is read."""
+    for name, content in contents.items():
+        if not isinstance(content, dict):
+            problems.error(Layer.SCHEMA, name, "", "", "is not an object", "a JSON object")
+    stages = contents.get("stages.json")
+    if not isinstance(stages, dict) or not stages.get("stages"):
+        problems.error(Layer.SCHEMA, "stages.json", "", "stages", "there is none", "at least one stage")
+
+
+def _read_tables(folder: Path, problems: Problems) -> Iterator[tuple[str, "pa.Table"]]:
+    import pyarrow as pa  # noqa: PLC0415
+    from pyarrow import parquet  # noqa: PLC0415
+
+    for place in FOLDERS:
+        for path in sorted((folder / place).glob("*.parquet")):
+            name = path.relative_to(folder).as_posix()
+            try:
+                yield name, parquet.read_table(path, partitioning=None)
+            except (pa.ArrowException, OSError) as error:
+                reason = str(error).split("\n", maxsplit=1)[0]
+                message = f"cannot be read as Parquet: {reason}"
+                problems.error(Layer.STRUCTURE, name, "", "", message, "write the file again")
+
+
+def other_files(folder: Path) -> list[str]:
+    """JSON and Parquet files where inputs belong that the old format does not have."""
+    known = {*JSON_FILES, *READ_ELSEWHERE}
+    found = [path for place in (folder, *(folder / name for name in FOLDERS)) for path in place.glob("*.json")]
+    return sorted(name for name in (path.relative_to(folder).as_posix() for path in found) if name not in known)

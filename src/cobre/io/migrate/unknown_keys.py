@@ -1,0 +1,83 @@
+"""Take out keys that the new format refuses, and the older one passed over."""
+
+import json
+from collections.abc import Mapping
+from typing import Any
+
+from pydantic import ValidationError
+
+from cobre.io import (
+    block_factors,
+    config_file,
+    config_records,
+    correlation_file,
+    entities,
+    initial_conditions,
+    penalties_file,
+    production_models,
+    stages_file,
+)
+from cobre.io.json_files import JsonFile
+from cobre.io.migrate.notes import Notes
+from cobre.io.migrate.old_case import OldCase
+
+UNKNOWN = ("extra_forbidden", "unexpected_keyword_argument")
+RECORDS: Mapping[str, type[JsonFile]] = {
+    config_file.FILE: config_records.ConfigFile,
+    stages_file.FILE: stages_file.StagesFile,
+    initial_conditions.FILE: initial_conditions.InitialConditionsFile,
+    penalties_file.FILE: penalties_file.PenaltiesFile,
+    entities.BUSES: entities.BusesFile,
+    entities.LINES: entities.LinesFile,
+    entities.HYDROS: entities.HydrosFile,
+    entities.THERMALS: entities.ThermalsFile,
+    entities.SOURCES: entities.SourcesFile,
+    entities.STATIONS: entities.StationsFile,
+    entities.CONTRACTS: entities.ContractsFile,
+    production_models.FILE: production_models.ProductionFile,
+    block_factors.LOAD_FILE: block_factors.LoadFactorsFile,
+    block_factors.SOURCE_FILE: block_factors.SourceFactorsFile,
+    correlation_file.FILE: correlation_file.CorrelationFile,
+}
+
+
+def drop_unknown_keys(case: OldCase, notes: Notes) -> None:
+    """Keys that no record of the new format has."""
+    for file, content in case.documents.items():
+        content.pop("$schema", None)
+        record = RECORDS.get(file)
+        for path in _unknown(record, content) if record else ():
+            _remove(content, path)
+            notes.dropped(file, f"{_dotted(path)}, which is not a field of the format")
+
+
+def _unknown(record: type[JsonFile], content: Any) -> list[tuple[str | int, ...]]:
+    try:
+        record.model_validate_json(json.dumps(content))
+    except ValidationError as error:
+        found = [details["loc"] for details in error.errors(include_url=False) if details["type"] in UNKNOWN]
+        return [_in_file(content, path) for path in found]
+    return []
+
+
+def _in_file(content: Any, path: tuple[str | int, ...]) -> tuple[str | int, ...]:
+    """The path without the names of alternatives, which the decoder puts between keys."""
+    real: list[str | int] = []
+    node = content
+    for part in path:
+        is_index = isinstance(node, list) and isinstance(part, int) and part < len(node)
+        if is_index or (isinstance(node, dict) and part in node):
+            node = node[part]
+            real.append(part)
+    return tuple(real)
+
+
+def _remove(content: Any, path: tuple[str | int, ...]) -> None:
+    node = content
+    for part in path[:-1]:
+        node = node[part]
+    node.pop(path[-1], None)
+
+
+def _dotted(path: tuple[str | int, ...]) -> str:
+    return ".".join(str(part) for part in path)

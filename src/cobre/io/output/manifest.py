@@ -1,0 +1,77 @@
+"""manifest.json: which tables a directory of results holds, and what made them. Without it nothing is whole."""
+
+import hashlib
+import json
+import platform
+from collections.abc import Mapping
+from importlib import metadata
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from cobre import __version__
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+FILE = "manifest.json"
+FORMAT_VERSION = 1
+LIBRARIES = ("numpy", "pyarrow", "highspy")
+
+
+class ResultsError(Exception):
+    """A directory that holds no whole results: what is missing or damaged."""
+
+
+def describe_table(path: Path, file: str, table: "pa.Table") -> dict[str, Any]:
+    """The entry of a table that lies in `path`; `file` is its name in the directory of results."""
+    return {
+        "file": file,
+        "rows": table.num_rows,
+        "columns": [{"name": field.name, "type": str(field.type)} for field in table.schema],
+        "bytes": path.stat().st_size,
+        "sha256": digest_of(path),
+    }
+
+
+def digest_of(path: Path) -> str:
+    """SHA-256 of a file, in hexadecimal digits."""
+    with path.open("rb") as stream:
+        return hashlib.file_digest(stream, "sha256").hexdigest()
+
+
+def software_versions() -> dict[str, str]:
+    """This program, Python, and the libraries that take part, as far as they are installed."""
+    found = {"cobre": __version__, "python": platform.python_version()}
+    for name in LIBRARIES:
+        try:
+            found[name] = metadata.version(name)
+        except metadata.PackageNotFoundError:
+            continue
+    return found
+
+
+def manifest_text(tables: Mapping[str, Mapping[str, Any]], facts: Mapping[str, Any]) -> str:
+    """The whole file, the same for the same content."""
+    content = {
+        "format_version": FORMAT_VERSION,
+        "software": software_versions(),
+        "run": dict(facts),
+        "tables": dict(tables),
+    }
+    return json.dumps(content, indent=2, sort_keys=True, allow_nan=False) + "\n"
+
+
+def read_manifest(folder: Path) -> dict[str, Any]:
+    """The manifest of a directory of results; raises ResultsError when there is none, or none of ours."""
+    path = folder / FILE
+    try:
+        content = json.loads(path.read_text(encoding="utf-8"))
+    except FileNotFoundError as error:
+        message = f"{folder} holds no whole results: {FILE} is missing (the run that wrote it did not finish)"
+        raise ResultsError(message) from error
+    except (OSError, ValueError) as error:
+        raise ResultsError(f"{path} cannot be read: {error}") from error
+    version = content.get("format_version") if isinstance(content, dict) else None
+    if version != FORMAT_VERSION:
+        raise ResultsError(f"{path} has format version {version}, and this program reads {FORMAT_VERSION}")
+    return dict(content)

@@ -1,0 +1,78 @@
+"""Write tables of results so that a directory either has whole results or does not claim to."""
+
+import re
+from collections.abc import Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from cobre.io.atomic import flush_tree, scratch_directory, write_file
+from cobre.io.output.manifest import FILE, ResultsError, describe_table, digest_of, manifest_text, read_manifest
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+# By name, such as `hydros` or `training/convergence`.
+ResultTables = Mapping[str, "pa.Table"]
+
+_NAME = re.compile(r"[a-z0-9_]+(/[a-z0-9_]+)*")
+
+
+def write_results(folder: Path, tables: ResultTables, manifest: Mapping[str, Any]) -> None:
+    """Write each table to `folder/NAME.parquet`, then `folder/manifest.json` with what is said in `manifest`.
+
+    All tables are written before the first takes its name. The manifest goes first and comes last: where it is
+    missing, the results are not whole. Tables of an earlier manifest that are not written again are removed;
+    other files in the directory are left alone. Raises WriteError.
+    """
+    for name in tables:
+        if not _NAME.fullmatch(name):
+            raise ValueError(f"{name!r} is no name of a table: lower-case letters, digits, `_` and `/` only")
+    text = manifest_text({}, manifest)  # fails before anything is written when a fact is no JSON
+    with scratch_directory(folder) as scratch:
+        entries = {name: _write_table(scratch, name, tables[name]) for name in sorted(tables)}
+        flush_tree(scratch)
+        former = _former_files(folder)
+        text = manifest_text(entries, manifest)
+        (folder / FILE).unlink(missing_ok=True)
+        for entry in entries.values():
+            target = folder / entry["file"]
+            target.parent.mkdir(parents=True, exist_ok=True)
+            (scratch / entry["file"]).replace(target)
+        for file in former - {entry["file"] for entry in entries.values()}:
+            (folder / file).unlink(missing_ok=True)
+        write_file(folder / FILE, text.encode())
+
+
+def _write_table(scratch: Path, name: str, table: "pa.Table") -> dict[str, Any]:
+    from pyarrow import parquet  # noqa: PLC0415
+
+    file = f"{name}.parquet"
+    path = scratch / file
+    path.parent.mkdir(parents=True, exist_ok=True)
+    with path.open("wb") as stream:
+        parquet.write_table(table.replace_schema_metadata(None), stream, compression="zstd")
+    return describe_table(path, file, table)
+
+
+def _former_files(folder: Path) -> set[str]:
+    """Files of an earlier run in the same place, as far as its manifest tells."""
+    try:
+        entries = read_manifest(folder)["tables"].values()
+        return {str(entry["file"]) for entry in entries if _NAME.fullmatch(str(entry["file"]).removesuffix(".parquet"))}
+    except (ResultsError, KeyError, TypeError, AttributeError):
+        return set()
+
+
+def read_results(folder: Path) -> dict[str, "pa.Table"]:
+    """All tables of a directory of results; raises ResultsError when one is missing or not what was written."""
+    from pyarrow import parquet  # noqa: PLC0415
+
+    tables = {}
+    for name, entry in read_manifest(folder)["tables"].items():
+        path = folder / entry["file"]
+        if not path.exists():
+            raise ResultsError(f"{path} is missing, but the manifest lists it")
+        if digest_of(path) != entry["sha256"]:
+            raise ResultsError(f"{path} is not the file that the manifest describes: its checksum differs")
+        tables[name] = parquet.ParquetFile(path).read(use_threads=False)
+    return tables

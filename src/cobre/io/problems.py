@@ -1,0 +1,88 @@
+"""What is wrong with a case: problems are collected, layer by layer, and shown together."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from enum import Enum
+
+
+class Layer(Enum):
+    """Where in the pipeline a problem shows.
+
+    Structure and schema are checked in every file, whatever the others are like; each of the later layers runs only
+    when the earlier ones found no error.
+    """
+
+    STRUCTURE = "structure"
+    SCHEMA = "schema"
+    REFERENCES = "references"
+    DIMENSIONS = "dimensions"
+    MEANING = "meaning"
+
+
+@dataclass(frozen=True, slots=True)
+class Problem:
+    """One thing that is wrong, where, and what would be right.
+
+    file: relative to the case directory. entity: such as `hydro 3 (ITAIPU)` or `row 17`, empty for a whole file.
+    field: such as `reservoir.max_storage_hm3`, empty when the entity as a whole is meant.
+    """
+
+    layer: Layer
+    file: str
+    entity: str
+    field: str
+    message: str
+    remedy: str = ""
+    is_warning: bool = False
+
+    def __str__(self) -> str:
+        place = ", ".join(part for part in (self.file, self.entity, self.field) if part)
+        text = f"{place}: {self.message}"
+        return f"{text} ({self.remedy})" if self.remedy else text
+
+
+class Problems:
+    """A list of problems that grows while a case is read."""
+
+    def __init__(self) -> None:
+        self._problems: list[Problem] = []
+
+    def __iter__(self) -> Iterator[Problem]:
+        return iter(self._problems)
+
+    def __len__(self) -> int:
+        return len(self._problems)
+
+    @property
+    def errors(self) -> list[Problem]:
+        """Those that keep a study from running."""
+        return [problem for problem in self._problems if not problem.is_warning]
+
+    @property
+    def warnings(self) -> list[Problem]:
+        """Those that a user should know of."""
+        return [problem for problem in self._problems if problem.is_warning]
+
+    def error(self, layer: Layer, file: str, entity: str, field: str, message: str, remedy: str = "") -> None:
+        """Add an error."""
+        self._problems.append(Problem(layer, file, entity, field, message, remedy))
+
+    def warn(self, layer: Layer, file: str, entity: str, field: str, message: str, remedy: str = "") -> None:
+        """Add a warning."""
+        self._problems.append(Problem(layer, file, entity, field, message, remedy, is_warning=True))
+
+    def raise_errors(self, case: str) -> None:
+        """Raise when there is at least one error."""
+        if self.errors:
+            raise InvalidCaseError(case, tuple(self._problems))
+
+
+class InvalidCaseError(Exception):
+    """A case that cannot be run; all that is known to be wrong with it."""
+
+    def __init__(self, case: str, problems: tuple[Problem, ...]) -> None:
+        errors = [problem for problem in problems if not problem.is_warning]
+        lines = [f"{case}: {len(errors)} problem(s)", *(f"  {problem}" for problem in errors)]
+        super().__init__("\n".join(lines))
+        self.case = case
+        self.problems = problems

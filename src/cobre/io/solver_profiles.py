@@ -1,0 +1,74 @@
+"""The solver sections of config.json: all keys are known, few of them are ours to follow."""
+
+from dataclasses import dataclass
+from typing import Annotated, Literal
+
+from pydantic import Field
+
+from cobre.core.config import SolverConfig
+from cobre.io.problems import Layer, Problems
+
+FILE = "config.json"
+Tolerance = Annotated[float, Field(gt=0)]
+
+
+@dataclass(frozen=True, slots=True)
+class SolverProfileRecord:
+    """How one phase asks its LPs to be solved; null: the program's own choice."""
+
+    dual_edge_weight: Literal["devex", "steepest_edge", "dantzig"] | None = None
+    price: Literal["row", "row_hyper_sparse"] | None = None
+    presolve: Literal["on", "off", "choose"] | None = None
+    scale: Literal["off", "solver_scaling"] | None = None
+    primal_feasibility_tolerance: Tolerance | None = None
+    dual_feasibility_tolerance: Tolerance | None = None
+    cost_perturbation: float | None = None
+    factor_pivot_threshold: float | None = None
+    refactor_error_tolerance: float | None = None
+    simplex_update_limit: int | None = None
+    steepest_edge_devex_fallback_threshold: float | None = None
+    use_warm_start: bool | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class TrainingSolverRecord:
+    """training.solver."""
+
+    retry_max_attempts: Annotated[int, Field(ge=0)] = 5
+    retry_time_budget_seconds: Annotated[float, Field(ge=0)] = 30.0
+    forward: SolverProfileRecord | None = None
+    backward: SolverProfileRecord | None = None
+
+
+TOLERANCES = ("primal_feasibility_tolerance", "dual_feasibility_tolerance")
+
+
+def solver_config(record: TrainingSolverRecord, problems: Problems) -> SolverConfig:
+    """One setting for all phases: a solve gives the same bits in whichever phase it is made."""
+    warn_of_profile(record.forward, "training.solver.forward", problems, TOLERANCES)
+    warn_of_profile(record.backward, "training.solver.backward", problems, TOLERANCES)
+    return SolverConfig(
+        retry_max_attempts=record.retry_max_attempts,
+        retry_time_budget_seconds=record.retry_time_budget_seconds,
+        primal_feasibility_tolerance=_one_tolerance(record, TOLERANCES[0], problems),
+        dual_feasibility_tolerance=_one_tolerance(record, TOLERANCES[1], problems),
+    )
+
+
+def warn_of_profile(
+    profile: SolverProfileRecord | None, section: str, problems: Problems, followed: tuple[str, ...] = ()
+) -> None:
+    """Name each setting that is given and not followed."""
+    for name in SolverProfileRecord.__dataclass_fields__:
+        if profile is not None and getattr(profile, name) is not None and name not in followed:
+            message = "has no effect: LPs are solved with fixed settings, so that results are the same everywhere"
+            problems.warn(Layer.SCHEMA, FILE, "", f"{section}.{name}", message)
+
+
+def _one_tolerance(record: TrainingSolverRecord, name: str, problems: Problems) -> float | None:
+    given = [getattr(phase, name) for phase in (record.forward, record.backward) if phase is not None]
+    values = sorted(value for value in given if value is not None)
+    if len(values) > 1 and values[0] != values[1]:
+        message = f"differs between forward and backward; {values[0]} is used for both"
+        problems.warn(Layer.SCHEMA, FILE, "", f"training.solver.*.{name}", message)
+    return values[0] if values else None

@@ -1,0 +1,88 @@
+"""What the rules of a layer find, and the words they share."""
+
+from collections.abc import Callable, Collection, Sequence
+from typing import Any, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from cobre.core.case import Case, Table
+from cobre.io.problems import Layer, Problems
+
+MOST_NAMED = 8
+
+
+class Findings:
+    """Problems of one layer."""
+
+    def __init__(self, layer: Layer, problems: Problems) -> None:
+        self._layer = layer
+        self._problems = problems
+
+    def error(self, file: str, entity: str, field: str, message: str, remedy: str) -> None:
+        """Something that keeps the study from running."""
+        self._problems.error(self._layer, file, entity, field, message, remedy)
+
+    def warn(self, file: str, entity: str, field: str, message: str, remedy: str = "") -> None:
+        """Something that a user should know of."""
+        self._problems.warn(self._layer, file, entity, field, message, remedy)
+
+    def demand_known(
+        self, known: Collection[int], word: str, id_: int | None, file: str, entity: str, field: str
+    ) -> None:
+        """An id (None: no reference) must be one of those that are declared."""
+        if id_ is not None and id_ not in known:
+            self.error(file, entity, field, f"there is no {word} {id_}", f"declared: {listed(known)}")
+
+    def demand_least(self, least: float, value: float, file: str, entity: str, field: str) -> None:
+        """A number must not be below another."""
+        if value < least:
+            self.error(file, entity, field, f"is {value:g}", f"at least {least:g}")
+
+    def demand_order(self, lower: float, upper: float | None, file: str, entity: str, fields: tuple[str, str]) -> None:
+        """A minimum must not be above its maximum (None: there is none)."""
+        if upper is not None and lower > upper:
+            message = f"is {lower:g}, above {fields[1]}, which is {upper:g}"
+            self.error(file, entity, fields[0], message, "a minimum that is not above the maximum")
+
+
+class Named(Protocol):
+    """Entities, constraints, parameters."""
+
+    @property
+    def id(self) -> int: ...  # noqa: D102
+    @property
+    def name(self) -> str: ...  # noqa: D102
+
+
+Rule = Callable[[Case, Findings], None]
+
+
+def named(word: str, entity: Named) -> str:
+    """Such as `hydro 3 (ITAIPU)`."""
+    return f"{word} {entity.id} ({entity.name})"
+
+
+def listed(ids: Collection[int]) -> str:
+    """Ids for a message, not too many of them."""
+    shown = [str(id_) for id_ in sorted(ids)[:MOST_NAMED]]
+    more = f", ... ({len(ids)} in all)" if len(ids) > MOST_NAMED else ""
+    return ", ".join(shown) + more if shown else "none"
+
+
+def distinct(table: Table | None, *columns: str) -> list[tuple[int, ...]]:
+    """The different values that integer columns have together, sorted; none without the table."""
+    if table is None or table[columns[0]].size == 0:
+        return []
+    order = np.lexsort([table[column] for column in reversed(columns)])
+    ordered = [table[column][order] for column in columns]
+    is_first = np.append(True, ~repeats(ordered))
+    return list(zip(*(values[is_first].tolist() for values in ordered), strict=True))
+
+
+def repeats(columns: Sequence[NDArray[Any]]) -> NDArray[np.bool_]:
+    """For each row but the first of sorted columns: whether it equals the row before."""
+    same = np.ones(max(0, len(columns[0]) - 1), np.bool_)
+    for values in columns:
+        same &= values[1:] == values[:-1]
+    return same

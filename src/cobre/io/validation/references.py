@@ -1,0 +1,154 @@
+"""References between entities: every id that is used must be declared."""
+
+from cobre.core.case import Case
+from cobre.core.temporal import PreStudyStage, Stage
+from cobre.io import correlation_file, entities, initial_conditions, production_models, stages_file
+from cobre.io.block_factors import LOAD_FILE, SOURCE_FILE
+from cobre.io.validation.case_tables import declared_ids
+from cobre.io.validation.findings import Findings, Rule, named
+
+CORRELATED = {"inflow": "hydro", "load": "bus", "ncs": "non-controllable source"}
+
+
+def buses_of_plants(case: Case, findings: Findings) -> None:
+    """Thermals, sources, stations and contracts stand at a bus."""
+    known = declared_ids(case).by_class["bus"]
+    groups = (
+        (entities.THERMALS, "thermal", case.system.thermals),
+        (entities.SOURCES, "non-controllable source", case.system.non_controllable_sources),
+        (entities.STATIONS, "pumping station", case.system.pumping_stations),
+        (entities.CONTRACTS, "contract", case.system.energy_contracts),
+    )
+    for file, word, members in groups:
+        for entity in members:
+            findings.demand_known(known, "bus", entity.bus_id, file, named(word, entity), "bus_id")
+
+
+def ends_of_lines(case: Case, findings: Findings) -> None:
+    """Lines join buses."""
+    known = declared_ids(case).by_class["bus"]
+    for line in case.system.lines:
+        for field in ("source_bus_id", "target_bus_id"):
+            findings.demand_known(known, "bus", getattr(line, field), entities.LINES, named("line", line), field)
+
+
+def buses_of_unit_groups(case: Case, findings: Findings) -> None:
+    """Each unit group feeds a bus."""
+    known = declared_ids(case).by_class["bus"]
+    for hydro in case.system.hydros:
+        for group in hydro.unit_groups:
+            field = f"unit_groups (id {group.id}).bus_id"
+            findings.demand_known(known, "bus", group.bus_id, entities.HYDROS, named("hydro", hydro), field)
+
+
+def ways_of_water(case: Case, findings: Findings) -> None:
+    """Water goes to plants that exist."""
+    known = declared_ids(case).by_class["hydro"]
+    for hydro in case.system.hydros:
+        entity = named("hydro", hydro)
+        findings.demand_known(known, "hydro", hydro.downstream_id, entities.HYDROS, entity, "downstream_id")
+        if hydro.diversion is not None:
+            target = hydro.diversion.downstream_id
+            findings.demand_known(known, "hydro", target, entities.HYDROS, entity, "diversion.downstream_id")
+
+
+def reservoirs_of_stations(case: Case, findings: Findings) -> None:
+    """Pumping stations lift water between plants that exist."""
+    known = declared_ids(case).by_class["hydro"]
+    for station in case.system.pumping_stations:
+        entity = named("pumping station", station)
+        for field in ("source_hydro_id", "destination_hydro_id"):
+            findings.demand_known(known, "hydro", getattr(station, field), entities.STATIONS, entity, field)
+
+
+def plants_with_production_models(case: Case, findings: Findings) -> None:
+    """Production models are those of plants, for seasons that are defined."""
+    ids = declared_ids(case)
+    for hydro_id, production in case.production.by_hydro.items():
+        entity = f"production model of hydro {hydro_id}"
+        file = production_models.FILE
+        findings.demand_known(ids.by_class["hydro"], "hydro", hydro_id, file, entity, "hydro_id")
+        for season_id in production.seasons:
+            findings.demand_known(ids.seasons, "season", season_id, file, entity, "seasons.season_id")
+
+
+def plants_with_initial_conditions(case: Case, findings: Findings) -> None:
+    """Volumes and observations are those of plants."""
+    known = declared_ids(case).by_class["hydro"]
+    conditions = case.initial_conditions
+    used = {
+        "storage": conditions.storage_hm3,
+        "filling_storage": conditions.filling_storage_hm3,
+        "recent_observations": {row.hydro_id for row in conditions.recent_observations},
+    }
+    for field, hydro_ids in used.items():
+        for hydro_id in sorted(hydro_ids):
+            findings.demand_known(known, "hydro", hydro_id, initial_conditions.FILE, "", f"{field}.hydro_id")
+
+
+def seasons_of_stages(case: Case, findings: Findings) -> None:
+    """Where seasons are defined, stages name those."""
+    if case.horizon.season_definitions is None:
+        return
+    known = declared_ids(case).seasons
+    stages: list[Stage | PreStudyStage] = [*case.horizon.pre_study_stages, *case.horizon.stages]
+    for stage in stages:
+        findings.demand_known(known, "season", stage.season_id, stages_file.FILE, f"stage {stage.id}", "season_id")
+
+
+def ends_of_transitions(case: Case, findings: Findings) -> None:
+    """Transitions join stages."""
+    known = declared_ids(case).stages
+    for edge in case.horizon.policy_graph.transitions:
+        entity = f"transition {edge.source_id} -> {edge.target_id}"
+        for field in ("source_id", "target_id"):
+            findings.demand_known(known, "stage", getattr(edge, field), stages_file.FILE, entity, field)
+
+
+def block_factors(case: Case, findings: Findings) -> None:
+    """Factors are those of a bus or source in a stage."""
+    ids = declared_ids(case)
+    kinds = (
+        (LOAD_FILE, "bus", "bus_id", case.scenarios.load_factors),
+        (SOURCE_FILE, "non-controllable source", "ncs_id", case.scenarios.non_controllable_factors),
+    )
+    for file, word, field, factors in kinds:
+        for entity_id, stage_id in factors:
+            entity = f"{word} {entity_id}, stage {stage_id}"
+            findings.demand_known(ids.by_class[word], word, entity_id, file, entity, field)
+            findings.demand_known(ids.stages, "stage", stage_id, file, entity, "stage_id")
+
+
+def correlated_entities(case: Case, findings: Findings) -> None:
+    """Groups name entities that exist; the schedule names stages and profiles that exist."""
+    correlation = case.scenarios.correlation
+    if correlation is None:
+        return
+    ids, file = declared_ids(case), correlation_file.FILE
+    for profile, groups in correlation.profiles.items():
+        for group in groups:
+            entity = f"profile {profile}, group {group.name}"
+            for kind, id_ in group.entities:
+                word = CORRELATED[kind]
+                findings.demand_known(ids.by_class[word], word, id_, file, entity, "entities.id")
+    for stage_id, profile in correlation.schedule.items():
+        entity = f"schedule of stage {stage_id}"
+        findings.demand_known(ids.stages, "stage", stage_id, file, entity, "stage_id")
+        if profile not in correlation.profiles:
+            message = f"there is no profile `{profile}`"
+            findings.error(file, entity, "profile_name", message, f"declared: {', '.join(correlation.profiles)}")
+
+
+RULES: tuple[Rule, ...] = (
+    buses_of_plants,
+    ends_of_lines,
+    buses_of_unit_groups,
+    ways_of_water,
+    reservoirs_of_stations,
+    plants_with_production_models,
+    plants_with_initial_conditions,
+    seasons_of_stages,
+    ends_of_transitions,
+    block_factors,
+    correlated_entities,
+)

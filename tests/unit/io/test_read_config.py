@@ -1,0 +1,229 @@
+"""config.json: defaults, every setting, overrides, and what has no effect."""
+
+import json
+
+import pytest
+
+from cobre.core.config import (
+    BoundStalling,
+    CutSelectionConfig,
+    IterationLimit,
+    ScenarioSource,
+    SimulationBased,
+    SimulationConfig,
+    SolverConfig,
+    TimeLimit,
+)
+from cobre.io.config_file import read_config
+from cobre.io.json_files import Document
+from cobre.io.problems import Problems
+
+LIMIT = {"type": "iteration_limit", "limit": 5}
+LEAST = {"training": {"selection": {"method": "sampled", "forward_passes": 2}, "stopping_rules": [LIMIT]}}
+
+
+def read(content, overrides=None):
+    problems = Problems()
+    return read_config(Document("config.json", content, json.dumps(content)), overrides, problems), problems
+
+
+def with_training(**fields):
+    return {"training": LEAST["training"] | fields}
+
+
+def sound(content, overrides=None):
+    config, problems = read(content, overrides)
+    assert not list(problems), [str(problem) for problem in problems]
+    return config
+
+
+def warned(content):
+    config, problems = read(content)
+    assert config is not None
+    return [problem.field for problem in problems.warnings]
+
+
+def refused(content, overrides=None):
+    config, problems = read(content, overrides)
+    assert config is None
+    return [str(problem) for problem in problems.errors]
+
+
+def test_defaults():
+    config = sound(LEAST)
+    assert config.training.forward_passes == 2
+    assert config.training.tree_seed == 42
+    assert config.training.enabled
+    assert config.training.stopping_rules == (IterationLimit(5),)
+    assert config.training.cut_selection == CutSelectionConfig()
+    assert config.simulation == SimulationConfig(enabled=False, num_scenarios=2000)
+    assert config.modeling.cost_scale_factor == 1e6
+    assert config.modeling.inflow_non_negativity == "penalty"
+    assert config.policy.mode == "fresh"
+
+
+def test_nulls_are_defaults():
+    content = with_training(tree_seed=None, scenario_source=None, cut_selection={"selection": None})
+    content |= {
+        "simulation": {"selection": None, "scenario_source": None, "solver": None},
+        "modeling": {"cost_scale_factor": None},
+        "policy": {"boundary": None, "checkpointing": {"enabled": None, "compress": None}},
+        "upper_bound_evaluation": {"enabled": None, "lipschitz": {"mode": None}},
+    }
+    assert sound(content) == sound(LEAST)
+
+
+def test_seeds_are_taken_without_their_sign():
+    assert sound(with_training(tree_seed=-7)).training.tree_seed == 7
+
+
+def test_stopping_rules():
+    rules = [
+        LIMIT,
+        {"type": "time_limit", "seconds": 60},
+        {"type": "bound_stalling", "iterations": 10, "tolerance": 1e-3},
+        {"type": "simulation", "replications": 50, "period": 10},
+    ]
+    config = sound(with_training(stopping_rules=rules, stopping_mode="all"))
+    assert config.training.stopping_rules == (
+        IterationLimit(5),
+        TimeLimit(60.0),
+        BoundStalling(10, 1e-3),
+        SimulationBased(50, 10),
+    )
+    assert config.training.stopping_mode == "all"
+
+
+def test_an_iteration_limit_is_demanded():
+    texts = refused(with_training(stopping_rules=[{"type": "time_limit", "seconds": 60}]))
+    assert "there is no rule of type iteration_limit" in texts[0]
+
+
+@pytest.mark.parametrize(
+    ("selection", "expected"),
+    [
+        ({"method": "level1"}, CutSelectionConfig("level1")),
+        ({"method": "lml1", "check_frequency": 3, "tie_tolerance": 0}, CutSelectionConfig("lml1", 3, 0.0)),
+        (
+            {"method": "domination", "domination_tolerance": 0.5},
+            CutSelectionConfig("domination", domination_tolerance=0.5),
+        ),
+        ({"method": "dynamic", "seed_window": 2}, CutSelectionConfig("dynamic", seed_window=2)),
+    ],
+)
+def test_cut_selection(selection, expected):
+    assert sound(with_training(cut_selection={"selection": selection})).training.cut_selection == expected
+
+
+def test_cut_selection_rejects_keys_of_other_methods():
+    selection = {"method": "level1", "seed_window": 3}
+    assert "seed_window" in refused(with_training(cut_selection={"selection": selection}))[0]
+
+
+def test_scenario_sources():
+    source = {
+        "seed": 3,
+        "historical_years": {"from": 1990, "to": 1992},
+        "inflow": {"scheme": "historical"},
+        "load": {"scheme": "out_of_sample"},
+        "openings": {"source": "file"},
+    }
+    expected = ScenarioSource("historical", "out_of_sample", "in_sample", 3, (1990, 1991, 1992), "file")
+    config = sound(with_training(scenario_source=source) | {"simulation": {"scenario_source": source}})
+    assert config.training.scenario_source == config.simulation.scenario_source == expected
+    listed = source | {"historical_years": [1990, 1995]}
+    assert sound(with_training(scenario_source=listed)).training.scenario_source.historical_years == (1990, 1995)
+
+
+def test_years_in_the_wrong_order():
+    source = {"historical_years": {"from": 1992, "to": 1990}}
+    assert "historical_years: goes from 1992 to 1990" in refused(with_training(scenario_source=source))[0]
+
+
+@pytest.mark.parametrize("years", [{"from": 1990}, ["x"], 1990, {"from": 1990, "to": 1991, "by": 2}])
+def test_years_of_the_wrong_form(years):
+    assert all(
+        "historical_years" in text for text in refused(with_training(scenario_source={"historical_years": years}))
+    )
+
+
+def test_history_is_for_inflows_only():
+    assert "load.scheme" in refused(with_training(scenario_source={"load": {"scheme": "historical"}}))[0]
+
+
+def test_solver_settings_that_are_followed():
+    profile = {"primal_feasibility_tolerance": 1e-8}
+    solver = {"retry_max_attempts": 2, "forward": profile, "backward": profile}
+    config = sound(with_training(solver=solver))
+    assert config.training.solver == SolverConfig(2, primal_feasibility_tolerance=1e-8)
+
+
+def test_tolerances_that_differ_are_both_the_tighter_one():
+    solver = {"forward": {"dual_feasibility_tolerance": 1e-6}, "backward": {"dual_feasibility_tolerance": 1e-9}}
+    config, problems = read(with_training(solver=solver))
+    assert config.training.solver.dual_feasibility_tolerance == 1e-9
+    assert len(problems.warnings) == 1
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [
+        ("dual_edge_weight", "steepest_edge"),
+        ("price", "row"),
+        ("presolve", "on"),
+        ("scale", "off"),
+        ("cost_perturbation", 0.0),
+        ("factor_pivot_threshold", 0.1),
+        ("refactor_error_tolerance", 1e-8),
+        ("simplex_update_limit", 100),
+        ("steepest_edge_devex_fallback_threshold", 10.0),
+        ("use_warm_start", False),
+    ],
+)
+def test_solver_settings_that_have_no_effect_are_named(name, value):
+    assert warned(with_training(solver={"backward": {name: value}})) == [f"training.solver.backward.{name}"]
+    assert warned(LEAST | {"simulation": {"solver": {name: value}}}) == [f"simulation.solver.{name}"]
+
+
+def test_other_settings_that_have_no_effect_are_named():
+    scheduler = {"backward_scheduler": {"method": "by_node", "block_size": 2}}
+    assert warned(with_training(parallelism=scheduler)) == ["training.parallelism.backward_scheduler"]
+    assert warned(LEAST | {"upper_bound_evaluation": {"enabled": True}}) == ["upper_bound_evaluation"]
+    assert warned(LEAST | {"simulation": {"io_channel_capacity": 8}}) == ["simulation.io_channel_capacity"]
+
+
+def test_overrides_are_merged_before_checking():
+    overrides = {
+        "training.tree_seed": 7,
+        "training.selection.forward_passes": 9,
+        "simulation": {"enabled": True},
+        "policy.checkpointing.enabled": True,
+        "training.stopping_rules": ({"type": "iteration_limit", "limit": 1},),
+    }
+    config = sound(LEAST | {"simulation": {"selection": {"method": "sampled", "num_scenarios": 3}}}, overrides)
+    assert config.training.tree_seed == 7
+    assert config.training.forward_passes == 9
+    assert config.simulation == SimulationConfig(enabled=True, num_scenarios=3)
+    assert config.policy.checkpointing.enabled
+    assert config.training.stopping_rules == (IterationLimit(1),)
+
+
+def test_overrides_do_not_change_what_was_given():
+    content = with_training()
+    read(content, {"training.selection.forward_passes": 9})
+    assert content == with_training()
+
+
+@pytest.mark.parametrize(
+    ("override", "text"),
+    [
+        ({"training.tree_sed": 1}, "did you mean `tree_seed`?"),
+        ({"training.tree_seed.deep": 1}, "training.tree_seed: is an object"),
+        ({"training.selection.method.deep": 1}, "which is not an object"),
+        ({"policy.path": object()}, "the override has a value of type object"),
+        ({"training.tree_seed": "x"}, "training.tree_seed: is 'x' (a whole number)"),
+    ],
+)
+def test_wrong_overrides(override, text):
+    texts = refused(LEAST, override)
+    assert any(text in line for line in texts), texts

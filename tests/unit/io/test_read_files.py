@@ -1,0 +1,236 @@
+"""The files of a case directory: missing, truncated, moved, unknown."""
+
+import json
+import os
+import subprocess
+import sys
+
+import pytest
+from validation_case import problems_after, sound_documents, sound_tables, write_case
+
+from cobre.io.case import load_case, load_case_with_problems, read_case
+from cobre.io.case_files import MOVED, REFUSED, REQUIRED_JSON, known_files
+from cobre.io.problems import InvalidCaseError, Layer, Problems
+
+
+@pytest.fixture
+def folder(tmp_path):
+    write_case(tmp_path, sound_documents(), sound_tables())
+    return tmp_path
+
+
+def read(folder):
+    problems = Problems()
+    return read_case(folder, problems), problems
+
+
+def only_error(folder):
+    case, problems = read(folder)
+    assert case is None
+    assert len(problems.errors) == 1, [str(problem) for problem in problems.errors]
+    return problems.errors[0]
+
+
+def test_the_sound_case_has_every_file_of_the_format_but_alternatives(folder):
+    present = {path.relative_to(folder).as_posix() for path in folder.rglob("*.*")}
+    alternatives = {name for name in known_files() if "external" in name or "noise_openings" in name}
+    assert known_files() - present == alternatives | set(REFUSED) | set(MOVED) | {
+        "scenarios/inflow_annual_component.parquet"
+    }
+
+
+def test_a_sound_case_loads(folder):
+    case, problems = read(folder)
+    assert not problems.errors
+    assert case.name == folder.name
+    assert load_case(folder).config == case.config
+
+
+def test_tables_are_what_loads_arrow():
+    program = "import sys, cobre.io.case; assert 'pyarrow' not in sys.modules"
+    subprocess.run([sys.executable, "-c", program], check=True)
+
+
+@pytest.mark.parametrize("name", REQUIRED_JSON)
+def test_a_missing_file_is_named(folder, name):
+    (folder / name).unlink()
+    problem = only_error(folder)
+    assert (problem.layer, problem.file) == (Layer.STRUCTURE, name)
+    assert "missing" in problem.message
+
+
+def test_all_missing_files_are_named_at_once(tmp_path):
+    _, problems = read(tmp_path)
+    assert [problem.file for problem in problems.errors] == list(REQUIRED_JSON)
+
+
+@pytest.mark.parametrize("name", sorted(sound_documents()))
+def test_a_truncated_json_file_is_a_problem_of_structure(folder, name):
+    text = (folder / name).read_text()
+    (folder / name).write_text(text[: len(text) // 2])
+    problem = next(problem for problem in read(folder)[1].errors if problem.file == name)
+    assert problem.layer is Layer.STRUCTURE
+    assert "line 1" in problem.entity
+
+
+def test_an_empty_json_file(folder):
+    (folder / "stages.json").write_text("")
+    assert "ends in the middle" in only_error(folder).message
+
+
+@pytest.mark.parametrize("name", sorted(sound_tables()))
+def test_a_truncated_table_is_a_problem_of_structure(folder, name):
+    content = (folder / name).read_bytes()
+    (folder / name).write_bytes(content[: len(content) // 2])
+    problems = [problem for problem in read(folder)[1].errors if problem.file == name]
+    assert [problem.layer for problem in problems] == [Layer.STRUCTURE]
+    assert "Parquet" in problems[0].message
+
+
+def test_text_that_is_not_utf8(folder):
+    (folder / "penalties.json").write_bytes(b'{"bus": "\xff"}')
+    assert "UTF-8" in only_error(folder).message
+
+
+def test_a_byte_order_mark_is_allowed(folder):
+    path = folder / "penalties.json"
+    path.write_bytes(b"\xef\xbb\xbf" + path.read_bytes())
+    assert read(folder)[0] is not None
+
+
+def test_json_that_is_nested_too_deeply(folder):
+    (folder / "penalties.json").write_text("[" * 100_000)
+    assert only_error(folder).layer is Layer.STRUCTURE
+
+
+@pytest.mark.skipif(os.geteuid() == 0, reason="root reads everything")
+def test_a_file_that_may_not_be_read(folder):
+    (folder / "stages.json").chmod(0)
+    assert "cannot be read" in only_error(folder).message
+
+
+def test_a_folder_in_the_place_of_a_file(folder):
+    (folder / "stages.json").unlink()
+    (folder / "stages.json").mkdir()
+    assert "cannot be read" in only_error(folder).message
+
+
+def test_a_folder_in_the_place_of_a_table(folder):
+    path = folder / "scenarios/load_seasonal_stats.parquet"
+    path.unlink()
+    path.mkdir()
+    assert only_error(folder).file == "scenarios/load_seasonal_stats.parquet"
+
+
+@pytest.mark.parametrize("name", sorted(MOVED))
+def test_a_file_that_moved_names_its_successor(folder, name):
+    (folder / name).write_text("{}")
+    problem = only_error(folder)
+    assert problem.file == name
+    assert "constraints/" in problem.remedy
+
+
+@pytest.mark.parametrize("name", sorted(REFUSED))
+def test_files_of_what_is_not_modelled_are_refused(folder, name):
+    (folder / name).write_text("{}")
+    problem = only_error(folder)
+    assert problem.file == name
+    assert "not modelled" in problem.message
+
+
+def test_an_unknown_file_is_a_warning(folder):
+    (folder / "scenarios/inflow_stats.parquet").write_bytes(b"")
+    (folder / "notes.txt").write_text("not ours")
+    case, problems = read(folder)
+    assert case is not None
+    assert "scenarios/inflow_stats.parquet" in {problem.file for problem in problems.warnings}
+    assert not any(problem.file == "notes.txt" for problem in problems)
+
+
+@pytest.mark.parametrize("target", ["no_such_folder", "stages.json"])
+def test_a_path_that_is_no_directory(folder, target):
+    case, problems = read(folder / target)
+    assert case is None
+    assert problems.errors[0].layer is Layer.STRUCTURE
+
+
+def test_a_key_given_twice(folder):
+    text = (folder / "penalties.json").read_text()
+    (folder / "penalties.json").write_text(text.replace('"excess_cost"', '"excess_cost": 7.0, "excess_cost"'))
+    problem = only_error(folder)
+    assert problem.field == "excess_cost"
+    assert "twice" in problem.message
+
+
+def test_problems_of_all_files_are_collected(folder):
+    (folder / "config.json").write_text("{}")
+    (folder / "penalties.json").write_text("[1]")
+    (folder / "system/lines.json").unlink()
+    files = {problem.file for problem in read(folder)[1].errors}
+    assert files == {"config.json", "penalties.json", "system/lines.json"}
+
+
+def test_the_exception_shows_every_problem(folder):
+    (folder / "config.json").write_text("{}")
+    (folder / "system/lines.json").unlink()
+    with pytest.raises(InvalidCaseError) as raised:
+        load_case(folder)
+    assert "2 problem(s)" in str(raised.value)
+    assert "config.json, training: is missing" in str(raised.value)
+    assert len(raised.value.problems) == 2
+
+
+def test_warnings_come_with_the_case(folder):
+    (folder / "old.json").write_text("{}")
+    case, problems = load_case_with_problems(folder)
+    assert case.system.hydros
+    assert any(problem.file == "old.json" for problem in problems.warnings)
+
+
+def test_a_case_of_the_old_format_is_recognised_with_one_message(tmp_path):
+    problems = problems_after(tmp_path, make_old)
+    assert len(problems) == 1
+    text = str(problems.errors[0])
+    assert "0.5 format" in text
+    assert "cobre migrate OLD NEW" in text
+    assert "num_scenarios" in text
+
+
+def make_old(documents, tables):
+    training = documents["config.json"]["training"]
+    del training["selection"]
+    training["forward_passes"] = 1
+    for stage in documents["stages.json"]["stages"]:
+        stage["num_scenarios"] = stage.pop("num_openings")
+    prices = documents["penalties.json"]["hydro"]
+    prices["fpha_turbined_cost"] = prices.pop("turbined_cost")
+    for name in ("buses", "lines", "hydros", "thermals"):
+        for entity in documents[f"system/{name}.json"][name]:
+            del entity["operational_start_date"]
+    for hydro in documents["system/hydros.json"]["hydros"]:
+        hydro["bus_id"] = hydro.pop("unit_groups")[0]["bus_id"]
+
+
+def test_one_old_key_in_a_new_case_says_what_it_became(tmp_path):
+    problems = problems_after(
+        tmp_path, lambda documents, tables: documents["stages.json"]["stages"][0].update(num_scenarios=3)
+    )
+    assert [str(problem) for problem in problems.errors] == [
+        "stages.json, stage 0, num_scenarios: is not a field of the format (now `num_openings`)"
+    ]
+
+
+def test_dollar_schema_is_allowed_at_the_root_of_every_file(tmp_path):
+    documents = sound_documents()
+    for content in documents.values():
+        content["$schema"] = "https://example.org/schema.json"
+    write_case(tmp_path, documents, sound_tables())
+    case, problems = read(tmp_path)
+    assert case is not None, [str(problem) for problem in problems]
+
+
+def test_dollar_schema_is_refused_elsewhere(folder):
+    content = json.loads((folder / "system/buses.json").read_text())
+    content["buses"][0]["$schema"] = "x"
+    (folder / "system/buses.json").write_text(json.dumps(content))
+    assert "not a field" in only_error(folder).message

@@ -1,0 +1,29 @@
+"""The sound case is sound: whatever other tests find is their own doing."""
+
+from validation_case import problems_after
+
+from cobre.io.problems import Layer
+from cobre.io.validation.layers import LAYERS
+
+
+def test_the_sound_case_has_no_problem(tmp_path):
+    problems = problems_after(tmp_path, lambda documents, tables: None)
+    assert [str(problem) for problem in problems] == []
+
+
+def test_layers_run_in_order():
+    assert [layer for layer, _ in LAYERS] == [Layer.REFERENCES, Layer.DIMENSIONS, Layer.MEANING]
+    for _, rules in LAYERS:
+        assert len(set(rules)) == len(rules)
+        assert all(rule.__doc__ for rule in rules)
+
+
+def test_all_problems_of_a_layer_show_and_none_of_later_ones(tmp_path):
+    def spoil(documents, tables):
+        documents["system/lines.json"]["lines"][0]["target_bus_id"] = 7
+        documents["system/thermals.json"]["thermals"][0]["bus_id"] = 8
+        documents["system/thermals.json"]["thermals"][0]["generation"]["min_mw"] = 1e6
+
+    problems = problems_after(tmp_path, spoil)
+    assert {problem.layer for problem in problems.errors} == {Layer.REFERENCES}
+    assert len(problems.errors) == 2
