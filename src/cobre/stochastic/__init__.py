@@ -1,0 +1,1 @@
+"""Noise and the models that turn it into inflows, loads and availabilities."""

@@ -1,0 +1,11 @@
+"""What the data of a noise model can get wrong."""
+
+
+class NoiseModelError(ValueError):
+    """A table or setting from which no noise can be made; the message names file, entity and field."""
+
+    def __init__(self, file: str, where: str, problem: str) -> None:
+        super().__init__(f"{file}: {where}: {problem}")
+        self.file = file
+        self.where = where
+        self.problem = problem

@@ -1,0 +1,126 @@
+"""The noise of a study: one object that knows openings, forward samples, and what noise means in m3/s and MW."""
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from cobre.core.case import Case
+from cobre.stochastic.inflows import describe_inflows
+from cobre.stochastic.layout import NoiseLayout, noise_layout
+from cobre.stochastic.par.initial_lags import initial_lags
+from cobre.stochastic.par.model import InflowModel, inflow_model
+from cobre.stochastic.plain_classes import PlainClass, availability_class, load_class
+from cobre.stochastic.sampling import Sampler
+from cobre.stochastic.scenario_sources import SourceData, correlation, openings, sampler, training_libraries
+
+Floats = NDArray[np.float64]
+
+
+@dataclass(frozen=True, slots=True)
+class Realisation:
+    """What noise means, one row per draw. Inflows are without the part that follows from earlier inflows."""
+
+    inflow_m3s: Floats
+    load_mw: Floats
+    availability: Floats
+
+
+@dataclass(frozen=True, slots=True)
+class NoiseModel:
+    """Arrays by stage: inflows (stage, [lag,] hydro), loads (stage, bus), availability factors (stage, source).
+
+    `openings` are noise vectors (opening, entity) of each stage, all equally likely. The samplers give the noise of
+    forward passes (iterations count from 1) and of simulations (iteration 0).
+    """
+
+    layout: NoiseLayout
+    ar_coefficients: Floats
+    inflow_base: Floats
+    inflow_sigma: Floats
+    initial_lags: Floats
+    load_mean: Floats
+    load_std: Floats
+    availability_mean: Floats
+    availability_std: Floats
+    openings: tuple[Floats, ...]
+    training_sampler: Sampler
+    simulation_sampler: Sampler
+
+    @property
+    def num_stages(self) -> int:
+        """Stages of the study."""
+        return len(self.openings)
+
+    @property
+    def num_hydros(self) -> int:
+        """Hydros of the study."""
+        return len(self.layout.hydro_ids)
+
+    @property
+    def max_order(self) -> int:
+        """Lags of each hydro in the state."""
+        return int(self.ar_coefficients.shape[1])
+
+    def realise(self, stage: int, noise: Floats) -> Realisation:
+        """Inflows, loads and availability factors of noise vectors (draw, entity) at a stage."""
+        layout = self.layout
+        inflow = self.inflow_base[stage] + self.inflow_sigma[stage] * noise[:, layout.inflow]
+        load = _around(self.load_mean[stage], self.load_std[stage], layout.bus_positions, noise[:, layout.load])
+        availability = _around(
+            self.availability_mean[stage], self.availability_std[stage], layout.ncs_positions, noise[:, layout.ncs]
+        )
+        return Realisation(inflow, np.maximum(load, 0.0), np.clip(availability, 0.0, 1.0))
+
+    def lag_inflow(self, stage: int, lags: Floats) -> Floats:
+        """The part of the inflows that follows from `lags` (draw, lag, hydro): the sum over lags, nearest first."""
+        total = np.zeros((len(lags), self.num_hydros))
+        for lag in range(self.max_order):
+            total = total + self.ar_coefficients[stage, lag] * lags[:, lag]
+        return total
+
+
+def _around(mean: Floats, std: Floats, positions: NDArray[np.intp], noise: Floats) -> Floats:
+    """mean + std * noise, for the entities that have noise."""
+    values = np.repeat(mean[None, :], len(noise), axis=0)
+    values[:, positions] = values[:, positions] + std[positions] * noise
+    return values
+
+
+def build_noise_model(case: Case) -> NoiseModel:
+    """Everything random about a study; raises `NoiseModelError` where its data make no model."""
+    libraries = training_libraries(case)
+    description = describe_inflows(case, libraries.get("inflow"))
+    inflow = inflow_model(description.statistics, description.terms, description.cycle)
+    load, availability = load_class(case), availability_class(case)
+    load = load.of_library(libraries["load"]) if "load" in libraries else load
+    availability = availability.of_library(libraries["ncs"]) if "ncs" in libraries else availability
+    layout = _layout(case, load, availability)
+    lags = initial_lags(case, inflow.psi, description.cycle)
+    profiles = correlation(case, layout, description.correlation)
+    tree = openings(case, layout, profiles, libraries)
+    data = SourceData(case, layout, profiles, tree, inflow, lags, load, availability)
+    return _assemble(data, sampler(data, is_training=True), sampler(data, is_training=False))
+
+
+def _layout(case: Case, load: PlainClass, availability: PlainClass) -> NoiseLayout:
+    hydro_ids = [hydro.id for hydro in case.system.hydros]
+    return noise_layout(hydro_ids, load.entity_ids, load.has_noise, availability.entity_ids, availability.has_noise)
+
+
+def _assemble(data: SourceData, training: Sampler, simulation: Sampler) -> NoiseModel:
+    inflow: InflowModel = data.inflow
+    return NoiseModel(
+        layout=data.layout,
+        ar_coefficients=inflow.psi,
+        inflow_base=inflow.base_m3s,
+        inflow_sigma=inflow.sigma_m3s,
+        initial_lags=data.initial_lags,
+        load_mean=data.load.mean,
+        load_std=data.load.std,
+        availability_mean=data.availability.mean,
+        availability_std=data.availability.std,
+        openings=data.openings,
+        training_sampler=training,
+        simulation_sampler=simulation,
+    )

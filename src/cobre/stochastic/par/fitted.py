@@ -1,0 +1,161 @@
+"""Models of all hydros from history: statistics, coefficients, and the correlation of what they leave unexplained."""
+
+import numpy as np
+from numpy.typing import NDArray
+
+from cobre.core.case import Case, Correlation, CorrelationGroup
+from cobre.core.config import EstimationConfig
+from cobre.stochastic.errors import NoiseModelError
+from cobre.stochastic.par.estimation import HydroSample, SeasonFit, fit_hydro
+from cobre.stochastic.par.history import HISTORY_FILE
+from cobre.stochastic.par.observations import Observations
+from cobre.stochastic.par.sample_statistics import SampleStatistics, ordered_sum, sample_statistics
+from cobre.stochastic.par.seasons import SeasonCycle
+from cobre.stochastic.par.terms import MONTHS, AutoregressiveTerms, TermsRow
+
+Floats = NDArray[np.float64]
+
+_LEAST_OBSERVATIONS = 2
+
+
+def checked_statistics(case: Case, observations: Observations, cycle: SeasonCycle) -> SampleStatistics:
+    """Statistics of history, which must tell something of every season of the study for every hydro."""
+    statistics = sample_statistics(observations)
+    for position in sorted(set(cycle.stage_positions)):
+        for index, hydro in enumerate(case.system.hydros):
+            if statistics.count[position, index] < _LEAST_OBSERVATIONS:
+                raise NoiseModelError(
+                    HISTORY_FILE,
+                    f"hydro_id {hydro.id} ({hydro.name})",
+                    f"season {cycle.seasons[position].id} is covered in {statistics.count[position, index]} years; at "
+                    f"least {_LEAST_OBSERVATIONS} are needed to estimate from history",
+                )
+    return statistics
+
+
+def fitted_terms(
+    observations: Observations, statistics: SampleStatistics, cycle: SeasonCycle, config: EstimationConfig
+) -> AutoregressiveTerms:
+    """PAR(p), or PAR(p)-A where the configuration selects orders by `pacf_annual`."""
+    seasons, hydros = statistics.mean.shape
+    annual = annual_statistics(observations) if config.order_selection == "pacf_annual" else None
+    samples = [_sample(statistics, annual, hydro, config.max_order) for hydro in range(hydros)]
+    fits = [fit_hydro(sample, config.max_order, config.max_coefficient_magnitude) for sample in samples]
+    coefficients = _coefficients(fits, seasons)
+    annual_std = np.zeros((seasons, hydros)) if annual is None else annual.std
+    rows = [
+        TermsRow(
+            coefficients[season],
+            np.array([fits[hydro][season].annual_coefficient for hydro in range(hydros)]),
+            annual_std[season],
+        )
+        for season in range(seasons)
+    ]
+    return AutoregressiveTerms(tuple(rows[at] for at in cycle.stage_positions), {}, dict(enumerate(rows)), HISTORY_FILE)
+
+
+def _coefficients(fits: list[list[SeasonFit]], seasons: int) -> Floats:
+    order = max((len(fit.coefficients) for hydro in fits for fit in hydro), default=0)
+    coefficients = np.zeros((seasons, order, len(fits)))
+    for hydro, of_seasons in enumerate(fits):
+        for season, fit in enumerate(of_seasons):
+            coefficients[season, : len(fit.coefficients), hydro] = fit.coefficients
+    return coefficients
+
+
+def annual_statistics(observations: Observations) -> SampleStatistics:
+    """Statistics of the mean of the last twelve months, beside the season that follows, where that is known."""
+    years, seasons, hydros = observations.values.shape
+    if seasons != MONTHS:
+        raise NoiseModelError("config.json", "estimation, order_selection", "pacf_annual needs twelve monthly seasons")
+    flat = observations.values.reshape(years * seasons, hydros)
+    means = np.full_like(flat, np.nan)
+    for index in range(MONTHS, len(flat)):
+        past = ordered_sum(flat[index - MONTHS : index]) / MONTHS
+        means[index] = np.where(np.isnan(flat[index]), np.nan, past)
+    return sample_statistics(Observations(observations.first_year, means.reshape(years, seasons, hydros)))
+
+
+def _sample(statistics: SampleStatistics, annual: SampleStatistics | None, hydro: int, max_order: int) -> HydroSample:
+    seasons = len(statistics.mean)
+    plain = {
+        (season, lag): float(statistics.correlation(season, lag)[hydro])
+        for season in range(seasons)
+        for lag in range(1, max_order + 1)
+    }
+    std, count = statistics.std[:, hydro].tolist(), statistics.count[:, hydro].tolist()
+    if annual is None:
+        return HydroSample(lambda season, lag: plain[season % seasons, lag], std, count)
+    yearly = {
+        (season, lag): _with_last_year(statistics, annual, hydro, season, lag)
+        for season in range(seasons)
+        for lag in range(max_order + 1)
+    }
+    return HydroSample(
+        lambda season, lag: plain[season % seasons, lag],
+        std,
+        count,
+        lambda season, lag: yearly[season % seasons, lag],
+    )
+
+
+def _with_last_year(statistics: SampleStatistics, annual: SampleStatistics, hydro: int, season: int, lag: int) -> float:
+    """The correlation of a lag and the last year's mean; divided by all observations, though the first has no year."""
+    lagged, yearly = statistics.lagged(season, lag)[:, hydro], annual.standardised[:, season, hydro]
+    known = ~(np.isnan(lagged) | np.isnan(yearly))
+    total = float(ordered_sum(np.where(known, lagged * yearly, 0.0)[:, None])[0])
+    return max(-1.0, min(1.0, total / max(int(statistics.count[season, hydro]), 1)))
+
+
+def residual_correlation(
+    case: Case, statistics: SampleStatistics, terms: AutoregressiveTerms, cycle: SeasonCycle
+) -> Correlation:
+    """A profile per season from the residuals of history, scheduled for the stages of that season."""
+    entities = tuple(("inflow", hydro.id) for hydro in case.system.hydros)
+    profiles, schedule = {}, {}
+    for stage, row, position in zip(case.horizon.stages, terms.stages, cycle.stage_positions, strict=True):
+        name = f"season {position}"
+        schedule[stage.id] = name
+        if name not in profiles:
+            matrix = _correlation_matrix(_residuals(statistics, row, position))
+            profiles[name] = (CorrelationGroup("history", entities, matrix),)
+    return Correlation(profiles, schedule)
+
+
+def _residuals(statistics: SampleStatistics, row: TermsRow, season: int) -> Floats:
+    """What the lags leave of the standardised values (year, hydro) of a season.
+
+    The yearly component is left in, as in the Rust program; it is a small part.
+    """
+    left: Floats = statistics.standardised[:, season]
+    for lag, coefficient in enumerate(row.coefficients, start=1):
+        left = np.where(coefficient == 0.0, left, left - coefficient * statistics.lagged(season, lag))
+    return left
+
+
+def _correlation_matrix(residuals: Floats) -> Floats:
+    hydros = residuals.shape[1]
+    matrix = np.eye(hydros)
+    for hydro in range(hydros - 1):
+        row = _correlations_with(residuals, hydro)
+        matrix[hydro, hydro + 1 :] = row[hydro + 1 :]
+        matrix[hydro + 1 :, hydro] = row[hydro + 1 :]
+    return matrix
+
+
+def _correlations_with(residuals: Floats, hydro: int) -> Floats:
+    """Of one hydro with all, each over the years that both have."""
+    both = ~(np.isnan(residuals) | np.isnan(residuals[:, hydro : hydro + 1]))
+    one = _centred(np.broadcast_to(residuals[:, hydro : hydro + 1], residuals.shape), both)
+    other = _centred(residuals, both)
+    scale = np.sqrt(ordered_sum(one * one) * ordered_sum(other * other))
+    product = ordered_sum(one * other)
+    usable = scale > 0.0
+    result: Floats = np.clip(np.where(usable, product / np.where(usable, scale, 1.0), 0.0), -1.0, 1.0)
+    return result
+
+
+def _centred(values: Floats, known: NDArray[np.bool_]) -> Floats:
+    mean = ordered_sum(np.where(known, values, 0.0)) / np.maximum(known.sum(axis=0), 1)
+    result: Floats = np.where(known, values - mean, 0.0)
+    return result

@@ -1,0 +1,132 @@
+"""The inflow model in the units of the LP: Z_t = b_t + sum_l psi_{t,l} Z_{t-l} + sigma_t eta_t.
+
+Coefficients are given in standardised form: psi = psi* s_t / s_{t-l}. A yearly component adds a twelfth of its own
+coefficient to each of the last twelve lags. The base b_t is what keeps the mean: mu_t - sum_l psi_{t,l} mu_{t-l}. A lag
+whose season has no statistics takes no part.
+"""
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from cobre.stochastic.errors import NoiseModelError
+from cobre.stochastic.par.residuals import periodic_correlations, residual_variance
+from cobre.stochastic.par.seasons import SeasonCycle
+from cobre.stochastic.par.statistics import InflowStatistics
+from cobre.stochastic.par.terms import MONTHS, AutoregressiveTerms, TermsRow
+
+Floats = NDArray[np.float64]
+
+# Less than this share of unexplained variance is rounding, not noise.
+_LEAST_VARIANCE = 1e-12
+
+
+@dataclass(frozen=True, slots=True)
+class InflowModel:
+    """Arrays by stage: `psi` (stage, lag, hydro), the others (stage, hydro)."""
+
+    psi: Floats
+    base_m3s: Floats
+    sigma_m3s: Floats
+
+
+def white_noise(statistics: InflowStatistics) -> InflowModel:
+    """Inflows without memory."""
+    stages, hydros = statistics.mean_m3s.shape
+    return InflowModel(np.zeros((stages, 0, hydros)), statistics.mean_m3s, statistics.std_m3s)
+
+
+def inflow_model(statistics: InflowStatistics, terms: AutoregressiveTerms, cycle: SeasonCycle | None) -> InflowModel:
+    """Coefficients in m3/s, base and noise of every stage; `cycle` may be missing only when nothing remembers."""
+    if cycle is None or terms.order == 0:
+        return white_noise(statistics)
+    psi = np.zeros((len(terms.stages), terms.order, len(statistics.hydro_ids)))
+    base = statistics.mean_m3s.copy()
+    for stage, row in enumerate(terms.stages):
+        for lag in range(1, terms.order + 1):
+            lag_mean, lag_std = _of_lag(statistics, cycle, stage, lag)
+            psi[stage, lag - 1] = _in_units(row, lag, statistics.std_m3s[stage], lag_std)
+            base[stage] = base[stage] - psi[stage, lag - 1] * lag_mean
+    ratio = residual_ratios(statistics, terms, cycle)
+    return InflowModel(psi, base, statistics.std_m3s * ratio)
+
+
+def _of_lag(statistics: InflowStatistics, cycle: SeasonCycle, stage: int, lag: int) -> tuple[Floats, Floats]:
+    return statistics.of_season(cycle, statistics.stage_ids[stage] - lag, cycle.stage_positions[stage] - lag)
+
+
+def _in_units(row: TermsRow, lag: int, std: Floats, lag_std: Floats) -> Floats:
+    own = _quotient(_coefficient(row, lag) * std, lag_std)
+    return own + _quotient(row.annual_coefficient * std, row.annual_std_m3s) / MONTHS if lag <= MONTHS else own
+
+
+def _coefficient(row: TermsRow, lag: int) -> Floats:
+    if lag > len(row.coefficients):
+        return np.zeros(row.coefficients.shape[1])
+    found: Floats = row.coefficients[lag - 1]
+    return found
+
+
+def residual_ratios(statistics: InflowStatistics, terms: AutoregressiveTerms, cycle: SeasonCycle) -> Floats:
+    """r_t per stage and hydro. The earliest stage of a season speaks for the season in the model's correlations."""
+    positions = cycle.stage_positions
+    of_stages = [
+        _standardised(statistics, cycle, row, statistics.stage_ids[stage], positions[stage], terms.order)
+        for stage, row in enumerate(terms.stages)
+    ]
+    correlations = periodic_correlations(_of_seasons(statistics, terms, cycle, of_stages))
+    variance = np.array([residual_variance(correlations, at, of_stages[t]) for t, at in enumerate(positions)])
+    is_bounded = np.array([(np.abs(correlations[at]) <= 1.0 + _LEAST_VARIANCE).all(axis=0) for at in positions])
+    _refuse_explosive(statistics, terms.source, variance, is_bounded)
+    ratios: Floats = np.sqrt(variance)
+    return ratios
+
+
+def _of_seasons(
+    statistics: InflowStatistics, terms: AutoregressiveTerms, cycle: SeasonCycle, of_stages: list[Floats]
+) -> Floats:
+    """Standardised coefficients (season, lag, hydro): fitted, over them stages before the study, over all study stages."""
+    found = np.zeros((cycle.length, terms.order, len(statistics.hydro_ids)))
+    for position, row in terms.by_season.items():
+        found[position] = _standardised(statistics, cycle, row, None, position, terms.order)
+    for stage_id in sorted(terms.before):
+        position = (cycle.stage_positions[0] + stage_id - statistics.stage_ids[0]) % cycle.length
+        found[position] = _standardised(statistics, cycle, terms.before[stage_id], stage_id, position, terms.order)
+    for stage in reversed(range(len(of_stages))):
+        found[cycle.stage_positions[stage]] = of_stages[stage]
+    return found
+
+
+def _standardised(
+    statistics: InflowStatistics, cycle: SeasonCycle, row: TermsRow, stage_id: int | None, position: int, order: int
+) -> Floats:
+    """Coefficients (lag, hydro) with the yearly component shared out to its lags."""
+    found = np.zeros((order, len(statistics.hydro_ids)))
+    for lag in range(1, order + 1):
+        found[lag - 1] = _coefficient(row, lag)
+        if lag <= MONTHS and (row.annual_coefficient != 0.0).any():
+            earlier = None if stage_id is None else stage_id - lag
+            lag_std = statistics.of_season(cycle, earlier, position - lag)[1]
+            found[lag - 1] += _quotient(row.annual_coefficient * lag_std, row.annual_std_m3s) / MONTHS
+    return found
+
+
+def _refuse_explosive(
+    statistics: InflowStatistics, source: str, variance: Floats, is_bounded: NDArray[np.bool_]
+) -> None:
+    broken = np.argwhere(~((variance > _LEAST_VARIANCE) & is_bounded))
+    if len(broken):
+        stage, hydro = broken[0]
+        raise NoiseModelError(
+            source,
+            f"hydro_id {statistics.hydro_ids[hydro]}, stage_id {statistics.stage_ids[stage]}",
+            f"the coefficients make no stationary process: the past explains {1.0 - variance[stage, hydro]:.6g} of the "
+            "variance (or correlations exceed 1); use smaller coefficients, or a smaller estimation.max_order",
+        )
+
+
+def _quotient(numerator: Floats, denominator: Floats) -> Floats:
+    """Zero where there is nothing to divide by."""
+    usable = denominator > 0.0
+    return np.where(usable, numerator / np.where(usable, denominator, 1.0), 0.0)

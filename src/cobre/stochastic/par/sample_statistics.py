@@ -1,0 +1,75 @@
+"""What a grid of observations says: means, deviations and correlations, season by season.
+
+Sums run over years in order, all hydros at a time, so the bits do not depend on a library's way of adding.
+"""
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from cobre.stochastic.par.observations import Observations
+
+Floats = NDArray[np.float64]
+
+# A deviation that is only rounding, relative to the mean.
+_CONSTANT = 1e-10
+
+
+@dataclass(frozen=True, slots=True)
+class SampleStatistics:
+    """By season and hydro: how many observations, their mean and population deviation, and standardised values."""
+
+    count: NDArray[np.int64]
+    mean: Floats
+    std: Floats
+    standardised: Floats
+
+    def correlation(self, season: int, lag: int) -> Floats:
+        """Per hydro, of a season and the one `lag` seasons before it, over the years that have both; within [-1, 1]."""
+        return mean_product(self.standardised[:, season], self.lagged(season, lag))
+
+    def lagged(self, season: int, lag: int) -> Floats:
+        """Standardised values (year, hydro) of the season `lag` seasons before, beside the year of `season`."""
+        seasons = self.standardised.shape[1]
+        return shift_years(self.standardised[:, (season - lag) % seasons], (lag - season + seasons - 1) // seasons)
+
+
+def sample_statistics(observations: Observations) -> SampleStatistics:
+    """Statistics of history; a season that never varies has deviation 0 and standardised values 0."""
+    values = observations.values
+    known = ~np.isnan(values)
+    count = known.sum(axis=0)
+    divisor = np.maximum(count, 1)
+    mean = ordered_sum(np.where(known, values, 0.0)) / divisor
+    deviation = np.where(known, values - mean, 0.0)
+    std = np.sqrt(ordered_sum(deviation * deviation) / divisor)
+    std = np.where(std > _CONSTANT * np.abs(mean), std, 0.0)
+    standardised = np.where(known, deviation / np.where(std > 0.0, std, 1.0), np.nan)
+    standardised = np.where(known & (std == 0.0), 0.0, standardised)
+    return SampleStatistics(count, mean, std, standardised)
+
+
+def ordered_sum(values: Floats) -> Floats:
+    """The sum over the first axis, in its order."""
+    total = np.zeros(values.shape[1:])
+    for value in values:
+        total = total + value
+    return total
+
+
+def mean_product(left: Floats, right: Floats) -> Floats:
+    """The mean over years of the products where both are known; 0 where none is."""
+    both = ~(np.isnan(left) | np.isnan(right))
+    total = ordered_sum(np.where(both, left * right, 0.0))
+    result: Floats = np.clip(total / np.maximum(both.sum(axis=0), 1), -1.0, 1.0)
+    return result
+
+
+def shift_years(values: Floats, years: int) -> Floats:
+    """Values of `years` before, beside each year; NaN where the grid begins."""
+    if years <= 0:
+        return values
+    shifted = np.full_like(values, np.nan)
+    shifted[years:] = values[:-years]
+    return shifted

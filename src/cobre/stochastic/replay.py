@@ -1,0 +1,52 @@
+"""Trajectories turned into noise: the numbers that make the model repeat them."""
+
+from collections.abc import Sequence
+
+import numpy as np
+from numpy.typing import NDArray
+
+from cobre.stochastic.errors import NoiseModelError
+from cobre.stochastic.par.model import InflowModel
+
+Floats = NDArray[np.float64]
+
+# What counts as equal where a model has no noise, relative to the values.
+_SAME = 1e-9
+
+
+def inflow_noise(model: InflowModel, initial_lags: Floats, values: Floats, file: str, ids: Sequence[int]) -> Floats:
+    """Noise (stage, trajectory, hydro) with which the model gives `values`, starting from the study's initial lags."""
+    lags = [np.broadcast_to(lag, values.shape[1:]) for lag in initial_lags]
+    noise = np.zeros(values.shape)
+    for stage, inflow in enumerate(values):
+        expected = np.broadcast_to(model.base_m3s[stage], inflow.shape)
+        for lag, past in enumerate(lags):
+            expected = expected + model.psi[stage, lag] * past
+        noise[stage] = _invert(inflow, expected, model.sigma_m3s[stage], file, f"stage number {stage}", ids)
+        lags = [inflow, *lags[:-1]] if lags else lags
+    return noise
+
+
+def plain_noise(mean: Floats, std: Floats, values: Floats, file: str, ids: Sequence[int]) -> Floats:
+    """Noise (stage, trajectory, entity) with which mean and deviation (stage, entity) give `values`."""
+    noise = np.zeros(values.shape)
+    for stage, value in enumerate(values):
+        expected = np.broadcast_to(mean[stage], value.shape)
+        noise[stage] = _invert(value, expected, std[stage], file, f"stage number {stage}", ids)
+    return noise
+
+
+def _invert(values: Floats, expected: Floats, sigma: Floats, file: str, where: str, ids: Sequence[int]) -> Floats:
+    difference = values - expected
+    silent = sigma == 0.0
+    unreachable = (silent & (np.abs(difference) > _SAME * np.maximum(1.0, np.abs(values)))).any(axis=0)
+    if unreachable.any():
+        entity_id = ids[int(np.flatnonzero(unreachable)[0])]
+        raise NoiseModelError(
+            file,
+            f"id {entity_id}, {where}",
+            "the model has no noise there (deviation 0) and cannot give this value; give a deviation above 0, or use "
+            "the same scheme for training",
+        )
+    result: Floats = np.where(silent, 0.0, difference / np.where(silent, 1.0, sigma))
+    return result

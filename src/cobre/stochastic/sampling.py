@@ -1,0 +1,141 @@
+"""Which noise a scenario meets at a stage, in forward passes and in simulations.
+
+Values depend on (seed, iteration, scenario, stage) alone, so any rank can draw any scenario. Classes of entities
+(inflow, load, sources) may follow different schemes.
+"""
+
+from abc import ABC, abstractmethod
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from cobre.core.temporal import Stage
+from cobre.stochastic.correlation import CorrelationProfiles
+from cobre.stochastic.fresh_noise import FreshDraw, fresh_noise
+from cobre.stochastic.layout import NoiseLayout
+from cobre.stochastic.noise_groups import group_leaders, group_numbers
+from cobre.stochastic.pcg64 import Pcg64Streams
+from cobre.stochastic.seeds import as_indices, forward_seeds
+from cobre.stochastic.selection import choose
+
+Floats = NDArray[np.float64]
+Indices = NDArray[np.int64]
+
+# Simulations draw as if they were an iteration before the first.
+SIMULATION_ITERATION = 0
+
+DRAWN_AHEAD = 512  # choices of a stage that are made together
+
+
+class Scheme(ABC):
+    """A way to come by the noise of scenarios."""
+
+    @abstractmethod
+    def sample(self, iteration: int, scenarios: Indices, stage: int) -> Floats:
+        """Noise vectors (scenario, entity) over all classes."""
+
+
+class InSample(Scheme):
+    """Every scenario meets one of the stage's openings, chosen anew at each stage.
+
+    A draw depends on its place alone, so choices are made for some iterations ahead: many at once cost little more than
+    one.
+    """
+
+    def __init__(self, openings: Sequence[Floats], tree_seed: int) -> None:
+        self._openings = openings
+        self._tree_seed = tree_seed
+        self._ahead: dict[int, tuple[int, bytes, Indices]] = {}
+
+    def opening_indices(self, iteration: int, scenarios: Indices, stage: int) -> Indices:
+        """Which opening."""
+        key = scenarios.tobytes()
+        first, drawn_for, table = self._ahead.get(stage, (0, b"", np.zeros((0, 0), np.int64)))
+        if drawn_for != key or not first <= iteration < first + len(table):
+            iterations = np.arange(iteration, iteration + max(1, DRAWN_AHEAD // max(1, len(scenarios))))
+            first, table = iteration, self._draw(iterations, scenarios, stage)
+            self._ahead[stage] = first, key, table
+        chosen: Indices = table[iteration - first]
+        return chosen
+
+    def sample(self, iteration: int, scenarios: Indices, stage: int) -> Floats:
+        """The vectors of the chosen openings."""
+        return self._openings[stage][self.opening_indices(iteration, scenarios, stage)]
+
+    def _draw(self, iterations: Indices, scenarios: Indices, stage: int) -> Indices:
+        """Choices (iteration, scenario)."""
+        shape = len(iterations), len(scenarios)
+        seeds = forward_seeds(self._tree_seed, np.repeat(iterations, shape[1]), np.tile(scenarios, shape[0]), stage)
+        return choose(Pcg64Streams(seeds), len(self._openings[stage])).reshape(shape)
+
+
+@dataclass(frozen=True, slots=True)
+class OutOfSample(Scheme):
+    """Fresh noise for every scenario of a class; `total` scenarios take part in each iteration."""
+
+    layout: NoiseLayout
+    entity_class: str
+    seed: int
+    total: int
+    stages: Sequence[Stage]
+    correlation: CorrelationProfiles
+
+    def sample(self, iteration: int, scenarios: Indices, stage: int) -> Floats:
+        """Draws of the stage's noise group, by the method of the group's first stage."""
+        leader = self.stages[group_leaders(self.stages)[stage]]
+        part = self.layout.part(self.entity_class)
+        draw = FreshDraw(self.seed, iteration, group_numbers(self.stages)[stage], self.total, part.stop - part.start)
+        noise = np.zeros((len(scenarios), self.layout.dimension))
+        noise[:, part] = fresh_noise(leader, draw, scenarios)
+        return self.correlation.apply(leader.id, noise, part)
+
+
+@dataclass(frozen=True, slots=True)
+class Replay(Scheme):
+    """Every scenario repeats one trajectory of a library from beginning to end."""
+
+    layout: NoiseLayout
+    entity_class: str
+    base: int
+    library: Floats
+
+    def sample(self, iteration: int, scenarios: Indices, stage: int) -> Floats:
+        """The noise of the chosen trajectories at a stage."""
+        chosen = forward_seeds(self.base, iteration, scenarios, 0) % np.uint64(self.library.shape[1])
+        noise = np.zeros((len(scenarios), self.layout.dimension))
+        noise[:, self.layout.part(self.entity_class)] = self.library[stage, chosen.astype(np.int64)]
+        return noise
+
+
+class Sampler:
+    """The noise of scenarios, each class after its own scheme."""
+
+    def __init__(self, layout: NoiseLayout, schemes: Mapping[str, Scheme]) -> None:
+        self._layout = layout
+        self._schemes = dict(schemes)
+
+    @property
+    def is_in_sample(self) -> bool:
+        """Whether all noise comes from the openings."""
+        return all(isinstance(scheme, InSample) for scheme in self._schemes.values())
+
+    def sample(self, iteration: int, scenarios: Sequence[int] | Indices, stage: int) -> Floats:
+        """Noise vectors (scenario, entity); `scenarios` are global numbers from 0, `stage` is an index."""
+        numbers = as_indices(scenarios)
+        noise = np.empty((len(numbers), self._layout.dimension))
+        drawn: dict[int, Floats] = {}
+        for entity_class, scheme in self._schemes.items():
+            if id(scheme) not in drawn:
+                drawn[id(scheme)] = scheme.sample(iteration, numbers, stage)
+            part = self._layout.part(entity_class)
+            noise[:, part] = drawn[id(scheme)][:, part]
+        return noise
+
+    def opening_indices(self, iteration: int, scenarios: Sequence[int] | Indices, stage: int) -> Indices:
+        """Which opening of the stage each scenario meets; only where all noise comes from the openings."""
+        scheme = next(iter(self._schemes.values()))
+        if not isinstance(scheme, InSample) or not self.is_in_sample:
+            raise ValueError("opening_indices: some class is not sampled from the openings; use sample")
+        return scheme.opening_indices(iteration, as_indices(scenarios), stage)
