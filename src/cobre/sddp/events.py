@@ -1,0 +1,40 @@
+"""What a run tells while it goes on: plain records, one stream for every listener."""
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, slots=True)
+class PhaseTimes:
+    """Wall seconds on this rank; solver seconds are summed over its threads."""
+
+    forward_s: float
+    backward_s: float
+    bound_s: float
+    exchange_s: float
+    solver_s: float
+
+
+@dataclass(frozen=True, slots=True)
+class IterationRecord:
+    """One iteration in $; the upper bound is the mean of the sampled paths, with its standard deviation."""
+
+    iteration: int
+    lower_bound: float
+    upper_bound: float
+    upper_bound_std: float
+    forward_passes: int
+    solves: int
+    simplex_iterations: int
+    cuts: int
+    elapsed_s: float
+    times: PhaseTimes
+
+    @property
+    def half_width(self) -> float:
+        """Of the 95 % confidence interval of the upper bound; 0 for a single path, which says nothing of its spread."""
+        return float(1.96 * self.upper_bound_std / self.forward_passes**0.5)
+
+    @property
+    def gap(self) -> float:
+        """(upper - lower) / max(1, |lower|)."""
+        return (self.upper_bound - self.lower_bound) / max(1.0, abs(self.lower_bound))

@@ -1,0 +1,1 @@
+"""How a reservoir behaves: evaporation, and planes of the production function."""

@@ -1,0 +1,119 @@
+"""Productivities for energy accounting: what a m3/s or a hm3 is worth in a plant, and down the cascade.
+
+They serve generic constraints (computed parameters) and energy columns of results; the LP itself does not read them.
+"""
+
+from collections.abc import Iterator, Mapping
+
+import numpy as np
+
+from cobre.core.case import ABSENT_ID, Case, Table
+from cobre.core.hydro import Hydro
+from cobre.core.temporal import Stage
+from cobre.sddp.hydro_models.geometry import ReservoirGeometry
+from cobre.sddp.hydro_models.production_function import net_head_m, tailrace_m
+
+# Of the useful volume, where nothing else is said.
+DEFAULT_REFERENCE_SHARE = 0.65
+
+
+class NoProductivityError(ValueError):
+    """A productivity that no file gives."""
+
+
+class EnergyProductivity:
+    """Productivities of all plants, by hydro id and stage."""
+
+    def __init__(self, case: Case, geometry: Mapping[int, ReservoirGeometry]) -> None:
+        self._hydros = {hydro.id: hydro for hydro in case.system.hydros}
+        self._models = case.production
+        self._geometry = geometry
+
+    def specific(self, hydro_id: int, stage: Stage) -> float:
+        """MW per m3/s and metre: the table's, or the plant's own."""
+        value = self._specific_or_none(self._hydros[hydro_id], stage)
+        if value is None:
+            raise NoProductivityError(f"hydro {hydro_id} has no specific_productivity_mw_per_m3s_per_m")
+        return value
+
+    def reference_volume_hm3(self, hydro_id: int, stage: Stage) -> float:
+        """The volume at which productivities are taken."""
+        hydro = self._hydros[hydro_id]
+        least, most = hydro.reservoir.min_storage_hm3, hydro.reservoir.max_storage_hm3
+        reference = self._models.choice_for(hydro, stage).reference_volume
+        if reference is not None and reference.volume_hm3 is not None:
+            return reference.volume_hm3
+        share = DEFAULT_REFERENCE_SHARE if reference is None or reference.percentile is None else reference.percentile
+        return least + share * (most - least)
+
+    def reference_turbine_m3s(self, hydro_id: int, stage: Stage) -> float:
+        """The table's reference outflow, or all that the plant can turbine."""
+        value = self._from_table("reference_outflow_m3s", hydro_id, stage)
+        return self._hydros[hydro_id].generation.max_turbined_m3s if value is None else value
+
+    def equivalent(self, hydro_id: int, stage: Stage) -> float:
+        """MW per m3/s: as given, else at the reference volume with all machines running."""
+        hydro = self._hydros[hydro_id]
+        given = self._given(hydro, stage)
+        if given is not None:
+            return given
+        if hydro_id not in self._geometry:
+            raise NoProductivityError(f"hydro {hydro_id} has neither a productivity nor a geometry in stage {stage.id}")
+        level_m = self._geometry[hydro_id].height_at(self.reference_volume_hm3(hydro_id, stage))
+        return self.specific(hydro_id, stage) * self._net_head(hydro, level_m)
+
+    def accumulated(self, hydro_id: int, stage: Stage) -> float:
+        """MW per m3/s released here, over all plants down to the end of the cascade."""
+        return sum(self.equivalent(part, stage) for part in self._way_down(hydro_id))
+
+    def integrated_equivalent(self, hydro_id: int, stage: Stage) -> float:
+        """As `equivalent`, with the mean level between least and most storage, where there is a geometry."""
+        hydro = self._hydros[hydro_id]
+        from_table = self._from_table("equivalent_productivity_mw_per_m3s", hydro_id, stage)
+        specific, geometry = self._specific_or_none(hydro, stage), self._geometry.get(hydro_id)
+        if from_table is not None or specific is None or geometry is None:
+            return self.equivalent(hydro_id, stage) if from_table is None else from_table
+        level_m = geometry.mean_height(hydro.reservoir.min_storage_hm3, hydro.reservoir.max_storage_hm3)
+        return specific * self._net_head(hydro, level_m)
+
+    def integrated_accumulated(self, hydro_id: int, stage: Stage) -> float:
+        """As `accumulated`, over integrated productivities."""
+        return sum(self.integrated_equivalent(part, stage) for part in self._way_down(hydro_id))
+
+    def max_stored_energy(self, hydro_id: int, stage: Stage) -> float:
+        """What the useful volume is worth down the cascade, in MW per m3/s times hm3."""
+        reservoir = self._hydros[hydro_id].reservoir
+        return self.integrated_accumulated(hydro_id, stage) * (reservoir.max_storage_hm3 - reservoir.min_storage_hm3)
+
+    def _given(self, hydro: Hydro, stage: Stage) -> float | None:
+        choice = self._models.choice_for(hydro, stage)
+        if choice.model != "fpha" and choice.productivity_mw_per_m3s is not None:
+            return choice.productivity_mw_per_m3s
+        return self._from_table("equivalent_productivity_mw_per_m3s", hydro.id, stage)
+
+    def _specific_or_none(self, hydro: Hydro, stage: Stage) -> float | None:
+        value = self._from_table("specific_productivity_mw_per_m3s_per_m", hydro.id, stage)
+        return hydro.specific_productivity_mw_per_m3s_per_m if value is None else value
+
+    def _net_head(self, hydro: Hydro, level_m: float) -> float:
+        return net_head_m(hydro, level_m - tailrace_m(hydro, hydro.generation.max_turbined_m3s))
+
+    def _from_table(self, name: str, hydro_id: int, stage: Stage) -> float | None:
+        return table_value(self._models.energy_productivity, name, hydro_id, stage.id)
+
+    def _way_down(self, hydro_id: int) -> Iterator[int]:
+        at: int | None = hydro_id
+        while at is not None:
+            yield at
+            at = self._hydros[at].downstream_id
+
+
+def table_value(table: Table | None, name: str, hydro_id: int, stage_id: int) -> float | None:
+    """A column of hydro_energy_productivity.parquet: the row of the stage, or that of all stages."""
+    if table is None:
+        return None
+    for wanted in (stage_id, ABSENT_ID):
+        values = table[name][(table["hydro_id"] == hydro_id) & (table["stage_id"] == wanted)]
+        if values.size and not np.isnan(values[0]):
+            return float(values[0])
+    return None

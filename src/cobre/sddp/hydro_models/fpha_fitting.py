@@ -1,0 +1,114 @@
+"""Planes of the production function, fitted to a plant's geometry.
+
+The exact function without spillage, up to the most that the plant can generate, on a grid of volumes and flows, has a
+least concave function above it. Its planes are scaled so that their minimum, which is what the LP sees, fits the
+function best over the grid. Spilled water raises the tailrace: each plane falls with it as the exact function does, on
+average, on the way to twice the largest flow.
+"""
+
+from dataclasses import dataclass
+from math import fsum
+
+import numpy as np
+from numpy.typing import NDArray
+
+from cobre.core.hydro import Hydro
+from cobre.core.production import FittingWindow, FphaConfig
+from cobre.sddp.hydro_models.geometry import ReservoirGeometry
+from cobre.sddp.hydro_models.production_function import ProductionFunction
+from cobre.sddp.hydro_models.upper_hull import Facet, upper_facets
+
+Floats = NDArray[np.float64]
+SPILLAGE_POINTS = 9
+DUST = 1e-12
+
+
+@dataclass(frozen=True, slots=True)
+class _Grid:
+    volume_hm3: Floats
+    turbined_m3s: Floats
+    exact_mw: Floats  # whatever the machines can do
+    power_mw: Floats  # up to the most that they can
+
+
+def fit_planes(hydro: Hydro, geometry: ReservoirGeometry, config: FphaConfig) -> Floats:
+    """Rows of (gamma_0, gamma_v, gamma_q, gamma_s), in order of falling gamma_v."""
+    function = ProductionFunction(hydro, geometry)
+    grid = _grid(function, config)
+    facets = _facets(grid)
+    heights = np.array([facet.coefficients for facet in facets])
+    heights = _without_dust(_best_scale(heights, grid) * heights, grid)
+    falls = [_fall_with_spillage(function, facet, grid) for facet in facets]
+    planes = [(*height, fall) for height, fall in zip(heights.tolist(), falls, strict=True)]
+    return np.array(sorted(planes, key=lambda plane: (-plane[1], plane[2])))
+
+
+def volume_window(hydro: Hydro, geometry: ReservoirGeometry, window: FittingWindow | None) -> tuple[float, float]:
+    """Volumes between which planes are fitted: all that the geometry knows, or the part of it inside a window.
+
+    Percentiles (0 to 1) are shares of the operating range.
+    """
+    least, most = float(geometry.volume_hm3[0]), float(geometry.volume_hm3[-1])
+    if window is None:
+        return least, most
+    return (
+        max(least, _limit(hydro, window.volume_min_hm3, window.volume_min_percentile, least)),
+        min(most, _limit(hydro, window.volume_max_hm3, window.volume_max_percentile, most)),
+    )
+
+
+def _limit(hydro: Hydro, volume_hm3: float | None, percentile: float | None, default_hm3: float) -> float:
+    if volume_hm3 is not None:
+        return volume_hm3
+    if percentile is None:
+        return default_hm3
+    reservoir = hydro.reservoir
+    return reservoir.min_storage_hm3 + percentile * (reservoir.max_storage_hm3 - reservoir.min_storage_hm3)
+
+
+def _grid(function: ProductionFunction, config: FphaConfig) -> _Grid:
+    low, high = volume_window(function.hydro, function.geometry, config.fitting_window)
+    volumes = np.linspace(low, high, config.volume_discretization_points) if high > low else np.array([low])
+    flows = np.linspace(0.0, function.hydro.generation.max_turbined_m3s, config.turbine_discretization_points)
+    pairs = [(volume, flow) for flow in flows.tolist() for volume in volumes.tolist()]
+    exact = np.array([function.power_mw(volume, flow) for volume, flow in pairs])
+    power = np.minimum(exact, function.hydro.generation.max_generation_mw)
+    return _Grid(np.array([pair[0] for pair in pairs]), np.array([pair[1] for pair in pairs]), exact, power)
+
+
+def _facets(grid: _Grid) -> list[Facet]:
+    """Planes above the function; of a reservoir with one volume only, lines in the flow."""
+    volume, flow, power = grid.volume_hm3, grid.turbined_m3s, grid.power_mw
+    if volume.min() < volume.max():
+        return upper_facets(volume, flow, power)
+    # A second volume of the same power turns the lines into planes that do not depend on the volume.
+    twice = upper_facets(np.concatenate([volume, volume + 1.0]), np.tile(flow, 2), np.tile(power, 2))
+    size = volume.size
+    return [Facet(facet.coefficients, tuple(sorted({point % size for point in facet.points}))) for facet in twice]
+
+
+def _without_dust(heights: Floats, grid: _Grid) -> Floats:
+    """Coefficients that only rounding keeps from being zero are zero: they would spoil the scaling of an LP."""
+    reach = np.array([1.0, np.abs(grid.volume_hm3).max(), grid.turbined_m3s.max()])
+    return np.where(np.abs(heights) * reach > DUST * grid.power_mw.max(), heights, 0.0)
+
+
+def _best_scale(slopes: Floats, grid: _Grid) -> float:
+    """The factor that brings the minimum of all planes nearest to the function, in the sense of least squares."""
+    values = slopes[:, 0:1] + slopes[:, 1:2] * grid.volume_hm3 + slopes[:, 2:3] * grid.turbined_m3s
+    hull = values.min(axis=0)
+    squares = fsum(hull * hull)
+    return fsum(grid.power_mw * hull) / squares if squares > 0 else 1.0
+
+
+def _fall_with_spillage(function: ProductionFunction, facet: Facet, grid: _Grid) -> float:
+    """MW per m3/s spilled at the facet's point of most power: the line that fits best over the spilled flows."""
+    most_spilled = 2.0 * function.hydro.generation.max_turbined_m3s
+    if most_spilled <= 0:
+        return 0.0
+    point = max(facet.points, key=lambda at: (grid.exact_mw[at], grid.turbined_m3s[at], grid.volume_hm3[at]))
+    volume, flow = float(grid.volume_hm3[point]), float(grid.turbined_m3s[point])
+    spilled = np.linspace(0.0, most_spilled, SPILLAGE_POINTS)
+    power = np.array([function.power_mw(volume, flow, amount) for amount in spilled.tolist()])
+    centred = spilled - most_spilled / 2.0
+    return min(0.0, fsum(centred * (power - power[0])) / fsum(centred * centred))

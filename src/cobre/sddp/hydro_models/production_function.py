@@ -1,0 +1,49 @@
+"""Power from volume and flows: head, losses and efficiency of one plant."""
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from cobre.core.hydro import Hydro
+from cobre.sddp.hydro_models.geometry import ReservoirGeometry
+
+# MW per (m3/s and metre) of a machine that loses nothing: 1000 kg/m3 * 9.81 m/s2 / 1e6.
+IDEAL_MW_PER_M3S_M = 9.81e-3
+
+
+@dataclass(frozen=True, slots=True)
+class ProductionFunction:
+    """Exact production of a plant."""
+
+    hydro: Hydro
+    geometry: ReservoirGeometry
+
+    def power_mw(self, volume_hm3: float, turbined_m3s: float, spilled_m3s: float = 0.0) -> float:
+        """At a volume, with flows that raise the tailrace."""
+        efficiency = 1.0 if self.hydro.efficiency is None else self.hydro.efficiency.value
+        gross_m = self.geometry.height_at(volume_hm3) - tailrace_m(self.hydro, turbined_m3s + spilled_m3s)
+        return IDEAL_MW_PER_M3S_M * efficiency * turbined_m3s * net_head_m(self.hydro, gross_m)
+
+
+def tailrace_m(hydro: Hydro, outflow_m3s: float) -> float:
+    """The level below a plant; 0 when none is given."""
+    tailrace = hydro.tailrace
+    if tailrace is None:
+        return 0.0
+    if tailrace.points is not None:
+        points = sorted(tailrace.points, key=lambda point: point.outflow_m3s)
+        flows = [point.outflow_m3s for point in points]
+        return float(np.interp(outflow_m3s, flows, [point.height_m for point in points]))
+    level = 0.0
+    for coefficient in reversed(tailrace.coefficients or ()):
+        level = level * outflow_m3s + coefficient
+    return level
+
+
+def net_head_m(hydro: Hydro, gross_m: float) -> float:
+    """What is left of a head after hydraulic losses; never negative."""
+    losses = hydro.hydraulic_losses
+    if losses is None:
+        return max(0.0, gross_m)
+    lost_m = gross_m * (losses.value or 0.0) if losses.type == "factor" else losses.value_m or 0.0
+    return max(0.0, gross_m - lost_m)

@@ -1,0 +1,1 @@
+"""From the numbers of a stage to its linear program."""

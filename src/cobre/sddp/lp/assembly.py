@@ -1,0 +1,122 @@
+"""A linear program grows block by block: columns and rows come as arrays, entries as arrays of equal shape."""
+
+from collections.abc import Sequence
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from cobre.solver.program import Floats, Ints
+
+Index = NDArray[np.int64]
+ABSENT = -1
+
+
+class Assembly:
+    """Collects columns, rows, entries and the ways in which inputs move right-hand sides, all in plain units."""
+
+    def __init__(self) -> None:
+        self.num_columns = 0
+        self.num_rows = 0
+        self.column_names: list[str] = []
+        self.row_names: list[str] = []
+        self._columns: list[tuple[Floats, Floats, Floats]] = []
+        self._rows: list[tuple[Floats, Floats]] = []
+        self._entries: list[tuple[Index, Index, Floats]] = []
+        self._inputs: list[tuple[Index, Index, Floats]] = []
+
+    def add_columns(
+        self,
+        name: str,
+        shape: Sequence[int],
+        lower: ArrayLike,
+        upper: ArrayLike,
+        cost: ArrayLike,
+        exists: ArrayLike = True,
+    ) -> Index:
+        """Columns for the elements that exist; the others get the index ABSENT and their entries are dropped."""
+        present = np.broadcast_to(np.asarray(exists, bool), shape)
+        count = int(present.sum())
+        index = np.full(shape, ABSENT, np.int64)
+        index[present] = np.arange(self.num_columns, self.num_columns + count)
+        lows, highs, costs = _pick(present, lower, upper, cost)
+        self._columns.append((lows, highs, costs))
+        self.column_names += _labels(name, present)
+        self.num_columns += count
+        return index
+
+    def add_rows(
+        self, name: str, shape: Sequence[int], lower: ArrayLike, upper: ArrayLike, exists: ArrayLike = True
+    ) -> Index:
+        """Rows for the elements that exist."""
+        present = np.broadcast_to(np.asarray(exists, bool), shape)
+        count = int(present.sum())
+        index = np.full(shape, ABSENT, np.int64)
+        index[present] = np.arange(self.num_rows, self.num_rows + count)
+        lows, highs = _pick(present, lower, upper)
+        self._rows.append((lows, highs))
+        self.row_names += _labels(name, present)
+        self.num_rows += count
+        return index
+
+    def add_entries(self, rows: ArrayLike, columns: ArrayLike, values: ArrayLike) -> None:
+        """Coefficients; arrays are broadcast against one another."""
+        self._entries.append(_present_entries(rows, columns, values))
+
+    def move_by_inputs(self, rows: ArrayLike, inputs: ArrayLike, values: ArrayLike) -> None:
+        """Right side of a row += value * input."""
+        self._inputs.append(_present_entries(rows, inputs, values))
+
+    def columns(self) -> tuple[Floats, Floats, Floats]:
+        """Lower bounds, upper bounds and costs."""
+        lower, upper, cost = (np.concatenate(part) for part in zip(*self._columns, strict=True))
+        return lower, upper, cost
+
+    def rows(self) -> tuple[Floats, Floats]:
+        """Lower and upper sides."""
+        lower, upper = (np.concatenate(part) for part in zip(*self._rows, strict=True))
+        return lower, upper
+
+    def matrix(self) -> tuple[Ints, Ints, Floats]:
+        """Row starts, column indices and values; entries of one place are added in the order in which they came."""
+        return _by_rows(*_joined(self._entries), self.num_rows, self.num_columns)
+
+    def inputs(self, num_inputs: int) -> tuple[Ints, Ints, Floats]:
+        """Rows, inputs and values, sorted by row."""
+        start, index, value = _by_rows(*_joined(self._inputs), self.num_rows, num_inputs)
+        return np.repeat(np.arange(self.num_rows, dtype=np.int32), np.diff(start)), index, value
+
+
+def _pick(present: NDArray[np.bool_], *parts: ArrayLike) -> tuple[Floats, ...]:
+    return tuple(np.broadcast_to(np.asarray(part, np.float64), present.shape)[present] for part in parts)
+
+
+def _labels(name: str, present: NDArray[np.bool_]) -> list[str]:
+    if present.ndim == 0:
+        return [name] if present else []
+    return [f"{name}[{','.join(map(str, place))}]" for place in np.argwhere(present).tolist()]
+
+
+def _present_entries(rows: ArrayLike, columns: ArrayLike, values: ArrayLike) -> tuple[Index, Index, Floats]:
+    row, column, value = np.broadcast_arrays(np.asarray(rows), np.asarray(columns), np.asarray(values, np.float64))
+    keep = (row != ABSENT) & (column != ABSENT) & (value != 0.0)
+    return row[keep].astype(np.int64), column[keep].astype(np.int64), value[keep]
+
+
+def _joined(parts: list[tuple[Index, Index, Floats]]) -> tuple[Index, Index, Floats]:
+    if not parts:
+        return np.zeros(0, np.int64), np.zeros(0, np.int64), np.zeros(0)
+    rows, columns, values = (np.concatenate(part) for part in zip(*parts, strict=True))
+    return rows, columns, values
+
+
+def _by_rows(rows: Index, columns: Index, values: Floats, num_rows: int, num_columns: int) -> tuple[Ints, Ints, Floats]:
+    place = rows * num_columns + columns
+    order = np.argsort(place, kind="stable")
+    place, values = place[order], values[order]
+    first = np.ones(len(place), bool)
+    first[1:] = place[1:] != place[:-1]
+    merged = np.zeros(int(first.sum()))
+    np.add.at(merged, np.cumsum(first) - 1, values)  # adds one after the other, in order
+    kept_rows, kept_columns = place[first] // num_columns, place[first] % num_columns
+    start = np.searchsorted(kept_rows, np.arange(num_rows + 1)).astype(np.int32)
+    return start, kept_columns.astype(np.int32), merged

@@ -1,0 +1,83 @@
+"""A stage's LP from its numbers: columns, rows, scales."""
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from cobre.core.stage_data import Floats
+from cobre.sddp.lp.assembly import ABSENT, Assembly
+from cobre.sddp.lp.columns import Columns, add_columns
+from cobre.sddp.lp.generic_rows import add_generic_rows
+from cobre.sddp.lp.plan import StagePlan
+from cobre.sddp.lp.power_rows import PowerRows, add_power_rows
+from cobre.sddp.lp.scaling import power_of_two_scales
+from cobre.sddp.lp.water_rows import WaterRows, add_water_rows
+from cobre.solver.program import Names, StageProgram
+
+
+@dataclass(frozen=True, slots=True)
+class StageLp:
+    """The program with the meaning of its columns and rows."""
+
+    plan: StagePlan
+    program: StageProgram
+    columns: Columns
+    water: WaterRows
+    power: PowerRows
+    cost: Floats  # $ per plain unit of every column; the future's column counts 0
+
+
+def build_stage_lp(plan: StagePlan) -> StageLp:
+    """The whole LP of one stage."""
+    lp = Assembly()
+    columns = add_columns(lp, plan)
+    water = add_water_rows(lp, plan, columns)
+    power = add_power_rows(lp, plan, columns)
+    add_generic_rows(lp, plan, columns)
+    cost = lp.columns()[2].copy()
+    cost[int(columns.future_cost)] = 0.0
+    return StageLp(plan, _scaled(lp, plan, columns, power), columns, water, power, cost)
+
+
+def _scaled(lp: Assembly, plan: StagePlan, columns: Columns, power: PowerRows) -> StageProgram:
+    lower, upper, cost = lp.columns()
+    row_lower, row_upper = lp.rows()
+    start, index, value = lp.matrix()
+    row_scale, column_scale = power_of_two_scales(start, index, value, lp.num_columns)
+    future_cost = int(columns.future_cost)
+    column_scale[future_cost] = 1.0
+    input_row, input_index, input_value = lp.inputs(2 * plan.num_hydros)
+    load = np.argwhere(power.balance != ABSENT)
+    load_row = power.balance[load[:, 0], load[:, 1]].astype(np.int32)
+    source = np.argwhere(columns.source != ABSENT)
+    source_column = columns.source[source[:, 0], source[:, 1]].astype(np.int32)
+    numbers = plan.data.source
+    available = numbers.available_mw[source[:, 0]] * numbers.factor[source[:, 0], source[:, 1]]
+    entry_rows = np.repeat(np.arange(lp.num_rows), np.diff(start))
+    return StageProgram(
+        cost=cost * column_scale / plan.options.cost_scale,
+        column_lower=lower / column_scale,
+        column_upper=upper / column_scale,
+        row_lower=row_lower * row_scale,
+        row_upper=row_upper * row_scale,
+        row_start=start,
+        column_index=index,
+        value=value * row_scale[entry_rows] * column_scale[index],
+        column_scale=column_scale,
+        row_scale=row_scale,
+        future_cost=future_cost,
+        storage_column=columns.storage[:, -1].astype(np.int32),
+        autoregression=plan.autoregression,
+        truncates=plan.options.truncates_inflow,
+        input_row=input_row,
+        input_index=input_index,
+        input_value=input_value * row_scale[input_row],
+        load_row=load_row,
+        load_bus=load[:, 0].astype(np.int32),
+        load_factor=plan.data.bus.load_factor[load[:, 0], load[:, 1]] * row_scale[load_row],
+        source_column=source_column,
+        source_index=source[:, 0].astype(np.int32),
+        source_factor=available / column_scale[source_column],
+        source_is_pinned=(~numbers.may_curtail[source[:, 0]]).astype(np.uint8),
+        names=Names(tuple(lp.column_names), tuple(lp.row_names)),
+    )

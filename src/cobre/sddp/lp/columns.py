@@ -1,0 +1,232 @@
+"""The decisions of a stage: one array of columns for each kind, by entity and block.
+
+What cannot happen in a stage (a line that is not built, a slack of a limit that there is not) gets no column.
+"""
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from cobre.sddp.lp.assembly import Assembly, Index
+from cobre.sddp.lp.plan import StagePlan
+
+
+@dataclass(frozen=True, slots=True)
+class Columns:
+    """Indices; ABSENT where a stage has no such decision. Shapes: N hydros, K blocks, F pairs of plant and bus."""
+
+    storage: Index  # N x storage points: the end of the stage, or of every block when blocks are chronological
+    future_cost: Index
+    turbined: Index  # F x K
+    generation: Index  # F x K, plants whose power is limited by planes
+    spilled: Index  # N x K
+    diverted: Index
+    thermal: Index
+    direct: Index
+    reverse: Index
+    deficit: Index  # B x segments x K
+    excess: Index
+    source: Index
+    pumped: Index
+    contract: Index
+    inflow_slack: Index  # N
+    evaporated: Index  # N x storage points, m3/s
+    evaporation_less: Index
+    evaporation_more: Index
+    withdrawal_less: Index
+    withdrawal_more: Index
+    outflow_below: Index  # N x K
+    outflow_above: Index
+    turbined_below: Index  # only where a plant must keep more than its groups together
+    generation_below: Index
+    group_turbined_below: Index  # F x K
+    group_generation_below: Index
+    storage_below: Index  # N: soft minimum of plants that were filled
+    filling_below: Index  # N: short of the target of a filling
+
+
+def add_columns(lp: Assembly, plan: StagePlan) -> Columns:
+    """All decisions, in a fixed order."""
+    return Columns(
+        **_water(lp, plan),
+        **_power(lp, plan),
+        **_stage_slacks(lp, plan),
+        **_block_slacks(lp, plan),
+        **_filling(lp, plan),
+    )
+
+
+def _water(lp: Assembly, plan: StagePlan) -> dict[str, Index]:
+    data, hours = plan.data, plan.hours
+    n, k, f = plan.num_hydros, plan.num_blocks, plan.num_pairs
+    points = plan.storage_points
+    hydro = data.hydro
+    runs = plan.runs[:, None]
+    low = np.where(plan.has_hard_minimum, hydro.min_storage_hm3, 0.0)[:, None]
+    high = np.where(plan.is_frozen, np.inf, hydro.max_storage_hm3)[:, None]
+    low = np.where(plan.is_frozen[:, None], -np.inf, low)
+    turbined_cost = hydro.turbined_cost[plan.pair_hydro][:, None] * hours
+    can_divert = runs & (hydro.max_diversion_m3s > 0)
+    return {
+        "storage": lp.add_columns("storage", (n, points), low, high, 0.0),
+        "future_cost": lp.add_columns(
+            "future_cost", (), plan.future_cost_floor, plan.future_cost_ceiling, plan.discount
+        ),
+        "turbined": lp.add_columns(
+            "turbined", (f, k), 0.0, plan.max_pair_turbined, turbined_cost, plan.max_pair_turbined > 0
+        ),
+        "generation": lp.add_columns(
+            "generation",
+            (f, k),
+            0.0,
+            plan.max_pair_generation,
+            0.0,
+            plan.is_plane_pair[:, None] & (plan.max_pair_generation > 0),
+        ),
+        "spilled": lp.add_columns(
+            "spilled",
+            (n, k),
+            hydro.min_spillage_m3s,
+            hydro.max_spillage_m3s,
+            hydro.spillage_cost[:, None] * hours,
+            plan.is_there[:, None],
+        ),
+        "diverted": lp.add_columns(
+            "diverted",
+            (n, k),
+            hydro.min_diversion_m3s,
+            hydro.max_diversion_m3s,
+            hydro.diversion_cost[:, None] * hours,
+            can_divert,
+        ),
+    }
+
+
+def _power(lp: Assembly, plan: StagePlan) -> dict[str, Index]:
+    data, hours, k = plan.data, plan.hours, plan.num_blocks
+    thermal, line, bus, source = data.thermal, data.line, data.bus, data.source
+    pumping, contract = data.pumping, data.contract
+    segments = plan.deficit_depth.shape[1]
+    flow_cost = line.exchange_cost[:, None] * hours
+    reward = np.broadcast_to(-source.curtailment_cost[:, None] * hours, (len(source.is_active), k))
+    return {
+        "thermal": lp.add_columns(
+            "thermal",
+            thermal.max_mw.shape,
+            thermal.min_mw,
+            thermal.max_mw,
+            thermal.cost * hours,
+            (thermal.max_mw > 0) | (thermal.min_mw != 0),
+        ),
+        "direct": lp.add_columns("direct", line.direct_mw.shape, 0.0, line.direct_mw, flow_cost, line.direct_mw > 0),
+        "reverse": lp.add_columns(
+            "reverse", line.reverse_mw.shape, 0.0, line.reverse_mw, flow_cost, line.reverse_mw > 0
+        ),
+        "deficit": lp.add_columns(
+            "deficit",
+            (plan.num_buses, segments, k),
+            0.0,
+            plan.deficit_depth[:, :, None],
+            plan.deficit_cost[:, :, None] * hours,
+            plan.deficit_depth[:, :, None] > 0,
+        ),
+        "excess": lp.add_columns("excess", (plan.num_buses, k), 0.0, np.inf, bus.excess_cost[:, None] * hours),
+        "source": lp.add_columns(
+            "source", reward.shape, 0.0, source.available_mw[:, None] * source.factor, reward, source.is_active[:, None]
+        ),
+        "pumped": lp.add_columns(
+            "pumped",
+            pumping.max_m3s.shape,
+            pumping.min_m3s,
+            pumping.max_m3s,
+            0.0,
+            (pumping.max_m3s > 0) | (pumping.min_m3s != 0),
+        ),
+        "contract": lp.add_columns(
+            "contract",
+            contract.max_mw.shape,
+            contract.min_mw,
+            contract.max_mw,
+            contract.price * hours,
+            (contract.max_mw > 0) | (contract.min_mw != 0),
+        ),
+    }
+
+
+def _stage_slacks(lp: Assembly, plan: StagePlan) -> dict[str, Index]:
+    """Slacks and flows that hold for the stage as a whole, or from one volume to the next."""
+    hydro, total, n = plan.data.hydro, plan.total_hours, plan.num_hydros
+    # What is withdrawn may not change its sign: less of it at most down to nothing.
+    withdrawn = np.where(plan.is_there, hydro.water_withdrawal_m3s, 0.0)
+    least = np.where(withdrawn > 0, withdrawn, np.inf)
+    most = np.where(withdrawn < 0, -withdrawn, np.inf)
+    return {
+        "inflow_slack": lp.add_columns(
+            "inflow_slack", (n,), 0.0, np.inf, hydro.inflow_nonnegativity_cost * total, plan.has_inflow_slack
+        ),
+        **_evaporation(lp, plan),
+        "withdrawal_less": lp.add_columns(
+            "withdrawal_less", (n,), 0.0, least, hydro.water_withdrawal_violation_neg_cost * total, withdrawn != 0
+        ),
+        "withdrawal_more": lp.add_columns(
+            "withdrawal_more", (n,), 0.0, most, hydro.water_withdrawal_violation_pos_cost * total, withdrawn != 0
+        ),
+    }
+
+
+def _evaporation(lp: Assembly, plan: StagePlan) -> dict[str, Index]:
+    """Flows in both directions, because rain may exceed evaporation."""
+    hydro = plan.data.hydro
+    shape = (plan.num_hydros, plan.storage_points)
+    exists = (hydro.has_evaporation & plan.is_there)[:, None]
+    most = 2.0 * np.abs(hydro.evaporation_k0 + hydro.evaporation_kv * hydro.max_storage_hm3)[:, None]
+    less = hydro.evaporation_violation_neg_cost[:, None] * plan.point_hours
+    more = hydro.evaporation_violation_pos_cost[:, None] * plan.point_hours
+    return {
+        "evaporated": lp.add_columns("evaporated", shape, -most, most, 0.0, exists),
+        "evaporation_less": lp.add_columns("evaporation_less", shape, 0.0, np.inf, less, exists),
+        "evaporation_more": lp.add_columns("evaporation_more", shape, 0.0, np.inf, more, exists),
+    }
+
+
+def _block_slacks(lp: Assembly, plan: StagePlan) -> dict[str, Index]:
+    """Slacks of limits that hold in every block."""
+    hydro, hours = plan.data.hydro, plan.hours
+    is_there = plan.is_there[:, None]
+
+    def slack(name: str, cost: np.ndarray[tuple[int], np.dtype[np.float64]], exists: np.ndarray) -> Index:
+        return lp.add_columns(name, exists.shape, 0.0, np.inf, cost[:, None] * hours, exists)
+
+    owner = plan.pair_hydro
+    return {
+        "outflow_below": slack(
+            "outflow_below", hydro.outflow_violation_below_cost, is_there & (hydro.min_outflow_m3s > 0)
+        ),
+        "outflow_above": slack(
+            "outflow_above", hydro.outflow_violation_above_cost, is_there & np.isfinite(hydro.max_outflow_m3s)
+        ),
+        "turbined_below": slack("turbined_below", hydro.turbined_violation_below_cost, plan.limits_turbined),
+        "generation_below": slack("generation_below", hydro.generation_violation_below_cost, plan.limits_generation),
+        "group_turbined_below": slack(
+            "group_turbined_below",
+            hydro.turbined_violation_below_cost[owner],
+            plan.limits_pair_turbined,
+        ),
+        "group_generation_below": slack(
+            "group_generation_below",
+            hydro.generation_violation_below_cost[owner],
+            plan.limits_pair_generation,
+        ),
+    }
+
+
+def _filling(lp: Assembly, plan: StagePlan) -> dict[str, Index]:
+    hydro, n = plan.data.hydro, plan.num_hydros
+    return {
+        "storage_below": lp.add_columns(
+            "storage_below", (n,), 0.0, np.inf, hydro.storage_violation_below_cost, plan.has_soft_minimum
+        ),
+        "filling_below": lp.add_columns(
+            "filling_below", (n,), 0.0, np.inf, hydro.filling_target_violation_cost, plan.has_filling_target
+        ),
+    }

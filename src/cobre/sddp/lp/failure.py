@@ -1,0 +1,107 @@
+"""When an LP cannot be solved: what it means in words of hydro planning, and files to look at it with other tools."""
+
+import json
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+
+from cobre.sddp.lp.build import StageLp
+from cobre.sddp.lp.water_rows import HM3_PER_M3S_HOUR
+from cobre.solver.batches import Chains, LpSolver, Realisations, SolveFailedError
+from cobre.solver.program import Floats
+
+
+@dataclass(frozen=True, slots=True)
+class EntityNames:
+    """What people call the plants."""
+
+    hydros: tuple[str, ...]
+
+
+class StageFailedError(Exception):
+    """A stage that has no solution, or none that the solver finds. `saved`: the LP, None when nothing was written."""
+
+    def __init__(self, message: str, stage_id: int, status: str, saved: Path | None) -> None:
+        super().__init__(message)
+        self.stage_id = stage_id
+        self.status = status
+        self.saved = saved
+
+
+@dataclass(frozen=True, slots=True)
+class FailedSolve:
+    """One solve that failed, with everything that went into it."""
+
+    lp: StageLp
+    where: str
+    status: str
+    state: Floats
+    inflow_m3s: Floats
+    load_mw: Floats
+    availability: Floats
+
+    @classmethod
+    def of(cls, lp: StageLp, where: str, error: SolveFailedError, chains: Chains, noise: Realisations) -> "FailedSolve":
+        """Pick the failed item out of a batch."""
+        state = chains.states[error.chain]
+        row = int(chains.items[error.item])
+        inflow = noise.inflow_m3s[row].copy()
+        hydros = len(inflow)
+        for lag, psi in enumerate(lp.program.autoregression):
+            inflow += psi * state[hydros * (1 + lag) : hydros * (2 + lag)]
+        return cls(lp, where, error.status, state, inflow, noise.load_mw[row], noise.availability[row])
+
+    def explain(self, names: EntityNames) -> str:
+        """A message for a planner."""
+        stage = self.lp.plan.data.stage
+        head = f"stage {stage.id} ({stage.start_date} to {stage.end_date}), {self.where}: the LP is {self.status}."
+        reasons = list(self._dry_reservoirs(names)) if "infeasible" in self.status else []
+        if reasons:
+            return " ".join([head, "Too little water:", "; ".join(reasons) + "."])
+        if "unbounded" in self.status:
+            return (
+                f"{head} Something earns money without limit: look for negative costs or prices without an upper limit."
+            )
+        return f"{head} {_GENERAL_ADVICE}"
+
+    def _dry_reservoirs(self, names: EntityNames) -> Iterator[str]:
+        """Plants that cannot keep their minimum volume whatever is decided."""
+        plan = self.lp.plan
+        hydro, hours = plan.data.hydro, plan.total_hours
+        gain = HM3_PER_M3S_HOUR * hours * (self.inflow_m3s - hydro.water_withdrawal_m3s)
+        most = self.state[: plan.num_hydros] + gain
+        for h in np.flatnonzero(
+            plan.has_hard_minimum & ~plan.has_inflow_slack & (most < hydro.min_storage_hm3)
+        ).tolist():
+            yield (
+                f"{names.hydros[h]} starts with {self.state[h]:.6g} hm3, gets {gain[h]:.6g} hm3 and must keep "
+                f"{hydro.min_storage_hm3[h]:.6g} hm3 (inflow {self.inflow_m3s[h]:.6g} m3/s; with the inflow method "
+                "'penalty' or 'truncation' the study can go on)"
+            )
+
+    def save(self, solver: LpSolver, stage: int, folder: Path, name: str) -> Path:
+        """The LP as MPS and its inputs as JSON; gives the MPS."""
+        folder.mkdir(parents=True, exist_ok=True)
+        path = folder / f"{name}.mps"
+        solver.save_failed(stage, path)
+        content = {
+            "stage_id": self.lp.plan.data.stage.id,
+            "where": self.where,
+            "status": self.status,
+            "state": self.state.tolist(),
+            "inflow_m3s": self.inflow_m3s.tolist(),
+            "load_mw": self.load_mw.tolist(),
+            "availability": self.availability.tolist(),
+            "column_scale": self.lp.program.column_scale.tolist(),
+            "row_scale": self.lp.program.row_scale.tolist(),
+        }
+        (folder / f"{name}.json").write_text(json.dumps(content, indent=1) + "\n")
+        return path
+
+
+_GENERAL_ADVICE = (
+    "Look at limits that nothing can soften: minimum storages, minimum generation of thermal plants, contracts and "
+    "pumps with a minimum, and generic constraints without slack."
+)

@@ -1,0 +1,149 @@
+"""Constraints that users wrote themselves, over the LP's own decisions."""
+
+from collections.abc import Callable, Iterator
+
+import numpy as np
+
+from cobre.core.stage_data import GenericRow, GenericTerm
+from cobre.sddp.lp.assembly import ABSENT, Assembly
+from cobre.sddp.lp.columns import Columns
+from cobre.sddp.lp.plan import StagePlan
+
+# A part of a term: a column, or an input of the stage, and what it is multiplied with.
+Part = tuple[int, float]
+
+
+class Vocabulary:
+    """What the names in expressions mean in terms of columns and inputs; `block` None: the whole stage."""
+
+    def __init__(self, plan: StagePlan, columns: Columns) -> None:
+        self._plan = plan
+        self._columns = columns
+        self._readers: dict[str, Callable[[GenericTerm, int | None], Iterator[Part]]] = {
+            "hydro_storage": lambda term, _: self._last_volume(term.entity),
+            "hydro_storage_final": lambda term, _: self._last_volume(term.entity),
+            "hydro_useful_volume_final": lambda term, _: self._last_volume(term.entity),
+            "hydro_turbined": lambda term, block: self._of_plant("turbined", term, block, powered=False),
+            "hydro_spillage": lambda term, block: self._plain("spilled", term, block),
+            "hydro_diversion": lambda term, block: self._plain("diverted", term, block),
+            "hydro_outflow": self._outflow,
+            "hydro_generation": self._generation,
+            "hydro_evaporation": lambda term, _: self._evaporation(term.entity),
+            "thermal_generation": lambda term, block: self._plain("thermal", term, block),
+            "line_direct": lambda term, block: self._plain("direct", term, block),
+            "line_reverse": lambda term, block: self._plain("reverse", term, block),
+            "line_exchange": self._exchange,
+            "bus_deficit": self._deficit,
+            "bus_excess": lambda term, block: self._plain("excess", term, block),
+            "pumping_flow": lambda term, block: self._plain("pumped", term, block),
+            "pumping_power": self._pumping_power,
+            "contract_import": lambda term, block: self._plain("contract", term, block),
+            "contract_export": lambda term, block: self._plain("contract", term, block),
+            "non_controllable_generation": lambda term, block: self._plain("source", term, block),
+            "non_controllable_curtailment": lambda term, block: self._plain("source", term, block, -1.0),
+        }
+
+    def parts(self, term: GenericTerm, block: int | None) -> Iterator[Part]:
+        """Columns of a term with their coefficients."""
+        if term.variable in INPUT_NAMES:
+            return iter(())
+        return self._readers[term.variable](term, term.block if term.block is not None else block)
+
+    def _blocks(self, block: int | None) -> range:
+        return range(self._plan.num_blocks) if block is None else range(block, block + 1)
+
+    def _plain(self, name: str, term: GenericTerm, block: int | None, sign: float = 1.0) -> Iterator[Part]:
+        table = getattr(self._columns, name)
+        return ((int(table[term.entity, k]), sign) for k in self._blocks(block))
+
+    def _last_volume(self, hydro: int) -> Iterator[Part]:
+        yield int(self._columns.storage[hydro, -1]), 1.0
+
+    def _evaporation(self, hydro: int) -> Iterator[Part]:
+        """Of the stage: the mean over its hours where blocks follow one another."""
+        share = self._plan.point_hours / self._plan.total_hours
+        return zip(self._columns.evaporated[hydro].tolist(), share.tolist(), strict=True)
+
+    def _of_plant(self, name: str, term: GenericTerm, block: int | None, *, powered: bool) -> Iterator[Part]:
+        table = getattr(self._columns, name)
+        plan = self._plan
+        for pair in np.flatnonzero(plan.pair_hydro == term.entity).tolist():
+            if term.bus is None or plan.pair_bus[pair] == term.bus:
+                factor = float(plan.pair_productivity[pair]) if powered else 1.0
+                yield from ((int(table[pair, k]), factor) for k in self._blocks(block))
+
+    def _outflow(self, term: GenericTerm, block: int | None) -> Iterator[Part]:
+        yield from self._of_plant("turbined", term, block, powered=False)
+        yield from self._plain("spilled", term, block)
+
+    def _generation(self, term: GenericTerm, block: int | None) -> Iterator[Part]:
+        yield from self._of_plant("turbined", term, block, powered=True)
+        yield from self._of_plant("generation", term, block, powered=False)
+
+    def _exchange(self, term: GenericTerm, block: int | None) -> Iterator[Part]:
+        yield from self._plain("direct", term, block)
+        yield from self._plain("reverse", term, block, -1.0)
+
+    def _deficit(self, term: GenericTerm, block: int | None) -> Iterator[Part]:
+        table = self._columns.deficit[term.entity]
+        return ((int(table[segment, k]), 1.0) for segment in range(len(table)) for k in self._blocks(block))
+
+    def _pumping_power(self, term: GenericTerm, block: int | None) -> Iterator[Part]:
+        rate = float(self._plan.pumping_consumption[term.entity])
+        return self._plain("pumped", term, block, rate)
+
+
+INPUT_NAMES = ("hydro_storage_initial", "hydro_useful_volume_initial", "hydro_inflow")
+
+
+def add_generic_rows(lp: Assembly, plan: StagePlan, columns: Columns) -> None:
+    """One row each, with slacks where allowed."""
+    vocabulary = Vocabulary(plan, columns)
+    for number, row in enumerate(plan.data.generic_rows):
+        place = lp.add_rows(
+            f"generic_{number}_{row.name}", (), row.lower - _constant(plan, row), row.upper - _constant(plan, row)
+        )
+        for term in row.terms:
+            for column, factor in vocabulary.parts(term, row.block):
+                if column != ABSENT:
+                    lp.add_entries(place, column, factor * term.coefficient)
+            _move(lp, plan, place, term)
+        _slacks(lp, plan, row, number, place)
+
+
+def _constant(plan: StagePlan, row: GenericRow) -> float:
+    """What a term adds whatever is decided: dead volumes of useful volumes, availability of what is curtailed."""
+    total = 0.0
+    for term in row.terms:
+        if term.variable.startswith("hydro_useful_volume"):
+            total -= term.coefficient * float(plan.data.hydro.min_storage_hm3[term.entity])
+        elif term.variable == "non_controllable_curtailment":
+            source = plan.data.source
+            blocks = (
+                range(plan.num_blocks)
+                if (term.block or row.block) is None
+                else [term.block if term.block is not None else row.block]
+            )
+            total += sum(
+                term.coefficient * float(source.available_mw[term.entity] * source.factor[term.entity, k])
+                for k in blocks
+            )
+    return total
+
+
+def _move(lp: Assembly, plan: StagePlan, place: np.ndarray, term: GenericTerm) -> None:
+    """Incoming volumes and inflows stand on the right side, with the opposite sign."""
+    if term.variable not in INPUT_NAMES:
+        return
+    offset = plan.num_hydros if term.variable == "hydro_inflow" else 0
+    lp.move_by_inputs(place, term.entity + offset, -term.coefficient)
+
+
+def _slacks(lp: Assembly, plan: StagePlan, row: GenericRow, number: int, place: np.ndarray) -> None:
+    if row.slack_cost is None:
+        return
+    hours = plan.total_hours if row.block is None else float(plan.hours[row.block])
+    for sign, bound in ((1.0, row.lower), (-1.0, row.upper)):
+        if np.isfinite(bound):
+            name = f"generic_{number}_{'short' if sign > 0 else 'over'}"
+            lp.add_entries(place, lp.add_columns(name, (), 0.0, np.inf, row.slack_cost * hours), sign)

@@ -1,0 +1,261 @@
+"""What the builder of a stage's LP needs beyond the stage's own numbers: who runs, who passes water on, limits."""
+
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+
+from cobre.core.stage_data import Flags, Floats, Indices, StageData, Topology
+
+
+@dataclass(frozen=True)
+class PlanOptions:
+    """Choices that hold for the whole study. Costs of the LP are $ divided by `cost_scale`."""
+
+    has_inflow_slack: bool
+    truncates_inflow: bool
+    cost_scale: float
+
+
+@dataclass(frozen=True)
+class StagePlan:
+    """One stage seen by the builder.
+
+    future_cost_floor: the least that the remaining stages can cost, in the LP's money. is_last: nothing follows.
+    autoregression: lags x hydros.
+    """
+
+    data: StageData
+    topology: Topology
+    options: PlanOptions
+    autoregression: Floats
+    pumping_consumption: Floats
+    future_cost_floor: float
+    future_cost_ceiling: float
+
+    @property
+    def hours(self) -> Floats:
+        """Hours of every block."""
+        return self.data.hours
+
+    @cached_property
+    def total_hours(self) -> float:
+        """Hours of the stage."""
+        return float(sum(self.data.hours.tolist()))
+
+    @property
+    def discount(self) -> float:
+        """What the future weighs, in LP money: it is divided again by the scale like every other cost."""
+        return self.data.discount * self.options.cost_scale
+
+    @property
+    def num_blocks(self) -> int:
+        """K."""
+        return len(self.data.hours)
+
+    @property
+    def num_hydros(self) -> int:
+        """N."""
+        return len(self.topology.downstream)
+
+    @property
+    def num_buses(self) -> int:
+        """B."""
+        return len(self.data.bus.excess_cost)
+
+    @property
+    def is_chronological(self) -> bool:
+        """Whether blocks follow one another in time."""
+        return self.data.stage.block_mode == "chronological" and self.num_blocks > 1
+
+    @property
+    def storage_points(self) -> int:
+        """How many volumes of a reservoir are decided."""
+        return self.num_blocks if self.is_chronological else 1
+
+    @cached_property
+    def point_hours(self) -> Floats:
+        """Hours that end with each of these volumes."""
+        return self.hours if self.is_chronological else np.array([self.total_hours])
+
+    # Plants in and out of service
+
+    @property
+    def runs(self) -> Flags:
+        """Plants in service."""
+        return self.data.hydro.is_active
+
+    @property
+    def is_filling(self) -> Flags:
+        """Plants whose dead volume is being filled."""
+        return self.data.hydro.is_filling
+
+    @cached_property
+    def is_there(self) -> Flags:
+        """Plants whose dam is closed: in service, or being filled."""
+        return self.runs | self.is_filling
+
+    @cached_property
+    def is_frozen(self) -> Flags:
+        """Plants that are not there yet or no more: their storage stays, water passes by."""
+        return ~self.is_there
+
+    @cached_property
+    def has_soft_minimum(self) -> Flags:
+        """Plants that may fall below their minimum storage, at a price."""
+        return self.runs & self.data.hydro.was_filled
+
+    @cached_property
+    def has_hard_minimum(self) -> Flags:
+        """All other plants in service."""
+        return self.runs & ~self.data.hydro.was_filled
+
+    @cached_property
+    def has_filling_target(self) -> Flags:
+        """Plants that should have reached a volume by the end of the stage."""
+        return self.is_filling & np.isfinite(self.data.hydro.filling_target_hm3)
+
+    @cached_property
+    def has_inflow_slack(self) -> Flags:
+        """Where missing water may be made up for at a price."""
+        return ~self.is_frozen & self.options.has_inflow_slack
+
+    @cached_property
+    def receiver(self) -> Indices:
+        """For every plant the one whose reservoir gets water that arrives at it: itself, or the next that is there."""
+        receiver = np.arange(self.num_hydros)
+        for hydro in range(self.num_hydros):
+            at = hydro
+            while at >= 0 and self.is_frozen[at]:
+                at = int(self.topology.downstream[at])
+            receiver[hydro] = at
+        return receiver
+
+    def receiver_of(self, target: Indices) -> Indices:
+        """The same for targets that may be -1."""
+        return np.where(target >= 0, self.receiver[np.maximum(target, 0)], -1)
+
+    # Pairs of plant and bus: the unit groups of a plant that feed one bus act as one
+
+    @cached_property
+    def _pairs(self) -> tuple[Indices, Indices, Indices]:
+        keys = self.topology.group_hydro * max(1, self.num_buses) + self.topology.group_bus
+        _, first, inverse = np.unique(keys, return_index=True, return_inverse=True)
+        return self.topology.group_hydro[first], self.topology.group_bus[first], inverse.reshape(-1)
+
+    @property
+    def pair_hydro(self) -> Indices:
+        """The plant of every pair."""
+        return self._pairs[0]
+
+    @property
+    def pair_bus(self) -> Indices:
+        """The bus of every pair."""
+        return self._pairs[1]
+
+    @property
+    def num_pairs(self) -> int:
+        """F."""
+        return len(self.pair_hydro)
+
+    def _sum_groups(self, values: Floats) -> Floats:
+        total = np.zeros((self.num_pairs, self.num_blocks))
+        np.add.at(total, self._pairs[2], values)
+        return total
+
+    @cached_property
+    def is_plane_pair(self) -> Flags:
+        """Pairs of plants whose power is limited by planes."""
+        has_planes = np.array([planes is not None for planes in self.data.hydro.planes], bool)
+        return has_planes[self.pair_hydro] if self.num_pairs else np.zeros(0, bool)
+
+    @cached_property
+    def pair_productivity(self) -> Floats:
+        """MW per m3/s; 0 for pairs with planes."""
+        return np.where(
+            self.is_plane_pair, 0.0, np.nan_to_num(self.data.hydro.productivity_mw_per_m3s)[self.pair_hydro]
+        )
+
+    @cached_property
+    def max_pair_generation(self) -> Floats:
+        """F x K."""
+        plant = self.data.hydro.max_generation_mw[self.pair_hydro]
+        most = np.minimum(plant, self._sum_groups(self.data.group.max_generation_mw))
+        return np.where(self.runs[self.pair_hydro][:, None], most, 0.0)
+
+    @cached_property
+    def max_pair_turbined(self) -> Floats:
+        """F x K: what the machines take, and no more than what their power allows."""
+        plant = self.data.hydro.max_turbined_m3s[self.pair_hydro]
+        most = np.minimum(plant, self._sum_groups(self.data.group.max_turbined_m3s))
+        rate = np.broadcast_to(self.pair_productivity[:, None], most.shape)
+        by_power = np.full(most.shape, np.inf)
+        np.divide(self.max_pair_generation, rate, out=by_power, where=rate > 0)
+        most = np.minimum(most, by_power)
+        return np.where(self.runs[self.pair_hydro][:, None], most, 0.0)
+
+    @cached_property
+    def feeds_several(self) -> Flags:
+        """Plants with more than one bus: their own limits are rows over all pairs."""
+        return np.bincount(self.pair_hydro, minlength=self.num_hydros) > 1
+
+    @cached_property
+    def pair_share(self) -> Floats:
+        """Of its plant's production function."""
+        share = np.zeros(self.num_pairs)
+        np.add.at(share, self._pairs[2], self.topology.group_share)
+        return share
+
+    @cached_property
+    def min_pair_turbined(self) -> Floats:
+        """F x K."""
+        return self._sum_groups(self.data.group.min_turbined_m3s)
+
+    @cached_property
+    def min_pair_generation(self) -> Floats:
+        """F x K."""
+        return self._sum_groups(self.data.group.min_generation_mw)
+
+    @cached_property
+    def limits_pair_turbined(self) -> Flags:
+        """F x K: a minimum of the turbined flow."""
+        return self.runs[self.pair_hydro][:, None] & (self.min_pair_turbined > 0)
+
+    @cached_property
+    def limits_pair_generation(self) -> Flags:
+        """F x K: a minimum of the power."""
+        return self.runs[self.pair_hydro][:, None] & (self.min_pair_generation > 0)
+
+    @cached_property
+    def limits_turbined(self) -> Flags:
+        """N x K: a minimum of the turbined flow that the minimums of the groups do not ensure."""
+        return self.runs[:, None] & (self.data.hydro.min_turbined_m3s > self._sum_pairs(self.min_pair_turbined))
+
+    @cached_property
+    def limits_generation(self) -> Flags:
+        """N x K: a minimum of the power that the minimums of the groups do not ensure."""
+        return self.runs[:, None] & (self.data.hydro.min_generation_mw > self._sum_pairs(self.min_pair_generation))
+
+    def _sum_pairs(self, values: Floats) -> Floats:
+        total = np.zeros((self.num_hydros, self.num_blocks))
+        np.add.at(total, self.pair_hydro, values)
+        return total
+
+    # Unserved energy
+
+    @cached_property
+    def deficit_depth(self) -> Floats:
+        """B x segments; 0 where a bus has fewer."""
+        return self._segments(0)
+
+    @cached_property
+    def deficit_cost(self) -> Floats:
+        """B x segments."""
+        return self._segments(1)
+
+    def _segments(self, part: int) -> Floats:
+        lists = self.data.bus.deficit_segments
+        table = np.zeros((len(lists), max((len(segments) for segments in lists), default=0)))
+        for bus, segments in enumerate(lists):
+            table[bus, : len(segments)] = [segment[part] for segment in segments]
+        return table

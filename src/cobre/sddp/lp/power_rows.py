@@ -1,0 +1,126 @@
+"""Power: the balance of every bus and block, limits of hydro plants, planes of the production function."""
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from cobre.sddp.lp.assembly import ABSENT, Assembly, Index
+from cobre.sddp.lp.columns import Columns
+from cobre.sddp.lp.plan import StagePlan
+
+
+@dataclass(frozen=True, slots=True)
+class PowerRows:
+    """Rows whose duals mean something to a planner: the price of energy, B x K."""
+
+    balance: Index
+
+
+def add_power_rows(lp: Assembly, plan: StagePlan, columns: Columns) -> PowerRows:
+    """All rows about power; loads move the right sides of the balances."""
+    balance = lp.add_rows("power_balance", (plan.num_buses, plan.num_blocks), 0.0, 0.0)
+    _supply(lp, plan, columns, balance)
+    _network(lp, plan, columns, balance)
+    _plant_limits(lp, plan, columns)
+    _planes(lp, plan, columns)
+    return PowerRows(balance)
+
+
+def _supply(lp: Assembly, plan: StagePlan, columns: Columns, balance: Index) -> None:
+    topology = plan.topology
+    consumption = plan.pumping_consumption[:, None]
+    lp.add_entries(balance[plan.pair_bus], columns.turbined, plan.pair_productivity[:, None])
+    lp.add_entries(balance[plan.pair_bus], columns.generation, 1.0)
+    lp.add_entries(balance[topology.thermal_bus], columns.thermal, 1.0)
+    lp.add_entries(balance[topology.source_bus], columns.source, 1.0)
+    lp.add_entries(balance[topology.contract_bus], columns.contract, topology.contract_sign[:, None])
+    lp.add_entries(balance[topology.pumping_bus], columns.pumped, -consumption)
+    lp.add_entries(balance[:, None, :], columns.deficit, 1.0)
+    lp.add_entries(balance, columns.excess, -1.0)
+
+
+def _network(lp: Assembly, plan: StagePlan, columns: Columns, balance: Index) -> None:
+    """What enters a line at one end leaves it, less the losses, at the other."""
+    topology = plan.topology
+    kept = 1.0 - plan.data.line.loss_fraction[:, None]
+    lp.add_entries(balance[topology.line_source], columns.direct, -1.0)
+    lp.add_entries(balance[topology.line_target], columns.direct, kept)
+    lp.add_entries(balance[topology.line_target], columns.reverse, -1.0)
+    lp.add_entries(balance[topology.line_source], columns.reverse, kept)
+
+
+def _plant_limits(lp: Assembly, plan: StagePlan, columns: Columns) -> None:
+    """Minimums of groups with their slacks; what a plant's own limits demand beyond those of its groups.
+
+    A slack of a group counts for its plant, so that nobody pays twice for the same lack.
+    """
+    hydro, pair_shape = plan.data.hydro, (plan.num_pairs, plan.num_blocks)
+    several = (plan.feeds_several & plan.runs)[:, None]
+    short_flow, short_power = columns.group_turbined_below, columns.group_generation_below
+    flow = lp.add_rows("min_group_turbined", pair_shape, plan.min_pair_turbined, np.inf, short_flow != ABSENT)
+    power = lp.add_rows("min_group_generation", pair_shape, plan.min_pair_generation, np.inf, short_power != ABSENT)
+    _add_flow(lp, columns, flow, short_flow)
+    _add_power(lp, plan, columns, power, short_power)
+
+    flow = _plant_rows(lp, plan, "min_turbined", hydro.min_turbined_m3s, np.inf, columns.turbined_below != ABSENT)
+    power = _plant_rows(lp, plan, "min_generation", hydro.min_generation_mw, np.inf, columns.generation_below != ABSENT)
+    lp.add_entries(flow, columns.turbined_below, 1.0)
+    lp.add_entries(power, columns.generation_below, 1.0)
+    _add_flow(lp, columns, flow[plan.pair_hydro], short_flow)
+    _add_power(lp, plan, columns, power[plan.pair_hydro], short_power)
+
+    flow = _plant_rows(lp, plan, "max_turbined", -np.inf, hydro.max_turbined_m3s, several)
+    power = _plant_rows(lp, plan, "max_generation", -np.inf, hydro.max_generation_mw, several)
+    _add_flow(lp, columns, flow[plan.pair_hydro])
+    _add_power(lp, plan, columns, power[plan.pair_hydro])
+
+
+def _plant_rows(
+    lp: Assembly, plan: StagePlan, name: str, least: ArrayLike, most: ArrayLike, exists: NDArray[np.bool_]
+) -> Index:
+    return lp.add_rows(name, (plan.num_hydros, plan.num_blocks), least, most, exists)
+
+
+def _add_flow(lp: Assembly, columns: Columns, rows: Index, slack: Index | None = None) -> None:
+    """What the pairs turbine, with their slack."""
+    lp.add_entries(rows, columns.turbined, 1.0)
+    if slack is not None:
+        lp.add_entries(rows, slack, 1.0)
+
+
+def _add_power(lp: Assembly, plan: StagePlan, columns: Columns, rows: Index, slack: Index | None = None) -> None:
+    """What the pairs generate, with their slack."""
+    lp.add_entries(rows, columns.turbined, plan.pair_productivity[:, None])
+    lp.add_entries(rows, columns.generation, 1.0)
+    if slack is not None:
+        lp.add_entries(rows, slack, 1.0)
+
+
+def _planes(lp: Assembly, plan: StagePlan, columns: Columns) -> None:
+    """Power is below every plane over mean volume, turbined flow and spillage.
+
+    Machines at several buses share what volume and spillage contribute as they share the plant's turbines.
+    """
+    for pair, hydro in enumerate(plan.pair_hydro.tolist()):
+        planes, share = plan.data.hydro.planes[hydro], plan.pair_share[pair]
+        if planes is None or not (columns.generation[pair] != ABSENT).any():
+            continue
+        constant, by_volume, by_flow, by_spill = (planes[:, part, None] for part in range(4))
+        shape = (len(planes), plan.num_blocks)
+        rows = lp.add_rows(f"plane_{pair}", shape, -np.inf, share * constant, columns.generation[pair] != ABSENT)
+        lp.add_entries(rows, columns.generation[pair], 1.0)
+        lp.add_entries(rows, columns.turbined[pair], -by_flow)
+        lp.add_entries(rows, columns.spilled[hydro], -share * by_spill)
+        _mean_volume(lp, plan, columns, rows, hydro, share * by_volume / 2.0)
+
+
+def _mean_volume(lp: Assembly, plan: StagePlan, columns: Columns, rows: Index, hydro: int, half: np.ndarray) -> None:
+    """Half of the first and half of the last volume: of the stage, or of the block."""
+    last = columns.storage[hydro] if plan.is_chronological else np.repeat(columns.storage[hydro], plan.num_blocks)
+    lp.add_entries(rows, last, -half)
+    if plan.is_chronological:
+        lp.add_entries(rows[:, 1:], last[:-1], -half)
+        lp.move_by_inputs(rows[:, 0], hydro, half[:, 0])
+    else:
+        lp.move_by_inputs(rows, hydro, np.broadcast_to(half, rows.shape))

@@ -1,0 +1,134 @@
+"""Water: every reservoir's balance, evaporation, limits of outflow, the filling of dead volumes."""
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from cobre.core.stage_data import Floats, Indices
+from cobre.sddp.lp.assembly import ABSENT, Assembly, Index
+from cobre.sddp.lp.columns import Columns
+from cobre.sddp.lp.plan import StagePlan
+
+HM3_PER_M3S_HOUR = 0.0036
+
+
+@dataclass(frozen=True, slots=True)
+class WaterRows:
+    """Rows whose duals mean something to a planner: the value of water, N x balances."""
+
+    balance: Index
+
+
+def add_water_rows(lp: Assembly, plan: StagePlan, columns: Columns) -> WaterRows:
+    """All rows about water."""
+    balance = _balances(lp, plan, columns)
+    _flows(lp, plan, columns, balance)
+    _stage_flows(lp, plan, columns, balance)
+    _evaporation(lp, plan, columns)
+    _outflow_limits(lp, plan, columns)
+    _soft_volumes(lp, plan, columns)
+    return WaterRows(balance)
+
+
+def volumes(plan: StagePlan) -> Floats:
+    """hm3 for one m3/s, by balance: of every block, or of the whole stage when blocks are parallel."""
+    tau = HM3_PER_M3S_HOUR * plan.hours
+    return tau if plan.is_chronological else np.array([sum(tau.tolist())])
+
+
+def _balances(lp: Assembly, plan: StagePlan, columns: Columns) -> Index:
+    """End minus start, with what is withdrawn on the right side; a plant that is not there keeps what it has.
+
+    What is taken from the river at a plant that is not there is missing at the next one that is.
+    """
+    n, points = plan.num_hydros, plan.storage_points
+    withdrawn = np.zeros(n)
+    np.add.at(withdrawn, plan.receiver[plan.receiver >= 0], plan.data.hydro.water_withdrawal_m3s[plan.receiver >= 0])
+    right = -withdrawn[:, None] * volumes(plan)
+    rows = lp.add_rows("water_balance", (n, points), right, right)
+    lp.add_entries(rows, columns.storage, 1.0)
+    lp.add_entries(rows[:, 1:], columns.storage[:, :-1], -1.0)
+    lp.move_by_inputs(rows[:, 0], np.arange(n), 1.0)
+    return rows
+
+
+def _balance_of(balance: Index, hydro: Indices, plan: StagePlan) -> Index:
+    """The balance rows, per block, of plants that may be -1."""
+    rows = np.where((hydro >= 0)[:, None], balance[np.maximum(hydro, 0)], ABSENT)
+    return rows if plan.is_chronological else np.repeat(rows, plan.num_blocks, axis=1)
+
+
+def _flows(lp: Assembly, plan: StagePlan, columns: Columns, balance: Index) -> None:
+    """What is turbined, spilled, diverted and pumped, block by block."""
+    tau = HM3_PER_M3S_HOUR * plan.hours
+    topology = plan.topology
+    everyone = np.arange(plan.num_hydros)
+    below = plan.receiver_of(topology.downstream)
+    aside = plan.receiver_of(topology.diversion_target)
+    owner = plan.pair_hydro
+    for flow, source, target in (
+        (columns.turbined, owner, below[owner]),
+        (columns.spilled, everyone, below),
+        (columns.diverted, everyone, aside),
+    ):
+        lp.add_entries(_balance_of(balance, source, plan), flow, tau)
+        lp.add_entries(_balance_of(balance, target, plan), flow, -tau)
+    lp.add_entries(_balance_of(balance, topology.pumping_source, plan), columns.pumped, tau)
+    lp.add_entries(_balance_of(balance, topology.pumping_destination, plan), columns.pumped, -tau)
+
+
+def _stage_flows(lp: Assembly, plan: StagePlan, columns: Columns, balance: Index) -> None:
+    """Natural inflow, evaporation and slacks, which do not differ by block when blocks are parallel."""
+    zeta = volumes(plan)
+    n = plan.num_hydros
+    for column, sign in (
+        (columns.inflow_slack[:, None], -1.0),
+        (columns.evaporated, 1.0),
+        (columns.withdrawal_less[:, None], -1.0),
+        (columns.withdrawal_more[:, None], 1.0),
+    ):
+        lp.add_entries(balance, column, sign * zeta)
+    receiver = plan.receiver
+    rows = np.where((receiver >= 0)[:, None], balance[np.maximum(receiver, 0)], ABSENT)
+    lp.move_by_inputs(rows, (n + np.arange(n))[:, None], zeta)
+
+
+def _evaporation(lp: Assembly, plan: StagePlan, columns: Columns) -> None:
+    """Linear in the mean of first and last volume: of the stage, or of the block."""
+    hydro = plan.data.hydro
+    half = hydro.evaporation_kv[:, None] / 2.0
+    constant = hydro.evaporation_k0[:, None]
+    shape = (plan.num_hydros, plan.storage_points)
+    rows = lp.add_rows("evaporation", shape, constant, constant, columns.evaporated != ABSENT)
+    lp.add_entries(rows, columns.evaporated, 1.0)
+    lp.add_entries(rows, columns.storage, -half)
+    lp.add_entries(rows[:, 1:], columns.storage[:, :-1], -half)
+    lp.add_entries(rows, columns.evaporation_less, 1.0)
+    lp.add_entries(rows, columns.evaporation_more, -1.0)
+    lp.move_by_inputs(rows[:, 0], np.arange(plan.num_hydros), half[:, 0])
+
+
+def _outflow_limits(lp: Assembly, plan: StagePlan, columns: Columns) -> None:
+    hydro = plan.data.hydro
+    shape = (plan.num_hydros, plan.num_blocks)
+    least = lp.add_rows("min_outflow", shape, hydro.min_outflow_m3s, np.inf, columns.outflow_below != ABSENT)
+    most = lp.add_rows("max_outflow", shape, -np.inf, hydro.max_outflow_m3s, columns.outflow_above != ABSENT)
+    for rows in (least, most):
+        lp.add_entries(rows[plan.pair_hydro], columns.turbined, 1.0)
+        lp.add_entries(rows, columns.spilled, 1.0)
+        lp.add_entries(rows, columns.diverted, 1.0)
+    lp.add_entries(least, columns.outflow_below, 1.0)
+    lp.add_entries(most, columns.outflow_above, -1.0)
+
+
+def _soft_volumes(lp: Assembly, plan: StagePlan, columns: Columns) -> None:
+    """Minimum storage of plants that were filled, and the targets of plants that are being filled."""
+    hydro = plan.data.hydro
+    shape = (plan.num_hydros,)
+    soft = lp.add_rows("soft_min_storage", shape, hydro.min_storage_hm3, np.inf, columns.storage_below != ABSENT)
+    target = lp.add_rows(
+        "filling_target", shape, np.nan_to_num(hydro.filling_target_hm3), np.inf, columns.filling_below != ABSENT
+    )
+    for rows, slack in ((soft, columns.storage_below), (target, columns.filling_below)):
+        lp.add_entries(rows, columns.storage[:, -1], 1.0)
+        lp.add_entries(rows, slack, 1.0)

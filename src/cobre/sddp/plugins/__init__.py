@@ -1,0 +1,1 @@
+"""Every replaceable decision: `interfaces` says what each must do."""

@@ -1,0 +1,50 @@
+"""Every replaceable decision of the method, in one place.
+
+All of them must be pure functions of what they are given: ranks call them side by side and must come to one answer.
+"""
+
+from abc import ABC, abstractmethod
+from collections.abc import Sequence
+from typing import Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from cobre.sddp.cuts.pool import CutSet
+from cobre.sddp.events import IterationRecord
+from cobre.solver.program import Floats, Ints
+
+
+class RiskMeasure(ABC):
+    """How the costs of openings become one number."""
+
+    @abstractmethod
+    def weights(self, costs: Floats) -> Floats:
+        """Weights of the openings, which are equally likely: for every trial point (rows) a set that adds up to one."""
+
+
+class Sampler(Protocol):
+    """What happens in the scenarios of a forward pass or a simulation; `cobre.stochastic.sampling` has the schemes."""
+
+    def sample(self, iteration: int, scenarios: Sequence[int], stage: int) -> Floats:
+        """The noise of some scenarios (rows), by their numbers in the whole study, at one stage."""
+
+
+class StoppingRule(ABC):
+    """When a training run has done enough."""
+
+    @abstractmethod
+    def reason_to_stop(self, history: Sequence[IterationRecord]) -> str | None:
+        """Words for a person, or None to go on; asked after every iteration."""
+
+
+class CutSelection(ABC):
+    """Which cuts stay in the LPs of forward and backward passes. The lower bound keeps all."""
+
+    @abstractmethod
+    def is_due(self, iteration: int) -> bool:
+        """Whether to look at this iteration's end."""
+
+    @abstractmethod
+    def choose(self, cuts: CutSet, states: Floats, born: Ints, iteration: int) -> NDArray[np.uint8]:
+        """1 for each cut that stays; `states` are the trial points that were visited so far."""

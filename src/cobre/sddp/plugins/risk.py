@@ -1,0 +1,55 @@
+"""Risk measures: expectation, and a mix of expectation and conditional value at risk."""
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from cobre.core.temporal import CvarParameters
+from cobre.sddp.plugins.interfaces import RiskMeasure
+from cobre.solver.program import Floats
+
+
+class Expectation(RiskMeasure):
+    """The mean."""
+
+    def weights(self, costs: Floats) -> Floats:
+        """The same for all."""
+        return np.full(costs.shape, 1.0 / costs.shape[1])
+
+
+@dataclass(frozen=True, slots=True)
+class CvarMix(RiskMeasure):
+    """(1 - share) of the mean and `share` of the mean of the worst `alpha` of the openings."""
+
+    alpha: float
+    share: float
+
+    def weights(self, costs: Floats) -> Floats:
+        """The mean's share for everyone, the rest for the most expensive ones until `alpha` of them is counted.
+
+        Equal costs count in order of their numbers; the last opening of the tail may count in part.
+        """
+        count = costs.shape[1]
+        probability = 1.0 / count
+        most = probability / self.alpha
+        order = np.argsort(-costs, axis=1, kind="stable")
+        tail = np.clip(1.0 - most * np.arange(count), 0.0, most)
+        ranked = (1.0 - self.share) * probability + self.share * tail
+        weights = np.empty_like(costs)
+        np.put_along_axis(weights, order, np.broadcast_to(ranked, costs.shape), axis=1)
+        return weights
+
+
+def risk_measure(parameters: CvarParameters | None) -> RiskMeasure:
+    """The measure of a stage."""
+    if parameters is None or parameters.lambda_ == 0.0 or parameters.alpha == 1.0:
+        return Expectation()
+    return CvarMix(parameters.alpha, parameters.lambda_)
+
+
+def weighted(weights: Floats, values: Floats) -> Floats:
+    """Sum over openings (axis 1) in their order; the same bits everywhere."""
+    total = weights[:, 0].reshape(-1, *([1] * (values.ndim - 2))) * values[:, 0]
+    for opening in range(1, values.shape[1]):
+        total = total + weights[:, opening].reshape(-1, *([1] * (values.ndim - 2))) * values[:, opening]
+    return total

@@ -1,0 +1,139 @@
+"""The study as the method sees it: one LP for each stage, the noise, the first state."""
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from cobre.core.stage_data import Floats, ResolvedStudy, StageData
+from cobre.sddp.lp.build import StageLp, build_stage_lp
+from cobre.sddp.lp.failure import EntityNames
+from cobre.sddp.lp.plan import PlanOptions, StagePlan
+from cobre.sddp.plugins.interfaces import RiskMeasure
+from cobre.sddp.plugins.risk import risk_measure
+from cobre.solver.batches import Realisations
+from cobre.solver.program import Ints
+from cobre.stochastic.model import NoiseModel
+
+
+@dataclass(frozen=True, slots=True)
+class Opening:
+    """What may happen in a stage according to the tree, and the order in which a chain goes through it."""
+
+    realisations: Realisations
+    order: Ints
+
+    @property
+    def count(self) -> int:
+        """How many there are."""
+        return len(self.order)
+
+
+@dataclass(frozen=True, slots=True)
+class Problem:
+    """Everything that training and simulation need; the same on all ranks. State: storages, then lags, lag by lag."""
+
+    stages: tuple[StageLp, ...]
+    openings: tuple[Opening, ...]
+    risk: tuple[RiskMeasure, ...]
+    noise: NoiseModel
+    initial_state: Floats
+    cost_scale: float
+    names: EntityNames
+
+    @property
+    def num_stages(self) -> int:
+        """T."""
+        return len(self.stages)
+
+    @property
+    def dimension(self) -> int:
+        """Entries of the state."""
+        return len(self.initial_state)
+
+    @property
+    def num_hydros(self) -> int:
+        """N."""
+        return self.stages[0].plan.num_hydros
+
+
+def build_problem(
+    study: ResolvedStudy, noise: NoiseModel, options: PlanOptions, consumption: Floats, names: EntityNames
+) -> Problem:
+    """Build every stage's LP and realise every opening. `consumption`: MW per m3/s of the pumping stations."""
+    last = len(study.stages) - 1
+    floors = future_cost_floors(study, options)
+    stages = tuple(
+        build_stage_lp(
+            StagePlan(
+                data,
+                study.topology,
+                options,
+                np.ascontiguousarray(noise.ar_coefficients[t]),
+                consumption,
+                future_cost_floor=floors[t] if t < last else 0.0,
+                future_cost_ceiling=np.inf if t < last else 0.0,
+            )
+        )
+        for t, data in enumerate(study.stages)
+    )
+    return Problem(
+        stages=stages,
+        openings=tuple(_opening(noise, t) for t in range(len(stages))),
+        risk=tuple(risk_measure(data.stage.risk) for data in study.stages),
+        noise=noise,
+        initial_state=np.concatenate([_first_storage(study), np.asarray(noise.initial_lags, np.float64).reshape(-1)]),
+        cost_scale=options.cost_scale,
+        names=names,
+    )
+
+
+def realise(noise: NoiseModel, stage: int, values: Floats) -> Realisations:
+    """Noise as the solver wants it."""
+    outcome = noise.realise(stage, values)
+    return Realisations(
+        np.ascontiguousarray(outcome.inflow_m3s),
+        np.ascontiguousarray(outcome.load_mw),
+        np.ascontiguousarray(outcome.availability),
+    )
+
+
+def _opening(noise: NoiseModel, stage: int) -> Opening:
+    """Neighbours in a chain should differ little: openings are ordered by how much water they bring."""
+    realisations = realise(noise, stage, noise.openings[stage])
+    water = np.zeros(len(realisations.inflow_m3s))
+    for hydro in range(realisations.inflow_m3s.shape[1]):
+        water = water + realisations.inflow_m3s[:, hydro]
+    return Opening(realisations, np.argsort(water, kind="stable").astype(np.int32))
+
+
+def _first_storage(study: ResolvedStudy) -> Floats:
+    """Inside the plants' limits; validation has told the user when that changes a number."""
+    hydro = study.stages[0].hydro
+    is_there = hydro.is_active
+    clamped = np.clip(study.initial_storage_hm3, hydro.min_storage_hm3, hydro.max_storage_hm3)
+    return np.where(is_there, clamped, study.initial_storage_hm3)
+
+
+def future_cost_floors(study: ResolvedStudy, options: PlanOptions) -> list[float]:
+    """For every stage, in LP money, what the stages behind it cost at the very least, or zero where that is less.
+
+    Costs are negative only where something is rewarded: sources that generate, contracts that sell, thermal plants with
+    negative prices. What must run or be bought in any case counts against what all of them together could earn.
+    """
+    floors = [0.0] * len(study.stages)
+    least = 0.0
+    for t in range(len(study.stages) - 2, -1, -1):
+        following = study.stages[t + 1]
+        least = _least_cost(following) / options.cost_scale + following.discount * least
+        floors[t] = min(0.0, least)
+    return floors
+
+
+def _least_cost(data: StageData) -> float:
+    """Every plant, source and contract at the cheaper end of its range, whatever the balances say."""
+    hours, source, contract, thermal = data.hours, data.source, data.contract, data.thermal
+    reward = -source.curtailment_cost[:, None] * source.available_mw[:, None] * source.factor * hours
+    trade = np.minimum(contract.price * contract.max_mw, contract.price * contract.min_mw) * hours
+    burn = np.minimum(thermal.cost * thermal.max_mw, thermal.cost * thermal.min_mw) * hours
+    parts = np.concatenate([part.reshape(-1) for part in (reward, trade, burn)])
+    return float(sum(parts.tolist()))

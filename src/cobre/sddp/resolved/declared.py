@@ -1,0 +1,43 @@
+"""Small arrays from entities: one number per entity, the same in every block, or zero when out of service."""
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import TypeVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from cobre.core.entities import WithService, is_in_service
+
+Floats = NDArray[np.float64]
+Item = TypeVar("Item")
+
+
+def numbers(items: Iterable[Item], number: Callable[[Item], float]) -> Floats:
+    """One number per item."""
+    return np.array([number(item) for item in items], dtype=np.float64)
+
+
+def indices(items: Iterable[Item], index: Callable[[Item], int]) -> NDArray[np.int64]:
+    """One index per item."""
+    return np.array([index(item) for item in items], dtype=np.int64)
+
+
+def positions_by_id(ids: Iterable[int]) -> Mapping[int, int]:
+    """Where each id stands."""
+    return {entity_id: position for position, entity_id in enumerate(ids)}
+
+
+def per_block(values: Floats, num_blocks: int) -> Floats:
+    """The same number in every block: [entities] to [entities, blocks]."""
+    return np.repeat(values[:, np.newaxis], num_blocks, axis=1)
+
+
+def in_service(entities: Sequence[WithService], stage_id: int) -> NDArray[np.bool_]:
+    """Which entities have entered and not left."""
+    return np.array([is_in_service(entity, stage_id) for entity in entities], dtype=np.bool_)
+
+
+def zero_unless(is_active: NDArray[np.bool_], values: Floats) -> Floats:
+    """Zero where an entity is out of service."""
+    shape = (-1,) + (1,) * (values.ndim - 1)
+    return np.where(is_active.reshape(shape), values, 0.0)

@@ -1,0 +1,136 @@
+"""Hydro plants and their unit groups, stage by stage."""
+
+from collections.abc import Mapping
+
+import numpy as np
+from numpy.typing import NDArray
+
+from cobre.core.case import Case
+from cobre.core.hydro import Hydro
+from cobre.core.stage_data import GroupNumbers, HydroNumbers
+from cobre.core.temporal import Stage
+from cobre.sddp.hydro_models.evaporation import evaporation_line
+from cobre.sddp.hydro_models.geometry import geometry_by_hydro
+from cobre.sddp.resolved.declared import in_service, numbers, per_block, positions_by_id, zero_unless
+from cobre.sddp.resolved.filling import FillingPlan
+from cobre.sddp.resolved.hydro_costs import HydroCostResolver
+from cobre.sddp.resolved.override_rows import OverrideRows
+from cobre.sddp.resolved.production import ProductionResolver
+
+Floats = NDArray[np.float64]
+WITHOUT_MACHINES = ("min_outflow_m3s", "max_outflow_m3s", "min_spillage_m3s", "max_spillage_m3s")
+
+
+class HydroResolver:
+    """Plants as a whole."""
+
+    def __init__(self, case: Case) -> None:
+        self._hydros = case.system.hydros
+        order = positions_by_id(hydro.id for hydro in self._hydros)
+        self._bounds = OverrideRows(case.overrides.hydro_bounds, ("hydro_id",), order)
+        self._geometry = geometry_by_hydro(case.production.geometry)
+        self._production = ProductionResolver(case, self._geometry)
+        self._costs = HydroCostResolver(case)
+        self._filling = FillingPlan(case, self._bounds)
+
+    def of(self, stage: Stage) -> HydroNumbers:
+        """Their numbers in a stage."""
+        is_active = in_service(self._hydros, stage.id)
+        is_filling = self._filling.is_filling(stage.id)
+        lines = [evaporation_line(hydro, self._geometry.get(hydro.id), stage) for hydro in self._hydros]
+        return HydroNumbers(
+            is_active=is_active,
+            is_filling=is_filling,
+            was_filled=self._filling.was_filled(stage.id),
+            filling_target_hm3=self._filling.target_hm3(stage.id),
+            **self._stage_limits(stage),
+            **self._block_limits(stage, is_active, is_filling),
+            productivity_mw_per_m3s=self._production.productivity(stage),
+            planes=self._production.planes(stage),
+            has_evaporation=(is_active | is_filling)
+            & np.array([hydro.evaporation is not None for hydro in self._hydros], dtype=np.bool_),
+            evaporation_k0=numbers(lines, lambda line: line.k0),
+            evaporation_kv=numbers(lines, lambda line: line.kv),
+            **self._costs.of(stage.id),
+        )
+
+    def storage_limits(self, stage: Stage) -> tuple[Floats, Floats]:
+        """Least and most, whatever the state of a plant."""
+        least = numbers(self._hydros, lambda hydro: hydro.reservoir.min_storage_hm3)
+        most = numbers(self._hydros, lambda hydro: hydro.reservoir.max_storage_hm3)
+        return (
+            self._bounds.by_stage(stage.id, "min_storage_hm3", least),
+            self._bounds.by_stage(stage.id, "max_storage_hm3", most),
+        )
+
+    def _stage_limits(self, stage: Stage) -> Mapping[str, Floats]:
+        least, most = self.storage_limits(stage)
+        none = np.zeros(len(self._hydros))
+        return {
+            "min_storage_hm3": least,
+            "max_storage_hm3": most,
+            "water_withdrawal_m3s": self._bounds.by_stage(stage.id, "water_withdrawal_m3s", none),
+        }
+
+    def _block_limits(
+        self, stage: Stage, is_active: NDArray[np.bool_], is_filling: NDArray[np.bool_]
+    ) -> Mapping[str, Floats]:
+        limits = {}
+        for name, declared in self._declared().items():
+            values = self._bounds.by_block(stage.id, name, per_block(declared, len(stage.blocks)))
+            # While a plant fills, its machines and its channel rest; water over the spillway obeys all limits.
+            limits[name] = zero_unless(is_active | is_filling if name in WITHOUT_MACHINES else is_active, values)
+        # A plant that is not there limits nothing, and no table can dig a channel.
+        limits["max_outflow_m3s"][~(is_active | is_filling)] = np.inf
+        has_channel = np.array([hydro.diversion is not None for hydro in self._hydros], dtype=np.bool_)
+        for name in ("min_diversion_m3s", "max_diversion_m3s"):
+            limits[name] = zero_unless(has_channel, limits[name])
+        return limits
+
+    def _declared(self) -> dict[str, Floats]:
+        """What files of entities say, by the names of override columns."""
+        hydros = self._hydros
+        return {
+            "min_outflow_m3s": numbers(hydros, lambda hydro: hydro.outflow.min_outflow_m3s),
+            "max_outflow_m3s": numbers(hydros, _max_outflow),
+            # The declared minimums of a plant are those of its groups, which cover them.
+            "min_turbined_m3s": np.zeros(len(hydros)),
+            "max_turbined_m3s": numbers(hydros, lambda hydro: hydro.generation.max_turbined_m3s),
+            "min_generation_mw": np.zeros(len(hydros)),
+            "max_generation_mw": numbers(hydros, lambda hydro: hydro.generation.max_generation_mw),
+            "min_diversion_m3s": np.zeros(len(hydros)),
+            "max_diversion_m3s": numbers(
+                hydros, lambda hydro: hydro.diversion.max_flow_m3s if hydro.diversion else 0.0
+            ),
+            "min_spillage_m3s": np.zeros(len(hydros)),
+            "max_spillage_m3s": np.full(len(hydros), np.inf),
+        }
+
+
+def _max_outflow(hydro: Hydro) -> float:
+    return np.inf if hydro.outflow.max_outflow_m3s is None else hydro.outflow.max_outflow_m3s
+
+
+class GroupResolver:
+    """Unit groups of all plants, one after the other."""
+
+    def __init__(self, case: Case) -> None:
+        self._hydros = case.system.hydros
+        self._pairs = [(hydro, group) for hydro in self._hydros for group in hydro.unit_groups]
+        order = {(hydro.id, group.id): position for position, (hydro, group) in enumerate(self._pairs)}
+        ids = ("hydro_id", "hydro_unit_group_id")
+        self._bounds = OverrideRows(case.overrides.hydro_unit_group_bounds, ids, order)
+
+    def of(self, stage: Stage) -> GroupNumbers:
+        """Their numbers in a stage."""
+        return GroupNumbers(
+            min_turbined_m3s=self._limit(stage, "min_turbined_m3s"),
+            max_turbined_m3s=self._limit(stage, "max_turbined_m3s"),
+            min_generation_mw=self._limit(stage, "min_generation_mw"),
+            max_generation_mw=self._limit(stage, "max_generation_mw"),
+        )
+
+    def _limit(self, stage: Stage, name: str) -> Floats:
+        declared = np.array([getattr(group, name) for _, group in self._pairs], dtype=np.float64)
+        values = self._bounds.by_block(stage.id, name, per_block(declared, len(stage.blocks)))
+        return zero_unless(in_service([hydro for hydro, _ in self._pairs], stage.id), values)

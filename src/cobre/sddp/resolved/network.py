@@ -1,0 +1,173 @@
+"""Everything that is not hydro: thermals, lines, buses, sources, stations and contracts, stage by stage."""
+
+from collections.abc import Mapping
+
+import numpy as np
+from numpy.typing import NDArray
+
+from cobre.core.case import Case
+from cobre.core.stage_data import (
+    BusNumbers,
+    ContractNumbers,
+    LineNumbers,
+    PumpingNumbers,
+    SourceNumbers,
+    ThermalNumbers,
+)
+from cobre.core.temporal import Stage
+from cobre.sddp.resolved.declared import in_service, numbers, per_block, positions_by_id, zero_unless
+from cobre.sddp.resolved.override_rows import OverrideRows
+
+Floats = NDArray[np.float64]
+
+
+class ThermalResolver:
+    """Thermal plants."""
+
+    def __init__(self, case: Case) -> None:
+        self._plants = case.system.thermals
+        order = positions_by_id(plant.id for plant in self._plants)
+        self._bounds = OverrideRows(case.overrides.thermal_bounds, ("thermal_id",), order)
+
+    def of(self, stage: Stage) -> ThermalNumbers:
+        """Their numbers in a stage."""
+        is_active = in_service(self._plants, stage.id)
+        least = self._of(stage, "min_generation_mw", numbers(self._plants, lambda plant: plant.generation.min_mw))
+        most = self._of(stage, "max_generation_mw", numbers(self._plants, lambda plant: plant.generation.max_mw))
+        cost = self._of(stage, "cost_per_mwh", numbers(self._plants, lambda plant: plant.cost_per_mwh))
+        return ThermalNumbers(zero_unless(is_active, least), zero_unless(is_active, most), cost)
+
+    def _of(self, stage: Stage, name: str, declared: Floats) -> Floats:
+        return self._bounds.by_block(stage.id, name, per_block(declared, len(stage.blocks)))
+
+
+class LineResolver:
+    """Lines."""
+
+    def __init__(self, case: Case) -> None:
+        self._lines = case.system.lines
+        self._price = case.penalties.line.exchange_cost
+        order = positions_by_id(line.id for line in self._lines)
+        self._bounds = OverrideRows(case.overrides.line_bounds, ("line_id",), order)
+        self._prices = OverrideRows(case.overrides.penalty_overrides_line, ("line_id",), order)
+
+    def of(self, stage: Stage) -> LineNumbers:
+        """Their numbers in a stage."""
+        is_active = in_service(self._lines, stage.id)
+        direct = self._of(stage, "direct_mw", numbers(self._lines, lambda line: line.capacity.direct_mw))
+        reverse = self._of(stage, "reverse_mw", numbers(self._lines, lambda line: line.capacity.reverse_mw))
+        own = numbers(self._lines, lambda line: self._price if line.exchange_cost is None else line.exchange_cost)
+        return LineNumbers(
+            direct_mw=zero_unless(is_active, direct),
+            reverse_mw=zero_unless(is_active, reverse),
+            exchange_cost=self._prices.by_stage(stage.id, "exchange_cost", own),
+            loss_fraction=numbers(self._lines, lambda line: line.losses_percent / 100.0),
+        )
+
+    def _of(self, stage: Stage, name: str, declared: Floats) -> Floats:
+        return self._bounds.by_block(stage.id, name, per_block(declared, len(stage.blocks)))
+
+
+class BusResolver:
+    """Buses with their load."""
+
+    def __init__(self, case: Case) -> None:
+        self._buses = case.system.buses
+        order = positions_by_id(bus.id for bus in self._buses)
+        self._penalties = case.penalties.bus
+        self._prices = OverrideRows(case.overrides.penalty_overrides_bus, ("bus_id",), order)
+        self._stats = OverrideRows(case.scenarios.load_seasonal_stats, ("bus_id",), order)
+        self._factors = case.scenarios.load_factors
+        self._segments = tuple(self._deficit_segments(position) for position in range(len(self._buses)))
+
+    def _deficit_segments(self, position: int) -> tuple[tuple[float, float], ...]:
+        own = self._buses[position].deficit_segments
+        segments = self._penalties.deficit_segments if own is None else own
+        return tuple((np.inf if part.depth_mw is None else part.depth_mw, part.cost) for part in segments)
+
+    def of(self, stage: Stage) -> BusNumbers:
+        """Their numbers in a stage."""
+        zeros = np.zeros(len(self._buses))
+        excess = np.full(len(self._buses), self._penalties.excess_cost)
+        return BusNumbers(
+            deficit_segments=self._segments,
+            excess_cost=self._prices.by_stage(stage.id, "excess_cost", excess),
+            load_mean_mw=self._stats.by_stage(stage.id, "mean_mw", zeros),
+            load_std_mw=self._stats.by_stage(stage.id, "std_mw", zeros),
+            load_factor=block_factors([bus.id for bus in self._buses], stage, self._factors),
+        )
+
+
+class SourceResolver:
+    """Sources that nobody controls."""
+
+    def __init__(self, case: Case) -> None:
+        self._sources = case.system.non_controllable_sources
+        self._price = case.penalties.non_controllable_source.curtailment_cost
+        order = positions_by_id(source.id for source in self._sources)
+        self._bounds = OverrideRows(case.overrides.ncs_bounds, ("ncs_id",), order)
+        self._prices = OverrideRows(case.overrides.penalty_overrides_ncs, ("ncs_id",), order)
+        self._stats = OverrideRows(case.scenarios.non_controllable_stats, ("ncs_id",), order)
+        self._factors = case.scenarios.non_controllable_factors
+
+    def of(self, stage: Stage) -> SourceNumbers:
+        """Their numbers in a stage."""
+        sources, price = self._sources, self._price
+        is_active = in_service(sources, stage.id)
+        most = numbers(sources, lambda source: source.max_generation_mw)
+        own = numbers(sources, lambda source: price if source.curtailment_cost is None else source.curtailment_cost)
+        return SourceNumbers(
+            is_active=is_active,
+            available_mw=zero_unless(is_active, self._bounds.by_stage(stage.id, "available_generation_mw", most)),
+            may_curtail=np.array([source.allow_curtailment for source in sources], dtype=np.bool_),
+            curtailment_cost=self._prices.by_stage(stage.id, "curtailment_cost", own),
+            mean=self._stats.by_stage(stage.id, "mean", np.ones(len(sources))),
+            std=self._stats.by_stage(stage.id, "std", np.zeros(len(sources))),
+            factor=block_factors([source.id for source in sources], stage, self._factors),
+        )
+
+
+class PumpingResolver:
+    """Pumping stations."""
+
+    def __init__(self, case: Case) -> None:
+        self._stations = case.system.pumping_stations
+        order = positions_by_id(station.id for station in self._stations)
+        self._bounds = OverrideRows(case.overrides.pumping_bounds, ("pumping_station_id",), order)
+
+    def of(self, stage: Stage) -> PumpingNumbers:
+        """Their numbers in a stage."""
+        is_active = in_service(self._stations, stage.id)
+        least = per_block(numbers(self._stations, lambda station: station.flow.min_m3s), len(stage.blocks))
+        most = per_block(numbers(self._stations, lambda station: station.flow.max_m3s), len(stage.blocks))
+        return PumpingNumbers(
+            zero_unless(is_active, self._bounds.by_block(stage.id, "min_m3s", least)),
+            zero_unless(is_active, self._bounds.by_block(stage.id, "max_m3s", most)),
+        )
+
+
+class ContractResolver:
+    """Contracts."""
+
+    def __init__(self, case: Case) -> None:
+        self._contracts = case.system.energy_contracts
+        order = positions_by_id(contract.id for contract in self._contracts)
+        self._bounds = OverrideRows(case.overrides.contract_bounds, ("contract_id",), order)
+
+    def of(self, stage: Stage) -> ContractNumbers:
+        """Their numbers in a stage."""
+        is_active = in_service(self._contracts, stage.id)
+        least = self._of(stage, "min_mw", numbers(self._contracts, lambda contract: contract.limits.min_mw))
+        most = self._of(stage, "max_mw", numbers(self._contracts, lambda contract: contract.limits.max_mw))
+        price = self._of(stage, "price_per_mwh", numbers(self._contracts, lambda contract: contract.price_per_mwh))
+        return ContractNumbers(zero_unless(is_active, least), zero_unless(is_active, most), price)
+
+    def _of(self, stage: Stage, name: str, declared: Floats) -> Floats:
+        return self._bounds.by_block(stage.id, name, per_block(declared, len(stage.blocks)))
+
+
+def block_factors(ids: list[int], stage: Stage, factors: Mapping[tuple[int, int], tuple[float, ...]]) -> Floats:
+    """[entities, blocks]; one where none is given."""
+    ones = (1.0,) * len(stage.blocks)
+    rows = [factors.get((entity_id, stage.id), ones) for entity_id in ids]
+    return np.array(rows, dtype=np.float64).reshape(len(ids), len(stage.blocks))

@@ -1,0 +1,81 @@
+"""How much power a plant makes of its water in a stage: one rate, or planes."""
+
+from collections.abc import Mapping
+
+import numpy as np
+from numpy.typing import NDArray
+
+from cobre.core.case import ABSENT_ID, Case, Table
+from cobre.core.hydro import Hydro
+from cobre.core.production import FphaConfig
+from cobre.core.temporal import Stage
+from cobre.sddp.hydro_models.energy_productivity import NoProductivityError, table_value
+from cobre.sddp.hydro_models.fpha_fitting import fit_planes
+from cobre.sddp.hydro_models.geometry import ReservoirGeometry
+from cobre.sddp.resolved.declared import in_service
+
+Floats = NDArray[np.float64]
+PRECOMPUTED = FphaConfig("precomputed")
+
+
+class ProductionResolver:
+    """Productivities and planes, stage by stage."""
+
+    def __init__(self, case: Case, geometry: Mapping[int, ReservoirGeometry]) -> None:
+        self._hydros = case.system.hydros
+        self._models = case.production
+        self._geometry = geometry
+        self._fitted: dict[tuple[int, FphaConfig], Floats] = {}
+
+    def productivity(self, stage: Stage) -> Floats:
+        """MW per m3/s; NaN for plants with planes, 0 for plants that are out of service."""
+        serving = in_service(self._hydros, stage.id).tolist()
+        pairs = zip(self._hydros, serving, strict=True)
+        return np.array(
+            [self._productivity(hydro, stage) if serves else 0.0 for hydro, serves in pairs], dtype=np.float64
+        )
+
+    def planes(self, stage: Stage) -> tuple[Floats | None, ...]:
+        """Rows of (gamma_0 with kappa, gamma_v, gamma_q, gamma_s); None for plants with one rate or out of service."""
+        serving = in_service(self._hydros, stage.id).tolist()
+        pairs = zip(self._hydros, serving, strict=True)
+        return tuple(self._planes(hydro, stage) if serves else None for hydro, serves in pairs)
+
+    def _productivity(self, hydro: Hydro, stage: Stage) -> float:
+        choice = self._models.choice_for(hydro, stage)
+        if choice.model == "fpha":
+            return float("nan")
+        if choice.productivity_mw_per_m3s is not None:
+            return choice.productivity_mw_per_m3s
+        name = "equivalent_productivity_mw_per_m3s"
+        value = table_value(self._models.energy_productivity, name, hydro.id, stage.id)
+        if value is None:
+            raise NoProductivityError(
+                f"no productivity is given for hydro {hydro.id} ({hydro.name}) in stage {stage.id}"
+            )
+        return value
+
+    def _planes(self, hydro: Hydro, stage: Stage) -> Floats | None:
+        choice = self._models.choice_for(hydro, stage)
+        if choice.model != "fpha":
+            return None
+        config = choice.fpha_config or PRECOMPUTED
+        if config.source == "precomputed":
+            return _given_planes(self._models.hyperplanes, hydro, stage)
+        key = (hydro.id, config)
+        if key not in self._fitted:
+            self._fitted[key] = fit_planes(hydro, self._geometry[hydro.id], config)
+        return self._fitted[key]
+
+
+def _given_planes(table: Table | None, hydro: Hydro, stage: Stage) -> Floats:
+    """Planes of the stage, or those of all stages."""
+    if table is None:
+        raise NoProductivityError(f"no planes are given for hydro {hydro.id} ({hydro.name})")
+    for wanted in (stage.id, ABSENT_ID):
+        rows = (table["hydro_id"] == hydro.id) & (table["stage_id"] == wanted)
+        if rows.any():
+            kappa = np.where(np.isnan(table["kappa"][rows]), 1.0, table["kappa"][rows])
+            slopes = [table[name][rows] for name in ("gamma_v", "gamma_q", "gamma_s")]
+            return np.column_stack([table["gamma_0"][rows] * kappa, *slopes])
+    raise NoProductivityError(f"no planes are given for hydro {hydro.id} ({hydro.name}) in stage {stage.id}")

@@ -1,0 +1,67 @@
+"""From a case to numbers: the list of what each stage gets."""
+
+import numpy as np
+from numpy.typing import NDArray
+
+from cobre.core.case import Case
+from cobre.core.stage_data import ResolvedStudy, StageData
+from cobre.core.temporal import Stage
+from cobre.sddp.resolved.discounting import discount_factor
+from cobre.sddp.resolved.generic_rows import GenericRowResolver
+from cobre.sddp.resolved.hydro import GroupResolver, HydroResolver
+from cobre.sddp.resolved.network import (
+    BusResolver,
+    ContractResolver,
+    LineResolver,
+    PumpingResolver,
+    SourceResolver,
+    ThermalResolver,
+)
+from cobre.sddp.resolved.topology import find_topology
+
+
+def resolve(case: Case) -> ResolvedStudy:
+    """All stages of a case that was found valid, each with every cascade applied."""
+    resolver = _StageResolver(case)
+    return ResolvedStudy(
+        topology=find_topology(case),
+        initial_storage_hm3=_initial_storage(case),
+        stages=tuple(resolver.of(stage) for stage in case.horizon.stages),
+    )
+
+
+class _StageResolver:
+    def __init__(self, case: Case) -> None:
+        self._horizon = case.horizon
+        self._hydro = HydroResolver(case)
+        self._group = GroupResolver(case)
+        self._thermal = ThermalResolver(case)
+        self._line = LineResolver(case)
+        self._bus = BusResolver(case)
+        self._source = SourceResolver(case)
+        self._pumping = PumpingResolver(case)
+        self._contract = ContractResolver(case)
+        self._generic = GenericRowResolver(case)
+
+    def of(self, stage: Stage) -> StageData:
+        return StageData(
+            stage=stage,
+            hours=np.array([block.hours for block in stage.blocks], dtype=np.float64),
+            discount=discount_factor(self._horizon, stage),
+            hydro=self._hydro.of(stage),
+            group=self._group.of(stage),
+            thermal=self._thermal.of(stage),
+            line=self._line.of(stage),
+            bus=self._bus.of(stage),
+            source=self._source.of(stage),
+            pumping=self._pumping.of(stage),
+            contract=self._contract.of(stage),
+            generic_rows=self._generic.of(stage),
+        )
+
+
+def _initial_storage(case: Case) -> NDArray[np.float64]:
+    """As given; a plant that fills first starts from its filling storage."""
+    conditions = case.initial_conditions
+    given = {**conditions.filling_storage_hm3, **conditions.storage_hm3}
+    return np.array([given.get(hydro.id, 0.0) for hydro in case.system.hydros], dtype=np.float64)

@@ -1,0 +1,1 @@
+"""A policy in many scenarios: walk them, read the LPs' solutions as tables, hand the rows to a sink."""

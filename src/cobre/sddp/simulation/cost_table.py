@@ -1,0 +1,95 @@
+"""What a stage costs, component by component; the components add up to the immediate cost."""
+
+from collections.abc import Mapping
+from dataclasses import fields
+
+import numpy as np
+
+from cobre.core.stage_data import Floats
+from cobre.sddp.lp.assembly import ABSENT, Index
+from cobre.sddp.lp.build import StageLp
+from cobre.sddp.simulation.network_tables import available_mw
+from cobre.sddp.simulation.outcome import StageOutcome, running_sum
+from cobre.sddp.simulation.tables import TableFormat
+
+# The decisions behind every component, by their names among the LP's columns.
+DECISIONS: Mapping[str, tuple[str, ...]] = {
+    "thermal_cost": ("thermal",),
+    "contract_cost": ("contract",),
+    "deficit_cost": ("deficit",),
+    "excess_cost": ("excess",),
+    "storage_violation_cost": ("storage_below",),
+    "filling_target_cost": ("filling_below",),
+    "outflow_violation_below_cost": ("outflow_below",),
+    "outflow_violation_above_cost": ("outflow_above",),
+    "turbined_violation_cost": ("turbined_below", "group_turbined_below"),
+    "generation_violation_cost": ("generation_below", "group_generation_below"),
+    "evaporation_violation_cost": ("evaporation_less", "evaporation_more"),
+    "withdrawal_violation_cost": ("withdrawal_less", "withdrawal_more"),
+    "inflow_penalty_cost": ("inflow_slack",),
+    "spillage_cost": ("spilled",),
+    "diversion_cost": ("diverted",),
+    "turbined_cost": ("turbined",),
+    "exchange_cost": ("direct", "reverse"),
+}
+# A source is paid for what it generates: for all that is available, less what is curtailed.
+SOURCE_COMPONENTS = ("non_controllable_reward", "curtailment_cost")
+COMPONENTS = (*DECISIONS, "generic_violation_cost", *SOURCE_COMPONENTS)
+HYDRO_VIOLATIONS = (
+    "outflow_violation_below_cost",
+    "outflow_violation_above_cost",
+    "turbined_violation_cost",
+    "generation_violation_cost",
+    "evaporation_violation_cost",
+    "withdrawal_violation_cost",
+)
+COSTS = TableFormat(
+    "costs",
+    (),
+    ("total_cost", "immediate_cost", "future_cost", "discount_factor", *COMPONENTS, "hydro_violation_cost"),
+)
+
+
+class CostReader:
+    """Knows which column of a stage's LP belongs to which component."""
+
+    def __init__(self, lp: StageLp, discount_factor: float) -> None:
+        self._discount_factor = discount_factor
+        self._cost = lp.cost
+        self._columns = {name: _present(lp, kinds) for name, kinds in DECISIONS.items()}
+        self._columns["generic_violation_cost"] = _without_name(lp)
+
+    def read(self, outcome: StageOutcome) -> tuple[Floats, ...]:
+        """In the order of the table's numbers, S each."""
+        parts = {name: self._sum(outcome, columns) for name, columns in self._columns.items()}
+        parts.update(zip(SOURCE_COMPONENTS, _source_costs(outcome), strict=True))
+        violations = running_sum(np.stack([parts[name] for name in HYDRO_VIOLATIONS], axis=1))
+        immediate = outcome.total_cost - outcome.future_cost
+        factor = np.full(outcome.scenarios, self._discount_factor)
+        components = [parts[name] for name in COMPONENTS]
+        return outcome.total_cost, immediate, outcome.future_cost, factor, *components, violations
+
+    def _sum(self, outcome: StageOutcome, columns: Index) -> Floats:
+        return running_sum(outcome.decisions[:, columns] * self._cost[columns])
+
+
+def _present(lp: StageLp, kinds: tuple[str, ...]) -> Index:
+    parts: list[Index] = [getattr(lp.columns, kind).reshape(-1) for kind in kinds]
+    index = np.concatenate(parts)
+    return index[index != ABSENT]
+
+
+def _without_name(lp: StageLp) -> Index:
+    """Columns that belong to no kind: the slacks of constraints that users wrote."""
+    is_known = np.zeros(len(lp.cost), bool)
+    is_known[_present(lp, tuple(field.name for field in fields(lp.columns)))] = True
+    return np.flatnonzero(~is_known)
+
+
+def _source_costs(outcome: StageOutcome) -> tuple[Floats, Floats]:
+    plan, source = outcome.lp.plan, outcome.lp.plan.data.source
+    price = source.curtailment_cost[:, None] * plan.hours
+    available = available_mw(outcome)
+    curtailed = available - outcome.values(outcome.lp.columns.source)
+    flat = (outcome.scenarios, -1)
+    return 0.0 - running_sum((available * price).reshape(flat)), running_sum((curtailed * price).reshape(flat))

@@ -1,0 +1,87 @@
+"""From the solutions of a stage to rows of all tables, side by side in one array that ranks can exchange."""
+
+from collections.abc import Iterator
+
+import numpy as np
+
+from cobre.core.case import ABSENT_ID
+from cobre.core.stage_data import Floats
+from cobre.sddp.lp.build import StageLp
+from cobre.sddp.simulation.cost_table import COSTS, CostReader
+from cobre.sddp.simulation.hydro_tables import HYDRO_BUS_GENERATION, HYDROS, read_hydro_bus_generation, read_hydros
+from cobre.sddp.simulation.network_tables import (
+    BUSES,
+    CONTRACTS,
+    EXCHANGES,
+    NON_CONTROLLABLES,
+    PUMPING_STATIONS,
+    THERMALS,
+    Reader,
+    read_buses,
+    read_contracts,
+    read_exchanges,
+    read_non_controllables,
+    read_pumping_stations,
+    read_thermals,
+)
+from cobre.sddp.simulation.outcome import StageOutcome
+from cobre.sddp.simulation.tables import EntityIds, StageRows, TableFormat, rows_by_block
+from cobre.solver.program import Ints
+
+
+class StageExtractor:
+    """All tables of one stage. Tables of entities that a study has none of are left out."""
+
+    def __init__(self, lp: StageLp, ids: EntityIds, discount_factor: float) -> None:
+        self.stage_id = lp.plan.data.stage.id
+        costs = StageRows(COSTS, {"block_id": np.array([ABSENT_ID], np.int32)})
+        self._parts: list[tuple[StageRows, Reader]] = [(costs, CostReader(lp, discount_factor).read)]
+        for table, entities, reader in _by_entity(lp, ids):
+            if len(entities[0]):
+                self._parts.append((rows_by_block(table, entities, lp.plan.num_blocks), reader))
+
+    @property
+    def rows(self) -> tuple[StageRows, ...]:
+        """The rows of one scenario, table by table."""
+        return tuple(rows for rows, _ in self._parts)
+
+    @property
+    def width(self) -> int:
+        """Numbers of one scenario in all tables."""
+        return sum(rows.width for rows in self.rows)
+
+    def read(self, outcome: StageOutcome) -> Floats:
+        """S x width: the tables side by side, each row after row."""
+        flat = [_flat(reader(outcome), outcome.scenarios) for _, reader in self._parts]
+        return np.concatenate(flat, axis=1)
+
+    def split(self, numbers: Floats) -> Iterator[tuple[StageRows, Floats]]:
+        """Every table with its numbers, S x rows x columns, from what `read` gave."""
+        at = 0
+        for rows in self.rows:
+            part = numbers[:, at : at + rows.width]
+            yield rows, part.reshape(len(numbers), rows.count, len(rows.format.numbers))
+            at += rows.width
+
+
+def _by_entity(lp: StageLp, ids: EntityIds) -> Iterator[tuple[TableFormat, tuple[Ints, ...], Reader]]:
+    plan = lp.plan
+    hydros, buses = _int32(ids.hydros), _int32(ids.buses)
+    yield HYDROS, (hydros,), read_hydros
+    yield HYDRO_BUS_GENERATION, (hydros[plan.pair_hydro], buses[plan.pair_bus]), read_hydro_bus_generation
+    yield THERMALS, (_int32(ids.thermals),), read_thermals
+    yield BUSES, (buses,), read_buses
+    yield EXCHANGES, (_int32(ids.lines),), read_exchanges
+    yield NON_CONTROLLABLES, (_int32(ids.non_controllables),), read_non_controllables
+    yield CONTRACTS, (_int32(ids.contracts),), read_contracts
+    yield PUMPING_STATIONS, (_int32(ids.pumping_stations),), read_pumping_stations
+
+
+def _int32(ids: tuple[int, ...]) -> Ints:
+    return np.array(ids, np.int32)
+
+
+def _flat(numbers: tuple[Floats, ...], scenarios: int) -> Floats:
+    """One array for each number of a table, to S x (rows x numbers)."""
+    table = np.stack([part.reshape(scenarios, -1) for part in numbers], axis=-1)
+    return table.reshape(scenarios, -1)

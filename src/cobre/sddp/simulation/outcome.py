@@ -1,0 +1,82 @@
+"""What the LPs of one stage decided in some scenarios, in plain units and $."""
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from cobre.core.stage_data import Floats
+from cobre.sddp.lp.assembly import Index
+from cobre.sddp.lp.build import StageLp
+from cobre.solver.batches import Batch, Realisations
+
+
+@dataclass(frozen=True, slots=True)
+class StageOutcome:
+    """S scenarios. Decisions and prices have a last column of zeros, which the index ABSENT (-1) picks."""
+
+    lp: StageLp
+    decisions: Floats  # S x (columns + 1)
+    prices: Floats  # S x (rows + 1): $ for one more unit on the right side
+    storage: Floats  # S x N, at the beginning
+    inflow: Floats  # S x N, realised
+    load: Floats  # S x B, without the factors of blocks
+    availability: Floats  # S x R
+    total_cost: Floats  # S, $ of this stage's money, with the future
+    future_cost: Floats  # S, discounted to this stage
+
+    @classmethod
+    def of(cls, lp: StageLp, batch: Batch, state: Floats, noise: Realisations, cost_scale: float) -> "StageOutcome":
+        """Undo all scaling."""
+        program = lp.program
+        return cls(
+            lp=lp,
+            decisions=_with_zero(batch.primal * program.column_scale),
+            prices=_with_zero(batch.dual * (program.row_scale * cost_scale)),
+            storage=state[:, : program.hydros],
+            inflow=batch.inflow,
+            load=noise.load_mw,
+            availability=noise.availability,
+            total_cost=batch.objective * cost_scale,
+            future_cost=batch.future_cost * (lp.plan.data.discount * cost_scale),
+        )
+
+    @property
+    def scenarios(self) -> int:
+        """S."""
+        return len(self.total_cost)
+
+    def values(self, columns: Index) -> Floats:
+        """S x the shape of the columns; 0 where a stage has no such decision."""
+        return self.decisions[:, columns]
+
+    def duals(self, rows: Index) -> Floats:
+        """S x the shape of the rows."""
+        return self.prices[:, rows]
+
+    def by_block(self, columns: Index) -> Floats:
+        """S x entities x K, from columns by entity or by entity and volume."""
+        values = self.values(columns)
+        if values.ndim == 2:
+            values = values[:, :, None]
+        return np.broadcast_to(values, (*values.shape[:2], self.lp.plan.num_blocks))
+
+
+def _with_zero(table: Floats) -> Floats:
+    """A column of zeros at the end; no negative zeros, which would only puzzle a reader."""
+    return np.concatenate([table + 0.0, np.zeros((len(table), 1))], axis=1)
+
+
+def running_sum(values: Floats) -> Floats:
+    """Sum over the last axis, one after the other: the bits do not depend on how many scenarios lie side by side."""
+    if not values.shape[-1]:
+        return np.zeros(values.shape[:-1])
+    total: Floats = np.add.accumulate(values, axis=-1)[..., -1]
+    return total
+
+
+def sum_into(values: Floats, owner: Index, count: int) -> Floats:
+    """Add S x F x K up to S x `count` x K by the owner of every F, in order; owner -1: nobody's."""
+    total = np.zeros((count, values.shape[0], values.shape[2]))
+    known = owner >= 0
+    np.add.at(total, owner[known], np.moveaxis(values, 1, 0)[known])
+    return np.moveaxis(total, 0, 1)

@@ -1,0 +1,41 @@
+"""What the scenarios of a simulation cost."""
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from cobre.core.stage_data import Floats
+from cobre.sddp.training.loop import mean_and_std
+
+Z_95 = 1.96
+
+
+@dataclass(frozen=True, slots=True)
+class SimulationOutcome:
+    """Costs in $ of the first stage's money, in the order of scenarios."""
+
+    costs: Floats
+    mean: float
+    std: float
+
+    @classmethod
+    def of(cls, costs: Floats) -> "SimulationOutcome":
+        """Statistics are added in the order of scenarios."""
+        mean, std = mean_and_std(costs.tolist())
+        return cls(costs, mean, std)
+
+    @property
+    def half_width(self) -> float:
+        """Of the 95 % confidence interval of the mean; 0 for a single scenario, which says nothing of the spread."""
+        return float(Z_95 * self.std / len(self.costs) ** 0.5)
+
+    @property
+    def interval(self) -> tuple[float, float]:
+        """The 95 % confidence interval of the mean."""
+        return self.mean - self.half_width, self.mean + self.half_width
+
+    def quantile(self, share: float) -> float:
+        """The cost that a share of the scenarios does not exceed, between neighbours in proportion."""
+        if not 0.0 <= share <= 1.0:
+            raise ValueError(f"a quantile is a share between 0 and 1, not {share}")
+        return float(np.quantile(self.costs, share))

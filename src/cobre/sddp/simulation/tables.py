@@ -1,0 +1,68 @@
+"""What a simulation writes: tables of plain numbers, and who takes them.
+
+Rows are ordered by scenario, stage, entity and block. Ids are int32 (null: ABSENT_ID), numbers float64.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from cobre.core.stage_data import Floats
+from cobre.solver.program import Ints
+
+
+class Sink(Protocol):
+    """Where results go."""
+
+    def write(self, table: str, columns: Mapping[str, NDArray[np.int32] | Floats]) -> None:
+        """Take rows of a table. Called on rank 0 alone; rows of later scenarios come after those of earlier ones."""
+
+
+@dataclass(frozen=True, slots=True)
+class EntityIds:
+    """Ids in canonical order."""
+
+    hydros: tuple[int, ...]
+    thermals: tuple[int, ...]
+    buses: tuple[int, ...]
+    lines: tuple[int, ...]
+    non_controllables: tuple[int, ...]
+    contracts: tuple[int, ...]
+    pumping_stations: tuple[int, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class TableFormat:
+    """A table's name, the columns that name its entity, and its numbers."""
+
+    name: str
+    ids: tuple[str, ...]
+    numbers: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class StageRows:
+    """One stage's rows of a table, the same in every scenario: ids by column, block_id included."""
+
+    format: TableFormat
+    ids: Mapping[str, Ints]
+
+    @property
+    def count(self) -> int:
+        """Rows of one scenario."""
+        return len(self.ids["block_id"])
+
+    @property
+    def width(self) -> int:
+        """Numbers of one scenario."""
+        return self.count * len(self.format.numbers)
+
+
+def rows_by_block(format: TableFormat, entity_ids: tuple[Ints, ...], num_blocks: int) -> StageRows:  # noqa: A002
+    """Every entity in every block."""
+    count = len(entity_ids[0])
+    ids = {name: np.repeat(column, num_blocks) for name, column in zip(format.ids, entity_ids, strict=True)}
+    return StageRows(format, {"block_id": np.tile(np.arange(num_blocks, dtype=np.int32), count), **ids})

@@ -1,0 +1,83 @@
+"""Scenarios through the stages under a fixed policy."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+
+from cobre.sddp.cuts.pool import CutPool
+from cobre.sddp.lp.failure import FailedSolve, StageFailedError
+from cobre.sddp.plugins.interfaces import Sampler
+from cobre.sddp.problem import Problem, realise
+from cobre.sddp.training.forward import next_states
+from cobre.solver.batches import Bases, Batch, Chains, Keep, LpSolver, Realisations, SolveFailedError
+from cobre.solver.program import Floats
+
+SIMULATION_ITERATION = 0  # scenarios are drawn as if they belonged to an iteration before the first
+
+
+@dataclass(frozen=True, slots=True)
+class StageStep:
+    """What came out of one stage for all scenarios of a walk."""
+
+    stage: int
+    state: Floats  # entering
+    noise: Realisations
+    batch: Batch
+
+
+@dataclass(frozen=True, slots=True)
+class Walker:
+    """A policy that is followed; all cuts count, also those that selection put aside."""
+
+    problem: Problem
+    solver: LpSolver
+    pool: CutPool
+    sampler: Sampler
+    failure_folder: Path | None
+
+    def walk(self, scenarios: range, starts: list[Bases], keep: Keep) -> Iterator[StageStep]:
+        """Stage after stage, all scenarios side by side."""
+        state = np.tile(self.problem.initial_state, (len(scenarios), 1))
+        for stage in range(self.problem.num_stages):
+            values = self.sampler.sample(SIMULATION_ITERATION, scenarios, stage)
+            noise = realise(self.problem.noise, stage, values)
+            batch = self._solve(stage, scenarios, state, noise, starts[stage], keep)
+            yield StageStep(stage, state, noise, batch)
+            state = next_states(state, batch.storage, batch.inflow)
+
+    def find_starts(self) -> list[Bases]:
+        """The bases of scenario 0, solved from nothing: where all scenarios start, stage by stage.
+
+        Every rank finds them by itself, so that all begin alike whatever their share of the scenarios. What training
+        left behind is not used: a policy from a file must give the same results as one from memory.
+        """
+        nothing = [Bases.none(stage.program) for stage in self.problem.stages]
+        return [
+            Bases(step.batch.basis_status, step.batch.basis_cuts)
+            for step in self.walk(range(1), nothing, Keep(basis=True))
+        ]
+
+    def _solve(
+        self, stage: int, scenarios: range, state: Floats, noise: Realisations, start: Bases, keep: Keep
+    ) -> Batch:
+        chains = Chains.single(state, start, np.full(len(scenarios), 0 if len(start.status) else -1, np.int32))
+        cuts = self.pool.rows(stage, everything=True)
+        try:
+            return self.solver.solve(stage, cuts, chains, noise, keep)
+        except SolveFailedError as error:
+            raise self._explained(stage, scenarios, error, chains, noise) from error
+
+    def _explained(
+        self, stage: int, scenarios: range, error: SolveFailedError, chains: Chains, noise: Realisations
+    ) -> StageFailedError:
+        """Say what failed in words, and leave the LP for a closer look."""
+        scenario = scenarios[error.chain]
+        lp = self.problem.stages[stage]
+        failed = FailedSolve.of(lp, f"simulated scenario {scenario}", error, chains, noise)
+        message, saved = failed.explain(self.problem.names), None
+        if self.failure_folder is not None:
+            saved = failed.save(self.solver, stage, self.failure_folder, f"scenario{scenario}-stage{stage}")
+            message += f" The LP was saved as {saved}."
+        return StageFailedError(message, lp.plan.data.stage.id, error.status, saved)

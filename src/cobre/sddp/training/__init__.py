@@ -1,0 +1,1 @@
+"""One iteration: forward, gather states, backward, gather cuts, bounds, convergence."""

@@ -1,0 +1,90 @@
+"""What a training run carries from step to step; everything in it is the same on all ranks unless it says `own`."""
+
+import time
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import numpy as np
+
+from cobre.comm import Communicator
+from cobre.sddp.cuts.pool import CutPool
+from cobre.sddp.lp.failure import FailedSolve, StageFailedError
+from cobre.sddp.plugins.interfaces import Sampler
+from cobre.sddp.problem import Problem
+from cobre.sddp.work_split import WorkSplit
+from cobre.solver.batches import Bases, Batch, Chains, Keep, LpSolver, Realisations, SolveFailedError
+from cobre.solver.program import Floats
+
+
+@dataclass
+class SolveCounter:
+    """What the solver did on this rank in one iteration."""
+
+    solves: int = 0
+    simplex_iterations: int = 0
+    library_solves: int = 0
+    solver_s: float = 0.0
+    busy_s: float = 0.0
+
+    def add(self, batch: Batch) -> None:
+        """Count a batch."""
+        self.solves += len(batch.objective)
+        self.simplex_iterations += int(batch.iterations.sum())
+        self.library_solves += batch.library_solves
+        self.solver_s += batch.solve_seconds
+        self.busy_s += batch.busy_seconds
+
+
+@dataclass
+class TrainingContext:
+    """The parts of a run."""
+
+    comm: Communicator
+    problem: Problem
+    solver: LpSolver
+    sampler: Sampler
+    pool: CutPool
+    split: WorkSplit
+    bases: list[Bases]  # by stage: where paths start, one basis or none
+    visited: list[Floats] = field(default_factory=list)  # trial points, kept only where cut selection looks at them
+    failure_folder: Path | None = None  # where an LP goes that cannot be solved
+    counter: SolveCounter = field(default_factory=SolveCounter)
+    began: float = field(default_factory=time.monotonic)
+
+    @property
+    def own_paths(self) -> range:
+        """The forward passes of this rank."""
+        return self.split.block(self.comm.rank)
+
+    def basis_index(self, stage: int) -> int:
+        """0 once there is a basis, -1 before."""
+        return 0 if len(self.bases[stage].status) else -1
+
+    def solve(
+        self, stage: int, iteration: int, chains: Chains, noise: Realisations, keep: Keep, *, everything: bool = False
+    ) -> Batch:
+        """Solve chains of a stage with its cuts; `everything`: with those that selection put aside as well."""
+        rows = self.pool.rows(stage, everything=everything)
+        try:
+            batch = self.solver.solve(stage, rows, chains, noise, keep)
+        except SolveFailedError as error:
+            raise self._explained(stage, iteration, error, chains, noise) from error
+        self.counter.add(batch)
+        return batch
+
+    def _explained(
+        self, stage: int, iteration: int, error: SolveFailedError, chains: Chains, noise: Realisations
+    ) -> StageFailedError:
+        """Say what failed in words, and leave the LP for a closer look."""
+        where = f"iteration {iteration}, trial point {error.chain} of rank {self.comm.rank}"
+        failed = FailedSolve.of(self.problem.stages[stage], where, error, chains, noise)
+        message, saved = failed.explain(self.problem.names), None
+        if self.failure_folder is not None:
+            name = f"iteration{iteration}-stage{stage}-rank{self.comm.rank}"
+            saved = failed.save(self.solver, stage, self.failure_folder, name)
+            message += f" The LP was saved as {saved}."
+        return StageFailedError(message, self.problem.stages[stage].plan.data.stage.id, error.status, saved)
+
+    def basis_from(self, bases: Bases) -> Bases:
+        """The first of some bases, or none."""
+        return Bases(np.ascontiguousarray(bases.status[:1]), np.ascontiguousarray(bases.cuts[:1]))

@@ -1,0 +1,47 @@
+"""What ranks tell each other in an iteration; with one rank nothing moves."""
+
+import numpy as np
+
+from cobre.comm import Communicator
+from cobre.sddp.cuts.pool import CutSet
+from cobre.sddp.work_split import WorkSplit
+from cobre.solver.batches import Bases
+from cobre.solver.program import Floats
+
+
+def gather_rows(comm: Communicator, split: WorkSplit, own: Floats, label: str) -> Floats:
+    """All ranks' rows of a table, in the order of the items that they belong to."""
+    width = own.shape[1]
+    table = np.empty((split.total, width))
+    counts = [count * width for count in split.counts]
+    comm.allgatherv(np.ascontiguousarray(own).reshape(-1), table.reshape(-1), counts, label=label)
+    return table
+
+
+def gather_cuts(comm: Communicator, split: WorkSplit, own: CutSet, label: str) -> CutSet:
+    """All ranks' cuts of a stage, in the order of the forward passes."""
+    table = gather_rows(comm, split, np.column_stack([own.intercepts, own.coefficients]), label)
+    return CutSet(np.ascontiguousarray(table[:, 0]), np.ascontiguousarray(table[:, 1:]))
+
+
+def share_bases(comm: Communicator, own: list[Bases]) -> list[Bases]:
+    """The bases of the first path, which rank 0 has, for all."""
+    if comm.size == 1:
+        return own
+    status, cuts = (
+        np.concatenate([b.status.reshape(-1) for b in own]),
+        np.concatenate([b.cuts.reshape(-1) for b in own]),
+    )
+    comm.broadcast(status, 0, label="bases")
+    comm.broadcast(cuts, 0, label="cuts of bases")
+    shared, at, cut_at = [], 0, 0
+    for basis in own:
+        width, cut_width = basis.status.size, basis.cuts.size
+        shared.append(
+            Bases(
+                status[at : at + width].reshape(basis.status.shape).copy(),
+                cuts[cut_at : cut_at + cut_width].reshape(basis.cuts.shape).copy(),
+            )
+        )
+        at, cut_at = at + width, cut_at + cut_width
+    return shared

@@ -1,0 +1,16 @@
+"""Cut selection at the end of an iteration: the plugin chooses, the pool remembers."""
+
+import numpy as np
+
+from cobre.sddp.cuts.pool import CutPool
+from cobre.sddp.plugins.interfaces import CutSelection
+from cobre.solver.program import Floats
+
+
+def apply_selection(pool: CutPool, selection: CutSelection, visited: list[Floats], iteration: int) -> None:
+    """Let the plugin look at every stage's cuts. `visited`: by iteration, all stages' trial points side by side."""
+    for stage in range(pool.num_stages - 1):
+        columns = slice((stage + 1) * pool.dimension, (stage + 2) * pool.dimension)
+        states = np.concatenate([points[:, columns] for points in visited])
+        kept = selection.choose(pool.cuts(stage), states, pool.born, iteration)
+        pool.in_play[stage] = kept & pool.written[stage]

@@ -1,0 +1,259 @@
+"""Small systems for tests: entities as plain dictionaries with sensible defaults, written as a case directory."""
+
+import json
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import pyarrow as pa
+from pyarrow import parquet
+
+DATE = "2024-01-01"
+STARTS = ("2024-01-01", "2024-02-01", "2024-03-01", "2024-04-01", "2024-05-01", "2024-06-01", "2024-07-01")
+INTEGERS = {"lag", "plane_id"}
+PENALTIES = {
+    "bus": {"deficit_segments": [{"depth_mw": None, "cost": 1000.0}], "excess_cost": 0.5},
+    "line": {"exchange_cost": 0.25},
+    "hydro": {
+        "spillage_cost": 0.01,
+        "diversion_cost": 0.02,
+        "storage_violation_below_cost": 900.0,
+        "filling_target_violation_cost": 3000.0,
+        "turbined_violation_below_cost": 450.0,
+        "outflow_violation_below_cost": 400.0,
+        "outflow_violation_above_cost": 350.0,
+        "generation_violation_below_cost": 500.0,
+        "evaporation_violation_cost": 5000.0,
+        "water_withdrawal_violation_cost": 600.0,
+        "turbined_cost": 0.005,
+        "inflow_nonnegativity_cost": 700.0,
+    },
+    "non_controllable_source": {"curtailment_cost": 2.0},
+}
+
+
+def entity(number, name, **fields):
+    """What every entity has."""
+    return {"id": number, "name": f"{name}{number}", "operational_start_date": DATE, **fields}
+
+
+def group(number, bus=0, turbined=(0.0, 50.0), power=(0.0, 50.0)):
+    """Machines that feed one bus."""
+    return {
+        "id": number,
+        "name": f"G{number}",
+        "bus_id": bus,
+        "min_turbined_m3s": turbined[0],
+        "max_turbined_m3s": turbined[1],
+        "min_generation_mw": power[0],
+        "max_generation_mw": power[1],
+    }
+
+
+def hydro(
+    number,
+    bus=0,
+    downstream=None,
+    storage=(0.0, 100.0),
+    turbined=(0.0, 50.0),
+    power=(0.0, 50.0),
+    outflow=(0.0, None),
+    model="constant_productivity",
+    groups=None,
+    **others,
+):
+    """A plant; without groups one group copies the plant's own limits."""
+    return entity(
+        number,
+        "H",
+        downstream_id=downstream,
+        reservoir={"min_storage_hm3": storage[0], "max_storage_hm3": storage[1]},
+        outflow={"min_outflow_m3s": outflow[0], "max_outflow_m3s": outflow[1]},
+        generation={
+            "model": model,
+            "min_turbined_m3s": turbined[0],
+            "max_turbined_m3s": turbined[1],
+            "min_generation_mw": power[0],
+            "max_generation_mw": power[1],
+        },
+        unit_groups=groups or [group(0, bus, turbined, power)],
+        **others,
+    )
+
+
+def thermal(number, cost, most, bus=0, least=0.0, **others):
+    """A thermal plant."""
+    return entity(number, "T", bus_id=bus, cost_per_mwh=cost, generation={"min_mw": least, "max_mw": most}, **others)
+
+
+def line(number, source, target, direct, reverse, **others):
+    """A line."""
+    capacity = {"direct_mw": direct, "reverse_mw": reverse}
+    return entity(number, "L", source_bus_id=source, target_bus_id=target, capacity=capacity, **others)
+
+
+def pump(number, source, destination, most, bus=0, least=0.0, rate=0.5, **others):
+    """A pumping station."""
+    return entity(
+        number,
+        "P",
+        bus_id=bus,
+        source_hydro_id=source,
+        destination_hydro_id=destination,
+        consumption_mw_per_m3s=rate,
+        flow={"min_m3s": least, "max_m3s": most},
+        **others,
+    )
+
+
+def contract(number, kind, price, most, bus=0, least=0.0, **others):
+    """An import or export contract."""
+    limits = {"min_mw": least, "max_mw": most}
+    return entity(number, "C", bus_id=bus, type=kind, price_per_mwh=price, limits=limits, **others)
+
+
+def source(number, most, bus=0, **others):
+    """A source that nobody controls."""
+    return entity(number, "W", bus_id=bus, max_generation_mw=most, **others)
+
+
+@dataclass
+class SmallCase:
+    """A case in memory. Loads and inflows: by id a mean for every stage, or (mean, std) pairs."""
+
+    hydros: list = field(default_factory=list)
+    thermals: list = field(default_factory=list)
+    buses: int = 1
+    lines: list = field(default_factory=list)
+    pumps: list = field(default_factory=list)
+    contracts: list = field(default_factory=list)
+    sources: list = field(default_factory=list)
+    stages: int = 2
+    hours: tuple = (730.0,)
+    block_mode: str = "parallel"
+    stage_fields: dict = field(default_factory=dict)  # by stage index: more fields
+    rate: float = 0.0
+    openings: int = 1
+    load: dict = field(default_factory=dict)
+    inflow: dict = field(default_factory=dict)
+    storage: dict = field(default_factory=dict)
+    filling_storage: dict = field(default_factory=dict)
+    productivity: dict = field(default_factory=dict)  # by hydro; 1 where not given
+    penalties: dict = field(default_factory=dict)  # over the hydro section
+    deficit: list | None = None
+    method: str = "penalty"
+    iterations: int = 20
+    forward_passes: int = 1
+    scenarios: int = 1
+    tables: dict = field(default_factory=dict)  # path without suffix: list of row dictionaries
+    documents: dict = field(default_factory=dict)  # path: JSON content
+
+    def write(self, folder):
+        """The case directory."""
+        folder = Path(folder)
+        for part in ("system", "scenarios", "constraints"):
+            (folder / part).mkdir(parents=True, exist_ok=True)
+        for path, content in {**self._documents(), **self.documents}.items():
+            (folder / path).write_text(json.dumps(content))
+        for name, rows in {**self._tables(), **self.tables}.items():
+            if rows:
+                parquet.write_table(as_table(rows), folder / f"{name}.parquet", compression="zstd")
+        return folder
+
+    def _documents(self):
+        hydro_prices = {**PENALTIES["hydro"], **self.penalties}
+        bus_prices = PENALTIES["bus"] | ({"deficit_segments": self.deficit} if self.deficit else {})
+        return {
+            "config.json": self._config(),
+            "stages.json": self._stages(),
+            "initial_conditions.json": {
+                "storage": volumes(self.storage),
+                "filling_storage": volumes(self.filling_storage),
+            },
+            "penalties.json": PENALTIES | {"hydro": hydro_prices, "bus": bus_prices},
+            "system/buses.json": {"buses": [entity(number, "B") for number in range(self.buses)]},
+            "system/lines.json": {"lines": self.lines},
+            "system/hydros.json": {"hydros": self.hydros},
+            "system/thermals.json": {"thermals": self.thermals},
+            "system/pumping_stations.json": {"pumping_stations": self.pumps},
+            "system/energy_contracts.json": {"contracts": self.contracts},
+            "system/non_controllable_sources.json": {"non_controllable_sources": self.sources},
+            "system/hydro_production_models.json": {"production_models": self._production()},
+        }
+
+    def _config(self):
+        sampled = {"method": "sampled"}
+        return {
+            "training": {
+                "selection": sampled | {"forward_passes": self.forward_passes},
+                "stopping_rules": [{"type": "iteration_limit", "limit": self.iterations}],
+            },
+            "simulation": {"enabled": True, "selection": sampled | {"num_scenarios": self.scenarios}},
+            "modeling": {"inflow_non_negativity": {"method": self.method}},
+        }
+
+    def _stages(self):
+        return {
+            "policy_graph": {"type": "finite_horizon", "annual_discount_rate": self.rate},
+            "stages": [
+                {
+                    "id": number,
+                    "start_date": STARTS[number],
+                    "end_date": STARTS[number + 1],
+                    "blocks": [
+                        {"id": block, "name": f"K{block}", "hours": hours} for block, hours in enumerate(self.hours)
+                    ],
+                    "num_openings": self.openings,
+                    "block_mode": self.block_mode,
+                    **self.stage_fields.get(number, {}),
+                }
+                for number in range(self.stages)
+            ],
+        }
+
+    def _production(self):
+        return [
+            {
+                "hydro_id": plant["id"],
+                "selection_mode": "stage_ranges",
+                "stage_ranges": [self._range(plant)],
+            }
+            for plant in self.hydros
+        ]
+
+    def _range(self, plant):
+        whole = {"start_stage_id": 0, "end_stage_id": None, "model": plant["generation"]["model"]}
+        if plant["generation"]["model"] == "fpha":
+            return whole | {"fpha_config": {"source": "precomputed"}}
+        return whole | {"productivity_mw_per_m3s": self.productivity.get(plant["id"], 1.0)}
+
+    def _tables(self):
+        return {
+            "scenarios/inflow_seasonal_stats": self._statistics(self.inflow, "hydro_id", "mean_m3s", "std_m3s"),
+            "scenarios/load_seasonal_stats": self._statistics(self.load, "bus_id", "mean_mw", "std_mw"),
+        }
+
+    def _statistics(self, given, key, mean, std):
+        rows = []
+        for number, values in given.items():
+            per_stage = values if isinstance(values, list) else [values] * self.stages
+            for stage, value in enumerate(per_stage):
+                pair = value if isinstance(value, tuple) else (value, 0.0)
+                rows.append({key: number, "stage_id": stage, mean: float(pair[0]), std: float(pair[1])})
+        return rows
+
+
+def volumes(by_hydro):
+    """Entries of initial_conditions.json."""
+    return [{"hydro_id": number, "value_hm3": value} for number, value in by_hydro.items()]
+
+
+def as_table(rows):
+    """Rows as a table with the types that the format asks for; what a row does not name is null."""
+    names = list(dict.fromkeys(name for row in rows for name in row))
+    columns = {name: [row.get(name) for row in rows] for name in names}
+    return pa.table({name: pa.array(values, column_type(name)) for name, values in columns.items()})
+
+
+def column_type(name):
+    """Ids and counts are int32, all else float64."""
+    return pa.int32() if name.endswith("_id") or name in INTEGERS else pa.float64()
