@@ -1,0 +1,1 @@
+"""The command `cobre`: an adapter over `cobre.study`, without logic of its own."""

@@ -1,0 +1,17 @@
+"""What the command says to a program that called it: one number for each kind of trouble."""
+
+from enum import IntEnum
+
+
+class ExitCode(IntEnum):
+    """0 is success; 2 is a wrong command line, as everywhere."""
+
+    SUCCESS = 0
+    UNEXPECTED = 1
+    USAGE = 2
+    INVALID_CASE = 3
+    UNSOLVABLE = 4  # an LP is infeasible, unbounded or beyond the solver
+    OUTPUT = 5  # results cannot be written
+    WORKER = 6  # a worker raised, was killed or got lost
+    POLICY = 7  # a policy file is damaged or belongs to another study
+    INTERRUPTED = 130

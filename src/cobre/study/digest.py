@@ -1,0 +1,21 @@
+"""One number that says whether two runs are the same, to the last bit."""
+
+import hashlib
+import struct
+from collections.abc import Sequence
+
+from cobre.sddp.cuts.pool import CutPool
+from cobre.sddp.events import IterationRecord
+
+
+def training_digest(history: Sequence[IterationRecord], pool: CutPool) -> str:
+    """SHA-256 over both bounds of every iteration and over all cuts, stage by stage and slot by slot."""
+    digest = hashlib.sha256()
+    for record in history:
+        digest.update(struct.pack("<idd", record.iteration, record.lower_bound, record.upper_bound))
+    for stage in range(pool.num_stages):
+        cuts = pool.cuts(stage)
+        digest.update(pool.in_play[stage].tobytes())
+        digest.update(cuts.intercepts.astype("<f8").tobytes())
+        digest.update(cuts.coefficients.astype("<f8").tobytes())
+    return digest.hexdigest()

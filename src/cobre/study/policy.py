@@ -1,0 +1,112 @@
+"""A trained policy: the cuts of every stage, and what they say about the cost of a state."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from cobre.sddp.cuts.pool import CutPool, CutSet
+from cobre.sddp.events import IterationRecord
+from cobre.solver.program import Floats, Ints
+from cobre.study.prepare import PreparedStudy
+
+
+@dataclass(frozen=True)
+class Policy:
+    """What training leaves: lower bounds on the cost after each stage. Cuts are in LP money ($ / cost_scale).
+
+    state_names: such as `storage:3` or `inflow_lag1:3`, with the plant's id. Slots follow (iteration, forward pass).
+    """
+
+    stage_ids: tuple[int, ...]
+    state_names: tuple[str, ...]
+    cuts: tuple[CutSet, ...]
+    in_play: tuple[np.ndarray[tuple[int], np.dtype[np.uint8]], ...]
+    born: Ints
+    forward_pass: Ints
+    cost_scale: float
+    final_lower_bound: float
+    final_upper_bound: float
+    iterations: int
+
+    @classmethod
+    def of(cls, study: PreparedStudy, pool: CutPool, history: Sequence[IterationRecord]) -> "Policy":
+        """The policy that a pool holds."""
+        written = [pool.written[stage] != 0 for stage in range(pool.num_stages)]
+        cuts = [pool.cuts(stage) for stage in range(pool.num_stages)]
+        return cls(
+            stage_ids=tuple(stage.id for stage in study.case.horizon.stages),
+            state_names=state_names(study),
+            cuts=tuple(CutSet(c.intercepts[w], c.coefficients[w]) for c, w in zip(cuts, written, strict=True)),
+            in_play=tuple(pool.in_play[stage][w].copy() for stage, w in enumerate(written)),
+            born=pool.born.copy(),
+            forward_pass=pool.forward_pass.copy(),
+            cost_scale=study.problem.cost_scale,
+            final_lower_bound=history[-1].lower_bound,
+            final_upper_bound=history[-1].upper_bound,
+            iterations=history[-1].iteration,
+        )
+
+    @property
+    def num_stages(self) -> int:
+        """T."""
+        return len(self.stage_ids)
+
+    @property
+    def dimension(self) -> int:
+        """Entries of a state."""
+        return len(self.state_names)
+
+    def cost_to_go(self, stage: int, state: Sequence[float]) -> float:
+        """In $: the least that the stages after `stage` (counted from 0) cost, from a state at its end."""
+        point = self._checked(stage, state)
+        cuts = self.cuts[stage]
+        if not len(cuts.intercepts):
+            return 0.0
+        values = cuts.intercepts.copy()
+        for component, x in enumerate(point.tolist()):
+            values += x * cuts.coefficients[:, component]
+        return float(values.max()) * self.cost_scale
+
+    def evaluate(self, stage: int, state: Sequence[float]) -> float:
+        """As `cost_to_go`, in the unit of the stored cuts: $ divided by the case's cost_scale_factor."""
+        return self.cost_to_go(stage, state) / self.cost_scale
+
+    def cut_matrix(self, stage: int) -> tuple[Floats, Floats]:
+        """Coefficients (cuts x state) and intercepts of a stage, in the unit of the stored cuts."""
+        self._check_stage(stage)
+        return self.cuts[stage].coefficients.copy(), self.cuts[stage].intercepts.copy()
+
+    def water_values(self, stage: int, state: Sequence[float]) -> dict[str, float]:
+        """$ per hm3 of each reservoir at the end of a stage: the slope of the cut that is highest there."""
+        point = self._checked(stage, state)
+        cuts = self.cuts[stage]
+        if not len(cuts.intercepts):
+            return {name: 0.0 for name in self.state_names if name.startswith("storage")}
+        values = cuts.intercepts.copy()
+        for component, x in enumerate(point.tolist()):
+            values += x * cuts.coefficients[:, component]
+        slopes = cuts.coefficients[int(values.argmax())]
+        named = zip(self.state_names, slopes.tolist(), strict=True)
+        return {name: -slope * self.cost_scale for name, slope in named if name.startswith("storage")}
+
+    def _checked(self, stage: int, state: Sequence[float]) -> Floats:
+        self._check_stage(stage)
+        point = np.asarray(state, np.float64)
+        if point.shape != (self.dimension,):
+            raise ValueError(
+                f"a state of this policy has {self.dimension} entries ({', '.join(self.state_names)}), "
+                f"not {point.shape}"
+            )
+        return point
+
+    def _check_stage(self, stage: int) -> None:
+        if not 0 <= stage < self.num_stages:
+            raise IndexError(f"stage {stage} is not in 0 .. {self.num_stages - 1}")
+
+
+def state_names(study: PreparedStudy) -> tuple[str, ...]:
+    """One name for each entry of the state."""
+    ids = [hydro.id for hydro in study.case.system.hydros]
+    lags = range(1, study.noise.max_order + 1)
+    return (*(f"storage:{id_}" for id_ in ids), *(f"inflow_lag{lag}:{id_}" for lag in lags for id_ in ids))

@@ -1,0 +1,100 @@
+"""Policies on disk: from memory to the file format and back, and whether a stored policy fits a study."""
+
+from pathlib import Path
+
+from cobre.io.atomic import check_writable
+from cobre.io.policy_file import PolicyData, PolicyMetadata, StageCuts, read_policy, write_policy
+from cobre.sddp.cuts.pool import CutPool, CutSet
+from cobre.study.policy import Policy, state_names
+from cobre.study.prepare import PreparedStudy
+
+POLICY_FILE = "policy.bin"
+
+
+class PolicyMismatchError(Exception):
+    """A policy that belongs to another study."""
+
+
+def save_policy(folder: Path, policy: Policy, study: PreparedStudy) -> str:
+    """Write the policy into a folder; gives the digest of the file."""
+    check_writable(folder)
+    return write_policy(folder / POLICY_FILE, to_data(policy, study))
+
+
+def load_policy(path: Path) -> Policy:
+    """A policy from its file, or from the folder that holds it."""
+    return from_data(read_policy(path / POLICY_FILE if path.is_dir() else path))
+
+
+def to_data(policy: Policy, study: PreparedStudy) -> PolicyData:
+    """What goes into the file."""
+    stages, config = study.case.horizon.stages, study.case.config
+    metadata = PolicyMetadata(
+        state_names=policy.state_names,
+        stage_ids=policy.stage_ids,
+        stage_start_dates=tuple(stage.start_date.isoformat() for stage in stages),
+        stage_end_dates=tuple(stage.end_date.isoformat() for stage in stages),
+        entity_ids={"hydros": tuple(hydro.id for hydro in study.case.system.hydros)},
+        iterations=policy.iterations,
+        seeds={"tree_seed": config.training.tree_seed},
+        cost_scale=policy.cost_scale,
+        facts={"lower_bound": policy.final_lower_bound, "upper_bound": policy.final_upper_bound},
+    )
+    cuts = tuple(
+        StageCuts(
+            c.intercepts,
+            c.coefficients,
+            policy.born[: len(c.intercepts)],
+            policy.forward_pass[: len(c.intercepts)],
+            flags,
+        )
+        for c, flags in zip(policy.cuts, policy.in_play, strict=True)
+    )
+    return PolicyData(metadata, cuts)
+
+
+def from_data(data: PolicyData) -> Policy:
+    """A policy as it was when it was written."""
+    metadata = data.metadata
+    longest = max(data.stages, key=lambda stage: len(stage.intercepts))
+    return Policy(
+        stage_ids=metadata.stage_ids,
+        state_names=metadata.state_names,
+        cuts=tuple(CutSet(stage.intercepts, stage.coefficients) for stage in data.stages),
+        in_play=tuple(stage.is_active for stage in data.stages),
+        born=longest.iteration,
+        forward_pass=longest.forward_pass,
+        cost_scale=metadata.cost_scale,
+        final_lower_bound=float(metadata.facts["lower_bound"]),
+        final_upper_bound=float(metadata.facts["upper_bound"]),
+        iterations=metadata.iterations,
+    )
+
+
+def fill_pool(pool: CutPool, policy: Policy, study: PreparedStudy) -> None:
+    """Put a stored policy's cuts into an empty pool, as cuts that were there before the first iteration."""
+    check_fit(policy, study)
+    count = max((len(cuts.intercepts) for cuts in policy.cuts), default=0)
+    if not count:
+        return
+    pool.open_slots(0, count)
+    rescale = policy.cost_scale / study.problem.cost_scale
+    for stage, cuts in enumerate(policy.cuts):
+        if len(cuts.intercepts):
+            pool.write(
+                stage, range(len(cuts.intercepts)), CutSet(cuts.intercepts * rescale, cuts.coefficients * rescale)
+            )
+            pool.in_play[stage, : len(cuts.intercepts)] = policy.in_play[stage]
+
+
+def check_fit(policy: Policy, study: PreparedStudy) -> None:
+    """Raise when the states or the stages are others than the study's."""
+    expected = state_names(study)
+    if policy.state_names != expected:
+        raise PolicyMismatchError(
+            f"the policy's state is ({', '.join(policy.state_names)}), the study's is ({', '.join(expected)}); "
+            "it belongs to a study with other plants or another inflow model"
+        )
+    stage_ids = tuple(stage.id for stage in study.case.horizon.stages)
+    if policy.stage_ids != stage_ids:
+        raise PolicyMismatchError(f"the policy has the stages {policy.stage_ids}, the study has {stage_ids}")
