@@ -9,9 +9,19 @@ namespace cobre::lp {
 
 namespace {
 
-constexpr double kSmallestPivot = 1e-7;
-constexpr double kTie = 1e-11;
+constexpr double kSmallestSlope = 1e-11;
+constexpr double kPriceSlack = 1e-10;  // by how much a price may get the wrong sign for the sake of a steeper pivot
 constexpr Int kMostUpdates = 40;  // of the inverse before it is computed anew
+
+// Eight running sums, joined in one order: fast, and the same bits on every machine.
+double dot(const double* a, const double* b, size_t n) {
+    double sums[8] = {};
+    size_t at = 0;
+    for (; at + 8 <= n; at += 8)
+        for (size_t lane = 0; lane < 8; ++lane) sums[lane] += a[at + lane] * b[at + lane];
+    for (size_t lane = 0; at < n; ++at, ++lane) sums[lane] += a[at] * b[at];
+    return ((sums[0] + sums[1]) + (sums[2] + sums[3])) + ((sums[4] + sums[5]) + (sums[6] + sums[7]));
+}
 
 double allowance(double tolerance, double bound) { return tolerance * std::max(1.0, std::abs(bound)); }
 
@@ -108,6 +118,13 @@ double DualSimplex::value_of(const Row& row) const {
     return value;
 }
 
+// The largest term of a row: its value cannot be known better than that one's digits.
+double DualSimplex::size_of(const Row& row) const {
+    double size = 0.0;
+    for_entries(row, [&](Int column, double coefficient) { size = std::max(size, std::abs(coefficient * x_[column])); });
+    return size;
+}
+
 // The inverse of the matrix between tight rows and basic columns, by elimination with row exchanges.
 bool DualSimplex::factor() {
     const size_t k = basic_.size();
@@ -168,11 +185,8 @@ void DualSimplex::compute_values() {
     const size_t k = basic_.size();
     scratch_.resize(k);
     for (size_t row = 0; row < k; ++row) scratch_[row] = bound_of(tight_[row]) - value_of(tight_[row]);
-    for (size_t column = 0; column < k; ++column) {
-        double value = 0.0;
-        for (size_t row = 0; row < k; ++row) value += inverse(column, row) * scratch_[row];
-        x_[basic_[column]] = value;
-    }
+    for (size_t column = 0; column < k; ++column)
+        x_[basic_[column]] = dot(&inverse_[column * stride_], scratch_.data(), k);
 }
 
 void DualSimplex::compute_prices() {
@@ -190,33 +204,55 @@ void DualSimplex::compute_prices() {
     for (const Int column : basic_) reduced_[column] = 0.0;
 }
 
-// The basic column or loose row that is farthest outside its bounds, relative to their size.
+// The basic column or loose row that is farthest outside its bounds, measured in the space of all rows: the steepest edge.
 bool DualSimplex::find_leaving(Leaving& leaving) {
-    double worst = 1.0;
-    const auto look = [&](double value, double lower, double upper) {
-        if (const double gap = lower - value; gap > 0.0) {
-            if (const double size = gap / allowance(feasibility_, lower); size > worst) return worst = size, leaving.missing = gap, true;
-        } else if (const double over = value - upper; over > 0.0) {
-            if (const double size = over / allowance(feasibility_, upper); size > worst) return worst = size, leaving.missing = -over, true;
-        }
-        return false;
-    };
+    double best = 0.0;
     for (size_t place = 0; place < basic_.size(); ++place) {
         const Int column = basic_[place];
-        if (look(x_[column], bounds_.column_lower[column], bounds_.column_upper[column])) {
-            leaving.is_row = false;
-            leaving.place = place;
-        }
+        const double missing = outside(x_[column], bounds_.column_lower[column], bounds_.column_upper[column]);
+        if (missing == 0.0) continue;
+        const double merit = missing * missing / column_weight(place);
+        if (merit > best) best = merit, leaving.is_row = false, leaving.place = place, leaving.missing = missing;
     }
     for (Int row = 0; row < stage_->rows; ++row) {
         if (is_tight_[row]) continue;
-        const Row candidate{row, false, false};
-        if (look(value_of(candidate), bounds_.row_lower[row], bounds_.row_upper[row])) {
-            leaving.is_row = true;
-            leaving.row = {row, false, leaving.missing < 0.0};
-        }
+        const Row loose{row, false, false};
+        const double missing = outside(value_of(loose), bounds_.row_lower[row], bounds_.row_upper[row]);
+        if (missing == 0.0) continue;
+        const double merit = missing * missing / row_weight(loose);
+        if (merit > best) best = merit, leaving.is_row = true, leaving.row = {row, false, missing < 0.0}, leaving.missing = missing;
     }
-    return worst > 1.0 || find_violated_cut(leaving);
+    return best > 0.0 || find_violated_cut(leaving);
+}
+
+// How far a value is from its bounds, with the sign of the way back; 0 when it is near enough.
+double DualSimplex::outside(double value, double lower, double upper) const {
+    if (lower - value > allowance(feasibility_, lower)) return lower - value;
+    if (value - upper > allowance(feasibility_, upper)) return upper - value;
+    return 0.0;
+}
+
+double DualSimplex::column_weight(size_t place) const {
+    const double* row = &inverse_[place * stride_];
+    return dot(row, row, tight_.size());
+}
+
+double DualSimplex::row_weight(const Row& row) {
+    express(row);
+    return 1.0 + dot(row_slopes_.data(), row_slopes_.data(), row_slopes_.size());
+}
+
+// A loose row in terms of the tight ones, in `row_slopes_`; its own entries go to `slopes_`.
+void DualSimplex::express(const Row& row) {
+    const size_t k = basic_.size();
+    row_slopes_.assign(k, 0.0);
+    std::fill(slopes_.begin(), slopes_.end(), 0.0);
+    for_entries(row, [&](Int column, double value) { slopes_[column] += value; });
+    for (size_t column = 0; column < k; ++column) {
+        const double coefficient = slopes_[basic_[column]];
+        if (coefficient == 0.0) continue;
+        for (size_t at = 0; at < k; ++at) row_slopes_[at] += coefficient * inverse(column, at);
+    }
 }
 
 bool DualSimplex::find_violated_cut(Leaving& leaving) {
@@ -241,17 +277,12 @@ bool DualSimplex::find_violated_cut(Leaving& leaving) {
 // How the leaving quantity changes with every nonbasic column and with the bound of every tight row.
 void DualSimplex::slopes_of(const Leaving& leaving) {
     const size_t k = basic_.size();
-    row_slopes_.assign(k, 0.0);
-    std::fill(slopes_.begin(), slopes_.end(), 0.0);
-    if (!leaving.is_row) {
-        for (size_t row = 0; row < k; ++row) row_slopes_[row] = inverse(leaving.place, row);
+    if (leaving.is_row) {
+        express(leaving.row);
     } else {
-        for_entries(leaving.row, [&](Int column, double value) { slopes_[column] += value; });
-        for (size_t column = 0; column < k; ++column) {
-            const double coefficient = slopes_[basic_[column]];
-            if (coefficient == 0.0) continue;
-            for (size_t row = 0; row < k; ++row) row_slopes_[row] += coefficient * inverse(column, row);
-        }
+        std::fill(slopes_.begin(), slopes_.end(), 0.0);
+        row_slopes_.resize(k);
+        for (size_t row = 0; row < k; ++row) row_slopes_[row] = inverse(leaving.place, row);
     }
     for (size_t row = 0; row < k; ++row)
         if (const double weight = row_slopes_[row]; weight != 0.0)
@@ -259,13 +290,13 @@ void DualSimplex::slopes_of(const Leaving& leaving) {
 }
 
 // The ratio test with flips: columns between two bounds may jump to the other one as long as the leaving quantity stays
-// on its side. Ties go to the steepest, then to the first.
+// on its side. Among those that are nearly first the steepest one wins (Harris), then the first.
 bool DualSimplex::choose_entering(double missing, Int& entering) {
     const double sign = missing > 0.0 ? 1.0 : -1.0;
     candidates_.clear();
     const auto consider = [&](Int index, double slope, double price, bool may_rise, bool may_fall) {
         const double gain = sign * slope;
-        if (std::abs(gain) < kSmallestPivot) return;
+        if (std::abs(gain) < kSmallestSlope) return;
         if (gain > 0.0 ? !may_rise : !may_fall) return;
         const double cost = gain > 0.0 ? price : -price;
         candidates_.push_back({index, std::abs(gain), std::max(0.0, cost) / std::abs(gain)});
@@ -283,10 +314,10 @@ bool DualSimplex::choose_entering(double missing, Int& entering) {
     flips_.clear();
     while (!candidates_.empty()) {
         double least = std::numeric_limits<double>::infinity();
-        for (const Candidate& candidate : candidates_) least = std::min(least, candidate.ratio);
+        for (const Candidate& candidate : candidates_) least = std::min(least, candidate.ratio + kPriceSlack / candidate.slope);
         size_t best = candidates_.size();
         for (size_t at = 0; at < candidates_.size(); ++at)
-            if (candidates_[at].ratio <= least + kTie &&
+            if (candidates_[at].ratio <= least &&
                 (best == candidates_.size() || candidates_[at].slope > candidates_[best].slope))
                 best = at;
         const Candidate chosen = candidates_[best];
@@ -316,10 +347,9 @@ void DualSimplex::flip(Int candidate) {
 // A basic column becomes nonbasic, another takes its place.
 void DualSimplex::replace_column(size_t place, Int entering) {
     const size_t k = basic_.size();
-    weights_.assign(k, 0.0);
+    weights_.resize(k);
     for (size_t row = 0; row < k; ++row) scratch_[row] = entry(tight_[row], entering);
-    for (size_t column = 0; column < k; ++column)
-        for (size_t row = 0; row < k; ++row) weights_[column] += inverse(column, row) * scratch_[row];
+    for (size_t column = 0; column < k; ++column) weights_[column] = dot(&inverse_[column * stride_], scratch_.data(), k);
     const double scale = 1.0 / weights_[place];
     for (size_t row = 0; row < k; ++row) inverse(place, row) *= scale;
     for (size_t column = 0; column < k; ++column) {
@@ -355,8 +385,10 @@ void DualSimplex::drop(size_t column_place, size_t row_place) {
     for (size_t column = 0; column < k; ++column) inverse(column, row_place) = inverse(column, last);
     basic_[column_place] = basic_[last];
     tight_[row_place] = tight_[last];
+    prices_[row_place] = prices_[last];
     basic_.pop_back();
     tight_.pop_back();
+    prices_.pop_back();
 }
 
 // A row becomes tight and a column basic. `row_slopes_` holds the row in terms of the tight ones.
@@ -364,9 +396,8 @@ void DualSimplex::border(const Row& row, Int column) {
     const size_t k = basic_.size();
     scratch_.resize(k + 1);
     for (size_t at = 0; at < k; ++at) scratch_[at] = entry(tight_[at], column);
-    weights_.assign(k, 0.0);
-    for (size_t at = 0; at < k; ++at)
-        for (size_t place = 0; place < k; ++place) weights_[at] += inverse(at, place) * scratch_[place];
+    weights_.resize(k);
+    for (size_t at = 0; at < k; ++at) weights_[at] = dot(&inverse_[at * stride_], scratch_.data(), k);
     double schur = entry(row, column);
     for (size_t at = 0; at < k; ++at) schur -= row_slopes_[at] * scratch_[at];
     const double scale = 1.0 / schur;
@@ -379,14 +410,27 @@ void DualSimplex::border(const Row& row, Int column) {
     inverse(k, k) = scale;
     basic_.push_back(column);
     tight_.push_back(row);
+    prices_.push_back(0.0);
+}
+
+// Prices move until the entering one is zero; the leaving quantity takes over what it was worth.
+double DualSimplex::move_prices(Int entering) {
+    const auto place = static_cast<size_t>(entering - stage_->columns);
+    const double step = entering < stage_->columns ? reduced_[entering] / slopes_[entering] : prices_[place] / row_slopes_[place];
+    if (step == 0.0) return step;
+    for (size_t column = 0; column < reduced_.size(); ++column) reduced_[column] -= step * slopes_[column];
+    for (size_t row = 0; row < prices_.size(); ++row) prices_[row] -= step * row_slopes_[row];
+    return step;
 }
 
 bool DualSimplex::exchange(const Leaving& leaving, Int entering) {
     const bool enters_row = entering >= stage_->columns;
     const auto entering_place = static_cast<size_t>(entering - stage_->columns);
+    const double worth = move_prices(entering);
     if (!leaving.is_row) {
         const Int column = basic_[leaving.place];
         status_[column] = leaving.missing > 0.0 ? at_lower : at_upper;
+        reduced_[column] = worth;
     } else if (leaving.row.is_cut) {
         is_tight_cut_[leaving.row.index] = 1;
     } else {
@@ -397,13 +441,18 @@ bool DualSimplex::exchange(const Leaving& leaving, Int entering) {
         (row.is_cut ? is_tight_cut_ : is_tight_)[row.index] = 0;
     } else {
         status_[entering] = basic;
+        reduced_[entering] = 0.0;
     }
     if (!leaving.is_row && !enters_row) replace_column(leaving.place, entering);
     else if (!leaving.is_row) drop(leaving.place, entering_place);
     else if (!enters_row) {
         if (basic_.size() + 1 >= stride_) return false;
         border(leaving.row, entering);
-    } else replace_row(entering_place, leaving.row);
+        prices_.back() = worth;
+    } else {
+        replace_row(entering_place, leaving.row);
+        prices_[entering_place] = worth;
+    }
     return ++updates_ < kMostUpdates || factor();
 }
 
@@ -419,8 +468,8 @@ bool DualSimplex::pivot(const Leaving& leaving) {
 // The tight rows must be met by the solution that the inverse gives.
 bool DualSimplex::is_consistent() const {
     for (const Row& row : tight_) {
-        const double bound = bound_of(row);
-        if (!(std::abs(value_of(row) - bound) <= allowance(feasibility_, bound))) return false;
+        const double bound = bound_of(row), error = std::abs(value_of(row) - bound);
+        if (!(error <= allowance(feasibility_, bound)) && !(error <= allowance(feasibility_, size_of(row)))) return false;
     }
     return true;
 }
@@ -435,13 +484,12 @@ Outcome DualSimplex::optimise(const Bounds& bounds) {
         Leaving leaving;
         if (find_leaving(leaving)) {
             if (!pivot(leaving)) return Outcome::gave_up;
-            compute_prices();
             continue;
         }
+        compute_prices();
         if (is_consistent()) return Outcome::optimal;
         if (was_refreshed || !factor()) return Outcome::gave_up;
         was_refreshed = true;
-        compute_prices();
     }
     return Outcome::gave_up;
 }

@@ -75,6 +75,7 @@ class DualSimplex {
     bool is_fixed(const Row& row) const;
     double range_of(const Row& row) const;
     double value_of(const Row& row) const;
+    double size_of(const Row& row) const;
 
     bool factor();
     void place_nonbasic();
@@ -82,10 +83,15 @@ class DualSimplex {
     void compute_prices();
     bool find_leaving(Leaving& leaving);
     bool find_violated_cut(Leaving& leaving);
+    double outside(double value, double lower, double upper) const;
+    double column_weight(size_t place) const;
+    double row_weight(const Row& row);
+    void express(const Row& row);
     bool pivot(const Leaving& leaving);
     void slopes_of(const Leaving& leaving);
     bool choose_entering(double missing, Int& entering);
     void flip(Int candidate);
+    double move_prices(Int entering);
     bool exchange(const Leaving& leaving, Int entering);
     void replace_column(size_t place, Int entering);
     void replace_row(size_t place, const Row& row);

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <chrono>
 #include <cmath>
+#include <iterator>
 #include <limits>
 
 namespace cobre::lp {
@@ -135,11 +136,18 @@ bool Solver::solve_by_pivots() {
         cuts_now_.push_back(cut);
         row_dual_.push_back(price);
     });
-    return is_accurate();
+    return is_accurate(settings_.tolerances.duality_gap);
+}
+
+// A basis that led nowhere may be to blame.
+bool Solver::solve_by_pivots_anew() {
+    ++retries;
+    simplex_.start_loose();
+    return solve_by_pivots();
 }
 
 // The dual solution must prove the primal one: a cut is made of the duals.
-bool Solver::is_accurate() {
+bool Solver::is_accurate(double tolerance) {
     const StageModel& stage = *stage_;
     double dual_objective = 0.0, wrong = 0.0;
     const auto add = [&](double dual, double lower, double upper) {
@@ -156,7 +164,7 @@ bool Solver::is_accurate() {
         objective_ += stage.cost[column] * column_value_[column];
     }
     const double gap = std::abs(objective_ - dual_objective);
-    return wrong <= settings_.tolerances.dual && gap <= settings_.tolerances.duality_gap * (1.0 + std::abs(objective_));
+    return wrong <= settings_.tolerances.dual && gap <= tolerance * (1.0 + std::abs(objective_));
 }
 
 void Solver::load_library() {
@@ -196,23 +204,29 @@ bool Solver::run_library() {
     row_dual_.resize(row_value_.size());
     check(api_.get_solution(highs_, column_value_.data(), column_dual_.data(), row_value_.data(), row_dual_.data()),
           "show its solution");
-    return is_accurate();
+    return is_accurate(settings_.tolerances.library_gap);
 }
 
 // Other ways to the same optimum, in a fixed order.
 bool Solver::climb_ladder() {
     struct Rung {
+        const char *solver, *presolve;
         Int strategy, scaling;
-        const char* presolve;
+        double tolerance;
     };
-    static constexpr Rung rungs[] = {{1, 2, "off"}, {4, 0, "off"}, {4, 2, "off"}, {1, 2, "on"}};
+    static constexpr Rung rungs[] = {{"simplex", "off", 1, 2, 1.0}, {"simplex", "off", 4, 0, 1.0}, {"simplex", "on", 1, 2, 1.0},
+                                     {"simplex", "off", 4, 2, 10.0}, {"ipm", "on", 1, 2, 10.0}};
     bool solved = false;
-    for (Int rung = 0; rung < std::min<Int>(settings_.retry_attempts, 4) && !solved; ++rung) {
+    for (Int rung = 0; rung < std::min<Int>(settings_.retry_attempts, std::size(rungs)) && !solved; ++rung) {
         ++retries;
+        const double tolerance = settings_.tolerances.feasibility * rungs[rung].tolerance;
         check(api_.clear_solver(highs_), "start anew");
+        check(api_.set_string(highs_, "solver", rungs[rung].solver), "change its method");
+        check(api_.set_string(highs_, "presolve", rungs[rung].presolve), "change presolve");
         check(api_.set_int(highs_, "simplex_strategy", rungs[rung].strategy), "change its method");
         check(api_.set_int(highs_, "simplex_scale_strategy", rungs[rung].scaling), "change its scaling");
-        check(api_.set_string(highs_, "presolve", rungs[rung].presolve), "change presolve");
+        check(api_.set_double(highs_, "primal_feasibility_tolerance", tolerance), "take a tolerance");
+        check(api_.set_double(highs_, "dual_feasibility_tolerance", tolerance), "take a tolerance");
         solved = run_library();
         const Int status = api_.model_status(highs_);
         if (status == kInfeasible || status == kUnbounded) break;
@@ -274,7 +288,7 @@ void Solver::solve_chain(Int unit, const Work& work, Batch& batch) {
         set_bounds(work, work.chain_items[item]);
         const int64_t before = simplex_.pivots;
         const auto began = std::chrono::steady_clock::now();
-        if (!solve_by_pivots()) solve_by_library(unit, item);
+        if (!solve_by_pivots() && !solve_by_pivots_anew()) solve_by_library(unit, item);
         solve_seconds += std::chrono::duration<double>(std::chrono::steady_clock::now() - began).count();
         batch.iterations[item] = static_cast<Int>(simplex_.pivots - before);
         keep(item, work, batch);

@@ -23,6 +23,7 @@ struct Tolerances {
     double violation = 1e-9;     // of a cut, relative to the cost-to-go
     double dual = 1e-7;          // a price of the wrong sign
     double duality_gap = 1e-7;   // relative; a solve with more is done again
+    double library_gap = 1e-6;   // the same for the library
 };
 
 struct Settings {
@@ -93,6 +94,7 @@ class Solver {
     void set_bounds(const Work& work, Int realisation);
     void begin_basis(const Work& work, Int unit);
     bool solve_by_pivots();
+    bool solve_by_pivots_anew();
     void solve_by_library(Int unit, Int item);
     void load_library();
     bool run_library();
@@ -100,7 +102,7 @@ class Solver {
     void continue_from_library();
     void add_cuts(const std::vector<Int>& wanted);
     bool violated(std::vector<Int>& found);
-    bool is_accurate();
+    bool is_accurate(double tolerance);
     void keep(Int solve, const Work& work, Batch& batch);
     void keep_gradient(double* gradient);
     void keep_basis(Int unit, Batch& batch) const;
