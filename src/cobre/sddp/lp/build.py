@@ -5,14 +5,14 @@ from dataclasses import dataclass
 import numpy as np
 
 from cobre.core.stage_data import Floats
-from cobre.sddp.lp.assembly import ABSENT, Assembly
+from cobre.sddp.lp.assembly import ABSENT, Assembly, Index
 from cobre.sddp.lp.columns import Columns, add_columns
 from cobre.sddp.lp.generic_rows import add_generic_rows
 from cobre.sddp.lp.plan import StagePlan
 from cobre.sddp.lp.power_rows import PowerRows, add_power_rows
 from cobre.sddp.lp.scaling import power_of_two_scales
 from cobre.sddp.lp.water_rows import WaterRows, add_water_rows
-from cobre.solver.program import Names, StageProgram
+from cobre.solver.program import Ints, Names, StageProgram
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,10 +49,9 @@ def _scaled(lp: Assembly, plan: StagePlan, columns: Columns, power: PowerRows) -
     input_row, input_index, input_value = lp.inputs(2 * plan.num_hydros)
     load = np.argwhere(power.balance != ABSENT)
     load_row = power.balance[load[:, 0], load[:, 1]].astype(np.int32)
-    source = np.argwhere(columns.source != ABSENT)
-    source_column = columns.source[source[:, 0], source[:, 1]].astype(np.int32)
-    numbers = plan.data.source
-    available = numbers.available_mw[source[:, 0]] * numbers.factor[source[:, 0], source[:, 1]]
+    # What a source gives is limited by what is available; what is available is what it is.
+    source_column, source_index, available = _source_columns(plan, np.stack([columns.source, columns.available]))
+    is_generation = np.arange(len(source_column)) < np.count_nonzero(columns.source != ABSENT)
     entry_rows = np.repeat(np.arange(lp.num_rows), np.diff(start))
     return StageProgram(
         cost=cost * column_scale / plan.options.cost_scale,
@@ -76,8 +75,16 @@ def _scaled(lp: Assembly, plan: StagePlan, columns: Columns, power: PowerRows) -
         load_bus=load[:, 0].astype(np.int32),
         load_factor=plan.data.bus.load_factor[load[:, 0], load[:, 1]] * row_scale[load_row],
         source_column=source_column,
-        source_index=source[:, 0].astype(np.int32),
+        source_index=source_index,
         source_factor=available / column_scale[source_column],
-        source_is_pinned=(~numbers.may_curtail[source[:, 0]]).astype(np.uint8),
+        source_is_pinned=(~(is_generation & plan.data.source.may_curtail[source_index])).astype(np.uint8),
         names=Names(tuple(lp.column_names), tuple(lp.row_names)),
     )
+
+
+def _source_columns(plan: StagePlan, columns: Index) -> tuple[Ints, Ints, Floats]:
+    """Columns that availability limits, whose source it is, and MW when all is available."""
+    kind, source, block = np.nonzero(columns != ABSENT)
+    numbers = plan.data.source
+    most: Floats = numbers.available_mw[source] * numbers.factor[source, block]
+    return columns[kind, source, block].astype(np.int32), source.astype(np.int32), most

@@ -27,6 +27,7 @@ class Columns:
     deficit: Index  # B x segments x K
     excess: Index
     source: Index
+    available: Index  # what a source could give, where somebody speaks of curtailment
     pumped: Index
     contract: Index
     inflow_slack: Index  # N
@@ -133,6 +134,14 @@ def _power(lp: Assembly, plan: StagePlan) -> dict[str, Index]:
         "excess": lp.add_columns("excess", (plan.num_buses, k), 0.0, np.inf, bus.excess_cost[:, None] * hours),
         "source": lp.add_columns(
             "source", reward.shape, 0.0, source.available_mw[:, None] * source.factor, reward, source.is_active[:, None]
+        ),
+        "available": lp.add_columns(
+            "available",
+            reward.shape,
+            0.0,
+            source.available_mw[:, None] * source.factor,
+            0.0,
+            (source.is_active & plan.speaks_of_curtailment)[:, None],
         ),
         "pumped": lp.add_columns(
             "pumped",

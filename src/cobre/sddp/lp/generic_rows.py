@@ -27,6 +27,7 @@ class Vocabulary:
             "hydro_spillage": lambda term, block: self._plain("spilled", term, block),
             "hydro_diversion": lambda term, block: self._plain("diverted", term, block),
             "hydro_outflow": self._outflow,
+            "hydro_inflow": self._arriving,
             "hydro_generation": self._generation,
             "hydro_evaporation": lambda term, _: self._evaporation(term.entity),
             "thermal_generation": lambda term, block: self._plain("thermal", term, block),
@@ -40,12 +41,12 @@ class Vocabulary:
             "contract_import": lambda term, block: self._plain("contract", term, block),
             "contract_export": lambda term, block: self._plain("contract", term, block),
             "non_controllable_generation": lambda term, block: self._plain("source", term, block),
-            "non_controllable_curtailment": lambda term, block: self._plain("source", term, block, -1.0),
+            "non_controllable_curtailment": self._curtailment,
         }
 
     def parts(self, term: GenericTerm, block: int | None) -> Iterator[Part]:
         """Columns of a term with their coefficients."""
-        if term.variable in INPUT_NAMES:
+        if term.variable in INITIAL_VOLUMES:
             return iter(())
         return self._readers[term.variable](term, term.block if term.block is not None else block)
 
@@ -76,6 +77,23 @@ class Vocabulary:
         yield from self._of_plant("turbined", term, block, powered=False)
         yield from self._plain("spilled", term, block)
 
+    def _arriving(self, term: GenericTerm, block: int | None) -> Iterator[Part]:
+        """What other plants release or divert to this one; natural inflow is an input."""
+        plan, columns = self._plan, self._columns
+        below, aside = plan.receiver_of(plan.topology.downstream), plan.receiver_of(plan.topology.diversion_target)
+        for table, target in (
+            (columns.turbined, below[plan.pair_hydro]),
+            (columns.spilled, below),
+            (columns.diverted, aside),
+        ):
+            for index in np.flatnonzero(target == term.entity).tolist():
+                yield from ((int(table[index, k]), 1.0) for k in self._blocks(block))
+
+    def _curtailment(self, term: GenericTerm, block: int | None) -> Iterator[Part]:
+        """What is available less what is generated."""
+        yield from self._plain("available", term, block)
+        yield from self._plain("source", term, block, -1.0)
+
     def _generation(self, term: GenericTerm, block: int | None) -> Iterator[Part]:
         yield from self._of_plant("turbined", term, block, powered=True)
         yield from self._of_plant("generation", term, block, powered=False)
@@ -93,7 +111,7 @@ class Vocabulary:
         return self._plain("pumped", term, block, rate)
 
 
-INPUT_NAMES = ("hydro_storage_initial", "hydro_useful_volume_initial", "hydro_inflow")
+INITIAL_VOLUMES = ("hydro_storage_initial", "hydro_useful_volume_initial")
 
 
 def add_generic_rows(lp: Assembly, plan: StagePlan, columns: Columns) -> None:
@@ -112,31 +130,18 @@ def add_generic_rows(lp: Assembly, plan: StagePlan, columns: Columns) -> None:
 
 
 def _constant(plan: StagePlan, row: GenericRow) -> float:
-    """What a term adds whatever is decided: dead volumes of useful volumes, availability of what is curtailed."""
-    total = 0.0
-    for term in row.terms:
-        if term.variable.startswith("hydro_useful_volume"):
-            total -= term.coefficient * float(plan.data.hydro.min_storage_hm3[term.entity])
-        elif term.variable == "non_controllable_curtailment":
-            source = plan.data.source
-            blocks = (
-                range(plan.num_blocks)
-                if (term.block or row.block) is None
-                else [term.block if term.block is not None else row.block]
-            )
-            total += sum(
-                term.coefficient * float(source.available_mw[term.entity] * source.factor[term.entity, k])
-                for k in blocks
-            )
-    return total
+    """What terms add whatever is decided: the dead volumes of useful volumes."""
+    useful = [term for term in row.terms if term.variable.startswith("hydro_useful_volume")]
+    return -sum(term.coefficient * float(plan.data.hydro.min_storage_hm3[term.entity]) for term in useful)
 
 
 def _move(lp: Assembly, plan: StagePlan, place: np.ndarray, term: GenericTerm) -> None:
-    """Incoming volumes and inflows stand on the right side, with the opposite sign."""
-    if term.variable not in INPUT_NAMES:
-        return
-    offset = plan.num_hydros if term.variable == "hydro_inflow" else 0
-    lp.move_by_inputs(place, term.entity + offset, -term.coefficient)
+    """Incoming volumes and natural inflows stand on the right side, with the opposite sign."""
+    if term.variable in INITIAL_VOLUMES:
+        lp.move_by_inputs(place, term.entity, -term.coefficient)
+    elif term.variable == "hydro_inflow":
+        sources = np.flatnonzero(plan.receiver == term.entity)
+        lp.move_by_inputs(place, plan.num_hydros + sources, -term.coefficient)
 
 
 def _slacks(lp: Assembly, plan: StagePlan, row: GenericRow, number: int, place: np.ndarray) -> None:

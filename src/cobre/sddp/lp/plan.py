@@ -185,14 +185,13 @@ class StagePlan:
 
     @cached_property
     def max_pair_turbined(self) -> Floats:
-        """F x K: what the machines take, and no more than what their power allows."""
-        plant = self.data.hydro.max_turbined_m3s[self.pair_hydro]
-        most = np.minimum(plant, self._sum_groups(self.data.group.max_turbined_m3s))
-        rate = np.broadcast_to(self.pair_productivity[:, None], most.shape)
-        by_power = np.full(most.shape, np.inf)
-        np.divide(self.max_pair_generation, rate, out=by_power, where=rate > 0)
-        most = np.minimum(most, by_power)
-        return np.where(self.runs[self.pair_hydro][:, None], most, 0.0)
+        """F x K: what the machines take, and no more than what their power allows, group by group."""
+        group, hydro = self.data.group, self.data.hydro
+        rate = self.pair_productivity[self._pairs[2]]
+        groups = self._sum_groups(_flow_limit(group.max_turbined_m3s, group.max_generation_mw, rate))
+        owner = self.pair_hydro
+        plant = _flow_limit(hydro.max_turbined_m3s[owner], hydro.max_generation_mw[owner], self.pair_productivity)
+        return np.where(self.runs[owner][:, None], np.minimum(plant, groups), 0.0)
 
     @cached_property
     def feeds_several(self) -> Flags:
@@ -241,6 +240,16 @@ class StagePlan:
         np.add.at(total, self.pair_hydro, values)
         return total
 
+    @cached_property
+    def speaks_of_curtailment(self) -> Flags:
+        """Sources whose curtailment stands in some constraint."""
+        named = np.zeros(len(self.data.source.is_active), bool)
+        for row in self.data.generic_rows:
+            for term in row.terms:
+                if term.variable == "non_controllable_curtailment":
+                    named[term.entity] = True
+        return named
+
     # Unserved energy
 
     @cached_property
@@ -259,3 +268,11 @@ class StagePlan:
         for bus, segments in enumerate(lists):
             table[bus, : len(segments)] = [segment[part] for segment in segments]
         return table
+
+
+def _flow_limit(flow_m3s: Floats, power_mw: Floats, rate_mw_per_m3s: Floats) -> Floats:
+    """The flow that both limits allow; a rate of 0 says nothing of power."""
+    by_power = np.full(flow_m3s.shape, np.inf)
+    rate = np.broadcast_to(rate_mw_per_m3s[:, None], flow_m3s.shape)
+    np.divide(power_mw, rate, out=by_power, where=rate > 0)
+    return np.minimum(flow_m3s, by_power)

@@ -109,6 +109,7 @@ def _evaporation(lp: Assembly, plan: StagePlan, columns: Columns) -> None:
 
 
 def _outflow_limits(lp: Assembly, plan: StagePlan, columns: Columns) -> None:
+    """Limits of what goes down the river: diverted water takes another way."""
     hydro = plan.data.hydro
     shape = (plan.num_hydros, plan.num_blocks)
     least = lp.add_rows("min_outflow", shape, hydro.min_outflow_m3s, np.inf, columns.outflow_below != ABSENT)
@@ -116,7 +117,6 @@ def _outflow_limits(lp: Assembly, plan: StagePlan, columns: Columns) -> None:
     for rows in (least, most):
         lp.add_entries(rows[plan.pair_hydro], columns.turbined, 1.0)
         lp.add_entries(rows, columns.spilled, 1.0)
-        lp.add_entries(rows, columns.diverted, 1.0)
     lp.add_entries(least, columns.outflow_below, 1.0)
     lp.add_entries(most, columns.outflow_above, -1.0)
 

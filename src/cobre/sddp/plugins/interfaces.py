@@ -29,6 +29,13 @@ class Sampler(Protocol):
     def sample(self, iteration: int, scenarios: Sequence[int], stage: int) -> Floats:
         """The noise of some scenarios (rows), by their numbers in the whole study, at one stage."""
 
+    @property
+    def is_in_sample(self) -> bool:
+        """Whether all noise comes from the openings."""
+
+    def opening_indices(self, iteration: int, scenarios: Sequence[int], stage: int) -> NDArray[np.int64]:
+        """Which opening each scenario meets; only where all noise comes from the openings."""
+
 
 class StoppingRule(ABC):
     """When a training run has done enough."""

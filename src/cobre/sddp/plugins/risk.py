@@ -48,8 +48,7 @@ def risk_measure(parameters: CvarParameters | None) -> RiskMeasure:
 
 
 def weighted(weights: Floats, values: Floats) -> Floats:
-    """Sum over openings (axis 1) in their order; the same bits everywhere."""
-    total = weights[:, 0].reshape(-1, *([1] * (values.ndim - 2))) * values[:, 0]
-    for opening in range(1, values.shape[1]):
-        total = total + weights[:, opening].reshape(-1, *([1] * (values.ndim - 2))) * values[:, opening]
+    """Sum over openings (axis 1), one after the other in their order: the same bits everywhere."""
+    products = weights.reshape(*weights.shape, *([1] * (values.ndim - 2))) * values
+    total: Floats = np.add.accumulate(products, axis=1)[:, -1]
     return total

@@ -39,7 +39,7 @@ def _cuts(weights: Floats, costs: Floats, slopes: Floats, states: Floats) -> Cut
     """cost-to-go >= cost + slope . (x - state), averaged over openings; sums in a fixed order."""
     if not len(states):
         return CutSet(np.zeros(0), np.zeros(states.shape))
-    intercepts = costs.copy()
-    for component in range(states.shape[1]):
-        intercepts -= slopes[:, :, component] * states[:, None, component]
-    return CutSet(weighted(weights, intercepts), weighted(weights, slopes))
+    if not states.shape[1]:
+        return CutSet(weighted(weights, costs), np.zeros(states.shape))
+    explained = np.add.accumulate(slopes * states[:, None, :], axis=2)[:, :, -1]
+    return CutSet(weighted(weights, costs - explained), weighted(weights, slopes))

@@ -10,10 +10,10 @@ from cobre.comm import Communicator
 from cobre.sddp.cuts.pool import CutPool
 from cobre.sddp.lp.failure import FailedSolve, StageFailedError
 from cobre.sddp.plugins.interfaces import Sampler
-from cobre.sddp.problem import Problem
+from cobre.sddp.problem import Problem, realise
 from cobre.sddp.work_split import WorkSplit
 from cobre.solver.batches import Bases, Batch, Chains, Keep, LpSolver, Realisations, SolveFailedError
-from cobre.solver.program import Floats
+from cobre.solver.program import Floats, Ints
 
 
 @dataclass
@@ -59,6 +59,14 @@ class TrainingContext:
     def basis_index(self, stage: int) -> int:
         """0 once there is a basis, -1 before."""
         return 0 if len(self.bases[stage].status) else -1
+
+    def realisations(self, iteration: int, stage: int) -> tuple[Realisations, Ints]:
+        """What happens to this rank's paths at a stage: realisations, and which of them each path meets."""
+        if self.sampler.is_in_sample:
+            met = self.sampler.opening_indices(iteration, self.own_paths, stage)
+            return self.problem.openings[stage].realisations, met.astype(np.int32)
+        noise = self.sampler.sample(iteration, self.own_paths, stage)
+        return realise(self.problem.noise, stage, noise), np.arange(len(noise), dtype=np.int32)
 
     def solve(
         self, stage: int, iteration: int, chains: Chains, noise: Realisations, keep: Keep, *, everything: bool = False

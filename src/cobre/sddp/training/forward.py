@@ -4,7 +4,6 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from cobre.sddp.problem import realise
 from cobre.sddp.training.context import TrainingContext
 from cobre.solver.batches import Bases, Chains, Keep
 from cobre.solver.program import Floats
@@ -27,8 +26,9 @@ def run_forward(context: TrainingContext, iteration: int) -> Paths:
     result = Paths([], [], np.zeros(len(paths)))
     for t, lp in enumerate(problem.stages):
         result.states.append(state)
-        noise = realise(problem.noise, t, context.sampler.sample(iteration, paths, t))
-        chains = Chains.single(state, context.bases[t], np.full(len(paths), context.basis_index(t), np.int32))
+        noise, items = context.realisations(iteration, t)
+        basis_index = np.full(len(paths), context.basis_index(t), np.int32)
+        chains = Chains(state, np.arange(len(paths) + 1, dtype=np.int32), items, context.bases[t], basis_index)
         batch = context.solve(t, iteration, chains, noise, Keep(basis=True))
         result.bases.append(Bases(batch.basis_status, batch.basis_cuts))
         stage_cost = batch.objective - lp.plan.data.discount * batch.future_cost
