@@ -22,15 +22,6 @@ std::vector<T> copy_of(const In<T>& array) {
     return {array.data(), array.data() + array.size()};
 }
 
-// An array over the batch's memory, which lives as long as the array.
-template <typename T>
-nb::object view(nb::handle owner, std::vector<T>& data, size_t rows) {
-    if (data.empty()) rows = 0;
-    const size_t width = rows ? data.size() / rows : 0;
-    if (width == 1) return nb::cast(nb::ndarray<nb::numpy, T>(data.data(), {rows}, owner));
-    return nb::cast(nb::ndarray<nb::numpy, T>(data.data(), {rows, width}, owner));
-}
-
 template <typename T>
 void read(const nb::dict& parts, const char* name, std::vector<T>& target) {
     target = copy_of<T>(nb::cast<In<T>>(parts[name]));
@@ -67,10 +58,22 @@ std::unique_ptr<StageModel> make_stage(const nb::dict& parts) {
     return stage;
 }
 
+// A batch with the shape of its tables, which must be right when there is nothing in them, too.
 struct BoundBatch {
     std::unique_ptr<Batch> batch;
-    size_t units, solves;
+    size_t units, solves, dimension, hydros, columns, rows;
 };
+
+// An array over the batch's memory, which lives as long as the array.
+template <typename T>
+nb::object vector_of(nb::handle owner, std::vector<T>& data) {
+    return nb::cast(nb::ndarray<nb::numpy, T>(data.data(), {data.size()}, owner));
+}
+
+template <typename T>
+nb::object table_of(nb::handle owner, std::vector<T>& data, size_t height, size_t width) {
+    return nb::cast(nb::ndarray<nb::numpy, T>(data.data(), {data.empty() && width ? 0 : height, width}, owner));
+}
 
 std::unique_ptr<BoundBatch> solve(Engine& engine, const StageModel& stage, const nb::list& chunks, Int cuts,
                                   const In<uint8_t>& in_play, const In<double>& states,
@@ -119,6 +122,10 @@ std::unique_ptr<BoundBatch> solve(Engine& engine, const StageModel& stage, const
     auto bound = std::make_unique<BoundBatch>();
     bound->units = static_cast<size_t>(work.units);
     bound->solves = chain_items.size();
+    bound->dimension = static_cast<size_t>(stage.dimension());
+    bound->hydros = static_cast<size_t>(stage.hydros);
+    bound->columns = static_cast<size_t>(stage.columns);
+    bound->rows = static_cast<size_t>(stage.rows);
     {
         const nb::gil_scoped_release release;
         bound->batch = engine.solve(stage, view, work);
@@ -151,25 +158,24 @@ void bind(nb::module_& module) {
         .def_prop_ro("dimension", &StageModel::dimension);
 
     auto bound = nb::class_<BoundBatch>(module, "LpBatch");
-#define COBRE_PER_SOLVE(name) \
+#define COBRE_VECTOR(name) \
     bound.def_prop_ro(#name, [](nb::handle_t<BoundBatch> self) { \
-        auto& batch = nb::cast<BoundBatch&>(self); return view(self, batch.batch->name, batch.solves); })
-    COBRE_PER_SOLVE(objective);
-    COBRE_PER_SOLVE(future_cost);
-    COBRE_PER_SOLVE(iterations);
-#undef COBRE_PER_SOLVE
-#define COBRE_TABLE(name, rows) \
+        return vector_of(self, nb::cast<BoundBatch&>(self).batch->name); })
+    COBRE_VECTOR(objective);
+    COBRE_VECTOR(future_cost);
+    COBRE_VECTOR(iterations);
+#undef COBRE_VECTOR
+#define COBRE_TABLE(name, height, width) \
     bound.def_prop_ro(#name, [](nb::handle_t<BoundBatch> self) { \
-        auto& batch = nb::cast<BoundBatch&>(self); auto& data = batch.batch->name; \
-        const size_t height = batch.rows, width = height ? data.size() / height : 0; \
-        return nb::cast(nb::ndarray<nb::numpy, std::decay_t<decltype(data[0])>>(data.data(), {height, width}, self)); })
-    COBRE_TABLE(gradient, solves);
-    COBRE_TABLE(storage, solves);
-    COBRE_TABLE(inflow, solves);
-    COBRE_TABLE(primal, solves);
-    COBRE_TABLE(dual, solves);
-    COBRE_TABLE(basis_status, units);
-    COBRE_TABLE(basis_cuts, units);
+        auto& batch = nb::cast<BoundBatch&>(self); \
+        return table_of(self, batch.batch->name, batch.height, width); })
+    COBRE_TABLE(gradient, solves, batch.dimension);
+    COBRE_TABLE(storage, solves, batch.hydros);
+    COBRE_TABLE(inflow, solves, batch.hydros);
+    COBRE_TABLE(primal, solves, batch.columns);
+    COBRE_TABLE(dual, solves, batch.rows);
+    COBRE_TABLE(basis_status, units, batch.columns + batch.rows);
+    COBRE_TABLE(basis_cuts, units, batch.hydros + 1);
 #undef COBRE_TABLE
     bound.def_prop_ro("library_solves", [](const BoundBatch& batch) { return batch.batch->library_solves; });
     bound.def_prop_ro("retries", [](const BoundBatch& batch) { return batch.batch->retries; });

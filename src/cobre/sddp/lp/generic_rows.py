@@ -79,14 +79,14 @@ class Vocabulary:
 
     def _arriving(self, term: GenericTerm, block: int | None) -> Iterator[Part]:
         """What other plants release or divert to this one; natural inflow is an input."""
-        plan, columns = self._plan, self._columns
-        below, aside = plan.receiver_of(plan.topology.downstream), plan.receiver_of(plan.topology.diversion_target)
+        topology, columns = self._plan.topology, self._columns
+        arrives = np.append(self._plan.arrives_at(term.entity), False)  # -1: nowhere
         for table, target in (
-            (columns.turbined, below[plan.pair_hydro]),
-            (columns.spilled, below),
-            (columns.diverted, aside),
+            (columns.turbined, topology.downstream[self._plan.pair_hydro]),
+            (columns.spilled, topology.downstream),
+            (columns.diverted, topology.diversion_target),
         ):
-            for index in np.flatnonzero(target == term.entity).tolist():
+            for index in np.flatnonzero(arrives[target]).tolist():
                 yield from ((int(table[index, k]), 1.0) for k in self._blocks(block))
 
     def _curtailment(self, term: GenericTerm, block: int | None) -> Iterator[Part]:
@@ -140,7 +140,7 @@ def _move(lp: Assembly, plan: StagePlan, place: np.ndarray, term: GenericTerm) -
     if term.variable in INITIAL_VOLUMES:
         lp.move_by_inputs(place, term.entity, -term.coefficient)
     elif term.variable == "hydro_inflow":
-        sources = np.flatnonzero(plan.receiver == term.entity)
+        sources = np.flatnonzero(plan.arrives_at(term.entity))
         lp.move_by_inputs(place, plan.num_hydros + sources, -term.coefficient)
 
 

@@ -131,6 +131,16 @@ class StagePlan:
             receiver[hydro] = at
         return receiver
 
+    def arrives_at(self, site: int) -> Flags:
+        """For every plant whether water that arrives at it flows on to a site, past plants that are not there."""
+        arrives = np.zeros(self.num_hydros, bool)
+        for hydro in range(self.num_hydros):
+            at = hydro
+            while at not in (site, -1) and self.is_frozen[at]:
+                at = int(self.topology.downstream[at])
+            arrives[hydro] = at == site
+        return arrives
+
     def receiver_of(self, target: Indices) -> Indices:
         """The same for targets that may be -1."""
         return np.where(target >= 0, self.receiver[np.maximum(target, 0)], -1)

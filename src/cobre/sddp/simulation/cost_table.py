@@ -75,8 +75,9 @@ class CostReader:
 
 def _present(lp: StageLp, kinds: tuple[str, ...]) -> Index:
     parts: list[Index] = [getattr(lp.columns, kind).reshape(-1) for kind in kinds]
-    index = np.concatenate(parts)
-    return index[index != ABSENT]
+    index: Index = np.concatenate(parts)
+    present: Index = index[index != ABSENT]
+    return present
 
 
 def _without_name(lp: StageLp) -> Index:

@@ -1,5 +1,6 @@
 """Simulation of a policy in one place: chunks of scenarios over all ranks, rows to a sink on rank 0."""
 
+from collections.abc import Iterator
 from pathlib import Path
 
 import numpy as np
@@ -72,16 +73,30 @@ def _simulate_chunk(
     split = WorkSplit(len(scenarios), comm.size)
     own = split.block(comm.rank)
     mine = scenarios[own.start : own.stop]
-    chunk = Chunk(scenarios.start, extractors)
-    costs, weight = np.zeros(len(mine)), 1.0
-    for step in walker.walk(mine, starts, Keep(solution=True)):
+    chunk, costs = Chunk(scenarios.start, extractors), np.zeros(len(mine))
+    results = _results(walker, starts, extractors, mine, costs) if mine else _nothing(extractors)
+    for stage, numbers in enumerate(results):
+        table = gather_rows(comm, split, numbers, f"results of stage {stage}")
+        if comm.rank == 0:
+            chunk.add_stage(table)
+    if comm.rank == 0:
+        chunk.hand_over(sink)
+    return gather_rows(comm, split, costs.reshape(-1, 1), "scenario costs")[:, 0]
+
+
+def _results(
+    walker: Walker, starts: list[Bases], extractors: tuple[StageExtractor, ...], scenarios: range, costs: Floats
+) -> Iterator[Floats]:
+    """Numbers of some scenarios stage by stage; what each stage costs today is added to `costs`."""
+    weight = 1.0
+    for step in walker.walk(scenarios, starts, Keep(solution=True)):
         lp = walker.problem.stages[step.stage]
         outcome = StageOutcome.of(lp, step.batch, step.state, step.noise, walker.problem.cost_scale)
         costs += weight * (outcome.total_cost - outcome.future_cost)
         weight *= lp.plan.data.discount
-        numbers = gather_rows(comm, split, extractors[step.stage].read(outcome), f"results of stage {step.stage}")
-        if comm.rank == 0:
-            chunk.add_stage(numbers)
-    if comm.rank == 0:
-        chunk.hand_over(sink)
-    return gather_rows(comm, split, costs.reshape(-1, 1), "scenario costs")[:, 0]
+        yield extractors[step.stage].read(outcome)
+
+
+def _nothing(extractors: tuple[StageExtractor, ...]) -> Iterator[Floats]:
+    """What a rank without scenarios has to say."""
+    return (np.zeros((0, extractor.width)) for extractor in extractors)

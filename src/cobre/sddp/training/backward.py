@@ -24,7 +24,7 @@ def make_cuts(context: TrainingContext, iteration: int, stage: int, paths: Paths
     batch = context.solve(stage, iteration, chains, opening.realisations, Keep(gradient=True))
     shape = (len(states), opening.count)
     costs = _by_opening(batch.objective.reshape(shape), opening.order)
-    slopes = _by_opening(batch.gradient.reshape(*shape, -1), opening.order)
+    slopes = _by_opening(batch.gradient.reshape(*shape, problem.dimension), opening.order)
     return _cuts(problem.risk[stage - 1].weights(costs), costs, slopes, states)
 
 
