@@ -94,5 +94,8 @@ class TrainingContext:
         return StageFailedError(message, self.problem.stages[stage].plan.data.stage.id, error.status, saved)
 
     def basis_from(self, bases: Bases) -> Bases:
-        """The first of some bases, or none."""
+        """The first of some bases; a rank without paths makes room for the one that it is told."""
+        if not len(bases.status):
+            widths = bases.status.shape[1], bases.cuts.shape[1]
+            return Bases(np.zeros((1, widths[0]), np.int8), np.full((1, widths[1]), -1, np.int32))
         return Bases(np.ascontiguousarray(bases.status[:1]), np.ascontiguousarray(bases.cuts[:1]))
