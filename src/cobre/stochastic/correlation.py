@@ -23,6 +23,7 @@ Places = Mapping[tuple[str, int], int]
 CORRELATION_FILE = "scenarios/correlation.json"
 DEFAULT_PROFILE = "default"
 _MAX_SWEEPS = 100
+_NEGLIGIBLE = 1e-15
 _NEGATIVE_EIGENVALUE = -1e-8
 _ASYMMETRY = 1e-10
 
@@ -76,6 +77,8 @@ def correlation_profiles(
     """
     if correlation is None:
         return CorrelationProfiles({})
+    for name in sorted(correlation.profiles):
+        _refuse_shared(name, correlation.profiles[name])
     profiles = {
         name: tuple(_mixing(name, group, places, known, is_estimated) for group in correlation.profiles[name])
         for name in sorted(correlation.profiles)
@@ -110,14 +113,21 @@ def _mixing(
     return Mixing(positions, root)
 
 
+def _refuse_shared(profile: str, groups: Sequence[CorrelationGroup]) -> None:
+    entities = [entity for group in groups for entity in group.entities]
+    for entity_class, entity_id in entities:
+        if entities.count((entity_class, entity_id)) > 1:
+            raise NoiseModelError(
+                CORRELATION_FILE, f"profile {profile}", f"{entity_class} {entity_id} is named twice; once is enough"
+            )
+
+
 def _check_group(where: str, group: CorrelationGroup, known: Mapping[str, frozenset[int]]) -> None:
     for entity_class, entity_id in group.entities:
         if entity_id not in known.get(entity_class, frozenset()):
             raise NoiseModelError(CORRELATION_FILE, where, f"there is no {entity_class} entity with id {entity_id}")
     if len({entity_class for entity_class, _ in group.entities}) > 1:
         raise NoiseModelError(CORRELATION_FILE, where, "all entities of a group must be of one type")
-    if len(set(group.entities)) != len(group.entities):
-        raise NoiseModelError(CORRELATION_FILE, where, "an entity is named twice")
     count = len(group.entities)
     if group.matrix.shape != (count, count):
         raise NoiseModelError(
@@ -152,39 +162,64 @@ def _check_matrix(matrix: Floats, where: str) -> None:
 
 
 def jacobi_eigen(matrix: Floats) -> tuple[list[float], Floats]:
-    """Eigenvalues and orthonormal eigenvectors (as columns) of a symmetric matrix, by cyclic rotations."""
-    work = matrix.copy()
-    vectors = np.eye(len(work))
+    """Eigenvalues and orthonormal eigenvectors (as columns) of a symmetric matrix, by rotations.
+
+    A sweep turns every pair of axes once, in rounds of disjoint pairs that are turned together.
+    """
+    work, rows = matrix.copy(), np.eye(len(matrix))
+    rounds = _rounds(len(matrix))
     for _ in range(_MAX_SWEEPS):
-        if not _sweep(work, vectors):
+        is_done = True
+        for p, q in rounds:
+            turn = _turn(work, p, q)
+            if turn is not None:
+                is_done = False
+                turn.apply(rows)
+                turn.apply(work)
+                work = np.ascontiguousarray(work.T)
+                turn.apply(work)
+                # What rounding leaves here would be turned again and again.
+                work[turn.p, turn.q] = work[turn.q, turn.p] = 0.0
+        if is_done:
             break
-    return [float(value) for value in np.diagonal(work)], vectors
+    return [float(value) for value in np.diagonal(work)], rows.T
 
 
-def _sweep(work: Floats, vectors: Floats) -> bool:
-    """One round over all pairs; False when nothing was left to turn."""
-    turned = False
-    for p in range(len(work) - 1):
-        for q in range(p + 1, len(work)):
-            if _is_negligible(work, p, q):
-                work[p, q] = work[q, p] = 0.0
-            else:
-                _rotate(work, vectors, p, q)
-                turned = True
-    return turned
+def _rounds(count: int) -> list[tuple[NDArray[np.intp], NDArray[np.intp]]]:
+    """All pairs below `count`, as in a tournament where everybody plays once a round."""
+    players = list(range(count + count % 2))
+    half, found = len(players) // 2, []
+    for _ in range(len(players) - 1):
+        pairs = [tuple(sorted(pair)) for pair in zip(players[:half], reversed(players[half:]), strict=True)]
+        played = np.array([pair for pair in pairs if pair[1] < count], dtype=np.intp).reshape(-1, 2)
+        found.append((played[:, 0], played[:, 1]))
+        players = [players[0], players[-1], *players[1:-1]]
+    return found
 
 
-def _is_negligible(work: Floats, p: int, q: int) -> bool:
-    """Whether an element is lost beside both of its diagonal elements, or beside 1."""
-    return abs(float(work[p, q])) <= 1e-17 * max(1.0, abs(float(work[p, p])), abs(float(work[q, q])))
+@dataclass(frozen=True, slots=True)
+class _Turn:
+    """Rotations of disjoint pairs of axes."""
+
+    p: NDArray[np.intp]
+    q: NDArray[np.intp]
+    cosine: Floats
+    sine: Floats
+
+    def apply(self, rows: Floats) -> None:
+        """Turn pairs of rows, in place."""
+        first, second = rows[self.p], rows[self.q]
+        rows[self.p] = self.cosine * first - self.sine * second
+        rows[self.q] = self.sine * first + self.cosine * second
 
 
-def _rotate(work: Floats, vectors: Floats, p: int, q: int) -> None:
-    ratio = (float(work[q, q]) - float(work[p, p])) / (2.0 * float(work[p, q]))
-    tangent = math.copysign(1.0, ratio) / (abs(ratio) + math.sqrt(ratio * ratio + 1.0))
-    cosine = 1.0 / math.sqrt(tangent * tangent + 1.0)
-    sine = tangent * cosine
-    for axis in (work, work.T, vectors):
-        left, right = axis[:, p].copy(), axis[:, q].copy()
-        axis[:, p] = cosine * left - sine * right
-        axis[:, q] = sine * left + cosine * right
+def _turn(work: Floats, p: NDArray[np.intp], q: NDArray[np.intp]) -> _Turn | None:
+    """The rotations that make the elements of these pairs vanish; None when none is worth it."""
+    element, left, right = work[p, q], work[p, p], work[q, q]
+    matters = np.abs(element) > _NEGLIGIBLE * np.maximum(1.0, np.maximum(np.abs(left), np.abs(right)))
+    if not matters.any():
+        return None
+    ratio = (right[matters] - left[matters]) / (2.0 * element[matters])
+    tangent = np.copysign(1.0, ratio) / (np.abs(ratio) + np.sqrt(ratio * ratio + 1.0))
+    cosine = (1.0 / np.sqrt(tangent * tangent + 1.0))[:, None]
+    return _Turn(p[matters], q[matters], cosine, tangent[:, None] * cosine)

@@ -4,7 +4,7 @@ Each class of entities has a seed of its own, and each noise group of stages one
 says how: independently, or so that the scenarios of an iteration form a Latin hypercube, Sobol or Halton points.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -35,18 +35,22 @@ class FreshDraw:
     dimension: int
 
 
+def check_methods(stages: Sequence[Stage]) -> None:
+    """Refuse stages whose sampling method draws no noise of its own."""
+    for stage in stages:
+        if stage.sampling_method not in _METHODS:
+            raise NoiseModelError(
+                "stages.json",
+                f"stage {stage.id}, sampling_method",
+                f"{stage.sampling_method!r} draws no noise outside the openings; use one of {', '.join(_METHODS)}",
+            )
+
+
 def fresh_noise(stage: Stage, draw: FreshDraw, scenarios: Indices) -> Floats:
     """Standard normals (scenario, number) by the sampling method of a stage."""
-    method = _METHODS.get(stage.sampling_method)
-    if method is None:
-        raise NoiseModelError(
-            "stages.json",
-            f"stage {stage.id}, sampling_method",
-            f"{stage.sampling_method!r} draws no noise outside the openings; use one of {', '.join(_METHODS)}",
-        )
     if len(scenarios) and int(scenarios.max()) >= draw.total:
         raise ValueError(f"scenario {scenarios.max()} of {draw.total}")
-    return method(draw, scenarios)
+    return _METHODS[stage.sampling_method](draw, scenarios)
 
 
 def independent(draw: FreshDraw, scenarios: Indices) -> Floats:

@@ -9,7 +9,7 @@ from cobre.core.case import Case
 from cobre.stochastic.inflows import describe_inflows
 from cobre.stochastic.layout import NoiseLayout, noise_layout
 from cobre.stochastic.par.initial_lags import initial_lags
-from cobre.stochastic.par.model import InflowModel, inflow_model
+from cobre.stochastic.par.model import inflow_model
 from cobre.stochastic.plain_classes import PlainClass, availability_class, load_class
 from cobre.stochastic.sampling import Sampler
 from cobre.stochastic.scenario_sources import SourceData, correlation, openings, sampler, training_libraries
@@ -98,9 +98,8 @@ def build_noise_model(case: Case) -> NoiseModel:
     layout = _layout(case, load, availability)
     lags = initial_lags(case, inflow.psi, description.cycle)
     profiles = correlation(case, layout, description.correlation)
-    tree = openings(case, layout, profiles, libraries)
-    data = SourceData(case, layout, profiles, tree, inflow, lags, load, availability)
-    return _assemble(data, sampler(data, is_training=True), sampler(data, is_training=False))
+    data = SourceData(case, layout, profiles, inflow, lags, load, availability)
+    return _assemble(data, openings(data, libraries))
 
 
 def _layout(case: Case, load: PlainClass, availability: PlainClass) -> NoiseLayout:
@@ -108,8 +107,8 @@ def _layout(case: Case, load: PlainClass, availability: PlainClass) -> NoiseLayo
     return noise_layout(hydro_ids, load.entity_ids, load.has_noise, availability.entity_ids, availability.has_noise)
 
 
-def _assemble(data: SourceData, training: Sampler, simulation: Sampler) -> NoiseModel:
-    inflow: InflowModel = data.inflow
+def _assemble(data: SourceData, tree: tuple[Floats, ...]) -> NoiseModel:
+    inflow = data.inflow
     return NoiseModel(
         layout=data.layout,
         ar_coefficients=inflow.psi,
@@ -120,7 +119,7 @@ def _assemble(data: SourceData, training: Sampler, simulation: Sampler) -> Noise
         load_std=data.load.std,
         availability_mean=data.availability.mean,
         availability_std=data.availability.std,
-        openings=data.openings,
-        training_sampler=training,
-        simulation_sampler=simulation,
+        openings=tree,
+        training_sampler=sampler(data, tree, is_training=True),
+        simulation_sampler=sampler(data, tree, is_training=False),
     )

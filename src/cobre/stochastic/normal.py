@@ -45,20 +45,19 @@ def _one_each(streams: Pcg64Streams) -> Floats:
 
 def _fill(streams: Pcg64Streams, pending: NDArray[np.intp], bits: Words, result: Floats) -> NDArray[np.intp]:
     """Accept what can be accepted; return the streams that must draw again."""
-    widths = _tables()[0]
+    widths, _ = _tables()
     layers = (bits & np.uint64(0xFF)).astype(np.intp)
     unit = _between_minus_one_and_one(bits)
     values = unit * widths[layers]
-    inside = np.abs(values) < widths[layers + 1]
-    result[pending[inside]] = values[inside]
-    refused = []
-    for i in np.flatnonzero(~inside):
-        value = _at_the_edge(streams, pending[i : i + 1], int(layers[i]), float(unit[i]), float(values[i]))
-        if value is None:
-            refused.append(pending[i])
-        else:
-            result[pending[i]] = value
-    return np.asarray(refused, dtype=np.intp)
+    accepted = np.abs(values) < widths[layers + 1]
+    outside = np.flatnonzero(~accepted)
+    for index in outside[layers[outside] == 0]:
+        values[index] = _tail(streams, pending[index : index + 1], float(unit[index]))
+        accepted[index] = True
+    edge = outside[layers[outside] > 0]
+    accepted[edge] = _is_below_density(streams, pending[edge], layers[edge], values[edge])
+    result[pending[accepted]] = values[accepted]
+    return pending[~accepted]
 
 
 def _between_minus_one_and_one(bits: Words) -> Floats:
@@ -66,16 +65,15 @@ def _between_minus_one_and_one(bits: Words) -> Floats:
     return ((bits >> np.uint64(12)) | _MANTISSA_OF_2_TO_4).view(np.float64) - 3.0
 
 
-def _at_the_edge(
-    streams: Pcg64Streams, stream: NDArray[np.intp], layer: int, unit: float, value: float
-) -> float | None:
-    """A draw outside the rectangle of its layer: from the tail, or accepted with a probability."""
-    if layer == 0:
-        return _tail(streams, stream, unit)
-    heights = _tables()[1]
-    below, above = float(heights[layer]), float(heights[layer + 1])
-    threshold = above + (below - above) * float(streams.next_unit(stream)[0])
-    return value if threshold < _density(value) else None
+def _is_below_density(
+    streams: Pcg64Streams, drawing: NDArray[np.intp], layers: NDArray[np.intp], values: Floats
+) -> NDArray[np.bool_]:
+    """Whether a random height within the layer lies under the curve at each value."""
+    if not len(drawing):
+        return np.zeros(0, dtype=np.bool_)
+    _, heights = _tables()
+    threshold = heights[layers + 1] + (heights[layers] - heights[layers + 1]) * streams.next_unit(drawing)
+    return threshold < np.array([_density(value) for value in values.tolist()])
 
 
 def _tail(streams: Pcg64Streams, stream: NDArray[np.intp], unit: float) -> float:

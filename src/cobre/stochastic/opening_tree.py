@@ -1,6 +1,7 @@
 """The openings: the realisations of each stage that backward passes solve, all equally likely."""
 
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
@@ -11,6 +12,7 @@ from cobre.stochastic.correlation import CorrelationProfiles
 from cobre.stochastic.errors import NoiseModelError
 from cobre.stochastic.halton import halton
 from cobre.stochastic.latin_hypercube import latin_hypercube
+from cobre.stochastic.layout import NoiseLayout
 from cobre.stochastic.noise_groups import group_leaders
 from cobre.stochastic.normal import standard_normals
 from cobre.stochastic.pcg64 import Pcg64Streams
@@ -21,22 +23,34 @@ Floats = NDArray[np.float64]
 # Independent standard normals (opening, entity) of a stage, from (tree seed, stage id, openings, dimension).
 Design = Callable[[int, int, int, int], Floats]
 
+HISTORICAL_RESIDUALS = "historical_residuals"
 OPENINGS_FILE = "scenarios/noise_openings.parquet"
 _STAGES_FILE = "stages.json"
 
 
-def generated_openings(
-    seed: int, stages: Sequence[Stage], dimension: int, correlation: CorrelationProfiles, limit: int | None = None
-) -> tuple[Floats, ...]:
-    """Draws for every stage, at most `limit` each; stages of one noise group use the seed of the group's first."""
-    leaders = [stages[index] for index in group_leaders(stages)]
-    counts = [min(opening_count(stage), limit or opening_count(stage)) for stage in stages]
+@dataclass(frozen=True, slots=True)
+class TreePlan:
+    """What openings are made from. `limit`: the most there may be; `residuals` (stage, window, hydro): of history."""
+
+    seed: int
+    layout: NoiseLayout
+    correlation: CorrelationProfiles
+    limit: int | None = None
+    residuals: Floats | None = None
+
+
+def generated_openings(plan: TreePlan, stages: Sequence[Stage]) -> tuple[Floats, ...]:
+    """Draws for every stage; stages of one noise group use the seed of the group's first."""
+    leaders = group_leaders(stages)
     return tuple(
-        _openings_of(seed, leader, count, dimension, correlation) for leader, count in zip(leaders, counts, strict=True)
+        _openings_of(plan, stages[leader], leader, min(opening_count(stage), plan.limit or opening_count(stage)))
+        for stage, leader in zip(stages, leaders, strict=True)
     )
 
 
-def _openings_of(seed: int, leader: Stage, count: int, dimension: int, correlation: CorrelationProfiles) -> Floats:
+def _openings_of(plan: TreePlan, leader: Stage, index: int, count: int) -> Floats:
+    if leader.sampling_method == HISTORICAL_RESIDUALS and plan.residuals is not None:
+        return _from_residuals(plan, leader, plan.residuals[index], count)
     design = _DESIGNS.get(leader.sampling_method)
     if design is None:
         raise NoiseModelError(
@@ -44,7 +58,18 @@ def _openings_of(seed: int, leader: Stage, count: int, dimension: int, correlati
             f"stage {leader.id}, sampling_method",
             f"{leader.sampling_method!r} makes no openings here; use one of {', '.join(_DESIGNS)}",
         )
-    return correlation.apply(leader.id, design(seed, leader.id, count, dimension))
+    return plan.correlation.apply(leader.id, design(plan.seed, leader.id, count, plan.layout.dimension))
+
+
+def _from_residuals(plan: TreePlan, leader: Stage, residuals: Floats, count: int) -> Floats:
+    """Inflow noise of past years, a year per opening and no more openings than years; the rest is drawn."""
+    count = min(count, len(residuals))
+    noise = independent_draws(plan.seed, leader.id, count, plan.layout.dimension)
+    years = opening_seeds(plan.seed, np.arange(count), leader.id) % np.uint64(len(residuals))
+    noise[:, plan.layout.inflow] = residuals[years.astype(np.int64)]
+    for part in (plan.layout.load, plan.layout.ncs):
+        plan.correlation.apply(leader.id, noise, part)
+    return noise
 
 
 def opening_count(stage: Stage) -> int:

@@ -11,9 +11,10 @@ from cobre.core.config import ScenarioSource
 from cobre.stochastic.correlation import CorrelationProfiles, correlation_profiles
 from cobre.stochastic.errors import NoiseModelError
 from cobre.stochastic.external import ExternalLibrary, external_library
+from cobre.stochastic.fresh_noise import check_methods
 from cobre.stochastic.historical import historical_library
 from cobre.stochastic.layout import CLASSES, NoiseLayout
-from cobre.stochastic.opening_tree import generated_openings, openings_from_file
+from cobre.stochastic.opening_tree import HISTORICAL_RESIDUALS, TreePlan, generated_openings, openings_from_file
 from cobre.stochastic.par.history import HISTORY_FILE
 from cobre.stochastic.par.model import InflowModel
 from cobre.stochastic.par.seasons import season_cycle
@@ -34,7 +35,6 @@ class SourceData:
     case: Case
     layout: NoiseLayout
     correlation: CorrelationProfiles
-    openings: tuple[Floats, ...]
     inflow: InflowModel
     initial_lags: Floats
     load: PlainClass
@@ -59,26 +59,27 @@ def correlation(case: Case, layout: NoiseLayout, estimated: Correlation | None) 
     return correlation_profiles(given or estimated, stage_ids, layout.places(), known, is_estimated=given is None)
 
 
-def openings(
-    case: Case, layout: NoiseLayout, profiles: CorrelationProfiles, libraries: Mapping[str, ExternalLibrary]
-) -> tuple[Floats, ...]:
+def openings(data: SourceData, libraries: Mapping[str, ExternalLibrary]) -> tuple[Floats, ...]:
     """From the file, or generated: never more of them than an external library has scenarios."""
-    stages = case.horizon.stages
-    training = case.config.training
+    stages = data.case.horizon.stages
+    training = data.case.config.training
     if training.scenario_source.openings == "file":
-        return openings_from_file(case.scenarios.noise_openings, stages, layout.dimension)
+        return openings_from_file(data.case.scenarios.noise_openings, stages, data.layout.dimension)
     limit = min((library.count for library in libraries.values()), default=None)
-    return generated_openings(as_seed(training.tree_seed), stages, layout.dimension, profiles, limit)
+    needs_history = any(stage.sampling_method == HISTORICAL_RESIDUALS for stage in stages)
+    residuals = _historical_noise(data, training.scenario_source) if needs_history else None
+    plan = TreePlan(as_seed(training.tree_seed), data.layout, data.correlation, limit, residuals)
+    return generated_openings(plan, stages)
 
 
-def sampler(data: SourceData, *, is_training: bool) -> Sampler:
+def sampler(data: SourceData, tree: tuple[Floats, ...], *, is_training: bool) -> Sampler:
     """The noise of forward passes, or of simulations."""
     config = data.case.config
     source = config.training.scenario_source
     if not is_training and config.simulation.scenario_source is not None:
         source = config.simulation.scenario_source
     total = config.training.forward_passes if is_training else config.simulation.num_scenarios
-    in_sample = InSample(data.openings, as_seed(config.training.tree_seed))
+    in_sample = InSample(tree, as_seed(config.training.tree_seed))
     schemes: dict[str, Scheme] = {}
     for entity_class in CLASSES:
         name = getattr(source, entity_class)
@@ -90,6 +91,7 @@ def _scheme(data: SourceData, source: ScenarioSource, entity_class: str, name: s
     if name == "out_of_sample":
         seed = class_forward_seed(_seed(source, entity_class), entity_class)
         stages = data.case.horizon.stages
+        check_methods(stages)
         return OutOfSample(data.layout, entity_class, seed, total, stages, data.correlation)
     if name == "external":
         return Replay(data.layout, entity_class, EXTERNAL_BASE, _external_noise(data, entity_class))

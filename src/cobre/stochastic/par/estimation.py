@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from cobre.stochastic.par.linear_solve import solve
 
 # The correlation of a season (any integer, counted in cycles) and the one so many seasons before it.
-Correlation = Callable[[int, int], float]
+PeriodicCorrelation = Callable[[int, int], float]
 
 _SIGNIFICANCE = 1.96
 
@@ -36,10 +36,10 @@ WHITE = SeasonFit()
 class HydroSample:
     """What fitting needs of one hydro, by season. `annual(m, k)`: of season m - k and the mean of the year before m."""
 
-    correlation: Correlation
+    correlation: PeriodicCorrelation
     std: Sequence[float]
     count: Sequence[int]
-    annual: Correlation | None = None
+    annual: PeriodicCorrelation | None = None
 
     @property
     def seasons(self) -> int:

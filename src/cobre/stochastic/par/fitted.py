@@ -1,12 +1,14 @@
 """Models of all hydros from history: statistics, coefficients, and the correlation of what they leave unexplained."""
 
+from collections.abc import Mapping, Sequence
+
 import numpy as np
 from numpy.typing import NDArray
 
 from cobre.core.case import Case, Correlation, CorrelationGroup
 from cobre.core.config import EstimationConfig
 from cobre.stochastic.errors import NoiseModelError
-from cobre.stochastic.par.estimation import HydroSample, SeasonFit, fit_hydro
+from cobre.stochastic.par.estimation import HydroSample, PeriodicCorrelation, SeasonFit, fit_hydro
 from cobre.stochastic.par.history import HISTORY_FILE
 from cobre.stochastic.par.observations import Observations
 from cobre.stochastic.par.sample_statistics import SampleStatistics, ordered_sum, sample_statistics
@@ -39,8 +41,10 @@ def fitted_terms(
     """PAR(p), or PAR(p)-A where the configuration selects orders by `pacf_annual`."""
     seasons, hydros = statistics.mean.shape
     annual = annual_statistics(observations) if config.order_selection == "pacf_annual" else None
-    samples = [_sample(statistics, annual, hydro, config.max_order) for hydro in range(hydros)]
-    fits = [fit_hydro(sample, config.max_order, config.max_coefficient_magnitude) for sample in samples]
+    fits = [
+        fit_hydro(sample, config.max_order, config.max_coefficient_magnitude)
+        for sample in _samples(statistics, annual, config.max_order)
+    ]
     coefficients = _coefficients(fits, seasons)
     annual_std = np.zeros((seasons, hydros)) if annual is None else annual.std
     rows = [
@@ -76,35 +80,33 @@ def annual_statistics(observations: Observations) -> SampleStatistics:
     return sample_statistics(Observations(observations.first_year, means.reshape(years, seasons, hydros)))
 
 
-def _sample(statistics: SampleStatistics, annual: SampleStatistics | None, hydro: int, max_order: int) -> HydroSample:
-    seasons = len(statistics.mean)
-    plain = {
-        (season, lag): float(statistics.correlation(season, lag)[hydro])
-        for season in range(seasons)
-        for lag in range(1, max_order + 1)
-    }
-    std, count = statistics.std[:, hydro].tolist(), statistics.count[:, hydro].tolist()
-    if annual is None:
-        return HydroSample(lambda season, lag: plain[season % seasons, lag], std, count)
-    yearly = {
-        (season, lag): _with_last_year(statistics, annual, hydro, season, lag)
-        for season in range(seasons)
-        for lag in range(max_order + 1)
-    }
-    return HydroSample(
-        lambda season, lag: plain[season % seasons, lag],
-        std,
-        count,
-        lambda season, lag: yearly[season % seasons, lag],
-    )
+def _samples(statistics: SampleStatistics, annual: SampleStatistics | None, max_order: int) -> list[HydroSample]:
+    seasons, hydros = statistics.mean.shape
+    places = [(season, lag) for season in range(seasons) for lag in range(max_order + 1)]
+    plain = {(season, lag): statistics.correlation(season, lag).tolist() for season, lag in places}
+    yearly = {} if annual is None else {at: _with_last_year(statistics, annual, *at).tolist() for at in places}
+    return [
+        HydroSample(
+            _of_hydro(plain, seasons, hydro),
+            statistics.std[:, hydro].tolist(),
+            statistics.count[:, hydro].tolist(),
+            _of_hydro(yearly, seasons, hydro) if yearly else None,
+        )
+        for hydro in range(hydros)
+    ]
 
 
-def _with_last_year(statistics: SampleStatistics, annual: SampleStatistics, hydro: int, season: int, lag: int) -> float:
+def _of_hydro(values: Mapping[tuple[int, int], Sequence[float]], seasons: int, hydro: int) -> PeriodicCorrelation:
+    return lambda season, lag: values[season % seasons, lag][hydro]
+
+
+def _with_last_year(statistics: SampleStatistics, annual: SampleStatistics, season: int, lag: int) -> Floats:
     """The correlation of a lag and the last year's mean; divided by all observations, though the first has no year."""
-    lagged, yearly = statistics.lagged(season, lag)[:, hydro], annual.standardised[:, season, hydro]
+    lagged, yearly = statistics.lagged(season, lag), annual.standardised[:, season]
     known = ~(np.isnan(lagged) | np.isnan(yearly))
-    total = float(ordered_sum(np.where(known, lagged * yearly, 0.0)[:, None])[0])
-    return max(-1.0, min(1.0, total / max(int(statistics.count[season, hydro]), 1)))
+    total = ordered_sum(np.where(known, lagged * yearly, 0.0))
+    result: Floats = np.clip(total / np.maximum(statistics.count[season], 1), -1.0, 1.0)
+    return result
 
 
 def residual_correlation(
@@ -134,28 +136,25 @@ def _residuals(statistics: SampleStatistics, row: TermsRow, season: int) -> Floa
 
 
 def _correlation_matrix(residuals: Floats) -> Floats:
+    """Of every pair of hydros, over the years that both have. Sums run over years, all pairs at a time."""
+    known = ~np.isnan(residuals)
+    values = np.where(known, residuals, 0.0)
+    both = known[:, :, None] & known[:, None, :]
+    count = np.maximum(both.sum(axis=0), 1)
+    mean = ordered_sum(np.where(both, values[:, :, None], 0.0)) / count
     hydros = residuals.shape[1]
-    matrix = np.eye(hydros)
-    for hydro in range(hydros - 1):
-        row = _correlations_with(residuals, hydro)
-        matrix[hydro, hydro + 1 :] = row[hydro + 1 :]
-        matrix[hydro + 1 :, hydro] = row[hydro + 1 :]
-    return matrix
+    products, squares = np.zeros((hydros, hydros)), np.zeros((hydros, hydros))
+    for year, pairs in zip(values, both, strict=True):
+        # Row i, column j: what i deviates from its mean over the years it shares with j.
+        deviation = np.where(pairs, year[:, None] - mean, 0.0)
+        products = products + deviation * deviation.T
+        squares = squares + deviation * deviation
+    return _normalised(products, squares)
 
 
-def _correlations_with(residuals: Floats, hydro: int) -> Floats:
-    """Of one hydro with all, each over the years that both have."""
-    both = ~(np.isnan(residuals) | np.isnan(residuals[:, hydro : hydro + 1]))
-    one = _centred(np.broadcast_to(residuals[:, hydro : hydro + 1], residuals.shape), both)
-    other = _centred(residuals, both)
-    scale = np.sqrt(ordered_sum(one * one) * ordered_sum(other * other))
-    product = ordered_sum(one * other)
+def _normalised(products: Floats, squares: Floats) -> Floats:
+    scale = np.sqrt(squares * squares.T)
     usable = scale > 0.0
-    result: Floats = np.clip(np.where(usable, product / np.where(usable, scale, 1.0), 0.0), -1.0, 1.0)
-    return result
-
-
-def _centred(values: Floats, known: NDArray[np.bool_]) -> Floats:
-    mean = ordered_sum(np.where(known, values, 0.0)) / np.maximum(known.sum(axis=0), 1)
-    result: Floats = np.where(known, values - mean, 0.0)
-    return result
+    matrix = np.clip(np.where(usable, products / np.where(usable, scale, 1.0), 0.0), -1.0, 1.0)
+    np.fill_diagonal(matrix, 1.0)
+    return matrix

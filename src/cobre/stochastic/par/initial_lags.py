@@ -23,7 +23,7 @@ def initial_lags(case: Case, psi: Floats, cycle: SeasonCycle | None) -> Floats:
         return lags
     periods = cycle.past_periods(case.horizon.stages[0].start_date, order)
     is_read = _is_read(psi)
-    observed = _windows_by_hydro(case)
+    observed = _windows_by_hydro(case, since=periods[-1][0])
     for hydro_index, hydro in enumerate(case.system.hydros):
         days = _Days(observed[hydro.id])
         for lag, (start, end) in enumerate(periods):
@@ -43,14 +43,15 @@ def _is_read(psi: Floats) -> NDArray[np.bool_]:
     return read
 
 
-def _windows_by_hydro(case: Case) -> dict[int, list[Sequence[Window]]]:
-    """Recent observations, which have the last word, then history."""
+def _windows_by_hydro(case: Case, since: date) -> dict[int, list[Sequence[Window]]]:
+    """Recent observations, which have the last word, then what history says of the days since."""
     found: dict[int, list[Sequence[Window]]] = {}
     recent = case.initial_conditions.recent_observations
     history = history_windows(case)
     for hydro in case.system.hydros:
         own = [Window(item.start_date, item.end_date, item.value_m3s) for item in recent if item.hydro_id == hydro.id]
-        found[hydro.id] = [sorted(own), history.get(hydro.id, [])]
+        later = [window for window in history.get(hydro.id, []) if window.end_date > since]
+        found[hydro.id] = [sorted(own), later]
     return found
 
 

@@ -86,7 +86,7 @@ def residual_ratios(statistics: InflowStatistics, terms: AutoregressiveTerms, cy
 def _of_seasons(
     statistics: InflowStatistics, terms: AutoregressiveTerms, cycle: SeasonCycle, of_stages: list[Floats]
 ) -> Floats:
-    """Standardised coefficients (season, lag, hydro): fitted, over them stages before the study, over all study stages."""
+    """Standardised coefficients (season, lag, hydro): fitted; stages before the study count more, study stages most."""
     found = np.zeros((cycle.length, terms.order, len(statistics.hydro_ids)))
     for position, row in terms.by_season.items():
         found[position] = _standardised(statistics, cycle, row, None, position, terms.order)

@@ -42,26 +42,36 @@ def observations(case: Case, cycle: SeasonCycle) -> Observations:
         return Observations(0, np.empty((0, cycle.length, len(case.system.hydros))))
     first = cycle.period_start(min(window.start_date for window in days)).year
     last = max(window.end_date for window in days).year
-    values = np.full((last - first + 1, cycle.length, len(case.system.hydros)), np.nan)
-    for index, hydro in enumerate(case.system.hydros):
-        _fill(values[:, :, index], first, cycle, windows.get(hydro.id, []))
-    return Observations(first, values)
+    occurrences = _Occurrences(cycle, first, last)
+    values = [occurrences.means(windows.get(hydro.id, [])) for hydro in case.system.hydros]
+    return Observations(first, np.stack(values, axis=1).reshape(last - first + 1, cycle.length, -1))
 
 
-def _fill(grid: Floats, first_year: int, cycle: SeasonCycle, windows: Sequence[Window]) -> None:
-    """Means of whole seasons: days are shared out, and seasons that end up complete are kept."""
-    total, covered = np.zeros(grid.shape), np.zeros(grid.shape, dtype=np.int64)
-    for window in windows:
-        day = window.start_date
-        while day < window.end_date:
-            start, end = cycle.period_start(day), cycle.period_end(day)
-            stop = min(end, window.end_date)
-            place = (start.year - first_year, cycle.position_of(day))
-            total[place] += window.value_m3s * (stop - day).days
-            covered[place] += (stop - day).days
-            day = stop
-    for year, position in np.argwhere(covered > 0):
-        start = date(first_year + int(year), cycle.seasons[position].month_start, 1)
-        length = (cycle.period_end(start) - start).days
-        if covered[year, position] == length:
-            grid[year, position] = total[year, position] / length
+class _Occurrences:
+    """The seasons of some years one after another, by the numbers of their days."""
+
+    def __init__(self, cycle: SeasonCycle, first_year: int, last_year: int) -> None:
+        starts = [
+            date(year, season.month_start, 1).toordinal()
+            for year in range(first_year, last_year + 1)
+            for season in cycle.seasons
+        ]
+        end = date(last_year + 1, cycle.seasons[0].month_start, 1).toordinal()
+        self._bounds = np.array([*starts, end], dtype=np.int64)
+
+    def means(self, windows: Sequence[Window]) -> Floats:
+        """The mean of each season; days are shared out, and NaN is left where some are missing."""
+        total = np.zeros(len(self._bounds) - 1)
+        covered = np.zeros(len(total), dtype=np.int64)
+        begin = np.array([window.start_date.toordinal() for window in windows], dtype=np.int64)
+        end = np.array([window.end_date.toordinal() for window in windows], dtype=np.int64)
+        value = np.array([window.value_m3s for window in windows], dtype=np.float64)
+        while len(begin):
+            at = np.searchsorted(self._bounds, begin, side="right") - 1
+            stop = np.minimum(end, self._bounds[at + 1])
+            np.add.at(total, at, value * (stop - begin))
+            np.add.at(covered, at, stop - begin)
+            rest = stop < end
+            begin, end, value = stop[rest], end[rest], value[rest]
+        length = np.diff(self._bounds)
+        return np.where(covered == length, total / length, np.nan)

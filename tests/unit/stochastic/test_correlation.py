@@ -1,0 +1,138 @@
+"""Correlated noise."""
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from cobre.core.case import Correlation, CorrelationGroup
+from cobre.stochastic.correlation import correlation_profiles, jacobi_eigen, symmetric_root
+from cobre.stochastic.errors import NoiseModelError
+
+PLACES = {("inflow", 0): 0, ("inflow", 1): 1, ("inflow", 2): 2, ("load", 0): 3}
+KNOWN = {"inflow": frozenset({0, 1, 2}), "load": frozenset({0, 1})}
+
+
+def group(entities, matrix):
+    return CorrelationGroup("g", tuple(entities), np.array(matrix, dtype=float))
+
+
+def profiles(groups, schedule=None, name="default", **others):
+    correlation = Correlation({name: tuple(groups), **others}, schedule or {})
+    return correlation_profiles(correlation, [0, 1], PLACES, KNOWN)
+
+
+def random_correlation(seed, size):
+    factors = np.random.default_rng(seed).normal(size=(size, size + 2))
+    covariance = factors @ factors.T
+    scale = np.sqrt(np.diag(covariance))
+    matrix = covariance / np.outer(scale, scale)
+    np.fill_diagonal(matrix, 1.0)
+    return (matrix + matrix.T) / 2
+
+
+@given(st.integers(0, 1000), st.integers(1, 12))
+def test_eigenvectors_rebuild_the_matrix(seed, size):
+    matrix = random_correlation(seed, size)
+    values, vectors = jacobi_eigen(matrix)
+    assert np.allclose(vectors * values @ vectors.T, matrix, atol=1e-13)
+    assert np.allclose(vectors.T @ vectors, np.eye(size), atol=1e-13)
+    assert sorted(values) == pytest.approx(np.linalg.eigvalsh(matrix), abs=1e-12)
+
+
+@given(st.integers(0, 1000), st.integers(1, 12))
+def test_the_root_is_symmetric_and_its_square_the_matrix(seed, size):
+    matrix = random_correlation(seed, size)
+    root = symmetric_root(matrix, "here")
+    assert np.allclose(root, root.T, atol=1e-14)
+    assert np.allclose(root @ root, matrix, atol=1e-13)
+
+
+def test_numbers_of_the_rust_program():
+    root = symmetric_root(np.array([[1, 0.5, 0.2], [0.5, 1, 0.3], [0.2, 0.3, 1]]), "here")
+    expected = [
+        [0.9635201, 0.25415091, 0.08388289],
+        [0.25415091, 0.95646554, 0.14346072],
+        [0.08388289, 0.14346072, 0.98609466],
+    ]
+    assert np.abs(root - expected).max() < 1e-8
+
+
+def test_perfect_correlation():
+    root = symmetric_root(np.array([[1.0, -1.0], [-1.0, 1.0]]), "here")
+    half = np.sqrt(0.5)
+    assert np.allclose(root, [[half, -half], [-half, half]])
+
+
+def test_mixing_touches_its_group_alone():
+    noise = np.random.default_rng(1).normal(size=(5, 4))
+    mixed = profiles([group([("inflow", 2), ("inflow", 0)], [[1, 0.5], [0.5, 1]])]).apply(0, noise.copy())
+    big, small = 0.9659258262890683, 0.25881904510252074
+    assert np.array_equal(mixed[:, [1, 3]], noise[:, [1, 3]])
+    assert np.allclose(mixed[:, 0], big * noise[:, 0] + small * noise[:, 2])
+    assert np.allclose(mixed[:, 2], small * noise[:, 0] + big * noise[:, 2])
+
+
+def test_stages_use_their_scheduled_profile():
+    pair = group([("inflow", 0), ("inflow", 1)], [[1, 0.5], [0.5, 1]])
+    found = profiles([], {1: "wet"}, wet=(pair,))
+    noise = np.random.default_rng(1).normal(size=(5, 4))
+    assert np.array_equal(found.apply(0, noise.copy()), noise)
+    assert not np.array_equal(found.apply(1, noise.copy()), noise)
+
+
+def test_a_single_profile_needs_no_schedule():
+    found = profiles([group([("inflow", 0), ("inflow", 1)], [[1, 0.5], [0.5, 1]])], name="wet")
+    noise = np.ones((1, 4))
+    assert found.apply(0, noise.copy())[0, 0] != 1.0
+
+
+def test_entities_without_noise_take_no_part():
+    found = profiles([group([("load", 0), ("load", 1)], [[1, 0.5], [0.5, 1]])])
+    noise = np.random.default_rng(1).normal(size=(5, 4))
+    assert np.array_equal(found.apply(0, noise.copy()), noise)
+
+
+def test_only_the_groups_of_a_class_on_request():
+    found = profiles([group([("inflow", 0), ("inflow", 1)], [[1, 0.5], [0.5, 1]])])
+    noise = np.ones((1, 4))
+    assert np.array_equal(found.apply(0, noise.copy(), slice(3, 4)), noise)
+    assert not np.array_equal(found.apply(0, noise.copy(), slice(0, 3)), noise)
+
+
+@pytest.mark.parametrize(
+    ("entities", "matrix", "message"),
+    [
+        ([("inflow", 0), ("inflow", 1), ("inflow", 2)], [[1, 0.9, 0.1], [0.9, 1, 0.9], [0.1, 0.9, 1]], "semidefinite"),
+        ([("inflow", 0), ("inflow", 1)], [[1, 0.5], [0.4, 1]], "not symmetric"),
+        ([("inflow", 0), ("inflow", 1)], [[2, 0.5], [0.5, 1]], "between -1 and 1"),
+        ([("inflow", 0), ("inflow", 1)], [[0.5, 0.5], [0.5, 1]], "diagonal"),
+        ([("inflow", 0), ("inflow", 1)], [[1, float("nan")], [0.5, 1]], "between -1 and 1"),
+        ([("inflow", 0), ("inflow", 1)], [[1.0]], "2 x 2"),
+        ([("inflow", 0), ("inflow", 7)], [[1, 0.5], [0.5, 1]], "no inflow entity with id 7"),
+        ([("inflow", 0), ("load", 0)], [[1, 0.5], [0.5, 1]], "one type"),
+        ([("inflow", 0), ("inflow", 0)], [[1, 0.5], [0.5, 1]], "named twice"),
+    ],
+)
+def test_what_is_no_correlation(entities, matrix, message):
+    with pytest.raises(NoiseModelError, match=message) as caught:
+        profiles([group(entities, matrix)])
+    assert caught.value.file == "scenarios/correlation.json"
+
+
+def test_an_unknown_profile_is_named():
+    with pytest.raises(NoiseModelError, match="no profile named 'dry'"):
+        profiles([], {1: "dry"})
+
+
+def test_an_entity_in_two_groups():
+    pair = [[1, 0.5], [0.5, 1]]
+    groups = [group([("inflow", 0), ("inflow", 1)], pair), group([("inflow", 1), ("inflow", 2)], pair)]
+    with pytest.raises(NoiseModelError, match="inflow 1 is named twice"):
+        profiles(groups)
+
+
+def test_estimated_matrices_may_be_slightly_impossible():
+    impossible = np.array([[1, 0.9, 0.1], [0.9, 1, 0.9], [0.1, 0.9, 1]])
+    root = symmetric_root(impossible, "here", may_clip=True)
+    assert root[0] == pytest.approx([0.87039931, 0.53853892, -0.07828399], abs=1e-8)

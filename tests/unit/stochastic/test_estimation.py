@@ -1,0 +1,274 @@
+"""Models fitted to history."""
+
+import numpy as np
+import pytest
+from noise_cases import (
+    coefficients,
+    history,
+    inflow_stats,
+    make_case,
+    month,
+    monthly_history,
+    observed,
+    stages,
+    with_estimation,
+)
+
+from cobre.stochastic.errors import NoiseModelError
+from cobre.stochastic.inflows import describe_inflows
+from cobre.stochastic.model import build_noise_model
+from cobre.stochastic.par.estimation import HydroSample, contributions, fit_hydro
+from cobre.stochastic.par.linear_solve import solve
+from cobre.stochastic.par.observations import Observations
+from cobre.stochastic.par.sample_statistics import sample_statistics
+
+SPATIAL = np.array([[1.0, 0.6], [0.6, 1.0]])
+
+
+def simulated(years, phi, seed=1, hydros=2):
+    """Monthly inflows (year, month, hydro) of a PAR model: `phi[month]` are standardised coefficients."""
+    rng = np.random.default_rng(seed)
+    factor = np.linalg.cholesky(SPATIAL[:hydros, :hydros])
+    count = 12 * (years + 10)
+    standard = np.zeros((count, hydros))
+    for t in range(12, count):
+        for lag, value in enumerate(phi[t % 12], start=1):
+            standard[t] += value * standard[t - lag]
+        standard[t] += factor @ rng.normal(size=hydros) * 0.7
+    months = np.arange(12)
+    mean, std = 100.0 + 40.0 * np.sin(months / 6 * np.pi), 15.0 + 5.0 * np.cos(months / 6 * np.pi)
+    kept = standard[120:].reshape(years, 12, hydros)
+    return mean[None, :, None] + std[None, :, None] * kept + 10.0 * np.arange(hydros)
+
+
+def estimated_case(values, count=12, first_year=1900, **tables):
+    start = (first_year + len(values), 1)
+    return make_case(
+        hydros=values.shape[2],
+        horizon_stages=stages(count, start, with_seasons=True),
+        with_seasons=True,
+        inflow_history=monthly_history(values, first_year),
+        **tables,
+    )
+
+
+def test_known_coefficients_are_found():
+    """Of a thousand years the fit recovers what made them, within sampling error."""
+    phi = [(0.6,) if m % 2 else (0.5, 0.25) for m in range(12)]
+    values = simulated(1000, phi)
+    terms = describe_inflows(estimated_case(values)).terms
+    for month_, row in enumerate(terms.stages):
+        for hydro in range(2):
+            truth = np.zeros(row.coefficients.shape[0])
+            truth[: len(phi[month_])] = phi[month_]
+            scale = _standard_units(values, month_, hydro, len(truth))
+            assert np.abs(row.coefficients[:, hydro] - truth * scale).max() < 0.12, (month_, hydro)
+            assert np.abs(row.coefficients[:2, hydro] - (truth * scale)[:2]).max() < 0.09
+
+
+def _standard_units(values, month_, hydro, order):
+    """Coefficients of the made-up process refer to its own deviations; those of the fit to the sample's."""
+    nominal = 15.0 + 5.0 * np.cos(np.arange(12) / 6 * np.pi)
+    actual = values.std(axis=0)[:, hydro]
+    lags = [(month_ - lag) % 12 for lag in range(1, order + 1)]
+    return np.array([nominal[month_] / nominal[m] * actual[m] / actual[month_] for m in lags])
+
+
+def test_simulated_noise_is_reproduced():
+    """Residual deviation and spatial correlation of the fitted model are those that made the series."""
+    values = simulated(1000, [(0.5,)] * 12)
+    case = estimated_case(values)
+    model = build_noise_model(case)
+    nominal = 0.7 * (15.0 + 5.0 * np.cos(np.arange(12) / 6 * np.pi))
+    assert model.inflow_sigma[:, 0] == pytest.approx(nominal, rel=0.06)
+    estimated = describe_inflows(case).correlation
+    assert estimated is not None
+    matrices = [estimated.profiles[name][0].matrix for name in estimated.schedule.values()]
+    assert [matrix[0, 1] for matrix in matrices] == pytest.approx([0.6] * 12, abs=0.08)
+
+
+def test_statistics_are_population_statistics_of_each_season():
+    values = simulated(30, [(0.5,)] * 12)
+    statistics = describe_inflows(estimated_case(values)).statistics
+    assert statistics.mean_m3s == pytest.approx(values.mean(axis=0))
+    assert statistics.std_m3s == pytest.approx(values.std(axis=0))
+
+
+def test_white_noise_stays_white():
+    values = simulated(60, [()] * 12, seed=3)
+    terms = describe_inflows(with_estimation(estimated_case(values), max_order=1)).terms
+    found = np.array([row.coefficients for row in terms.stages])
+    assert np.count_nonzero(found) <= 4  # about one of twenty is significant by chance
+
+
+def test_coefficients_solve_the_periodic_yule_walker_equations():
+    values = simulated(40, [(0.4, 0.3)] * 12, seed=2, hydros=1)
+    terms = describe_inflows(estimated_case(values)).terms
+    standard = ((values - values.mean(axis=0)) / values.std(axis=0)).reshape(-1)
+    for month_, row in enumerate(terms.stages):
+        phi = row.coefficients[:, 0]
+        order = int(np.max(np.flatnonzero(phi), initial=-1)) + 1
+        matrix = [
+            [_sample_correlation(standard, month_ - 1 - min(i, j), abs(i - j)) for j in range(order)]
+            for i in range(order)
+        ]
+        right = [_sample_correlation(standard, month_, i + 1) for i in range(order)]
+        if order:
+            assert phi[:order] == pytest.approx(np.linalg.solve(matrix, right), abs=1e-12)
+
+
+def _sample_correlation(standard, season, lag):
+    if lag == 0:
+        return 1.0
+    at = [t for t in range(len(standard)) if t % 12 == season % 12 and t >= lag]
+    return float(np.mean([standard[t] * standard[t - lag] for t in at]))
+
+
+def test_no_contribution_is_negative():
+    for seed in range(4):
+        rng = np.random.default_rng(seed)
+        values = simulated(40, [tuple(rng.uniform(-0.2, 0.5, 3)) for _ in range(12)], seed=seed, hydros=1)
+        sample = _sample(values)
+        fits = fit_hydro(sample, 6)
+        for season in range(12):
+            assert min(contributions(sample, fits, season), default=0.0) >= 0.0
+            assert not fits[season].coefficients or fits[season].coefficients[0] >= 0.0
+
+
+def _sample(values):
+    statistics = sample_statistics(Observations(1900, values))
+    return HydroSample(
+        lambda season, lag: float(statistics.correlation(season % 12, lag)[0]),
+        statistics.std[:, 0].tolist(),
+        statistics.count[:, 0].tolist(),
+    )
+
+
+def test_contributions_follow_the_chain_of_seasons():
+    """With order 2 everywhere the second contribution is phi_1 phi_1' + phi_2, in units of flow."""
+    sample = HydroSample(lambda season, lag: 0.0, [1.0, 2.0, 4.0], [10, 10, 10])
+    fits = fit_hydro(sample, 0)
+    fits = [type(fits[0])((0.5, 0.25)), type(fits[0])((0.4, -0.1)), type(fits[0])((0.3, 0.2))]
+    psi_21, psi_22 = 0.3 * 4.0 / 2.0, 0.2 * 4.0 / 1.0
+    psi_11 = 0.4 * 2.0 / 1.0
+    assert contributions(sample, fits, 2) == pytest.approx([psi_21, psi_21 * psi_11 + psi_22])
+
+
+def test_large_coefficients_become_white_noise():
+    values = simulated(60, [(0.8,)] * 12, hydros=1)
+    fits = fit_hydro(_sample(values), 1, max_magnitude=0.1)
+    assert all(fit.coefficients == () for fit in fits)
+
+
+def test_constant_history_has_no_noise():
+    values = np.full((10, 12, 1), 50.0)
+    model = build_noise_model(estimated_case(values))
+    assert model.max_order == 0
+    assert (model.inflow_sigma == 0.0).all()
+    assert model.inflow_base[:, 0] == pytest.approx(np.full(12, 50.0))
+
+
+def test_the_yearly_component_is_found():
+    """A slow wave over the years shows in the last year's mean."""
+    rng = np.random.default_rng(4)
+    level, noise = np.zeros(200), rng.normal(size=(200, 12, 1))
+    for year in range(1, 200):
+        level[year] = 0.9 * level[year - 1] + rng.normal()
+    values = 100.0 + 5.0 * level[:, None, None] + 5.0 * noise
+    case = with_estimation(estimated_case(values), order_selection="pacf_annual", max_order=2)
+    terms = describe_inflows(case).terms
+    assert terms.order == 12
+    assert np.mean([row.annual_coefficient[0] for row in terms.stages]) > 0.3
+    flat = values.reshape(-1)
+    means = np.array([flat[12 * y - 12 + 3 : 12 * y + 3].mean() for y in range(1, 200)])
+    assert terms.stages[3].annual_std_m3s[0] == pytest.approx(means.std())
+
+
+def test_history_beside_given_statistics_fits_coefficients_only():
+    values = simulated(40, [(0.5,)] * 12)
+    given = inflow_stats([(h, t, 200.0, 20.0) for h in range(2) for t in range(12)])
+    whole, part = (
+        describe_inflows(estimated_case(values)),
+        describe_inflows(estimated_case(values, inflow_seasonal_stats=given)),
+    )
+    assert (part.statistics.mean_m3s == 200.0).all()
+    assert all(
+        np.array_equal(a.coefficients, b.coefficients)
+        for a, b in zip(whole.terms.stages, part.terms.stages, strict=True)
+    )
+
+
+def test_history_beside_given_coefficients_fits_statistics_only():
+    values = simulated(40, [(0.5,)] * 12)
+    given = coefficients([(h, t, 1, 0.3) for h in range(2) for t in range(12)])
+    found = describe_inflows(estimated_case(values, inflow_ar_coefficients=given))
+    assert (found.terms.stages[0].coefficients == 0.3).all()
+    assert found.statistics.mean_m3s == pytest.approx(values.mean(axis=0))
+    assert found.correlation is not None
+
+
+def test_history_beside_everything_is_for_the_lags_only():
+    values = simulated(3, [(0.5,)] * 12)
+    case = estimated_case(
+        values,
+        inflow_seasonal_stats=inflow_stats([(h, t, 100.0, 10.0) for h in range(2) for t in range(12)]),
+        inflow_ar_coefficients=coefficients([(h, t, 1, 0.3) for h in range(2) for t in range(12)]),
+    )
+    assert describe_inflows(case).correlation is None
+    assert build_noise_model(case).initial_lags[0] == pytest.approx(values[-1, -1])
+
+
+def test_part_of_a_year_remembers_the_rest_of_it():
+    values = simulated(40, [(0.5,)] * 12)
+    whole, part = build_noise_model(estimated_case(values)), build_noise_model(estimated_case(values, count=3))
+    order = part.max_order
+    assert np.allclose(part.ar_coefficients[:3, :order], whole.ar_coefficients[:3, :order], rtol=1e-12)
+    assert part.inflow_sigma == pytest.approx(whole.inflow_sigma[:3], rel=1e-12)
+
+
+def test_days_are_shared_out_to_seasons():
+    """A window of two months says the same of both; a season with a gap is not counted."""
+    rows = []
+    for year in range(2000, 2004):
+        rows += [(0, month(year, m), month(year, m + 2), 10.0 * m + year - 2000) for m in range(1, 13, 2)]
+    rows[0] = (0, month(2000, 1).replace(day=2), month(2000, 3), 10.0)
+    case = make_case(
+        horizon_stages=stages(2, (2004, 1), with_seasons=True),
+        with_seasons=True,
+        inflow_history=history(rows),
+        inflow_ar_coefficients=coefficients([]),
+    )
+    statistics = describe_inflows(case).statistics
+    assert statistics.mean_m3s[:, 0] == pytest.approx([np.mean([11, 12, 13]), np.mean([10, 11, 12, 13])])
+
+
+def test_too_little_history_is_refused():
+    values = simulated(1, [()] * 12)
+    with pytest.raises(NoiseModelError, match=r"inflow_history\.parquet: hydro_id 0 \(H0\): season 0 is covered in 1"):
+        build_noise_model(estimated_case(values))
+
+
+def test_history_without_seasons_is_refused():
+    case = make_case(horizon_stages=stages(2), inflow_history=history([(0, month(2000, 1), month(2000, 2), 1.0)]))
+    with pytest.raises(NoiseModelError, match="season_definitions: missing"):
+        build_noise_model(case)
+
+
+def test_windows_that_end_before_they_start_are_refused():
+    case = make_case(
+        horizon_stages=stages(2, with_seasons=True),
+        with_seasons=True,
+        recent=observed((1.0,)),
+        inflow_history=history([(0, month(2000, 2), month(2000, 1), 1.0)]),
+    )
+    with pytest.raises(NoiseModelError, match="end_date after its start_date"):
+        build_noise_model(case)
+
+
+def test_small_systems_are_solved():
+    assert solve([[0.0, 2.0], [4.0, 1.0]], [2.0, 5.0]) == [1.0, 1.0]
+    assert solve([[1.0, 1.0], [1.0, 1.0]], [1.0, 1.0]) is None
+    assert solve([], []) == []
+    rng = np.random.default_rng(0)
+    matrix, right = rng.normal(size=(7, 7)), rng.normal(size=7)
+    assert solve(matrix.tolist(), right.tolist()) == pytest.approx(np.linalg.solve(matrix, right))
