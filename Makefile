@@ -7,7 +7,7 @@ BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 RANKS ?= 1,2,3,4,7
 
-.PHONY: help demo test lint types architecture unit conformance faults mpi mpi-environments conformance-mpi bench-comm bench-net bench-mpi fuzz package clean
+.PHONY: help demo demo-comm test lint types architecture unit conformance faults mpi mpi-environments conformance-mpi bench-comm bench-net bench-mpi bench-sddp peer-environment fuzz package clean
 
 help:  ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  %-14s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -20,7 +20,10 @@ $(READY): pyproject.toml CMakeLists.txt $(wildcard native/*)
 	$(BIN)/python -m pip install --quiet --no-build-isolation --editable .
 	@touch $@
 
-demo: $(READY)  ## start a few ranks and show what each collective does and costs here
+demo: $(READY)  ## train and simulate a small study and print its bounds
+	$(BIN)/cobre run examples/two_reservoirs --output build/demo
+
+demo-comm: $(READY)  ## start a few ranks and show what each collective does and costs here
 	$(BIN)/python examples/collectives.py
 
 test: lint types architecture unit  ## everything that must pass before a change lands
@@ -73,6 +76,12 @@ bench-net: $(READY)  ## tcp beside gloo (torch, in an environment of its own) an
 bench-mpi: mpi-environments  ## mpi beside raw mpi4py calls on MPICH and on Open MPI
 	$(BIN)/python benchmarks/bench_comm.py --suite mpi
 
+bench-sddp: $(READY)  ## training beside cobre-python (in an environment of its own) and beside a loop over highspy
+	$(BIN)/python benchmarks/bench_sddp.py
+
+peer-environment: $(READY)  ## cobre-python for the tests that compare with it; needs Python 3.12 or newer
+	$(BIN)/python benchmarks/sddp/peer_environment.py
+
 fuzz: $(READY)  ## ten minutes of coverage-guided fuzzing of the tcp parser and handshake
 	$(BIN)/python -m pip install --quiet atheris
 	$(BIN)/python tests/fuzz/fuzz_tcp.py -max_total_time=600
@@ -81,4 +90,4 @@ package: $(READY)  ## build wheel and sdist, install each into an empty environm
 	$(BIN)/python tests/package/check_package.py
 
 clean:
-	rm -rf build dist $(VENV) .venv-mpich .venv-openmpi .venv-gloo .mypy_cache .ruff_cache .pytest_cache .import_linter_cache
+	rm -rf build dist $(VENV) .venv-mpich .venv-openmpi .venv-gloo .venv-peer .mypy_cache .ruff_cache .pytest_cache .import_linter_cache
