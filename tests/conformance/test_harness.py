@@ -143,6 +143,47 @@ def test_leak_check_sees_processes_descriptors_and_segments():
     assert check.leaks(0) == []
 
 
+MAKE_SEGMENT = """
+import os, sys
+sys.stdin.readline()
+descriptor = os.open(sys.argv[1], os.O_CREAT | os.O_RDWR, 0o600)
+print("made", flush=True)
+sys.stdin.read()
+"""
+
+
+def test_leak_check_knows_the_segments_of_others():
+    """Another run's segment is not ours: neither while its process lives, nor when it dies and leaves it behind."""
+    segment = leaks.SHM_FOLDER / f"{leaks.SHM_PREFIX}-other-run-{os.getpid()}"
+    command = [sys.executable, "-c", MAKE_SEGMENT, str(segment)]
+    stranger = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE)
+    try:
+        check = leaks.LeakCheck()
+        stranger.stdin.write(b"go\n")
+        stranger.stdin.flush()
+        assert stranger.stdout.readline() == b"made\n"
+        assert check.leaks(0) == []
+        stranger.communicate()
+        assert segment.exists() and check.leaks(0) == []
+    finally:
+        segment.unlink()
+
+
+def test_leak_check_knows_that_its_world_cannot_have_made_what_is_younger():
+    check = leaks.LeakCheck()
+    old, young = (leaks.SHM_FOLDER / f"{leaks.SHM_PREFIX}-{age}-{os.getpid()}" for age in ("old", "young"))
+    try:
+        old.touch()
+        ended = old.stat().st_ctime
+        while not young.exists() or young.stat().st_ctime <= ended:
+            young.unlink(missing_ok=True)
+            young.touch()
+        assert check._look(ended) == [f"shared memory {old.name}"]
+    finally:
+        old.unlink()
+        young.unlink()
+
+
 def test_no_leaks_raises():
     with pytest.raises(AssertionError, match="left behind: descriptor"), leaks.no_leaks(patience_s=0):
         reading, writing = os.pipe()

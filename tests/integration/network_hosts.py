@@ -1,48 +1,124 @@
-"""Hosts of their own on one machine: network namespaces, joined by a cable that can be pulled."""
+"""Hosts of their own on one machine: network namespaces, joined by cables that can be pulled, throttled and broken.
+
+Host 0 is the coordinator's. Every other host has a cable to it and to nobody else. All that is needed is iproute2;
+delays (netem) are not used, because not every kernel has them.
+"""
 
 import os
+import shutil
 import subprocess
+from pathlib import Path
 
-NOT_PERMITTED = "network namespaces cannot be made here: run as root, with iproute2 installed"
+NOT_PERMITTED = "network namespaces cannot be made here: run as root, with iproute2 and util-linux installed"
+COORDINATOR, COORDINATOR_V6 = "10.77.0.1", "fd77::1"
+NOBODY = "02:00:00:00:00:99"  # a link address that no interface has: what is sent there vanishes without a word
+NAMES = Path("/etc/netns")  # where `ip netns exec` finds a host's own /etc files
+ENTER = 'echo "$0" >/proc/sys/kernel/hostname && exec "$@"'
 
 
 def run(*command):
-    subprocess.run(command, check=True, capture_output=True, text=True)
+    done = subprocess.run(command, check=False, capture_output=True, text=True)
+    if done.returncode:
+        raise OSError(f"{' '.join(command)}: {done.stderr.strip()}")
 
 
 class Network:
-    """Two hosts, `left` and `right`, with a cable between them."""
+    """Host 0 and as many others as asked for; `families`: of their addresses, 4 and 6."""
 
-    def __init__(self):
+    def __init__(self, others=2, families=(4, 6)):
         tag = f"{os.getpid() % 100000:x}"
-        self.left, self.right = f"cobre-l{tag}", f"cobre-r{tag}"
-        self._hosts = []
+        self.hosts = [f"cobre{number}-{tag}" for number in range(others + 1)]
+        self._families = families
 
     def __enter__(self):
-        for host in (self.left, self.right):
-            run("ip", "netns", "add", host)
-            self._hosts.append(host)
-            run("ip", "-n", host, "link", "set", "lo", "up")
-        run("ip", "-n", self.left, "link", "add", "cable", "type", "veth", "peer", "name", "cable", "netns", self.right)
-        for number, host in enumerate(self._hosts, 1):
-            run("ip", "-n", host, "address", "add", f"10.77.0.{number}/24", "dev", "cable")
-            run("ip", "-n", host, "address", "add", f"fd77::{number}/64", "dev", "cable", "nodad")
-            run("ip", "-n", host, "link", "set", "cable", "up")
+        try:
+            self._build()
+        except BaseException:
+            self.__exit__()
+            raise
         return self
 
     def __exit__(self, *_):
-        for host in self._hosts:
+        for host in self.hosts:
             subprocess.run(["ip", "netns", "del", host], check=False, capture_output=True)
+            shutil.rmtree(NAMES / host, ignore_errors=True)
 
-    def on(self, host):
-        """What to put before a command to run it there."""
-        return ("ip", "netns", "exec", host)
+    def on(self, number):
+        """What to put before a command to run it on that host, under that host's name; the process stays the same."""
+        host = self.hosts[number]
+        return ("ip", "netns", "exec", host, "unshare", "--uts", "sh", "-c", ENTER, host)
 
-    def set_link(self, state):
-        """Pull the cable ("down") or put it back ("up")."""
-        run("ip", "-n", self.right, "link", "set", "cable", state)
-        if state == "up":  # an address of the sixth version goes with the link
-            run("ip", "-n", self.right, "address", "replace", "fd77::2/64", "dev", "cable", "nodad")
+    def pull(self, number):
+        """Pull the cable of a host."""
+        self._ip(number, "link", "set", "cable", "down")
+
+    def plug(self, number):
+        """Put it back."""
+        self._ip(number, "link", "set", "cable", "up")
+        self._route(number)  # what was known of the way went with the link
+
+    def remove(self, number):
+        """The host is gone: nothing of it says goodbye. Its processes are the caller's to end."""
+        self._ip(number, "link", "del", "cable")
+
+    def swallow(self, number, *, inward=True, outward=True, families=None):
+        """A firewall that drops without a word: what the host is sent (inward), what it sends (outward)."""
+        for family in families or self._families:
+            here, there = _addresses(number, family)
+            if outward:
+                self._ip(number, "neigh", "replace", there, "lladdr", NOBODY, "dev", "cable", "nud", "permanent")
+            if inward:
+                self._ip(0, "neigh", "replace", here, "lladdr", NOBODY, "dev", f"cable{number}", "nud", "permanent")
+
+    def slow_down(self, number, rate):
+        """A narrow cable, in both directions."""
+        for host, device in ((self.hosts[number], "cable"), (self.hosts[0], f"cable{number}")):
+            shape = ("rate", rate, "burst", "32k", "latency", "200ms")
+            run("tc", "-n", host, "qdisc", "replace", "dev", device, "root", "tbf", *shape)
+
+    def write_names(self, number, **addresses):
+        """What names mean on that host, from now on; call it before a process starts there."""
+        lines = [f"{address} {name}\n" for name, known in addresses.items() for address in known]
+        folder = NAMES / self.hosts[number]
+        folder.mkdir(parents=True, exist_ok=True)
+        (folder / "resolv.conf").write_text("")  # nobody to ask: what is not in the list is not known, at once
+        (folder / "hosts").write_text("127.0.0.1 localhost\n" + "".join(lines))  # in place: it may be mounted
+
+    def _build(self):
+        for number, host in enumerate(self.hosts):
+            run("ip", "netns", "add", host)
+            self._ip(number, "link", "set", "lo", "up")
+        for family in self._families:
+            self._ip(0, "address", "replace", (COORDINATOR, COORDINATOR_V6)[family == 6], "dev", "lo")
+        for number, host in enumerate(self.hosts[1:], 1):
+            peer = ("peer", "name", "cable", "netns", host)
+            self._ip(0, "link", "add", "name", f"cable{number}", "type", "veth", *peer)
+            for family in self._families:
+                here, there = _addresses(number, family)
+                self._assign(0, there, f"cable{number}")
+                self._assign(number, here, "cable")
+            self._ip(0, "link", "set", f"cable{number}", "up")
+            self.plug(number)
+
+    def _assign(self, number, address, device):
+        is_v6 = ":" in address
+        options = ("nodad",) if is_v6 else ()
+        self._ip(number, "address", "replace", f"{address}/{64 if is_v6 else 24}", "dev", device, *options)
+
+    def _route(self, number):
+        for family in self._families:
+            here, there = _addresses(number, family)
+            self._assign(number, here, "cable")
+            self._ip(number, f"-{family}", "route", "replace", "default", "via", there, "dev", "cable")
+
+    def _ip(self, number, *words):
+        options = [word for word in words if word in ("-4", "-6")]
+        run("ip", "-n", self.hosts[number], *options, *(word for word in words if word not in options))
+
+
+def _addresses(number, family):
+    """Of a host, and of its neighbour at the other end of the cable."""
+    return (f"10.77.{number}.2", f"10.77.{number}.1") if family == 4 else (f"fd77:{number}::2", f"fd77:{number}::1")
 
 
 def is_permitted():
@@ -51,6 +127,7 @@ def is_permitted():
     try:
         run("ip", "netns", "add", name)
         run("ip", "netns", "del", name)
-    except (OSError, subprocess.CalledProcessError):
+        run("unshare", "--uts", "true")
+    except OSError:
         return False
     return True

@@ -3,9 +3,12 @@
 import contextlib
 import json
 import os
+import queue
 import signal
 import subprocess
 import sys
+import threading
+import time
 from pathlib import Path
 
 from tcp_worlds import DEADLINE_S
@@ -26,19 +29,47 @@ class Rank:
             text=True,
             process_group=0,
         )
+        self._events = queue.SimpleQueue()
+        self._reader = threading.Thread(target=self._read, daemon=True)
+        self._reader.start()
 
-    def hear(self, key):
-        for line in self.process.stdout:
-            event = json.loads(line)
-            if key in event:
+    @property
+    def pid(self):
+        return self.process.pid
+
+    def hear(self, key, words=""):
+        """The next event of that kind, with those words in it; what came before it is gone."""
+        deadline = time.monotonic() + DEADLINE_S
+        while event := self._next(key, deadline):
+            if key in event and words in str(event[key]):
                 return event
-        raise AssertionError(f"it ended without '{key}': {self.process.stderr.read()[-2000:]}")
+        raise AssertionError(f"it ended without '{key}' {words}: {self.process.stderr.read()[-2000:]}")
 
     def tell(self):
         self.process.stdin.write("go\n")
         self.process.stdin.flush()
 
-    def end(self):
+    def kill(self):
+        """End it at once, with everything that it has started."""
         with contextlib.suppress(ProcessLookupError):
             os.killpg(self.process.pid, signal.SIGKILL)
-        self.process.communicate(timeout=DEADLINE_S)
+
+    def end(self):
+        self.kill()
+        self.process.wait(DEADLINE_S)
+        self._reader.join(DEADLINE_S)
+        for stream in (self.process.stdin, self.process.stdout, self.process.stderr):
+            with contextlib.suppress(BrokenPipeError):
+                stream.close()
+
+    def _next(self, key, deadline):
+        try:
+            return self._events.get(timeout=max(0.0, deadline - time.monotonic()))
+        except queue.Empty:
+            raise AssertionError(f"it did not say '{key}' within {DEADLINE_S} s") from None
+
+    def _read(self):
+        for line in self.process.stdout:
+            with contextlib.suppress(ValueError):  # cut off by a kill
+                self._events.put(json.loads(line))
+        self._events.put(None)

@@ -1,6 +1,7 @@
 """One rank of a tcp world as a process of its own: `python tcp_rank.py ACTION`; prints JSON lines."""
 
 import json
+import logging
 import os
 import signal
 import sys
@@ -15,7 +16,16 @@ LARGE = 4_000_000  # bytes: more than all socket buffers hold
 
 
 def say(**event):
-    print(json.dumps({"rank": int(os.environ["COBRE_TCP_RANK"]), "pid": os.getpid(), **event}), flush=True)
+    who = {"rank": int(os.environ["COBRE_TCP_RANK"]), "pid": os.getpid(), "at": time.monotonic()}
+    # In one piece: the watch's thread may log while the caller's speaks.
+    os.write(1, f"{json.dumps({**who, **event})}\n".encode())
+
+
+class Announcer(logging.Handler):
+    """What is logged is said too."""
+
+    def emit(self, record):
+        say(log=record.getMessage())
 
 
 def endure(call):
@@ -123,6 +133,8 @@ def gather_when_told(comm):
 
 
 if __name__ == "__main__":
+    logging.getLogger("cobre.comm").addHandler(Announcer())
+    logging.getLogger("cobre.comm").setLevel(logging.INFO)
     try:
         communicator = create_communicator("tcp")
     except BackendError as failure:

@@ -59,7 +59,7 @@ def test_the_error_names_the_rank_and_shows_its_traceback():
     assert isinstance(error.inner, InflowError)
     assert error.inner.stage == 87
     assert error.__cause__ is error.inner
-    assert text.startswith(f"rank 2 (host {socket.gethostname()}, pid ")
+    assert text.startswith(f"Run stopped: rank 2 (host {socket.gethostname()}, pid ")
     assert "Traceback (most recent call last):\n  File" in text
     assert "raise InflowError(stage=87)" in text
     assert "launch/worker.py" not in text

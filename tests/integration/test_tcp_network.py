@@ -1,76 +1,126 @@
-"""Faults of a real network between two hosts."""
+"""Faults of a real network, in the middle of a run: every rank learns of them, by name and in time."""
+
+import time
 
 import pytest
-from network_hosts import NOT_PERMITTED, Network, is_permitted
-from tcp_processes import Rank
-from tcp_worlds import SECRET
+from network_hosts import COORDINATOR_V6
+from network_worlds import SIZE, TIMEOUT_S, in_time, needs_hosts
 
-from cobre.comm import TcpConfig
-
-pytestmark = pytest.mark.skipif(not is_permitted(), reason=NOT_PERMITTED)
+pytestmark = needs_hosts
+LIMIT_S = 60.0  # far above every bound here: only a closed connection can tell so soon
 
 
-@pytest.fixture
-def network():
-    with Network() as hosts:
-        yield hosts
+def lost(seen, rank):
+    """The rank has been silent: who, where, since when."""
+    return (
+        (seen["error"], seen["ranks"]) == ("PeerTimeoutError", [rank])
+        and f"rank {rank} (host cobre{rank}-" in seen["message"]
+        and "lost contact: no heartbeat for" in seen["message"]
+    )
 
 
-@pytest.fixture
-def start(network):
-    """Start rank 0 on the left host and all others on the right one, in the order asked for."""
-    ranks = {}
-
-    def start_some(action, order, size=3, **options):
-        options = {"coordinator": "10.77.0.1", "secret": SECRET, "timeout_s": 3.0} | options
-        for rank in order:
-            host = network.left if rank == 0 else network.right
-            ranks[rank] = Rank(action, TcpConfig(rank=rank, size=size, **options), network.on(host))
-        return [ranks[rank] for rank in sorted(ranks)]
-
-    yield start_some
-    for rank in ranks.values():
-        rank.end()
+def check_lost(ranks, cut_off, since, survivors=None):
+    """Those on the coordinator's side name the rank that is cut off; that rank names the coordinator."""
+    for rank in range(SIZE) if survivors is None else survivors:
+        seen = ranks[rank].hear("error")
+        assert lost(seen, 0 if rank == cut_off else cut_off), seen
+        assert in_time(seen, since), f"rank {rank} learned of it after {seen['at'] - since:.1f} s"
 
 
 @pytest.mark.parametrize("action", ["barriers", "gathers"])
-@pytest.mark.parametrize("coordinator", ["10.77.0.1", "[fd77::1]:4000"])
-def test_a_cut_link_is_noticed_on_both_sides(network, start, action, coordinator):
-    ranks = start(action, [0, 1, 2], coordinator=coordinator)
-    for rank in ranks:
-        rank.hear("running")
-    network.set_link("down")
-    left, *right = [rank.hear("error") for rank in ranks]
-    assert left["error"] == "PeerTimeoutError" and left["ranks"] and set(left["ranks"]) <= {1, 2}
-    assert "lost contact" in left["message"] and "no heartbeat for" in left["message"]
-    assert [(seen["error"], seen["ranks"]) for seen in right] == [("PeerTimeoutError", [0])] * 2
+@pytest.mark.parametrize("coordinator", ["10.77.0.1", f"[{COORDINATOR_V6}]:4000"])
+def test_a_cut_link(world, action, coordinator):
+    ranks = world.run_all(action, coordinator=coordinator)
+    cut = time.monotonic()
+    world.network.pull(2)
+    check_lost(ranks, 2, cut)
 
 
-def test_a_link_that_comes_back_in_time_costs_nothing_but_time(network, start):
-    ranks = start("gather_when_told", [0, 1, 2], timeout_s=30.0)
-    for rank in ranks:
-        rank.hear("running")
-    network.set_link("down")
+def test_a_link_that_comes_back_in_time_costs_nothing_but_time(world):
+    ranks = world.run_all("gather_when_told", timeout_s=30.0)
+    world.network.pull(1)
     ranks[0].tell()
-    network.set_link("up")
+    world.network.plug(1)
     assert all(rank.hear("good")["good"] for rank in ranks)
 
 
-def test_a_late_coordinator_is_waited_for(start):
-    workers = start("gather_when_told", [2, 1])
-    ranks = start("gather_when_told", [0])
-    assert len(workers) == 2 and len(ranks) == 3
+@pytest.mark.parametrize("action", ["barriers", "gathers"])
+def test_a_host_that_is_gone(world, action):
+    ranks = world.run_all(action)
+    gone = time.monotonic()
+    world.network.remove(1)
+    ranks[1].kill()
+    check_lost(ranks, 1, gone, survivors=(0, 2))
+
+
+def test_the_host_of_the_coordinator_is_gone(world):
+    ranks = world.run_all("barriers")
+    gone = time.monotonic()
+    for host in (1, 2):
+        world.network.remove(host)
+    ranks[0].kill()
+    for rank in (1, 2):
+        seen = ranks[rank].hear("error")
+        assert lost(seen, 0), seen
+        assert in_time(seen, gone)
+
+
+@pytest.mark.parametrize("action", ["barriers", "gathers"])
+def test_a_black_hole(world, action):
+    ranks = world.run_all(action)
+    begin = time.monotonic()
+    world.network.swallow(2)
+    check_lost(ranks, 2, begin)
+
+
+def test_a_black_hole_in_the_way_of_what_a_worker_says(world):
+    """The coordinator cannot hear it, and can still tell it so."""
+    ranks = world.run_all("barriers")
+    begin = time.monotonic()
+    world.network.swallow(2, inward=False)
+    for rank, seen in enumerate(rank.hear("error") for rank in ranks):
+        assert seen["error"] == "PeerTimeoutError" and "no heartbeat for" in seen["message"], seen
+        assert in_time(seen, begin), f"rank {rank} learned of it after {seen['at'] - begin:.1f} s"
+
+
+def test_a_black_hole_in_the_way_of_what_a_worker_is_told(world):
+    """The worker gives up first, and says why; the others hear of it although they get every heartbeat."""
+    ranks = world.run_all("barriers")
+    begin = time.monotonic()
+    world.network.swallow(2, outward=False)
+    seen = ranks[2].hear("error")
+    assert lost(seen, 0), seen
+    for rank in ranks[:2]:
+        seen = rank.hear("error")
+        assert in_time(seen, begin), f"after {seen['at'] - begin:.1f} s: {seen}"
+        assert "rank 2 (host cobre2-" in seen["message"], seen
+
+
+@pytest.mark.parametrize("action", ["barriers", "gathers"])
+def test_a_worker_that_dies_on_another_host_is_known_at_once(world, action):
+    ranks = world.run_all(action, timeout_s=LIMIT_S)
+    died = time.monotonic()
+    ranks[2].kill()
+    for rank in ranks[:2]:
+        seen = rank.hear("error")
+        assert (seen["error"], seen["ranks"]) == ("PeerLostError", [2]), seen
+        assert f"pid {ranks[2].pid}) died" in seen["message"], seen
+        assert in_time(seen, died, 0.0)
+
+
+def test_a_slow_link_is_not_a_silent_one(world):
+    """The payload takes longer than the timeout, on one rank's link; nobody loses patience, everything arrives."""
+    world.network.slow_down(1, "16mbit")
+    ranks = world.start_all("gather_when_told", timeout_s=TIMEOUT_S / 2)
+    begin = [rank.hear("running")["at"] for rank in ranks]
     ranks[0].tell()
-    assert all(rank.hear("good")["good"] for rank in ranks)
+    ends = [rank.hear("good") for rank in ranks]
+    assert all(end["good"] for end in ends)
+    assert ends[1]["at"] - begin[1] > TIMEOUT_S / 2, "the link is not slow enough to prove anything"
 
 
-def test_a_host_that_is_not_there_is_named(start):
-    (worker,) = start("barriers", [1], coordinator="10.77.0.9", connect_timeout_s=2.0)
-    seen = worker.hear("refused")
-    assert seen["refused"] == "InitializationFailedError" and "10.77.0.9:29500" in seen["message"]
-    assert "rank 0, the coordinator" in seen["message"]
-
-
-def test_other_hosts_are_refused_without_a_secret(start):
-    for rank in start("barriers", [0, 1], secret="", size=2):
-        assert rank.hear("refused")["refused"] == "MissingConfigurationError"
+@pytest.mark.parametrize("coordinator", [COORDINATOR_V6, f"[{COORDINATOR_V6}]:4000", "coordinator"])
+def test_hosts_that_have_ipv6_only(world_of_v6, coordinator):
+    for host in range(SIZE):
+        world_of_v6.network.write_names(host, coordinator=[COORDINATOR_V6])
+    world_of_v6.gather(world_of_v6.run_all("gather_when_told", coordinator=coordinator))

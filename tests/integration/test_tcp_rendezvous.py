@@ -245,6 +245,15 @@ def test_on_loopback_no_secret_is_needed():
         assert world.everywhere(results(world.start_all()), total) == [[3.0] * 3] * 2
 
 
+@pytest.mark.parametrize("seconds", [1e10, 1e300])
+def test_a_patience_without_end_is_fine(seconds):
+    limits = dict.fromkeys(("timeout_s", "connect_timeout_s", "operation_timeout_s"), seconds)
+    with meeting(2, **limits) as world:
+        coordinator = world.start(0)
+        wait_until_listening(world)
+        assert world.everywhere(results([coordinator, world.start(1)]), total) == [[3.0] * 3] * 2
+
+
 def encrypted(rank):
     files = {"tls_ca": str(TLS / "certificate.pem")}
     return files | {"tls_cert": str(TLS / "certificate.pem"), "tls_key": str(TLS / "key.pem")}

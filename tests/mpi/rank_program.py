@@ -5,6 +5,7 @@ import signal
 import sys
 import threading
 import time
+from pathlib import Path
 
 import numpy as np
 
@@ -71,6 +72,27 @@ def interrupted(_action):
             comm.barrier()
         else:
             time.sleep(FOR_EVER_S)
+
+
+def asked(_action):
+    """A rank that waits in a call is asked by another, again and again until it has answered; then both go on."""
+    with create_communicator() as comm:
+        pids = np.zeros(comm.size, np.int64)
+        comm.allgatherv(np.array([os.getpid()]), pids, [1] * comm.size)
+        answer = Path(os.environ["ANSWER"])
+        if comm.rank == 0:
+            os.dup2(os.open(answer, os.O_CREAT | os.O_WRONLY | os.O_APPEND, 0o600), 2)
+        else:
+            ask_until_answered(int(pids[0]), answer)
+        comm.barrier(label="alone")
+    say("went on")
+
+
+def ask_until_answered(pid, answer):
+    deadline = time.monotonic() + 30
+    while time.monotonic() < deadline and not (answer.exists() and "now in #2" in answer.read_text()):
+        os.kill(pid, signal.SIGUSR1)
+        time.sleep(0.3)
 
 
 def mpi_error(_action):
@@ -148,6 +170,7 @@ WAYS = {
         fail_inside,
         fail_outside,
         interrupted,
+        asked,
         mpi_error,
         orderly_exit,
         no_close,

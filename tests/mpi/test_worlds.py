@@ -61,3 +61,14 @@ def test_what_is_given_up_is_released(mpi):
     assert done.code == 0, done.output[-2000:]
     assert done.output.count("lost little True True") == 2
     assert done.output.count("worlds True") == 2
+
+
+def test_a_rank_that_waits_says_where_when_asked(mpi, tmp_path):
+    answer = tmp_path / "answer"
+    done = mpi.run(2, PROGRAM, "asked", environ={"ANSWER": str(answer)})
+    assert done.code == 0, done.output
+    assert done.output.count("went on") == 2
+    told = answer.read_text()
+    assert "rank 0 of 2 (mpi)" in told
+    assert "now in #2 barrier 'alone', under way for" in told
+    assert "in asked" in told  # where in the program

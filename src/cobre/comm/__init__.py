@@ -34,6 +34,7 @@ from cobre.comm.errors import (
     UnsupportedReductionError,
 )
 from cobre.comm.factory import available_backends, create_communicator
+from cobre.comm.flight_recorder import RecordedCall
 from cobre.comm.shared_memory import SharedMemoryProvider, SharedRegion
 from cobre.comm.types import BackendKind, Operation, ReduceOp
 
@@ -66,6 +67,7 @@ __all__ = [
     "Peer",
     "PeerLostError",
     "PeerTimeoutError",
+    "RecordedCall",
     "ReduceOp",
     "RegionClosedError",
     "SharedMemoryExhaustedError",

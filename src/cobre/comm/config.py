@@ -7,8 +7,9 @@ import math
 import os
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass, field
-from typing import ClassVar, Self
+from dataclasses import dataclass, field, fields
+from numbers import Integral, Real
+from typing import Any, ClassVar, Self
 
 from cobre.comm.errors import InitializationFailedError, MissingConfigurationError
 from cobre.comm.types import BackendKind
@@ -65,6 +66,7 @@ class ShmConfig:
     window_bytes: int = 0
 
     def __post_init__(self) -> None:
+        _check_types(self)
         if not re.fullmatch(rf"/?[A-Za-z0-9_.-]{{1,{MAX_SHM_NAME - 1}}}", self.name):
             raise InitializationFailedError(
                 "shm",
@@ -72,15 +74,12 @@ class ShmConfig:
                 f"at most {MAX_SHM_NAME} characters with the leading slash",
             )
         _check_world("shm", "COBRE_SHM_RANK", self.rank, "COBRE_SHM_SIZE", self.size)
-        for variable, seconds in (
-            ("COBRE_SHM_TIMEOUT_SECS", self.timeout_s),
-            ("COBRE_SHM_CONNECT_TIMEOUT_SECS", self.connect_timeout_s),
-            ("COBRE_SHM_OPERATION_TIMEOUT_SECS", self.operation_timeout_s),
-        ):
-            if seconds is not None and not (seconds > 0 and math.isfinite(seconds)):
-                raise InitializationFailedError(
-                    "shm", f"{variable} must be a positive number of seconds, got {seconds}"
-                )
+        _check_seconds(
+            "shm",
+            COBRE_SHM_TIMEOUT_SECS=self.timeout_s,
+            COBRE_SHM_CONNECT_TIMEOUT_SECS=self.connect_timeout_s,
+            COBRE_SHM_OPERATION_TIMEOUT_SECS=self.operation_timeout_s,
+        )
         if self.wait not in WAIT_STRATEGIES:
             raise InitializationFailedError("shm", f"COBRE_SHM_WAIT must be futex or condvar, got {self.wait!r}")
         if self.window_bytes < 0:
@@ -113,13 +112,13 @@ class ShmConfig:
             "COBRE_SHM_NAME": self.name,
             "COBRE_SHM_RANK": str(self.rank),
             "COBRE_SHM_SIZE": str(self.size),
-            "COBRE_SHM_TIMEOUT_SECS": repr(self.timeout_s),
-            "COBRE_SHM_CONNECT_TIMEOUT_SECS": repr(self.connect_timeout_s),
+            "COBRE_SHM_TIMEOUT_SECS": repr(float(self.timeout_s)),
+            "COBRE_SHM_CONNECT_TIMEOUT_SECS": repr(float(self.connect_timeout_s)),
             "COBRE_SHM_WAIT": self.wait,
             "COBRE_SHM_WINDOW_BYTES": str(self.window_bytes),
         }
         if self.operation_timeout_s is not None:
-            environ["COBRE_SHM_OPERATION_TIMEOUT_SECS"] = repr(self.operation_timeout_s)
+            environ["COBRE_SHM_OPERATION_TIMEOUT_SECS"] = repr(float(self.operation_timeout_s))
         return environ
 
 
@@ -138,6 +137,7 @@ class MpiConfig:
     max_message_bytes: int = MAX_MPI_MESSAGE_BYTES
 
     def __post_init__(self) -> None:
+        _check_types(self)
         if not 1 <= self.max_message_bytes <= MAX_MPI_MESSAGE_BYTES:
             raise InitializationFailedError(
                 "mpi",
@@ -196,6 +196,7 @@ class TcpConfig:
     tls_ca: str = ""
 
     def __post_init__(self) -> None:
+        _check_types(self)
         _check_world("tcp", "COBRE_TCP_RANK", self.rank, "COBRE_TCP_SIZE", self.size)
         if not 1 <= self.port <= MAX_TCP_PORT:
             raise InitializationFailedError("tcp", f"COBRE_TCP_PORT must be from 1 to {MAX_TCP_PORT}, got {self.port}")
@@ -241,12 +242,12 @@ class TcpConfig:
             "COBRE_TCP_RANK": str(self.rank),
             "COBRE_TCP_SIZE": str(self.size),
             "COBRE_TCP_PORT": str(self.port),
-            "COBRE_TCP_TIMEOUT_SECS": repr(self.timeout_s),
-            "COBRE_TCP_CONNECT_TIMEOUT_SECS": repr(self.connect_timeout_s),
+            "COBRE_TCP_TIMEOUT_SECS": repr(float(self.timeout_s)),
+            "COBRE_TCP_CONNECT_TIMEOUT_SECS": repr(float(self.connect_timeout_s)),
             "COBRE_TCP_INSECURE": str(int(self.insecure)),
         }
         if self.operation_timeout_s is not None:
-            environ["COBRE_TCP_OPERATION_TIMEOUT_SECS"] = repr(self.operation_timeout_s)
+            environ["COBRE_TCP_OPERATION_TIMEOUT_SECS"] = repr(float(self.operation_timeout_s))
         texts = {variable: getattr(self, name) for name, variable in _TCP_TEXTS.items()}
         return environ | {variable: text for variable, text in texts.items() if text}
 
@@ -269,6 +270,34 @@ def _check_seconds(backend: str, **seconds_of: float | None) -> None:
 
 
 BackendConfig = LocalConfig | ShmConfig | MpiConfig | TcpConfig
+
+# What a field of each type takes, and how that is called. A truth value is no number here, whatever Python says.
+_ACCEPTED: Mapping[object, tuple[tuple[type, ...], str]] = {
+    str: ((str,), "a text"),
+    bool: ((bool,), "True or False"),
+    int: ((Integral,), "an integer"),
+    float: ((Real,), "a number"),
+    float | None: ((Real, type(None)), "a number or None"),
+}
+
+
+def _check_types(config: Any) -> None:
+    """Refuse what no variable could have said, before a comparison with it fails in some other way."""
+    for one in fields(config):
+        accepted, right = _ACCEPTED[one.type]
+        value = getattr(config, one.name)
+        if not isinstance(value, accepted) or (isinstance(value, bool) and one.type is not bool):
+            raise InitializationFailedError(
+                config.kind.value,
+                f"{type(config).__name__}.{one.name} must be {right}, got {_shown(config, one.name)}",
+            )
+
+
+def _shown(config: Any, name: str) -> str:
+    """A value as it may be shown: a secret of the wrong type is a secret all the same."""
+    value = getattr(config, name)
+    is_shown = next(one.repr for one in fields(config) if one.name == name)
+    return f"{value!r} ({type(value).__name__})" if is_shown else f"a {type(value).__name__}"
 
 
 def _check_world(backend: str, rank_variable: str, rank: int, size_variable: str, size: int) -> None:

@@ -8,6 +8,7 @@ import faulthandler
 import os
 import signal
 import threading
+import time
 import weakref
 from typing import Protocol
 
@@ -53,5 +54,30 @@ def show_reports() -> None:
         os.write(STDERR, (text or f"pid {os.getpid()}: no communicator is open\n").encode(errors="replace"))
 
 
+def answer_signal(patience_s: float) -> None:
+    """From another thread: SIGUSR1 has come. Show the reports if the main thread, stuck in a call, does not."""
+    if signal.getsignal(signal.SIGUSR1) is not _show:
+        return
+    answered = _answers.by_handler
+    time.sleep(patience_s)
+    if _answers.by_handler == answered:
+        _answers.is_ahead = True
+        show_reports()
+
+
+class _Answers:
+    """Who has shown the reports, so that a handler that runs long after the signal does not show them again."""
+
+    by_handler = 0
+    is_ahead = False
+
+
+_answers = _Answers()
+
+
 def _show(_signal: int, _frame: object) -> None:
+    if _answers.is_ahead:
+        _answers.is_ahead = False
+        return
+    _answers.by_handler += 1
     show_reports()

@@ -1,6 +1,14 @@
+import numpy as np
 import pytest
 
-from cobre.comm import InitializationFailedError, LocalConfig, MissingConfigurationError, ShmConfig
+from cobre.comm import (
+    InitializationFailedError,
+    LocalConfig,
+    MissingConfigurationError,
+    MpiConfig,
+    ShmConfig,
+    TcpConfig,
+)
 
 
 def test_round_trip_through_the_environment():
@@ -47,3 +55,41 @@ def test_nonsense_is_explained(variable, value, error, words):
     environ = ShmConfig("n", 0, 2).to_env() | {variable: value}
     with pytest.raises(error, match=words):
         ShmConfig.from_env(environ)
+
+
+@pytest.mark.parametrize(
+    "config,options,words",
+    [
+        (ShmConfig, {"name": 3}, r"ShmConfig.name must be a text, got 3 \(int\)"),
+        (ShmConfig, {"rank": "0"}, r"ShmConfig.rank must be an integer, got '0' \(str\)"),
+        (ShmConfig, {"rank": False}, r"ShmConfig.rank must be an integer, got False \(bool\)"),
+        (ShmConfig, {"size": 2.0}, r"ShmConfig.size must be an integer, got 2.0 \(float\)"),
+        (ShmConfig, {"timeout_s": "1"}, "ShmConfig.timeout_s must be a number, got '1'"),
+        (ShmConfig, {"timeout_s": None}, "ShmConfig.timeout_s must be a number, got None"),
+        (ShmConfig, {"operation_timeout_s": "1"}, "must be a number or None"),
+        (ShmConfig, {"wait": None}, "ShmConfig.wait must be a text"),
+        (ShmConfig, {"window_bytes": 1.5}, "ShmConfig.window_bytes must be an integer"),
+        (TcpConfig, {"coordinator": None}, "TcpConfig.coordinator must be a text, got None"),
+        (TcpConfig, {"port": "29500"}, "TcpConfig.port must be an integer"),
+        (TcpConfig, {"insecure": 1}, "TcpConfig.insecure must be True or False, got 1"),
+        (TcpConfig, {"run_id": 7}, "TcpConfig.run_id must be a text"),
+        (MpiConfig, {"checked": "yes"}, "MpiConfig.checked must be True or False, got 'yes'"),
+        (MpiConfig, {"max_message_bytes": None}, "MpiConfig.max_message_bytes must be an integer"),
+    ],
+)
+def test_a_field_of_another_type_is_refused_with_what_would_be_right(config, options, words):
+    required = {ShmConfig: {"name": "n"}, TcpConfig: {"coordinator": "a"}, MpiConfig: {}}[config]
+    world = {} if config is MpiConfig else {"rank": 0, "size": 2}
+    with pytest.raises(InitializationFailedError, match=words):
+        config(**{**required, **world, **options})
+
+
+def test_a_secret_of_another_type_is_not_shown():
+    with pytest.raises(InitializationFailedError, match=r"TcpConfig.secret must be a text, got a bytes") as caught:
+        TcpConfig("a", 0, 2, secret=b"not for your eyes")
+    assert "not for your eyes" not in str(caught.value)
+
+
+def test_numbers_of_numpy_are_numbers():
+    config = ShmConfig("n", np.int64(1), np.int32(2), timeout_s=np.float32(1.5), operation_timeout_s=2)
+    assert ShmConfig.from_env(config.to_env()) == config

@@ -40,10 +40,13 @@ def rank_environments(backend: str, size: int, extra: Mapping[str, str]) -> list
 
 def world_environments(backend: str, size: int, options: Mapping[str, str]) -> list[Environment]:
     """The variables by which each rank joins a new world; `options` may tune it (`COBRE_SHM_WAIT`, ...)."""
-    make_world = _WORLDS.get(_parse(backend))
+    kind = _parse(backend)
+    make_world = _WORLDS.get(kind)
     if make_world is None:
         raise BackendNotAvailableError(
-            str(backend), f"this launcher starts {', '.join(launchable_backends())} worlds on one machine"
+            kind.value,
+            f"ranks of an MPI world are started by MPI's own launcher: mpiexec -n {size} python script.py, where the "
+            f"script calls create_communicator(); this one starts {', '.join(launchable_backends())} worlds",
         )
     return make_world(size, options)
 

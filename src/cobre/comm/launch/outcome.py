@@ -49,10 +49,10 @@ def worker_error(failed: Sequence[RankProcess], size: int) -> WorkerError:
     guilty = [other for other in others if not _is_secondary(other, failures[other.rank])]
     failure = failures[cause.rank]
     parts = [
-        _headline(cause, failure),
+        f"Run stopped: {_headline(cause, failure)}",
         failure.traceback_text if failure else _last_words(cause),
         *(f"Also, {_headline(other, failures[other.rank])}" for other in guilty),
-        _healthy(size - 1 - len(guilty)),
+        _rest(size - 1 - len(guilty), all_healthy=not _hides_a_cause(cause, failure, others)),
     ]
     inner = load_or_none(failure.exception) if failure else None
     return WorkerError(cause.rank, cause.exit_code or 0, inner, "\n".join(filter(None, parts)))
@@ -90,9 +90,16 @@ def _last_words(process: RankProcess) -> str:
     return f"Its last lines on stderr:\n{process.last_words}" if process.last_words else ""
 
 
-def _healthy(count: int) -> str:
+def _hides_a_cause(cause: RankProcess, failure: Failure | None, others: Sequence[RankProcess]) -> bool:
+    """Whether all errors are about a rank that told nothing itself, and that we had to end: it hung."""
+    return _is_secondary(cause, failure) and any(other.was_stopped for other in others)
+
+
+def _rest(count: int, *, all_healthy: bool) -> str:
     if count == 0:
         return ""
+    if not all_healthy:
+        return "All other ranks have been ended."
     if count == 1:
         return "1 other rank was healthy and has exited."
     return f"{count} other ranks were healthy and have exited."

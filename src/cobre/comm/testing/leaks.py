@@ -47,6 +47,7 @@ class LeakCheck:
     def __init__(self) -> None:
         self._mark = secrets.token_hex(8)
         self._before = Snapshot.take(self._mark)
+        self._foreign: set[str] = set()  # segments of which somebody else was seen to be the owner
 
     @property
     def environment(self) -> dict[str, str]:
@@ -54,18 +55,22 @@ class LeakCheck:
         return {MARK_VARIABLE: self._mark}
 
     def leaks(self, patience_s: float = PATIENCE_S) -> list[str]:
-        """What stayed behind. Others may use the machine too: only what stays for a while counts."""
+        """What stayed behind. Others may use the machine too: only what stays for a while, and is ours, counts."""
+        ended = time.time()
         deadline = time.monotonic() + patience_s
-        left = self._look()
+        left = self._look(ended)
         while left and time.monotonic() < deadline:
             time.sleep(0.02)
-            left = [leak for leak in self._look() if leak in left]
-        return left and self._look()
+            left = [leak for leak in self._look(ended) if leak in left]
+        return left
 
-    def _look(self) -> list[str]:
+    def _look(self, ended: float) -> list[str]:
         now = Snapshot.take(self._mark)
-        new_segments = now.segments - self._before.segments
-        return replace(now, segments=now.segments - _used_by_others(new_segments, self._mark)).beyond(self._before)
+        new = now.segments - self._before.segments - self._foreign
+        if not now.processes:  # then nobody of ours could have made what is younger than the end
+            self._foreign |= {name for name in new if _changed_at(name) > ended}
+        self._foreign |= _used_by_others(new, self._mark)
+        return replace(now, segments=now.segments - self._foreign).beyond(self._before)
 
 
 @contextmanager
@@ -103,14 +108,33 @@ def _marked_processes(mark: str) -> Iterator[str]:
                 yield f"{folder.name} ({_command(folder)})"
 
 
+def _changed_at(segment: str) -> float:
+    """When it was made or last changed; 0 when it has gone meanwhile."""
+    try:
+        return (SHM_FOLDER / segment).stat().st_ctime
+    except OSError:
+        return 0.0
+
+
 def _used_by_others(segments: Set[str], mark: str) -> frozenset[str]:
-    """Those that somebody else's living processes have mapped: not ours to complain about."""
+    """Those that somebody else's living processes have mapped, have open or were told to meet in: not ours."""
     used: set[str] = set()
     for folder in _other_processes() if segments else ():
         with suppress(OSError):
-            maps = (folder / "maps").read_text(errors="replace")
-            used |= {name for name in segments if f"{SHM_FOLDER}/{name}" in maps and not _has_mark(folder, mark)}
+            if not _has_mark(folder, mark):
+                mentions = _mentions(folder)
+                used |= {name for name in segments if name in mentions}
     return frozenset(used)
+
+
+def _mentions(folder: Path) -> str:
+    """Where the name of a segment would be, if the process had anything to do with it."""
+    links = []
+    for entry in (folder / "fd").iterdir():
+        with suppress(OSError):  # closed meanwhile
+            links.append(str(entry.readlink()))
+    maps = (folder / "maps").read_text(errors="replace")
+    return "\n".join([maps, (folder / "environ").read_text(errors="replace"), *links])
 
 
 def _other_processes() -> list[Path]:

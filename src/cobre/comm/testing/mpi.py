@@ -103,6 +103,7 @@ def _stop(process: "subprocess.Popen[str]") -> None:
 # MPI cannot tell ranks of a failure, only end them; and mismatched calls are undefined unless they are checked.
 FAILURES = ("failures/*",)
 MISMATCHES = ("mismatch/*",)
+HUGE = ("huge/*",)
 
 PROFILE = Profile(
     "mpi",
@@ -110,7 +111,8 @@ PROFILE = Profile(
     variants=(
         Variant("plain", {"COBRE_MPI_CHECKED": "0"}, leaves_out=MISMATCHES, ends_job=FAILURES),
         Variant("checked", {"COBRE_MPI_CHECKED": "1"}, ends_job=FAILURES),
-        # The way of payloads beyond 2 GiB, with payloads of the kit's size.
-        Variant("pieces", {"COBRE_MPI_MAX_MESSAGE_BYTES": "5000"}, leaves_out=MISMATCHES, ends_job=FAILURES),
+        # The way of payloads beyond 2 GiB, with payloads of the kit's size. Those that are really so large go that way
+        # in the other variants; here they would be half a million messages.
+        Variant("pieces", {"COBRE_MPI_MAX_MESSAGE_BYTES": "5000"}, leaves_out=MISMATCHES + HUGE, ends_job=FAILURES),
     ),
 )

@@ -26,6 +26,8 @@ def main() -> None:
     signal.signal(signal.SIGINT, signal.default_int_handler)  # a background shell may have had it ignored
     order = json.loads(sys.argv[1])
     say("started", pid=os.getpid(), host=socket.gethostname())
+    if order.get("joins_when_told"):
+        sys.stdin.readline()
     try:
         comm = create_communicator()
     except (BackendError, CommError) as error:

@@ -70,8 +70,9 @@ def test_auto_is_shared_memory():
 
 
 def test_a_backend_that_cannot_be_launched_says_what_can():
-    with pytest.raises(BackendNotAvailableError, match=r"this launcher starts shm, .*local worlds"):
-        world_environments("mpi", 1, {})
+    with pytest.raises(BackendNotAvailableError, match=r"this one starts shm, .*local worlds") as caught:
+        world_environments("mpi", 4, {})
+    assert "mpiexec -n 4 python script.py" in str(caught.value)
 
 
 @pytest.mark.parametrize("backend", ["", "carrier-pigeon", None])

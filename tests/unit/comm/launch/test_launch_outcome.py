@@ -35,6 +35,7 @@ def raised(summary, is_consequence=False):
 def test_the_first_to_end_is_the_cause():
     error = worker_error([Left(2, 1, raised("ValueError: a")), Left(0, 1, raised("ValueError: b"))], 4)
     assert error.rank == 2
+    assert str(error).startswith("Run stopped: rank 2 (host n07, pid 102) raised ValueError: a\n")
     assert "Also, rank 0 (host n07, pid 100) raised ValueError: b" in str(error)
     assert str(error).endswith("2 other ranks were healthy and have exited.")
 
@@ -57,6 +58,7 @@ def test_consequences_alone_still_have_a_first():
     silent = raised("PeerTimeoutError: rank 1 is silent", is_consequence=True)
     error = worker_error([Left(2, 1, silent), Left(0, 1, silent), Left(1, -9, was_stopped=True)], 3)
     assert error.rank == 2
+    assert str(error).endswith("All other ranks have been ended."), "the silent one was not healthy"
     assert "PeerTimeoutError: rank 1 is silent" in str(error)
 
 

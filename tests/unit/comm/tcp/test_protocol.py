@@ -53,6 +53,7 @@ heartbeats = st.builds(
     operation=st.integers(0, 255),
     in_call=st.booleans(),
     missing=st.lists(ranks, max_size=16).map(tuple),
+    label=st.text(max_size=protocol.MAX_LABEL_BYTES // 4),
 )
 verdicts = st.builds(
     Verdict,

@@ -1,7 +1,7 @@
 """Looks after calls that MPI does not return from: Python runs no handler and no code of ours before they return.
 
-A thread does: it learns of Ctrl-C, because the interpreter writes the number of each signal into a pipe at once, and it
-looks now and then whether a call has got stuck.
+A thread does: it learns of Ctrl-C and of SIGUSR1, because the interpreter writes the number of each signal into a pipe
+at once, and it looks now and then whether a call has got stuck.
 """
 
 import os
@@ -14,6 +14,7 @@ from collections.abc import Callable
 from typing import TypeAlias
 
 from cobre.comm.endpoint import Endpoint
+from cobre.comm.live_reports import answer_signal
 
 TICK_S = 0.5
 GRACE_S = 0.1  # for Python's own handler, which is quicker unless a call is stuck
@@ -42,8 +43,11 @@ class Watch:
         pipes = [] if pipe is None else [pipe]
         while True:
             readable, _, _ = select.select(pipes, [], [], TICK_S)
-            if readable and _is_interrupt(os.read(readable[0], 64)):
+            signals = os.read(readable[0], 64) if readable else b""
+            if _is_interrupt(signals):
                 self._look_for_interrupted()
+            if signal.SIGUSR1 in signals:
+                answer_signal(GRACE_S)
             self._look_for_stuck()
 
     def _look_for_interrupted(self) -> None:

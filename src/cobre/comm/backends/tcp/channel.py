@@ -8,6 +8,7 @@ import ssl
 import struct
 from collections.abc import Sequence
 
+from cobre.comm.backends.tcp.spinning import Spinner
 from cobre.comm.errors import Peer
 
 TLS_PIECE_BYTES = 1 << 18  # OpenSSL encrypts a copy; there is no use in offering it more at once
@@ -28,13 +29,14 @@ class Channel:
     """A data connection to one peer.
 
     The socket blocks, for a nap at most, so that the answer to a small call costs one system call; everything else
-    asks not to wait.
+    asks not to wait. spinner: looks for bytes before the nap.
     """
 
-    def __init__(self, sock: socket.socket, peer: Peer) -> None:
+    def __init__(self, sock: socket.socket, peer: Peer, spinner: Spinner | None = None) -> None:
         self.sock = sock
         self.peer = peer
         self.fd = sock.fileno()
+        self._spinner = spinner or Spinner()
         self._make_ready()
 
     def _make_ready(self) -> None:
@@ -44,7 +46,7 @@ class Channel:
 
     def await_bytes(self, view: memoryview) -> int:
         """Put the next bytes into the view, waiting for a nap at most; 0 when none came."""
-        return self._receive(view, 0)
+        return self._spinner.spin(lambda: self.receive(view)) or self._receive(view, 0)
 
     def receive(self, view: memoryview) -> int:
         """Put what is there into the view; 0 when nothing is there yet."""
@@ -97,7 +99,7 @@ class TlsChannel(Channel):
 
     def await_bytes(self, view: memoryview) -> int:
         """Put the next bytes into the view, waiting for a nap at most; 0 when none came."""
-        received = self.receive(view)
+        received = self._spinner.spin(lambda: self.receive(view)) or self.receive(view)
         if received == 0 and self._poller.poll(NAP_S * 1000):
             received = self.receive(view)
         return received
@@ -139,6 +141,6 @@ def _lost(peer: Peer, error: OSError, views: Sequence[memoryview | bytes] = ()) 
     return error
 
 
-def make_channel(sock: socket.socket, peer: Peer) -> Channel:
+def make_channel(sock: socket.socket, peer: Peer, spinner: Spinner) -> Channel:
     """A channel over a plain or an encrypted socket."""
-    return TlsChannel(sock, peer) if isinstance(sock, ssl.SSLSocket) else Channel(sock, peer)
+    return TlsChannel(sock, peer, spinner) if isinstance(sock, ssl.SSLSocket) else Channel(sock, peer, spinner)

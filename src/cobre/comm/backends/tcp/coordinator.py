@@ -12,14 +12,14 @@ from cobre.comm.backends.tcp.fields import ProtocolError
 from cobre.comm.backends.tcp.protocol import PREFIX, FailureKind, Tag, Verdict, go_head
 from cobre.comm.backends.tcp.reduction import ReductionWindow
 from cobre.comm.backends.tcp.streams import DataReader, PartWriter, Writer
-from cobre.comm.backends.tcp.waiting import READ, WRITE, CoordinatorWaiter, OnWait
+from cobre.comm.backends.tcp.waiting import READ, WRITE, CoordinatorWaiter, Patience
 from cobre.comm.backends.tcp.watch import CoordinatorWatch
 from cobre.comm.backends.tcp.world import NOTHING, SMALL_BYTES, OwnCopy, World, as_bytes, view_of
 from cobre.comm.errors import Peer
 from cobre.comm.types import Array, ReduceOp
 
 ALIGNMENT = 64
-PIECE_BYTES = 128 * 1024  # pieces that are passed on before a rank's part is complete are at least this large
+PIECE_BYTES = 512 * 1024  # pieces that are passed on before a rank's part is complete are at least this large
 
 
 class Inbox:
@@ -73,10 +73,9 @@ class CoordinatorWorld(World):
         channels: Mapping[int, Channel],
         me: Peer,
         watch: CoordinatorWatch,
-        limit_s: float | None,
-        on_wait: OnWait,
+        patience: Patience,
     ) -> None:
-        super().__init__(watch, watch.progress, limit_s, on_wait)
+        super().__init__(watch, watch.progress, patience)
         self._channels = channels
         self._me = me
         self._size = len(channels) + 1
@@ -267,7 +266,7 @@ class CoordinatorWorld(World):
         waiter.sleep(interests, self._missing)
 
     def _waiter(self, sequence: int) -> CoordinatorWaiter:
-        return CoordinatorWaiter(self.watch, sequence, self._limit_s, self._on_wait)
+        return CoordinatorWaiter(self.watch, sequence, self._patience)
 
     def _close_channels(self) -> None:
         for channel in self._channels.values():

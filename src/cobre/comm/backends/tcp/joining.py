@@ -18,6 +18,7 @@ from cobre.comm.errors import InitializationFailedError, Peer
 HANDSHAKE_S = 5.0
 CONNECT_S = 5.0  # per address: a firewall that swallows packets must not hide the next address
 FIRST_PAUSE_S, LAST_PAUSE_S = 0.02, 0.5
+LONGEST_WAIT_S = 1e6  # a socket counts milliseconds in 32 bits
 
 
 @dataclass(frozen=True, slots=True)
@@ -133,7 +134,7 @@ class Joining:
             self._advance(sock, handshake, limit)
 
     def _advance(self, sock: socket.socket, handshake: WorkerHandshake, limit: float) -> None:
-        sock.settimeout(max(0.001, limit - time.monotonic()))
+        sock.settimeout(min(max(0.001, limit - time.monotonic()), LONGEST_WAIT_S))
         try:
             data = sock.recv(handshake.needed)
         except TimeoutError:

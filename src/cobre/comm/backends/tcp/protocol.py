@@ -31,6 +31,7 @@ MAX_FRAME_DATA_BYTES = 1 << 28  # a larger payload is several frames
 MAX_CULPRITS = 16
 MAX_REASON_BYTES = 4000
 MAX_STATUS_BYTES = 400
+MAX_LABEL_BYTES = 64
 MAX_REFUSAL_BYTES = 1500
 
 PREFIX = struct.Struct(">IB")
@@ -212,15 +213,15 @@ class Heartbeat:
     operation: int
     in_call: bool
     missing: tuple[int, ...] = ()
+    label: str = ""
 
     _FIXED = struct.Struct(">QBBB")
 
     def pack(self) -> bytes:
         """The payload of a HEARTBEAT frame."""
         missing = self.missing[:MAX_CULPRITS]
-        return self._FIXED.pack(self.sequence, self.operation, self.in_call, len(missing)) + struct.pack(
-            f">{len(missing)}I", *missing
-        )
+        numbers = self._FIXED.pack(self.sequence, self.operation, self.in_call, len(missing))
+        return numbers + struct.pack(f">{len(missing)}I", *missing) + pack_text(self.label, MAX_LABEL_BYTES)
 
     @classmethod
     def parse(cls, payload: bytes) -> Self:
@@ -228,9 +229,9 @@ class Heartbeat:
         reader = FieldReader(payload)
         sequence, operation, in_call, count = reader.numbers(cls._FIXED)
         _check_culprits(count)
-        missing = reader.numbers(struct.Struct(f">{count}I"))
+        missing, label = reader.numbers(struct.Struct(f">{count}I")), reader.text(MAX_LABEL_BYTES)
         reader.end()
-        return cls(sequence, operation, bool(in_call), missing)
+        return cls(sequence, operation, bool(in_call), missing, label)
 
 
 class FailureKind(IntEnum):

@@ -24,6 +24,7 @@ from cobre.comm.errors import InitializationFailedError, Peer
 MAX_GUESTS = 128
 MAX_ACCEPTS = 64  # per turn, so that a flood of connections leaves time for the guests
 MAX_REMEMBERED = 8
+MAX_SELECT_S = 3600.0  # epoll counts milliseconds in 32 bits
 
 
 @dataclass(slots=True)
@@ -102,7 +103,7 @@ class Rendezvous:
         now = time.monotonic()
         if now >= self._deadline:
             raise self._missing_ranks(now)
-        limits = [self._deadline, *(guest.deadline for guest in self._guests.values())]
+        limits = [self._deadline, now + MAX_SELECT_S, *(guest.deadline for guest in self._guests.values())]
         for key, _ in self._selector.select(max(0.0, min(limits) - now)):
             self._serve(key.fileobj)
         self._drop_late_guests()

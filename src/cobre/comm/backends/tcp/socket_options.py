@@ -2,20 +2,19 @@
 
 import socket
 
-# Measured on loopback: smaller buffers cost system calls, larger ones fall out of the cache.
-BUFFER_BYTES = 1 << 20
 KEEPALIVE_PROBES = 3
+MAX_KEEPALIVE_S = 32767  # the kernel refuses more
+MAX_USER_TIMEOUT_MS = 2**31 - 1
 
 
 def prepare_data(sock: socket.socket, timeout_s: float) -> None:
-    """For payloads: no delays, large buffers, keepalive.
+    """For payloads: no delays, keepalive.
 
-    No user timeout here: Linux also counts the time in which the other side is alive but does not read, and a rank that
-    computes for long while a payload waits for it must not lose its connection. The control connection notices instead.
+    No sizes of buffers: the kernel fits them to the path, and a size of ours would switch that off. No user timeout:
+    Linux also counts the time in which the other side is alive but does not read, and a rank that computes for long
+    while a payload waits for it must not lose its connection. The control connection notices instead.
     """
     _prepare(sock, timeout_s)
-    for option in (socket.SO_SNDBUF, socket.SO_RCVBUF):
-        sock.setsockopt(socket.SOL_SOCKET, option, BUFFER_BYTES)
 
 
 def prepare_control(sock: socket.socket, timeout_s: float) -> None:
@@ -23,14 +22,14 @@ def prepare_control(sock: socket.socket, timeout_s: float) -> None:
     _prepare(sock, timeout_s)
     if hasattr(socket, "TCP_USER_TIMEOUT"):
         # Later than our own limit, whose message is better; earlier than the kernel's quarter of an hour.
-        sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_USER_TIMEOUT, int(timeout_s * 1500))
+        sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_USER_TIMEOUT, int(min(timeout_s * 1500, MAX_USER_TIMEOUT_MS)))
 
 
 def _prepare(sock: socket.socket, timeout_s: float) -> None:
     sock.setblocking(False)
     sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
     sock.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
-    seconds = max(1, int(timeout_s / (KEEPALIVE_PROBES + 1)))
+    seconds = max(1, int(min(timeout_s / (KEEPALIVE_PROBES + 1), MAX_KEEPALIVE_S)))
     for name, value in (("TCP_KEEPIDLE", seconds), ("TCP_KEEPINTVL", seconds), ("TCP_KEEPCNT", KEEPALIVE_PROBES)):
         if hasattr(socket, name):  # macOS calls some of them otherwise; there the default must do
             sock.setsockopt(socket.IPPROTO_TCP, getattr(socket, name), value)

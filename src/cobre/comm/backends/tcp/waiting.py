@@ -8,9 +8,11 @@ import select
 import time
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import dataclass
 
 from cobre.comm.backends.tcp.failures import WorldFailedError
 from cobre.comm.backends.tcp.protocol import FailureKind, Verdict
+from cobre.comm.backends.tcp.spinning import Spinner
 from cobre.comm.backends.tcp.watch import CoordinatorWatch, Watch, WorkerWatch
 
 SLICE_S = 0.25
@@ -21,14 +23,24 @@ READ, WRITE = select.POLLIN, select.POLLOUT
 OnWait = Callable[[float, Sequence[str]], None]
 
 
+@dataclass(frozen=True, slots=True)
+class Patience:
+    """How a rank waits: looks, then sleeps. limit_s: for one call, None is for ever. on_wait: hears of long waits."""
+
+    spinner: Spinner
+    limit_s: float | None
+    on_wait: OnWait
+
+
 class Waiter(ABC):
     """Waits on behalf of one call. `missing`: the ranks that are still to be heard from."""
 
-    def __init__(self, watch: Watch, sequence: int, limit_s: float | None, on_wait: OnWait) -> None:
+    def __init__(self, watch: Watch, sequence: int, patience: Patience) -> None:
         self._watch = watch
         self._sequence = sequence
-        self._limit_s = limit_s
-        self._on_wait = on_wait
+        self._spinner = patience.spinner
+        self._limit_s = patience.limit_s
+        self._on_wait = patience.on_wait
         self._since = time.monotonic()
         self._next_report = self._since + REPORT_S
 
@@ -38,11 +50,15 @@ class Waiter(ABC):
         for descriptor, events in interests.items():
             poller.register(descriptor, events)
         # A verdict about a later call keeps the wake descriptor ready for ever: then it is not listened to.
-        if not self._watch.check(self._sequence):
+        listens = not self._watch.check(self._sequence)
+        if listens:
             poller.register(self._watch.wake_fd, READ)
+        if self._is_ready(self._spinner.spin(lambda: poller.poll(0)) or ()):
+            return
         while not self._is_ready(poller.poll(SLICE_S * 1000)):
-            if self._watch.check(self._sequence):
+            if self._watch.check(self._sequence) and listens:
                 poller.unregister(self._watch.wake_fd)
+                listens = False
             self._look_around(missing)
 
     def look(self, missing: Collection[int]) -> None:
@@ -98,8 +114,10 @@ class WorkerWaiter(Waiter):
 
     _watch: WorkerWatch
 
-    def __init__(self, watch: WorkerWatch, sequence: int, limit_s: float | None, on_wait: OnWait) -> None:
-        super().__init__(watch, sequence, None if limit_s is None else limit_s + OVERDUE_GRACE_S, on_wait)
+    def __init__(self, watch: WorkerWatch, sequence: int, patience: Patience) -> None:
+        super().__init__(watch, sequence, patience)
+        if self._limit_s is not None:
+            self._limit_s += OVERDUE_GRACE_S
 
     def _listened_to(self, missing: Collection[int]) -> Collection[int]:
         return (0,)

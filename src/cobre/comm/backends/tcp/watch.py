@@ -38,11 +38,16 @@ class Progress:
         self.completed = 0
         self.operation = 0
         self.missing: Callable[[], Collection[int]] = tuple
+        self.label: Callable[[], str] = str
+        self._told = 0
 
     def heartbeat(self) -> Heartbeat:
-        """What the others are told of it."""
+        """What the others are told of it; the label, which takes time to look up, when nothing moves any more."""
         in_call = self.serving != self.completed
-        return Heartbeat(self.serving, self.operation, in_call, tuple(sorted(self.missing())) if in_call else ())
+        missing = tuple(sorted(self.missing())) if in_call else ()
+        label = self.label() if self.serving == self._told else ""
+        self._told = self.serving
+        return Heartbeat(self.serving, self.operation, in_call, missing, label)
 
 
 class Watch(ABC):
@@ -99,9 +104,8 @@ class Watch(ABC):
 
     def name(self, rank: int) -> str:
         """A rank that is waited for."""
-        peer, beat = self.links[rank].peer, self.beats.get(rank)
-        last = f", last call #{beat.sequence} {title_of(beat.operation)}" if beat and beat.sequence else ""
-        return f"rank {rank} (host {peer.host}, pid {peer.pid}{last})"
+        peer, last = self.links[rank].peer, self._last_call(rank)
+        return f"rank {rank} (host {peer.host}, pid {peer.pid}{last and f', last call {last}'})"
 
     def close(self) -> None:
         """Say goodbye and end the thread; waits for nobody."""
@@ -128,15 +132,22 @@ class Watch(ABC):
 
     def _status(self, rank: int, kind: FailureKind) -> str:
         quiet_s = time.monotonic() - self._heard[rank]
-        beat = self.beats.get(rank)
-        last = f"; its last call was #{beat.sequence} {title_of(beat.operation)}" if beat and beat.sequence else ""
+        last = self._last_call(rank)
         words = {
             FailureKind.DIED: "died",
             FailureKind.LEFT: "closed or broke its communicator",
             FailureKind.SILENT: f"lost contact: no heartbeat for {quiet_s:.1f} s (stopped, or unreachable)",
             FailureKind.OVERDUE: "is alive but has not arrived",
         }
-        return words.get(kind, "") + last
+        return words.get(kind, "") + (last and f"; its last call was {last}")
+
+    def _last_call(self, rank: int) -> str:
+        """The last call that the rank has told of, with its label; empty when there is none."""
+        beat = self.beats.get(rank)
+        if beat is None or not beat.sequence:
+            return ""
+        label = f" {beat.label!r}" if beat.label else ""
+        return f"#{beat.sequence} {title_of(beat.operation)}{label}"
 
     def settle(self, verdict: Verdict) -> Verdict:
         """Make this the verdict unless there is one, and wake the caller's thread."""

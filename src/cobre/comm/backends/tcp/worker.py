@@ -6,7 +6,7 @@ from cobre.comm.backends.tcp.channel import Channel
 from cobre.comm.backends.tcp.fields import ProtocolError
 from cobre.comm.backends.tcp.protocol import GO_HEAD, go_head
 from cobre.comm.backends.tcp.streams import PartReader, Writer
-from cobre.comm.backends.tcp.waiting import READ, WRITE, OnWait, WorkerWaiter
+from cobre.comm.backends.tcp.waiting import READ, WRITE, Patience, WorkerWaiter
 from cobre.comm.backends.tcp.watch import WorkerWatch
 from cobre.comm.backends.tcp.world import NOTHING, SMALL_BYTES, OwnCopy, World, as_bytes
 from cobre.comm.types import Array, ReduceOp
@@ -25,10 +25,9 @@ class WorkerWorld(World):
         size: int,
         channel: Channel,
         watch: WorkerWatch,
-        limit_s: float | None,
-        on_wait: OnWait,
+        patience: Patience,
     ) -> None:
-        super().__init__(watch, watch.progress, limit_s, on_wait)
+        super().__init__(watch, watch.progress, patience)
         self._rank = rank
         self._size = size
         self._channel = channel
@@ -121,7 +120,7 @@ class WorkerWorld(World):
         copy.finish()
 
     def _waiter(self, sequence: int) -> WorkerWaiter:
-        return WorkerWaiter(self.watch, sequence, self._limit_s, self._on_wait)
+        return WorkerWaiter(self.watch, sequence, self._patience)
 
     def _close_channels(self) -> None:
         self._channel.close()

@@ -11,7 +11,7 @@ import numpy as np
 
 from cobre.comm.backends.tcp.channel import LinkLostError
 from cobre.comm.backends.tcp.protocol import Verdict
-from cobre.comm.backends.tcp.waiting import OnWait
+from cobre.comm.backends.tcp.waiting import Patience
 from cobre.comm.backends.tcp.watch import Progress, Watch
 from cobre.comm.errors import Peer
 from cobre.comm.types import Array, ReduceOp
@@ -48,11 +48,10 @@ class OwnCopy:
 class World(ABC):
     """This rank's connections and the collectives over them; arguments are checked, sizes are bytes."""
 
-    def __init__(self, watch: Watch, progress: Progress, limit_s: float | None, on_wait: OnWait) -> None:
+    def __init__(self, watch: Watch, progress: Progress, patience: Patience) -> None:
         self.watch = watch
         self.progress = progress
-        self._limit_s = limit_s
-        self._on_wait = on_wait
+        self._patience = patience
 
     def begin(self, sequence: int, operation: int) -> None:
         """A call starts: raise if it is spoiled already."""

@@ -40,7 +40,7 @@ def second_thread(comm: Backend, _params: Params) -> Value:
 
 
 def _stay_busy(comm: Backend) -> None:
-    send = np.zeros(1 << 20)
+    send = np.zeros((1 << 20) // comm.size)  # on few cores many ranks need long for much data
     recv = np.zeros(send.size * comm.size)
     for _ in range(30):  # the same number on all ranks, whatever the other threads see
         comm.allgatherv(send, recv, [send.size] * comm.size)

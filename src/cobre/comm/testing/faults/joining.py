@@ -10,9 +10,10 @@ from cobre.comm.testing.faults.verdicts import check_closed, check_refused
 from cobre.comm.testing.grids import combinations
 from cobre.comm.testing.programs import expected_digest
 
-CONNECT_S = 1.0
+CONNECT_S = 2.0
 SEED, LENGTH = 3, 10
 PROGRAM = {"action": "run_random_program", "seed": SEED, "length": LENGTH}
+TOLD = {**PROGRAM, "joins_when_told": True}
 
 
 def _missing_grid(size: int, _depth: Depth) -> Sequence[Params]:
@@ -23,10 +24,18 @@ def _missing_grid(size: int, _depth: Depth) -> Sequence[Params]:
 def never_arrives(ranks: Ranks, params: Params) -> Sequence[str]:
     """A rank that is never started is named by all others when the connect timeout is over."""
     size, missing = ranks.setting.size, params["missing"]
-    present = [rank for rank in range(size) if rank != missing]
-    processes = [ranks.start(rank, PROGRAM, connect_timeout_s=CONNECT_S) for rank in present]
+    processes = [ranks.start(rank, TOLD, connect_timeout_s=CONNECT_S) for rank in range(size) if rank != missing]
+    _let_join(processes)
     words = (f"rank {missing}",)
     return [line for process in processes for line in check_refused(process, "InitializationFailedError", words)]
+
+
+def _let_join(processes: Sequence[RankProcess]) -> None:
+    """All at once: on a busy machine interpreters start further apart than the connect timeout is long."""
+    for process in processes:
+        process.wait_for("started")
+    for process in processes:
+        process.tell("join")
 
 
 def _several(size: int, _depth: Depth) -> Sequence[Params]:
@@ -67,8 +76,9 @@ def right_bits(process: RankProcess, size: int) -> list[str]:
 def wrong_size(ranks: Ranks, _params: Params) -> Sequence[str]:
     """A rank that believes in another size is refused, with both sizes; nobody waits for ever."""
     size = ranks.setting.size
-    processes = [ranks.start(rank, PROGRAM, connect_timeout_s=2 * CONNECT_S) for rank in range(size - 1)]
-    odd = ranks.start(size - 1, PROGRAM, size=size + 1, connect_timeout_s=2 * CONNECT_S)
+    processes = [ranks.start(rank, TOLD, connect_timeout_s=CONNECT_S) for rank in range(size - 1)]
+    odd = ranks.start(size - 1, TOLD, size=size + 1, connect_timeout_s=CONNECT_S)
+    _let_join([*processes, odd])
     problems = check_refused(odd, "InitializationFailedError", (str(size), str(size + 1)))
     for process in processes:
         problems += check_refused(process, "InitializationFailedError", (f"rank {size - 1}",))

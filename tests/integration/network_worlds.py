@@ -1,0 +1,54 @@
+"""Ranks on hosts of their own: rank 0 on host 0, which coordinates, every other rank where the test wants it."""
+
+import pytest
+from network_hosts import COORDINATOR, NOT_PERMITTED, is_permitted
+from tcp_processes import Rank
+from tcp_worlds import SECRET
+
+from cobre.comm import TcpConfig
+
+SIZE = 3
+TIMEOUT_S = 2.0
+SLACK_S = 15.0  # a busy machine may be slow; without a limit of ours the kernel would wait for a quarter of an hour
+
+needs_hosts = pytest.mark.skipif(not is_permitted(), reason=NOT_PERMITTED)
+
+
+class NetworkWorld:
+    """Starts ranks on hosts, and ends them."""
+
+    def __init__(self, network):
+        self.network = network
+        self._started = []
+
+    def start(self, rank, action, host=None, **options):
+        """Start one rank, on the host of its number unless another is named."""
+        options = {"coordinator": COORDINATOR, "size": SIZE, "secret": SECRET, "timeout_s": TIMEOUT_S} | options
+        prefix = self.network.on(rank if host is None else host)
+        started = Rank(action, TcpConfig(rank=rank, **options), prefix)
+        self._started.append(started)
+        return started
+
+    def start_all(self, action, **options):
+        return [self.start(rank, action, **options) for rank in range(options.get("size", SIZE))]
+
+    def run_all(self, action, **options):
+        """Start all ranks; they have met and are at work."""
+        ranks = self.start_all(action, **options)
+        for rank in ranks:
+            rank.hear("running")
+        return ranks
+
+    def gather(self, ranks):
+        """Let all ranks of `gather_when_told` make their gather; all must get all data."""
+        ranks[0].tell()
+        assert [rank.hear("good")["good"] for rank in ranks] == [True] * len(ranks)
+
+    def end(self):
+        for rank in self._started:
+            rank.end()
+
+
+def in_time(seen, since, limit_s=TIMEOUT_S):
+    """Whether a rank learned of it within the limit that it was given."""
+    return seen["at"] - since < limit_s + SLACK_S

@@ -1,0 +1,150 @@
+"""Worlds that come about late, in part or not at all, between hosts: who is missing, who is in the way, and where."""
+
+import time
+
+from network_hosts import COORDINATOR, COORDINATOR_V6
+from network_worlds import SIZE, in_time, needs_hosts
+from tcp_worlds import SECRET
+
+pytestmark = needs_hosts
+CONNECT_S = 3.0
+
+
+def refused(rank, *words):
+    """It could not join, and says so in these words."""
+    seen = rank.hear("refused")
+    for word in words:
+        assert word in seen["message"], seen
+    return seen
+
+
+def named(rank, process, host):
+    """A process as messages name it."""
+    return f"rank {rank} (host cobre{host}-", f"pid {process.pid})"
+
+
+def test_a_late_coordinator_is_waited_for(world):
+    workers = [world.start(rank, "gather_when_told") for rank in (2, 1)]
+    for worker in workers:
+        worker.hear("log", "refused")  # nobody listens there yet
+    world.gather([world.start(0, "gather_when_told"), *workers])
+
+
+def test_a_late_host_of_the_coordinator_is_waited_for(world):
+    for host in (1, 2):
+        world.network.pull(host)
+    workers = [world.start(rank, "gather_when_told") for rank in (1, 2)]
+    for worker in workers:
+        worker.hear("log", "on its way to")
+    for host in (1, 2):
+        world.network.plug(host)
+    world.gather([world.start(0, "gather_when_told"), *workers])
+
+
+def test_a_name_that_becomes_known_late_is_one_line_and_a_retry(world):
+    for host in range(SIZE):
+        world.network.write_names(host)
+    ranks = world.start_all("gather_when_told", coordinator="coordinator")
+    for rank in ranks:
+        rank.hear("log", "the name coordinator is not known")
+    for host in range(SIZE):
+        world.network.write_names(host, coordinator=[COORDINATOR])
+    for rank in ranks:
+        rank.hear("running")
+    world.gather(ranks)
+
+
+def test_a_black_hole_in_front_of_one_address_does_not_hide_the_next(world):
+    for host in range(SIZE):
+        world.network.write_names(host, coordinator=[COORDINATOR_V6, COORDINATOR])
+    for host in (1, 2):
+        world.network.swallow(host, families=(6,))
+    ranks = world.start_all("gather_when_told", coordinator="coordinator")
+    for rank in ranks[1:]:
+        rank.hear("log", f"[{COORDINATOR_V6}]:29500: timed out")
+    world.gather(ranks)
+
+
+def test_a_black_hole_at_the_start_is_told_on_both_sides(world):
+    world.network.swallow(2)
+    begin = time.monotonic()
+    ranks = world.start_all("barriers", connect_timeout_s=CONNECT_S)
+    for rank in ranks[:2]:
+        seen = refused(rank, "2 of 3 ranks joined after", "missing rank 2.")
+        assert in_time(seen, begin, CONNECT_S)
+    seen = refused(ranks[2], f"rank 2 did not meet rank 0, the coordinator, at {COORDINATOR}:29500", "timed out")
+    assert in_time(seen, begin, CONNECT_S)
+
+
+def test_a_host_that_is_not_there_is_named(world):
+    worker = world.start(1, "barriers", coordinator="10.77.0.9", connect_timeout_s=CONNECT_S)
+    seen = refused(worker, "10.77.0.9:29500", "rank 0, the coordinator")
+    assert seen["refused"] == "InitializationFailedError"
+
+
+def test_other_hosts_are_refused_without_a_secret(world):
+    for rank in world.start_all("barriers", secret=""):
+        seen = refused(rank, "COBRE_TCP_SECRET_FILE", "COBRE_TCP_INSECURE=1")
+        assert seen["refused"] == "MissingConfigurationError"
+
+
+def test_a_wrong_secret_is_told_on_both_sides_in_time(world):
+    coordinator = world.start(0, "gather_when_told")
+    coordinator.hear("log", "backend tcp")
+    worker = world.start(1, "gather_when_told", secret="another secret altogether")
+    begin = time.monotonic()
+    seen = refused(worker, "the secret of rank 1 (host cobre1-", "is not the coordinator's", "COBRE_TCP_SECRET_FILE")
+    assert in_time(seen, begin, 5.0)
+    heard = coordinator.hear("log", "the secret of rank 1")
+    for text in (seen["message"], heard["log"]):
+        assert SECRET not in text and "another secret" not in text
+    world.gather([coordinator, *(world.start(rank, "gather_when_told") for rank in (1, 2))])
+
+
+def test_a_worker_that_is_restarted_before_the_start_takes_its_place_again(world):
+    coordinator, first = world.start(0, "gather_when_told"), world.start(1, "gather_when_told")
+    first.hear("log", "waiting for the other ranks")
+    first.kill()
+    coordinator.hear("log", "has gone before the start; its place is free")
+    second = world.start(1, "gather_when_told")
+    second.hear("log", "waiting for the other ranks")
+    world.gather([coordinator, second, world.start(2, "gather_when_told")])
+
+
+def test_a_worker_that_is_restarted_in_a_run_is_too_late(world):
+    ranks = world.run_all("barriers")
+    ranks[1].kill()
+    for rank in (ranks[0], ranks[2]):
+        seen = rank.hear("error")
+        assert (seen["error"], seen["ranks"]) == ("PeerLostError", [1]), seen
+    again = world.start(1, "barriers", connect_timeout_s=CONNECT_S)
+    refused(again, f"rank 1 did not meet rank 0, the coordinator, at {COORDINATOR}:29500", "refused")
+
+
+def test_a_rank_that_believes_in_another_size(world):
+    begin = time.monotonic()
+    coordinator, other = (world.start(rank, "barriers", connect_timeout_s=CONNECT_S) for rank in (0, 2))
+    odd = world.start(1, "barriers", size=SIZE + 1, connect_timeout_s=CONNECT_S)
+    sides = (*named(1, odd, 1), "SIZE=4", *named(0, coordinator, 0), "SIZE=3")
+    refused(odd, *sides)
+    coordinator.hear("log", "SIZE=4")
+    for rank in (coordinator, other):
+        assert in_time(refused(rank, "2 of 3 ranks joined", "missing rank 1.", *sides), begin, CONNECT_S)
+
+
+def test_two_hosts_that_claim_one_rank(world):
+    coordinator, first = world.start(0, "gather_when_told"), world.start(1, "gather_when_told")
+    first.hear("log", "waiting for the other ranks")
+    twin = world.start(1, "gather_when_told", host=2)
+    refused(twin, "two processes claim rank 1", *named(1, first, 1), *named(1, twin, 2))
+    coordinator.hear("log", "two processes claim rank 1")
+    world.gather([coordinator, first, world.start(2, "gather_when_told")])
+
+
+def test_a_port_that_an_earlier_run_still_has(world):
+    earlier = world.start(0, "gather_when_told")
+    worker = world.start(1, "gather_when_told")
+    worker.hear("log", "waiting for the other ranks")
+    later = world.start(0, "barriers", run_id="later")
+    refused(later, f"{COORDINATOR}:29500 is in use by another process", "COBRE_TCP_PORT")
+    world.gather([earlier, worker, world.start(2, "gather_when_told")])
