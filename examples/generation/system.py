@@ -1,0 +1,91 @@
+"""What an example's power system consists of, before it is spread over the files of a case."""
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, slots=True)
+class Bus:
+    """A region: its mean load, how much it swings over the year, and when the peak is."""
+
+    name: str
+    load_mw: float
+    load_swing: float = 0.0
+    peak_month: int = 1
+    load_variation: float = 0.0  # standard deviation as a share of the mean
+
+
+@dataclass(frozen=True, slots=True)
+class Line:
+    """A connection between two buses, by their numbers."""
+
+    source: int
+    target: int
+    direct_mw: float
+    reverse_mw: float
+
+
+@dataclass(frozen=True, slots=True)
+class ThermalPlant:
+    """A plant that burns something."""
+
+    name: str
+    bus: int
+    cost_per_mwh: float
+    max_mw: float
+    min_mw: float = 0.0
+
+
+@dataclass(frozen=True, slots=True)
+class WindFarm:
+    """What blows: shares of the capacity by the year's swing."""
+
+    name: str
+    bus: int
+    max_mw: float
+    mean_share: float
+    swing: float
+    peak_month: int
+    variation: float
+
+
+@dataclass(frozen=True, slots=True)
+class Inflow:
+    """A river's own water at a plant: the year's mean, its swing, its spread, and how long it remembers."""
+
+    mean_m3s: float
+    swing: float
+    peak_month: int
+    variation: float
+    memory: tuple[float, ...] = ()  # standardised autoregressive coefficients, lag 1 first
+
+
+@dataclass(frozen=True, slots=True)
+class HydroPlant:
+    """A reservoir with turbines; `downstream` is the number of the plant below it."""
+
+    name: str
+    bus: int
+    downstream: int | None
+    min_storage_hm3: float
+    max_storage_hm3: float
+    initial_storage_hm3: float
+    max_turbined_m3s: float
+    productivity_mw_per_m3s: float
+    min_outflow_m3s: float
+    inflow: Inflow
+
+    @property
+    def max_generation_mw(self) -> float:
+        """All turbines at full flow."""
+        return round(self.max_turbined_m3s * self.productivity_mw_per_m3s, 3)
+
+
+@dataclass(frozen=True, slots=True)
+class System:
+    """Everything that stands somewhere; an entity's id is its place in its list."""
+
+    buses: tuple[Bus, ...]
+    hydros: tuple[HydroPlant, ...]
+    thermals: tuple[ThermalPlant, ...]
+    lines: tuple[Line, ...] = ()
+    winds: tuple[WindFarm, ...] = ()
