@@ -22,12 +22,13 @@ class UnavailableError(Exception):
 class Environment:
     """A virtual environment beside the sources.
 
-    probe: statements that fail unless it is complete, and print its versions.
+    probe: statements that fail unless it is complete, and print its versions. interpreter: what it is made with.
     """
 
     folder: Path
     requirements: tuple[str, ...]
     probe: str
+    interpreter: Path = Path(sys.executable)
 
     @property
     def python(self) -> Path:
@@ -43,7 +44,7 @@ class Environment:
         version = self.version()
         if version is None:
             print(f"making {self.folder.name} with {', '.join(self.requirements)} (once) ...", flush=True)
-            run_or_say([sys.executable, "-m", "venv", self.folder], INSTALL_TIMEOUT_S)
+            run_or_say([self.interpreter, "-m", "venv", self.folder], INSTALL_TIMEOUT_S)
             pip_install: list[str | Path] = [self.python, "-m", "pip", "install", "--quiet"]
             run_or_say([*pip_install, *self.requirements], INSTALL_TIMEOUT_S)
             version = self.version()
@@ -54,7 +55,7 @@ class Environment:
     def version(self) -> str | None:
         """What the probe prints, or None when it fails."""
         try:
-            return run_or_say([self.python, "-c", self.probe], PROBE_TIMEOUT_S).strip()
+            return run_or_say([self.python, "-I", "-c", self.probe], PROBE_TIMEOUT_S).strip()
         except UnavailableError:
             return None
 

@@ -285,4 +285,5 @@ def _flow_limit(flow_m3s: Floats, power_mw: Floats, rate_mw_per_m3s: Floats) -> 
     by_power = np.full(flow_m3s.shape, np.inf)
     rate = np.broadcast_to(rate_mw_per_m3s[:, None], flow_m3s.shape)
     np.divide(power_mw, rate, out=by_power, where=rate > 0)
-    return np.minimum(flow_m3s, by_power)
+    both: Floats = np.minimum(flow_m3s, by_power)
+    return both

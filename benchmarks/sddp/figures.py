@@ -1,0 +1,190 @@
+"""The numbers that are to be reached, from the runs. Every figure is a median over rounds with its range."""
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from statistics import median
+
+from sddp.results import Results, Spread
+from sddp.runs import Run
+
+OURS, PEER, LOOP = "cobre", "cobre-python", "highspy loop"
+SHORT = " (short)"  # the name of a study's shorter run, beside the reference loop
+EARLY = slice(8, 24)  # iterations 9 to 24
+LATE = slice(-16, None)
+LONG_ENOUGH = 64  # iterations, for early and late to be different
+
+BESIDE_PEER = {"1dtoy": 1.0, "4ree": 0.6, "large": 0.8}
+SAME_START = 1e-9
+SAME_LOOP = 1e-6  # highspy runs with its own, larger tolerances
+SAME_BOUND = {"4ree": 1e-4}
+SOLVER_SHARE = {"four_regions": 0.85, "large": 0.85}
+PYTHON_SHARE = {"four_regions": 0.05, "large": 0.05}
+LATE_BESIDE_EARLY = {"4ree": 2.5}
+LOOP_BESIDE_OURS = {"1dtoy": 1.3, "4ree": 1.3, "four_regions": 1.3}
+TWO_THREADS = {"4ree": 1.7, "large": 1.7, "four_regions": 1.7}
+MEMORY = {"4ree": 2.0}
+
+
+@dataclass(frozen=True, slots=True)
+class Figure:
+    """A number of one study; `at_most` False: the target is a minimum."""
+
+    title: str
+    study: str
+    value: Spread
+    target: float | None
+    at_most: bool = True
+
+    @property
+    def is_met(self) -> bool | None:
+        """None where nothing is to be reached."""
+        if self.target is None:
+            return None
+        return self.value.median <= self.target if self.at_most else self.value.median >= self.target
+
+
+def all_figures(results: Results, studies: Sequence[str], threads: Sequence[int]) -> list[Figure]:
+    """Everything that the runs allow to say, in the order of the report."""
+    return [figure for study in studies for figure in StudyFigures(results, study).all(threads)]
+
+
+@dataclass(frozen=True, slots=True)
+class StudyFigures:
+    """The figures of one study."""
+
+    results: Results
+    study: str
+
+    def all(self, threads: Sequence[int]) -> Iterator[Figure]:
+        """In the order of the report; what was not measured is left out."""
+        for count in threads:
+            yield from self.beside_peer(count)
+        yield from self.bounds()
+        if 2 in threads:
+            yield from self.speedup()
+        for count in threads:
+            yield from self.shares(count)
+        yield from self.solve_costs()
+        yield from self.beside_loop()
+        title = f"memory beyond interpreter and libraries, beside {PEER}"
+        yield from self._pairs(title, (OURS, 1), (PEER, 1), memory_ratio, MEMORY)
+
+    def beside_peer(self, threads: int) -> Iterator[Figure]:
+        """Training time."""
+        title = f"training time beside {PEER}, {named(threads)}"
+        yield from self._pairs(title, (OURS, threads), (PEER, threads), time_ratio, BESIDE_PEER)
+
+    def bounds(self) -> Iterator[Figure]:
+        """That both solve the same study."""
+        first, final = (f"relative difference of the {which} lower bounds" for which in ("first", "final"))
+        yield from self._pairs(first, (OURS, 1), (PEER, 1), first_bounds_apart, dict.fromkeys([self.study], SAME_START))
+        yield from self._pairs(final, (OURS, 1), (PEER, 1), bounds_apart, SAME_BOUND)
+
+    def speedup(self) -> Iterator[Figure]:
+        """What a second thread is good for."""
+        for name, targets in ((OURS, TWO_THREADS), (PEER, {})):
+            title = f"two threads of {name}: times the speed of one"
+            yield from self._pairs(title, (name, 1), (name, 2), time_ratio, targets, at_most=False)
+
+    def shares(self, threads: int) -> Iterator[Figure]:
+        """Where the time of our runs goes."""
+        runs = self.results.of(self.study, OURS, threads)
+        inside = f"share of the training inside the solver, {named(threads)}"
+        yield from self._single(inside, runs, solver_share(threads), SOLVER_SHARE, at_most=False)
+        yield from self._single(f"share of the training in Python, {named(threads)}", runs, python_share, PYTHON_SHARE)
+
+    def solve_costs(self) -> Iterator[Figure]:
+        """How the price of a solve grows with the cuts; the peer solves the same number of LPs."""
+        ours = self.results.of(self.study, OURS)
+        if not ours or len(ours[0].solves) < LONG_ENOUGH:
+            return
+        solves = ours[0].solves
+        for name, targets in ((OURS, LATE_BESIDE_EARLY), (PEER, {})):
+            runs = self.results.of(self.study, name)
+            yield from self._single(
+                f"a late solve beside an early one, {name}", runs, late_beside_early(solves), targets
+            )
+
+    def beside_loop(self) -> Iterator[Figure]:
+        """The same loop over highspy: that it is the same, and how fast."""
+        ours, loop = (OURS + SHORT, 1), (LOOP, 1)
+        same = dict.fromkeys([self.study], SAME_LOOP)
+        title = "relative difference of the first lower bounds, loop over highspy"
+        yield from self._pairs(title, ours, loop, first_bounds_apart, same)
+        title = "speed beside the same loop over highspy"
+        yield from self._pairs(title, loop, ours, time_ratio, LOOP_BESIDE_OURS, at_most=False)
+
+    def _pairs(
+        self,
+        title: str,
+        left: tuple[str, int],
+        right: tuple[str, int],
+        measure: Callable[[Run, Run], float],
+        targets: Mapping[str, float],
+        *,
+        at_most: bool = True,
+    ) -> Iterator[Figure]:
+        """Two runs of the same round, round by round."""
+        pairs = zip(self.results.of(self.study, *left), self.results.of(self.study, *right), strict=False)
+        yield from self._figure(title, [measure(one, other) for one, other in pairs], targets, at_most)
+
+    def _single(
+        self,
+        title: str,
+        runs: Sequence[Run],
+        measure: Callable[[Run], float],
+        targets: Mapping[str, float],
+        *,
+        at_most: bool = True,
+    ) -> Iterator[Figure]:
+        """A number of every run."""
+        yield from self._figure(title, [measure(run) for run in runs], targets, at_most)
+
+    def _figure(self, title: str, values: list[float], targets: Mapping[str, float], at_most: bool) -> Iterator[Figure]:
+        if values:
+            yield Figure(title, self.study, Spread.of(values), targets.get(self.study), at_most)
+
+
+def time_ratio(one: Run, other: Run) -> float:
+    """Training times of a round."""
+    return one.training_s / other.training_s
+
+
+def first_bounds_apart(one: Run, other: Run) -> float:
+    """Relative, of the first lower bounds."""
+    return abs(one.first_lower_bound - other.first_lower_bound) / abs(other.first_lower_bound)
+
+
+def bounds_apart(one: Run, other: Run) -> float:
+    """Relative, of the final lower bounds."""
+    return abs(one.lower_bound - other.lower_bound) / abs(other.lower_bound)
+
+
+def memory_ratio(one: Run, other: Run) -> float:
+    """Growth beyond what was there before the case was read."""
+    return one.growth_bytes / other.growth_bytes
+
+
+def solver_share(threads: int) -> Callable[[Run], float]:
+    """Seconds of all threads inside the solver, of all seconds that they had."""
+    return lambda run: sum(run.solver_s) / (threads * run.training_s)
+
+
+def python_share(run: Run) -> float:
+    """Everything outside of calls of the solver."""
+    return 1.0 - run.call_s / run.training_s
+
+
+def late_beside_early(solves: Sequence[int]) -> Callable[[Run], float]:
+    """Medians over iterations of the time that a solve took on average."""
+
+    def measure(run: Run) -> float:
+        costs = [seconds / count for seconds, count in zip(run.iteration_s, solves, strict=True)]
+        return median(costs[LATE]) / median(costs[EARLY])
+
+    return measure
+
+
+def named(threads: int) -> str:
+    """In words."""
+    return {1: "one thread", 2: "two threads"}.get(threads, f"{threads} threads")

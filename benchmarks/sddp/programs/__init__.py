@@ -1,0 +1,1 @@
+"""What runs in a process of its own: one training run, told as one line of JSON."""

@@ -1,0 +1,104 @@
+"""One training run of ours: `train_ours.py '{"case": ..., "threads": 1, "iterations": null, "solver": "native"}'`.
+
+solver: `native` is what users get; `highspy` is the same loop with every LP solved by calls of highspy.
+"""
+
+import json
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+import pyarrow.parquet  # noqa: F401 - reading a case would load it later, and count it as the run's memory
+from highspy_solver import HighspySolver
+from process_memory import resident_bytes
+
+from cobre.comm.backends.local import LocalCommunicator
+from cobre.io.case import load_case
+from cobre.sddp.events import IterationRecord
+from cobre.solver.batches import Batch, Chains, CutRows, Keep, LpSolver, Realisations
+from cobre.solver.highs import HighsSolver
+from cobre.solver.program import StageProgram
+from cobre.study.api import with_iterations
+from cobre.study.prepare import PreparedStudy, make_solver, prepare
+from cobre.study.training import TrainedStudy, train_study
+
+
+class TimedSolver(LpSolver):
+    """Another solver, and how long its calls take: the rest of a run is Python."""
+
+    def __init__(self, inner: LpSolver) -> None:
+        self.inner = inner
+        self.call_s = 0.0
+
+    def load(self, stage: int, program: StageProgram) -> None:
+        self.inner.load(stage, program)
+
+    def solve(self, stage: int, cuts: CutRows, chains: Chains, realisations: Realisations, keep: Keep) -> Batch:
+        begin = time.perf_counter()
+        batch = self.inner.solve(stage, cuts, chains, realisations, keep)
+        self.call_s += time.perf_counter() - begin
+        return batch
+
+    def save_failed(self, stage: int, path: Path) -> None:
+        self.inner.save_failed(stage, path)
+
+    @property
+    def version(self) -> str:
+        return self.inner.version
+
+
+def main(request: dict[str, Any]) -> dict[str, Any]:
+    """Train, and tell everything that the benchmark asks for."""
+    HighsSolver(1)  # loads the library, which is not counted as this run's memory
+    baseline = resident_bytes()
+    begin = time.perf_counter()
+    study = prepare(load_case(request["case"], with_iterations(None, request["iterations"])))
+    solver = TimedSolver(solver_for(study, request))
+    resident: list[int] = []
+
+    def listen(_: IterationRecord) -> None:
+        resident.append(resident_bytes())
+
+    with LocalCommunicator() as comm:
+        trained = train_study(comm, comm, study, solver, listen)
+        wall_s = time.perf_counter() - begin
+        return summary(trained, solver) | {
+            "wall_s": wall_s,
+            "baseline_bytes": baseline,
+            "peak_bytes": resident_bytes("VmHWM"),
+            "resident_bytes": resident,
+        }
+
+
+def solver_for(study: PreparedStudy, request: dict[str, Any]) -> LpSolver:
+    if request["solver"] == "native":
+        return make_solver(study, request["threads"])
+    solver = HighspySolver()
+    for number, stage in enumerate(study.problem.stages):
+        solver.load(number, stage.program)
+    return solver
+
+
+def summary(trained: TrainedStudy, solver: TimedSolver) -> dict[str, Any]:
+    history, pool = trained.history, trained.context.pool
+    return {
+        "training_s": trained.training_s,
+        "call_s": solver.call_s,
+        "first_lower_bound": history[0].lower_bound,
+        "lower_bound": history[-1].lower_bound,
+        "upper_bound": history[-1].upper_bound,
+        "elapsed_s": [record.elapsed_s for record in history],
+        "solves": [record.solves for record in history],
+        "solver_s": [record.times.solver_s for record in history],
+        "cuts": pool.count,
+        "cut_stages": pool.num_stages - 1,
+        "dimension": pool.dimension,
+        "pool_bytes": pool.nbytes,
+        "digest": trained.digest,
+        "version": solver.version,
+    }
+
+
+if __name__ == "__main__":
+    print(json.dumps(main(json.loads(sys.argv[1]))))

@@ -1,0 +1,94 @@
+"""One training run in a process of its own, and what it tells."""
+
+import json
+import subprocess
+import sys
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from sddp.studies import Study
+
+PROGRAMS = Path(__file__).resolve().parent / "programs"
+TIMEOUT_S = 1800
+
+
+class RunFailedError(Exception):
+    """A contender did not finish; the text is its last words."""
+
+
+@dataclass(frozen=True, slots=True)
+class Contender:
+    """Who trains. solver: of our own runs, what solves the LPs."""
+
+    name: str
+    python: Path
+    program: str
+    solver: str = "native"
+    flags: tuple[str, ...] = ()
+
+    def run(self, study: Study, threads: int, iterations: int) -> "Run":
+        """Train a study once."""
+        request = {"case": str(study.folder), "threads": threads, "iterations": iterations, "solver": self.solver}
+        command: list[str | Path] = [self.python, *self.flags, PROGRAMS / self.program, json.dumps(request)]
+        try:
+            done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=TIMEOUT_S)
+        except subprocess.TimeoutExpired as error:
+            raise RunFailedError(f"{self.name} took more than {TIMEOUT_S} s on {study.name}") from error
+        if done.returncode != 0:
+            raise RunFailedError(f"{self.name} failed on {study.name}: {done.stderr.strip()[-2000:]}")
+        return Run(**json.loads(done.stdout.splitlines()[-1]))
+
+
+def ours() -> Contender:
+    """What users get."""
+    return Contender("cobre", Path(sys.executable), "train_ours.py")
+
+
+def highspy_loop() -> Contender:
+    """The same loop with plain calls of highspy."""
+    return Contender("highspy loop", Path(sys.executable), "train_ours.py", solver="highspy")
+
+
+def peer(python: Path) -> Contender:
+    """cobre-python; nothing of ours may be on its path."""
+    return Contender("cobre-python", python, "train_peer.py", flags=("-I",))
+
+
+@dataclass(frozen=True, slots=True)
+class Run:
+    """Lists are by iteration; those that the peer does not tell are empty."""
+
+    training_s: float
+    wall_s: float
+    first_lower_bound: float
+    lower_bound: float
+    upper_bound: float
+    elapsed_s: list[float]
+    baseline_bytes: int
+    peak_bytes: int
+    resident_bytes: list[int]
+    version: str
+    call_s: float = 0.0
+    solves: list[int] = field(default_factory=list)
+    solver_s: list[float] = field(default_factory=list)
+    cuts: int = 0
+    cut_stages: int = 0
+    dimension: int = 0
+    pool_bytes: int = 0
+    digest: str = ""
+
+    @property
+    def iteration_s(self) -> list[float]:
+        """How long every iteration took."""
+        return [now - before for before, now in zip([0.0, *self.elapsed_s], self.elapsed_s, strict=False)]
+
+    @property
+    def growth_bytes(self) -> int:
+        """Memory beyond the interpreter and the libraries."""
+        return self.peak_bytes - self.baseline_bytes
+
+    def to_json(self) -> dict[str, Any]:
+        """Without what every iteration had in memory: the last one is enough to keep."""
+        kept = {name: getattr(self, name) for name in self.__dataclass_fields__ if name != "resident_bytes"}
+        return kept | {"last_resident_bytes": self.resident_bytes[-1]}

@@ -1,0 +1,41 @@
+"""What is trained: published cases where they are found, and the project's own examples."""
+
+import os
+from dataclasses import dataclass
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parents[2]
+PUBLISHED = Path(os.environ.get("COBRE_PUBLISHED_CASES", ROOT.parent / "shared" / "cases"))
+QUICK_DIVISOR = 8
+
+
+@dataclass(frozen=True, slots=True)
+class Study:
+    """A case. loop_iterations: how many the reference loop over highspy runs, 0: it does not take part."""
+
+    name: str
+    folder: Path
+    iterations: int
+    loop_iterations: int = 0
+
+    @property
+    def is_here(self) -> bool:
+        """Whether its folder exists."""
+        return self.folder.is_dir()
+
+    def shorter(self) -> "Study":
+        """A first impression."""
+        return Study(
+            self.name, self.folder, max(2, self.iterations // QUICK_DIVISOR), self.loop_iterations // QUICK_DIVISOR
+        )
+
+
+STUDIES = {
+    study.name: study
+    for study in (
+        Study("1dtoy", PUBLISHED / "1dtoy", 128, loop_iterations=128),
+        Study("4ree", PUBLISHED / "4ree", 256, loop_iterations=48),
+        Study("four_regions", ROOT / "examples" / "four_regions", 40, loop_iterations=8),
+        Study("large", ROOT / "examples" / "large", 20),
+    )
+}

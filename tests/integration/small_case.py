@@ -1,0 +1,268 @@
+"""A small system in the files of the case format."""
+
+import json
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+from small_system import (
+    DEFICIT_COST,
+    EXCESS_COST,
+    EXCHANGE_COST,
+    OUTFLOW_BELOW_COST,
+    SPILLAGE_COST,
+    TURBINED_COST,
+    SmallHydro,
+    SmallSystem,
+)
+
+START = {"operational_start_date": "2024-01-01"}
+MONTHS = 12
+
+
+def write_case(folder: Path, system: SmallSystem, forward_passes: int, iterations: int) -> Path:
+    """All files; the folder is the case."""
+    files = {
+        "config.json": _config(forward_passes, iterations),
+        "stages.json": _stages(system),
+        "penalties.json": _penalties(),
+        "initial_conditions.json": _initial_conditions(system),
+        "scenarios/load_factors.json": _load_factors(system),
+        **_system(system),
+    }
+    tables = {
+        "scenarios/inflow_seasonal_stats.parquet": _inflow_stats(system),
+        "scenarios/load_seasonal_stats.parquet": _load_stats(system),
+        "scenarios/noise_openings.parquet": _openings(system),
+    }
+    if system.has_memory:
+        tables["scenarios/inflow_ar_coefficients.parquet"] = _memory(system)
+    for name, content in files.items():
+        path = folder / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(json.dumps(content))
+    for name, table in tables.items():
+        pq.write_table(table, folder / name, compression="zstd")
+    return folder
+
+
+def _config(forward_passes: int, iterations: int) -> dict:
+    return {
+        "training": {
+            "selection": {"method": "sampled", "forward_passes": forward_passes},
+            "stopping_rules": [{"type": "iteration_limit", "limit": iterations}],
+            "scenario_source": {"openings": {"source": "file"}},
+        },
+        "simulation": {"enabled": False},
+        "modeling": {"inflow_non_negativity": {"method": "none"}},
+    }
+
+
+def _stages(system: SmallSystem) -> dict:
+    seasons = [{"id": month, "label": f"month {month + 1}", "month_start": month + 1} for month in range(MONTHS)]
+    return {
+        "policy_graph": {"type": "finite_horizon", "annual_discount_rate": system.discount_rate},
+        "stages": [_stage(system, number) for number in range(system.num_stages)],
+        "pre_study_stages": [{"id": -1, "start_date": "2023-12-01", "end_date": "2024-01-01", "season_id": MONTHS - 1}],
+        "season_definitions": {"cycle_type": "monthly", "seasons": seasons},
+    }
+
+
+def _stage(system: SmallSystem, number: int) -> dict:
+    stage = {
+        "id": number,
+        "start_date": system.first_day(number).isoformat(),
+        "end_date": system.first_day(number + 1).isoformat(),
+        "season_id": number % MONTHS,
+        "blocks": [{"id": block, "name": f"block {block}", "hours": hours} for block, hours in enumerate(system.hours)],
+        "block_mode": "chronological" if system.is_chronological else "parallel",
+        "num_openings": system.num_openings,
+        "state_variables": {"storage": True, "inflow_lags": system.has_memory},
+    }
+    if system.risk is not None:
+        alpha, share = system.risk
+        stage["risk_measure"] = {"cvar": {"alpha": alpha, "lambda": share}}
+    return stage
+
+
+def _penalties() -> dict:
+    unused = (
+        "diversion_cost",
+        "storage_violation_below_cost",
+        "filling_target_violation_cost",
+        "turbined_violation_below_cost",
+        "outflow_violation_above_cost",
+        "generation_violation_below_cost",
+        "evaporation_violation_cost",
+        "water_withdrawal_violation_cost",
+    )
+    used = {
+        "spillage_cost": SPILLAGE_COST,
+        "turbined_cost": TURBINED_COST,
+        "outflow_violation_below_cost": OUTFLOW_BELOW_COST,
+    }
+    return {
+        "bus": {"deficit_segments": [{"depth_mw": None, "cost": DEFICIT_COST}], "excess_cost": EXCESS_COST},
+        "line": {"exchange_cost": EXCHANGE_COST},
+        "hydro": used | dict.fromkeys(unused, 1000.0),
+        "non_controllable_source": {"curtailment_cost": 1.0},
+    }
+
+
+def _initial_conditions(system: SmallSystem) -> dict:
+    hydros = list(enumerate(system.hydros))
+    window = {"start_date": "2023-12-01", "end_date": "2024-01-01"}
+    return {
+        "storage": [{"hydro_id": index, "value_hm3": hydro.first_hm3} for index, hydro in hydros],
+        "filling_storage": [],
+        "recent_observations": [
+            {"hydro_id": index, **window, "value_m3s": hydro.last_inflow}
+            for index, hydro in hydros
+            if system.has_memory
+        ],
+    }
+
+
+def _load_factors(system: SmallSystem) -> dict:
+    factors = [{"block_id": block, "factor": factor} for block, factor in enumerate(system.load_factors)]
+    rows = [
+        {"bus_id": bus, "stage_id": stage, "block_factors": factors}
+        for bus in range(system.num_buses)
+        for stage in range(system.num_stages)
+    ]
+    return {"load_factors": rows}
+
+
+def _system(system: SmallSystem) -> dict:
+    thermals = [
+        {"bus_id": one.bus, "cost_per_mwh": one.cost, "generation": {"min_mw": one.min_mw, "max_mw": one.max_mw}}
+        for one in system.thermals
+    ]
+    lines = [
+        {
+            "source_bus_id": one.source,
+            "target_bus_id": one.target,
+            "capacity": {"direct_mw": one.direct_mw, "reverse_mw": one.reverse_mw},
+            "losses_percent": one.losses_percent,
+        }
+        for one in system.lines
+    ]
+    sources = [
+        {"bus_id": one.bus, "max_generation_mw": one.available_mw, "curtailment_cost": one.reward}
+        for one in system.sources
+    ]
+    contracts = [
+        {
+            "bus_id": one.bus,
+            "type": "import" if one.sign > 0 else "export",
+            "price_per_mwh": one.price,
+            "limits": {"min_mw": 0.0, "max_mw": one.max_mw},
+        }
+        for one in system.contracts
+    ]
+    pumps = [
+        {
+            "bus_id": one.bus,
+            "source_hydro_id": one.source,
+            "destination_hydro_id": one.destination,
+            "consumption_mw_per_m3s": one.consumption,
+            "flow": {"min_m3s": 0.0, "max_m3s": one.max_m3s},
+        }
+        for one in system.pumps
+    ]
+    models = [_production(index, hydro) for index, hydro in enumerate(system.hydros)]
+    return {
+        "system/buses.json": {"buses": _numbered([{} for _ in range(system.num_buses)])},
+        "system/lines.json": {"lines": _numbered(lines)},
+        "system/thermals.json": {"thermals": _numbered(thermals)},
+        "system/hydros.json": {"hydros": _numbered([_hydro(hydro) for hydro in system.hydros])},
+        "system/hydro_production_models.json": {"production_models": models},
+        "system/non_controllable_sources.json": {"non_controllable_sources": _numbered(sources)},
+        "system/energy_contracts.json": {"contracts": _numbered(contracts)},
+        "system/pumping_stations.json": {"pumping_stations": _numbered(pumps)},
+    }
+
+
+def _numbered(rows: list[dict]) -> list[dict]:
+    return [{"id": index, "name": f"number {index}", **START, **row} for index, row in enumerate(rows)]
+
+
+def _hydro(hydro: SmallHydro) -> dict:
+    machines = {
+        "min_turbined_m3s": 0.0,
+        "max_turbined_m3s": hydro.max_turbined,
+        "min_generation_mw": 0.0,
+        "max_generation_mw": 1e4,
+    }
+    return {
+        "downstream_id": hydro.downstream,
+        "reservoir": {"min_storage_hm3": hydro.min_hm3, "max_storage_hm3": hydro.max_hm3},
+        "outflow": {"min_outflow_m3s": hydro.min_outflow, "max_outflow_m3s": None},
+        "generation": {"model": "constant_productivity", **machines},
+        "unit_groups": [{"id": 0, "name": "all", "bus_id": hydro.bus, **machines}],
+    }
+
+
+def _production(index: int, hydro: SmallHydro) -> dict:
+    always = {"start_stage_id": 0, "end_stage_id": None, "model": "constant_productivity"}
+    return {
+        "hydro_id": index,
+        "selection_mode": "stage_ranges",
+        "stage_ranges": [{**always, "productivity_mw_per_m3s": hydro.productivity}],
+    }
+
+
+def _table(ids: dict[str, list[int]], values: dict[str, list[float]]) -> pa.Table:
+    columns = {name: pa.array(column, pa.int32()) for name, column in ids.items()}
+    return pa.table(columns | {name: pa.array(column, pa.float64()) for name, column in values.items()})
+
+
+def _inflow_stats(system: SmallSystem) -> pa.Table:
+    """The stage before the study has statistics too, for the memory of the first one."""
+    keys = [(hydro, stage) for hydro in range(len(system.hydros)) for stage in range(-1, system.num_stages)]
+    return _table(
+        {"hydro_id": [hydro for hydro, _ in keys], "stage_id": [stage for _, stage in keys]},
+        {
+            "mean_m3s": [system.hydros[hydro].mean_inflow for hydro, _ in keys],
+            "std_m3s": [system.hydros[hydro].std_inflow for hydro, _ in keys],
+        },
+    )
+
+
+def _memory(system: SmallSystem) -> pa.Table:
+    rows = [
+        (index, stage, hydro.memory)
+        for index, hydro in enumerate(system.hydros)
+        for stage in range(system.num_stages)
+        if hydro.memory is not None
+    ]
+    return _table(
+        {"hydro_id": [row[0] for row in rows], "stage_id": [row[1] for row in rows], "lag": [1] * len(rows)},
+        {"coefficient": [row[2] for row in rows]},
+    )
+
+
+def _load_stats(system: SmallSystem) -> pa.Table:
+    keys = [(bus, stage) for bus in range(system.num_buses) for stage in range(system.num_stages)]
+    return _table(
+        {"bus_id": [bus for bus, _ in keys], "stage_id": [stage for _, stage in keys]},
+        {"mean_mw": [system.loads[stage][bus] for bus, stage in keys], "std_mw": [0.0] * len(keys)},
+    )
+
+
+def _openings(system: SmallSystem) -> pa.Table:
+    rows = [
+        (stage, opening, hydro, value)
+        for stage, openings in enumerate(system.noise)
+        for opening, values in enumerate(openings)
+        for hydro, value in enumerate(values)
+    ]
+    stages, openings, hydros, values = (list(column) for column in zip(*rows, strict=True))
+    return pa.table(
+        {
+            "stage_id": pa.array(stages, pa.int32()),
+            "opening_index": pa.array(openings, pa.uint32()),
+            "entity_index": pa.array(hydros, pa.uint32()),
+            "value": pa.array(values, pa.float64()),
+        }
+    )

@@ -1,0 +1,128 @@
+"""Small systems with every number known: written as a case for the programs, kept as numbers for an oracle.
+
+Noise comes from a file of openings, so that no random number generator stands between the two.
+"""
+
+from dataclasses import dataclass, field
+from datetime import date
+
+HM3_PER_M3S_HOUR = 0.0036
+DEFICIT_COST = 900.0
+EXCESS_COST = 3.0
+EXCHANGE_COST = 0.5
+SPILLAGE_COST = 0.1
+TURBINED_COST = 0.05
+OUTFLOW_BELOW_COST = 60.0
+
+
+@dataclass(frozen=True)
+class SmallHydro:
+    """`memory`: the coefficient of a first-order model, or None. `last_inflow` is the one before the study."""
+
+    bus: int
+    downstream: int | None
+    min_hm3: float
+    max_hm3: float
+    first_hm3: float
+    max_turbined: float
+    productivity: float
+    min_outflow: float
+    mean_inflow: float
+    std_inflow: float
+    memory: float | None = None
+    last_inflow: float = 0.0
+
+
+@dataclass(frozen=True)
+class SmallThermal:
+    bus: int
+    cost: float
+    min_mw: float
+    max_mw: float
+
+
+@dataclass(frozen=True)
+class SmallLine:
+    source: int
+    target: int
+    direct_mw: float
+    reverse_mw: float
+    losses_percent: float = 0.0
+
+
+@dataclass(frozen=True)
+class SmallSource:
+    """Wind that always blows the same; taking it is rewarded."""
+
+    bus: int
+    available_mw: float
+    reward: float
+
+
+@dataclass(frozen=True)
+class SmallContract:
+    """Power bought (+1) or sold (-1) at a price that may be negative."""
+
+    bus: int
+    sign: int
+    price: float
+    max_mw: float
+
+
+@dataclass(frozen=True)
+class SmallPump:
+    bus: int
+    source: int
+    destination: int
+    consumption: float
+    max_m3s: float
+
+
+@dataclass(frozen=True)
+class SmallSystem:
+    """Loads are (stage, bus); noise is (stage, opening, hydro)."""
+
+    loads: tuple[tuple[float, ...], ...]
+    noise: tuple[tuple[tuple[float, ...], ...], ...]
+    hours: tuple[float, ...]
+    load_factors: tuple[float, ...]
+    hydros: tuple[SmallHydro, ...]
+    thermals: tuple[SmallThermal, ...]
+    lines: tuple[SmallLine, ...] = ()
+    sources: tuple[SmallSource, ...] = ()
+    contracts: tuple[SmallContract, ...] = ()
+    pumps: tuple[SmallPump, ...] = ()
+    is_chronological: bool = False
+    discount_rate: float = 0.0
+    risk: tuple[float, float] | None = field(default=None)  # alpha and lambda of all stages
+
+    @property
+    def num_stages(self) -> int:
+        return len(self.loads)
+
+    @property
+    def num_buses(self) -> int:
+        return len(self.loads[0])
+
+    @property
+    def num_openings(self) -> int:
+        return len(self.noise[0])
+
+    @property
+    def has_memory(self) -> bool:
+        return any(hydro.memory is not None for hydro in self.hydros)
+
+    def first_day(self, stage: int) -> date:
+        return date(2024 + stage // 12, 1 + stage % 12, 1)
+
+    def discount(self, stage: int) -> float:
+        """What a cost one stage later weighs now."""
+        days = (self.first_day(stage + 1) - self.first_day(stage)).days
+        return float((1.0 + self.discount_rate) ** (-days / 365.25))
+
+    def inflow(self, hydro: int, stage: int, opening: int, before: float) -> float:
+        """Mean and standard deviation are the same in all months, so a model of first order is this simple."""
+        plant = self.hydros[hydro]
+        memory = plant.memory or 0.0
+        spread = plant.std_inflow * (1.0 - memory**2) ** 0.5
+        return plant.mean_inflow + memory * (before - plant.mean_inflow) + spread * self.noise[stage][opening][hydro]

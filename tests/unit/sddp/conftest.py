@@ -1,0 +1,1 @@
+"""Small systems and ways to solve them, importable from the folders below."""

@@ -1,0 +1,166 @@
+"""Simulations as a whole: scenarios, statistics, ranks and threads."""
+
+import hashlib
+
+import numpy as np
+import pytest
+from small_cases import SmallCase, hydro
+from solving import Collected, simulate_trained, train, train_folder
+from systems_water import THERMALS, cascade
+
+from cobre.comm import launch
+from cobre.sddp.cuts.pool import CutPool
+from cobre.sddp.lp.failure import StageFailedError
+from cobre.sddp.simulation.simulate import simulate
+from cobre.sddp.simulation.summary import SimulationOutcome
+from cobre.study.simulation import entity_ids
+
+SCENARIOS = 11
+
+
+def random_inflows(**others):
+    return SmallCase(
+        **{
+            "hydros": [hydro(0, downstream=1, storage=(5.0, 60.0)), hydro(1, storage=(2.0, 30.0))],
+            "thermals": THERMALS,
+            "stages": 3,
+            "load": {0: 60.0},
+            "inflow": {0: (8.0, 9.0), 1: (2.0, 3.0)},
+            "storage": {0: 30.0, 1: 10.0},
+            "openings": 4,
+            "iterations": 12,
+            "rate": 0.1,
+            **others,
+        }
+    )
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    return random_inflows().write(tmp_path_factory.mktemp("random"))
+
+
+@pytest.fixture(scope="module")
+def trained(folder):
+    return train_folder(folder)
+
+
+@pytest.fixture(scope="module")
+def whole(trained):
+    return simulate_trained(trained, SCENARIOS)
+
+
+def fingerprint(tables):
+    digest = hashlib.sha256()
+    for name in sorted(tables):
+        for column, values in tables[name].items():
+            digest.update(f"{name}.{column}".encode() + values.tobytes())
+    return digest.hexdigest()
+
+
+def test_rows_come_in_the_order_of_scenarios(whole):
+    _, tables = whole
+    assert tables["costs"]["scenario_id"].tolist() == [number for number in range(SCENARIOS) for _ in range(3)]
+    assert tables["costs"]["stage_id"].tolist() == [0, 1, 2] * SCENARIOS
+    assert tables["hydros"]["hydro_id"].tolist() == [0, 1] * 3 * SCENARIOS
+
+
+def test_costs_of_scenarios_are_their_stages_costs_today(whole):
+    outcome, tables = whole
+    costs = tables["costs"]
+    today = (costs["immediate_cost"] * costs["discount_factor"]).reshape(SCENARIOS, 3)
+    assert outcome.costs == pytest.approx(today.sum(axis=1))
+    assert len(set(outcome.costs.tolist())) > 3
+
+
+def test_the_first_scenarios_do_not_depend_on_how_many_there_are(trained, whole):
+    outcome, tables = simulate_trained(trained, 5)
+    assert outcome.costs.tolist() == whole[0].costs[:5].tolist()
+    for name, columns in tables.items():
+        for column, values in columns.items():
+            assert values.tolist() == whole[1][name][column][: len(values)].tolist()
+
+
+@pytest.mark.parametrize("size", [1, 3, 4, 64])
+def test_the_size_of_chunks_changes_no_bit(size, trained, whole):
+    outcome, tables = simulate_trained(trained, SCENARIOS, chunk_scenarios=size)
+    assert outcome.costs.tobytes() == whole[0].costs.tobytes()
+    assert fingerprint(tables) == fingerprint(whole[1])
+
+
+def test_a_sink_gets_one_piece_of_every_table_for_each_chunk(trained):
+    sink = Collected()
+    study, context = trained.study, trained.context
+    ids = entity_ids(study.case.system)
+    sampler = study.noise.simulation_sampler
+    simulate(context.comm, study.problem, trained.solver, context.pool, sampler, 10, sink, ids, chunk_scenarios=4)
+    pieces = [columns["scenario_id"] for name, columns in sink.pieces if name == "buses"]
+    assert [sorted(set(piece.tolist())) for piece in pieces] == [[0, 1, 2, 3], [4, 5, 6, 7], [8, 9]]
+
+
+def test_threads_change_no_bit(folder, whole):
+    outcome, tables = simulate_trained(train_folder(folder, threads=2), SCENARIOS)
+    assert outcome.costs.tobytes() == whole[0].costs.tobytes()
+    assert fingerprint(tables) == fingerprint(whole[1])
+
+
+def simulate_on_a_rank(comm, folder, chunk):
+    outcome, tables = simulate_trained(train_folder(folder), SCENARIOS, comm, chunk_scenarios=chunk)
+    return outcome.costs.tobytes(), fingerprint(tables), len(tables)
+
+
+@pytest.mark.parametrize(("size", "chunk"), [(2, None), (3, 2)])
+def test_ranks_change_no_bit(size, chunk, folder, whole):
+    """With three ranks and chunks of two scenarios one rank has nothing to do."""
+    results = launch.run(simulate_on_a_rank, size, args=(folder, chunk))
+    assert {costs for costs, _, _ in results} == {whole[0].costs.tobytes()}
+    assert results[0][1] == fingerprint(whole[1])
+    assert [tables for _, _, tables in results[1:]] == [0] * (size - 1)
+
+
+def test_simulation_follows_the_policy_that_it_is_given(trained, whole):
+    """Without cuts nobody saves water; cuts make the mean cost smaller."""
+    study, comm = trained.study, trained.context.comm
+    empty = CutPool(comm, study.problem.num_stages, study.problem.dimension)
+    ids, sampler = entity_ids(study.case.system), study.noise.simulation_sampler
+    blind = simulate(comm, study.problem, trained.solver, empty, sampler, 64, Collected(), ids)
+    seeing, _ = simulate_trained(trained, 64)
+    assert seeing.mean < blind.mean
+
+
+def test_a_deterministic_study_costs_its_bound_in_every_scenario(tmp_path):
+    trained = train(cascade(), tmp_path)
+    outcome, _ = simulate_trained(trained, 3)
+    assert outcome.costs.tolist() == pytest.approx([trained.history[-1].lower_bound] * 3)
+    assert outcome.std == pytest.approx(0.0)
+
+
+def test_statistics():
+    outcome = SimulationOutcome.of(np.array([10.0, 20.0, 30.0, 60.0]))
+    assert outcome.mean == 30.0
+    assert outcome.std == pytest.approx((1400.0 / 3.0) ** 0.5)
+    assert outcome.half_width == pytest.approx(1.96 * outcome.std / 2.0)
+    assert outcome.interval == pytest.approx((30.0 - outcome.half_width, 30.0 + outcome.half_width))
+    assert [outcome.quantile(share) for share in (0.0, 0.5, 1.0)] == [10.0, 25.0, 60.0]
+    with pytest.raises(ValueError, match="between 0 and 1"):
+        outcome.quantile(95)
+
+
+def test_one_scenario_has_no_spread():
+    outcome = SimulationOutcome.of(np.array([7.0]))
+    assert (outcome.mean, outcome.std, outcome.half_width) == (7.0, 0.0, 0.0)
+
+
+def test_no_scenarios_are_refused(trained):
+    with pytest.raises(ValueError, match="at least one scenario"):
+        simulate_trained(trained, 0)
+
+
+def test_a_scenario_that_cannot_be_solved_is_named(tmp_path):
+    """Training met no inflow as low as that of a scenario in which a reservoir runs dry."""
+    case = random_inflows(method="none", openings=1, inflow={0: (8.0, 0.0), 1: (2.0, 0.0)})
+    trained = train(case, tmp_path / "case")
+    trained.study.noise.inflow_base[1, 0] = -40.0
+    with pytest.raises(StageFailedError, match=r"simulated scenario 0.*infeasible.*Too little water.*saved as"):
+        simulate_trained(trained, 2, failure_folder=tmp_path / "failures")
+    assert len(list((tmp_path / "failures").glob("scenario0-stage1*"))) == 2

@@ -1,0 +1,102 @@
+"""From a small system to numbers: its LPs, its bound, its simulation."""
+
+import numpy as np
+
+from cobre.comm.backends.local import LocalCommunicator
+from cobre.io.case import load_case
+from cobre.sddp.simulation.simulate import simulate
+from cobre.study.prepare import make_solver, prepare
+from cobre.study.simulation import entity_ids
+from cobre.study.training import train_study
+
+
+def problem_of(case, folder):
+    """The LPs of all stages."""
+    return prepare(load_case(case.write(folder))).problem
+
+
+def train_folder(folder, overrides=None, threads=1):
+    """A policy for a case directory."""
+    study = prepare(load_case(folder, overrides))
+    comm = LocalCommunicator()
+    return train_study(comm, comm, study, make_solver(study, threads), lambda _: None)
+
+
+def train(case, folder):
+    """A policy for a small system."""
+    return train_folder(case.write(folder))
+
+
+def lower_bound(case, folder):
+    """After as many iterations as the system asks for."""
+    return train(case, folder).history[-1].lower_bound
+
+
+class Collected:
+    """A sink that keeps all rows, piece by piece."""
+
+    def __init__(self):
+        self.pieces = []
+
+    def write(self, table, columns):
+        """Take rows of a table."""
+        self.pieces.append((table, dict(columns)))
+
+    def tables(self):
+        """Every table's columns as whole arrays."""
+        tables = {}
+        for name, columns in self.pieces:
+            for column, values in columns.items():
+                tables.setdefault(name, {}).setdefault(column, []).append(values)
+        return {
+            name: {column: np.concatenate(parts) for column, parts in columns.items()}
+            for name, columns in tables.items()
+        }
+
+
+def simulate_trained(trained, scenarios, comm=None, **others):
+    """What the scenarios cost, and all tables."""
+    sink = Collected()
+    study = trained.study
+    outcome = simulate(
+        comm or LocalCommunicator(),
+        study.problem,
+        trained.solver,
+        trained.context.pool,
+        study.noise.simulation_sampler,
+        scenarios,
+        sink,
+        entity_ids(study.case.system),
+        **others,
+    )
+    return outcome, sink.tables()
+
+
+def matrix_of(lp):
+    """A stage's LP in plain units: {row name: {column name: coefficient}}."""
+    program = lp.program
+    rows = {name: {} for name in program.names.rows}
+    for row, name in enumerate(program.names.rows):
+        for entry in range(program.row_start[row], program.row_start[row + 1]):
+            column = program.column_index[entry]
+            scale = program.row_scale[row] * program.column_scale[column]
+            rows[name][program.names.columns[column]] = program.value[entry] / scale
+    return rows
+
+
+def limits_of(lp):
+    """Bounds of all columns in plain units: {column name: (lower, upper)}."""
+    program = lp.program
+    lower = (program.column_lower * program.column_scale).tolist()
+    upper = (program.column_upper * program.column_scale).tolist()
+    return dict(zip(program.names.columns, zip(lower, upper, strict=True), strict=True))
+
+
+def inputs_of(lp):
+    """What states (v0, v1, ...) and inflows (z0, z1, ...) add to right sides: {row name: {input: factor}}."""
+    program = lp.program
+    found = {}
+    for row, index, value in zip(program.input_row, program.input_index, program.input_value, strict=True):
+        name = f"v{index}" if index < program.hydros else f"z{index - program.hydros}"
+        found.setdefault(program.names.rows[row], {})[name] = value / program.row_scale[row]
+    return found
