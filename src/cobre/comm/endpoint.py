@@ -154,15 +154,15 @@ class Endpoint(ABC):
             raise CommunicatorBrokenError(
                 f"{who}: this communicator broke earlier: {self._first_failure}; close it"
             ) from self._first_failure
-        if state == "busy":
-            raise CommunicatorBusyError(
-                f"{who}: another thread is inside {self._guard.current}; one caller at a time (clause 6)"
-            )
+        if state == "closed":
+            raise CommunicatorClosedError(f"{who}: this communicator is closed")
         if state == "forked":
             raise ForkedCommunicatorError(
                 f"{who}: process {os.getpid()} is a fork of the owner; start ranks with cobre.comm.launch instead"
             )
-        raise CommunicatorClosedError(f"{who}: this communicator is closed")
+        # Open again: the other thread's call, for which this one was refused, has ended since.
+        where = f"is inside {self._guard.current}" if state == "busy" else "was inside a call just now"
+        raise CommunicatorBusyError(f"{who}: another thread {where}; one caller at a time (clause 6)")
 
     def _fail(self, operation: Operation, error: BaseException) -> NoReturn:
         """End the call by an error. Errors that every rank agreed on leave the communicator usable."""

@@ -5,6 +5,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from cobre.core.case import Case
+from cobre.core.config import ExportsConfig, SimulationBased
+from cobre.io.problems import Layer, Problems
 from cobre.sddp.lp.failure import EntityNames
 from cobre.sddp.lp.plan import PlanOptions
 from cobre.sddp.problem import Problem, build_problem
@@ -25,6 +27,7 @@ class PreparedStudy:
 
 def prepare(case: Case) -> PreparedStudy:
     """Resolve all cascades, draw the opening tree, build the LPs."""
+    refuse_what_is_missing(case)
     noise = build_noise_model(case)
     modeling = case.config.modeling
     method = modeling.inflow_non_negativity
@@ -36,6 +39,23 @@ def prepare(case: Case) -> PreparedStudy:
     consumption = np.array([station.consumption_mw_per_m3s for station in case.system.pumping_stations])
     names = EntityNames(tuple(f"{hydro.name} (hydro {hydro.id})" for hydro in case.system.hydros))
     return PreparedStudy(case, noise, build_problem(resolve(case), noise, options, consumption, names))
+
+
+def refuse_what_is_missing(case: Case) -> None:
+    """Settings that are read and checked, but that no code honours yet, are errors: nothing is ignored."""
+    config, problems = case.config, Problems()
+    missing = {
+        "training.enabled": not config.training.enabled,
+        "training.stopping_rules": any(isinstance(r, SimulationBased) for r in config.training.stopping_rules),
+        "policy.mode": config.policy.mode != "fresh",
+        "policy.boundary": config.policy.boundary is not None,
+        "policy.checkpointing": config.policy.checkpointing.enabled,
+        "exports": config.exports != ExportsConfig(),
+    }
+    for field, is_asked_for in missing.items():
+        if is_asked_for:
+            problems.error(Layer.MEANING, "config.json", "", field, "is not supported yet", "leave it out")
+    problems.raise_errors(case.name)
 
 
 def make_solver(study: PreparedStudy, threads: int) -> LpSolver:

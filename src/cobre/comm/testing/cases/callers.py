@@ -17,6 +17,7 @@ from cobre.comm.testing.case import Params, Value, case
 from cobre.comm.testing.failure_report import COLLECTIVES, refusals
 from cobre.comm.testing.inputs import fingerprint
 from cobre.comm.testing.steps import Gather
+from cobre.comm.types import ReduceOp
 
 NEXT = Gather("after a wrong caller", "int32", "ragged", 5)
 LIMIT_S = 20.0
@@ -32,18 +33,23 @@ def _expect_next(answer: Any) -> Any:
 @case("callers/second_thread", (6,), expect=_expect_next("refused as busy"))
 def second_thread(comm: Backend, _params: Params) -> Value:
     """While one thread is in a collective a second one is refused, and the first is not disturbed."""
-    worker = threading.Thread(target=_stay_busy, args=(comm,))
+    answered = threading.Event()
+    worker = threading.Thread(target=_stay_busy, args=(comm, answered))
     worker.start()
     answer = _probe(comm, worker)
+    answered.set()
     worker.join()
     return {"answer": answer, "next": fingerprint(NEXT.perform(comm))}
 
 
-def _stay_busy(comm: Backend) -> None:
+def _stay_busy(comm: Backend, answered: threading.Event) -> None:
+    """Gather again and again, until all ranks have their answer: only together can they stop."""
     send = np.zeros((1 << 20) // comm.size)  # on few cores many ranks need long for much data
     recv = np.zeros(send.size * comm.size)
-    for _ in range(30):  # the same number on all ranks, whatever the other threads see
+    everybody = np.zeros(1, np.int8)
+    while not everybody[0]:
         comm.allgatherv(send, recv, [send.size] * comm.size)
+        comm.allreduce(np.array([answered.is_set()], np.int8), everybody, ReduceOp.MIN)
 
 
 def _probe(comm: Backend, worker: threading.Thread) -> str:
