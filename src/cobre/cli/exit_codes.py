@@ -14,4 +14,5 @@ class ExitCode(IntEnum):
     OUTPUT = 5  # results cannot be written
     WORKER = 6  # a worker raised, was killed or got lost
     POLICY = 7  # a policy file is damaged or belongs to another study
-    INTERRUPTED = 130
+    INTERRUPTED = 130  # Ctrl-C; the policy so far was kept
+    TERMINATED = 143  # SIGTERM; likewise

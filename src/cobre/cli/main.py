@@ -5,6 +5,7 @@ from pathlib import Path
 import click
 
 from cobre import __version__
+from cobre.cli.launch_command import launch
 
 CASE = click.Path(exists=True, file_okay=False, path_type=Path)
 
@@ -16,7 +17,8 @@ def main() -> None:
 
     \b
     Exit codes: 0 success, 2 wrong command line, 3 invalid case, 4 a stage cannot be solved,
-    5 results cannot be written, 6 a worker failed, 7 a policy does not fit, 130 interrupted.
+    5 results cannot be written, 6 a worker failed, 7 a policy does not fit, 130 interrupted,
+    143 terminated.
     """
 
 
@@ -24,19 +26,62 @@ def main() -> None:
 @click.argument("case", type=CASE)
 @click.option("--output", "-o", type=click.Path(path_type=Path), help="Where results go (CASE/output).")
 @click.option("--iterations", type=click.IntRange(min=1), help="Train so many iterations instead of the case's rules.")
-@click.option("--threads", type=click.IntRange(min=1), help="Threads of the LP solver (all usable cores).")
+@click.option("--workers", type=click.IntRange(min=1), help="Processes that share the work (one per usable core).")
+@click.option(
+    "--backend",
+    type=click.Choice(["auto", "local", "shm", "tcp", "mpi"]),
+    default="auto",
+    help="How workers talk. auto: the world that mpiexec or COBRE_TCP_* describe, else shm.",
+)
+@click.option("--threads", type=click.IntRange(min=1), help="Threads of each worker (the cores are shared out).")
+@click.option("--resume", is_flag=True, help="Go on from the newest checkpoint in the output directory.")
+@click.option("--warm-start", type=click.Path(exists=True, path_type=Path), help="Begin with the cuts of a policy.")
+@click.option(
+    "--time-limit", type=click.FloatRange(min=0.0), help="Stop after the iteration in which so many s are up."
+)
+@click.option("--checkpoint-every", type=click.IntRange(min=0), help="Iterations between checkpoints (10); 0: none.")
 @click.option("--json", "as_json", is_flag=True, help="Print a JSON object as the last line of standard output.")
-def run(case: Path, output: Path | None, iterations: int | None, threads: int | None, as_json: bool) -> None:
+def run(
+    case: Path,
+    output: Path | None,
+    iterations: int | None,
+    workers: int | None,
+    backend: str,
+    threads: int | None,
+    resume: bool,
+    warm_start: Path | None,
+    time_limit: float | None,
+    checkpoint_every: int | None,
+    as_json: bool,
+) -> None:
     """Train a policy for CASE, simulate it if the case says so, and write everything to the output directory.
+
+    Ctrl-C and SIGTERM stop all workers after the iteration and keep the policy; a second Ctrl-C ends at once.
 
     \b
     Examples:
       cobre run examples/two_reservoirs
-      cobre run my_case --output results --iterations 50 --threads 4
+      cobre run my_case --output results --iterations 50 --workers 4
+      cobre run my_case --output results --resume
+      mpiexec -n 16 cobre run my_case --output results
     """
-    from cobre.cli.run_command import run_case
+    from cobre.cli.run_command import RunFlags, run_case
 
-    run_case(case, output or case / "output", iterations, threads, as_json=as_json)
+    run_case(
+        RunFlags(
+            case=case,
+            output=output or case / "output",
+            iterations=iterations,
+            workers=workers,
+            backend=backend,
+            threads=threads,
+            resume=resume,
+            warm_start=warm_start,
+            time_limit_s=time_limit,
+            checkpoint_every=checkpoint_every,
+            as_json=as_json,
+        )
+    )
 
 
 @main.command()
@@ -64,3 +109,6 @@ def version() -> None:
     from cobre.cli.case_commands import print_versions
 
     print_versions()
+
+
+main.add_command(launch)

@@ -1,57 +1,80 @@
-"""`cobre run`: one line for each iteration, a summary at the end."""
+"""`cobre run`: start the study where it belongs, show what it tells, sum it up."""
 
 import json
+import sys
+from dataclasses import dataclass
 from pathlib import Path
 
 import click
 
+from cobre.cli.exit_codes import ExitCode
+from cobre.cli.progress import LineProgress
 from cobre.cli.trouble import told
-from cobre.comm.backends.local import LocalCommunicator
-from cobre.comm.cores import usable_cores
-from cobre.sddp.events import IterationRecord
-
-HEADER = (
-    f"{'iteration':>9}  {'lower bound $':>20}  {'upper bound $ (sampled)':>24}  {'+- 95 %':>12}  {'cuts':>7}  {'s':>8}"
-)
+from cobre.study.run import RunSummary
 
 
-def run_case(case: Path, output: Path, iterations: int | None, threads: int | None, *, as_json: bool) -> None:
-    """Run a case in this process."""
+@dataclass(frozen=True, slots=True)
+class RunFlags:
+    """What the command line says."""
+
+    case: Path
+    output: Path
+    iterations: int | None
+    workers: int | None
+    backend: str
+    threads: int | None
+    resume: bool
+    warm_start: Path | None
+    time_limit_s: float | None
+    checkpoint_every: int | None
+    as_json: bool
+
+
+def run_case(flags: RunFlags) -> None:
+    """Run a case; in a world with several ranks only rank 0 speaks."""
     from cobre.study.api import with_iterations
-    from cobre.study.run import RunListener, RunRequest, run_study
+    from cobre.study.ranks import CaseRequest
+    from cobre.study.run import RunRequest, run_study
+    from cobre.study.worlds import choose_world, run_in, threads_per_worker
 
-    request = RunRequest(case, output, threads or usable_cores(), with_iterations(None, iterations))
-    listener = RunListener(on_warning=_warn, on_iteration=_tell, on_phase=_announce)
-    with told(), LocalCommunicator() as comm:
-        summary = run_study(comm, comm, request, listener)
-    half = f" +- {summary.upper_bound_half_width:.4g}" if summary.upper_bound_half_width else ""
+    with told():
+        world = choose_world(flags.backend, flags.workers)
+        threads = threads_per_worker(world, flags.threads)
+        request = RunRequest(
+            CaseRequest(flags.case, with_iterations(None, flags.iterations), threads),
+            flags.output,
+            resume=flags.resume,
+            warm_start=flags.warm_start,
+            time_limit_s=flags.time_limit_s,
+            checkpoint_every=flags.checkpoint_every,
+        )
+        progress = LineProgress()
+        summary = run_in(world, run_study, (request,), progress.tell)[0]
+        if progress.has_spoken:
+            show_summary(summary, as_json=flags.as_json)
+        if summary.is_interrupted and "time limit" not in summary.stop_reason:
+            sys.exit(ExitCode.INTERRUPTED if "Ctrl-C" in summary.stop_reason else ExitCode.TERMINATED)
+
+
+def show_summary(summary: RunSummary, *, as_json: bool) -> None:
+    """The last lines of a run."""
     click.echo(f"stopped after {summary.iterations} iterations: {summary.stop_reason}")
     click.echo(f"lower bound {summary.lower_bound:.12g} $")
+    half = f" +- {summary.upper_bound_half_width:.4g}" if summary.upper_bound_half_width else ""
     click.echo(f"upper bound {summary.upper_bound:.6g}{half} $ (mean of the sampled paths of the last iteration)")
-    click.echo(f"gap {100 * summary.gap:.3g} % of the lower bound, {summary.training_seconds:.2f} s of training")
+    if summary.gap is not None:
+        click.echo(f"gap {100 * summary.gap:.3g} % of the lower bound, {summary.training_seconds:.2f} s of training")
+    if len(summary.workers) > 1:
+        waited = [100 * report.waiting_s / max(report.wall_s, 1e-9) for report in summary.workers]
+        click.echo(f"{len(waited)} workers by {summary.workers[0].backend}, waiting {max(waited):.1f} % at most")
     if summary.simulated_scenarios is not None:
         click.echo(
             f"simulated {summary.simulated_scenarios} scenarios: mean {summary.simulated_mean_cost:.10g} $, "
             f"standard deviation {summary.simulated_std_cost:.4g} $"
         )
+    if summary.is_interrupted:
+        click.echo("the policy so far was kept; the same command with --resume goes on from here")
     click.echo(f"digest {summary.digest}")
     click.echo(f"results in {summary.output}")
     if as_json:
         click.echo(json.dumps(summary.as_dict()))
-
-
-def _warn(message: str) -> None:
-    click.echo(f"warning: {message}", err=True)
-
-
-def _announce(phase: str) -> None:
-    click.echo(f"{phase} ...")
-    if phase == "training":
-        click.echo(HEADER)
-
-
-def _tell(record: IterationRecord) -> None:
-    click.echo(
-        f"{record.iteration:>9}  {record.lower_bound:>20,.2f}  {record.upper_bound:>24,.2f}  "
-        f"{record.half_width:>12,.0f}  {record.cuts:>7}  {record.elapsed_s:>8.2f}"
-    )

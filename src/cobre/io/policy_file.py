@@ -100,7 +100,11 @@ def write_policy(path: Path, policy: PolicyData) -> str:
 
 def read_policy(path: Path) -> PolicyData:
     """The policy of a file. Raises PolicyFileError for whatever is not a whole and sound policy of this version."""
-    content = _read_bytes(path)
+    return parse_policy(path, read_policy_bytes(path))
+
+
+def parse_policy(path: Path, content: bytes) -> PolicyData:
+    """The policy in a file's content; `path` is for messages. Raises PolicyFileError."""
     stages, metadata_bytes = _check_header(path, content)
     _check_digest(path, content)
     reader = _Reader(path, memoryview(content)[_HEADER.size : -_DIGEST_BYTES])
@@ -112,7 +116,7 @@ def read_policy(path: Path) -> PolicyData:
 
 def digest_of_policy(path: Path) -> str:
     """The digest that the file carries, checked against its content."""
-    content = _read_bytes(path)
+    content = read_policy_bytes(path)
     _check_header(path, content)
     _check_digest(path, content)
     return content[-_DIGEST_BYTES:].hex()
@@ -132,7 +136,8 @@ def _stage_parts(stage: StageCuts) -> Iterator[bytes]:
     yield np.ascontiguousarray(stage.is_active, _FLAG).tobytes()
 
 
-def _read_bytes(path: Path) -> bytes:
+def read_policy_bytes(path: Path) -> bytes:
+    """What a file holds, unchecked. Raises PolicyFileError."""
     try:
         return path.read_bytes()
     except FileNotFoundError as error:

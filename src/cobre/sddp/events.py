@@ -15,8 +15,21 @@ class PhaseTimes:
 
 
 @dataclass(frozen=True, slots=True)
+class RankLoad:
+    """How a rank spent an iteration: at work, and in exchanges, of which `imbalance_s` because others had more work."""
+
+    busy_s: float
+    waiting_s: float
+    imbalance_s: float
+    solver_s: float
+
+
+@dataclass(frozen=True, slots=True)
 class IterationRecord:
-    """One iteration in $; the upper bound is the mean of the sampled paths, with its standard deviation."""
+    """One iteration in $; the upper bound is the mean of the sampled paths, with its standard deviation.
+
+    Solves and pivots are those of all ranks; times are this rank's, loads are by rank.
+    """
 
     iteration: int
     lower_bound: float
@@ -28,6 +41,7 @@ class IterationRecord:
     cuts: int
     elapsed_s: float
     times: PhaseTimes
+    loads: tuple[RankLoad, ...] = ()
 
     @property
     def half_width(self) -> float:

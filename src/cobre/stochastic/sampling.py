@@ -6,7 +6,7 @@ Values depend on (seed, iteration, scenario, stage) alone, so any rank can draw 
 
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -133,9 +133,18 @@ class Sampler:
             noise[:, part] = drawn[id(scheme)][:, part]
         return noise
 
+    def for_scenarios(self, total: int) -> "Sampler":
+        """The same schemes where `total` scenarios take part in each iteration: some draw them all together."""
+        changed: dict[int, Scheme] = {id(scheme): _for_scenarios(scheme, total) for scheme in self._schemes.values()}
+        return Sampler(self._layout, {name: changed[id(scheme)] for name, scheme in self._schemes.items()})
+
     def opening_indices(self, iteration: int, scenarios: Sequence[int] | Indices, stage: int) -> Indices:
         """Which opening of the stage each scenario meets; only where all noise comes from the openings."""
         scheme = next(iter(self._schemes.values()))
         if not isinstance(scheme, InSample) or not self.is_in_sample:
             raise ValueError("opening_indices: some class is not sampled from the openings; use sample")
         return scheme.opening_indices(iteration, as_indices(scenarios), stage)
+
+
+def _for_scenarios(scheme: Scheme, total: int) -> Scheme:
+    return replace(scheme, total=total) if isinstance(scheme, OutOfSample) else scheme

@@ -1,22 +1,22 @@
-"""What `import cobre` offers to scripts; one process, any number of threads."""
+"""What `import cobre` offers to scripts."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
-from cobre.comm.backends.local import LocalCommunicator
-from cobre.comm.cores import usable_cores
 from cobre.core.case import Case
-from cobre.io.case import load_case_with_problems, read_case
+from cobre.io.case import read_case
 from cobre.io.problems import Problem, Problems
-from cobre.sddp.events import IterationRecord
+from cobre.study.checkpoints import CheckpointPlan
+from cobre.study.events import Event, Tell
 from cobre.study.policy import Policy
-from cobre.study.policy_store import load_policy
-from cobre.study.prepare import make_solver, prepare
-from cobre.study.results import SimulationResult, TrainingResult
-from cobre.study.training import train_study
+from cobre.study.ranks import CaseRequest, TrainingRequest, as_case, simulate_rank, train_rank
+from cobre.study.results import ProgressEvent, SimulationResult, TrainingResult
+from cobre.study.worlds import World, choose_world, run_in, threads_per_worker
 
 Overrides = Mapping[str, Any]
+Result = TypeVar("Result")
+ProgressCallback = Callable[[ProgressEvent], None]
 
 
 class ValidationReport:
@@ -49,29 +49,40 @@ def validate(path: str | Path, config_overrides: Overrides | None = None) -> Val
 def train(
     case: Case | str | Path,
     *,
+    num_workers: int | None = None,
+    backend: str = "auto",
     threads: int | None = None,
     iterations: int | None = None,
     config_overrides: Overrides | None = None,
-    progress_callback: Callable[[IterationRecord], None] | None = None,
+    progress_callback: ProgressCallback | None = None,
+    warm_start: Policy | str | Path | None = None,
+    checkpoints: str | Path | None = None,
+    checkpoint_every: int = 10,
+    resume: bool = False,
+    time_limit_s: float | None = None,
 ) -> TrainingResult:
-    """Train a policy for a case or the directory of one.
+    """Train a policy for a case or the directory of one. The bits are the same for all workers, backends and threads.
 
-    threads: those of the LP solver (all usable cores). iterations: instead of the case's own limit. The result has the
-    same bits for every number of threads.
+    num_workers: processes that share the work; None is this process alone, with its threads. Inside a world that
+    mpiexec or `COBRE_TCP_*` variables describe, this process is one of the ranks, and every rank gets the result.
+    backend: how workers talk: auto (shm here, tcp when `COBRE_TCP_COORDINATOR` is set), local, shm, tcp or mpi.
+    threads: of the LP solver in each worker; by default the cores are shared out.
+    iterations: instead of the case's own stopping rules.
+    progress_callback: told of every iteration of every worker; what it raises ends the run.
+    warm_start: begin with the cuts of another policy.
+    checkpoints: the folder to keep them in, one in `checkpoint_every` iterations; resume: go on from the newest.
+
+    Ctrl-C and the time limit end the run after the iteration, and the result is what there is by then; a second Ctrl-C
+    ends it at once.
     """
-    loaded, warnings = as_case(case, with_iterations(config_overrides, iterations))
-    study = prepare(loaded)
-    solver = make_solver(study, threads or usable_cores())
-    with LocalCommunicator() as comm:
-        trained = train_study(comm, comm, study, solver, progress_callback or _silent)
-        return TrainingResult(
-            policy=Policy.of(study, trained.context.pool, trained.history),
-            history=trained.history,
-            stop_reason=trained.stop_reason,
-            digest=trained.digest,
-            training_seconds=trained.training_s,
-            warnings=warnings,
-        )
+    world = _world(backend, num_workers)
+    start = Path(warm_start) if isinstance(warm_start, str) else warm_start
+    plan = None if checkpoints is None else CheckpointPlan(Path(checkpoints), checkpoint_every)
+    if resume and plan is None:
+        raise ValueError("resume=True needs the folder of the checkpoints: checkpoints=...")
+    request = TrainingRequest(checkpoints=plan, resume=resume, warm_start=start, time_limit_s=time_limit_s)
+    source = _source(case, with_iterations(config_overrides, iterations), world, threads)
+    return _first(run_in(world, train_rank, (source, request, world.is_joined), _progress(progress_callback)))
 
 
 def simulate(
@@ -79,29 +90,16 @@ def simulate(
     policy: Policy | str | Path,
     *,
     scenarios: int | None = None,
+    num_workers: int | None = None,
+    backend: str = "auto",
     threads: int | None = None,
     config_overrides: Overrides | None = None,
 ) -> SimulationResult:
-    """Simulate a policy, given or stored, in many scenarios (the case's own number)."""
-    from cobre.study.simulation import simulate_policy
-
-    loaded, warnings = as_case(case, config_overrides)
-    study = prepare(loaded)
-    stored = policy if isinstance(policy, Policy) else load_policy(Path(policy))
-    solver = make_solver(study, threads or usable_cores())
-    with LocalCommunicator() as comm:
-        count = scenarios or loaded.config.simulation.num_scenarios
-        return simulate_policy(comm, comm, study, solver, stored, count, warnings)
-
-
-def as_case(case: Case | str | Path, overrides: Overrides | None) -> tuple[Case, tuple[str, ...]]:
-    """A case that was given, or the one in a directory, with its warnings."""
-    if isinstance(case, Case):
-        if overrides:
-            raise ValueError("config_overrides act while a case is read: give the directory, or pass them to load_case")
-        return case, ()
-    loaded, problems = load_case_with_problems(case, overrides)
-    return loaded, tuple(str(problem) for problem in problems.warnings)
+    """Simulate a policy, given or stored, in many scenarios (the case's own number); workers as in `train`."""
+    world = _world(backend, num_workers)
+    stored = Path(policy) if isinstance(policy, str) else policy
+    source = _source(case, config_overrides, world, threads)
+    return _first(run_in(world, simulate_rank, (source, stored, scenarios, world.is_joined), _nobody))
 
 
 def with_iterations(overrides: Overrides | None, iterations: int | None) -> Overrides | None:
@@ -112,5 +110,39 @@ def with_iterations(overrides: Overrides | None, iterations: int | None) -> Over
     return {**(overrides or {}), **limit}
 
 
-def _silent(_: IterationRecord) -> None:
+def _world(backend: str, num_workers: int | None) -> World:
+    """As asked for; without a number of workers one, unless a world is there already."""
+    world = choose_world(backend, num_workers)
+    return world if world.is_joined or num_workers is not None else choose_world(backend, 1)
+
+
+def _source(case: Case | str | Path, overrides: Overrides | None, world: World, threads: int | None) -> CaseRequest:
+    if isinstance(case, Case):
+        as_case(case, overrides)  # refuses overrides
+        return CaseRequest(case, None, threads_per_worker(world, threads))
+    return CaseRequest(Path(case), overrides, threads_per_worker(world, threads))
+
+
+def _first(values: Sequence[Result | None]) -> Result:
+    """Rank 0's, which is always there."""
+    if values[0] is None:
+        raise RuntimeError("rank 0 gave no result")
+    return values[0]
+
+
+def _progress(callback: ProgressCallback | None) -> Tell:
+    """Turns an iteration's event into one for each worker."""
+
+    def tell(told: Event) -> None:
+        if callback is None or told["event"] != "iteration":
+            return
+        names = ("iteration", "lower_bound", "upper_bound", "half_width", "gap", "cuts", "elapsed_s")
+        shared = {name: told[name] for name in names}
+        for worker, (busy_s, waiting_s) in enumerate(told["load"]):
+            callback(ProgressEvent(worker=worker, busy_s=busy_s, waiting_s=waiting_s, **shared))
+
+    return tell
+
+
+def _nobody(_: Event) -> None:
     """Nobody listens."""

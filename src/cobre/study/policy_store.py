@@ -3,7 +3,7 @@
 from pathlib import Path
 
 from cobre.io.atomic import check_writable
-from cobre.io.policy_file import PolicyData, PolicyMetadata, StageCuts, read_policy, write_policy
+from cobre.io.policy_file import PolicyData, PolicyMetadata, StageCuts, parse_policy, read_policy_bytes, write_policy
 from cobre.sddp.cuts.pool import CutPool, CutSet
 from cobre.study.policy import Policy, state_names
 from cobre.study.prepare import PreparedStudy
@@ -23,7 +23,21 @@ def save_policy(folder: Path, policy: Policy, study: PreparedStudy) -> str:
 
 def load_policy(path: Path) -> Policy:
     """A policy from its file, or from the folder that holds it."""
-    return from_data(read_policy(path / POLICY_FILE if path.is_dir() else path))
+    file = policy_file(path)
+    return decode_policy(file, read_policy_bytes(file))
+
+
+def policy_file(path: Path) -> Path:
+    """The file itself, where a folder was given: that of a policy, or the output directory of a run."""
+    if not path.is_dir():
+        return path
+    in_output = path / "policy" / POLICY_FILE
+    return in_output if in_output.exists() else path / POLICY_FILE
+
+
+def decode_policy(path: Path, content: bytes) -> Policy:
+    """A policy from the content of its file."""
+    return from_data(parse_policy(path, content))
 
 
 def to_data(policy: Policy, study: PreparedStudy) -> PolicyData:

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from cobre.core.case import Case
-from cobre.core.config import ExportsConfig, SimulationBased
+from cobre.core.config import ExportsConfig
 from cobre.io.problems import Layer, Problems
 from cobre.sddp.lp.failure import EntityNames
 from cobre.sddp.lp.plan import PlanOptions
@@ -45,11 +45,7 @@ def refuse_what_is_missing(case: Case) -> None:
     """Settings that are read and checked, but that no code honours yet, are errors: nothing is ignored."""
     config, problems = case.config, Problems()
     missing = {
-        "training.enabled": not config.training.enabled,
-        "training.stopping_rules": any(isinstance(r, SimulationBased) for r in config.training.stopping_rules),
-        "policy.mode": config.policy.mode != "fresh",
         "policy.boundary": config.policy.boundary is not None,
-        "policy.checkpointing": config.policy.checkpointing.enabled,
         "exports": config.exports != ExportsConfig(),
     }
     for field, is_asked_for in missing.items():

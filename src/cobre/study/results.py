@@ -11,9 +11,45 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
 
+@dataclass(frozen=True, slots=True)
+class WorkerReport:
+    """A rank of a run: who it was, and how it spent its time.
+
+    waiting_s: in exchanges with other ranks, of which imbalance_s because others had more work.
+    """
+
+    rank: int
+    host: str
+    pid: int
+    backend: str
+    wall_s: float
+    busy_s: float
+    waiting_s: float
+    imbalance_s: float
+
+
+@dataclass(frozen=True, slots=True)
+class ProgressEvent:
+    """An iteration as one worker lived it; each worker's events come in the order of the iterations. Money is $."""
+
+    worker: int
+    iteration: int
+    lower_bound: float
+    upper_bound: float
+    half_width: float
+    gap: float
+    cuts: int
+    elapsed_s: float
+    busy_s: float
+    waiting_s: float
+
+
 @dataclass(frozen=True)
 class TrainingResult:
-    """A trained policy and how it came about; money is $."""
+    """A trained policy and how it came about; money is $.
+
+    workers: the ranks that took part. shared_bytes: what they hold in common; saved_bytes: what that saves.
+    """
 
     policy: Policy
     history: tuple[IterationRecord, ...]
@@ -21,6 +57,9 @@ class TrainingResult:
     digest: str
     training_seconds: float
     warnings: tuple[str, ...] = ()
+    workers: tuple[WorkerReport, ...] = ()
+    shared_bytes: int = 0
+    saved_bytes: int = 0
 
     @property
     def iterations(self) -> int:

@@ -1,118 +1,252 @@
-"""A whole run: load, train, simulate, write. What the command `cobre run` does."""
+"""A whole run: load, train, simulate, write. What the command `cobre run` does, on every rank."""
 
 import json
-from collections.abc import Callable, Mapping
+import os
+import socket
+import time
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from cobre.comm import Communicator, SharedMemoryProvider
-from cobre.io.atomic import check_writable, write_file
-from cobre.io.case import load_case_with_problems
+from cobre import __version__
+from cobre.comm import Backend
+from cobre.core.config import Config
+from cobre.io.atomic import write_file
 from cobre.io.output.results import write_results
-from cobre.sddp.events import IterationRecord
+from cobre.study.checkpoints import CheckpointPlan
 from cobre.study.convergence import convergence_table
+from cobre.study.events import Event, EventLog, Tell, event
+from cobre.study.output_lock import output_lock
 from cobre.study.policy import Policy
 from cobre.study.policy_store import save_policy
-from cobre.study.prepare import make_solver, prepare
-from cobre.study.results import SimulationResult
-from cobre.study.training import TrainedStudy, train_study
+from cobre.study.ranks import (
+    CaseRequest,
+    ReadyStudy,
+    TrainingRequest,
+    get_ready,
+    share_policy,
+    train_here,
+    was_interrupted,
+)
+from cobre.study.results import SimulationResult, WorkerReport
+from cobre.study.simulation import simulate_policy
+from cobre.study.study_file import write_study_file
+from cobre.study.training import TrainedStudy
+
+CHECKPOINTS = "checkpoints"
+DEFAULT_INTERVAL = 10
 
 
 @dataclass(frozen=True, slots=True)
 class RunRequest:
-    """What to run and where to put it. `threads` are those of this process."""
+    """What to run and where to put it.
 
-    case: Path
+    checkpoint_every: iterations between checkpoints; 0: none; None: as the case says, or every ten.
+    warm_start: a policy to begin with, besides what the case says.
+    """
+
+    case: CaseRequest
     output: Path
-    threads: int
-    overrides: Mapping[str, Any] | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class RunListener:
-    """Who is told what, while it happens."""
-
-    on_warning: Callable[[str], None]
-    on_iteration: Callable[[IterationRecord], None]
-    on_phase: Callable[[str], None]
+    resume: bool = False
+    warm_start: Path | None = None
+    time_limit_s: float | None = None
+    checkpoint_every: int | None = None
+    keep_checkpoints: int = 2
 
 
 @dataclass(frozen=True, slots=True)
 class RunSummary:
-    """How a run ended; `simulation` None: the case asks for none."""
+    """How a run ended; the simulation's numbers are None when there was none."""
 
-    lower_bound: float
-    upper_bound: float
-    upper_bound_half_width: float
-    gap: float
+    lower_bound: float | None
+    upper_bound: float | None
+    upper_bound_half_width: float | None
+    gap: float | None
     iterations: int
     stop_reason: str
+    is_interrupted: bool
     digest: str
     training_seconds: float
     output: str
+    workers: tuple[WorkerReport, ...] = ()
     simulated_scenarios: int | None = None
     simulated_mean_cost: float | None = None
     simulated_std_cost: float | None = None
+    simulation_digest: str | None = None
 
     def as_dict(self) -> dict[str, Any]:
         """For a program that reads."""
-        return {name: getattr(self, name) for name in self.__dataclass_fields__}
+        plain = {name: getattr(self, name) for name in self.__dataclass_fields__}
+        return plain | {"workers": [_worker(report) for report in self.workers]}
 
 
-def run_study(
-    comm: Communicator, memory: SharedMemoryProvider, request: RunRequest, listener: RunListener
-) -> RunSummary:
-    """Load, train, simulate and write; results appear whole or not at all."""
-    case, problems = load_case_with_problems(request.case, request.overrides)
-    for problem in problems.warnings:
-        listener.on_warning(str(problem))
-    check_writable(request.output)
-    listener.on_phase(f"building {len(case.horizon.stages)} stages")
-    study = prepare(case)
-    solver = make_solver(study, request.threads)
-    listener.on_phase("training")
-    trained = train_study(comm, memory, study, solver, listener.on_iteration, request.output / "failures")
-    policy = Policy.of(study, trained.context.pool, trained.history)
-    _write_training(request.output, trained, policy)
-    simulation = None
-    if case.config.simulation.enabled:
-        listener.on_phase(f"simulating {case.config.simulation.num_scenarios} scenarios")
-        simulation = _simulate(comm, memory, trained, policy)
-        write_results(request.output / "simulation", simulation.tables, {"digest": simulation.digest})
-    summary = _summary(request, trained, simulation)
-    write_file(request.output / "summary.json", (json.dumps(summary.as_dict(), indent=1) + "\n").encode())
-    return summary
+def run_study(comm: Backend, request: RunRequest, tell: Tell) -> RunSummary:
+    """Load, train, simulate and write; results appear whole or not at all, and rank 0 alone writes them."""
+    began = time.monotonic()
+    with _told(comm, request, tell) as tell_all:
+        tell_all(_started(comm, request))
+        ready = get_ready(comm, request.case, tell_all)
+        if comm.rank == 0:
+            write_study_file(request.output, ready, request.case)
+        trained, policy = _train_or_load(comm, ready, request, tell_all)
+        is_interrupted = trained is not None and was_interrupted(trained.stop_reason)
+        simulation = None
+        if ready.study.case.config.simulation.enabled and not is_interrupted:
+            simulation = _simulate(comm, ready, request, policy, tell_all)
+        summary = _summary(request, trained, policy, simulation)
+        if comm.rank == 0:
+            write_file(request.output / "summary.json", (json.dumps(summary.as_dict(), indent=1) + "\n").encode())
+        tell_all(event("run_finished", seconds=time.monotonic() - began))
+        return summary
 
 
-def _write_training(output: Path, trained: TrainedStudy, policy: Policy) -> None:
-    save_policy(output / "policy", policy, trained.study)
+@contextmanager
+def _told(comm: Backend, request: RunRequest, tell: Tell) -> Iterator[Tell]:
+    """Rank 0 holds the output directory and keeps the log there; a failure is its last line."""
+    if comm.rank != 0:
+        yield tell
+        return
+    with ExitStack() as stack:
+        stack.enter_context(output_lock(request.output))
+        (request.output / "summary.json").unlink(missing_ok=True)  # whatever was there is no longer the result
+        log = EventLog(request.output, append=request.resume)
+        stack.callback(log.close)
+
+        def tell_both(told: Event) -> None:
+            log.tell(told)
+            tell(told)
+
+        try:
+            yield tell_both
+        except BaseException as error:
+            log.tell(event("run_failed", error=str(error) or type(error).__name__, kind=type(error).__name__))
+            raise
+
+
+def _started(comm: Backend, request: RunRequest) -> Event:
+    case = request.case.case
+    return event(
+        "run_started",
+        case=str(case) if isinstance(case, Path) else case.name,
+        output=str(request.output),
+        version=__version__,
+        host=socket.gethostname(),
+        pid=os.getpid(),
+        backend=comm.backend,
+        ranks=comm.size,
+        threads=request.case.threads,
+        is_resumed=request.resume,
+    )
+
+
+def _train_or_load(
+    comm: Backend, ready: ReadyStudy, request: RunRequest, tell: Tell
+) -> tuple[TrainedStudy | None, Policy]:
+    """A trained policy; where the case trains nothing, the one that it names."""
+    config = ready.study.case.config
+    stored = (request.output / config.policy.path).resolve()
+    if not config.training.enabled:
+        return None, share_policy(comm, request.warm_start or stored)
+    warm = request.warm_start or (stored if config.policy.mode == "warm_start" else None)
+    trained = train_here(
+        comm,
+        ready,
+        TrainingRequest(
+            checkpoints=checkpoint_plan(request, config),
+            resume=request.resume or config.policy.mode == "resume",
+            warm_start=warm,
+            time_limit_s=request.time_limit_s,
+            failure_folder=request.output / "failures",
+        ),
+        tell,
+    )
+    policy = Policy.of(trained.study, trained.context.pool, trained.history)
+    if comm.rank == 0:
+        _write_training(request.output, stored, trained, policy)
+    tell(_trained_event(trained))
+    return trained, policy
+
+
+def checkpoint_plan(request: RunRequest, config: Config) -> CheckpointPlan | None:
+    """What the command line says, then what the case says, then every ten iterations."""
+    asked = config.policy.checkpointing
+    folder = request.output / CHECKPOINTS
+    if request.checkpoint_every is not None:
+        # The last iteration of a run that is stopped is kept all the same: it is what --resume goes on from.
+        every = request.checkpoint_every or 10**9
+        return CheckpointPlan(folder, every, 1, request.keep_checkpoints)
+    if asked.enabled:
+        return CheckpointPlan(folder, asked.interval_iterations, asked.initial_iteration, request.keep_checkpoints)
+    return CheckpointPlan(folder, DEFAULT_INTERVAL, 1, request.keep_checkpoints)
+
+
+def _write_training(output: Path, policy_folder: Path, trained: TrainedStudy, policy: Policy) -> None:
+    save_policy(policy_folder, policy, trained.study)
     facts = {"digest": trained.digest, "stop_reason": trained.stop_reason, "solver": trained.solver.version}
     write_results(output / "training", {"convergence": convergence_table(trained.history)}, facts)
 
 
-def _simulate(
-    comm: Communicator, memory: SharedMemoryProvider, trained: TrainedStudy, policy: Policy
-) -> SimulationResult:
-    from cobre.study.simulation import simulate_policy
-
-    count = trained.study.case.config.simulation.num_scenarios
-    return simulate_policy(comm, memory, trained.study, trained.solver, policy, count, ())
-
-
-def _summary(request: RunRequest, trained: TrainedStudy, simulation: SimulationResult | None) -> RunSummary:
+def _trained_event(trained: TrainedStudy) -> Event:
     last = trained.history[-1]
-    return RunSummary(
-        lower_bound=last.lower_bound,
-        upper_bound=last.upper_bound,
-        upper_bound_half_width=last.half_width,
-        gap=last.gap,
+    return event(
+        "training_finished",
         iterations=len(trained.history),
         stop_reason=trained.stop_reason,
+        lower_bound=last.lower_bound,
+        upper_bound=last.upper_bound,
+        half_width=last.half_width,
+        gap=last.gap,
         digest=trained.digest,
         training_seconds=trained.training_s,
+        workers=[_worker(report) for report in trained.workers],
+    )
+
+
+def _simulate(comm: Backend, ready: ReadyStudy, request: RunRequest, policy: Policy, tell: Tell) -> SimulationResult:
+    tell(event("phase", name="simulation"))
+    count = ready.study.case.config.simulation.num_scenarios
+    failures = request.output / "failures"
+    result = simulate_policy(comm, comm, ready.study, ready.solver, policy, count, (), failures)
+    if comm.rank == 0:
+        write_results(request.output / "simulation", result.tables, {"digest": result.digest})
+    tell(
+        event(
+            "simulation_finished",
+            scenarios=count,
+            mean_cost=result.mean_cost,
+            std_cost=result.std_cost,
+            half_width=result.half_width,
+            digest=result.digest,
+            seconds=result.seconds,
+        )
+    )
+    return result
+
+
+def _summary(
+    request: RunRequest, trained: TrainedStudy | None, policy: Policy, simulation: SimulationResult | None
+) -> RunSummary:
+    last = None if trained is None else trained.history[-1]
+    return RunSummary(
+        lower_bound=policy.final_lower_bound,
+        upper_bound=policy.final_upper_bound,
+        upper_bound_half_width=None if last is None else last.half_width,
+        gap=None if last is None else last.gap,
+        iterations=policy.iterations,
+        stop_reason="a stored policy was used" if trained is None else trained.stop_reason,
+        is_interrupted=trained is not None and was_interrupted(trained.stop_reason),
+        digest="" if trained is None else trained.digest,
+        training_seconds=0.0 if trained is None else trained.training_s,
         output=str(request.output),
+        workers=() if trained is None else trained.workers,
         simulated_scenarios=None if simulation is None else len(simulation.scenario_costs),
         simulated_mean_cost=None if simulation is None else simulation.mean_cost,
         simulated_std_cost=None if simulation is None else simulation.std_cost,
+        simulation_digest=None if simulation is None else simulation.digest,
     )
+
+
+def _worker(report: WorkerReport) -> dict[str, Any]:
+    return {name: getattr(report, name) for name in report.__dataclass_fields__}

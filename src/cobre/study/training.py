@@ -1,8 +1,13 @@
 """A training run from beginning to end, on whatever communicator it is given."""
 
-from collections.abc import Callable
-from dataclasses import dataclass
+import os
+import socket
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
+
+import numpy as np
 
 from cobre.comm import Communicator, SharedMemoryProvider
 from cobre.sddp.cuts.pool import CutPool
@@ -10,13 +15,35 @@ from cobre.sddp.events import IterationRecord
 from cobre.sddp.plugins.cut_selection import cut_selection
 from cobre.sddp.plugins.stopping import stopping_rules
 from cobre.sddp.training.context import TrainingContext
+from cobre.sddp.training.hooks import Interruption, TrainingHooks
 from cobre.sddp.training.loop import train
 from cobre.sddp.work_split import WorkSplit
 from cobre.solver.batches import Bases, LpSolver
+from cobre.study.checkpoints import Checkpoint, CheckpointPlan, CheckpointWriter, check_same_run, restore
 from cobre.study.digest import training_digest
+from cobre.study.fingerprint import Fingerprint
+from cobre.study.policy import Policy
+from cobre.study.policy_store import fill_pool
 from cobre.study.prepare import PreparedStudy
+from cobre.study.results import WorkerReport
 
 Listener = Callable[[IterationRecord], None]
+
+
+@dataclass(frozen=True, slots=True)
+class TrainingOptions:
+    """How a run begins, what it leaves on the way, and who may end it. Everything is the same on all ranks.
+
+    start: go on from there. warm_start: begin with these cuts. failure_folder: where an LP goes that cannot be solved.
+    """
+
+    on_iteration: Listener = lambda _: None
+    on_checkpoint: Callable[[int, Path, float], None] = lambda *_: None
+    interruption: Callable[[], Interruption] = lambda: Interruption.NONE
+    failure_folder: Path | None = None
+    checkpoints: CheckpointPlan | None = None
+    start: Checkpoint | None = None
+    warm_start: Policy | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,6 +57,7 @@ class TrainedStudy:
     stop_reason: str
     digest: str
     training_s: float
+    workers: tuple[WorkerReport, ...] = field(default=())
 
 
 def train_study(
@@ -37,23 +65,26 @@ def train_study(
     memory: SharedMemoryProvider,
     study: PreparedStudy,
     solver: LpSolver,
-    listener: Listener,
-    failure_folder: Path | None = None,
+    options: TrainingOptions | None = None,
 ) -> TrainedStudy:
-    """Train until a rule of the case says stop; an LP that cannot be solved is left in the failure folder."""
+    """Train until a rule of the case, or an interruption, says stop."""
+    options = options or TrainingOptions()
+    began = time.monotonic()
     config = study.case.config.training
-    problem = study.problem
-    context = TrainingContext(
-        comm=comm,
-        problem=problem,
-        solver=solver,
-        sampler=study.noise.training_sampler,
-        pool=CutPool(memory, problem.num_stages, problem.dimension),
-        split=WorkSplit(config.forward_passes, comm.size),
-        bases=[Bases.none(stage.program) for stage in problem.stages],
-        failure_folder=failure_folder,
-    )
-    outcome = train(context, stopping_rules(config), cut_selection(config.cut_selection), listener)
+    context = _context(comm, memory, study, solver, options)
+    history = options.start.history if options.start else ()
+    fingerprint = Fingerprint.of(study, solver)
+    writer = _writer(comm, options, fingerprint)
+    rules, selection = stopping_rules(config), cut_selection(config.cut_selection)
+    try:
+        hooks = TrainingHooks(
+            options.on_iteration, writer.after_iteration if writer else _keep_nothing, options.interruption
+        )
+        outcome = train(context, rules, selection, hooks, history)
+    finally:
+        if writer:
+            writer.close()
+    wall_s = time.monotonic() - began
     return TrainedStudy(
         study=study,
         solver=solver,
@@ -62,4 +93,65 @@ def train_study(
         stop_reason=outcome.stop_reason,
         digest=training_digest(outcome.history, context.pool),
         training_s=outcome.history[-1].elapsed_s,
+        workers=gather_reports(comm, outcome.history[len(history) :], wall_s),
+    )
+
+
+def _context(
+    comm: Communicator,
+    memory: SharedMemoryProvider,
+    study: PreparedStudy,
+    solver: LpSolver,
+    options: TrainingOptions,
+) -> TrainingContext:
+    problem = study.problem
+    context = TrainingContext(
+        comm=comm,
+        problem=problem,
+        solver=solver,
+        sampler=study.noise.training_sampler,
+        pool=CutPool(memory, problem.num_stages, problem.dimension),
+        split=WorkSplit(study.case.config.training.forward_passes, comm.size),
+        bases=[Bases.none(stage.program) for stage in problem.stages],
+        failure_folder=options.failure_folder,
+    )
+    if options.start is not None:
+        check_same_run(options.start, Fingerprint.of(study, solver))
+        restore(context, options.start)
+    elif options.warm_start is not None:
+        fill_pool(context.pool, options.warm_start, study)
+    return context
+
+
+def _writer(comm: Communicator, options: TrainingOptions, fingerprint: Fingerprint) -> CheckpointWriter | None:
+    if options.checkpoints is None or comm.rank != 0:
+        return None
+    return CheckpointWriter(options.checkpoints, fingerprint, options.on_checkpoint)
+
+
+def _keep_nothing(_: TrainingContext, _history: Sequence[IterationRecord], _is_last: bool) -> None:
+    """Ranks other than 0 write nothing."""
+
+
+def gather_reports(comm: Communicator, history: Sequence[IterationRecord], wall_s: float) -> tuple[WorkerReport, ...]:
+    """Who took part, and how long each rank waited; the same on all ranks."""
+    width = 256
+    host = np.frombuffer(socket.gethostname().encode()[:width].ljust(width, b"\0"), np.uint8)
+    hosts = np.empty((comm.size, width), np.uint8)
+    comm.allgatherv(host, hosts.reshape(-1), [width] * comm.size, label="hosts of the ranks")
+    own = np.array([os.getpid(), wall_s], np.float64)
+    numbers = np.empty((comm.size, 2))
+    comm.allgatherv(own, numbers.reshape(-1), [2] * comm.size, label="times of the ranks")
+    return tuple(
+        WorkerReport(
+            rank=rank,
+            host=hosts[rank].tobytes().rstrip(b"\0").decode(),
+            pid=int(numbers[rank, 0]),
+            backend=comm.backend,
+            wall_s=float(numbers[rank, 1]),
+            busy_s=sum(record.loads[rank].busy_s for record in history),
+            waiting_s=sum(record.loads[rank].waiting_s for record in history),
+            imbalance_s=sum(record.loads[rank].imbalance_s for record in history),
+        )
+        for rank in range(comm.size)
     )

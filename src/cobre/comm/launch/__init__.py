@@ -17,6 +17,7 @@
 
 from cobre.comm.launch.errors import WorkerError
 from cobre.comm.launch.launcher import run, run_script
-from cobre.comm.launch.output import Output, forward
+from cobre.comm.launch.messages import tell_parent
+from cobre.comm.launch.output import Output, discard, forward
 
-__all__ = ["Output", "WorkerError", "forward", "run", "run_script"]
+__all__ = ["Output", "WorkerError", "discard", "forward", "run", "run_script", "tell_parent"]

@@ -17,6 +17,7 @@ from cobre.comm.errors import InitializationFailedError
 from cobre.comm.launch.environment import check_size, meeting_name, rank_environments
 from cobre.comm.launch.interpreter import with_import_path, worker_command
 from cobre.comm.launch.keeper import Keeper
+from cobre.comm.launch.messages import MESSAGE_VARIABLE, OnMessage, message_pipe, with_messages
 from cobre.comm.launch.outcome import has_crashed, has_no_value, values, worker_error
 from cobre.comm.launch.output import Output, forward
 from cobre.comm.launch.payload import (
@@ -29,6 +30,7 @@ from cobre.comm.launch.payload import (
     write_task,
 )
 from cobre.comm.launch.rank_process import RankProcess
+from cobre.comm.launch.signals import passing_on
 from cobre.comm.launch.supervisor import INTERRUPT_GRACE_S, Supervisor
 
 logger = logging.getLogger("cobre.comm")
@@ -46,6 +48,8 @@ def run(
     environment: Mapping[str, str] | None = None,
     timeout_s: float | None = None,
     output: Output = forward,
+    on_message: OnMessage | None = None,
+    pass_on: Sequence[signal.Signals] = (),
 ) -> list[Value]:
     """Call `function(comm, *args, **kwargs)` on `size` ranks and return their values in rank order.
 
@@ -55,6 +59,9 @@ def run(
     environment: more variables for all ranks; `COBRE_SHM_*` options tune the world (`COBRE_SHM_WAIT`, ...).
     timeout_s: stop the run and raise `TimeoutError` when it takes longer; None: no limit.
     output: where the ranks' lines go; by default this process's stdout and stderr, with the rank in front.
+    on_message: called here with the rank and each line that a rank gives to `tell_parent`, in that rank's order.
+    pass_on: signals that go to all ranks when they come here the first time, so that the ranks can end in their own
+    way; the second one ends the run. Only in the main thread, as Python has it.
 
     The first failure stops all ranks and raises `WorkerError`. Ctrl-C stops them and raises
     `KeyboardInterrupt`.
@@ -62,9 +69,12 @@ def run(
     if not callable(function):
         raise TypeError(f"the first argument must be a function of a communicator, got {function!r}")
     task = FunctionTask(function, tuple(args), dict(kwargs or {}))
-    world = _World(check_size(backend, size), backend, dict(environment or {}), output, timeout_s)
+    world = _World(
+        check_size(backend, size), backend, dict(environment or {}), output, timeout_s, on_message=on_message
+    )
     with _started(world, task, Startup.of_this_process()) as supervisor:
-        _finish(world, supervisor)
+        with passing_on(pass_on, supervisor.pass_on):
+            _finish(world, supervisor)
         return values(supervisor.ended)
 
 
@@ -107,6 +117,7 @@ class _World:
     output: Output
     timeout_s: float | None
     has_failed: Callable[[RankProcess], bool] = has_no_value
+    on_message: OnMessage | None = None
 
     def __post_init__(self) -> None:
         if self.timeout_s is not None and not 0 < self.timeout_s < math.inf:
@@ -129,18 +140,24 @@ def _started(world: _World, task: Task, startup: Startup) -> Iterator[Supervisor
             if (name := meeting_name(environments[0])) is not None:
                 keeper.guard_segment(name)
                 stack.callback(unlink_segment, f"/{name}")
-            supervisor = stack.enter_context(Supervisor(world.output, world.has_failed, keeper))
+            output = with_messages(world.output, world.on_message)
+            supervisor = stack.enter_context(Supervisor(output, world.has_failed, keeper))
             for rank, environment in enumerate(environments):
-                supervisor.add(_start_rank(rank, environment, task_file, results[rank], lifeline))
+                listens = world.on_message is not None
+                supervisor.add(_start_rank(rank, environment, task_file, results[rank], lifeline, listens=listens))
         yield supervisor
 
 
 def _start_rank(
-    rank: int, environment: Mapping[str, str], task: IO[bytes], result: IO[bytes], lifeline: int
+    rank: int, environment: Mapping[str, str], task: IO[bytes], result: IO[bytes], lifeline: int, *, listens: bool
 ) -> RankProcess:
     descriptors = (task.fileno(), result.fileno(), lifeline)
     command = [*worker_command(), *map(str, (os.getpid(), *descriptors))]
-    return RankProcess(rank, command, with_import_path(environment), descriptors, ResultReader(result))
+    if not listens:
+        return RankProcess(rank, command, with_import_path(environment), descriptors, ResultReader(result))
+    with message_pipe() as (reading, writing):
+        told = with_import_path({**environment, MESSAGE_VARIABLE: str(writing)})
+        return RankProcess(rank, command, told, (*descriptors, writing), ResultReader(result), reading)
 
 
 @contextmanager

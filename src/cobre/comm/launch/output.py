@@ -9,6 +9,9 @@ from typing import TextIO, TypeAlias
 Output: TypeAlias = Callable[[int, str, str], None]
 """Takes a rank, "stdout" or "stderr", and text made of whole lines, each with its newline."""
 
+MESSAGES = "messages"
+"""The name of the stream that carries what a rank tells its parent's program, not a person."""
+
 CHUNK_BYTES = 1 << 16
 MAX_LINE_BYTES = 1 << 26
 PIPE_BYTES = 1 << 20

@@ -6,7 +6,7 @@ import signal
 import subprocess
 from collections.abc import Mapping, Sequence
 
-from cobre.comm.launch.output import Output, Stream
+from cobre.comm.launch.output import MESSAGES, Output, Stream
 from cobre.comm.launch.payload import ResultReader
 
 
@@ -20,7 +20,9 @@ class RankProcess:
         environment: Mapping[str, str],
         descriptors: Sequence[int],
         result: ResultReader,
+        messages: int | None = None,
     ) -> None:
+        """`messages`: the reading end of a pipe that the rank writes lines to; taken over."""
         self.rank = rank
         self.result = result
         self.exit_code: int | None = None
@@ -39,6 +41,10 @@ class RankProcess:
         self.exit_descriptor = _open_pidfd(self.pid)
         pipes = {"stdout": self._process.stdout, "stderr": self._process.stderr}
         self.streams = [Stream(rank, name, pipe.fileno()) for name, pipe in pipes.items() if pipe]
+        self._errors = self.streams[-1]
+        self._messages = messages
+        if messages is not None:
+            self.streams.append(Stream(rank, MESSAGES, messages))
 
     def has_exited(self) -> bool:
         """Whether the process has ended, without collecting it where the platform can tell."""
@@ -67,14 +73,15 @@ class RankProcess:
         for pipe in (self._process.stdout, self._process.stderr):
             if pipe is not None:
                 pipe.close()
-        if self.exit_descriptor is not None:
-            os.close(self.exit_descriptor)
-            self.exit_descriptor = None
+        for descriptor in (self.exit_descriptor, self._messages):
+            if descriptor is not None:
+                os.close(descriptor)
+        self.exit_descriptor = self._messages = None
 
     @property
     def last_words(self) -> str:
         """The end of what the rank wrote to stderr."""
-        return "\n".join(self.streams[-1].tail)
+        return "\n".join(self._errors.tail)
 
 
 def _open_pidfd(pid: int) -> int | None:

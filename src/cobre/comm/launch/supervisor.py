@@ -70,6 +70,11 @@ class Supervisor:
         if not self._handle_events_for(grace_s):
             self._kill()
 
+    def pass_on(self, signum: signal.Signals) -> None:
+        """Let all ranks know of a signal; they go on until they end by themselves."""
+        for process in list(self._running):
+            process.signal_group(signum)
+
     def running_ranks(self) -> list[int]:
         """The ranks that have not gone yet."""
         return [process.rank for process in self._running]

@@ -14,6 +14,7 @@ from typing import TextIO
 from cobre._native import die_with_parent
 from cobre.comm.factory import create_communicator
 from cobre.comm.launch.failure import describe
+from cobre.comm.launch.messages import message_descriptors
 from cobre.comm.launch.payload import FunctionTask, ResultWriter, ScriptTask, TaskReader, dump_or_none
 
 INTERRUPTED = 128 + signal.SIGINT
@@ -25,7 +26,7 @@ def main() -> None:
     # Tied to the thread that started this process: it stays in the launcher until all ranks have gone.
     die_with_parent(parent_pid)
     _hold_lifeline(lifeline)
-    for descriptor in (task_descriptor, result_descriptor, lifeline):
+    for descriptor in (task_descriptor, result_descriptor, lifeline, *message_descriptors()):
         os.set_inheritable(descriptor, False)
     faulthandler.enable(all_threads=False)
     _speak_utf8(sys.stdout, sys.stderr)

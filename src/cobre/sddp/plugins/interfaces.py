@@ -36,13 +36,26 @@ class Sampler(Protocol):
     def opening_indices(self, iteration: int, scenarios: Sequence[int], stage: int) -> NDArray[np.int64]:
         """Which opening each scenario meets; only where all noise comes from the openings."""
 
+    def for_scenarios(self, total: int) -> "Sampler":
+        """The same schemes where `total` scenarios take part at a time."""
+
 
 class StoppingRule(ABC):
     """When a training run has done enough."""
 
+    def needs_simulation(self, history: Sequence[IterationRecord]) -> int:
+        """How many simulated paths the rule wants to see before it is asked; 0: none.
+
+        All ranks must come to the same number, so it may depend on iterations and bounds, but not on times.
+        """
+        return 0
+
     @abstractmethod
-    def reason_to_stop(self, history: Sequence[IterationRecord]) -> str | None:
-        """Words for a person, or None to go on; asked after every iteration."""
+    def reason_to_stop(self, history: Sequence[IterationRecord], simulated: Floats | None = None) -> str | None:
+        """Words for a person, or None to go on; asked after every iteration.
+
+        simulated: costs in $ of at least as many paths as were asked for, in order, under the present policy.
+        """
 
 
 class CutSelection(ABC):

@@ -3,9 +3,18 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from cobre.core.config import BoundStalling, IterationLimit, StoppingRuleConfig, TimeLimit, TrainingConfig
+from cobre.core.config import (
+    BoundStalling,
+    IterationLimit,
+    SimulationBased,
+    StoppingRuleConfig,
+    TimeLimit,
+    TrainingConfig,
+)
 from cobre.sddp.events import IterationRecord
+from cobre.sddp.plugins.confidence import mean_with_half_width
 from cobre.sddp.plugins.interfaces import StoppingRule
+from cobre.solver.program import Floats
 
 
 @dataclass(frozen=True, slots=True)
@@ -14,7 +23,7 @@ class StopAfterIterations(StoppingRule):
 
     limit: int
 
-    def reason_to_stop(self, history: Sequence[IterationRecord]) -> str | None:
+    def reason_to_stop(self, history: Sequence[IterationRecord], simulated: Floats | None = None) -> str | None:
         """When the last allowed iteration is done."""
         return f"iteration limit of {self.limit} reached" if len(history) >= self.limit else None
 
@@ -25,7 +34,7 @@ class StopAfterTime(StoppingRule):
 
     seconds: float
 
-    def reason_to_stop(self, history: Sequence[IterationRecord]) -> str | None:
+    def reason_to_stop(self, history: Sequence[IterationRecord], simulated: Floats | None = None) -> str | None:
         """When the time is up."""
         elapsed = history[-1].elapsed_s
         return f"time limit of {self.seconds:g} s reached" if elapsed >= self.seconds else None
@@ -38,7 +47,7 @@ class StopWhenStalled(StoppingRule):
     iterations: int
     tolerance: float
 
-    def reason_to_stop(self, history: Sequence[IterationRecord]) -> str | None:
+    def reason_to_stop(self, history: Sequence[IterationRecord], simulated: Floats | None = None) -> str | None:
         """When it grew by less than the tolerance, relative to itself, over so many iterations."""
         if len(history) <= self.iterations:
             return None
@@ -49,14 +58,54 @@ class StopWhenStalled(StoppingRule):
 
 
 @dataclass(frozen=True, slots=True)
+class StopWhenSimulationAgrees(StoppingRule):
+    """Every few iterations the policy is simulated; its mean cost cannot be told from the lower bound any more.
+
+    The confidence interval of the mean (two sides, Student's t) reaches down to the lower bound plus a tolerance, which
+    is relative to the bound. The reason also says how much more than the bound the policy may cost: with few paths that
+    may be a lot.
+    """
+
+    replications: int
+    period: int
+    confidence: float
+    relative_tolerance: float
+
+    def needs_simulation(self, history: Sequence[IterationRecord]) -> int:
+        """All paths when it is time, none otherwise."""
+        return self.replications if history[-1].iteration % self.period == 0 else 0
+
+    def reason_to_stop(self, history: Sequence[IterationRecord], simulated: Floats | None = None) -> str | None:
+        """When the interval reaches down to the bound."""
+        if simulated is None or not self.needs_simulation(history):
+            return None
+        mean, half_width = mean_with_half_width(simulated[: self.replications].tolist(), self.confidence)
+        bound = history[-1].lower_bound
+        unit = max(1.0, abs(bound))
+        if mean - half_width > bound + self.relative_tolerance * unit:
+            return None
+        where = "lies inside" if mean - half_width <= bound else f"is within {100 * self.relative_tolerance:g} % of it"
+        most = max(0.0, 100 * (mean + half_width - bound) / unit)
+        return (
+            f"a simulation of {self.replications} paths costs {mean:.6g} +- {half_width:.3g} $ at "
+            f"{100 * self.confidence:g} % confidence: the lower bound, {bound:.6g} $, {where}; "
+            f"the policy costs at most {most:.3g} % more than the bound"
+        )
+
+
+@dataclass(frozen=True, slots=True)
 class StopWhenAll(StoppingRule):
     """All of several rules at the same iteration."""
 
     rules: tuple[StoppingRule, ...]
 
-    def reason_to_stop(self, history: Sequence[IterationRecord]) -> str | None:
+    def needs_simulation(self, history: Sequence[IterationRecord]) -> int:
+        """As many paths as the most demanding of them wants."""
+        return max(rule.needs_simulation(history) for rule in self.rules)
+
+    def reason_to_stop(self, history: Sequence[IterationRecord], simulated: Floats | None = None) -> str | None:
         """All reasons, or none."""
-        reasons = [rule.reason_to_stop(history) for rule in self.rules]
+        reasons = [rule.reason_to_stop(history, simulated) for rule in self.rules]
         return None if None in reasons else "; ".join(reason for reason in reasons if reason)
 
 
@@ -78,4 +127,6 @@ def _rule(config: StoppingRuleConfig) -> StoppingRule:
             return StopAfterTime(seconds)
         case BoundStalling(iterations, tolerance):
             return StopWhenStalled(iterations, tolerance)
+        case SimulationBased(replications, period, confidence, tolerance):
+            return StopWhenSimulationAgrees(replications, period, confidence, tolerance)
     raise ValueError(f"no stopping rule for {config}")

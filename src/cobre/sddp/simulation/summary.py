@@ -5,7 +5,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from cobre.core.stage_data import Floats
-from cobre.sddp.training.loop import mean_and_std
+from cobre.sddp.training.iteration_end import mean_and_std
 
 Z_95 = 1.96
 

@@ -1,0 +1,118 @@
+"""`cobre launch`: print the file by which another program starts the ranks of a study."""
+
+import sys
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any, TypeVar
+
+import click
+
+from cobre import __version__
+from cobre.cli.exit_codes import ExitCode
+
+if TYPE_CHECKING:
+    from cobre.launchfiles.settings import ContainerSettings
+
+Command = TypeVar("Command", bound=Callable[..., Any])
+IMAGE = f"cobre:{__version__}"
+
+
+@click.group()
+def launch() -> None:
+    """Print a file that starts a study on several ranks: compose, Kubernetes or Slurm.
+
+    \b
+    Options of `cobre run` go after two dashes.
+    Examples:
+      cobre launch compose --ranks 4 --case ./my_case --output ./results > compose.yaml
+      cobre launch k8s --ranks 8 --image registry/cobre:1 --case case-claim --output output-claim | kubectl apply -f -
+      cobre launch slurm --ranks 64 --case my_case --output results --time 04:00:00 -- --iterations 200 > job.sh
+    """
+
+
+def _world_options(command: Command) -> Command:
+    """The options that all of them share; the first decorator comes first in the help."""
+    for decorate in reversed(
+        (
+            click.option("--ranks", "-n", type=int, required=True, help="Number of processes."),
+            click.option("--threads", type=int, default=1, show_default=True, help="Threads of each rank."),
+            click.option("--name", default="cobre", show_default=True, help="Name of the job."),
+            click.argument("run_options", nargs=-1, type=click.UNPROCESSED),
+        )
+    ):
+        command = decorate(command)
+    return command
+
+
+def _container_options(command: Command) -> Command:
+    for decorate in reversed(
+        (
+            click.option("--image", default=IMAGE, show_default=True, help="Image of the containers."),
+            click.option("--memory", default="2Gi", show_default=True, help="Memory of each rank."),
+            click.option("--port", type=int, default=29500, show_default=True, help="Where rank 0 listens."),
+        )
+    ):
+        command = decorate(command)
+    return command
+
+
+@launch.command()
+@_world_options
+@_container_options
+@click.option("--case", default="./case", show_default=True, help="Folder of the case.")
+@click.option("--output", default="./output", show_default=True, help="Folder of the results; it must exist.")
+def compose(**options: Any) -> None:
+    """Print a compose file: one container for each rank."""
+    from cobre.launchfiles.compose import compose_file
+
+    _print(lambda: compose_file(_container_settings(options)))
+
+
+@launch.command("k8s")
+@_world_options
+@_container_options
+@click.option("--case", default="cobre-case", show_default=True, help="Claim of the volume that holds the case.")
+@click.option("--output", default="cobre-output", show_default=True, help="Claim of the volume for the results.")
+@click.option("--jobset", is_flag=True, help="A JobSet instead of an Indexed Job.")
+def kubernetes(jobset: bool, **options: Any) -> None:
+    """Print a Kubernetes manifest: Secret (a new one), Service, NetworkPolicy and Indexed Job."""
+    import secrets
+
+    from cobre.launchfiles.kubernetes import job_manifest, jobset_manifest
+
+    manifest = jobset_manifest if jobset else job_manifest
+    _print(lambda: manifest(_container_settings(options), secrets.token_hex(32)))
+
+
+@launch.command()
+@_world_options
+@click.option("--case", default="case", show_default=True, help="Folder of the case, as all nodes see it.")
+@click.option("--output", default="output", show_default=True, help="Folder of the results.")
+@click.option("--mpi", is_flag=True, help="With the site's MPI; otherwise over tcp.")
+@click.option("--time", "time_limit", default="01:00:00", show_default=True, help="Time limit.")
+@click.option("--nodes", type=int, help="Number of nodes.")
+@click.option("--partition", help="Partition.")
+@click.option("--account", help="Account.")
+def slurm(mpi: bool, **options: Any) -> None:
+    """Print a batch script for Slurm."""
+    from cobre.launchfiles.settings import SlurmSettings
+    from cobre.launchfiles.slurm import mpi_script, tcp_script
+
+    script = mpi_script if mpi else tcp_script
+    _print(lambda: script(SlurmSettings(**options)))
+
+
+def _container_settings(options: dict[str, Any]) -> "ContainerSettings":
+    from cobre.launchfiles.settings import ContainerSettings
+
+    return ContainerSettings(**options)
+
+
+def _print(make: Callable[[], str]) -> None:
+    from cobre.launchfiles.settings import LaunchFileError
+
+    try:
+        text = make()
+    except LaunchFileError as error:
+        click.echo(f"cobre launch: {error}", err=True)
+        sys.exit(ExitCode.USAGE)
+    click.echo(text, nl=False)

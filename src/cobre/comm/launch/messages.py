@@ -1,0 +1,65 @@
+"""A way from a rank's program to its parent's program, beside stdout and stderr: whole lines, in order."""
+
+import os
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import TypeAlias
+
+from cobre.comm.launch.output import MESSAGES, Output
+
+OnMessage: TypeAlias = Callable[[int, str], None]
+"""Takes a rank and a line, without its newline."""
+
+MESSAGE_VARIABLE = "COBRE_LAUNCH_MESSAGES"
+
+
+def tell_parent(line: str) -> None:
+    """Send a line to the `on_message` of the `launch.run` that started this rank; nothing happens where there is none.
+
+    Waits when the parent is slow to read. A parent that has gone is no error here: this process goes with it.
+    """
+    descriptor = os.environ.get(MESSAGE_VARIABLE)
+    if descriptor is None:
+        return
+    if "\n" in line:
+        raise ValueError("a message is one line")
+    data = memoryview(f"{line}\n".encode())
+    try:
+        while data:
+            data = data[os.write(int(descriptor), data) :]
+    except BrokenPipeError:
+        return
+
+
+def message_descriptors() -> tuple[int, ...]:
+    """The writing end that this rank inherited, if any."""
+    descriptor = os.environ.get(MESSAGE_VARIABLE)
+    return () if descriptor is None else (int(descriptor),)
+
+
+@contextmanager
+def message_pipe() -> Iterator[tuple[int, int]]:
+    """A pipe: the reading end stays with the caller unless the block fails, the writing end is closed after it."""
+    reading, writing = os.pipe()
+    try:
+        yield reading, writing
+    except BaseException:
+        os.close(reading)
+        raise
+    finally:
+        os.close(writing)
+
+
+def with_messages(output: Output, on_message: OnMessage | None) -> Output:
+    """An output that knows messages as well."""
+    if on_message is None:
+        return output
+
+    def take(rank: int, stream: str, text: str) -> None:
+        if stream != MESSAGES:
+            output(rank, stream, text)
+            return
+        for line in text.splitlines():
+            on_message(rank, line)
+
+    return take

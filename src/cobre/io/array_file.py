@@ -1,0 +1,82 @@
+"""Named arrays and some facts in one file, with a checksum: what a checkpoint is made of.
+
+    header     magic, version, bytes of the directory
+    directory  JSON: facts, and name, dtype and shape of each array in order
+    arrays     one after the other, little-endian
+    trailer    SHA-256 of everything before it
+
+Nothing in such a file is ever executed.
+"""
+
+import hashlib
+import json
+import struct
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from cobre.io.atomic import replacing_file
+
+MAGIC = b"COBREARR"
+VERSION = 1
+_HEADER = struct.Struct("<8sIQ")
+_DIGEST_BYTES = hashlib.sha256().digest_size
+_DTYPES = ("<f8", "<i4", "<i8", "|i1", "|u1")
+
+Arrays = Mapping[str, NDArray[Any]]
+
+
+class ArrayFileError(Exception):
+    """A file that is not a whole and sound file of arrays: the message says which and why."""
+
+
+def write_arrays(path: Path, facts: Mapping[str, Any], arrays: Arrays) -> None:
+    """Write everything under a name, or nothing. Raises WriteError."""
+    stored = {name: np.ascontiguousarray(array, array.dtype.newbyteorder("<")) for name, array in arrays.items()}
+    entries = [{"name": name, "dtype": array.dtype.str, "shape": array.shape} for name, array in stored.items()]
+    directory = json.dumps({"facts": facts, "arrays": entries}, separators=(",", ":")).encode()
+    digest = hashlib.sha256()
+    with replacing_file(path) as stream:
+        for part in (_HEADER.pack(MAGIC, VERSION, len(directory)), directory, *map(_bytes, stored.values())):
+            digest.update(part)
+            stream.write(part)
+        stream.write(digest.digest())
+
+
+def parse_arrays(path: Path, content: bytes) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
+    """Facts and arrays of a file's content; `path` is for messages."""
+    if not content.startswith(MAGIC):
+        raise ArrayFileError(f"{path} is not a checkpoint of this program")
+    if len(content) < _HEADER.size + _DIGEST_BYTES:
+        raise ArrayFileError(f"{path} is truncated: it has only {len(content)} bytes")
+    _, version, length = _HEADER.unpack_from(content)
+    if version != VERSION:
+        raise ArrayFileError(f"{path} has format version {version}, and this program reads version {VERSION}")
+    body = memoryview(content)[:-_DIGEST_BYTES]
+    if hashlib.sha256(body).digest() != content[-_DIGEST_BYTES:]:
+        raise ArrayFileError(f"{path} is truncated or damaged: its content does not match its checksum")
+    try:
+        directory = json.loads(bytes(body[_HEADER.size : _HEADER.size + length]))
+        return dict(directory["facts"]), _arrays(directory["arrays"], body[_HEADER.size + length :])
+    except (ValueError, KeyError, TypeError) as error:
+        raise ArrayFileError(f"{path} has a directory that this program does not know: {error!r}") from error
+
+
+def _bytes(array: NDArray[Any]) -> memoryview:
+    return array.reshape(-1).view(np.uint8).data
+
+
+def _arrays(entries: list[dict[str, Any]], body: memoryview) -> dict[str, NDArray[Any]]:
+    found, position = {}, 0
+    for entry in entries:
+        if entry["dtype"] not in _DTYPES:
+            raise ValueError(f"dtype {entry['dtype']}")
+        dtype, shape = np.dtype(entry["dtype"]), tuple(entry["shape"])
+        size = int(np.prod(shape, dtype=np.int64)) * dtype.itemsize
+        stored = np.frombuffer(body[position : position + size], dtype).reshape(shape)
+        found[entry["name"]] = stored.astype(dtype.newbyteorder("="))
+        position += size
+    return found

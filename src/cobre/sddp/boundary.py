@@ -1,0 +1,167 @@
+"""Cuts of another study that price what is left at the end of this one.
+
+The other study's state is matched with this one's by name. What it prices and this study does not have counts as zero;
+what this study has and the other does not price is an error for storages, while a lag that the other study does not
+read has simply no price.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from cobre.comm import SharedMemoryProvider
+from cobre.core.stage_data import ResolvedStudy
+from cobre.sddp.cuts.pool import CutPool, CutSet
+from cobre.sddp.lp.build import StageLp, build_stage_lp
+from cobre.sddp.problem import Problem
+from cobre.solver.batches import CUTS_PER_CHUNK, CutRows
+from cobre.solver.program import Floats
+
+STORAGE, LAG = "storage", "inflow_lag"
+# Inflows at the end of a study are taken to lie within so many times what is usual, either way.
+UNUSUAL = 100.0
+
+
+class BoundaryMismatchError(Exception):
+    """Cuts that cannot price the end of this study: what differs, and what would be right."""
+
+
+@dataclass(frozen=True, slots=True)
+class PricedStates:
+    """Another study's cuts at the day on which this one ends. Names such as `storage:3` or `inflow_lag1:3`."""
+
+    state_names: tuple[str, ...]
+    cuts: CutSet
+    cost_scale: float
+
+
+@dataclass(frozen=True, slots=True)
+class Boundary:
+    """Cuts on this study's states, in its LP money. `dropped`: what was priced and is not in this study."""
+
+    cuts: CutSet
+    dropped: tuple[str, ...]
+
+    def rows(self) -> CutRows:
+        """For the solver, in place of cuts of the last stage."""
+        count, dimension = self.cuts.coefficients.shape
+        table = np.zeros((1 + dimension, -(-count // CUTS_PER_CHUNK) * CUTS_PER_CHUNK))
+        table[0, :count] = self.cuts.intercepts
+        table[1:, :count] = self.cuts.coefficients.T
+        starts = range(0, table.shape[1], CUTS_PER_CHUNK)
+        chunks = [np.ascontiguousarray(table[:, start : start + CUTS_PER_CHUNK]) for start in starts]
+        return CutRows(chunks, count, np.ones(count, np.uint8))
+
+
+class PricedPool(CutPool):
+    """Cuts of all stages; those of the last are another study's and never change. `end` None: nothing follows."""
+
+    def __init__(self, memory: SharedMemoryProvider, num_stages: int, dimension: int, end: CutRows | None) -> None:
+        super().__init__(memory, num_stages, dimension)
+        self._end = end
+
+    def rows(self, stage: int, *, everything: bool = False) -> CutRows:
+        """The cuts of a stage for the solver; `everything`: those that selection put aside as well."""
+        if self._end is not None and stage == self.num_stages - 1:
+            return self._end
+        return super().rows(stage, everything=everything)
+
+
+def fit_boundary(priced: PricedStates, names: Sequence[str], cost_scale: float, *, is_strict: bool) -> Boundary:
+    """The cuts in this study's terms; `names` are those of its states. Strict: nothing may be dropped."""
+    _require_cuts(priced)
+    _require_storages(priced, names)
+    dropped = _priced_but_unknown(priced, names)
+    if dropped and is_strict:
+        raise BoundaryMismatchError(
+            f"the boundary policy prices what this study does not have: {', '.join(dropped)}; "
+            "with policy.boundary.strict = false it would count as zero"
+        )
+    rescale = priced.cost_scale / cost_scale
+    place = {name: position for position, name in enumerate(priced.state_names)}
+    coefficients = np.zeros((len(priced.cuts.intercepts), len(names)))
+    for position, name in enumerate(names):
+        if name in place:
+            coefficients[:, position] = rescale * priced.cuts.coefficients[:, place[name]]
+    return Boundary(CutSet(rescale * priced.cuts.intercepts, coefficients), dropped)
+
+
+def lags_read(priced: PricedStates, hydro_ids: Sequence[int]) -> np.ndarray[tuple[int, int], np.dtype[np.bool_]]:
+    """[lag, hydro]: whether some cut depends on it; as many lags as the deepest that any depends on."""
+    place = {name: position for position, name in enumerate(priced.state_names)}
+    read: list[list[bool]] = []
+    for lag in range(1, 1 + max((_depth(name) for name in priced.state_names), default=0)):
+        found = [place.get(f"{LAG}{lag}:{id_}") for id_ in hydro_ids]
+        read.append([at is not None and bool(priced.cuts.coefficients[:, at].any()) for at in found])
+    table = np.array(read, bool).reshape(len(read), len(hydro_ids))
+    deepest = np.flatnonzero(table.any(axis=1))
+    return table[: deepest[-1] + 1] if len(deepest) else table[:0]
+
+
+def with_boundary(problem: Problem, study: ResolvedStudy, boundary: Boundary) -> Problem:
+    """The problem whose last stage looks beyond its end, and whose floors allow for what is found there."""
+    least = least_value(problem, study, boundary)
+    stages: list[StageLp] = []
+    for position, lp in enumerate(reversed(problem.stages)):
+        plan = lp.plan
+        floor = min(0.0, plan.future_cost_floor + least)
+        if position == 0:
+            stages.append(build_stage_lp(replace(plan, future_cost_floor=floor, future_cost_ceiling=np.inf)))
+        else:
+            stages.append(lp if least == 0.0 else build_stage_lp(replace(plan, future_cost_floor=floor)))
+        least *= plan.data.discount
+    return replace(problem, stages=tuple(reversed(stages)))
+
+
+def least_value(problem: Problem, study: ResolvedStudy, boundary: Boundary) -> float:
+    """What the end is worth at the very least in any state that can be reached, in LP money; never above zero.
+
+    The highest of the cuts' least values: the cuts' maximum is nowhere below it.
+    """
+    low, high = _reachable(problem, study)
+    slopes = boundary.cuts.coefficients
+    least = boundary.cuts.intercepts.copy()
+    for component, ends in enumerate(zip(low.tolist(), high.tolist(), strict=True)):
+        least += np.minimum(slopes[:, component] * ends[0], slopes[:, component] * ends[1])
+    return min(0.0, float(least.max()))
+
+
+def _reachable(problem: Problem, study: ResolvedStudy) -> tuple[Floats, Floats]:
+    """A box around all states at the end."""
+    noise, hydros = problem.noise, problem.num_hydros
+    fullest = np.max([data.hydro.max_storage_hm3 for data in study.stages], axis=0, initial=0.0)
+    storage = np.maximum(fullest, problem.initial_state[:hydros])
+    inflow = np.max(np.abs(noise.inflow_base) + noise.inflow_sigma, axis=0, initial=0.0)
+    usual = np.max(np.abs(problem.initial_state[hydros:].reshape(-1, hydros)), axis=0, initial=0.0) + inflow
+    lags = np.tile(UNUSUAL * usual, problem.dimension // hydros - 1 if hydros else 0)
+    return np.concatenate([np.zeros(hydros), -lags]), np.concatenate([storage, lags])
+
+
+def _require_cuts(priced: PricedStates) -> None:
+    if not len(priced.cuts.intercepts):
+        raise BoundaryMismatchError(
+            "the boundary policy has no cuts at the end of this study: it ends there itself, or it was not trained"
+        )
+
+
+def _require_storages(priced: PricedStates, names: Sequence[str]) -> None:
+    missing = [name.partition(":")[2] for name in names if name.startswith(STORAGE) and name not in priced.state_names]
+    if missing:
+        known = [name.partition(":")[2] for name in priced.state_names if name.startswith(STORAGE)]
+        raise BoundaryMismatchError(
+            f"the boundary policy does not price the water of hydro(s) {', '.join(missing)}; "
+            f"it knows the hydro(s) {', '.join(known) or 'none'}"
+        )
+
+
+def _priced_but_unknown(priced: PricedStates, names: Sequence[str]) -> tuple[str, ...]:
+    """States of the other study that some cut depends on and this study has not."""
+    known = set(names)
+    columns = zip(priced.state_names, priced.cuts.coefficients.T, strict=True)
+    return tuple(name for name, slopes in columns if name not in known and slopes.any())
+
+
+def _depth(name: str) -> int:
+    """The lag that a name speaks of; 0 for storages."""
+    return int(name.partition(":")[0].removeprefix(LAG)) if name.startswith(LAG) else 0

@@ -1,0 +1,43 @@
+"""How far a mean of few values may be from the truth: Student's t."""
+
+import math
+from collections.abc import Sequence
+from statistics import NormalDist
+
+# Beyond so many degrees of freedom the normal distribution is near enough.
+MANY = 1000
+BISECTIONS = 60
+
+
+def mean_with_half_width(values: Sequence[float], confidence: float) -> tuple[float, float]:
+    """The mean and half of its confidence interval, which has two sides; values are added in their order."""
+    count = len(values)
+    mean = sum(values) / count
+    if count == 1:
+        return mean, math.inf
+    variance = sum((value - mean) ** 2 for value in values) / (count - 1)
+    return mean, student_quantile(confidence, count - 1) * math.sqrt(variance / count)
+
+
+def student_quantile(confidence: float, freedom: int) -> float:
+    """The t that holds |T| <= t with a probability of `confidence`."""
+    if freedom > MANY:
+        return NormalDist().inv_cdf(0.5 + confidence / 2.0)
+    low, high = 0.0, math.pi / 2.0  # angles: t = sqrt(freedom) * tan(angle)
+    for _ in range(BISECTIONS):
+        middle = (low + high) / 2.0
+        low, high = (middle, high) if _within(middle, freedom) < confidence else (low, middle)
+    return math.sqrt(freedom) * math.tan(low)
+
+
+def _within(angle: float, freedom: int) -> float:
+    """P(|T| <= sqrt(freedom) tan(angle)): a finite sum of powers of the cosine, odd or even like the freedom."""
+    square = math.cos(angle) ** 2
+    is_odd = freedom % 2 == 1
+    term = math.cos(angle) if is_odd else 1.0
+    total = 0.0
+    for power in range(1 if is_odd else 0, freedom - 1, 2):
+        total += term
+        term *= square * (power + 1) / (power + 2)
+    inside = math.sin(angle) * total
+    return (angle + inside) * 2.0 / math.pi if is_odd else inside

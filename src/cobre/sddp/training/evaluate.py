@@ -1,0 +1,63 @@
+"""What the present policy costs in fresh scenarios, for stopping rules that want to know."""
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from cobre.sddp.events import IterationRecord
+from cobre.sddp.plugins.interfaces import Sampler, StoppingRule
+from cobre.sddp.problem import realise
+from cobre.sddp.training.context import TrainingContext
+from cobre.sddp.training.exchange import gather_rows
+from cobre.sddp.training.forward import next_states
+from cobre.sddp.work_split import WorkSplit
+from cobre.solver.batches import Chains, Keep, Realisations
+from cobre.solver.program import Floats, Ints
+
+# Forward passes count iterations from 1 and simulations use 0: with this bit no noise is met twice.
+EVALUATION = 1 << 31
+
+
+def simulated_costs(
+    context: TrainingContext, rules: Sequence[StoppingRule], history: Sequence[IterationRecord]
+) -> Floats | None:
+    """Costs of as many paths as some rule wants to see now; None when none does."""
+    wanted = max((rule.needs_simulation(history) for rule in rules), default=0)
+    return evaluate_policy(context, history[-1].iteration, wanted) if wanted else None
+
+
+def evaluate_policy(context: TrainingContext, iteration: int, replications: int) -> Floats:
+    """Costs in $ today of paths that training never met, in order and the same on all ranks.
+
+    Paths follow the scheme of the forward passes, all cuts count, and every evaluation draws anew. The costs have the
+    same bits for any number of ranks and threads.
+    """
+    split = WorkSplit(replications, context.comm.size)
+    sampler = context.sampler.for_scenarios(replications)
+    costs = _walk(context, sampler, iteration, split.block(context.comm.rank))
+    return gather_rows(context.comm, split, costs.reshape(-1, 1), "costs of simulated paths")[:, 0]
+
+
+def _walk(context: TrainingContext, sampler: Sampler, iteration: int, paths: range) -> Floats:
+    problem, keep = context.problem, Keep()
+    state, costs, weight = np.tile(problem.initial_state, (len(paths), 1)), np.zeros(len(paths)), 1.0
+    for t, lp in enumerate(problem.stages):
+        noise, items = _realisations(context, sampler, iteration | EVALUATION, paths, t)
+        basis_index = np.full(len(paths), context.basis_index(t), np.int32)
+        chains = Chains(state, np.arange(len(paths) + 1, dtype=np.int32), items, context.bases[t], basis_index)
+        batch = context.solve(t, iteration, chains, noise, keep, everything=True)
+        costs += weight * ((batch.objective - lp.plan.data.discount * batch.future_cost) * problem.cost_scale)
+        weight *= lp.plan.data.discount
+        state = next_states(state, batch.storage, batch.inflow)
+    return costs
+
+
+def _realisations(
+    context: TrainingContext, sampler: Sampler, key: int, paths: range, stage: int
+) -> tuple[Realisations, Ints]:
+    """What happens, and which of it each path meets."""
+    if sampler.is_in_sample:
+        met = sampler.opening_indices(key, paths, stage)
+        return context.problem.openings[stage].realisations, met.astype(np.int32)
+    noise = sampler.sample(key, paths, stage)
+    return realise(context.problem.noise, stage, noise), np.arange(len(noise), dtype=np.int32)

@@ -1,0 +1,55 @@
+"""What a training run tells to whom, and who may end it between two iterations."""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from enum import IntEnum
+
+from cobre.sddp.events import IterationRecord
+from cobre.sddp.training.context import TrainingContext
+
+
+class Interruption(IntEnum):
+    """Why a run ends from outside; the largest of all ranks' wins."""
+
+    NONE = 0
+    TIME_LIMIT = 1
+    TERMINATED = 2
+    INTERRUPTED = 3
+
+    @property
+    def reason(self) -> str:
+        """In words."""
+        return _REASONS[self]
+
+
+_REASONS = {
+    Interruption.NONE: "",
+    Interruption.TIME_LIMIT: "the time limit of this run was reached",
+    Interruption.TERMINATED: "terminated (SIGTERM)",
+    Interruption.INTERRUPTED: "interrupted (Ctrl-C)",
+}
+
+
+def _tell_nobody(_: IterationRecord) -> None:
+    """Nobody listens."""
+
+
+def _keep_nothing(_: TrainingContext, _history: Sequence[IterationRecord], _is_last: bool) -> None:
+    """No checkpoints."""
+
+
+def _never() -> Interruption:
+    return Interruption.NONE
+
+
+@dataclass(frozen=True, slots=True)
+class TrainingHooks:
+    """Called on every rank.
+
+    on_iteration: once an iteration is whole. after_iteration: then, with the whole history and whether it was the last;
+    the place for checkpoints. interruption: asked once an iteration; what any rank answers, all ranks do.
+    """
+
+    on_iteration: Callable[[IterationRecord], None] = _tell_nobody
+    after_iteration: Callable[[TrainingContext, Sequence[IterationRecord], bool], None] = _keep_nothing
+    interruption: Callable[[], Interruption] = _never

@@ -1,0 +1,113 @@
+"""The end of an iteration: one exchange in which ranks agree whether to go on, and learn who worked how long."""
+
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from cobre.sddp.events import IterationRecord, PhaseTimes, RankLoad
+from cobre.sddp.plugins.interfaces import StoppingRule
+from cobre.sddp.training.clock import Clock
+from cobre.sddp.training.context import TrainingContext
+from cobre.sddp.training.evaluate import simulated_costs
+from cobre.sddp.training.exchange import gather_rows
+from cobre.sddp.training.hooks import Interruption
+from cobre.sddp.work_split import WorkSplit
+from cobre.solver.program import Floats
+
+# Columns of the exchanged table, one row for each rank; the pieces of work follow.
+VERDICT, INTERRUPTION, SOLVES, PIVOTS, SOLVER_S, EXCHANGE_S, FIRST_PIECE = range(7)
+
+
+@dataclass(frozen=True, slots=True)
+class Measured:
+    """What an iteration found; costs are those of all ranks' paths."""
+
+    iteration: int
+    lower_bound: float
+    costs: Floats
+    clock: Clock
+
+
+def iteration_record(context: TrainingContext, measured: Measured) -> IterationRecord:
+    """As this rank knows it; `agree` adds what the others did."""
+    mean, spread = mean_and_std(measured.costs.tolist())
+    counter, seconds = context.counter, measured.clock.seconds
+    times = PhaseTimes(seconds["forward"], seconds["backward"], seconds["bound"], seconds["exchange"], counter.solver_s)
+    return IterationRecord(
+        iteration=measured.iteration,
+        lower_bound=measured.lower_bound,
+        upper_bound=mean,
+        upper_bound_std=spread,
+        forward_passes=len(measured.costs),
+        solves=counter.solves,
+        simplex_iterations=counter.simplex_iterations,
+        cuts=context.pool.count,
+        elapsed_s=time.monotonic() - context.began,
+        times=times,
+    )
+
+
+def agree(
+    context: TrainingContext,
+    rules: Sequence[StoppingRule],
+    history: Sequence[IterationRecord],
+    measured: Measured,
+    interruption: Interruption,
+) -> tuple[IterationRecord, str | None]:
+    """The last record with all ranks' work in it, and the reason to stop in words or None.
+
+    Rank 0 judges by the rules, for clocks differ; an interruption counts wherever it came.
+    """
+    reasons = _reasons(rules, history, simulated_costs(context, rules, history))
+    verdict = next((number for number, reason in enumerate(reasons) if reason), -1)
+    table = _gather(context, measured, verdict, interruption)
+    record = replace(
+        history[-1],
+        solves=int(table[:, SOLVES].sum()),
+        simplex_iterations=int(table[:, PIVOTS].sum()),
+        loads=_loads(table),
+    )
+    return record, _reason(reasons, int(table[0, VERDICT]), Interruption(int(table[:, INTERRUPTION].max())))
+
+
+def reason_of(rules: Sequence[StoppingRule], history: Sequence[IterationRecord]) -> str | None:
+    """The first reason to stop, where the history is the same on all ranks already."""
+    return next((reason for reason in _reasons(rules, history) if reason), None)
+
+
+def _reasons(
+    rules: Sequence[StoppingRule], history: Sequence[IterationRecord], simulated: Floats | None = None
+) -> list[str | None]:
+    return [rule.reason_to_stop(history, simulated) for rule in rules]
+
+
+def _gather(context: TrainingContext, measured: Measured, verdict: int, interruption: Interruption) -> Floats:
+    counter, clock = context.counter, measured.clock
+    facts = [verdict, int(interruption), counter.solves, counter.simplex_iterations, counter.solver_s]
+    own = np.array([[*facts, clock.seconds["exchange"], *clock.work]], np.float64)
+    size = context.comm.size
+    return gather_rows(context.comm, WorkSplit(size, size), own, "end of the iteration")
+
+
+def _loads(table: Floats) -> tuple[RankLoad, ...]:
+    """Imbalance is what a rank waits because another has more work between two exchanges."""
+    work = table[:, FIRST_PIECE:]
+    behind = (work.max(axis=0) - work).sum(axis=1)
+    columns = (work.sum(axis=1), table[:, EXCHANGE_S], behind, table[:, SOLVER_S])
+    return tuple(RankLoad(*map(float, row)) for row in zip(*columns, strict=True))
+
+
+def _reason(reasons: Sequence[str | None], verdict: int, interruption: Interruption) -> str | None:
+    if verdict >= 0:
+        return reasons[verdict] or "rank 0 asked to stop"
+    return interruption.reason or None
+
+
+def mean_and_std(values: Sequence[float]) -> tuple[float, float]:
+    """Added in scenario order; the standard deviation is that of a sample, 0 for a single value."""
+    mean = sum(values) / len(values)
+    if len(values) == 1:
+        return mean, 0.0
+    return mean, float((sum((value - mean) ** 2 for value in values) / (len(values) - 1)) ** 0.5)

@@ -1,0 +1,122 @@
+"""The end of a study priced by another study's policy: read from its file, matched by date and by name."""
+
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+
+from cobre.core.case import Case
+from cobre.core.stage_data import ResolvedStudy
+from cobre.io.policy_file import PolicyData, read_policy
+from cobre.sddp.boundary import (
+    LAG,
+    STORAGE,
+    Boundary,
+    BoundaryMismatchError,
+    PricedStates,
+    fit_boundary,
+    lags_read,
+    with_boundary,
+)
+from cobre.sddp.cuts.pool import CutSet
+from cobre.sddp.problem import Problem
+from cobre.solver.batches import CutRows
+from cobre.stochastic.model import NoiseModel
+from cobre.stochastic.par.initial_lags import initial_lags
+from cobre.stochastic.par.seasons import check_one_season_per_stage, season_cycle
+
+PLACES = ("policy.bin", "policy/policy.bin")
+
+
+def load_priced_states(case: Case) -> PricedStates | None:
+    """What the case's boundary policy says of the day on which the study ends; None: the case names no such policy."""
+    config = case.config.policy.boundary
+    if config is None:
+        return None
+    data = read_policy(boundary_file(Path(config.path)))
+    stage = _stage_that_ends_on(data, case.horizon.stages[-1].end_date.isoformat(), config.path)
+    cuts = data.stages[stage]
+    return PricedStates(
+        data.metadata.state_names, CutSet(cuts.intercepts, cuts.coefficients), float(data.metadata.cost_scale)
+    )
+
+
+def boundary_file(path: Path) -> Path:
+    """A policy file, or the one in a folder: that of a policy, or of a whole run."""
+    if not path.is_dir():
+        return path
+    return next((path / place for place in PLACES if (path / place).exists()), path / PLACES[0])
+
+
+def _stage_that_ends_on(data: PolicyData, day: str, path: str) -> int:
+    ends = data.metadata.stage_end_dates
+    found = [stage for stage, end in enumerate(ends) if end == day]
+    if len(found) != 1:
+        raise BoundaryMismatchError(
+            f"the boundary policy at {path} prices no state of {day}, where this study ends; "
+            f"its stages end on {', '.join(ends)}"
+        )
+    return found[0]
+
+
+def with_lags_of_boundary(case: Case, noise: NoiseModel, priced: PricedStates | None) -> NoiseModel:
+    """The noise with as many lags in the state as the boundary's cuts depend on; they must be known where they start.
+
+    A study whose own inflows have no memory carries the inflows along, for the cuts at its end ask for them.
+    """
+    read = None if priced is None else lags_read(priced, [hydro.id for hydro in case.system.hydros])
+    if read is None or not len(read):
+        return noise
+    if case.horizon.season_definitions is None:
+        raise BoundaryMismatchError(
+            f"the boundary policy's cuts depend on {len(read)} inflow lag(s) of the seasons before the end: "
+            "stages.json needs season_definitions, and every stage its season_id"
+        )
+    stages, order, hydros = noise.ar_coefficients.shape
+    depth = max(order, len(read))
+    cycle = season_cycle(case.horizon)
+    check_one_season_per_stage(case.horizon, cycle)
+    # The end is one more stage, which reads the lags that its cuts depend on.
+    reading = np.zeros((stages + 1, depth, hydros))
+    reading[:stages, :order] = noise.ar_coefficients
+    reading[stages, : len(read)] = read
+    return replace(
+        noise,
+        ar_coefficients=np.ascontiguousarray(reading[:stages]),
+        initial_lags=initial_lags(case, reading, cycle),
+    )
+
+
+def price_the_end(
+    case: Case, study: ResolvedStudy, problem: Problem, priced: PricedStates | None
+) -> tuple[Problem, CutRows | None, tuple[str, ...]]:
+    """The problem that looks beyond its end, the cuts that it finds there, and what its user should know."""
+    config = case.config.policy.boundary
+    if config is None or priced is None:
+        return problem, None, ()
+    names = _state_names(case, problem.noise.max_order)
+    boundary = fit_boundary(priced, names, problem.cost_scale, is_strict=config.strict)
+    return with_boundary(problem, study, boundary), boundary.rows(), tuple(_notes(priced, names, boundary))
+
+
+def _state_names(case: Case, order: int) -> tuple[str, ...]:
+    """One name for each entry of the study's state."""
+    ids = [hydro.id for hydro in case.system.hydros]
+    lags = (f"{LAG}{lag}:{id_}" for lag in range(1, order + 1) for id_ in ids)
+    return (*(f"{STORAGE}:{id_}" for id_ in ids), *lags)
+
+
+def _notes(priced: PricedStates, names: tuple[str, ...], boundary: Boundary) -> list[str]:
+    notes = []
+    if boundary.dropped:
+        notes.append(
+            "policy.boundary: the policy prices what this study does not have, which counts as zero: "
+            + ", ".join(boundary.dropped)
+        )
+    has_lags = any(name.startswith(LAG) for name in names)
+    if has_lags and not any(name.startswith(LAG) for name in priced.state_names):
+        notes.append(
+            "policy.boundary: the policy was trained without memory of inflows, which this study's inflows have: "
+            "what is left at the end is priced whatever the last inflows were"
+        )
+    return notes

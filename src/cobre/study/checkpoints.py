@@ -1,0 +1,197 @@
+"""Checkpoints: everything that a training run needs to go on with the same bits, written while it goes on."""
+
+import re
+import time
+from collections.abc import Callable, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from cobre.io.array_file import ArrayFileError, parse_arrays, write_arrays
+from cobre.io.atomic import check_writable
+from cobre.sddp.cuts.pool import CutSet
+from cobre.sddp.events import IterationRecord, PhaseTimes
+from cobre.sddp.training.context import TrainingContext
+from cobre.solver.batches import Bases
+from cobre.study.fingerprint import Fingerprint
+
+SUFFIX = ".ckpt"
+_NAME = re.compile(r"iteration-(\d{6,})\.ckpt")
+_NUMBERS = ("lower_bound", "upper_bound", "upper_bound_std", "elapsed_s")
+_COUNTS = ("iteration", "forward_passes", "solves", "simplex_iterations", "cuts")
+_TIMES = ("forward_s", "backward_s", "bound_s", "exchange_s", "solver_s")
+
+
+class CheckpointError(Exception):
+    """There is nothing to resume from, or it belongs to another run."""
+
+
+@dataclass(frozen=True, slots=True)
+class CheckpointPlan:
+    """Where and when; `keep`: so many of the newest stay."""
+
+    folder: Path
+    every: int = 10
+    first: int = 1
+    keep: int = 2
+
+    def is_due(self, iteration: int) -> bool:
+        """Whether one is written after this iteration."""
+        return iteration >= self.first and (iteration - self.first + 1) % self.every == 0
+
+
+@dataclass(frozen=True, slots=True)
+class Checkpoint:
+    """A run at the end of an iteration."""
+
+    path: Path
+    fingerprint: Fingerprint
+    history: tuple[IterationRecord, ...]
+    arrays: dict[str, NDArray[Any]]
+
+    @property
+    def iteration(self) -> int:
+        """The last whole one."""
+        return len(self.history)
+
+
+class CheckpointWriter:
+    """Writes on rank 0, in a thread of its own: training waits for the copy in memory only.
+
+    `on_written` is told the iteration, the path and the seconds that training waited.
+    """
+
+    def __init__(
+        self, plan: CheckpointPlan, fingerprint: Fingerprint, on_written: Callable[[int, Path, float], None]
+    ) -> None:
+        check_writable(plan.folder)
+        self._plan = plan
+        self._fingerprint = fingerprint
+        self._on_written = on_written
+        self._thread = ThreadPoolExecutor(1, thread_name_prefix="cobre-checkpoint")
+        self._pending: Future[None] | None = None
+
+    def after_iteration(self, context: TrainingContext, history: Sequence[IterationRecord], is_last: bool) -> None:
+        """Write if it is time; the last iteration always is."""
+        if not (is_last or self._plan.is_due(len(history))):
+            return
+        began = time.monotonic()
+        self._wait()
+        path = self._plan.folder / f"iteration-{len(history):06d}{SUFFIX}"
+        facts = {"fingerprint": self._fingerprint.as_dict(), "iterations": len(history)}
+        self._pending = self._thread.submit(self._write, path, facts, snapshot(context, history))
+        self._on_written(len(history), path, time.monotonic() - began)
+
+    def close(self) -> None:
+        """Wait for the last one; raises what went wrong with it."""
+        try:
+            self._wait()
+        finally:
+            self._thread.shutdown()
+
+    def _wait(self) -> None:
+        if self._pending is not None:
+            pending, self._pending = self._pending, None
+            pending.result()
+
+    def _write(self, path: Path, facts: dict[str, Any], arrays: dict[str, NDArray[Any]]) -> None:
+        write_arrays(path, facts, arrays)
+        for old in list_checkpoints(self._plan.folder)[self._plan.keep :]:
+            old.unlink(missing_ok=True)
+
+
+def list_checkpoints(folder: Path) -> list[Path]:
+    """The newest first."""
+    names = [path for path in folder.glob(f"*{SUFFIX}") if _NAME.fullmatch(path.name)] if folder.is_dir() else []
+    return sorted(names, key=lambda path: int(path.stem.split("-")[1]), reverse=True)
+
+
+def newest_content(folder: Path, on_warning: Callable[[str], None]) -> tuple[Path, bytes]:
+    """The newest sound checkpoint of a folder; a damaged one is passed over with a warning."""
+    reasons = []
+    for path in list_checkpoints(folder):
+        try:
+            content = path.read_bytes()
+            parse_arrays(path, content)
+        except (OSError, ArrayFileError) as error:
+            reasons.append(str(error))
+            continue
+        for reason in reasons:
+            on_warning(f"{reason}; an older checkpoint is used instead")
+        return path, content
+    if reasons:
+        raise CheckpointError("no checkpoint can be used: " + "; ".join(reasons))
+    raise CheckpointError(f"there is no checkpoint in {folder}: run without --resume first")
+
+
+def parse_checkpoint(path: Path, content: bytes) -> Checkpoint:
+    """A checkpoint as it was written."""
+    try:
+        facts, arrays = parse_arrays(path, content)
+        return Checkpoint(path, Fingerprint(**facts["fingerprint"]), _history(arrays), arrays)
+    except (ArrayFileError, KeyError, TypeError) as error:
+        raise CheckpointError(str(error)) from error
+
+
+def check_same_run(checkpoint: Checkpoint, fingerprint: Fingerprint) -> None:
+    """Only what gives the same bits may be resumed."""
+    if differences := fingerprint.differences(checkpoint.fingerprint):
+        raise CheckpointError(
+            f"{checkpoint.path} belongs to another run ({'; '.join(differences)}): use the case and the versions that "
+            "it was made with, or start afresh and give its policy to --warm-start"
+        )
+
+
+def snapshot(context: TrainingContext, history: Sequence[IterationRecord]) -> dict[str, NDArray[Any]]:
+    """Copies of everything that changes from iteration to iteration."""
+    pool = context.pool
+    cuts = [pool.cuts(stage) for stage in range(pool.num_stages)]
+    arrays: dict[str, NDArray[Any]] = {
+        "intercepts": np.stack([cut.intercepts for cut in cuts]),
+        "coefficients": np.stack([cut.coefficients for cut in cuts]),
+        "in_play": pool.in_play.copy(),
+        "written": pool.written.copy(),
+        "born": pool.born.copy(),
+        "forward_pass": pool.forward_pass.copy(),
+        "history_numbers": np.array([[getattr(record, name) for name in _NUMBERS] for record in history]),
+        "history_counts": np.array([[getattr(record, name) for name in _COUNTS] for record in history], np.int64),
+        "history_times": np.array([[getattr(record.times, name) for name in _TIMES] for record in history]),
+    }
+    for stage, bases in enumerate(context.bases):
+        arrays[f"basis_{stage}"], arrays[f"basis_cuts_{stage}"] = bases.status.copy(), bases.cuts.copy()
+    if context.visited:
+        arrays["visited"] = np.concatenate(context.visited)
+    return arrays
+
+
+def restore(context: TrainingContext, checkpoint: Checkpoint) -> None:
+    """Put a run back to where it was; the pool must be empty."""
+    arrays, pool = checkpoint.arrays, context.pool
+    count = len(arrays["born"])
+    slots = pool.open_slots(0, count)
+    for stage in range(pool.num_stages):
+        pool.write(stage, slots, CutSet(arrays["intercepts"][stage], arrays["coefficients"][stage]))
+    pool.in_play[:, :count], pool.written[:, :count] = arrays["in_play"], arrays["written"]
+    pool.born[:count], pool.forward_pass[:count] = arrays["born"], arrays["forward_pass"]
+    context.bases = [
+        Bases(arrays[f"basis_{stage}"], arrays[f"basis_cuts_{stage}"]) for stage in range(len(context.bases))
+    ]
+    if "visited" in arrays:
+        context.visited = np.split(arrays["visited"], checkpoint.iteration)
+    context.began -= checkpoint.history[-1].elapsed_s
+
+
+def _history(arrays: dict[str, NDArray[Any]]) -> tuple[IterationRecord, ...]:
+    rows = zip(*(arrays[f"history_{part}"].tolist() for part in ("numbers", "counts", "times")), strict=True)
+    return tuple(
+        IterationRecord(
+            **dict(zip(_NUMBERS, numbers, strict=True)),
+            **dict(zip(_COUNTS, counts, strict=True)),
+            times=PhaseTimes(*times),
+        )
+        for numbers, counts, times in rows
+    )

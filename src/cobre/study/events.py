@@ -1,0 +1,102 @@
+"""What a run tells, as plain JSON objects: one stream for the log file, the terminal, notebooks and live views.
+
+Every event has `event`, its kind, and `time`, in seconds since 1970 (UTC). Money is $.
+"""
+
+import json
+import math
+import time
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import IO, Any
+
+from cobre.io.atomic import WriteError
+from cobre.sddp.events import IterationRecord
+
+Event = Mapping[str, Any]
+Tell = Callable[[Event], None]
+
+EVENT_FILE = "events.jsonl"
+
+
+def event(kind: str, /, **facts: Any) -> Event:
+    """An event of this moment."""
+    return {"event": kind, "time": time.time(), **facts}
+
+
+def iteration_event(record: IterationRecord) -> Event:
+    """An iteration, with how each rank spent it."""
+    times = record.times
+    return event(
+        "iteration",
+        iteration=record.iteration,
+        lower_bound=record.lower_bound,
+        upper_bound=record.upper_bound,
+        upper_bound_std=record.upper_bound_std,
+        half_width=record.half_width,
+        gap=record.gap,
+        forward_passes=record.forward_passes,
+        solves=record.solves,
+        simplex_iterations=record.simplex_iterations,
+        cuts=record.cuts,
+        elapsed_s=record.elapsed_s,
+        forward_s=times.forward_s,
+        backward_s=times.backward_s,
+        bound_s=times.bound_s,
+        exchange_s=times.exchange_s,
+        solver_s=times.solver_s,
+        load=[[load.busy_s, load.waiting_s] for load in record.loads],
+        imbalance_s=[load.imbalance_s for load in record.loads],
+    )
+
+
+def encode(told: Event) -> str:
+    """One line of JSON; numbers that JSON does not know become null."""
+    return json.dumps({key: _plain(value) for key, value in told.items()}, separators=(",", ":"), allow_nan=False)
+
+
+def _plain(value: Any) -> Any:
+    if isinstance(value, float) and not math.isfinite(value):
+        return None
+    if isinstance(value, (list, tuple)):
+        return [_plain(entry) for entry in value]
+    if isinstance(value, Mapping):
+        return {key: _plain(entry) for key, entry in value.items()}
+    return value
+
+
+class EventLog:
+    """events.jsonl: a line for each event, there as soon as it is told. Lines of a run that is resumed stay."""
+
+    def __init__(self, folder: Path, *, append: bool) -> None:
+        self._path = folder / EVENT_FILE
+        try:
+            self._file: IO[str] = self._path.open("a" if append else "w", encoding="utf-8")
+        except OSError as error:
+            raise WriteError(self._path, error.strerror or str(error)) from error
+
+    def tell(self, told: Event) -> None:
+        """Write a line."""
+        try:
+            self._file.write(encode(told) + "\n")
+            self._file.flush()
+        except OSError as error:
+            raise WriteError(self._path, error.strerror or str(error)) from error
+
+    def close(self) -> None:
+        """No more lines."""
+        self._file.close()
+
+
+def read_events(folder: Path) -> list[Event]:
+    """All whole lines so far; a line that is being written is left for the next time."""
+    events: list[Event] = []
+    content = (folder / EVENT_FILE).read_text(encoding="utf-8")
+    for line in content[: content.rfind("\n") + 1].splitlines():
+        try:
+            found = json.loads(line)
+        except ValueError:  # a killed run may leave half a line in the middle of a resumed file
+            continue
+        if isinstance(found, dict) and "event" in found:
+            events.append(found)
+    return events

@@ -1,0 +1,114 @@
+"""What must be the same on all ranks, and in a run that is resumed: the programs and the problem itself."""
+
+import hashlib
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass, fields, is_dataclass
+from typing import Any
+
+import numpy as np
+
+from cobre import __version__
+from cobre.comm import Communicator
+from cobre.solver.batches import LpSolver
+from cobre.study.prepare import PreparedStudy
+
+_PROBED_SCENARIOS = 4
+_WORDS = {
+    "cobre": "version of cobre",
+    "solver": "LP solver",
+    "numpy": "version of numpy",
+    "case": "content of the case",
+}
+
+
+class WorldMismatchError(Exception):
+    """Ranks that cannot work together: they run other programs, or another case."""
+
+
+@dataclass(frozen=True, slots=True)
+class Fingerprint:
+    """Versions, and a digest over everything in the case that decides about bits."""
+
+    cobre: str
+    solver: str
+    numpy: str
+    case: str
+
+    @classmethod
+    def of(cls, study: PreparedStudy, solver: LpSolver) -> "Fingerprint":
+        """Of what this process is about to train."""
+        return cls(__version__, solver.version, np.__version__, case_digest(study))
+
+    def differences(self, other: "Fingerprint") -> list[str]:
+        """In words; this one's value first."""
+        pairs = ((item.name, getattr(self, item.name), getattr(other, item.name)) for item in fields(self))
+        return [f"{_WORDS[name]}: {_short(mine)} here, {_short(its)} there" for name, mine, its in pairs if mine != its]
+
+    def as_dict(self) -> dict[str, str]:
+        """For a file."""
+        return asdict(self)
+
+
+def agree_on(comm: Communicator, own: Fingerprint) -> None:
+    """Raise on every rank unless all ranks have the fingerprint of rank 0."""
+    width = 512
+    encoded = [value.encode()[:width].ljust(width, b"\0") for value in own.as_dict().values()]
+    mine = np.frombuffer(b"".join(encoded), np.uint8)
+    table = np.empty((comm.size, len(encoded), width), np.uint8)
+    comm.allgatherv(mine, table.reshape(-1), [mine.size] * comm.size, label="versions and case")
+    everyone = [Fingerprint(*(part.tobytes().rstrip(b"\0").decode() for part in row)) for row in table]
+    for rank, other in enumerate(everyone):
+        if differences := other.differences(everyone[0]):
+            raise WorldMismatchError(
+                f"rank {rank} cannot work with rank 0 ({'; '.join(differences)}, where `here` is rank {rank}): "
+                "give all ranks the same installation and the same case"
+            )
+
+
+def case_digest(study: PreparedStudy) -> str:
+    """SHA-256 over the LPs, the openings and the settings of training; not over when to stop or what to simulate."""
+    digest = hashlib.sha256()
+    problem, config = study.problem, study.case.config.training
+    for stage, opening in zip(problem.stages, problem.openings, strict=True):
+        _feed(digest, stage.program)
+        _feed(digest, opening)
+    _feed(
+        digest,
+        [problem.initial_state, problem.cost_scale, [(type(risk).__name__, _numbers(risk)) for risk in problem.risk]],
+    )
+    _feed(digest, [stage.id for stage in study.case.horizon.stages])
+    _feed(digest, [config.forward_passes, config.tree_seed, config.cut_selection, config.scenario_source])
+    scenarios = range(min(_PROBED_SCENARIOS, config.forward_passes))
+    for stage_number in range(problem.num_stages):
+        _feed(digest, study.noise.training_sampler.sample(1, scenarios, stage_number))
+    return digest.hexdigest()
+
+
+def _feed(digest: Any, value: object) -> None:
+    """Anything that a problem is made of, with its type, so that different things differ."""
+    if isinstance(value, np.ndarray):
+        digest.update(f"{value.dtype.str}{value.shape}".encode())
+        digest.update(np.ascontiguousarray(value).tobytes())
+    elif is_dataclass(value) and not isinstance(value, type):
+        for item in fields(value):
+            digest.update(item.name.encode())
+            _feed(digest, getattr(value, item.name))
+    elif isinstance(value, Mapping):
+        for key, entry in value.items():
+            _feed(digest, key)
+            _feed(digest, entry)
+    elif isinstance(value, Sequence) and not isinstance(value, str):
+        digest.update(f"[{len(value)}]".encode())
+        for entry in value:
+            _feed(digest, entry)
+    else:
+        digest.update(f"{type(value).__name__}:{value!r};".encode())
+
+
+def _numbers(measure: object) -> list[object]:
+    """What a plugin was made with."""
+    return [getattr(measure, item.name) for item in fields(measure)] if is_dataclass(measure) else []
+
+
+def _short(value: str) -> str:
+    return value if len(value) < 60 else f"{value[:12]}..."

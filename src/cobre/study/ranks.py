@@ -1,0 +1,175 @@
+"""What every rank of a study does, from the case to the results; each function here runs on all ranks alike."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from cobre.comm import Backend, Communicator
+from cobre.core.case import Case
+from cobre.io.case import load_case_with_problems
+from cobre.io.policy_file import read_policy_bytes
+from cobre.sddp.training.hooks import Interruption
+from cobre.solver.batches import LpSolver
+from cobre.study.checkpoints import Checkpoint, CheckpointPlan, newest_content, parse_checkpoint
+from cobre.study.events import Tell, event, iteration_event
+from cobre.study.fingerprint import Fingerprint, agree_on
+from cobre.study.policy import Policy
+from cobre.study.policy_store import decode_policy, policy_file
+from cobre.study.prepare import PreparedStudy, make_solver, prepare
+from cobre.study.results import SimulationResult, TrainingResult
+from cobre.study.simulation import simulate_policy
+from cobre.study.stop_request import StopRequest
+from cobre.study.training import TrainedStudy, TrainingOptions, train_study
+
+Overrides = Mapping[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class CaseRequest:
+    """A case, given or in a directory, and how many threads each rank uses for it."""
+
+    case: Case | Path
+    overrides: Overrides | None
+    threads: int
+
+
+@dataclass(frozen=True, slots=True)
+class TrainingRequest:
+    """How to train.
+
+    resume: go on from the newest checkpoint of `checkpoints`. warm_start: the policy file to begin with.
+    """
+
+    checkpoints: CheckpointPlan | None = None
+    resume: bool = False
+    warm_start: Policy | Path | None = None
+    time_limit_s: float | None = None
+    failure_folder: Path | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class ReadyStudy:
+    """A study that all ranks agree upon."""
+
+    study: PreparedStudy
+    solver: LpSolver
+    warnings: tuple[str, ...]
+
+
+def get_ready(comm: Backend, request: CaseRequest, tell: Tell) -> ReadyStudy:
+    """Read the case, build its LPs, make sure that all ranks have the same ones."""
+    case, warnings = as_case(request.case, request.overrides)
+    for warning in warnings:
+        tell(event("warning", message=warning))
+    tell(event("phase", name="building"))
+    study = prepare(case)
+    solver = make_solver(study, request.threads)
+    agree_on(comm, Fingerprint.of(study, solver))
+    return ReadyStudy(study, solver, warnings)
+
+
+def train_here(comm: Backend, ready: ReadyStudy, request: TrainingRequest, tell: Tell) -> TrainedStudy:
+    """Train on all ranks; signals and the time limit end it between two iterations."""
+    options = TrainingOptions(
+        on_iteration=lambda record: tell(iteration_event(record)),
+        on_checkpoint=lambda iteration, path, seconds: tell(
+            event("checkpoint", iteration=iteration, path=str(path), seconds=seconds)
+        ),
+        failure_folder=request.failure_folder,
+        checkpoints=request.checkpoints,
+    )
+    if request.resume and request.checkpoints is not None:
+        options = replace(options, start=share_checkpoint(comm, request.checkpoints.folder, tell))
+    if request.warm_start is not None:
+        options = replace(options, warm_start=share_policy(comm, request.warm_start))
+    tell(event("phase", name="training"))
+    with StopRequest(request.time_limit_s) as stop:
+        return train_study(comm, comm, ready.study, ready.solver, replace(options, interruption=stop.interruption))
+
+
+def training_result(trained: TrainedStudy, warnings: tuple[str, ...]) -> TrainingResult:
+    """For a script."""
+    return TrainingResult(
+        policy=Policy.of(trained.study, trained.context.pool, trained.history),
+        history=trained.history,
+        stop_reason=trained.stop_reason,
+        digest=trained.digest,
+        training_seconds=trained.training_s,
+        warnings=warnings,
+        workers=trained.workers,
+    )
+
+
+def train_rank(
+    comm: Backend,
+    case: CaseRequest,
+    request: TrainingRequest,
+    everywhere: bool,
+    tell: Tell,
+) -> TrainingResult | None:
+    """Train; rank 0 gives the result, or all ranks do."""
+    ready = get_ready(comm, case, tell)
+    trained = train_here(comm, ready, request, tell)
+    result = training_result(trained, ready.warnings) if everywhere or comm.rank == 0 else None
+    trained.context.pool.close()
+    return result
+
+
+def simulate_rank(
+    comm: Backend,
+    case: CaseRequest,
+    policy: Policy | Path,
+    scenarios: int | None,
+    everywhere: bool,
+    tell: Tell,
+) -> SimulationResult | None:
+    """Simulate; rank 0 gives the result, or all ranks do, of which rank 0 alone has the tables."""
+    ready = get_ready(comm, case, tell)
+    shared = share_policy(comm, policy)
+    count = scenarios or ready.study.case.config.simulation.num_scenarios
+    result = simulate_policy(comm, comm, ready.study, ready.solver, shared, count, ready.warnings)
+    return result if everywhere or comm.rank == 0 else None
+
+
+def as_case(case: Case | Path, overrides: Overrides | None) -> tuple[Case, tuple[str, ...]]:
+    """A case that was given, or the one in a directory, with its warnings."""
+    if isinstance(case, Case):
+        if overrides:
+            raise ValueError("config_overrides act while a case is read: give the directory, or pass them to load_case")
+        return case, ()
+    loaded, problems = load_case_with_problems(case, overrides)
+    return loaded, tuple(str(problem) for problem in problems.warnings)
+
+
+def share_checkpoint(comm: Communicator, folder: Path, tell: Tell) -> Checkpoint:
+    """The newest checkpoint of a folder that only rank 0 needs to see."""
+    content, path = b"", folder
+    if comm.rank == 0:
+        path, content = newest_content(folder, lambda message: tell(event("warning", message=message)))
+    return parse_checkpoint(path, share_bytes(comm, content, "checkpoint"))
+
+
+def share_policy(comm: Communicator, policy: Policy | Path) -> Policy:
+    """A policy that was given, or that of a file that only rank 0 needs to see."""
+    if isinstance(policy, Policy):
+        return policy
+    path = policy_file(policy)
+    content = read_policy_bytes(path) if comm.rank == 0 else b""
+    return decode_policy(path, share_bytes(comm, content, "policy"))
+
+
+def share_bytes(comm: Communicator, content: bytes, label: str) -> bytes:
+    """Rank 0's bytes, on all ranks."""
+    size = np.array([len(content)], np.int64)
+    comm.broadcast(size, 0, label=f"size of the {label}")
+    buffer = np.frombuffer(content, np.uint8).copy() if comm.rank == 0 else np.empty(int(size[0]), np.uint8)
+    comm.broadcast(buffer, 0, label=label)
+    return buffer.tobytes()
+
+
+def was_interrupted(stop_reason: str) -> bool:
+    """Whether a run ended from outside, before a rule of the case said so."""
+    return stop_reason in {kind.reason for kind in Interruption if kind is not Interruption.NONE}

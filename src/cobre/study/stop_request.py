@@ -1,0 +1,44 @@
+"""Ctrl-C, SIGTERM and a time limit: remembered when they come, acted upon at the end of the iteration."""
+
+import signal
+import threading
+import time
+from types import FrameType
+from typing import Self
+
+from cobre.sddp.training.hooks import Interruption
+
+_SIGNALS = {signal.SIGINT: Interruption.INTERRUPTED, signal.SIGTERM: Interruption.TERMINATED}
+
+
+class StopRequest:
+    """While its `with` block runs, the first SIGINT or SIGTERM asks to stop; the second one ends at once.
+
+    Signals are taken in the main thread only, as Python has it; elsewhere only the time limit counts.
+    """
+
+    def __init__(self, time_limit_s: float | None = None) -> None:
+        self._deadline = None if time_limit_s is None else time.monotonic() + time_limit_s
+        self._wanted = Interruption.NONE
+        self._former: dict[signal.Signals, object] = {}
+
+    def __enter__(self) -> Self:
+        if threading.current_thread() is threading.main_thread():
+            self._former = {number: signal.signal(number, self._take) for number in _SIGNALS}
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        for number, handler in self._former.items():
+            signal.signal(number, handler)  # type: ignore[arg-type]
+        self._former = {}
+
+    def interruption(self) -> Interruption:
+        """What has come so far."""
+        if self._wanted is Interruption.NONE and self._deadline is not None and time.monotonic() >= self._deadline:
+            return Interruption.TIME_LIMIT
+        return self._wanted
+
+    def _take(self, number: int, _: FrameType | None) -> None:
+        if self._wanted is not Interruption.NONE:
+            raise KeyboardInterrupt
+        self._wanted = _SIGNALS[signal.Signals(number)]

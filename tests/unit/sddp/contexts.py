@@ -1,0 +1,31 @@
+"""Training by hand: a context for a case, and some iterations on it."""
+
+from cobre.comm.backends.local import LocalCommunicator
+from cobre.io.case import load_case
+from cobre.sddp.cuts.pool import CutPool
+from cobre.sddp.training.context import TrainingContext
+from cobre.sddp.training.loop import iterate
+from cobre.sddp.work_split import WorkSplit
+from cobre.solver.batches import Bases
+from cobre.study.prepare import make_solver, prepare
+
+
+def context_of(folder, overrides=None, comm=None, threads=1):
+    """Nothing is trained yet."""
+    comm = comm or LocalCommunicator()
+    study = prepare(load_case(folder, overrides))
+    problem = study.problem
+    return TrainingContext(
+        comm=comm,
+        problem=problem,
+        solver=make_solver(study, threads),
+        sampler=study.noise.training_sampler,
+        pool=CutPool(comm, problem.num_stages, problem.dimension),
+        split=WorkSplit(study.case.config.training.forward_passes, comm.size),
+        bases=[Bases.none(stage.program) for stage in problem.stages],
+    )
+
+
+def iterated(context, iterations, selection=None):
+    """The lower bounds of some iterations from the first."""
+    return [iterate(context, number, selection).lower_bound for number in range(1, iterations + 1)]

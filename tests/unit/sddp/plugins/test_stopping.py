@@ -1,0 +1,90 @@
+"""Rules that end a run, asked with bounds and costs that are known."""
+
+import numpy as np
+import pytest
+
+from cobre.core.config import BoundStalling, IterationLimit, SimulationBased, TrainingConfig
+from cobre.sddp.events import IterationRecord, PhaseTimes
+from cobre.sddp.plugins.confidence import mean_with_half_width, student_quantile
+from cobre.sddp.plugins.stopping import stopping_rules
+
+NO_TIME = PhaseTimes(0.0, 0.0, 0.0, 0.0, 0.0)
+
+
+def history(*bounds):
+    return [IterationRecord(n, bound, 0.0, 0.0, 1, 1, 1, 1, 0.0, NO_TIME) for n, bound in enumerate(bounds, start=1)]
+
+
+def rules(*configs, mode="any"):
+    return stopping_rules(TrainingConfig(1, configs, stopping_mode=mode))
+
+
+@pytest.mark.parametrize(
+    ("confidence", "freedom", "table"),
+    [(0.95, 1, 12.7062), (0.95, 2, 4.30265), (0.95, 9, 2.26216), (0.99, 30, 2.75000), (0.9, 120, 1.65765)],
+)
+def test_quantiles_are_those_of_printed_tables(confidence, freedom, table):
+    assert student_quantile(confidence, freedom) == pytest.approx(table, rel=1e-5)
+
+
+def test_many_degrees_of_freedom_are_nearly_normal():
+    assert student_quantile(0.95, 1001) == pytest.approx(student_quantile(0.95, 1000), rel=2e-3)
+
+
+def test_interval_covers_the_truth_as_often_as_it_says():
+    draws = np.random.default_rng(5).normal(3.0, 2.0, (4000, 5))
+    covered = 0
+    for values in draws:
+        mean, half_width = mean_with_half_width(values.tolist(), 0.8)
+        covered += abs(mean - 3.0) <= half_width
+    assert covered / len(draws) == pytest.approx(0.8, abs=0.02)
+
+
+def test_simulation_is_asked_for_every_period_only():
+    (rule,) = rules(SimulationBased(50, 3))
+    assert [rule.needs_simulation(history(*[0.0] * n)) for n in range(1, 7)] == [0, 0, 50, 0, 0, 50]
+    assert rule.reason_to_stop(history(100.0), np.full(50, 100.0)) is None
+
+
+@pytest.mark.parametrize(
+    ("bound", "tolerance", "words"),
+    [
+        (98.0, 0.0, "lies inside"),
+        (102.0, 0.0, "lies inside"),
+        (90.0, 0.0, None),
+        (90.0, 0.1, "is within 10 % of it"),
+        (80.0, 0.1, None),
+    ],
+)
+def test_stops_when_the_interval_reaches_the_bound(bound, tolerance, words):
+    """Ten costs around 100 with a half width of 3.77."""
+    costs = np.array([95.0, 105.0] * 5)
+    (rule,) = rules(SimulationBased(10, 1, 0.95, tolerance))
+    reason = rule.reason_to_stop(history(bound), costs)
+    assert (reason is None) if words is None else (words in reason)
+
+
+def test_reason_states_confidence_and_numbers():
+    (rule,) = rules(SimulationBased(10, 1, 0.9))
+    reason = rule.reason_to_stop(history(98.0), np.array([95.0, 105.0] * 5))
+    assert reason == (
+        "a simulation of 10 paths costs 100 +- 3.06 $ at 90 % confidence: the lower bound, 98 $, lies inside; "
+        "the policy costs at most 5.16 % more than the bound"
+    )
+
+
+def test_a_rule_looks_at_its_own_number_of_paths():
+    """Another rule asked for more; what it sees there may not change this one's answer."""
+    few, _ = rules(SimulationBased(4, 1), SimulationBased(40, 1))
+    costs = np.concatenate([[99.0, 101.0, 99.0, 101.0], np.full(36, 500.0)])
+    assert few.reason_to_stop(history(100.0), costs) == few.reason_to_stop(history(100.0), costs[:4]) is not None
+
+
+def test_mode_all_waits_for_every_rule_at_once():
+    cap, both = rules(IterationLimit(9), BoundStalling(1, 0.01), SimulationBased(4, 2), mode="all")
+    near = np.array([99.0, 101.0, 99.0, 101.0])
+    assert both.needs_simulation(history(100.0, 100.0)) == 4
+    assert both.reason_to_stop(history(50.0, 100.0), near) is None
+    assert both.reason_to_stop(history(100.0, 100.0), None) is None
+    assert "; a simulation of 4 paths" in both.reason_to_stop(history(100.0, 100.0), near)
+    assert cap.needs_simulation(history(100.0, 100.0)) == 0

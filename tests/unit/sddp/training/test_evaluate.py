@@ -1,0 +1,101 @@
+"""The present policy in fresh scenarios."""
+
+from statistics import NormalDist
+
+import numpy as np
+import pytest
+from contexts import context_of, iterated
+from small_cases import SmallCase, hydro, thermal
+
+from cobre.comm.launch import run
+from cobre.sddp.simulation.walk import Walker
+from cobre.sddp.training.evaluate import EVALUATION, evaluate_policy
+from cobre.sddp.training.loop import iterate
+from cobre.solver.batches import Keep
+
+FRESH = {
+    "training.scenario_source": {"seed": 7, "inflow": {"scheme": "out_of_sample"}},
+}
+
+
+def small(**others):
+    return SmallCase(
+        hydros=[hydro(0)],
+        thermals=[thermal(0, 10.0, 20.0), thermal(1, 90.0, 30.0)],
+        stages=3,
+        openings=5,
+        load={0: 45.0},
+        inflow={0: (20.0, 8.0)},
+        storage={0: 40.0},
+        forward_passes=2,
+        **others,
+    )
+
+
+@pytest.fixture
+def folder(tmp_path):
+    return small().write(tmp_path)
+
+
+def test_costs_are_those_of_a_walk_through_the_same_openings(folder, monkeypatch):
+    """The walk of simulations, with its own LP starts, meets the same cost in every path."""
+    context = context_of(folder)
+    iterated(context, 4)
+    monkeypatch.setattr("cobre.sddp.simulation.walk.SIMULATION_ITERATION", 4 | EVALUATION)
+    walker = Walker(context.problem, context.solver, context.pool, context.sampler, None)
+    walked = np.zeros(9)
+    for step in walker.walk(range(9), walker.find_starts(), Keep()):
+        walked += step.batch.objective - step.batch.future_cost  # nothing is discounted here
+    costs = evaluate_policy(context, 4, 9)
+    assert costs == pytest.approx(walked * context.problem.cost_scale, rel=1e-9)
+    assert len(set(costs.tolist())) > 1
+
+
+def test_noise_is_not_that_of_training_and_fresh_every_time(folder):
+    context = context_of(folder)
+    iterated(context, 4)
+    assert not np.array_equal(evaluate_policy(context, 2, 30), evaluate_policy(context, 4, 30))
+    sampler = context.sampler
+    met = [sampler.opening_indices(4 | EVALUATION, range(30), stage) for stage in range(3)]
+    trained_on = [sampler.opening_indices(4, range(30), stage) for stage in range(3)]
+    assert any(not np.array_equal(now, then) for now, then in zip(met, trained_on, strict=True))
+
+
+def test_first_paths_do_not_depend_on_how_many_follow(folder):
+    context = context_of(folder)
+    iterated(context, 2)
+    assert np.array_equal(evaluate_policy(context, 2, 12)[:5], evaluate_policy(context, 2, 5))
+
+
+def test_evaluation_leaves_training_as_it_was(folder):
+    plain, looked_at = context_of(folder), context_of(folder)
+    first = iterated(plain, 3)
+    bounds = []
+    for upto in range(1, 4):
+        bounds.append(iterate(looked_at, upto, None).lower_bound)
+        evaluate_policy(looked_at, upto, 7)
+    assert bounds == first
+
+
+def evaluate_on_ranks(comm, folder, overrides):
+    context = context_of(folder, overrides, comm)
+    iterated(context, 2)
+    return evaluate_policy(context, 2, 7).tobytes()
+
+
+@pytest.mark.parametrize("overrides", [None, FRESH])
+def test_any_number_of_ranks_gives_the_same_bits(folder, overrides):
+    alone = run(evaluate_on_ranks, 1, backend="local", args=(str(folder), overrides))
+    shared = run(evaluate_on_ranks, 3, backend="shm", args=(str(folder), overrides))
+    assert set(shared) == set(alone)
+
+
+def test_schemes_that_draw_all_scenarios_together_know_how_many_there_are(tmp_path):
+    """Two forward passes, and yet forty paths; a Latin hypercube of forty has one in every fortieth."""
+    stratified = {stage: {"sampling_method": "lhs"} for stage in range(3)}
+    context = context_of(small(stage_fields=stratified).write(tmp_path), FRESH)
+    iterated(context, 2)
+    assert len(set(evaluate_policy(context, 2, 40).tolist())) == 40
+    noise = np.sort(context.sampler.for_scenarios(40).sample(2 | EVALUATION, range(40), 1)[:, 0])
+    shares = np.array([NormalDist().cdf(value) for value in noise.tolist()])
+    assert np.array_equal(np.floor(shares * 40), np.arange(40))
