@@ -7,7 +7,7 @@ BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 RANKS ?= 1,2,3,4,7
 
-.PHONY: help demo demo-comm test lint types architecture unit conformance faults mpi mpi-environments conformance-mpi bench-comm bench-net bench-mpi bench-sddp peer-environment fuzz package clean
+.PHONY: help demo demo-comm test lint types architecture unit conformance faults mpi mpi-environments conformance-mpi bench-comm bench-net bench-mpi bench-sddp bench-scale peer-environment fuzz package clean
 
 help:  ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  %-14s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -78,6 +78,9 @@ bench-mpi: mpi-environments  ## mpi beside raw mpi4py calls on MPICH and on Open
 
 bench-sddp: $(READY)  ## training beside cobre-python (in an environment of its own) and beside a loop over highspy
 	$(BIN)/python benchmarks/bench_sddp.py
+
+bench-scale: $(READY)  ## predict iteration times on many ranks, after a check of the model on this machine
+	$(BIN)/python benchmarks/bench_scale.py
 
 peer-environment: $(READY)  ## cobre-python for the tests that compare with it; needs Python 3.12 or newer
 	$(BIN)/python benchmarks/sddp/peer_environment.py

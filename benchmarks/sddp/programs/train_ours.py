@@ -21,7 +21,7 @@ from cobre.solver.highs import HighsSolver
 from cobre.solver.program import StageProgram
 from cobre.study.api import with_iterations
 from cobre.study.prepare import PreparedStudy, make_solver, prepare
-from cobre.study.training import TrainedStudy, train_study
+from cobre.study.training import TrainedStudy, TrainingOptions, train_study
 
 
 class TimedSolver(LpSolver):
@@ -61,7 +61,7 @@ def main(request: dict[str, Any]) -> dict[str, Any]:
         resident.append(resident_bytes())
 
     with LocalCommunicator() as comm:
-        trained = train_study(comm, comm, study, solver, listen)
+        trained = train_study(comm, comm, study, solver, TrainingOptions(on_iteration=listen))
         wall_s = time.perf_counter() - begin
         return summary(trained, solver) | {
             "wall_s": wall_s,

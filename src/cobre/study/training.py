@@ -75,7 +75,8 @@ def train_study(
     history = options.start.history if options.start else ()
     fingerprint = Fingerprint.of(study, solver)
     writer = _writer(comm, options, fingerprint)
-    rules, selection = stopping_rules(config), cut_selection(config.cut_selection)
+    spent_s = history[-1].elapsed_s if history else 0.0
+    rules, selection = stopping_rules(config, spent_s), cut_selection(config.cut_selection)
     try:
         hooks = TrainingHooks(
             options.on_iteration, writer.after_iteration if writer else _keep_nothing, options.interruption

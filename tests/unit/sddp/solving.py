@@ -19,7 +19,7 @@ def train_folder(folder, overrides=None, threads=1):
     """A policy for a case directory."""
     study = prepare(load_case(folder, overrides))
     comm = LocalCommunicator()
-    return train_study(comm, comm, study, make_solver(study, threads), lambda _: None)
+    return train_study(comm, comm, study, make_solver(study, threads))
 
 
 def train(case, folder):

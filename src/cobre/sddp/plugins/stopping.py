@@ -30,13 +30,14 @@ class StopAfterIterations(StoppingRule):
 
 @dataclass(frozen=True, slots=True)
 class StopAfterTime(StoppingRule):
-    """A time, looked at between iterations."""
+    """A time, looked at between iterations; what earlier runs of a resumed study took does not count."""
 
     seconds: float
+    spent_s: float = 0.0
 
     def reason_to_stop(self, history: Sequence[IterationRecord], simulated: Floats | None = None) -> str | None:
         """When the time is up."""
-        elapsed = history[-1].elapsed_s
+        elapsed = history[-1].elapsed_s - self.spent_s
         return f"time limit of {self.seconds:g} s reached" if elapsed >= self.seconds else None
 
 
@@ -109,22 +110,25 @@ class StopWhenAll(StoppingRule):
         return None if None in reasons else "; ".join(reason for reason in reasons if reason)
 
 
-def stopping_rules(config: TrainingConfig) -> list[StoppingRule]:
-    """The rules of a configuration; in mode `all` the largest iteration limit still caps the run."""
+def stopping_rules(config: TrainingConfig, spent_s: float = 0.0) -> list[StoppingRule]:
+    """The rules of a configuration; in mode `all` the largest iteration limit still caps the run.
+
+    spent_s: what earlier runs of a study that is resumed took.
+    """
     if config.stopping_mode == "any":
-        return [_rule(rule) for rule in config.stopping_rules]
+        return [_rule(rule, spent_s) for rule in config.stopping_rules]
     limits = [rule.limit for rule in config.stopping_rules if isinstance(rule, IterationLimit)]
-    others = tuple(_rule(rule) for rule in config.stopping_rules if not isinstance(rule, IterationLimit))
+    others = tuple(_rule(rule, spent_s) for rule in config.stopping_rules if not isinstance(rule, IterationLimit))
     cap = StopAfterIterations(max(limits))
     return [cap, StopWhenAll(others)] if others else [cap]
 
 
-def _rule(config: StoppingRuleConfig) -> StoppingRule:
+def _rule(config: StoppingRuleConfig, spent_s: float) -> StoppingRule:
     match config:
         case IterationLimit(limit):
             return StopAfterIterations(limit)
         case TimeLimit(seconds):
-            return StopAfterTime(seconds)
+            return StopAfterTime(seconds, spent_s)
         case BoundStalling(iterations, tolerance):
             return StopWhenStalled(iterations, tolerance)
         case SimulationBased(replications, period, confidence, tolerance):

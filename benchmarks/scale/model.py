@@ -1,0 +1,105 @@
+"""The time of one iteration, from the cost of a solve and of a byte.
+
+    iteration = forward + gather(states) + sum over stages (backward + gather(cuts)) + bound
+    forward   = stages x (paths x solve + call) x crowding x imbalance
+    backward  = (paths x openings x solve + call) x crowding x imbalance
+
+`paths` is the largest share of a rank, ceil(forward passes / ranks); `call` is what a stage costs beside its solves.
+Ranks beyond the cores of a machine take turns (crowding). Between two exchanges all wait for the slowest: with n chains
+a rank and a relative spread c of a chain's time, the largest of R means is about 1 + c sqrt(2 ln R / n) times the mean.
+
+Exchanges of V bytes in all, among R ranks:
+
+    shm   V / memory bandwidth, plus a latency that grows with log2 R
+    tcp   a star: the coordinator's link carries V to each of the other machines' ranks, and takes their parts in
+    mpi   a ring between machines: every link carries V once; inside a machine as shm
+"""
+
+import math
+from dataclasses import dataclass, replace
+
+
+@dataclass(frozen=True, slots=True)
+class Study:
+    """The work of one iteration. Times are seconds of one core; bytes are what ranks tell each other."""
+
+    stages: int
+    forward_passes: int
+    openings: int
+    state_bytes: float  # all trial states of an iteration
+    cut_bytes: float  # all cuts of one stage
+    solve_forward_s: float
+    solve_backward_s: float
+    call_s: float
+    spread: float  # of the time of a chain, relative
+
+    @property
+    def exchanged_bytes(self) -> float:
+        """In one iteration."""
+        return self.state_bytes + (self.stages - 1) * self.cut_bytes
+
+
+@dataclass(frozen=True, slots=True)
+class Cluster:
+    """Machines with `cores` each, joined by links; latencies are of one message."""
+
+    cores: int
+    memory_bytes_per_s: float
+    shm_latency_s: float
+    link_bytes_per_s: float = math.inf
+    link_latency_s: float = 0.0
+
+
+@dataclass(frozen=True, slots=True)
+class Prediction:
+    """Seconds of one iteration, and where they go."""
+
+    ranks: int
+    compute_s: float
+    imbalance_s: float
+    exchange_s: float
+
+    @property
+    def total_s(self) -> float:
+        """All of it."""
+        return self.compute_s + self.imbalance_s + self.exchange_s
+
+
+def predict(study: Study, cluster: Cluster, backend: str, ranks: int) -> Prediction:
+    """One iteration on so many ranks, one thread each; shm puts all of them into one machine."""
+    busy = min(ranks, study.forward_passes)
+    paths = math.ceil(study.forward_passes / ranks)
+    crowding = max(1.0, ranks / cluster.cores) if backend == "shm" else 1.0
+    forward = study.stages * (paths * study.solve_forward_s + study.call_s)
+    chain = study.openings * study.solve_backward_s
+    backward = (study.stages - 1) * (paths * chain + study.call_s)
+    bound = math.ceil(math.ceil(study.openings / 5) / ranks) * 5 * study.solve_backward_s + study.call_s
+    slowest = study.spread * math.sqrt(2.0 * math.log(busy) / paths)
+    work = (forward + backward + bound) * crowding
+    exchanged = gather_s(cluster, backend, ranks, study.state_bytes)
+    exchanged += (study.stages - 1) * gather_s(cluster, backend, ranks, study.cut_bytes)
+    return Prediction(ranks, work, work * slowest, exchanged)
+
+
+def gather_s(cluster: Cluster, backend: str, ranks: int, total_bytes: float) -> float:
+    """An allgatherv of so many bytes in all."""
+    if ranks == 1:
+        return 0.0
+    inside = min(ranks, cluster.cores)
+    machines = math.ceil(ranks / cluster.cores)
+    local = total_bytes / cluster.memory_bytes_per_s + cluster.shm_latency_s * math.log2(inside) if inside > 1 else 0.0
+    if backend == "shm":
+        return total_bytes / cluster.memory_bytes_per_s + cluster.shm_latency_s * math.log2(ranks)
+    if backend == "mpi":
+        ring = total_bytes * (machines - 1) / machines / cluster.link_bytes_per_s
+        return local + ring + cluster.link_latency_s * math.ceil(math.log2(max(2, ranks)))
+    remote = ranks - inside  # ranks on other machines than the coordinator's
+    sent = total_bytes * remote / cluster.link_bytes_per_s
+    taken = total_bytes * remote / ranks / cluster.link_bytes_per_s
+    loopback = total_bytes * (inside - 1) / cluster.memory_bytes_per_s
+    return sent + taken + loopback + cluster.link_latency_s * (ranks - 1)
+
+
+def on_link(cluster: Cluster, gigabits_per_s: float, latency_s: float) -> Cluster:
+    """The same machines with another network."""
+    return replace(cluster, link_bytes_per_s=gigabits_per_s * 1e9 / 8, link_latency_s=latency_s)
