@@ -7,7 +7,7 @@ BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 RANKS ?= 1,2,3,4,7
 
-.PHONY: help demo demo-comm test lint types architecture unit conformance faults mpi mpi-environments conformance-mpi bench-comm bench-net bench-mpi bench-sddp bench-scale peer-environment fuzz package clean
+.PHONY: help demo demo-comm test lint types architecture unit conformance faults mpi mpi-environments conformance-mpi determinism bench-comm bench-net bench-mpi bench-sddp bench-scale peer-environment test-browser docs deploy-check fuzz package wheels clean
 
 help:  ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  %-14s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -67,6 +67,9 @@ conformance-mpi: mpi-environments  ## the conformance kit on both MPIs
 	.venv-mpich/bin/python -m cobre.comm.testing --backend mpi --ranks $(RANKS)
 	.venv-openmpi/bin/python -m cobre.comm.testing --backend mpi --ranks $(RANKS)
 
+determinism: mpi-environments  ## one study in every way there is to run it; prints each digest, and `one digest`
+	$(BIN)/python tests/determinism/matrix.py
+
 bench-comm: $(READY)  ## shm beside mpi4py on MPICH and Open MPI, and beside memcpy
 	$(BIN)/python benchmarks/bench_comm.py
 
@@ -85,12 +88,27 @@ bench-scale: $(READY)  ## predict iteration times on many ranks, after a check o
 peer-environment: $(READY)  ## cobre-python for the tests that compare with it; needs Python 3.12 or newer
 	$(BIN)/python benchmarks/sddp/peer_environment.py
 
+test-browser: $(READY)  ## the report in a real browser: Debian's Chromium, which is installed when it is missing
+	@command -v chromium > /dev/null || apt-get install --yes --no-install-recommends chromium
+	$(BIN)/python -m pytest tests/browser
+
 fuzz: $(READY)  ## ten minutes of coverage-guided fuzzing of the tcp parser and handshake
 	$(BIN)/python -m pip install --quiet atheris
 	$(BIN)/python tests/fuzz/fuzz_tcp.py -max_total_time=600
 
+docs: $(READY)  ## build the site into build/docs/html; a warning is an error
+	$(BIN)/python -m sphinx -q -n -W --keep-going -d build/docs/doctrees docs build/docs/html
+	@echo "build/docs/html/index.html"
+
+deploy-check: $(READY)  ## what `cobre launch` prints: schemas, linters, simulated clusters, network namespaces
+	$(BIN)/python -m pytest tests/deploy
+
 package: $(READY)  ## build wheel and sdist, install each into an empty environment, use it there
 	$(BIN)/python tests/package/check_package.py
+
+wheels: $(READY)  ## wheels for all supported Pythons, by cibuildwheel; needs docker
+	$(BIN)/python -m pip install --quiet cibuildwheel
+	$(BIN)/python -m cibuildwheel --output-dir dist
 
 clean:
 	rm -rf build dist $(VENV) .venv-mpich .venv-openmpi .venv-gloo .venv-peer .mypy_cache .ruff_cache .pytest_cache .import_linter_cache

@@ -1,4 +1,4 @@
-"""Training beside cobre-python and beside the same loop over highspy, interleaved in one run.
+"""Training beside cobre-python, beside the same loop over highspy, and by several workers, interleaved in one run.
 
 Three rounds, kept in benchmarks/results: `python benchmarks/bench_sddp.py` (or `make bench-sddp`).
 One short round, printed only: `... --quick`. A part of it: `... --studies 4ree,large --threads 1 --rounds 5`.
@@ -17,7 +17,7 @@ from sddp.figures import OURS, SHORT
 from sddp.peer_environment import peer_environment
 from sddp.report import Report
 from sddp.results import Results
-from sddp.runs import Contender, RunFailedError, highspy_loop, ours, peer
+from sddp.runs import Contender, RunFailedError, highspy_loop, ours, peer, with_checkpoints, workers
 from sddp.studies import STUDIES, Study
 
 RESULTS = Path(__file__).resolve().parent / "results"
@@ -105,7 +105,7 @@ def run_rounds(
                 run = contender.run(study, threads, iterations)
             except RunFailedError as error:
                 say(results, f"{where}: {str(error).splitlines()[-1]}")
-                failed = failed or contender.name == OURS
+                failed = failed or contender.name.startswith(OURS + ",") or contender.name == OURS
             else:
                 results.add(study.name, name, threads, run)
                 print(f"{where}: {run.training_s:.2f} s, {run.lower_bound:.10g} $", flush=True)
@@ -119,8 +119,15 @@ def turns(
     shift = number % len(contenders)
     rotated = [*contenders[shift:], *contenders[:shift]]
     for study in studies:
+        taking_part = [one for one in rotated if study.has_peer or one.name == OURS]
         for count in threads:
-            yield from ((study, contender, contender.name, count, study.iterations) for contender in rotated)
+            yield from ((study, contender, contender.name, count, study.iterations) for contender in taking_part)
+        others = [
+            *(workers(count) for count in study.workers),
+            *([with_checkpoints()] if study.has_checkpoints else []),
+        ]
+        for contender in others if number % 2 == 0 else reversed(others):
+            yield study, contender, contender.name, 1, study.iterations
         if study.loop_iterations:
             short, loop = ours(), highspy_loop()
             pair = [(short, OURS + SHORT), (loop, loop.name)]

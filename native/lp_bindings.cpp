@@ -1,11 +1,14 @@
 #include "lp_bindings.hpp"
 
-#include <nanobind/ndarray.h>
 #include <nanobind/stl/string.h>
-#include <nanobind/stl/unique_ptr.h>
 #include <nanobind/stl/vector.h>
 
+#include <deque>
+
+#include "lp_average.hpp"
 #include "lp_batch.hpp"
+#include "lp_fans.hpp"
+#include "lp_inputs.hpp"
 
 namespace nb = nanobind;
 using namespace nb::literals;
@@ -14,123 +17,258 @@ namespace cobre::lp {
 
 namespace {
 
-template <typename T>
-using In = nb::ndarray<const T, nb::c_contig, nb::device::cpu>;
+// A stage and the arrays that its numbers lie in, which it does not copy.
+struct BoundStage {
+    StageModel model;
+    nb::dict parts;
 
-template <typename T>
-std::vector<T> copy_of(const In<T>& array) {
-    return {array.data(), array.data() + array.size()};
-}
+    template <typename T>
+    void read(const char* name, Part<T>& part) const {
+        part = Array<T>(parts[name], name).span();
+    }
 
-template <typename T>
-void read(const nb::dict& parts, const char* name, std::vector<T>& target) {
-    target = copy_of<T>(nb::cast<In<T>>(parts[name]));
-}
-
-std::unique_ptr<StageModel> make_stage(const nb::dict& parts) {
-    auto stage = std::make_unique<StageModel>();
-    read(parts, "cost", stage->cost);
-    read(parts, "column_lower", stage->column_lower);
-    read(parts, "column_upper", stage->column_upper);
-    read(parts, "row_lower", stage->row_lower);
-    read(parts, "row_upper", stage->row_upper);
-    read(parts, "row_start", stage->row_start);
-    read(parts, "column_index", stage->column_index);
-    read(parts, "value", stage->value);
-    read(parts, "storage_column", stage->storage_column);
-    read(parts, "storage_scale", stage->storage_scale);
-    read(parts, "autoregression", stage->autoregression);
-    read(parts, "input_row", stage->input_row);
-    read(parts, "input_index", stage->input_index);
-    read(parts, "input_value", stage->input_value);
-    read(parts, "load_row", stage->load_row);
-    read(parts, "load_bus", stage->load_bus);
-    read(parts, "load_factor", stage->load_factor);
-    read(parts, "source_column", stage->source_column);
-    read(parts, "source_index", stage->source_index);
-    read(parts, "source_factor", stage->source_factor);
-    read(parts, "source_is_pinned", stage->source_is_pinned);
-    stage->hydros = nb::cast<Int>(parts["hydros"]);
-    stage->order = nb::cast<Int>(parts["order"]);
-    stage->future_cost = nb::cast<Int>(parts["future_cost"]);
-    stage->truncates = nb::cast<bool>(parts["truncates"]);
-    stage->finish();
-    return stage;
-}
-
-// A batch with the shape of its tables, which must be right when there is nothing in them, too.
-struct BoundBatch {
-    std::unique_ptr<Batch> batch;
-    size_t units, solves, dimension, hydros, columns, rows;
+    explicit BoundStage(nb::dict given) : parts(std::move(given)) {
+        read("cost", model.cost);
+        read("column_lower", model.column_lower);
+        read("column_upper", model.column_upper);
+        read("row_lower", model.row_lower);
+        read("row_upper", model.row_upper);
+        read("row_start", model.row_start);
+        read("column_index", model.column_index);
+        read("value", model.value);
+        read("storage_column", model.storage_column);
+        read("storage_scale", model.storage_scale);
+        read("autoregression", model.autoregression);
+        read("input_row", model.input_row);
+        read("input_index", model.input_index);
+        read("input_value", model.input_value);
+        read("load_row", model.load_row);
+        read("load_bus", model.load_bus);
+        read("load_factor", model.load_factor);
+        read("source_column", model.source_column);
+        read("source_index", model.source_index);
+        read("source_factor", model.source_factor);
+        read("source_is_pinned", model.source_is_pinned);
+        model.hydros = nb::cast<Int>(parts["hydros"]);
+        model.order = nb::cast<Int>(parts["order"]);
+        model.future_cost = nb::cast<Int>(parts["future_cost"]);
+        model.truncates = nb::cast<bool>(parts["truncates"]);
+        model.finish();
+    }
 };
 
-// An array over the batch's memory, which lives as long as the array.
-template <typename T>
-nb::object vector_of(nb::handle owner, std::vector<T>& data) {
-    return nb::cast(nb::ndarray<nb::numpy, T>(data.data(), {data.size()}, owner));
-}
-
-template <typename T>
-nb::object table_of(nb::handle owner, std::vector<T>& data, size_t height, size_t width) {
-    return nb::cast(nb::ndarray<nb::numpy, T>(data.data(), {data.empty() && width ? 0 : height, width}, owner));
-}
-
-std::unique_ptr<BoundBatch> solve(Engine& engine, const StageModel& stage, const nb::list& chunks, Int cuts,
-                                  const In<uint8_t>& in_play, const In<double>& states,
-                                  const In<Int>& chain_start, const In<Int>& chain_items, const In<double>& inflow,
-                                  const In<double>& load, const In<double>& availability, const In<int8_t>& start_status,
-                                  const In<Int>& start_cuts, const In<Int>& start_index, bool keeps_basis,
-                                  bool keeps_solution, bool keeps_gradient) {
+CutView view_of(const StageModel& stage, const nb::list& chunks, Int cuts, nb::handle in_play) {
     std::vector<const double*> places;
     for (const nb::handle chunk : chunks) {
-        const auto array = nb::cast<In<double>>(chunk);
-        if (array.size() < static_cast<size_t>((1 + stage.dimension()) * kCutsPerChunk))
-            throw std::invalid_argument("a chunk of cuts is too small");
+        const Array<double> array(chunk, "chunks");
+        require(array.size() >= static_cast<size_t>((1 + stage.dimension()) * kCutsPerChunk), "a chunk of cuts is too small");
         places.push_back(array.data());
     }
-    if (static_cast<size_t>(cuts) > places.size() * kCutsPerChunk || in_play.size() < static_cast<size_t>(cuts))
-        throw std::invalid_argument("more cuts than chunks hold");
-    Work work;
-    work.units = static_cast<Int>(chain_start.size()) - 1;
-    if (work.units < 0 || states.size() != static_cast<size_t>(work.units) * stage.dimension() ||
-        start_index.size() != static_cast<size_t>(work.units))
-        throw std::invalid_argument("states, chains and bases differ in number");
+    const Array<uint8_t> flags(in_play, "in_play");
+    require(static_cast<size_t>(cuts) <= places.size() * kCutsPerChunk && flags.size() >= static_cast<size_t>(cuts),
+            "more cuts than chunks hold");
+    return {std::move(places), cuts, stage.dimension(), flags.data()};
+}
+
+void read_realisations(Work& work, const StageModel& stage, const Array<Int>& items, nb::handle inflow, nb::handle load,
+                       nb::handle availability) {
+    const Array<double> inflows(inflow, "inflow"), loads(load, "load"), available(availability, "availability");
+    work.inflow = inflows.data();
+    work.load = loads.data();
+    work.availability = available.data();
+    work.buses = static_cast<Int>(loads.width());
+    work.sources = static_cast<Int>(available.width());
+    require(inflows.size() == inflows.height() * static_cast<size_t>(stage.hydros), "inflows and hydros differ in number");
+    require(loads.height() == inflows.height() && available.height() == inflows.height(), "realisations differ in number");
+    const auto realisations = static_cast<Int>(inflows.height());
+    for (const Int item : items.span())
+        require(0 <= item && item < realisations, "a chain asks for a realisation that there is not");
+    work.chain_items = items.data();
+}
+
+void read_bases(Work& work, const StageModel& stage, nb::handle status, nb::handle cuts, std::span<const Int> index) {
+    const Array<int8_t> statuses(status, "start_status");
+    const Array<Int> tight(cuts, "start_cuts");
+    const auto bases = static_cast<Int>(statuses.height());
+    require(statuses.size() == statuses.height() * static_cast<size_t>(stage.columns + stage.rows) &&
+                tight.size() == statuses.height() * static_cast<size_t>(stage.hydros + 1),
+            "bases have another size");
+    for (const Int base : index) require(base < bases, "a chain starts from a basis that there is not");
+    work.start_status = statuses.data();
+    work.start_cuts = tight.data();
+    work.start_index = index.data();
+}
+
+void read_chains(Work& work, const StageModel& stage, const Array<double>& states, const Array<Int>& start,
+                 const Array<Int>& items, size_t indices) {
+    require(start.size() > 0 && states.size() == (start.size() - 1) * static_cast<size_t>(stage.dimension()) &&
+                indices == start.size() - 1,
+            "states, chains and bases differ in number");
+    work.units = static_cast<Int>(start.size()) - 1;
     work.states = states.data();
-    work.chain_start = chain_start.data();
-    work.chain_items = chain_items.data();
-    if (static_cast<size_t>(work.chain_start[work.units]) != chain_items.size())
-        throw std::invalid_argument("the chains do not end where their items do");
-    work.inflow = inflow.data();
-    work.load = load.data();
-    work.availability = availability.data();
-    work.buses = static_cast<Int>(load.ndim() == 2 ? load.shape(1) : 0);
-    work.sources = static_cast<Int>(availability.ndim() == 2 ? availability.shape(1) : 0);
-    const auto realisations = static_cast<Int>(inflow.shape(0));
-    for (size_t item = 0; item < chain_items.size(); ++item)
-        if (chain_items.data()[item] < 0 || chain_items.data()[item] >= realisations)
-            throw std::invalid_argument("a chain asks for a realisation that there is not");
-    work.start_status = start_status.data();
-    work.start_cuts = start_cuts.data();
-    work.start_index = start_index.data();
-    const auto bases = static_cast<Int>(start_status.shape(0));
-    for (size_t unit = 0; unit < start_index.size(); ++unit)
-        if (start_index.data()[unit] >= bases) throw std::invalid_argument("a chain starts from a basis that there is not");
-    work.keeps_basis = keeps_basis;
-    work.keeps_solution = keeps_solution;
-    work.keeps_gradient = keeps_gradient;
-    const CutView view(std::move(places), cuts, stage.dimension(), in_play.data());
-    auto bound = std::make_unique<BoundBatch>();
-    bound->units = static_cast<size_t>(work.units);
-    bound->solves = chain_items.size();
-    bound->dimension = static_cast<size_t>(stage.dimension());
-    bound->hydros = static_cast<size_t>(stage.hydros);
-    bound->columns = static_cast<size_t>(stage.columns);
-    bound->rows = static_cast<size_t>(stage.rows);
+    work.chain_start = start.data();
+    require(start.data()[0] == 0 && static_cast<size_t>(start.data()[work.units]) == items.size(),
+            "the chains do not end where their items do");
+    for (Int unit = 0; unit < work.units; ++unit) require(start.data()[unit] <= start.data()[unit + 1], "a chain ends before it starts");
+}
+
+void read_places(Work& work, const nb::object& places, size_t items) {
+    if (places.is_none()) return;
+    const Array<Int> array(places, "places");
+    require(array.size() == items, "places and items differ in number");
+    for (const Int place : array.span()) require(0 <= place && static_cast<size_t>(place) < items, "a place lies outside");
+    work.places = array.data();
+}
+
+// Results as Python sees them.
+struct BoundBatch {
+    nb::object objective, future_cost, gradient, storage, inflow, primal, dual, iterations, basis_status, basis_cuts;
+    Count count;
+
+    Results make(const StageModel& stage, size_t units, size_t solves, bool basis, bool solution, bool slopes) {
+        Results to;
+        const auto n = static_cast<Py_ssize_t>(solves), chains = static_cast<Py_ssize_t>(basis ? units : 0);
+        const Py_ssize_t solved = solution ? n : 0;
+        objective = make_array(to.objective, {n});
+        future_cost = make_array(to.future_cost, {n});
+        iterations = make_array(to.iterations, {n});
+        storage = make_array(to.storage, {n, stage.hydros});
+        inflow = make_array(to.inflow, {n, stage.hydros});
+        gradient = make_array(to.gradient, {slopes ? n : 0, stage.dimension()});
+        primal = make_array(to.primal, {solved, stage.columns});
+        dual = make_array(to.dual, {solved, stage.rows});
+        basis_status = make_array(to.basis_status, {chains, stage.columns + stage.rows});
+        basis_cuts = make_array(to.basis_cuts, {chains, stage.hydros + 1});
+        if (!basis) to.basis_status = nullptr;
+        if (!solution) to.primal = to.dual = nullptr;
+        if (!slopes) to.gradient = nullptr;
+        return to;
+    }
+};
+
+BoundBatch solve(Engine& engine, const BoundStage& bound, const nb::list& chunks, Int cuts, nb::handle in_play,
+                 nb::handle states, nb::handle chain_start, nb::handle chain_items, const nb::object& places, nb::handle inflow,
+                 nb::handle load, nb::handle availability, nb::handle start_status, nb::handle start_cuts,
+                 nb::handle start_index, bool keeps_basis, bool keeps_solution, bool keeps_gradient) {
+    const StageModel& stage = bound.model;
+    const CutView view = view_of(stage, chunks, cuts, in_play);
+    const Array<Int> items(chain_items, "chain_items"), index(start_index, "start_index");
+    Work work;
+    read_chains(work, stage, Array<double>(states, "states"), Array<Int>(chain_start, "chain_start"), items, index.size());
+    read_realisations(work, stage, items, inflow, load, availability);
+    read_bases(work, stage, start_status, start_cuts, index.span());
+    read_places(work, places, items.size());
+    BoundBatch batch;
+    const Results results =
+        batch.make(stage, static_cast<size_t>(work.units), items.size(), keeps_basis, keeps_solution, keeps_gradient);
     {
         const nb::gil_scoped_release release;
-        bound->batch = engine.solve(stage, view, work);
+        batch.count = engine.solve(stage, view, work, results);
+    }
+    return batch;
+}
+
+// Paths through all stages as Python sees them; rows of tables are stages.
+struct BoundWalk {
+    nb::object states, objective, future_cost;
+    nb::list basis_status, basis_cuts;
+    Count count;
+};
+
+// The paths of a walk: path p is the chain of item p, and starts from basis 0 where there is one.
+struct Paths {
+    std::vector<Int> start, from_basis, from_nothing;
+
+    explicit Paths(size_t count) : from_basis(count, 0), from_nothing(count, -1) {
+        for (size_t path = 0; path <= count; ++path) start.push_back(static_cast<Int>(path));
+    }
+};
+
+// A stage of a walk: (stage, chunks, cuts, in_play, items, inflow, load, availability, status and cuts of the basis).
+Step read_step(const nb::tuple& given, std::deque<CutView>& views, const Paths& paths) {
+    Step step;
+    step.stage = &nb::cast<const BoundStage&>(given[0]).model;
+    step.cuts = &views.emplace_back(view_of(*step.stage, nb::cast<nb::list>(given[1]), nb::cast<Int>(given[2]), given[3]));
+    const Array<Int> items(given[4], "items");
+    require(items.size() + 1 == paths.start.size(), "a step has not as many items as there are paths");
+    step.work.units = static_cast<Int>(items.size());
+    step.work.chain_start = paths.start.data();
+    read_realisations(step.work, *step.stage, items, given[5], given[6], given[7]);
+    read_bases(step.work, *step.stage, given[8], given[9], {});
+    const bool has_basis = Array<int8_t>(given[8], "status").height() > 0;
+    step.work.start_index = (has_basis ? paths.from_basis : paths.from_nothing).data();
+    return step;
+}
+
+BoundWalk walk(Engine& engine, const nb::list& given, nb::handle first_states) {
+    const Array<double> first(first_states, "first_states");
+    const auto count = static_cast<Py_ssize_t>(first.height()), dimension = static_cast<Py_ssize_t>(first.width());
+    const auto stages = static_cast<Py_ssize_t>(given.size());
+    const Paths paths(first.height());
+    std::deque<CutView> views;
+    std::vector<Step> steps;
+    BoundWalk bound;
+    double *states, *objective, *future_cost;
+    bound.states = make_array(states, {stages, count, dimension});
+    bound.objective = make_array(objective, {stages, count});
+    bound.future_cost = make_array(future_cost, {stages, count});
+    for (Py_ssize_t at = 0; at < stages; ++at) {
+        Step& step = steps.emplace_back(read_step(nb::cast<nb::tuple>(given[at]), views, paths));
+        const StageModel& stage = *step.stage;
+        require(stage.dimension() == dimension, "states differ in size from stage to stage");
+        step.work.states = states + at * count * dimension;
+        step.results.objective = objective + at * count;
+        step.results.future_cost = future_cost + at * count;
+        bound.basis_status.append(make_array(step.results.basis_status, {count, stage.columns + stage.rows}));
+        bound.basis_cuts.append(make_array(step.results.basis_cuts, {count, stage.hydros + 1}));
+    }
+    if (stages) std::copy(first.data(), first.data() + first.size(), states);
+    {
+        const nb::gil_scoped_release release;
+        bound.count = engine.walk(steps, states);
     }
     return bound;
+}
+
+// Rows of intercept and coefficients, one for each trial point.
+nb::object average(nb::handle costs, nb::handle weights, nb::handle slopes, nb::handle states) {
+    const Array<double> cost(costs, "costs"), weight(weights, "weights"), slope(slopes, "slopes"), state(states, "states");
+    const Openings from{state.height(), cost.width(), state.width(), cost.data(), weight.data(), slope.data(), state.data()};
+    require(cost.height() == from.points && weight.height() == from.points && weight.width() == from.openings &&
+                slope.size() == cost.size() * from.dimension,
+            "costs, weights, slopes and states differ in number");
+    double* cuts;
+    auto table = make_array(cuts, {static_cast<Py_ssize_t>(from.points), static_cast<Py_ssize_t>(1 + from.dimension)});
+    average_cuts(from, cuts);
+    return table;
+}
+
+// (start, items, basis_index, places) of the chains of a backward pass.
+nb::tuple fan(nb::handle order, nb::handle met) {
+    const Array<Int> openings(order, "order"), places(met, "met");
+    for (const Int place : places.span())
+        require(0 <= place && static_cast<size_t>(place) < openings.size(), "a path met an opening that there is not");
+    const auto points = static_cast<Py_ssize_t>(places.size()), solves = points * static_cast<Py_ssize_t>(openings.size());
+    FanOut out;
+    const nb::object start = make_array(out.start, {2 * points + 1}), items = make_array(out.items, {solves}),
+                     index = make_array(out.basis_index, {2 * points}), rows = make_array(out.places, {solves});
+    fan_out(openings.span(), places.span(), out);
+    return nb::make_tuple(start, items, index, rows);
+}
+
+// Write cuts into the chunks of a stage, from a slot on.
+void place(nb::handle table, const nb::list& chunks, size_t slot) {
+    const Array<double> cuts(table, "table");
+    const size_t width = cuts.width();
+    for (size_t cut = 0; cut < cuts.height();) {
+        const size_t number = (slot + cut) / kCutsPerChunk, column = (slot + cut) % kCutsPerChunk;
+        require(number < chunks.size(), "there is no chunk for these cuts");
+        const Array<double> chunk(chunks[number], "chunks", true);
+        require(chunk.size() == width * kCutsPerChunk, "cuts and chunks differ in size");
+        const size_t fitting = std::min(cuts.height() - cut, kCutsPerChunk - column);
+        place_cuts(cuts.data() + cut * width, fitting, width, chunk.data(), column);
+        cut += fitting;
+    }
 }
 
 PyObject* lp_failure = nullptr;
@@ -143,6 +281,37 @@ void translate(const std::exception_ptr& thrown, void*) {
     }
 }
 
+template <typename Bound>
+void bind_count(nb::class_<Bound>& bound) {
+    bound.def_prop_ro("pivots", [](const Bound& results) { return results.count.pivots; });
+    bound.def_prop_ro("library_solves", [](const Bound& results) { return results.count.library_solves; });
+    bound.def_prop_ro("retries", [](const Bound& results) { return results.count.retries; });
+    bound.def_prop_ro("solve_seconds", [](const Bound& results) { return results.count.solve_seconds; });
+    bound.def_prop_ro("busy_seconds", [](const Bound& results) { return results.count.busy_seconds; });
+}
+
+void bind_results(nb::module_& module) {
+    nb::class_<BoundBatch> batch(module, "LpBatch");
+    batch.def_ro("objective", &BoundBatch::objective)
+        .def_ro("future_cost", &BoundBatch::future_cost)
+        .def_ro("gradient", &BoundBatch::gradient)
+        .def_ro("storage", &BoundBatch::storage)
+        .def_ro("inflow", &BoundBatch::inflow)
+        .def_ro("primal", &BoundBatch::primal)
+        .def_ro("dual", &BoundBatch::dual)
+        .def_ro("iterations", &BoundBatch::iterations)
+        .def_ro("basis_status", &BoundBatch::basis_status)
+        .def_ro("basis_cuts", &BoundBatch::basis_cuts);
+    bind_count(batch);
+    nb::class_<BoundWalk> paths(module, "LpWalk");
+    paths.def_ro("states", &BoundWalk::states)
+        .def_ro("objective", &BoundWalk::objective)
+        .def_ro("future_cost", &BoundWalk::future_cost)
+        .def_ro("basis_status", &BoundWalk::basis_status)
+        .def_ro("basis_cuts", &BoundWalk::basis_cuts);
+    bind_count(paths);
+}
+
 }  // namespace
 
 void bind(nb::module_& module) {
@@ -150,37 +319,16 @@ void bind(nb::module_& module) {
     module.attr("LpFailure") = nb::borrow(lp_failure);
     nb::register_exception_translator(translate, nullptr);
     module.attr("CUTS_PER_CHUNK") = kCutsPerChunk;
+    module.def("average_cuts", &average, "costs"_a, "weights"_a, "slopes"_a, "states"_a);
+    module.def("fan_chains", &fan, "order"_a, "met"_a);
+    module.def("place_cuts", &place, "table"_a, "chunks"_a, "slot"_a);
 
-    nb::class_<StageModel>(module, "LpStage")
-        .def("__init__", [](StageModel* place, const nb::dict& parts) { new (place) StageModel(*make_stage(parts)); })
-        .def_prop_ro("columns", [](const StageModel& stage) { return stage.columns; })
-        .def_prop_ro("rows", [](const StageModel& stage) { return stage.rows; })
-        .def_prop_ro("dimension", &StageModel::dimension);
-
-    auto bound = nb::class_<BoundBatch>(module, "LpBatch");
-#define COBRE_VECTOR(name) \
-    bound.def_prop_ro(#name, [](nb::handle_t<BoundBatch> self) { \
-        return vector_of(self, nb::cast<BoundBatch&>(self).batch->name); })
-    COBRE_VECTOR(objective);
-    COBRE_VECTOR(future_cost);
-    COBRE_VECTOR(iterations);
-#undef COBRE_VECTOR
-#define COBRE_TABLE(name, height, width) \
-    bound.def_prop_ro(#name, [](nb::handle_t<BoundBatch> self) { \
-        auto& batch = nb::cast<BoundBatch&>(self); \
-        return table_of(self, batch.batch->name, batch.height, width); })
-    COBRE_TABLE(gradient, solves, batch.dimension);
-    COBRE_TABLE(storage, solves, batch.hydros);
-    COBRE_TABLE(inflow, solves, batch.hydros);
-    COBRE_TABLE(primal, solves, batch.columns);
-    COBRE_TABLE(dual, solves, batch.rows);
-    COBRE_TABLE(basis_status, units, batch.columns + batch.rows);
-    COBRE_TABLE(basis_cuts, units, batch.hydros + 1);
-#undef COBRE_TABLE
-    bound.def_prop_ro("library_solves", [](const BoundBatch& batch) { return batch.batch->library_solves; });
-    bound.def_prop_ro("retries", [](const BoundBatch& batch) { return batch.batch->retries; });
-    bound.def_prop_ro("solve_seconds", [](const BoundBatch& batch) { return batch.batch->solve_seconds; });
-    bound.def_prop_ro("busy_seconds", [](const BoundBatch& batch) { return batch.batch->busy_seconds; });
+    nb::class_<BoundStage>(module, "LpStage")
+        .def(nb::init<nb::dict>(), "parts"_a)
+        .def_prop_ro("columns", [](const BoundStage& stage) { return stage.model.columns; })
+        .def_prop_ro("rows", [](const BoundStage& stage) { return stage.model.rows; })
+        .def_prop_ro("dimension", [](const BoundStage& stage) { return stage.model.dimension(); });
+    bind_results(module);
 
     nb::class_<Engine>(module, "LpEngine")
         .def("__init__",
@@ -195,8 +343,9 @@ void bind(nb::module_& module) {
              "library"_a, "threads"_a, "feasibility_tolerance"_a, "violation_tolerance"_a,
              "max_added_per_round"_a, "retry_attempts"_a)
         .def("solve", &solve, "stage"_a, "chunks"_a, "cuts"_a, "in_play"_a, "states"_a, "chain_start"_a,
-             "chain_items"_a, "inflow"_a, "load"_a, "availability"_a, "start_status"_a, "start_cuts"_a, "start_index"_a,
-             "keeps_basis"_a, "keeps_solution"_a, "keeps_gradient"_a)
+             "chain_items"_a, "places"_a.none(), "inflow"_a, "load"_a, "availability"_a, "start_status"_a, "start_cuts"_a,
+             "start_index"_a, "keeps_basis"_a, "keeps_solution"_a, "keeps_gradient"_a)
+        .def("walk", &walk, "steps"_a, "first_states"_a)
         .def("save_failed", &Engine::save_failed, "path"_a, "columns"_a, "rows"_a)
         .def_prop_ro("threads", &Engine::threads)
         .def_prop_ro("version", [](const Engine& engine) { return std::string(engine.version()); });

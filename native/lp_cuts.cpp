@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "lp_kernels.hpp"
+
 namespace cobre::lp {
 
 void CutView::intercepts(double* out) const {
@@ -14,12 +16,10 @@ void CutView::intercepts(double* out) const {
 void CutView::add_products(Int first, Int n, const double* x, double* out) const {
     for (Int start = 0; start < count_; start += kCutsPerChunk) {
         const Int width = std::min(kCutsPerChunk, count_ - start);
-        double* __restrict target = out + start;
         for (Int component = first; component < first + n; ++component) {
             const double factor = x[component - first];
             if (factor == 0.0) continue;
-            const double* __restrict row = chunk_of(start) + (1 + component) * kCutsPerChunk;
-            for (Int cut = 0; cut < width; ++cut) target[cut] += row[cut] * factor;
+            add_scaled(out + start, factor, chunk_of(start) + (1 + component) * kCutsPerChunk, static_cast<size_t>(width));
         }
     }
 }

@@ -5,6 +5,8 @@
 #include <cstddef>
 #include <limits>
 
+#include "lp_kernels.hpp"
+
 namespace cobre::lp {
 
 namespace {
@@ -13,27 +15,18 @@ constexpr double kSmallestSlope = 1e-11;
 constexpr double kPriceSlack = 1e-10;  // by how much a price may get the wrong sign for the sake of a steeper pivot
 constexpr Int kMostUpdates = 40;  // of the inverse before it is computed anew
 
-// Eight running sums, joined in one order: fast, and the same bits on every machine.
-double dot(const double* a, const double* b, size_t n) {
-    double sums[8] = {};
-    size_t at = 0;
-    for (; at + 8 <= n; at += 8)
-        for (size_t lane = 0; lane < 8; ++lane) sums[lane] += a[at + lane] * b[at + lane];
-    for (size_t lane = 0; at < n; ++at, ++lane) sums[lane] += a[at] * b[at];
-    return ((sums[0] + sums[1]) + (sums[2] + sums[3])) + ((sums[4] + sums[5]) + (sums[6] + sums[7]));
-}
-
 double allowance(double tolerance, double bound) { return tolerance * std::max(1.0, std::abs(bound)); }
 
 }  // namespace
 
 void DualSimplex::load(const StageModel& stage, const CutView& cuts, double feasibility, double violation) {
+    tight_.clear();  // they belong to another stage
     stage_ = &stage;
     cuts_ = &cuts;
     feasibility_ = feasibility;
     violation_ = violation;
     stride_ = static_cast<size_t>(stage.rows + stage.hydros + 2);
-    inverse_.assign(stride_ * stride_, 0.0);
+    if (inverse_.size() < stride_ * stride_) inverse_.resize(stride_ * stride_);
     status_.assign(static_cast<size_t>(stage.columns), at_lower);
     is_tight_.assign(static_cast<size_t>(stage.rows), 0);
     is_tight_cut_.assign(static_cast<size_t>(cuts.count()), 0);
@@ -42,6 +35,7 @@ void DualSimplex::load(const StageModel& stage, const CutView& cuts, double feas
     slopes_.assign(status_.size(), 0.0);
     cut_values_.resize(is_tight_cut_.size());
     storage_.resize(static_cast<size_t>(stage.hydros));
+    place_of_row_.resize(is_tight_.size());
     start_loose();
 }
 
@@ -53,7 +47,24 @@ void DualSimplex::start_loose() {
     basic_.clear();
     tight_.clear();
     prices_.clear();
+    copies_.clear();
+    free_copies_.clear();
     updates_ = 0;
+}
+
+// A cut with its coefficients side by side: in the pool they lie far from each other.
+DualSimplex::Row DualSimplex::copied(Int cut) {
+    const auto n = static_cast<size_t>(stage_->hydros);
+    if (free_copies_.empty()) {
+        free_copies_.push_back(static_cast<Int>(n ? copies_.size() / n : 0));
+        copies_.resize(copies_.size() + n);
+    }
+    const Int copy = free_copies_.back();
+    free_copies_.pop_back();
+    double* row = copies_.data() + static_cast<size_t>(copy) * n;
+    for (size_t hydro = 0; hydro < n; ++hydro)
+        row[hydro] = -cuts_->coefficient(cut, static_cast<Int>(hydro)) * stage_->storage_scale[hydro];
+    return {cut, true, false, copy};
 }
 
 bool DualSimplex::start(const int8_t* status, const Int* tight_cuts, Int most_cuts) {
@@ -72,7 +83,7 @@ bool DualSimplex::start(const int8_t* status, const Int* tight_cuts, Int most_cu
     for (Int entry = 0; entry < most_cuts && tight_cuts[entry] >= 0; ++entry) {
         if (tight_cuts[entry] >= cuts_->count() || !cuts_->is_in_play(tight_cuts[entry])) continue;
         is_tight_cut_[tight_cuts[entry]] = 1;
-        tight_.push_back({tight_cuts[entry], true, false});
+        tight_.push_back(copied(tight_cuts[entry]));
     }
     if (basic_.size() == tight_.size() && basic_.size() < stride_ && factor()) return true;
     start_loose();
@@ -83,8 +94,8 @@ template <typename Use>
 void DualSimplex::for_entries(const Row& row, Use use) const {
     const StageModel& stage = *stage_;
     if (row.is_cut) {
-        for (Int hydro = 0; hydro < stage.hydros; ++hydro)
-            use(stage.storage_column[hydro], -cuts_->coefficient(row.index, hydro) * stage.storage_scale[hydro]);
+        const double* coefficients = copies_.data() + static_cast<size_t>(row.copy) * stage.hydros;
+        for (Int hydro = 0; hydro < stage.hydros; ++hydro) use(stage.storage_column[hydro], coefficients[hydro]);
         use(stage.future_cost, 1.0);
         return;
     }
@@ -98,6 +109,22 @@ double DualSimplex::entry(const Row& row, Int column) const {
         if (at == column) found += value;
     });
     return found;
+}
+
+// The entries of a column in the tight rows, in `scratch_`.
+void DualSimplex::entries_of(Int column) {
+    const StageModel& stage = *stage_;
+    const Int hydro = stage.hydro_of_column[column];
+    scratch_.resize(tight_.size());
+    for (size_t place = 0; place < tight_.size(); ++place) {
+        const Row& row = tight_[place];
+        scratch_[place] = 0.0;
+        if (!row.is_cut) place_of_row_[row.index] = static_cast<Int>(place);
+        else if (column == stage.future_cost) scratch_[place] = 1.0;
+        else if (hydro >= 0) scratch_[place] = copies_[static_cast<size_t>(row.copy) * stage.hydros + hydro];
+    }
+    for (Int at = stage.column_start[column]; at < stage.column_start[column + 1]; ++at)
+        if (is_tight_[stage.row_index[at]]) scratch_[place_of_row_[stage.row_index[at]]] += stage.column_value[at];
 }
 
 double DualSimplex::bound_of(const Row& row) const {
@@ -152,8 +179,8 @@ bool DualSimplex::factor() {
         for (size_t row = 0; row < k; ++row) {
             const double factor = matrix[row * k + column];
             if (row == column || factor == 0.0) continue;
-            for (size_t at = column; at < k; ++at) matrix[row * k + at] -= factor * matrix[column * k + at];
-            for (size_t at = 0; at < k; ++at) right[row * k + at] -= factor * right[column * k + at];
+            add_scaled(&matrix[row * k + column], -factor, &matrix[column * k + column], k - column);
+            add_scaled(&right[row * k], -factor, &right[column * k], k);
         }
     }
     for (size_t column = 0; column < k; ++column)
@@ -176,17 +203,20 @@ void DualSimplex::place_nonbasic() {
     }
 }
 
+void DualSimplex::put_at_bound(Int column) {
+    const int8_t status = status_[column];
+    x_[column] = status == at_lower ? bounds_.column_lower[column] : status == at_upper ? bounds_.column_upper[column] : 0.0;
+}
+
+// Basic columns, from the tight rows and the columns at bounds.
 void DualSimplex::compute_values() {
-    for (size_t column = 0; column < status_.size(); ++column) {
-        if (status_[column] == at_lower) x_[column] = bounds_.column_lower[column];
-        else if (status_[column] == at_upper) x_[column] = bounds_.column_upper[column];
-        else x_[column] = 0.0;
-    }
     const size_t k = basic_.size();
     scratch_.resize(k);
+    weights_.resize(k);
+    for (const Int column : basic_) x_[column] = 0.0;
     for (size_t row = 0; row < k; ++row) scratch_[row] = bound_of(tight_[row]) - value_of(tight_[row]);
-    for (size_t column = 0; column < k; ++column)
-        x_[basic_[column]] = dot(&inverse_[column * stride_], scratch_.data(), k);
+    multiply(inverse_.data(), stride_, scratch_.data(), weights_.data(), k, k);
+    for (size_t column = 0; column < k; ++column) x_[basic_[column]] = weights_[column];
 }
 
 void DualSimplex::compute_prices() {
@@ -195,7 +225,7 @@ void DualSimplex::compute_prices() {
     for (size_t column = 0; column < k; ++column) {
         const double cost = stage_->cost[basic_[column]];
         if (cost == 0.0) continue;
-        for (size_t row = 0; row < k; ++row) prices_[row] += cost * inverse(column, row);
+        add_scaled(prices_.data(), cost, &inverse_[column * stride_], k);
     }
     std::copy(stage_->cost.begin(), stage_->cost.end(), reduced_.begin());
     for (size_t row = 0; row < k; ++row)
@@ -227,6 +257,7 @@ bool DualSimplex::find_leaving(Leaving& leaving) {
 
 // How far a value is from its bounds, with the sign of the way back; 0 when it is near enough.
 double DualSimplex::outside(double value, double lower, double upper) const {
+    if (value >= lower && value <= upper) return 0.0;
     if (lower - value > allowance(feasibility_, lower)) return lower - value;
     if (value - upper > allowance(feasibility_, upper)) return upper - value;
     return 0.0;
@@ -251,7 +282,7 @@ void DualSimplex::express(const Row& row) {
     for (size_t column = 0; column < k; ++column) {
         const double coefficient = slopes_[basic_[column]];
         if (coefficient == 0.0) continue;
-        for (size_t at = 0; at < k; ++at) row_slopes_[at] += coefficient * inverse(column, at);
+        add_scaled(row_slopes_.data(), coefficient, &inverse_[column * stride_], k);
     }
 }
 
@@ -269,7 +300,7 @@ bool DualSimplex::find_violated_cut(Leaving& leaving) {
         if (cut_values_[cut] > most && !is_tight_cut_[cut] && cuts_->is_in_play(cut)) most = cut_values_[cut], found = cut;
     if (found < 0) return false;
     leaving.is_row = true;
-    leaving.row = {found, true, false};
+    leaving.row = copied(found);
     leaving.missing = cut_values_[found] - theta;
     return true;
 }
@@ -298,13 +329,22 @@ bool DualSimplex::choose_entering(double missing, Int& entering) {
         const double gain = sign * slope;
         if (std::abs(gain) < kSmallestSlope) return;
         if (gain > 0.0 ? !may_rise : !may_fall) return;
-        const double cost = gain > 0.0 ? price : -price;
-        candidates_.push_back({index, std::abs(gain), std::max(0.0, cost) / std::abs(gain)});
+        const double cost = gain > 0.0 ? price : -price, steepness = std::abs(gain);
+        const double ratio = std::max(0.0, cost) / steepness;
+        candidates_.push_back({index, steepness, ratio, ratio + kPriceSlack / steepness});
     };
+    // Most slopes are zero, at places that no branch predictor guesses: pick out the others without a branch.
+    moving_.resize(status_.size());
+    size_t moving = 0;
     for (size_t column = 0; column < status_.size(); ++column) {
+        moving_[moving] = static_cast<Int>(column);
+        moving += (slopes_[column] != 0.0) & (status_[column] != basic);
+    }
+    for (size_t at = 0; at < moving; ++at) {
+        const Int column = moving_[at];
+        if (bounds_.column_lower[column] == bounds_.column_upper[column]) continue;
         const int8_t status = status_[column];
-        if (status == basic || bounds_.column_lower[column] == bounds_.column_upper[column]) continue;
-        consider(static_cast<Int>(column), slopes_[column], reduced_[column], status != at_upper, status != at_lower);
+        consider(column, slopes_[column], reduced_[column], status != at_upper, status != at_lower);
     }
     for (size_t row = 0; row < tight_.size(); ++row) {
         if (is_fixed(tight_[row])) continue;
@@ -314,7 +354,7 @@ bool DualSimplex::choose_entering(double missing, Int& entering) {
     flips_.clear();
     while (!candidates_.empty()) {
         double least = std::numeric_limits<double>::infinity();
-        for (const Candidate& candidate : candidates_) least = std::min(least, candidate.ratio + kPriceSlack / candidate.slope);
+        for (const Candidate& candidate : candidates_) least = std::min(least, candidate.limit);
         size_t best = candidates_.size();
         for (size_t at = 0; at < candidates_.size(); ++at)
             if (candidates_[at].ratio <= least &&
@@ -342,19 +382,20 @@ void DualSimplex::flip(Int candidate) {
         return;
     }
     status_[candidate] = status_[candidate] == at_lower ? at_upper : at_lower;
+    put_at_bound(candidate);
 }
 
 // A basic column becomes nonbasic, another takes its place.
 void DualSimplex::replace_column(size_t place, Int entering) {
     const size_t k = basic_.size();
     weights_.resize(k);
-    for (size_t row = 0; row < k; ++row) scratch_[row] = entry(tight_[row], entering);
-    for (size_t column = 0; column < k; ++column) weights_[column] = dot(&inverse_[column * stride_], scratch_.data(), k);
+    entries_of(entering);
+    multiply(inverse_.data(), stride_, scratch_.data(), weights_.data(), k, k);
     const double scale = 1.0 / weights_[place];
     for (size_t row = 0; row < k; ++row) inverse(place, row) *= scale;
     for (size_t column = 0; column < k; ++column) {
         if (column == place || weights_[column] == 0.0) continue;
-        for (size_t row = 0; row < k; ++row) inverse(column, row) -= weights_[column] * inverse(place, row);
+        add_scaled(&inverse_[column * stride_], -weights_[column], &inverse_[place * stride_], k);
     }
     basic_[place] = entering;
 }
@@ -365,7 +406,7 @@ void DualSimplex::replace_row(size_t place, const Row& row) {
     const double scale = 1.0 / row_slopes_[place];
     for (size_t column = 0; column < k; ++column) {
         const double value = inverse(column, place) * scale;
-        for (size_t at = 0; at < k; ++at) inverse(column, at) -= row_slopes_[at] * value;
+        if (value != 0.0) add_scaled(&inverse_[column * stride_], -value, row_slopes_.data(), k);
         inverse(column, place) = value;
     }
     tight_[place] = row;
@@ -378,7 +419,7 @@ void DualSimplex::drop(size_t column_place, size_t row_place) {
     for (size_t column = 0; column < k; ++column) {
         const double factor = inverse(column, row_place) * scale;
         if (column == column_place || factor == 0.0) continue;
-        for (size_t row = 0; row < k; ++row) inverse(column, row) -= factor * inverse(column_place, row);
+        add_scaled(&inverse_[column * stride_], -factor, &inverse_[column_place * stride_], k);
     }
     const size_t last = k - 1;
     for (size_t row = 0; row < k; ++row) inverse(column_place, row) = inverse(last, row);
@@ -394,16 +435,15 @@ void DualSimplex::drop(size_t column_place, size_t row_place) {
 // A row becomes tight and a column basic. `row_slopes_` holds the row in terms of the tight ones.
 void DualSimplex::border(const Row& row, Int column) {
     const size_t k = basic_.size();
-    scratch_.resize(k + 1);
-    for (size_t at = 0; at < k; ++at) scratch_[at] = entry(tight_[at], column);
+    entries_of(column);
     weights_.resize(k);
-    for (size_t at = 0; at < k; ++at) weights_[at] = dot(&inverse_[at * stride_], scratch_.data(), k);
+    multiply(inverse_.data(), stride_, scratch_.data(), weights_.data(), k, k);
     double schur = entry(row, column);
     for (size_t at = 0; at < k; ++at) schur -= row_slopes_[at] * scratch_[at];
     const double scale = 1.0 / schur;
     for (size_t at = 0; at < k; ++at) {
         const double factor = weights_[at] * scale;
-        for (size_t place = 0; place < k; ++place) inverse(at, place) += factor * row_slopes_[place];
+        if (factor != 0.0) add_scaled(&inverse_[at * stride_], factor, row_slopes_.data(), k);
         inverse(at, k) = -factor;
     }
     for (size_t place = 0; place < k; ++place) inverse(k, place) = -row_slopes_[place] * scale;
@@ -418,40 +458,40 @@ double DualSimplex::move_prices(Int entering) {
     const auto place = static_cast<size_t>(entering - stage_->columns);
     const double step = entering < stage_->columns ? reduced_[entering] / slopes_[entering] : prices_[place] / row_slopes_[place];
     if (step == 0.0) return step;
-    for (size_t column = 0; column < reduced_.size(); ++column) reduced_[column] -= step * slopes_[column];
-    for (size_t row = 0; row < prices_.size(); ++row) prices_[row] -= step * row_slopes_[row];
+    add_scaled(reduced_.data(), -step, slopes_.data(), reduced_.size());
+    add_scaled(prices_.data(), -step, row_slopes_.data(), prices_.size());
     return step;
+}
+
+void DualSimplex::mark(const Row& row, bool is_tight) {
+    (row.is_cut ? is_tight_cut_ : is_tight_)[row.index] = is_tight;
+    if (row.is_cut && !is_tight) free_copies_.push_back(row.copy);
 }
 
 bool DualSimplex::exchange(const Leaving& leaving, Int entering) {
     const bool enters_row = entering >= stage_->columns;
     const auto entering_place = static_cast<size_t>(entering - stage_->columns);
+    const Row entering_row = enters_row ? tight_[entering_place] : Row{};
     const double worth = move_prices(entering);
     if (!leaving.is_row) {
         const Int column = basic_[leaving.place];
+        if (enters_row) drop(leaving.place, entering_place);
+        else replace_column(leaving.place, entering);
         status_[column] = leaving.missing > 0.0 ? at_lower : at_upper;
         reduced_[column] = worth;
-    } else if (leaving.row.is_cut) {
-        is_tight_cut_[leaving.row.index] = 1;
+        put_at_bound(column);
     } else {
-        is_tight_[leaving.row.index] = 1;
+        if (!enters_row && basic_.size() + 1 >= stride_) return false;
+        if (enters_row) replace_row(entering_place, leaving.row);
+        else border(leaving.row, entering);
+        prices_[enters_row ? entering_place : prices_.size() - 1] = worth;
+        mark(leaving.row, true);
     }
     if (enters_row) {
-        const Row& row = tight_[entering_place];
-        (row.is_cut ? is_tight_cut_ : is_tight_)[row.index] = 0;
+        mark(entering_row, false);
     } else {
         status_[entering] = basic;
         reduced_[entering] = 0.0;
-    }
-    if (!leaving.is_row && !enters_row) replace_column(leaving.place, entering);
-    else if (!leaving.is_row) drop(leaving.place, entering_place);
-    else if (!enters_row) {
-        if (basic_.size() + 1 >= stride_) return false;
-        border(leaving.row, entering);
-        prices_.back() = worth;
-    } else {
-        replace_row(entering_place, leaving.row);
-        prices_[entering_place] = worth;
     }
     return ++updates_ < kMostUpdates || factor();
 }
@@ -479,6 +519,7 @@ Outcome DualSimplex::optimise(const Bounds& bounds) {
     const int64_t limit = pivots + 200 + 10 * (stage_->rows + stage_->columns);
     compute_prices();
     place_nonbasic();
+    for (Int column = 0; column < stage_->columns; ++column) put_at_bound(column);
     for (bool was_refreshed = false; pivots < limit;) {
         compute_values();
         Leaving leaving;
@@ -503,6 +544,7 @@ void DualSimplex::row_duals(std::vector<double>& duals) const {
 void DualSimplex::basis(int8_t* status, Int* cuts) const {
     std::copy(status_.begin(), status_.end(), status);
     std::fill(status + stage_->columns, status + stage_->columns + stage_->rows, static_cast<int8_t>(basic));
+    std::fill(cuts, cuts + stage_->hydros + 1, -1);
     Int count = 0;
     for (const Row& row : tight_) {
         if (!row.is_cut) status[stage_->columns + row.index] = row.at_upper ? at_upper : at_lower;

@@ -54,6 +54,7 @@ class DualSimplex {
         Int index;     // of a row of the stage, or of a cut
         bool is_cut;
         bool at_upper;
+        Int copy = -1;  // of a cut: where its coefficients are at hand
     };
     enum : int8_t { at_lower = 0, basic = 1, at_upper = 2, at_zero = 3 };
 
@@ -66,11 +67,14 @@ class DualSimplex {
     struct Candidate {
         Int index;             // a column, or columns + place of a tight row
         double slope, ratio;
+        double limit;          // the ratio at which its price is off by as much as is allowed
     };
 
     template <typename Use>
     void for_entries(const Row& row, Use use) const;
     double entry(const Row& row, Int column) const;
+    void entries_of(Int column);
+    Row copied(Int cut);
     double bound_of(const Row& row) const;
     bool is_fixed(const Row& row) const;
     double range_of(const Row& row) const;
@@ -79,6 +83,7 @@ class DualSimplex {
 
     bool factor();
     void place_nonbasic();
+    void put_at_bound(Int column);
     void compute_values();
     void compute_prices();
     bool find_leaving(Leaving& leaving);
@@ -93,6 +98,7 @@ class DualSimplex {
     void flip(Int candidate);
     double move_prices(Int entering);
     bool exchange(const Leaving& leaving, Int entering);
+    void mark(const Row& row, bool is_tight);
     void replace_column(size_t place, Int entering);
     void replace_row(size_t place, const Row& row);
     void drop(size_t column_place, size_t row_place);
@@ -111,11 +117,14 @@ class DualSimplex {
     std::vector<uint8_t> is_tight_cut_; // by cut
     std::vector<Int> basic_;            // basic columns
     std::vector<Row> tight_;            // rows at a bound, as many
+    std::vector<double> copies_;        // of tight cuts: coefficients as in a row, cut by cut
+    std::vector<Int> free_copies_;
+    std::vector<Int> place_of_row_;     // of a tight row of the stage, in tight_; others: anything
     std::vector<double> inverse_;       // basic columns x tight rows
     std::vector<double> x_, reduced_, prices_;
-    std::vector<double> slopes_, row_slopes_, weights_, scratch_, other_, cut_values_, storage_;
+    std::vector<double> slopes_, row_slopes_, weights_, scratch_, cut_values_, storage_;
     std::vector<Candidate> candidates_;
-    std::vector<Int> flips_;
+    std::vector<Int> moving_, flips_;
     Int updates_ = 0;
 };
 

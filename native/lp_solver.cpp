@@ -28,6 +28,14 @@ void append_cut(const StageModel& stage, const CutView& cuts, Int cut, std::vect
 
 }  // namespace
 
+void Count::add(const Count& other) {
+    pivots += other.pivots;
+    library_solves += other.library_solves;
+    retries += other.retries;
+    solve_seconds += other.solve_seconds;
+    busy_seconds += other.busy_seconds;
+}
+
 Solver::Solver(const HighsApi& api, const Settings& settings) : api_(api), settings_(settings), highs_(api.create()) {
     set_defaults();
 }
@@ -58,14 +66,12 @@ void Solver::load(const StageModel& stage, const CutView& cuts) {
     chain_base_.resize(static_cast<size_t>(cuts.count()));
     right_.resize(chain_base_.size());
     values_.resize(chain_base_.size());
-    row_lower_ = stage.row_lower;
-    row_upper_ = stage.row_upper;
-    column_lower_ = stage.column_lower;
-    column_upper_ = stage.column_upper;
+    row_lower_.assign(stage.row_lower.begin(), stage.row_lower.end());
+    row_upper_.assign(stage.row_upper.begin(), stage.row_upper.end());
+    column_lower_.assign(stage.column_lower.begin(), stage.column_lower.end());
+    column_upper_.assign(stage.column_upper.begin(), stage.column_upper.end());
     inflow_.resize(stage.hydros);
     storage_.resize(stage.hydros);
-    library_solves = retries = 0;
-    solve_seconds = 0.0;
 }
 
 void Solver::begin_chain(const double* state) {
@@ -141,7 +147,7 @@ bool Solver::solve_by_pivots() {
 
 // A basis that led nowhere may be to blame.
 bool Solver::solve_by_pivots_anew() {
-    ++retries;
+    ++count.retries;
     simplex_.start_loose();
     return solve_by_pivots();
 }
@@ -218,7 +224,7 @@ bool Solver::climb_ladder() {
                                      {"simplex", "off", 4, 2, 10.0}, {"ipm", "on", 1, 2, 10.0}};
     bool solved = false;
     for (Int rung = 0; rung < std::min<Int>(settings_.retry_attempts, std::size(rungs)) && !solved; ++rung) {
-        ++retries;
+        ++count.retries;
         const double tolerance = settings_.tolerances.feasibility * rungs[rung].tolerance;
         check(api_.clear_solver(highs_), "start anew");
         check(api_.set_string(highs_, "solver", rungs[rung].solver), "change its method");
@@ -254,7 +260,7 @@ bool Solver::violated(std::vector<Int>& found) {
 }
 
 void Solver::solve_by_library(Int unit, Int item) {
-    ++library_solves;
+    ++count.library_solves;
     load_library();
     std::vector<Int> found;
     for (Int round = 0; round < kMaxRounds; ++round) {
@@ -279,36 +285,49 @@ void Solver::continue_from_library() {
     simplex_.start(status.data(), tight.data(), static_cast<Int>(tight.size()));
 }
 
-void Solver::solve_chain(Int unit, const Work& work, Batch& batch) {
+void Solver::solve_chain(Int unit, const Work& work, const Results& results) {
+    const Int first = work.chain_start[unit], end = work.chain_start[unit + 1];
+    if (first == end) return;
     const double* state = work.states + static_cast<size_t>(unit) * stage_->dimension();
     begin_chain(state);
-    begin_basis(work, unit);
-    for (Int item = work.chain_start[unit]; item < work.chain_start[unit + 1]; ++item) {
+    for (Int item = first; item < end; ++item) {
         realise(work, work.chain_items[item], state);
         set_bounds(work, work.chain_items[item]);
         const int64_t before = simplex_.pivots;
         const auto began = std::chrono::steady_clock::now();
+        if (item == first) begin_basis(work, unit);
         if (!solve_by_pivots() && !solve_by_pivots_anew()) solve_by_library(unit, item);
-        solve_seconds += std::chrono::duration<double>(std::chrono::steady_clock::now() - began).count();
-        batch.iterations[item] = static_cast<Int>(simplex_.pivots - before);
-        keep(item, work, batch);
-        if (work.keeps_basis && item == work.chain_start[unit]) keep_basis(unit, batch);
+        count.solve_seconds += std::chrono::duration<double>(std::chrono::steady_clock::now() - began).count();
+        count.pivots += simplex_.pivots - before;
+        const auto place = static_cast<size_t>(work.places ? work.places[item] : item);
+        if (results.iterations) results.iterations[place] = static_cast<Int>(simplex_.pivots - before);
+        keep(place, results);
+        if (results.basis_status && item == first) keep_basis(unit, results);
     }
 }
 
-void Solver::keep(Int solve, const Work& work, Batch& batch) {
+void Solver::keep(size_t place, const Results& results) {
+    const StageModel& stage = *stage_;
+    const auto n = static_cast<size_t>(stage.hydros);
+    results.objective[place] = objective_;
+    results.future_cost[place] = column_value_[stage.future_cost];
+    if (results.storage)
+        for (size_t hydro = 0; hydro < n; ++hydro)
+            results.storage[place * n + hydro] = column_value_[stage.storage_column[hydro]] * stage.storage_scale[hydro];
+    if (results.inflow) std::copy(inflow_.begin(), inflow_.end(), results.inflow + place * n);
+    if (results.gradient) keep_gradient(results.gradient + place * stage.dimension());
+    if (results.primal) std::copy(column_value_.begin(), column_value_.end(), results.primal + place * stage.columns);
+    if (results.dual) std::copy(row_dual_.begin(), row_dual_.begin() + stage.rows, results.dual + place * stage.rows);
+}
+
+void Solver::leave(const double* state, double* next) const {
     const StageModel& stage = *stage_;
     const Int n = stage.hydros;
-    batch.objective[solve] = objective_;
-    batch.future_cost[solve] = column_value_[stage.future_cost];
     for (Int hydro = 0; hydro < n; ++hydro)
-        batch.storage[static_cast<size_t>(solve) * n + hydro] =
-            column_value_[stage.storage_column[hydro]] * stage.storage_scale[hydro];
-    std::copy(inflow_.begin(), inflow_.end(), batch.inflow.begin() + static_cast<ptrdiff_t>(solve) * n);
-    if (work.keeps_gradient) keep_gradient(batch.gradient.data() + static_cast<size_t>(solve) * stage.dimension());
-    if (!work.keeps_solution) return;
-    std::copy(column_value_.begin(), column_value_.end(), batch.primal.begin() + static_cast<ptrdiff_t>(solve) * stage.columns);
-    std::copy(row_dual_.begin(), row_dual_.begin() + stage.rows, batch.dual.begin() + static_cast<ptrdiff_t>(solve) * stage.rows);
+        next[hydro] = column_value_[stage.storage_column[hydro]] * stage.storage_scale[hydro];
+    if (stage.order == 0) return;
+    std::copy(inflow_.begin(), inflow_.end(), next + n);
+    std::copy(state + n, state + static_cast<size_t>(n) * stage.order, next + 2 * n);
 }
 
 // The slope of the optimal cost in the incoming state, from the duals of the rows that the state moves.
@@ -334,9 +353,9 @@ void Solver::keep_gradient(double* gradient) {
             gradient[n + lag * n + hydro] += stage.autoregression[static_cast<size_t>(lag) * n + hydro] * storage_[hydro];
 }
 
-void Solver::keep_basis(Int unit, Batch& batch) const {
+void Solver::keep_basis(Int unit, const Results& results) const {
     const auto width = static_cast<size_t>(stage_->columns + stage_->rows), most = static_cast<size_t>(stage_->hydros + 1);
-    simplex_.basis(batch.basis_status.data() + unit * width, batch.basis_cuts.data() + unit * most);
+    simplex_.basis(results.basis_status + unit * width, results.basis_cuts + unit * most);
 }
 
 void Solver::save(const std::string& path, const std::vector<std::string>& columns, const std::vector<std::string>& rows) {

@@ -46,22 +46,29 @@ struct Work {
     const int8_t* start_status = nullptr;  // bases x (columns + rows)
     const Int* start_cuts = nullptr;       // bases x (hydros + 1): cuts at their bound, then -1
     const Int* start_index = nullptr;      // units; -1: no basis
-    bool keeps_basis = false;
-    bool keeps_solution = false;
-    bool keeps_gradient = false;
+    const Int* places = nullptr;           // items: where results go; null: in the order of the items
 };
 
-struct Batch {
-    std::vector<double> objective, future_cost;      // solves
-    std::vector<double> gradient;                    // solves x dimension
-    std::vector<double> storage, inflow;             // solves x hydros
-    std::vector<double> primal, dual;                // solves x columns, solves x rows
-    std::vector<int8_t> basis_status;                // units x (columns + rows), after the first solve of each chain
-    std::vector<Int> basis_cuts;                     // units x (hydros + 1)
-    std::vector<Int> iterations;                     // solves: pivots
-    int64_t library_solves = 0;                      // solves that the LP library had to do
+// Where results go; what is null is not wanted. Memory belongs to the caller; rows of tables are places.
+struct Results {
+    double *objective = nullptr, *future_cost = nullptr;
+    double* gradient = nullptr;                     // x dimension
+    double *storage = nullptr, *inflow = nullptr;   // x hydros
+    double *primal = nullptr, *dual = nullptr;      // x columns, x rows
+    Int* iterations = nullptr;                      // pivots
+    int8_t* basis_status = nullptr;                 // units x (columns + rows), after the first solve of each chain
+    Int* basis_cuts = nullptr;                      // units x (hydros + 1), filled up with -1
+};
+
+// What was done, summed over threads.
+struct Count {
+    int64_t pivots = 0;
+    int64_t library_solves = 0;   // solves that the LP library had to do
     int64_t retries = 0;
-    double solve_seconds = 0.0, busy_seconds = 0.0;  // inside simplex, and altogether; summed over threads
+    double solve_seconds = 0.0;   // inside simplex
+    double busy_seconds = 0.0;    // altogether
+
+    void add(const Count& other);
 };
 
 // No solver setting led to an optimum.
@@ -80,11 +87,13 @@ class Solver {
     Solver& operator=(const Solver&) = delete;
 
     void load(const StageModel& stage, const CutView& cuts);
-    void solve_chain(Int unit, const Work& work, Batch& batch);
+    void solve_chain(Int unit, const Work& work, const Results& results);
     void save(const std::string& path, const std::vector<std::string>& columns, const std::vector<std::string>& rows);
 
-    int64_t library_solves = 0, retries = 0;
-    double solve_seconds = 0.0;
+    // The state that leaves the stage after the last solve.
+    void leave(const double* state, double* next) const;
+
+    Count count;
 
    private:
     void check(Int status, const char* what) const;
@@ -103,9 +112,9 @@ class Solver {
     void add_cuts(const std::vector<Int>& wanted);
     bool violated(std::vector<Int>& found);
     bool is_accurate(double tolerance);
-    void keep(Int solve, const Work& work, Batch& batch);
+    void keep(size_t place, const Results& results);
     void keep_gradient(double* gradient);
-    void keep_basis(Int unit, Batch& batch) const;
+    void keep_basis(Int unit, const Results& results) const;
 
     const HighsApi& api_;
     Settings settings_;

@@ -11,7 +11,7 @@ void require(bool holds, const char* message) {
     if (!holds) throw std::invalid_argument(message);
 }
 
-bool are_below(const std::vector<Int>& indices, Int limit) {
+bool are_below(Part<Int> indices, Int limit) {
     return std::all_of(indices.begin(), indices.end(), [limit](Int index) { return 0 <= index && index < limit; });
 }
 
@@ -36,10 +36,28 @@ void StageModel::finish() {
     require(are_below(source_column, columns) && source_column.size() == source_index.size() &&
                 source_column.size() == source_factor.size() && source_column.size() == source_is_pinned.size(),
             "sources are torn");
-    moving_rows = input_row;
+    transpose();
+    hydro_of_column.assign(width, -1);
+    for (Int hydro = 0; hydro < hydros; ++hydro) hydro_of_column[storage_column[hydro]] = hydro;
+    moving_rows.assign(input_row.begin(), input_row.end());
     moving_rows.insert(moving_rows.end(), load_row.begin(), load_row.end());
     std::sort(moving_rows.begin(), moving_rows.end());
     moving_rows.erase(std::unique(moving_rows.begin(), moving_rows.end()), moving_rows.end());
+}
+
+void StageModel::transpose() {
+    column_start.assign(static_cast<size_t>(columns) + 1, 0);
+    for (const Int column : column_index) ++column_start[column + 1];
+    for (Int column = 0; column < columns; ++column) column_start[column + 1] += column_start[column];
+    row_index.resize(value.size());
+    column_value.resize(value.size());
+    std::vector<Int> next(column_start.begin(), column_start.end() - 1);
+    for (Int row = 0; row < rows; ++row)
+        for (Int at = row_start[row]; at < row_start[row + 1]; ++at) {
+            const Int to = next[column_index[at]]++;
+            row_index[to] = row;
+            column_value[to] = value[at];
+        }
 }
 
 }  // namespace cobre::lp

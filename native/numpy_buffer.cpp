@@ -3,6 +3,7 @@
 #include <nanobind/nanobind.h>
 #include <numpy/arrayobject.h>
 
+#include <algorithm>
 #include <iterator>
 #include <utility>
 
@@ -42,6 +43,18 @@ void fill(PyArrayObject* array, Buffer& out) {
     out.element = element_of(PyArray_TYPE(array));
     out.aligned = PyArray_ISALIGNED(array);
     out.dtype = static_cast<uint32_t>(out.element);
+    out.dimensions = PyArray_NDIM(array);
+    out.shape = PyArray_DIMS(array);
+}
+
+int type_number_of(ElementType element) {
+    switch (element) {
+        case ElementType::float64: return NPY_DOUBLE;
+        case ElementType::int32: return NPY_INT32;
+        case ElementType::int8: return NPY_INT8;
+        case ElementType::uint8: return NPY_UINT8;
+        default: throw nb::type_error("no array of this type can be made");
+    }
 }
 
 // Writing a description takes microseconds, and programs use few dtypes: remember the last ones.
@@ -91,6 +104,14 @@ Buffer read_any(PyObject* object) {
     fill(array, out);
     if (out.element == ElementType::none) out.dtype = describe(array);
     return out;
+}
+
+PyObject* new_array(ElementType element, std::initializer_list<Py_ssize_t> shape) {
+    npy_intp sizes[NPY_MAXDIMS];
+    std::copy(shape.begin(), shape.end(), sizes);
+    PyObject* array = PyArray_SimpleNew(static_cast<int>(shape.size()), sizes, type_number_of(element));
+    if (!array) throw nb::python_error();
+    return array;
 }
 
 }  // namespace cobre

@@ -5,6 +5,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <initializer_list>
 
 #include "reduce.hpp"
 
@@ -17,6 +18,8 @@ struct Buffer {
     uint32_t dtype = 0;  // the same number for the same dtype in every process
     ElementType element = ElementType::none;
     bool aligned = false;
+    int dimensions = 0;
+    const Py_ssize_t* shape = nullptr;
 
     size_t nbytes() const { return count * itemsize; }
 };
@@ -31,6 +34,9 @@ bool read_plain(PyObject* object, bool writable, Buffer& out);
 // Fill `out` from any C-contiguous ndarray, checked before; for other dtypes the number is a checksum of their
 // description. Throws a Python error for what is no such array.
 Buffer read_any(PyObject* object);
+
+// A new array, C-contiguous and not filled; only float64, int32, int8 and uint8 are known. Throws a Python error.
+PyObject* new_array(ElementType element, std::initializer_list<Py_ssize_t> shape);
 
 // A number for a dtype that is the same in every process, from its description.
 uint32_t sum_description(PyObject* dtype);

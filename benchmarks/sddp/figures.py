@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from statistics import median
 
 from sddp.results import Results, Spread
-from sddp.runs import Run
+from sddp.runs import Run, workers_name
 
 OURS, PEER, LOOP = "cobre", "cobre-python", "highspy loop"
 SHORT = " (short)"  # the name of a study's shorter run, beside the reference loop
@@ -23,6 +23,12 @@ LATE_BESIDE_EARLY = {"4ree": 2.5}
 LOOP_BESIDE_OURS = {"1dtoy": 1.3, "4ree": 1.3, "four_regions": 1.3}
 TWO_THREADS = {"4ree": 1.7, "large": 1.7, "four_regions": 1.7}
 MEMORY = {"4ree": 2.0}
+TWO_WORKERS = {"four_regions": 1.8, "large": 1.8}
+WORKERS_BESIDE_THREADS = {"four_regions": 1.0, "large": 1.0}
+WAITING = {"four_regions": 0.05, "large": 0.05}
+CHECKPOINT = {"large": 0.05}
+START_S = {"start": 1.5}
+CHECKED = "cobre, checkpoints"
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,6 +72,9 @@ class StudyFigures:
             yield from self.shares(count)
         yield from self.solve_costs()
         yield from self.beside_loop()
+        yield from self.by_workers(2 in threads)
+        checked = self.results.of(self.study, CHECKED)
+        yield from self._single("a checkpoint beside an iteration", checked, checkpoint_share, CHECKPOINT)
         title = f"memory beyond interpreter and libraries, beside {PEER}"
         yield from self._pairs(title, (OURS, 1), (PEER, 1), memory_ratio, MEMORY)
 
@@ -113,6 +122,19 @@ class StudyFigures:
         yield from self._pairs(title, ours, loop, first_bounds_apart, same)
         title = "speed beside the same loop over highspy"
         yield from self._pairs(title, loop, ours, time_ratio, LOOP_BESIDE_OURS, at_most=False)
+
+    def by_workers(self, has_threads: bool) -> Iterator[Figure]:
+        """What processes on shm are good for, and what they wait."""
+        one, two, four = ((workers_name(count), 1) for count in (1, 2, 4))
+        title = "two workers of one thread: times the speed of one"
+        yield from self._pairs(title, one, two, time_ratio, TWO_WORKERS, at_most=False)
+        if has_threads:
+            title = "two workers beside two threads: training time"
+            yield from self._pairs(title, two, (OURS, 2), time_ratio, WORKERS_BESIDE_THREADS)
+        runs = self.results.of(self.study, two[0])
+        yield from self._single("two workers: share of waiting, imbalance apart", runs, waiting_share, WAITING)
+        yield from self._single("two workers: share of waiting for the slower one", runs, imbalance_share, {})
+        yield from self._pairs("start of four workers beyond that of one, s", four, one, wall_difference, START_S)
 
     def _pairs(
         self,
@@ -173,6 +195,26 @@ def solver_share(threads: int) -> Callable[[Run], float]:
 def python_share(run: Run) -> float:
     """Everything outside of calls of the solver."""
     return 1.0 - run.call_s / run.training_s
+
+
+def waiting_share(run: Run) -> float:
+    """In exchanges, apart from waiting for others that had more work."""
+    return (sum(run.waiting_s) - sum(run.imbalance_s)) / (len(run.waiting_s) * run.training_s)
+
+
+def imbalance_share(run: Run) -> float:
+    """Waiting for others that had more work."""
+    return sum(run.imbalance_s) / (len(run.imbalance_s) * run.training_s)
+
+
+def checkpoint_share(run: Run) -> float:
+    """What training waits for a checkpoint, of an iteration."""
+    return median(run.checkpoint_s) / median(run.iteration_s)
+
+
+def wall_difference(one: Run, other: Run) -> float:
+    """Seconds from the call to the result."""
+    return one.wall_s - other.wall_s
 
 
 def late_beside_early(solves: Sequence[int]) -> Callable[[Run], float]:

@@ -7,7 +7,7 @@ from typing import Any
 from collectives.report import table
 from sddp.figures import LOOP, OURS, PEER, SHORT, Figure, all_figures, named
 from sddp.results import Results, Spread
-from sddp.runs import Run
+from sddp.runs import Run, workers_name
 from sddp.studies import Study
 
 MEGABYTE = 1e6
@@ -78,7 +78,8 @@ class Report:
 
     def _times(self) -> str:
         columns = [(name, count) for name in (OURS, PEER) for count in self.threads]
-        columns += [(OURS + SHORT, 1), (LOOP, 1)]
+        counts = sorted({count for study in self.studies for count in study.workers})
+        columns += [*((workers_name(count), 1) for count in counts), (OURS + SHORT, 1), (LOOP, 1)]
         header = ["s", *(f"{name}, {named(count)}" for name, count in columns)]
         rows = [[study.name, *(self._time(study, *column) for column in columns)] for study in self.studies]
         note = f'"{SHORT.strip()}" has as few iterations as the reference loop over highspy.'

@@ -19,17 +19,17 @@ class RunFailedError(Exception):
 
 @dataclass(frozen=True, slots=True)
 class Contender:
-    """Who trains. solver: of our own runs, what solves the LPs."""
+    """Who trains. extra: what the program is asked beyond case, threads and iterations."""
 
     name: str
     python: Path
     program: str
-    solver: str = "native"
+    extra: tuple[tuple[str, Any], ...] = ()
     flags: tuple[str, ...] = ()
 
     def run(self, study: Study, threads: int, iterations: int) -> "Run":
         """Train a study once."""
-        request = {"case": str(study.folder), "threads": threads, "iterations": iterations, "solver": self.solver}
+        request = {"case": str(study.folder), "threads": threads, "iterations": iterations, **dict(self.extra)}
         command: list[str | Path] = [self.python, *self.flags, PROGRAMS / self.program, json.dumps(request)]
         try:
             done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=TIMEOUT_S)
@@ -42,12 +42,29 @@ class Contender:
 
 def ours() -> Contender:
     """What users get."""
-    return Contender("cobre", Path(sys.executable), "train_ours.py")
+    return Contender("cobre", Path(sys.executable), "train_ours.py", (("solver", "native"),))
+
+
+def with_checkpoints() -> Contender:
+    """The same, with a checkpoint after every iteration."""
+    return Contender(
+        "cobre, checkpoints", Path(sys.executable), "train_ours.py", (("solver", "native"), ("checkpoints", True))
+    )
+
+
+def workers(count: int) -> Contender:
+    """What users get from `num_workers`: processes on shm."""
+    return Contender(workers_name(count), Path(sys.executable), "train_workers.py", (("workers", count),))
+
+
+def workers_name(count: int) -> str:
+    """In words."""
+    return f"cobre, {count} worker{'' if count == 1 else 's'}"
 
 
 def highspy_loop() -> Contender:
     """The same loop with plain calls of highspy."""
-    return Contender("highspy loop", Path(sys.executable), "train_ours.py", solver="highspy")
+    return Contender("highspy loop", Path(sys.executable), "train_ours.py", (("solver", "highspy"),))
 
 
 def peer(python: Path) -> Contender:
@@ -77,6 +94,9 @@ class Run:
     dimension: int = 0
     pool_bytes: int = 0
     digest: str = ""
+    checkpoint_s: list[float] = field(default_factory=list)
+    waiting_s: list[float] = field(default_factory=list)  # by worker, in exchanges
+    imbalance_s: list[float] = field(default_factory=list)  # by worker: of that, because others had more work
 
     @property
     def iteration_s(self) -> list[float]:

@@ -1,7 +1,7 @@
 """What is trained: published cases where they are found, and the project's own examples."""
 
 import os
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -11,12 +11,19 @@ QUICK_DIVISOR = 8
 
 @dataclass(frozen=True, slots=True)
 class Study:
-    """A case. loop_iterations: how many the reference loop over highspy runs, 0: it does not take part."""
+    """A case. loop_iterations: how many the reference loop over highspy runs, 0: it does not take part.
+
+    workers: numbers of workers that it is trained by. has_checkpoints: whether it is trained once more with them.
+    has_peer: whether cobre-python takes part.
+    """
 
     name: str
     folder: Path
     iterations: int
     loop_iterations: int = 0
+    workers: tuple[int, ...] = ()
+    has_checkpoints: bool = False
+    has_peer: bool = True
 
     @property
     def is_here(self) -> bool:
@@ -25,9 +32,8 @@ class Study:
 
     def shorter(self) -> "Study":
         """A first impression."""
-        return Study(
-            self.name, self.folder, max(2, self.iterations // QUICK_DIVISOR), self.loop_iterations // QUICK_DIVISOR
-        )
+        short = max(1, self.iterations // QUICK_DIVISOR)
+        return replace(self, iterations=short, loop_iterations=self.loop_iterations // QUICK_DIVISOR)
 
 
 STUDIES = {
@@ -35,7 +41,9 @@ STUDIES = {
     for study in (
         Study("1dtoy", PUBLISHED / "1dtoy", 128, loop_iterations=128),
         Study("4ree", PUBLISHED / "4ree", 256, loop_iterations=48),
-        Study("four_regions", ROOT / "examples" / "four_regions", 40, loop_iterations=8),
-        Study("large", ROOT / "examples" / "large", 20),
+        Study("four_regions", ROOT / "examples" / "four_regions", 40, loop_iterations=8, workers=(1, 2)),
+        Study("large", ROOT / "examples" / "large", 20, workers=(1, 2), has_checkpoints=True),
+        # One iteration of little: what remains is starting.
+        Study("start", ROOT / "examples" / "two_reservoirs", 1, workers=(1, 4), has_peer=False),
     )
 }

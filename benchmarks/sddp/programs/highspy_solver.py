@@ -5,6 +5,7 @@ as rows that are added when they are made, right-hand sides changed in one call 
 """
 
 import time
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import cast
@@ -13,7 +14,8 @@ import highspy
 import numpy as np
 from numpy.typing import NDArray
 
-from cobre.solver.batches import Batch, Chains, CutRows, Keep, LpSolver, Realisations
+from cobre.sddp.training.forward import next_states
+from cobre.solver.batches import Batch, Chains, CutRows, Keep, LpSolver, Realisations, Step, Walk
 from cobre.solver.program import Floats, StageProgram
 
 OPTIONS: dict[str, bool | int | str] = {
@@ -47,6 +49,10 @@ class Answers:
     solve_seconds: float = 0.0
     busy_seconds: float = 0.0
 
+    @property
+    def pivots(self) -> int:
+        return int(self.iterations.sum())
+
     @classmethod
     def empty(cls, program: StageProgram, chains: int, solves: int) -> "Answers":
         width, n = len(program.cost) + len(program.row_lower), program.hydros
@@ -61,6 +67,28 @@ class Answers:
             iterations=np.zeros(solves, np.int32),
             library_solves=solves,
         )
+
+
+@dataclass
+class Paths:
+    """A walk, filled stage by stage."""
+
+    states: Floats
+    objective: Floats
+    future_cost: Floats
+    basis_status: list[NDArray[np.int8]] = field(default_factory=list)
+    basis_cuts: list[NDArray[np.int32]] = field(default_factory=list)
+    pivots: int = 0
+    library_solves: int = 0
+    retries: int = 0
+    solve_seconds: float = 0.0
+    busy_seconds: float = 0.0
+
+    def add(self, batch: Batch) -> None:
+        self.basis_status.append(batch.basis_status)
+        self.basis_cuts.append(batch.basis_cuts)
+        for name in ("pivots", "library_solves", "retries", "solve_seconds", "busy_seconds"):
+            setattr(self, name, getattr(self, name) + getattr(batch, name))
 
 
 class StageModel:
@@ -164,10 +192,24 @@ class HighspySolver(LpSolver):
         model.add_new_cuts(cuts)
         answers = Answers.empty(model.program, len(chains.states), len(chains.items))
         for chain, state in enumerate(chains.states):
-            for place in range(int(chains.start[chain]), int(chains.start[chain + 1])):
-                self._solve_one(model, state, int(chains.items[place]), place, realisations, keep, answers)
+            for item in range(int(chains.start[chain]), int(chains.start[chain + 1])):
+                place = item if chains.places is None else int(chains.places[item])
+                self._solve_one(model, state, int(chains.items[item]), place, realisations, keep, answers)
         answers.busy_seconds = time.perf_counter() - begin
         return cast("Batch", answers)
+
+    def walk(self, steps: Sequence[Step], states: Floats) -> Walk:
+        shape = len(steps), len(states)
+        paths = Paths(np.zeros((*shape, states.shape[1])), np.zeros(shape), np.zeros(shape))
+        index = np.full(len(states), -1, np.int32)
+        for number, step in enumerate(steps):
+            chains = Chains(states, np.arange(len(states) + 1, dtype=np.int32), step.items, step.bases, index)
+            batch = self.solve(step.stage, step.cuts, chains, step.realisations, Keep())
+            paths.states[number], paths.objective[number] = states, batch.objective
+            paths.future_cost[number] = batch.future_cost
+            paths.add(batch)
+            states = next_states(states, batch.storage, batch.inflow)
+        return cast("Walk", paths)
 
     def _solve_one(
         self, model: StageModel, state: Floats, item: int, place: int, noise: Realisations, keep: Keep, answers: Answers

@@ -1,11 +1,15 @@
 """One training run of ours: `train_ours.py '{"case": ..., "threads": 1, "iterations": null, "solver": "native"}'`.
 
-solver: `native` is what users get; `highspy` is the same loop with every LP solved by calls of highspy.
+solver: `native` is what users get; `highspy` is the same loop with every LP solved by calls of highspy. With
+`checkpoints` in the request one is written after every iteration.
 """
 
+import contextlib
 import json
 import sys
+import tempfile
 import time
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -16,12 +20,16 @@ from process_memory import resident_bytes
 from cobre.comm.backends.local import LocalCommunicator
 from cobre.io.case import load_case
 from cobre.sddp.events import IterationRecord
-from cobre.solver.batches import Batch, Chains, CutRows, Keep, LpSolver, Realisations
+from cobre.solver.batches import Batch, Chains, CutRows, Keep, LpSolver, Realisations, Step, Walk
 from cobre.solver.highs import HighsSolver
-from cobre.solver.program import StageProgram
+from cobre.solver.program import Floats, StageProgram
 from cobre.study.api import with_iterations
+from cobre.study.checkpoints import CheckpointPlan
 from cobre.study.prepare import PreparedStudy, make_solver, prepare
 from cobre.study.training import TrainedStudy, TrainingOptions, train_study
+
+with contextlib.suppress(ImportError):
+    import pandas  # noqa: F401 - pyarrow loads it where it is installed, which is no memory of the run either
 
 
 class TimedSolver(LpSolver):
@@ -40,6 +48,12 @@ class TimedSolver(LpSolver):
         self.call_s += time.perf_counter() - begin
         return batch
 
+    def walk(self, steps: Sequence[Step], states: Floats) -> Walk:
+        begin = time.perf_counter()
+        walk = self.inner.walk(steps, states)
+        self.call_s += time.perf_counter() - begin
+        return walk
+
     def save_failed(self, stage: int, path: Path) -> None:
         self.inner.save_failed(stage, path)
 
@@ -56,15 +70,22 @@ def main(request: dict[str, Any]) -> dict[str, Any]:
     study = prepare(load_case(request["case"], with_iterations(None, request["iterations"])))
     solver = TimedSolver(solver_for(study, request))
     resident: list[int] = []
+    checkpoint_s: list[float] = []
 
     def listen(_: IterationRecord) -> None:
         resident.append(resident_bytes())
 
-    with LocalCommunicator() as comm:
-        trained = train_study(comm, comm, study, solver, TrainingOptions(on_iteration=listen))
+    def note(_iteration: int, _path: Path, seconds: float) -> None:
+        checkpoint_s.append(seconds)
+
+    with LocalCommunicator() as comm, tempfile.TemporaryDirectory() as folder:
+        plan = CheckpointPlan(Path(folder), every=1) if request.get("checkpoints") else None
+        options = TrainingOptions(on_iteration=listen, on_checkpoint=note, checkpoints=plan)
+        trained = train_study(comm, comm, study, solver, options)
         wall_s = time.perf_counter() - begin
         return summary(trained, solver) | {
             "wall_s": wall_s,
+            "checkpoint_s": checkpoint_s,
             "baseline_bytes": baseline,
             "peak_bytes": resident_bytes("VmHWM"),
             "resident_bytes": resident,

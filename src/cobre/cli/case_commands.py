@@ -1,5 +1,6 @@
-"""Commands about cases: `validate`, `migrate`, and `version`."""
+"""Commands about cases: `init`, `validate` and `migrate`."""
 
+import json
 import sys
 from pathlib import Path
 
@@ -8,28 +9,67 @@ import click
 from cobre.cli.exit_codes import ExitCode
 from cobre.cli.trouble import told
 
+CASE = click.Path(exists=True, file_okay=False, path_type=Path)
 
-def validate_case(case: Path) -> None:
-    """List all problems; the exit code says whether the case can be run."""
-    from cobre.study.api import validate
+
+@click.command()
+@click.argument("folder", metavar="DIR", type=click.Path(path_type=Path), required=False)
+@click.option("--template", "-t", default="two_reservoirs", show_default=True, help="The study to begin with.")
+@click.option("--list", "is_list", is_flag=True, help="List the templates and make nothing.")
+def init(folder: Path | None, template: str, is_list: bool) -> None:
+    """Make a new study in DIR, which must not exist or be empty: a copy of a template, to run and to change.
+
+    \b
+    Examples:
+      cobre init --list
+      cobre init my_case
+      cobre init my_case --template four_regions
+    """
+    from cobre.study.templates import create_case, templates
+
+    if is_list:
+        for entry in templates():
+            click.echo(f"{click.style(f'{entry.name:<16}', bold=True)} {entry.title}")
+        return
+    if folder is None:
+        raise click.UsageError("give the directory of the new study: cobre init DIR")
+    with told():
+        create_case(template, folder)
+    click.echo(f"{folder} is a copy of {template}; next:\n  cobre validate {folder}\n  cobre run {folder}")
+
+
+@click.command()
+@click.argument("case", type=CASE)
+@click.option("--json", "as_json", is_flag=True, help="Print a JSON object.")
+def validate(case: Path, as_json: bool) -> None:
+    """Check CASE and list everything that is wrong with it.
+
+    The exit code is 0 when it can be run, warnings or not, and 3 when it cannot.
+
+    \b
+    Examples:
+      cobre validate my_case
+      cobre validate my_case --json | jq '.errors[].file'
+    """
+    from cobre.study.api import validate as check
 
     with told():
-        report = validate(case)
-        click.echo(str(report))
-        sys.exit(ExitCode.SUCCESS if report else ExitCode.INVALID_CASE)
+        report = check(case)
+    click.echo(json.dumps(report.as_dict()) if as_json else str(report))
+    sys.exit(ExitCode.SUCCESS if report else ExitCode.INVALID_CASE)
 
 
-def migrate_old_case(old: Path, new: Path) -> None:
-    """Convert, and say what was converted, dropped or guessed."""
+@click.command()
+@click.argument("old", type=CASE)
+@click.argument("new", type=click.Path(path_type=Path))
+def migrate(old: Path, new: Path) -> None:
+    """Convert the case OLD, in the format of version 0.5, to the current format in the new directory NEW.
+
+    \b
+    Example:
+      cobre migrate old_case new_case
+    """
     from cobre.io.migrate import migrate_case
 
     with told():
         click.echo(str(migrate_case(old, new)))
-
-
-def print_versions() -> None:
-    """One line for each."""
-    from cobre.io.output.manifest import software_versions
-
-    for name, found in software_versions().items():
-        click.echo(f"{name} {found}")

@@ -14,5 +14,7 @@ class ExitCode(IntEnum):
     OUTPUT = 5  # results cannot be written
     WORKER = 6  # a worker raised, was killed or got lost
     POLICY = 7  # a policy file is damaged or belongs to another study
+    RESULTS = 8  # an output directory is missing, empty or only half there
+    MISSING_EXTRA = 9  # the command needs a part of Cobre that is not installed
     INTERRUPTED = 130  # Ctrl-C; the policy so far was kept
     TERMINATED = 143  # SIGTERM; likewise

@@ -5,110 +5,74 @@ from pathlib import Path
 import click
 
 from cobre import __version__
+from cobre.cli.about_commands import completion, doctor, version
+from cobre.cli.case_commands import init, migrate, validate
+from cobre.cli.command_group import SectionedGroup
 from cobre.cli.launch_command import launch
+from cobre.cli.looking_commands import explain, top
+from cobre.cli.mcp_command import mcp
+from cobre.cli.study_commands import run, simulate
 
-CASE = click.Path(exists=True, file_okay=False, path_type=Path)
 
-
-@click.group(context_settings={"help_option_names": ["-h", "--help"]})
+@click.group(cls=SectionedGroup, context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100})
 @click.version_option(__version__, prog_name="cobre")
 def main() -> None:
     """Train and simulate hydrothermal planning policies by SDDP.
 
     \b
-    Exit codes: 0 success, 2 wrong command line, 3 invalid case, 4 a stage cannot be solved,
-    5 results cannot be written, 6 a worker failed, 7 a policy does not fit, 130 interrupted,
-    143 terminated.
+    Examples:
+      cobre init my_case                 a study to begin with
+      cobre run my_case -o results       train, simulate, report
+      cobre top results                  watch it from another terminal
+
+    Command options come after the command; `cobre COMMAND --help` lists them with examples.
+
+    \b
+    Exit codes: 0 success, 1 unexpected, 2 wrong command line, 3 invalid case,
+    4 a stage cannot be solved, 5 results cannot be written, 6 a worker failed,
+    7 a policy does not fit, 8 results are missing or not whole, 9 an extra is not
+    installed, 130 interrupted, 143 terminated.
     """
 
 
 @main.command()
-@click.argument("case", type=CASE)
-@click.option("--output", "-o", type=click.Path(path_type=Path), help="Where results go (CASE/output).")
-@click.option("--iterations", type=click.IntRange(min=1), help="Train so many iterations instead of the case's rules.")
-@click.option("--workers", type=click.IntRange(min=1), help="Processes that share the work (one per usable core).")
-@click.option(
-    "--backend",
-    type=click.Choice(["auto", "local", "shm", "tcp", "mpi"]),
-    default="auto",
-    help="How workers talk. auto: the world that mpiexec or COBRE_TCP_* describe, else shm.",
-)
-@click.option("--threads", type=click.IntRange(min=1), help="Threads of each worker (the cores are shared out).")
-@click.option("--resume", is_flag=True, help="Go on from the newest checkpoint in the output directory.")
-@click.option("--warm-start", type=click.Path(exists=True, path_type=Path), help="Begin with the cuts of a policy.")
-@click.option(
-    "--time-limit", type=click.FloatRange(min=0.0), help="Stop after the iteration in which so many s are up."
-)
-@click.option("--checkpoint-every", type=click.IntRange(min=0), help="Iterations between checkpoints (10); 0: none.")
-@click.option("--json", "as_json", is_flag=True, help="Print a JSON object as the last line of standard output.")
-def run(
-    case: Path,
-    output: Path | None,
-    iterations: int | None,
-    workers: int | None,
-    backend: str,
-    threads: int | None,
-    resume: bool,
-    warm_start: Path | None,
-    time_limit: float | None,
-    checkpoint_every: int | None,
-    as_json: bool,
-) -> None:
-    """Train a policy for CASE, simulate it if the case says so, and write everything to the output directory.
+@click.argument("run_a", type=click.Path(path_type=Path))
+@click.argument("run_b", type=click.Path(path_type=Path))
+@click.option("--json", "as_json", is_flag=True, help="Print a JSON object.")
+def compare(run_a: Path, run_b: Path, as_json: bool) -> None:
+    """Compare the output directories of two runs to the last bit.
 
-    Ctrl-C and SIGTERM stop all workers after the iteration and keep the policy; a second Ctrl-C ends at once.
+    Says `identical`, with one digest over bounds, cuts, policy file and simulation; or names the first difference and
+    both values, with all their bits. The exit code is 0, 1 when they differ, 8 when one is no whole output directory.
 
     \b
     Examples:
-      cobre run examples/two_reservoirs
-      cobre run my_case --output results --iterations 50 --workers 4
-      cobre run my_case --output results --resume
-      mpiexec -n 16 cobre run my_case --output results
+      cobre compare results-2-workers results-16-workers
+      cobre compare before after --json
     """
-    from cobre.cli.run_command import RunFlags, run_case
+    from cobre.cli.compare_command import compare as compare_outputs
 
-    run_case(
-        RunFlags(
-            case=case,
-            output=output or case / "output",
-            iterations=iterations,
-            workers=workers,
-            backend=backend,
-            threads=threads,
-            resume=resume,
-            warm_start=warm_start,
-            time_limit_s=time_limit,
-            checkpoint_every=checkpoint_every,
-            as_json=as_json,
-        )
-    )
+    compare_outputs(run_a, run_b, as_json=as_json)
 
 
 @main.command()
-@click.argument("case", type=CASE)
-def validate(case: Path) -> None:
-    """Check CASE and list everything that is wrong with it."""
-    from cobre.cli.case_commands import validate_case
+@click.argument("folder", metavar="DIR", type=click.Path(path_type=Path))
+@click.option("--output", "-o", type=click.Path(path_type=Path), help="The file to write (DIR/report.html).")
+@click.option("--open", "is_to_be_opened", is_flag=True, help="Show it in the browser.")
+def report(folder: Path, output: Path | None, is_to_be_opened: bool) -> None:
+    """Write one HTML file with charts and tables of the run in DIR, which opens anywhere, without a network.
 
-    validate_case(case)
+    A run that still goes on, or that was interrupted, gets a report of what is there.
 
+    \b
+    Examples:
+      cobre report results
+      cobre report results --output report.html --open
+    """
+    from cobre.cli.report_command import report_run
 
-@main.command()
-@click.argument("old", type=CASE)
-@click.argument("new", type=click.Path(path_type=Path))
-def migrate(old: Path, new: Path) -> None:
-    """Convert the case OLD, in the format of version 0.5, to the current format in the new directory NEW."""
-    from cobre.cli.case_commands import migrate_old_case
-
-    migrate_old_case(old, new)
-
-
-@main.command()
-def version() -> None:
-    """Print the versions of Cobre and of the libraries that decide about bits."""
-    from cobre.cli.case_commands import print_versions
-
-    print_versions()
+    report_run(folder, output, is_to_be_opened=is_to_be_opened)
 
 
-main.add_command(launch)
+for command in (init, validate, migrate, run, simulate, top, explain, doctor, launch, mcp, version, completion):
+    main.add_command(command)

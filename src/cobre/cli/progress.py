@@ -1,44 +1,130 @@
-"""What a run tells, as lines for a person or a log."""
+"""Who is told what while a study runs: a person at a terminal, a log, or nobody."""
+
+import os
+import shutil
+import sys
+from typing import IO, TYPE_CHECKING, Protocol
 
 import click
 
-from cobre.study.events import Event
+from cobre.study.readable import money, percent, short_money
+
+if TYPE_CHECKING:
+    from cobre.study.events import Event
 
 HEADER = (
     f"{'iteration':>9}  {'lower bound $':>20}  {'upper bound $ (sampled)':>24}  {'+- 95 %':>12}  {'cuts':>7}  {'s':>8}"
 )
 
 
-class LineProgress:
-    """One line for each iteration."""
+class Progress(Protocol):
+    """What a run talks to."""
+
+    has_spoken: bool
+    """Whether this process is the one that shows the run: only rank 0's is told anything."""
+    has_shown_bounds: bool
+    """Whether the last bounds are on the screen already."""
+
+    def expect(self, case: str) -> None:
+        """Workers are about to be started, whose first words take a second or two."""
+
+    def tell(self, told: "Event") -> None:
+        """Show an event."""
+
+    def close(self) -> None:
+        """No more events come."""
+
+
+def choose_progress(*, plain: bool, quiet: bool, stream: IO[str] | None = None) -> Progress:
+    """A live table where it can be drawn, else lines; nothing but warnings when it shall be quiet."""
+    stream = stream or sys.stdout
+    if quiet:
+        return QuietProgress()
+    if plain or not can_draw(stream):
+        return LineProgress(stream)
+    from cobre.cli.live_table import LiveProgress
+
+    return LiveProgress(stream)
+
+
+def can_draw(stream: IO[str]) -> bool:
+    """Whether a table can be drawn over itself: a terminal that moves its cursor and knows more than ASCII."""
+    if not stream.isatty() or os.environ.get("TERM", "dumb") in ("dumb", "unknown", ""):
+        return False
+    return (getattr(stream, "encoding", "") or "").lower().replace("-", "") == "utf8"
+
+
+class QuietProgress:
+    """Warnings only."""
+
+    has_shown_bounds = False
 
     def __init__(self) -> None:
         self.has_spoken = False
-        """Whether this process is the one that shows the run."""
 
-    def tell(self, told: Event) -> None:
+    def expect(self, case: str) -> None:
+        """Nothing is said before the run says it."""
+
+    def tell(self, told: "Event") -> None:
+        """Show a warning."""
+        self.has_spoken = True
+        if told["event"] == "warning":
+            click.echo(f"warning: {told['message']}", err=True)
+
+    def close(self) -> None:
+        """Nothing is open."""
+
+
+class LineProgress:
+    """One line for each iteration: the same in a log as on a terminal, where lines that do not fit are shorter."""
+
+    has_shown_bounds = False
+
+    def __init__(self, stream: IO[str] | None = None) -> None:
+        self._stream = stream or sys.stdout
+        self._is_narrow = self._stream.isatty() and shutil.get_terminal_size().columns < len(HEADER)
+        self.has_spoken = False
+
+    def expect(self, case: str) -> None:
+        """Nothing is said before the run says it."""
+
+    def tell(self, told: "Event") -> None:
         """Show an event."""
         self.has_spoken = True
         match told["event"]:
             case "warning":
                 click.echo(f"warning: {told['message']}", err=True)
             case "run_started":
-                threads = f"{told['threads']} thread{'s' * (told['threads'] > 1)}"
-                ranks = f"{told['ranks']} workers ({told['backend']}), {threads} each" if told["ranks"] > 1 else threads
-                click.echo(f"cobre {told['version']}: {told['case']}, {ranks}")
+                self._say(f"cobre {told['version']}: {told['case']}, {workers_in_words(told)}")
             case "phase":
                 self._announce(told["name"])
             case "iteration":
-                click.echo(_line(told))
+                self._say(_short_line(told) if self._is_narrow else _line(told))
+
+    def close(self) -> None:
+        """Nothing is open."""
 
     def _announce(self, phase: str) -> None:
-        click.echo(f"{phase} ...")
-        if phase == "training":
-            click.echo(HEADER)
+        self._say(f"{phase} ...")
+        if phase == "training" and not self._is_narrow:
+            self._say(HEADER)
+
+    def _say(self, text: str) -> None:
+        click.echo(text, file=self._stream)
 
 
-def _line(told: Event) -> str:
+def workers_in_words(told: "Event") -> str:
+    """From a start: how many processes and threads there are."""
+    threads = f"{told['threads']} thread{'s' * (told['threads'] > 1)}"
+    return f"{told['ranks']} workers ({told['backend']}), {threads} each" if told["ranks"] > 1 else threads
+
+
+def _line(told: "Event") -> str:
     return (
-        f"{told['iteration']:>9}  {told['lower_bound']:>20,.2f}  {told['upper_bound']:>24,.2f}  "
-        f"{told['half_width']:>12,.0f}  {told['cuts']:>7}  {told['elapsed_s']:>8.2f}"
+        f"{told['iteration']:>9}  {money(told['lower_bound']):>20}  {money(told['upper_bound']):>24}  "
+        f"{money(told['half_width'], 0):>12}  {told['cuts']:>7}  {told['elapsed_s']:>8.2f}"
     )
+
+
+def _short_line(told: "Event") -> str:
+    return f"{told['iteration']:>5} {short_money(told['lower_bound']):>13} {percent(told['gap']):>9}"

@@ -1,16 +1,24 @@
-"""`cobre run`: start the study where it belongs, show what it tells, sum it up."""
+"""`cobre run` and `cobre simulate`: start the study where it belongs, show what it tells, sum it up."""
 
 import json
 import sys
-from dataclasses import dataclass
+from collections.abc import Mapping
+from contextlib import closing
+from dataclasses import dataclass, fields
 from pathlib import Path
+from typing import Any, Self
 
 import click
 
 from cobre.cli.exit_codes import ExitCode
-from cobre.cli.progress import LineProgress
+from cobre.cli.progress import Progress, choose_progress
+from cobre.cli.run_summary import print_summary, write_report
 from cobre.cli.trouble import told
-from cobre.study.run import RunSummary
+from cobre.study.api import with_iterations
+from cobre.study.ranks import CaseRequest
+from cobre.study.run import RunRequest, RunSummary, run_study
+from cobre.study.work_size import pieces_of_work
+from cobre.study.worlds import World, choose_world, run_in, threads_per_worker
 
 
 @dataclass(frozen=True, slots=True)
@@ -19,62 +27,90 @@ class RunFlags:
 
     case: Path
     output: Path
-    iterations: int | None
+    overrides: Mapping[str, Any] | None
     workers: int | None
     backend: str
     threads: int | None
-    resume: bool
-    warm_start: Path | None
-    time_limit_s: float | None
-    checkpoint_every: int | None
-    as_json: bool
+    resume: bool = False
+    warm_start: Path | None = None
+    time_limit_s: float | None = None
+    checkpoint_every: int | None = None
+    plain: bool = False
+    quiet: bool = False
+    no_report: bool = False
+    as_json: bool = False
+
+    @classmethod
+    def of(cls, case: Path, options: Mapping[str, Any]) -> Self:
+        """Of `cobre run`."""
+        return cls(
+            case=case,
+            output=options["output"] or case / "output",
+            overrides=with_iterations(None, options["iterations"]),
+            time_limit_s=options["time_limit"],
+            **_same_names(options, but=("case", "output", "overrides", "time_limit_s")),
+        )
+
+    @classmethod
+    def of_simulation(cls, case: Path, options: Mapping[str, Any]) -> Self:
+        """Of `cobre simulate`: the same run without training."""
+        overrides: dict[str, Any] = {"training.enabled": False, "simulation.enabled": True}
+        if options["scenarios"] is not None:
+            overrides["simulation.selection"] = {"method": "sampled", "num_scenarios": options["scenarios"]}
+        return cls(
+            case=case,
+            overrides=overrides,
+            warm_start=options["policy"],
+            **_same_names(options, but=("case", "overrides", "warm_start")),
+        )
+
+
+def _same_names(options: Mapping[str, Any], but: tuple[str, ...]) -> dict[str, Any]:
+    names = {item.name for item in fields(RunFlags)} - set(but)
+    return {name: value for name, value in options.items() if name in names}
 
 
 def run_case(flags: RunFlags) -> None:
     """Run a case; in a world with several ranks only rank 0 speaks."""
-    from cobre.study.api import with_iterations
-    from cobre.study.ranks import CaseRequest
-    from cobre.study.run import RunRequest, run_study
-    from cobre.study.worlds import choose_world, run_in, threads_per_worker
-
+    stream = sys.stderr if flags.as_json else sys.stdout
     with told():
-        world = choose_world(flags.backend, flags.workers)
-        threads = threads_per_worker(world, flags.threads)
-        request = RunRequest(
-            CaseRequest(flags.case, with_iterations(None, flags.iterations), threads),
-            flags.output,
-            resume=flags.resume,
-            warm_start=flags.warm_start,
-            time_limit_s=flags.time_limit_s,
-            checkpoint_every=flags.checkpoint_every,
-        )
-        progress = LineProgress()
-        summary = run_in(world, run_study, (request,), progress.tell)[0]
+        progress = choose_progress(plain=flags.plain, quiet=flags.quiet, stream=stream)
+        with closing(progress):
+            summary = _run(flags, progress)
         if progress.has_spoken:
-            show_summary(summary, as_json=flags.as_json)
+            _sum_up(flags, summary, progress)
         if summary.is_interrupted and "time limit" not in summary.stop_reason:
             sys.exit(ExitCode.INTERRUPTED if "Ctrl-C" in summary.stop_reason else ExitCode.TERMINATED)
 
 
-def show_summary(summary: RunSummary, *, as_json: bool) -> None:
-    """The last lines of a run."""
-    click.echo(f"stopped after {summary.iterations} iterations: {summary.stop_reason}")
-    click.echo(f"lower bound {summary.lower_bound:.12g} $")
-    half = f" +- {summary.upper_bound_half_width:.4g}" if summary.upper_bound_half_width else ""
-    click.echo(f"upper bound {summary.upper_bound:.6g}{half} $ (mean of the sampled paths of the last iteration)")
-    if summary.gap is not None:
-        click.echo(f"gap {100 * summary.gap:.3g} % of the lower bound, {summary.training_seconds:.2f} s of training")
-    if len(summary.workers) > 1:
-        waited = [100 * report.waiting_s / max(report.wall_s, 1e-9) for report in summary.workers]
-        click.echo(f"{len(waited)} workers by {summary.workers[0].backend}, waiting {max(waited):.1f} % at most")
-    if summary.simulated_scenarios is not None:
-        click.echo(
-            f"simulated {summary.simulated_scenarios} scenarios: mean {summary.simulated_mean_cost:.10g} $, "
-            f"standard deviation {summary.simulated_std_cost:.4g} $"
-        )
-    if summary.is_interrupted:
-        click.echo("the policy so far was kept; the same command with --resume goes on from here")
-    click.echo(f"digest {summary.digest}")
-    click.echo(f"results in {summary.output}")
-    if as_json:
-        click.echo(json.dumps(summary.as_dict()))
+def _run(flags: RunFlags, progress: Progress) -> RunSummary:
+    world = _world(flags)
+    request = RunRequest(
+        CaseRequest(flags.case, flags.overrides, threads_per_worker(world, flags.threads)),
+        flags.output,
+        resume=flags.resume,
+        warm_start=flags.warm_start,
+        time_limit_s=flags.time_limit_s,
+        checkpoint_every=flags.checkpoint_every,
+    )
+    if not world.is_joined:
+        progress.expect(str(flags.case))
+    return run_in(world, run_study, (request,), progress.tell)[0]
+
+
+def _world(flags: RunFlags) -> World:
+    """As asked for; where the number of workers is ours to choose, none is started that would have nothing to do."""
+    world = choose_world(flags.backend, flags.workers)
+    pieces = pieces_of_work(flags.case, flags.overrides)
+    if flags.workers is None and world.size is not None and pieces is not None and pieces < world.size:
+        return choose_world(flags.backend, pieces)
+    return world
+
+
+def _sum_up(flags: RunFlags, summary: RunSummary, progress: Progress) -> None:
+    report = None if flags.no_report else write_report(flags.output)
+    if not flags.quiet:
+        stream = sys.stderr if flags.as_json else sys.stdout
+        print_summary(summary, report, stream, with_bounds=not progress.has_shown_bounds)
+    if flags.as_json:
+        click.echo(json.dumps(summary.as_dict() | {"report": None if report is None else str(report)}))

@@ -1,8 +1,10 @@
 """Errors as a person sees them: a few lines on standard error and an exit code that tells the kind."""
 
+import signal
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
+from typing import NoReturn
 
 import click
 
@@ -21,12 +23,14 @@ def told() -> Iterator[None]:
     except WorkerError as error:
         if isinstance(error.inner, KeyboardInterrupt):
             fail("interrupted", ExitCode.INTERRUPTED)
+        if error.exit_code == -signal.SIGTERM:  # outside training, where nobody waits for the end of an iteration
+            fail("terminated", ExitCode.TERMINATED)
         code = exit_code_of(error.inner)
-        fail(str(error), ExitCode.WORKER) if code is None else fail(str(error.inner), code)
+        fail(str(error), ExitCode.WORKER) if code is None else fail(in_words(error.inner), code)
     except Exception as error:
         if (code := exit_code_of(error)) is None:
             raise
-        fail(str(error), code)
+        fail(in_words(error), code)
 
 
 def exit_code_of(error: BaseException | None) -> ExitCode | None:
@@ -39,24 +43,36 @@ def _kinds() -> tuple[tuple[type[BaseException] | tuple[type[BaseException], ...
     from cobre.io.atomic import WriteError
     from cobre.io.policy_file import PolicyFileError
     from cobre.io.problems import InvalidCaseError
+    from cobre.sddp.boundary import BoundaryMismatchError
     from cobre.sddp.lp.failure import StageFailedError
     from cobre.stochastic.errors import NoiseModelError
     from cobre.study.checkpoints import CheckpointError
+    from cobre.study.explanation import NothingToExplainError
     from cobre.study.fingerprint import WorldMismatchError
+    from cobre.study.following import NothingToFollowError
     from cobre.study.output_lock import OutputInUseError
     from cobre.study.policy_store import PolicyMismatchError
+    from cobre.study.run_content import NotAWholeRunError
+    from cobre.study.templates import UnknownTemplateError
 
     return (
         ((InvalidCaseError, NoiseModelError), ExitCode.INVALID_CASE),
         (StageFailedError, ExitCode.UNSOLVABLE),
         ((WriteError, OutputInUseError), ExitCode.OUTPUT),
-        ((PolicyFileError, PolicyMismatchError, CheckpointError), ExitCode.POLICY),
+        ((PolicyFileError, PolicyMismatchError, CheckpointError, BoundaryMismatchError), ExitCode.POLICY),
         ((WorldMismatchError, CommError), ExitCode.WORKER),
-        (BackendError, ExitCode.USAGE),
+        ((BackendError, UnknownTemplateError), ExitCode.USAGE),
+        ((NotAWholeRunError, NothingToFollowError, NothingToExplainError), ExitCode.RESULTS),
     )
 
 
-def fail(message: str, code: ExitCode) -> None:
+def in_words(error: BaseException | None) -> str:
+    """The message, and where to learn more."""
+    saved = getattr(error, "saved", None)
+    return str(error) if saved is None else f"{error}\n`cobre explain {saved}` says what contradicts what."
+
+
+def fail(message: str, code: ExitCode) -> NoReturn:
     """Say it and leave."""
     click.echo(f"cobre: {message}", err=True)
     sys.exit(code)

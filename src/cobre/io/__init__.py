@@ -1,1 +1,21 @@
-"""Reading and writing: case directories, policies, results."""
+"""Case directories, policies and results on disk. Scripts use `load_case` and `validate`, which come when asked for."""
+
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from cobre.io.case_at_a_glance import load_case as load_case
+    from cobre.io.case_at_a_glance import validate as validate
+
+_NAMES = ("load_case", "validate")
+
+
+def __getattr__(name: str) -> object:
+    if name not in _NAMES:
+        raise AttributeError(f"module 'cobre.io' has no attribute {name!r}")
+    from cobre.io import case_at_a_glance  # noqa: PLC0415 - modules of this package stay light until they are used
+
+    return getattr(case_at_a_glance, name)
+
+
+def __dir__() -> list[str]:
+    return sorted([*globals(), *_NAMES])

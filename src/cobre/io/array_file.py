@@ -10,6 +10,7 @@ Nothing in such a file is ever executed.
 
 import hashlib
 import json
+import math
 import struct
 from collections.abc import Mapping
 from pathlib import Path
@@ -18,6 +19,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from cobre.errors import CobreError
 from cobre.io.atomic import replacing_file
 
 MAGIC = b"COBREARR"
@@ -29,7 +31,7 @@ _DTYPES = ("<f8", "<i4", "<i8", "|i1", "|u1")
 Arrays = Mapping[str, NDArray[Any]]
 
 
-class ArrayFileError(Exception):
+class ArrayFileError(CobreError):
     """A file that is not a whole and sound file of arrays: the message says which and why."""
 
 
@@ -40,7 +42,8 @@ def write_arrays(path: Path, facts: Mapping[str, Any], arrays: Arrays) -> None:
     directory = json.dumps({"facts": facts, "arrays": entries}, separators=(",", ":")).encode()
     digest = hashlib.sha256()
     with replacing_file(path) as stream:
-        for part in (_HEADER.pack(MAGIC, VERSION, len(directory)), directory, *map(_bytes, stored.values())):
+        parts: list[bytes | memoryview] = [_HEADER.pack(MAGIC, VERSION, len(directory)), directory]
+        for part in (*parts, *map(_bytes, stored.values())):
             digest.update(part)
             stream.write(part)
         stream.write(digest.digest())
@@ -59,7 +62,7 @@ def parse_arrays(path: Path, content: bytes) -> tuple[dict[str, Any], dict[str, 
     if hashlib.sha256(body).digest() != content[-_DIGEST_BYTES:]:
         raise ArrayFileError(f"{path} is truncated or damaged: its content does not match its checksum")
     try:
-        directory = json.loads(bytes(body[_HEADER.size : _HEADER.size + length]))
+        directory = json.loads(bytes(_piece(body, _HEADER.size, length)))
         return dict(directory["facts"]), _arrays(directory["arrays"], body[_HEADER.size + length :])
     except (ValueError, KeyError, TypeError) as error:
         raise ArrayFileError(f"{path} has a directory that this program does not know: {error!r}") from error
@@ -75,8 +78,18 @@ def _arrays(entries: list[dict[str, Any]], body: memoryview) -> dict[str, NDArra
         if entry["dtype"] not in _DTYPES:
             raise ValueError(f"dtype {entry['dtype']}")
         dtype, shape = np.dtype(entry["dtype"]), tuple(entry["shape"])
-        size = int(np.prod(shape, dtype=np.int64)) * dtype.itemsize
-        stored = np.frombuffer(body[position : position + size], dtype).reshape(shape)
+        if any(extent < 0 for extent in shape):
+            raise ValueError(f"shape {shape}")
+        size = math.prod(shape) * dtype.itemsize
+        stored = np.frombuffer(_piece(body, position, size), dtype).reshape(shape)
         found[entry["name"]] = stored.astype(dtype.newbyteorder("="))
         position += size
+    if position != len(body):
+        raise ValueError(f"{len(body) - position} bytes follow the last array")
     return found
+
+
+def _piece(body: memoryview, start: int, size: int) -> memoryview:
+    if start + size > len(body):
+        raise ValueError(f"{size} bytes at {start}, of {len(body)}")
+    return body[start : start + size]

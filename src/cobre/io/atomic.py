@@ -14,6 +14,8 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import BinaryIO
 
+from cobre.errors import OutputError
+
 _REASONS = {
     errno.ENOSPC: ("no space is left on the device", "free some space or choose another directory"),
     errno.EDQUOT: ("the disk quota is used up", "free some space or choose another directory"),
@@ -28,7 +30,7 @@ _REASONS = {
 }
 
 
-class WriteError(Exception):
+class WriteError(OutputError):
     """Something could not be written; `path` is the target, which is as it was before."""
 
     def __init__(self, path: Path, reason: str, remedy: str = "") -> None:
@@ -178,6 +180,8 @@ def _explained(path: Path) -> Iterator[None]:
     """Errors of the file system that concern the target, in words."""
     try:
         yield
+    except WriteError:
+        raise  # in words already
     except OSError as error:
         if not _concerns(error, path):
             raise

@@ -8,7 +8,7 @@ from cobre.core.case import Case, OverrideTables, ScenarioTables, System
 from cobre.io.block_factors import LOAD_FILE, SOURCE_FILE, read_load_factors, read_source_factors
 from cobre.io.case_files import OPTIONAL_JSON, REQUIRED_JSON, check_files
 from cobre.io.computed_values import check_computed_values
-from cobre.io.config_file import read_config
+from cobre.io.config_file import read_config, with_paths_from
 from cobre.io.correlation_file import read_correlation
 from cobre.io.entities import (
     read_buses,
@@ -98,7 +98,7 @@ def _decode(
         return None
     return Case(
         name=folder.resolve().name,
-        config=config,
+        config=with_paths_from(folder, config),
         horizon=horizon,
         initial_conditions=initial_conditions,
         penalties=penalties,

@@ -1,6 +1,8 @@
 """config.json: what is asked for."""
 
 from collections.abc import Mapping
+from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 from cobre.core.config import (
@@ -22,7 +24,6 @@ from cobre.core.config import (
 from cobre.io.config_overrides import with_overrides
 from cobre.io.config_records import (
     BoundStallingRecord,
-    ByNode,
     ConfigFile,
     CutSelectionRecord,
     Enumerated,
@@ -39,7 +40,8 @@ from cobre.io.config_records import (
 )
 from cobre.io.json_files import Document, decode, rewritten
 from cobre.io.problems import Layer, Problems
-from cobre.io.solver_profiles import solver_config, warn_of_profile
+from cobre.io.settings_without_effect import warn_of_settings_without_effect
+from cobre.io.solver_profiles import solver_config
 
 FILE = "config.json"
 DEFAULT_TREE_SEED = 42
@@ -54,7 +56,7 @@ def read_config(document: Document | None, overrides: Mapping[str, object] | Non
     file = decode(document, ConfigFile, problems)
     if file is None:
         return None
-    _warn_of_what_has_no_effect(file, problems)
+    warn_of_settings_without_effect(file, problems)
     training = _training(file.training, problems)
     simulation = _simulation(file.simulation, problems)
     if len(problems.errors) > known or training is None:
@@ -67,6 +69,15 @@ def read_config(document: Document | None, overrides: Mapping[str, object] | Non
         policy=_policy(file.policy),
         exports=file.exports,
     )
+
+
+def with_paths_from(folder: Path, config: Config) -> Config:
+    """Paths of the configuration that are relative to the case, as they are from anywhere."""
+    boundary = config.policy.boundary
+    if boundary is None:
+        return config
+    located = replace(boundary, path=str((folder / boundary.path).resolve()))
+    return replace(config, policy=replace(config.policy, boundary=located))
 
 
 def _as_dict(record: Any) -> dict[str, Any]:
@@ -169,18 +180,3 @@ def _modeling(record: ModelingRecord) -> ModelingConfig:
 def _policy(record: PolicyRecord) -> PolicyConfig:
     given = {name: value for name, value in _as_dict(record.checkpointing).items() if value is not None}
     return PolicyConfig(record.path, record.mode, record.boundary, CheckpointingConfig(**given))
-
-
-def _warn_of_what_has_no_effect(file: ConfigFile, problems: Problems) -> None:
-    warn = problems.warn
-    if file.upper_bound_evaluation.enabled:
-        message = (
-            "has no effect: the upper bound is the mean over forward passes and, with an interval, over simulations"
-        )
-        warn(Layer.SCHEMA, FILE, "", "upper_bound_evaluation", message)
-    if isinstance(file.training.parallelism.backward_scheduler, ByNode):
-        message = "has no effect: work is split without changing any number"
-        warn(Layer.SCHEMA, FILE, "", "training.parallelism.backward_scheduler", message)
-    if file.simulation.io_channel_capacity != SimulationRecord().io_channel_capacity:
-        warn(Layer.SCHEMA, FILE, "", "simulation.io_channel_capacity", "has no effect: results are written at the end")
-    warn_of_profile(file.simulation.solver, "simulation.solver", problems)

@@ -119,10 +119,10 @@ class DynamicRecord:
 
     method: Literal["dynamic"]
     seed_window: NonNegativeCount = 5
-    start_iteration: NonNegativeCount = 2
+    start_iteration: Count = 2
     max_added_per_round: Count = 10
     violation_tolerance: NonNegative = 1e-10
-    candidate_recency: NonNegativeCount | None = None
+    candidate_recency: Count | None = None
 
 
 @dataclass(frozen=True, slots=True)

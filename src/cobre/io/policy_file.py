@@ -22,6 +22,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from cobre.errors import ValidationError
 from cobre.io.atomic import replacing_file
 
 MAGIC = b"COBREPOL"
@@ -32,7 +33,7 @@ _DIGEST_BYTES = hashlib.sha256().digest_size
 _FLOAT, _INT, _FLAG = np.dtype("<f8"), np.dtype("<i4"), np.dtype("u1")
 
 
-class PolicyFileError(Exception):
+class PolicyFileError(ValidationError):
     """A file that holds no policy that this program can read; `path` and, in the message, why and what to do."""
 
     def __init__(self, path: Path, reason: str) -> None:

@@ -4,6 +4,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from enum import Enum
 
+from cobre.errors import ValidationError
+
 
 class Layer(Enum):
     """Where in the pipeline a problem shows.
@@ -77,7 +79,7 @@ class Problems:
             raise InvalidCaseError(case, tuple(self._problems))
 
 
-class InvalidCaseError(Exception):
+class InvalidCaseError(ValidationError):
     """A case that cannot be run; all that is known to be wrong with it."""
 
     def __init__(self, case: str, problems: tuple[Problem, ...]) -> None:

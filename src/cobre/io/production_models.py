@@ -24,7 +24,11 @@ from cobre.io.problems import Layer, Problems
 from cobre.io.table_formats import PRODUCTION_TABLES
 
 FILE = "system/hydro_production_models.json"
-
+# Settings of fitted planes that the format has and no fit depends on.
+WITHOUT_EFFECT = {
+    "max_planes_per_hydro": "all planes are kept; fpha_plane_reduction makes fewer of them",
+    "spillage_discretization_points": "the slope over spilled flows is fitted on points of its own",
+}
 
 Share = Annotated[float, Field(ge=0, le=1)]
 
@@ -98,16 +102,16 @@ class ByAngle:
     """Planes that are nearly parallel are merged."""
 
     method: Literal["angle"]
-    tolerance_deg: float
+    tolerance_deg: Annotated[float, Field(ge=0, le=90)]
 
 
 @dataclass(frozen=True, slots=True)
 class ByDistance:
-    """Planes that hardly matter are dropped."""
+    """Planes that are nearly the same over volumes and flows are merged."""
 
     method: Literal["distance"]
-    tolerance_pct: float
-    n_samples: int
+    tolerance_pct: Annotated[float, Field(ge=0)]
+    n_samples: Annotated[int, Field(ge=1)]
 
 
 class ProductionFile(JsonFile):
@@ -126,7 +130,7 @@ def read_production_models(folder: Path, document: Document | None, problems: Pr
     ordered = sorted(file.production_models, key=lambda record: record.hydro_id)
     return ProductionModels(
         by_hydro={record.hydro_id: _hydro_production(record, problems) for record in ordered},
-        plane_reduction=_plane_reduction(file.fpha_plane_reduction, problems),
+        plane_reduction=_plane_reduction(file.fpha_plane_reduction),
         energy_productivity=tables["energy_productivity"],
         hyperplanes=tables["hyperplanes"],
         geometry=tables["geometry"],
@@ -134,6 +138,7 @@ def read_production_models(folder: Path, document: Document | None, problems: Pr
 
 
 def _hydro_production(record: ByStageRanges | BySeason, problems: Problems) -> HydroProduction:
+    _warn_of_settings_without_effect(record, problems)
     if isinstance(record, ByStageRanges):
         return HydroProduction(record.hydro_id, stage_ranges=tuple(_stage_range(row) for row in record.stage_ranges))
     seasons = [row.season_id for row in record.seasons]
@@ -143,6 +148,15 @@ def _hydro_production(record: ByStageRanges | BySeason, problems: Problems) -> H
         seasons={row.season_id: _choice(row) for row in sorted(record.seasons, key=lambda row: row.season_id)},
         default=ProductionChoice(record.default_model),
     )
+
+
+def _warn_of_settings_without_effect(record: ByStageRanges | BySeason, problems: Problems) -> None:
+    rows = record.stage_ranges if isinstance(record, ByStageRanges) else record.seasons
+    given = [row.fpha_config for row in rows if row.fpha_config is not None and row.fpha_config.source == "computed"]
+    for name, message in WITHOUT_EFFECT.items():
+        if any(getattr(config, name) is not None for config in given):
+            entity = f"production model of hydro {record.hydro_id}"
+            problems.warn(Layer.SCHEMA, FILE, entity, f"fpha_config.{name}", f"has no effect: {message}")
 
 
 def _stage_range(row: StageRangeRecord) -> StageRange:
@@ -161,11 +175,9 @@ def _fpha(record: FphaRecord | None) -> FphaConfig | None:
     return FphaConfig(**{name: value for name, value in given.items() if value is not None})
 
 
-def _plane_reduction(record: ByAngle | ByDistance | None, problems: Problems) -> PlaneReduction | None:
+def _plane_reduction(record: ByAngle | ByDistance | None) -> PlaneReduction | None:
     if record is None:
         return None
-    message = "has no effect: all fitted planes are kept, which is more precise"
-    problems.warn(Layer.SCHEMA, FILE, "", "fpha_plane_reduction", message)
     if isinstance(record, ByAngle):
         return PlaneReduction("angle", tolerance_deg=record.tolerance_deg)
     return PlaneReduction("distance", tolerance_pct=record.tolerance_pct, n_samples=record.n_samples)

@@ -12,6 +12,7 @@ import numpy as np
 
 from cobre.comm import SharedMemoryProvider
 from cobre.core.stage_data import ResolvedStudy
+from cobre.errors import PolicyIncompatibleError
 from cobre.sddp.cuts.pool import CutPool, CutSet
 from cobre.sddp.lp.build import StageLp, build_stage_lp
 from cobre.sddp.problem import Problem
@@ -23,7 +24,7 @@ STORAGE, LAG = "storage", "inflow_lag"
 UNUSUAL = 100.0
 
 
-class BoundaryMismatchError(Exception):
+class BoundaryMismatchError(PolicyIncompatibleError):
     """Cuts that cannot price the end of this study: what differs, and what would be right."""
 
 

@@ -4,28 +4,58 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from cobre._native import fan_chains
 from cobre.core.stage_data import Floats, ResolvedStudy, StageData
 from cobre.sddp.lp.build import StageLp, build_stage_lp
 from cobre.sddp.lp.failure import EntityNames
 from cobre.sddp.lp.plan import PlanOptions, StagePlan
 from cobre.sddp.plugins.interfaces import RiskMeasure
 from cobre.sddp.plugins.risk import risk_measure
-from cobre.solver.batches import Realisations
+from cobre.solver.batches import Bases, Chains, Realisations
 from cobre.solver.program import Ints
 from cobre.stochastic.model import NoiseModel
 
 
 @dataclass(frozen=True, slots=True)
 class Opening:
-    """What may happen in a stage according to the tree, and the order in which a chain goes through it."""
+    """What may happen in a stage according to the tree, and the order in which chains go through it.
+
+    Neighbours in a chain should differ little: `order` goes from the driest opening to the wettest.
+    """
 
     realisations: Realisations
     order: Ints
+    rank: Ints  # by opening: its place in the order
+
+    @classmethod
+    def of(cls, realisations: Realisations) -> "Opening":
+        """Ordered by how much water they bring."""
+        order = np.argsort(_water_m3s(realisations), kind="stable").astype(np.int32)
+        rank = np.empty_like(order)
+        rank[order] = np.arange(len(order), dtype=np.int32)
+        return cls(realisations, order, rank)
 
     @property
     def count(self) -> int:
         """How many there are."""
         return len(self.order)
+
+    def wetness(self, met: Realisations, items: Ints) -> Ints:
+        """Where in the order the realisations lie that some paths met."""
+        if met is self.realisations:
+            return self.rank[items]
+        water = _water_m3s(self.realisations)[self.order]
+        place = np.searchsorted(water, _water_m3s(met)[items])
+        return np.minimum(place, self.count - 1).astype(np.int32)
+
+    def chains(self, states: Floats, bases: Bases, met: Ints) -> Chains:
+        """Every trial point with all openings; results lie in the order of points, then of openings.
+
+        A point's basis is optimal for what its path met: one chain goes from there to the wettest opening, another
+        one to the driest.
+        """
+        start, items, basis_index, places = fan_chains(self.order, met)
+        return Chains(np.repeat(states, 2, axis=0), start, items, bases, basis_index, places, 2)
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,6 +79,11 @@ class Problem:
     def dimension(self) -> int:
         """Entries of the state."""
         return len(self.initial_state)
+
+    @property
+    def discounts(self) -> Floats:
+        """By stage: what the cost after it is multiplied with."""
+        return np.array([stage.plan.data.discount for stage in self.stages])
 
     @property
     def num_hydros(self) -> int:
@@ -78,7 +113,7 @@ def build_problem(
     )
     return Problem(
         stages=stages,
-        openings=tuple(_opening(noise, t) for t in range(len(stages))),
+        openings=tuple(Opening.of(realise(noise, t, noise.openings[t])) for t in range(len(stages))),
         risk=tuple(risk_measure(data.stage.risk) for data in study.stages),
         noise=noise,
         initial_state=np.concatenate([_first_storage(study), np.asarray(noise.initial_lags, np.float64).reshape(-1)]),
@@ -97,13 +132,13 @@ def realise(noise: NoiseModel, stage: int, values: Floats) -> Realisations:
     )
 
 
-def _opening(noise: NoiseModel, stage: int) -> Opening:
-    """Neighbours in a chain should differ little: openings are ordered by how much water they bring."""
-    realisations = realise(noise, stage, noise.openings[stage])
-    water = np.zeros(len(realisations.inflow_m3s))
-    for hydro in range(realisations.inflow_m3s.shape[1]):
-        water = water + realisations.inflow_m3s[:, hydro]
-    return Opening(realisations, np.argsort(water, kind="stable").astype(np.int32))
+def _water_m3s(realisations: Realisations) -> Floats:
+    """The inflows of all hydros, added one after the other."""
+    inflow = realisations.inflow_m3s
+    water = np.zeros(len(inflow))
+    for hydro in range(inflow.shape[1]):
+        water = water + inflow[:, hydro]
+    return water
 
 
 def _first_storage(study: ResolvedStudy) -> Floats:

@@ -18,5 +18,6 @@ class WorkSplit:
 
     def block(self, rank: int) -> range:
         """The items of a rank."""
-        start = sum(self.counts[:rank])
-        return range(start, start + self.counts[rank])
+        share, extra = divmod(self.total, self.size)
+        start = rank * share + min(rank, extra)
+        return range(start, start + share + (rank < extra))

@@ -46,7 +46,7 @@ class Bases:
 class CutRows:
     """The cuts of a stage: where they lie, and which take part."""
 
-    chunks: Sequence[Floats]  # each (1 + dimension) x CUTS_PER_CHUNK: intercepts, then components
+    chunks: list[Floats]  # each (1 + dimension) x CUTS_PER_CHUNK: intercepts, then components
     count: int
     in_play: NDArray[np.uint8]
 
@@ -60,6 +60,8 @@ class Chains:
     items: Ints  # indices of realisations
     bases: Bases
     basis_index: Ints  # by chain; -1: start from nothing
+    places: Ints | None = None  # by item: which row of the results is its own; None: in the order of the items
+    chains_per_point: int = 1  # that many consecutive chains have the same state
 
     @classmethod
     def single(cls, states: Floats, bases: Bases, basis_index: Ints) -> "Chains":
@@ -84,7 +86,7 @@ class Keep:
 
 
 class Batch(Protocol):
-    """Results by solve, in the order of the chains' items. Money is LP money."""
+    """Results by solve, in the order of the chains' items or in the places that they name. Money is LP money."""
 
     objective: Floats
     future_cost: Floats
@@ -96,9 +98,36 @@ class Batch(Protocol):
     basis_status: NDArray[np.int8]  # by chain, after its first solve
     basis_cuts: Ints
     iterations: Ints  # pivots
+    pivots: int  # of all solves
     library_solves: int  # solves that needed the LP library
     retries: int
     solve_seconds: float  # inside the solver, summed over threads
+    busy_seconds: float
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """A stage on the way of some paths: path p meets realisation items[p]; all start from one basis, or from none."""
+
+    stage: int
+    cuts: CutRows
+    realisations: Realisations
+    items: Ints
+    bases: Bases
+
+
+class Walk(Protocol):
+    """Paths through some stages, stage by stage (first axis) and path by path."""
+
+    states: Floats  # stages x paths x dimension, entering
+    objective: Floats
+    future_cost: Floats
+    basis_status: Sequence[NDArray[np.int8]]  # by stage: paths x (columns + rows)
+    basis_cuts: Sequence[Ints]
+    pivots: int
+    library_solves: int
+    retries: int
+    solve_seconds: float
     busy_seconds: float
 
 
@@ -125,6 +154,13 @@ class LpSolver(ABC):
     @abstractmethod
     def solve(self, stage: int, cuts: CutRows, chains: Chains, realisations: Realisations, keep: Keep) -> Batch:
         """Solve all chains of a stage; raises `SolveFailedError` for the first chain that cannot be solved."""
+
+    @abstractmethod
+    def walk(self, steps: Sequence[Step], states: Floats) -> Walk:
+        """Take every path (rows of `states`) through all steps; the same bits as solving them one after the other.
+
+        Raises `SolveFailedError` when some path cannot go on; which one, and where, is for `solve` to tell.
+        """
 
     @abstractmethod
     def save_failed(self, stage: int, path: Path) -> None:

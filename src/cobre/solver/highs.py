@@ -2,13 +2,14 @@
 
 import importlib.metadata
 import importlib.util
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import cast
 
 from cobre._native import LpEngine, LpFailure, LpStage
-from cobre.solver.batches import Batch, Chains, CutRows, Keep, LpSolver, Realisations, SolveFailedError
-from cobre.solver.program import StageProgram
+from cobre.solver.batches import Batch, Chains, CutRows, Keep, LpSolver, Realisations, SolveFailedError, Step, Walk
+from cobre.solver.program import Floats, StageProgram
 
 STATUS_WORDS = {
     7: "cuts keep being violated",
@@ -52,12 +53,13 @@ class HighsSolver(LpSolver):
         try:
             batch = self._engine.solve(
                 self._stages[stage][1],
-                list(cuts.chunks),
+                cuts.chunks,
                 cuts.count,
                 cuts.in_play,
                 chains.states,
                 chains.start,
                 chains.items,
+                chains.places,
                 realisations.inflow_m3s,
                 realisations.load_mw,
                 realisations.availability,
@@ -69,9 +71,30 @@ class HighsSolver(LpSolver):
                 keep.gradient,
             )
         except LpFailure as failure:
-            chain, item, status, _ = failure.args
-            raise SolveFailedError(chain, item, STATUS_WORDS.get(status, f"solver status {status}")) from failure
+            raise _in_words(failure) from failure
         return cast("Batch", batch)
+
+    def walk(self, steps: Sequence[Step], states: Floats) -> Walk:
+        """Take every path through all steps: a thread stays with its path from the first to the last."""
+        given = [
+            (
+                self._stages[step.stage][1],
+                step.cuts.chunks,
+                step.cuts.count,
+                step.cuts.in_play,
+                step.items,
+                step.realisations.inflow_m3s,
+                step.realisations.load_mw,
+                step.realisations.availability,
+                step.bases.status,
+                step.bases.cuts,
+            )
+            for step in steps
+        ]
+        try:
+            return cast("Walk", self._engine.walk(given, states))
+        except LpFailure as failure:
+            raise _in_words(failure) from failure
 
     def save_failed(self, stage: int, path: Path) -> None:
         """Write the LP that the last `solve` failed on, with names."""
@@ -82,6 +105,11 @@ class HighsSolver(LpSolver):
     def version(self) -> str:
         """Name and version of the library."""
         return f"HiGHS {self._engine.version}"
+
+
+def _in_words(failure: LpFailure) -> SolveFailedError:
+    chain, item, status, _ = failure.args
+    return SolveFailedError(chain, item, STATUS_WORDS.get(status, f"solver status {status}"))
 
 
 def find_library() -> Path:

@@ -1,12 +1,16 @@
 """What `import cobre` offers to scripts."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, TypeVar
 
+from cobre import notebook
 from cobre.core.case import Case
 from cobre.io.case import read_case
-from cobre.io.problems import Problem, Problems
+from cobre.io.problems import Layer, Problem, Problems
+from cobre.stochastic.errors import NoiseModelError
+from cobre.stochastic.model import build_noise_model
 from cobre.study.checkpoints import CheckpointPlan
 from cobre.study.events import Event, Tell
 from cobre.study.policy import Policy
@@ -30,6 +34,15 @@ class ValidationReport:
     def __bool__(self) -> bool:
         return not self.errors
 
+    def as_dict(self) -> dict[str, Any]:
+        """For a program that reads."""
+        return {
+            "case": self.path,
+            "is_valid": bool(self),
+            "errors": [_problem(problem) for problem in self.errors],
+            "warnings": [_problem(problem) for problem in self.warnings],
+        }
+
     def __str__(self) -> str:
         lines = [f"{self.path}: {len(self.errors)} error(s), {len(self.warnings)} warning(s)"]
         lines += [f"  error: {problem}" for problem in self.errors]
@@ -39,10 +52,20 @@ class ValidationReport:
     __repr__ = __str__
 
 
+def _problem(problem: Problem) -> dict[str, str]:
+    names = ("file", "entity", "field", "message", "remedy")
+    return {"layer": problem.layer.value} | {name: getattr(problem, name) for name in names}
+
+
 def validate(path: str | Path, config_overrides: Overrides | None = None) -> ValidationReport:
-    """Read a case and report everything that is wrong with it."""
+    """Read a case and report everything that is wrong with it, up to what only its noise model can tell."""
     problems = Problems()
-    read_case(path, problems, config_overrides)
+    case = read_case(path, problems, config_overrides)
+    if case is not None and not problems.errors:
+        try:
+            build_noise_model(case)
+        except NoiseModelError as error:
+            problems.error(Layer.MEANING, error.file, error.where, "", error.problem, "correct the data of this model")
     return ValidationReport(str(path), problems)
 
 
@@ -68,21 +91,23 @@ def train(
     backend: how workers talk: auto (shm here, tcp when `COBRE_TCP_COORDINATOR` is set), local, shm, tcp or mpi.
     threads: of the LP solver in each worker; by default the cores are shared out.
     iterations: instead of the case's own stopping rules.
-    progress_callback: told of every iteration of every worker; what it raises ends the run.
+    progress_callback: told of every iteration of every worker; what it raises ends the run. A notebook shows progress
+    by itself when there is none.
     warm_start: begin with the cuts of another policy.
     checkpoints: the folder to keep them in, one in `checkpoint_every` iterations; resume: go on from the newest.
 
     Ctrl-C and the time limit end the run after the iteration, and the result is what there is by then; a second Ctrl-C
     ends it at once.
     """
-    world = _world(backend, num_workers)
+    world = script_world(backend, num_workers)
     start = Path(warm_start) if isinstance(warm_start, str) else warm_start
     plan = None if checkpoints is None else CheckpointPlan(Path(checkpoints), checkpoint_every)
     if resume and plan is None:
         raise ValueError("resume=True needs the folder of the checkpoints: checkpoints=...")
     request = TrainingRequest(checkpoints=plan, resume=resume, warm_start=start, time_limit_s=time_limit_s)
     source = _source(case, with_iterations(config_overrides, iterations), world, threads)
-    return _first(run_in(world, train_rank, (source, request, world.is_joined), _progress(progress_callback)))
+    with _listening(progress_callback) as tell:
+        return _first(run_in(world, train_rank, (source, request, world.is_joined), tell))
 
 
 def simulate(
@@ -96,7 +121,7 @@ def simulate(
     config_overrides: Overrides | None = None,
 ) -> SimulationResult:
     """Simulate a policy, given or stored, in many scenarios (the case's own number); workers as in `train`."""
-    world = _world(backend, num_workers)
+    world = script_world(backend, num_workers)
     stored = Path(policy) if isinstance(policy, str) else policy
     source = _source(case, config_overrides, world, threads)
     return _first(run_in(world, simulate_rank, (source, stored, scenarios, world.is_joined), _nobody))
@@ -110,7 +135,7 @@ def with_iterations(overrides: Overrides | None, iterations: int | None) -> Over
     return {**(overrides or {}), **limit}
 
 
-def _world(backend: str, num_workers: int | None) -> World:
+def script_world(backend: str, num_workers: int | None) -> World:
     """As asked for; without a number of workers one, unless a world is there already."""
     world = choose_world(backend, num_workers)
     return world if world.is_joined or num_workers is not None else choose_world(backend, 1)
@@ -130,7 +155,17 @@ def _first(values: Sequence[Result | None]) -> Result:
     return values[0]
 
 
-def _progress(callback: ProgressCallback | None) -> Tell:
+@contextmanager
+def _listening(callback: ProgressCallback | None) -> Iterator[Tell]:
+    """The callback; a notebook shows progress by itself where there is none."""
+    if callback is not None:
+        yield progress_teller(callback)
+        return
+    with notebook.progress() as tell:
+        yield tell
+
+
+def progress_teller(callback: ProgressCallback | None) -> Tell:
     """Turns an iteration's event into one for each worker."""
 
     def tell(told: Event) -> None:

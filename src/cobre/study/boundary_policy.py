@@ -7,7 +7,8 @@ import numpy as np
 
 from cobre.core.case import Case
 from cobre.core.stage_data import ResolvedStudy
-from cobre.io.policy_file import PolicyData, read_policy
+from cobre.io.boundary_file import find_boundary_file, stage_that_ends_on
+from cobre.io.policy_file import read_policy
 from cobre.sddp.boundary import (
     LAG,
     STORAGE,
@@ -25,38 +26,24 @@ from cobre.stochastic.model import NoiseModel
 from cobre.stochastic.par.initial_lags import initial_lags
 from cobre.stochastic.par.seasons import check_one_season_per_stage, season_cycle
 
-PLACES = ("policy.bin", "policy/policy.bin")
-
 
 def load_priced_states(case: Case) -> PricedStates | None:
     """What the case's boundary policy says of the day on which the study ends; None: the case names no such policy."""
     config = case.config.policy.boundary
     if config is None:
         return None
-    data = read_policy(boundary_file(Path(config.path)))
-    stage = _stage_that_ends_on(data, case.horizon.stages[-1].end_date.isoformat(), config.path)
+    data = read_policy(find_boundary_file(Path(config.path)))
+    day = case.horizon.stages[-1].end_date
+    stage = stage_that_ends_on(data.metadata, day)
+    if stage is None:
+        raise BoundaryMismatchError(
+            f"the boundary policy at {config.path} prices no state of {day}, where this study ends; "
+            f"its stages end on {', '.join(data.metadata.stage_end_dates)}"
+        )
     cuts = data.stages[stage]
     return PricedStates(
         data.metadata.state_names, CutSet(cuts.intercepts, cuts.coefficients), float(data.metadata.cost_scale)
     )
-
-
-def boundary_file(path: Path) -> Path:
-    """A policy file, or the one in a folder: that of a policy, or of a whole run."""
-    if not path.is_dir():
-        return path
-    return next((path / place for place in PLACES if (path / place).exists()), path / PLACES[0])
-
-
-def _stage_that_ends_on(data: PolicyData, day: str, path: str) -> int:
-    ends = data.metadata.stage_end_dates
-    found = [stage for stage, end in enumerate(ends) if end == day]
-    if len(found) != 1:
-        raise BoundaryMismatchError(
-            f"the boundary policy at {path} prices no state of {day}, where this study ends; "
-            f"its stages end on {', '.join(ends)}"
-        )
-    return found[0]
 
 
 def with_lags_of_boundary(case: Case, noise: NoiseModel, priced: PricedStates | None) -> NoiseModel:

@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from cobre.errors import CobreError
 from cobre.io.array_file import ArrayFileError, parse_arrays, write_arrays
 from cobre.io.atomic import check_writable
 from cobre.sddp.cuts.pool import CutSet
@@ -26,7 +27,7 @@ _COUNTS = ("iteration", "forward_passes", "solves", "simplex_iterations", "cuts"
 _TIMES = ("forward_s", "backward_s", "bound_s", "exchange_s", "solver_s")
 
 
-class CheckpointError(Exception):
+class CheckpointError(CobreError):
     """There is nothing to resume from, or it belongs to another run."""
 
 
@@ -62,13 +63,19 @@ class Checkpoint:
 class CheckpointWriter:
     """Writes on rank 0, in a thread of its own: training waits for the copy in memory only.
 
-    `on_written` is told the iteration, the path and the seconds that training waited.
+    `on_written` is told the iteration, the path and the seconds that training waited. `resumed_at`: the iteration that
+    the run goes on from. What an earlier run left in the folder goes once there is a checkpoint of this one.
     """
 
     def __init__(
-        self, plan: CheckpointPlan, fingerprint: Fingerprint, on_written: Callable[[int, Path, float], None]
+        self,
+        plan: CheckpointPlan,
+        fingerprint: Fingerprint,
+        on_written: Callable[[int, Path, float], None],
+        resumed_at: int = 0,
     ) -> None:
         check_writable(plan.folder)
+        self._own = {path for path in list_checkpoints(plan.folder) if iteration_of(path) <= resumed_at}
         self._plan = plan
         self._fingerprint = fingerprint
         self._on_written = on_written
@@ -100,14 +107,22 @@ class CheckpointWriter:
 
     def _write(self, path: Path, facts: dict[str, Any], arrays: dict[str, NDArray[Any]]) -> None:
         write_arrays(path, facts, arrays)
-        for old in list_checkpoints(self._plan.folder)[self._plan.keep :]:
-            old.unlink(missing_ok=True)
+        self._own.add(path)
+        self._own = set(sorted(self._own, key=iteration_of)[-self._plan.keep :])
+        for old in list_checkpoints(self._plan.folder):
+            if old not in self._own:
+                old.unlink(missing_ok=True)
 
 
 def list_checkpoints(folder: Path) -> list[Path]:
     """The newest first."""
     names = [path for path in folder.glob(f"*{SUFFIX}") if _NAME.fullmatch(path.name)] if folder.is_dir() else []
-    return sorted(names, key=lambda path: int(path.stem.split("-")[1]), reverse=True)
+    return sorted(names, key=iteration_of, reverse=True)
+
+
+def iteration_of(path: Path) -> int:
+    """The iteration after which a checkpoint was written, by its name."""
+    return int(path.stem.split("-")[1])
 
 
 def newest_content(folder: Path, on_warning: Callable[[str], None]) -> tuple[Path, bytes]:

@@ -9,6 +9,7 @@ import numpy as np
 
 from cobre import __version__
 from cobre.comm import Communicator
+from cobre.errors import CobreError
 from cobre.solver.batches import LpSolver
 from cobre.study.prepare import PreparedStudy
 
@@ -21,7 +22,7 @@ _WORDS = {
 }
 
 
-class WorldMismatchError(Exception):
+class WorldMismatchError(CobreError):
     """Ranks that cannot work together: they run other programs, or another case."""
 
 
@@ -78,6 +79,7 @@ def case_digest(study: PreparedStudy) -> str:
     )
     _feed(digest, [stage.id for stage in study.case.horizon.stages])
     _feed(digest, [config.forward_passes, config.tree_seed, config.cut_selection, config.scenario_source])
+    _feed(digest, study.end)
     scenarios = range(min(_PROBED_SCENARIOS, config.forward_passes))
     for stage_number in range(problem.num_stages):
         _feed(digest, study.noise.training_sampler.sample(1, scenarios, stage_number))

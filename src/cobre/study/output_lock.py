@@ -7,12 +7,13 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
+from cobre.errors import OutputError
 from cobre.io.atomic import check_writable
 
 LOCK_FILE = "run.lock"
 
 
-class OutputInUseError(Exception):
+class OutputInUseError(OutputError):
     """Another run writes to this directory."""
 
 

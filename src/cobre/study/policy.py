@@ -1,5 +1,6 @@
 """A trained policy: the cuts of every stage, and what they say about the cost of a state."""
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -59,36 +60,38 @@ class Policy:
 
     def cost_to_go(self, stage: int, state: Sequence[float]) -> float:
         """In $: the least that the stages after `stage` (counted from 0) cost, from a state at its end."""
-        point = self._checked(stage, state)
-        cuts = self.cuts[stage]
-        if not len(cuts.intercepts):
-            return 0.0
-        values = cuts.intercepts.copy()
-        for component, x in enumerate(point.tolist()):
-            values += x * cuts.coefficients[:, component]
-        return float(values.max()) * self.cost_scale
+        values = self._heights(stage, state)
+        return float(values.max()) * self.cost_scale if len(values) else 0.0
 
     def evaluate(self, stage: int, state: Sequence[float]) -> float:
-        """As `cost_to_go`, in the unit of the stored cuts: $ divided by the case's cost_scale_factor."""
-        return self.cost_to_go(stage, state) / self.cost_scale
+        """The highest cut at a state, in the unit of the stored cuts: $ divided by the case's cost_scale_factor.
+
+        A stage without cuts, such as the last one, gives minus infinity: nothing is known there. See `cost_to_go`.
+        """
+        values = self._heights(stage, state)
+        return float(values.max()) if len(values) else -math.inf
 
     def cut_matrix(self, stage: int) -> tuple[Floats, Floats]:
-        """Coefficients (cuts x state) and intercepts of a stage, in the unit of the stored cuts."""
+        """Intercepts (one for each cut) and coefficients (cuts x state) of a stage, in the unit of the stored cuts."""
         self._check_stage(stage)
-        return self.cuts[stage].coefficients.copy(), self.cuts[stage].intercepts.copy()
+        return self.cuts[stage].intercepts.copy(), self.cuts[stage].coefficients.copy()
 
     def water_values(self, stage: int, state: Sequence[float]) -> dict[str, float]:
         """$ per hm3 of each reservoir at the end of a stage: the slope of the cut that is highest there."""
-        point = self._checked(stage, state)
-        cuts = self.cuts[stage]
-        if not len(cuts.intercepts):
+        values = self._heights(stage, state)
+        if not len(values):
             return {name: 0.0 for name in self.state_names if name.startswith("storage")}
-        values = cuts.intercepts.copy()
-        for component, x in enumerate(point.tolist()):
-            values += x * cuts.coefficients[:, component]
-        slopes = cuts.coefficients[int(values.argmax())]
+        slopes = self.cuts[stage].coefficients[int(values.argmax())]
         named = zip(self.state_names, slopes.tolist(), strict=True)
         return {name: -slope * self.cost_scale for name, slope in named if name.startswith("storage")}
+
+    def _heights(self, stage: int, state: Sequence[float]) -> Floats:
+        """Every cut of a stage at a state; components are added in order, so that the sum is the same everywhere."""
+        point = self._checked(stage, state)
+        values = self.cuts[stage].intercepts.copy()
+        for component, x in enumerate(point.tolist()):
+            values += x * self.cuts[stage].coefficients[:, component]
+        return values
 
     def _checked(self, stage: int, state: Sequence[float]) -> Floats:
         self._check_stage(stage)

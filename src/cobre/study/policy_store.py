@@ -2,6 +2,7 @@
 
 from pathlib import Path
 
+from cobre.errors import PolicyIncompatibleError
 from cobre.io.atomic import check_writable
 from cobre.io.policy_file import PolicyData, PolicyMetadata, StageCuts, parse_policy, read_policy_bytes, write_policy
 from cobre.sddp.cuts.pool import CutPool, CutSet
@@ -11,7 +12,7 @@ from cobre.study.prepare import PreparedStudy
 POLICY_FILE = "policy.bin"
 
 
-class PolicyMismatchError(Exception):
+class PolicyMismatchError(PolicyIncompatibleError):
     """A policy that belongs to another study."""
 
 

@@ -9,10 +9,13 @@ import numpy as np
 
 from cobre.comm import Backend, Communicator
 from cobre.core.case import Case
+from cobre.core.config import IterationLimit
 from cobre.io.case import load_case_with_problems
 from cobre.io.policy_file import read_policy_bytes
+from cobre.sddp.events import IterationRecord
 from cobre.sddp.training.hooks import Interruption
 from cobre.solver.batches import LpSolver
+from cobre.study.answers import Answers
 from cobre.study.checkpoints import Checkpoint, CheckpointPlan, newest_content, parse_checkpoint
 from cobre.study.events import Tell, event, iteration_event
 from cobre.study.fingerprint import Fingerprint, agree_on
@@ -41,6 +44,7 @@ class TrainingRequest:
     """How to train.
 
     resume: go on from the newest checkpoint of `checkpoints`. warm_start: the policy file to begin with.
+    answers: a pipe on which rank 0 hears, after each iteration that it told, whether to go on (see `answers`).
     """
 
     checkpoints: CheckpointPlan | None = None
@@ -48,6 +52,7 @@ class TrainingRequest:
     warm_start: Policy | Path | None = None
     time_limit_s: float | None = None
     failure_folder: Path | None = None
+    answers: Path | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,19 +67,30 @@ class ReadyStudy:
 def get_ready(comm: Backend, request: CaseRequest, tell: Tell) -> ReadyStudy:
     """Read the case, build its LPs, make sure that all ranks have the same ones."""
     case, warnings = as_case(request.case, request.overrides)
-    for warning in warnings:
-        tell(event("warning", message=warning))
     tell(event("phase", name="building"))
     study = prepare(case)
+    warnings = (*warnings, *study.notes)
+    for warning in warnings:
+        tell(event("warning", message=warning))
     solver = make_solver(study, request.threads)
     agree_on(comm, Fingerprint.of(study, solver))
     return ReadyStudy(study, solver, warnings)
 
 
-def train_here(comm: Backend, ready: ReadyStudy, request: TrainingRequest, tell: Tell) -> TrainedStudy:
-    """Train on all ranks; signals and the time limit end it between two iterations."""
+def train_here(
+    comm: Backend, ready: ReadyStudy, request: TrainingRequest, tell: Tell, stop: StopRequest | None = None
+) -> TrainedStudy:
+    """Train on all ranks; signals, the time limit and whoever holds `stop` end it between two iterations."""
+    stop = stop or StopRequest(request.time_limit_s)
+    heard = Answers(request.answers if comm.rank == 0 else None)
+
+    def tell_and_hear(record: IterationRecord) -> None:
+        tell(iteration_event(record))
+        if heard.says_stop(stop.is_wanted):
+            stop.ask(Interruption.REQUESTED)
+
     options = TrainingOptions(
-        on_iteration=lambda record: tell(iteration_event(record)),
+        on_iteration=tell_and_hear,
         on_checkpoint=lambda iteration, path, seconds: tell(
             event("checkpoint", iteration=iteration, path=str(path), seconds=seconds)
         ),
@@ -85,9 +101,15 @@ def train_here(comm: Backend, ready: ReadyStudy, request: TrainingRequest, tell:
         options = replace(options, start=share_checkpoint(comm, request.checkpoints.folder, tell))
     if request.warm_start is not None:
         options = replace(options, warm_start=share_policy(comm, request.warm_start))
-    tell(event("phase", name="training"))
-    with StopRequest(request.time_limit_s) as stop:
+    tell(event("phase", name="training", iteration_limit=_iteration_limit(ready.study.case)))
+    with stop, heard:
         return train_study(comm, comm, ready.study, ready.solver, replace(options, interruption=stop.interruption))
+
+
+def _iteration_limit(case: Case) -> int | None:
+    config = case.config.training
+    limits = [rule.limit for rule in config.stopping_rules if isinstance(rule, IterationLimit)]
+    return (min if config.stopping_mode == "any" else max)(limits, default=None)
 
 
 def training_result(trained: TrainedStudy, warnings: tuple[str, ...]) -> TrainingResult:
@@ -109,10 +131,11 @@ def train_rank(
     request: TrainingRequest,
     everywhere: bool,
     tell: Tell,
+    stop: StopRequest | None = None,
 ) -> TrainingResult | None:
     """Train; rank 0 gives the result, or all ranks do."""
     ready = get_ready(comm, case, tell)
-    trained = train_here(comm, ready, request, tell)
+    trained = train_here(comm, ready, request, tell, stop)
     result = training_result(trained, ready.warnings) if everywhere or comm.rank == 0 else None
     trained.context.pool.close()
     return result
@@ -171,5 +194,13 @@ def share_bytes(comm: Communicator, content: bytes, label: str) -> bytes:
 
 
 def was_interrupted(stop_reason: str) -> bool:
-    """Whether a run ended from outside, before a rule of the case said so."""
-    return stop_reason in {kind.reason for kind in Interruption if kind is not Interruption.NONE}
+    """Whether a run ended from outside, before a rule of the case or its caller said so."""
+    from_inside = (Interruption.NONE, Interruption.REQUESTED)
+    return stop_reason in {kind.reason for kind in Interruption if kind not in from_inside}
+
+
+def has_converged(stop_reason: str) -> bool:
+    """Whether a rule that looks at the bounds ended the run, and not a limit or a request."""
+    if stop_reason in {kind.reason for kind in Interruption}:
+        return False
+    return any(not part.startswith(("iteration limit", "time limit")) for part in stop_reason.split("; "))

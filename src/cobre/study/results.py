@@ -1,14 +1,16 @@
 """What training and simulation give back to a script."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
+from cobre import notebook
 from cobre.sddp.events import IterationRecord
 from cobre.study.policy import Policy
 
 if TYPE_CHECKING:
     import pyarrow as pa
+    from matplotlib.figure import Figure
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,6 +90,43 @@ class TrainingResult:
 
         return convergence_table(self.history)
 
+    def water_values(self, state: Sequence[float]) -> "pa.Table":
+        """$ per hm3 of every reservoir at the end of each stage, if the study were in this state then.
+
+        The state has the entries that `policy.state_names` names.
+        """
+        from cobre.study.water_values import policy_water_values
+
+        return policy_water_values(self.policy, state)
+
+    def plot_bounds(self) -> "Figure":
+        """The bounds by iteration, with the confidence band of the sampled one: a figure of matplotlib."""
+        from cobre.report.figures import plot_bounds
+
+        notebook.show_figures()
+        return plot_bounds(self)
+
+    def to_arrow(self) -> "pa.Table":
+        """The bounds, one row for each iteration."""
+        return self.bounds
+
+    def to_pandas(self) -> Any:
+        """The bounds as a pandas DataFrame."""
+        from cobre.study.hand_over import as_pandas
+
+        return as_pandas(self.bounds)
+
+    def to_polars(self) -> Any:
+        """The bounds as a polars DataFrame."""
+        from cobre.study.hand_over import as_polars
+
+        return as_polars(self.bounds)
+
+    def _repr_html_(self) -> str:
+        from cobre.report.figures import training_html
+
+        return training_html(self)
+
     def __repr__(self) -> str:
         last = self.history[-1]
         return (
@@ -112,6 +151,50 @@ class SimulationResult:
     def half_width(self) -> float:
         """Of the 95 % confidence interval of the mean."""
         return float(1.96 * self.std_cost / max(1, len(self.scenario_costs)) ** 0.5)
+
+    def table(self, name: str) -> "pa.Table":
+        """One of the tables, such as hydros, thermals, buses or costs."""
+        if name not in self.tables:
+            raise KeyError(f"there is no table {name!r}; this simulation has {', '.join(self.tables)}")
+        return self.tables[name]
+
+    def water_values(self) -> "pa.Table":
+        """$ per hm3 by stage and reservoir: mean and percentiles over the scenarios."""
+        from cobre.study.water_values import simulated_water_values
+
+        return simulated_water_values(self.table("hydros"))
+
+    def plot_fan(self, quantity: str = "storage", entity: int | None = None) -> "Figure":
+        """Percentiles over scenarios by stage: a figure of matplotlib.
+
+        quantity: storage, inflow, hydro_generation, thermal_generation, non_controllable_generation, deficit, load,
+        spot_price or water_value. entity: the id of a plant or bus; without it all are added up.
+        """
+        from cobre.report.figures import plot_fan
+
+        notebook.show_figures()
+        return plot_fan(self, quantity, entity)
+
+    def to_arrow(self, name: str = "costs") -> "pa.Table":
+        """A table."""
+        return self.table(name)
+
+    def to_pandas(self, name: str = "costs") -> Any:
+        """A table as a pandas DataFrame."""
+        from cobre.study.hand_over import as_pandas
+
+        return as_pandas(self.table(name))
+
+    def to_polars(self, name: str = "costs") -> Any:
+        """A table as a polars DataFrame."""
+        from cobre.study.hand_over import as_polars
+
+        return as_polars(self.table(name))
+
+    def _repr_html_(self) -> str:
+        from cobre.report.figures import simulation_html
+
+        return simulation_html(self)
 
     def __repr__(self) -> str:
         return (

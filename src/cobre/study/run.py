@@ -18,6 +18,7 @@ from cobre.io.output.results import write_results
 from cobre.study.checkpoints import CheckpointPlan
 from cobre.study.convergence import convergence_table
 from cobre.study.events import Event, EventLog, Tell, event
+from cobre.study.exports import write_state_export, write_study_exports
 from cobre.study.output_lock import output_lock
 from cobre.study.policy import Policy
 from cobre.study.policy_store import save_policy
@@ -44,7 +45,7 @@ class RunRequest:
     """What to run and where to put it.
 
     checkpoint_every: iterations between checkpoints; 0: none; None: as the case says, or every ten.
-    warm_start: a policy to begin with, besides what the case says.
+    warm_start: a policy to begin with, besides what the case says. answers: as in TrainingRequest.
     """
 
     case: CaseRequest
@@ -54,6 +55,7 @@ class RunRequest:
     time_limit_s: float | None = None
     checkpoint_every: int | None = None
     keep_checkpoints: int = 2
+    answers: Path | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,6 +92,7 @@ def run_study(comm: Backend, request: RunRequest, tell: Tell) -> RunSummary:
         ready = get_ready(comm, request.case, tell_all)
         if comm.rank == 0:
             write_study_file(request.output, ready, request.case)
+            write_study_exports(request.output, ready.study)
         trained, policy = _train_or_load(comm, ready, request, tell_all)
         is_interrupted = trained is not None and was_interrupted(trained.stop_reason)
         simulation = None
@@ -159,6 +162,7 @@ def _train_or_load(
             warm_start=warm,
             time_limit_s=request.time_limit_s,
             failure_folder=request.output / "failures",
+            answers=request.answers,
         ),
         tell,
     )
@@ -186,6 +190,8 @@ def _write_training(output: Path, policy_folder: Path, trained: TrainedStudy, po
     save_policy(policy_folder, policy, trained.study)
     facts = {"digest": trained.digest, "stop_reason": trained.stop_reason, "solver": trained.solver.version}
     write_results(output / "training", {"convergence": convergence_table(trained.history)}, facts)
+    visited = trained.context.visited
+    write_state_export(output, trained.study, visited, len(trained.history) - len(visited) + 1)
 
 
 def _trained_event(trained: TrainedStudy) -> Event:

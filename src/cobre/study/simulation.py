@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from cobre.comm import Communicator, SharedMemoryProvider
 from cobre.core.case import ABSENT_ID, System
-from cobre.sddp.cuts.pool import CutPool
+from cobre.sddp.boundary import PricedPool
 from cobre.sddp.simulation.simulate import simulate
 from cobre.sddp.simulation.tables import EntityIds
 from cobre.solver.batches import LpSolver
@@ -64,7 +64,7 @@ def simulate_policy(
 ) -> SimulationResult:
     """Follow a policy; ranks other than 0 get the costs and no tables."""
     began = time.monotonic()
-    pool = CutPool(memory, study.problem.num_stages, study.problem.dimension)
+    pool = PricedPool(memory, study.problem.num_stages, study.problem.dimension, study.end)
     fill_pool(pool, policy, study)
     sink = ArrowSink()
     outcome = simulate(

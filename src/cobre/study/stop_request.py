@@ -32,6 +32,15 @@ class StopRequest:
             signal.signal(number, handler)  # type: ignore[arg-type]
         self._former = {}
 
+    def ask(self, why: Interruption = Interruption.INTERRUPTED) -> None:
+        """As Ctrl-C does, from any thread, for a rank whose process belongs to others; again makes no difference."""
+        if self._wanted is Interruption.NONE:
+            self._wanted = why
+
+    def is_wanted(self) -> bool:
+        """Whether anything has come so far."""
+        return self.interruption() is not Interruption.NONE
+
     def interruption(self) -> Interruption:
         """What has come so far."""
         if self._wanted is Interruption.NONE and self._deadline is not None and time.monotonic() >= self._deadline:
@@ -39,6 +48,6 @@ class StopRequest:
         return self._wanted
 
     def _take(self, number: int, _: FrameType | None) -> None:
-        if self._wanted is not Interruption.NONE:
+        if self._wanted not in (Interruption.NONE, Interruption.REQUESTED):
             raise KeyboardInterrupt
         self._wanted = _SIGNALS[signal.Signals(number)]

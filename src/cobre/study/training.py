@@ -10,7 +10,7 @@ from pathlib import Path
 import numpy as np
 
 from cobre.comm import Communicator, SharedMemoryProvider
-from cobre.sddp.cuts.pool import CutPool
+from cobre.sddp.boundary import PricedPool
 from cobre.sddp.events import IterationRecord
 from cobre.sddp.plugins.cut_selection import cut_selection
 from cobre.sddp.plugins.stopping import stopping_rules
@@ -71,9 +71,9 @@ def train_study(
     options = options or TrainingOptions()
     began = time.monotonic()
     config = study.case.config.training
+    fingerprint = Fingerprint.of(study, solver)
     context = _context(comm, memory, study, solver, options)
     history = options.start.history if options.start else ()
-    fingerprint = Fingerprint.of(study, solver)
     writer = _writer(comm, options, fingerprint)
     spent_s = history[-1].elapsed_s if history else 0.0
     rules, selection = stopping_rules(config, spent_s), cut_selection(config.cut_selection)
@@ -111,9 +111,10 @@ def _context(
         problem=problem,
         solver=solver,
         sampler=study.noise.training_sampler,
-        pool=CutPool(memory, problem.num_stages, problem.dimension),
+        pool=PricedPool(memory, problem.num_stages, problem.dimension, study.end),
         split=WorkSplit(study.case.config.training.forward_passes, comm.size),
         bases=[Bases.none(stage.program) for stage in problem.stages],
+        keeps_states=study.case.config.exports.states,
         failure_folder=options.failure_folder,
     )
     if options.start is not None:
@@ -127,7 +128,8 @@ def _context(
 def _writer(comm: Communicator, options: TrainingOptions, fingerprint: Fingerprint) -> CheckpointWriter | None:
     if options.checkpoints is None or comm.rank != 0:
         return None
-    return CheckpointWriter(options.checkpoints, fingerprint, options.on_checkpoint)
+    resumed_at = options.start.iteration if options.start else 0
+    return CheckpointWriter(options.checkpoints, fingerprint, options.on_checkpoint, resumed_at)
 
 
 def _keep_nothing(_: TrainingContext, _history: Sequence[IterationRecord], _is_last: bool) -> None:

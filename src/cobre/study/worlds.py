@@ -5,6 +5,7 @@ import os
 import signal
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from numbers import Integral
 from typing import Any, TypeVar
 
 from cobre.comm import Backend, BackendNotAvailableError, InitializationFailedError, InvalidBackendError, launch
@@ -47,8 +48,8 @@ def choose_world(
     kind = _kind(backend)
     if kind is BackendKind.AUTO and environ.get(BACKEND_VARIABLE):
         kind = _kind(environ[BACKEND_VARIABLE])
-    if num_workers is not None and (isinstance(num_workers, bool) or num_workers < 1):
-        raise InitializationFailedError(kind.value, f"the number of workers must be 1 or more, not {num_workers}")
+    if num_workers is not None:
+        _check_number(kind, num_workers)
     if (joined := _described_world(kind, environ)) is not None:
         select_backend(joined.value, environ)  # raises when its variables are set by half
         return World(joined.value, None)
@@ -62,6 +63,11 @@ def choose_world(
     if size == 1 and kind in (BackendKind.AUTO, BackendKind.LOCAL):
         return World("local", 1)
     return World("shm" if kind is BackendKind.AUTO else kind.value, size)
+
+
+def _check_number(kind: BackendKind, workers: object) -> None:
+    if isinstance(workers, bool) or not isinstance(workers, Integral) or workers < 1:
+        raise InitializationFailedError(kind.value, f"the number of workers must be 1 or more, not {workers!r}")
 
 
 def threads_per_worker(world: World, threads: int | None) -> int:
@@ -85,9 +91,20 @@ def run_in(world: World, function: RankFunction[Value], args: tuple[Any, ...], t
         world.size or 1,
         world.backend,
         args=(function, args),
+        environment=_tuning(os.environ),
         on_message=lambda _, line: tell(json.loads(line)),
         pass_on=_PASSED_ON,
     )
+
+
+def _tuning(environ: Mapping[str, str]) -> dict[str, str]:
+    """How the user's environment wants workers to wait and to give up; which world they are in is ours to say."""
+    endings = ("_TIMEOUT_SECS", "_WAIT", "_WINDOW_BYTES")
+    return {
+        name: value
+        for name, value in environ.items()
+        if name.startswith(("COBRE_SHM_", "COBRE_TCP_")) and name.endswith(endings)
+    }
 
 
 def _on_rank(comm: Backend, function: RankFunction[Value], args: tuple[Any, ...]) -> Value:

@@ -1,6 +1,7 @@
 """config.json: defaults, every setting, overrides, and what has no effect."""
 
 import json
+from dataclasses import replace
 
 import pytest
 
@@ -108,7 +109,7 @@ def test_an_iteration_limit_is_demanded():
             {"method": "domination", "domination_tolerance": 0.5},
             CutSelectionConfig("domination", domination_tolerance=0.5),
         ),
-        ({"method": "dynamic", "seed_window": 2}, CutSelectionConfig("dynamic", seed_window=2)),
+        ({"method": "dynamic", "candidate_recency": 2}, CutSelectionConfig("dynamic", candidate_recency=2)),
     ],
 )
 def test_cut_selection(selection, expected):
@@ -129,8 +130,10 @@ def test_scenario_sources():
         "openings": {"source": "file"},
     }
     expected = ScenarioSource("historical", "out_of_sample", "in_sample", 3, (1990, 1991, 1992), "file")
-    config = sound(with_training(scenario_source=source) | {"simulation": {"scenario_source": source}})
-    assert config.training.scenario_source == config.simulation.scenario_source == expected
+    drawn = {name: value for name, value in source.items() if name != "openings"}
+    config = sound(with_training(scenario_source=source) | {"simulation": {"scenario_source": drawn}})
+    assert config.training.scenario_source == expected
+    assert config.simulation.scenario_source == replace(expected, openings="generated")
     listed = source | {"historical_years": [1990, 1995]}
     assert sound(with_training(scenario_source=listed)).training.scenario_source.historical_years == (1990, 1995)
 
@@ -190,6 +193,31 @@ def test_other_settings_that_have_no_effect_are_named():
     assert warned(with_training(parallelism=scheduler)) == ["training.parallelism.backward_scheduler"]
     assert warned(LEAST | {"upper_bound_evaluation": {"enabled": True}}) == ["upper_bound_evaluation"]
     assert warned(LEAST | {"simulation": {"io_channel_capacity": 8}}) == ["simulation.io_channel_capacity"]
+    openings = {"scenario_source": {"openings": {"source": "file"}}}
+    assert warned(LEAST | {"simulation": openings}) == ["simulation.scenario_source.openings"]
+    budget = "retry_time_budget_seconds"
+    assert warned(with_training(solver={budget: 5.0})) == [f"training.solver.{budget}"]
+    activity = {"row_activity_tolerance": 1e-6}
+    assert warned(with_training(cut_selection=activity)) == ["training.cut_selection.row_activity_tolerance"]
+    for setting in ({"compress": True}, {"store_basis": False}):
+        (name,) = setting
+        assert warned(LEAST | {"policy": {"checkpointing": setting}}) == [f"policy.checkpointing.{name}"]
+    assert warned(LEAST | {"policy": {"checkpointing": {"compress": False, "store_basis": True}}}) == []
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [("seed_window", 3), ("max_added_per_round", 2), ("violation_tolerance", 1e-6), ("start_iteration", 5)],
+)
+def test_rules_of_the_solver_s_own_cut_loop_are_fixed(name, value):
+    selection = {"method": "dynamic", name: value}
+    place = f"training.cut_selection.selection.{name}"
+    assert warned(with_training(cut_selection={"selection": selection})) == [place]
+
+
+def test_a_start_iteration_matters_to_a_window():
+    selection = {"method": "dynamic", "start_iteration": 5, "candidate_recency": 3}
+    assert warned(with_training(cut_selection={"selection": selection})) == []
 
 
 def test_overrides_are_merged_before_checking():

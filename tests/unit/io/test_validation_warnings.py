@@ -25,6 +25,7 @@ def filling(rate=40.0, start=0, entry=1):
         put(f"{HYDROS}.0.filling", {"start_stage_id": start, "filling_min_rate_m3s": rate}),
         put(f"{HYDROS}.0.entry_stage_id", entry),
         put(f"{INITIAL}:storage", [{"hydro_id": 1, "value_hm3": 50.0}, {"hydro_id": 2, "value_hm3": 50.0}]),
+        put(f"{INITIAL}:filling_storage", [{"hydro_id": 0, "value_hm3": 0.0}]),
     )
 
 

@@ -10,9 +10,12 @@ from contexts import context_of, iterated
 from small_cases import SmallCase, hydro, thermal
 from solving import limits_of
 
+import cobre
 from cobre.comm.backends.local import LocalCommunicator
+from cobre.core.config import BoundaryPolicy
 from cobre.io.case import load_case
 from cobre.io.policy_file import PolicyData, PolicyMetadata, StageCuts, write_policy
+from cobre.io.problems import InvalidCaseError
 from cobre.sddp.boundary import BoundaryMismatchError, PricedPool, PricedStates, fit_boundary, lags_read, with_boundary
 from cobre.sddp.cuts.pool import CutSet
 from cobre.sddp.problem import build_problem
@@ -202,6 +205,22 @@ def test_an_end_that_earns_money_lowers_all_floors(tmp_path):
     assert floors[0] == pytest.approx(floors[1] * problem.stages[1].plan.data.discount)
 
 
+def test_whole_runs_with_a_boundary(tmp_path):
+    """Trained and simulated as a user would: the costs of paths hold what is left at the end, as the bound does."""
+    long = written(system(LONG, 1), tmp_path / "long", 1)
+    bound = trained_policy(long, tmp_path / "policy.bin")
+    short = written(system(SHORT, 1), tmp_path / "short", 1)
+    overrides = {"policy.boundary": {"path": "../policy.bin", "strict": True}}
+    trained = cobre.train(short, threads=1, iterations=20, config_overrides=overrides)
+    assert trained.lower_bound == pytest.approx(bound, rel=1e-9)
+    simulated = cobre.simulate(short, trained.policy, scenarios=200, threads=1, config_overrides=overrides)
+    assert simulated.mean_cost == pytest.approx(bound, abs=1.5 * simulated.half_width)
+    costs = simulated.tables["costs"].to_pylist()
+    assert all(row["future_cost"] > 0.0 for row in costs if row["stage_id"] == SHORT - 1)
+    last_paths = np.mean([record.upper_bound for record in trained.history[5:]])
+    assert last_paths == pytest.approx(bound, rel=0.2)
+
+
 PRICED = PricedStates(
     ("storage:0", "storage:1", "inflow_lag1:0", "inflow_lag1:1", "inflow_lag2:0", "inflow_lag2:1"),
     CutSet(np.array([5.0, 6.0]), np.array([[1.0, 2.0, 0.0, 3.0, 0.0, 0.0], [4.0, 5.0, 0.0, 0.0, 0.0, 0.0]])),
@@ -257,9 +276,12 @@ def test_a_policy_of_other_dates_says_which_it_has(tmp_path):
     late = system(SHORT)
     late.stage_fields[1] |= {"end_date": "2024-03-15"}
     short = written(late, tmp_path / "short")
-    case = load_case(short, {"policy.boundary": {"path": "../policy.bin"}})
+    with pytest.raises(InvalidCaseError, match=r"2024-03-15.*its stages end on 2024-02-01, 2024-03-01"):
+        load_case(short, {"policy.boundary": {"path": "../policy.bin"}})
+    case = load_case(short)
+    policy = replace(case.config.policy, boundary=BoundaryPolicy(str(tmp_path / "policy.bin")))
     with pytest.raises(BoundaryMismatchError, match=r"2024-03-15.*its stages end on 2024-02-01, 2024-03-01"):
-        load_priced_states(case)
+        load_priced_states(replace(case, config=replace(case.config, policy=policy)))
 
 
 def test_paths_are_relative_to_the_case(tmp_path):

@@ -51,15 +51,19 @@ def message_pipe() -> Iterator[tuple[int, int]]:
 
 
 def with_messages(output: Output, on_message: OnMessage | None) -> Output:
-    """An output that knows messages as well."""
+    """An output that knows messages as well. A listener that has raised is told no more while the ranks are ended."""
     if on_message is None:
         return output
+    listens = True
 
     def take(rank: int, stream: str, text: str) -> None:
+        nonlocal listens
         if stream != MESSAGES:
             output(rank, stream, text)
-            return
-        for line in text.splitlines():
-            on_message(rank, line)
+        elif listens:
+            listens = False
+            for line in text.removesuffix("\n").split("\n"):
+                on_message(rank, line)
+            listens = True
 
     return take

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from cobre import __version__
+from cobre.errors import CobreError
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -18,7 +19,7 @@ FORMAT_VERSION = 1
 LIBRARIES = ("numpy", "pyarrow", "highspy")
 
 
-class ResultsError(Exception):
+class ResultsError(CobreError):
     """A directory that holds no whole results: what is missing or damaged."""
 
 

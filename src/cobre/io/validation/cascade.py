@@ -1,9 +1,12 @@
 """The ways of water: no plant may receive its own water back, other than by pumping."""
 
-from cobre.core.case import Case
+import numpy as np
+
+from cobre.core.case import ABSENT_ID, Case
+from cobre.core.entities import PumpingStation, is_in_service
 from cobre.core.hydro import Hydro
 from cobre.io.entities import HYDROS, STATIONS
-from cobre.io.validation.findings import Findings, Rule, named
+from cobre.io.validation.findings import Findings, Rule, listed, named
 
 
 def no_circle(case: Case, findings: Findings) -> None:
@@ -49,4 +52,40 @@ def stations_join_two_reservoirs(case: Case, findings: Findings) -> None:
             findings.error(STATIONS, named("pumping station", station), "destination_hydro_id", message, "another one")
 
 
-RULES: tuple[Rule, ...] = (no_circle, stations_join_two_reservoirs)
+def stations_join_plants_that_are_there(case: Case, findings: Findings) -> None:
+    """Water is pumped out of plants in service, into plants in service or such as are being filled."""
+    hydros = {hydro.id: hydro for hydro in case.system.hydros}
+    for station in case.system.pumping_stations:
+        working = [stage.id for stage in case.horizon.stages if _can_pump(case, station, stage.id)]
+        ends = (
+            ("source_hydro_id", hydros[station.source_hydro_id], is_in_service),
+            ("destination_hydro_id", hydros[station.destination_hydro_id], _takes_water),
+        )
+        for field, hydro, is_there in ends:
+            without = [stage_id for stage_id in working if not is_there(hydro, stage_id)]
+            if without:
+                message = f"hydro {hydro.id} ({hydro.name}) is not there in stage(s) {listed(without)}"
+                remedy = "entry_stage_id and exit_stage_id of the station within those of the plant, or a maximum of 0"
+                findings.error(STATIONS, named("pumping station", station), field, message, remedy)
+
+
+def _can_pump(case: Case, station: PumpingStation, stage_id: int) -> bool:
+    if not is_in_service(station, stage_id):
+        return False
+    table = case.overrides.pumping_bounds
+    if table is None:
+        return station.flow.max_m3s > 0
+    rows = (table["pumping_station_id"] == station.id) & (table["stage_id"] == stage_id)
+    given = table["max_m3s"][rows]
+    given = given[~np.isnan(given)]
+    has_other_blocks = not (table["block_id"][rows] == ABSENT_ID).any()
+    return bool((given > 0).any()) or (has_other_blocks and station.flow.max_m3s > 0)
+
+
+def _takes_water(hydro: Hydro, stage_id: int) -> bool:
+    entry = hydro.entry_stage_id
+    is_filling = hydro.filling is not None and entry is not None and hydro.filling.start_stage_id <= stage_id < entry
+    return is_filling or is_in_service(hydro, stage_id)
+
+
+RULES: tuple[Rule, ...] = (no_circle, stations_join_two_reservoirs, stations_join_plants_that_are_there)

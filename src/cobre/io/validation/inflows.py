@@ -85,12 +85,24 @@ def lags_are_carried(case: Case, findings: Findings) -> None:
         findings.warn(STAGES_FILE, "", "state_variables.inflow_lags", message, "true: a valid bound needs them")
 
 
+def residual_ratios(case: Case, findings: Findings) -> None:
+    """The noise that lags leave follows from the coefficients, so that inflows keep their deviation."""
+    table = case.scenarios.inflow_ar_coefficients
+    if table is not None and not np.isnan(table["residual_std_ratio"]).all():
+        file = SCENARIO_TABLES["inflow_ar_coefficients"].file
+        message = "has no effect: it is derived from the coefficients, so that inflows keep their deviation"
+        findings.warn(file, "", "residual_std_ratio", message)
+
+
 def annual_components(case: Case, findings: Findings) -> None:
     """The annual part of a model is that of twelve months."""
     table = case.scenarios.inflow_annual_component
     if table is None:
         return
     file = SCENARIO_TABLES["inflow_annual_component"].file
+    if is_estimated(case) and case.scenarios.inflow_ar_coefficients is None:
+        message = "is not used: all terms are estimated from history, the yearly one by order_selection pacf_annual"
+        findings.warn(file, "", "", message)
     definitions = case.horizon.season_definitions
     if table["hydro_id"].size and definitions is not None and definitions.cycle_type != "monthly":
         message = f"an annual component needs monthly seasons, not {definitions.cycle_type} ones"
@@ -184,6 +196,7 @@ RULES: tuple[Rule, ...] = (
     factors_above_zero,
     lags_need_seasons,
     lags_are_carried,
+    residual_ratios,
     annual_components,
     windows_of_dates,
     observations_before_the_study,

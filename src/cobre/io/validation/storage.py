@@ -26,6 +26,9 @@ def initial_storage(case: Case, findings: Findings) -> None:
             limit = low if value < low else high
             message = f"{found}, outside the limits {low:g} to {high:g}: the study starts from {limit:g}"
             findings.warn(FILE, named("hydro", hydro), "storage.value_hm3", message)
+        elif hydro.id not in case.initial_conditions.storage_hm3:
+            message = "is not given: the study starts with an empty reservoir"
+            findings.warn(FILE, named("hydro", hydro), "storage.value_hm3", message)
 
 
 def volumes_not_negative(case: Case, findings: Findings) -> None:
@@ -49,6 +52,9 @@ def filling_storage(case: Case, findings: Findings) -> None:
             message = "the plant is to be filled"
             findings.error(FILE, f"hydro {hydro_id}", "storage.hydro_id", message, "give it in `filling_storage`")
     for hydro_id, hydro in filled.items():
+        if hydro_id not in conditions.filling_storage_hm3:
+            message = "is not given: the plant starts empty"
+            findings.warn(FILE, named("hydro", hydro), "filling_storage.value_hm3", message)
         value, most = conditions.filling_storage_hm3.get(hydro_id, 0.0), hydro.reservoir.max_storage_hm3
         if value > most:
             message = f"is {value:g}, above the plant's maximum, {most:g}"
@@ -90,7 +96,7 @@ def filling_reaches_the_dead_volume(case: Case, findings: Findings) -> None:
             continue
         start = case.initial_conditions.filling_storage_hm3.get(hydro.id, 0.0)
         reached = start + _filled_hm3(case, hydro, hydro.filling)
-        needed = hydro.reservoir.min_storage_hm3
+        needed = _dead_volume_hm3(case, hydro)
         if reached < needed * (1 - RELATIVE_TOLERANCE):
             message = (
                 f"is too low: {reached:g} hm3 are reached before stage {hydro.entry_stage_id}, "
@@ -108,11 +114,22 @@ def _filled_hm3(case: Case, hydro: Hydro, filling: Filling) -> float:
     return sum(HM3_PER_M3S_HOUR * stage.hours * rates.get(stage.id, rate) for stage in stages)
 
 
+def _dead_volume_hm3(case: Case, hydro: Hydro) -> float:
+    """The minimum storage of the last stage of filling."""
+    filling = [stage.id for stage in case.horizon.stages if stage.id < (hydro.entry_stage_id or 0)]
+    declared = hydro.reservoir.min_storage_hm3
+    return _values_of_stages(case, hydro.id, "min_storage_hm3").get(filling[-1], declared) if filling else declared
+
+
 def _rates_of_stages(case: Case, hydro_id: int) -> dict[int, float]:
+    column = next(column.name for column in OVERRIDE_TABLES["hydro_bounds"].columns if "filling" in column.name)
+    return _values_of_stages(case, hydro_id, column)
+
+
+def _values_of_stages(case: Case, hydro_id: int, column: str) -> dict[int, float]:
     table = case.overrides.hydro_bounds
     if table is None:
         return {}
-    column = next(column.name for column in OVERRIDE_TABLES["hydro_bounds"].columns if "filling" in column.name)
     rows = (table["hydro_id"] == hydro_id) & ~np.isnan(table[column])
     return dict(zip(table["stage_id"][rows].tolist(), table[column][rows].tolist(), strict=True))
 

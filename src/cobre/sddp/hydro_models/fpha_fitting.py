@@ -13,8 +13,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from cobre.core.hydro import Hydro
-from cobre.core.production import FittingWindow, FphaConfig
+from cobre.core.production import FittingWindow, FphaConfig, PlaneReduction
 from cobre.sddp.hydro_models.geometry import ReservoirGeometry
+from cobre.sddp.hydro_models.plane_reduction import Region, reduce_planes
 from cobre.sddp.hydro_models.production_function import ProductionFunction
 from cobre.sddp.hydro_models.upper_hull import Facet, upper_facets
 
@@ -31,10 +32,42 @@ class _Grid:
     power_mw: Floats  # up to the most that they can
 
 
-def fit_planes(hydro: Hydro, geometry: ReservoirGeometry, config: FphaConfig) -> Floats:
-    """Rows of (gamma_0, gamma_v, gamma_q, gamma_s), in order of falling gamma_v."""
+@dataclass(frozen=True, slots=True)
+class Fit:
+    """Planes of a plant, rows of (gamma_0, gamma_v, gamma_q, gamma_s), beside the exact function on the grid."""
+
+    planes: Floats
+    volume_hm3: Floats
+    turbined_m3s: Floats
+    exact_mw: Floats  # up to the most that the machines can do
+
+    def fitted_mw(self) -> Floats:
+        """What the planes allow at the points of the grid when nothing is spilled."""
+        values = self.planes[:, 0:1] + self.planes[:, 1:2] * self.volume_hm3 + self.planes[:, 2:3] * self.turbined_m3s
+        least: Floats = values.min(axis=0)
+        return least
+
+
+def fit_production(
+    hydro: Hydro, geometry: ReservoirGeometry, config: FphaConfig, reduction: PlaneReduction | None = None
+) -> Fit:
+    """Planes with the grid that they were fitted on; thinned out where a reduction is asked for."""
     function = ProductionFunction(hydro, geometry)
     grid = _grid(function, config)
+    planes = _planes(function, grid)
+    if reduction is not None:
+        volume, flow = grid.volume_hm3, grid.turbined_m3s
+        region = Region(float(volume.min()), float(volume.max()), float(flow.max()), float(grid.power_mw.max()))
+        planes = reduce_planes(planes, reduction, region)
+    return Fit(planes, grid.volume_hm3, grid.turbined_m3s, grid.power_mw)
+
+
+def fit_planes(hydro: Hydro, geometry: ReservoirGeometry, config: FphaConfig) -> Floats:
+    """All planes, in order of falling gamma_v."""
+    return fit_production(hydro, geometry, config).planes
+
+
+def _planes(function: ProductionFunction, grid: _Grid) -> Floats:
     facets = _facets(grid)
     heights = np.array([facet.coefficients for facet in facets])
     heights = _without_dust(_best_scale(heights, grid) * heights, grid)

@@ -7,10 +7,13 @@ from pathlib import Path
 
 import numpy as np
 
+from cobre.errors import SolverError
 from cobre.sddp.lp.build import StageLp
 from cobre.sddp.lp.water_rows import HM3_PER_M3S_HOUR
 from cobre.solver.batches import Chains, LpSolver, Realisations, SolveFailedError
-from cobre.solver.program import Floats
+from cobre.solver.program import Floats, Names
+
+STATUS_WORDS = ("at lower", "basic", "at upper", "at zero")
 
 
 @dataclass(frozen=True, slots=True)
@@ -20,14 +23,46 @@ class EntityNames:
     hydros: tuple[str, ...]
 
 
-class StageFailedError(Exception):
+class StageFailedError(SolverError):
     """A stage that has no solution, or none that the solver finds. `saved`: the LP, None when nothing was written."""
 
     def __init__(self, message: str, stage_id: int, status: str, saved: Path | None) -> None:
         super().__init__(message)
-        self.stage_id = stage_id
+        self.stage_id = self.stage = stage_id
         self.status = status
         self.saved = saved
+
+
+@dataclass(frozen=True, slots=True)
+class StartingBasis:
+    """Where the chain of a failed solve began, and how many of its solves had succeeded by then.
+
+    status: of columns and then rows; None: from nothing. tight_cuts: slots of the cuts that were at their bound.
+    """
+
+    status: tuple[int, ...] | None
+    tight_cuts: tuple[int, ...]
+    solved_before: int
+
+    @classmethod
+    def of(cls, error: SolveFailedError, chains: Chains) -> "StartingBasis":
+        """Pick the chain's out of a batch."""
+        number = int(chains.basis_index[error.chain])
+        solved = error.item - int(chains.start[error.chain])
+        if number < 0:
+            return cls(None, (), solved)
+        slots = (slot for slot in chains.bases.cuts[number].tolist() if slot >= 0)
+        return cls(tuple(chains.bases.status[number].tolist()), tuple(slots), solved)
+
+    def described(self, names: Names) -> dict[str, object]:
+        """For a file: a word for each column and row, by name."""
+        found: dict[str, object] = {"solved_before": self.solved_before, "tight_cuts": list(self.tight_cuts)}
+        if self.status is None:
+            return found | {"columns": None, "rows": None}
+        words = [STATUS_WORDS[code] for code in self.status]
+        count = len(names.columns)
+        columns, rows = dict(zip(names.columns, words, strict=False)), dict(zip(names.rows, words[count:], strict=True))
+        return found | {"columns": columns, "rows": rows}
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,6 +76,7 @@ class FailedSolve:
     inflow_m3s: Floats
     load_mw: Floats
     availability: Floats
+    basis: StartingBasis
 
     @classmethod
     def of(cls, lp: StageLp, where: str, error: SolveFailedError, chains: Chains, noise: Realisations) -> "FailedSolve":
@@ -51,7 +87,8 @@ class FailedSolve:
         hydros = len(inflow)
         for lag, psi in enumerate(lp.program.autoregression):
             inflow += psi * state[hydros * (1 + lag) : hydros * (2 + lag)]
-        return cls(lp, where, error.status, state, inflow, noise.load_mw[row], noise.availability[row])
+        basis = StartingBasis.of(error, chains)
+        return cls(lp, where, error.status, state, inflow, noise.load_mw[row], noise.availability[row], basis)
 
     def explain(self, names: EntityNames) -> str:
         """A message for a planner."""
@@ -94,6 +131,8 @@ class FailedSolve:
             "inflow_m3s": self.inflow_m3s.tolist(),
             "load_mw": self.load_mw.tolist(),
             "availability": self.availability.tolist(),
+            "basis": self.basis.described(self.lp.program.names),
+            "plant_of_pair": self.lp.plan.pair_hydro.tolist(),  # columns of units are by pair of plant and bus
             "column_scale": self.lp.program.column_scale.tolist(),
             "row_scale": self.lp.program.row_scale.tolist(),
         }

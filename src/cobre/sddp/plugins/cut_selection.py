@@ -1,6 +1,7 @@
-"""Which cuts stay in play: level 1, limited-memory level 1, domination, and a cap on their number.
+"""Which cuts stay in play: level 1, limited-memory level 1, domination, the recent ones, and a cap on their number.
 
-All of them look at the values of the cuts at the states that were visited. Cuts of the present iteration always stay.
+Most of them look at the values of the cuts at the states that were visited. Cuts of the present iteration always stay.
+Tolerances are in LP money.
 """
 
 from dataclasses import dataclass
@@ -36,11 +37,11 @@ class Level1(CutSelection):
         """Every few iterations."""
         return iteration % self.check_frequency == 0
 
-    def choose(self, cuts: CutSet, states: Floats, born: Ints, iteration: int) -> Flags:
+    def choose(self, cuts: CutSet, states: Floats, born: Ints, iteration: int, in_play: Flags) -> Flags:
         """Best or near best somewhere."""
         values = values_at(cuts, states)
         best = values.max(axis=1, keepdims=True)
-        near = values >= best - self.tolerance * np.maximum(1.0, np.abs(best))
+        near = values >= best - self.tolerance
         if self.only_oldest:
             kept = np.zeros(values.shape[1], bool)
             kept[np.argmax(near, axis=1)] = True  # slots are in order of birth
@@ -61,7 +62,7 @@ class Domination(CutSelection):
         """Every few iterations."""
         return iteration % self.check_frequency == 0
 
-    def choose(self, cuts: CutSet, states: Floats, born: Ints, iteration: int) -> Flags:
+    def choose(self, cuts: CutSet, states: Floats, born: Ints, iteration: int, in_play: Flags) -> Flags:
         """Not dominated everywhere."""
         values = values_at(cuts, states)
         kept = (values >= values.max(axis=1, keepdims=True) - self.tolerance).any(axis=0)
@@ -70,8 +71,28 @@ class Domination(CutSelection):
 
 
 @dataclass(frozen=True, slots=True)
+class Recent(CutSelection):
+    """Only the cuts of the last `window` iterations count, from iteration `start` on."""
+
+    window: int
+    start: int
+
+    def is_due(self, iteration: int) -> bool:
+        """Every iteration, once it begins to matter for the next."""
+        return iteration + 1 >= self.start
+
+    def choose(self, cuts: CutSet, states: Floats, born: Ints, iteration: int, in_play: Flags) -> Flags:
+        """By age alone."""
+        return (born > iteration - self.window).astype(np.uint8)
+
+
+@dataclass(frozen=True, slots=True)
 class Capped(CutSelection):
-    """Another selection (or none), and then no more than `most` cuts: those that are best at the most states stay."""
+    """Another selection (or none), and then no more than `most` cuts.
+
+    Those that were best at no visited state for the longest time go first, of them those that were best the fewest
+    times, and then the oldest. Cuts of the present iteration always stay.
+    """
 
     inner: CutSelection | None
     most: int
@@ -80,26 +101,40 @@ class Capped(CutSelection):
         """Every iteration: a cap holds always."""
         return True
 
-    def choose(self, cuts: CutSet, states: Floats, born: Ints, iteration: int) -> Flags:
-        """The inner choice first, then by wins, then by age, the youngest first."""
-        kept = np.ones(len(cuts.intercepts), np.uint8)
+    def choose(self, cuts: CutSet, states: Floats, born: Ints, iteration: int, in_play: Flags) -> Flags:
+        """The inner choice when it is due, then the cap."""
+        kept = in_play
         if self.inner is not None and self.inner.is_due(iteration):
-            kept = self.inner.choose(cuts, states, born, iteration)
-        if int(kept.sum()) <= self.most:
-            return kept
-        wins = np.bincount(values_at(cuts, states).argmax(axis=1), minlength=len(kept))
+            kept = self.inner.choose(cuts, states, born, iteration, in_play)
         slots = np.flatnonzero(kept)
-        ranking = np.lexsort((-slots, -wins[slots], -(born[slots] == iteration).astype(int)))
+        is_new = born[slots] == iteration
+        most = max(self.most, int(is_new.sum()))
+        if len(slots) <= most:
+            return kept
+        candidates = CutSet(cuts.intercepts[slots], cuts.coefficients[slots])
+        last, wins = _activity(candidates, states, iteration)
+        ranking = np.lexsort((-slots, -wins, -last, ~is_new))
         chosen = np.zeros_like(kept)
-        chosen[slots[ranking[: self.most]]] = 1
+        chosen[slots[ranking[:most]]] = 1
         return chosen
 
 
+def _activity(cuts: CutSet, states: Floats, iteration: int) -> tuple[Ints, Ints]:
+    """For each cut the last iteration at one of whose states it was best (-1: none), and at how many states it was."""
+    best = values_at(cuts, states).argmax(axis=1)
+    per_iteration = max(1, len(states) // iteration)
+    last = np.full(len(cuts.intercepts), -1, np.int32)
+    np.maximum.at(last, best, (np.arange(len(states)) // per_iteration).astype(np.int32))
+    return last, np.bincount(best, minlength=len(last)).astype(np.int32)
+
+
 def cut_selection(config: CutSelectionConfig) -> CutSelection | None:
-    """The selection of a configuration. `dynamic` is what the solver does anyway: nothing is dropped."""
+    """The selection of a configuration; `dynamic` without a window is what the solver does anyway."""
     inner: CutSelection | None = None
     if config.method in ("level1", "lml1"):
         inner = Level1(config.check_frequency, config.tie_tolerance, config.method == "lml1")
     elif config.method == "domination":
         inner = Domination(config.check_frequency, config.domination_tolerance)
+    elif config.method == "dynamic" and config.candidate_recency is not None:
+        inner = Recent(config.candidate_recency, config.start_iteration)
     return inner if config.max_active_per_stage is None else Capped(inner, config.max_active_per_stage)

@@ -66,5 +66,11 @@ class CutSelection(ABC):
         """Whether to look at this iteration's end."""
 
     @abstractmethod
-    def choose(self, cuts: CutSet, states: Floats, born: Ints, iteration: int) -> NDArray[np.uint8]:
-        """1 for each cut that stays; `states` are the trial points that were visited so far."""
+    def choose(
+        self, cuts: CutSet, states: Floats, born: Ints, iteration: int, in_play: NDArray[np.uint8]
+    ) -> NDArray[np.uint8]:
+        """1 for each cut that stays or comes back.
+
+        cuts: all that a stage ever got, in order of birth. states: the trial points that were visited so far, in order
+        of iterations, as many in each. in_play: 1 for each cut that counts now.
+        """

@@ -1,6 +1,7 @@
 """Risk measures: expectation, and a mix of expectation and conditional value at risk."""
 
 from dataclasses import dataclass
+from functools import lru_cache
 
 import numpy as np
 
@@ -14,7 +15,14 @@ class Expectation(RiskMeasure):
 
     def weights(self, costs: Floats) -> Floats:
         """The same for all."""
-        return np.full(costs.shape, 1.0 / costs.shape[1])
+        return _equal_weights(*costs.shape)
+
+
+@lru_cache(maxsize=16)  # a stage asks for the same ones in every iteration
+def _equal_weights(points: int, openings: int) -> Floats:
+    weights = np.full((points, openings), 1.0 / openings)
+    weights.flags.writeable = False
+    return weights
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,7 +10,7 @@ from cobre.core.hydro import Hydro
 from cobre.core.production import FphaConfig
 from cobre.core.temporal import Stage
 from cobre.sddp.hydro_models.energy_productivity import NoProductivityError, table_value
-from cobre.sddp.hydro_models.fpha_fitting import fit_planes
+from cobre.sddp.hydro_models.fpha_fitting import Fit, fit_production
 from cobre.sddp.hydro_models.geometry import ReservoirGeometry
 from cobre.sddp.resolved.declared import in_service
 
@@ -25,7 +25,7 @@ class ProductionResolver:
         self._hydros = case.system.hydros
         self._models = case.production
         self._geometry = geometry
-        self._fitted: dict[tuple[int, FphaConfig], Floats] = {}
+        self._fitted: dict[tuple[int, FphaConfig], Fit] = {}
 
     def productivity(self, stage: Stage) -> Floats:
         """MW per m3/s; NaN for plants with planes, 0 for plants that are out of service."""
@@ -59,12 +59,19 @@ class ProductionResolver:
         choice = self._models.choice_for(hydro, stage)
         if choice.model != "fpha":
             return None
+        fit = self.fit(hydro, stage)
+        return _given_planes(self._models.hyperplanes, hydro, stage) if fit is None else fit.planes
+
+    def fit(self, hydro: Hydro, stage: Stage) -> Fit | None:
+        """Planes of a plant that are fitted to its geometry, with the grid; None for any other model."""
+        choice = self._models.choice_for(hydro, stage)
         config = choice.fpha_config or PRECOMPUTED
-        if config.source == "precomputed":
-            return _given_planes(self._models.hyperplanes, hydro, stage)
+        if choice.model != "fpha" or config.source == "precomputed":
+            return None
         key = (hydro.id, config)
         if key not in self._fitted:
-            self._fitted[key] = fit_planes(hydro, self._geometry[hydro.id], config)
+            reduction = self._models.plane_reduction
+            self._fitted[key] = fit_production(hydro, self._geometry[hydro.id], config, reduction)
         return self._fitted[key]
 
 

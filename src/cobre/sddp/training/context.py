@@ -12,7 +12,17 @@ from cobre.sddp.lp.failure import FailedSolve, StageFailedError
 from cobre.sddp.plugins.interfaces import Sampler
 from cobre.sddp.problem import Problem, realise
 from cobre.sddp.work_split import WorkSplit
-from cobre.solver.batches import Bases, Batch, Chains, Keep, LpSolver, Realisations, SolveFailedError
+from cobre.solver.batches import (
+    Bases,
+    Batch,
+    Chains,
+    Keep,
+    LpSolver,
+    Realisations,
+    SolveFailedError,
+    Step,
+    Walk,
+)
 from cobre.solver.program import Floats, Ints
 
 
@@ -26,13 +36,13 @@ class SolveCounter:
     solver_s: float = 0.0
     busy_s: float = 0.0
 
-    def add(self, batch: Batch) -> None:
-        """Count a batch."""
-        self.solves += len(batch.objective)
-        self.simplex_iterations += int(batch.iterations.sum())
-        self.library_solves += batch.library_solves
-        self.solver_s += batch.solve_seconds
-        self.busy_s += batch.busy_seconds
+    def add(self, done: Batch | Walk) -> None:
+        """Count what was solved."""
+        self.solves += done.objective.size
+        self.simplex_iterations += done.pivots
+        self.library_solves += done.library_solves
+        self.solver_s += done.solve_seconds
+        self.busy_s += done.busy_seconds
 
 
 @dataclass
@@ -47,6 +57,7 @@ class TrainingContext:
     split: WorkSplit
     bases: list[Bases]  # by stage: where paths start, one basis or none
     visited: list[Floats] = field(default_factory=list)  # trial points, kept only where cut selection looks at them
+    keeps_states: bool = False  # trial points are wanted for their own sake
     failure_folder: Path | None = None  # where an LP goes that cannot be solved
     counter: SolveCounter = field(default_factory=SolveCounter)
     began: float = field(default_factory=time.monotonic)
@@ -68,6 +79,11 @@ class TrainingContext:
         noise = self.sampler.sample(iteration, self.own_paths, stage)
         return realise(self.problem.noise, stage, noise), np.arange(len(noise), dtype=np.int32)
 
+    def step(self, iteration: int, stage: int) -> Step:
+        """A stage on the way of this rank's paths."""
+        noise, items = self.realisations(iteration, stage)
+        return Step(stage, self.pool.rows(stage), noise, items, self.bases[stage])
+
     def solve(
         self, stage: int, iteration: int, chains: Chains, noise: Realisations, keep: Keep, *, everything: bool = False
     ) -> Batch:
@@ -84,7 +100,7 @@ class TrainingContext:
         self, stage: int, iteration: int, error: SolveFailedError, chains: Chains, noise: Realisations
     ) -> StageFailedError:
         """Say what failed in words, and leave the LP for a closer look."""
-        where = f"iteration {iteration}, trial point {error.chain} of rank {self.comm.rank}"
+        where = f"iteration {iteration}, trial point {error.chain // chains.chains_per_point} of rank {self.comm.rank}"
         failed = FailedSolve.of(self.problem.stages[stage], where, error, chains, noise)
         message, saved = failed.explain(self.problem.names), None
         if self.failure_folder is not None:

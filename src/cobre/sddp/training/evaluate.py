@@ -46,7 +46,9 @@ def _walk(context: TrainingContext, sampler: Sampler, iteration: int, paths: ran
         basis_index = np.full(len(paths), context.basis_index(t), np.int32)
         chains = Chains(state, np.arange(len(paths) + 1, dtype=np.int32), items, context.bases[t], basis_index)
         batch = context.solve(t, iteration, chains, noise, keep, everything=True)
-        costs += weight * ((batch.objective - lp.plan.data.discount * batch.future_cost) * problem.cost_scale)
+        # What another study says of the end belongs to the cost of the path.
+        future = 0.0 if t == problem.num_stages - 1 else lp.plan.data.discount
+        costs += weight * ((batch.objective - future * batch.future_cost) * problem.cost_scale)
         weight *= lp.plan.data.discount
         state = next_states(state, batch.storage, batch.inflow)
     return costs

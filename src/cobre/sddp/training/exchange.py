@@ -3,7 +3,7 @@
 import numpy as np
 
 from cobre.comm import Communicator
-from cobre.sddp.cuts.pool import CutSet
+from cobre.sddp.cuts.pool import CutPool
 from cobre.sddp.work_split import WorkSplit
 from cobre.solver.batches import Bases
 from cobre.solver.program import Floats
@@ -18,10 +18,19 @@ def gather_rows(comm: Communicator, split: WorkSplit, own: Floats, label: str) -
     return table
 
 
-def gather_cuts(comm: Communicator, split: WorkSplit, own: CutSet, label: str) -> CutSet:
-    """All ranks' cuts of a stage, in the order of the forward passes."""
-    table = gather_rows(comm, split, np.column_stack([own.intercepts, own.coefficients]), label)
-    return CutSet(np.ascontiguousarray(table[:, 0]), np.ascontiguousarray(table[:, 1:]))
+def exchange_cuts(comm: Communicator, split: WorkSplit, pool: CutPool, stage: int, slots: range, own: Floats) -> None:
+    """Put all ranks' cuts of a stage (rows of intercept and coefficients) into their slots, in the order of the paths.
+
+    Where all ranks see the pool's memory each writes its own cuts, and nothing else moves. Elsewhere cuts are gathered
+    first: a pool lies component by component, so they cannot be received in place.
+    """
+    if pool.is_seen_by_all:
+        pool.place(stage, slots.start + split.block(comm.rank).start, own)
+    else:
+        table = gather_rows(comm, split, own, f"cuts of stage {stage}")
+        if pool.is_leader:
+            pool.place(stage, slots.start, table)
+    pool.publish(stage, slots)
 
 
 def share_bases(comm: Communicator, own: list[Bases]) -> list[Bases]:

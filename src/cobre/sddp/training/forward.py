@@ -1,41 +1,68 @@
 """The forward pass: every path through the stages under the present policy, all paths of a rank side by side."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
 
+from cobre.sddp.problem import Problem
 from cobre.sddp.training.context import TrainingContext
-from cobre.solver.batches import Bases, Chains, Keep
-from cobre.solver.program import Floats
+from cobre.solver.batches import Bases, Chains, Keep, SolveFailedError, Step, Walk
+from cobre.solver.program import Floats, Ints
 
 
 @dataclass(frozen=True, slots=True)
 class Paths:
     """This rank's paths. states[t] enters stage t; costs are $ today."""
 
-    states: list[Floats]  # stages x (paths x dimension)
-    bases: list[Bases]  # stages; one basis for each path
+    states: Floats  # stages x paths x dimension
+    bases: list[Bases]  # by stage; one basis for each path
+    met: list[Ints]  # by stage: how wet what each path met is among the openings, from 0
     costs: Floats  # paths
 
 
 def run_forward(context: TrainingContext, iteration: int) -> Paths:
     """Walk all of this rank's paths from the first stage to the last."""
-    problem, paths = context.problem, context.own_paths
-    state = np.tile(problem.initial_state, (len(paths), 1))
-    weight = 1.0
-    result = Paths([], [], np.zeros(len(paths)))
-    for t, lp in enumerate(problem.stages):
-        result.states.append(state)
-        noise, items = context.realisations(iteration, t)
-        basis_index = np.full(len(paths), context.basis_index(t), np.int32)
-        chains = Chains(state, np.arange(len(paths) + 1, dtype=np.int32), items, context.bases[t], basis_index)
-        batch = context.solve(t, iteration, chains, noise, Keep(basis=True))
-        result.bases.append(Bases(batch.basis_status, batch.basis_cuts))
-        stage_cost = batch.objective - lp.plan.data.discount * batch.future_cost
-        result.costs[:] += weight * (stage_cost * problem.cost_scale)
-        weight *= lp.plan.data.discount
+    problem = context.problem
+    steps = [context.step(iteration, stage) for stage in range(problem.num_stages)]
+    first = np.tile(problem.initial_state, (len(context.own_paths), 1))
+    try:
+        walk = context.solver.walk(steps, first)
+    except SolveFailedError:
+        _find_failure(context, iteration, steps, first)
+        raise
+    context.counter.add(walk)
+    bases = [Bases(status, cuts) for status, cuts in zip(walk.basis_status, walk.basis_cuts, strict=True)]
+    met = [
+        opening.wetness(step.realisations, step.items) for opening, step in zip(problem.openings, steps, strict=True)
+    ]
+    return Paths(walk.states, bases, met, _costs(problem, walk))
+
+
+def rows_of(paths: Paths) -> Floats:
+    """The trial points of each path, all stages side by side."""
+    stages, count, dimension = paths.states.shape
+    return paths.states.transpose(1, 0, 2).reshape(count, stages * dimension)
+
+
+def _costs(problem: Problem, walk: Walk) -> Floats:
+    """Costs of the stages, added from the first to the last."""
+    discounts = problem.discounts
+    weights = np.concatenate([np.ones(1), np.multiply.accumulate(discounts)[:-1]])
+    # What lies beyond the last stage is nothing, or priced by another study: it belongs to the cost of the path.
+    future = np.concatenate([discounts[:-1], np.zeros(1)])
+    stage_costs = walk.objective - future[:, None] * walk.future_cost
+    total: Floats = np.add.accumulate(weights[:, None] * (stage_costs * problem.cost_scale), axis=0)[-1]
+    return total
+
+
+def _find_failure(context: TrainingContext, iteration: int, steps: Sequence[Step], state: Floats) -> None:
+    """Go the same way stage by stage: the failure comes again, where everything about it is known."""
+    for step in steps:
+        index = np.full(len(state), 0 if len(step.bases.status) else -1, np.int32)
+        chains = Chains(state, np.arange(len(state) + 1, dtype=np.int32), step.items, step.bases, index)
+        batch = context.solve(step.stage, iteration, chains, step.realisations, Keep())
         state = next_states(state, batch.storage, batch.inflow)
-    return result
 
 
 def next_states(state: Floats, storage: Floats, inflow: Floats) -> Floats:

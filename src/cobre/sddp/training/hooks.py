@@ -12,9 +12,10 @@ class Interruption(IntEnum):
     """Why a run ends from outside; the largest of all ranks' wins."""
 
     NONE = 0
-    TIME_LIMIT = 1
-    TERMINATED = 2
-    INTERRUPTED = 3
+    REQUESTED = 1
+    TIME_LIMIT = 2
+    TERMINATED = 3
+    INTERRUPTED = 4
 
     @property
     def reason(self) -> str:
@@ -24,6 +25,7 @@ class Interruption(IntEnum):
 
 _REASONS = {
     Interruption.NONE: "",
+    Interruption.REQUESTED: "the caller asked to stop",
     Interruption.TIME_LIMIT: "the time limit of this run was reached",
     Interruption.TERMINATED: "terminated (SIGTERM)",
     Interruption.INTERRUPTED: "interrupted (Ctrl-C)",

@@ -3,16 +3,14 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-import numpy as np
-
 from cobre.sddp.events import IterationRecord
 from cobre.sddp.plugins.interfaces import CutSelection, StoppingRule
 from cobre.sddp.training.backward import make_cuts
 from cobre.sddp.training.bounds import lower_bound
 from cobre.sddp.training.clock import Clock
 from cobre.sddp.training.context import SolveCounter, TrainingContext
-from cobre.sddp.training.exchange import gather_cuts, gather_rows, share_bases
-from cobre.sddp.training.forward import run_forward
+from cobre.sddp.training.exchange import exchange_cuts, gather_rows, share_bases
+from cobre.sddp.training.forward import rows_of, run_forward
 from cobre.sddp.training.hooks import TrainingHooks
 from cobre.sddp.training.iteration_end import Measured, agree, iteration_record, reason_of
 from cobre.sddp.training.selection import apply_selection
@@ -56,23 +54,23 @@ def iterate(context: TrainingContext, iteration: int, selection: CutSelection | 
     paths = run_forward(context, iteration)
     clock.lap("forward")
     costs = gather_rows(comm, split, paths.costs.reshape(-1, 1), "path costs")[:, 0]
-    states = gather_rows(comm, split, np.concatenate(paths.states, axis=1), "trial states")
+    states = gather_rows(comm, split, rows_of(paths), "trial states")
     clock.lap("exchange")
 
     slots = pool.open_slots(iteration, split.total)
     for stage in range(stages - 1, 0, -1):
         own = make_cuts(context, iteration, stage, paths)
         clock.lap("backward")
-        pool.write(stage - 1, slots, gather_cuts(comm, split, own, f"cuts of stage {stage - 1}"))
+        exchange_cuts(comm, split, pool, stage - 1, slots, own)
         clock.lap("exchange")
     context.bases = share_bases(comm, [context.basis_from(bases) for bases in paths.bases])
     clock.lap("exchange")
 
     bound_value = lower_bound(context, iteration)
     clock.lap("bound")
-    if selection is not None:
+    if selection is not None or context.keeps_states:
         context.visited.append(states)
-        if selection.is_due(iteration):
-            apply_selection(pool, selection, context.visited, iteration)
+    if selection is not None and selection.is_due(iteration):
+        apply_selection(pool, selection, context.visited, iteration)
         clock.lap("bound")
     return Measured(iteration, bound_value, costs, clock)

@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from cobre.sddp.cuts.pool import CutPool
+from cobre.sddp.cuts.pool import CutPool, CutSet
 from cobre.sddp.plugins.interfaces import CutSelection
 from cobre.solver.program import Floats
 
@@ -12,5 +12,9 @@ def apply_selection(pool: CutPool, selection: CutSelection, visited: list[Floats
     for stage in range(pool.num_stages - 1):
         columns = slice((stage + 1) * pool.dimension, (stage + 2) * pool.dimension)
         states = np.concatenate([points[:, columns] for points in visited])
-        kept = selection.choose(pool.cuts(stage), states, pool.born, iteration)
-        pool.in_play[stage] = kept & pool.written[stage]
+        slots = np.flatnonzero(pool.written[stage])  # a stored policy may have fewer cuts in some stages than in others
+        cuts = pool.cuts(stage)
+        own = CutSet(cuts.intercepts[slots], cuts.coefficients[slots])
+        if len(slots):
+            now = pool.in_play[stage, slots]
+            pool.in_play[stage, slots] = selection.choose(own, states, pool.born[slots], iteration, now)

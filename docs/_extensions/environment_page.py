@@ -1,0 +1,135 @@
+"""Every environment variable, from the configs that read them."""
+
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import MISSING, Field, fields
+from typing import Any
+
+from cobre.comm.config import BACKEND_VARIABLE, MpiConfig, ShmConfig, TcpConfig
+from cobre.comm.types import BackendKind
+
+CONFIGS = (ShmConfig, TcpConfig, MpiConfig)
+PROBES = ("1", "0", "2.5", "2", "condvar", "probe")  # whatever it is that a variable takes, one of these will do
+TITLES = {
+    ShmConfig: "Shared memory",
+    TcpConfig: "TCP",
+    MpiConfig: "MPI",
+}
+INTRODUCTION = """\
+# Environment variables
+
+A rank that is started by somebody else finds its world here. `cobre run` and `create_communicator()` read these
+variables; the launchers set them. Durations are seconds. A variable that makes no sense is an error that names it.
+
+## For all backends
+
+| variable | default | meaning |
+|---|---|---|
+| `{backend}` | `auto` | Which backend: {kinds}. {auto} |
+| `COBRE_COMM_TRACE` | none | A folder; every rank writes its calls there ([how-to]({hangs})). |
+| `NO_COLOR` | none | Any value: no colours on the terminal. |
+"""
+AUTO = (
+    "auto: mpi if an MPI launcher started this process, else tcp or shm if their variables are set, "
+    "else local; `cobre run` then starts workers of its own."
+)
+HANGS = "../how-to/find-out-why-a-run-hangs.md"
+OURS = """
+## Between our own processes
+
+The launcher and the conformance kit use `COBRE_LAUNCH_MESSAGES` and `COBRE_TESTING_MARK` for themselves. Do not set
+them.
+"""
+HEADER = "\n## {title}\n\n{text}\n\n| variable | takes | default | meaning |\n|---|---|---|---|\n"
+OBVIOUS = {
+    "rank": "This process's number, from 0.",
+    "size": "The number of ranks.",
+    "port": "The coordinator's port, unless the coordinator's address has one.",
+}
+TLS = ("COBRE_TCP_TLS_CERT", "COBRE_TCP_TLS_KEY", "COBRE_TCP_TLS_CA")  # accepted only together
+WORDS = {"str": "a text", "int": "an integer", "bool": "1 or 0", "float": "seconds", "float | None": "seconds"}
+
+
+class _Recorder(dict[str, str]):
+    """An environment that remembers what it was asked for."""
+
+    def __init__(self, values: Mapping[str, str]) -> None:
+        super().__init__(values)
+        self.asked: dict[str, None] = {}
+
+    def get(self, key: str, default: Any = None) -> Any:
+        self.asked[key] = None
+        return super().get(key, default)
+
+
+def environment_page() -> str:
+    """The whole page."""
+    kinds = ", ".join(f"`{kind.value}`" for kind in BackendKind)
+    sections = [INTRODUCTION.format(backend=BACKEND_VARIABLE, kinds=kinds, auto=AUTO, hangs=HANGS)]
+    return "".join([*sections, *map(_section, CONFIGS), OURS])
+
+
+def variables_of(config: type[Any]) -> dict[str, Field[Any]]:
+    """Each variable that the config reads, with the field that it sets: found out by trying."""
+    base = _Recorder(_required(config))
+    plain = config.from_env(base)
+    return {variable: _field_of(config, variable, plain, dict(base)) for variable in base.asked}
+
+
+def _required(config: type[Any]) -> dict[str, str]:
+    """The least that makes a world, by asking for one variable after the other."""
+    values: dict[str, str] = {}
+    for _ in range(10):
+        try:
+            config.from_env(values)
+        except Exception as error:  # noqa: BLE001 - it says which variable it misses
+            values[error.variable] = "2" if error.variable.endswith("SIZE") else "0"  # type: ignore[attr-defined]
+        else:
+            return values
+    raise AssertionError(f"{config.__name__} asks for more and more")
+
+
+def _field_of(config: type[Any], variable: str, plain: Any, base: dict[str, str]) -> Field[Any]:
+    company = dict.fromkeys(TLS, "other") if variable in TLS else {}
+    for probe in PROBES:
+        try:
+            changed = config.from_env({**base, **company, variable: probe})
+        except Exception:  # noqa: BLE001, S112 - not what this variable takes
+            continue
+        for one in fields(config):
+            if getattr(changed, one.name) != getattr(plain, one.name) and getattr(changed, one.name) != "other":
+                return one
+    raise AssertionError(f"no field of {config.__name__} follows {variable}")
+
+
+def _section(config: type[Any]) -> str:
+    text, meanings = _docstring(config)
+    rows = "".join(_rows(config, meanings))
+    return HEADER.format(title=TITLES[config], text=text) + rows
+
+
+def _rows(config: type[Any], meanings: Mapping[str, str]) -> Iterator[str]:
+    for variable, one in variables_of(config).items():
+        takes = WORDS[str(getattr(one.type, "__name__", one.type))]
+        if one.type is float and not one.name.endswith("_s"):
+            takes = "a number"
+        yield f"| `{variable}` | {takes} | {_default(one)} | {meanings.get(one.name) or OBVIOUS[one.name]} |\n"
+
+
+def _default(one: Field[Any]) -> str:
+    if one.default is MISSING:
+        return "required"
+    return "none" if one.default in (None, "") else f"`{int(one.default) if one.type is bool else one.default}`"
+
+
+def _docstring(config: type[Any]) -> tuple[str, dict[str, str]]:
+    """What a config says of itself: its first sentence, and `names: meaning` for its fields."""
+    first, *rest = (config.__doc__ or "").strip().split("\n", 1)
+    meanings: dict[str, str] = {}
+    for entry in re.findall(
+        r"^ *((?:\w+, )*\w+): (.*?)(?=^ *(?:\w+, )*\w+: |\Z)", "".join(rest), re.MULTILINE | re.DOTALL
+    ):
+        for name in entry[0].split(", "):
+            text = " ".join(entry[1].split())
+            meanings[name] = text[0].upper() + text[1:]
+    return first, meanings

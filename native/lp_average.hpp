@@ -1,0 +1,21 @@
+// Cuts from the solves of a backward pass: averages over openings, and their way into the pool.
+#pragma once
+
+#include <cstddef>
+
+namespace cobre::lp {
+
+// One cut for each trial point: its intercept, then its coefficients. Sums go over components and over openings in
+// their order, so that the bits are the same everywhere.
+struct Openings {
+    size_t points, openings, dimension;
+    const double *cost, *weight;  // points x openings
+    const double* slope;          // points x openings x dimension
+    const double* state;          // points x dimension
+};
+void average_cuts(const Openings& from, double* cuts);
+
+// Put cuts (rows of 1 + dimension numbers) into consecutive columns of a chunk of the pool.
+void place_cuts(const double* cuts, size_t count, size_t width, double* chunk, size_t column);
+
+}  // namespace cobre::lp

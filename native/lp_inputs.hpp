@@ -1,0 +1,55 @@
+// Arrays that Python hands to the LP kernel, checked; and those that it gets back.
+#pragma once
+
+#include <nanobind/nanobind.h>
+
+#include <span>
+#include <stdexcept>
+#include <string>
+#include <type_traits>
+
+#include "highs_api.hpp"
+#include "numpy_buffer.hpp"
+
+namespace cobre::lp {
+
+template <typename T>
+constexpr ElementType element_of() {
+    if constexpr (std::is_same_v<T, double>) return ElementType::float64;
+    else if constexpr (std::is_same_v<T, Int>) return ElementType::int32;
+    else if constexpr (std::is_same_v<T, int8_t>) return ElementType::int8;
+    else return ElementType::uint8;
+}
+
+// A C-contiguous array of exactly this type.
+template <typename T>
+class Array {
+   public:
+    Array(nanobind::handle object, const char* name, bool writable = false) {
+        if (!read_plain(object.ptr(), writable, buffer_) || buffer_.element != element_of<T>())
+            throw nanobind::type_error((std::string(name) + ": expected a C-contiguous array of the right type").c_str());
+    }
+
+    T* data() const { return reinterpret_cast<T*>(buffer_.data); }
+    size_t size() const { return buffer_.count; }
+    std::span<const T> span() const { return {data(), size()}; }
+    size_t height() const { return buffer_.dimensions ? static_cast<size_t>(buffer_.shape[0]) : 1; }
+    size_t width() const { return buffer_.dimensions > 1 ? static_cast<size_t>(buffer_.shape[1]) : 0; }
+
+   private:
+    Buffer buffer_;
+};
+
+// A new array and where its numbers lie.
+template <typename T>
+nanobind::object make_array(T*& data, std::initializer_list<Py_ssize_t> shape) {
+    auto object = nanobind::steal(new_array(element_of<T>(), shape));
+    data = Array<T>(object, "", true).data();
+    return object;
+}
+
+inline void require(bool holds, const char* message) {
+    if (!holds) throw std::invalid_argument(message);
+}
+
+}  // namespace cobre::lp

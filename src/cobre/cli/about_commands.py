@@ -1,0 +1,66 @@
+"""Commands about the program and the machine: `doctor`, `version` and `completion`."""
+
+import json
+import sys
+
+import click
+
+from cobre.cli.exit_codes import ExitCode
+
+
+@click.command()
+@click.option("--json", "as_json", is_flag=True, help="Print a JSON object.")
+def doctor(as_json: bool) -> None:
+    """Say what works on this machine: backends, cores, shared memory, network, MPI; and what to do about the rest.
+
+    Two ranks are really started. The exit code is 0 when local and shm are usable, and 1 when they are not.
+
+    \b
+    Examples:
+      cobre doctor
+      cobre doctor --json | jq .healthy
+    """
+    from cobre.comm.doctor.examination import examine
+    from cobre.comm.doctor.page import as_json as json_page
+    from cobre.comm.doctor.page import as_text
+
+    diagnosis = examine()
+    click.echo(json_page(diagnosis) if as_json else as_text(diagnosis))
+    sys.exit(ExitCode.SUCCESS if diagnosis.is_healthy else ExitCode.UNEXPECTED)
+
+
+@click.command()
+@click.option("--json", "as_json", is_flag=True, help="Print a JSON object.")
+def version(as_json: bool) -> None:
+    """Print the versions of Cobre and of the libraries that decide about bits.
+
+    \b
+    Examples:
+      cobre version
+      cobre version --json
+    """
+    from cobre.io.output.manifest import software_versions
+
+    versions = software_versions()
+    lines = [json.dumps(versions)] if as_json else [f"{name} {found}" for name, found in versions.items()]
+    click.echo("\n".join(lines))
+
+
+@click.command()
+@click.argument("shell", type=click.Choice(["bash", "zsh", "fish"]))
+@click.pass_context
+def completion(ctx: click.Context, shell: str) -> None:
+    """Print the script that lets SHELL complete commands, options and paths.
+
+    \b
+    Put one of these into the file that your shell reads when it starts:
+      eval "$(cobre completion bash)"          # ~/.bashrc
+      eval "$(cobre completion zsh)"           # ~/.zshrc
+      cobre completion fish | source           # ~/.config/fish/config.fish
+    """
+    from click.shell_completion import get_completion_class
+
+    script = get_completion_class(shell)
+    if script is None:  # the choice above has only shells that click knows
+        raise click.UsageError(f"{shell} is not known")
+    click.echo(script(ctx.find_root().command, {}, "cobre", "_COBRE_COMPLETE").source())

@@ -1,0 +1,64 @@
+"""How `cobre --help` looks: commands by what one wants to do, headings in bold where a terminal shows it."""
+
+import os
+from typing import Any
+
+import click
+
+SECTIONS = (
+    ("Studies", ("init", "validate", "migrate", "run", "simulate")),
+    ("Results", ("top", "report", "compare", "explain")),
+    ("Machines and programs", ("doctor", "launch", "mcp")),
+    ("About", ("version", "completion")),
+)
+
+
+class BoldHeadings(click.HelpFormatter):
+    """Bold, as far as colour is allowed at all."""
+
+    def write_heading(self, heading: str) -> None:
+        """Write it."""
+        super().write_heading(click.style(heading, bold=True))
+
+
+class HelpfulContext(click.Context):
+    """Without colour where NO_COLOR says so."""
+
+    formatter_class = BoldHeadings
+
+    def __init__(self, *args: Any, **settings: Any) -> None:
+        if os.environ.get("NO_COLOR"):
+            settings["color"] = False
+        super().__init__(*args, **settings)
+
+
+class SectionedGroup(click.Group):
+    """Commands in sections; what no section names comes last."""
+
+    context_class = HelpfulContext
+
+    def add_command(self, cmd: click.Command, name: str | None = None) -> None:
+        """Add one, whose help looks as ours does."""
+        cmd.context_class = HelpfulContext
+        super().add_command(cmd, name)
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        """In the order of the sections."""
+        known = [name for _, names in SECTIONS for name in names if name in self.commands]
+        return known + sorted(set(self.commands) - set(known))
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        """One list for each section, all with the same indent."""
+        left = set(self.commands)
+        for title, names in (*SECTIONS, ("Other commands", sorted(left - _named()))):
+            rows = [(name, self._summary(name)) for name in names if name in left]
+            if rows:
+                with formatter.section(title):
+                    formatter.write_dl([(f"{name:<12}", text) for name, text in rows])
+
+    def _summary(self, name: str) -> str:
+        return self.commands[name].get_short_help_str(limit=100)
+
+
+def _named() -> set[str]:
+    return {name for _, names in SECTIONS for name in names}

@@ -1,0 +1,75 @@
+"""Commands that look at what a run left or leaves: `top` and `explain`."""
+
+import json
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from cobre.cli.exit_codes import ExitCode
+from cobre.cli.trouble import fail, told
+
+if TYPE_CHECKING:
+    from cobre.study.following import EventFollower
+
+
+@click.command()
+@click.argument("folder", metavar="DIR", type=click.Path(path_type=Path))
+def top(folder: Path) -> None:
+    """Look at the run in the output directory DIR from another terminal, while it goes on or afterwards.
+
+    Shows the bounds, where the time goes, what each rank does and what was told. It only reads: leaving it does not
+    stop the run. In a pipe it says once how things stand.
+
+    \b
+    Examples:
+      cobre top results
+      ssh cluster -t cobre top /scratch/results
+    """
+    from cobre.study.following import EventFollower
+
+    with told():
+        follower = EventFollower(folder)
+        follower.check()
+    if not (sys.stdin.isatty() and sys.stdout.isatty()):
+        _print_once(folder, follower)
+        return
+    try:
+        from cobre.tui.app import watch
+    except ModuleNotFoundError as error:
+        if (error.name or "").partition(".")[0] not in ("textual", "textual_plotext", "plotext"):
+            raise
+        fail("the live view is not installed: pip install 'cobre[top]'", ExitCode.MISSING_EXTRA)
+    watch(folder)
+
+
+def _print_once(folder: Path, follower: "EventFollower") -> None:
+    """In a pipe: how things stand at this moment."""
+    from cobre.study.run_view import RunView
+    from cobre.tui.panels import page
+
+    view = RunView()
+    view.take_all(follower.look())
+    click.echo(page(view, folder))
+
+
+@click.command()
+@click.argument("path", type=click.Path(path_type=Path))
+@click.option("--json", "as_json", is_flag=True, help="Print a JSON object.")
+def explain(path: Path, as_json: bool) -> None:
+    """Say in words of hydro planning why a stage could not be solved.
+
+    PATH is an LP that a run saved (OUT/failures/*.mps), or the output directory, whose newest one is taken. It is
+    solved again, and the smallest set of limits and balances that contradict one another is named.
+
+    \b
+    Examples:
+      cobre explain results
+      cobre explain results/failures/iteration3-stage5-rank0.mps
+    """
+    from cobre.study.explanation import explain_failure
+
+    with told():
+        explanation = explain_failure(path)
+    click.echo(json.dumps(explanation.as_dict()) if as_json else str(explanation))

@@ -1,0 +1,39 @@
+"""`cobre mcp`: a server for assistants, over standard input and output."""
+
+from pathlib import Path
+
+import click
+
+from cobre.cli.exit_codes import ExitCode
+from cobre.cli.trouble import fail, told
+
+
+@click.command()
+@click.option(
+    "--root",
+    "roots",
+    type=click.Path(exists=True, file_okay=False, path_type=Path),
+    multiple=True,
+    required=True,
+    help="A folder that the server may read and write; can be given several times.",
+)
+@click.option("--max-studies", type=click.IntRange(min=1), default=4, show_default=True, help="Studies at a time.")
+def mcp(roots: tuple[Path, ...], max_studies: int) -> None:
+    """Serve cases and runs to an assistant (Model Context Protocol) over standard input and output.
+
+    An assistant's program starts this command; by hand it only waits for messages. Paths outside the given folders are
+    refused. Needs the extra: pip install 'cobre[mcp]'.
+
+    \b
+    Examples:
+      cobre mcp --root ~/studies
+      cobre mcp --root ~/cases --root /data/results --max-studies 1
+    """
+    try:
+        from cobre.mcp.server import serve
+    except ModuleNotFoundError as error:
+        if (error.name or "").partition(".")[0] not in ("mcp", "mcp_types"):
+            raise
+        fail("the server's protocol library is not installed: pip install 'cobre[mcp]'", ExitCode.MISSING_EXTRA)
+    with told():
+        serve(roots, max_studies)

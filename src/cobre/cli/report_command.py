@@ -1,0 +1,27 @@
+"""`cobre report`: one HTML file about an output directory."""
+
+import webbrowser
+from pathlib import Path
+
+import click
+
+from cobre.cli.exit_codes import ExitCode
+from cobre.cli.trouble import fail, told
+
+
+def report_run(folder: Path, target: Path | None, *, is_to_be_opened: bool) -> None:
+    """Write it and print where it is."""
+    from cobre.report import ReportError, write_report
+    from cobre.report.errors import ReportNotWrittenError
+
+    with told():
+        try:
+            written = write_report(folder, target)
+        except ReportNotWrittenError as error:
+            fail(str(error), ExitCode.OUTPUT)
+        except ReportError as error:
+            fail(str(error), ExitCode.RESULTS)
+        else:
+            click.echo(str(written))
+            if is_to_be_opened:
+                webbrowser.open(written.resolve().as_uri())

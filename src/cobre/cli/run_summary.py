@@ -1,0 +1,61 @@
+"""The last lines of a run, and its report."""
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import IO
+
+import click
+
+from cobre.study.run import RunSummary
+
+
+def write_report(output: Path) -> Path | None:
+    """Write report.html; a run whose report fails is still a good run."""
+    from cobre.report import ReportError
+    from cobre.report import write_report as write
+
+    try:
+        return write(output)
+    except ReportError as error:
+        click.echo(f"warning: no report was written: {error}", err=True)
+        return None
+
+
+def print_summary(summary: RunSummary, report: Path | None, stream: IO[str], *, with_bounds: bool) -> None:
+    """For a person."""
+    for line in _lines(summary, with_bounds=with_bounds):
+        click.echo(line, file=stream)
+    if summary.is_interrupted:
+        click.echo("the policy so far was kept; the same command with --resume goes on from here", file=stream)
+    if summary.digest:
+        click.echo(f"digest {summary.digest}", file=stream)
+    click.echo(f"results in {summary.output}", file=stream)
+    if report is not None:
+        click.echo(f"report  {click.style(str(report), bold=True)}", file=stream)
+
+
+def _lines(summary: RunSummary, *, with_bounds: bool) -> Iterator[str]:
+    if summary.digest:
+        yield f"stopped after {summary.iterations} iterations: {summary.stop_reason}"
+    else:
+        yield f"{summary.stop_reason}, of {summary.iterations} iterations"
+    if with_bounds:
+        yield from _bounds(summary)
+        if summary.simulated_scenarios is not None:
+            yield (
+                f"simulated {summary.simulated_scenarios} scenarios: mean {summary.simulated_mean_cost:.10g} $, "
+                f"standard deviation {summary.simulated_std_cost:.4g} $"
+            )
+
+
+def _bounds(summary: RunSummary) -> Iterator[str]:
+    if summary.lower_bound is not None:
+        yield f"lower bound {summary.lower_bound:.12g} $"
+    if summary.upper_bound is not None:
+        half = f" +- {summary.upper_bound_half_width:.4g}" if summary.upper_bound_half_width else ""
+        yield f"upper bound {summary.upper_bound:.6g}{half} $ (mean of the sampled paths of the last iteration)"
+    if summary.gap is not None:
+        yield f"gap {100 * summary.gap:.3g} % of the lower bound, {summary.training_seconds:.2f} s of training"
+    if len(summary.workers) > 1:
+        waited = [100 * report.waiting_s / max(report.wall_s, 1e-9) for report in summary.workers]
+        yield f"{len(waited)} workers by {summary.workers[0].backend}, waiting {max(waited):.1f} % at most"

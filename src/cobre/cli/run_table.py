@@ -1,0 +1,133 @@
+"""The picture of a run: bounds, gap, where the time goes, what each rank does. It fits the terminal that there is."""
+
+from collections.abc import Iterator
+
+from rich.console import Group, RenderableType
+from rich.progress_bar import ProgressBar
+from rich.table import Table
+from rich.text import Text
+
+from cobre.cli.progress import workers_in_words
+from cobre.study.readable import bar, duration, money, percent, rate, short_money, sparkline
+from cobre.study.run_view import PHASES, RunView
+
+WIDE = 72
+FULL_WIDTH = 100
+"""No wider than this, however wide the terminal is: eyes lose the line."""
+NAME_WIDTH = 12
+MOST_RANKS = 8
+STOPPING = "stopping after this iteration; Ctrl-C again ends at once"
+PHASE_COLOURS = {"forward": "cyan", "backward": "blue", "bound": "magenta", "exchange": "yellow"}
+
+
+def run_table(view: RunView, width: int, height: int, now: float, *, is_stopping: bool = False) -> RenderableType:
+    """What is known, for a terminal of so many columns and rows. is_stopping: somebody pressed Ctrl-C."""
+    notes = [_short(STOPPING, "yellow")] if is_stopping and view.finished is None else []
+    if width < WIDE or height < 10:
+        return Group(*_small(view, width, now), *notes)
+    width = min(width, FULL_WIDTH) - 1
+    ranks = max(1, min(MOST_RANKS, height - 10))
+    return Group(_title(view), _steps(view, width, now), *_figures(view, width), *_loads(view, width, ranks), *notes)
+
+
+def _title(view: RunView) -> Text:
+    facts = view.facts
+    text = Text(f"cobre {facts.get('version', '')}  ", style="dim", no_wrap=True, overflow="ellipsis")
+    text.append(str(facts.get("case", "")), style="bold")
+    if "ranks" in facts:
+        text.append(f"  {workers_in_words(facts)}", style="dim")
+    return text
+
+
+def _steps(view: RunView, width: int, now: float) -> RenderableType:
+    """The phase, how far it is, and how long that takes."""
+    head = Text(f"{view.phase:<{NAME_WIDTH}}", style="red" if view.failed else "green")
+    if (last := view.last) is None:
+        return head.append(duration(view.seconds(now)))
+    count = f"{last['iteration']}" + (f" of {view.iteration_limit}" if view.iteration_limit else "")
+    head.append(f"iteration {count}", style="bold")
+    tail = Text(f"{rate(view.iterations_per_s, 'it')}   {duration(view.seconds(now))}")
+    if (left := view.seconds_left) is not None and left > 0:
+        tail.append(f", {duration(left)} left", style="dim")
+    row = Table.grid(padding=(0, 2))
+    row.add_row(head, _progress_bar(view, width - len(head) - len(tail) - 6), tail)
+    return row
+
+
+def _progress_bar(view: RunView, width: int) -> RenderableType:
+    if not view.iteration_limit or view.last is None or width < 8:
+        return Text("")
+    return ProgressBar(total=view.iteration_limit, completed=view.last["iteration"], width=min(width, 40))
+
+
+def _figures(view: RunView, width: int) -> Iterator[RenderableType]:
+    if (last := view.last) is None:
+        return
+    line = sparkline(view.series("lower_bound"), width - NAME_WIDTH - 28)
+    yield _row("lower bound", f"{money(last['lower_bound']):>20} $", Text(line, style="cyan"))
+    yield _row("upper bound", f"{money(last['upper_bound']):>20} $", _half_width(last["half_width"]))
+    gap = Text(f"{last['cuts']:,} cuts, {rate(view.solves_per_s, 'LPs')}", style="dim")
+    yield _row("gap", f"{percent(last['gap']):>22}", gap)
+    if view.simulated is not None:
+        told = view.simulated
+        mean = _half_width(told["half_width"]).append(f", {told['scenarios']} scenarios", style="dim")
+        yield _row("simulated", f"{money(told['mean_cost']):>20} $", mean)
+    yield _phases(view)
+
+
+def _half_width(value: float | None) -> Text:
+    return Text(f"± {short_money(value)} (sampled, 95 %)", style="dim")
+
+
+def _row(name: str, value: str, note: Text) -> RenderableType:
+    text = Text(f"{name:<{NAME_WIDTH}}", style="dim", no_wrap=True, overflow="ellipsis")
+    return text.append(value, style="bold").append("   ").append(note)
+
+
+def _phases(view: RunView) -> Text:
+    """Where the time of training went."""
+    total = sum(view.phase_seconds.values()) or 1.0
+    text = Text(f"{'time':<{NAME_WIDTH}}", style="dim", no_wrap=True, overflow="ellipsis")
+    for name in PHASES:
+        share = view.phase_seconds[name] / total
+        text.append(f"{name} ", style=PHASE_COLOURS[name]).append(f"{100 * share:.0f} %   ", style="bold")
+    return text
+
+
+def _loads(view: RunView, width: int, most: int) -> Iterator[Text]:
+    """Each rank's share of busy time; of many, those that the others wait for."""
+    if len(view.loads) < 2:
+        return
+    order = sorted(range(len(view.loads)), key=lambda rank: -view.loads[rank][0])
+    shown = sorted(order[:most])
+    for rank in shown:
+        yield _load(f"rank {rank}", view.loads[rank], width - NAME_WIDTH - 12)
+    if hidden := len(order) - len(shown):
+        yield Text(f"{'':<{NAME_WIDTH}}and {hidden} ranks with less to do", style="dim")
+
+
+def _load(name: str, seconds: list[float], width: int) -> Text:
+    share = seconds[0] / (sum(seconds) or 1.0)
+    text = Text(f"{name:<{NAME_WIDTH}}", style="dim", no_wrap=True, overflow="crop")
+    return text.append(bar(share, min(width, 50)), style="green").append(f" {100 * share:3.0f} % busy", style="dim")
+
+
+def _small(view: RunView, width: int, now: float) -> Iterator[Text]:
+    """A few short lines."""
+    last = view.last
+    if last is None:
+        yield _short(f"{view.phase} {duration(view.seconds(now))}")
+        return
+    of = f"/{view.iteration_limit}" if view.iteration_limit else ""
+    yield _short(f"{view.phase} {last['iteration']}{of}  {duration(view.seconds(now))}", "bold")
+    yield _short(f"lower {short_money(last['lower_bound'])}")
+    yield _short(f"upper {short_money(last['upper_bound'])} ± {short_money(last['half_width'])}")
+    yield _short(f"gap   {percent(last['gap'])}")
+    yield _short(sparkline(view.series("lower_bound"), width - 1), "cyan")
+    if len(view.loads) > 1:
+        shares = [100 * busy_s / ((busy_s + waiting_s) or 1.0) for busy_s, waiting_s in view.loads]
+        yield _short(f"ranks {min(shares):.0f} to {max(shares):.0f} % busy", "dim")
+
+
+def _short(text: str, style: str = "") -> Text:
+    return Text(text, style=style, no_wrap=True, overflow="crop")

@@ -1,0 +1,34 @@
+"""Signals that have come, whoever handles them: a picture can say that a run is about to stop."""
+
+import os
+import signal
+import threading
+
+
+class SignalNotes:
+    """Python writes the number of every signal into a pipe; handlers are left as they are."""
+
+    def __init__(self) -> None:
+        self._reader, self._writer = os.pipe()
+        os.set_blocking(self._reader, False)
+        os.set_blocking(self._writer, False)
+        self._former: int | None = None
+        if threading.current_thread() is threading.main_thread():  # elsewhere Python refuses
+            self._former = signal.set_wakeup_fd(self._writer, warn_on_full_buffer=False)
+        self._has_come = False
+
+    def has_come(self) -> bool:
+        """Whether somebody asked to stop."""
+        try:
+            numbers = os.read(self._reader, 4096)
+        except BlockingIOError:
+            numbers = b""
+        self._has_come |= any(number in (signal.SIGINT, signal.SIGTERM) for number in numbers)
+        return self._has_come
+
+    def close(self) -> None:
+        """Listen no more."""
+        if self._former is not None:
+            signal.set_wakeup_fd(self._former)
+        os.close(self._reader)
+        os.close(self._writer)

@@ -1,0 +1,154 @@
+"""Which worker becomes which rank, and how the ranks find each other."""
+
+import os
+import secrets
+import socket
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+from urllib.parse import urlsplit
+
+from cobre import __version__
+from cobre.comm import TcpConfig
+from cobre.errors import CobreError
+
+if TYPE_CHECKING:
+    from distributed import Client
+
+
+class PlacementError(CobreError, RuntimeError):
+    """The cluster's workers cannot be the ranks of a world; the words say why, and what would do."""
+
+
+@dataclass(frozen=True, slots=True)
+class WorkerProcess:
+    """A worker as it describes itself."""
+
+    host: str
+    pid: int
+    version: str
+
+
+@dataclass(frozen=True, slots=True)
+class Seat:
+    """A rank's place: its worker and its way into the world. The secret is not shown."""
+
+    address: str
+    threads: int
+    world: TcpConfig
+    process: WorkerProcess = field(compare=False)
+
+    @property
+    def rank(self) -> int:
+        """From 0; rank 0 coordinates."""
+        return self.world.rank
+
+    @property
+    def name(self) -> str:
+        """For a person."""
+        return f"rank {self.rank} (Dask worker {self.address}, host {self.process.host}, pid {self.process.pid})"
+
+
+def place(
+    client: "Client", num_workers: int | None, threads: int | None, port: int | None, connect_timeout_s: float
+) -> list[Seat]:
+    """One seat for each rank, in rank order; raises PlacementError before anything is started."""
+    if client.asynchronous:
+        raise PlacementError("the client is asynchronous; train() waits for its result: give it a plain Client(...)")
+    threads_of: Mapping[str, int] = client.nthreads()
+    addresses = choose_workers(sorted(threads_of), num_workers)
+    processes = _ask(client, addresses)
+    check_processes(processes)
+    coordinator = host_of(addresses[0])
+    chosen_port = port or client.run(free_port, coordinator, workers=[addresses[0]])[addresses[0]]
+    secret, run_id = secrets.token_hex(32), secrets.token_hex(8)
+    return [
+        Seat(
+            address,
+            threads or threads_of[address],
+            TcpConfig(
+                coordinator=coordinator,
+                rank=rank,
+                size=len(addresses),
+                port=chosen_port,
+                secret=secret,
+                run_id=run_id,
+                connect_timeout_s=connect_timeout_s,
+            ),
+            processes[address],
+        )
+        for rank, address in enumerate(addresses)
+    ]
+
+
+def choose_workers(addresses: Sequence[str], num_workers: int | None) -> list[str]:
+    """All workers, or the first so many."""
+    if num_workers is not None and (isinstance(num_workers, bool) or num_workers < 1):
+        raise PlacementError(f"the number of workers must be 1 or more, not {num_workers}")
+    if not addresses:
+        raise PlacementError("the cluster has no workers yet: client.wait_for_workers(n) waits for them")
+    if num_workers is not None and num_workers > len(addresses):
+        raise PlacementError(
+            f"{num_workers} ranks need {num_workers} workers, one process each, and the cluster has {len(addresses)}: "
+            f"ask for fewer, or start more (client.wait_for_workers({num_workers}) waits for them)"
+        )
+    chosen = list(addresses[:num_workers])
+    if any(address.startswith("inproc://") for address in chosen):
+        raise PlacementError(
+            "the cluster's workers are threads of this process, and every rank needs a process of its own: "
+            "use LocalCluster(processes=True), or cobre.train(num_workers=...) without Dask"
+        )
+    return chosen
+
+
+def check_processes(processes: Mapping[str, WorkerProcess]) -> None:
+    """Every worker a process of its own, with the version that is here."""
+    counts = Counter((process.host, process.pid) for process in processes.values())
+    (host, pid), most = counts.most_common(1)[0]
+    if most > 1:
+        raise PlacementError(
+            f"{most} workers share process {pid} on {host}, and every rank needs a process of its own: "
+            "start the workers as processes (dask worker --nworkers N)"
+        )
+    for address, process in processes.items():
+        if process.version != __version__:
+            raise PlacementError(
+                f"worker {address} has cobre {process.version}, here is {__version__}: install the same everywhere"
+            )
+
+
+def host_of(address: str) -> str:
+    """The host of a Dask address such as tcp://10.0.0.5:41233, with brackets where an IPv6 address needs them."""
+    host = urlsplit(address).hostname
+    if host is None:
+        raise PlacementError(f"the worker's address {address} names no host that others could reach")
+    return f"[{host}]" if ":" in host else host
+
+
+def _ask(client: "Client", addresses: Sequence[str]) -> Mapping[str, WorkerProcess]:
+    try:
+        found: Mapping[str, WorkerProcess] = client.run(this_process, workers=list(addresses))
+    except Exception as error:  # an import error there comes as whatever Dask makes of it
+        raise PlacementError(
+            f"the workers cannot run cobre ({error}): install cobre[dask] {__version__} where they run"
+        ) from error
+    return found
+
+
+def this_process() -> WorkerProcess:
+    """Called on a worker."""
+    return WorkerProcess(socket.gethostname(), os.getpid(), __version__)
+
+
+def free_port(host: str) -> int:
+    """Called on rank 0's worker: a port that nobody uses at this moment. The kernel does not give it out again soon."""
+    bare = host.strip("[]")
+    family = socket.AF_INET6 if ":" in bare else socket.AF_INET
+    with socket.socket(family) as probe:
+        try:
+            probe.bind((bare, 0))
+        except OSError:  # the address is that of a router in front of this machine, or a name
+            probe.bind(("", 0))
+        port: int = probe.getsockname()[1]
+        return port

@@ -1,0 +1,74 @@
+"""What a Dask worker does as a rank: join the world, train, and say how it ended."""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+
+from distributed import get_worker
+
+from cobre.comm import create_communicator
+from cobre.comm.launch.failure import Failure, describe
+from cobre.comm.launch.payload import dump_or_none
+from cobre.dask.placement import Seat
+from cobre.study.events import Event
+from cobre.study.ranks import CaseRequest, TrainingRequest, train_rank
+from cobre.study.results import TrainingResult
+from cobre.study.stop_request import StopRequest
+
+# The runs that this process is a rank of: a message from the client comes in another thread than the rank's own.
+_running: dict[str, StopRequest] = {}
+
+
+@dataclass(frozen=True, slots=True)
+class RankEnd:
+    """How a rank ended. An error comes as a value: so it is whole here, and no reason for Dask to try again.
+
+    told: the number of iterations that it told of.
+    """
+
+    rank: int
+    result: TrainingResult | None = None
+    failure: Failure | None = None
+    told: int = 0
+
+
+def run_rank(seat: Seat, work: tuple[CaseRequest, TrainingRequest], topic: str | None) -> RankEnd:
+    """Train as one of the ranks. topic: where iterations are told to, if anybody listens; only rank 0 speaks."""
+    case, request = work
+    teller = IterationTeller(topic if seat.rank == 0 else None)
+    try:
+        with _stoppable(seat.world.run_id, request.time_limit_s) as stop, create_communicator(seat.world) as comm:
+            result = train_rank(comm, replace(case, threads=seat.threads), request, False, teller.tell, stop)
+    except BaseException as error:  # noqa: BLE001 - the client raises it
+        return RankEnd(seat.rank, failure=describe(error, dump_or_none(error)))
+    return RankEnd(seat.rank, result, told=teller.count)
+
+
+def ask_to_stop(run_id: str) -> None:
+    """Called on a worker by the client: the rank ends after this iteration, and so do the others."""
+    if (stop := _running.get(run_id)) is not None:
+        stop.ask()
+
+
+@contextmanager
+def _stoppable(run_id: str, time_limit_s: float | None) -> Iterator[StopRequest]:
+    _running[run_id] = stop = StopRequest(time_limit_s)
+    try:
+        yield stop
+    finally:
+        del _running[run_id]
+
+
+class IterationTeller:
+    """Sends iterations to whoever listens to the topic; None: nobody does."""
+
+    def __init__(self, topic: str | None) -> None:
+        self._topic = topic
+        self._worker = get_worker()
+        self.count = 0
+
+    def tell(self, told: Event) -> None:
+        """Tell; returns before it has arrived."""
+        if self._topic is not None and told["event"] == "iteration":
+            self._worker.log_event(self._topic, dict(told))
+            self.count += 1

@@ -1,0 +1,123 @@
+"""`train` on a cluster: what `cobre.train` is on a machine."""
+
+import queue
+import secrets
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from cobre.comm.config import DEFAULT_TIMEOUT_S
+from cobre.core.case import Case
+from cobre.dask.placement import Seat, place
+from cobre.dask.rank import run_rank
+from cobre.dask.watching import News, Watch
+from cobre.study.api import Overrides, ProgressCallback, progress_teller, with_iterations
+from cobre.study.checkpoints import CheckpointPlan
+from cobre.study.policy import Policy
+from cobre.study.policy_store import load_policy
+from cobre.study.ranks import CaseRequest, TrainingRequest, as_case
+from cobre.study.results import TrainingResult
+
+if TYPE_CHECKING:
+    from distributed import Client, Future
+
+
+def train(
+    client: "Client",
+    case: Case | str | Path,
+    *,
+    num_workers: int | None = None,
+    threads: int | None = None,
+    iterations: int | None = None,
+    config_overrides: Overrides | None = None,
+    progress_callback: ProgressCallback | None = None,
+    warm_start: Policy | str | Path | None = None,
+    checkpoints: str | Path | None = None,
+    checkpoint_every: int = 10,
+    resume: bool = False,
+    time_limit_s: float | None = None,
+    port: int | None = None,
+    connect_timeout_s: float = DEFAULT_TIMEOUT_S,
+) -> TrainingResult:
+    """Train a policy on a Dask cluster, one rank for each worker; the bits are those of `cobre.train`.
+
+    The case and the policy to begin with are read here and sent to the workers, which need no files. Everything that
+    `cobre.train` has too means the same; what differs:
+
+    num_workers: ranks; by default as many as the cluster has workers. Each worker is one process and one rank.
+    threads: of each rank; by default as many as its worker has.
+    checkpoints: a folder as rank 0's worker sees it; rank 0 is the worker with the first address.
+    port: where rank 0 listens for the others; by default one that is free. The connections carry a secret of this run
+    alone, which travels by Dask's own messages; they are not encrypted.
+    connect_timeout_s: how long to wait until all ranks have come; a worker that is busy with other tasks comes late.
+
+    A worker that is lost ends the run at once with a WorkerError. Ctrl-C and the time limit end it after the iteration,
+    and the result is what there is by then.
+    """
+    loaded, warnings = as_case(
+        case if isinstance(case, Case) else Path(case), with_iterations(config_overrides, iterations)
+    )
+    if resume and checkpoints is None:
+        raise ValueError("resume=True needs the folder of the checkpoints: checkpoints=...")
+    request = TrainingRequest(
+        checkpoints=None if checkpoints is None else CheckpointPlan(Path(checkpoints), checkpoint_every),
+        resume=resume,
+        warm_start=load_policy(Path(warm_start)) if isinstance(warm_start, (str, Path)) else warm_start,
+        time_limit_s=time_limit_s,
+    )
+    seats = place(client, num_workers, threads, port, connect_timeout_s)
+    news: News = queue.SimpleQueue()
+    with (
+        _told_to(client, news if progress_callback else None) as topic,
+        _started(client, seats, (CaseRequest(loaded, None, 1), request), topic) as futures,
+    ):
+        result = Watch(client, seats, futures, news).result(progress_teller(progress_callback))
+    return replace(result, warnings=warnings)
+
+
+@contextmanager
+def _told_to(client: "Client", news: News | None) -> Iterator[str | None]:
+    """The topic whose events go into `news`, in the order in which they were told."""
+    if news is None:
+        yield None
+        return
+    topic = f"cobre-{secrets.token_hex(8)}"
+    client.subscribe_topic(topic, _put_into(news))
+    try:
+        yield topic
+    finally:
+        client.unsubscribe_topic(topic)
+
+
+def _put_into(news: News) -> Callable[[tuple[float, Any]], None]:
+    return lambda event: news.put(event[1])
+
+
+@contextmanager
+def _started(
+    client: "Client", seats: list[Seat], work: tuple[CaseRequest, TrainingRequest], topic: str | None
+) -> "Iterator[list[Future[Any]]]":
+    """A task for each rank, tied to its worker; at the end Dask forgets all of it."""
+    addresses = [seat.address for seat in seats]
+    # Once to every worker, and not once for each task through the scheduler.
+    sent = client.scatter([work], workers=addresses, broadcast=True, hash=False)[0]
+    futures = [
+        client.submit(
+            run_rank,
+            seat,
+            sent,
+            topic,
+            key=f"cobre-rank-{seat.rank}-{seat.world.run_id}",
+            workers=[seat.address],
+            allow_other_workers=False,
+            pure=False,
+            retries=0,
+        )
+        for seat in seats
+    ]
+    try:
+        yield futures
+    finally:
+        client.cancel([*futures, sent], force=True)

@@ -1,0 +1,172 @@
+"""The client's side of a run: pass on progress, notice a lost worker at once, find the cause of a failure."""
+
+import asyncio
+import contextlib
+import queue
+import time
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any, TypeAlias
+
+from cobre.comm.launch import WorkerError
+from cobre.comm.launch.failure import Failure
+from cobre.comm.launch.payload import load_or_none
+from cobre.dask.placement import Seat
+from cobre.dask.rank import RankEnd, ask_to_stop
+from cobre.study.events import Event, Tell
+from cobre.study.results import TrainingResult
+
+if TYPE_CHECKING:
+    from distributed import Client, Future
+
+GLANCE_S = 0.5  # between two looks at who is still there
+GRACE_S = 20.0  # for ranks to notice that the run is over
+
+News: TypeAlias = queue.SimpleQueue[Event | None]
+"""Iterations as rank 0 tells them; None: a rank has ended."""
+
+EXIT_CODE = 1  # Dask does not tell with which one a worker ended
+
+
+class Watch:
+    """A run under way."""
+
+    def __init__(self, client: "Client", seats: Sequence[Seat], futures: "Sequence[Future[Any]]", news: News) -> None:
+        self._client = client
+        self._seats = seats
+        self._futures = futures
+        self._news = news
+        self._ends: dict[int, RankEnd | BaseException] = {}
+        self._lost: set[int] = set()
+        self._heard = 0
+        self._is_asked_to_stop = False
+        for future in futures:
+            future.add_done_callback(lambda _: news.put(None))
+
+    def result(self, tell: Tell) -> TrainingResult:
+        """Rank 0's, when all ranks have ended well; raises WorkerError for the rank that was the cause otherwise.
+
+        The first Ctrl-C ends the run after the iteration; the second one leaves the ranks to that and returns.
+        """
+        try:
+            self._wait(tell)
+        except BaseException:
+            self._ask_to_stop()
+            self._wait_for_the_rest()
+            raise
+        if self._failed():
+            self._wait_for_the_rest()
+            raise worker_error(self._seats, self._ends, self._lost)
+        end = self._end_of_rank_0()
+        self._pass_on_the_rest(end.told, tell)
+        if end.result is None:
+            raise WorkerError(0, EXIT_CODE, None, f"{self._seats[0].name} gave no result")
+        return end.result
+
+    def _wait(self, tell: Tell) -> None:
+        """Until all ranks have ended, or one badly."""
+        while len(self._ends) < len(self._seats) and not self._failed():
+            try:
+                if (told := self._next_news()) is not None:
+                    tell(told)
+            except KeyboardInterrupt:
+                if self._is_asked_to_stop:
+                    raise
+                self._is_asked_to_stop = True
+            if self._is_asked_to_stop:  # again and again: a rank that had not begun heard nothing
+                self._ask_to_stop()
+
+    def _next_news(self) -> Event | None:
+        try:
+            told = self._news.get(timeout=GLANCE_S)
+        except queue.Empty:
+            told = None
+            self._look_for_lost_workers()
+        self._collect()
+        self._heard += told is not None
+        return told
+
+    def _pass_on_the_rest(self, count: int, tell: Tell) -> None:
+        """What was told of `count` iterations before the result came, and may still be on its way."""
+        deadline = time.monotonic() + GRACE_S
+        while self._heard < count and time.monotonic() < deadline:
+            if (told := self._next_news()) is not None:
+                tell(told)
+
+    def _collect(self) -> None:
+        for seat, future in zip(self._seats, self._futures, strict=True):
+            if seat.rank not in self._ends and future.done():
+                self._ends[seat.rank] = _end_of(future)
+
+    def _look_for_lost_workers(self) -> None:
+        try:
+            present = self._client.nthreads()
+        except (OSError, TimeoutError):  # the scheduler has gone: Dask ends the tasks, and that is noticed
+            return
+        gone = {seat.rank for seat in self._seats if seat.address not in present}
+        self._lost |= {rank for rank in gone if not isinstance(self._ends.get(rank), RankEnd)}
+
+    def _failed(self) -> bool:
+        return bool(self._lost) or any(_failure(end) is not None for end in self._ends.values())
+
+    def _wait_for_the_rest(self) -> None:
+        """The others end because of the first; a worker that was the cause may show only now."""
+        deadline = time.monotonic() + GRACE_S
+        while time.monotonic() < deadline:
+            self._collect()
+            self._look_for_lost_workers()
+            if len(self._ends.keys() | self._lost) == len(self._seats):
+                return
+            with contextlib.suppress(queue.Empty):
+                self._news.get(timeout=GLANCE_S)
+
+    def _ask_to_stop(self) -> None:
+        run_id = self._seats[0].world.run_id
+        with contextlib.suppress(OSError, TimeoutError):
+            present = self._client.nthreads()
+            addresses = [seat.address for seat in self._seats if seat.address in present]
+            self._client.run(ask_to_stop, run_id, workers=addresses, on_error="ignore")
+
+    def _end_of_rank_0(self) -> RankEnd:
+        end = self._ends[0]
+        assert isinstance(end, RankEnd), "a rank that failed was found before"  # noqa: S101
+        return end
+
+
+def worker_error(seats: Sequence[Seat], ends: dict[int, RankEnd | BaseException], lost: set[int]) -> WorkerError:
+    """The cause: a lost worker, else a rank that failed by itself, else one that failed because of another."""
+    if lost:
+        rank = min(lost)
+        also = (
+            f" Also lost: {', '.join(seats[other].name for other in sorted(lost - {rank}))}." if len(lost) > 1 else ""
+        )
+        return WorkerError(
+            rank,
+            EXIT_CODE,
+            None,
+            f"Run stopped: {seats[rank].name} was lost: its process ended, or the cluster does not hear it any more. "
+            f"Its log tells more; out of memory is the usual reason.{also}",
+        )
+    failures = [(seats[rank], failure) for rank, end in sorted(ends.items()) if (failure := _failure(end)) is not None]
+    seat, cause = min(failures, key=lambda entry: isinstance(entry[1], Failure) and entry[1].is_consequence)
+    if isinstance(cause, Failure):
+        inner = load_or_none(cause.exception)
+        text = f"Run stopped: {seat.name} raised {cause.summary}\n{cause.traceback_text}"
+    else:
+        inner = cause
+        text = f"Run stopped: {seat.name}: {cause}"
+    error = WorkerError(seat.rank, EXIT_CODE, inner, text)
+    error.__cause__ = inner
+    return error
+
+
+def _end_of(future: "Future[Any]") -> RankEnd | BaseException:
+    """What the rank gave, or an error of Dask's own: the worker has gone, the task was cancelled."""
+    try:
+        end: RankEnd = future.result(timeout=GRACE_S)
+    except (Exception, asyncio.CancelledError) as error:  # noqa: BLE001 - it becomes a WorkerError
+        return error
+    return end
+
+
+def _failure(end: RankEnd | BaseException) -> Failure | BaseException | None:
+    return end.failure if isinstance(end, RankEnd) else end

@@ -1,0 +1,57 @@
+"""The errors of Cobre by what a caller can do about them; each is also the built-in error that it resembles.
+
+`except cobre.errors.ValidationError` and `except ValueError` both catch an invalid case. More precise errors of this
+package are subclasses of these. Errors of communication are in `cobre.comm.errors`.
+"""
+
+from typing import Any
+
+
+class CobreError(Exception):
+    """The base of them all."""
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        """Goes from a worker to its parent whole, whatever the arguments of the subclass are."""
+        return _rebuilt, (type(self), self.args, dict(self.__dict__))
+
+
+class ValidationError(CobreError, ValueError):
+    """A case, a setting or a stored policy that cannot be used as it is."""
+
+
+class PolicyIncompatibleError(CobreError, ValueError):
+    """A policy that belongs to another study."""
+
+
+class CaseIoError(CobreError, OSError):
+    """A case that cannot be read from the disk or written to it."""
+
+
+class OutputError(CobreError, OSError):
+    """Results that cannot be written."""
+
+
+class SolverError(CobreError, RuntimeError):
+    """Training that cannot go on, as a rule because a stage has no solution.
+
+    stage, iteration, scenario: where, as far as it is known; `scenario` is the forward pass.
+    """
+
+    stage: int | None = None
+    iteration: int | None = None
+    scenario: int | None = None
+
+
+class SimulationError(CobreError, RuntimeError):
+    """A simulation that cannot go on."""
+
+
+class InternalError(CobreError, RuntimeError):
+    """A fault of the program or of the machine, not of the case."""
+
+
+def _rebuilt(kind: type[CobreError], args: tuple[Any, ...], facts: dict[str, Any]) -> CobreError:
+    error = kind.__new__(kind)
+    error.args = args
+    error.__dict__.update(facts)
+    return error

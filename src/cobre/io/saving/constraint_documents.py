@@ -1,0 +1,86 @@
+"""Generic constraints as JSON documents. Named expressions are gone since they were read: terms are written out."""
+
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Any
+
+from cobre.core.generic_constraints import Coefficient, GenericConstraint, GenericConstraints, Parameter, Term
+from cobre.io.generic_constraints import FILE
+from cobre.io.generic_parameters import FILE as PARAMETER_FILE
+from cobre.io.generic_parameters import PAYLOADS
+
+Piece = tuple[bool, list[str]]
+"""Whether it is negative, and its factors, the number first."""
+
+
+def constraint_documents(given: GenericConstraints) -> Iterator[tuple[str, Any]]:
+    """Names of files, and what they hold."""
+    if given.parameters:
+        yield PARAMETER_FILE, {"scalar_parameters": [_parameter(one) for one in given.parameters.values()]}
+    if given.constraints:
+        yield FILE, {"constraints": [_constraint(constraint) for constraint in given.constraints]}
+
+
+def _parameter(parameter: Parameter) -> dict[str, Any]:
+    head = {"id": parameter.id, "name": parameter.name, "kind": parameter.kind}
+    return head | {PAYLOADS[parameter.kind]: _payload(parameter)}
+
+
+def _payload(parameter: Parameter) -> Any:
+    if parameter.kind == "computed":
+        return {"tag": parameter.computed_tag, "hydro_id": parameter.hydro_id}
+    if parameter.kind == "constant":
+        return parameter.values[None]
+    if parameter.kind == "per_stage_block":
+        return [[stage, block, value] for (stage, block), value in parameter.values.items()]
+    return [[key, value] for key, value in parameter.values.items()]
+
+
+def _constraint(constraint: GenericConstraint) -> dict[str, Any]:
+    document: dict[str, Any] = {
+        "id": constraint.id,
+        "name": constraint.name,
+        "expression": expression_text(constraint),
+        "slack": {"enabled": constraint.slack_enabled},
+    }
+    if constraint.slack_penalty is not None:
+        document["slack"]["penalty"] = constraint.slack_penalty
+    if constraint.description:
+        document["description"] = constraint.description
+    return document
+
+
+def expression_text(constraint: GenericConstraint) -> str:
+    """An expression that is read as this constraint, number by number and in the same order."""
+    left = _sum([*(_term(term) for term in constraint.terms), *(_constant(one) for one in constraint.constant)])
+    if constraint.relation is None:
+        return left
+    right = _sum([_constant(one) for one in constraint.bound]) or _nothing(constraint.terms)
+    return f"{left} {constraint.relation} {right}"
+
+
+def _nothing(terms: Sequence[Term]) -> str:
+    """A right side without a constant: no part of a variable that the left side has."""
+    _, factors = _term(terms[0])
+    return " * ".join(["0", *factors[1:]])
+
+
+def _term(term: Term) -> Piece:
+    arguments = [str(term.entity_id)]
+    if term.block_id is not None:
+        arguments.append(str(term.block_id))
+    if term.bus_id is not None:
+        arguments.append(f"bus={term.bus_id}")
+    is_negative, factors = _constant(term.coefficient)
+    return is_negative, [*factors, f"{term.variable}({', '.join(arguments)})"]
+
+
+def _constant(coefficient: Coefficient) -> Piece:
+    return coefficient.factor < 0, [repr(abs(coefficient.factor)), *(f"@{name}" for name in coefficient.parameters)]
+
+
+def _sum(pieces: Iterable[Piece]) -> str:
+    text = ""
+    for is_negative, factors in pieces:
+        sign = ("- " if is_negative else "+ ") if text else ("-" if is_negative else "")
+        text += (" " if text else "") + sign + " * ".join(factors)
+    return text

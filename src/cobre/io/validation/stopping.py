@@ -1,0 +1,30 @@
+"""Stopping rules that say something about the study at hand."""
+
+from cobre.core.case import Case
+from cobre.core.config import SimulationBased
+from cobre.io.config_file import FILE
+from cobre.io.validation.findings import Findings, Rule, listed
+
+FIELD = "training.stopping_rules"
+
+
+def simulation_rule(case: Case, findings: Findings) -> None:
+    """A simulated mean is compared with a lower bound: both must be means, over the same noise."""
+    config = case.config.training
+    if not any(isinstance(rule, SimulationBased) for rule in config.stopping_rules):
+        return
+    averse = [stage.id for stage in case.horizon.stages if stage.risk is not None and stage.risk.lambda_ > 0]
+    if averse:
+        message = f"the rule `simulation` compares means, and stage(s) {listed(averse)} do not count the mean alone"
+        findings.error(FILE, "", FIELD, message, "bound_stalling, which is right for any risk measure")
+    source = config.scenario_source
+    others = [name for name in ("inflow", "load", "ncs") if getattr(source, name) != "in_sample"]
+    if others:
+        message = (
+            f"the rule `simulation` meets {' and '.join(others)} of other scenarios than the openings, "
+            "which the lower bound is about: it may stop too early or never"
+        )
+        findings.warn(FILE, "", FIELD, message, "bound_stalling, or in_sample forward passes")
+
+
+RULES: tuple[Rule, ...] = (simulation_rule,)

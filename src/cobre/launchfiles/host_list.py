@@ -1,0 +1,45 @@
+"""Slurm's short way to write many host names: `node[01-04,7],gpu1`."""
+
+import re
+from collections.abc import Iterator
+from itertools import product
+
+_ENTRY = re.compile(r"(?:[^,\[\]]|\[[^\[\]]*\])+")
+_PART = re.compile(r"\[([^\]]*)\]|([^\[\]]+)")
+_RANGE = re.compile(r"([0-9]+)(?:-([0-9]+))?")
+MAX_RANGE = 100_000
+
+
+class HostListError(ValueError):
+    """A text that is no host list."""
+
+
+def hosts(text: str) -> Iterator[str]:
+    """All names, in the order of the list."""
+    entries = _ENTRY.findall(text)
+    if not entries or ",".join(entries) != text:
+        raise HostListError(f"{text!r} is no host list such as node[01-04,7],gpu1")
+    for entry in entries:
+        parts = [_ranges(text, inside) if inside else (plain,) for inside, plain in _parts(text, entry)]
+        yield from map("".join, product(*parts))
+
+
+def _parts(text: str, entry: str) -> list[tuple[str, str]]:
+    if "[]" in entry:
+        raise HostListError(f"{text!r} has an empty range")
+    return _PART.findall(entry)
+
+
+def _ranges(text: str, inside: str) -> tuple[str, ...]:
+    return tuple(number for piece in inside.split(",") for number in _range(text, piece))
+
+
+def _range(text: str, piece: str) -> Iterator[str]:
+    """The numbers of `7` or `01-04`; they are as wide as the first, as Slurm writes them."""
+    found = _RANGE.fullmatch(piece)
+    if found is None:
+        raise HostListError(f"{text!r} has a range {piece!r} that is neither a number nor two")
+    first, last = found[1], found[2] or found[1]
+    if not 0 <= int(last) - int(first) <= MAX_RANGE:
+        raise HostListError(f"{text!r} has a range {piece!r} that ends before it begins, or never")
+    return (f"{number:0{len(first)}d}" for number in range(int(first), int(last) + 1))

@@ -1,0 +1,107 @@
+"""What a launch file has to know: how many ranks, which case, where results go. Everything is checked here."""
+
+import re
+from dataclasses import dataclass
+from typing import Self
+
+from cobre.comm.config import DEFAULT_TCP_PORT, MAX_SHM_RANKS, MAX_TCP_PORT
+
+DNS_LABEL = r"[a-z]([a-z0-9-]*[a-z0-9])?"
+MAX_NAME = 40  # Kubernetes adds the rank and more to it; a host name has at most 63 characters
+QUANTITY = r"[1-9][0-9]*(Ki|Mi|Gi|Ti)?"
+WALL_TIME = r"([0-9]+-)?[0-9]{1,2}:[0-9]{2}:[0-9]{2}"
+JOB_WORD = r"[A-Za-z0-9_.,-]+"
+
+
+class LaunchFileError(ValueError):
+    """A setting that would give a file nobody could run."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WorldSettings:
+    """What all launch files share.
+
+    ranks: processes of the study. threads: of the LP solver on each rank. name: of the job; resources carry it.
+    case, output: where they are, in the words of whoever starts the job (a folder, a claim).
+    run_options: further options of `cobre run`.
+    """
+
+    ranks: int
+    case: str
+    output: str
+    threads: int = 1
+    name: str = "cobre"
+    port: int = DEFAULT_TCP_PORT
+    run_options: tuple[str, ...] = ()
+
+    def checked(self) -> Self:
+        """The settings, if they make sense."""
+        _between("--ranks", self.ranks, 1, MAX_SHM_RANKS)
+        _between("--threads", self.threads, 1, 4096)
+        _between("--port", self.port, 1024, MAX_TCP_PORT)
+        _matches("--name", self.name, DNS_LABEL, f"lower-case letters, digits and '-', at most {MAX_NAME}")
+        if len(self.name) > MAX_NAME:
+            raise LaunchFileError(
+                f"--name {self.name!r} has {len(self.name)} characters; at most {MAX_NAME} are possible"
+            )
+        for option, text in (("--case", self.case), ("--output", self.output)):
+            one_line(option, text)
+        for text in self.run_options:
+            one_line("an option of cobre run", text)
+        return self
+
+    def run_command(self, case: str, output: str) -> list[str]:
+        """The words after `cobre`, with the paths as the rank sees them."""
+        return ["run", case, "--output", output, "--threads", str(self.threads), *self.run_options]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ContainerSettings(WorldSettings):
+    """Ranks in containers. image: what to run. memory: of each rank, such as 2Gi; compose takes it as it is."""
+
+    image: str
+    memory: str = "2Gi"
+
+    def checked(self) -> Self:
+        """The settings, if they make sense."""
+        super(ContainerSettings, self).checked()
+        _matches("--image", self.image, r"[A-Za-z0-9][A-Za-z0-9._/:@-]*", "registry/name:tag")
+        _matches("--memory", self.memory, QUANTITY, "a number of bytes such as 512Mi or 2Gi")
+        return self
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SlurmSettings(WorldSettings):
+    """Ranks of a Slurm step. time_limit: D-HH:MM:SS or HH:MM:SS. nodes, partition, account: None leaves it to Slurm."""
+
+    time_limit: str = "01:00:00"
+    nodes: int | None = None
+    partition: str | None = None
+    account: str | None = None
+
+    def checked(self) -> Self:
+        """The settings, if they make sense."""
+        super(SlurmSettings, self).checked()
+        _matches("--time", self.time_limit, WALL_TIME, "HH:MM:SS or D-HH:MM:SS")
+        if self.nodes is not None:
+            _between("--nodes", self.nodes, 1, self.ranks)
+        for option, text in (("--partition", self.partition), ("--account", self.account)):
+            if text is not None:
+                _matches(option, text, JOB_WORD, "a name without spaces")
+        return self
+
+
+def one_line(option: str, text: str) -> None:
+    """Refuse what is empty or would break out of its line."""
+    if not text or not text.isprintable():
+        raise LaunchFileError(f"{option} must be a text on one line, got {text!r}")
+
+
+def _between(option: str, number: int, least: int, most: int) -> None:
+    if not least <= number <= most:
+        raise LaunchFileError(f"{option} must be from {least} to {most}, got {number}")
+
+
+def _matches(option: str, text: str, pattern: str, right: str) -> None:
+    if not re.fullmatch(pattern, text):
+        raise LaunchFileError(f"{option} must be {right}; got {text!r}")

@@ -1,0 +1,32 @@
+"""Batch scripts for Slurm: with the site's MPI, or over tcp when there is none."""
+
+import shlex
+
+from cobre.launchfiles.filling import fill
+from cobre.launchfiles.settings import SlurmSettings
+
+
+def mpi_script(settings: SlurmSettings) -> str:
+    """`srun` starts the ranks and MPI joins them."""
+    return fill("slurm-mpi.sh", _values(settings))
+
+
+def tcp_script(settings: SlurmSettings) -> str:
+    """`srun` starts the ranks; each learns its rank and where rank 0 is from the step (`slurm_step`)."""
+    return fill("slurm-tcp.sh", _values(settings))
+
+
+def _values(settings: SlurmSettings) -> dict[str, object]:
+    settings.checked()
+    return {
+        "name": settings.name,
+        "ranks": settings.ranks,
+        "threads": settings.threads,
+        "directives": "".join(f"#SBATCH {line}\n" for line in _directives(settings)),
+        "command": shlex.join(["cobre", *settings.run_command(settings.case, settings.output)]),
+    }
+
+
+def _directives(settings: SlurmSettings) -> list[str]:
+    chosen = {"nodes": settings.nodes, "partition": settings.partition, "account": settings.account}
+    return [f"--time={settings.time_limit}"] + [f"--{name}={value}" for name, value in chosen.items() if value]

@@ -1,0 +1,47 @@
+"""What lies in the server's folders: cases, and the output directories of runs."""
+
+import os
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from cobre.mcp.roots import Roots
+from cobre.study.events import EVENT_FILE
+
+MAX_DEPTH = 6
+MAX_FOUND = 500
+CASE_FILES = {"config.json", "stages.json"}
+
+
+@dataclass
+class Found:
+    """Folders, in the order of their names; is_complete: there were not too many to list them all."""
+
+    cases: list[Path] = field(default_factory=list)
+    runs: list[Path] = field(default_factory=list)
+    is_complete: bool = True
+
+
+def look_around(roots: Roots) -> Found:
+    """Look through all folders; links are not followed, and what is hidden stays so."""
+    found = Found()
+    for folder, files in _folders(roots):
+        if len(found.cases) + len(found.runs) >= MAX_FOUND:
+            found.is_complete = False
+            break
+        if files >= CASE_FILES:
+            found.cases.append(folder)
+        if EVENT_FILE in files:
+            found.runs.append(folder)
+    return found
+
+
+def _folders(roots: Roots) -> Iterator[tuple[Path, set[str]]]:
+    for root in roots.folders:
+        for place, folders, files in os.walk(root):
+            depth = len(Path(place).relative_to(root).parts)
+            is_run = EVENT_FILE in files
+            folders[:] = sorted(name for name in folders if not name.startswith(".")) if depth < MAX_DEPTH else []
+            if is_run:
+                folders.clear()  # what is inside belongs to the run
+            yield Path(place), set(files)

@@ -1,0 +1,210 @@
+"""Studies that run in the background, each a process of its own: `cobre run`. They outlive the server."""
+
+import os
+import re
+import signal
+import socket
+import subprocess
+import sys
+import threading
+import time
+from dataclasses import dataclass
+from pathlib import Path
+
+from cobre.comm.config import BACKEND_VARIABLE
+from cobre.comm.cores import usable_cores
+from cobre.comm.launch.environment import WORLD_PREFIXES
+from cobre.comm.launch.interpreter import interpreter_flags, with_import_path
+from cobre.errors import CobreError
+from cobre.study.events import EVENT_FILE
+from cobre.study.output_lock import LOCK_FILE, is_in_use
+
+LOG_FILE = "run.log"
+MAX_STUDIES = 4
+WORKERS_PER_CORE = 4
+TAIL_BYTES = 4000
+_LOOK_S = 0.05
+_OWNER = re.compile(r"pid (\d+) on (\S+)")
+
+
+class JobError(CobreError):
+    """A study that cannot be started or stopped, and why."""
+
+
+@dataclass(frozen=True, slots=True)
+class StudyRequest:
+    """A run as the command line says it."""
+
+    case: Path
+    output: Path
+    iterations: int | None = None
+    workers: int | None = None
+    threads: int | None = None
+    backend: str = "auto"
+    resume: bool = False
+    warm_start: Path | None = None
+    time_limit_s: float | None = None
+    report: bool = True
+
+    def command(self) -> list[str]:
+        """The command. All paths are absolute: none can be taken for an option."""
+        options = {
+            "--output": self.output,
+            "--iterations": self.iterations,
+            "--workers": self.workers,
+            "--threads": self.threads,
+            "--backend": self.backend,
+            "--warm-start": self.warm_start,
+            "--time-limit": self.time_limit_s,
+        }
+        given = [str(part) for name, value in options.items() if value is not None for part in (name, value)]
+        flags = ["--resume"] * self.resume + ["--no-report"] * (not self.report)
+        # -P: a file in the current folder must not shadow a library.
+        return [sys.executable, *interpreter_flags(), "-P", "-m", "cobre.cli", "run", *given, *flags, str(self.case)]
+
+
+@dataclass(frozen=True, slots=True)
+class Job:
+    """A process, and when it was started, in seconds since 1970."""
+
+    process: subprocess.Popen[bytes]
+    began: float
+
+    @property
+    def exit_code(self) -> int | None:
+        """None: it runs."""
+        return self.process.poll()
+
+
+class Jobs:
+    """The studies that this server started; others are known by their output directories only."""
+
+    def __init__(self, max_studies: int = MAX_STUDIES) -> None:
+        self._max_studies = max_studies
+        self._jobs: dict[Path, Job] = {}
+        self._starting = threading.Lock()
+
+    def start(self, request: StudyRequest, *, overwrite: bool = False) -> int:
+        """Start it; gives the process id at once. Several tools may be called at a time."""
+        with self._starting:
+            self._check(request, overwrite=overwrite)
+            self._jobs[request.output] = job = _started(request)
+        return job.process.pid
+
+    def job(self, output: Path) -> Job | None:
+        """None for a study that was started elsewhere."""
+        return self._jobs.get(output)
+
+    def wait(self, output: Path, seconds: float) -> None:
+        """Wait until the study has ended, but not longer than this."""
+        deadline = time.monotonic() + seconds
+        while self._is_running(output) and time.monotonic() < deadline:
+            time.sleep(_LOOK_S)
+
+    def stop(self, output: Path, *, at_once: bool = False) -> None:
+        """Ask for the end after the iteration, as Ctrl-C does; at once: as Ctrl-C twice."""
+        pid = self._pid(output)
+        try:
+            os.kill(pid, signal.SIGINT)
+            if at_once:  # another signal: two of the same kind may arrive as one
+                os.kill(pid, signal.SIGTERM)
+        except ProcessLookupError:
+            return  # it has ended by itself
+        except PermissionError as error:
+            raise JobError(f"process {pid} belongs to another user: ask them to stop it") from error
+
+    def _is_running(self, output: Path) -> bool:
+        job = self._jobs.get(output)
+        return is_in_use(output) or (job is not None and job.exit_code is None)
+
+    def _pid(self, output: Path) -> int:
+        job = self._jobs.get(output)
+        if job is not None and job.exit_code is None:
+            return job.process.pid
+        if not is_in_use(output):
+            raise JobError(f"no study is running in {output}")
+        return _pid_of_owner(output)
+
+    def _check(self, request: StudyRequest, *, overwrite: bool) -> None:
+        running = [output for output in self._jobs if self._is_running(output)]
+        if self._is_running(request.output):
+            raise JobError(f"a study is running in {request.output}: wait for it, or choose another output")
+        if len(running) >= self._max_studies:
+            named = ", ".join(map(str, running))
+            raise JobError(f"{len(running)} studies are running already ({named}): wait for one, or stop one")
+        most = WORKERS_PER_CORE * usable_cores()
+        if max(request.workers or 1, request.threads or 1) > most:
+            raise JobError(f"this machine has {usable_cores()} usable cores: ask for at most {most} workers or threads")
+        _check_output(request, overwrite=overwrite)
+
+
+def _started(request: StudyRequest) -> Job:
+    request.output.mkdir(parents=True, exist_ok=True)
+    began = time.time()
+    with (request.output / LOG_FILE).open("ab" if request.resume else "wb") as log:
+        process = subprocess.Popen(
+            request.command(),
+            stdin=subprocess.DEVNULL,
+            stdout=log,
+            stderr=subprocess.STDOUT,
+            env=_environment(),
+            start_new_session=True,  # the end of the server, or a Ctrl-C in its terminal, is not the study's
+        )
+    return Job(process, began)
+
+
+def _check_output(request: StudyRequest, *, overwrite: bool) -> None:
+    """Nothing that is there is lost without a word."""
+    output = request.output
+    if request.case.is_relative_to(output):
+        raise JobError(f"{output} holds the case itself: choose a folder of its own, such as {request.case / 'output'}")
+    if not output.exists():
+        return
+    if not output.is_dir():
+        raise JobError(f"{output} is a file: choose a folder")
+    is_run = (output / EVENT_FILE).exists()
+    if not is_run and any(entry.name != LOG_FILE for entry in output.iterdir()):
+        raise JobError(f"{output} holds other files than results: choose a new folder")
+    if is_run and not request.resume and not overwrite:
+        raise JobError(f"{output} holds the results of a run: choose another output, or say resume or overwrite")
+
+
+def log_tail(output: Path) -> str:
+    """The last lines that a study printed."""
+    try:
+        content = (output / LOG_FILE).read_bytes()
+    except OSError:
+        return ""
+    return content[-TAIL_BYTES:].decode(errors="replace").strip()
+
+
+def _environment() -> dict[str, str]:
+    """Ours, without a world that this server might have been started into."""
+    kept = {
+        name: value
+        for name, value in os.environ.items()
+        if not name.startswith(WORLD_PREFIXES) and name != BACKEND_VARIABLE
+    }
+    return with_import_path(kept | {"NO_COLOR": "1"})
+
+
+def _pid_of_owner(output: Path) -> int:
+    """Of a study that somebody else started on this machine, or this server before it was started anew."""
+    try:
+        owner = _OWNER.search((output / LOCK_FILE).read_text(encoding="utf-8"))
+    except OSError:
+        owner = None
+    if owner is None:
+        raise JobError(f"who runs the study in {output} is not known: stop it where it was started")
+    pid, host = int(owner[1]), owner[2]
+    if host != socket.gethostname() or not _is_cobre(pid):
+        raise JobError(f"the study in {output} is run by process {pid} on {host}: stop it there (kill -INT {pid})")
+    return pid
+
+
+def _is_cobre(pid: int) -> bool:
+    """Whether a process is a run of ours, as far as the system tells: a file could name any process."""
+    try:
+        return b"cobre" in Path(f"/proc/{pid}/cmdline").read_bytes()
+    except OSError:
+        return False

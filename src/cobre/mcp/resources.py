@@ -1,0 +1,90 @@
+"""Results as resources: cobre://runs/FOLDER/RUN/FILE."""
+
+import json
+import tempfile
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from urllib.parse import quote
+
+from cobre.mcp.discovery import look_around
+from cobre.mcp.roots import Roots
+
+PREFIX = "cobre://runs"
+MAX_EVENT_BYTES = 1_000_000
+
+
+@dataclass(frozen=True, slots=True)
+class ResultKind:
+    """A file that a run may have. needs: what must be there for it."""
+
+    file: str
+    mime_type: str
+    description: str
+    needs: str
+    read: Callable[[Path], str]
+
+
+def run_uri(roots: Roots, run: Path, file: str) -> str:
+    """How a client asks for it."""
+    root, relative = roots.name_of(run)
+    return f"{PREFIX}/{quote(root)}/{quote(relative)}/{file}"
+
+
+def available(roots: Roots) -> Iterator[tuple[str, str, ResultKind]]:
+    """Address, name and kind of everything that can be read now."""
+    for run in look_around(roots).runs:
+        for kind in KINDS.values():
+            if (run / kind.needs).exists():
+                yield run_uri(roots, run, kind.file), f"{'/'.join(roots.name_of(run))}: {kind.file}", kind
+
+
+def read_result(roots: Roots, root: str, run: str, file: str) -> str:
+    """The content. Raises RefusedPathError, FileNotFoundError and what the study layer raises."""
+    kind = KINDS[file]
+    folder = roots.named(root, run)
+    if not (folder / kind.needs).exists():
+        raise FileNotFoundError(f"the run in {folder} has no {kind.needs}: it has not come so far")
+    return kind.read(folder)
+
+
+def _file(name: str) -> Callable[[Path], str]:
+    return lambda folder: (folder / name).read_text(encoding="utf-8", errors="replace")
+
+
+def _events(folder: Path) -> str:
+    """The last whole lines of a log that may be long."""
+    content = (folder / "events.jsonl").read_bytes()
+    if len(content) > MAX_EVENT_BYTES:
+        content = content[-MAX_EVENT_BYTES:].split(b"\n", 1)[-1]
+    return content.decode(errors="replace")
+
+
+def _convergence(folder: Path) -> str:
+    from cobre.study.table_query import TableQuery, query_table
+
+    answer = query_table(folder, TableQuery("convergence", limit=10**9))
+    return json.dumps([dict(row) for row in answer.rows])
+
+
+def _report(folder: Path) -> str:
+    """As it was written, or made now; nothing is written into the run's folder for that."""
+    from cobre.report import write_report
+
+    stored = folder / "report.html"
+    if stored.exists():
+        return stored.read_text(encoding="utf-8")
+    with tempfile.TemporaryDirectory(prefix="cobre-") as scratch:
+        return write_report(folder, Path(scratch) / "report.html").read_text(encoding="utf-8")
+
+
+_ALL = (
+    ResultKind("summary.json", "application/json", "How a run ended", "summary.json", _file("summary.json")),
+    ResultKind("study.json", "application/json", "Stages, entities and settings", "study.json", _file("study.json")),
+    ResultKind(
+        "convergence.json", "application/json", "Bounds by iteration", "training/convergence.parquet", _convergence
+    ),
+    ResultKind("events.jsonl", "application/jsonl", "What the run told, line by line", "events.jsonl", _events),
+    ResultKind("report.html", "text/html", "The report, for a browser", "summary.json", _report),
+)
+KINDS: Mapping[str, ResultKind] = {kind.file: kind for kind in _ALL}

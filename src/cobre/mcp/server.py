@@ -1,0 +1,91 @@
+"""The server: tools and resources, over standard input and output."""
+
+import functools
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any
+
+from mcp.server import MCPServer
+from mcp.server.mcpserver.exceptions import ResourceError, ResourceNotFoundError, ToolError
+from mcp.types import Resource, ToolAnnotations
+
+from cobre import __version__
+from cobre.comm import BackendError, CommError
+from cobre.errors import CobreError
+from cobre.mcp.jobs import MAX_STUDIES, Jobs
+from cobre.mcp.resources import KINDS, PREFIX, ResultKind, available, read_result
+from cobre.mcp.roots import RefusedPathError, Roots
+from cobre.mcp.tools import Tools
+from cobre.study.following import NothingToFollowError
+
+INSTRUCTIONS = """\
+Cobre trains and simulates hydrothermal planning policies (SDDP). A case is a folder of input files, a run is a folder \
+of results. list_cases_and_runs shows what there is. validate_case before start_study; then study_status (with wait_s) \
+until it is finished, study_result for bounds and costs, query_results for rows and statistics of the simulation. The \
+upper bound is a sample's mean: it may lie below the lower bound. Paths outside the server's folders are refused."""
+
+# What a client can act upon; anything else is our fault, and goes to the log.
+_TOLD = (CobreError, CommError, BackendError, NothingToFollowError, OSError)
+_READS = ToolAnnotations(read_only_hint=True, open_world_hint=False)
+_WRITES = ToolAnnotations(read_only_hint=False, destructive_hint=True, open_world_hint=False)
+
+
+class RunServer(MCPServer[Any]):
+    """Lists the runs that are there at the moment."""
+
+    def __init__(self, roots: Roots, max_studies: int) -> None:
+        super().__init__("cobre", title="Cobre", instructions=INSTRUCTIONS, version=__version__, log_level="WARNING")
+        self._roots = roots
+        self._add_tools(Tools(roots, Jobs(max_studies)))
+        for kind in KINDS.values():
+            self._add_template(kind)
+
+    async def list_resources(self) -> list[Resource]:
+        """One for each result of each run."""
+        return [
+            Resource(uri=uri, name=name, description=kind.description, mime_type=kind.mime_type)
+            for uri, name, kind in available(self._roots)
+        ]
+
+    def _add_tools(self, tools: Tools) -> None:
+        for tool, annotations in (
+            (tools.list_cases_and_runs, _READS),
+            (tools.validate_case, _READS),
+            (tools.start_study, _WRITES),
+            (tools.study_status, _READS),
+            (tools.study_result, _READS),
+            (tools.query_results, _READS),
+            (tools.compare_runs, _READS),
+            (tools.stop_study, _WRITES),
+        ):
+            self.add_tool(in_words(tool), annotations=annotations)
+
+    def _add_template(self, kind: ResultKind) -> None:
+        address = f"{PREFIX}/{{root}}/{{+run}}/{kind.file}"
+
+        @self.resource(address, name=kind.file, description=kind.description, mime_type=kind.mime_type)
+        def read(root: str, run: str) -> str:
+            try:
+                return read_result(self._roots, root, run, kind.file)
+            except (FileNotFoundError, RefusedPathError) as error:
+                raise ResourceNotFoundError(str(error)) from error
+            except _TOLD as error:
+                raise ResourceError(str(error)) from error
+
+
+def in_words(tool: Callable[..., dict[str, Any]]) -> Callable[..., dict[str, Any]]:
+    """The tool, whose foreseen errors reach the client as text."""
+
+    @functools.wraps(tool)
+    def told(*args: Any, **kwargs: Any) -> dict[str, Any]:
+        try:
+            return tool(*args, **kwargs)
+        except _TOLD as error:
+            raise ToolError(str(error)) from error
+
+    return told
+
+
+def serve(folders: Sequence[Path], max_studies: int = MAX_STUDIES) -> None:
+    """Serve until the client closes our standard input. Raises RefusedPathError for a folder that is not there."""
+    RunServer(Roots(folders), max_studies).run("stdio")

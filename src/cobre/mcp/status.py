@@ -1,0 +1,91 @@
+"""How a study stands, for a program that asks."""
+
+import json
+import time
+from pathlib import Path
+from typing import Any
+
+from cobre.errors import CobreError
+from cobre.mcp.jobs import Job, Jobs, log_tail
+from cobre.study.events import Event
+from cobre.study.following import EventFollower
+from cobre.study.run_view import RunStatus, RunView
+
+SUMMARY_FILE = "summary.json"
+RECENT = 5
+_BOUNDS = ("iteration", "lower_bound", "upper_bound", "half_width", "gap", "cuts", "elapsed_s")
+
+
+class NoResultError(CobreError):
+    """A run that has no result, and why."""
+
+
+def study_status(output: Path, jobs: Jobs) -> dict[str, Any]:
+    """State, phase, the last bounds, warnings, and what went wrong.
+
+    state: starting, running, finished, stopped (by a signal or a limit; it can be resumed), failed, or killed.
+    """
+    follower = EventFollower(output)
+    view = RunView()
+    view.take_all(follower.look())
+    if (job := jobs.job(output)) is not None and view.began < job.began:
+        return _before_it_told_anything(output, job)
+    follower.check()
+    return {
+        "job": str(output),
+        "state": _state(output, view.status(output)),
+        "phase": view.phase,
+        "case": view.facts.get("case"),
+        "backend": view.facts.get("backend"),
+        "workers": view.facts.get("ranks"),
+        "iteration_limit": view.iteration_limit,
+        "last_iteration": _bounds(view.last),
+        "recent_lower_bounds": view.series("lower_bound")[-RECENT:],
+        "seconds": view.seconds(time.time()),
+        "seconds_left": view.seconds_left,
+        "warnings": view.warnings,
+        "error": (view.failed or {}).get("error"),
+    }
+
+
+def study_result(output: Path, jobs: Jobs) -> dict[str, Any]:
+    """The summary of a run that has ended."""
+    try:
+        content = json.loads((output / SUMMARY_FILE).read_text(encoding="utf-8"))
+    except FileNotFoundError:
+        status = study_status(output, jobs)
+        error = f": {status['error']}" if status.get("error") else ""
+        raise NoResultError(f"the study in {output} has no result, it is {status['state']}{error}") from None
+    except (OSError, ValueError) as error:
+        raise NoResultError(f"{output / SUMMARY_FILE} cannot be read: {error}") from error
+    if not isinstance(content, dict):
+        raise NoResultError(f"{output / SUMMARY_FILE} holds no JSON object")
+    return {"job": str(output), **content}
+
+
+def _before_it_told_anything(output: Path, job: Job) -> dict[str, Any]:
+    """A process that ended before it could tell an event says why in its log only."""
+    if job.exit_code is None:
+        return {"job": str(output), "state": "starting"}
+    error = log_tail(output) or f"it ended with exit code {job.exit_code}"
+    return {"job": str(output), "state": "failed", "error": error}
+
+
+def _state(output: Path, status: RunStatus) -> str:
+    if status is RunStatus.SILENT:
+        return "killed"
+    if status is RunStatus.FINISHED and _was_interrupted(output):
+        return "stopped"
+    return status.value
+
+
+def _was_interrupted(output: Path) -> bool:
+    try:
+        summary = json.loads((output / SUMMARY_FILE).read_text(encoding="utf-8"))
+    except (OSError, ValueError):
+        return False
+    return isinstance(summary, dict) and bool(summary.get("is_interrupted"))
+
+
+def _bounds(last: Event | None) -> dict[str, Any] | None:
+    return None if last is None else {name: last.get(name) for name in _BOUNDS}

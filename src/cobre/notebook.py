@@ -1,0 +1,160 @@
+"""Progress in a notebook: a small table below the cell that changes while training goes on.
+
+Shown when a notebook's kernel runs and nobody else listens. It is drawn a few times a second at most, whatever the
+number of iterations, and nothing of IPython is imported elsewhere.
+"""
+
+import sys
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from html import escape
+from importlib import import_module
+from typing import Any
+
+Event = Mapping[str, Any]
+
+REDRAW_S = 0.3
+CURVE_WIDTH, CURVE_HEIGHT, MOST_POINTS = 220, 36, 110
+
+
+@contextmanager
+def progress() -> Iterator[Callable[[Event], None]]:
+    """Who takes the events of a run: a display in a notebook, nobody elsewhere."""
+    display = _notebook_display()
+    if display is None:
+        yield _nobody
+        return
+    table = ProgressTable()
+    shown = _Shown(table, display(table.html()))
+    try:
+        yield shown.tell
+    finally:
+        shown.draw()
+
+
+def is_notebook() -> bool:
+    """Whether this process is the kernel of a notebook; a plain terminal of IPython is not."""
+    ipython = sys.modules.get("IPython")
+    shell = None if ipython is None else ipython.get_ipython()
+    return shell is not None and hasattr(shell, "kernel")
+
+
+def _notebook_display() -> "Callable[[str], Callable[[str], None]] | None":
+    """Shows some HTML, and gives what changes it."""
+    if not is_notebook():
+        return None
+
+    page = import_module("IPython.display")
+
+    def show(text: str) -> Callable[[str], None]:
+        handle = page.display(page.HTML(text), display_id=True)
+        return lambda new: handle.update(page.HTML(new))
+
+    return show
+
+
+def show_figures() -> None:
+    """See to it that a notebook draws figures, unless it has been told how already."""
+    if not is_notebook():
+        return
+    figure = import_module("matplotlib.figure").Figure
+    shell = import_module("IPython").get_ipython()
+    formatters = shell.display_formatter.formatters
+    if not any(figure in formatters[kind].type_printers for kind in ("image/png", "image/svg+xml")):
+        import_module("IPython.core.pylabtools").select_figure_formats(shell, {"svg"})
+
+
+@dataclass
+class ProgressTable:
+    """What is known of a run so far, as HTML."""
+
+    phase: str = "starting"
+    iteration_limit: int | None = None
+    last: Event | None = None
+    lower_bounds: list[float] = field(default_factory=list)
+    warnings: int = 0
+
+    def take(self, told: Event) -> None:
+        """Take an event; kinds that say nothing here change nothing."""
+        match told["event"]:
+            case "phase":
+                self.phase = str(told["name"])
+                self.iteration_limit = told.get("iteration_limit", self.iteration_limit)
+            case "warning":
+                self.warnings += 1
+            case "iteration":
+                self.last = told
+                self.lower_bounds.append(float(told["lower_bound"]))
+
+    def html(self) -> str:
+        """Takes the notebook's own colours; nothing is fetched, and no script runs."""
+        rows = "".join(
+            f'<tr><th style="text-align:left;font-weight:500;opacity:.75">{escape(name)}</th>'
+            f'<td style="text-align:left">{value}</td></tr>'
+            for name, value in self._rows().items()
+        )
+        return f'<div class="cobre-progress"><strong>Cobre</strong> {escape(self.phase)}<table>{rows}</table></div>'
+
+    def _rows(self) -> dict[str, str]:
+        if self.last is None:
+            return {}
+        told = self.last
+        limit = f" of {self.iteration_limit}" if self.iteration_limit else ""
+        rows = {
+            "iteration": f"{told['iteration']}{limit}, {told['elapsed_s']:.1f} s",
+            "lower bound": f"{told['lower_bound']:,.6g} $ {_curve(self.lower_bounds)}",
+            "upper bound": f"{_number(told['upper_bound'])} ± {_number(told['half_width'])} $ (sampled)",
+            "gap": "-" if told["gap"] is None else f"{100 * told['gap']:.3g} %",
+        }
+        if len(told.get("load", ())) > 1:
+            rows["busy"] = ", ".join(_share(busy_s, waiting_s) for busy_s, waiting_s in told["load"])
+        if self.warnings:
+            rows["warnings"] = str(self.warnings)
+        return rows
+
+
+class _Shown:
+    """A table and its place on the page."""
+
+    def __init__(self, table: ProgressTable, update: Callable[[str], None]) -> None:
+        self._table = table
+        self._update = update
+        self._next_s = 0.0
+
+    def tell(self, told: Event) -> None:
+        self._table.take(told)
+        if (now_s := time.monotonic()) >= self._next_s:
+            self._next_s = now_s + REDRAW_S
+            self.draw()
+
+    def draw(self) -> None:
+        self._update(self._table.html())
+
+
+def _curve(values: Sequence[float]) -> str:
+    """The lower bound so far as a line, thinned out to what the eye can see."""
+    shown = values[:: max(1, -(-len(values) // MOST_POINTS))]
+    low, high = min(shown), max(shown)
+    across, up = CURVE_WIDTH / max(1, len(shown) - 1), (CURVE_HEIGHT - 4) / ((high - low) or 1.0)
+    points = " ".join(
+        f"{place * across:.1f},{CURVE_HEIGHT - 2 - (value - low) * up:.1f}" for place, value in enumerate(shown)
+    )
+    return (
+        f'<svg width="{CURVE_WIDTH}" height="{CURVE_HEIGHT}" role="img" aria-label="lower bound by iteration" '
+        f'style="vertical-align:middle"><polyline points="{points}" fill="none" stroke="#0072b2" stroke-width="2"/>'
+        "</svg>"
+    )
+
+
+def _number(value: float | None) -> str:
+    return "-" if value is None else f"{value:,.6g}"
+
+
+def _share(busy_s: float, waiting_s: float) -> str:
+    return f"{100 * busy_s / max(busy_s + waiting_s, 1e-9):.0f} %"
+
+
+def _nobody(_: Event) -> None:
+    """Nobody listens."""

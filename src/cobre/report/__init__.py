@@ -1,0 +1,17 @@
+"""One HTML file that tells how a run went, and figures for notebooks. Knows files and tables, and nothing of SDDP."""
+
+from pathlib import Path
+
+from cobre.report.errors import ReportError
+
+__all__ = ["ReportError", "write_report"]
+
+
+def write_report(folder: Path, target: Path | None = None) -> Path:
+    """Write the report of an output directory to `target` (FOLDER/report.html), and say where it is.
+
+    A run that goes on, or that was interrupted, gets the report of what is there. Raises ReportError.
+    """
+    from cobre.report.writing import write  # noqa: PLC0415 - a library of charts is not loaded before it is used
+
+    return write(folder, target or folder / "report.html")

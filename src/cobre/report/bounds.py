@@ -1,0 +1,49 @@
+"""The bounds by iteration, from the table or from the events of a run that goes on. Money is $."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from cobre.report.events import Event
+
+Floats = NDArray[np.float64]
+
+
+@dataclass(frozen=True, slots=True)
+class Bounds:
+    """One number for each iteration; the upper bound is the mean of sampled paths, with its 95 % half width."""
+
+    iteration: NDArray[np.int64]
+    lower: Floats
+    upper: Floats
+    half_width: Floats
+
+    COLUMNS: ClassVar[tuple[str, ...]] = ("iteration", "lower_bound", "upper_bound", "upper_bound_half_width")
+
+    @property
+    def gap(self) -> float:
+        """(upper - lower) / max(1, |lower|) of the last iteration."""
+        return float((self.upper[-1] - self.lower[-1]) / max(1.0, abs(self.lower[-1])))
+
+    def __len__(self) -> int:
+        return len(self.iteration)
+
+
+def bounds_of_table(columns: Mapping[str, NDArray[Any]]) -> Bounds:
+    """From the columns of training/convergence.parquet."""
+    iteration, *numbers = (columns[name] for name in Bounds.COLUMNS)
+    return Bounds(iteration.astype(np.int64), *(values.astype(np.float64) for values in numbers))
+
+
+def bounds_of_events(iterations: Sequence[Event]) -> Bounds:
+    """From the events of iterations; a number that is missing is NaN."""
+    names = ("lower_bound", "upper_bound", "half_width")
+    numbers = np.array([[_number(event.get(name)) for name in names] for event in iterations]).reshape(-1, 3)
+    return Bounds(np.array([event["iteration"] for event in iterations], np.int64), *numbers.T)
+
+
+def _number(value: object) -> float:
+    return float(value) if isinstance(value, int | float) else float("nan")

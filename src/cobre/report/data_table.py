@@ -1,0 +1,78 @@
+"""Tables with headings, whose numbers can also be read back from the page."""
+
+import math
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from html import escape
+from typing import Any
+
+from cobre.report import units
+
+Cell = str | float | int | None
+
+FORMATS: Mapping[str, Callable[[Any], str]] = {
+    "text": str,
+    "whole": lambda value: f"{value:,}",
+    "number": units.digits,
+    "money": units.money,
+    "percent": units.percent,
+    "seconds": units.duration,
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Column:
+    """A heading, and how cells below it are written (a key of FORMATS), divided by what the heading says."""
+
+    title: str
+    kind: str = "text"
+    divisor: float = 1.0
+
+    @property
+    def css(self) -> str:
+        """Numbers stand on the right."""
+        return "" if self.kind == "text" else ' class="num"'
+
+
+@dataclass(frozen=True, slots=True)
+class DataTable:
+    """`note` stands below; rows that `marked` names by place are set off."""
+
+    key: str
+    title: str
+    columns: Sequence[Column]
+    rows: Sequence[Sequence[Cell]]
+    note: str = ""
+    marked: frozenset[int] = frozenset()
+    is_wide: bool = False
+
+    def as_dict(self) -> dict[str, Any]:
+        """Every digit of every number; what is not a number is null."""
+        rows = [[_plain(cell) for cell in row] for row in self.rows]
+        return {"columns": [column.title for column in self.columns], "rows": rows}
+
+    def html(self) -> str:
+        """A card with the table in it, which scrolls sideways on a narrow screen."""
+        head = "".join(f'<th scope="col"{column.css}>{escape(column.title)}</th>' for column in self.columns)
+        body = "".join(self._row(place, row) for place, row in enumerate(self.rows))
+        note = f'<p class="note">{escape(self.note)}</p>' if self.note else ""
+        wide = " wide" if self.is_wide else ""
+        return (
+            f'<section class="card table{wide}" id="{self.key}"><h3>{escape(self.title)}</h3>'
+            f'<div class="scroll" tabindex="0" role="region" aria-label="{escape(self.title)}"><table>'
+            f"<thead><tr>{head}</tr></thead><tbody>{body}</tbody></table></div>{note}</section>"
+        )
+
+    def _row(self, place: int, row: Sequence[Cell]) -> str:
+        cells = "".join(self._cell(column, cell) for column, cell in zip(self.columns, row, strict=True))
+        return f'<tr class="marked">{cells}</tr>' if place in self.marked else f"<tr>{cells}</tr>"
+
+    @staticmethod
+    def _cell(column: Column, cell: Cell) -> str:
+        scaled = cell if cell is None or isinstance(cell, str) or column.divisor == 1.0 else cell / column.divisor
+        text = units.NOTHING if scaled is None else FORMATS[column.kind](scaled)
+        return f"<td{column.css}>{escape(text)}</td>"
+
+
+def _plain(cell: Cell) -> Cell:
+    return None if isinstance(cell, float) and not math.isfinite(cell) else cell

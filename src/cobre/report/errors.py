@@ -1,0 +1,13 @@
+"""Why there is no report."""
+
+
+class ReportError(Exception):
+    """A report cannot be made or written; the words say what is wrong and what would be right."""
+
+
+class ReportNotWrittenError(ReportError):
+    """There is a report, and no place for it."""
+
+
+# What numbers and words in the wrong places lead to. A report is no reason for a run to fail.
+STRANGE = (ArithmeticError, LookupError, TypeError, ValueError)

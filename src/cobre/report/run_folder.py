@@ -1,0 +1,141 @@
+"""What an output directory holds, as far as it is there and can be read."""
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from cobre.io.output import ResultsError, read_manifest
+from cobre.report import events, run_state
+from cobre.report.bounds import Bounds, bounds_of_events, bounds_of_table
+from cobre.report.errors import ReportError
+from cobre.report.events import EventLog, read_events
+from cobre.report.run_state import RunState, state_of
+from cobre.report.simulated import NEEDED_COLUMNS, Simulated
+from cobre.report.study_facts import StudyFacts
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+STUDY = "study.json"
+# Any of these makes a directory one that `cobre run` has written to.
+SIGNS = (events.FILE, STUDY, run_state.SUMMARY, "training/manifest.json", "simulation/manifest.json")
+
+
+@dataclass(frozen=True, slots=True)
+class RunFolder:
+    """`troubles` are sentences about files that are damaged; what they would have told is left out."""
+
+    path: Path
+    state: RunState
+    log: EventLog
+    study: StudyFacts
+    summary: Mapping[str, Any]
+    manifests: Mapping[str, Mapping[str, Any]]
+    bounds: Bounds
+    simulated: Simulated | None
+    troubles: list[str] = field(default_factory=list)
+
+
+def read_run(folder: Path) -> RunFolder:
+    """Read what is there; raises ReportError when this is no output directory."""
+    _refuse_foreign(folder)
+    troubles: list[str] = []
+    log = read_events(folder / events.FILE)
+    if log.damaged_lines:
+        places = ", ".join(map(str, log.damaged_lines[:5]))
+        troubles.append(f"{events.FILE}: {len(log.damaged_lines)} line(s) cannot be read (line {places})")
+    study = StudyFacts(_object(folder / STUDY, troubles))
+    manifests = {name: _manifest(folder / name, troubles) for name in ("training", "simulation")}
+    return RunFolder(
+        path=folder,
+        state=state_of(folder, log),
+        log=log,
+        study=study,
+        summary=_object(folder / run_state.SUMMARY, troubles),
+        manifests=manifests,
+        bounds=_bounds(folder / "training", manifests["training"], log, troubles),
+        simulated=_simulated(folder / "simulation", manifests["simulation"], study, troubles),
+        troubles=troubles,
+    )
+
+
+def _refuse_foreign(folder: Path) -> None:
+    if not folder.exists():
+        raise ReportError(f"{folder} does not exist; give the output directory of a run")
+    if not folder.is_dir():
+        raise ReportError(f"{folder} is a file; give the output directory of a run")
+    if any((folder / sign).exists() for sign in SIGNS):
+        return
+    hint = ""
+    if (folder / "config.json").exists():
+        hint = f"; it looks like a case: `cobre run {folder}` makes results, by default in {folder / 'output'}"
+    raise ReportError(f"{folder} is no output directory of `cobre run`: it has none of {', '.join(SIGNS)}{hint}")
+
+
+def _object(path: Path, troubles: list[str]) -> Mapping[str, Any]:
+    """A JSON object; empty when the file is not there or damaged."""
+    try:
+        found = json.loads(path.read_text(encoding="utf-8"))
+    except FileNotFoundError:
+        return {}
+    except (OSError, ValueError) as error:
+        troubles.append(f"{path.name} cannot be read: {error}")
+        return {}
+    if not isinstance(found, dict):
+        troubles.append(f"{path.name} holds no JSON object")
+        return {}
+    return found
+
+
+def _manifest(folder: Path, troubles: list[str]) -> Mapping[str, Any]:
+    if not (folder / "manifest.json").exists():
+        return {}
+    try:
+        return read_manifest(folder)
+    except ResultsError as error:
+        troubles.append(str(error))
+        return {}
+
+
+def _bounds(folder: Path, manifest: Mapping[str, Any], log: EventLog, troubles: list[str]) -> Bounds:
+    """Of the table when training is over, of the events until then."""
+    table = _columns(folder, manifest, "convergence", Bounds.COLUMNS, troubles)
+    return bounds_of_events(log.iterations) if table is None else bounds_of_table(table)
+
+
+def _simulated(folder: Path, manifest: Mapping[str, Any], study: StudyFacts, troubles: list[str]) -> Simulated | None:
+    tables = {
+        name: columns
+        for name, wanted in NEEDED_COLUMNS.items()
+        if (columns := _columns(folder, manifest, name, wanted, troubles)) is not None
+    }
+    return Simulated(tables, study) if "costs" in tables else None
+
+
+def _columns(
+    folder: Path, manifest: Mapping[str, Any], name: str, wanted: tuple[str, ...], troubles: list[str]
+) -> "Mapping[str, np.ndarray[Any, Any]] | None":
+    """Columns of a table that the manifest lists, those alone that are wanted: tables can be large."""
+    tables = manifest.get("tables")
+    if not isinstance(tables, dict) or name not in tables:
+        return None
+    try:
+        table = _read_parquet(folder / f"{name}.parquet", wanted)
+    except (OSError, ValueError) as error:  # pyarrow's errors are ValueErrors
+        troubles.append(f"{folder.name}/{name}.parquet cannot be read: {error}")
+        return None
+    return {column: table[column].to_numpy() for column in table.column_names}
+
+
+def _read_parquet(path: Path, wanted: tuple[str, ...]) -> "pa.Table":
+    from pyarrow import parquet  # noqa: PLC0415
+
+    file = parquet.ParquetFile(path)
+    missing = [name for name in wanted if name not in file.schema_arrow.names]
+    if missing:
+        raise ValueError(f"it has no column {', '.join(missing)}")
+    return file.read(columns=list(wanted), use_threads=False)

@@ -1,0 +1,31 @@
+"""How the bounds came together."""
+
+from cobre.report.bounds import Bounds
+from cobre.report.bounds_chart import bounds_chart
+from cobre.report.chart import Chart
+from cobre.report.run_folder import RunFolder
+from cobre.report.section import Section
+
+ENOUGH_FOR_A_SECOND_LOOK = 8
+INTRO = (
+    "The lower bound is certain. The upper bound is the mean cost of the paths that an iteration samples: an estimate, "
+    "which may lie on either side of the true cost of the policy, and below the lower bound too."
+)
+
+
+def convergence(run: RunFolder) -> Section | None:
+    """All iterations, and the later half once more: the first ones often take all of the height."""
+    bounds = run.bounds
+    if not len(bounds):
+        return None
+    parts: list[Chart] = [bounds_chart(bounds, "bounds", "Bounds by iteration")]
+    if len(bounds) >= ENOUGH_FOR_A_SECOND_LOOK:
+        later = _later_half(bounds)
+        title = f"Bounds from iteration {later.iteration[0]} on"
+        parts.append(bounds_chart(later, "bounds-later", title))
+    return Section("convergence", "Convergence", parts, INTRO)
+
+
+def _later_half(bounds: Bounds) -> Bounds:
+    half = slice(len(bounds) // 2, None)
+    return Bounds(bounds.iteration[half], bounds.lower[half], bounds.upper[half], bounds.half_width[half])

@@ -1,0 +1,56 @@
+"""What the simulated scenarios cost."""
+
+import numpy as np
+
+from cobre.report.bar_charts import histogram_chart
+from cobre.report.chart import Chart
+from cobre.report.data_table import Column, DataTable
+from cobre.report.entity_rows import Floats
+from cobre.report.palette import BLUE, VERMILLION
+from cobre.report.run_folder import RunFolder
+from cobre.report.section import Section
+from cobre.report.simulated import PERCENTILES, Simulated
+from cobre.report.units import scale_for
+
+
+def costs(run: RunFolder) -> Section | None:
+    """The spread over scenarios, and what it is made of."""
+    simulated = run.simulated
+    if simulated is None:
+        return None
+    by_scenario = simulated.scenario_costs()
+    lines = {"mean": (float(by_scenario.mean()), VERMILLION)}
+    if len(run.bounds):
+        lines["lower bound"] = (float(run.bounds.lower[-1]), BLUE)
+    histogram = histogram_chart(by_scenario, lines, "cost-histogram", "Cost of a scenario")
+    parts: list[Chart | DataTable] = [histogram, _components(simulated), _spread(by_scenario)]
+    intro = f"{len(by_scenario)} scenarios were simulated with the policy; costs are in $ of the first stage's money."
+    return Section("costs", "Costs", parts, intro)
+
+
+def _spread(by_scenario: Floats) -> DataTable:
+    deviation = float(by_scenario.std(ddof=1)) if len(by_scenario) > 1 else None
+    found: dict[str, float | None] = {
+        "mean": float(by_scenario.mean()),
+        "± 95 %": None if deviation is None else 1.96 * deviation / len(by_scenario) ** 0.5,
+        "standard deviation": deviation,
+        "cheapest": float(by_scenario.min()),
+        **{f"{p} %": float(np.percentile(by_scenario, p)) for p in PERCENTILES},
+        "dearest": float(by_scenario.max()),
+    }
+    divisor, unit = scale_for(float(np.abs(by_scenario).max()), "$")
+    columns = [Column(title, "number", divisor) for title in found]
+    note = "± is the confidence of the mean; under a percentage stands what so many of the scenarios cost at most."
+    return DataTable(
+        "cost-spread", f"Spread over scenarios ({unit})", columns, [tuple(found.values())], note, is_wide=True
+    )
+
+
+def _components(simulated: Simulated) -> DataTable:
+    means = simulated.component_costs()
+    whole = sum(means.values())
+    ordered = sorted(means.items(), key=lambda entry: -abs(entry[1]))
+    rows = [(title, mean, mean / whole if whole else None) for title, mean in ordered]
+    columns = (Column("component"), Column("mean", "money"), Column("share", "percent"))
+    note = "The mean over scenarios of all stages. Components that are nothing in every scenario are left out."
+    return DataTable("cost-components", "What costs are made of", columns, rows, note)

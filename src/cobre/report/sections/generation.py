@@ -1,0 +1,112 @@
+"""Where power comes from, and where it is missing."""
+
+from collections.abc import Mapping
+
+import numpy as np
+
+from cobre.report.bar_charts import Layer, stages_chart
+from cobre.report.chart import Chart
+from cobre.report.data_table import Column, DataTable
+from cobre.report.fan_charts import fan_chart
+from cobre.report.palette import BLUE, GREEN, INK, ORANGE, VERMILLION
+from cobre.report.run_folder import RunFolder
+from cobre.report.section import Section
+from cobre.report.simulated import QUANTITIES, Fan, Simulated
+from cobre.report.study_facts import StudyFacts
+from cobre.report.units import scale_for
+
+SOURCES: Mapping[str, tuple[str, str]] = {
+    "hydro_generation": ("hydro", BLUE),
+    "non_controllable_generation": ("wind, sun and the like", GREEN),
+    "thermal_generation": ("thermal", ORANGE),
+    "deficit": ("not served", VERMILLION),
+}
+INTRO = "Power is the average over a stage's hours."
+
+
+def generation(run: RunFolder) -> Section | None:
+    """The mix, a fan for each source, thermal plants and deficits."""
+    simulated = run.simulated
+    if simulated is None or not simulated.has("load"):
+        return None
+    fans = [
+        _fan(simulated, name, colour)
+        for name, (_, colour) in SOURCES.items()
+        if name != "deficit" and simulated.has(name)
+    ]
+    parts: list[Chart | DataTable] = [_mix(simulated), *fans, _deficits(simulated, run.study)]
+    if simulated.has("thermal_generation"):
+        parts.append(_thermals(simulated, run.study))
+    return Section("generation", "Generation", parts, INTRO)
+
+
+def _mix(simulated: Simulated) -> Chart:
+    layers = [
+        Layer(title, colour, simulated.cube(name).total().mean(axis=0))
+        for name, (title, colour) in SOURCES.items()
+        if simulated.has(name)
+    ]
+    load = simulated.cube("load")
+    line = Layer("load", INK, load.total().mean(axis=0))
+    return stages_chart(layers, line, load.labels, "mix", "Who serves the load, mean over scenarios", "MW")
+
+
+def _fan(simulated: Simulated, name: str, colour: str) -> Chart:
+    cube = simulated.cube(name)
+    fan = Fan.over_scenarios(cube.total(), cube.labels)
+    return fan_chart(fan, name.replace("_", "-"), QUANTITIES[name].title, "MW", colour)
+
+
+def _thermals(simulated: Simulated, study: StudyFacts) -> DataTable:
+    rows = simulated.rows("thermals", "thermal_id")
+    energy = rows.total("generation_mwh").sum(axis=1) / 1000
+    money = rows.total("generation_cost").sum(axis=1)
+    power = simulated.cube("thermal_generation").values.mean(axis=(0, 1))
+    low, high = np.percentile(energy, (5, 95), axis=0)
+    order = np.argsort(-energy.mean(axis=0), kind="stable")
+    numbers = (power, energy.mean(axis=0), low, high, money.mean(axis=0))
+    found: list[tuple[str | float, ...]] = [
+        (study.entity_name("thermals", rows.entities[e]), *(float(values[e]) for values in numbers)) for e in order
+    ]
+    divisor, unit = scale_for(float(money.mean(axis=0).max()), "$")
+    columns = (
+        Column("plant"),
+        Column("mean MW", "number"),
+        Column("mean GWh", "number"),
+        Column("5 % GWh", "number"),
+        Column("95 % GWh", "number"),
+        Column(f"mean cost, {unit}", "number", divisor),
+    )
+    note = "Energy and cost of the whole horizon, over scenarios; costs are not discounted."
+    return DataTable("thermals", "Thermal plants", columns, found, note, is_wide=True)
+
+
+def _deficits(simulated: Simulated, study: StudyFacts) -> DataTable:
+    rows = simulated.rows("buses", "bus_id")
+    missing = rows.total("deficit_mwh")
+    load = rows.total("load_mwh").sum(axis=1).mean(axis=0)
+    labels = simulated.cube("deficit").labels
+    found = []
+    for e, id_ in enumerate(rows.entities):
+        by_scenario = missing[:, :, e].sum(axis=1)
+        worst = int(missing[:, :, e].mean(axis=0).argmax())
+        found.append(
+            (
+                study.entity_name("buses", id_),
+                float((by_scenario > 0).mean()),
+                float(by_scenario.mean()),
+                float(by_scenario.mean() / load[e]) if load[e] > 0 else None,
+                float(by_scenario.max()),
+                labels[worst] if by_scenario.any() else None,
+            )
+        )
+    columns = (
+        Column("bus"),
+        Column("scenarios with any", "percent"),
+        Column("mean MWh", "number"),
+        Column("share of load", "percent"),
+        Column("most MWh", "number"),
+        Column("worst stage"),
+    )
+    note = "Energy of the whole horizon. The worst stage is the one whose mean over scenarios is largest."
+    return DataTable("deficits", "Load that is not served", columns, found, note, is_wide=True)

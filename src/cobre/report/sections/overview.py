@@ -1,0 +1,110 @@
+"""The top of the page: how the run stands, its most important numbers, and what there is to complain about."""
+
+import math
+from collections.abc import Sequence
+from datetime import UTC, datetime
+from html import escape
+
+from cobre.report.run_folder import RunFolder
+from cobre.report.run_state import RunState
+from cobre.report.units import NOTHING, duration, money, percent
+
+
+def banner(run: RunFolder) -> str:
+    """Nothing for a run that did all that it should; else words at the very top."""
+    if run.state is RunState.COMPLETE:
+        if not run.summary.get("is_interrupted"):
+            return ""
+        return _banner("Stopped early", "Someone stopped this run; what it had learned until then was kept.", "notice")
+    done = f"{len(run.log.iterations)} iterations are in its log; its last word was at {_moment(run.log.last_time)}."
+    if run.state is RunState.RUNNING:
+        return _banner(
+            "Still running",
+            f"This is a view of a run that has not ended. {done} Make the report again later.",
+            "notice",
+        )
+    if run.state is RunState.FAILED:
+        error = str((run.log.last("run_failed") or {}).get("error", "no reason given"))
+        return _banner("Failed", f"This run did not end well: {error}. {done}", "alarm")
+    return _banner("Interrupted", f"This run ended without finishing: no summary was written. {done}", "alarm")
+
+
+def _banner(title: str, words: str, kind: str) -> str:
+    return f'<div class="banner {kind}" role="status"><strong>{title}.</strong> {escape(words)}</div>'
+
+
+def warnings_of(run: RunFolder) -> list[str]:
+    """Of the case, of the run, and of files that this report could not read; each once."""
+    told = [str(event.get("message", "")) for event in run.log.of("warning")]
+    return list(dict.fromkeys([*run.troubles, *run.study.warnings, *told]))
+
+
+def warning_list(warnings: Sequence[str]) -> str:
+    """Open when short."""
+    if not warnings:
+        return '<p class="calm" id="warnings">No warnings.</p>'
+    entries = "".join(f"<li>{escape(warning)}</li>" for warning in warnings)
+    opened = " open" if len(warnings) <= 5 else ""
+    return (
+        f'<details class="warnings" id="warnings"{opened}><summary>{len(warnings)} '
+        f"warning{'s' if len(warnings) > 1 else ''}</summary><ul>{entries}</ul></details>"
+    )
+
+
+def tiles(run: RunFolder) -> str:
+    """The numbers that a planner asks for first."""
+    found = [*_bound_tiles(run), *_simulation_tiles(run), *_effort_tiles(run)]
+    cards = "".join(
+        f'<div class="tile"><dt>{escape(title)}</dt><dd>{escape(value)}</dd>'
+        f'<dd class="small">{escape(remark)}</dd></div>'
+        for title, value, remark in found
+    )
+    return f'<dl class="tiles">{cards}</dl>'
+
+
+def _bound_tiles(run: RunFolder) -> list[tuple[str, str, str]]:
+    bounds = run.bounds
+    if not len(bounds):
+        return [("Lower bound", NOTHING, "no iteration yet")]
+    half = bounds.half_width[-1]
+    spread = f"± {money(half)}, 95 % confidence" if math.isfinite(half) and half > 0 else "of the last iteration"
+    return [
+        ("Lower bound", money(bounds.lower[-1]), f"after {bounds.iteration[-1]} iterations"),
+        ("Sampled upper bound", money(bounds.upper[-1]), spread),
+        ("Gap", percent(bounds.gap), "of the lower bound"),
+    ]
+
+
+def _simulation_tiles(run: RunFolder) -> list[tuple[str, str, str]]:
+    if run.simulated is None:
+        return []
+    costs = run.simulated.scenario_costs()
+    half = 1.96 * costs.std(ddof=1) / len(costs) ** 0.5 if len(costs) > 1 else 0.0
+    return [("Simulated cost", money(costs.mean()), f"± {money(half)}, {len(costs)} scenarios")]
+
+
+def _effort_tiles(run: RunFolder) -> list[tuple[str, str, str]]:
+    start = run.log.last("run_started") or {}
+    ranks = start.get("ranks")
+    who = f"{ranks} rank{'s' if ranks != 1 else ''}, {start.get('backend')}" if ranks else ""
+    seconds = run.summary.get("training_seconds")
+    if not isinstance(seconds, int | float):
+        seconds = run.log.iterations[-1].get("elapsed_s", 0.0) if run.log.iterations else None
+    return [] if seconds is None else [("Training", duration(float(seconds)), who)]
+
+
+def subtitle(run: RunFolder) -> str:
+    """Case, end, and why it stopped."""
+    start = run.log.last("run_started") or {}
+    finished = run.log.last("training_finished") or {}
+    case = run.study.content.get("case") or start.get("case")
+    reason = run.summary.get("stop_reason") or finished.get("stop_reason")
+    words = [f"case {case}" if case else "", _moment(run.log.last_time) if run.log.last_time else ""]
+    words.append(f"stopped: {reason}" if reason else "")
+    return " · ".join(word for word in words if word)
+
+
+def _moment(time: float | None) -> str:
+    if time is None:
+        return "an unknown time"
+    return datetime.fromtimestamp(time, UTC).strftime("%Y-%m-%d %H:%M:%S UTC")

@@ -1,0 +1,86 @@
+"""What it takes to do it again: settings, versions, digests; and what there was to complain about."""
+
+from collections.abc import Iterator, Mapping
+from html import escape
+from typing import Any
+
+from cobre.report.data_table import Column, DataTable
+from cobre.report.run_folder import RunFolder
+from cobre.report.section import Section
+from cobre.report.units import NOTHING
+
+
+def provenance(run: RunFolder) -> Section:
+    """Always there, as far as it is known."""
+    parts: list[DataTable | str] = [_digests(run)]
+    versions = versions_of(run)
+    if versions:
+        rows = sorted((name, str(found)) for name, found in versions.items())
+        parts.append(DataTable("versions", "Versions", (Column("of"), Column("version")), rows))
+    start = run.log.last("run_started")
+    if start:
+        rows = [(name, _written(start[name])) for name in start if name not in ("event", "time")]
+        parts.append(DataTable("start", "Start", (Column("of the run"), Column("value")), rows))
+    settings = list(flattened(run.study.content.get("config", {})))
+    if settings:
+        parts.append(_folded(DataTable("config", "Configuration", (Column("setting"), Column("value")), settings)))
+    return Section("provenance", "Reproduce", parts)
+
+
+def versions_of(run: RunFolder) -> Mapping[str, Any]:
+    """Those that the study names; else those of the tables' manifests."""
+    named = run.study.content.get("versions")
+    if isinstance(named, dict):
+        return named
+    return next((found["software"] for found in run.manifests.values() if "software" in found), {})
+
+
+def digests_of(run: RunFolder) -> dict[str, str]:
+    """Of policy and bounds, and of simulated numbers; equal digests mean equal bits."""
+    finished = run.log.last("training_finished") or {}
+    simulated = run.log.last("simulation_finished") or {}
+    found = {
+        "training": run.summary.get("digest") or _stated(run, "training") or finished.get("digest"),
+        "simulation": run.summary.get("simulation_digest") or _stated(run, "simulation") or simulated.get("digest"),
+    }
+    return {name: str(digest) for name, digest in found.items() if digest}
+
+
+def _stated(run: RunFolder, results: str) -> Any:
+    return run.manifests[results].get("run", {}).get("digest")
+
+
+def _digests(run: RunFolder) -> str:
+    digests = digests_of(run)
+    rows = "".join(f"<dt>{name}</dt><dd><code>{escape(digest)}</code></dd>" for name, digest in digests.items())
+    body = f"<dl>{rows}</dl>" if rows else "<p>Not known before training is over.</p>"
+    note = "A run of the same case with the same versions has the same digests, on any number of ranks and threads."
+    return f'<section class="card wide" id="digests"><h3>Digests</h3>{body}<p class="note">{note}</p></section>'
+
+
+def flattened(settings: object, prefix: str = "") -> Iterator[tuple[str, str]]:
+    """Nested settings as dotted names."""
+    if isinstance(settings, dict) and settings:
+        for name, value in settings.items():
+            if name == "type" and str(value).endswith("Config"):
+                continue  # says no more than the name before it
+            yield from flattened(value, f"{prefix}.{name}" if prefix else str(name))
+    elif isinstance(settings, list) and any(isinstance(entry, dict) for entry in settings):
+        for place, value in enumerate(settings):
+            yield from flattened(value, f"{prefix}[{place}]")
+    elif prefix:
+        yield prefix, _written(settings)
+
+
+def _written(value: object) -> str:
+    if isinstance(value, list):
+        return ", ".join(map(_written, value)) or NOTHING
+    if value is None or value == {}:
+        return NOTHING
+    return str(value).lower() if isinstance(value, bool) else str(value)
+
+
+def _folded(table: DataTable) -> str:
+    """Long, and seldom read: closed until somebody wants it."""
+    summary = f"{escape(table.title)} ({len(table.rows)} settings)"
+    return f'<details class="wide"><summary>{summary}</summary>{table.html()}</details>'

@@ -1,0 +1,122 @@
+"""Where the time went: phases of the run and of training, and how evenly ranks were loaded."""
+
+from collections.abc import Mapping, Sequence
+from itertools import pairwise
+
+import numpy as np
+
+from cobre.report.bar_charts import Layer, numbers_chart
+from cobre.report.chart import Chart
+from cobre.report.data_table import Column, DataTable
+from cobre.report.entity_rows import Floats
+from cobre.report.events import Event, EventLog
+from cobre.report.palette import BLUE, GREEN, MUTED, ORANGE, PURPLE, SKY
+from cobre.report.rank_loads import RankLoads, loads_of
+from cobre.report.run_folder import RunFolder
+from cobre.report.section import Section
+
+PHASES: Mapping[str, tuple[str, str]] = {
+    "forward_s": ("forward passes", BLUE),
+    "backward_s": ("backward passes", ORANGE),
+    "bound_s": ("lower bound", GREEN),
+    "exchange_s": ("exchange between ranks", PURPLE),
+}
+OTHER = "everything else"
+
+
+def timing(run: RunFolder) -> Section | None:
+    """Of what the events tell; nothing without them."""
+    iterations = run.log.iterations
+    parts: list[Chart | DataTable] = []
+    if iterations:
+        layers = phase_layers(iterations)
+        parts += [_phase_chart(layers, iterations), _phase_table(layers, iterations)]
+    loads = loads_of(run.log)
+    if loads is not None:
+        parts += [_rank_chart(loads), _rank_table(loads)]
+    steps = _steps(run.log)
+    if steps:
+        parts.append(DataTable("steps", "Steps of the run", (Column("step"), Column("time", "seconds")), steps))
+    return Section("timing", "Time", parts, "Wall seconds; those of phases are rank 0's.") if parts else None
+
+
+def phase_layers(iterations: Sequence[Event]) -> list[Layer]:
+    """Seconds of each phase, iteration by iteration; what is left of an iteration is a phase of its own."""
+    layers = [
+        Layer(title, colour, np.array([_seconds(event, name) for event in iterations]))
+        for name, (title, colour) in PHASES.items()
+    ]
+    known = sum((layer.values for layer in layers), np.zeros(len(iterations)))
+    return [*layers, Layer(OTHER, MUTED, np.maximum(_lengths(iterations) - known, 0.0))]
+
+
+def _lengths(iterations: Sequence[Event]) -> Floats:
+    """How long each took: `elapsed_s` counts from the start of training, and anew when a run is resumed."""
+    elapsed = [0.0, *(_seconds(event, "elapsed_s") for event in iterations)]
+    return np.array([later - earlier if later >= earlier else 0.0 for earlier, later in pairwise(elapsed)])
+
+
+def _seconds(event: Event, name: str) -> float:
+    value = event.get(name)
+    return float(value) if isinstance(value, int | float) else 0.0
+
+
+def _phase_chart(layers: Sequence[Layer], iterations: Sequence[Event]) -> Chart:
+    numbers = np.array([event["iteration"] for event in iterations], np.float64)
+    labels = [f"iteration {event['iteration']}" for event in iterations]
+    return numbers_chart(layers, numbers, labels, "phases", "Phases of each iteration", "s")
+
+
+def _phase_table(layers: Sequence[Layer], iterations: Sequence[Event]) -> DataTable:
+    whole = sum(float(layer.values.sum()) for layer in layers)
+    rows = [
+        (layer.name, float(layer.values.sum()), float(layer.values.sum()) / whole if whole else None)
+        for layer in layers
+    ]
+    solver = sum(_seconds(event, "solver_s") for event in iterations)
+    solves = sum(int(_seconds(event, "solves")) for event in iterations)
+    note = f"The LP solver worked {solver:,.2f} s, added over rank 0's threads; all ranks solved {solves:,} LPs."
+    columns = (Column("phase"), Column("time", "seconds"), Column("share", "percent"))
+    return DataTable("phase-times", "Phases of training", columns, rows, note)
+
+
+def _rank_chart(loads: RankLoads) -> Chart:
+    layers = [Layer("busy", SKY, loads.busy_s), Layer("waiting for others", ORANGE, loads.waiting_s)]
+    labels = [f"rank {rank}" for rank in range(len(loads))]
+    return numbers_chart(layers, np.arange(len(loads), dtype=float), labels, "ranks", "Load of each rank", "s")
+
+
+def _rank_table(loads: RankLoads) -> DataTable:
+    late = loads.stragglers()
+    rows = [
+        (
+            rank,
+            loads.hosts[rank],
+            float(loads.busy_s[rank]),
+            float(loads.waiting_s[rank]),
+            float(loads.waiting_share[rank]),
+            int(loads.times_slowest[rank]),
+            f"straggler: {late[rank]:.0%} busier than the median" if rank in late else "",
+        )
+        for rank in range(len(loads))
+    ]
+    columns = (
+        Column("rank", "whole"),
+        Column("host"),
+        Column("busy", "seconds"),
+        Column("waiting", "seconds"),
+        Column("waiting", "percent"),
+        Column("iterations as the slowest", "whole"),
+        Column("remark"),
+    )
+    note = "A straggler is busier than the median rank by more than a tenth: the others wait for it."
+    return DataTable("rank-times", "Ranks", columns, rows, note, frozenset(late))
+
+
+def _steps(log: EventLog) -> list[tuple[str, float]]:
+    """From one announced phase to the next; the last one until the last word."""
+    marks = [(str(event.get("name", "")), _seconds(event, "time")) for event in log.of("phase")]
+    if not marks or log.last_time is None:
+        return []
+    ends = [began for _, began in marks[1:]] + [log.last_time]
+    return [(name, max(0.0, end - began)) for (name, began), end in zip(marks, ends, strict=True)]

@@ -1,0 +1,61 @@
+"""study.json: names and dates, so that a report does not speak in numbers of plants and stages."""
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+
+class StudyFacts:
+    """Everything has an answer when the file is missing: ids take the place of names."""
+
+    def __init__(self, content: Mapping[str, Any]) -> None:
+        self.content = content
+        self._entities = _mapping(content.get("entities"))
+        stages = [stage for stage in _records(content.get("stages")) if isinstance(stage.get("id"), int)]
+        self._starts = {stage["id"]: str(stage["start_date"]) for stage in stages if stage.get("start_date")}
+        self._hours = {stage["id"]: float(stage["hours"]) for stage in stages if _is_positive(stage.get("hours"))}
+
+    @property
+    def name(self) -> str | None:
+        """Of the study."""
+        return str(self.content["name"]) if self.content.get("name") else None
+
+    @property
+    def warnings(self) -> list[str]:
+        """Those of the case."""
+        found = self.content.get("warnings")
+        return [str(warning) for warning in found] if isinstance(found, list) else []
+
+    def hours(self, stages: Iterable[int]) -> list[float] | None:
+        """Of each stage; None when the study does not tell all of them."""
+        found = [self._hours.get(stage) for stage in stages]
+        return None if None in found else [hours for hours in found if hours is not None]
+
+    def entity(self, kind: str, id: int) -> Mapping[str, Any]:  # noqa: A002
+        """What the study says of a plant, bus, ...; empty when it says nothing."""
+        return next((entry for entry in _records(self._entities.get(kind)) if entry.get("id") == id), {})
+
+    def entity_name(self, kind: str, id: int) -> str:  # noqa: A002
+        """Its name, or its kind and id."""
+        named = self.entity(kind, id).get("name")
+        return str(named) if named else f"{kind.removesuffix('s').removesuffix('e')} {id}".replace("_", " ")
+
+    def stage_labels(self, stages: Iterable[int]) -> list[str]:
+        """Months, or days where stages are shorter, or ids."""
+        ids = list(stages)
+        starts = [self._starts.get(stage) for stage in ids]
+        if any(start is None for start in starts):
+            return [f"stage {stage}" for stage in ids]
+        months = [str(start)[:7] for start in starts]
+        return months if len(set(months)) == len(months) else [str(start)[:10] for start in starts]
+
+
+def _mapping(value: object) -> Mapping[str, Any]:
+    return value if isinstance(value, dict) else {}
+
+
+def _records(value: object) -> Sequence[Mapping[str, Any]]:
+    return [entry for entry in value if isinstance(entry, dict)] if isinstance(value, list) else []
+
+
+def _is_positive(value: object) -> bool:
+    return isinstance(value, int | float) and value > 0

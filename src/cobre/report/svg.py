@@ -1,0 +1,35 @@
+"""A drawing as a part of a page."""
+
+import io
+import re
+from html import escape
+from typing import Any
+
+from matplotlib.backends.backend_svg import FigureCanvasSVG
+
+from cobre.report.canvas import house_style
+from cobre.report.chart import Chart
+from cobre.report.palette import VARIABLES, variable
+
+_SIZE = re.compile(r' (?:width|height)="[^"]*pt"')
+_STYLE = re.compile(r"<defs>\s*<style[^>]*>.*?</style>\s*</defs>", re.DOTALL)
+_METADATA = re.compile(r"<metadata>.*?</metadata>", re.DOTALL)
+_COLOUR = re.compile("|".join(VARIABLES), re.IGNORECASE)
+_NAME = re.compile(r'(\bid="|url\(#|href="#)')
+_FONT = re.compile(r"'DejaVu Sans'")
+
+
+def svg_of(chart: Chart) -> str:
+    """Scales with the page, takes its colours and font, and has names that no other drawing on the page has."""
+    with house_style():
+        stream = io.StringIO()
+        canvas: Any = FigureCanvasSVG(chart.figure)
+        canvas.print_svg(stream, metadata={"Date": None, "Creator": None})  # savefig would draw everything twice
+    text = stream.getvalue()
+    text = text[text.index("<svg") :]
+    text = _STYLE.sub("", _METADATA.sub("", _SIZE.sub("", text)))
+    text = _COLOUR.sub(lambda found: variable(found[0].lower()), text)
+    text = _NAME.sub(lambda found: f"{found[0]}{chart.key}-", text)
+    text = _FONT.sub("var(--font, sans-serif)", text)
+    label = escape(f"{chart.title}. {chart.description}", quote=True)
+    return text.replace("<svg", f'<svg class="chart" role="img" aria-label="{label}" tabindex="0"', 1).strip()

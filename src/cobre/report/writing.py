@@ -1,0 +1,22 @@
+"""From an output directory to a file of HTML."""
+
+from pathlib import Path
+
+from cobre.io.atomic import WriteError, write_file
+from cobre.report.errors import STRANGE, ReportError, ReportNotWrittenError
+from cobre.report.page import page_of
+from cobre.report.run_folder import read_run
+
+
+def write(folder: Path, target: Path) -> Path:
+    """Read, lay out, write; a report that was there before is replaced whole or not at all."""
+    try:
+        page = page_of(read_run(folder))
+    except STRANGE as error:
+        message = f"{folder} holds something that `cobre run` does not write: {type(error).__name__}: {error}"
+        raise ReportError(message) from error
+    try:
+        write_file(target, page.encode())
+    except WriteError as error:
+        raise ReportNotWrittenError(str(error)) from error
+    return target

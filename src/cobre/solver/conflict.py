@@ -1,0 +1,120 @@
+"""Why a saved LP has no solution: the limits that contradict one another, or what can grow without end.
+
+For a look afterwards, by HiGHS through highspy; nothing here is used while a study runs.
+"""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+OPTIMAL, INFEASIBLE, UNBOUNDED = "optimal", "infeasible", "unbounded"
+_ZERO = 1e-9
+
+
+class UnreadableLpError(Exception):
+    """A file that is no LP."""
+
+
+@dataclass(frozen=True, slots=True)
+class Limit:
+    """One side of a row or of a column, in the units of the LP. `index`: of the row or column."""
+
+    name: str
+    index: int
+    is_row: bool
+    side: str  # at least, at most, exactly
+    value: float
+
+
+@dataclass(frozen=True, slots=True)
+class Conflict:
+    """What a second look at an LP found.
+
+    limits: a smallest set that has no solution. violations: what is least to be given up, by row. rising: columns that
+    grow without end where money is earned without limit.
+    """
+
+    status: str
+    limits: tuple[Limit, ...] = ()
+    violations: tuple[Limit, ...] = ()
+    rising: tuple[Limit, ...] = ()
+
+
+def find_conflict(path: Path) -> Conflict:
+    """Solve the LP of an MPS file again, and say what stands in the way."""
+    import highspy  # noqa: PLC0415 - not while studies run
+
+    highs = _loaded(highspy, path)
+    highs.run()
+    status = highs.getModelStatus()
+    known = highspy.HighsModelStatus
+    if status == known.kOptimal:
+        return Conflict(OPTIMAL)
+    if status == known.kInfeasible:
+        return Conflict(INFEASIBLE, tuple(_contradiction(highspy, highs)), tuple(_least_violations(highspy, path)))
+    if status == known.kUnbounded:
+        return Conflict(UNBOUNDED, rising=tuple(_rising(highs)))
+    return Conflict(highs.modelStatusToString(status).lower())
+
+
+def _loaded(highspy: Any, path: Path) -> Any:
+    highs = highspy.Highs()
+    highs.silent()
+    highs.setOptionValue("presolve", "off")  # infeasible and unbounded are told apart
+    if highs.readModel(str(path)) == highspy.HighsStatus.kError:
+        raise UnreadableLpError(f"{path} is not an LP in MPS format")
+    return highs
+
+
+def _contradiction(highspy: Any, highs: Any) -> Iterator[Limit]:
+    """An irreducible set of limits without a solution."""
+    strategy = highspy.IisStrategy
+    highs.setOptionValue("iis_strategy", int(strategy.kIisStrategyFromLp) | int(strategy.kIisStrategyIrreducible))
+    _, found = highs.getIis()
+    lp = highs.getLp()
+    names, low, high = list(lp.row_names_), list(lp.row_lower_), list(lp.row_upper_)
+    for index, bound in zip(found.row_index_, found.row_bound_, strict=True):
+        yield from _sides(highspy, names, low, high, index, bound, is_row=True)
+    names, low, high = list(lp.col_names_), list(lp.col_lower_), list(lp.col_upper_)
+    for index, bound in zip(found.col_index_, found.col_bound_, strict=True):
+        yield from _sides(highspy, names, low, high, index, bound, is_row=False)
+
+
+def _sides(
+    highspy: Any, names: list[str], low: list[float], high: list[float], index: int, bound: Any, *, is_row: bool
+) -> Iterator[Limit]:
+    kinds, bound = highspy.IisBoundStatus, highspy.IisBoundStatus(int(bound))
+    if low[index] == high[index] and bound not in (kinds.kIisBoundStatusFree, kinds.kIisBoundStatusNull):
+        yield Limit(names[index], index, is_row, "exactly", low[index])
+        return
+    if bound in (kinds.kIisBoundStatusLower, kinds.kIisBoundStatusBoxed):
+        yield Limit(names[index], index, is_row, "at least", low[index])
+    if bound in (kinds.kIisBoundStatusUpper, kinds.kIisBoundStatusBoxed):
+        yield Limit(names[index], index, is_row, "at most", high[index])
+
+
+def _least_violations(highspy: Any, path: Path) -> Iterator[Limit]:
+    """What rows lack when all of them may be violated, as little as possible altogether."""
+    highs = _loaded(highspy, path)
+    if highs.feasibilityRelaxation(-1.0, -1.0, 1.0) == highspy.HighsStatus.kError:
+        return
+    lp, values = highs.getLp(), np.asarray(highs.getSolution().row_value)
+    low, high = np.asarray(lp.row_lower_), np.asarray(lp.row_upper_)
+    names = list(lp.row_names_)
+    lacking = np.maximum(0.0, np.maximum(low - values[: len(low)], values[: len(low)] - high))
+    for index in np.flatnonzero(lacking > _ZERO).tolist():
+        side = "at least" if values[index] < low[index] else "at most"
+        yield Limit(names[index], index, True, side, float(lacking[index]))
+
+
+def _rising(highs: Any) -> Iterator[Limit]:
+    """Columns along a ray of falling cost; the value is their pace."""
+    _, has_ray, ray = highs.getPrimalRay()
+    names = list(highs.getLp().col_names_)
+    if has_ray:
+        pace = np.asarray(ray)
+        for index in np.flatnonzero(np.abs(pace) > _ZERO).tolist():
+            yield Limit(names[index], index, False, "at least", float(pace[index]))

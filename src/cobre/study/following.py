@@ -1,0 +1,68 @@
+"""The event stream of a run, read while it grows."""
+
+import json
+import os
+from pathlib import Path
+
+from cobre.study.events import EVENT_FILE, Event
+
+
+class NothingToFollowError(Exception):
+    """A directory in which no run has told anything."""
+
+
+class EventFollower:
+    """Reads only what has been written since the last look; a new run in the same directory is read from its start."""
+
+    def __init__(self, folder: Path) -> None:
+        self._path = folder / EVENT_FILE
+        self._inode = -1
+        self._offset = 0
+        self.has_restarted = False
+        """Whether the last look found another file than the one before."""
+
+    def check(self) -> None:
+        """Raise when there is nothing to follow, with words that say what is there instead."""
+        folder = self._path.parent
+        if not folder.exists():
+            raise NothingToFollowError(f"{folder} does not exist: give the --output directory of a run")
+        if not folder.is_dir():
+            raise NothingToFollowError(f"{folder} is a file: give the --output directory of a run")
+        if not self._path.exists():
+            hint = _hint(folder)
+            raise NothingToFollowError(f"{folder} has no {EVENT_FILE}: no study was run with it as --output{hint}")
+
+    def look(self) -> list[Event]:
+        """The events that are new; a line that is being written is left for the next time."""
+        try:
+            with self._path.open("rb") as stream:
+                self._note_restart(stream.fileno())
+                stream.seek(self._offset)
+                content = stream.read()
+        except FileNotFoundError:
+            return []
+        whole = content[: content.rfind(b"\n") + 1]
+        self._offset += len(whole)
+        return [event for line in whole.splitlines() if (event := _event(line)) is not None]
+
+    def _note_restart(self, descriptor: int) -> None:
+        """A run that is not resumed empties the file."""
+        status = os.fstat(descriptor)
+        self.has_restarted = self._inode != -1 and (status.st_ino != self._inode or status.st_size < self._offset)
+        if self.has_restarted:
+            self._offset = 0
+        self._inode = status.st_ino
+
+
+def _event(line: bytes) -> Event | None:
+    """None for a line that a killed run left half written."""
+    try:
+        found = json.loads(line)
+    except ValueError:
+        return None
+    return found if isinstance(found, dict) and isinstance(found.get("event"), str) else None
+
+
+def _hint(folder: Path) -> str:
+    inner = folder / "output"
+    return f"; its subdirectory `output` has one: {inner}" if (inner / EVENT_FILE).exists() else ""

@@ -1,0 +1,153 @@
+"""What is known of a run from the events that it told: one picture for terminals, live views and notebooks."""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+from enum import StrEnum
+from pathlib import Path
+from typing import Any
+
+from cobre.study.events import Event
+from cobre.study.output_lock import is_in_use
+
+PHASES = ("forward", "backward", "bound", "exchange")
+RECENT = 10
+
+
+class RunStatus(StrEnum):
+    """How things stand."""
+
+    RUNNING = "running"
+    FINISHED = "finished"
+    FAILED = "failed"
+    SILENT = "ended without a word"
+
+
+@dataclass
+class RunView:
+    """Grows with every event. `loads`: seconds busy and waiting, by rank. Money is $."""
+
+    facts: Event = field(default_factory=dict)  # of the start
+    phase: str = "starting"
+    phase_began: float = 0.0
+    iteration_limit: int | None = None
+    iterations: list[Event] = field(default_factory=list)
+    loads: list[list[float]] = field(default_factory=list)
+    phase_seconds: dict[str, float] = field(default_factory=lambda: dict.fromkeys(PHASES, 0.0))
+    warnings: list[str] = field(default_factory=list)
+    checkpoint: Event | None = None
+    trained: Event | None = None
+    simulated: Event | None = None
+    finished: Event | None = None
+    failed: Event | None = None
+    last_time: float = 0.0
+
+    def take_all(self, events: Iterable[Event]) -> None:
+        """Take several."""
+        for told in events:
+            self.take(told)
+
+    def take(self, told: Event) -> None:
+        """Take one; kinds that are not known change nothing."""
+        self.last_time = _number(told.get("time")) or self.last_time
+        match told["event"]:
+            case "run_started":
+                self._start(told)
+            case "phase":
+                self._enter(told)
+            case "iteration":
+                self._iterate(told)
+            case "warning":
+                self.warnings.append(str(told.get("message", "")))
+            case "checkpoint":
+                self.checkpoint = told
+            case "training_finished":
+                self.trained = told
+            case "simulation_finished":
+                self.simulated = told
+            case "run_finished":
+                self.finished, self.phase = told, "finished"
+            case "run_failed":
+                self.failed, self.phase = told, "failed"
+
+    def _start(self, told: Event) -> None:
+        """A run that goes on from another keeps its iterations; how long ranks worked is counted anew."""
+        kept = self.iterations if told.get("is_resumed") else []
+        fresh = RunView(facts=told, iterations=kept, last_time=self.last_time, phase_began=self.last_time)
+        self.__dict__.update(fresh.__dict__)
+
+    def _enter(self, told: Event) -> None:
+        self.phase, self.phase_began = str(told.get("name", "")), self.last_time
+        self.iteration_limit = told.get("iteration_limit", self.iteration_limit)
+
+    def _iterate(self, told: Event) -> None:
+        number = told["iteration"]
+        while self.iterations and self.iterations[-1]["iteration"] >= number:
+            self.iterations.pop()  # the checkpoint that the run went on from was older than its last iteration
+        self.iterations.append(told)
+        for name in PHASES:
+            self.phase_seconds[name] += _number(told.get(f"{name}_s")) or 0.0
+        self._add_loads(told.get("load", ()))
+
+    def _add_loads(self, loads: Sequence[Sequence[float]]) -> None:
+        if len(self.loads) != len(loads):
+            self.loads = [[0.0, 0.0] for _ in loads]
+        for total, (busy_s, waiting_s) in zip(self.loads, loads, strict=True):
+            total[0] += busy_s
+            total[1] += waiting_s
+
+    @property
+    def last(self) -> Event | None:
+        """The last iteration."""
+        return self.iterations[-1] if self.iterations else None
+
+    @property
+    def began(self) -> float:
+        """When it was started."""
+        return _number(self.facts.get("time")) or self.last_time
+
+    def seconds(self, now: float) -> float:
+        """How long it has been running, or did."""
+        end = self.last_time if self.finished or self.failed else max(now, self.last_time)
+        return max(0.0, end - self.began)
+
+    @property
+    def iterations_per_s(self) -> float | None:
+        """Of late."""
+        return _rate(self.iterations[-RECENT - 1 :], lambda _: 1)
+
+    @property
+    def solves_per_s(self) -> float | None:
+        """LPs, of late."""
+        return _rate(self.iterations[-RECENT - 1 :], lambda told: told.get("solves") or 0)
+
+    @property
+    def seconds_left(self) -> float | None:
+        """Until the limit of iterations at the rate of late; other rules may stop it earlier."""
+        rate, last = self.iterations_per_s, self.last
+        if self.iteration_limit is None or rate is None or last is None or self.phase != "training":
+            return None
+        return max(0.0, float(self.iteration_limit - last["iteration"])) / rate
+
+    def series(self, name: str) -> list[float | None]:
+        """A number of all iterations; None where there was none."""
+        return [_number(told.get(name)) for told in self.iterations]
+
+    def status(self, folder: Path) -> RunStatus:
+        """With a look at the directory, since a killed run tells nothing."""
+        if self.failed:
+            return RunStatus.FAILED
+        if self.finished:
+            return RunStatus.FINISHED
+        return RunStatus.RUNNING if is_in_use(folder) else RunStatus.SILENT
+
+
+def _number(value: Any) -> float | None:
+    return float(value) if isinstance(value, (int, float)) and not isinstance(value, bool) else None
+
+
+def _rate(recent: Sequence[Event], amount: Any) -> float | None:
+    """By the clock of the events; the first one only says when counting began."""
+    if len(recent) < 2:
+        return None
+    seconds = recent[-1]["time"] - recent[0]["time"]
+    return sum(amount(told) for told in recent[1:]) / seconds if seconds > 0 else None

@@ -1,0 +1,38 @@
+"""How many pieces the work of a case has, from its configuration alone: more workers than that would only wait."""
+
+import json
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from cobre.io.config_file import FILE
+from cobre.io.config_overrides import with_overrides
+from cobre.io.problems import Problems
+
+Overrides = Mapping[str, Any]
+
+
+def pieces_of_work(case: Path, overrides: Overrides | None = None) -> int | None:
+    """Forward passes of training, or scenarios where nothing is trained; None when the file does not say.
+
+    What is wrong with the file is not found out here: reading the case will tell.
+    """
+    try:
+        content = json.loads((case / FILE).read_text(encoding="utf-8"))
+    except (OSError, ValueError):
+        return None
+    if overrides:
+        content = with_overrides(content, overrides, Problems())
+    if _at(content, "training", "enabled") is False:
+        return _count(_at(content, "simulation", "selection", "num_scenarios"))
+    return _count(_at(content, "training", "selection", "forward_passes"))
+
+
+def _at(content: Any, *keys: str) -> Any:
+    for key in keys:
+        content = content.get(key) if isinstance(content, dict) else None
+    return content
+
+
+def _count(value: Any) -> int | None:
+    return value if isinstance(value, int) and not isinstance(value, bool) and value > 0 else None

@@ -1,0 +1,178 @@
+"""`cobre top`: the event stream of a run, drawn twice a second."""
+
+from pathlib import Path
+from typing import ClassVar
+
+from textual.app import App, ComposeResult
+from textual.binding import Binding, BindingType
+from textual.containers import Horizontal, VerticalScroll
+from textual.widgets import Footer, HelpPanel, RichLog, Static
+
+from cobre.study.events import Event
+from cobre.study.following import EventFollower
+from cobre.study.run_view import RunView
+from cobre.tui.bounds_plot import BoundsPlot
+from cobre.tui.event_words import in_words
+from cobre.tui.panels import figures, rank_timeline, status_line
+
+INTERVAL_S = 0.5
+MOST_LINES = 2000
+
+
+class WatchApp(App[None]):
+    """Looks at one output directory."""
+
+    TITLE = "cobre top"
+    ENABLE_COMMAND_PALETTE = False
+    HORIZONTAL_BREAKPOINTS = [(0, "-narrow"), (80, "-wide")]  # noqa: RUF012 - textual declares it so
+    BINDINGS: ClassVar[list[BindingType]] = [
+        Binding("q", "quit", "Quit", tooltip="Leave; the run goes on"),
+        Binding("z", "zoom", "Zoom", tooltip="Without the first fifth, all iterations, the last 50"),
+        Binding("g", "gap", "Gap", tooltip="The gap instead of the bounds, and back"),
+        Binding("i", "iterations", "Log", tooltip="The log with or without iterations"),
+        Binding("p", "pause", "Pause", tooltip="Look no further, or go on"),
+        Binding("question_mark", "keys", "Keys", key_display="?", tooltip="What the keys do"),
+    ]
+    CSS = """
+    #status { height: 1; }
+    #upper { height: 3fr; }
+    #lower { height: 2fr; }
+    #plot { width: 3fr; height: 1fr; }
+    #figures-box { width: 2fr; max-width: 46; border: round $panel; padding: 0 1; }
+    #ranks-box { width: 1fr; border: round $panel; padding: 0 1; }
+    #log { width: 1fr; border: round $panel; padding: 0 1; overflow-x: hidden; }
+    .-narrow #upper, .-narrow #lower { layout: vertical; }
+    .-narrow #plot { height: 8; width: 1fr; }
+    .-narrow #figures-box { width: 1fr; max-width: 100%; height: 1fr; border: none; padding: 0; }
+    .-narrow #ranks-box { height: 1fr; border: none; padding: 0; }
+    .-narrow #log { height: 1fr; border: none; padding: 0; }
+    """
+
+    def __init__(self, folder: Path) -> None:
+        super().__init__()
+        self.folder = folder
+        self.view = RunView()
+        self.is_paused = False
+        self.has_iterations = True
+        self._follower = EventFollower(folder)
+        self._told: list[Event] = []
+        self._log_width = 0
+
+    def compose(self) -> ComposeResult:
+        """Status, plot and figures, ranks and log, keys."""
+        yield Static(id="status")
+        with Horizontal(id="upper"):
+            yield BoundsPlot(id="plot")
+            with VerticalScroll(id="figures-box"):
+                yield Static(id="figures")
+        with Horizontal(id="lower"):
+            with VerticalScroll(id="ranks-box"):
+                yield Static(id="ranks")
+            yield RichLog(id="log", max_lines=MOST_LINES, wrap=True, min_width=0)
+        footer = Footer()
+        footer.compact = True
+        yield footer
+
+    def on_mount(self) -> None:
+        """Look at once, and then again and again."""
+        self.query_one("#figures-box").border_title = "figures"
+        self.query_one("#ranks-box").border_title = "ranks: busy in each iteration"
+        self.query_one("#log").border_title = "log"
+        self.call_after_refresh(self.look)
+        self.set_interval(INTERVAL_S, self.look)
+
+    @property
+    def is_ready(self) -> bool:
+        """Whether all widgets are there: sizes are told, and timers run, a little before and after."""
+        return len(self.query("#status, #plot, #figures-box, #ranks-box, #log")) == 5
+
+    def look(self) -> None:
+        """Take what is new; draw the plot only when there is."""
+        if not self.is_ready:
+            return
+        if not self.is_paused:
+            fresh = self._follower.look()
+            if self._follower.has_restarted:
+                self._forget()
+            self._take(fresh)
+        self._draw_text()
+
+    def on_resize(self) -> None:
+        """What depends on the width is drawn anew, once the new layout is there."""
+        self.call_after_refresh(self._fit)
+
+    def _fit(self) -> None:
+        if not self.is_ready:
+            return
+        self._draw_text()
+        if self._lines().content_size.width != self._log_width:
+            self._log_width = self._lines().content_size.width
+            self._rewrite_log()
+
+    def _rewrite_log(self) -> None:
+        self._lines().clear()
+        self._write(self._told)
+
+    def action_zoom(self) -> None:
+        """Other iterations in the plot."""
+        plot = self.query_one(BoundsPlot)
+        plot.shown = plot.shown.next
+        plot.replot()
+
+    def action_gap(self) -> None:
+        """The gap instead of the bounds, and back."""
+        plot = self.query_one(BoundsPlot)
+        plot.is_gap = not plot.is_gap
+        plot.replot()
+
+    def action_iterations(self) -> None:
+        """With or without a line for each iteration."""
+        self.has_iterations = not self.has_iterations
+        self._rewrite_log()
+
+    def action_pause(self) -> None:
+        """Look no further, or go on."""
+        self.is_paused = not self.is_paused
+        self.look()
+
+    def action_keys(self) -> None:
+        """Explain the keys, or stop explaining."""
+        if self.screen.query(HelpPanel):
+            self.action_hide_help_panel()
+        else:
+            self.action_show_help_panel()
+
+    def _take(self, fresh: list[Event]) -> None:
+        if fresh:
+            self.view.take_all(fresh)
+            self._told = (self._told + fresh)[-MOST_LINES:]
+            self._write(fresh[-MOST_LINES:])
+            self.query_one(BoundsPlot).show(self.view)
+
+    def _forget(self) -> None:
+        """Another run took the directory."""
+        self.view, self._told = RunView(), []
+        self._lines().clear()
+
+    def _draw_text(self) -> None:
+        boxes = {name: self.query_one(f"#{name}-box").content_size.width for name in ("figures", "ranks")}
+        self._static("status").update(status_line(self.view, self.folder, is_paused=self.is_paused))
+        self._static("figures").update(figures(self.view, self.folder, boxes["figures"]))
+        self._static("ranks").update(rank_timeline(self.view, boxes["ranks"]))
+
+    def _write(self, events: list[Event]) -> None:
+        for told in events:
+            line = in_words(told)
+            if line and (self.has_iterations or told["event"] != "iteration"):
+                self._lines().write(line)
+
+    def _static(self, name: str) -> Static:
+        return self.query_one(f"#{name}", Static)
+
+    def _lines(self) -> RichLog:
+        return self.query_one("#log", RichLog)
+
+
+def watch(folder: Path) -> None:
+    """Show the run in a directory until the user has seen enough."""
+    WatchApp(folder).run()

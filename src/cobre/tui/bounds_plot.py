@@ -1,0 +1,92 @@
+"""Bounds by iteration, or the gap between them."""
+
+from dataclasses import dataclass
+from enum import Enum
+from typing import Any
+
+from textual_plotext import PlotextPlot
+
+from cobre.study.run_view import RunView
+
+LOWER, UPPER = "cyan", "orange"
+RECENT = 50
+
+
+class Shown(Enum):
+    """Which iterations: the first ones are so far off that the others look the same beside them."""
+
+    SETTLED = "without the first fifth"
+    ALL = "all iterations"
+    RECENT = f"the last {RECENT}"
+
+    @property
+    def next(self) -> "Shown":
+        """The one after it."""
+        kinds = list(Shown)
+        return kinds[(kinds.index(self) + 1) % len(kinds)]
+
+
+@dataclass(frozen=True, slots=True)
+class Curve:
+    """Points of a line; iterations without a number are left out."""
+
+    name: str
+    colour: str
+    iterations: list[int]
+    values: list[float]
+    is_sampled: bool
+
+
+class BoundsPlot(PlotextPlot):
+    """Draws what it was shown last."""
+
+    def __init__(self, **settings: Any) -> None:
+        super().__init__(**settings)
+        self.shown = Shown.SETTLED
+        self.is_gap = False
+        self._view = RunView()
+
+    def show(self, view: RunView) -> None:
+        """Draw a run."""
+        self._view = view
+        self.replot()
+
+    def replot(self) -> None:
+        """Draw again."""
+        figure = self.plt
+        figure.clear_data()
+        curves = [curve for curve in self._curves() if curve.values]
+        for curve in curves:
+            draw = figure.scatter if curve.is_sampled else figure.plot
+            marker = "dot" if curve.is_sampled else "braille"  # told apart without colours
+            draw(curve.iterations, curve.values, label=curve.name, color=curve.colour, marker=marker)
+        if curves:
+            figure.xticks(_ticks(curves[0].iterations))
+        figure.title(f"{'gap, %' if self.is_gap else 'bounds, M$'} ({self.shown.value})" if curves else "no bounds yet")
+        self.refresh()
+
+    def _curves(self) -> list[Curve]:
+        if self.is_gap:
+            return [self._curve("gap", UPPER, "gap", 100.0)]
+        return [
+            self._curve("upper bound (sampled)", UPPER, "upper_bound", 1e-6),
+            self._curve("lower bound", LOWER, "lower_bound", 1e-6),
+        ]
+
+    def _curve(self, name: str, colour: str, key: str, factor: float) -> Curve:
+        count = len(self._view.iterations)
+        first = {Shown.ALL: 0, Shown.SETTLED: count // 5, Shown.RECENT: max(0, count - RECENT)}[self.shown]
+        numbers = [told["iteration"] for told in self._view.iterations]
+        points = [
+            (number, factor * value)
+            for number, value in zip(numbers[first:], self._view.series(key)[first:], strict=True)
+            if value is not None
+        ]
+        iterations, values = [number for number, _ in points], [value for _, value in points]
+        return Curve(name, colour, iterations, values, is_sampled=key != "lower_bound")
+
+
+def _ticks(iterations: list[int]) -> list[float]:
+    """A few whole numbers, the first and the last among them."""
+    first, last = iterations[0], iterations[-1]
+    return sorted({first + round(part * (last - first) / 4) for part in range(5)})

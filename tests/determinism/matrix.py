@@ -1,0 +1,97 @@
+"""One study, run in every way there is: prints the digest of each, and `one digest` when there is only one.
+
+    python tests/determinism/matrix.py [--without-mpi] [--quick] [--keep FOLDER]
+
+The digest is over both bounds of every iteration, the bytes of the policy file and all simulated tables.
+"""
+
+import argparse
+import shutil
+import sys
+import tempfile
+import time
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "integration"))
+
+from cells import QUICK, WHOLE, CellFailedError
+from studies import QUICK_CASE, SLOW_CASE, digest_of
+
+from cobre.io.output.manifest import software_versions
+from cobre.study.compare import compare_runs
+
+STUDIES = ((QUICK_CASE, ()), (SLOW_CASE, ("--iterations", "8")))
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """A digest, or what went wrong."""
+
+    digest: str | None
+    remark: str = ""
+
+
+def main() -> int:
+    options = parse()
+    cells = [cell for cell in (QUICK if options.quick else WHOLE) if not (options.without_mpi and cell.needs)]
+    print(", ".join(f"{name} {version}" for name, version in software_versions().items()))
+    with folder_for_outputs(options.keep) as folder:
+        sound = [study_is_sound(case, flags, cells, folder / case.name) for case, flags in STUDIES]
+    print("\none digest" if all(sound) else "\nNOT one digest")
+    return 0 if all(sound) else 1
+
+
+def parse() -> argparse.Namespace:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--without-mpi", action="store_true", help="leave out the cells that need an MPI")
+    parser.add_argument("--quick", action="store_true", help="the cells of `make test` only")
+    parser.add_argument("--keep", type=Path, help="leave the output directories here")
+    return parser.parse_args()
+
+
+@contextmanager
+def folder_for_outputs(kept: Path | None):
+    if kept is not None:
+        shutil.rmtree(kept, ignore_errors=True)
+        yield kept
+        return
+    with tempfile.TemporaryDirectory(prefix="cobre-determinism-") as folder:
+        yield Path(folder)
+
+
+def study_is_sound(case, flags, cells, folder) -> bool:
+    """Run all cells; the first one is what the others are compared with."""
+    print(f"\n{case.name} {' '.join(flags)}")
+    reference = None
+    outcomes = []
+    for number, cell in enumerate(cells):
+        output = folder / f"{number:02d}"
+        began = time.monotonic()
+        outcome = outcome_of(cell, case, output, flags, reference)
+        outcomes.append(outcome)
+        reference = reference or output
+        print(
+            f"  {cell.name:<40} {time.monotonic() - began:6.1f} s  {outcome.digest or '-'}{outcome.remark}", flush=True
+        )
+    digests = {outcome.digest for outcome in outcomes}
+    return len(digests) == 1 and None not in digests
+
+
+def outcome_of(cell, case, output, flags, reference) -> Outcome:
+    if not cell.is_available():
+        return Outcome(None, f"not available: `make mpi-environments` makes .venv-{cell.needs}")
+    try:
+        cell.run(case, output, flags)
+    except (CellFailedError, AssertionError) as error:
+        return Outcome(None, str(error))
+    if reference is None:
+        return Outcome(digest_of(output))
+    comparison = compare_runs(reference, output)
+    remark = "" if comparison.is_identical else f"\n    {comparison.difference}"
+    return Outcome(comparison.digests[1], remark)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

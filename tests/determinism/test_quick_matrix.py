@@ -1,0 +1,30 @@
+"""The part of the matrix that needs nothing but this installation; `make determinism` runs all of it."""
+
+import pytest
+from cells import QUICK
+from studies import SLOW_CASE, digest_of, small_copy
+
+from cobre.study.compare import compare_runs
+
+# Inflows with memory, a cascade, lines: whatever could depend on an order. Enough iterations to be killed between.
+FLAGS = ("--iterations", "6")
+
+
+@pytest.fixture(scope="module")
+def case(tmp_path_factory):
+    return small_copy(SLOW_CASE, tmp_path_factory.mktemp("case"))
+
+
+@pytest.fixture(scope="module")
+def reference(tmp_path_factory, case):
+    output = tmp_path_factory.mktemp("reference") / "output"
+    QUICK[0].run(case, output, FLAGS)
+    return output
+
+
+@pytest.mark.parametrize("cell", QUICK[1:], ids=lambda cell: cell.name)
+def test_every_way_to_run_gives_one_digest(tmp_path, case, reference, cell):
+    output = tmp_path / "output"
+    cell.run(case, output, FLAGS)
+    assert compare_runs(reference, output).difference is None
+    assert digest_of(output) == digest_of(reference)

@@ -1,0 +1,42 @@
+"""The site builds without a warning, and asks nobody for anything."""
+
+import re
+import subprocess
+import sys
+
+import pytest
+from snippets import DOCS
+
+
+@pytest.fixture(scope="module")
+def site(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("site")
+    command = [sys.executable, "-m", "sphinx", "-q", "-n", "-W", "--keep-going", DOCS, folder]
+    done = subprocess.run(command, check=False, capture_output=True, text=True, timeout=110)
+    assert done.returncode == 0, done.stderr
+    return folder
+
+
+def test_every_page_is_there(site):
+    for page in DOCS.rglob("*.md"):
+        assert (site / page.relative_to(DOCS)).with_suffix(".html").exists(), page
+
+
+def test_nothing_is_fetched_from_elsewhere(site):
+    """Links may lead away; scripts, styles, fonts and images may not."""
+    pattern = re.compile(
+        r"<(?:script|img|iframe|source)[^>]*\ssrc=\"(https?:)?//|<link[^>]*rel=\"(?:stylesheet|preload|preconnect)[^>]*href=\"(?:https?:)?//"
+    )
+    pages = list(site.rglob("*.html"))
+    assert len(pages) > 50
+    for page in pages:
+        assert not pattern.search(page.read_text()), page
+    for style in site.rglob("*.css"):
+        assert not re.search(r"(?:@import|url\()\s*[\"']?(?:https?:)?//", style.read_text()), style
+
+
+def test_links_of_the_site_lead_somewhere(site):
+    for page in site.rglob("*.html"):
+        for target in re.findall(r"<a [^>]*href=\"([^\"#?]+)", page.read_text()):
+            if not re.match(r"[a-z]+:", target):
+                assert (page.parent / target).exists(), f"{page.relative_to(site)}: {target}"

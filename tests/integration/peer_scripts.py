@@ -1,0 +1,123 @@
+"""Scripts as people wrote them for cobre-python. Each is run as it stands, by its interpreter and by ours.
+
+A script prints one JSON object; `sys.argv` has a case directory and a fresh folder.
+"""
+
+WHOLE_RUN = """
+import json, sys
+import cobre
+
+case, out = sys.argv[1:]
+seen = []
+limit = {"training.stopping_rules": [{"type": "iteration_limit", "limit": 4}], "simulation.enabled": True,
+         "simulation.selection": {"method": "sampled", "num_scenarios": 3}}
+system = cobre.io.load_case(case)
+result = cobre.run.run(case, output_dir=out, threads=1, config_overrides=limit, on_iteration=seen.append)
+convergence = cobre.results.load_convergence(out)
+table = cobre.results.load_convergence_arrow(out)
+simulation = cobre.results.load_simulation(out)
+hydros = cobre.results.load_simulation_arrow(out, "hydros")
+policy = cobre.results.load_policy(out)
+stage = policy["stage_cuts"][0]
+print(json.dumps({
+    "system": repr(system),
+    "plants": [[plant.id, plant.name, plant.max_storage_hm3] for plant in system.hydros],
+    "lines": [[line.source_bus_id, line.target_bus_id, line.direct_capacity_mw] for line in system.lines],
+    "sections": sorted(result),
+    "converged": result["converged"],
+    "iterations": result["iterations"],
+    "bounds": [[row["lower_bound"], row["upper_bound"]] for row in convergence],
+    "told": [[row["iteration"], row["lower_bound"], row["upper_bound"], sorted(row)] for row in seen],
+    "last": [result["lower_bound"], result["upper_bound"], result["gap_percent"]],
+    "simulation": result["simulation"],
+    "stochastic": result["stochastic"],
+    "hydro_models": result["hydro_models"],
+    "provenance": result["provenance"],
+    "cuts": [[row["cuts_added"], row["cuts_removed"], row["cuts_active"], row["lp_solves"]] for row in convergence],
+    "rows": {name: len(rows) for name, rows in simulation.items() if rows},
+    "costs": [row["immediate_cost"] for row in simulation["costs"]],
+    "iterations_in_table": table.num_rows,
+    "storage": hydros.column("storage_final_hm3").to_pylist(),
+    "water": hydros.column("water_value_per_hm3").to_pylist(),
+    "keys": [[row["scenario_id"], row["stage_id"], row["node_id"], row["block_id"]] for row in simulation["buses"]],
+    "stages": len(policy["stage_cuts"]),
+    "producer": policy["metadata"]["producer"]["completed_iterations"],
+    "first_cut": [stage["cuts"][0]["intercept"], *stage["cuts"][0]["coefficients"]],
+    "state": [[entry["entity_type"], entry["entity_id"], entry["subindex"]] for entry in stage["entity_manifest"]],
+}))
+"""
+
+STEP_BY_STEP = """
+import json, sys
+import cobre
+
+case, out = sys.argv[1:]
+limit = {"training.stopping_rules": [{"type": "iteration_limit", "limit": 5}], "simulation.enabled": True,
+         "simulation.selection": {"method": "sampled", "num_scenarios": 2}}
+study = cobre.Study(case, out, config_overrides=limit)
+checked = study.validate()
+policy = study.train()
+intercepts, coefficients = policy.cut_matrix(0)
+state = [50.0] * coefficients.shape[1]
+summary = study.simulate(policy)
+again = cobre.Study(case, out, config_overrides=limit).load_policy()
+print(json.dumps({
+    "output": study.output_dir == out,
+    "valid": checked["valid"],
+    "sections": sorted(checked),
+    "stages": study.stochastic["n_stages"],
+    "iterations": [policy.iterations, again.iterations],
+    "bounds": [policy.final_lower_bound, policy.final_upper_bound, again.final_lower_bound],
+    "shapes": [list(intercepts.shape), list(coefficients.shape), str(intercepts.dtype)],
+    "value": policy.evaluate(0, state),
+    "same": abs(policy.evaluate(0, state) - float((intercepts + coefficients @ state).max())) < 1e-9,
+    "reloaded": abs(again.evaluate(0, state) - policy.evaluate(0, state)) < 1e-9,
+    "end": str(policy.evaluate(len(study.stochastic["openings_per_stage"]) - 1, state)),
+    "summary": summary,
+}))
+"""
+
+ERRORS = """
+import json, os, shutil, sys
+import cobre
+
+case, out = sys.argv[1:]
+
+
+def caught(call, *arguments, **named):
+    try:
+        call(*arguments, **named)
+    except cobre.errors.CobreError as error:
+        kinds = (OSError, ValueError, RuntimeError)
+        return ["CobreError", [kind.__name__ for kind in kinds if isinstance(error, kind)]]
+    except Exception as error:
+        return [kind.__name__ for kind in (OSError, ValueError, IndexError, KeyError) if isinstance(error, kind)]
+    return None
+
+
+broken = os.path.join(out, "broken")
+shutil.copytree(case, broken)
+os.remove(os.path.join(broken, "penalties.json"))
+study = cobre.Study(case, os.path.join(out, "results"))
+policy = study.train(on_iteration=lambda iteration: True)
+dimension = policy.cut_matrix(0)[1].shape[1]
+
+
+def complain(iteration):
+    raise KeyError("enough")
+
+
+print(json.dumps({
+    "invalid": [caught(call, broken) for call in (cobre.io.load_case, cobre.Study, cobre.run.run)],
+    "is_valid": cobre.io.validate(broken)["valid"],
+    "nowhere": cobre.io.validate(os.path.join(out, "nowhere"))["valid"],
+    "unknown_setting": caught(cobre.Study, case, out, config_overrides={"training.nonsense": 1}),
+    "no_policy": caught(study.load_policy, os.path.join(out, "nothing")),
+    "no_results": caught(cobre.results.load_convergence, os.path.join(out, "nothing")),
+    "no_table": caught(cobre.results.load_simulation, study.output_dir, "unicorns"),
+    "stage": caught(policy.evaluate, 1000, [0.0] * dimension),
+    "state": caught(policy.evaluate, 0, [0.0] * (dimension + 1)),
+    "callback": caught(cobre.run.run, case, os.path.join(out, "callback"), on_iteration=complain),
+    "threads": caught(cobre.Study, case, threads=0),
+}))
+"""

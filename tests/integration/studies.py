@@ -1,0 +1,163 @@
+"""Studies as users start them: `cobre run` in a process of its own, watched through its log."""
+
+import json
+import os
+import shutil
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+from click.testing import CliRunner
+from processes import start_python, wait_until
+
+from cobre.cli.main import main
+from cobre.study.events import read_events
+from cobre.study.run_content import read_run_content
+
+EXAMPLES = Path(__file__).resolve().parents[2] / "examples"
+QUICK_CASE = EXAMPLES / "two_reservoirs"
+SLOW_CASE = EXAMPLES / "four_regions"
+LIMIT_S = 100.0
+LOCAL = ("--backend", "local", "--threads", "1")
+# Long enough that nobody waits for its end: such a run ends by what the test does to it.
+ENDLESS = ("--iterations", "100000")
+
+
+def start_study(case, output, *flags, python=sys.executable, **environ):
+    """`cobre run`, in a process group of its own; the variables are added to ours."""
+    settings = {**os.environ, **environ}
+    arguments = ["-m", "cobre.cli", "run", case, "--output", output, "--plain", "--no-report", *flags]
+    if python == sys.executable:
+        return start_python(*arguments, env=settings)
+    return start_command([python, *map(str, arguments)], settings)
+
+
+def start_command(command, environ):
+    return subprocess.Popen(
+        command,
+        env=environ,
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        process_group=0,
+    )
+
+
+def end_of(process, limit_s=LIMIT_S):
+    """Its exit code, stdout and stderr."""
+    try:
+        out, err = process.communicate(timeout=limit_s)
+    except subprocess.TimeoutExpired:
+        os.killpg(process.pid, signal.SIGKILL)
+        raise AssertionError(f"it did not end within {limit_s} s: {process.communicate()}") from None
+    return process.returncode, out, err
+
+
+def run_study(case, output, *flags, **options):
+    return end_of(start_study(case, output, *flags, **options))
+
+
+def must_run(case, output, *flags, **options):
+    """Run to a good end; gives the digest over all results."""
+    code, out, err = run_study(case, output, *flags, **options)
+    assert code == 0, f"exit code {code}\n{out[-2000:]}\n{err[-4000:]}"
+    return digest_of(output)
+
+
+def digest_of(output):
+    """Over bounds, policy file and simulated tables."""
+    return read_run_content(output).digest
+
+
+def events_of(output, kind=None):
+    """What the run has told so far."""
+    try:
+        found = read_events(output)
+    except FileNotFoundError:
+        return []
+    return [told for told in found if kind in (None, told["event"])]
+
+
+def wait_for_iteration(output, number, process=None):
+    """Until the run has finished an iteration; fails at once when the run has ended instead."""
+
+    def is_there():
+        numbers = [told["iteration"] for told in events_of(output, "iteration")]
+        if process is not None and process.poll() is not None and max(numbers, default=0) < number:
+            raise AssertionError(f"it ended before iteration {number}: {process.communicate()}")
+        return max(numbers, default=0) >= number
+
+    wait_until(is_there, f"iteration {number} is finished")
+
+
+def checkpoints_in(output):
+    return sorted((output / "checkpoints").glob("iteration-*.ckpt"))
+
+
+def wait_for_checkpoint(output, process):
+    def is_there():
+        assert process.poll() is None or checkpoints_in(output), f"no checkpoint: {process.communicate()}"
+        return checkpoints_in(output)
+
+    return wait_until(is_there, "there is a checkpoint")
+
+
+def children_of(pid):
+    """The ranks of a study, and the process that cleans up after them."""
+    found = Path(f"/proc/{pid}/task/{pid}/children").read_text().split()
+    return [int(child) for child in found]
+
+
+def ranks_of(process):
+    """The pid of each rank, in rank order, of a study whose ranks are processes of its own."""
+
+    def found():
+        ranks = {}
+        for pid in children_of(process.pid):
+            variables = environment_of(pid)
+            rank = variables.get("COBRE_SHM_RANK", variables.get("COBRE_TCP_RANK"))
+            if rank is not None:
+                ranks[int(rank)] = pid
+        return [ranks[rank] for rank in sorted(ranks)]
+
+    return wait_until(found, "the ranks are there")
+
+
+def environment_of(pid):
+    try:
+        entries = Path(f"/proc/{pid}/environ").read_bytes().split(b"\0")
+    except (FileNotFoundError, ProcessLookupError):
+        return {}
+    return dict(entry.decode(errors="replace").split("=", 1) for entry in entries if b"=" in entry)
+
+
+def small_copy(case, folder, **training):
+    """A copy of a case that simulates few scenarios; more settings of `training` replace the case's own."""
+    target = folder / case.name
+    shutil.copytree(case, target, ignore=shutil.ignore_patterns("output"))
+    config = json.loads((target / "config.json").read_text())
+    config["simulation"]["selection"]["num_scenarios"] = 12
+    config["training"] |= training
+    (target / "config.json").write_text(json.dumps(config))
+    return target
+
+
+class References:
+    """Digests of uninterrupted runs of a case in one process, by the number of iterations; each is run once."""
+
+    def __init__(self, case, folder):
+        self._case = case
+        self._folder = folder
+        self._digests = {}
+
+    def digest(self, iterations):
+        if iterations not in self._digests:
+            output = self._folder / str(iterations)
+            flags = ["--output", output, *LOCAL, "--iterations", iterations, "--no-report", "--quiet"]
+            # In this process, which has loaded everything already.
+            done = CliRunner().invoke(main, ["run", str(self._case), *map(str, flags)])
+            assert done.exit_code == 0, done.output
+            self._digests[iterations] = digest_of(output)
+        return self._digests[iterations]

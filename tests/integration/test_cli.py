@@ -1,0 +1,235 @@
+"""The command `cobre`: what a shell and a program see of it."""
+
+import json
+import re
+import shutil
+import subprocess
+import sys
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from cli_runs import EXAMPLES, ONE_PROCESS, QUICK_CASE, cobre
+from click.testing import CliRunner
+
+from cobre.cli.exit_codes import ExitCode
+from cobre.cli.main import main
+from cobre.comm.cores import usable_cores
+
+COMMANDS = sorted(main.commands)
+
+
+@pytest.fixture(scope="module")
+def trained(tmp_path_factory):
+    """The output directory of a small run."""
+    output = tmp_path_factory.mktemp("trained") / "out"
+    done = cobre("run", QUICK_CASE, "-o", output, "--iterations", 4, *ONE_PROCESS, "--no-report")
+    assert done.returncode == 0, done.stderr
+    return output
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+def test_every_command_explains_itself(command):
+    done = CliRunner().invoke(main, [command, "--help"], prog_name="cobre")
+    assert done.exit_code == 0
+    usage, _, rest = done.output.partition("\n")
+    assert usage.startswith(f"Usage: cobre {command} ")
+    assert re.search(rf"^ .*\bcobre {command}\b", rest, re.MULTILINE), "no example"
+
+
+def test_the_help_lists_all_commands_and_all_exit_codes():
+    text = cobre("--help").stdout
+    for command in COMMANDS:
+        assert re.search(rf"^  {command} +\S", text, re.MULTILINE), command
+    for code in ExitCode:
+        assert re.search(rf"\b{code.value} ", text), code
+    assert "Other commands" not in text
+
+
+def test_nothing_heavy_is_loaded_for_help():
+    program = "import sys; sys.argv = ['cobre', '--help']; from cobre.cli.main import main\ntry: main()\nfinally: "
+    program += "print(sorted({name.partition('.')[0] for name in sys.modules}))"
+    printed = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True).stdout
+    loaded = printed.splitlines()[-1]
+    for library in ("numpy", "pyarrow", "highspy", "pydantic", "rich", "textual", "matplotlib"):
+        assert f"'{library}'" not in loaded
+
+
+@pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])
+def test_completion(shell):
+    if shell == "bash" and shutil.which("bash") is None:
+        pytest.skip("there is no bash here")
+    script = cobre("completion", shell)
+    assert script.returncode == 0
+    assert "_COBRE_COMPLETE" in script.stdout
+
+
+def test_completion_knows_the_commands():
+    done = cobre(_COBRE_COMPLETE="bash_complete", COMP_WORDS="cobre va", COMP_CWORD="1")
+    assert done.stdout.split() == ["plain,validate"]
+
+
+def test_versions_for_programs():
+    versions = json.loads(cobre("version", "--json").stdout)
+    assert versions["cobre"] == cobre("--version").stdout.split()[-1]
+    assert {"python", "numpy", "highspy"} <= set(versions)
+
+
+def test_init_gives_a_case_that_is_valid(tmp_path):
+    assert cobre("init", tmp_path / "new").returncode == 0
+    assert cobre("validate", tmp_path / "new").returncode == 0
+
+
+def test_every_example_is_a_template():
+    listed = [line.split()[0] for line in cobre("init", "--list").stdout.splitlines()]
+    assert listed == sorted(path.parent.name for path in EXAMPLES.glob("*/config.json"))
+
+
+def test_init_overwrites_nothing(tmp_path):
+    (tmp_path / "mine.txt").write_text("precious")
+    done = cobre("init", tmp_path)
+    assert done.returncode == ExitCode.OUTPUT
+    assert "is not empty" in done.stderr
+    assert [path.name for path in tmp_path.iterdir()] == ["mine.txt"]
+
+
+def test_init_of_an_unknown_template(tmp_path):
+    done = cobre("init", tmp_path / "new", "--template", "three_gorges")
+    assert done.returncode == ExitCode.USAGE
+    assert "there are four_regions, large, two_reservoirs" in done.stderr
+
+
+def test_validate_for_programs(tmp_path):
+    shutil.copytree(QUICK_CASE, tmp_path / "case")
+    (tmp_path / "case" / "stages.json").write_text("{")
+    done = cobre("validate", tmp_path / "case", "--json")
+    assert done.returncode == ExitCode.INVALID_CASE
+    report = json.loads(done.stdout)
+    assert not report["is_valid"]
+    assert report["errors"][0]["file"] == "stages.json"
+    assert json.loads(cobre("validate", QUICK_CASE, "--json").stdout)["is_valid"]
+
+
+def test_a_run_for_programs_prints_json_and_nothing_else(tmp_path):
+    done = cobre("run", QUICK_CASE, "-o", tmp_path / "out", "--iterations", 2, *ONE_PROCESS, "--json", "--quiet")
+    summary = json.loads(done.stdout)
+    assert summary["iterations"] == 2
+    assert done.stderr == ""
+    assert summary["report"] == str(tmp_path / "out" / "report.html")
+    assert (tmp_path / "out" / "report.html").stat().st_size > 0
+
+
+def test_a_run_in_a_pipe_has_one_line_for_each_iteration(tmp_path):
+    done = cobre("run", QUICK_CASE, "-o", tmp_path / "out", "--iterations", 3, *ONE_PROCESS)
+    assert done.returncode == 0, done.stderr
+    numbers = [line.split()[0] for line in done.stdout.splitlines() if re.match(r" +\d+  ", line)]
+    assert numbers == ["1", "2", "3"]
+    assert "\x1b" not in done.stdout
+    assert done.stdout.splitlines()[-1] == f"report  {tmp_path / 'out' / 'report.html'}"
+
+
+def test_no_more_workers_are_started_than_there_are_paths(tmp_path):
+    case = tmp_path / "case"
+    shutil.copytree(QUICK_CASE, case)
+    config = json.loads((case / "config.json").read_text())
+    config["training"]["selection"]["forward_passes"] = 1
+    (case / "config.json").write_text(json.dumps(config))
+    done = cobre("run", case, "-o", tmp_path / "out", "--iterations", 1, "--no-report", "--json", "--quiet")
+    assert len(json.loads(done.stdout)["workers"]) == 1
+    started = json.loads((tmp_path / "out" / "events.jsonl").read_text().splitlines()[0])
+    assert started["threads"] == usable_cores()
+
+
+def test_simulate_uses_a_stored_policy(trained, tmp_path):
+    words = ("simulate", QUICK_CASE, "--policy", trained, "-o", tmp_path / "out", "--scenarios", 7, *ONE_PROCESS)
+    done = cobre(*words, "--json", "--no-report")
+    assert done.returncode == 0, done.stderr
+    assert json.loads(done.stdout)["simulated_scenarios"] == 7
+    costs = pq.read_table(tmp_path / "out" / "simulation" / "costs.parquet")
+    assert len(set(costs["scenario_id"].to_pylist())) == 7
+    assert not (tmp_path / "out" / "training").exists()
+
+
+def test_simulate_refuses_the_policy_of_another_study(trained, tmp_path):
+    done = cobre("simulate", EXAMPLES / "four_regions", "-p", trained, "-o", tmp_path / "out", *ONE_PROCESS)
+    assert done.returncode == ExitCode.POLICY
+    assert "Traceback" not in done.stderr
+
+
+def test_simulate_without_a_policy_file(tmp_path):
+    done = cobre("simulate", QUICK_CASE, "-p", tmp_path / "none", "-o", tmp_path / "out", *ONE_PROCESS)
+    assert done.returncode == ExitCode.POLICY
+    assert str(tmp_path / "none") in done.stderr
+
+
+@pytest.fixture(scope="module")
+def failed(tmp_path_factory):
+    """A run whose upper reservoir loses more water than it has."""
+    folder = tmp_path_factory.mktemp("failed")
+    case = folder / "case"
+    shutil.copytree(QUICK_CASE, case)
+    path = case / "scenarios" / "inflow_seasonal_stats.parquet"
+    table = pq.read_table(path)
+    rows = [row | ({"mean_m3s": -600.0} if row["hydro_id"] == 0 else {}) for row in table.to_pylist()]
+    pq.write_table(pa.Table.from_pylist(rows, schema=table.schema), path)
+    config = json.loads((case / "config.json").read_text())
+    config["modeling"]["inflow_non_negativity"]["method"] = "none"
+    (case / "config.json").write_text(json.dumps(config))
+    done = cobre("run", case, "-o", folder / "out", *ONE_PROCESS, "--no-report")
+    return folder / "out", done
+
+
+def test_a_stage_without_a_solution_says_where_to_learn_more(failed):
+    output, done = failed
+    assert done.returncode == ExitCode.UNSOLVABLE
+    assert f"`cobre explain {output}/failures/" in done.stderr
+
+
+def test_explain_in_words_of_hydro_planning(failed):
+    text = cobre("explain", failed[0]).stdout
+    assert "the LP is infeasible" in text
+    assert "water balance of Upper (hydro 0)" in text
+    assert "volume at the end of Upper (hydro 0): at least 150 hm3" in text
+    assert "not below zero at Upper (hydro 0): turbined flow, spilled flow" in text
+    assert "Lower" not in text
+    assert "inflow_non_negativity" in text
+
+
+def test_explain_says_how_much_is_missing(failed):
+    explained = json.loads(cobre("explain", failed[0], "--json").stdout)
+    facts = json.loads(next((failed[0] / "failures").glob("*.json")).read_text())
+    hours = 744.0
+    lacking = 150.0 - facts["state"][0] - 0.0036 * hours * facts["inflow_m3s"][0]
+    assert float(explained["missing"][0].split()[0]) == pytest.approx(lacking, rel=1e-4)
+
+
+def test_explain_without_the_files_beside_the_lp(failed, tmp_path):
+    lp = next((failed[0] / "failures").glob("*.mps"))
+    shutil.copy(lp, tmp_path / "alone.mps")
+    assert "water balance of hydro number 0" in cobre("explain", tmp_path / "alone.mps").stdout
+
+
+@pytest.mark.parametrize("command", ["explain", "top", "report"])
+@pytest.mark.parametrize("kind", ["missing", "empty", "file"])
+def test_what_is_no_output_directory_is_refused_in_words(command, kind, tmp_path):
+    folder = tmp_path / "out"
+    if kind == "empty":
+        folder.mkdir()
+    if kind == "file":
+        folder.write_text("nothing")
+    done = cobre(command, folder)
+    assert done.returncode == ExitCode.RESULTS
+    assert str(folder) in done.stderr
+    assert "Traceback" not in done.stderr
+
+
+def test_top_in_a_pipe_prints_how_things_stand(trained):
+    done = cobre("top", trained)
+    assert done.returncode == 0
+    assert done.stdout.startswith("finished")
+    assert "iteration   4 of 4" in done.stdout
+
+
+def test_doctor_for_programs():
+    diagnosis = json.loads(cobre("doctor", "--json").stdout)
+    assert {"healthy", "verdicts"} <= set(diagnosis)

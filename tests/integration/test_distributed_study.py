@@ -1,0 +1,242 @@
+"""`cobre.train` and `cobre.simulate` with workers: one argument more, the same bits, from wherever Python runs."""
+
+import os
+import secrets
+import signal
+import textwrap
+import threading
+
+import pytest
+from demanding_case import write_demanding_case
+from processes import finish, run_python, start_python
+from studies import LOCAL, QUICK_CASE, References, digest_of, end_of, small_copy, start_study
+from tcp_worlds import new_address
+
+import cobre
+from cobre.comm import InitializationFailedError, InvalidBackendError
+from cobre.comm.launch import WorkerError
+from cobre.io.problems import InvalidCaseError
+from cobre.sddp.lp.failure import StageFailedError
+
+ITERATIONS = 5
+
+
+@pytest.fixture(scope="module")
+def case(tmp_path_factory):
+    return small_copy(QUICK_CASE, tmp_path_factory.mktemp("case"))
+
+
+@pytest.fixture(scope="module")
+def alone(case):
+    """Trained in this process."""
+    return cobre.train(case, iterations=ITERATIONS, threads=1)
+
+
+@pytest.mark.parametrize(("backend", "workers"), [("shm", 2), ("tcp", 2), ("auto", 3)])
+def test_workers_give_the_result_of_one_process(case, alone, backend, workers):
+    result = cobre.train(case, num_workers=workers, backend=backend, iterations=ITERATIONS)
+    assert result.digest == alone.digest
+    assert result.bounds.equals(alone.bounds)
+    assert result.stop_reason == alone.stop_reason
+    assert [report.rank for report in result.workers] == list(range(workers))
+    assert len({report.pid for report in result.workers} | {os.getpid()}) == workers + 1
+    assert {report.backend for report in result.workers} == {"tcp" if backend == "tcp" else "shm"}
+    assert all(report.wall_s >= report.busy_s > 0 for report in result.workers)
+
+
+def test_more_workers_than_paths_are_legal(case, alone):
+    result = cobre.train(case, num_workers=alone.history[0].forward_passes + 1, iterations=ITERATIONS)
+    assert result.digest == alone.digest
+
+
+def test_simulation_with_workers_gives_the_same_tables(case, alone):
+    one = cobre.simulate(case, alone.policy, scenarios=7, threads=1)
+    several = cobre.simulate(case, alone.policy, scenarios=7, num_workers=3)
+    assert several.digest == one.digest
+    assert several.scenario_costs == one.scenario_costs
+    assert {name: table.equals(one.tables[name]) for name, table in several.tables.items()} == dict.fromkeys(
+        one.tables, True
+    )
+
+
+def test_a_case_that_was_loaded_goes_to_the_workers(case, alone):
+    loaded = cobre.load_case(case, {"training.stopping_rules": [{"type": "iteration_limit", "limit": ITERATIONS}]})
+    assert cobre.train(loaded, num_workers=2).digest == alone.digest
+
+
+@pytest.mark.parametrize("workers", [None, 2])
+def test_progress_comes_worker_by_worker_in_the_order_of_iterations(case, workers):
+    told = []
+    cobre.train(case, num_workers=workers, iterations=ITERATIONS, progress_callback=told.append)
+    count = workers or 1
+    assert [(event.iteration, event.worker) for event in told] == [
+        (iteration, worker) for iteration in range(1, ITERATIONS + 1) for worker in range(count)
+    ]
+
+
+def test_progress_is_told_in_the_thread_that_asked(case):
+    threads = set()
+    cobre.train(case, num_workers=2, iterations=2, progress_callback=lambda _: threads.add(threading.get_ident()))
+    assert threads == {threading.get_ident()}
+
+
+@pytest.mark.parametrize("workers", [None, 2])
+def test_what_the_callback_raises_ends_the_run(case, workers):
+    calls = []
+
+    def callback(event):
+        calls.append(event.iteration)
+        raise LookupError(f"call {len(calls)}")
+
+    with pytest.raises(LookupError, match="call 1"):
+        cobre.train(case, num_workers=workers, iterations=10_000, progress_callback=callback)
+    assert calls == [1]
+
+
+def test_the_error_of_a_worker_says_who_and_what(tmp_path):
+    with pytest.raises(WorkerError, match="Run stopped: rank 1 ") as caught:
+        cobre.train(write_demanding_case(tmp_path), num_workers=2)
+    assert (caught.value.rank, caught.value.exit_code) == (1, 1)
+    assert isinstance(caught.value.inner, StageFailedError)
+    assert caught.value.__cause__ is caught.value.inner
+    assert caught.value.inner.stage_id == 0
+
+
+def test_an_invalid_case_is_the_inner_error(tmp_path):
+    case = small_copy(QUICK_CASE, tmp_path)
+    (case / "stages.json").unlink()
+    with pytest.raises(WorkerError) as caught:
+        cobre.train(case, num_workers=2)
+    assert isinstance(caught.value.inner, InvalidCaseError)
+    with pytest.raises(InvalidCaseError):
+        cobre.train(case)
+
+
+def test_a_killed_worker_has_no_inner_error(case):
+    def kill_rank_1(event):
+        if event.iteration == 2 and event.worker == 1:
+            os.kill(worker_pid(1), signal.SIGKILL)
+
+    with pytest.raises(WorkerError, match="SIGKILL") as caught:
+        cobre.train(case, num_workers=2, iterations=100_000, progress_callback=kill_rank_1)
+    assert (caught.value.rank, caught.value.exit_code, caught.value.inner) == (1, -signal.SIGKILL, None)
+
+
+def worker_pid(rank):
+    from studies import children_of, environment_of
+
+    return next(pid for pid in children_of(os.getpid()) if environment_of(pid).get("COBRE_SHM_RANK") == str(rank))
+
+
+@pytest.mark.parametrize("workers", [0, -1, True, 2.5, "2", 5000])
+def test_numbers_of_workers_that_cannot_be(case, workers):
+    with pytest.raises((InitializationFailedError, TypeError), match=r"workers|ranks"):
+        cobre.train(case, num_workers=workers)
+
+
+def test_backends_that_do_not_exist(case):
+    with pytest.raises(InvalidBackendError, match="pigeon"):
+        cobre.train(case, num_workers=2, backend="pigeon")
+
+
+def test_resume_needs_a_folder(case):
+    with pytest.raises(ValueError, match="checkpoints="):
+        cobre.train(case, resume=True)
+
+
+def test_checkpoints_of_a_script_lead_to_the_same_bits(case, alone, tmp_path):
+    cobre.train(case, iterations=3, checkpoints=tmp_path, num_workers=2)
+    resumed = cobre.train(case, iterations=ITERATIONS, checkpoints=tmp_path, resume=True)
+    assert resumed.digest == alone.digest
+    assert resumed.iterations == ITERATIONS
+
+
+def test_the_time_limit_gives_what_there_is(case):
+    result = cobre.train(case, iterations=1_000_000, time_limit_s=0.2, num_workers=2)
+    assert "time limit" in result.stop_reason
+    assert result.policy.iterations == result.iterations >= 1
+
+
+# What people type, without a main guard.
+TYPED = """
+import cobre
+result = cobre.train({case!r}, num_workers=2, iterations={iterations})
+print("DIGEST", result.digest)
+"""
+
+
+def typed(case):
+    return TYPED.format(case=str(case), iterations=ITERATIONS)
+
+
+def test_from_a_shell_of_python(case, alone):
+    code, out, err = run_python("-i", "-q", typed=typed(case))
+    assert f"DIGEST {alone.digest}" in out, (code, err)
+
+
+def test_from_a_command_line(case, alone):
+    code, out, err = run_python("-c", typed(case))
+    assert (code, out) == (0, f"DIGEST {alone.digest}\n"), err
+
+
+def test_from_a_script_without_a_main_guard(case, alone, tmp_path):
+    script = tmp_path / "study.py"
+    script.write_text(typed(case))
+    code, out, err = run_python(script)
+    assert (code, out) == (0, f"DIGEST {alone.digest}\n"), err
+
+
+def test_ctrl_c_gives_a_script_what_there_is(case, tmp_path):
+    program = f"""
+        import cobre
+        def show(event):
+            print("ITERATION", event.iteration, flush=True)
+        result = cobre.train({str(case)!r}, num_workers=2, iterations=1_000_000, progress_callback=show)
+        print("STOPPED", result.iterations, result.stop_reason)
+    """
+    process = start_python("-c", textwrap.dedent(program))
+    while not process.stdout.readline().startswith("ITERATION 2"):
+        assert process.poll() is None
+    process.send_signal(signal.SIGINT)
+    code, out, err = finish(process)
+    assert code == 0, err
+    assert "STOPPED" in out and "Ctrl-C" in out
+
+
+def test_processes_that_were_started_elsewhere_are_one_world(case, tmp_path):
+    """As containers do it: the same command everywhere, and variables that say who is who."""
+    reference = References(case, tmp_path / "reference").digest(ITERATIONS)
+    world = {
+        "COBRE_TCP_COORDINATOR": new_address(),
+        "COBRE_TCP_SIZE": "3",
+        "COBRE_TCP_SECRET": secrets.token_hex(16),
+    }
+    flags = ("--iterations", str(ITERATIONS))
+    output = tmp_path / "output"
+    processes = [start_study(case, output, *flags, COBRE_TCP_RANK=str(rank), **world) for rank in range(3)]
+    ends = [end_of(process) for process in processes]
+    assert [code for code, _, _ in ends] == [0, 0, 0], ends
+    assert "digest" in ends[0][1]
+    assert [out for _, out, _ in ends[1:]] == ["", ""], "only rank 0 speaks"
+    assert digest_of(output) == reference
+
+
+def test_a_script_in_such_a_world_gets_the_result_on_every_rank(case, alone):
+    world = {
+        "COBRE_TCP_COORDINATOR": new_address(),
+        "COBRE_TCP_SIZE": "2",
+        "COBRE_TCP_SECRET": secrets.token_hex(16),
+    }
+    program = f"import cobre; print(cobre.train({str(case)!r}, iterations={ITERATIONS}).digest)"
+    processes = [
+        start_python("-c", program, env={**os.environ, **world, "COBRE_TCP_RANK": str(rank)}) for rank in range(2)
+    ]
+    assert [finish(process)[:2] for process in processes] == [(0, f"{alone.digest}\n")] * 2
+
+
+def test_threads_change_no_bit(case, tmp_path):
+    references = References(case, tmp_path)
+    two = tmp_path / "two"
+    process = start_study(case, two, *LOCAL[:2], "--threads", "2", "--iterations", str(ITERATIONS))
+    assert end_of(process)[0] == 0
+    assert digest_of(two) == references.digest(ITERATIONS)

@@ -1,0 +1,264 @@
+"""Runs that end from outside, and runs that go on from there: with the bits of a run that nobody disturbed."""
+
+import json
+import os
+import signal
+from pathlib import Path
+
+import pytest
+from processes import is_alive, wait_until, wait_until_gone
+from studies import (
+    ENDLESS,
+    LOCAL,
+    SLOW_CASE,
+    References,
+    checkpoints_in,
+    children_of,
+    digest_of,
+    end_of,
+    events_of,
+    must_run,
+    ranks_of,
+    run_study,
+    small_copy,
+    start_study,
+    wait_for_iteration,
+)
+
+SHM_2 = ("--backend", "shm", "--workers", "2")
+SHM_3 = ("--backend", "shm", "--workers", "3")
+TCP_2 = ("--backend", "tcp", "--workers", "2")
+
+
+@pytest.fixture(scope="module")
+def case(tmp_path_factory):
+    return small_copy(SLOW_CASE, tmp_path_factory.mktemp("case"))
+
+
+@pytest.fixture(scope="module")
+def references(case, tmp_path_factory):
+    return References(case, tmp_path_factory.mktemp("references"))
+
+
+def stopped_run(case, output, flags, stop):
+    """Exit code and summary of a run that `stop` ends once its second iteration is finished."""
+    process = start_study(case, output, *flags, *ENDLESS)
+    wait_for_iteration(output, 2, process)
+    stop(process)
+    code, out, err = end_of(process)
+    summary = output / "summary.json"
+    assert summary.exists(), (code, out[-1000:], err[-3000:])
+    return code, json.loads(summary.read_text())
+
+
+def to_the_command(number):
+    return lambda process: process.send_signal(number)
+
+
+def to_rank(rank, number):
+    return lambda process: os.kill(ranks_of(process)[rank], number)
+
+
+def check_kept(output, summary):
+    """The run ended after a whole iteration, and left everything that is needed to go on."""
+    iterations = [told["iteration"] for told in events_of(output, "iteration")]
+    assert iterations == list(range(1, summary["iterations"] + 1))
+    assert summary["is_interrupted"]
+    assert (output / "policy" / "policy.bin").exists()
+    assert checkpoints_in(output)[-1].name == f"iteration-{summary['iterations']:06d}.ckpt"
+    assert not events_of(output, "run_failed")
+    assert not events_of(output, "simulation_finished")
+
+
+STOPS = [
+    pytest.param(SHM_2, to_the_command(signal.SIGINT), 130, "Ctrl-C", TCP_2, id="Ctrl-C, shm; tcp goes on"),
+    pytest.param(TCP_2, to_the_command(signal.SIGTERM), 143, "SIGTERM", LOCAL, id="SIGTERM, tcp; local goes on"),
+    pytest.param(LOCAL, to_the_command(signal.SIGINT), 130, "Ctrl-C", SHM_3, id="Ctrl-C, local; shm 3 goes on"),
+    pytest.param(LOCAL, to_the_command(signal.SIGTERM), 143, "SIGTERM", LOCAL, id="SIGTERM, local"),
+    pytest.param(SHM_2, to_rank(1, signal.SIGTERM), 143, "SIGTERM", SHM_3, id="SIGTERM to rank 1; shm 3 goes on"),
+]
+
+
+@pytest.mark.parametrize(("flags", "stop", "expected", "reason", "others"), STOPS)
+def test_a_signal_stops_after_the_iteration_and_resume_gives_the_same_bits(
+    tmp_path, case, references, flags, stop, expected, reason, others
+):
+    output = tmp_path / "output"
+    code, summary = stopped_run(case, output, flags, stop)
+    assert code == expected
+    assert reason in summary["stop_reason"]
+    check_kept(output, summary)
+    target = summary["iterations"] + 2
+    assert must_run(case, output, *others, "--iterations", target, "--resume") == references.digest(target)
+
+
+def test_the_time_limit_is_a_good_end(tmp_path, case, references):
+    output = tmp_path / "output"
+    code, out, err = run_study(case, output, *SHM_2, *ENDLESS, "--time-limit", "0.5")
+    summary = json.loads((output / "summary.json").read_text())
+    assert (code, err) == (0, "")
+    assert "time limit" in out
+    check_kept(output, summary)
+    target = summary["iterations"] + 1
+    assert must_run(case, output, *LOCAL, "--iterations", target, "--resume") == references.digest(target)
+
+
+def test_no_time_at_all_is_one_iteration(tmp_path, case):
+    output = tmp_path / "output"
+    code, _, _ = run_study(case, output, *LOCAL, "--time-limit", "0")
+    assert code == 0
+    assert json.loads((output / "summary.json").read_text())["iterations"] == 1
+
+
+def is_pending(pid, number):
+    """Whether a signal waits for a frozen process."""
+    status = Path(f"/proc/{pid}/status").read_text()
+    masks = [line.split()[1] for line in status.splitlines() if line.startswith(("SigPnd", "ShdPnd"))]
+    return any(int(mask, 16) >> (number - 1) & 1 for mask in masks)
+
+
+def test_a_second_ctrl_c_ends_at_once_and_leaves_no_process(tmp_path, case):
+    output = tmp_path / "output"
+    process = start_study(case, output, *SHM_2, *ENDLESS)
+    wait_for_iteration(output, 1, process)
+    ranks = ranks_of(process)
+    family = children_of(process.pid)
+    for rank in ranks:  # frozen ranks cannot end in their own way: only the second one can end this
+        os.kill(rank, signal.SIGSTOP)
+    process.send_signal(signal.SIGINT)
+    wait_until(lambda: all(is_pending(rank, signal.SIGINT) for rank in ranks), "the first one was passed on")
+    assert process.poll() is None
+    process.send_signal(signal.SIGINT)
+    code, _, err = end_of(process)
+    assert code == 130
+    assert "interrupted" in err
+    assert len(family) >= len(ranks) == 2
+    wait_until_gone(family)
+
+
+def test_the_death_of_the_command_leaves_no_process(tmp_path, case):
+    output = tmp_path / "output"
+    process = start_study(case, output, *TCP_2, *ENDLESS)
+    wait_for_iteration(output, 1, process)
+    family = children_of(process.pid)
+    assert len(family) >= 2 and all(map(is_alive, family))
+    process.kill()
+    end_of(process)
+    wait_until_gone(family)
+
+
+def test_a_finished_run_is_resumed_without_any_work(tmp_path, case, references):
+    output = tmp_path / "output"
+    must_run(case, output, *SHM_2, "--iterations", "3")
+    assert must_run(case, output, *TCP_2, "--iterations", "3", "--resume") == references.digest(3)
+    assert len(events_of(output, "iteration")) == 3
+    assert len(events_of(output, "run_finished")) == 2
+
+
+def test_a_longer_study_goes_on_where_the_shorter_one_ended(tmp_path, case, references):
+    output = tmp_path / "output"
+    must_run(case, output, *LOCAL, "--iterations", "2")
+    assert must_run(case, output, *LOCAL, "--iterations", "4", "--resume") == references.digest(4)
+
+
+def test_a_fresh_run_keeps_its_own_checkpoints_where_an_older_run_left_later_ones(tmp_path, case):
+    """Otherwise there would be nothing to resume from, or only what belongs to the older run."""
+    output = tmp_path / "output"
+    must_run(case, output, *LOCAL, "--iterations", "4", "--checkpoint-every", "1")
+    must_run(case, output, *LOCAL, "--iterations", "2", "--checkpoint-every", "1")
+    assert [path.name for path in checkpoints_in(output)] == ["iteration-000001.ckpt", "iteration-000002.ckpt"]
+
+
+@pytest.fixture
+def two_checkpoints(tmp_path, case):
+    """An output directory with the checkpoints of iterations 2 and 3, of three iterations."""
+    output = tmp_path / "output"
+    must_run(case, output, *LOCAL, "--iterations", "3", "--checkpoint-every", "1")
+    assert len(checkpoints_in(output)) == 2
+    return output
+
+
+def flip_a_bit(path):
+    content = bytearray(path.read_bytes())
+    content[len(content) // 2] ^= 1
+    path.write_bytes(content)
+
+
+def test_a_damaged_checkpoint_is_passed_over_with_a_warning(two_checkpoints, case, references):
+    flip_a_bit(checkpoints_in(two_checkpoints)[-1])
+    code, _, err = run_study(case, two_checkpoints, *SHM_2, "--iterations", "4", "--resume")
+    assert code == 0
+    assert "iteration-000003.ckpt is truncated or damaged" in err
+    assert "an older checkpoint is used instead" in err
+    assert digest_of(two_checkpoints) == references.digest(4)
+    warnings = [told["message"] for told in events_of(two_checkpoints, "warning")]
+    assert any("iteration-000003.ckpt" in message for message in warnings)
+
+
+@pytest.mark.parametrize("flags", [LOCAL, SHM_2], ids=["local", "shm"])
+def test_damaged_checkpoints_only_are_an_error(two_checkpoints, case, flags):
+    newest, older = reversed(checkpoints_in(two_checkpoints))
+    newest.write_bytes(newest.read_bytes()[:100])
+    older.write_bytes(b"")
+    code, _, err = run_study(case, two_checkpoints, *flags, "--resume")
+    assert code == 7
+    assert "no checkpoint can be used" in err
+    assert newest.name in err and older.name in err
+
+
+def test_nothing_to_resume_from_is_an_error(tmp_path, case):
+    code, _, err = run_study(case, tmp_path / "output", *SHM_2, "--resume")
+    assert code == 7
+    assert "there is no checkpoint in" in err
+
+
+@pytest.mark.parametrize("flags", [LOCAL, SHM_2], ids=["local", "shm"])
+def test_a_checkpoint_of_another_case_is_refused(two_checkpoints, case, tmp_path, flags):
+    other = small_copy(case, tmp_path / "elsewhere", tree_seed=4711)
+    code, _, err = run_study(other, two_checkpoints, *flags, "--resume")
+    assert code == 7
+    assert "belongs to another run (content of the case:" in err
+    assert "--warm-start" in err
+
+
+def test_another_number_of_forward_passes_is_another_run(two_checkpoints, case, tmp_path):
+    other = small_copy(case, tmp_path / "elsewhere", selection={"method": "sampled", "forward_passes": 3})
+    code, _, err = run_study(other, two_checkpoints, *LOCAL, "--resume")
+    assert (code, "content of the case" in err) == (7, True)
+
+
+def test_the_policy_of_another_run_can_be_what_a_run_begins_with(two_checkpoints, case, tmp_path):
+    warm = [
+        must_run(case, tmp_path / name, *flags, "--iterations", "2", "--warm-start", two_checkpoints)
+        for name, flags in (("local", LOCAL), ("shm", SHM_3))
+    ]
+    assert warm[0] == warm[1]
+    cold = json.loads((two_checkpoints / "summary.json").read_text())
+    assert json.loads((tmp_path / "shm" / "summary.json").read_text())["lower_bound"] >= cold["lower_bound"]
+
+
+def test_a_policy_of_another_system_is_refused(two_checkpoints, tmp_path):
+    other = small_copy(SLOW_CASE.parent / "two_reservoirs", tmp_path / "elsewhere")
+    code, _, err = run_study(other, tmp_path / "second", *SHM_2, "--warm-start", two_checkpoints)
+    assert code == 7
+    assert "the policy's state is (" in err
+
+
+@pytest.mark.parametrize("flags", [LOCAL, SHM_2], ids=["local", "shm"])
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_a_signal_during_simulation_keeps_the_trained_policy(tmp_path, flags, number, references):
+    """Training is over; the run cannot be whole, but nothing of it is lost."""
+    case = small_copy(SLOW_CASE, tmp_path / "case")
+    config = json.loads((case / "config.json").read_text())
+    config["simulation"]["selection"]["num_scenarios"] = 100_000
+    (case / "config.json").write_text(json.dumps(config))
+    output = tmp_path / "output"
+    process = start_study(case, output, *flags, "--iterations", "2")
+    wait_until(lambda: any(told["name"] == "simulation" for told in events_of(output, "phase")), "it simulates")
+    process.send_signal(number)
+    code, _, err = end_of(process)
+    assert code in {128 + number, -number}, err
+    assert not (output / "summary.json").exists()
+    config["simulation"]["selection"]["num_scenarios"] = 12
+    (case / "config.json").write_text(json.dumps(config))
+    assert must_run(case, output, *LOCAL, "--iterations", "2", "--resume") == references.digest(2)

@@ -1,0 +1,175 @@
+"""`cobre top`, driven: it follows a run, its keys do what they say, and it fits small terminals."""
+
+import asyncio
+import json
+import signal
+import time
+
+import pytest
+
+pytest.importorskip("textual", reason="the live view is an extra")
+
+from cli_runs import LIMIT_S, ONE_PROCESS, QUICK_CASE, TerminalRun, cobre
+from textual.widgets import HelpPanel, RichLog, Static
+
+from cobre.tui.app import WatchApp
+from cobre.tui.bounds_plot import BoundsPlot, Shown
+
+
+@pytest.fixture(scope="module")
+def finished(tmp_path_factory):
+    output = tmp_path_factory.mktemp("finished") / "out"
+    done = cobre("run", QUICK_CASE, "-o", output, "--iterations", 6, "--workers", 2, "--no-report")
+    assert done.returncode == 0, done.stderr
+    return output
+
+
+def driven(folder, act, size=(110, 34)):
+    """Run the app without a terminal and act on it."""
+
+    async def run():
+        app = WatchApp(folder)
+        async with app.run_test(size=size) as pilot:
+            deadline = time.monotonic() + LIMIT_S
+            while not app.is_ready and time.monotonic() < deadline:
+                await pilot.pause(0.01)
+            await pilot.pause()
+            app.look()
+            await pilot.pause()
+            return await act(app, pilot)
+
+    return asyncio.run(run())
+
+
+def shown(app, name):
+    return str(app.query_one(f"#{name}", Static).render())
+
+
+def lines(app):
+    return [strip.text.rstrip() for strip in app.query_one("#log", RichLog).lines]
+
+
+async def nothing(app, pilot):
+    return app, {name: shown(app, name) for name in ("status", "figures", "ranks")}, lines(app)
+
+
+def test_a_finished_run(finished):
+    _, text, log = driven(finished, nothing)
+    summary = json.loads((finished / "summary.json").read_text())
+    assert text["status"].strip().startswith("finished")
+    assert "6 of 6" in text["figures"]
+    assert f"{summary['lower_bound']:,.2f} $" in text["figures"]
+    assert "backward" in text["figures"]
+    assert [line.split()[0:2] for line in text["ranks"].splitlines()[:2]] == [["rank", "0"], ["rank", "1"]]
+    assert any("simulated 200 scenarios" in line for line in log)
+    assert any("iteration limit of 6" in line for line in log)
+
+
+def test_keys(finished):
+    async def act(app, pilot):
+        plot = app.query_one(BoundsPlot)
+        await pilot.press("z")
+        assert plot.shown is Shown.ALL
+        await pilot.press("g")
+        assert plot.is_gap
+        with_iterations = len(lines(app))
+        await pilot.press("i")
+        await pilot.pause()
+        assert 0 < len(lines(app)) < with_iterations
+        await pilot.press("p")
+        await pilot.pause()
+        assert "paused" in shown(app, "status")
+        await pilot.press("question_mark")
+        await pilot.pause()
+        assert app.screen.query(HelpPanel)
+        await pilot.press("question_mark")
+        await pilot.pause()
+        assert not app.screen.query(HelpPanel)
+        await pilot.press("q")
+        await pilot.pause()
+        assert app.return_code == 0
+
+    driven(finished, act)
+
+
+def test_the_keys_are_on_the_screen(finished):
+    async def act(app, pilot):
+        labels = [
+            binding.binding.description for binding in app.screen.active_bindings.values() if binding.binding.show
+        ]
+        return labels, app.export_screenshot()
+
+    labels, picture = driven(finished, act)
+    for label in ("Quit", "Zoom", "Gap", "Log", "Pause", "Keys"):
+        assert label in labels
+        assert label in picture
+
+
+@pytest.mark.parametrize("size", [(40, 24), (40, 12), (20, 10), (80, 24), (200, 60)])
+def test_sizes(finished, size):
+    _, text, log = driven(finished, nothing, size)
+    assert "6 of 6" in text["figures"]
+    assert max(map(len, text["ranks"].splitlines())) <= max(size[0], 22)
+    assert log
+
+
+def copy_of(finished, folder, lines):
+    """A run as it was when it had told so much."""
+    folder.mkdir()
+    content = (finished / "events.jsonl").read_text().splitlines(keepends=True)
+    (folder / "events.jsonl").write_text("".join(content[:lines]))
+    return content
+
+
+def test_it_follows_what_is_written(finished, tmp_path):
+    folder = tmp_path / "out"
+    content = copy_of(finished, folder, 5)
+
+    async def act(app, pilot):
+        assert "2 of 6" in shown(app, "figures")
+        with (folder / "events.jsonl").open("a") as stream:
+            stream.write(content[5] + content[6][:20])
+            stream.flush()
+            app.look()
+            assert app.view.last["iteration"] == 3
+            stream.write(content[6][20:])
+            stream.flush()
+            app.look()
+            assert app.view.last["iteration"] == 4
+        (folder / "events.jsonl").write_text(content[0])
+        app.look()
+        await pilot.pause()
+        assert app.view.last is None
+        assert "no iteration yet" in shown(app, "figures")
+
+    driven(folder, act)
+
+
+def test_a_killed_run_is_called_that(finished, tmp_path):
+    copy_of(finished, tmp_path / "out", 6)
+    _, text, _ = driven(tmp_path / "out", nothing)
+    assert "ended without a word" in text["status"]
+    assert "it was killed" in text["figures"]
+
+
+def test_half_a_directory_does_no_harm(tmp_path):
+    (tmp_path / "events.jsonl").write_text('{"event": "run_sta')
+    _, text, _ = driven(tmp_path, nothing)
+    assert "no iteration yet" in text["figures"]
+
+
+def test_a_running_study_from_another_terminal(tmp_path):
+    """Really running, really a terminal; leaving the view leaves the run alone."""
+    output = tmp_path / "out"
+    study = TerminalRun("run", QUICK_CASE, "-o", output, "--iterations", 100000, *ONE_PROCESS, "--no-report")
+    try:
+        study.wait_for(r"iteration \d+ of 100000")
+        view = TerminalRun("top", output, columns=100, rows=30)
+        view.wait_for(r"running")
+        view.wait_for(r"rank 0")
+        view.type("q")
+        assert view.end().code == 0
+        assert study.process.poll() is None
+    finally:
+        study.process.send_signal(signal.SIGINT)
+        study.end()

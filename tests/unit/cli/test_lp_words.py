@@ -1,0 +1,46 @@
+"""Names of columns and rows in words."""
+
+import pytest
+from known_names import known_columns, known_rows
+
+from cobre.study.lp_words import Dictionary
+
+ENTITIES = {
+    "hydros": [{"id": 7, "name": "Upper"}, {"id": 9, "name": "Lower"}],
+    "buses": [{"id": 0, "name": "North"}],
+}
+WORDS = Dictionary(ENTITIES, [0, 1, 1])
+
+
+def test_entities_have_their_names():
+    storage = WORDS.column("storage[1,0]")
+    assert (storage.words, storage.unit, storage.entity, storage.block) == (
+        "volume at the end",
+        "hm3",
+        "Lower (hydro 9)",
+        None,
+    )
+    assert WORDS.column("turbined[2,1]").entity == "Lower (hydro 9)"
+    assert WORDS.column("turbined[2,1]").block == 1
+    assert WORDS.column("deficit[0,1,2]").block == 2
+    assert WORDS.row("power_balance[0,2]").entity == "North (bus 0)"
+    assert WORDS.row("plane_1[4,2]").entity == "Lower (hydro 9)"
+    assert WORDS.row("generic_3_keep some water").words == "generic constraint keep some water"
+
+
+def test_without_names_there_are_numbers():
+    assert Dictionary({}, ()).column("thermal[4,0]").entity == "thermal number 4"
+
+
+def test_what_is_not_known_is_named_as_it_is():
+    assert WORDS.column("c17").words == "c17"
+
+
+@pytest.mark.parametrize("name", known_columns())
+def test_every_column_of_the_builder_has_words(name):
+    assert WORDS.column(name).words != name
+
+
+@pytest.mark.parametrize("name", known_rows())
+def test_every_row_of_the_builder_has_words(name):
+    assert WORDS.row(name).words != name

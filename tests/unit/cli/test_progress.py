@@ -1,0 +1,109 @@
+"""Who gets a table, who gets lines, and who gets nothing."""
+
+import io
+import signal
+
+import pytest
+from event_streams import iteration, phase, started
+
+from cobre.cli.live_table import LiveProgress
+from cobre.cli.progress import LineProgress, QuietProgress, choose_progress
+from cobre.cli.signal_notes import SignalNotes
+
+
+class Terminal(io.StringIO):
+    """A stream that says that it is one."""
+
+    encoding = "utf-8"
+
+    def isatty(self):
+        return True
+
+
+class OldTerminal(Terminal):
+    encoding = "iso-8859-1"
+
+
+@pytest.fixture(autouse=True)
+def _terminal_type(monkeypatch):
+    monkeypatch.setenv("TERM", "xterm-256color")
+
+
+def chosen(stream, *, plain=False, quiet=False):
+    return type(choose_progress(plain=plain, quiet=quiet, stream=stream))
+
+
+def test_a_terminal_gets_a_table():
+    assert chosen(Terminal()) is LiveProgress
+
+
+@pytest.mark.parametrize("stream", [io.StringIO(), OldTerminal()])
+def test_pipes_and_terminals_without_utf_8_get_lines(stream):
+    assert chosen(stream) is LineProgress
+
+
+def test_dumb_terminals_get_lines(monkeypatch):
+    monkeypatch.setenv("TERM", "dumb")
+    assert chosen(Terminal()) is LineProgress
+
+
+def test_flags_decide():
+    assert chosen(Terminal(), plain=True) is LineProgress
+    assert chosen(Terminal(), quiet=True) is QuietProgress
+
+
+def test_lines_are_the_same_for_every_log():
+    stream = io.StringIO()
+    progress = LineProgress(stream)
+    for told in (started(), phase("training"), iteration(2)):
+        progress.tell(told)
+    first, second, header, line = stream.getvalue().splitlines()
+    assert first == "cobre 0.1.0: my_case, 2 workers (shm), 1 thread each"
+    assert second == "training ..."
+    assert header.split()[0] == "iteration"
+    assert line.split() == ["2", "1,500,000.00", "2,100,000.00", "9,000", "8", "2.00"]
+    assert stream.getvalue().isascii()
+
+
+def test_quiet_says_warnings_only(capsys):
+    progress = QuietProgress()
+    for told in (started(), iteration(1), {"event": "warning", "time": 0.0, "message": "look out"}):
+        progress.tell(told)
+    captured = capsys.readouterr()
+    assert (captured.out, captured.err) == ("", "warning: look out\n")
+    assert progress.has_spoken
+
+
+def test_the_table_stays_when_it_is_closed():
+    stream = Terminal()
+    progress = LiveProgress(stream)
+    progress.expect("my_case")
+    for told in (started(), phase("training"), iteration(1), iteration(2)):
+        progress.tell(told)
+    progress.close()
+    assert "1,500,000.00 $" in stream.getvalue()
+    assert progress.drawing_s > 0.0
+    progress.close()
+
+
+def test_nothing_is_drawn_by_a_rank_that_is_told_nothing():
+    stream = Terminal()
+    progress = LiveProgress(stream)
+    progress.close()
+    assert stream.getvalue() == ""
+    assert not progress.has_spoken
+
+
+def test_signals_are_noted_and_left_to_their_handlers():
+    taken = []
+    former = signal.signal(signal.SIGTERM, lambda number, _: taken.append(number))
+    try:
+        notes = SignalNotes()
+        assert not notes.has_come()
+        signal.raise_signal(signal.SIGTERM)
+        assert notes.has_come()
+        assert notes.has_come()
+        notes.close()
+    finally:
+        signal.signal(signal.SIGTERM, former)
+    assert taken == [signal.SIGTERM]

@@ -1,0 +1,95 @@
+"""The picture of a run fits the terminal that there is."""
+
+import io
+
+import pytest
+from event_streams import START, iteration, phase, started, training
+from rich.console import Console
+
+from cobre.cli.run_table import run_table
+from cobre.study.run_view import RunView
+
+
+def drawn(events, width, height=30, **settings):
+    view = RunView()
+    view.take_all(events)
+    console = Console(file=io.StringIO(), width=width, height=height, force_terminal=True, **settings)
+    console.print(run_table(view, width, height, START + 20.0))
+    return console.file.getvalue()
+
+
+def plain(events, width, height=30):
+    return drawn(events, width, height, color_system=None)
+
+
+def test_everything_is_there():
+    text = plain(training(10), 100)
+    for words in (
+        "my_case",
+        "2 workers (shm), 1 thread each",
+        "iteration 10 of 20",
+        "1.0 it/s",
+        "20.0 s, 10.0 s left",
+        "1,900,000.00 $",
+        "2,100,000.00 $   ± 9.00 k$",
+        "5.0 %",
+        "40 cuts, 100 LPs/s",
+        "forward 20 %   backward 60 %",
+        "rank 0",
+        "90 % busy",
+    ):
+        assert words in text
+    assert set("▁█") <= set(text)
+
+
+@pytest.mark.parametrize("width", [20, 40, 60, 72, 80, 120, 300])
+@pytest.mark.parametrize(
+    "events",
+    [
+        [],
+        [started()],
+        [started(), phase("building")],
+        training(1),
+        training(100),
+        training(5, ranks=64),
+        [*training(3), iteration(4, upper_bound=None, half_width=None, gap=None)],
+        [*training(3), {"event": "run_failed", "time": START, "error": "x", "kind": "y"}],
+    ],
+)
+def test_no_line_is_wider_than_the_terminal(events, width):
+    lines = plain(events, width).splitlines()
+    assert max((len(line) for line in lines), default=0) <= width
+    assert len(lines) <= 20
+
+
+def test_forty_columns_get_a_smaller_view():
+    text = plain(training(10), 40)
+    assert "training 10/20" in text
+    assert "lower 1.90 M$" in text
+    assert "ranks 90 to 90 % busy" in text
+
+
+def test_low_terminals_get_the_smaller_view_too():
+    assert len(plain(training(10), 100, height=8).splitlines()) <= 8
+
+
+def test_of_many_ranks_the_busiest_are_shown():
+    events = training(2, ranks=64)
+    for told in events[-2:]:
+        told["load"][40] = [5.0, 0.0]
+    text = plain(events, 100)
+    assert "rank 40" in text
+    assert "and 56 ranks with less to do" in text
+
+
+def test_a_run_that_is_about_to_stop_says_so():
+    view = RunView()
+    view.take_all(training(3))
+    console = Console(file=io.StringIO(), width=100, color_system=None)
+    console.print(run_table(view, 100, 30, START, is_stopping=True))
+    assert "Ctrl-C again ends at once" in console.file.getvalue()
+
+
+def test_without_colour_there_is_none(monkeypatch):
+    monkeypatch.setenv("NO_COLOR", "1")
+    assert "\x1b[3" not in drawn(training(10), 100)

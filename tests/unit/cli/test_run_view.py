@@ -1,0 +1,114 @@
+"""What is known of a run from its events."""
+
+import fcntl
+import json
+
+import pytest
+from event_streams import START, iteration, phase, started, training
+
+from cobre.study.following import EventFollower, NothingToFollowError
+from cobre.study.run_view import RunStatus, RunView
+
+
+def viewed(*events):
+    view = RunView()
+    view.take_all(events)
+    return view
+
+
+def test_a_run_in_training():
+    view = viewed(*training(10))
+    assert view.phase == "training"
+    assert view.iteration_limit == 20
+    assert view.last["iteration"] == 10
+    assert view.iterations_per_s == pytest.approx(1.0)
+    assert view.solves_per_s == pytest.approx(100.0)
+    assert view.seconds_left == pytest.approx(10.0)
+    assert view.seconds(START + 30.0) == 30.0
+    assert view.phase_seconds == pytest.approx({"forward": 2.0, "backward": 6.0, "bound": 1.0, "exchange": 1.0})
+    assert view.loads == [pytest.approx([9.0, 1.0])] * 2
+
+
+def test_a_resumed_run_keeps_the_iterations_before_its_checkpoint():
+    again = [started(is_resumed=True), phase("training"), iteration(9), iteration(10)]
+    view = viewed(*training(12), *again)
+    assert [told["iteration"] for told in view.iterations] == list(range(1, 11))
+    assert view.loads == [pytest.approx([1.8, 0.2])] * 2
+
+
+def test_a_new_run_begins_anew():
+    assert viewed(*training(12), started()).iterations == []
+
+
+def test_bounds_that_are_not_there_are_none():
+    assert viewed(started(), iteration(1, lower_bound=None)).series("lower_bound") == [None]
+
+
+def test_unknown_events_change_nothing():
+    assert viewed(*training(2), {"event": "aurora", "time": START}).last["iteration"] == 2
+
+
+def test_status_of_a_run_that_says_nothing_more(tmp_path):
+    view = viewed(*training(3))
+    assert view.status(tmp_path) is RunStatus.SILENT
+    with (tmp_path / "run.lock").open("w") as stream:
+        fcntl.flock(stream, fcntl.LOCK_EX)
+        assert view.status(tmp_path) is RunStatus.RUNNING
+    view.take({"event": "run_failed", "time": START + 9, "error": "no water", "kind": "StageFailedError"})
+    assert view.status(tmp_path) is RunStatus.FAILED
+    assert view.seconds(START + 1000.0) == 9.0
+
+
+def write(path, *events, end="\n"):
+    with path.open("a") as stream:
+        stream.write("\n".join(json.dumps(told) for told in events) + end)
+
+
+def test_following_reads_whole_lines_once(tmp_path):
+    path = tmp_path / "events.jsonl"
+    follower = EventFollower(tmp_path)
+    write(path, started(), iteration(1))
+    with path.open("a") as stream:
+        stream.write('{"event": "itera')
+    assert [told["event"] for told in follower.look()] == ["run_started", "iteration"]
+    assert follower.look() == []
+    with path.open("a") as stream:
+        stream.write('tion", "iteration": 2}\n')
+    assert [told["iteration"] for told in follower.look()] == [2]
+
+
+def test_half_lines_of_a_killed_run_are_passed_over(tmp_path):
+    (tmp_path / "events.jsonl").write_text('{"event": "ru\n[1]\n{"event": 3}\n\xff\n{"event": "phase", "name": "x"}\n')
+    assert [told["event"] for told in EventFollower(tmp_path).look()] == ["phase"]
+
+
+def test_a_new_run_in_the_same_directory_is_noticed(tmp_path):
+    path = tmp_path / "events.jsonl"
+    follower = EventFollower(tmp_path)
+    write(path, *training(3))
+    assert len(follower.look()) == 6
+    assert not follower.has_restarted
+    path.write_text(json.dumps(started()) + "\n")
+    assert [told["event"] for told in follower.look()] == ["run_started"]
+    assert follower.has_restarted
+
+
+@pytest.mark.parametrize(
+    ("make", "words"),
+    [
+        (lambda folder: None, "does not exist"),
+        (lambda folder: folder.write_text(""), "is a file"),
+        (lambda folder: folder.mkdir(), "no study was run"),
+    ],
+)
+def test_nothing_to_follow_is_said_in_words(tmp_path, make, words):
+    make(tmp_path / "out")
+    with pytest.raises(NothingToFollowError, match=words):
+        EventFollower(tmp_path / "out").check()
+
+
+def test_the_directory_of_the_case_is_met_with_a_hint(tmp_path):
+    (tmp_path / "output").mkdir()
+    write(tmp_path / "output" / "events.jsonl", started())
+    with pytest.raises(NothingToFollowError, match="subdirectory `output` has one"):
+        EventFollower(tmp_path).check()

@@ -1,0 +1,128 @@
+"""Lines from a rank to its parent's program."""
+
+import os
+
+import pytest
+
+from cobre.comm import launch
+from cobre.comm.launch.messages import MESSAGE_VARIABLE, message_descriptors, message_pipe, tell_parent, with_messages
+from cobre.comm.launch.output import MESSAGES
+
+
+class Told:
+    """Remembers what it is told."""
+
+    def __init__(self):
+        self.lines = []
+        self.printed = []
+
+    def message(self, rank, line):
+        self.lines.append((rank, line))
+
+    def output(self, rank, stream, text):
+        self.printed.append((rank, stream, text))
+
+
+def test_messages_and_prints_go_their_own_ways():
+    told = Told()
+    take = with_messages(told.output, told.message)
+    take(1, MESSAGES, "one\ntwo\n")
+    take(1, "stdout", "printed\n")
+    assert told.lines == [(1, "one"), (1, "two")]
+    assert told.printed == [(1, "stdout", "printed\n")]
+
+
+def test_without_a_listener_the_output_stays_as_it_is():
+    told = Told()
+    assert with_messages(told.output, None) == told.output
+
+
+@pytest.mark.parametrize("line", ["", "a\rb", "a\x0bb", "a\x85b", "a\u2028b", "  spaces  ", "ü" * 70_000])
+def test_only_a_newline_ends_a_message(line):
+    told = Told()
+    with_messages(told.output, told.message)(0, MESSAGES, f"{line}\nnext\n")
+    assert told.lines == [(0, line), (0, "next")]
+
+
+def test_a_listener_that_has_raised_is_told_no_more():
+    """While the run is being ended because of it, the rest of what ranks say must not hide the first error."""
+    calls = []
+
+    def refuse(rank, line):
+        calls.append(line)
+        raise LookupError(line)
+
+    take = with_messages(Told().output, refuse)
+    with pytest.raises(LookupError, match="one"):
+        take(0, MESSAGES, "one\ntwo\n")
+    take(0, MESSAGES, "three\n")
+    assert calls == ["one"]
+
+
+def test_where_nobody_listens_nothing_happens(monkeypatch):
+    monkeypatch.delenv(MESSAGE_VARIABLE, raising=False)
+    tell_parent("into the wind")
+    assert message_descriptors() == ()
+
+
+def test_a_message_of_two_lines_is_refused(monkeypatch):
+    with message_pipe() as (reading, writing):
+        monkeypatch.setenv(MESSAGE_VARIABLE, str(writing))
+        assert message_descriptors() == (writing,)
+        with pytest.raises(ValueError, match="one line"):
+            tell_parent("a\nb")
+    os.close(reading)
+
+
+def test_a_parent_that_has_gone_is_no_error(monkeypatch):
+    with message_pipe() as (reading, writing):
+        monkeypatch.setenv(MESSAGE_VARIABLE, str(writing))
+        os.close(reading)
+        tell_parent("too late")
+
+
+def test_a_failing_block_leaves_no_descriptor():
+    before = sorted(os.listdir("/proc/self/fd"))
+    with pytest.raises(LookupError), message_pipe():
+        raise LookupError
+    assert sorted(os.listdir("/proc/self/fd")) == before
+
+
+def talk(comm, count):
+    for number in range(count):
+        launch.tell_parent(f"{comm.rank}:{number}:" + "x" * (number % 7) * 1000)
+    return comm.rank
+
+
+def test_many_messages_come_whole_and_in_each_rank_order():
+    told = Told()
+    assert launch.run(talk, 2, args=(300,), on_message=told.message) == [0, 1]
+    for rank in range(2):
+        lines = [line for whose, line in told.lines if whose == rank]
+        assert lines == [f"{rank}:{number}:" + "x" * (number % 7) * 1000 for number in range(300)]
+
+
+def one_very_long(comm):
+    launch.tell_parent("y" * 3_000_000)
+
+
+def test_a_message_larger_than_a_pipe_comes_whole():
+    told = Told()
+    launch.run(one_very_long, 1, on_message=told.message)
+    assert [len(line) for _, line in told.lines] == [3_000_000]
+
+
+def test_a_rank_that_nobody_listens_to_may_talk():
+    assert launch.run(talk, 1, args=(3,)) == [0]
+
+
+def test_what_the_listener_raises_ends_the_run_and_reaches_the_caller():
+    calls = []
+
+    def refuse(rank, line):
+        calls.append(rank)
+        raise LookupError("no more")
+
+    with pytest.raises(LookupError, match="no more"):
+        launch.run(talk, 2, args=(100,), on_message=refuse)
+    assert len(calls) == 1

@@ -1,0 +1,26 @@
+from pathlib import Path
+
+import pytest
+
+import cobre
+
+CASE = Path(__file__).resolve().parents[3] / "examples" / "two_reservoirs"
+LIMIT = {"training.stopping_rules": [{"type": "iteration_limit", "limit": 4}], "simulation.selection.num_scenarios": 6}
+
+
+@pytest.fixture(scope="session")
+def case_dir():
+    return CASE
+
+
+@pytest.fixture(scope="session")
+def limit():
+    """A short run."""
+    return LIMIT
+
+
+@pytest.fixture(scope="session")
+def finished(tmp_path_factory):
+    """The output directory of a run of four iterations and six scenarios, and what `run` gave."""
+    folder = tmp_path_factory.mktemp("finished")
+    return folder, cobre.run.run(CASE, folder, threads=1, config_overrides=LIMIT)

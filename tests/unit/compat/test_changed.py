@@ -1,0 +1,50 @@
+"""Another case with other values at some places."""
+
+from pathlib import Path
+
+import pytest
+
+import cobre
+
+CASE = Path(__file__).resolve().parents[3] / "examples" / "two_reservoirs"
+
+
+@pytest.fixture(scope="module")
+def case():
+    return cobre.load_case(CASE)
+
+
+def test_settings_and_entities(case):
+    new = cobre.changed(case, {"config.training.tree_seed": 7, "system.hydros[1].reservoir.max_storage_hm3": 500.0})
+    assert new.config.training.tree_seed == 7
+    assert new.system.hydros[1].reservoir.max_storage_hm3 == 500.0
+    assert new.system.hydros[0] is case.system.hydros[0]
+
+
+def test_the_given_case_stays_as_it_is(case):
+    before = case.config.training.tree_seed
+    cobre.changed(case, {"config.training.tree_seed": before + 1})
+    assert case.config.training.tree_seed == before
+
+
+def test_a_whole_entity(case):
+    plant = cobre.changed(case.system.thermals[0], {"cost_per_mwh": 1.0})
+    new = cobre.changed(case, {f"system.thermals[{plant.id}]": plant})
+    assert new.system.thermals[0] is plant
+
+
+@pytest.mark.parametrize(
+    ("path", "words"),
+    [
+        ("config.trainin.tree_seed", "no field 'trainin'; it has training"),
+        ("system.hydros[9].name", "no entity with the id 9; there are 0, 1"),
+        ("system.hydros.name", "nothing that has fields before 'name'"),
+        ("config.training[3]", "no list of entities"),
+        ("system.hydros[x]", "no name of a field"),
+        ("", "no name of a field"),
+    ],
+)
+def test_places_that_are_not_there(case, path, words):
+    with pytest.raises(KeyError) as caught:
+        cobre.changed(case, {path: 1})
+    assert words in caught.value.args[0]

@@ -1,0 +1,59 @@
+"""Errors by what a caller can do: ours are the peer's, and the built-in ones."""
+
+import pickle
+from pathlib import Path
+
+import pytest
+
+from cobre import errors
+from cobre.io.atomic import WriteError
+from cobre.io.policy_file import PolicyFileError
+from cobre.io.problems import InvalidCaseError, Layer, Problem
+from cobre.sddp.lp.failure import StageFailedError
+from cobre.stochastic.errors import NoiseModelError
+from cobre.study.output_lock import OutputInUseError
+from cobre.study.policy_store import PolicyMismatchError
+
+BUILT_IN = {
+    errors.ValidationError: ValueError,
+    errors.PolicyIncompatibleError: ValueError,
+    errors.CaseIoError: OSError,
+    errors.OutputError: OSError,
+    errors.SolverError: RuntimeError,
+    errors.SimulationError: RuntimeError,
+    errors.InternalError: RuntimeError,
+}
+OURS = {
+    InvalidCaseError("case", (Problem(Layer.SCHEMA, "a.json", "", "", "is wrong"),)): errors.ValidationError,
+    NoiseModelError("a.parquet", "row 3", "is wrong"): errors.ValidationError,
+    PolicyFileError(Path("policy.bin"), "is damaged"): errors.ValidationError,
+    PolicyMismatchError("other plants"): errors.PolicyIncompatibleError,
+    WriteError(Path("out"), "the disk is full", "buy one"): errors.OutputError,
+    OutputInUseError("by pid 3"): errors.OutputError,
+    StageFailedError("stage 3 is infeasible", 3, "infeasible", None): errors.SolverError,
+}
+
+
+@pytest.mark.parametrize("kind", BUILT_IN, ids=lambda kind: kind.__name__)
+def test_each_is_also_the_built_in_error_that_it_resembles(kind):
+    assert issubclass(kind, errors.CobreError)
+    assert issubclass(kind, BUILT_IN[kind])
+    assert kind.__module__ == "cobre.errors"
+
+
+@pytest.mark.parametrize("error", OURS, ids=lambda error: type(error).__name__)
+def test_precise_errors_are_caught_by_their_kind(error):
+    assert isinstance(error, OURS[error])
+
+
+@pytest.mark.parametrize("error", OURS, ids=lambda error: type(error).__name__)
+def test_errors_travel_whole_from_a_worker(error):
+    again = pickle.loads(pickle.dumps(error))
+    assert type(again) is type(error)
+    assert str(again) == str(error)
+    assert vars(again) == vars(error)
+
+
+def test_a_solver_error_tells_the_stage():
+    assert StageFailedError("no", 3, "infeasible", None).stage == 3
+    assert errors.SolverError("no").stage is None

@@ -1,0 +1,42 @@
+"""The names that scripts know are here, and cost nothing until they are used."""
+
+import subprocess
+import sys
+
+import pytest
+
+import cobre
+
+PEER = ("Study", "Policy", "errors", "io", "model", "results", "run", "version_info")
+HEAVY = ("numpy", "pyarrow", "pydantic", "matplotlib", "IPython", "highspy", "mpi4py")
+
+
+@pytest.mark.parametrize("name", [*PEER, "changed", "load_case", "save_case", "simulate", "train", "validate"])
+def test_names_are_offered(name):
+    assert name in dir(cobre)
+    assert getattr(cobre, name) is not None
+
+
+def test_modules_are_modules():
+    assert cobre.run.run.__module__ == "cobre.run"
+    assert cobre.io.load_case.__module__ == "cobre.io.case_at_a_glance"
+    assert {"load_case", "validate"} <= set(dir(cobre.io))
+
+
+def test_names_that_are_not_there_are_attribute_errors():
+    for module in (cobre, cobre.io):
+        with pytest.raises(AttributeError, match="nonsense"):
+            module.nonsense  # noqa: B018
+
+
+def test_nothing_heavy_is_loaded_before_it_is_used():
+    program = f"import sys, cobre, cobre.run, cobre.results, cobre.errors, cobre.io, cobre.notebook\nprint([n for n in {HEAVY} if n in sys.modules])"  # noqa: E501
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True, timeout=60)
+    assert done.stdout.strip() == "[]"
+
+
+def test_version_info():
+    found = cobre.version_info()
+    assert found["version"] == cobre.__version__
+    assert found["solver"].startswith("HiGHS ")
+    assert "shm" in found["comm"]

@@ -1,0 +1,54 @@
+"""Progress as HTML; that a real notebook shows it is tested with the quickstart."""
+
+from html.parser import HTMLParser
+
+from cobre import notebook
+from cobre.notebook import MOST_POINTS, ProgressTable
+
+
+def iteration(number, lower_bound, **more):
+    told = {"event": "iteration", "iteration": number, "lower_bound": lower_bound, "upper_bound": 9.5, "gap": 0.25}
+    return told | {"half_width": 0.5, "elapsed_s": 1.5, "load": [[3.0, 1.0]]} | more
+
+
+def test_outside_a_notebook_nobody_listens():
+    assert not notebook.is_notebook()
+    with notebook.progress() as tell:
+        tell(iteration(1, 2.0))
+
+
+def test_a_run():
+    table = ProgressTable()
+    for told in (
+        {"event": "phase", "name": "building"},
+        {"event": "warning", "message": "<b>odd</b>"},
+        {"event": "phase", "name": "training", "iteration_limit": 40},
+        {"event": "checkpoint", "iteration": 1},
+        iteration(1, 2.0),
+        iteration(2, 4.0, load=[[3.0, 1.0], [2.0, 2.0]]),
+    ):
+        table.take(told)
+    text = table.html()
+    HTMLParser().feed(text)
+    for words in ("training", "2 of 40, 1.5 s", "9.5 ± 0.5 $", "25 %", "75 %, 50 %", "<polyline"):
+        assert words in text
+    assert "<b>" not in text
+
+
+def test_before_the_first_iteration():
+    assert "starting" in ProgressTable().html()
+
+
+def test_bounds_that_are_not_numbers_yet():
+    table = ProgressTable()
+    table.take(iteration(1, 2.0, upper_bound=None, half_width=None, gap=None))
+    assert "- ± - $" in table.html()
+
+
+def test_long_runs_stay_short():
+    table = ProgressTable()
+    for number in range(1, 5001):
+        table.take(iteration(number, float(number)))
+    points = table.html().split('points="')[1].split('"')[0].split()
+    assert len(points) <= MOST_POINTS
+    assert len(table.html()) < 4000

@@ -1,0 +1,132 @@
+"""cobre.results: an output directory read back."""
+
+import shutil
+
+import numpy as np
+import pyarrow as pa
+import pytest
+
+import cobre
+from cobre.io.output.manifest import ResultsError
+
+CONVERGENCE = {
+    "iteration", "lower_bound", "upper_bound", "upper_bound_std", "upper_bound_kind", "gap_percent", "cuts_added",
+    "cuts_removed", "cuts_active", "time_forward_ms", "time_backward_ms", "time_total_ms", "forward_passes",
+    "lp_solves",
+}  # fmt: skip
+
+
+@pytest.fixture
+def folder(finished):
+    return finished[0]
+
+
+def test_convergence(folder, finished):
+    rows = cobre.results.load_convergence(folder)
+    assert [row["iteration"] for row in rows] == [1, 2, 3, 4]
+    assert set(rows[0]) >= CONVERGENCE
+    assert rows[-1]["lower_bound"] == finished[1]["lower_bound"]
+    # 4 paths leave 4 cuts in each of 11 stages
+    assert [row["cuts_added"] for row in rows] == [44] * 4
+    assert [row["cuts_active"] for row in rows] == [44, 88, 132, 176]
+    assert all(row["time_total_ms"] >= row["time_forward_ms"] >= 0 for row in rows)
+    assert isinstance(cobre.results.load_convergence_arrow(folder), pa.Table)
+
+
+def test_with_selection_the_number_of_active_cuts_is_not_known(case_dir, limit, tmp_path):
+    selection = {"training.cut_selection.selection": {"method": "level1", "check_frequency": 2}}
+    cobre.Study(case_dir, tmp_path, config_overrides={**limit, **selection}).train()
+    assert {row["cuts_active"] for row in cobre.results.load_convergence(tmp_path)} == {None}
+
+
+def test_a_log_that_is_gone_leaves_times_open(folder, tmp_path):
+    copy = shutil.copytree(folder, tmp_path / "copy")
+    (copy / "events.jsonl").unlink()
+    rows = cobre.results.load_convergence(copy)
+    assert {row["time_total_ms"] for row in rows} == {None}
+    assert cobre.results.load_results(copy)["training"]["complete"] is False
+
+
+def test_simulation_tables(folder):
+    tables = cobre.results.load_simulation(folder)
+    assert {"costs", "hydros", "thermals", "buses", "hydro_bus_generation"} <= set(tables)
+    assert tables["hydros"] == cobre.results.load_simulation(folder, "hydros")
+    row = tables["hydros"][0]
+    assert row["node_id"] == row["stage_id"]
+    assert tables["thermals"][0]["is_anticipated"] is False
+    assert tables["thermals"][0]["anticipated_decision_mw"] is None
+    assert tables["costs"][0]["pumping_cost"] == 0.0
+
+
+def test_water_values_are_slopes_here(folder, case_dir, limit):
+    arrow = cobre.results.load_simulation_arrow(folder, "hydros")
+    policy = cobre.Study(case_dir, folder).load_policy()
+    worth = cobre.simulate(case_dir, policy, config_overrides=limit, threads=1).table("hydros")
+    slopes = arrow["water_value_per_hm3"].to_numpy()
+    assert np.array_equal(slopes, -worth["water_value_per_hm3"].to_numpy())
+    assert slopes.min() < 0
+
+
+def test_policy_in_dollars(folder, case_dir):
+    plain = cobre.results.load_policy(folder)
+    policy = cobre.Study(case_dir, folder).load_policy()
+    intercepts, coefficients = policy.cut_matrix(3)
+    cuts = plain["stage_cuts"][3]["cuts"]
+    assert [cut["intercept"] for cut in cuts] == (intercepts * policy.cost_scale).tolist()
+    assert cuts[0]["coefficients"] == (coefficients[0] * policy.cost_scale).tolist()
+    assert [(cut["iteration"], cut["forward_pass_index"]) for cut in cuts[:5]] == [
+        (1, 0),
+        (1, 1),
+        (1, 2),
+        (1, 3),
+        (2, 0),
+    ]
+    assert plain["metadata"]["producer"]["completed_iterations"] == 4
+    assert [entry["entity_id"] for entry in plain["stage_cuts"][0]["entity_manifest"]] == [0, 1]
+    assert len(plain["metadata"]["graph_manifest"]["edges"]) == 11
+
+
+def test_states_with_memory(case_dir, tmp_path):
+    overrides = {"training.stopping_rules": [{"type": "iteration_limit", "limit": 1}]}
+    cobre.Study(case_dir.parent / "four_regions", tmp_path, config_overrides=overrides).train()
+    entities = cobre.results.load_policy(tmp_path)["stage_cuts"][0]["entity_manifest"]
+    assert [(entry["entity_type"], entry["subindex"]) for entry in entities] == [(0, 0)] * 8 + [(1, 1)] * 8 + [
+        (1, 2)
+    ] * 8
+
+
+def test_facts(folder):
+    found = cobre.results.load_results(folder)
+    training, simulation = found["training"], found["simulation"]
+    assert training["complete"] is True
+    assert training["manifest"]["iterations"] == {"completed": 4}
+    assert training["manifest"]["convergence"]["termination_reason"] == "iteration_limit"
+    assert training["manifest"]["problem_dimensions"]["num_stages"] == 12
+    assert training["manifest"]["distribution"]["backend"] == "local"
+    assert simulation["manifest"]["scenarios"] == {"total": 6, "completed": 6, "failed": 0}
+
+
+@pytest.mark.parametrize(
+    "load",
+    ["load_results", "load_convergence", "load_convergence_arrow", "load_simulation", "load_policy", "load_stochastic"],
+)
+def test_a_folder_that_is_not_there(tmp_path, load):
+    with pytest.raises(FileNotFoundError, match="nowhere"):
+        getattr(cobre.results, load)(tmp_path / "nowhere")
+
+
+def test_things_that_are_not_there(folder, tmp_path):
+    with pytest.raises(FileNotFoundError, match="unicorns"):
+        cobre.results.load_simulation(folder, "unicorns")
+    with pytest.raises(FileNotFoundError, match=r"exports\.stochastic"):
+        cobre.results.load_stochastic(folder)
+    with pytest.raises(FileNotFoundError, match="policy"):
+        cobre.results.load_policy(tmp_path)
+    assert cobre.results.load_results(tmp_path)["training"]["complete"] is False
+
+
+def test_results_that_are_not_whole_are_not_given(folder, tmp_path):
+    copy = shutil.copytree(folder, tmp_path / "copy")
+    (copy / "simulation" / "manifest.json").unlink()
+    with pytest.raises(ResultsError, match="did not finish"):
+        cobre.results.load_simulation(copy)

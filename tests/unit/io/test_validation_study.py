@@ -1,0 +1,246 @@
+"""What a study relies on beyond single files: the past, plants that are there, rules and policies that fit."""
+
+from datetime import date
+
+import numpy as np
+import pytest
+from validation_case import by_entity_and_stage, columns, drop, problems_after, put, together
+
+from cobre.io.policy_file import PolicyData, PolicyMetadata, StageCuts, write_policy
+
+HYDROS = "system/hydros.json:hydros"
+STATION = "system/pumping_stations.json:pumping_stations.0"
+INITIAL = "initial_conditions.json"
+RULES = "config.json:training.stopping_rules"
+LIMIT = {"type": "iteration_limit", "limit": 3}
+SIMULATION = {"type": "simulation", "replications": 10, "period": 2}
+
+
+def observed(*windows, hydros=(0,)):
+    return put(
+        f"{INITIAL}:recent_observations",
+        [
+            {"hydro_id": id_, "start_date": start, "end_date": end, "value_m3s": 20.0}
+            for id_ in hydros
+            for start, end in windows
+        ],
+    )
+
+
+def lags(*rows):
+    """Rows of (hydro, stage, lag) with a coefficient."""
+
+    def spoil(documents, tables):
+        tables["scenarios/inflow_ar_coefficients.parquet"] = {
+            "hydro_id": [row[0] for row in rows],
+            "stage_id": [row[1] for row in rows],
+            "lag": [row[2] for row in rows],
+            "coefficient": [0.2] * len(rows),
+        }
+        # Seasons before the study count only where they have statistics.
+        statistics = by_entity_and_stage("hydro_id", range(3), range(-3, 3), mean_m3s=20.0, std_m3s=4.0)
+        tables["scenarios/inflow_seasonal_stats.parquet"] = statistics
+
+    return spoil
+
+
+def pre_study(documents, tables):
+    """Three months before."""
+    days = ("2023-10-01", "2023-11-01", "2023-12-01", "2024-01-01")
+    documents["stages.json"]["pre_study_stages"] = [
+        {"id": n - 3, "start_date": days[n], "end_date": days[n + 1], "season_id": 9 + n} for n in range(3)
+    ]
+
+
+def yearly(documents, tables):
+    tables["scenarios/inflow_annual_component.parquet"] = by_entity_and_stage(
+        "hydro_id", [1], annual_coefficient=0.1, annual_mean_m3s=20.0, annual_std_m3s=3.0
+    )
+
+
+DECEMBER = ("2023-12-01", "2024-01-01")
+ERRORS = {
+    "nothing observed": (
+        observed(),
+        "lag(s) 1 are read by the first stages, but not every day from 2023-12-01 to 2024-01-01 (exclusive) is covered",
+    ),
+    "a day is missing": (observed(("2023-12-01", "2023-12-15"), ("2023-12-16", "2024-01-01")), "lag(s) 1 are read"),
+    "the second month": (
+        together(lags((0, 0, 1), (0, 0, 2)), pre_study, observed(DECEMBER)),
+        "lag(s) 2 are read by the first stages, but not every day from 2023-11-01 to 2023-12-01",
+    ),
+    "a later stage looks back": (
+        together(lags((0, 1, 1), (0, 1, 2), (0, 1, 3)), pre_study, observed(DECEMBER)),
+        "lag(s) 2 are read",
+    ),
+    "a year": (
+        together(yearly, observed(DECEMBER, hydros=(0, 1))),
+        "hydro 1 (H1), recent_observations: lag(s) 10, 11, 12 are read",
+    ),
+    "pump from a plant that is not there yet": (
+        put(f"{HYDROS}.2.entry_stage_id", 1),
+        "pumping station 0 (P), source_hydro_id: hydro 2 (H2) is not there in stage(s) 0",
+    ),
+    "pump into a plant that is gone": (
+        put(f"{HYDROS}.1.exit_stage_id", 1),
+        "pumping station 0 (P), destination_hydro_id: hydro 1 (H1) is not there in stage(s) 1, 2",
+    ),
+    "a dead volume that is larger at the end of filling": (
+        together(
+            put(f"{HYDROS}.0.filling", {"start_stage_id": 0, "filling_min_rate_m3s": 5.0}),
+            put(f"{HYDROS}.0.entry_stage_id", 1),
+            put(f"{INITIAL}:storage", [{"hydro_id": 1, "value_hm3": 50.0}, {"hydro_id": 2, "value_hm3": 50.0}]),
+            put(f"{INITIAL}:filling_storage", [{"hydro_id": 0, "value_hm3": 0.0}]),
+            columns("hydro_bounds", stage_id=[0, 1], block_id=[None, None], min_storage_hm3=[30.0, None]),
+        ),
+        "filling.filling_min_rate_m3s: is too low: 12.6 hm3 are reached before stage 1, and the dead volume is 30 hm3",
+    ),
+    "a mean beside a risk measure": (
+        together(
+            put(RULES, [LIMIT, SIMULATION]),
+            put("stages.json:stages.1.risk_measure", {"cvar": {"alpha": 0.5, "lambda": 0.3}}),
+        ),
+        "training.stopping_rules: the rule `simulation` compares means, and stage(s) 1 do not count the mean alone",
+    ),
+    "a boundary that is not there": (
+        put("config.json:policy", {"boundary": {"path": "nowhere"}}),
+        "policy.boundary.path: ",
+    ),
+}
+
+
+@pytest.mark.parametrize("name", ERRORS)
+def test_what_a_study_cannot_do_without(tmp_path, name):
+    spoil, words = ERRORS[name]
+    texts = [str(problem) for problem in problems_after(tmp_path, spoil).errors]
+    assert len(texts) == 1, texts
+    assert words in texts[0]
+
+
+def seasons_without_statistics(documents, tables):
+    """Only the study's own months have statistics: December takes no part, and nobody asks for it."""
+    statistics = by_entity_and_stage("hydro_id", range(3), range(3), mean_m3s=20.0, std_m3s=4.0)
+    tables["scenarios/inflow_seasonal_stats.parquet"] = statistics
+    del tables["scenarios/inflow_history.parquet"]
+
+
+SOUND = {
+    "two windows": observed(("2023-12-01", "2023-12-16"), ("2023-12-16", "2024-01-01")),
+    "from history": together(
+        observed(),
+        columns(
+            "inflow_history",
+            hydro_id=[0, 0],
+            start_date=[date(2020, 1, 1), date(2023, 11, 1)],
+            end_date=[date(2020, 2, 1), date(2024, 1, 1)],
+            value_m3s=[10.0, 11.0],
+        ),
+    ),
+    "lags inside the study": together(lags((0, 1, 1), (0, 2, 1), (0, 2, 2)), pre_study, observed()),
+    "no statistics": together(seasons_without_statistics, observed(), drop("stages.json:pre_study_stages")),
+    "a pump that waits": together(put(f"{HYDROS}.2.entry_stage_id", 1), put(f"{STATION}.entry_stage_id", 1)),
+    "a pump without a flow": together(
+        put(f"{HYDROS}.2.entry_stage_id", 1),
+        columns("pumping_bounds", stage_id=[0], block_id=[None], max_m3s=[0.0]),
+    ),
+    "a rule that simulates": put(RULES, [LIMIT, SIMULATION]),
+}
+
+
+@pytest.mark.parametrize("name", SOUND)
+def test_what_is_enough(tmp_path, name):
+    assert [str(problem) for problem in problems_after(tmp_path, SOUND[name])] == []
+
+
+WARNINGS = {
+    "empty without a word": (
+        together(
+            put(f"{HYDROS}.2.reservoir.min_storage_hm3", 0.0),
+            put(f"{INITIAL}:storage", [{"hydro_id": 0, "value_hm3": 50.0}, {"hydro_id": 1, "value_hm3": 50.0}]),
+        ),
+        "hydro 2 (H2), storage.value_hm3: is not given: the study starts with an empty reservoir",
+    ),
+    "filling from nothing": (
+        together(
+            put(f"{HYDROS}.0.filling", {"start_stage_id": 0, "filling_min_rate_m3s": 40.0}),
+            put(f"{HYDROS}.0.entry_stage_id", 1),
+            put(f"{INITIAL}:storage", [{"hydro_id": 1, "value_hm3": 50.0}, {"hydro_id": 2, "value_hm3": 50.0}]),
+        ),
+        "hydro 0 (H0), filling_storage.value_hm3: is not given: the plant starts empty",
+    ),
+    "ratios": (
+        columns("inflow_ar_coefficients", residual_std_ratio=[0.8, 0.8, 0.8]),
+        "residual_std_ratio: has no effect",
+    ),
+    "other noise": (
+        together(
+            put(RULES, [LIMIT, SIMULATION]),
+            put("config.json:training.scenario_source.load", {"scheme": "out_of_sample"}),
+        ),
+        "training.stopping_rules: the rule `simulation` meets load of other scenarios than the openings",
+    ),
+    "planes": (
+        put(
+            "system/hydro_production_models.json:production_models.2.stage_ranges.0.fpha_config.max_planes_per_hydro", 4
+        ),
+        "production model of hydro 2, fpha_config.max_planes_per_hydro: has no effect",
+    ),
+    "spillage": (
+        put(
+            "system/hydro_production_models.json:production_models.2.stage_ranges.0.fpha_config."
+            "spillage_discretization_points",
+            4,
+        ),
+        "fpha_config.spillage_discretization_points: has no effect",
+    ),
+}
+
+
+@pytest.mark.parametrize("name", WARNINGS)
+def test_what_a_user_should_know(tmp_path, name):
+    spoil, words = WARNINGS[name]
+    problems = problems_after(tmp_path, spoil)
+    assert [str(problem) for problem in problems.errors] == []
+    (text,) = [str(problem) for problem in problems.warnings]
+    assert words in text
+
+
+def stored_policy(path, end, hydros):
+    """Two stages without cuts."""
+    nothing = StageCuts(
+        np.zeros(0),
+        np.zeros((0, len(hydros))),
+        np.zeros(0, np.int32),
+        np.zeros(0, np.int32),
+        np.zeros(0, np.uint8),
+    )
+    metadata = PolicyMetadata(
+        state_names=tuple(f"storage:{id_}" for id_ in hydros),
+        stage_ids=(0, 1),
+        stage_start_dates=("2024-01-01", end),
+        stage_end_dates=(end, "2030-01-01"),
+        entity_ids={"hydros": tuple(hydros)},
+        iterations=1,
+        seeds={},
+        cost_scale=1.0,
+    )
+    write_policy(path, PolicyData(metadata, (nothing, nothing)))
+
+
+@pytest.mark.parametrize(
+    ("end", "hydros", "words"),
+    [
+        ("2024-04-01", (0, 1, 2), None),
+        ("2024-05-01", (0, 1, 2), "prices no state of 2024-04-01, where this study ends (its stages end on 2024-05-01"),
+        ("2024-04-01", (0, 1), "does not price the water of hydro 2 (H2)"),
+    ],
+)
+def test_boundary_policies(tmp_path, end, hydros, words):
+    stored_policy(tmp_path / "other.bin", end, hydros)
+    texts = [
+        str(problem)
+        for problem in problems_after(
+            tmp_path / "case", put("config.json:policy", {"boundary": {"path": "../other.bin"}})
+        )
+    ]
+    assert texts == [] if words is None else words in texts[0]

@@ -1,0 +1,78 @@
+"""What is refused before a study is started, and how the command looks."""
+
+import pytest
+
+from cobre.comm.cores import usable_cores
+from cobre.mcp.jobs import JobError, Jobs, StudyRequest
+from cobre.study.output_lock import output_lock
+
+
+@pytest.fixture
+def case(tmp_path):
+    folder = tmp_path / "case"
+    folder.mkdir()
+    return folder
+
+
+def test_the_command_says_what_was_asked_for(case, tmp_path):
+    request = StudyRequest(case, tmp_path / "out", iterations=7, workers=2, resume=True, time_limit_s=1.5)
+
+    command = request.command()
+
+    assert command[command.index("cobre.cli") :] == [
+        *("cobre.cli", "run", "--output", str(tmp_path / "out"), "--iterations", "7", "--workers", "2"),
+        *("--backend", "auto", "--time-limit", "1.5", "--resume", str(case)),
+    ]
+
+
+def test_refuses_an_output_that_is_in_use(case, tmp_path):
+    with output_lock(tmp_path / "out"), pytest.raises(JobError, match="is running in"):
+        Jobs().start(StudyRequest(case, tmp_path / "out"))
+
+
+@pytest.mark.parametrize("place", [".", "case"])
+def test_refuses_to_write_over_the_case(case, tmp_path, place):
+    with pytest.raises(JobError, match="holds the case itself"):
+        Jobs().start(StudyRequest(case, (tmp_path / place).resolve()), overwrite=True)
+
+
+def test_refuses_a_folder_with_other_things(case, tmp_path):
+    (tmp_path / "out").mkdir()
+    (tmp_path / "out" / "thesis.tex").write_text("")
+
+    with pytest.raises(JobError, match="other files than results"):
+        Jobs().start(StudyRequest(case, tmp_path / "out"), overwrite=True)
+
+
+def test_refuses_a_file(case, tmp_path):
+    (tmp_path / "out").write_text("")
+
+    with pytest.raises(JobError, match="is a file"):
+        Jobs().start(StudyRequest(case, tmp_path / "out"))
+
+
+def test_refuses_to_replace_results_unless_told_so(case, tmp_path):
+    (tmp_path / "out").mkdir()
+    (tmp_path / "out" / "events.jsonl").write_text("")
+
+    with pytest.raises(JobError, match="resume or overwrite"):
+        Jobs().start(StudyRequest(case, tmp_path / "out"))
+
+
+@pytest.mark.parametrize("name", ["workers", "threads"])
+def test_refuses_more_than_the_machine_can_bear(case, tmp_path, name):
+    with pytest.raises(JobError, match="at most"):
+        Jobs().start(StudyRequest(case, tmp_path / "out", **{name: 4 * usable_cores() + 1}))
+
+
+def test_nothing_to_stop(tmp_path):
+    with pytest.raises(JobError, match="no study is running"):
+        Jobs().stop(tmp_path)
+
+
+def test_does_not_signal_a_process_that_is_no_study_or_elsewhere(tmp_path):
+    with output_lock(tmp_path):
+        for owner in ("pid 1 on localhost.elsewhere\n", "pid 1 on \n", "nonsense"):
+            (tmp_path / "run.lock").write_text(owner)
+            with pytest.raises(JobError, match="stop it"):
+                Jobs().stop(tmp_path)

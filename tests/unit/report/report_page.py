@@ -1,0 +1,50 @@
+"""A report as a test sees it: its text, its elements and the numbers that it carries."""
+
+import json
+import re
+from html.parser import HTMLParser
+from pathlib import Path
+
+EXAMPLE = Path(__file__).parents[3] / "examples" / "two_reservoirs"
+VOID = {"meta", "link", "br", "img", "input", "hr"}
+
+
+class Page(HTMLParser):
+    """Collects elements, and stumbles over tags that do not match."""
+
+    def __init__(self, text):
+        super().__init__()
+        self.ids, self.attributes, self.open_tags, self.words = [], [], [], []
+        self.feed(text)
+        assert self.open_tags == []
+
+    def handle_starttag(self, tag, attrs):
+        self.attributes += [(tag, name, value) for name, value in attrs]
+        self.ids += [value for name, value in attrs if name == "id"]
+        if tag not in VOID:
+            self.open_tags.append(tag)
+
+    def handle_startendtag(self, tag, attrs):
+        self.attributes += [(tag, name, value) for name, value in attrs]
+        self.ids += [value for name, value in attrs if name == "id"]
+
+    def handle_endtag(self, tag):
+        assert self.open_tags.pop() == tag
+
+    def handle_data(self, data):
+        if self.open_tags and self.open_tags[-1] not in ("script", "style"):
+            self.words.append(data)
+
+    @property
+    def text(self):
+        return re.sub(r"\s+", " ", " ".join(self.words))
+
+
+def data_of(text):
+    """The numbers behind everything on the page."""
+    return json.loads(re.search(r'<script type="application/json" id="report-data">(.*?)</script>', text, re.DOTALL)[1])
+
+
+def series(data, chart, name, panel=0):
+    found = data["charts"][chart]["panels"][panel]["series"]
+    return next(entry["values"] for entry in found if entry["name"] == name)

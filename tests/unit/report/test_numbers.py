@@ -1,0 +1,148 @@
+"""Every number in the report is the number in the Parquet files."""
+
+import json
+from collections import defaultdict
+
+import numpy as np
+import pytest
+from pyarrow import parquet
+from report_page import data_of, series
+
+from cobre.report.units import digits, duration, money, percent, scale_for
+
+
+@pytest.fixture(scope="module")
+def data(finished_page):
+    return data_of(finished_page)
+
+
+@pytest.fixture(scope="module")
+def rows(finished_run):
+    return lambda name: parquet.read_table(finished_run / f"{name}.parquet").to_pylist()
+
+
+@pytest.fixture(scope="module")
+def study(finished_run):
+    return json.loads((finished_run / "study.json").read_text())
+
+
+def by_stage(rows, key, value):
+    """Numbers of scenarios by stage, added up; a dict by dict, far from the arrays of the report."""
+    sums = defaultdict(lambda: defaultdict(float))
+    for row in rows:
+        if key(row):
+            sums[row["stage_id"]][row["scenario_id"]] += value(row)
+    return [list(sums[stage].values()) for stage in sorted(sums)]
+
+
+def test_bounds(data, rows):
+    table = rows("training/convergence")
+    assert len(table) == 12
+    assert series(data, "bounds", "lower bound") == [row["lower_bound"] for row in table]
+    assert series(data, "bounds", "upper bound") == [row["upper_bound"] for row in table]
+    assert series(data, "bounds", "± 95 %") == [row["upper_bound_half_width"] for row in table]
+    assert series(data, "bounds-later", "lower bound") == [row["lower_bound"] for row in table[6:]]
+
+
+def test_scenario_costs(data, rows, finished_run):
+    costs = defaultdict(float)
+    for row in rows("simulation/costs"):
+        costs[row["scenario_id"]] += row["immediate_cost"] * row["discount_factor"]
+    costs = np.array(list(costs.values()))
+    spread = dict(zip(data["tables"]["cost-spread"]["columns"], data["tables"]["cost-spread"]["rows"][0], strict=True))
+    assert spread["mean"] == pytest.approx(costs.mean(), rel=1e-12)
+    assert spread["mean"] == pytest.approx(
+        json.loads((finished_run / "summary.json").read_text())["simulated_mean_cost"]
+    )
+    assert spread["95 %"] == pytest.approx(np.percentile(costs, 95), rel=1e-12)
+    assert sum(series(data, "cost-histogram", "scenarios")) == len(costs) == 200
+    assert series(data, "cost-histogram", "share that costs no more")[-1] == 1.0
+    components = sum(row[1] for row in data["tables"]["cost-components"]["rows"])
+    assert components == pytest.approx(costs.mean(), rel=1e-9)
+
+
+def test_storage_fan(data, rows):
+    last = [row for row in rows("simulation/hydros") if row["block_id"] == 2]
+    stages = by_stage(last, lambda row: True, lambda row: row["storage_final_hm3"])
+    for name, share in (("5 %", 5), ("25 %", 25), ("median", 50), ("75 %", 75), ("95 %", 95)):
+        assert series(data, "storage", name) == pytest.approx([np.percentile(values, share) for values in stages])
+    assert series(data, "storage", "mean") == pytest.approx([np.mean(values) for values in stages])
+
+
+def test_fans_of_plants(data, rows, study):
+    titles = [panel["title"] for panel in data["charts"]["water-values"]["panels"]]
+    names = {entity["id"]: entity["name"] for entity in study["entities"]["hydros"]}
+    last = [row for row in rows("simulation/hydros") if row["block_id"] == 2]
+    for id_, name in names.items():
+        stages = by_stage(last, lambda row, id_=id_: row["hydro_id"] == id_, lambda row: row["water_value_per_hm3"])
+        found = series(data, "water-values", "median", titles.index(name))
+        assert found == pytest.approx([np.percentile(values, 50) for values in stages])
+
+
+def test_generation_is_the_average_power_of_a_stage(data, rows, study):
+    hours = [stage["hours"] for stage in study["stages"]]
+    stages = by_stage(rows("simulation/thermals"), lambda row: True, lambda row: row["generation_mwh"])
+    expected = [np.percentile(np.array(values) / h, 75) for values, h in zip(stages, hours, strict=True)]
+    assert series(data, "thermal-generation", "75 %") == pytest.approx(expected)
+    served = sum(np.array(series(data, "mix", name)) for name in ("hydro", "thermal", "not served"))
+    assert served == pytest.approx(series(data, "mix", "load"), rel=1e-6)
+
+
+def test_spot_price_is_the_average_over_hours(data, rows):
+    hours = defaultdict(float)
+    for row in rows("simulation/buses"):
+        hours[row["stage_id"], row["block_id"]] = row["load_mwh"] / row["load_mw"]
+    whole = {stage: sum(h for (s, _), h in hours.items() if s == stage) for stage, _ in hours}
+    stages = by_stage(
+        rows("simulation/buses"),
+        lambda row: row["bus_id"] == 0,
+        lambda row: row["spot_price"] * hours[row["stage_id"], row["block_id"]] / whole[row["stage_id"]],
+    )
+    expected = [np.percentile(values, 50) for values in stages]
+    assert series(data, "spot-price-0", "median") == pytest.approx(expected)
+
+
+def test_thermal_table(data, rows):
+    energy, cost = defaultdict(float), defaultdict(float)
+    for row in rows("simulation/thermals"):
+        energy[row["thermal_id"]] += row["generation_mwh"] / 1000 / 200
+        cost[row["thermal_id"]] += row["generation_cost"] / 200
+    found = data["tables"]["thermals"]["rows"]
+    assert [row[2] for row in found] == pytest.approx(sorted(energy.values(), reverse=True))
+    assert sorted(row[5] for row in found) == pytest.approx(sorted(cost.values()))
+
+
+def test_deficit_table(data, rows):
+    missing = defaultdict(float)
+    for row in rows("simulation/buses"):
+        missing[row["scenario_id"]] += row["deficit_mwh"]
+    ((_, share, mean, of_load, most, worst),) = data["tables"]["deficits"]["rows"]
+    load = sum(row["load_mwh"] for row in rows("simulation/buses")) / 200
+    assert share == sum(value > 0 for value in missing.values()) / 200
+    assert mean == pytest.approx(sum(missing.values()) / 200)
+    assert most == pytest.approx(max(missing.values()))
+    assert of_load == pytest.approx(mean / load)
+    assert (worst is None) == (most == 0)
+
+
+def test_times_of_ranks(data, finished_run):
+    events = [json.loads(line) for line in (finished_run / "events.jsonl").read_text().splitlines()]
+    loads = np.array([event["load"] for event in events if event["event"] == "iteration"])
+    assert loads.shape == (12, 2, 2)
+    assert series(data, "ranks", "busy") == pytest.approx(loads[:, :, 0].sum(axis=0))
+    assert [row[3] for row in data["tables"]["rank-times"]["rows"]] == pytest.approx(loads[:, :, 1].sum(axis=0))
+    assert sum(row[5] for row in data["tables"]["rank-times"]["rows"]) == 12
+
+
+def test_numbers_as_people_read_them():
+    assert money(184_764_509.0) == "184.8 million $"
+    assert money(7_306_877_706.0) == "7.307 billion $"
+    assert money(4794.0) == "4,794 $"
+    assert money(-6_510_000.0) == "-6.510 million $"
+    assert money(float("nan")) == "unknown"
+    assert digits(0.0) == "0"
+    assert percent(0.0289) == "2.89 %"
+    assert percent(1e-6) == "< 0.01 %"
+    assert duration(3725) == "1 h 02 min"
+    assert duration(61) == "1 min 01 s"
+    assert scale_for(45_000, "MW") == (1000, "GW")

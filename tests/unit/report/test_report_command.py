@@ -1,0 +1,37 @@
+"""`cobre report` as a user calls it."""
+
+import subprocess
+import sys
+
+
+def report(*arguments):
+    command = [sys.executable, "-m", "cobre.cli", "report", *arguments]
+    return subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
+
+
+def test_it_prints_where_the_report_is(run_copy):
+    (run_copy / "report.html").unlink(missing_ok=True)
+    done = report(run_copy)
+    assert (done.returncode, done.stderr) == (0, "")
+    assert done.stdout.strip() == str(run_copy / "report.html")
+    assert (run_copy / "report.html").exists()
+
+
+def test_another_place(run_copy, tmp_path):
+    (run_copy / "report.html").unlink(missing_ok=True)
+    assert report(run_copy, "--output", tmp_path / "there.html").returncode == 0
+    assert (tmp_path / "there.html").exists()
+    assert not (run_copy / "report.html").exists()
+
+
+def test_what_is_no_output_directory_is_refused_in_one_line(tmp_path):
+    done = report(tmp_path / "nothing")
+    assert done.returncode == 8
+    assert done.stderr == f"cobre: {tmp_path / 'nothing'} does not exist; give the output directory of a run\n"
+
+
+def test_a_report_that_cannot_be_written(run_copy):
+    done = report(run_copy, "--output", run_copy / "summary.json" / "report.html")
+    assert done.returncode == 5
+    assert done.stderr.startswith("cobre: cannot write")
+    assert "Traceback" not in done.stderr

@@ -1,0 +1,117 @@
+"""Runs that go on, failed, were interrupted or damaged; and folders that are none."""
+
+import fcntl
+import json
+import shutil
+
+import pytest
+from report_page import Page, data_of, series
+
+from cobre.report import ReportError, write_report
+
+
+def top_of(text):
+    return Page(text[text.index("<body") : text.index("<header")] + "</body>").text
+
+
+def test_a_killed_run(only_events):
+    text = write_report(only_events).read_text()
+    assert "Interrupted. This run ended without finishing" in top_of(text)
+    assert "5 iterations" in top_of(text)
+    data = data_of(text)
+    assert data["state"] == "interrupted"
+    assert data["warnings"] == []  # half a line at the end is no damage
+    assert len(series(data, "bounds", "lower bound")) == 5
+    assert "cost-histogram" not in data["charts"]
+
+
+def test_a_run_that_goes_on(only_events):
+    with (only_events / "run.lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        text = write_report(only_events).read_text()
+    assert "Still running" in top_of(text)
+    assert data_of(text)["state"] == "running"
+
+
+def test_a_lock_that_nobody_holds(only_events):
+    (only_events / "run.lock").write_text("pid 1 on elsewhere")
+    assert data_of(write_report(only_events).read_text())["state"] == "interrupted"
+
+
+def test_a_run_that_has_only_begun(only_events):
+    first = (only_events / "events.jsonl").read_text().splitlines()[0]
+    (only_events / "events.jsonl").write_text(first + "\n")
+    page = Page(write_report(only_events).read_text())
+    assert "no iteration yet" in page.text
+
+
+def test_a_log_without_a_whole_line(tmp_path):
+    (tmp_path / "events.jsonl").write_text('{"event": "run_sta')
+    assert "0 iterations" in top_of(write_report(tmp_path).read_text())
+
+
+def test_a_run_that_failed(only_events):
+    log = only_events / "events.jsonl"
+    whole = log.read_text().rpartition("\n")[0]
+    failed = {"event": "run_failed", "time": 1.8e9, "error": "stage 3 has <no> solution", "kind": "StageFailedError"}
+    log.write_text(f"{whole}\n{json.dumps(failed)}\n")
+    assert "Failed. This run did not end well: stage 3 has <no> solution." in top_of(
+        write_report(only_events).read_text()
+    )
+
+
+def test_a_run_that_someone_stopped(run_copy):
+    summary = json.loads((run_copy / "summary.json").read_text())
+    (run_copy / "summary.json").write_text(json.dumps(summary | {"is_interrupted": True}))
+    shutil.rmtree(run_copy / "simulation")
+    text = write_report(run_copy).read_text()
+    assert "Stopped early" in top_of(text)
+    assert "cost-histogram" not in data_of(text)["charts"]
+
+
+def test_damaged_files_are_named_and_the_rest_is_shown(run_copy):
+    (run_copy / "study.json").write_text('{"name": ')
+    (run_copy / "simulation" / "hydros.parquet").write_bytes(b"PAR1 no more")
+    lines = (run_copy / "events.jsonl").read_text().splitlines()
+    lines[2] = "{"
+    (run_copy / "events.jsonl").write_text("\n".join(lines) + "\n")
+    data = data_of(write_report(run_copy).read_text())
+    assert [warning.split(" ")[0] for warning in data["warnings"]] == [
+        "events.jsonl:",
+        "study.json",
+        "simulation/hydros.parquet",
+    ]
+    assert "line 3" in data["warnings"][0]
+    assert "storage" not in data["charts"]
+    assert {"bounds", "cost-histogram", "thermal-generation"} <= set(data["charts"])
+    assert data["charts"]["thermal-generation"]["panels"][0]["labels"][0] == "stage 0"
+
+
+def test_a_table_that_is_missing(run_copy):
+    (run_copy / "simulation" / "costs.parquet").unlink()
+    text = write_report(run_copy).read_text()
+    assert any("costs.parquet cannot be read" in warning for warning in data_of(text)["warnings"])
+
+
+def test_a_damaged_manifest(run_copy):
+    (run_copy / "training" / "manifest.json").write_text("[]")
+    data = data_of(write_report(run_copy).read_text())
+    assert any("manifest.json has format version None" in warning for warning in data["warnings"])
+    assert len(series(data, "bounds", "lower bound")) == 12  # of the events
+
+
+def test_folders_that_are_none(tmp_path, finished_run):
+    with pytest.raises(ReportError, match="missing does not exist; give the output directory of a run"):
+        write_report(tmp_path / "missing")
+    with pytest.raises(ReportError, match=r"is no output directory of `cobre run`: it has none of events\.jsonl"):
+        write_report(tmp_path)
+    with pytest.raises(ReportError, match="is a file"):
+        write_report(finished_run / "summary.json")
+    (tmp_path / "config.json").write_text("{}")
+    with pytest.raises(ReportError, match="it looks like a case: `cobre run"):
+        write_report(tmp_path)
+
+
+def test_a_place_that_cannot_be_written(finished_run):
+    with pytest.raises(ReportError, match=r"cannot write .*report\.html"):
+        write_report(finished_run, finished_run / "summary.json" / "report.html")

@@ -1,0 +1,139 @@
+"""Which cuts stay, on cuts and states that are easy to see through."""
+
+from itertools import pairwise
+
+import numpy as np
+import pytest
+from contexts import context_of, iterated
+from small_cases import SmallCase, hydro, thermal
+
+from cobre.comm.backends.local import LocalCommunicator
+from cobre.core.config import CutSelectionConfig
+from cobre.sddp.cuts.pool import CutPool, CutSet
+from cobre.sddp.plugins.cut_selection import Capped, Level1, cut_selection
+from cobre.sddp.training.selection import apply_selection
+
+# Lines over one state: falling, flat, rising; the fourth is never best, the fifth is the second again.
+CUTS = CutSet(np.array([4.0, 2.0, 0.0, -1.0, 2.0]), np.array([[-2.0], [0.0], [2.0], [0.0], [0.0]]))
+STATES = np.array([[0.0], [0.5], [1.0], [1.5], [2.0], [2.0]])
+BORN = np.array([1, 1, 2, 2, 3], np.int32)
+ALL = np.ones(5, np.uint8)
+
+
+def chosen(config, states=STATES, iteration=4, in_play=ALL):
+    return cut_selection(config).choose(CUTS, states, BORN, iteration, in_play).tolist()
+
+
+def test_level1_keeps_what_is_best_somewhere():
+    assert chosen(CutSelectionConfig("level1")) == [1, 1, 1, 0, 1]
+
+
+def test_limited_memory_keeps_the_oldest_of_equals():
+    assert chosen(CutSelectionConfig("lml1")) == [1, 0, 1, 0, 0]  # at state 1 three lines meet: the first is the oldest
+    assert chosen(CutSelectionConfig("lml1"), np.array([[1.0 + 1e-3], [0.9]])) == [1, 0, 1, 0, 0]
+
+
+def test_a_tie_tolerance_lets_more_be_near():
+    near = CutSelectionConfig("level1", tie_tolerance=0.5)
+    assert chosen(near, np.array([[0.5]])) == [1, 0, 0, 0, 0]  # 3 against 2
+    assert chosen(near, np.array([[0.9]])) == [1, 1, 1, 0, 1]  # 2.2 against 2 and 1.8
+
+
+def test_domination_tolerance():
+    assert chosen(CutSelectionConfig("domination", domination_tolerance=0.0)) == [1, 1, 1, 0, 1]
+    assert chosen(CutSelectionConfig("domination", domination_tolerance=3.0)) == [1, 1, 1, 1, 1]
+
+
+def test_cuts_of_the_present_iteration_stay():
+    assert chosen(CutSelectionConfig("lml1"), iteration=2) == [1, 0, 1, 1, 0]
+
+
+def test_check_frequency():
+    rule = cut_selection(CutSelectionConfig("level1", check_frequency=3))
+    assert [rule.is_due(iteration) for iteration in range(1, 7)] == [False, False, True, False, False, True]
+
+
+def test_a_window_of_iterations():
+    config = CutSelectionConfig("dynamic", candidate_recency=2, start_iteration=4)
+    rule = cut_selection(config)
+    assert [rule.is_due(iteration) for iteration in (1, 2, 3, 4)] == [False, False, True, True]
+    assert chosen(config, iteration=3) == [0, 0, 1, 1, 1]
+    assert chosen(config, iteration=4) == [0, 0, 0, 0, 1]
+
+
+def test_dynamic_without_a_window_drops_nothing():
+    assert cut_selection(CutSelectionConfig("dynamic")) is None
+    assert cut_selection(CutSelectionConfig()) is None
+
+
+def test_a_cap_drops_what_was_idle_the_longest():
+    """Two states in each of three iterations: line 0 was best first, line 1 then, line 2 last; line 3 and 4 never."""
+    states = np.array([[0.0], [0.1], [1.0], [1.0], [1.9], [2.0]])
+    shifted = CutSet(CUTS.intercepts + np.array([0.0, 0.1, 0.0, 0.0, 0.0]), CUTS.coefficients)
+    rule = Capped(None, 2)
+    assert rule.choose(shifted, states, np.zeros(5, np.int32), 3, ALL).tolist() == [0, 1, 1, 0, 0]
+    assert Capped(None, 3).choose(shifted, states, np.zeros(5, np.int32), 3, ALL).tolist() == [1, 1, 1, 0, 0]
+
+
+def test_of_equally_idle_cuts_those_go_that_were_best_less_often():
+    states = np.array([[0.0], [2.0], [2.0]])  # one iteration: line 0 once, line 2 twice
+    assert Capped(None, 1).choose(CUTS, states, np.zeros(5, np.int32), 1, ALL).tolist() == [0, 0, 1, 0, 0]
+
+
+def test_a_cap_never_drops_cuts_of_the_present_iteration():
+    assert Capped(None, 1).choose(CUTS, STATES, BORN, 2, ALL).tolist() == [0, 0, 1, 1, 0]
+
+
+def test_between_checks_what_was_put_aside_stays_aside():
+    """Level 1 looks every fifth iteration, the cap always: the cap may not bring cuts back."""
+    rule = cut_selection(CutSelectionConfig("level1", max_active_per_stage=4))
+    aside = np.array([1, 1, 1, 0, 0], np.uint8)
+    assert rule.choose(CUTS, STATES, BORN, 6, aside).tolist() == aside.tolist()
+    assert rule.choose(CUTS, STATES, BORN, 5, aside).tolist() == [1, 1, 1, 0, 1]
+
+
+def test_slots_without_a_cut_play_no_part():
+    """Values are negative here: a slot that was never written would count 0, and win everywhere."""
+    comm = LocalCommunicator()
+    pool = CutPool(comm, 2, 1)
+    pool.open_slots(0, 3)
+    pool.write(0, range(2), CutSet(np.array([-5.0, -4.0]), np.array([[0.0], [-2.0]])))
+    apply_selection(pool, Level1(1, 1e-10, only_oldest=True), [np.array([[0.0, 0.0], [0.0, 3.0]])], 1)
+    assert pool.in_play[0].tolist() == [1, 1, 0]
+    pool.close()
+
+
+@pytest.mark.parametrize(
+    "config",
+    [
+        CutSelectionConfig("level1", check_frequency=2),
+        CutSelectionConfig("lml1", check_frequency=2),
+        CutSelectionConfig("domination", check_frequency=2),
+        CutSelectionConfig("dynamic", candidate_recency=3),
+        CutSelectionConfig(max_active_per_stage=4),
+        CutSelectionConfig("lml1", max_active_per_stage=4),
+    ],
+)
+def test_bounds_stay_valid_and_caps_hold(tmp_path, config):
+    """Fewer cuts in forward and backward passes: the bound never falls, and never passes the true optimum."""
+    case = SmallCase(
+        hydros=[hydro(0)],
+        thermals=[thermal(0, 10.0, 20.0), thermal(1, 90.0, 30.0)],
+        stages=4,
+        openings=4,
+        load={0: 45.0},
+        inflow={0: (15.0, 8.0)},
+        storage={0: 40.0},
+        forward_passes=2,
+    )
+    folder = case.write(tmp_path)
+    best = iterated(context_of(folder), 40)[-1]
+    context = context_of(folder)
+    bounds = iterated(context, 25, cut_selection(config))
+    assert all(later >= earlier * (1 - 1e-12) for earlier, later in pairwise(bounds))
+    assert bounds[-1] <= best * (1 + 1e-9)
+    assert bounds[-1] >= 0.95 * best
+    in_play = context.pool.in_play[:-1].sum(axis=1)
+    assert in_play.sum() < 3 * 50
+    if config.max_active_per_stage is not None:
+        assert (in_play <= config.max_active_per_stage).all()

@@ -1,0 +1,79 @@
+"""An LP that cannot be solved leaves all that went into it."""
+
+import json
+
+import numpy as np
+import pytest
+from contexts import context_of, iterated
+from small_cases import SmallCase, hydro, thermal
+
+from cobre.sddp.lp.failure import StageFailedError
+from cobre.sddp.training.loop import iterate
+from cobre.solver.batches import Chains, Keep
+
+
+@pytest.fixture
+def context(tmp_path):
+    """A plant that must keep 50 hm3, one iteration old."""
+    case = SmallCase(
+        hydros=[hydro(0, storage=(50.0, 100.0))],
+        thermals=[thermal(0, 10.0, 90.0)],
+        stages=2,
+        openings=2,
+        load={0: 60.0},
+        inflow={0: (10.0, 1.0)},
+        storage={0: 60.0},
+        method="none",
+    )
+    context = context_of(case.write(tmp_path))
+    context.failure_folder = tmp_path / "failures"
+    iterated(context, 1)
+    return context
+
+
+def fail(context, basis_index):
+    """The second trial point is empty: no way to get to 50 hm3."""
+    states = np.array([[60.0], [0.0]])
+    items = np.array([0, 1, 0, 1], np.int32)
+    chains = Chains(states, np.array([0, 2, 4], np.int32), items, context.bases[1], np.array(basis_index, np.int32))
+    with pytest.raises(StageFailedError, match="Too little water: H0") as raised:
+        context.solve(1, 1, chains, context.problem.openings[1].realisations, Keep())
+    saved = raised.value.saved
+    return json.loads(saved.with_suffix(".json").read_text()), saved
+
+
+def test_state_noise_and_basis_are_saved(context):
+    content, saved = fail(context, [0, 0])
+    program = context.problem.stages[1].program
+    assert saved.exists()
+    assert content["state"] == [0.0]
+    realised = context.problem.openings[1].realisations
+    assert content["inflow_m3s"] == realised.inflow_m3s[0].tolist()
+    assert content["load_mw"] == realised.load_mw[0].tolist()
+    basis = content["basis"]
+    assert list(basis["columns"]) == list(program.names.columns)
+    assert list(basis["rows"]) == list(program.names.rows)
+    words = [*basis["columns"].values(), *basis["rows"].values()]
+    assert words.count("basic") == len(program.names.rows)
+    assert basis["solved_before"] == 0
+    assert basis["tight_cuts"] == []
+
+
+def test_a_chain_that_starts_from_nothing_says_so(context):
+    basis = fail(context, [0, -1])[0]["basis"]
+    assert basis["columns"] is None
+    assert basis["rows"] is None
+
+
+def test_cuts_at_their_bound_are_named_by_slot(context):
+    for iteration in (2, 3):
+        iterate(context, iteration, None)
+    states = np.array([[-5.0]])
+    chains = Chains(
+        states, np.array([0, 1], np.int32), np.array([0], np.int32), context.bases[0], np.array([0], np.int32)
+    )
+    with pytest.raises(StageFailedError) as raised:
+        context.solve(0, 1, chains, context.problem.openings[0].realisations, Keep())
+    content = json.loads(raised.value.saved.with_suffix(".json").read_text())
+    expected = [slot for slot in context.bases[0].cuts[0].tolist() if slot >= 0]
+    assert content["basis"]["tight_cuts"] == expected != []

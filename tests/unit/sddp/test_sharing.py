@@ -1,0 +1,78 @@
+"""A problem whose numbers lie in a shared region: the same numbers, once for all ranks of a node."""
+
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from cobre.comm import Backend
+from cobre.comm.backends.local import LocalCommunicator
+from cobre.comm.launch import run
+from cobre.io.case import load_case
+from cobre.sddp.cuts.visibility import ranks_that_see
+from cobre.sddp.problem import Problem
+from cobre.sddp.sharing import share_problem
+from cobre.study.api import with_iterations
+from cobre.study.prepare import PreparedStudy, make_solver, prepare
+from cobre.study.training import train_study
+
+CASE = Path(__file__).resolve().parents[3] / "examples" / "two_reservoirs"
+
+
+def two_reservoirs() -> PreparedStudy:
+    return prepare(load_case(CASE, with_iterations(None, 3)))
+
+
+def numbers(problem: Problem) -> list[bytes]:
+    programs = [
+        array.tobytes()
+        for stage in problem.stages
+        for array in (stage.program.cost, stage.program.value, stage.program.column_index, stage.program.row_upper)
+    ]
+    inflows = [opening.realisations.inflow_m3s.tobytes() for opening in problem.openings]
+    return [*programs, *inflows, *(noise.tobytes() for noise in problem.noise.openings)]
+
+
+def test_the_numbers_are_the_same_and_cannot_be_written() -> None:
+    problem = two_reservoirs().problem
+    with LocalCommunicator() as comm:
+        shared = share_problem(comm, problem)
+    assert numbers(shared.problem) == numbers(problem)
+    assert shared.saved_bytes == 0
+    large = [opening.realisations.inflow_m3s for opening in shared.problem.openings]
+    assert all(not array.flags.writeable for array in large if array.nbytes >= 512)
+    assert shared.shared_bytes >= sum(array.nbytes for array in large if array.nbytes >= 512)
+
+
+def test_what_was_one_array_stays_one() -> None:
+    problem = two_reservoirs().problem
+    with LocalCommunicator() as comm:
+        shared = share_problem(comm, replace(problem, stages=(problem.stages[0], problem.stages[0]))).problem
+    assert shared.stages[0] is shared.stages[1]
+
+
+def test_numbers_outlive_the_region() -> None:
+    problem = two_reservoirs().problem
+    with LocalCommunicator() as comm:
+        shared = share_problem(comm, problem)
+        shared.close()
+    assert numbers(shared.problem) == numbers(problem)
+
+
+def train_shared(comm: Backend) -> tuple[str, int, int, int]:
+    study = two_reservoirs()
+    shared = share_problem(comm, study.problem)
+    study = replace(study, problem=shared.problem, noise=shared.problem.noise)
+    digest = train_study(comm, comm, study, make_solver(study, 1)).digest
+    return digest, ranks_that_see(comm), shared.shared_bytes, shared.saved_bytes
+
+
+@pytest.mark.parametrize(("backend", "ranks", "seen"), [("local", 1, 1), ("shm", 2, 2), ("shm", 3, 3), ("tcp", 2, 1)])
+def test_every_rank_trains_on_the_common_numbers(backend: str, ranks: int, seen: int) -> None:
+    study = two_reservoirs()
+    with LocalCommunicator() as comm:
+        alone = train_study(comm, comm, study, make_solver(study, 1)).digest
+    for digest, visible, size, saved in run(train_shared, ranks, backend=backend):
+        assert digest == alone
+        assert visible == seen
+        assert saved == (seen - 1) * size > -1

@@ -1,0 +1,107 @@
+"""Paths through several stages in one call: the same bits as stage after stage, whatever the threads."""
+
+import numpy as np
+import pytest
+from small_programs import cut_rows, no_bases, no_cuts, program, random_cuts, random_states, realisations
+
+from cobre.sddp.training.forward import next_states
+from cobre.solver.batches import Bases, Chains, CutRows, Keep, SolveFailedError, Step, Walk
+from cobre.solver.highs import HighsSolver
+
+STAGES, PATHS, CUTS = 4, 7, 300
+
+
+def steps(order: int, bases: Bases, count: int = PATHS) -> list[Step]:
+    """Stages that differ in their cuts, in their noise, and in what each path meets."""
+    chosen = np.random.default_rng(5).integers(0, 6, (STAGES, count)).astype(np.int32)
+    cuts = [cut_rows(*random_cuts(CUTS - stage, 2 * (1 + order), seed=stage)) for stage in range(STAGES)]
+    return [Step(t, cuts[t], realisations(6, seed=t), chosen[t], bases) for t in range(STAGES)]
+
+
+def loaded(threads: int, order: int) -> HighsSolver:
+    solver = HighsSolver(threads)
+    for stage in range(STAGES):
+        solver.load(stage, program(order))
+    return solver
+
+
+def some_basis(order: int) -> Bases:
+    """Of the first path's first stage."""
+    stage, solver = program(order), loaded(1, order)
+    chains = Chains.single(random_states(1, order), no_bases(stage), np.full(1, -1, np.int32))
+    batch = solver.solve(0, cut_rows(*random_cuts(20, 2 * (1 + order))), chains, realisations(1), Keep(basis=True))
+    return Bases(batch.basis_status, batch.basis_cuts)
+
+
+def bits(walk: Walk) -> tuple[bytes, ...]:
+    parts = [walk.states, walk.objective, walk.future_cost, *walk.basis_status, *walk.basis_cuts]
+    return tuple(part.tobytes() for part in parts)
+
+
+@pytest.mark.parametrize("order", [0, 1, 2])
+@pytest.mark.parametrize("starts_from_basis", [False, True])
+def test_a_walk_is_its_stages_one_after_the_other(order: int, starts_from_basis: bool) -> None:
+    bases = some_basis(order) if starts_from_basis else no_bases(program(order))
+    solver, state = loaded(1, order), random_states(PATHS, order)
+    walk = solver.walk(steps(order, bases), state)
+    index = np.full(PATHS, 0 if starts_from_basis else -1, np.int32)
+    pivots = 0
+    for number, step in enumerate(steps(order, bases)):
+        chains = Chains(state, np.arange(PATHS + 1, dtype=np.int32), step.items, bases, index)
+        batch = solver.solve(number, step.cuts, chains, step.realisations, Keep(basis=True))
+        assert walk.states[number].tobytes() == state.tobytes()
+        assert walk.objective[number].tobytes() == batch.objective.tobytes()
+        assert walk.future_cost[number].tobytes() == batch.future_cost.tobytes()
+        assert walk.basis_status[number].tobytes() == batch.basis_status.tobytes()
+        assert walk.basis_cuts[number].tobytes() == batch.basis_cuts.tobytes()
+        state = next_states(state, batch.storage, batch.inflow)
+        pivots += batch.pivots
+    assert walk.pivots == pivots
+
+
+def test_threads_do_not_change_a_bit() -> None:
+    bases, state = no_bases(program(2)), random_states(PATHS, 2)
+    assert len({bits(loaded(threads, 2).walk(steps(2, bases), state)) for threads in (1, 2, 4)}) == 1
+
+
+def test_no_paths_are_legal() -> None:
+    walk = loaded(2, 0).walk(steps(0, no_bases(program()), count=0), np.zeros((0, 2)))
+    assert walk.states.shape == (STAGES, 0, 2)
+    assert walk.objective.shape == (STAGES, 0)
+    assert [status.shape for status in walk.basis_status] == [(0, 12)] * STAGES
+
+
+def test_a_path_that_cannot_go_on_is_told() -> None:
+    bad = steps(0, no_bases(program()))
+    bad[2].realisations.inflow_m3s[:] = -1000.0
+    with pytest.raises(SolveFailedError, match="infeasible"):
+        loaded(2, 0).walk(bad, random_states(PATHS))
+
+
+@pytest.mark.parametrize("damage", ["items", "paths", "dimension", "bases"])
+def test_torn_steps_are_refused(damage: str) -> None:
+    good, bases = steps(0, no_bases(program())), no_bases(program())
+    item = Step(0, good[0].cuts, good[0].realisations, good[0].items + 6, bases)
+    fewer = Step(0, good[0].cuts, good[0].realisations, good[0].items[:-1].copy(), bases)
+    torn = Step(0, good[0].cuts, good[0].realisations, good[0].items, Bases(np.zeros((1, 3), np.int8), bases.cuts))
+    given = {"items": [item], "paths": [fewer], "dimension": good, "bases": [torn]}[damage]
+    states = random_states(PATHS, 1 if damage == "dimension" else 0)
+    with pytest.raises(ValueError, match=r"realisation|items|states|bases"):
+        loaded(1, 0).walk(given, states)
+
+
+def test_results_lie_in_their_places() -> None:
+    stage, noise, order = program(), realisations(5), np.array([3, 1, 4, 0, 2], np.int32)
+    solver = HighsSolver(1)
+    solver.load(0, stage)
+    states, start, none = random_states(2), np.array([0, 5, 10], np.int32), np.full(2, -1, np.int32)
+    cuts: CutRows = no_cuts(2)
+    plain = solver.solve(0, cuts, Chains(states, start, np.tile(order, 2), no_bases(stage), none), noise, Keep())
+    places = np.concatenate([order, 5 + order]).astype(np.int32)
+    chains = Chains(states, start, np.tile(order, 2), no_bases(stage), none, places)
+    placed = solver.solve(0, cuts, chains, noise, Keep(gradient=True))
+    assert placed.objective[places].tobytes() == plain.objective.tobytes()
+    assert placed.storage[places].tobytes() == plain.storage.tobytes()
+    outside = Chains(states, start, np.tile(order, 2), no_bases(stage), none, places + 1)
+    with pytest.raises(ValueError, match="place"):
+        solver.solve(0, cuts, outside, noise, Keep())

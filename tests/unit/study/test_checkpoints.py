@@ -1,0 +1,198 @@
+"""Checkpoints: when they are written, which ones stay, which one is taken, and what is refused."""
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from cobre.io.atomic import WriteError
+from cobre.sddp.events import IterationRecord, PhaseTimes
+from cobre.study.checkpoints import (
+    CheckpointError,
+    CheckpointPlan,
+    CheckpointWriter,
+    check_same_run,
+    list_checkpoints,
+    newest_content,
+    parse_checkpoint,
+    snapshot,
+)
+from cobre.study.fingerprint import Fingerprint
+
+
+def names(folder):
+    return [path.name for path in list_checkpoints(folder)]
+
+
+def name(iteration):
+    return f"iteration-{iteration:06d}.ckpt"
+
+
+@pytest.mark.parametrize(
+    ("plan", "due"),
+    [
+        ({"every": 10}, [10, 20, 30]),
+        ({"every": 1}, list(range(1, 31))),
+        ({"every": 10, "first": 5}, [14, 24]),
+        ({"every": 1, "first": 29}, [29, 30]),
+        ({"every": 10**9}, []),
+    ],
+)
+def test_when_a_checkpoint_is_due(tmp_path, plan, due):
+    chosen = CheckpointPlan(tmp_path, **plan)
+    assert [iteration for iteration in range(1, 31) if chosen.is_due(iteration)] == due
+
+
+def test_names_beyond_a_million_are_still_in_order(tmp_path):
+    for iteration in (999_999, 1_000_000, 2):
+        (tmp_path / name(iteration)).touch()
+    for stranger in ("iteration-12.ckpt", "iteration-000001.ckpt.partial", ".iteration-000009.ckpt", "notes.ckpt"):
+        (tmp_path / stranger).touch()
+    assert names(tmp_path) == [name(1_000_000), name(999_999), name(2)]
+
+
+def test_a_folder_that_is_not_there_holds_none(tmp_path):
+    assert list_checkpoints(tmp_path / "missing") == []
+
+
+def test_training_goes_on_from_a_checkpoint_with_the_same_bits(tmp_path, train):
+    whole = train(checkpoints=CheckpointPlan(tmp_path, every=1, keep=99))
+    assert names(tmp_path) == [name(3), name(2), name(1)]
+    for path in list_checkpoints(tmp_path):
+        resumed = train(start=parse_checkpoint(path, path.read_bytes()))
+        assert resumed.digest == whole.digest
+        assert [record.solves for record in resumed.history] == [record.solves for record in whole.history]
+
+
+def test_only_the_newest_stay(tmp_path, train):
+    train(checkpoints=CheckpointPlan(tmp_path, every=1, keep=2))
+    assert names(tmp_path) == [name(3), name(2)]
+
+
+def test_the_last_iteration_is_always_kept(tmp_path, train):
+    train(checkpoints=CheckpointPlan(tmp_path, every=10**9))
+    assert names(tmp_path) == [name(3)]
+
+
+def test_what_an_earlier_run_left_goes_when_there_is_a_checkpoint_of_this_one(tmp_path, train):
+    for iteration in (1, 50, 60):
+        (tmp_path / name(iteration)).write_bytes(b"of an earlier run")
+    (tmp_path / "notes.txt").write_text("of a person")
+    train(checkpoints=CheckpointPlan(tmp_path, every=1, keep=2))
+    assert names(tmp_path) == [name(3), name(2)]
+    assert (tmp_path / "notes.txt").exists()
+
+
+def test_a_resumed_run_keeps_what_it_went_on_from(tmp_path, train):
+    train(checkpoints=CheckpointPlan(tmp_path, every=1, keep=2))
+    older = tmp_path / name(2)
+    start = parse_checkpoint(older, older.read_bytes())
+    (tmp_path / name(3)).write_bytes(b"damaged")
+    train(checkpoints=CheckpointPlan(tmp_path, every=1, keep=2), start=start)
+    assert names(tmp_path) == [name(3), name(2)]
+    assert parse_checkpoint(tmp_path / name(3), (tmp_path / name(3)).read_bytes()).iteration == 3
+
+
+def test_listeners_learn_of_each_checkpoint(tmp_path, train):
+    told = []
+    train(checkpoints=CheckpointPlan(tmp_path, every=2), on_checkpoint=lambda *facts: told.append(facts))
+    assert [(iteration, path.name) for iteration, path, _ in told] == [(2, name(2)), (3, name(3))]
+    assert all(seconds >= 0 for _, _, seconds in told)
+
+
+def test_a_folder_that_cannot_be_made_is_found_before_training(tmp_path, train):
+    (tmp_path / "file").touch()
+    iterations = []
+    with pytest.raises(WriteError):
+        train(checkpoints=CheckpointPlan(tmp_path / "file" / "sub"), on_iteration=iterations.append)
+    assert iterations == []
+
+
+def test_what_goes_wrong_in_the_writing_thread_reaches_the_run(tmp_path, train, study, solver):
+    trained = train()
+    writer = CheckpointWriter(CheckpointPlan(tmp_path / "gone"), Fingerprint.of(study, solver), lambda *_: None)
+    (tmp_path / "gone").rmdir()
+    writer.after_iteration(trained.context, trained.history, True)
+    with pytest.raises(WriteError, match="gone"):
+        writer.close()
+
+
+def test_a_snapshot_is_a_copy(train):
+    trained = train()
+    taken = snapshot(trained.context, trained.history)
+    before = taken["intercepts"].copy()
+    trained.context.pool.in_play[:] = 0
+    trained.context.bases[0].status[:] = 0
+    assert np.array_equal(taken["intercepts"], before)
+    assert taken["in_play"].any()
+
+
+def test_the_history_comes_back(tmp_path, train):
+    trained = train(checkpoints=CheckpointPlan(tmp_path))
+    found = parse_checkpoint(tmp_path / name(3), (tmp_path / name(3)).read_bytes())
+    assert found.iteration == 3
+    assert found.history == tuple(replace(record, loads=()) for record in trained.history)
+    assert isinstance(found.history[0], IterationRecord) and isinstance(found.history[0].times, PhaseTimes)
+    assert isinstance(found.history[0].solves, int)
+
+
+@pytest.fixture
+def kept(tmp_path, train):
+    train(checkpoints=CheckpointPlan(tmp_path, every=1, keep=3))
+    return tmp_path
+
+
+def test_the_newest_sound_one_is_taken(kept):
+    warnings = []
+    path, content = newest_content(kept, warnings.append)
+    assert (path.name, warnings) == (name(3), [])
+    assert content == path.read_bytes()
+
+
+def test_damaged_ones_are_passed_over_with_a_warning_each(kept):
+    (kept / name(3)).write_bytes(b"")
+    (kept / name(2)).write_bytes((kept / name(2)).read_bytes()[:-7])
+    warnings = []
+    path, _ = newest_content(kept, warnings.append)
+    assert path.name == name(1)
+    assert [name(3) in warnings[0], name(2) in warnings[1]] == [True, True]
+    assert all("an older checkpoint is used instead" in warning for warning in warnings)
+
+
+def test_when_none_is_sound_all_reasons_are_told(kept):
+    for path in list_checkpoints(kept):
+        path.write_bytes(b"nothing of ours")
+    with pytest.raises(CheckpointError, match="no checkpoint can be used") as caught:
+        newest_content(kept, lambda _: None)
+    assert all(name(iteration) in str(caught.value) for iteration in (1, 2, 3))
+
+
+def test_without_any_checkpoint_there_is_nothing_to_resume(tmp_path):
+    with pytest.raises(CheckpointError, match="there is no checkpoint in"):
+        newest_content(tmp_path, lambda _: None)
+
+
+def test_a_sound_file_of_something_else_is_refused(tmp_path):
+    from cobre.io.array_file import write_arrays
+
+    path = tmp_path / name(1)
+    write_arrays(path, {"fingerprint": {"other": "things"}}, {})
+    with pytest.raises(CheckpointError):
+        parse_checkpoint(path, path.read_bytes())
+
+
+@pytest.mark.parametrize(
+    ("field", "words"),
+    [
+        ("cobre", "version of cobre"),
+        ("solver", "LP solver"),
+        ("numpy", "version of numpy"),
+        ("case", "content of the case"),
+    ],
+)
+def test_another_program_or_case_is_named(kept, study, solver, field, words):
+    found = parse_checkpoint(kept / name(3), (kept / name(3)).read_bytes())
+    own = Fingerprint.of(study, solver)
+    check_same_run(found, own)
+    with pytest.raises(CheckpointError, match=rf"belongs to another run \({words}: other here,"):
+        check_same_run(found, replace(own, **{field: "other"}))

@@ -1,0 +1,114 @@
+"""What must agree between ranks, and between a run and its checkpoints."""
+
+import json
+from dataclasses import replace
+
+import pytest
+from conftest import EXAMPLE, overrides
+
+from cobre.comm import launch
+from cobre.comm.backends.local import LocalCommunicator
+from cobre.comm.launch import WorkerError
+from cobre.study.fingerprint import Fingerprint, WorldMismatchError, agree_on, case_digest
+from cobre.study.prepare import prepare
+from cobre.study.ranks import as_case
+
+OWN = Fingerprint("1.0", "HiGHS 1.15", "2.4", "a" * 64)
+
+
+def digest(**more):
+    return case_digest(prepare(as_case(EXAMPLE, overrides(**more))[0]))
+
+
+@pytest.fixture(scope="module")
+def reference():
+    return digest()
+
+
+def test_the_same_case_has_the_same_digest(reference):
+    assert digest() == reference
+
+
+@pytest.mark.parametrize(
+    "more",
+    [
+        {"training.tree_seed": 43},
+        {"training.selection": {"method": "sampled", "forward_passes": 5}},
+        {"modeling.inflow_non_negativity.method": "none"},
+        {"training.cut_selection": {"method": "level1"}},
+    ],
+    ids=str,
+)
+def test_what_changes_bits_changes_the_digest(reference, more):
+    assert digest(**more) != reference
+
+
+@pytest.mark.parametrize(
+    "more",
+    [
+        {"iterations": 99},
+        {"simulation.enabled": False},
+        {"simulation.selection": {"method": "sampled", "num_scenarios": 3}},
+    ],
+    ids=str,
+)
+def test_when_to_stop_and_what_to_simulate_do_not(reference, more):
+    assert digest(**more) == reference
+
+
+@pytest.mark.parametrize(
+    ("file", "entry", "field"),
+    [
+        ("system/thermals.json", "thermals", "cost_per_mwh"),
+        ("initial_conditions.json", "storage", "value_hm3"),
+    ],
+)
+def test_a_number_of_the_case_in_its_last_place_changes_the_digest(reference, case_folder, file, entry, field):
+    path = case_folder / file
+    content = json.loads(path.read_text())
+    content[entry][0][field] *= 1 + 1e-14
+    path.write_text(json.dumps(content))
+    assert case_digest(prepare(as_case(case_folder, overrides())[0])) != reference
+
+
+def test_differences_are_told_in_words():
+    assert OWN.differences(OWN) == []
+    found = OWN.differences(replace(OWN, numpy="2.5", case="b" * 64))
+    assert found == [
+        "version of numpy: 2.4 here, 2.5 there",
+        "content of the case: aaaaaaaaaaaa... here, bbbbbbbbbbbb... there",
+    ]
+
+
+def test_one_rank_agrees_with_itself():
+    with LocalCommunicator() as comm:
+        agree_on(comm, OWN)
+
+
+def disagree(comm, prints):
+    agree_on(comm, Fingerprint(*prints[comm.rank]))
+    return comm.rank
+
+
+def as_tuple(one):
+    return tuple(one.as_dict().values())
+
+
+def test_ranks_that_agree_go_on():
+    assert launch.run(disagree, 3, args=([as_tuple(OWN)] * 3,)) == [0, 1, 2]
+
+
+def test_ranks_that_disagree_are_told_who_and_what():
+    prints = [as_tuple(OWN), as_tuple(OWN), as_tuple(replace(OWN, solver="HiGHS 1.16"))]
+    with pytest.raises(WorkerError) as caught:
+        launch.run(disagree, 3, args=(prints,))
+    assert isinstance(caught.value.inner, WorldMismatchError)
+    words = "rank 2 cannot work with rank 0 (LP solver: HiGHS 1.16 here, HiGHS 1.15 there"
+    assert words in str(caught.value.inner)
+    assert str(caught.value).count("WorldMismatchError") >= 3, "every rank was told"
+
+
+def test_long_versions_are_compared_as_far_as_they_go():
+    """A version is text that others write: it may be long, and not ASCII."""
+    with LocalCommunicator() as comm:
+        agree_on(comm, replace(OWN, solver="ü" * 400))

@@ -1,0 +1,94 @@
+"""Ctrl-C, SIGTERM and time limits, as a run in this process sees them."""
+
+import os
+import signal
+import threading
+
+import pytest
+
+from cobre.sddp.training.hooks import Interruption
+from cobre.study.stop_request import StopRequest
+
+
+@pytest.fixture(autouse=True)
+def handlers_come_back():
+    """Whatever a test does, the handlers are what they were."""
+    former = [signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)]
+    yield
+    assert [signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)] == former
+
+
+def send(number):
+    os.kill(os.getpid(), number)
+
+
+def test_nothing_has_come():
+    with StopRequest() as stop:
+        assert stop.interruption() is Interruption.NONE
+
+
+@pytest.mark.parametrize(
+    ("number", "expected"),
+    [(signal.SIGINT, Interruption.INTERRUPTED), (signal.SIGTERM, Interruption.TERMINATED)],
+)
+def test_the_first_signal_is_remembered(number, expected):
+    with StopRequest() as stop:
+        send(number)
+        assert stop.interruption() is expected
+        assert stop.interruption() is expected
+
+
+@pytest.mark.parametrize("first", [signal.SIGINT, signal.SIGTERM])
+@pytest.mark.parametrize("second", [signal.SIGINT, signal.SIGTERM])
+def test_the_second_signal_ends_at_once(first, second):
+    with StopRequest():
+        send(first)
+        with pytest.raises(KeyboardInterrupt):
+            send(second)
+
+
+def test_after_the_block_signals_do_what_they_did():
+    with StopRequest():
+        pass
+    with pytest.raises(KeyboardInterrupt):
+        send(signal.SIGINT)
+
+
+def test_an_error_in_the_block_gives_the_handlers_back():
+    with pytest.raises(LookupError), StopRequest():
+        raise LookupError
+
+
+def test_a_time_limit_that_is_over():
+    with StopRequest(0.0) as stop:
+        assert stop.interruption() is Interruption.TIME_LIMIT
+
+
+def test_a_time_limit_that_is_far():
+    with StopRequest(3600.0) as stop:
+        assert stop.interruption() is Interruption.NONE
+
+
+def test_a_signal_says_more_than_a_time_limit():
+    with StopRequest(0.0) as stop:
+        send(signal.SIGINT)
+        assert stop.interruption() is Interruption.INTERRUPTED
+
+
+def test_in_another_thread_only_the_time_limit_counts():
+    seen = []
+
+    def run():
+        with StopRequest(0.0) as stop:
+            seen.append((stop.interruption(), signal.getsignal(signal.SIGINT)))
+
+    before = signal.getsignal(signal.SIGINT)
+    thread = threading.Thread(target=run)
+    thread.start()
+    thread.join(10)
+    assert seen == [(Interruption.TIME_LIMIT, before)]
+
+
+def test_every_interruption_has_words_of_its_own():
+    words = [kind.reason for kind in Interruption if kind is not Interruption.NONE]
+    assert all(words) and len(set(words)) == len(words)
