@@ -76,7 +76,7 @@ def _text(content: dict[str, object]) -> str:
         "",
         "By `make bench-scale`. The model is in `benchmarks/scale/model.py`. The numbers that it starts from were",
         f"measured in this run on the study `{content['case']}`, except the links, which are given. A solve at",
-        "production scale is taken to cost what it costs there. Larger LPs take longer, which helps all backends alike.",
+        "production scale is taken to cost what it costs there. Larger LPs take longer, which helps all backends.",
         "",
         "## The model beside this machine (2 cores, shm, one thread a rank)",
         "",

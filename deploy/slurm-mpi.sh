@@ -16,4 +16,4 @@ export COBRE_COMM_BACKEND=mpi
 export OMP_NUM_THREADS=1
 
 srun --cpus-per-task=1 --kill-on-bad-exit=1 \
-  cobre run case --output output --threads 1
+  cobre run case --output output --auto-resume --threads 1

@@ -22,4 +22,4 @@ export OMP_NUM_THREADS=1
 
 srun --cpus-per-task=1 --kill-on-bad-exit=1 \
   python3 -m cobre.launchfiles.slurm_step \
-  cobre run case --output output --threads 1
+  cobre run case --output output --auto-resume --threads 1

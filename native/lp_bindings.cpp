@@ -243,9 +243,11 @@ nb::object average(nb::handle costs, nb::handle weights, nb::handle slopes, nb::
     return table;
 }
 
-// (start, items, basis_index, places) of the chains of a backward pass.
-nb::tuple fan(nb::handle order, nb::handle met) {
+// (states, start, items, basis_index, places) of the chains of a backward pass, two for each trial point.
+nb::tuple fan(nb::handle order, nb::handle met, nb::handle states) {
     const Array<Int> openings(order, "order"), places(met, "met");
+    const Array<double> points_states(states, "states");
+    require(points_states.height() == places.size(), "states and paths differ in number");
     for (const Int place : places.span())
         require(0 <= place && static_cast<size_t>(place) < openings.size(), "a path met an opening that there is not");
     const auto points = static_cast<Py_ssize_t>(places.size()), solves = points * static_cast<Py_ssize_t>(openings.size());
@@ -253,7 +255,12 @@ nb::tuple fan(nb::handle order, nb::handle met) {
     const nb::object start = make_array(out.start, {2 * points + 1}), items = make_array(out.items, {solves}),
                      index = make_array(out.basis_index, {2 * points}), rows = make_array(out.places, {solves});
     fan_out(openings.span(), places.span(), out);
-    return nb::make_tuple(start, items, index, rows);
+    const auto width = static_cast<Py_ssize_t>(points_states.width());
+    double* twice;
+    const nb::object repeated = make_array(twice, {2 * points, width});
+    for (Py_ssize_t unit = 0; unit < 2 * points; ++unit)
+        std::copy_n(points_states.data() + unit / 2 * width, width, twice + unit * width);
+    return nb::make_tuple(repeated, start, items, index, rows);
 }
 
 // Write cuts into the chunks of a stage, from a slot on.
@@ -320,7 +327,7 @@ void bind(nb::module_& module) {
     nb::register_exception_translator(translate, nullptr);
     module.attr("CUTS_PER_CHUNK") = kCutsPerChunk;
     module.def("average_cuts", &average, "costs"_a, "weights"_a, "slopes"_a, "states"_a);
-    module.def("fan_chains", &fan, "order"_a, "met"_a);
+    module.def("fan_chains", &fan, "order"_a, "met"_a, "states"_a);
     module.def("place_cuts", &place, "table"_a, "chunks"_a, "slot"_a);
 
     nb::class_<BoundStage>(module, "LpStage")

@@ -17,12 +17,13 @@ from pathlib import Path
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "integration"))
 
 from cells import QUICK, WHOLE, CellFailedError
-from studies import QUICK_CASE, SLOW_CASE, digest_of
+from studies import QUICK_CASE, SLOW_CASE, digest_of, small_copy
 
 from cobre.io.output.manifest import software_versions
 from cobre.study.compare import compare_runs
 
-STUDIES = ((QUICK_CASE, ()), (SLOW_CASE, ("--iterations", "8")))
+ITERATIONS = ("--iterations", "8")
+SELECTION = {"selection": {"method": "level1", "check_frequency": 3}}
 
 
 @dataclass(frozen=True)
@@ -38,7 +39,12 @@ def main() -> int:
     cells = [cell for cell in (QUICK if options.quick else WHOLE) if not (options.without_mpi and cell.needs)]
     print(", ".join(f"{name} {version}" for name, version in software_versions().items()))
     with folder_for_outputs(options.keep) as folder:
-        sound = [study_is_sound(case, flags, cells, folder / case.name) for case, flags in STUDIES]
+        studies = (
+            ("two reservoirs", QUICK_CASE, ()),
+            ("four regions", SLOW_CASE, ITERATIONS),
+            ("four regions, cuts selected", small_copy(SLOW_CASE, folder, cut_selection=SELECTION), ITERATIONS),
+        )
+        sound = [study_is_sound(title, case, flags, cells, folder) for title, case, flags in studies]
     print("\none digest" if all(sound) else "\nNOT one digest")
     return 0 if all(sound) else 1
 
@@ -61,13 +67,13 @@ def folder_for_outputs(kept: Path | None):
         yield Path(folder)
 
 
-def study_is_sound(case, flags, cells, folder) -> bool:
+def study_is_sound(title, case, flags, cells, folder) -> bool:
     """Run all cells; the first one is what the others are compared with."""
-    print(f"\n{case.name} {' '.join(flags)}")
+    print(f"\n{title} {' '.join(flags)}")
     reference = None
     outcomes = []
     for number, cell in enumerate(cells):
-        output = folder / f"{number:02d}"
+        output = folder / title.replace(" ", "-") / f"{number:02d}"
         began = time.monotonic()
         outcome = outcome_of(cell, case, output, flags, reference)
         outcomes.append(outcome)

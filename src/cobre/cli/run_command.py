@@ -32,6 +32,7 @@ class RunFlags:
     backend: str
     threads: int | None
     resume: bool = False
+    auto_resume: bool = False
     warm_start: Path | None = None
     time_limit_s: float | None = None
     checkpoint_every: int | None = None
@@ -89,6 +90,7 @@ def _run(flags: RunFlags, progress: Progress) -> RunSummary:
         CaseRequest(flags.case, flags.overrides, threads_per_worker(world, flags.threads)),
         flags.output,
         resume=flags.resume,
+        resume_if_possible=flags.auto_resume,
         warm_start=flags.warm_start,
         time_limit_s=flags.time_limit_s,
         checkpoint_every=flags.checkpoint_every,

@@ -56,6 +56,7 @@ def _speech_options(command: Command) -> Command:
 @click.option("--iterations", type=click.IntRange(min=1), help="Train so many iterations instead of the case's rules.")
 @_world_options
 @click.option("--resume", is_flag=True, help="Go on from the newest checkpoint in the output directory.")
+@click.option("--auto-resume", is_flag=True, help="As --resume where there is a checkpoint, else begin.")
 @click.option("--warm-start", type=click.Path(exists=True, path_type=Path), help="Begin with the cuts of a policy.")
 @click.option(
     "--time-limit", type=click.FloatRange(min=0.0), help="Stop after the iteration in which so many s are up."

@@ -52,7 +52,7 @@ class WorldSettings:
 
     def run_command(self, case: str, output: str) -> list[str]:
         """The words after `cobre`, with the paths as the rank sees them."""
-        return ["run", case, "--output", output, "--threads", str(self.threads), *self.run_options]
+        return ["run", case, "--output", output, "--auto-resume", "--threads", str(self.threads), *self.run_options]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

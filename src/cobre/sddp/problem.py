@@ -54,8 +54,8 @@ class Opening:
         A point's basis is optimal for what its path met: one chain goes from there to the wettest opening, another
         one to the driest.
         """
-        start, items, basis_index, places = fan_chains(self.order, met)
-        return Chains(np.repeat(states, 2, axis=0), start, items, bases, basis_index, places, 2)
+        twice, start, items, basis_index, places = fan_chains(self.order, met, states)
+        return Chains(twice, start, items, bases, basis_index, places, 2)
 
 
 @dataclass(frozen=True, slots=True)

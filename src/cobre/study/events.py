@@ -5,6 +5,7 @@ Every event has `event`, its kind, and `time`, in seconds since 1970 (UTC). Mone
 
 import json
 import math
+import os
 import time
 from collections.abc import Callable, Mapping
 from pathlib import Path
@@ -72,6 +73,8 @@ class EventLog:
         self._path = folder / EVENT_FILE
         try:
             self._file: IO[str] = self._path.open("a" if append else "w", encoding="utf-8")
+            if append and not _ends_with_newline(self._path):
+                self._file.write("\n")  # a killed run may leave half a line: it must not take ours along
         except OSError as error:
             raise WriteError(self._path, error.strerror or str(error)) from error
 
@@ -86,6 +89,14 @@ class EventLog:
     def close(self) -> None:
         """No more lines."""
         self._file.close()
+
+
+def _ends_with_newline(path: Path) -> bool:
+    """Or is empty."""
+    with path.open("rb") as stream:
+        size = stream.seek(0, os.SEEK_END)
+        stream.seek(max(0, size - 1))
+        return stream.read(1) in (b"", b"\n")
 
 
 def read_events(folder: Path) -> list[Event]:

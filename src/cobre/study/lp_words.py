@@ -35,7 +35,7 @@ COLUMNS: Mapping[str, Kind] = {
     "source": Kind("generation", "MW", "non_controllables"),
     "available": Kind("available power", "MW", "non_controllables"),
     "pumped": Kind("pumped flow", "m3/s", "pumping_stations"),
-    "contract": Kind("power of the contract", "MW", "contracts"),
+    "contract": Kind("power", "MW", "contracts"),
     "inflow_slack": Kind("inflow added to make up for a negative one", "m3/s", HYDRO, has_block=False),
     "evaporated": Kind("evaporation", "m3/s", HYDRO, has_block=False),
     "evaporation_less": Kind("evaporation below its curve", "m3/s", HYDRO, has_block=False),

@@ -16,7 +16,7 @@ from cobre.sddp.events import IterationRecord
 from cobre.sddp.training.hooks import Interruption
 from cobre.solver.batches import LpSolver
 from cobre.study.answers import Answers
-from cobre.study.checkpoints import Checkpoint, CheckpointPlan, newest_content, parse_checkpoint
+from cobre.study.checkpoints import Checkpoint, CheckpointPlan, list_checkpoints, newest_content, parse_checkpoint
 from cobre.study.events import Tell, event, iteration_event
 from cobre.study.fingerprint import Fingerprint, agree_on
 from cobre.study.policy import Policy
@@ -43,12 +43,13 @@ class CaseRequest:
 class TrainingRequest:
     """How to train.
 
-    resume: go on from the newest checkpoint of `checkpoints`. warm_start: the policy file to begin with.
+    resume: go on from the newest checkpoint of `checkpoints`; resume_if_possible: or begin where there is none. warm_start: the policy file to begin with.
     answers: a pipe on which rank 0 hears, after each iteration that it told, whether to go on (see `answers`).
     """
 
     checkpoints: CheckpointPlan | None = None
     resume: bool = False
+    resume_if_possible: bool = False
     warm_start: Policy | Path | None = None
     time_limit_s: float | None = None
     failure_folder: Path | None = None
@@ -97,8 +98,9 @@ def train_here(
         failure_folder=request.failure_folder,
         checkpoints=request.checkpoints,
     )
-    if request.resume and request.checkpoints is not None:
-        options = replace(options, start=share_checkpoint(comm, request.checkpoints.folder, tell))
+    if (request.resume or request.resume_if_possible) and request.checkpoints is not None:
+        start = share_checkpoint(comm, request.checkpoints.folder, tell, is_needed=request.resume)
+        options = replace(options, start=start)
     if request.warm_start is not None:
         options = replace(options, warm_start=share_policy(comm, request.warm_start))
     tell(event("phase", name="training", iteration_limit=_iteration_limit(ready.study.case)))
@@ -167,12 +169,13 @@ def as_case(case: Case | Path, overrides: Overrides | None) -> tuple[Case, tuple
     return loaded, tuple(str(problem) for problem in problems.warnings)
 
 
-def share_checkpoint(comm: Communicator, folder: Path, tell: Tell) -> Checkpoint:
-    """The newest checkpoint of a folder that only rank 0 needs to see."""
+def share_checkpoint(comm: Communicator, folder: Path, tell: Tell, *, is_needed: bool) -> Checkpoint | None:
+    """The newest checkpoint of a folder that only rank 0 needs to see; None when there is none and none is needed."""
     content, path = b"", folder
-    if comm.rank == 0:
+    if comm.rank == 0 and (is_needed or list_checkpoints(folder)):
         path, content = newest_content(folder, lambda message: tell(event("warning", message=message)))
-    return parse_checkpoint(path, share_bytes(comm, content, "checkpoint"))
+    shared = share_bytes(comm, content, "checkpoint")
+    return parse_checkpoint(path, shared) if shared else None
 
 
 def share_policy(comm: Communicator, policy: Policy | Path) -> Policy:

@@ -51,6 +51,7 @@ class RunRequest:
     case: CaseRequest
     output: Path
     resume: bool = False
+    resume_if_possible: bool = False
     warm_start: Path | None = None
     time_limit_s: float | None = None
     checkpoint_every: int | None = None
@@ -114,7 +115,7 @@ def _told(comm: Backend, request: RunRequest, tell: Tell) -> Iterator[Tell]:
     with ExitStack() as stack:
         stack.enter_context(output_lock(request.output))
         (request.output / "summary.json").unlink(missing_ok=True)  # whatever was there is no longer the result
-        log = EventLog(request.output, append=request.resume)
+        log = EventLog(request.output, append=request.resume or request.resume_if_possible)
         stack.callback(log.close)
 
         def tell_both(told: Event) -> None:
@@ -159,6 +160,7 @@ def _train_or_load(
         TrainingRequest(
             checkpoints=checkpoint_plan(request, config),
             resume=request.resume or config.policy.mode == "resume",
+            resume_if_possible=request.resume_if_possible,
             warm_start=warm,
             time_limit_s=request.time_limit_s,
             failure_folder=request.output / "failures",

@@ -4,7 +4,9 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from conftest import EXAMPLE, overrides
 
+from cobre.comm.backends.local import LocalCommunicator
 from cobre.io.atomic import WriteError
 from cobre.sddp.events import IterationRecord, PhaseTimes
 from cobre.study.checkpoints import (
@@ -18,6 +20,9 @@ from cobre.study.checkpoints import (
     snapshot,
 )
 from cobre.study.fingerprint import Fingerprint
+from cobre.study.prepare import make_solver, prepare
+from cobre.study.ranks import as_case
+from cobre.study.training import TrainingOptions, train_study
 
 
 def names(folder):
@@ -62,6 +67,23 @@ def test_training_goes_on_from_a_checkpoint_with_the_same_bits(tmp_path, train):
         resumed = train(start=parse_checkpoint(path, path.read_bytes()))
         assert resumed.digest == whole.digest
         assert [record.solves for record in resumed.history] == [record.solves for record in whole.history]
+
+
+@pytest.mark.parametrize("method", ["level1", "domination"])
+def test_selected_cuts_are_the_same_after_a_checkpoint(tmp_path, method):
+    """Selection looks at all states that were ever visited: they must come back too."""
+    selection = {"training.cut_selection": {"selection": {"method": method, "check_frequency": 2}}}
+    study = prepare(as_case(EXAMPLE, overrides(6, **selection))[0])
+    solver = make_solver(study, 1)
+
+    def train(**options):
+        with LocalCommunicator() as comm:
+            return train_study(comm, comm, study, solver, TrainingOptions(**options))
+
+    whole = train(checkpoints=CheckpointPlan(tmp_path, every=1, keep=99))
+    assert not whole.context.pool.in_play.all(), "some cut was put aside"
+    for path in list_checkpoints(tmp_path)[1::2]:
+        assert train(start=parse_checkpoint(path, path.read_bytes())).digest == whole.digest
 
 
 def test_only_the_newest_stay(tmp_path, train):

@@ -35,7 +35,7 @@ def test_the_same_case_has_the_same_digest(reference):
         {"training.tree_seed": 43},
         {"training.selection": {"method": "sampled", "forward_passes": 5}},
         {"modeling.inflow_non_negativity.method": "none"},
-        {"training.cut_selection": {"method": "level1"}},
+        {"training.cut_selection": {"selection": {"method": "level1"}}},
     ],
     ids=str,
 )

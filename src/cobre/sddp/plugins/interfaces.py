@@ -26,14 +26,16 @@ class RiskMeasure(ABC):
 class Sampler(Protocol):
     """What happens in the scenarios of a forward pass or a simulation; `cobre.stochastic.sampling` has the schemes."""
 
-    def sample(self, iteration: int, scenarios: Sequence[int], stage: int) -> Floats:
+    def sample(self, iteration: int, scenarios: Sequence[int] | NDArray[np.int64], stage: int) -> Floats:
         """The noise of some scenarios (rows), by their numbers in the whole study, at one stage."""
 
     @property
     def is_in_sample(self) -> bool:
         """Whether all noise comes from the openings."""
 
-    def opening_indices(self, iteration: int, scenarios: Sequence[int], stage: int) -> NDArray[np.int64]:
+    def opening_indices(
+        self, iteration: int, scenarios: Sequence[int] | NDArray[np.int64], stage: int
+    ) -> NDArray[np.int64]:
         """Which opening each scenario meets; only where all noise comes from the openings."""
 
     def for_scenarios(self, total: int) -> "Sampler":

@@ -5,6 +5,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 import numpy as np
+from numpy.typing import NDArray
 
 from cobre.comm import Communicator
 from cobre.sddp.cuts.pool import CutPool
@@ -61,11 +62,10 @@ class TrainingContext:
     failure_folder: Path | None = None  # where an LP goes that cannot be solved
     counter: SolveCounter = field(default_factory=SolveCounter)
     began: float = field(default_factory=time.monotonic)
+    own_paths: NDArray[np.int64] = field(init=False)  # the forward passes of this rank
 
-    @property
-    def own_paths(self) -> range:
-        """The forward passes of this rank."""
-        return self.split.block(self.comm.rank)
+    def __post_init__(self) -> None:
+        self.own_paths = np.array(self.split.block(self.comm.rank), np.int64)
 
     def basis_index(self, stage: int) -> int:
         """0 once there is a basis, -1 before."""

@@ -1,6 +1,7 @@
 """Lines from a rank to its parent's program."""
 
 import os
+from pathlib import Path
 
 import pytest
 
@@ -81,11 +82,15 @@ def test_a_parent_that_has_gone_is_no_error(monkeypatch):
         tell_parent("too late")
 
 
+def open_descriptors():
+    return sorted(Path("/proc/self/fd").iterdir())
+
+
 def test_a_failing_block_leaves_no_descriptor():
-    before = sorted(os.listdir("/proc/self/fd"))
+    before = open_descriptors()
     with pytest.raises(LookupError), message_pipe():
         raise LookupError
-    assert sorted(os.listdir("/proc/self/fd")) == before
+    assert open_descriptors() == before
 
 
 def talk(comm, count):
