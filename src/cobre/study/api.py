@@ -7,6 +7,8 @@ from typing import Any, TypeVar
 
 from cobre import notebook
 from cobre.core.case import Case
+from cobre.core.config import IterationLimit
+from cobre.core.editing import changed
 from cobre.io.case import read_case
 from cobre.io.problems import Layer, Problem, Problems
 from cobre.stochastic.errors import NoiseModelError
@@ -105,6 +107,8 @@ def train(
     if resume and plan is None:
         raise ValueError("resume=True needs the folder of the checkpoints: checkpoints=...")
     request = TrainingRequest(checkpoints=plan, resume=resume, warm_start=start, time_limit_s=time_limit_s)
+    if isinstance(case, Case) and iterations is not None:
+        case, iterations = changed(case, {"config.training.stopping_rules": (IterationLimit(iterations),)}), None
     source = _source(case, with_iterations(config_overrides, iterations), world, threads)
     with _listening(progress_callback) as tell:
         return _first(run_in(world, train_rank, (source, request, world.is_joined), tell))

@@ -43,7 +43,8 @@ class CaseRequest:
 class TrainingRequest:
     """How to train.
 
-    resume: go on from the newest checkpoint of `checkpoints`; resume_if_possible: or begin where there is none. warm_start: the policy file to begin with.
+    resume: go on from the newest checkpoint of `checkpoints`; resume_if_possible: or begin where there is none.
+    warm_start: the policy file to begin with.
     answers: a pipe on which rank 0 hears, after each iteration that it told, whether to go on (see `answers`).
     """
 

@@ -48,3 +48,8 @@ def test_places_that_are_not_there(case, path, words):
     with pytest.raises(KeyError) as caught:
         cobre.changed(case, {path: 1})
     assert words in caught.value.args[0]
+
+
+def test_a_case_in_memory_trains_as_its_directory_does(case):
+    digests = {cobre.train(given, iterations=2, threads=1).digest for given in (case, CASE)}
+    assert len(digests) == 1

@@ -130,3 +130,16 @@ def test_results_that_are_not_whole_are_not_given(folder, tmp_path):
     (copy / "simulation" / "manifest.json").unlink()
     with pytest.raises(ResultsError, match="did not finish"):
         cobre.results.load_simulation(copy)
+
+
+def test_noise_that_was_exported(case_dir, tmp_path):
+    overrides = {"exports.stochastic": True, "training.stopping_rules": [{"type": "iteration_limit", "limit": 1}]}
+    study = cobre.Study(case_dir.parent / "four_regions", tmp_path, config_overrides=overrides)
+    study.train()
+    found = cobre.results.load_stochastic(tmp_path)
+    tree = found.opening_tree(0)
+    assert tree.shape == (10, 9)
+    assert np.array_equal(tree, study._prepared.noise.openings[0])
+    assert {"hydro_id", "stage_id", "lag", "coefficient"} <= set(found.par_coefficients()[0])
+    with pytest.raises(IndexError, match="no stage 99"):
+        found.opening_tree(99)

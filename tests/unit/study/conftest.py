@@ -2,19 +2,12 @@ import shutil
 from pathlib import Path
 
 import pytest
+from example_study import EXAMPLE, overrides
 
 from cobre.comm.backends.local import LocalCommunicator
 from cobre.study.prepare import make_solver, prepare
 from cobre.study.ranks import as_case
 from cobre.study.training import TrainingOptions, train_study
-
-EXAMPLE = Path(__file__).resolve().parents[3] / "examples" / "two_reservoirs"
-ITERATIONS = 3
-
-
-def overrides(iterations=ITERATIONS, **more):
-    rules = [{"type": "iteration_limit", "limit": iterations}]
-    return {"training.stopping_rules": rules, **more}
 
 
 @pytest.fixture

@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from conftest import EXAMPLE, overrides
+from example_study import EXAMPLE, overrides
 
 from cobre.comm.backends.local import LocalCommunicator
 from cobre.io.atomic import WriteError
@@ -69,10 +69,10 @@ def test_training_goes_on_from_a_checkpoint_with_the_same_bits(tmp_path, train):
         assert [record.solves for record in resumed.history] == [record.solves for record in whole.history]
 
 
-@pytest.mark.parametrize("method", ["level1", "domination"])
+@pytest.mark.parametrize("method", [{"method": "level1"}, {"method": "domination", "domination_tolerance": 0.0}])
 def test_selected_cuts_are_the_same_after_a_checkpoint(tmp_path, method):
     """Selection looks at all states that were ever visited: they must come back too."""
-    selection = {"training.cut_selection": {"selection": {"method": method, "check_frequency": 2}}}
+    selection = {"training.cut_selection": {"selection": {**method, "check_frequency": 2}}}
     study = prepare(as_case(EXAMPLE, overrides(6, **selection))[0])
     solver = make_solver(study, 1)
 

@@ -4,7 +4,7 @@ import json
 from dataclasses import replace
 
 import pytest
-from conftest import EXAMPLE, overrides
+from example_study import EXAMPLE, overrides
 
 from cobre.comm import launch
 from cobre.comm.backends.local import LocalCommunicator

@@ -1,0 +1,12 @@
+"""The study that these tests are about."""
+
+from pathlib import Path
+
+EXAMPLE = Path(__file__).resolve().parents[3] / "examples" / "two_reservoirs"
+ITERATIONS = 3
+
+
+def overrides(iterations=ITERATIONS, **more):
+    """Settings that end training early."""
+    rules = [{"type": "iteration_limit", "limit": iterations}]
+    return {"training.stopping_rules": rules, **more}
