@@ -20,8 +20,8 @@ $(READY): pyproject.toml CMakeLists.txt $(wildcard native/*)
 	$(BIN)/python -m pip install --quiet --no-build-isolation --editable .
 	@touch $@
 
-demo: $(READY)  ## train and simulate a small study and print its bounds
-	$(BIN)/cobre run examples/two_reservoirs --output build/demo
+demo: $(READY)  ## train and simulate a four-region study on all cores, print its bounds and digest, write a report
+	$(BIN)/cobre run examples/four_regions --output build/demo
 
 demo-comm: $(READY)  ## start a few ranks and show what each collective does and costs here
 	$(BIN)/python examples/collectives.py

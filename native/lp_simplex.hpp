@@ -128,4 +128,17 @@ class DualSimplex {
     Int updates_ = 0;
 };
 
+template <typename Use>
+void DualSimplex::for_entries(const Row& row, Use use) const {
+    const StageModel& stage = *stage_;
+    if (row.is_cut) {
+        const double* coefficients = copies_.data() + static_cast<size_t>(row.copy) * stage.hydros;
+        for (Int hydro = 0; hydro < stage.hydros; ++hydro) use(stage.storage_column[hydro], coefficients[hydro]);
+        use(stage.future_cost, 1.0);
+        return;
+    }
+    for (Int at = stage.row_start[row.index]; at < stage.row_start[row.index + 1]; ++at)
+        use(stage.column_index[at], stage.value[at]);
+}
+
 }  // namespace cobre::lp

@@ -54,7 +54,18 @@ def test_awkward_texts_stay_what_they_are():
         assert [volume["source"] for volume in service["volumes"]] == [path.replace("$", "$$")] * 2
     script = cobre("launch", "slurm", "--ranks", 2, "--case", path, "--", "--iterations", 5)
     command = shlex.split(script.splitlines()[-1])
-    assert command == ["cobre", "run", path, "--output", "output", "--auto-resume", "--threads", "1", "--iterations", "5"]
+    assert command == [
+        "cobre",
+        "run",
+        path,
+        "--output",
+        "output",
+        "--auto-resume",
+        "--threads",
+        "1",
+        "--iterations",
+        "5",
+    ]
 
 
 def test_options_reach_the_manifest():

@@ -59,3 +59,8 @@ def _bounds(summary: RunSummary) -> Iterator[str]:
     if len(summary.workers) > 1:
         waited = [100 * report.waiting_s / max(report.wall_s, 1e-9) for report in summary.workers]
         yield f"{len(waited)} workers by {summary.workers[0].backend}, waiting {max(waited):.1f} % at most"
+        yield f"shared by the workers of a node {_size(summary.shared_bytes)}, which saves {_size(summary.saved_bytes)}"
+
+
+def _size(count: int) -> str:
+    return f"{count / 1e6:.1f} MB"

@@ -13,6 +13,7 @@ from cobre.core.config import IterationLimit
 from cobre.io.case import load_case_with_problems
 from cobre.io.policy_file import read_policy_bytes
 from cobre.sddp.events import IterationRecord
+from cobre.sddp.sharing import share_problem
 from cobre.sddp.training.hooks import Interruption
 from cobre.solver.batches import LpSolver
 from cobre.study.answers import Answers
@@ -59,11 +60,13 @@ class TrainingRequest:
 
 @dataclass(frozen=True, slots=True)
 class ReadyStudy:
-    """A study that all ranks agree upon."""
+    """A study that all ranks agree upon. shared_bytes: what ranks of a node hold once; saved_bytes: what that saves."""
 
     study: PreparedStudy
     solver: LpSolver
     warnings: tuple[str, ...]
+    shared_bytes: int = 0
+    saved_bytes: int = 0
 
 
 def get_ready(comm: Backend, request: CaseRequest, tell: Tell) -> ReadyStudy:
@@ -74,9 +77,11 @@ def get_ready(comm: Backend, request: CaseRequest, tell: Tell) -> ReadyStudy:
     warnings = (*warnings, *study.notes)
     for warning in warnings:
         tell(event("warning", message=warning))
+    shared = share_problem(comm, study.problem)
+    study = replace(study, problem=shared.problem, noise=shared.problem.noise)
     solver = make_solver(study, request.threads)
     agree_on(comm, Fingerprint.of(study, solver))
-    return ReadyStudy(study, solver, warnings)
+    return ReadyStudy(study, solver, warnings, shared.shared_bytes, shared.saved_bytes)
 
 
 def train_here(
@@ -115,7 +120,7 @@ def _iteration_limit(case: Case) -> int | None:
     return (min if config.stopping_mode == "any" else max)(limits, default=None)
 
 
-def training_result(trained: TrainedStudy, warnings: tuple[str, ...]) -> TrainingResult:
+def training_result(trained: TrainedStudy, ready: ReadyStudy) -> TrainingResult:
     """For a script."""
     return TrainingResult(
         policy=Policy.of(trained.study, trained.context.pool, trained.history),
@@ -123,8 +128,10 @@ def training_result(trained: TrainedStudy, warnings: tuple[str, ...]) -> Trainin
         stop_reason=trained.stop_reason,
         digest=trained.digest,
         training_seconds=trained.training_s,
-        warnings=warnings,
+        warnings=ready.warnings,
         workers=trained.workers,
+        shared_bytes=ready.shared_bytes + trained.context.pool.nbytes,
+        saved_bytes=ready.saved_bytes + trained.context.pool.saved_bytes,
     )
 
 
@@ -139,7 +146,7 @@ def train_rank(
     """Train; rank 0 gives the result, or all ranks do."""
     ready = get_ready(comm, case, tell)
     trained = train_here(comm, ready, request, tell, stop)
-    result = training_result(trained, ready.warnings) if everywhere or comm.rank == 0 else None
+    result = training_result(trained, ready) if everywhere or comm.rank == 0 else None
     trained.context.pool.close()
     return result
 

@@ -74,6 +74,8 @@ class RunSummary:
     training_seconds: float
     output: str
     workers: tuple[WorkerReport, ...] = ()
+    shared_bytes: int = 0
+    saved_bytes: int = 0
     simulated_scenarios: int | None = None
     simulated_mean_cost: float | None = None
     simulated_std_cost: float | None = None
@@ -99,7 +101,7 @@ def run_study(comm: Backend, request: RunRequest, tell: Tell) -> RunSummary:
         simulation = None
         if ready.study.case.config.simulation.enabled and not is_interrupted:
             simulation = _simulate(comm, ready, request, policy, tell_all)
-        summary = _summary(request, trained, policy, simulation)
+        summary = _summary(request, ready, trained, policy, simulation)
         if comm.rank == 0:
             write_file(request.output / "summary.json", (json.dumps(summary.as_dict(), indent=1) + "\n").encode())
         tell_all(event("run_finished", seconds=time.monotonic() - began))
@@ -234,8 +236,13 @@ def _simulate(comm: Backend, ready: ReadyStudy, request: RunRequest, policy: Pol
 
 
 def _summary(
-    request: RunRequest, trained: TrainedStudy | None, policy: Policy, simulation: SimulationResult | None
+    request: RunRequest,
+    ready: ReadyStudy,
+    trained: TrainedStudy | None,
+    policy: Policy,
+    simulation: SimulationResult | None,
 ) -> RunSummary:
+    pool = None if trained is None else trained.context.pool
     last = None if trained is None else trained.history[-1]
     return RunSummary(
         lower_bound=policy.final_lower_bound,
@@ -249,6 +256,8 @@ def _summary(
         training_seconds=0.0 if trained is None else trained.training_s,
         output=str(request.output),
         workers=() if trained is None else trained.workers,
+        shared_bytes=ready.shared_bytes + (0 if pool is None else pool.nbytes),
+        saved_bytes=ready.saved_bytes + (0 if pool is None else pool.saved_bytes),
         simulated_scenarios=None if simulation is None else len(simulation.scenario_costs),
         simulated_mean_cost=None if simulation is None else simulation.mean_cost,
         simulated_std_cost=None if simulation is None else simulation.std_cost,

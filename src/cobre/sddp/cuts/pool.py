@@ -36,7 +36,8 @@ class CutPool:
         self._chunks: list[list[Floats]] = [[] for _ in range(num_stages)]  # by stage, to read
         self._writable: list[list[Floats]] = [[] for _ in range(num_stages)]
         self.is_leader = memory.is_leader
-        self.is_seen_by_all = ranks_that_see(memory) == memory.size
+        self._readers = ranks_that_see(memory)
+        self.is_seen_by_all = self._readers == memory.size
         self._shape = (num_stages, 1 + dimension, CUTS_PER_CHUNK)
         self.count = 0
         self.born = np.zeros(0, np.int32)  # by slot: the iteration; 0 for cuts from elsewhere
@@ -58,6 +59,11 @@ class CutPool:
     def nbytes(self) -> int:
         """Memory of the numbers."""
         return len(self._regions) * int(np.prod(self._shape)) * 8
+
+    @property
+    def saved_bytes(self) -> int:
+        """What the ranks of this node do without, because they share the numbers."""
+        return (self._readers - 1) * self.nbytes
 
     def open_slots(self, iteration: int, forward_passes: int) -> range:
         """Make room for one iteration's cuts, one for each forward pass; none is in play before it is written."""
