@@ -69,7 +69,7 @@ def four_regions() -> Example:
     )
     system = draw_system(4, regions, links, memory=(0.55, 0.2))
     horizon = Horizon(2030, 24, 10, PEAK_AND_REST, 0.08)
-    return Example(system, horizon, forward_passes=4, iterations=40, simulated=200, correlation=0.6, wetness=0.8)
+    return Example(system, horizon, forward_passes=12, iterations=40, simulated=200, correlation=0.6, wetness=0.8)
 
 
 def large() -> Example:
