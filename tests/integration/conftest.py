@@ -29,3 +29,10 @@ def world_of_v6():
     """The same, on hosts without an IPv4 address."""
     with Network(families=(6,)) as network:
         yield from world_on(network)
+
+
+@pytest.fixture(autouse=True)
+def no_study_outlives_its_test():
+    yield
+    if studies := sys.modules.get("studies"):  # where the test has started any
+        studies.end_started()

@@ -9,7 +9,7 @@ import sys
 from pathlib import Path
 
 from click.testing import CliRunner
-from processes import start_python, wait_until
+from processes import wait_until
 
 from cobre.cli.main import main
 from cobre.study.events import read_events
@@ -19,6 +19,7 @@ EXAMPLES = Path(__file__).resolve().parents[2] / "examples"
 QUICK_CASE = EXAMPLES / "two_reservoirs"
 SLOW_CASE = EXAMPLES / "four_regions"
 LIMIT_S = 100.0
+_started = []
 LOCAL = ("--backend", "local", "--threads", "1")
 # Long enough that nobody waits for its end: such a run ends by what the test does to it.
 ENDLESS = ("--iterations", "100000")
@@ -28,13 +29,11 @@ def start_study(case, output, *flags, python=sys.executable, **environ):
     """`cobre run`, in a process group of its own; the variables are added to ours."""
     settings = {**os.environ, **environ}
     arguments = ["-m", "cobre.cli", "run", case, "--output", output, "--plain", "--no-report", *flags]
-    if python == sys.executable:
-        return start_python(*arguments, env=settings)
     return start_command([python, *map(str, arguments)], settings)
 
 
 def start_command(command, environ):
-    return subprocess.Popen(
+    process = subprocess.Popen(
         command,
         env=environ,
         stdin=subprocess.DEVNULL,
@@ -43,6 +42,17 @@ def start_command(command, environ):
         text=True,
         process_group=0,
     )
+    _started.append(process)
+    return process
+
+
+def end_started():
+    """After a test, however it went: no study outlives it. Ranks go with the process that started them."""
+    while _started:
+        process = _started.pop()
+        if process.poll() is None:
+            process.kill()
+            process.communicate()
 
 
 def end_of(process, limit_s=LIMIT_S):

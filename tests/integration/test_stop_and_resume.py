@@ -110,6 +110,12 @@ def test_no_time_at_all_is_one_iteration(tmp_path, case):
     assert json.loads((output / "summary.json").read_text())["iterations"] == 1
 
 
+def is_frozen(pid):
+    """Whether all its threads have stopped: one that has not could still take a signal."""
+    threads = Path(f"/proc/{pid}/task").iterdir()
+    return all((thread / "stat").read_text().rsplit(")", 1)[1].split()[0] == "T" for thread in threads)
+
+
 def is_pending(pid, number):
     """Whether a signal waits for a frozen process."""
     status = Path(f"/proc/{pid}/status").read_text()
@@ -125,6 +131,7 @@ def test_a_second_ctrl_c_ends_at_once_and_leaves_no_process(tmp_path, case):
     family = children_of(process.pid)
     for rank in ranks:  # frozen ranks cannot end in their own way: only the second one can end this
         os.kill(rank, signal.SIGSTOP)
+    wait_until(lambda: all(map(is_frozen, ranks)), "the ranks are frozen")
     process.send_signal(signal.SIGINT)
     wait_until(lambda: all(is_pending(rank, signal.SIGINT) for rank in ranks), "the first one was passed on")
     assert process.poll() is None
