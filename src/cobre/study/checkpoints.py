@@ -81,9 +81,12 @@ class CheckpointWriter:
         self._on_written = on_written
         self._thread = ThreadPoolExecutor(1, thread_name_prefix="cobre-checkpoint")
         self._pending: Future[None] | None = None
+        self._announced = (0, plan.folder, 0.0)
 
     def after_iteration(self, context: TrainingContext, history: Sequence[IterationRecord], is_last: bool) -> None:
         """Write if it is time; the last iteration always is."""
+        if self._pending is not None and self._pending.done():
+            self._wait()
         if not (is_last or self._plan.is_due(len(history))):
             return
         began = time.monotonic()
@@ -91,7 +94,7 @@ class CheckpointWriter:
         path = self._plan.folder / f"iteration-{len(history):06d}{SUFFIX}"
         facts = {"fingerprint": self._fingerprint.as_dict(), "iterations": len(history)}
         self._pending = self._thread.submit(self._write, path, facts, snapshot(context, history))
-        self._on_written(len(history), path, time.monotonic() - began)
+        self._announced = (len(history), path, time.monotonic() - began)
 
     def close(self) -> None:
         """Wait for the last one; raises what went wrong with it."""
@@ -104,6 +107,7 @@ class CheckpointWriter:
         if self._pending is not None:
             pending, self._pending = self._pending, None
             pending.result()
+            self._on_written(*self._announced)
 
     def _write(self, path: Path, facts: dict[str, Any], arrays: dict[str, NDArray[Any]]) -> None:
         write_arrays(path, facts, arrays)

@@ -1,6 +1,6 @@
 """What every rank of a study does, from the case to the results; each function here runs on all ranks alike."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -17,11 +17,18 @@ from cobre.sddp.sharing import share_problem
 from cobre.sddp.training.hooks import Interruption
 from cobre.solver.batches import LpSolver
 from cobre.study.answers import Answers
-from cobre.study.checkpoints import Checkpoint, CheckpointPlan, list_checkpoints, newest_content, parse_checkpoint
+from cobre.study.checkpoints import (
+    Checkpoint,
+    CheckpointPlan,
+    check_same_run,
+    list_checkpoints,
+    newest_content,
+    parse_checkpoint,
+)
 from cobre.study.events import Tell, event, iteration_event
 from cobre.study.fingerprint import Fingerprint, agree_on
 from cobre.study.policy import Policy
-from cobre.study.policy_store import decode_policy, policy_file
+from cobre.study.policy_store import check_fit, decode_policy, policy_file
 from cobre.study.prepare import PreparedStudy, make_solver, prepare
 from cobre.study.results import SimulationResult, TrainingResult
 from cobre.study.simulation import simulate_policy
@@ -85,9 +92,17 @@ def get_ready(comm: Backend, request: CaseRequest, tell: Tell) -> ReadyStudy:
 
 
 def train_here(
-    comm: Backend, ready: ReadyStudy, request: TrainingRequest, tell: Tell, stop: StopRequest | None = None
+    comm: Backend,
+    ready: ReadyStudy,
+    request: TrainingRequest,
+    tell: Tell,
+    stop: StopRequest | None = None,
+    before: Callable[[], None] = lambda: None,
 ) -> TrainedStudy:
-    """Train on all ranks; signals, the time limit and whoever holds `stop` end it between two iterations."""
+    """Train on all ranks; signals, the time limit and whoever holds `stop` end it between two iterations.
+
+    before: called when nothing can refuse the run any more.
+    """
     stop = stop or StopRequest(request.time_limit_s)
     heard = Answers(request.answers if comm.rank == 0 else None)
 
@@ -106,9 +121,14 @@ def train_here(
     )
     if (request.resume or request.resume_if_possible) and request.checkpoints is not None:
         start = share_checkpoint(comm, request.checkpoints.folder, tell, is_needed=request.resume)
+        if start is not None:
+            check_same_run(start, Fingerprint.of(ready.study, ready.solver))
         options = replace(options, start=start)
     if request.warm_start is not None:
-        options = replace(options, warm_start=share_policy(comm, request.warm_start))
+        policy = share_policy(comm, request.warm_start)
+        check_fit(policy, ready.study)
+        options = replace(options, warm_start=policy)
+    before()
     tell(event("phase", name="training", iteration_limit=_iteration_limit(ready.study.case)))
     with stop, heard:
         return train_study(comm, comm, ready.study, ready.solver, replace(options, interruption=stop.interruption))

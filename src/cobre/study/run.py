@@ -4,7 +4,7 @@ import json
 import os
 import socket
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -17,11 +17,11 @@ from cobre.io.atomic import write_file
 from cobre.io.output.results import write_results
 from cobre.study.checkpoints import CheckpointPlan
 from cobre.study.convergence import convergence_table
-from cobre.study.events import Event, EventLog, Tell, event
+from cobre.study.events import Event, Tell, event
 from cobre.study.exports import write_state_export, write_study_exports
 from cobre.study.output_lock import output_lock
 from cobre.study.policy import Policy
-from cobre.study.policy_store import save_policy
+from cobre.study.policy_store import check_fit, save_policy
 from cobre.study.ranks import (
     CaseRequest,
     ReadyStudy,
@@ -32,6 +32,7 @@ from cobre.study.ranks import (
     was_interrupted,
 )
 from cobre.study.results import SimulationResult, WorkerReport
+from cobre.study.run_log import RunLog
 from cobre.study.simulation import simulate_policy
 from cobre.study.study_file import write_study_file
 from cobre.study.training import TrainedStudy
@@ -90,13 +91,11 @@ class RunSummary:
 def run_study(comm: Backend, request: RunRequest, tell: Tell) -> RunSummary:
     """Load, train, simulate and write; results appear whole or not at all, and rank 0 alone writes them."""
     began = time.monotonic()
-    with _told(comm, request, tell) as tell_all:
+    with _logged(comm, request, tell) as log:
+        tell_all = tell if log is None else log.tell
         tell_all(_started(comm, request))
         ready = get_ready(comm, request.case, tell_all)
-        if comm.rank == 0:
-            write_study_file(request.output, ready, request.case)
-            write_study_exports(request.output, ready.study)
-        trained, policy = _train_or_load(comm, ready, request, tell_all)
+        trained, policy = _train_or_load(comm, ready, request, tell_all, lambda: _begin(request, ready, log))
         is_interrupted = trained is not None and was_interrupted(trained.stop_reason)
         simulation = None
         if ready.study.case.config.simulation.enabled and not is_interrupted:
@@ -109,26 +108,28 @@ def run_study(comm: Backend, request: RunRequest, tell: Tell) -> RunSummary:
 
 
 @contextmanager
-def _told(comm: Backend, request: RunRequest, tell: Tell) -> Iterator[Tell]:
+def _logged(comm: Backend, request: RunRequest, tell: Tell) -> Iterator[RunLog | None]:
     """Rank 0 holds the output directory and keeps the log there; a failure is its last line."""
     if comm.rank != 0:
-        yield tell
+        yield None
         return
     with ExitStack() as stack:
         stack.enter_context(output_lock(request.output))
-        (request.output / "summary.json").unlink(missing_ok=True)  # whatever was there is no longer the result
-        log = EventLog(request.output, append=request.resume or request.resume_if_possible)
+        log = RunLog(request.output, append=request.resume or request.resume_if_possible, tell=tell)
         stack.callback(log.close)
-
-        def tell_both(told: Event) -> None:
-            log.tell(told)
-            tell(told)
-
         try:
-            yield tell_both
+            yield log
         except BaseException as error:
-            log.tell(event("run_failed", error=str(error) or type(error).__name__, kind=type(error).__name__))
+            log.end_with(event("run_failed", error=str(error) or type(error).__name__, kind=type(error).__name__))
             raise
+
+
+def _begin(request: RunRequest, ready: ReadyStudy, log: RunLog | None) -> None:
+    """Everything that can refuse a run has been asked: what the directory held before is no longer its result."""
+    if log is not None:
+        log.begin()
+        write_study_file(request.output, ready, request.case)
+        write_study_exports(request.output, ready.study)
 
 
 def _started(comm: Backend, request: RunRequest) -> Event:
@@ -148,13 +149,16 @@ def _started(comm: Backend, request: RunRequest) -> Event:
 
 
 def _train_or_load(
-    comm: Backend, ready: ReadyStudy, request: RunRequest, tell: Tell
+    comm: Backend, ready: ReadyStudy, request: RunRequest, tell: Tell, begin: Callable[[], None]
 ) -> tuple[TrainedStudy | None, Policy]:
     """A trained policy; where the case trains nothing, the one that it names."""
     config = ready.study.case.config
     stored = (request.output / config.policy.path).resolve()
     if not config.training.enabled:
-        return None, share_policy(comm, request.warm_start or stored)
+        policy = share_policy(comm, request.warm_start or stored)
+        check_fit(policy, ready.study)
+        begin()
+        return None, policy
     warm = request.warm_start or (stored if config.policy.mode == "warm_start" else None)
     trained = train_here(
         comm,
@@ -169,6 +173,7 @@ def _train_or_load(
             answers=request.answers,
         ),
         tell,
+        before=begin,
     )
     policy = Policy.of(trained.study, trained.context.pool, trained.history)
     if comm.rank == 0:

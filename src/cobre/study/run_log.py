@@ -1,0 +1,50 @@
+"""The log of a run in its output directory, which may still hold the results of an earlier one."""
+
+from pathlib import Path
+
+from cobre.study.events import EVENT_FILE, Event, EventLog, Tell
+
+# Without these, what an earlier run left no longer claims to be whole.
+_MARKERS = ("summary.json", "simulation/manifest.json", "report.html")
+
+
+class RunLog:
+    """Passes events on and keeps them in events.jsonl.
+
+    Where an earlier run's log is, nothing of that run is touched before `begin`: a run that is refused at the start
+    leaves the directory as it was.
+    """
+
+    def __init__(self, folder: Path, *, append: bool, tell: Tell) -> None:
+        self._folder = folder
+        self._append = append
+        self._tell = tell
+        self._early: list[Event] = []
+        self._log = None if (folder / EVENT_FILE).exists() else EventLog(folder, append=append)
+
+    def tell(self, told: Event) -> None:
+        """To the file, and to whoever listens."""
+        if self._log is None:
+            self._early.append(told)
+        else:
+            self._log.tell(told)
+        self._tell(told)
+
+    def begin(self) -> None:
+        """From here on the directory belongs to this run."""
+        for name in _MARKERS:
+            (self._folder / name).unlink(missing_ok=True)
+        if self._log is None:
+            self._log = EventLog(self._folder, append=self._append)
+            for told in self._early:
+                self._log.tell(told)
+
+    def end_with(self, told: Event) -> None:
+        """The last line; only for the file."""
+        if self._log is not None:
+            self._log.tell(told)
+
+    def close(self) -> None:
+        """No more lines."""
+        if self._log is not None:
+            self._log.close()
