@@ -4,6 +4,7 @@ Writes docs/_static/screens: the live table while the run went on, the live view
 """
 
 import asyncio
+import io
 import re
 import shutil
 import subprocess
@@ -41,7 +42,7 @@ def live_table(output: Path) -> None:
         view.take(told)
         if told["event"] == "iteration" and told["iteration"] >= SHOWN * last:
             break
-    console = Console(record=True, width=100, file=Path("/dev/null").open("w"), force_terminal=True)
+    console = Console(record=True, width=100, file=io.StringIO(), force_terminal=True)
     console.print(run_table(view, 100, 30, float(told["time"])))
     console.save_svg(str(SCREENS / "terminal.svg"), title="cobre run")
 
