@@ -89,14 +89,14 @@ def test_a_chain_that_bites_its_tail_ends():
     assert not describe(error, None).is_consequence
 
 
-class TwoArgumentsError(Exception):
-    """Pickles, but does not come back: a common mistake."""
-
-    def __init__(self, first, second):
-        super().__init__(f"{first} and {second}")
-
-
 def test_an_exception_that_cannot_be_rebuilt_is_still_told():
+    # Made here: libraries that teach pickle about exceptions know only the classes that are there when they come.
+    class TwoArgumentsError(Exception):
+        """Pickles, but does not come back: a common mistake."""
+
+        def __init__(self, first, second):
+            super().__init__(f"{first} and {second}")
+
     error = TwoArgumentsError(1, 2)
     failure = describe(error, dump_or_none(error))
     assert failure.exception is not None
