@@ -1,9 +1,12 @@
 """How `cobre --help` looks: commands by what one wants to do, headings in bold where a terminal shows it."""
 
 import os
+import sys
 from typing import Any
 
 import click
+
+from cobre.cli.exit_codes import ExitCode
 
 SECTIONS = (
     ("Studies", ("init", "validate", "migrate", "run", "simulate")),
@@ -36,6 +39,14 @@ class SectionedGroup(click.Group):
     """Commands in sections; what no section names comes last."""
 
     context_class = HelpfulContext
+
+    def invoke(self, ctx: click.Context) -> Any:
+        """Ctrl-C before a command is ready to take it ends as it does later."""
+        try:
+            return super().invoke(ctx)
+        except KeyboardInterrupt:
+            click.echo("cobre: interrupted", err=True)
+            sys.exit(ExitCode.INTERRUPTED)
 
     def add_command(self, cmd: click.Command, name: str | None = None) -> None:
         """Add one, whose help looks as ours does."""

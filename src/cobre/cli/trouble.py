@@ -10,6 +10,8 @@ import click
 
 from cobre.cli.exit_codes import ExitCode
 
+_ENDED_BY_CTRL_C = (-signal.SIGINT, ExitCode.INTERRUPTED)  # a worker that was still starting
+
 
 @contextmanager
 def told() -> Iterator[None]:
@@ -21,7 +23,7 @@ def told() -> Iterator[None]:
     except KeyboardInterrupt:
         fail("interrupted", ExitCode.INTERRUPTED)
     except WorkerError as error:
-        if isinstance(error.inner, KeyboardInterrupt):
+        if isinstance(error.inner, KeyboardInterrupt) or error.exit_code in _ENDED_BY_CTRL_C:
             fail("interrupted", ExitCode.INTERRUPTED)
         if error.exit_code == -signal.SIGTERM:  # outside training, where nobody waits for the end of an iteration
             fail("terminated", ExitCode.TERMINATED)
