@@ -22,6 +22,8 @@ from cobre.io.duplicates import report_duplicates
 from cobre.io.json_files import Document, JsonFile, decode
 from cobre.io.problems import Layer, Problems
 
+MAX_OPENINGS = 1_000_000  # more would be a slip: memory ends long before
+
 FILE = "stages.json"
 
 
@@ -78,7 +80,7 @@ class StageRecord:
     start_date: date
     end_date: date
     blocks: tuple[Block, ...]
-    num_openings: Annotated[int, Field(ge=0)] | None = None
+    num_openings: Annotated[int, Field(ge=0, le=MAX_OPENINGS)] | None = None
     season_id: int | None = None
     block_mode: Literal["parallel", "chronological"] = "parallel"
     annual_discount_rate_override: float | None = None

@@ -72,6 +72,8 @@ class HighsSolver(LpSolver):
             )
         except LpFailure as failure:
             raise _in_words(failure) from failure
+        except RuntimeError as error:  # numbers that the library does not take
+            raise SolveFailedError(0, 0, f"{error}; some number in the case may be far too large") from error
         return cast("Batch", batch)
 
     def walk(self, steps: Sequence[Step], states: Floats) -> Walk:
@@ -95,6 +97,8 @@ class HighsSolver(LpSolver):
             return cast("Walk", self._engine.walk(given, states))
         except LpFailure as failure:
             raise _in_words(failure) from failure
+        except RuntimeError as error:  # numbers that the library does not take
+            raise SolveFailedError(0, 0, f"{error}; some number in the case may be far too large") from error
 
     def save_failed(self, stage: int, path: Path) -> None:
         """Write the LP that the last `solve` failed on, with names."""
