@@ -54,6 +54,8 @@ def check_writable(folder: Path) -> None:
 @contextmanager
 def replacing_file(path: Path) -> Iterator[BinaryIO]:
     """A file to write to, which takes the name `path` when the block ends without an error."""
+    if path.is_dir():
+        raise WriteError(path, *_REASONS[errno.EISDIR])
     with _explained(path):
         temporary = _temporary_beside(path)
         # Not tempfile.mkstemp: its files are for the owner alone, and results are for whom the umask says.

@@ -7,11 +7,12 @@ from pydantic import Field
 
 from cobre.core.config import BoundaryPolicy, ExportsConfig, NonNegativityMethod, Scheme
 from cobre.io.json_files import JsonFile
+from cobre.io.magnitudes import MAX_COUNT
 from cobre.io.solver_profiles import SolverProfileRecord, TrainingSolverRecord
 
 DEFAULT_SOLVER = TrainingSolverRecord()
 
-Count = Annotated[int, Field(ge=1)]
+Count = Annotated[int, Field(ge=1, le=MAX_COUNT)]
 NonNegativeCount = Annotated[int, Field(ge=0)]
 Positive = Annotated[float, Field(gt=0)]
 NonNegative = Annotated[float, Field(ge=0)]

@@ -9,6 +9,7 @@ from typing import Any, TypeVar
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
+from cobre.io.magnitudes import LARGEST_NUMBER
 from cobre.io.problems import Layer, Problems
 from cobre.io.schema_words import Place, report_schema_errors
 
@@ -120,6 +121,8 @@ def _wrong_leaf(key: str, value: Any) -> tuple[str, str] | None:
     is_id = key == "id" or key.endswith("_id")
     if is_id and type(value) is int and not -INT32_LIMIT < value < INT32_LIMIT:
         return f"is {value}", "an id of at most 32 bits"
+    if isinstance(value, (int, float)) and abs(value) > LARGEST_NUMBER:
+        return f"is {value:g}", f"a number that means something: at most {LARGEST_NUMBER:g} in size"
     return None
 
 

@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from cobre.core.case import ABSENT_ID, Table
+from cobre.io.magnitudes import LARGEST_NUMBER
 from cobre.io.problems import Layer, Problems
 
 if TYPE_CHECKING:
@@ -109,7 +110,7 @@ def _values(arrow: "pa.Table", column: Column, table: TableFormat, problems: Pro
     if not column.is_nullable:
         _report_rows(np.flatnonzero(is_null), column, table, problems, "is null", "a value in every row")
     if column.kind == "number":
-        is_odd = ~np.isfinite(values) & ~is_null
+        is_odd = ~(np.abs(values) <= LARGEST_NUMBER) & ~is_null
         _report_rows(np.flatnonzero(is_odd), column, table, problems, "is not a finite number", _finite(column))
     return values
 

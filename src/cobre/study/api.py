@@ -13,6 +13,7 @@ from cobre.io.case import read_case
 from cobre.io.problems import Layer, Problem, Problems
 from cobre.stochastic.errors import NoiseModelError
 from cobre.stochastic.model import build_noise_model
+from cobre.study.arguments import MAX_THREADS, check_count, check_policy, check_seconds
 from cobre.study.checkpoints import CheckpointPlan
 from cobre.study.events import Event, Tell
 from cobre.study.policy import Policy
@@ -101,6 +102,12 @@ def train(
     Ctrl-C and the time limit end the run after the iteration, and the result is what there is by then; a second Ctrl-C
     ends it at once.
     """
+    for name, count in (("iterations", iterations), ("checkpoint_every", checkpoint_every)):
+        check_count(name, count)
+    check_count("threads", threads, MAX_THREADS)
+    check_seconds("time_limit_s", time_limit_s)
+    if warm_start is not None:
+        check_policy("warm_start", warm_start)
     world = script_world(backend, num_workers)
     start = Path(warm_start) if isinstance(warm_start, str) else warm_start
     plan = None if checkpoints is None else CheckpointPlan(Path(checkpoints), checkpoint_every)
@@ -125,6 +132,9 @@ def simulate(
     config_overrides: Overrides | None = None,
 ) -> SimulationResult:
     """Simulate a policy, given or stored, in many scenarios (the case's own number); workers as in `train`."""
+    check_count("scenarios", scenarios)
+    check_count("threads", threads, MAX_THREADS)
+    check_policy("policy", policy)
     world = script_world(backend, num_workers)
     stored = Path(policy) if isinstance(policy, str) else policy
     source = _source(case, config_overrides, world, threads)

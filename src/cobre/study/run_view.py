@@ -1,6 +1,7 @@
 """What is known of a run from the events that it told: one picture for terminals, live views and notebooks."""
 
 from collections.abc import Iterable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from enum import StrEnum
 from pathlib import Path
@@ -49,6 +50,10 @@ class RunView:
     def take(self, told: Event) -> None:
         """Take one; kinds that are not known change nothing."""
         self.last_time = _number(told.get("time")) or self.last_time
+        with suppress(KeyError, TypeError, ValueError):  # a line that somebody else wrote is no reason to fail
+            self._take(told)
+
+    def _take(self, told: Event) -> None:
         match told["event"]:
             case "run_started":
                 self._start(told)

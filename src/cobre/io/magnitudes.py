@@ -1,0 +1,7 @@
+"""How large a number in a case may be."""
+
+LARGEST_NUMBER = 1e20
+"""What the LP library takes for infinite; larger ones overflow on the way to it."""
+
+MAX_COUNT = 10_000_000
+"""Of forward passes or scenarios: more is a slip."""
