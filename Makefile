@@ -7,7 +7,7 @@ BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 RANKS ?= 1,2,3,4,7
 
-.PHONY: help demo demo-comm test lint types architecture unit conformance faults mpi mpi-environments conformance-mpi determinism bench-comm bench-net bench-mpi bench-sddp bench-scale peer-environment test-browser docs deploy-check fuzz package wheels clean
+.PHONY: help demo demo-comm test lint types architecture unit test-long conformance faults mpi mpi-environments conformance-mpi determinism bench-comm bench-net bench-mpi bench-sddp bench-scale peer-environment test-browser docs deploy-check fuzz package wheels clean
 
 help:  ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  %-14s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -40,6 +40,9 @@ architecture: $(READY)
 
 unit: $(READY)
 	$(BIN)/python -m pytest
+
+test-long: $(READY)  ## interrupted, killed and frozen studies, Dask, the assistant server, every snippet of the documentation
+	$(BIN)/python -m pytest -m long
 
 conformance: $(READY)  ## the whole conformance kit on local, shm (both ways to wait) and tcp
 	$(BIN)/python -m cobre.comm.testing --backend local --ranks 1

@@ -12,6 +12,8 @@ from snippets import DOCS, ROOT, blocks, commands, has_snippets, pages, session
 
 from cobre.cli.main import main
 
+pytestmark = pytest.mark.long
+
 WITH_SNIPPETS = [page for page in pages() if has_snippets(page)]
 SHELL_ONLY = ("docker", "kubectl", "sbatch", "srun", "mpiexec", "module", "python3", "pip", ".", "mkdir", "export")
 DEADLINE_S = 240

@@ -22,7 +22,10 @@ from cobre.dask.placement import PlacementError, WorkerProcess, check_processes,
 CASE = Path(__file__).parents[2] / "examples" / "two_reservoirs"
 ENDLESS = 100_000
 
-pytestmark = pytest.mark.filterwarnings("default::ResourceWarning", "default::pytest.PytestUnraisableExceptionWarning")
+pytestmark = [
+    pytest.mark.long,
+    pytest.mark.filterwarnings("default::ResourceWarning", "default::pytest.PytestUnraisableExceptionWarning"),
+]
 
 
 @pytest.fixture(scope="module")

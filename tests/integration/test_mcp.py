@@ -22,6 +22,8 @@ from pyarrow import parquet
 import cobre
 from cobre.study.output_lock import is_in_use
 
+pytestmark = pytest.mark.long
+
 CASE = Path(__file__).parents[2] / "examples" / "two_reservoirs"
 ENDLESS = 100_000
 IMPORTS = str(Path(cobre.__file__).parent.parent)

@@ -25,6 +25,8 @@ from studies import (
     wait_for_iteration,
 )
 
+pytestmark = pytest.mark.long
+
 SHM_2 = ("--backend", "shm", "--workers", "2")
 SHM_3 = ("--backend", "shm", "--workers", "3")
 TCP_2 = ("--backend", "tcp", "--workers", "2")

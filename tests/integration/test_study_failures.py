@@ -32,6 +32,8 @@ from tcp_worlds import new_address
 
 from cobre.cli.main import main
 
+pytestmark = pytest.mark.long
+
 SHM_2 = ("--backend", "shm", "--workers", "2")
 TCP_2 = ("--backend", "tcp", "--workers", "2")
 EVERY_ITERATION = ("--checkpoint-every", "1")
