@@ -143,4 +143,4 @@ def test_the_script_with_mpi_leaves_ranks_to_mpi(tmp_path):
     done = subprocess.run(
         ["bash", script], check=False, capture_output=True, text=True, timeout=60, env=environ, cwd=tmp_path
     )
-    assert done.stdout.splitlines() == ["mpi run case --output output --threads 1"] * 2, done.stderr
+    assert done.stdout.splitlines() == ["mpi run case --output output --auto-resume --threads 1"] * 2, done.stderr
