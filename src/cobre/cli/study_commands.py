@@ -26,7 +26,7 @@ def _world_options(command: Command) -> Command:
                 help="How workers talk. auto: the world that mpiexec or COBRE_TCP_* describe, else shm.",
             ),
             click.option(
-                "--threads", type=click.IntRange(min=1, max=1024), help="Threads of each worker (the cores are shared out)."
+                "--threads", type=click.IntRange(min=1, max=1024), help="Threads of each worker (the cores shared out)."
             ),
         )
     ):
