@@ -3,13 +3,14 @@
 import json
 from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
-from cobre.core.case import Case, Correlation
+from cobre.core.case import Case
 from cobre.io.atomic import check_writable, write_file
 from cobre.io.output.results import write_results
+from cobre.io.saving.scenario_documents import correlation_document
 from cobre.stochastic.inflows import InflowDescription, describe_inflows
 from cobre.stochastic.model import NoiseModel
 from cobre.stochastic.par.terms import MONTHS, TermsRow
@@ -46,25 +47,6 @@ def stochastic_tables(case: Case, description: InflowDescription, noise: NoiseMo
         "inflow_annual_component": _table(ANNUAL, _annual(case, description)),
         "noise_openings": _openings(case, noise),
     }
-
-
-def correlation_document(correlation: Correlation) -> dict[str, Any]:
-    """As scenarios/correlation.json has it."""
-    profiles = {
-        name: {
-            "correlation_groups": [
-                {
-                    "name": group.name,
-                    "entities": [{"type": kind, "id": id_} for kind, id_ in group.entities],
-                    "matrix": group.matrix.tolist(),
-                }
-                for group in groups
-            ]
-        }
-        for name, groups in correlation.profiles.items()
-    }
-    schedule = [{"stage_id": stage_id, "profile_name": name} for stage_id, name in correlation.schedule.items()]
-    return {"method": "spectral", "profiles": profiles, "schedule": schedule}
 
 
 def _statistics(description: InflowDescription) -> Iterator[Row]:

@@ -15,7 +15,7 @@ from cobre.sddp.events import IterationRecord
 from cobre.sddp.plugins.cut_selection import cut_selection
 from cobre.sddp.plugins.stopping import stopping_rules
 from cobre.sddp.training.context import TrainingContext
-from cobre.sddp.training.hooks import Interruption, TrainingHooks
+from cobre.sddp.training.hooks import Interruption, TrainingHooks, keep_nothing
 from cobre.sddp.training.loop import train
 from cobre.sddp.work_split import WorkSplit
 from cobre.solver.batches import Bases, LpSolver
@@ -79,7 +79,7 @@ def train_study(
     rules, selection = stopping_rules(config, spent_s), cut_selection(config.cut_selection)
     try:
         hooks = TrainingHooks(
-            options.on_iteration, writer.after_iteration if writer else _keep_nothing, options.interruption
+            options.on_iteration, writer.after_iteration if writer else keep_nothing, options.interruption
         )
         outcome = train(context, rules, selection, hooks, history)
     finally:
@@ -130,10 +130,6 @@ def _writer(comm: Communicator, options: TrainingOptions, fingerprint: Fingerpri
         return None
     resumed_at = options.start.iteration if options.start else 0
     return CheckpointWriter(options.checkpoints, fingerprint, options.on_checkpoint, resumed_at)
-
-
-def _keep_nothing(_: TrainingContext, _history: Sequence[IterationRecord], _is_last: bool) -> None:
-    """Ranks other than 0 write nothing."""
 
 
 def gather_reports(comm: Communicator, history: Sequence[IterationRecord], wall_s: float) -> tuple[WorkerReport, ...]:

@@ -11,7 +11,7 @@ from cobre.io.correlation_file import FILE as CORRELATION_FILE
 def scenario_documents(scenarios: ScenarioTables) -> Iterator[tuple[str, Any]]:
     """Names of files, and what they hold; only files that say something."""
     if scenarios.correlation is not None:
-        yield CORRELATION_FILE, _correlation(scenarios.correlation)
+        yield CORRELATION_FILE, correlation_document(scenarios.correlation)
     if scenarios.load_factors:
         yield LOAD_FILE, {"load_factors": _factors("bus_id", scenarios.load_factors)}
     if scenarios.non_controllable_factors:
@@ -19,7 +19,8 @@ def scenario_documents(scenarios: ScenarioTables) -> Iterator[tuple[str, Any]]:
         yield SOURCE_FILE, {"non_controllable_factors": factors}
 
 
-def _correlation(correlation: Correlation) -> dict[str, Any]:
+def correlation_document(correlation: Correlation) -> dict[str, Any]:
+    """As scenarios/correlation.json has it."""
     profiles = {
         name: {"correlation_groups": [_group(group) for group in groups]}
         for name, groups in correlation.profiles.items()

@@ -36,7 +36,7 @@ def _tell_nobody(_: IterationRecord) -> None:
     """Nobody listens."""
 
 
-def _keep_nothing(_: TrainingContext, _history: Sequence[IterationRecord], _is_last: bool) -> None:
+def keep_nothing(_: TrainingContext, _history: Sequence[IterationRecord], _is_last: bool) -> None:
     """No checkpoints."""
 
 
@@ -53,5 +53,5 @@ class TrainingHooks:
     """
 
     on_iteration: Callable[[IterationRecord], None] = _tell_nobody
-    after_iteration: Callable[[TrainingContext, Sequence[IterationRecord], bool], None] = _keep_nothing
+    after_iteration: Callable[[TrainingContext, Sequence[IterationRecord], bool], None] = keep_nothing
     interruption: Callable[[], Interruption] = _never
