@@ -44,11 +44,9 @@ def run(
 
 
 def _outcome(summary: "RunSummary", output_dir: str, elapsed_ms: int, *, has_trained: bool) -> dict[str, Any]:
-    from cobre.study.ranks import has_converged  # noqa: PLC0415
-
     scenarios = summary.simulated_scenarios
     return {
-        "converged": has_trained and has_converged(summary.stop_reason),
+        "converged": summary.stop_kind is not None and summary.stop_kind.has_converged,
         "iterations": summary.iterations if has_trained else 0,
         "lower_bound": summary.lower_bound,
         "upper_bound": summary.upper_bound,

@@ -14,11 +14,14 @@ from cobre.cli.exit_codes import ExitCode
 from cobre.cli.progress import Progress, choose_progress
 from cobre.cli.run_summary import print_summary, write_report
 from cobre.cli.trouble import told
+from cobre.sddp.stop import StopKind
 from cobre.study.api import with_iterations
 from cobre.study.ranks import CaseRequest
 from cobre.study.run import RunRequest, RunSummary, run_study
 from cobre.study.work_size import pieces_of_work
 from cobre.study.worlds import World, choose_world, run_in, threads_per_worker
+
+_SIGNALLED = {StopKind.INTERRUPTED: ExitCode.INTERRUPTED, StopKind.TERMINATED: ExitCode.TERMINATED}
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,8 +83,8 @@ def run_case(flags: RunFlags) -> None:
             summary = _run(flags, progress)
         if progress.has_spoken:
             _sum_up(flags, summary, progress)
-        if summary.is_interrupted and "time limit" not in summary.stop_reason:
-            sys.exit(ExitCode.INTERRUPTED if "Ctrl-C" in summary.stop_reason else ExitCode.TERMINATED)
+        if summary.stop_kind in _SIGNALLED:
+            sys.exit(_SIGNALLED[summary.stop_kind])
 
 
 def _run(flags: RunFlags, progress: Progress) -> RunSummary:

@@ -20,7 +20,7 @@ INT32_LIMIT = 2**31
 class JsonFile(BaseModel):
     """What all files share: unknown keys are refused, types are strict, `$schema` is allowed at the root."""
 
-    model_config = ConfigDict(extra="forbid", strict=True, allow_inf_nan=False, frozen=True)
+    model_config = ConfigDict(extra="forbid", strict=True, allow_inf_nan=False, frozen=True, defer_build=True)
     schema_url: str | None = Field(default=None, alias="$schema")
 
 

@@ -145,7 +145,8 @@ def training_result(trained: TrainedStudy, ready: ReadyStudy) -> TrainingResult:
     return TrainingResult(
         policy=Policy.of(trained.study, trained.context.pool, trained.history),
         history=trained.history,
-        stop_reason=trained.stop_reason,
+        stop_reason=trained.stop.reason,
+        stop_kind=trained.stop.kind,
         digest=trained.digest,
         training_seconds=trained.training_s,
         warnings=ready.warnings,
@@ -222,16 +223,3 @@ def share_bytes(comm: Communicator, content: bytes, label: str) -> bytes:
     buffer = np.frombuffer(content, np.uint8).copy() if comm.rank == 0 else np.empty(int(size[0]), np.uint8)
     comm.broadcast(buffer, 0, label=label)
     return buffer.tobytes()
-
-
-def was_interrupted(stop_reason: str) -> bool:
-    """Whether a run ended from outside, before a rule of the case or its caller said so."""
-    from_inside = (Interruption.NONE, Interruption.REQUESTED)
-    return stop_reason in {kind.reason for kind in Interruption if kind not in from_inside}
-
-
-def has_converged(stop_reason: str) -> bool:
-    """Whether a rule that looks at the bounds ended the run, and not a limit or a request."""
-    if stop_reason in {kind.reason for kind in Interruption}:
-        return False
-    return any(not part.startswith(("iteration limit", "time limit")) for part in stop_reason.split("; "))

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from cobre import notebook
 from cobre.sddp.events import IterationRecord
+from cobre.sddp.stop import StopKind
 from cobre.study.policy import Policy
 
 if TYPE_CHECKING:
@@ -50,12 +51,14 @@ class ProgressEvent:
 class TrainingResult:
     """A trained policy and how it came about; money is $.
 
-    workers: the ranks that took part. shared_bytes: what they hold in common; saved_bytes: what that saves.
+    stop_reason: why it ended, in words; stop_kind: for programs. workers: the ranks that took part.
+    shared_bytes: what they hold in common; saved_bytes: what that saves.
     """
 
     policy: Policy
     history: tuple[IterationRecord, ...]
     stop_reason: str
+    stop_kind: StopKind
     digest: str
     training_seconds: float
     warnings: tuple[str, ...] = ()

@@ -15,6 +15,7 @@ from cobre.comm import Backend
 from cobre.core.config import Config
 from cobre.io.atomic import write_file
 from cobre.io.output.results import write_results
+from cobre.sddp.stop import StopKind
 from cobre.study.checkpoints import CheckpointPlan
 from cobre.study.convergence import convergence_table
 from cobre.study.events import Event, Tell, event
@@ -29,7 +30,6 @@ from cobre.study.ranks import (
     get_ready,
     share_policy,
     train_here,
-    was_interrupted,
 )
 from cobre.study.results import SimulationResult, WorkerReport
 from cobre.study.run_log import RunLog
@@ -62,7 +62,7 @@ class RunRequest:
 
 @dataclass(frozen=True, slots=True)
 class RunSummary:
-    """How a run ended; the simulation's numbers are None when there was none."""
+    """How a run ended; the simulation's numbers are None when there was none, stop_kind when nothing was trained."""
 
     lower_bound: float | None
     upper_bound: float | None
@@ -70,6 +70,7 @@ class RunSummary:
     gap: float | None
     iterations: int
     stop_reason: str
+    stop_kind: StopKind | None
     is_interrupted: bool
     digest: str
     training_seconds: float
@@ -96,7 +97,7 @@ def run_study(comm: Backend, request: RunRequest, tell: Tell) -> RunSummary:
         tell_all(_started(comm, request))
         ready = get_ready(comm, request.case, tell_all)
         trained, policy = _train_or_load(comm, ready, request, tell_all, lambda: _begin(request, ready, log))
-        is_interrupted = trained is not None and was_interrupted(trained.stop_reason)
+        is_interrupted = trained is not None and trained.stop.kind.is_interruption
         simulation = None
         if ready.study.case.config.simulation.enabled and not is_interrupted:
             simulation = _simulate(comm, ready, request, policy, tell_all)
@@ -197,7 +198,12 @@ def checkpoint_plan(request: RunRequest, config: Config) -> CheckpointPlan | Non
 
 def _write_training(output: Path, policy_folder: Path, trained: TrainedStudy, policy: Policy) -> None:
     save_policy(policy_folder, policy, trained.study)
-    facts = {"digest": trained.digest, "stop_reason": trained.stop_reason, "solver": trained.solver.version}
+    facts = {
+        "digest": trained.digest,
+        "stop_reason": trained.stop.reason,
+        "stop_kind": trained.stop.kind,
+        "solver": trained.solver.version,
+    }
     write_results(output / "training", {"convergence": convergence_table(trained.history)}, facts)
     visited = trained.context.visited
     write_state_export(output, trained.study, visited, len(trained.history) - len(visited) + 1)
@@ -208,7 +214,8 @@ def _trained_event(trained: TrainedStudy) -> Event:
     return event(
         "training_finished",
         iterations=len(trained.history),
-        stop_reason=trained.stop_reason,
+        stop_reason=trained.stop.reason,
+        stop_kind=trained.stop.kind,
         lower_bound=last.lower_bound,
         upper_bound=last.upper_bound,
         half_width=last.half_width,
@@ -255,8 +262,9 @@ def _summary(
         upper_bound_half_width=None if last is None else last.half_width,
         gap=None if last is None else last.gap,
         iterations=policy.iterations,
-        stop_reason="a stored policy was used" if trained is None else trained.stop_reason,
-        is_interrupted=trained is not None and was_interrupted(trained.stop_reason),
+        stop_reason="a stored policy was used" if trained is None else trained.stop.reason,
+        stop_kind=None if trained is None else trained.stop.kind,
+        is_interrupted=trained is not None and trained.stop.kind.is_interruption,
         digest="" if trained is None else trained.digest,
         training_seconds=0.0 if trained is None else trained.training_s,
         output=str(request.output),

@@ -10,8 +10,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from cobre.io.output.results import read_results
+from cobre.sddp.stop import StopKind
 from cobre.study.events import EVENT_FILE, Event, read_events
-from cobre.study.ranks import has_converged
 from cobre.study.study_file import STUDY_FILE
 
 if TYPE_CHECKING:
@@ -23,8 +23,6 @@ _CONSTANT_COLUMNS: Mapping[str, Mapping[str, object]] = {
     "costs": {"anticipated_thermal_cost": 0.0, "pumping_cost": 0.0},
     "thermals": {"is_anticipated": False, "anticipated_committed_mw": None, "anticipated_decision_mw": None},
 }
-
-_RULES = {"iteration limit": "iteration_limit", "time limit": "time_limit", "lower bound grew": "bound_stalling"}
 
 
 def training_facts(folder: Path) -> dict[str, Any] | None:
@@ -47,9 +45,9 @@ def training_facts(folder: Path) -> dict[str, Any] | None:
             "final_upper_bound_kind": "statistical",
         },
         "convergence": {
-            "achieved": has_converged(finished["stop_reason"]),
+            "achieved": StopKind(finished["stop_kind"]).has_converged,
             "final_gap_percent": 100.0 * finished["gap"],
-            "termination_reason": _reason(finished["stop_reason"]),
+            "termination_reason": finished["stop_kind"],
             "reason": finished["stop_reason"],
         },
         "iterations": {"completed": finished["iterations"]},
@@ -64,11 +62,6 @@ def training_facts(folder: Path) -> dict[str, Any] | None:
         },
         "digest": finished["digest"],
     }
-
-
-def _reason(in_words: str) -> str:
-    """The name of the rule of the case that ended training, where it was one of these."""
-    return next((name for start, name in _RULES.items() if in_words.startswith(start)), in_words)
 
 
 def simulation_facts(folder: Path) -> dict[str, Any] | None:

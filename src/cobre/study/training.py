@@ -14,6 +14,7 @@ from cobre.sddp.boundary import PricedPool
 from cobre.sddp.events import IterationRecord
 from cobre.sddp.plugins.cut_selection import cut_selection
 from cobre.sddp.plugins.stopping import stopping_rules
+from cobre.sddp.stop import Stop
 from cobre.sddp.training.context import TrainingContext
 from cobre.sddp.training.hooks import Interruption, TrainingHooks, keep_nothing
 from cobre.sddp.training.loop import train
@@ -54,7 +55,7 @@ class TrainedStudy:
     solver: LpSolver
     context: TrainingContext
     history: tuple[IterationRecord, ...]
-    stop_reason: str
+    stop: Stop
     digest: str
     training_s: float
     workers: tuple[WorkerReport, ...] = field(default=())
@@ -91,7 +92,7 @@ def train_study(
         solver=solver,
         context=context,
         history=outcome.history,
-        stop_reason=outcome.stop_reason,
+        stop=outcome.stop,
         digest=training_digest(outcome.history, context.pool),
         training_s=outcome.history[-1].elapsed_s,
         workers=gather_reports(comm, outcome.history[len(history) :], wall_s),

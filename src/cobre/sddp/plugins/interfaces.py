@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 
 from cobre.sddp.cuts.pool import CutSet
 from cobre.sddp.events import IterationRecord
+from cobre.sddp.stop import StopKind
 from cobre.solver.program import Floats, Ints
 
 
@@ -44,6 +45,11 @@ class Sampler(Protocol):
 
 class StoppingRule(ABC):
     """When a training run has done enough."""
+
+    @property
+    def kind(self) -> StopKind:
+        """What a run is said to have ended by when it ends by this rule."""
+        return StopKind.OTHER_RULE
 
     def needs_simulation(self, history: Sequence[IterationRecord]) -> int:
         """How many simulated paths the rule wants to see before it is asked; 0: none.

@@ -14,6 +14,7 @@ from cobre.core.config import (
 from cobre.sddp.events import IterationRecord
 from cobre.sddp.plugins.confidence import mean_with_half_width
 from cobre.sddp.plugins.interfaces import StoppingRule
+from cobre.sddp.stop import StopKind
 from cobre.solver.program import Floats
 
 
@@ -22,6 +23,11 @@ class StopAfterIterations(StoppingRule):
     """A number of iterations."""
 
     limit: int
+
+    @property
+    def kind(self) -> StopKind:
+        """By name."""
+        return StopKind.ITERATION_LIMIT
 
     def reason_to_stop(self, history: Sequence[IterationRecord], simulated: Floats | None = None) -> str | None:
         """When the last allowed iteration is done."""
@@ -35,6 +41,11 @@ class StopAfterTime(StoppingRule):
     seconds: float
     spent_s: float = 0.0
 
+    @property
+    def kind(self) -> StopKind:
+        """By name."""
+        return StopKind.TIME_LIMIT
+
     def reason_to_stop(self, history: Sequence[IterationRecord], simulated: Floats | None = None) -> str | None:
         """When the time is up."""
         elapsed = history[-1].elapsed_s - self.spent_s
@@ -47,6 +58,11 @@ class StopWhenStalled(StoppingRule):
 
     iterations: int
     tolerance: float
+
+    @property
+    def kind(self) -> StopKind:
+        """By name."""
+        return StopKind.BOUND_STALLING
 
     def reason_to_stop(self, history: Sequence[IterationRecord], simulated: Floats | None = None) -> str | None:
         """When it grew by less than the tolerance, relative to itself, over so many iterations."""
@@ -71,6 +87,11 @@ class StopWhenSimulationAgrees(StoppingRule):
     period: int
     confidence: float
     relative_tolerance: float
+
+    @property
+    def kind(self) -> StopKind:
+        """By name."""
+        return StopKind.SIMULATION
 
     def needs_simulation(self, history: Sequence[IterationRecord]) -> int:
         """All paths when it is time, none otherwise."""
@@ -99,6 +120,12 @@ class StopWhenAll(StoppingRule):
     """All of several rules at the same iteration."""
 
     rules: tuple[StoppingRule, ...]
+
+    @property
+    def kind(self) -> StopKind:
+        """Of the first that looks at the bounds, or of the first."""
+        kinds = [rule.kind for rule in self.rules]
+        return next((kind for kind in kinds if kind.has_converged), kinds[0])
 
     def needs_simulation(self, history: Sequence[IterationRecord]) -> int:
         """As many paths as the most demanding of them wants."""

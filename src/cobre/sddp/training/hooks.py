@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from enum import IntEnum
 
 from cobre.sddp.events import IterationRecord
+from cobre.sddp.stop import Stop, StopKind
 from cobre.sddp.training.context import TrainingContext
 
 
@@ -18,17 +19,16 @@ class Interruption(IntEnum):
     INTERRUPTED = 4
 
     @property
-    def reason(self) -> str:
-        """In words."""
-        return _REASONS[self]
+    def stop(self) -> Stop | None:
+        """The end that it brings about; None where nobody asked for one."""
+        return _STOPS.get(self)
 
 
-_REASONS = {
-    Interruption.NONE: "",
-    Interruption.REQUESTED: "the caller asked to stop",
-    Interruption.TIME_LIMIT: "the time limit of this run was reached",
-    Interruption.TERMINATED: "terminated (SIGTERM)",
-    Interruption.INTERRUPTED: "interrupted (Ctrl-C)",
+_STOPS = {
+    Interruption.REQUESTED: Stop(StopKind.REQUESTED, "the caller asked to stop"),
+    Interruption.TIME_LIMIT: Stop(StopKind.RUN_TIME_LIMIT, "the time limit of this run was reached"),
+    Interruption.TERMINATED: Stop(StopKind.TERMINATED, "terminated (SIGTERM)"),
+    Interruption.INTERRUPTED: Stop(StopKind.INTERRUPTED, "interrupted (Ctrl-C)"),
 }
 
 

@@ -8,6 +8,7 @@ import numpy as np
 
 from cobre.sddp.events import IterationRecord, PhaseTimes, RankLoad
 from cobre.sddp.plugins.interfaces import StoppingRule
+from cobre.sddp.stop import Stop
 from cobre.sddp.training.clock import Clock
 from cobre.sddp.training.context import TrainingContext
 from cobre.sddp.training.evaluate import simulated_costs
@@ -55,8 +56,8 @@ def agree(
     history: Sequence[IterationRecord],
     measured: Measured,
     interruption: Interruption,
-) -> tuple[IterationRecord, str | None]:
-    """The last record with all ranks' work in it, and the reason to stop in words or None.
+) -> tuple[IterationRecord, Stop | None]:
+    """The last record with all ranks' work in it, and why to stop, or None.
 
     Rank 0 judges by the rules, for clocks differ; an interruption counts wherever it came.
     """
@@ -69,12 +70,16 @@ def agree(
         simplex_iterations=int(table[:, PIVOTS].sum()),
         loads=_loads(table),
     )
-    return record, _reason(reasons, int(table[0, VERDICT]), Interruption(int(table[:, INTERRUPTION].max())))
+    number = int(table[0, VERDICT])
+    if number >= 0:
+        return record, Stop(rules[number].kind, reasons[number] or "rank 0 asked to stop")
+    return record, Interruption(int(table[:, INTERRUPTION].max())).stop
 
 
-def reason_of(rules: Sequence[StoppingRule], history: Sequence[IterationRecord]) -> str | None:
-    """The first reason to stop, where the history is the same on all ranks already."""
-    return next((reason for reason in _reasons(rules, history) if reason), None)
+def stop_of(rules: Sequence[StoppingRule], history: Sequence[IterationRecord]) -> Stop | None:
+    """The first rule that says stop, where the history is the same on all ranks already."""
+    reasons = _reasons(rules, history)
+    return next((Stop(rule.kind, reason) for rule, reason in zip(rules, reasons, strict=True) if reason), None)
 
 
 def _reasons(
@@ -97,12 +102,6 @@ def _loads(table: Floats) -> tuple[RankLoad, ...]:
     behind = (work.max(axis=0) - work).sum(axis=1)
     columns = (work.sum(axis=1), table[:, EXCHANGE_S], behind, table[:, SOLVER_S])
     return tuple(RankLoad(*map(float, row)) for row in zip(*columns, strict=True))
-
-
-def _reason(reasons: Sequence[str | None], verdict: int, interruption: Interruption) -> str | None:
-    if verdict >= 0:
-        return reasons[verdict] or "rank 0 asked to stop"
-    return interruption.reason or None
 
 
 def mean_and_std(values: Sequence[float]) -> tuple[float, float]:

@@ -5,6 +5,7 @@ from dataclasses import dataclass
 
 from cobre.sddp.events import IterationRecord
 from cobre.sddp.plugins.interfaces import CutSelection, StoppingRule
+from cobre.sddp.stop import Stop
 from cobre.sddp.training.backward import make_cuts
 from cobre.sddp.training.bounds import lower_bound
 from cobre.sddp.training.clock import Clock
@@ -12,16 +13,16 @@ from cobre.sddp.training.context import SolveCounter, TrainingContext
 from cobre.sddp.training.exchange import exchange_cuts, gather_rows, share_bases
 from cobre.sddp.training.forward import rows_of, run_forward
 from cobre.sddp.training.hooks import TrainingHooks
-from cobre.sddp.training.iteration_end import Measured, agree, iteration_record, reason_of
+from cobre.sddp.training.iteration_end import Measured, agree, iteration_record, stop_of
 from cobre.sddp.training.selection import apply_selection
 
 
 @dataclass(frozen=True, slots=True)
 class TrainingOutcome:
-    """Bounds by iteration and why the run ended, in words."""
+    """Bounds by iteration, and why the run ended."""
 
     history: tuple[IterationRecord, ...]
-    stop_reason: str
+    stop: Stop
 
 
 def train(
@@ -33,16 +34,16 @@ def train(
 ) -> TrainingOutcome:
     """Iterate until a rule or an interruption says stop. `history`: iterations that are done already."""
     done = list(history)
-    if done and (reason := reason_of(rules, done)):
-        return TrainingOutcome(tuple(done), reason)
+    if done and (stop := stop_of(rules, done)):
+        return TrainingOutcome(tuple(done), stop)
     while True:
         measured = iterate(context, len(done) + 1, selection)
         done.append(iteration_record(context, measured))
-        done[-1], reason = agree(context, rules, done, measured, hooks.interruption())
+        done[-1], stop = agree(context, rules, done, measured, hooks.interruption())
         hooks.on_iteration(done[-1])
-        hooks.after_iteration(context, done, reason is not None)
-        if reason is not None:
-            return TrainingOutcome(tuple(done), reason)
+        hooks.after_iteration(context, done, stop is not None)
+        if stop is not None:
+            return TrainingOutcome(tuple(done), stop)
 
 
 def iterate(context: TrainingContext, iteration: int, selection: CutSelection | None) -> Measured:

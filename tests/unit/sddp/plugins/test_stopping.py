@@ -3,10 +3,12 @@
 import numpy as np
 import pytest
 
-from cobre.core.config import BoundStalling, IterationLimit, SimulationBased, TrainingConfig
+from cobre.core.config import BoundStalling, IterationLimit, SimulationBased, TimeLimit, TrainingConfig
 from cobre.sddp.events import IterationRecord, PhaseTimes
 from cobre.sddp.plugins.confidence import mean_with_half_width, student_quantile
 from cobre.sddp.plugins.stopping import stopping_rules
+from cobre.sddp.stop import StopKind
+from cobre.sddp.training.hooks import Interruption
 
 NO_TIME = PhaseTimes(0.0, 0.0, 0.0, 0.0, 0.0)
 
@@ -88,3 +90,18 @@ def test_mode_all_waits_for_every_rule_at_once():
     assert both.reason_to_stop(history(100.0, 100.0), None) is None
     assert "; a simulation of 4 paths" in both.reason_to_stop(history(100.0, 100.0), near)
     assert cap.needs_simulation(history(100.0, 100.0)) == 0
+
+
+def test_programs_learn_what_ended_a_run_without_reading_its_words():
+    by_rule = rules(IterationLimit(1), TimeLimit(1.0), BoundStalling(1, 0.1), SimulationBased(4, 1))
+    assert [rule.kind for rule in by_rule] == ["iteration_limit", "time_limit", "bound_stalling", "simulation"]
+    cap, patient = rules(IterationLimit(9), TimeLimit(1.0), BoundStalling(1, 0.1), mode="all")
+    assert (cap.kind, patient.kind) == (StopKind.ITERATION_LIMIT, StopKind.BOUND_STALLING)
+
+
+def test_a_limit_is_no_convergence_and_a_request_no_interruption():
+    assert {kind for kind in StopKind if kind.has_converged} == {"bound_stalling", "simulation", "other_rule"}
+    stops = {kind: kind.stop for kind in Interruption}
+    assert stops.pop(Interruption.NONE) is None
+    outside = {kind for kind, stop in stops.items() if stop.kind.is_interruption}
+    assert outside == set(Interruption) - {Interruption.NONE, Interruption.REQUESTED}

@@ -1,0 +1,36 @@
+"""Why a training run ended: a kind for programs, words for people."""
+
+from dataclasses import dataclass
+from enum import StrEnum
+
+
+class StopKind(StrEnum):
+    """What ended a run. The first four are rules of the case; a rule of somebody else's making is `OTHER_RULE`."""
+
+    ITERATION_LIMIT = "iteration_limit"
+    TIME_LIMIT = "time_limit"
+    BOUND_STALLING = "bound_stalling"
+    SIMULATION = "simulation"
+    OTHER_RULE = "other_rule"
+    REQUESTED = "requested"
+    RUN_TIME_LIMIT = "run_time_limit"
+    TERMINATED = "terminated"
+    INTERRUPTED = "interrupted"
+
+    @property
+    def has_converged(self) -> bool:
+        """Whether a rule that looks at the bounds was content."""
+        return self in (StopKind.BOUND_STALLING, StopKind.SIMULATION, StopKind.OTHER_RULE)
+
+    @property
+    def is_interruption(self) -> bool:
+        """Whether the run ended from outside, before a rule of the case or its caller said so."""
+        return self in (StopKind.RUN_TIME_LIMIT, StopKind.TERMINATED, StopKind.INTERRUPTED)
+
+
+@dataclass(frozen=True, slots=True)
+class Stop:
+    """The end of a run."""
+
+    kind: StopKind
+    reason: str
