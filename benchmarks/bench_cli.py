@@ -20,8 +20,8 @@ from pathlib import Path
 from cobre.cli.live_table import LiveProgress
 from cobre.cli.progress import LineProgress
 from cobre.study.api import with_iterations
-from cobre.study.ranks import CaseRequest
-from cobre.study.run import RunRequest, run_study
+from cobre.study.requests import CaseRequest, RunRequest
+from cobre.study.run import run_study
 from cobre.study.worlds import World, run_in
 
 EXAMPLES = Path(__file__).resolve().parents[1] / "examples"

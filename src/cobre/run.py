@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from cobre.study.answers import IterationCallback
-    from cobre.study.run import RunSummary
+    from cobre.study.summary import RunSummary
 
 __all__ = ["run"]
 

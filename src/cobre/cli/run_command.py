@@ -15,9 +15,9 @@ from cobre.cli.progress import Progress, choose_progress
 from cobre.cli.run_summary import print_summary, write_report
 from cobre.cli.trouble import told
 from cobre.sddp.stop import StopKind
-from cobre.study.api import with_iterations
-from cobre.study.ranks import CaseRequest
-from cobre.study.run import RunRequest, RunSummary, run_study
+from cobre.study.rank_entry import run_study
+from cobre.study.requests import CaseRequest, RunRequest, with_iterations
+from cobre.study.summary import RunSummary
 from cobre.study.work_size import pieces_of_work
 from cobre.study.worlds import World, choose_world, run_in, threads_per_worker
 

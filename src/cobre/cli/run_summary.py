@@ -6,7 +6,7 @@ from typing import IO
 
 import click
 
-from cobre.study.run import RunSummary
+from cobre.study.summary import RunSummary
 
 
 def write_report(output: Path) -> Path | None:

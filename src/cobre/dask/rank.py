@@ -11,7 +11,8 @@ from cobre.comm.launch.failure import Failure, describe
 from cobre.comm.launch.payload import dump_or_none
 from cobre.dask.placement import Seat
 from cobre.study.events import Event
-from cobre.study.ranks import CaseRequest, TrainingRequest, train_rank
+from cobre.study.ranks import train_rank
+from cobre.study.requests import CaseRequest, TrainingRequest
 from cobre.study.results import TrainingResult
 from cobre.study.stop_request import StopRequest
 

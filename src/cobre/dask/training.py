@@ -13,11 +13,12 @@ from cobre.core.case import Case
 from cobre.dask.placement import Seat, place
 from cobre.dask.rank import run_rank
 from cobre.dask.watching import News, Watch
-from cobre.study.api import Overrides, ProgressCallback, progress_teller, with_iterations
+from cobre.study.api import ProgressCallback, progress_teller
 from cobre.study.checkpoints import CheckpointPlan
 from cobre.study.policy import Policy
 from cobre.study.policy_store import load_policy
-from cobre.study.ranks import CaseRequest, TrainingRequest, as_case
+from cobre.study.ranks import as_case
+from cobre.study.requests import CaseRequest, Overrides, TrainingRequest, with_iterations
 from cobre.study.results import TrainingResult
 
 if TYPE_CHECKING:

@@ -1,6 +1,6 @@
 """What `import cobre` offers to scripts."""
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, TypeVar
@@ -17,11 +17,11 @@ from cobre.study.arguments import MAX_THREADS, check_count, check_policy, check_
 from cobre.study.checkpoints import CheckpointPlan
 from cobre.study.events import Event, Tell
 from cobre.study.policy import Policy
-from cobre.study.ranks import CaseRequest, TrainingRequest, as_case, simulate_rank, train_rank
+from cobre.study.ranks import as_case, simulate_rank, train_rank
+from cobre.study.requests import CaseRequest, Overrides, TrainingRequest, with_iterations
 from cobre.study.results import ProgressEvent, SimulationResult, TrainingResult
 from cobre.study.worlds import World, choose_world, run_in, threads_per_worker
 
-Overrides = Mapping[str, Any]
 Result = TypeVar("Result")
 ProgressCallback = Callable[[ProgressEvent], None]
 
@@ -139,14 +139,6 @@ def simulate(
     stored = Path(policy) if isinstance(policy, str) else policy
     source = _source(case, config_overrides, world, threads)
     return _first(run_in(world, simulate_rank, (source, stored, scenarios, world.is_joined), _nobody))
-
-
-def with_iterations(overrides: Overrides | None, iterations: int | None) -> Overrides | None:
-    """Overrides with another iteration limit as the only stopping rule."""
-    if iterations is None:
-        return overrides
-    limit = {"training.stopping_rules": [{"type": "iteration_limit", "limit": iterations}]}
-    return {**(overrides or {}), **limit}
 
 
 def script_world(backend: str, num_workers: int | None) -> World:

@@ -1,9 +1,8 @@
 """What every rank of a study does, from the case to the results; each function here runs on all ranks alike."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 
@@ -19,7 +18,6 @@ from cobre.solver.batches import LpSolver
 from cobre.study.answers import Answers
 from cobre.study.checkpoints import (
     Checkpoint,
-    CheckpointPlan,
     check_same_run,
     list_checkpoints,
     newest_content,
@@ -30,39 +28,11 @@ from cobre.study.fingerprint import Fingerprint, agree_on
 from cobre.study.policy import Policy
 from cobre.study.policy_store import check_fit, decode_policy, policy_file
 from cobre.study.prepare import PreparedStudy, make_solver, prepare
+from cobre.study.requests import CaseRequest, Overrides, TrainingRequest
 from cobre.study.results import SimulationResult, TrainingResult
 from cobre.study.simulation import simulate_policy
 from cobre.study.stop_request import StopRequest
 from cobre.study.training import TrainedStudy, TrainingOptions, train_study
-
-Overrides = Mapping[str, Any]
-
-
-@dataclass(frozen=True, slots=True)
-class CaseRequest:
-    """A case, given or in a directory, and how many threads each rank uses for it."""
-
-    case: Case | Path
-    overrides: Overrides | None
-    threads: int
-
-
-@dataclass(frozen=True, slots=True)
-class TrainingRequest:
-    """How to train.
-
-    resume: go on from the newest checkpoint of `checkpoints`; resume_if_possible: or begin where there is none.
-    warm_start: the policy file to begin with.
-    answers: a pipe on which rank 0 hears, after each iteration that it told, whether to go on (see `answers`).
-    """
-
-    checkpoints: CheckpointPlan | None = None
-    resume: bool = False
-    resume_if_possible: bool = False
-    warm_start: Policy | Path | None = None
-    time_limit_s: float | None = None
-    failure_folder: Path | None = None
-    answers: Path | None = None
 
 
 @dataclass(frozen=True, slots=True)

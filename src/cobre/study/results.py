@@ -8,27 +8,11 @@ from cobre import notebook
 from cobre.sddp.events import IterationRecord
 from cobre.sddp.stop import StopKind
 from cobre.study.policy import Policy
+from cobre.study.summary import WorkerReport
 
 if TYPE_CHECKING:
     import pyarrow as pa
     from matplotlib.figure import Figure
-
-
-@dataclass(frozen=True, slots=True)
-class WorkerReport:
-    """A rank of a run: who it was, and how it spent its time.
-
-    waiting_s: in exchanges with other ranks, of which imbalance_s because others had more work.
-    """
-
-    rank: int
-    host: str
-    pid: int
-    backend: str
-    wall_s: float
-    busy_s: float
-    waiting_s: float
-    imbalance_s: float
 
 
 @dataclass(frozen=True, slots=True)

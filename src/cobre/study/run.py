@@ -6,16 +6,13 @@ import socket
 import time
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 from cobre import __version__
 from cobre.comm import Backend
 from cobre.core.config import Config
 from cobre.io.atomic import write_file
 from cobre.io.output.results import write_results
-from cobre.sddp.stop import StopKind
 from cobre.study.checkpoints import CheckpointPlan
 from cobre.study.convergence import convergence_table
 from cobre.study.events import Event, Tell, event
@@ -24,69 +21,21 @@ from cobre.study.output_lock import output_lock
 from cobre.study.policy import Policy
 from cobre.study.policy_store import check_fit, save_policy
 from cobre.study.ranks import (
-    CaseRequest,
     ReadyStudy,
-    TrainingRequest,
     get_ready,
     share_policy,
     train_here,
 )
-from cobre.study.results import SimulationResult, WorkerReport
+from cobre.study.requests import RunRequest, TrainingRequest
+from cobre.study.results import SimulationResult
 from cobre.study.run_log import RunLog
 from cobre.study.simulation import simulate_policy
 from cobre.study.study_file import write_study_file
+from cobre.study.summary import RunSummary
 from cobre.study.training import TrainedStudy
 
 CHECKPOINTS = "checkpoints"
 DEFAULT_INTERVAL = 10
-
-
-@dataclass(frozen=True, slots=True)
-class RunRequest:
-    """What to run and where to put it.
-
-    checkpoint_every: iterations between checkpoints; 0: none; None: as the case says, or every ten.
-    warm_start: a policy to begin with, besides what the case says. answers: as in TrainingRequest.
-    """
-
-    case: CaseRequest
-    output: Path
-    resume: bool = False
-    resume_if_possible: bool = False
-    warm_start: Path | None = None
-    time_limit_s: float | None = None
-    checkpoint_every: int | None = None
-    keep_checkpoints: int = 2
-    answers: Path | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class RunSummary:
-    """How a run ended; the simulation's numbers are None when there was none, stop_kind when nothing was trained."""
-
-    lower_bound: float | None
-    upper_bound: float | None
-    upper_bound_half_width: float | None
-    gap: float | None
-    iterations: int
-    stop_reason: str
-    stop_kind: StopKind | None
-    is_interrupted: bool
-    digest: str
-    training_seconds: float
-    output: str
-    workers: tuple[WorkerReport, ...] = ()
-    shared_bytes: int = 0
-    saved_bytes: int = 0
-    simulated_scenarios: int | None = None
-    simulated_mean_cost: float | None = None
-    simulated_std_cost: float | None = None
-    simulation_digest: str | None = None
-
-    def as_dict(self) -> dict[str, Any]:
-        """For a program that reads."""
-        plain = {name: getattr(self, name) for name in self.__dataclass_fields__}
-        return plain | {"workers": [_worker(report) for report in self.workers]}
 
 
 def run_study(comm: Backend, request: RunRequest, tell: Tell) -> RunSummary:
@@ -222,7 +171,7 @@ def _trained_event(trained: TrainedStudy) -> Event:
         gap=last.gap,
         digest=trained.digest,
         training_seconds=trained.training_s,
-        workers=[_worker(report) for report in trained.workers],
+        workers=[report.as_dict() for report in trained.workers],
     )
 
 
@@ -276,7 +225,3 @@ def _summary(
         simulated_std_cost=None if simulation is None else simulation.std_cost,
         simulation_digest=None if simulation is None else simulation.digest,
     )
-
-
-def _worker(report: WorkerReport) -> dict[str, Any]:
-    return {name: getattr(report, name) for name in report.__dataclass_fields__}

@@ -16,9 +16,10 @@ from cobre.study.api import script_world, simulate
 from cobre.study.events import EVENT_FILE, EventLog, event
 from cobre.study.output_lock import output_lock
 from cobre.study.policy import Policy
-from cobre.study.ranks import CaseRequest
+from cobre.study.rank_entry import run_study
+from cobre.study.requests import CaseRequest, RunRequest
 from cobre.study.results import SimulationResult
-from cobre.study.run import RunRequest, RunSummary, run_study
+from cobre.study.summary import RunSummary
 from cobre.study.worlds import run_in, threads_per_worker
 
 

@@ -10,7 +10,8 @@ from typing import Any
 
 from cobre.io.atomic import write_file
 from cobre.io.output.manifest import software_versions
-from cobre.study.ranks import CaseRequest, ReadyStudy
+from cobre.study.ranks import ReadyStudy
+from cobre.study.requests import CaseRequest
 
 STUDY_FILE = "study.json"
 _NAMED = ("id", "name", "bus_id", "source_bus_id", "target_bus_id", "downstream_id", "capacity_mw", "max_storage_hm3")

@@ -14,9 +14,9 @@ from cobre.study.answers import IterationCallback
 from cobre.study.policy import Policy
 from cobre.study.policy_store import check_fit, load_policy
 from cobre.study.prepare import PreparedStudy, prepare
-from cobre.study.run import RunSummary
 from cobre.study.run_from_script import ScriptRun, keep_simulation, simulate_stored
 from cobre.study.study_summaries import hydro_models_summary, provenance_report, stochastic_summary
+from cobre.study.summary import RunSummary
 
 
 class Study:

@@ -26,7 +26,7 @@ from cobre.study.fingerprint import Fingerprint
 from cobre.study.policy import Policy
 from cobre.study.policy_store import fill_pool
 from cobre.study.prepare import PreparedStudy
-from cobre.study.results import WorkerReport
+from cobre.study.summary import WorkerReport
 
 Listener = Callable[[IterationRecord], None]
 

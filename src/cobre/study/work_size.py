@@ -5,8 +5,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from cobre.io.config_file import FILE
-from cobre.io.config_overrides import with_overrides
+from cobre.io.config_overrides import FILE, with_overrides
 from cobre.io.problems import Problems
 
 Overrides = Mapping[str, Any]

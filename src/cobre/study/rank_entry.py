@@ -1,0 +1,16 @@
+"""Where a rank begins. Whoever starts ranks names a function of this module; only the ranks load what it needs."""
+
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from cobre.comm import Backend
+    from cobre.study.events import Tell
+    from cobre.study.requests import RunRequest
+    from cobre.study.summary import RunSummary
+
+
+def run_study(comm: "Backend", request: "RunRequest", tell: "Tell") -> "RunSummary":
+    """A whole run, as `cobre.study.run` does it."""
+    from cobre.study.run import run_study as run
+
+    return run(comm, request, tell)

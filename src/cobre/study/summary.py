@@ -1,0 +1,56 @@
+"""How a run ended. Light to import, as `requests` is."""
+
+from dataclasses import dataclass
+from typing import Any
+
+from cobre.sddp.stop import StopKind
+
+
+@dataclass(frozen=True, slots=True)
+class WorkerReport:
+    """A rank of a run: who it was, and how it spent its time.
+
+    waiting_s: in exchanges with other ranks, of which imbalance_s because others had more work.
+    """
+
+    rank: int
+    host: str
+    pid: int
+    backend: str
+    wall_s: float
+    busy_s: float
+    waiting_s: float
+    imbalance_s: float
+
+    def as_dict(self) -> dict[str, Any]:
+        """For a program that reads."""
+        return {name: getattr(self, name) for name in self.__dataclass_fields__}
+
+
+@dataclass(frozen=True, slots=True)
+class RunSummary:
+    """How a run ended; the simulation's numbers are None when there was none, stop_kind when nothing was trained."""
+
+    lower_bound: float | None
+    upper_bound: float | None
+    upper_bound_half_width: float | None
+    gap: float | None
+    iterations: int
+    stop_reason: str
+    stop_kind: StopKind | None
+    is_interrupted: bool
+    digest: str
+    training_seconds: float
+    output: str
+    workers: tuple[WorkerReport, ...] = ()
+    shared_bytes: int = 0
+    saved_bytes: int = 0
+    simulated_scenarios: int | None = None
+    simulated_mean_cost: float | None = None
+    simulated_std_cost: float | None = None
+    simulation_digest: str | None = None
+
+    def as_dict(self) -> dict[str, Any]:
+        """For a program that reads."""
+        plain = {name: getattr(self, name) for name in self.__dataclass_fields__}
+        return plain | {"workers": [report.as_dict() for report in self.workers]}
