@@ -6,6 +6,11 @@ VENV ?= .venv
 BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 RANKS ?= 1,2,3,4,7
+# Files of tests run side by side, one a core; their session fixtures stay together.
+SIDE_BY_SIDE := --numprocesses auto --maxprocesses 4 --dist loadfile
+
+# Ranks are interpreters that start often: where the environment forbids to keep bytecode, each compiles everything again.
+export PYTHONDONTWRITEBYTECODE :=
 
 .PHONY: help demo demo-comm test lint types architecture unit test-long conformance faults mpi mpi-environments conformance-mpi determinism bench-comm bench-net bench-mpi bench-sddp bench-scale peer-environment test-browser docs deploy-check fuzz package wheels clean
 
@@ -39,7 +44,7 @@ architecture: $(READY)
 	$(BIN)/lint-imports
 
 unit: $(READY)
-	$(BIN)/python -m pytest
+	$(BIN)/python -m pytest $(SIDE_BY_SIDE)
 
 test-long: $(READY)  ## interrupted, killed and frozen studies, Dask, the assistant server, every snippet of the documentation
 	$(BIN)/python -m pytest -m long
@@ -110,7 +115,7 @@ package: $(READY)  ## build wheel and sdist, install each into an empty environm
 	$(BIN)/python tests/package/check_package.py
 
 wheels: $(READY)  ## wheels for all supported Pythons, by cibuildwheel; needs docker
-	$(BIN)/python -m pip install --quiet cibuildwheel
+	$(BIN)/python -m pip install --quiet --group wheels
 	$(BIN)/python -m cibuildwheel --output-dir dist
 
 clean:

@@ -1,5 +1,6 @@
 """Watching real processes: what the launcher's tests wait for and look at."""
 
+import contextlib
 import subprocess
 import sys
 import time
@@ -81,5 +82,16 @@ def own_children():
     return {int(pid) for text in lists for pid in text.split()}
 
 
-def shared_segments():
-    return {path.name for path in Path("/dev/shm").glob("cobre*")}
+def forgotten_segments():
+    """Names in shared memory that no living process uses; other tests may run beside this one and use theirs."""
+    there = {path.name for path in Path("/dev/shm").glob("cobre*")}
+    mapped = "".join(_mappings()) if there else ""
+    return {name for name in there if f"/dev/shm/{name}" not in mapped}
+
+
+def _mappings():
+    texts = []
+    for path in Path("/proc").glob("[0-9]*/maps"):
+        with contextlib.suppress(OSError):
+            texts.append(path.read_text())
+    return texts

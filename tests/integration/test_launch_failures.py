@@ -8,7 +8,7 @@ import sys
 import time
 
 import pytest
-from processes import is_alive, open_descriptors, own_children, printed, shared_segments, wait_until, wait_until_gone
+from processes import forgotten_segments, is_alive, open_descriptors, own_children, printed, wait_until, wait_until_gone
 
 from cobre.comm import AbortedError, launch
 from cobre.comm.launch import WorkerError, supervisor
@@ -18,11 +18,11 @@ LOCAL = {"size": 1, "backend": "local"}
 
 @pytest.fixture(autouse=True)
 def nothing_is_left_behind():
-    segments, descriptors, children = shared_segments(), open_descriptors(), own_children()
+    segments, descriptors, children = forgotten_segments(), open_descriptors(), own_children()
     yield
     assert open_descriptors() == descriptors
     assert own_children() <= children
-    wait_until(lambda: shared_segments() <= segments, "the shared memory is as before")
+    wait_until(lambda: forgotten_segments() <= segments, "the shared memory is as before")
 
 
 @pytest.fixture

@@ -31,7 +31,7 @@ UNREADABLE = LinearForm((Term(Coefficient(), "hydro_storage", 0),))
 
 
 class _Record(BaseModel):
-    model_config = ConfigDict(extra="forbid", strict=True, allow_inf_nan=False, frozen=True)
+    model_config = ConfigDict(extra="forbid", strict=True, allow_inf_nan=False, frozen=True, defer_build=True)
 
 
 class _Slack(_Record):
@@ -53,7 +53,9 @@ class _NamedExpression(_Record):
     description: str | None = None
 
 
-class _File(JsonFile):
+class GenericConstraintsFile(JsonFile):
+    """All of generic_constraints.json."""
+
     constraints: tuple[_Constraint, ...]
     expressions: tuple[_NamedExpression, ...] = ()
 
@@ -61,7 +63,7 @@ class _File(JsonFile):
 def read_generic_constraints(folder: Path, problems: Problems) -> GenericConstraints:
     """All generic constraints of the case in `folder`, parsed; none when there are no such files."""
     parameters = read_parameters(folder, problems)
-    file = decode(read_document(folder, FILE, problems), _File, problems)
+    file = decode(read_document(folder, FILE, problems), GenericConstraintsFile, problems)
     bounds = read_table(folder, BOUNDS, problems)
     if file is None:
         _refuse_orphans(folder, problems)

@@ -40,13 +40,13 @@ _REFERENCE_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 
 
 class _ComputedSpec(BaseModel):
-    model_config = ConfigDict(extra="forbid", strict=True, frozen=True)
+    model_config = ConfigDict(extra="forbid", strict=True, frozen=True, defer_build=True)
     tag: ComputedTag
     hydro_id: int
 
 
 class _Parameter(BaseModel):
-    model_config = ConfigDict(extra="forbid", strict=True, allow_inf_nan=False, frozen=True)
+    model_config = ConfigDict(extra="forbid", strict=True, allow_inf_nan=False, frozen=True, defer_build=True)
     id: int
     name: str
     kind: ParameterKind
@@ -56,7 +56,9 @@ class _Parameter(BaseModel):
     computed_spec: _ComputedSpec | None = None
 
 
-class _File(JsonFile):
+class GenericParametersFile(JsonFile):
+    """All of generic_parameters.json."""
+
     scalar_parameters: tuple[_Parameter, ...]
 
 
@@ -72,7 +74,7 @@ def read_parameters(folder: Path, problems: Problems) -> dict[str, Parameter]:
         # The one file of the format that allows other keys at its root.
         kept = {key: value for key, value in document.content.items() if key == "scalar_parameters"}
         document = rewritten(document, kept)
-    file = decode(document, _File, problems)
+    file = decode(document, GenericParametersFile, problems)
     if file is None:
         return {}
     _refuse_names(file.scalar_parameters, problems)

@@ -90,5 +90,5 @@ def test_in_another_thread_only_the_time_limit_counts():
 
 
 def test_every_interruption_has_words_of_its_own():
-    words = [kind.reason for kind in Interruption if kind is not Interruption.NONE]
+    words = [kind.stop.reason for kind in Interruption if kind is not Interruption.NONE]
     assert all(words) and len(set(words)) == len(words)
