@@ -22,6 +22,7 @@ suppress_warnings = ["misc.highlighting_failure"]  # console blocks show output 
 myst_enable_extensions = ["colon_fence", "deflist"]
 myst_heading_anchors = 3
 highlight_language = "text"
+smartquotes_action = "qe"  # not dashes: two of them begin an option
 
 html_theme = "furo"
 html_title = f"Cobre {release}"

@@ -10,6 +10,7 @@ import shutil
 import subprocess
 import sys
 import tempfile
+import time
 from pathlib import Path
 
 from rich.console import Console
@@ -21,6 +22,7 @@ from cobre.tui.app import WatchApp
 
 SCREENS = Path(__file__).parent / "_static" / "screens"
 SHOWN = 0.6  # the part of the iterations that is done when the table is drawn
+LIMIT_S = 30.0
 
 
 def main(output: Path) -> None:
@@ -51,7 +53,11 @@ async def live_view(output: Path) -> None:
     """`cobre top` on the finished run."""
     app = WatchApp(output)
     async with app.run_test(size=(120, 36)) as pilot:
-        await pilot.pause(1.0)
+        deadline = time.monotonic() + LIMIT_S
+        while not (app.is_ready and app.view.finished) and time.monotonic() < deadline:
+            await pilot.pause(0.05)
+            app.look()
+        await pilot.pause()
         app.save_screenshot("top.svg", str(SCREENS))
 
 

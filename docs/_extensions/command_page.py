@@ -1,6 +1,7 @@
 """The command line, from the commands themselves."""
 
 import inspect
+import re
 from collections.abc import Iterator
 
 import click
@@ -8,12 +9,17 @@ import click
 from cobre.cli.exit_codes import ExitCode
 from cobre.cli.main import main
 
-EXIT_MEANINGS = {code: code.name.lower().replace("_", " ") for code in ExitCode}
+PLAIN_MEANINGS = {
+    ExitCode.SUCCESS: "all is well",
+    ExitCode.UNEXPECTED: "not foreseen; of `cobre compare`: the runs differ; of `cobre doctor`: not healthy",
+    ExitCode.USAGE: "a wrong command line",
+    ExitCode.INVALID_CASE: "the case has errors, or is no case",
+}
 INTRODUCTION = """\
 # The command `cobre`
 
-`cobre COMMAND --help` shows the same. Shell completion: `eval "$(_COBRE_COMPLETE=bash_source cobre)"` (or `zsh_source`,
-`fish_source`).
+`cobre COMMAND --help` shows the same. [`cobre completion`](#cobre-completion) makes your shell complete
+commands and options. What a program can rely on are the [exit codes](#exit-codes) and `--json`.
 """
 
 
@@ -50,7 +56,12 @@ def _command(path: str, command: click.Command) -> Iterator[str]:
         for option in options:
             record = option.get_help_record(context)
             assert record is not None  # noqa: S101 - hidden ones are left out
-            yield f"| `{record[0]}` | {record[1].replace('|', chr(92) + '|')} |"
+            yield f"| `{_cell(record[0])}` | {_cell(record[1])} |"
+
+
+def _cell(text: str) -> str:
+    """A bar would end the cell, in code as well."""
+    return text.replace("|", "\\|")
 
 
 def _help(command: click.Command) -> str:
@@ -66,6 +77,8 @@ def _help(command: click.Command) -> str:
 
 
 def _exit_codes() -> Iterator[str]:
-    yield "\n## Exit codes\n\n| code | kind |\n|---|---|"
-    for code, meaning in EXIT_MEANINGS.items():
-        yield f"| {int(code)} | {meaning} |"
+    yield "\n## Exit codes\n\n| code | kind | meaning |\n|---|---|---|"
+    comments = dict(re.findall(r"^    (\w+) = \d+ *(?:# (.*))?$", inspect.getsource(ExitCode), re.MULTILINE))
+    for code in ExitCode:
+        meaning = comments[code.name] or PLAIN_MEANINGS[code]
+        yield f"| {int(code)} | {code.name.lower().replace('_', ' ')} | {meaning[0].upper()}{meaning[1:]}. |"

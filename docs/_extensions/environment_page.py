@@ -1,9 +1,10 @@
 """Every environment variable, from the configs that read them."""
 
-import re
 from collections.abc import Iterator, Mapping
 from dataclasses import MISSING, Field, fields
 from typing import Any
+
+from docstrings import first_line, meanings
 
 from cobre.comm.config import BACKEND_VARIABLE, MpiConfig, ShmConfig, TcpConfig
 from cobre.comm.types import BackendKind
@@ -103,33 +104,19 @@ def _field_of(config: type[Any], variable: str, plain: Any, base: dict[str, str]
 
 
 def _section(config: type[Any]) -> str:
-    text, meanings = _docstring(config)
-    rows = "".join(_rows(config, meanings))
-    return HEADER.format(title=TITLES[config], text=text) + rows
+    rows = "".join(_rows(config, meanings(config)))
+    return HEADER.format(title=TITLES[config], text=first_line(config)) + rows
 
 
-def _rows(config: type[Any], meanings: Mapping[str, str]) -> Iterator[str]:
+def _rows(config: type[Any], meaning_of: Mapping[str, str]) -> Iterator[str]:
     for variable, one in variables_of(config).items():
         takes = WORDS[str(getattr(one.type, "__name__", one.type))]
         if one.type is float and not one.name.endswith("_s"):
             takes = "a number"
-        yield f"| `{variable}` | {takes} | {_default(one)} | {meanings.get(one.name) or OBVIOUS[one.name]} |\n"
+        yield f"| `{variable}` | {takes} | {_default(one)} | {meaning_of.get(one.name) or OBVIOUS[one.name]} |\n"
 
 
 def _default(one: Field[Any]) -> str:
     if one.default is MISSING:
         return "required"
     return "none" if one.default in (None, "") else f"`{int(one.default) if one.type is bool else one.default}`"
-
-
-def _docstring(config: type[Any]) -> tuple[str, dict[str, str]]:
-    """What a config says of itself: its first sentence, and `names: meaning` for its fields."""
-    first, *rest = (config.__doc__ or "").strip().split("\n", 1)
-    meanings: dict[str, str] = {}
-    for entry in re.findall(
-        r"^ *((?:\w+, )*\w+): (.*?)(?=^ *(?:\w+, )*\w+: |\Z)", "".join(rest), re.MULTILINE | re.DOTALL
-    ):
-        for name in entry[0].split(", "):
-            text = " ".join(entry[1].split())
-            meanings[name] = text[0].upper() + text[1:]
-    return first, meanings

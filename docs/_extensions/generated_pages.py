@@ -2,12 +2,14 @@
 
 from pathlib import Path
 
+from case_page import case_page
 from command_page import command_page
 from config_page import config_page
 from environment_page import environment_page
 from sphinx.application import Sphinx
 
 PAGES = {
+    "case-directory.md": case_page,
     "command-line.md": command_page,
     "configuration.md": config_page,
     "environment.md": environment_page,

@@ -6,7 +6,9 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[2]
 DOCS = ROOT / "docs"
-GENERATED = {DOCS / "reference" / name for name in ("command-line.md", "configuration.md", "environment.md")}
+GENERATED = {
+    DOCS / "reference" / f"{name}.md" for name in ("case-directory", "command-line", "configuration", "environment")
+}
 _BLOCK = re.compile(r"^```(\w+)(?: file=(\S+))?\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 
 
@@ -22,7 +24,7 @@ class Block:
 
 def pages():
     """All that people write; pages that are made from the code have no snippets."""
-    return sorted(set(DOCS.rglob("*.md")) - GENERATED)
+    return [ROOT / "README.md", *sorted(set(DOCS.rglob("*.md")) - GENERATED)]
 
 
 def blocks(page):

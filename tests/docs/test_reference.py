@@ -5,12 +5,16 @@ from dataclasses import fields
 
 import click
 import pytest
+from case_page import case_page
 from command_page import command_page
 from config_page import config_page
 from environment_page import CONFIGS, environment_page, variables_of
-from snippets import DOCS, ROOT
+from snippets import DOCS, GENERATED, ROOT
 
 from cobre.cli.main import main
+from cobre.comm.testing.case import all_cases
+from cobre.comm.testing.faults.table import all_plans
+from cobre.io.case_files import known_files
 from cobre.io.config_records import ConfigFile
 
 COMM = ROOT / "src" / "cobre" / "comm"
@@ -35,7 +39,7 @@ def test_every_field_has_a_variable(config):
 def test_variables_have_their_true_defaults_and_meanings():
     page = environment_page()
     assert "| `COBRE_TCP_PORT` | an integer | `29500` |" in page
-    assert "| `COBRE_SHM_NAME` | a text | required | Of the POSIX segment" in page
+    assert "| `COBRE_SHM_NAME` | a text | required | Name of the POSIX segment" in page
     assert "| `COBRE_TCP_INSECURE` | 1 or 0 | `0` |" in page
     assert "| `COBRE_TCP_TLS_CA` | a text | none | PEM files" in page
 
@@ -63,7 +67,31 @@ def test_every_field_of_the_configuration_is_documented():
     wanted = set(paths(schema, "", schema["$defs"]))
     assert len(wanted) > 60
     assert {path for path in wanted if f"`{path}`" not in page} == set()
-    assert "| `training.stopping_rules[].limit` | integer >= 1 | required |" in page
+    assert "| `training.stopping_rules[].limit` | integer >= 1 | required | Number of iterations. |" in page
+
+
+def test_most_fields_of_the_configuration_have_a_meaning():
+    """All but the tags of a choice, and what has no effect."""
+    page = config_page()
+    rows = [row.split(" | ") for row in page.splitlines() if row.startswith("| `")]
+    silent = {row[0].removeprefix("| ").strip("`") for row in rows if row[-1].strip() == "|"}
+    silent -= {
+        name for name in silent if re.search(r"\.(method|type|scheme)$|\.solver\.|^upper_bound|\.from$|\.to$", name)
+    }
+    assert silent <= {
+        "training.stopping_rules[].tolerance",  # of the rule `gap`, which is refused
+        "training.stopping_rules[].relative_tolerance",
+        "training.stopping_rules[].seconds",  # said by the rule itself
+        "training.parallelism.backward_scheduler",
+    }
+
+
+def test_every_file_of_a_case_is_documented():
+    page = case_page()
+    missing = {name for name in known_files() if f"`{name}`" not in page}
+    assert missing == set()
+    assert "| `min_storage_hm3` | number | required |" in page
+    assert "| `scenarios/load_seasonal_stats.parquet` | **`bus_id`**, **`stage_id`**, `mean_mw`, `std_mw` |" in page
 
 
 def test_every_command_is_documented():
@@ -76,17 +104,52 @@ def test_every_command_is_documented():
             assert all(f"{text}" in page for text in option.opts if text.startswith("--")), (name, option.opts)
 
 
-def test_the_specification_page_names_files_that_exist():
-    text = (DOCS / "explanation" / "specification.md").read_text()
-    named = set(re.findall(r"`([\w./-]+(?:\.py|\.cpp|\.md|\.toml|/))(?: [^`]*)?`", text))
-    assert len(named) > 40
-    assert {name for name in named if not (ROOT / name).exists() and not (COMM / name).exists()} == set()
+class TestTheSpecificationPage:
+    """Everything that it names is there: files, tests, cases of the conformance kit, make targets."""
+
+    TEXT = (DOCS / "explanation" / "specification.md").read_text()
+    FOLDERS = tuple(f"{folder.name}/" for folder in ROOT.iterdir() if folder.is_dir())
+
+    def test_files(self):
+        named = set(re.findall(r"`([\w./-]+(?:\.py|\.cpp|\.hpp|\.md|\.toml|/))(?:::\w+)?(?: [^`]*)?`", self.TEXT))
+        assert len(named) > 80
+        assert {name for name in named if not self.place(name).exists()} == set()
+
+    def place(self, name):
+        """Where it is: in the repository, or in the communication layer."""
+        return ROOT / name if name.startswith(self.FOLDERS) or name == "pyproject.toml" else COMM / name
+
+    def test_tests(self):
+        named = set(re.findall(r"`(tests/[\w/]+\.py)::(\w+)`", self.TEXT))
+        assert len(named) > 20
+        missing = {(file, test) for file, test in named if f"def {test}(" not in (ROOT / file).read_text()}
+        assert missing == set()
+
+    def test_cases_of_the_kit(self):
+        known = {*all_cases(), *all_plans()}
+        named = set(re.findall(r"`([a-z]+/[a-z_0-9]+)`", self.TEXT))
+        assert len(named) > 30
+        assert named - known == set()
+
+    def test_make_targets(self):
+        targets = set(re.findall(r"^([a-z-]+):", (ROOT / "Makefile").read_text(), re.MULTILINE))
+        named = set(re.findall(r"`make ([a-z-]+)`", self.TEXT))
+        assert named and named <= targets
 
 
 def test_links_lead_somewhere():
     """Also those that the site resolves: a reader of the repository follows them too."""
-    for page in DOCS.rglob("*.md"):
+    for page in [*DOCS.rglob("*.md"), *ROOT.glob("*.md")]:
         for target in re.findall(r"\]\(([^)#\s]+?)(?:#[\w-]*)?\)", page.read_text()):
             if not re.match(r"https?:", target):
-                generated = {"command-line.md", "configuration.md", "environment.md"}
+                generated = {file.name for file in GENERATED}
                 assert (page.parent / target).exists() or target.rsplit("/", 1)[-1] in generated, f"{page}: {target}"
+
+
+def test_every_decision_is_in_the_list():
+    listed = (DOCS / "adr" / "README.md").read_text()
+    pages = sorted((DOCS / "adr").glob("0*.md"))
+    assert len(pages) >= 17
+    for page in pages:
+        number, _, title = page.read_text().splitlines()[0].removeprefix("# ").partition(" ")
+        assert f"| [{number}]({page.name}) | {title} |" in listed

@@ -7,12 +7,15 @@ import sys
 import pytest
 from snippets import DOCS
 
+DEADLINE_S = 280
+pytestmark = pytest.mark.timeout(DEADLINE_S + 20)
+
 
 @pytest.fixture(scope="module")
 def site(tmp_path_factory):
     folder = tmp_path_factory.mktemp("site")
     command = [sys.executable, "-m", "sphinx", "-q", "-n", "-W", "--keep-going", DOCS, folder]
-    done = subprocess.run(command, check=False, capture_output=True, text=True, timeout=110)
+    done = subprocess.run(command, check=False, capture_output=True, text=True, timeout=DEADLINE_S)
     assert done.returncode == 0, done.stderr
     return folder
 
@@ -36,7 +39,11 @@ def test_nothing_is_fetched_from_elsewhere(site):
 
 
 def test_links_of_the_site_lead_somewhere(site):
-    for page in site.rglob("*.html"):
-        for target in re.findall(r"<a [^>]*href=\"([^\"#?]+)", page.read_text()):
+    """To a page that is there, and to a place on it that is there."""
+    ids = {page: set(re.findall(r"\sid=\"([^\"]+)\"", page.read_text())) for page in site.rglob("*.html")}
+    for page in ids:
+        for target, anchor in re.findall(r"<a [^>]*href=\"([^\"#?]*)(?:#([^\"]*))?\"", page.read_text()):
             if not re.match(r"[a-z]+:", target):
-                assert (page.parent / target).exists(), f"{page.relative_to(site)}: {target}"
+                found = (page.parent / target).resolve() if target else page
+                assert found.exists(), f"{page.relative_to(site)}: {target}"
+                assert not anchor or anchor in ids.get(found, {anchor}), f"{page.relative_to(site)}: {target}#{anchor}"

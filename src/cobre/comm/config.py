@@ -46,12 +46,12 @@ class LocalConfig:
 class ShmConfig:
     """Ranks on one machine that share memory.
 
-    name: of the POSIX segment that the ranks meet in, the same on all ranks and unique to the run.
+    name: name of the POSIX segment that the ranks meet in, the same on all ranks and unique to the run.
     timeout_s: a rank without a sign of life for so long is given up (a rank that computes gives signs of life).
     connect_timeout_s: how long to wait at the start until all ranks have come.
     operation_timeout_s: hard limit for one collective, however alive the others are; None: no limit.
     wait: how to sleep: "futex", or "condvar" (process-shared mutex and condition variable).
-    window_bytes: shared memory for collectives, all ranks together; payloads of any size pass through it.
+    window_bytes: shared memory for collectives, all ranks together; any payload passes through it; 0: our choice.
     """
 
     kind: ClassVar[BackendKind] = BackendKind.SHM

@@ -14,7 +14,12 @@ Tolerance = Annotated[float, Field(gt=0)]
 
 @dataclass(frozen=True, slots=True)
 class SolverProfileRecord:
-    """How one phase asks its LPs to be solved; null: the program's own choice."""
+    """How one phase asks its LPs to be solved; null: the program's own choice.
+
+    Without effect here, with a warning, but for the tolerances of training: LPs are solved the same way everywhere.
+
+    primal_feasibility_tolerance, dual_feasibility_tolerance: in training the smallest of both phases counts.
+    """
 
     dual_edge_weight: Literal["devex", "steepest_edge", "dantzig"] | None = None
     price: Literal["row", "row_hyper_sparse"] | None = None
@@ -32,7 +37,12 @@ class SolverProfileRecord:
 
 @dataclass(frozen=True, slots=True)
 class TrainingSolverRecord:
-    """training.solver."""
+    """training.solver.
+
+    retry_max_attempts: other settings that are tried when a solve fails.
+    retry_time_budget_seconds: without effect here, with a warning: results may not depend on the clock.
+    forward, backward: one setting holds for both phases.
+    """
 
     retry_max_attempts: Annotated[int, Field(ge=0)] = 5
     retry_time_budget_seconds: Annotated[float, Field(ge=0)] = 30.0

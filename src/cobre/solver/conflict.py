@@ -1,6 +1,6 @@
 """Why a saved LP has no solution: the limits that contradict one another, or what can grow without end.
 
-For a look afterwards, by HiGHS through highspy; nothing here is used while a study runs.
+For a look afterwards, by HiGHS through highspy: the only file that imports it. Nothing here is used while a study runs.
 """
 
 from collections.abc import Iterator

@@ -1,4 +1,4 @@
-"""HiGHS behind the contract: highspy's library, called from native code. The only file that knows of it."""
+"""HiGHS behind the contract: highspy's library, called from native code. The only file that knows where it lies."""
 
 import importlib.metadata
 import importlib.util

@@ -103,6 +103,12 @@ def test_settings(tmp_path, settings):
     assert same(saved(case, tmp_path), case)
 
 
+def test_nobody_is_warned_of_settings_that_nobody_asked_for(tmp_path):
+    source = {"config.simulation.scenario_source": ScenarioSource("out_of_sample", seed=3)}
+    case = cobre.changed(cobre.load_case(ROOT / "examples" / "two_reservoirs"), source)
+    assert cobre.validate(cobre.save_case(case, tmp_path / "saved")).warnings == ()
+
+
 def test_risk_and_state_variables_of_stages(tmp_path):
     case = cobre.load_case(ROOT / "examples" / "four_regions")
     first, *others = case.horizon.stages

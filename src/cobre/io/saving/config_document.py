@@ -7,6 +7,7 @@ from cobre.core.config import (
     Config,
     CutSelectionConfig,
     IterationLimit,
+    PolicyConfig,
     ScenarioSource,
     SimulationConfig,
     SolverConfig,
@@ -41,7 +42,7 @@ def config_document(config: Config) -> dict[str, Any]:
             "cost_scale_factor": modeling.cost_scale_factor,
         },
         "estimation": plain(config.estimation),
-        "policy": plain(config.policy),
+        "policy": _policy(config.policy),
         "exports": plain(config.exports),
     }
 
@@ -94,6 +95,15 @@ def _solver(solver: SolverConfig) -> dict[str, Any]:
     return document | ({"forward": tolerances, "backward": tolerances} if tolerances else {})
 
 
+def _policy(policy: PolicyConfig) -> dict[str, Any]:
+    """Without the settings that have no effect: whoever reads the file would be warned of what nobody asked for."""
+    document: dict[str, Any] = plain(policy)
+    for name in ("store_basis", "compress"):
+        if not document["checkpointing"][name]:
+            del document["checkpointing"][name]
+    return document
+
+
 def _simulation(simulation: SimulationConfig) -> dict[str, Any]:
     document: dict[str, Any] = {
         "enabled": simulation.enabled,
@@ -101,4 +111,6 @@ def _simulation(simulation: SimulationConfig) -> dict[str, Any]:
     }
     if simulation.scenario_source is not None:
         document["scenario_source"] = _scenario_source(simulation.scenario_source)
+        if simulation.scenario_source.openings == "generated":
+            del document["scenario_source"]["openings"]
     return document
