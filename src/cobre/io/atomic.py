@@ -54,9 +54,8 @@ def check_writable(folder: Path) -> None:
 @contextmanager
 def replacing_file(path: Path) -> Iterator[BinaryIO]:
     """A file to write to, which takes the name `path` when the block ends without an error."""
-    if path.is_dir():
-        raise WriteError(path, *_REASONS[errno.EISDIR])
     with _explained(path):
+        _refuse_what_is_no_file(path)
         temporary = _temporary_beside(path)
         # Not tempfile.mkstemp: its files are for the owner alone, and results are for whom the umask says.
         descriptor = os.open(temporary, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o666)
@@ -145,6 +144,14 @@ def _temporary_directory(path: Path) -> Iterator[Path]:
 
 def _temporary_beside(path: Path) -> Path:
     return path.with_name(f".{path.name}.{secrets.token_hex(4)}.partial")
+
+
+def _refuse_what_is_no_file(path: Path) -> None:
+    """A device, a pipe or a directory must not lose its name to a file."""
+    if path.is_dir():
+        raise WriteError(path, *_REASONS[errno.EISDIR])
+    if path.exists() and not path.is_file():
+        raise WriteError(path, "it is a device, a pipe or a socket", "choose the name of a file")
 
 
 def _refuse_occupied(path: Path) -> None:

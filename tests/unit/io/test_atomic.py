@@ -60,6 +60,17 @@ def test_files_have_the_permissions_that_the_umask_says(tmp_path):
     assert (tmp_path / "ours").stat().st_mode == (tmp_path / "plain").stat().st_mode
 
 
+def test_what_is_no_file_keeps_its_name(tmp_path):
+    (tmp_path / "folder").mkdir()
+    os.mkfifo(tmp_path / "pipe")
+    (tmp_path / "link").symlink_to("/dev/null")
+    for name, words in (("folder", "a directory"), ("pipe", "a pipe"), ("link", "a device"), ("x" * 300, "too long")):
+        with pytest.raises(WriteError, match=words):
+            write_file(tmp_path / name, b"something")
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["folder", "link", "pipe"]
+    assert (tmp_path / "pipe").is_fifo()
+
+
 def test_a_new_directory_appears_whole(tmp_path):
     with new_directory(tmp_path / "deep" / "case") as folder:
         (folder / "system").mkdir()
