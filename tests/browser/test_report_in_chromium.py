@@ -100,6 +100,21 @@ def test_text_can_be_read_in_light_and_dark(tab, scheme):
     assert min(found.values()) > 4.5, found
 
 
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_lines_and_bars_stand_out(tab, scheme):
+    emulate(tab, scheme)
+    weak = tab.value(
+        f"""(() => {{ {LUMINANCE}
+        const card = getComputedStyle(document.querySelector(".card")).backgroundColor;
+        return [...document.querySelectorAll(".mark.line, .mark.bar, .mark.dash, .mark.dots")].filter((mark) => {{
+          const style = getComputedStyle(mark);
+          const colour = mark.classList.contains("bar") ? style.backgroundColor : style.borderTopColor;
+          return contrast(colour, card) < 3;
+        }}).map((mark) => mark.closest("figure").id + ": " + mark.parentElement.textContent); }})()"""
+    )
+    assert weak == []
+
+
 def test_the_button_changes_the_colours(tab):
     before = tab.value("getComputedStyle(document.body).backgroundColor")
     assert tab.value('document.getElementById("theme").innerText') == "Dark"
@@ -123,6 +138,41 @@ def test_nothing_sticks_out(tab, width):
         })"""
     )
     assert outside == []
+
+
+OVERLAPS = """[...document.querySelectorAll("svg.chart")].flatMap((svg) => {
+  const texts = [...svg.querySelectorAll("text")].map((text) => [text.textContent, text.getBoundingClientRect()]);
+  return texts.flatMap(([words, a], place) => texts.slice(place + 1).filter(([, b]) =>
+    Math.min(a.right, b.right) - Math.max(a.left, b.left) > 1
+      && Math.min(a.bottom, b.bottom) - Math.max(a.top, b.top) > 4
+  ).map(([others]) => svg.closest("figure").id + ": " + words + " / " + others));
+})"""
+
+
+@pytest.mark.parametrize("width", [360, 400, 768, 1200])
+def test_no_words_lie_over_others(tab, width):
+    tab.resize(width, 900)
+    assert tab.value(OVERLAPS) == []
+
+
+def test_letters_stay_large_enough_on_a_narrow_screen(tab):
+    tab.resize(400, 900)
+    smallest = tab.value(
+        """Math.min(...[...document.querySelectorAll("svg.chart")].flatMap((svg) =>
+          [...svg.querySelectorAll("text")].map((text) =>
+            parseFloat(getComputedStyle(text).fontSize) * svg.getScreenCTM().a)))"""
+    )
+    assert smallest >= 9
+
+
+def test_tables_fit_on_paper(tab):
+    emulate(tab, "light", "print")
+    tab.resize(703, 900)  # A4 without margins, in pixels
+    wide = tab.value(
+        """[...document.querySelectorAll(".card.table")].filter((card) =>
+          card.querySelector("table").scrollWidth > card.clientWidth).map((card) => card.id)"""
+    )
+    assert wide == []
 
 
 def test_paper_is_white_and_has_everything(tab):

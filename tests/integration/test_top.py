@@ -10,7 +10,7 @@ import pytest
 pytest.importorskip("textual", reason="the live view is an extra")
 
 from cli_runs import LIMIT_S, ONE_PROCESS, QUICK_CASE, TerminalRun, cobre
-from textual.widgets import HelpPanel, RichLog, Static
+from textual.widgets import RichLog, Static
 
 from cobre.tui.app import WatchApp
 from cobre.tui.bounds_plot import BoundsPlot, Shown
@@ -81,10 +81,12 @@ def test_keys(finished):
         assert "paused" in shown(app, "status")
         await pilot.press("question_mark")
         await pilot.pause()
-        assert app.screen.query(HelpPanel)
-        await pilot.press("question_mark")
+        assert "Leave; the run goes on" in str(app.screen.query_one("#keys", Static).render())
+        await pilot.press("q")  # only ends the explanation
         await pilot.pause()
-        assert not app.screen.query(HelpPanel)
+        assert not app.screen.query("#keys")
+        assert app.is_ready
+        assert app.return_code is None
         await pilot.press("q")
         await pilot.pause()
         assert app.return_code == 0
@@ -150,6 +152,22 @@ def test_a_killed_run_is_called_that(finished, tmp_path):
     _, text, _ = driven(tmp_path / "out", nothing)
     assert "ended without a word" in text["status"]
     assert "it was killed" in text["figures"]
+
+
+def test_a_stored_policy_that_was_simulated(tmp_path):
+    """Nothing was trained: no iteration will ever come."""
+    told = [
+        {"event": "run_started", "time": 1.0, "case": "my_case", "ranks": 2, "backend": "shm"},
+        {"event": "phase", "time": 2.0, "name": "simulation"},
+        {"event": "simulation_finished", "time": 3.0, "scenarios": 50, "mean_cost": 7.4e9, "half_width": 3e8},
+        {"event": "run_finished", "time": 3.0, "seconds": 2.0},
+    ]
+    (tmp_path / "events.jsonl").write_text("".join(json.dumps(entry) + "\n" for entry in told))
+    _, text, _ = driven(tmp_path, nothing)
+    assert text["status"].strip().startswith("finished")
+    assert "a stored policy, nothing to train" in text["figures"]
+    assert "7,400,000,000.00 $" in text["figures"]
+    assert "no iteration yet" not in text["figures"] + text["ranks"]
 
 
 def test_half_a_directory_does_no_harm(tmp_path):

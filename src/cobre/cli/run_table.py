@@ -8,6 +8,7 @@ from rich.table import Table
 from rich.text import Text
 
 from cobre.cli.progress import workers_in_words
+from cobre.study.events import Event
 from cobre.study.readable import bar, duration, money, percent, rate, short_money, sparkline
 from cobre.study.run_view import PHASES, RunView
 
@@ -32,7 +33,7 @@ def run_table(view: RunView, width: int, height: int, now: float, *, is_stopping
 
 def _title(view: RunView) -> Text:
     facts = view.facts
-    text = Text(f"cobre {facts.get('version', '')}  ", style="dim", no_wrap=True, overflow="ellipsis")
+    text = _line(f"cobre {facts.get('version', '')}  ")
     text.append(str(facts.get("case", "")), style="bold")
     if "ranks" in facts:
         text.append(f"  {workers_in_words(facts)}", style="dim")
@@ -61,18 +62,22 @@ def _progress_bar(view: RunView, width: int) -> RenderableType:
 
 
 def _figures(view: RunView, width: int) -> Iterator[RenderableType]:
-    if (last := view.last) is None:
-        return
+    if (last := view.last) is not None:
+        yield from _bounds(view, last, width)
+    if view.simulated is not None:
+        told = view.simulated
+        mean = _half_width(told["half_width"]).append(f", {told['scenarios']} scenarios", style="dim")
+        yield _row("simulated", f"{money(told['mean_cost']):>20} $", mean)
+    if view.last is not None:
+        yield _phases(view)
+
+
+def _bounds(view: RunView, last: Event, width: int) -> Iterator[RenderableType]:
     line = sparkline(view.series("lower_bound"), width - NAME_WIDTH - 28)
     yield _row("lower bound", f"{money(last['lower_bound']):>20} $", Text(line, style="cyan"))
     yield _row("upper bound", f"{money(last['upper_bound']):>20} $", _half_width(last["half_width"]))
     gap = Text(f"{last['cuts']:,} cuts, {rate(view.solves_per_s, 'LPs')}", style="dim")
     yield _row("gap", f"{percent(last['gap']):>22}", gap)
-    if view.simulated is not None:
-        told = view.simulated
-        mean = _half_width(told["half_width"]).append(f", {told['scenarios']} scenarios", style="dim")
-        yield _row("simulated", f"{money(told['mean_cost']):>20} $", mean)
-    yield _phases(view)
 
 
 def _half_width(value: float | None) -> Text:
@@ -80,14 +85,14 @@ def _half_width(value: float | None) -> Text:
 
 
 def _row(name: str, value: str, note: Text) -> RenderableType:
-    text = Text(f"{name:<{NAME_WIDTH}}", style="dim", no_wrap=True, overflow="ellipsis")
+    text = _line(f"{name:<{NAME_WIDTH}}")
     return text.append(value, style="bold").append("   ").append(note)
 
 
 def _phases(view: RunView) -> Text:
     """Where the time of training went."""
     total = sum(view.phase_seconds.values()) or 1.0
-    text = Text(f"{'time':<{NAME_WIDTH}}", style="dim", no_wrap=True, overflow="ellipsis")
+    text = _line(f"{'time':<{NAME_WIDTH}}")
     for name in PHASES:
         share = view.phase_seconds[name] / total
         text.append(f"{name} ", style=PHASE_COLOURS[name]).append(f"{100 * share:.0f} %   ", style="bold")
@@ -108,7 +113,7 @@ def _loads(view: RunView, width: int, most: int) -> Iterator[Text]:
 
 def _load(name: str, seconds: list[float], width: int) -> Text:
     share = seconds[0] / (sum(seconds) or 1.0)
-    text = Text(f"{name:<{NAME_WIDTH}}", style="dim", no_wrap=True, overflow="crop")
+    text = _line(f"{name:<{NAME_WIDTH}}")
     return text.append(bar(share, min(width, 50)), style="green").append(f" {100 * share:3.0f} % busy", style="dim")
 
 
@@ -117,6 +122,7 @@ def _small(view: RunView, width: int, now: float) -> Iterator[Text]:
     last = view.last
     if last is None:
         yield _short(f"{view.phase} {duration(view.seconds(now))}")
+        yield from _small_simulation(view)
         return
     of = f"/{view.iteration_limit}" if view.iteration_limit else ""
     yield _short(f"{view.phase} {last['iteration']}{of}  {duration(view.seconds(now))}", "bold")
@@ -127,6 +133,17 @@ def _small(view: RunView, width: int, now: float) -> Iterator[Text]:
     if len(view.loads) > 1:
         shares = [100 * busy_s / ((busy_s + waiting_s) or 1.0) for busy_s, waiting_s in view.loads]
         yield _short(f"ranks {min(shares):.0f} to {max(shares):.0f} % busy", "dim")
+    yield from _small_simulation(view)
+
+
+def _line(name: str) -> Text:
+    """A name, dim; what is appended to it is as bright as it wants to be."""
+    return Text(no_wrap=True, overflow="ellipsis").append(name, style="dim")
+
+
+def _small_simulation(view: RunView) -> Iterator[Text]:
+    if view.simulated is not None:
+        yield _short(f"mean  {short_money(view.simulated['mean_cost'])} ± {short_money(view.simulated['half_width'])}")
 
 
 def _short(text: str, style: str = "") -> Text:

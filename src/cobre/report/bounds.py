@@ -7,7 +7,7 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from cobre.report.events import Event
+from cobre.io.event_file import Event
 
 Floats = NDArray[np.float64]
 

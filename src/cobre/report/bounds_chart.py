@@ -20,7 +20,7 @@ LEGEND = (
 def bounds_chart(bounds: Bounds, key: str, title: str) -> Chart:
     """All iterations that are given."""
     with house_style():
-        figure, axes, _ = draw_bounds(bounds)
+        figure, axes = draw_bounds(bounds)
     series = (
         Series("lower bound", bounds.lower),
         Series("upper bound", bounds.upper),
@@ -32,18 +32,18 @@ def bounds_chart(bounds: Bounds, key: str, title: str) -> Chart:
     return Chart(key, title, f"The lower bound goes {said}.", figure, (panel,), LEGEND)
 
 
-def draw_bounds(bounds: Bounds) -> tuple[Figure, Axes, str]:
-    """Lines, a band and final limits, with the unit of the axis."""
+def draw_bounds(bounds: Bounds) -> tuple[Figure, Axes]:
+    """Lines, a band and final limits."""
     low, high = bounds.upper - bounds.half_width, bounds.upper + bounds.half_width
     divisor, unit = scale_for(_largest(bounds.lower, high), "$")
-    figure, axes = one_axes(unit)
+    figure, axes = one_axes(f"{unit} by iteration")
     x = bounds.iteration
     mark = "o" if len(x) == 1 else ""
     axes.fill_between(x, low / divisor, high / divisor, color=ORANGE, alpha=0.25, linewidth=0)
     axes.plot(x, bounds.upper / divisor, color=ORANGE, linewidth=1.2, marker=mark)
     axes.plot(x, bounds.lower / divisor, color=BLUE, linewidth=2.2, marker=mark)
     whole_numbers(axes, x[0], x[-1])
-    return figure, axes, unit
+    return figure, axes
 
 
 def _largest(*arrays: np.ndarray) -> float:

@@ -13,7 +13,7 @@ from cobre.report.palette import GRID, INK, MUTED
 
 # One unit is a point of 1/72 inch, and a pixel of the page before it is scaled.
 WIDTH, HEIGHT = 460.0, 250.0
-MARGINS = {"left": 48.0, "right": 12.0, "top": 26.0, "bottom": 26.0}
+MARGINS = {"left": 48.0, "right": 12.0, "top": 26.0, "bottom": 30.0}
 MOST_STAGE_LABELS = 7
 ROUND_STEPS = (1, 2, 2.5, 5, 10)
 
@@ -43,6 +43,7 @@ STYLE: dict[Any, Any] = {
     "ytick.labelcolor": MUTED,
     "ytick.major.size": 0,
     "xtick.major.size": 3,
+    "xtick.major.pad": 6,  # clear of the lowest number beside the other axis, also where a page makes letters larger
     "lines.linewidth": 1.8,
     "lines.solid_capstyle": "round",
     "svg.fonttype": "none",  # text stays text: it can be searched, and takes the page's font

@@ -1,7 +1,7 @@
 """A chart: a drawing, and the numbers behind it that a cursor shows."""
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -47,7 +47,7 @@ class Panel:
 
 @dataclass(frozen=True, slots=True)
 class Mark:
-    """An entry of the legend: `kind` is band, line, dash or bar."""
+    """An entry of the legend: `kind` is band, line, dash, dots or bar."""
 
     name: str
     colour: str
@@ -57,7 +57,7 @@ class Mark:
 
 @dataclass(frozen=True, slots=True)
 class Chart:
-    """`description` says in one sentence what a reader who does not see it should know."""
+    """`explanation` tells how to read it; `description`, in one sentence, what one who does not see it should know."""
 
     key: str
     title: str
@@ -66,6 +66,11 @@ class Chart:
     panels: Sequence[Panel]
     legend: Sequence[Mark] = ()
     note: str = ""
+    explanation: str = ""
+
+    def explained(self, words: str) -> "Chart":
+        """The same chart with a line below its title."""
+        return replace(self, explanation=words)
 
 
 def panel_of(

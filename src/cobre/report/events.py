@@ -1,18 +1,15 @@
-"""events.jsonl as far as it is written: one JSON object a line, the last perhaps only half there."""
+"""What a run told, from the last start on."""
 
-import json
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
-FILE = "events.jsonl"
-Event = dict[str, Any]
+from cobre.io.event_file import Event, event_of
 
 
 @dataclass(frozen=True, slots=True)
 class EventLog:
-    """What a run told, in order, from the last start on; iterations that it took over from before included."""
+    """Events in order, from the last start on; iterations that the run took over from before included."""
 
     events: Sequence[Event] = ()
     iterations: Sequence[Event] = ()
@@ -32,24 +29,16 @@ class EventLog:
         return _number(self.events[-1].get("time")) if self.events else None
 
 
-def read_events(path: Path) -> EventLog:
+def read_log(path: Path) -> EventLog:
     """Every line that can be read. A last line without its end is still being written, and does not count as damage."""
     try:
         lines = path.read_bytes().split(b"\n")
     except FileNotFoundError:
         return EventLog()
-    parsed = [_event(line) for line in lines]
+    parsed = [event_of(line) for line in lines]
     damaged = [place for place, event in enumerate(parsed[:-1], 1) if event is None and lines[place - 1].strip()]
     events = [event for event in parsed if event is not None]
     return EventLog(_since_last_start(events), _iterations(events), damaged)
-
-
-def _event(line: bytes) -> Event | None:
-    try:
-        found = json.loads(line)
-    except ValueError:
-        return None
-    return found if isinstance(found, dict) and isinstance(found.get("event"), str) else None
 
 
 def _since_last_start(events: Sequence[Event]) -> Sequence[Event]:

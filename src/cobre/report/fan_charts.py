@@ -11,13 +11,14 @@ from matplotlib.figure import Figure
 from cobre.report.canvas import WIDTH, house_style, label_stages, one_axes
 from cobre.report.chart import Chart, Mark, Panel, Series, panel_of
 from cobre.report.entity_rows import Floats
-from cobre.report.palette import BLUE, GRID, INK, MUTED
+from cobre.report.palette import BLUE, INK, MUTED
 from cobre.report.simulated import PERCENTILES, Fan
 from cobre.report.units import digits, scale_for
 
 COLUMNS = 3
 GAP, HEAD, CELL = 14.0, 17.0, 88.0
 OUTER, INNER = 0.18, 0.32
+EDGE = 0.7  # a line at the ends of a band, which is faint
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,6 +63,8 @@ def draw_fan(fan: Fan, unit: str, colour: str) -> tuple[Figure, Axes]:
     p5, p25, p50, p75, p95 = fan.percentiles / divisor
     axes.fill_between(x, p5, p95, color=colour, alpha=OUTER, linewidth=0)
     axes.fill_between(x, p25, p75, color=colour, alpha=INNER, linewidth=0)
+    edges = [np.column_stack([x, end]) for end in (p5, p95)]
+    axes.add_collection(LineCollection(edges, color=colour, linewidth=EDGE), autolim=False)
     axes.plot(x, p50, color=colour, marker="o" if len(x) == 1 else "")
     label_stages(axes, fan.labels)
     if np.min(finite, initial=0.0) >= 0:
@@ -77,7 +80,9 @@ def panels_chart(fans: Sequence[NamedFan], key: str, title: str, unit: str, colo
         _draw_cells(axes, fans, panels, colour)
     names = ", ".join(named.name for named in fans)
     said = f"{title}, a fan of percentiles for each of {names}."
-    return Chart(key, title, said, figure, panels, fan_legend(colour), note)
+    labels = fans[0].fan.labels
+    scale = f"Each plot goes from {labels[0]} to {labels[-1]} and up to the number beside its name; the thin line is 0."
+    return Chart(key, title, said, figure, panels, fan_legend(colour), f"{scale} {note}".strip())
 
 
 def _sheet(rows: int) -> tuple[Figure, Axes]:
@@ -108,8 +113,10 @@ def _draw_cells(axes: Axes, fans: Sequence[NamedFan], panels: Sequence[Panel], c
         axes.add_collection(PolyCollection(bands, facecolor=colour, alpha=strength, linewidth=0), autolim=False)
     lines = [_points(panel, down[2]) for panel, down in zip(panels, heights, strict=True)]
     axes.add_collection(LineCollection(lines, color=colour, linewidth=1.5), autolim=False)
-    floors = [[(panel.box[0], panel.box[3]), (panel.box[2], panel.box[3])] for panel in panels]
-    axes.add_collection(LineCollection(floors, color=GRID, linewidth=1), autolim=False)
+    edges = [_points(panel, down[end]) for panel, down in zip(panels, heights, strict=True) for end in (0, 4)]
+    axes.add_collection(LineCollection(edges, color=colour, linewidth=EDGE), autolim=False)
+    zeros = [_zero_line(named, panel) for named, panel in zip(fans, panels, strict=True)]
+    axes.add_collection(LineCollection(zeros, color=MUTED, linewidth=0.6), autolim=False)
     for named, panel in zip(fans, panels, strict=True):
         left, top, right, _ = panel.box
         axes.text(left, top - 4, _shortened(named.name), color=INK, fontsize=9.5)
@@ -117,11 +124,21 @@ def _draw_cells(axes: Axes, fans: Sequence[NamedFan], panels: Sequence[Panel], c
 
 
 def _down(named: NamedFan, panel: Panel) -> Floats:
-    """Where percentiles lie in the drawing, where y goes down; from 0 or the least to the largest."""
+    """Where percentiles lie in the drawing."""
+    return _placed(named.fan.percentiles, named, panel)
+
+
+def _zero_line(named: NamedFan, panel: Panel) -> list[tuple[float, float]]:
+    at = float(_placed(np.zeros(1), named, panel)[0])
+    return [(panel.box[0], at), (panel.box[2], at)]
+
+
+def _placed(values: Floats, named: NamedFan, panel: Panel) -> Floats:
+    """On a scale from 0 or the least to the largest, in a drawing where y goes down."""
     _, top, _, bottom = panel.box
     finite = named.fan.percentiles[np.isfinite(named.fan.percentiles)]
     low, high = float(np.min(finite, initial=0.0)), float(np.max(finite, initial=0.0))
-    down: Floats = bottom - (named.fan.percentiles - low) / ((high - low) or 1.0) * (bottom - top)
+    down: Floats = bottom - (values - low) / ((high - low) or 1.0) * (bottom - top)
     return down
 
 
@@ -136,7 +153,7 @@ def _band(panel: Panel, low: Floats, high: Floats) -> Floats:
     return np.concatenate([_points(panel, low), _points(panel, high)[::-1]])
 
 
-def _shortened(name: str, most: int = 17) -> str:
+def _shortened(name: str, most: int = 16) -> str:
     return name if len(name) <= most else f"{name[: most - 1]}…"
 
 

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from matplotlib.figure import Figure
 
+from cobre.io.output.columns import numbers_of
 from cobre.report.bounds import Bounds, bounds_of_table
 from cobre.report.bounds_chart import LEGEND, bounds_chart, draw_bounds
 from cobre.report.canvas import house_style
@@ -38,8 +39,7 @@ COLOURS: Mapping[str, str] = {
 def plot_bounds(result: "TrainingResult") -> Figure:
     """Lower bound, sampled upper bound and its 95 % confidence band, by iteration."""
     with house_style():
-        figure, axes, unit = draw_bounds(_bounds(result))
-        axes.texts[0].set_text(f"{unit} by iteration")
+        figure, axes = draw_bounds(_bounds(result))
         put_legend(figure, axes, LEGEND)
     return figure
 
@@ -93,7 +93,7 @@ def simulation_html(result: "SimulationResult") -> str:
 def simulated_of(result: "SimulationResult") -> Simulated:
     """The result's tables, as the report sees those of a directory."""
     tables = {
-        name: {column: table[column].to_numpy() for column in NEEDED_COLUMNS[name]}
+        name: {column: numbers_of(table[column]) for column in NEEDED_COLUMNS[name]}
         for name, table in result.tables.items()
         if name in NEEDED_COLUMNS
     }
@@ -122,7 +122,7 @@ def _chosen(cube: Cube, name: str, entity: int | None) -> np.ndarray[Any, np.dty
 
 def _bounds(result: "TrainingResult") -> Bounds:
     table = result.bounds
-    return bounds_of_table({name: table[name].to_numpy() for name in Bounds.COLUMNS})
+    return bounds_of_table({name: numbers_of(table[name]) for name in Bounds.COLUMNS})
 
 
 def _drawn(chart: Chart) -> str:

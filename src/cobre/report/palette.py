@@ -1,4 +1,7 @@
-"""Colours of charts: Okabe and Ito's, which people tell apart with any eyes, lighter ones on a dark page."""
+"""Colours of charts, after Okabe and Ito, darker on white paper and lighter on a dark page.
+
+Each stands out from its background by 3:1 or more, and those that share a chart are told apart with any eyes.
+"""
 
 from types import MappingProxyType
 
@@ -6,24 +9,28 @@ from types import MappingProxyType
 INK = "#1c2733"
 MUTED = "#5b6875"
 GRID = "#dfe4e9"
-BLUE = "#0072b2"
-ORANGE = "#e69f00"
-GREEN = "#009e73"
-VERMILLION = "#d55e00"
-SKY = "#56b4e9"
-PURPLE = "#cc79a7"
+PAPER = "#fefefe"
+BLUE = "#0062a0"
+ORANGE = "#c27d00"
+GREEN = "#00906a"
+VERMILLION = "#a83200"
+SKY = "#3895cf"
+PURPLE = "#84406b"
+GREY = "#7c8894"
 
 VARIABLES = MappingProxyType(
     {
         INK: "--ink",
         MUTED: "--muted",
         GRID: "--grid",
+        PAPER: "--card",
         BLUE: "--blue",
         ORANGE: "--orange",
         GREEN: "--green",
         VERMILLION: "--vermillion",
         SKY: "--sky",
         PURPLE: "--purple",
+        GREY: "--grey",
     }
 )
 

@@ -8,11 +8,13 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from cobre.io.event_file import EVENT_FILE
 from cobre.io.output import ResultsError, read_manifest
-from cobre.report import events, run_state
+from cobre.io.output.columns import numbers_of
+from cobre.report import run_state
 from cobre.report.bounds import Bounds, bounds_of_events, bounds_of_table
 from cobre.report.errors import ReportError
-from cobre.report.events import EventLog, read_events
+from cobre.report.events import EventLog, read_log
 from cobre.report.run_state import RunState, state_of
 from cobre.report.simulated import NEEDED_COLUMNS, Simulated
 from cobre.report.study_facts import StudyFacts
@@ -22,7 +24,7 @@ if TYPE_CHECKING:
 
 STUDY = "study.json"
 # Any of these makes a directory one that `cobre run` has written to.
-SIGNS = (events.FILE, STUDY, run_state.SUMMARY, "training/manifest.json", "simulation/manifest.json")
+SIGNS = (EVENT_FILE, STUDY, run_state.SUMMARY, "training/manifest.json", "simulation/manifest.json")
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,10 +46,10 @@ def read_run(folder: Path) -> RunFolder:
     """Read what is there; raises ReportError when this is no output directory."""
     _refuse_foreign(folder)
     troubles: list[str] = []
-    log = read_events(folder / events.FILE)
+    log = read_log(folder / EVENT_FILE)
     if log.damaged_lines:
         places = ", ".join(map(str, log.damaged_lines[:5]))
-        troubles.append(f"{events.FILE}: {len(log.damaged_lines)} line(s) cannot be read (line {places})")
+        troubles.append(f"{EVENT_FILE}: {len(log.damaged_lines)} line(s) cannot be read (line {places})")
     study = StudyFacts(_object(folder / STUDY, troubles))
     manifests = {name: _manifest(folder / name, troubles) for name in ("training", "simulation")}
     return RunFolder(
@@ -128,7 +130,7 @@ def _columns(
     except (OSError, ValueError) as error:  # pyarrow's errors are ValueErrors
         troubles.append(f"{folder.name}/{name}.parquet cannot be read: {error}")
         return None
-    return {column: table[column].to_numpy() for column in table.column_names}
+    return {column: numbers_of(table[column]) for column in table.column_names}
 
 
 def _read_parquet(path: Path, wanted: tuple[str, ...]) -> "pa.Table":

@@ -1,13 +1,12 @@
 """Whether a run is whole, goes on, failed or was interrupted."""
 
-import fcntl
 from enum import StrEnum
 from pathlib import Path
 
+from cobre.io.lock_file import is_in_use
 from cobre.report.events import EventLog
 
 SUMMARY = "summary.json"
-LOCK = "run.lock"
 
 
 class RunState(StrEnum):
@@ -25,16 +24,4 @@ def state_of(folder: Path, log: EventLog) -> RunState:
         return RunState.COMPLETE
     if log.last("run_failed") is not None:
         return RunState.FAILED
-    return RunState.RUNNING if _is_held(folder / LOCK) else RunState.INTERRUPTED
-
-
-def _is_held(path: Path) -> bool:
-    """A run holds its lock; a file that nobody holds is what is left of a process that was killed."""
-    try:
-        with path.open("rb") as stream:
-            fcntl.flock(stream, fcntl.LOCK_SH | fcntl.LOCK_NB)
-    except BlockingIOError:
-        return True
-    except OSError:
-        return False
-    return False
+    return RunState.RUNNING if is_in_use(folder) else RunState.INTERRUPTED

@@ -45,9 +45,11 @@ def chart_card(chart: Chart) -> str:
     """A figure with its legend; the script of the page adds a cursor and a table of the numbers."""
     legend = "".join(_legend_entry(mark) for mark in chart.legend)
     note = f'<p class="note">{escape(chart.note)}</p>' if chart.note else ""
+    explanation = f'<p class="explanation">{escape(chart.explanation)}</p>' if chart.explanation else ""
+    marks = f'<ul class="legend">{legend}</ul>' if legend else ""
     return (
         f'<figure class="card" id="{chart.key}" data-chart="{chart.key}"><figcaption><h3>{escape(chart.title)}</h3>'
-        f'<ul class="legend">{legend}</ul></figcaption><div class="plot">{svg_of(chart)}</div>{note}</figure>'
+        f'{explanation}{marks}</figcaption><div class="plot">{svg_of(chart)}</div>{note}</figure>'
     )
 
 

@@ -32,4 +32,5 @@ def svg_of(chart: Chart) -> str:
     text = _NAME.sub(lambda found: f"{found[0]}{chart.key}-", text)
     text = _FONT.sub("var(--font, sans-serif)", text)
     label = escape(f"{chart.title}. {chart.description}", quote=True)
-    return text.replace("<svg", f'<svg class="chart" role="img" aria-label="{label}" tabindex="0"', 1).strip()
+    kind = "chart small-plots" if len(chart.panels) > 1 else "chart"
+    return text.replace("<svg", f'<svg class="{kind}" role="img" aria-label="{label}" tabindex="0"', 1).strip()

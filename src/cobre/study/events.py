@@ -12,12 +12,12 @@ from pathlib import Path
 from typing import IO, Any
 
 from cobre.io.atomic import WriteError
+from cobre.io.event_file import EVENT_FILE, Event, events_in, whole_lines
 from cobre.sddp.events import IterationRecord
 
-Event = Mapping[str, Any]
-Tell = Callable[[Event], None]
+__all__ = ["EVENT_FILE", "Event", "EventLog", "Tell", "encode", "event", "iteration_event", "read_events"]
 
-EVENT_FILE = "events.jsonl"
+Tell = Callable[[Event], None]
 
 
 def event(kind: str, /, **facts: Any) -> Event:
@@ -101,13 +101,4 @@ def _ends_with_newline(path: Path) -> bool:
 
 def read_events(folder: Path) -> list[Event]:
     """All whole lines so far; a line that is being written is left for the next time."""
-    events: list[Event] = []
-    content = (folder / EVENT_FILE).read_text(encoding="utf-8")
-    for line in content[: content.rfind("\n") + 1].splitlines():
-        try:
-            found = json.loads(line)
-        except ValueError:  # a killed run may leave half a line in the middle of a resumed file
-            continue
-        if isinstance(found, dict) and "event" in found:
-            events.append(found)
-    return events
+    return events_in(whole_lines((folder / EVENT_FILE).read_bytes()))

@@ -1,10 +1,9 @@
 """The event stream of a run, read while it grows."""
 
-import json
 import os
 from pathlib import Path
 
-from cobre.study.events import EVENT_FILE, Event
+from cobre.io.event_file import EVENT_FILE, Event, events_in, whole_lines
 
 
 class NothingToFollowError(Exception):
@@ -41,9 +40,9 @@ class EventFollower:
                 content = stream.read()
         except FileNotFoundError:
             return []
-        whole = content[: content.rfind(b"\n") + 1]
+        whole = whole_lines(content)
         self._offset += len(whole)
-        return [event for line in whole.splitlines() if (event := _event(line)) is not None]
+        return events_in(whole)
 
     def _note_restart(self, descriptor: int) -> None:
         """A run that is not resumed empties the file."""
@@ -52,15 +51,6 @@ class EventFollower:
         if self.has_restarted:
             self._offset = 0
         self._inode = status.st_ino
-
-
-def _event(line: bytes) -> Event | None:
-    """None for a line that a killed run left half written."""
-    try:
-        found = json.loads(line)
-    except ValueError:
-        return None
-    return found if isinstance(found, dict) and isinstance(found.get("event"), str) else None
 
 
 def _hint(folder: Path) -> str:

@@ -9,8 +9,9 @@ from pathlib import Path
 
 from cobre.errors import OutputError
 from cobre.io.atomic import check_writable
+from cobre.io.lock_file import LOCK_FILE, is_in_use
 
-LOCK_FILE = "run.lock"
+__all__ = ["LOCK_FILE", "OutputInUseError", "is_in_use", "output_lock"]
 
 
 class OutputInUseError(OutputError):
@@ -45,20 +46,4 @@ def _locked(path: Path) -> int:
             raise OutputInUseError(message) from error
         if path.exists() and os.path.samestat(os.fstat(descriptor), path.stat()):
             return descriptor
-        os.close(descriptor)
-
-
-def is_in_use(folder: Path) -> bool:
-    """Whether a run holds the directory right now."""
-    try:
-        descriptor = os.open(folder / LOCK_FILE, os.O_RDWR)
-    except OSError:
-        return False
-    try:
-        fcntl.flock(descriptor, fcntl.LOCK_SH | fcntl.LOCK_NB)
-    except OSError:
-        return True
-    else:
-        return False
-    finally:
         os.close(descriptor)

@@ -106,6 +106,19 @@ class RunView:
         return self.iterations[-1] if self.iterations else None
 
     @property
+    def is_simulation_only(self) -> bool:
+        """Whether a stored policy is simulated: training would have told of an iteration by then."""
+        has_come_so_far = self.simulated is not None or self.finished is not None or self.phase == "simulation"
+        return has_come_so_far and not self.iterations
+
+    @property
+    def no_bounds_words(self) -> str:
+        """Why there is nothing to show of training, for as long as there is nothing."""
+        if self.is_simulation_only:
+            return "a stored policy, nothing to train"
+        return "no iteration was finished" if self.failed else "no iteration yet"
+
+    @property
     def began(self) -> float:
         """When it was started."""
         return _number(self.facts.get("time")) or self.last_time

@@ -6,13 +6,14 @@ from typing import ClassVar
 from textual.app import App, ComposeResult
 from textual.binding import Binding, BindingType
 from textual.containers import Horizontal, VerticalScroll
-from textual.widgets import Footer, HelpPanel, RichLog, Static
+from textual.widgets import Footer, RichLog, Static
 
 from cobre.study.events import Event
 from cobre.study.following import EventFollower
 from cobre.study.run_view import RunView
 from cobre.tui.bounds_plot import BoundsPlot
 from cobre.tui.event_words import in_words
+from cobre.tui.keys_screen import KeysScreen
 from cobre.tui.panels import figures, rank_timeline, status_line
 
 INTERVAL_S = 0.5
@@ -25,6 +26,7 @@ class WatchApp(App[None]):
     TITLE = "cobre top"
     ENABLE_COMMAND_PALETTE = False
     HORIZONTAL_BREAKPOINTS = [(0, "-narrow"), (80, "-wide")]  # noqa: RUF012 - textual declares it so
+    VERTICAL_BREAKPOINTS = [(0, "-short"), (20, "-tall")]  # noqa: RUF012
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("q", "quit", "Quit", tooltip="Leave; the run goes on"),
         Binding("z", "zoom", "Zoom", tooltip="Without the first fifth, all iterations, the last 50"),
@@ -38,14 +40,18 @@ class WatchApp(App[None]):
     #upper { height: 3fr; }
     #lower { height: 2fr; }
     #plot { width: 3fr; height: 1fr; }
-    #figures-box { width: 2fr; max-width: 46; border: round $panel; padding: 0 1; }
-    #ranks-box { width: 1fr; border: round $panel; padding: 0 1; }
-    #log { width: 1fr; border: round $panel; padding: 0 1; overflow-x: hidden; }
+    #figures-box, #ranks-box, #log {
+        border: round $foreground 30%; border-title-color: $foreground 80%; padding: 0 1; scrollbar-size-vertical: 1;
+    }
+    #figures-box { width: 2fr; max-width: 46; }
+    #ranks-box { width: 1fr; }
+    #log { width: 1fr; overflow-x: hidden; }
     .-narrow #upper, .-narrow #lower { layout: vertical; }
     .-narrow #plot { height: 8; width: 1fr; }
     .-narrow #figures-box { width: 1fr; max-width: 100%; height: 1fr; border: none; padding: 0; }
     .-narrow #ranks-box { height: 1fr; border: none; padding: 0; }
     .-narrow #log { height: 1fr; border: none; padding: 0; }
+    .-narrow.-short #plot { display: none; }
     """
 
     def __init__(self, folder: Path) -> None:
@@ -105,6 +111,7 @@ class WatchApp(App[None]):
         if not self.is_ready:
             return
         self._draw_text()
+        self.query_one(BoundsPlot).replot()
         if self._lines().content_size.width != self._log_width:
             self._log_width = self._lines().content_size.width
             self._rewrite_log()
@@ -136,11 +143,8 @@ class WatchApp(App[None]):
         self.look()
 
     def action_keys(self) -> None:
-        """Explain the keys, or stop explaining."""
-        if self.screen.query(HelpPanel):
-            self.action_hide_help_panel()
-        else:
-            self.action_show_help_panel()
+        """Explain the keys until the next one is pressed."""
+        self.push_screen(KeysScreen(binding for binding in self.BINDINGS if isinstance(binding, Binding)))
 
     def _take(self, fresh: list[Event]) -> None:
         if fresh:
@@ -156,7 +160,7 @@ class WatchApp(App[None]):
 
     def _draw_text(self) -> None:
         boxes = {name: self.query_one(f"#{name}-box").content_size.width for name in ("figures", "ranks")}
-        self._static("status").update(status_line(self.view, self.folder, is_paused=self.is_paused))
+        self._static("status").update(status_line(self.view, self.folder, self.size.width, is_paused=self.is_paused))
         self._static("figures").update(figures(self.view, self.folder, boxes["figures"]))
         self._static("ranks").update(rank_timeline(self.view, boxes["ranks"]))
 

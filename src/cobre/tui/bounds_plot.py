@@ -10,6 +10,7 @@ from cobre.study.run_view import RunView
 
 LOWER, UPPER = "cyan", "orange"
 RECENT = 50
+LABEL_WIDTH = 9  # of numbers beside the axis, and the frame
 
 
 class Shown(Enum):
@@ -62,8 +63,14 @@ class BoundsPlot(PlotextPlot):
             draw(curve.iterations, curve.values, label=curve.name, color=curve.colour, marker=marker)
         if curves:
             figure.xticks(_ticks(curves[0].iterations))
-        figure.title(f"{'gap, %' if self.is_gap else 'bounds, M$'} ({self.shown.value})" if curves else "no bounds yet")
+        figure.title(self._title() if curves else self._view.no_bounds_words)
         self.refresh()
+
+    def _title(self) -> str:
+        """A title that does not fit above the plot would not be drawn at all."""
+        what = "gap, %" if self.is_gap else "bounds, M$"
+        whole = f"{what} ({self.shown.value})"
+        return whole if len(whole) < self.size.width - LABEL_WIDTH else what
 
     def _curves(self) -> list[Curve]:
         if self.is_gap:

@@ -1,11 +1,12 @@
 """What stands beside the plot: the state of the run, its figures, and what each rank does."""
 
 import time
+from collections.abc import Iterable
 from pathlib import Path
 
 from rich.text import Text
 
-from cobre.study.readable import bar, duration, money, percent, rate
+from cobre.study.readable import bar, duration, money, percent, rate, short_money
 from cobre.study.run_view import PHASES, RunStatus, RunView
 
 COLOURS = {
@@ -16,20 +17,27 @@ COLOURS = {
 }
 PHASE_COLOURS = {"forward": "cyan", "backward": "blue", "bound": "magenta", "exchange": "yellow"}
 SILENT_HINT = "no process holds the directory: it was killed, or runs on another machine"
+NAME_WIDTH = 12
 _SHADES = "▁▂▃▄▅▆▇█"
 
 
-def status_line(view: RunView, folder: Path, *, is_paused: bool) -> Text:
-    """How things stand, in one line."""
+def status_line(view: RunView, folder: Path, width: int, *, is_paused: bool) -> Text:
+    """How things stand, in one line; a path that does not fit is shortened to its last name."""
     status = view.status(folder)
-    text = Text(f" {status} ", style=f"reverse {COLOURS[status]}", no_wrap=True, overflow="ellipsis")
-    text.append(f" {view.facts.get('case', folder)}", style="bold")
-    if status is RunStatus.RUNNING:
-        text.append(f"  {view.phase}")
-    text.append(f"  {duration(_seconds(view, status))}", style="dim")
+    text = Text(no_wrap=True, overflow="ellipsis").append(f" {status} ", style=f"reverse {COLOURS[status]}")
+    tail = Text(f"  {view.phase}" if status is RunStatus.RUNNING else "")
+    tail.append(f"  {duration(_seconds(view, status))}", style="dim")
     if is_paused:
-        text.append("  paused", style="bold yellow")
-    return text
+        tail.append("  paused", style="bold yellow")
+    case = str(view.facts.get("case", folder))
+    room = max(1, width - len(text) - len(tail) - 1)
+    text.append(f" {_fitting(room, case, Path(case).name)[:room]}", style="bold")
+    return text.append(tail)
+
+
+def _fitting(room: int, *choices: str) -> str:
+    """The first that fits; the last one when none does."""
+    return next((choice for choice in choices if len(choice) <= room), choices[-1])
 
 
 def _seconds(view: RunView, status: RunStatus) -> float:
@@ -45,37 +53,55 @@ def figures(view: RunView, folder: Path, width: int) -> Text:
     if view.status(folder) is RunStatus.SILENT:
         text.append(f"{SILENT_HINT}\n\n", style="yellow")
     if (last := view.last) is None:
-        return text.append("no iteration yet\n", style="dim")
+        text.append(f"{view.no_bounds_words}\n", style="dim")
+        return _append_rows(text, _later(view, width - NAME_WIDTH))
     limit = f" of {view.iteration_limit}" if view.iteration_limit else ""
-    for name, value in (
+    room = width - NAME_WIDTH
+    pace = rate(view.iterations_per_s, "it")
+    rows = (
         ("iteration", f"{last['iteration']}{limit}"),
-        ("lower bound", f"{money(last['lower_bound'])} $"),
-        ("upper bound", f"{money(last['upper_bound'])} $"),
+        ("lower bound", _dollars(last["lower_bound"], room)),
+        ("upper bound", _dollars(last["upper_bound"], room)),
         ("± 95 %", f"{money(last['half_width'], 0)} $"),
         ("gap", percent(last["gap"])),
         ("cuts", f"{last['cuts']:,}"),
-        ("pace", f"{rate(view.iterations_per_s, 'it')}, {rate(view.solves_per_s, 'LPs')}"),
-        *_later(view),
-    ):
-        text.append(f"{name:<12}", style="dim").append(f"{value}\n", style="bold")
-    return text.append("\n").append(_phases(view, width))
+        ("pace", _fitting(room, f"{pace}, {rate(view.solves_per_s, 'LPs')}", pace)),
+        *_later(view, room),
+    )
+    return _append_rows(text, rows).append("\n").append(_phases(view, width))
+
+
+def _append_rows(text: Text, rows: Iterable[tuple[str, str]]) -> Text:
+    for name, value in rows:
+        text.append(f"{name:<{NAME_WIDTH}}", style="dim").append(f"{value}\n", style="bold")
+    return text
+
+
+def _dollars(value: float | None, room: int) -> str:
+    """With as many digits as there is room for."""
+    return _fitting(room, f"{money(value)} $", f"{money(value, 0)} $", short_money(value))
 
 
 def page(view: RunView, folder: Path) -> str:
     """All of it as plain text, for a pipe."""
-    parts = (status_line(view, folder, is_paused=False), figures(view, folder, 60), rank_timeline(view, 80))
+    parts = [status_line(view, folder, 1000, is_paused=False), figures(view, folder, 60)]
+    if view.loads:
+        parts.append(rank_timeline(view, 80))
     return "\n\n".join(part.plain.strip() for part in parts)
 
 
-def _later(view: RunView) -> list[tuple[str, str]]:
+def _later(view: RunView, room: int) -> list[tuple[str, str]]:
     """What is not there from the beginning."""
     found = []
     if view.seconds_left:
         found.append(("left", duration(view.seconds_left)))
+    if view.simulated is not None:
+        found.append(("simulated", _dollars(view.simulated.get("mean_cost"), room)))
+    if view.is_simulation_only and view.simulated is not None:
+        found.append(("± 95 %", f"{money(view.simulated.get('half_width'), 0)} $"))
+        found.append(("scenarios", f"{view.simulated.get('scenarios')}"))
     if view.checkpoint is not None:
         found.append(("checkpoint", f"iteration {view.checkpoint.get('iteration')}"))
-    if view.simulated is not None:
-        found.append(("simulated", f"{money(view.simulated.get('mean_cost'))} $"))
     return found
 
 
@@ -94,7 +120,7 @@ def _phases(view: RunView, width: int) -> Text:
 def rank_timeline(view: RunView, width: int) -> Text:
     """One line for each rank, one sign for each of the last iterations: how much of it the rank was busy."""
     if not view.loads:
-        return Text("no iteration yet", style="dim")
+        return Text(view.no_bounds_words, style="dim")
     text = Text(no_wrap=True, overflow="crop")
     room = max(4, width - 18)
     recent = view.iterations[-room:]

@@ -36,6 +36,30 @@ def test_a_resumed_run_keeps_the_iterations_before_its_checkpoint():
     assert view.loads == [pytest.approx([1.8, 0.2])] * 2
 
 
+def test_a_stored_policy_that_is_simulated():
+    simulated = {
+        "event": "simulation_finished",
+        "time": START + 3.0,
+        "scenarios": 5,
+        "mean_cost": 1e6,
+        "half_width": 1.0,
+    }
+    for view in (
+        viewed(started(), phase("building"), phase("simulation")),
+        viewed(started(), phase("building"), phase("simulation"), simulated),
+        viewed(started(), phase("simulation"), simulated, {"event": "run_finished", "time": START + 4.0}),
+    ):
+        assert view.is_simulation_only
+        assert view.no_bounds_words == "a stored policy, nothing to train"
+
+
+def test_before_the_first_iteration():
+    assert viewed(started(), phase("training")).no_bounds_words == "no iteration yet"
+    failed = {"event": "run_failed", "time": START, "error": "x", "kind": "y"}
+    assert viewed(started(), phase("training"), failed).no_bounds_words == "no iteration was finished"
+    assert not viewed(*training(3), phase("simulation")).is_simulation_only
+
+
 def test_a_new_run_begins_anew():
     assert viewed(*training(12), started()).iterations == []
 

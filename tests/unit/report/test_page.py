@@ -48,6 +48,18 @@ def test_charts_have_words_for_those_who_do_not_see_them(finished_page):
     assert any(label.startswith("Bounds by iteration. The lower bound goes from") for label in labels)
 
 
+def test_every_chart_says_how_to_read_it(finished_page):
+    for key in data_of(finished_page)["charts"]:
+        card = finished_page[finished_page.index(f'data-chart="{key}"') :]
+        assert re.match(r'[^<]*><figcaption><h3>[^<]+</h3><p class="explanation">[A-Z][^<]+\.</p>', card), key
+
+
+def test_axes_say_what_is_counted(finished_page):
+    text = Page(finished_page).text
+    for caption in ("$ by iteration", "s by iteration", "s by rank", "scenarios, by cost in"):
+        assert caption in text
+
+
 def test_the_same_run_has_the_same_report(finished_run, finished_page, tmp_path):
     assert write_report(finished_run, tmp_path / "again.html").read_text() == finished_page
 

@@ -17,6 +17,16 @@ def test_it_prints_where_the_report_is(run_copy):
     assert (run_copy / "report.html").exists()
 
 
+def test_pandas_is_not_waited_for(run_copy):
+    """It takes half a second to load, where it is installed, and a report needs nothing of it."""
+    program = (
+        "import sys; from pathlib import Path; from cobre.report import write_report as write; write(Path(sys.argv[1]))"
+    )
+    command = [sys.executable, "-c", f"{program}; print('pandas' in sys.modules)", run_copy]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
+    assert done.stdout.strip() == "False", done.stderr
+
+
 def test_another_place(run_copy, tmp_path):
     (run_copy / "report.html").unlink(missing_ok=True)
     assert report(run_copy, "--output", tmp_path / "there.html").returncode == 0

@@ -69,6 +69,23 @@ def test_a_run_that_someone_stopped(run_copy):
     assert "cost-histogram" not in data_of(text)["charts"]
 
 
+def test_a_stored_policy_that_was_simulated(run_copy):
+    summary = json.loads((run_copy / "summary.json").read_text())
+    changed = {"stop_kind": None, "stop_reason": "a stored policy was used", "training_seconds": 0.0, "digest": ""}
+    (run_copy / "summary.json").write_text(json.dumps(summary | changed))
+    lines = (run_copy / "events.jsonl").read_text().splitlines()
+    kept = [line for line in lines if not any(word in line for word in ('"iteration"', '"training', '"checkpoint"'))]
+    (run_copy / "events.jsonl").write_text("\n".join(kept) + "\n")
+    shutil.rmtree(run_copy / "training")
+    text = write_report(run_copy).read_text()
+    page = Page(text)
+    assert "of the stored policy, 12 iterations" in page.text
+    assert "· a stored policy was used" in page.text
+    assert "no iteration yet" not in page.text
+    assert "<dt>Training</dt>" not in text
+    assert "cost-histogram" in data_of(text)["charts"]
+
+
 def test_damaged_files_are_named_and_the_rest_is_shown(run_copy):
     (run_copy / "study.json").write_text('{"name": ')
     (run_copy / "simulation" / "hydros.parquet").write_bytes(b"PAR1 no more")

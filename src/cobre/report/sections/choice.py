@@ -17,7 +17,6 @@ def largest_first(cube: Cube, kind: str, study: StudyFacts) -> list[NamedFan]:
 
 def what_is_shown(shown: int, present: int, noun: str, file: str) -> str:
     """Nothing is left out in silence."""
-    heights = "The number beside a name is the top of its plot."
     if shown == present:
-        return heights
-    return f"{heights} Shown are the {shown} largest of {present} {noun}; all are in simulation/{file}.parquet."
+        return ""
+    return f"Shown are the {shown} largest of {present} {noun}; all are in simulation/{file}.parquet."

@@ -12,17 +12,20 @@ INTRO = (
     "which may lie on either side of the true cost of the policy, and below the lower bound too."
 )
 
+HOW_TO_READ = "Training has done its work when the lower bound no longer rises and runs inside the band."
+WHY_AGAIN = "The later half once more, without the first iterations, whose range hides the rest."
+
 
 def convergence(run: RunFolder) -> Section | None:
     """All iterations, and the later half once more: the first ones often take all of the height."""
     bounds = run.bounds
     if not len(bounds):
         return None
-    parts: list[Chart] = [bounds_chart(bounds, "bounds", "Bounds by iteration")]
+    parts: list[Chart] = [bounds_chart(bounds, "bounds", "Bounds by iteration").explained(HOW_TO_READ)]
     if len(bounds) >= ENOUGH_FOR_A_SECOND_LOOK:
         later = _later_half(bounds)
         title = f"Bounds from iteration {later.iteration[0]} on"
-        parts.append(bounds_chart(later, "bounds-later", title))
+        parts.append(bounds_chart(later, "bounds-later", title).explained(WHY_AGAIN))
     return Section("convergence", "Convergence", parts, INTRO)
 
 

@@ -6,11 +6,12 @@ from cobre.report.bar_charts import histogram_chart
 from cobre.report.chart import Chart
 from cobre.report.data_table import Column, DataTable
 from cobre.report.entity_rows import Floats
-from cobre.report.palette import BLUE, VERMILLION
 from cobre.report.run_folder import RunFolder
 from cobre.report.section import Section
 from cobre.report.simulated import PERCENTILES, Simulated
 from cobre.report.units import scale_for
+
+HOW_TO_READ = "How many of the simulated scenarios cost so much over the whole horizon."
 
 
 def costs(run: RunFolder) -> Section | None:
@@ -19,10 +20,10 @@ def costs(run: RunFolder) -> Section | None:
     if simulated is None:
         return None
     by_scenario = simulated.scenario_costs()
-    lines = {"mean": (float(by_scenario.mean()), VERMILLION)}
+    lines = {"mean": float(by_scenario.mean())}
     if len(run.bounds):
-        lines["lower bound"] = (float(run.bounds.lower[-1]), BLUE)
-    histogram = histogram_chart(by_scenario, lines, "cost-histogram", "Cost of a scenario")
+        lines["lower bound"] = float(run.bounds.lower[-1])
+    histogram = histogram_chart(by_scenario, lines, "cost-histogram", "Cost of a scenario").explained(HOW_TO_READ)
     parts: list[Chart | DataTable] = [histogram, _components(simulated), _spread(by_scenario)]
     intro = f"{len(by_scenario)} scenarios were simulated with the policy; costs are in $ of the first stage's money."
     return Section("costs", "Costs", parts, intro)

@@ -22,6 +22,8 @@ SOURCES: Mapping[str, tuple[str, str]] = {
     "deficit": ("not served", VERMILLION),
 }
 INTRO = "Power is the average over a stage's hours."
+MIX_WORDS = "What each source gives. The dashed line is the load; what sources do not cover of it is not served."
+FAN_WORDS = "All plants together, stage by stage: half of the scenarios lie in the dark band, nine of ten in both."
 
 
 def generation(run: RunFolder) -> Section | None:
@@ -48,13 +50,14 @@ def _mix(simulated: Simulated) -> Chart:
     ]
     load = simulated.cube("load")
     line = Layer("load", INK, load.total().mean(axis=0))
-    return stages_chart(layers, line, load.labels, "mix", "Who serves the load, mean over scenarios", "MW")
+    chart = stages_chart(layers, line, load.labels, "mix", "Who serves the load, mean over scenarios", "MW")
+    return chart.explained(MIX_WORDS)
 
 
 def _fan(simulated: Simulated, name: str, colour: str) -> Chart:
     cube = simulated.cube(name)
     fan = Fan.over_scenarios(cube.total(), cube.labels)
-    return fan_chart(fan, name.replace("_", "-"), QUANTITIES[name].title, "MW", colour)
+    return fan_chart(fan, name.replace("_", "-"), QUANTITIES[name].title, "MW", colour).explained(FAN_WORDS)
 
 
 def _thermals(simulated: Simulated, study: StudyFacts) -> DataTable:
@@ -77,7 +80,10 @@ def _thermals(simulated: Simulated, study: StudyFacts) -> DataTable:
         Column("95 % GWh", "number"),
         Column(f"mean cost, {unit}", "number", divisor),
     )
-    note = "Energy and cost of the whole horizon, over scenarios; costs are not discounted."
+    note = (
+        "Energy and cost of the whole horizon; costs are not discounted. "
+        "Under 5 % and 95 % stands what so many of the scenarios stay below."
+    )
     return DataTable("thermals", "Thermal plants", columns, found, note, is_wide=True)
 
 
@@ -102,11 +108,11 @@ def _deficits(simulated: Simulated, study: StudyFacts) -> DataTable:
         )
     columns = (
         Column("bus"),
-        Column("scenarios with any", "percent"),
+        Column("scenarios hit", "percent"),
         Column("mean MWh", "number"),
         Column("share of load", "percent"),
-        Column("most MWh", "number"),
+        Column("worst scenario, MWh", "number"),
         Column("worst stage"),
     )
-    note = "Energy of the whole horizon. The worst stage is the one whose mean over scenarios is largest."
+    note = "Energy of the whole horizon. Hit are scenarios with any; the worst stage has the largest mean of all."
     return DataTable("deficits", "Load that is not served", columns, found, note, is_wide=True)

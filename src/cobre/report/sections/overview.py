@@ -65,7 +65,7 @@ def tiles(run: RunFolder) -> str:
 def _bound_tiles(run: RunFolder) -> list[tuple[str, str, str]]:
     bounds = run.bounds
     if not len(bounds):
-        return [("Lower bound", NOTHING, "no iteration yet")]
+        return [_stored_bound_tile(run)]
     half = bounds.half_width[-1]
     spread = f"± {money(half)}, 95 % confidence" if math.isfinite(half) and half > 0 else "of the last iteration"
     return [
@@ -73,6 +73,17 @@ def _bound_tiles(run: RunFolder) -> list[tuple[str, str, str]]:
         ("Sampled upper bound", money(bounds.upper[-1]), spread),
         ("Gap", percent(bounds.gap), "of the lower bound"),
     ]
+
+
+def _stored_bound_tile(run: RunFolder) -> tuple[str, str, str]:
+    """A run that simulates a stored policy trains nothing; its summary knows the bound that the policy had."""
+    bound, iterations = run.summary.get("lower_bound"), run.summary.get("iterations")
+    if isinstance(bound, int | float):
+        after = f", {iterations} iterations" if iterations else ""
+        return "Lower bound", money(float(bound)), f"of the stored policy{after}"
+    if run.simulated is not None:
+        return "Lower bound", NOTHING, "a stored policy was simulated"
+    return "Lower bound", NOTHING, "no iteration yet"
 
 
 def _simulation_tiles(run: RunFolder) -> list[tuple[str, str, str]]:
@@ -90,7 +101,7 @@ def _effort_tiles(run: RunFolder) -> list[tuple[str, str, str]]:
     seconds = run.summary.get("training_seconds")
     if not isinstance(seconds, int | float):
         seconds = run.log.iterations[-1].get("elapsed_s", 0.0) if run.log.iterations else None
-    return [] if seconds is None else [("Training", duration(float(seconds)), who)]
+    return [("Training", duration(float(seconds)), who)] if seconds else []
 
 
 def subtitle(run: RunFolder) -> str:
@@ -98,9 +109,10 @@ def subtitle(run: RunFolder) -> str:
     start = run.log.last("run_started") or {}
     finished = run.log.last("training_finished") or {}
     case = run.study.content.get("case") or start.get("case")
-    reason = run.summary.get("stop_reason") or finished.get("stop_reason")
+    reason = run.summary.get("stop_reason") or finished.get("stop_reason") or ""
+    was_trained = run.summary.get("stop_kind", finished.get("stop_kind")) is not None
     words = [f"case {case}" if case else "", _moment(run.log.last_time) if run.log.last_time else ""]
-    words.append(f"stopped: {reason}" if reason else "")
+    words.append(f"stopped: {reason}" if reason and was_trained else str(reason))
     return " · ".join(word for word in words if word)
 
 

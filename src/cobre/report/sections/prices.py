@@ -10,6 +10,8 @@ from cobre.report.sections.choice import MOST_PANELS, largest_first, what_is_sho
 FEW = 4
 INTRO = "What one more MWh would cost at a bus: the average over a stage's hours."
 
+WORDS = "Where the bands are wide, the price hangs on inflows and other things that nobody knows yet."
+
 
 def prices(run: RunFolder) -> Section | None:
     """Large plots for a few buses, small ones for many."""
@@ -19,11 +21,12 @@ def prices(run: RunFolder) -> Section | None:
     fans = largest_first(simulated.cube("spot_price"), "buses", run.study)
     if len(fans) <= FEW:
         parts: list[Chart] = [
-            fan_chart(named.fan, f"spot-price-{place}", f"Spot price, {named.name}", "$/MWh", PURPLE)
+            fan_chart(named.fan, f"spot-price-{place}", f"Spot price, {named.name}", "$/MWh", PURPLE).explained(WORDS)
             for place, named in enumerate(fans)
         ]
     else:
         shown = fans[:MOST_PANELS]
         note = what_is_shown(len(shown), len(fans), "buses", "buses")
-        parts = [panels_chart(shown, "spot-prices", "Spot prices by bus ($/MWh)", "$/MWh", PURPLE, note)]
+        chart = panels_chart(shown, "spot-prices", "Spot prices by bus ($/MWh)", "$/MWh", PURPLE, note)
+        parts = [chart.explained(WORDS)]
     return Section("prices", "Prices", parts, INTRO)

@@ -9,6 +9,8 @@ from cobre.report.run_folder import RunFolder
 from cobre.report.section import Section
 from cobre.report.units import NOTHING
 
+INTRO = "What it takes to run this again, and to know that the result is the same."
+
 
 def provenance(run: RunFolder) -> Section:
     """Always there, as far as it is known."""
@@ -16,15 +18,15 @@ def provenance(run: RunFolder) -> Section:
     versions = versions_of(run)
     if versions:
         rows = sorted((name, str(found)) for name, found in versions.items())
-        parts.append(DataTable("versions", "Versions", (Column("of"), Column("version")), rows))
+        parts.append(DataTable("versions", "Versions", (Column("software"), Column("version")), rows))
     start = run.log.last("run_started")
     if start:
-        rows = [(name, _written(start[name])) for name in start if name not in ("event", "time")]
-        parts.append(DataTable("start", "Start", (Column("of the run"), Column("value")), rows))
+        rows = [(name.replace("_", " "), _written(start[name])) for name in start if name not in ("event", "time")]
+        parts.append(DataTable("start", "Start", (Column("fact"), Column("value")), rows))
     settings = list(flattened(run.study.content.get("config", {})))
     if settings:
         parts.append(_folded(DataTable("config", "Configuration", (Column("setting"), Column("value")), settings)))
-    return Section("provenance", "Reproduce", parts)
+    return Section("provenance", "Reproduce", parts, INTRO)
 
 
 def versions_of(run: RunFolder) -> Mapping[str, Any]:

@@ -5,12 +5,13 @@ from itertools import pairwise
 
 import numpy as np
 
+from cobre.io.event_file import Event
 from cobre.report.bar_charts import Layer, numbers_chart
 from cobre.report.chart import Chart
-from cobre.report.data_table import Column, DataTable
+from cobre.report.data_table import Cell, Column, DataTable
 from cobre.report.entity_rows import Floats
-from cobre.report.events import Event, EventLog
-from cobre.report.palette import BLUE, GREEN, MUTED, ORANGE, PURPLE, SKY
+from cobre.report.events import EventLog
+from cobre.report.palette import BLUE, GREEN, GREY, ORANGE, PURPLE, SKY
 from cobre.report.rank_loads import RankLoads, loads_of
 from cobre.report.run_folder import RunFolder
 from cobre.report.section import Section
@@ -22,6 +23,8 @@ PHASES: Mapping[str, tuple[str, str]] = {
     "exchange_s": ("exchange between ranks", PURPLE),
 }
 OTHER = "everything else"
+PHASE_WORDS = "How long iterations take, and with what. They grow with the number of cuts."
+RANK_WORDS = "Ranks wait for the slowest one: the more even the busy parts, the less time is lost."
 
 
 def timing(run: RunFolder) -> Section | None:
@@ -47,7 +50,7 @@ def phase_layers(iterations: Sequence[Event]) -> list[Layer]:
         for name, (title, colour) in PHASES.items()
     ]
     known = sum((layer.values for layer in layers), np.zeros(len(iterations)))
-    return [*layers, Layer(OTHER, MUTED, np.maximum(_lengths(iterations) - known, 0.0))]
+    return [*layers, Layer(OTHER, GREY, np.maximum(_lengths(iterations) - known, 0.0))]
 
 
 def _lengths(iterations: Sequence[Event]) -> Floats:
@@ -63,8 +66,7 @@ def _seconds(event: Event, name: str) -> float:
 
 def _phase_chart(layers: Sequence[Layer], iterations: Sequence[Event]) -> Chart:
     numbers = np.array([event["iteration"] for event in iterations], np.float64)
-    labels = [f"iteration {event['iteration']}" for event in iterations]
-    return numbers_chart(layers, numbers, labels, "phases", "Phases of each iteration", "s")
+    return numbers_chart(layers, numbers, "iteration", "phases", "Phases of each iteration", "s").explained(PHASE_WORDS)
 
 
 def _phase_table(layers: Sequence[Layer], iterations: Sequence[Event]) -> DataTable:
@@ -82,13 +84,13 @@ def _phase_table(layers: Sequence[Layer], iterations: Sequence[Event]) -> DataTa
 
 def _rank_chart(loads: RankLoads) -> Chart:
     layers = [Layer("busy", SKY, loads.busy_s), Layer("waiting for others", ORANGE, loads.waiting_s)]
-    labels = [f"rank {rank}" for rank in range(len(loads))]
-    return numbers_chart(layers, np.arange(len(loads), dtype=float), labels, "ranks", "Load of each rank", "s")
+    ranks = np.arange(len(loads), dtype=float)
+    return numbers_chart(layers, ranks, "rank", "ranks", "Load of each rank", "s").explained(RANK_WORDS)
 
 
 def _rank_table(loads: RankLoads) -> DataTable:
     late = loads.stragglers()
-    rows = [
+    rows: list[tuple[Cell, ...]] = [
         (
             rank,
             loads.hosts[rank],
@@ -96,20 +98,20 @@ def _rank_table(loads: RankLoads) -> DataTable:
             float(loads.waiting_s[rank]),
             float(loads.waiting_share[rank]),
             int(loads.times_slowest[rank]),
-            f"straggler: {late[rank]:.0%} busier than the median" if rank in late else "",
+            *([f"straggler, {late[rank]:.0%} more" if rank in late else ""] if late else []),
         )
         for rank in range(len(loads))
     ]
-    columns = (
+    columns = [
         Column("rank", "whole"),
         Column("host"),
         Column("busy", "seconds"),
         Column("waiting", "seconds"),
-        Column("waiting", "percent"),
-        Column("iterations as the slowest", "whole"),
-        Column("remark"),
-    )
-    note = "A straggler is busier than the median rank by more than a tenth: the others wait for it."
+        Column("waiting, share", "percent"),
+        Column("times slowest", "whole"),
+        *([Column("remark")] if late else []),
+    ]
+    note = "In how many iterations each was the slowest. A straggler is busier than the median rank by over a tenth."
     return DataTable("rank-times", "Ranks", columns, rows, note, frozenset(late))
 
 

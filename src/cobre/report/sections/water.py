@@ -16,6 +16,11 @@ INTRO = (
     "would save; a plant without storage has one too, of the water that passes it."
 )
 
+STORAGE_WORDS = "Half of the scenarios lie in the dark band, nine of ten in both bands."
+INFLOW_WORDS = "Water that rivers bring to all plants together."
+PLANT_WORDS = "Which reservoirs are filled and drawn down, and how far scenarios differ. The largest first."
+VALUE_WORDS = "High where water is scarce, 0 or less where more would be spilled. The most valuable first."
+
 
 def water(run: RunFolder) -> Section | None:
     """The whole system first, then plant by plant."""
@@ -28,13 +33,14 @@ def water(run: RunFolder) -> Section | None:
     inflow = simulated.cube("inflow")
     arriving = Fan.over_scenarios(inflow.total(), inflow.labels)
     parts: list[Chart] = [
-        fan_chart(whole, "storage", "Stored water, all reservoirs", "hm³"),
-        fan_chart(arriving, "inflow", "Natural inflow, all plants", "m³/s", SKY),
+        fan_chart(whole, "storage", "Stored water, all reservoirs", "hm³").explained(STORAGE_WORDS),
+        fan_chart(arriving, "inflow", "Natural inflow, all plants", "m³/s", SKY).explained(INFLOW_WORDS),
     ]
     if reservoirs:
         shown = reservoirs[:MOST_PANELS]
         note = what_is_shown(len(shown), len(reservoirs), "reservoirs whose storage changes", "hydros")
-        parts.append(panels_chart(shown, "storage-plants", "Stored water by plant (hm³)", "hm³", BLUE, note))
+        chart = panels_chart(shown, "storage-plants", "Stored water by plant (hm³)", "hm³", BLUE, note)
+        parts.append(chart.explained(PLANT_WORDS))
     parts += _values(simulated, run.study)
     return Section("water", "Water", parts, INTRO)
 
@@ -43,7 +49,8 @@ def _values(simulated: Simulated, study: StudyFacts) -> list[Chart]:
     fans = largest_first(simulated.cube("water_value"), "hydros", study)
     shown = fans[:MOST_PANELS]
     note = what_is_shown(len(shown), len(fans), "plants", "hydros")
-    return [panels_chart(shown, "water-values", "Water values by plant ($/hm³)", "$/hm³", GREEN, note)]
+    chart = panels_chart(shown, "water-values", "Water values by plant ($/hm³)", "$/hm³", GREEN, note)
+    return [chart.explained(VALUE_WORDS)]
 
 
 def _moves(named: NamedFan) -> bool:

@@ -1,0 +1,27 @@
+"""events.jsonl: one JSON object a line, the last perhaps only half there."""
+
+import json
+from collections.abc import Mapping
+from typing import Any
+
+EVENT_FILE = "events.jsonl"
+Event = Mapping[str, Any]
+
+
+def event_of(line: bytes) -> Event | None:
+    """None for a line that a killed run left half written, and for one that is no event."""
+    try:
+        found = json.loads(line)
+    except ValueError:
+        return None
+    return found if isinstance(found, dict) and isinstance(found.get("event"), str) else None
+
+
+def whole_lines(content: bytes) -> bytes:
+    """Without a last line that is still being written."""
+    return content[: content.rfind(b"\n") + 1]
+
+
+def events_in(content: bytes) -> list[Event]:
+    """The events of all lines that can be read, in their order."""
+    return [event for line in content.split(b"\n") if (event := event_of(line)) is not None]

@@ -1,0 +1,67 @@
+"""What a person is told of an error, and the exit code."""
+
+import signal
+
+import click
+import pytest
+
+from cobre.cli.trouble import told, told_by_rank
+from cobre.comm import AbortedError, TerminatedError
+from cobre.comm.backends.local import LocalCommunicator
+from cobre.comm.launch import WorkerError
+from cobre.comm.plain_end import PlainEnd, mark
+from cobre.io.problems import InvalidCaseError
+
+
+class SecondRank(LocalCommunicator):
+    """A rank that says it is the second one."""
+
+    rank = 1
+
+
+def marked(error, end):
+    mark(error, end)
+    return error
+
+
+ENDS = [
+    (KeyboardInterrupt(), 130, "cobre: interrupted\n"),
+    (TerminatedError(), 143, "cobre: terminated\n"),
+    (WorkerError(1, 130, KeyboardInterrupt()), 130, "cobre: interrupted\n"),
+    (WorkerError(1, 143, TerminatedError()), 143, "cobre: terminated\n"),
+    (WorkerError(1, -signal.SIGINT), 130, "cobre: interrupted\n"),
+    (WorkerError(1, -signal.SIGTERM), 143, "cobre: terminated\n"),
+    (WorkerError(1, -signal.SIGKILL, message="rank 1 was killed"), 6, "cobre: rank 1 was killed\n"),
+    (WorkerError(1, 1, InvalidCaseError("here", ())), 3, "cobre: here"),
+    (InvalidCaseError("here", ()), 3, "cobre: here"),
+    (marked(AbortedError("all_well", 0, "x"), PlainEnd("empty", 3, "rank 2")), 3, "rank 2: empty\n"),
+    (marked(AbortedError("all_well", 0, "x"), PlainEnd("", 3, is_agreed=True)), 3, ""),
+]
+
+
+@pytest.mark.parametrize(("error", "code", "words"), ENDS, ids=lambda value: str(value)[:30])
+def test_each_error_has_its_words_and_its_code(capsys, error, code, words):
+    with pytest.raises(SystemExit) as ended, told():
+        raise error
+    said = capsys.readouterr().err
+    assert ended.value.code == code
+    assert said.startswith(words) and said.count("\n") >= bool(words) and bool(said) is bool(words)
+
+
+def test_what_nobody_expected_is_shown_whole():
+    with pytest.raises(LookupError), told():
+        raise LookupError("ours")
+
+
+@pytest.mark.parametrize(("comm", "origin"), [(LocalCommunicator, ""), (SecondRank, "rank 1 (host ")])
+def test_a_rank_of_a_world_names_itself_unless_it_speaks_for_all(capsys, comm, origin):
+    with pytest.raises(SystemExit) as ended, told(), told_by_rank(comm()):
+        raise click.UsageError("no such thing")
+    said = capsys.readouterr().err
+    assert ended.value.code == 2
+    assert said.startswith(f"{origin}") and "Error: no such thing" in said
+
+
+def test_an_error_of_ours_is_not_marked_by_a_rank():
+    with pytest.raises(LookupError), told(), told_by_rank(SecondRank()):
+        raise LookupError("ours")
