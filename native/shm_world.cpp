@@ -249,6 +249,8 @@ void World::step() {
     collectives_->barrier(publish_call(0, 0, 0, 0, 0, 0));
 }
 
+constexpr size_t kLongestPrefix = 200;  // of the 255 that a name may have
+
 // A name that only this world's present call can have.
 std::string World::derived_name() const {
     const Header& header = *sync_->control().header;
@@ -256,8 +258,12 @@ std::string World::derived_name() const {
     hash = mix(hash, static_cast<uint64_t>(header.creator_pid));
     for (char letter : config_.name) hash = mix(hash, static_cast<unsigned char>(letter));
     char text[32];
-    std::snprintf(text, sizeof text, "/cobre-%016llx", static_cast<unsigned long long>(hash));
-    return text;
+    std::snprintf(text, sizeof text, "-%016llx", static_cast<unsigned long long>(hash));
+    // Begins with the world's own name, so that whoever started the ranks can find what all of them left when killed.
+    const size_t slash = config_.name.starts_with('/') ? 1 : 0;
+    std::string name = "/";
+    name.append(config_.name, slash, kLongestPrefix).append(text);
+    return name;
 }
 
 // Rank 0 creates, the others open, rank 0 takes the name away. A failure anywhere is everybody's.

@@ -150,6 +150,21 @@ def test_simulate_uses_a_stored_policy(trained, tmp_path):
     assert not (tmp_path / "out" / "training").exists()
 
 
+def test_simulate_does_not_write_over_what_was_trained(trained):
+    before = (trained / "summary.json").read_bytes()
+    done = cobre("simulate", QUICK_CASE, "--policy", trained, "-o", trained, *ONE_PROCESS)
+    assert done.returncode == ExitCode.USAGE
+    assert "choose another --output" in done.stderr
+    assert (trained / "summary.json").read_bytes() == before
+
+
+@pytest.mark.parametrize("command", ["run", "simulate"])
+def test_an_empty_name_is_no_place(command, tmp_path):
+    done = cobre(command, QUICK_CASE, "-o", "", *(() if command == "run" else ("-p", tmp_path)))
+    assert done.returncode == ExitCode.USAGE
+    assert "the name is empty" in done.stderr
+
+
 def test_simulate_refuses_the_policy_of_another_study(trained, tmp_path):
     done = cobre("simulate", EXAMPLES / "four_regions", "-p", trained, "-o", tmp_path / "out", *ONE_PROCESS)
     assert done.returncode == ExitCode.POLICY

@@ -5,7 +5,9 @@ import signal
 import socket
 import subprocess
 import sys
+import threading
 import time
+from pathlib import Path
 
 import pytest
 from processes import forgotten_segments, is_alive, open_descriptors, own_children, printed, wait_until, wait_until_gone
@@ -246,6 +248,26 @@ raise SystemExit(7)
     with pytest.raises(WorkerError) as caught:
         launch.run_script(str(script), 2)
     assert (caught.value.rank, caught.value.exit_code) == (1, 7)
+
+
+def test_ranks_that_are_killed_in_the_midst_of_making_a_region_leave_no_name_behind(no_patience):
+    """Each kills itself when it sees the name of a region that is being made; the fixture looks."""
+
+    def watched(comm):
+        mine = os.environ["COBRE_SHM_NAME"] + "-"
+
+        def kill_at_sight():
+            while not list(Path("/dev/shm").glob(f"{mine}*")):
+                pass
+            os.kill(os.getpid(), signal.SIGKILL)
+
+        threading.Thread(target=kill_at_sight, daemon=True).start()
+        while True:
+            comm.create_shared_region(1 << 20, "float64").close()
+
+    with pytest.raises(WorkerError) as caught:
+        launch.run(watched, 2)
+    assert caught.value.exit_code == -signal.SIGKILL
 
 
 def test_what_a_rank_has_started_ends_with_it():

@@ -3,13 +3,14 @@
 import os
 import signal
 import subprocess
-import sys
 
 import pytest
+from cli_runs import QUICK_CASE
 from processes import finish, open_descriptors, own_children, printed, start_python, wait_for_pids, wait_until_gone
 
 from cobre.comm import launch
 from cobre.comm.launch import launcher
+from cobre.comm.launch.interpreter import worker_command
 
 # Every rank announces its pid as a file, then waits for ever.
 WAITS = """
@@ -75,6 +76,66 @@ def test_ctrl_c_stops_a_script_without_a_traceback(tmp_path, folder, how):
     code, out, err = finish(process)
     assert (code, out, printed(err)) == (130, "", ["interrupted; all ranks have been stopped"])
     wait_until_gone(pids)
+
+
+# Found before anything else on the way to a module: importing that one takes as long as the rank lives.
+SLOW_IMPORT = """
+import os, pathlib, sys, time
+
+class Slow:
+    @staticmethod
+    def find_spec(name, path=None, target=None):
+        if name == {module!r}:
+            pathlib.Path({folder!r}, str(os.getpid())).touch()
+            while True:
+                time.sleep(0.01)
+
+sys.meta_path.insert(0, Slow)
+"""
+
+
+@pytest.fixture
+def slow_imports(tmp_path, folder, monkeypatch):
+    """Ranks announce themselves when they come to their own program, and get no further."""
+    (tmp_path / "site").mkdir()
+    program = SLOW_IMPORT.format(module="cobre.comm.launch.worker", folder=str(folder))
+    (tmp_path / "site" / "sitecustomize.py").write_text(program)
+    monkeypatch.setenv("PYTHONPATH", str(tmp_path / "site"), prepend=os.pathsep)
+
+
+@pytest.mark.usefixtures("slow_imports")
+@pytest.mark.parametrize("to_all", [False, True], ids=["to the command", "to its process group"])
+def test_ctrl_c_while_ranks_import_is_one_line(tmp_path, folder, to_all):
+    process = start_script(tmp_path, folder)
+    pids = wait_for_pids(folder, 2)
+    (os.killpg if to_all else os.kill)(process.pid, signal.SIGINT)
+    code, out, err = finish(process)
+    assert (code, out, printed(err)) == (130, "", ["interrupted; all ranks have been stopped"])
+    wait_until_gone(pids)
+
+
+@pytest.mark.usefixtures("slow_imports")
+@pytest.mark.parametrize(
+    ("number", "expected", "words"),
+    [(signal.SIGINT, 130, "cobre: interrupted"), (signal.SIGTERM, 143, "cobre: terminated")],
+)
+def test_a_signal_while_the_workers_of_a_study_import_is_one_line(tmp_path, folder, number, expected, words):
+    command = ["-m", "cobre.cli", "run", QUICK_CASE, "--output", tmp_path / "output", "--workers", "2"]
+    process = start_python(*command)
+    pids = wait_for_pids(folder, 2)
+    process.send_signal(number)
+    code, out, err = finish(process)
+    assert (code, out, [line for line in printed(err) if "usable cores" not in line]) == (expected, "", [words])
+    wait_until_gone(pids)
+
+
+def test_a_rank_begins_its_task_with_interrupts_as_python_has_them():
+    def handler(comm):
+        is_blocked = signal.SIGINT in signal.pthread_sigmask(signal.SIG_BLOCK, [])
+        return signal.getsignal(signal.SIGINT) is signal.default_int_handler, is_blocked
+
+    assert launch.run(handler, 2) == [(True, False)] * 2
+    assert signal.SIGINT not in signal.pthread_sigmask(signal.SIG_BLOCK, [])
 
 
 def test_ctrl_c_comes_out_of_run_as_keyboard_interrupt(tmp_path, folder):
@@ -176,8 +237,8 @@ def test_a_rank_that_is_busy_in_native_code_dies_with_the_parent_too(tmp_path, f
 
 
 def test_a_rank_whose_parent_has_already_gone_does_not_start():
-    worker = ["-m", "cobre.comm.launch.worker", "1", "0", "0", "0"]
-    assert subprocess.run([sys.executable, *worker], timeout=60, check=False).returncode == 137
+    worker = [*worker_command(), "1", "0", "0", "0"]
+    assert subprocess.run(worker, timeout=60, check=False).returncode == 137
 
 
 def test_the_end_of_the_lifeline_ends_the_rank_and_what_it_started():

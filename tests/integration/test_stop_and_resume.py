@@ -125,7 +125,11 @@ def is_pending(pid, number):
     return any(int(mask, 16) >> (number - 1) & 1 for mask in masks)
 
 
-def test_a_second_ctrl_c_ends_at_once_and_leaves_no_process(tmp_path, case):
+@pytest.mark.parametrize(
+    ("number", "expected", "words"),
+    [(signal.SIGINT, 130, "cobre: interrupted"), (signal.SIGTERM, 143, "cobre: terminated")],
+)
+def test_a_second_signal_ends_at_once_and_leaves_no_process(tmp_path, case, number, expected, words):
     output = tmp_path / "output"
     process = start_study(case, output, *SHM_2, *ENDLESS)
     wait_for_iteration(output, 1, process)
@@ -134,13 +138,13 @@ def test_a_second_ctrl_c_ends_at_once_and_leaves_no_process(tmp_path, case):
     for rank in ranks:  # frozen ranks cannot end in their own way: only the second one can end this
         os.kill(rank, signal.SIGSTOP)
     wait_until(lambda: all(map(is_frozen, ranks)), "the ranks are frozen")
-    process.send_signal(signal.SIGINT)
-    wait_until(lambda: all(is_pending(rank, signal.SIGINT) for rank in ranks), "the first one was passed on")
+    process.send_signal(number)
+    wait_until(lambda: all(is_pending(rank, number) for rank in ranks), "the first one was passed on")
     assert process.poll() is None
-    process.send_signal(signal.SIGINT)
+    process.send_signal(number)
     code, _, err = end_of(process)
-    assert code == 130
-    assert "interrupted" in err
+    assert (code, err.splitlines()[-1]) == (expected, words)
+    assert "Traceback" not in err
     assert len(family) >= len(ranks) == 2
     wait_until_gone(family)
 
@@ -244,6 +248,14 @@ def test_the_policy_of_another_run_can_be_what_a_run_begins_with(two_checkpoints
     assert warm[0] == warm[1]
     cold = json.loads((two_checkpoints / "summary.json").read_text())
     assert json.loads((tmp_path / "shm" / "summary.json").read_text())["lower_bound"] >= cold["lower_bound"]
+
+
+def test_the_same_command_with_resume_goes_on_where_a_policy_was_begun_with(two_checkpoints, case, tmp_path):
+    warm = ("--warm-start", two_checkpoints)
+    whole = must_run(case, tmp_path / "whole", *LOCAL, *warm, "--iterations", "4")
+    must_run(case, tmp_path / "parts", *LOCAL, *warm, "--iterations", "2")
+    assert must_run(case, tmp_path / "parts", *LOCAL, *warm, "--iterations", "4", "--resume") == whole
+    assert "is not read" in events_of(tmp_path / "parts", "warning")[-1]["message"]
 
 
 def test_a_policy_of_another_system_is_refused(two_checkpoints, tmp_path):

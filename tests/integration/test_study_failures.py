@@ -166,8 +166,18 @@ def test_a_damaged_case_on_one_rank_ends_both(tmp_path):
     damaged = small_copy(QUICK_CASE, tmp_path / "damaged")
     (damaged / "stages.json").write_text("{")
     first, second = [end_of(process) for process in (world.start(0, QUICK_CASE), world.start(1, damaged))]
-    assert second[0] == 3 and "stages.json" in second[2]
-    assert first[0] == 6 and "rank 1" in first[2]
+    assert second[0] == 3 and second[2].startswith("rank 1 (host ") and "stages.json" in second[2]
+    assert first[0] == 6 and "aborted by rank 1" in first[2] and "stages.json" in first[2]
+    assert "Traceback" not in first[2] + second[2]
+
+
+def test_a_damaged_case_on_all_ranks_is_told_by_each(tmp_path):
+    world = TcpWorld(tmp_path)
+    damaged = small_copy(QUICK_CASE, tmp_path / "damaged")
+    (damaged / "stages.json").write_text("{")
+    for code, _, err in [end_of(process) for process in [world.start(rank, damaged) for rank in (0, 1)]]:
+        assert code == 3
+        assert "stages.json" in err and "Traceback" not in err
 
 
 def test_an_output_directory_in_use_is_refused(tmp_path, case):

@@ -5,11 +5,20 @@ import signal
 import sys
 import threading
 import time
+from contextlib import contextmanager
 from pathlib import Path
 
 import numpy as np
 
-from cobre.comm import AllocationFailedError, CollectiveFailedError, MpiConfig, ReduceOp, create_communicator
+from cobre.comm import (
+    AbortedError,
+    AllocationFailedError,
+    CollectiveFailedError,
+    MpiConfig,
+    ReduceOp,
+    create_communicator,
+)
+from cobre.comm.plain_end import PlainEnd, mark, plain_end
 
 ODD = 1
 FOR_EVER_S = 600
@@ -25,6 +34,12 @@ def everybody_but_one(comm, action):
 
 def raise_error(_comm):
     raise ValueError("no more water")
+
+
+def raise_plain_error(comm):
+    error = ValueError("no more water")
+    mark(error, PlainEnd("the lake is empty", 7, origin=f"rank {comm.rank}" if comm.rank else ""))
+    raise error
 
 
 def kill(_comm):
@@ -63,6 +78,33 @@ def fail_inside(action):
 
 def fail_outside(action):
     everybody_but_one(create_communicator(), action)
+
+
+@contextmanager
+def ended_plainly():
+    """As a program does that marks errors: they end in their words and with their exit code."""
+    try:
+        yield
+    except (ValueError, AbortedError) as error:
+        end = plain_end(error)
+        if end.words:
+            say(end.words)
+        sys.exit(end.exit_code)
+
+
+def fail_together(action):
+    with ended_plainly(), create_communicator() as comm:
+        comm.barrier()
+        action(comm)
+
+
+def fail_before_a_question(action):
+    """One rank fails, the others ask whether all is well."""
+    with ended_plainly(), create_communicator() as comm:
+        comm.all_well()
+        if comm.rank == ODD:
+            action(comm)
+        comm.all_well()
 
 
 def interrupted(_action):
@@ -169,6 +211,8 @@ WAYS = {
     for way in (
         fail_inside,
         fail_outside,
+        fail_together,
+        fail_before_a_question,
         interrupted,
         asked,
         mpi_error,

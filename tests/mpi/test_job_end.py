@@ -39,6 +39,23 @@ def test_the_exit_code_of_the_rank_is_the_jobs(mpi):
     assert mpi.run(SIZE, PROGRAM, "fail_inside", "exit_with_3").code == 3
 
 
+def test_an_error_in_plain_words_on_one_rank_ends_the_job_with_them(mpi):
+    done = mpi.run(SIZE, PROGRAM, "fail_inside", "raise_plain_error")
+    assert done.code == 7
+    assert done.output.count("rank 1: the lake is empty") == done.output.count("the lake is empty") == 1
+    assert "Traceback" not in done.output and "no more water" not in done.output
+
+
+@pytest.mark.parametrize(
+    ("way", "words"), [("fail_together", "the lake is empty"), ("fail_before_a_question", "rank 1: the lake is empty")]
+)
+def test_ranks_that_give_up_together_leave_in_order_and_one_speaks(mpi, way, words):
+    done = mpi.run(SIZE, PROGRAM, way, "raise_plain_error")
+    assert done.code == 7
+    assert [line for line in done.output.splitlines() if "the lake" in line] == [words]
+    assert "Traceback" not in done.output and "run stopped" not in done.output
+
+
 def test_interrupt_during_a_wait(mpi):
     done = mpi.run(SIZE, PROGRAM, "interrupted")
     assert done.code == INTERRUPTED

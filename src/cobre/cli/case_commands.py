@@ -8,6 +8,7 @@ import click
 
 from cobre.cli.exit_codes import ExitCode
 from cobre.cli.trouble import told
+from cobre.io.shell_words import as_argument
 
 CASE = click.Path(exists=True, file_okay=False, path_type=Path)
 
@@ -35,7 +36,8 @@ def init(folder: Path | None, template: str, is_list: bool) -> None:
         raise click.UsageError("give the directory of the new study: cobre init DIR")
     with told():
         create_case(template, folder)
-    click.echo(f"{folder} is a copy of {template}; next:\n  cobre validate {folder}\n  cobre run {folder}")
+    name = as_argument(folder)
+    click.echo(f"{folder} is a copy of {template}; next:\n  cobre validate {name}\n  cobre run {name}")
 
 
 @click.command()

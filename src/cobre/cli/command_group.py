@@ -7,6 +7,7 @@ from typing import Any
 import click
 
 from cobre.cli.exit_codes import ExitCode
+from cobre.cli.standard_streams import StandardStreams
 
 SECTIONS = (
     ("Studies", ("init", "validate", "migrate", "run", "simulate")),
@@ -40,13 +41,30 @@ class SectionedGroup(click.Group):
 
     context_class = HelpfulContext
 
+    def main(self, *args: Any, **settings: Any) -> Any:
+        """As any command, but an answer that could not be printed is no success."""
+        with StandardStreams() as streams:
+            try:
+                return super().main(*args, **settings)
+            except SystemExit as ended:
+                sys.stdout.flush()
+                if streams.has_lost_answer and not ended.code:
+                    raise SystemExit(ExitCode.OUTPUT) from None
+                raise
+
     def invoke(self, ctx: click.Context) -> Any:
-        """Ctrl-C before a command is ready to take it ends as it does later."""
+        """Ctrl-C before a command is ready to take it ends as it does later; so does a wrong command line under MPI."""
         try:
             return super().invoke(ctx)
         except KeyboardInterrupt:
             click.echo("cobre: interrupted", err=True)
             sys.exit(ExitCode.INTERRUPTED)
+        except click.ClickException as error:
+            if any("RANK" in name for name in os.environ):  # a launcher's variable, perhaps; a closer look takes longer
+                from cobre.cli.trouble import told_with_others
+
+                told_with_others(error)
+            raise
 
     def add_command(self, cmd: click.Command, name: str | None = None) -> None:
         """Add one, whose help looks as ours does."""

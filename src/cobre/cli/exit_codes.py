@@ -11,7 +11,7 @@ class ExitCode(IntEnum):
     USAGE = 2
     INVALID_CASE = 3
     UNSOLVABLE = 4  # an LP is infeasible, unbounded or beyond the solver
-    OUTPUT = 5  # results cannot be written
+    OUTPUT = 5  # results, or the answer that a command prints, cannot be written
     WORKER = 6  # a worker raised, was killed or got lost
     POLICY = 7  # a policy file is damaged or belongs to another study
     RESULTS = 8  # an output directory is missing, empty or only half there

@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING
 import click
 
 from cobre.cli.exit_codes import ExitCode
+from cobre.cli.progress import can_draw
+from cobre.cli.run_path import RunPath
 from cobre.cli.trouble import fail, told
 
 if TYPE_CHECKING:
@@ -15,12 +17,12 @@ if TYPE_CHECKING:
 
 
 @click.command()
-@click.argument("folder", metavar="DIR", type=click.Path(path_type=Path))
+@click.argument("folder", metavar="DIR", type=RunPath())
 def top(folder: Path) -> None:
     """Look at the run in the output directory DIR from another terminal, while it goes on or afterwards.
 
     Shows the bounds, where the time goes, what each rank does and what was told. It only reads: leaving it does not
-    stop the run. In a pipe it says once how things stand.
+    stop the run. In a pipe, or on a terminal that cannot draw, it says once how things stand.
 
     \b
     Examples:
@@ -32,7 +34,7 @@ def top(folder: Path) -> None:
     with told():
         follower = EventFollower(folder)
         follower.check()
-    if not (sys.stdin.isatty() and sys.stdout.isatty()):
+    if not (sys.stdin.isatty() and sys.stderr.isatty() and can_draw(sys.stdout)):
         _print_once(folder, follower)
         return
     try:
@@ -46,16 +48,20 @@ def top(folder: Path) -> None:
 
 def _print_once(folder: Path, follower: "EventFollower") -> None:
     """In a pipe: how things stand at this moment."""
+    from cobre.io.event_file import EVENT_FILE
     from cobre.study.run_view import RunView
     from cobre.tui.panels import page
 
     view = RunView()
-    view.take_all(follower.look())
+    with told():
+        view.take_all(follower.look())
     click.echo(page(view, folder))
+    if follower.damaged_lines:
+        click.echo(f"warning: {follower.damaged_lines} line(s) of {folder / EVENT_FILE} cannot be read", err=True)
 
 
 @click.command()
-@click.argument("path", type=click.Path(path_type=Path))
+@click.argument("path", type=RunPath())
 @click.option("--json", "as_json", is_flag=True, help="Print a JSON object.")
 def explain(path: Path, as_json: bool) -> None:
     """Say in words of hydro planning why a stage could not be solved.

@@ -11,6 +11,7 @@ from cobre.cli.command_group import SectionedGroup
 from cobre.cli.launch_command import launch
 from cobre.cli.looking_commands import explain, top
 from cobre.cli.mcp_command import mcp
+from cobre.cli.run_path import OutputPath, RunPath
 from cobre.cli.study_commands import run, simulate
 
 
@@ -36,8 +37,8 @@ def main() -> None:
 
 
 @main.command()
-@click.argument("run_a", type=click.Path(path_type=Path))
-@click.argument("run_b", type=click.Path(path_type=Path))
+@click.argument("run_a", type=RunPath())
+@click.argument("run_b", type=RunPath())
 @click.option("--json", "as_json", is_flag=True, help="Print a JSON object.")
 def compare(run_a: Path, run_b: Path, as_json: bool) -> None:
     """Compare the output directories of two runs to the last bit.
@@ -56,8 +57,8 @@ def compare(run_a: Path, run_b: Path, as_json: bool) -> None:
 
 
 @main.command()
-@click.argument("folder", metavar="DIR", type=click.Path(path_type=Path))
-@click.option("--output", "-o", type=click.Path(path_type=Path), help="The file to write (DIR/report.html).")
+@click.argument("folder", metavar="DIR", type=RunPath())
+@click.option("--output", "-o", type=OutputPath(), help="The file to write (DIR/report.html).")
 @click.option("--open", "is_to_be_opened", is_flag=True, help="Show it in the browser.")
 def report(folder: Path, output: Path | None, is_to_be_opened: bool) -> None:
     """Write one HTML file with charts and tables of the run in DIR, which opens anywhere, without a network.

@@ -13,8 +13,11 @@ import click
 from cobre.cli.exit_codes import ExitCode
 from cobre.cli.progress import Progress, choose_progress
 from cobre.cli.run_summary import print_summary, write_report
-from cobre.cli.trouble import told
+from cobre.cli.standard_streams import output_is_talk
+from cobre.cli.trouble import told, told_by_rank
+from cobre.comm import Backend
 from cobre.sddp.stop import StopKind
+from cobre.study.events import Tell
 from cobre.study.rank_entry import run_study
 from cobre.study.requests import CaseRequest, RunRequest, with_iterations
 from cobre.study.summary import RunSummary
@@ -77,6 +80,8 @@ def _same_names(options: Mapping[str, Any], but: tuple[str, ...]) -> dict[str, A
 def run_case(flags: RunFlags) -> None:
     """Run a case; in a world with several ranks only rank 0 speaks."""
     stream = sys.stderr if flags.as_json else sys.stdout
+    if not flags.as_json:
+        output_is_talk()
     with told():
         progress = choose_progress(plain=flags.plain, quiet=flags.quiet, stream=stream)
         with closing(progress):
@@ -100,7 +105,12 @@ def _run(flags: RunFlags, progress: Progress) -> RunSummary:
     )
     if not world.is_joined:
         progress.expect(str(flags.case))
-    return run_in(world, run_study, (request,), progress.tell)[0]
+    return run_in(world, _study_of_rank if world.is_joined else run_study, (request,), progress.tell)[0]
+
+
+def _study_of_rank(comm: Backend, request: RunRequest, tell: Tell) -> RunSummary:
+    with told_by_rank(comm):
+        return run_study(comm, request, tell)
 
 
 def _world(flags: RunFlags) -> World:

@@ -6,6 +6,8 @@ from typing import Any, TypeVar
 
 import click
 
+from cobre.cli.run_path import OutputPath, RunPath
+
 Command = TypeVar("Command", bound=Callable[..., Any])
 CASE = click.Path(exists=True, file_okay=False, path_type=Path)
 
@@ -52,7 +54,7 @@ def _speech_options(command: Command) -> Command:
 
 @click.command()
 @click.argument("case", type=CASE)
-@click.option("--output", "-o", type=click.Path(path_type=Path), help="Where results go (CASE/output).")
+@click.option("--output", "-o", type=OutputPath(), help="Where results go (CASE/output).")
 @click.option("--iterations", type=click.IntRange(min=1), help="Train so many iterations instead of the case's rules.")
 @_world_options
 @click.option("--resume", is_flag=True, help="Go on from the newest checkpoint in the output directory.")
@@ -68,7 +70,7 @@ def run(case: Path, **options: Any) -> None:
 
     On a terminal a table shows how it goes, in a pipe or log one line for each iteration; `cobre top` looks at it from
     another terminal. Ctrl-C and SIGTERM stop all workers after the iteration and keep the policy; a second Ctrl-C ends
-    at once.
+    at once. Where nobody can be told how it goes, as with a log on a full disk, it goes on all the same.
 
     \b
     Examples:
@@ -88,11 +90,11 @@ def run(case: Path, **options: Any) -> None:
 @click.option(
     "--policy",
     "-p",
-    type=click.Path(path_type=Path),
+    type=RunPath(),
     required=True,
     help="A policy file, or the folder of one or of a run.",
 )
-@click.option("--output", "-o", type=click.Path(path_type=Path), required=True, help="Where results go.")
+@click.option("--output", "-o", type=OutputPath(), required=True, help="Where results go.")
 @click.option("--scenarios", type=click.IntRange(min=1), help="How many (as the case says).")
 @_world_options
 @_speech_options
@@ -109,4 +111,7 @@ def simulate(case: Path, **options: Any) -> None:
     """
     from cobre.cli.run_command import RunFlags, run_case
 
+    if (options["output"] / "training" / "manifest.json").exists():
+        message = f"{options['output']} holds a run that was trained, whose log and summary would be lost"
+        raise click.UsageError(f"{message}: choose another --output")
     run_case(RunFlags.of_simulation(case, options))

@@ -1,38 +1,123 @@
 """Errors as a person sees them: a few lines on standard error and an exit code that tells the kind."""
 
+import io
 import signal
+import socket
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import NoReturn
+from typing import TYPE_CHECKING, NoReturn
 
 import click
 
 from cobre.cli.exit_codes import ExitCode
 
-_ENDED_BY_CTRL_C = (-signal.SIGINT, ExitCode.INTERRUPTED)  # a worker that was still starting
+if TYPE_CHECKING:
+    from cobre.comm import Backend
+    from cobre.comm.launch import WorkerError
+    from cobre.comm.plain_end import PlainEnd
+
+# A worker that was ended by a signal while it started, or that told of one in its own way.
+_BY_SIGNAL = {
+    -signal.SIGINT: ExitCode.INTERRUPTED,
+    ExitCode.INTERRUPTED: ExitCode.INTERRUPTED,
+    -signal.SIGTERM: ExitCode.TERMINATED,
+    ExitCode.TERMINATED: ExitCode.TERMINATED,
+}
 
 
 @contextmanager
 def told() -> Iterator[None]:
     """Turn the errors that a user can act on into messages; anything else is our fault and is shown whole."""
-    from cobre.comm.launch import WorkerError
+    from cobre.comm.plain_end import plain_end
 
     try:
         yield
-    except KeyboardInterrupt:
-        fail("interrupted", ExitCode.INTERRUPTED)
-    except WorkerError as error:
-        if isinstance(error.inner, KeyboardInterrupt) or error.exit_code in _ENDED_BY_CTRL_C:
-            fail("interrupted", ExitCode.INTERRUPTED)
-        if error.exit_code == -signal.SIGTERM:  # outside training, where nobody waits for the end of an iteration
-            fail("terminated", ExitCode.TERMINATED)
-        code = exit_code_of(error.inner)
-        fail(str(error), ExitCode.WORKER) if code is None else fail(in_words(error.inner), code)
-    except Exception as error:
-        if (code := exit_code_of(error)) is None:
+    except (Exception, KeyboardInterrupt) as error:
+        end = plain_end(error) or end_of(error)
+        if end is None:
             raise
-        fail(in_words(error), code)
+        if end.words:
+            click.echo(end.words, err=True)
+        sys.exit(end.exit_code)
+
+
+@contextmanager
+def told_by_rank(comm: "Backend") -> Iterator[None]:
+    """The same inside a world that others started: it ends by such an error with the message of the rank that had it.
+
+    The message is printed by `told`, or by a backend that has to end the other ranks.
+    """
+    from cobre.comm.plain_end import PlainEnd, mark, plain_end
+
+    try:
+        yield
+    except (Exception, KeyboardInterrupt) as error:
+        if plain_end(error) is None and (end := end_of(error)) is not None:
+            origin = f"rank {comm.rank} (host {socket.gethostname()})" if comm.rank else ""
+            mark(error, PlainEnd(end.message, end.exit_code, origin))
+        raise
+
+
+def told_with_others(error: click.ClickException) -> None:
+    """A command line that is refused under mpiexec is refused by all ranks, and said once. Returns outside of MPI."""
+    from cobre.comm import BackendError, create_communicator
+    from cobre.study.worlds import choose_world
+
+    try:
+        world = choose_world()
+        comm = create_communicator(world.backend) if world.is_joined and world.backend == "mpi" else None
+    except BackendError:
+        return
+    if comm is not None:
+        with told(), comm, told_by_rank(comm):
+            raise error
+
+
+def end_of(error: BaseException) -> "PlainEnd | None":
+    """Its words and its exit code; None for an error that a user can do nothing about."""
+    from cobre.comm.launch import WorkerError
+    from cobre.comm.plain_end import PlainEnd
+
+    if isinstance(error, KeyboardInterrupt):
+        return _end_by_signal(_signal_code(error))
+    if isinstance(error, WorkerError):
+        return _end_of_worker(error)
+    if isinstance(error, click.ClickException):
+        return PlainEnd(_shown(error), error.exit_code)
+    code = exit_code_of(error)
+    return None if code is None else PlainEnd(f"cobre: {in_words(error)}", code)
+
+
+def _end_of_worker(error: "WorkerError") -> "PlainEnd":
+    from cobre.comm.plain_end import PlainEnd
+
+    if isinstance(error.inner, KeyboardInterrupt):
+        return _end_by_signal(_signal_code(error.inner))
+    if error.exit_code in _BY_SIGNAL:
+        return _end_by_signal(_BY_SIGNAL[error.exit_code])
+    code = exit_code_of(error.inner)
+    if code is None:
+        return PlainEnd(f"cobre: {error}", ExitCode.WORKER)
+    return PlainEnd(f"cobre: {in_words(error.inner)}", code)
+
+
+def _signal_code(error: KeyboardInterrupt) -> ExitCode:
+    from cobre.comm import TerminatedError
+
+    return ExitCode.TERMINATED if isinstance(error, TerminatedError) else ExitCode.INTERRUPTED
+
+
+def _end_by_signal(code: ExitCode) -> "PlainEnd":
+    from cobre.comm.plain_end import PlainEnd
+
+    return PlainEnd("cobre: terminated" if code is ExitCode.TERMINATED else "cobre: interrupted", code)
+
+
+def _shown(error: click.ClickException) -> str:
+    text = io.StringIO()
+    error.show(text)
+    return text.getvalue().rstrip("\n")
 
 
 def exit_code_of(error: BaseException | None) -> ExitCode | None:
@@ -70,8 +155,10 @@ def _kinds() -> tuple[tuple[type[BaseException] | tuple[type[BaseException], ...
 
 def in_words(error: BaseException | None) -> str:
     """The message, and where to learn more."""
+    from cobre.io.shell_words import as_argument
+
     saved = getattr(error, "saved", None)
-    return str(error) if saved is None else f"{error}\n`cobre explain {saved}` says what contradicts what."
+    return str(error) if saved is None else f"{error}\n`cobre explain {as_argument(saved)}` says what contradicts what."
 
 
 def fail(message: str, code: ExitCode) -> NoReturn:

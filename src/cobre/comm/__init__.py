@@ -30,6 +30,7 @@ from cobre.comm.errors import (
     PeerTimeoutError,
     RegionClosedError,
     SharedMemoryExhaustedError,
+    TerminatedError,
     UnsupportedBufferError,
     UnsupportedReductionError,
 )
@@ -75,6 +76,7 @@ __all__ = [
     "SharedRegion",
     "ShmConfig",
     "TcpConfig",
+    "TerminatedError",
     "UnsupportedBufferError",
     "UnsupportedReductionError",
     "available_backends",

@@ -8,7 +8,8 @@ General clauses (the conformance cases quote their numbers):
 1. *Order.* All ranks issue the same collectives in the same order. Every call has a sequence number,
    counted from 1, that appears in errors.
 2. *Mismatch.* Calls that disagree in operation, dtype, counts, root or reduction deliver no data and
-   raise `MismatchedCallError` on every rank, naming both sides. Never a hang, never corrupt data.
+   raise `MismatchedCallError` on every rank, naming both sides. Never a hang, never corrupt data. (On mpi: in
+   checked mode, `MpiConfig.checked`; otherwise what the MPI makes of it.)
 3. *Local checks first.* A bad argument raises before a byte leaves and before the call is numbered; the
    communicator stays usable. The checks do not depend on the size: what 64 ranks refuse, one refuses.
 4. *After any other failure* the communicator is broken: later calls raise `CommunicatorBrokenError` with
@@ -18,6 +19,7 @@ General clauses (the conformance cases quote their numbers):
    (no heartbeat: stopped, unreachable). The error names the missing ranks, the operation, the sequence number,
    the host and the pid. A rank that is alive and computing is waited for, however long, with a log line
    every 30 s that says who is missing in which call. A hard limit per operation exists and is off by default.
+   (On mpi: a rank that fails ends the whole job; who is silent is the MPI's to find out.)
 6. *Threads and processes.* One caller at a time, a second thread gets `CommunicatorBusyError`; refused in
    a forked child; not picklable. Waiting releases the GIL and notices Ctrl-C within 200 ms.
 7. *Size.* No payload limit below memory: backends move large payloads in pieces through a bounded window.
@@ -113,6 +115,13 @@ class Communicator(Endpoint):
         if not done:
             with self._call(_BARRIER, 0, label):
                 self._barrier()
+
+    def all_well(self) -> None:
+        """Ask, on all ranks at the same point, whether another one gave up before.
+
+        Nothing happens where a failure reaches all ranks at any time. MPI can tell it at such a point only; without one
+        the job is ended in the midst of a call. A program asks after work that may fail on one rank alone.
+        """
 
     # What a backend provides. Arguments are checked; arrays are C-contiguous; data either arrives whole or
     # the method raises.

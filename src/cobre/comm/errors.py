@@ -12,6 +12,7 @@ Five `CommError` classes catch everything; finer causes are their subclasses:
 All of them pickle, so that a launcher can hand a rank's error to its parent.
 """
 
+import signal
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -212,3 +213,12 @@ class MissingConfigurationError(BackendError):
 
     def __str__(self) -> str:
         return f"{self.backend}: {self.variable} {self.message}"
+
+
+class TerminatedError(KeyboardInterrupt):
+    """SIGTERM, to be obeyed at once. Goes all the way that Ctrl-C goes, but ends with the code of its own signal."""
+
+
+def end_at_once(signum: int) -> KeyboardInterrupt:
+    """What a handler raises for a signal that asks again."""
+    return TerminatedError() if signum == signal.SIGTERM else KeyboardInterrupt()

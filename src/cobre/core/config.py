@@ -124,10 +124,13 @@ class EstimationConfig:
 
 @dataclass(frozen=True, slots=True)
 class CheckpointingConfig:
-    """When a training run leaves something to resume from."""
+    """When a training run leaves something to resume from.
 
-    enabled: bool = False
-    initial_iteration: int = 1
+    enabled: None leaves the choice to the program; False keeps the last iteration only.
+    """
+
+    enabled: bool | None = None
+    initial_iteration: int | None = None
     interval_iterations: int = 1
     store_basis: bool = False
     compress: bool = False
@@ -135,7 +138,11 @@ class CheckpointingConfig:
 
 @dataclass(frozen=True, slots=True)
 class BoundaryPolicy:
-    """Cuts of another study that price what is left at the end of this one."""
+    """Cuts of another study that price what is left at the end of this one.
+
+    path: the policy file, or its folder, from the case.
+    strict: refuse cuts that price a state which this study has not; otherwise such a state counts as zero.
+    """
 
     path: str
     strict: bool = False
@@ -153,7 +160,12 @@ class PolicyConfig:
 
 @dataclass(frozen=True, slots=True)
 class ExportsConfig:
-    """Extra outputs."""
+    """Extra outputs.
+
+    states: the states that training visited.
+    stochastic: inflow models, openings and correlations, as they were used.
+    fpha_deviation_points: how far fitted production planes are from the function.
+    """
 
     states: bool = False
     stochastic: bool = False

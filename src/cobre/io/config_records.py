@@ -20,7 +20,10 @@ NonNegative = Annotated[float, Field(ge=0)]
 
 @dataclass(frozen=True, slots=True)
 class SampledTraining:
-    """So many trajectories in each iteration."""
+    """So many trajectories in each iteration.
+
+    forward_passes: paths through the horizon in each iteration; each gives one cut for every stage.
+    """
 
     method: Literal["sampled"]
     forward_passes: Count
@@ -28,7 +31,10 @@ class SampledTraining:
 
 @dataclass(frozen=True, slots=True)
 class SampledSimulation:
-    """So many trajectories."""
+    """So many trajectories.
+
+    num_scenarios: paths through the horizon.
+    """
 
     method: Literal["sampled"]
     num_scenarios: Count
@@ -36,7 +42,7 @@ class SampledSimulation:
 
 @dataclass(frozen=True, slots=True)
 class Enumerated:
-    """Every path of a node tree."""
+    """Every path of a node tree. Not modelled yet: refused."""
 
     method: Literal["enumerated"]
 
@@ -47,7 +53,10 @@ SimulationSelection = Annotated[SampledSimulation | Enumerated, Field(discrimina
 
 @dataclass(frozen=True, slots=True)
 class IterationLimitRecord:
-    """See core.config.IterationLimit."""
+    """See core.config.IterationLimit.
+
+    limit: number of iterations.
+    """
 
     type: Literal["iteration_limit"]
     limit: Count
@@ -63,7 +72,11 @@ class TimeLimitRecord:
 
 @dataclass(frozen=True, slots=True)
 class BoundStallingRecord:
-    """See core.config.BoundStalling."""
+    """See core.config.BoundStalling.
+
+    iterations: how far to look back.
+    tolerance: growth of the lower bound since then, as a part of it.
+    """
 
     type: Literal["bound_stalling"]
     iterations: Count
@@ -72,7 +85,7 @@ class BoundStallingRecord:
 
 @dataclass(frozen=True, slots=True)
 class GapRecord:
-    """A rule that needs an exact upper bound, hence enumerated selection."""
+    """A rule that needs an exact upper bound, hence enumerated selection. Not modelled yet: refused."""
 
     type: Literal["gap"]
     tolerance: float | None = None
@@ -81,7 +94,13 @@ class GapRecord:
 
 @dataclass(frozen=True, slots=True)
 class SimulationBasedRecord:
-    """See core.config.SimulationBased: a rule of our own, which the published format has not."""
+    """See core.config.SimulationBased: a rule of our own, which the published format has not.
+
+    replications: scenarios of each simulation.
+    period: iterations between two simulations.
+    confidence: how sure the rule wants to be.
+    relative_tolerance: how much dearer than the lower bound the policy may be, as a part of it.
+    """
 
     type: Literal["simulation"]
     replications: Annotated[int, Field(ge=2)]
@@ -98,7 +117,11 @@ StoppingRuleRecord = Annotated[
 
 @dataclass(frozen=True, slots=True)
 class Level1Record:
-    """Cuts near the best at some visited state stay (lml1: only the oldest of them)."""
+    """Cuts near the best at some visited state stay (lml1: only the oldest of them).
+
+    check_frequency: iterations between two looks.
+    tie_tolerance: how near the best a cut must be.
+    """
 
     method: Literal["level1", "lml1"]
     check_frequency: Count = 5
@@ -107,7 +130,11 @@ class Level1Record:
 
 @dataclass(frozen=True, slots=True)
 class DominationRecord:
-    """Cuts that are below the best at every visited state go."""
+    """Cuts that are below the best at every visited state go.
+
+    domination_tolerance: how far below.
+    check_frequency: iterations between two looks.
+    """
 
     method: Literal["domination"]
     domination_tolerance: NonNegative
@@ -116,7 +143,12 @@ class DominationRecord:
 
 @dataclass(frozen=True, slots=True)
 class DynamicRecord:
-    """Cuts enter an LP when they are violated."""
+    """Cuts enter an LP when they are violated.
+
+    candidate_recency: only cuts of so many iterations back take part; null: all of them.
+    start_iteration: from which iteration on `candidate_recency` holds.
+    seed_window, max_added_per_round, violation_tolerance: without effect here, with a warning.
+    """
 
     method: Literal["dynamic"]
     seed_window: NonNegativeCount = 5
@@ -128,7 +160,12 @@ class DynamicRecord:
 
 @dataclass(frozen=True, slots=True)
 class CutSelectionRecord:
-    """training.cut_selection."""
+    """training.cut_selection.
+
+    selection: which cuts take part; null: all of them.
+    max_active_per_stage: the most cuts of a stage that take part.
+    row_activity_tolerance: without effect here, with a warning.
+    """
 
     selection: Annotated[Level1Record | DominationRecord | DynamicRecord, Field(discriminator="method")] | None = None
     max_active_per_stage: Count | None = None
@@ -144,7 +181,10 @@ class ByScenario:
 
 @dataclass(frozen=True, slots=True)
 class ByNode:
-    """Work split by trial point and block of openings."""
+    """Work split by trial point and block of openings. Without effect here, with a warning.
+
+    block_size: openings of a block.
+    """
 
     method: Literal["by_node"]
     block_size: Count | None = None
@@ -159,21 +199,30 @@ class ParallelismRecord:
 
 @dataclass(frozen=True, slots=True)
 class SchemeRecord:
-    """Where the noise of one class comes from."""
+    """Where the noise of one class comes from.
+
+    scheme: the openings, new draws of the same model, a table of scenarios, or years of the past.
+    """
 
     scheme: Scheme
 
 
 @dataclass(frozen=True, slots=True)
 class LoadSchemeRecord:
-    """As SchemeRecord, for classes that have no history."""
+    """As SchemeRecord, for classes that have no history.
+
+    scheme: the openings, new draws of the same model, or a table of scenarios.
+    """
 
     scheme: Literal["in_sample", "out_of_sample", "external"]
 
 
 @dataclass(frozen=True, slots=True)
 class OpeningsRecord:
-    """Generated, or noise_openings.parquet."""
+    """Generated, or noise_openings.parquet.
+
+    source: drawn from the model, or read from scenarios/noise_openings.parquet.
+    """
 
     source: Literal["generated", "file"]
 
@@ -188,7 +237,13 @@ class YearRange:
 
 @dataclass(frozen=True, slots=True)
 class ScenarioSourceRecord:
-    """training.scenario_source; `historical_years` is decoded by hand, as an array or a range."""
+    """training.scenario_source; `historical_years` is decoded by hand, as an array or a range.
+
+    seed: seed of the draws; required for out_of_sample and external.
+    historical_years: which years of the history; null: all that are whole.
+    inflow, load, ncs: where their noise comes from; null: in_sample.
+    openings: where the openings come from; null: generated.
+    """
 
     seed: int | None = None
     historical_years: tuple[int, ...] | YearRange | None = None
@@ -200,7 +255,18 @@ class ScenarioSourceRecord:
 
 @dataclass(frozen=True, slots=True)
 class TrainingRecord:
-    """The section training."""
+    """The section training.
+
+    selection: how many paths an iteration samples.
+    stopping_rules: when to stop; one of them must be an iteration_limit.
+    enabled: whether to train; otherwise the stored policy is simulated.
+    tree_seed: seed of the openings; null: 42.
+    stopping_mode: whether one rule is enough, or all but the iteration limit must agree.
+    cut_selection: which cuts take part in an LP.
+    parallelism: how work is split; without effect on any number.
+    scenario_source: where noise comes from; null: the openings.
+    solver: how patient the LP solver is.
+    """
 
     selection: TrainingSelection
     stopping_rules: tuple[StoppingRuleRecord, ...]
@@ -215,7 +281,13 @@ class TrainingRecord:
 
 @dataclass(frozen=True, slots=True)
 class SimulationRecord:
-    """The section simulation."""
+    """The section simulation.
+
+    enabled: whether to simulate the policy after training.
+    selection: how many scenarios; null: 2000.
+    scenario_source: where noise comes from; null: as in training.
+    io_channel_capacity, solver: without effect here, with a warning.
+    """
 
     enabled: bool = False
     selection: SimulationSelection | None = None
@@ -226,14 +298,21 @@ class SimulationRecord:
 
 @dataclass(frozen=True, slots=True)
 class NonNegativityRecord:
-    """modeling.inflow_non_negativity."""
+    """modeling.inflow_non_negativity.
+
+    method: what happens to a negative inflow. It stays, is made up for at a price, becomes 0, or both.
+    """
 
     method: NonNegativityMethod = "penalty"
 
 
 @dataclass(frozen=True, slots=True)
 class ModelingRecord:
-    """The section modeling."""
+    """The section modeling.
+
+    inflow_non_negativity: what happens to a negative inflow.
+    cost_scale_factor: what costs are divided by inside the LP; null: 1e6.
+    """
 
     inflow_non_negativity: NonNegativityRecord = NonNegativityRecord()
     cost_scale_factor: Positive | None = None
@@ -241,7 +320,13 @@ class ModelingRecord:
 
 @dataclass(frozen=True, slots=True)
 class EstimationRecord:
-    """The section estimation."""
+    """The section estimation.
+
+    max_order: the most lags of an inflow model.
+    order_selection: how the number of lags is chosen; pacf_annual: with a yearly component.
+    min_observations_per_season: fewer give a warning.
+    max_coefficient_magnitude: a season with a larger coefficient gets no lags; null: any size.
+    """
 
     max_order: NonNegativeCount = 6
     order_selection: Literal["pacf", "pacf_annual"] = "pacf"
@@ -251,7 +336,13 @@ class EstimationRecord:
 
 @dataclass(frozen=True, slots=True)
 class CheckpointingRecord:
-    """policy.checkpointing; null: our own choice."""
+    """policy.checkpointing; null: our own choice.
+
+    enabled: true: as the next two fields say; false: after the last iteration only; null: every ten iterations.
+    initial_iteration: the first checkpoint, by default `interval_iterations`.
+    interval_iterations: from one to the next.
+    store_basis, compress: without effect here, with a warning where another value than ours is asked for.
+    """
 
     enabled: bool | None = None
     initial_iteration: Count | None = None
@@ -262,7 +353,13 @@ class CheckpointingRecord:
 
 @dataclass(frozen=True, slots=True)
 class PolicyRecord:
-    """The section policy."""
+    """The section policy.
+
+    path: where the policy is written, from the output directory.
+    mode: begin, begin with the cuts that are there, or go on from the newest checkpoint.
+    boundary: cuts that price what is left at the end.
+    checkpointing: when to write checkpoints.
+    """
 
     path: str = "./policy"
     mode: Literal["fresh", "warm_start", "resume"] = "fresh"
@@ -281,7 +378,7 @@ class LipschitzRecord:
 
 @dataclass(frozen=True, slots=True)
 class UpperBoundRecord:
-    """The section upper_bound_evaluation, which no program acts on."""
+    """The section upper_bound_evaluation, which no program acts on: without effect, with a warning."""
 
     enabled: bool | None = None
     initial_iteration: NonNegativeCount | None = None

@@ -24,6 +24,7 @@ SUFFIX = ".ckpt"
 _NAME = re.compile(r"iteration-(\d{6,})\.ckpt")
 _NUMBERS = ("lower_bound", "upper_bound", "upper_bound_std", "elapsed_s")
 _COUNTS = ("iteration", "forward_passes", "solves", "simplex_iterations", "cuts")
+_UNKNOWN = -1
 _TIMES = ("forward_s", "backward_s", "bound_s", "exchange_s", "solver_s")
 
 
@@ -33,16 +34,17 @@ class CheckpointError(CobreError):
 
 @dataclass(frozen=True, slots=True)
 class CheckpointPlan:
-    """Where and when; `keep`: so many of the newest stay."""
+    """Where and when. first: the iteration of the first one, by default `every`; keep: so many of the newest stay."""
 
     folder: Path
     every: int = 10
-    first: int = 1
+    first: int | None = None
     keep: int = 2
 
     def is_due(self, iteration: int) -> bool:
         """Whether one is written after this iteration."""
-        return iteration >= self.first and (iteration - self.first + 1) % self.every == 0
+        first = self.first or self.every
+        return iteration >= first and (iteration - first) % self.every == 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -168,6 +170,7 @@ def check_same_run(checkpoint: Checkpoint, fingerprint: Fingerprint) -> None:
 def snapshot(context: TrainingContext, history: Sequence[IterationRecord]) -> dict[str, NDArray[Any]]:
     """Copies of everything that changes from iteration to iteration."""
     pool = context.pool
+    active = [_UNKNOWN if record.cuts_active is None else record.cuts_active for record in history]
     cuts = [pool.cuts(stage) for stage in range(pool.num_stages)]
     arrays: dict[str, NDArray[Any]] = {
         "intercepts": np.stack([cut.intercepts for cut in cuts]),
@@ -178,6 +181,7 @@ def snapshot(context: TrainingContext, history: Sequence[IterationRecord]) -> di
         "forward_pass": pool.forward_pass.copy(),
         "history_numbers": np.array([[getattr(record, name) for name in _NUMBERS] for record in history]),
         "history_counts": np.array([[getattr(record, name) for name in _COUNTS] for record in history], np.int64),
+        "history_active": np.array(active, np.int64),
         "history_times": np.array([[getattr(record.times, name) for name in _TIMES] for record in history]),
     }
     for stage, bases in enumerate(context.bases):
@@ -205,12 +209,15 @@ def restore(context: TrainingContext, checkpoint: Checkpoint) -> None:
 
 
 def _history(arrays: dict[str, NDArray[Any]]) -> tuple[IterationRecord, ...]:
-    rows = zip(*(arrays[f"history_{part}"].tolist() for part in ("numbers", "counts", "times")), strict=True)
+    active = arrays.get("history_active", np.full(len(arrays["history_counts"]), _UNKNOWN))
+    parts = (arrays["history_numbers"], arrays["history_counts"], active, arrays["history_times"])
+    rows = zip(*(part.tolist() for part in parts), strict=True)
     return tuple(
         IterationRecord(
             **dict(zip(_NUMBERS, numbers, strict=True)),
             **dict(zip(_COUNTS, counts, strict=True)),
             times=PhaseTimes(*times),
+            cuts_active=None if in_play == _UNKNOWN else in_play,
         )
-        for numbers, counts, times in rows
+        for numbers, counts, in_play, times in rows
     )

@@ -54,6 +54,7 @@ def get_ready(comm: Backend, request: CaseRequest, tell: Tell) -> ReadyStudy:
     warnings = (*warnings, *study.notes)
     for warning in warnings:
         tell(event("warning", message=warning))
+    comm.all_well()
     shared = share_problem(comm, study.problem)
     study = replace(study, problem=shared.problem, noise=shared.problem.noise)
     solver = make_solver(study, request.threads)
@@ -94,11 +95,15 @@ def train_here(
         if start is not None:
             check_same_run(start, Fingerprint.of(ready.study, ready.solver))
         options = replace(options, start=start)
-    if request.warm_start is not None:
+    if request.warm_start is not None and options.start is not None:
+        message = "a run that is resumed has its cuts already: the policy to begin with is not read"
+        tell(event("warning", message=message))
+    elif request.warm_start is not None:
         policy = share_policy(comm, request.warm_start)
         check_fit(policy, ready.study)
         options = replace(options, warm_start=policy)
     before()
+    comm.all_well()
     tell(event("phase", name="training", iteration_limit=_iteration_limit(ready.study.case)))
     with stop, heard:
         return train_study(comm, comm, ready.study, ready.solver, replace(options, interruption=stop.interruption))
@@ -173,6 +178,7 @@ def share_checkpoint(comm: Communicator, folder: Path, tell: Tell, *, is_needed:
     content, path = b"", folder
     if comm.rank == 0 and (is_needed or list_checkpoints(folder)):
         path, content = newest_content(folder, lambda message: tell(event("warning", message=message)))
+    comm.all_well()
     shared = share_bytes(comm, content, "checkpoint")
     return parse_checkpoint(path, shared) if shared else None
 
@@ -183,6 +189,7 @@ def share_policy(comm: Communicator, policy: Policy | Path) -> Policy:
         return policy
     path = policy_file(policy)
     content = read_policy_bytes(path) if comm.rank == 0 else b""
+    comm.all_well()
     return decode_policy(path, share_bytes(comm, content, "policy"))
 
 

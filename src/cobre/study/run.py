@@ -36,6 +36,8 @@ from cobre.study.training import TrainedStudy
 
 CHECKPOINTS = "checkpoints"
 DEFAULT_INTERVAL = 10
+# The last iteration is kept all the same: it is what --resume goes on from.
+NEVER = 10**9
 
 
 def run_study(comm: Backend, request: RunRequest, tell: Tell) -> RunSummary:
@@ -53,6 +55,7 @@ def run_study(comm: Backend, request: RunRequest, tell: Tell) -> RunSummary:
         summary = _summary(request, ready, trained, policy, simulation)
         if comm.rank == 0:
             write_file(request.output / "summary.json", (json.dumps(summary.as_dict(), indent=1) + "\n").encode())
+        comm.all_well()
         tell_all(event("run_finished", seconds=time.monotonic() - began))
         return summary
 
@@ -108,6 +111,7 @@ def _train_or_load(
         policy = share_policy(comm, request.warm_start or stored)
         check_fit(policy, ready.study)
         begin()
+        comm.all_well()
         return None, policy
     warm = request.warm_start or (stored if config.policy.mode == "warm_start" else None)
     trained = train_here(
@@ -128,6 +132,7 @@ def _train_or_load(
     policy = Policy.of(trained.study, trained.context.pool, trained.history)
     if comm.rank == 0:
         _write_training(request.output, stored, trained, policy)
+    comm.all_well()
     tell(_trained_event(trained))
     return trained, policy
 
@@ -137,12 +142,12 @@ def checkpoint_plan(request: RunRequest, config: Config) -> CheckpointPlan | Non
     asked = config.policy.checkpointing
     folder = request.output / CHECKPOINTS
     if request.checkpoint_every is not None:
-        # The last iteration of a run that is stopped is kept all the same: it is what --resume goes on from.
-        every = request.checkpoint_every or 10**9
-        return CheckpointPlan(folder, every, 1, request.keep_checkpoints)
+        return CheckpointPlan(folder, request.checkpoint_every or NEVER, None, request.keep_checkpoints)
+    if asked.enabled is False:
+        return CheckpointPlan(folder, NEVER, None, request.keep_checkpoints)
     if asked.enabled:
         return CheckpointPlan(folder, asked.interval_iterations, asked.initial_iteration, request.keep_checkpoints)
-    return CheckpointPlan(folder, DEFAULT_INTERVAL, 1, request.keep_checkpoints)
+    return CheckpointPlan(folder, DEFAULT_INTERVAL, None, request.keep_checkpoints)
 
 
 def _write_training(output: Path, policy_folder: Path, trained: TrainedStudy, policy: Policy) -> None:

@@ -6,6 +6,7 @@ import time
 from types import FrameType
 from typing import Self
 
+from cobre.comm.errors import end_at_once
 from cobre.sddp.training.hooks import Interruption
 
 _SIGNALS = {signal.SIGINT: Interruption.INTERRUPTED, signal.SIGTERM: Interruption.TERMINATED}
@@ -49,5 +50,5 @@ class StopRequest:
 
     def _take(self, number: int, _: FrameType | None) -> None:
         if self._wanted not in (Interruption.NONE, Interruption.REQUESTED):
-            raise KeyboardInterrupt
+            raise end_at_once(number)
         self._wanted = _SIGNALS[signal.Signals(number)]

@@ -53,6 +53,17 @@ def test_a_stored_policy_that_is_simulated():
         assert view.no_bounds_words == "a stored policy, nothing to train"
 
 
+@pytest.mark.parametrize(
+    ("kind", "status"),
+    [("interrupted", RunStatus.STOPPED), ("run_time_limit", RunStatus.STOPPED), ("iteration_limit", RunStatus.FINISHED)]
+    + [(odd, RunStatus.FINISHED) for odd in (None, 3, ["interrupted"], "unheard of")],
+)
+def test_a_run_that_was_stopped_is_told_from_one_that_finished(tmp_path, kind, status):
+    trained = {"event": "training_finished", "time": START + 3.0, "stop_kind": kind}
+    view = viewed(*training(3), trained, {"event": "run_finished", "time": START + 4.0})
+    assert view.status(tmp_path) is status
+
+
 def test_before_the_first_iteration():
     assert viewed(started(), phase("training")).no_bounds_words == "no iteration yet"
     failed = {"event": "run_failed", "time": START, "error": "x", "kind": "y"}

@@ -22,6 +22,8 @@ from cobre.study.checkpoints import (
 from cobre.study.fingerprint import Fingerprint
 from cobre.study.prepare import make_solver, prepare
 from cobre.study.ranks import as_case
+from cobre.study.requests import CaseRequest, RunRequest
+from cobre.study.run import checkpoint_plan
 from cobre.study.training import TrainingOptions, train_study
 
 
@@ -38,7 +40,7 @@ def name(iteration):
     [
         ({"every": 10}, [10, 20, 30]),
         ({"every": 1}, list(range(1, 31))),
-        ({"every": 10, "first": 5}, [14, 24]),
+        ({"every": 10, "first": 5}, [5, 15, 25]),
         ({"every": 1, "first": 29}, [29, 30]),
         ({"every": 10**9}, []),
     ],
@@ -218,3 +220,21 @@ def test_another_program_or_case_is_named(kept, study, solver, field, words):
     check_same_run(found, own)
     with pytest.raises(CheckpointError, match=rf"belongs to another run \({words}: other here,"):
         check_same_run(found, replace(own, **{field: "other"}))
+
+
+@pytest.mark.parametrize(
+    ("asked", "flag", "due"),
+    [
+        ({}, None, [10, 20, 30]),
+        ({"enabled": True, "initial_iteration": 5, "interval_iterations": 20}, None, [5, 25]),
+        ({"enabled": False, "interval_iterations": 5}, None, []),
+        ({"enabled": False}, 15, [15, 30]),
+        ({"enabled": True, "interval_iterations": 5}, 0, []),
+    ],
+)
+def test_the_command_line_counts_before_the_case_and_the_case_before_ten(tmp_path, asked, flag, due):
+    settings = {f"policy.checkpointing.{name}": value for name, value in asked.items()}
+    case, _ = as_case(EXAMPLE, overrides() | settings)
+    request = RunRequest(CaseRequest(EXAMPLE, None, 1), tmp_path, checkpoint_every=flag)
+    plan = checkpoint_plan(request, case.config)
+    assert [iteration for iteration in range(1, 31) if plan.is_due(iteration)] == due

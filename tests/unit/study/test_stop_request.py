@@ -6,6 +6,7 @@ import threading
 
 import pytest
 
+from cobre.comm import TerminatedError
 from cobre.sddp.training.hooks import Interruption
 from cobre.study.stop_request import StopRequest
 
@@ -43,8 +44,9 @@ def test_the_first_signal_is_remembered(number, expected):
 def test_the_second_signal_ends_at_once(first, second):
     with StopRequest():
         send(first)
-        with pytest.raises(KeyboardInterrupt):
+        with pytest.raises(KeyboardInterrupt) as caught:
             send(second)
+    assert isinstance(caught.value, TerminatedError) is (second is signal.SIGTERM)
 
 
 def test_after_the_block_signals_do_what_they_did():

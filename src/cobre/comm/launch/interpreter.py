@@ -8,6 +8,7 @@ from pathlib import Path
 
 import cobre
 
+PROGRAM = Path(__file__).with_name("worker_process.py")
 FLAGS = {
     "debug": "-d",
     "optimize": "-O",
@@ -22,10 +23,10 @@ FLAGS = {
 
 
 def worker_command() -> list[str]:
-    """Start `cobre.comm.launch.worker` under this interpreter with its flags."""
+    """Start the program of a rank under this interpreter with its flags."""
     # -u: what a dying rank printed must be out. -P: a file in the current folder must not shadow a library
     # before the rank has taken over its parent's sys.path.
-    return [sys.executable, *interpreter_flags(), "-u", "-P", "-m", "cobre.comm.launch.worker"]
+    return [sys.executable, *interpreter_flags(), "-u", "-P", str(PROGRAM)]
 
 
 def interpreter_flags() -> list[str]:

@@ -11,6 +11,7 @@ import time
 
 GONE_WITHIN_S = 5.0
 POLL_S = 0.005
+SHARED_MEMORY = "/dev/shm"  # noqa: S108
 
 
 def main() -> None:
@@ -24,9 +25,16 @@ def main() -> None:
             change = groups.add if line.startswith("+") else groups.discard
             change(int(line[1:]))
     end(groups)
-    for name in segments:
-        with contextlib.suppress(OSError):
-            os.unlink(os.path.join("/dev/shm", name))  # noqa: PTH108, PTH118, S108 - pathlib would triple the start
+    forget(segments)
+
+
+def forget(names: set[str]) -> None:
+    """Take away the segments in which the ranks met, and those whose names begin with theirs."""
+    with contextlib.suppress(OSError):
+        for left in os.listdir(SHARED_MEMORY):  # noqa: PTH208 - pathlib would triple the start
+            if left in names or any(left.startswith(f"{name}-") for name in names):
+                with contextlib.suppress(OSError):
+                    os.unlink(os.path.join(SHARED_MEMORY, left))  # noqa: PTH108, PTH118
 
 
 def end(groups: set[int]) -> None:

@@ -13,10 +13,11 @@ from typing import IO, Any, TypeVar
 
 from cobre._native import unlink_segment
 from cobre.comm.cores import usable_cores
-from cobre.comm.errors import InitializationFailedError
+from cobre.comm.errors import InitializationFailedError, TerminatedError
 from cobre.comm.launch.environment import check_size, meeting_name, rank_environments
 from cobre.comm.launch.interpreter import with_import_path, worker_command
 from cobre.comm.launch.keeper import Keeper
+from cobre.comm.launch.keeper_process import forget
 from cobre.comm.launch.messages import MESSAGE_VARIABLE, OnMessage, message_pipe, with_messages
 from cobre.comm.launch.outcome import has_crashed, has_no_value, values, worker_error
 from cobre.comm.launch.output import Output, forward
@@ -30,7 +31,7 @@ from cobre.comm.launch.payload import (
     write_task,
 )
 from cobre.comm.launch.rank_process import RankProcess
-from cobre.comm.launch.signals import passing_on
+from cobre.comm.launch.signals import interrupts_held, passing_on
 from cobre.comm.launch.supervisor import INTERRUPT_GRACE_S, Supervisor
 
 logger = logging.getLogger("cobre.comm")
@@ -61,7 +62,8 @@ def run(
     output: where the ranks' lines go; by default this process's stdout and stderr, with the rank in front.
     on_message: called here with the rank and each line that a rank gives to `tell_parent`, in that rank's order.
     pass_on: signals that go to all ranks when they come here the first time, so that the ranks can end in their own
-    way; the second one ends the run. Only in the main thread, as Python has it.
+    way; the second one ends the run: SIGTERM by `TerminatedError`, which is a `KeyboardInterrupt` too. Only in the main
+    thread, as Python has it.
 
     The first failure stops all ranks and raises `WorkerError`. Ctrl-C stops them and raises
     `KeyboardInterrupt`.
@@ -139,12 +141,13 @@ def _started(world: _World, task: Task, startup: Startup) -> Iterator[Supervisor
             keeper = stack.enter_context(Keeper())
             if (name := meeting_name(environments[0])) is not None:
                 keeper.guard_segment(name)
-                stack.callback(unlink_segment, f"/{name}")
+                stack.callback(_forget_segments, name)
             output = with_messages(world.output, world.on_message)
             supervisor = stack.enter_context(Supervisor(output, world.has_failed, keeper))
             for rank, environment in enumerate(environments):
                 listens = world.on_message is not None
-                supervisor.add(_start_rank(rank, environment, task_file, results[rank], lifeline, listens=listens))
+                with interrupts_held():
+                    supervisor.add(_start_rank(rank, environment, task_file, results[rank], lifeline, listens=listens))
         yield supervisor
 
 
@@ -158,6 +161,12 @@ def _start_rank(
     with message_pipe() as (reading, writing):
         told = with_import_path({**environment, MESSAGE_VARIABLE: str(writing)})
         return RankProcess(rank, command, told, (*descriptors, writing), ResultReader(result), reading)
+
+
+def _forget_segments(name: str) -> None:
+    """The one in which the ranks met, and what was named after it and left by ranks that were all killed at once."""
+    unlink_segment(f"/{name}")
+    forget({name})
 
 
 @contextmanager
@@ -201,7 +210,7 @@ def _finish(world: _World, supervisor: Supervisor) -> None:
             supervisor.stop_after_failure()
     except BaseException as error:
         # A terminal's Ctrl-C came to this process only: pass it on. A second one ends the waiting.
-        is_interrupt = isinstance(error, KeyboardInterrupt)
+        is_interrupt = isinstance(error, KeyboardInterrupt) and not isinstance(error, TerminatedError)
         supervisor.stop(signal.SIGINT if is_interrupt else signal.SIGTERM, INTERRUPT_GRACE_S)
         raise
     failed = [process for process in supervisor.ended if world.has_failed(process)]

@@ -1,4 +1,4 @@
-"""Signals that ask a run to end in its own way."""
+"""Signals that ask a run to end in its own way, and when they may come."""
 
 import signal
 import threading
@@ -6,10 +6,12 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from types import FrameType
 
+from cobre.comm.errors import end_at_once
+
 
 @contextmanager
 def passing_on(signals: Sequence[signal.Signals], tell: Callable[[signal.Signals], None]) -> Iterator[None]:
-    """While the block runs, the first of some signals is told; the next one is `KeyboardInterrupt`."""
+    """While the block runs, the first of some signals is told; the next one is an exception that ends the block."""
     if not signals or threading.current_thread() is not threading.main_thread():
         yield
         return
@@ -18,7 +20,7 @@ def passing_on(signals: Sequence[signal.Signals], tell: Callable[[signal.Signals
     def handle(number: int, _: FrameType | None) -> None:
         nonlocal has_come
         if has_come:
-            raise KeyboardInterrupt
+            raise end_at_once(number)
         has_come = True
         tell(signal.Signals(number))
 
@@ -28,3 +30,13 @@ def passing_on(signals: Sequence[signal.Signals], tell: Callable[[signal.Signals
     finally:
         for number, handler in former.items():
             signal.signal(number, handler)
+
+
+@contextmanager
+def interrupts_held() -> Iterator[None]:
+    """Ctrl-C comes after the block; a process that is started in it begins with SIGINT blocked."""
+    former = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
+    try:
+        yield
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, former)

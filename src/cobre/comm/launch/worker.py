@@ -1,4 +1,4 @@
-"""The process of one rank: `python -m cobre.comm.launch.worker`, started by the launcher only.
+"""The process of one rank, started by the launcher only; `worker_process` is its program.
 
 It prints nothing of its own. An exception goes to the parent, which prints the one that matters.
 """
@@ -12,12 +12,14 @@ import threading
 from typing import TextIO
 
 from cobre._native import die_with_parent
+from cobre.comm.errors import TerminatedError
 from cobre.comm.factory import create_communicator
 from cobre.comm.launch.failure import describe
 from cobre.comm.launch.messages import message_descriptors
 from cobre.comm.launch.payload import FunctionTask, ResultWriter, ScriptTask, TaskReader, dump_or_none
 
 INTERRUPTED = 128 + signal.SIGINT
+TERMINATED = 128 + signal.SIGTERM
 
 
 def main() -> None:
@@ -35,19 +37,39 @@ def main() -> None:
 
 def _perform(reader: TaskReader, result: ResultWriter) -> int:
     try:
+        _take_interrupts()
         reader.startup().apply()
         task = reader.task()
         if isinstance(task, ScriptTask):
             _run_script(task)
         else:
             result.write_value(_call_function(task))
+            _ignore_interrupts()
     except SystemExit as error:
         result.write_failure(describe(error, dump_or_none(error)))
         raise  # the interpreter knows best which code and which text it means
     except BaseException as error:  # noqa: BLE001 - whatever it was, the parent must know
+        _ignore_interrupts()
         result.write_failure(describe(error, dump_or_none(error)))
-        return INTERRUPTED if isinstance(error, KeyboardInterrupt) else 1
+        return _exit_code(error)
     return 0
+
+
+def _take_interrupts() -> None:
+    """From now on Ctrl-C is an exception, which the parent is told of."""
+    if signal.getsignal(signal.SIGINT) == signal.SIG_DFL:
+        signal.signal(signal.SIGINT, signal.default_int_handler)
+
+
+def _ignore_interrupts() -> None:
+    """All is done but leaving, which nobody needs to interrupt."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+
+
+def _exit_code(error: BaseException) -> int:
+    if isinstance(error, TerminatedError):
+        return TERMINATED
+    return INTERRUPTED if isinstance(error, KeyboardInterrupt) else 1
 
 
 def _call_function(task: FunctionTask) -> object:
@@ -78,7 +100,3 @@ def _speak_utf8(*streams: TextIO) -> None:
     """The parent reads UTF-8, whatever the locale says."""
     for stream in streams:
         stream.reconfigure(encoding="utf-8", errors=stream.errors)  # type: ignore[attr-defined]
-
-
-if __name__ == "__main__":
-    main()

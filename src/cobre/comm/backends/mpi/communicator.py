@@ -2,7 +2,8 @@
 
 On MPI a failure cannot be told to the other ranks: it can only end the job. `abort`, leaving the `with` block by an
 exception and an unhandled exception do so at once. A failure inside a collective is raised to the caller first, with
-its `mpi_error_code`; the job ends when the communicator is closed or the process ends.
+its `mpi_error_code`; the job ends when the communicator is closed or the process ends. An error in plain words is met
+with more patience: where all ranks have one, or ask `all_well`, they leave in order and one of them says it.
 """
 
 import weakref
@@ -11,6 +12,7 @@ from collections.abc import Callable, Sequence
 import numpy as np
 
 from cobre.comm.backends.base import Backend
+from cobre.comm.backends.mpi.assembly import agreed_end
 from cobre.comm.backends.mpi.call_check import (
     Call,
     CallCheck,
@@ -29,9 +31,12 @@ from cobre.comm.backends.mpi.release import DeferredRelease
 from cobre.comm.backends.mpi.units import Units
 from cobre.comm.backends.mpi.windows import Window, Windows
 from cobre.comm.config import MpiConfig
-from cobre.comm.errors import CollectiveFailedError, MismatchedCallError
+from cobre.comm.errors import AbortedError, CollectiveFailedError, MismatchedCallError
+from cobre.comm.plain_end import mark, plain_end
 from cobre.comm.types import Array, Dtype, Operation, ReduceOp
 from cobre.comm.validation import packed as packed_places
+
+GATHERING_S = 2.0  # so long a rank that gives up waits for others to give up, too
 
 
 class MpiCommunicator(Backend):
@@ -44,6 +49,7 @@ class MpiCommunicator(Backend):
         self._config = config or MpiConfig()
         self._mpi = mpi = load_mpi()
         self._job = Job.current(mpi)
+        self._is_world = node is None
         self._comm, self._node = (node, node) if node is not None else self._own_world(mpi)
         super().__init__(self._comm.Get_rank(), self._comm.Get_size())
         for comm in (self._comm, self._node):
@@ -59,7 +65,36 @@ class MpiCommunicator(Backend):
         return self._is_leader
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: object) -> None:
-        super().__exit__(kind, None if is_orderly_exit(error) else error, trace)
+        if error is not None and self._all_leave(error):
+            self.close()
+        else:
+            super().__exit__(kind, None if is_orderly_exit(error) else error, trace)
+
+    def all_well(self) -> None:
+        """Wait until all ranks have come here, and leave with those that gave up before."""
+        self._require_open()
+        ends = self._job.assembly.meet(None) if self._has_others() else None
+        if ends is not None and (agreed := agreed_end(self._rank, ends)) is not None:
+            error = AbortedError("all_well", 0, agreed.message or "another rank gave up", self.sequence)
+            mark(error, agreed)
+            raise error
+
+    def _all_leave(self, error: BaseException) -> bool:
+        """Whether all ranks leave together, so that nobody needs to end the others."""
+        end = plain_end(error)
+        if end is None or end.is_agreed or self.state != "open" or not self._has_others():
+            return end is not None and end.is_agreed
+        try:
+            ends = self._job.assembly.meet(end, GATHERING_S)
+        except KeyboardInterrupt:  # somebody is impatient
+            return False
+        if ends is None or (agreed := agreed_end(self._rank, ends)) is None:
+            return False
+        mark(error, agreed)
+        return True
+
+    def _has_others(self) -> bool:
+        return self._is_world and self._size > 1
 
     def _own_world(self, mpi: Mpi) -> tuple[MpiComm, MpiComm]:
         """Communicators of our own, so that our messages never meet the program's."""

@@ -13,14 +13,18 @@ import sys
 import traceback
 from types import TracebackType
 
+from cobre.comm.backends.mpi.assembly import Assembly
 from cobre.comm.backends.mpi.farewell import Farewell
 from cobre.comm.backends.mpi.library import Mpi
 from cobre.comm.backends.mpi.release import DeferredRelease
 from cobre.comm.backends.mpi.watch import Watch
 from cobre.comm.endpoint import Endpoint
+from cobre.comm.errors import TerminatedError
+from cobre.comm.plain_end import plain_end
 
 FAILED = 1
 INTERRUPTED = 128 + signal.SIGINT
+TERMINATED = 128 + signal.SIGTERM
 PROGRESS_S = 30.0
 
 
@@ -35,6 +39,7 @@ class Job:
         self._failure = ""
         self._previous_hook = sys.excepthook
         self._farewell = Farewell(mpi)
+        self.assembly = Assembly(mpi)
         self._watch = Watch(self._interrupted, self._stuck)
         self._warned: dict[int, float] = {}
         self.worlds = DeferredRelease()
@@ -58,6 +63,8 @@ class Job:
         if not self._can_end():
             return
         error = sys.exception()
+        if (plain := plain_end(error)) is not None:
+            self._abort(plain.words, plain.exit_code)
         text = "".join(traceback.format_exception(error)) if error is not None else ""
         self._abort(f"{text}{reason}", exit_code(error))
 
@@ -120,6 +127,8 @@ def _current_call(endpoint: Endpoint) -> str:
 
 def exit_code(error: BaseException | None) -> int:
     """What the job's exit code says about the error that ended it; never 0."""
+    if isinstance(error, TerminatedError):
+        return TERMINATED
     if isinstance(error, KeyboardInterrupt):
         return INTERRUPTED
     if isinstance(error, SystemExit) and isinstance(error.code, int):

@@ -1,0 +1,112 @@
+"""Standard streams that were closed, or whose disk is full or pipe broken: no reason for a run to fail.
+
+Without this, a file that a run opens would get the number of a closed stream, and whatever is printed with it.
+"""
+
+import errno
+import io
+import os
+import sys
+from contextlib import suppress
+from typing import Any, Self, TextIO
+
+STDOUT = 1
+STDERR = 2
+
+
+class Outlet(io.FileIO):
+    """Standard output or error. What cannot be written is lost: said once, and from then on nothing is tried."""
+
+    def __init__(self, descriptor: int) -> None:
+        super().__init__(descriptor, "w", closefd=False)
+        self.complaints: Outlet | None = None
+        """Who is told of a loss. Not `sys.stderr`, which may be drawn over this stream."""
+        self.is_answer = True
+        """Whether the command was called for what it prints here; otherwise it is called for what it does."""
+        self.is_lost = False
+
+    def write(self, data: Any, /) -> int:
+        """Always all of it, as far as the caller knows; an answer to a broken pipe ends the command."""
+        try:
+            return super().write(data)
+        except OSError as error:
+            self._give_up()
+            if error.errno != errno.EPIPE:
+                self._tell_loss(error)
+            elif self.is_answer:
+                raise
+            return memoryview(data).nbytes
+
+    def _give_up(self) -> None:
+        """What is still in buffers goes nowhere, instead of failing once more when the process ends."""
+        nowhere = os.open(os.devnull, os.O_WRONLY)
+        os.dup2(nowhere, self.fileno())
+        os.close(nowhere)
+
+    def _tell_loss(self, error: OSError) -> None:
+        self.is_lost = True
+        if self.complaints is not None:
+            why = " is closed" if error.errno == errno.EBADF else f": {error.strerror}"
+            self.complaints.write(f"cobre: what is printed is lost: standard output{why}\n".encode())
+
+
+class StandardStreams:
+    """While the block runs, `sys` has streams that can be written to, whatever they were before."""
+
+    def __enter__(self) -> Self:
+        self._former = (sys.stdin, sys.stdout, sys.stderr)
+        if sys.stdin is None:
+            sys.stdin = open(_nothing(os.O_RDONLY), closefd=False)
+        # Opened for reading: to write there fails, as it does where a stream is closed. In the order of their numbers.
+        self._output = _outlet(sys.stdout, STDOUT, os.O_RDONLY)
+        complaints = _outlet(sys.stderr, STDERR, os.O_WRONLY)
+        if self._output is not None:
+            self._output.complaints = complaints
+            sys.stdout = _text(self._output, sys.stdout)
+        if complaints is not None:
+            sys.stderr = _text(complaints, sys.stderr)
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        for stream in (sys.stdout, sys.stderr):
+            with suppress(BrokenPipeError):
+                stream.flush()
+        sys.stdin, sys.stdout, sys.stderr = self._former
+
+    @property
+    def has_lost_answer(self) -> bool:
+        """Whether somebody waits in vain for what the command printed."""
+        return self._output is not None and self._output.is_lost and self._output.is_answer
+
+
+def output_is_talk() -> None:
+    """This command is called for what it does, and goes on when nobody can be told about it."""
+    outlet = getattr(getattr(sys.stdout, "buffer", None), "raw", None)
+    if isinstance(outlet, Outlet):
+        outlet.is_answer = False
+
+
+def _nothing(flags: int) -> int:
+    """The lowest number that is free, which is the one of a closed stream; children inherit it as any other."""
+    descriptor = os.open(os.devnull, flags)
+    os.set_inheritable(descriptor, descriptor <= STDERR)
+    return descriptor
+
+
+def _outlet(stream: TextIO | None, number: int, flags: int) -> Outlet | None:
+    """Of a stream that is closed or that has its number; what a test or a notebook put there is theirs."""
+    if stream is None:
+        return Outlet(_nothing(flags))
+    try:
+        return Outlet(number) if isinstance(stream, io.TextIOWrapper) and stream.fileno() == number else None
+    except (OSError, ValueError):  # in memory, or closed
+        return None
+
+
+def _text(outlet: Outlet, like: TextIO | None) -> TextIO:
+    if not isinstance(like, io.TextIOWrapper):
+        return io.TextIOWrapper(io.BufferedWriter(outlet), "utf-8", "backslashreplace", line_buffering=True)
+    with suppress(OSError):
+        like.flush()
+    is_prompt = like.line_buffering or like.write_through
+    return io.TextIOWrapper(io.BufferedWriter(outlet), like.encoding, like.errors, line_buffering=is_prompt)

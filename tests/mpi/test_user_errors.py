@@ -1,0 +1,84 @@
+"""`mpiexec cobre run`: what a user did wrong is said once, in the words and with the exit code of any other run."""
+
+import fcntl
+import json
+import shutil
+from pathlib import Path
+
+import environments
+import pytest
+
+PROGRAM = str(Path(__file__).with_name("study_program.py"))
+CASE = environments.ROOT / "examples" / "two_reservoirs"
+NOBODY = -1
+
+
+@pytest.fixture
+def damaged(tmp_path):
+    """A case without its stages."""
+    target = shutil.copytree(CASE, tmp_path / "damaged", ignore=shutil.ignore_patterns("output"))
+    (target / "stages.json").unlink()
+    return target
+
+
+def run(mpi, size, case, output, *flags, odd=(NOBODY, ""), **environ):
+    return mpi.run(size, PROGRAM, *map(str, odd), str(case), "--output", str(output), *flags, environ=environ)
+
+
+def check_said_once(done, code, words):
+    """All ranks left in order: no traceback, and nobody had to end the job."""
+    assert (done.code, done.output.count(words)) == (code, 1), done.output
+    assert "Traceback" not in done.output
+    assert "run stopped" not in done.output
+
+
+@pytest.mark.parametrize("size", [1, 2, 4])
+def test_an_invalid_case(mpi, tmp_path, damaged, size):
+    done = run(mpi, size, damaged, tmp_path / "output")
+    check_said_once(done, 3, "stages.json: the file is missing")
+    assert "(host " not in done.output
+
+
+@pytest.mark.parametrize(
+    ("flags", "words"),
+    [((), "Directory"), (("--iterations", "0"), "0 is not in the range"), (("--backend", "pigeon"), "'pigeon'")],
+)
+def test_a_wrong_command_line(mpi, tmp_path, flags, words):
+    check_said_once(run(mpi, 2, CASE if flags else tmp_path / "nowhere", tmp_path / "output", *flags), 2, words)
+
+
+def test_an_output_directory_in_use(mpi, tmp_path):
+    output = tmp_path / "output"
+    output.mkdir()
+    with (output / "run.lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        check_said_once(run(mpi, 2, CASE, output), 5, "is used by a running study")
+
+
+def test_nothing_to_resume(mpi, tmp_path):
+    check_said_once(run(mpi, 2, CASE, tmp_path / "output", "--resume"), 7, "there is no checkpoint in")
+
+
+@pytest.mark.parametrize("odd", [0, 1, 3])
+def test_an_invalid_case_on_one_rank(mpi, tmp_path, damaged, odd):
+    done = run(mpi, 4, CASE, tmp_path / "output", odd=(odd, damaged))
+    # Not `check_said_once`: where the others are slow to read their case, the job is ended instead of left in order.
+    assert (done.code, done.output.count("stages.json: the file is missing")) == (3, 1), done.output
+    assert "Traceback" not in done.output
+    assert (f"rank {odd} (host " in done.output) is (odd != 0)
+
+
+def test_a_directory_that_one_rank_does_not_have(mpi, tmp_path):
+    done = run(mpi, 2, CASE, tmp_path / "output", odd=(1, tmp_path / "nowhere"))
+    assert (done.code, done.output.count("nowhere' does not exist")) == (2, 1), done.output
+    assert "rank 1 (host " in done.output
+    assert "Traceback" not in done.output
+
+
+@pytest.mark.parametrize("rank", [0, 1])
+def test_sigterm_to_one_rank_stops_all_after_the_iteration(mpi, tmp_path, rank):
+    output = tmp_path / "output"
+    done = run(mpi, 2, CASE, output, "--iterations", "100000", TERMINATE=str(rank))
+    assert done.code == 143, done.output
+    assert json.loads((output / "summary.json").read_text())["stop_kind"] == "terminated"
+    assert "Traceback" not in done.output

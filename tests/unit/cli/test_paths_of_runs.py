@@ -1,0 +1,115 @@
+"""Paths that no look at the disk survives, and directories in which somebody has put other things than a run did."""
+
+import os
+import shutil
+import subprocess
+
+import pytest
+from click.testing import CliRunner
+from event_streams import phase, training
+
+from cobre.cli.main import main
+from cobre.study.events import encode
+from cobre.study.following import EventFollower, NothingToFollowError
+
+LONG = "X" * 300
+SIMULATED = {"event": "simulation_finished", "scenarios": 9, "mean_cost": 2e6, "half_width": 1e3, "std_cost": 1e3}
+
+
+def whole_run():
+    return [*training(3), phase("simulation"), SIMULATED]
+
+
+def said(*words):
+    done = CliRunner().invoke(main, [*map(str, words)])
+    assert done.exception is None or isinstance(done.exception, SystemExit), done.exc_info
+    return done
+
+
+def commands(name, folder):
+    case = folder / "case"
+    case.mkdir()
+    return (
+        ("report", name),
+        ("top", name),
+        ("explain", name),
+        ("compare", name, folder),
+        ("compare", folder, name),
+        ("simulate", case, "--policy", name, "--output", folder / "out"),
+    )
+
+
+@pytest.mark.parametrize(("name", "words"), [(LONG, "File name too long"), ("a\0b", "null byte")])
+def test_a_name_that_cannot_be_is_a_wrong_command_line(tmp_path, name, words):
+    for command in commands(name, tmp_path):
+        done = said(*command)
+        assert (done.exit_code, done.stdout) == (2, "")
+        assert words in done.stderr and LONG not in done.stderr
+
+
+def test_a_link_to_itself(tmp_path):
+    loop = tmp_path / "loop"
+    loop.symlink_to(loop)
+    for command in commands(loop, tmp_path):
+        done = said(*command)
+        assert done.exit_code == 2 and "symbolic links" in done.stderr
+
+
+def test_what_is_missing_is_for_the_command_to_say(tmp_path):
+    assert said("report", tmp_path / "none").exit_code == 8
+
+
+@pytest.fixture
+def run(tmp_path):
+    folder = tmp_path / "run"
+    folder.mkdir()
+    (folder / "events.jsonl").write_text("".join(encode(told) + "\n" for told in whole_run()))
+    return folder
+
+
+def spoil(file, kind):
+    file.unlink()
+    if kind == "directory":
+        file.mkdir()
+    elif kind == "loop":
+        file.symlink_to(file)
+    else:
+        os.mkfifo(file)
+
+
+@pytest.mark.parametrize("kind", ["directory", "loop", "pipe"])
+def test_events_that_are_no_file(run, kind):
+    spoil(run / "events.jsonl", kind)
+    done = said("top", run)
+    assert done.exit_code == 8 and "events.jsonl is no file" in done.stderr
+    with pytest.raises(NothingToFollowError):
+        EventFollower(run).check()
+
+
+@pytest.mark.parametrize("number", ["NaN", "Infinity", "1" + "0" * 400, "1e999"])
+def test_a_line_with_a_strange_number_is_named_and_left_out(run, number):
+    with (run / "events.jsonl").open("a") as stream:
+        stream.write(f'{{"event":"iteration","time":1.0,"iteration":99,"lower_bound":{number}}}\n')
+    done = said("top", run)
+    assert done.exit_code == 0 and "99" not in done.stdout.split("iteration")[1].split()[0]
+    assert f"1 line(s) of {run / 'events.jsonl'} cannot be read" in done.stderr
+
+
+@pytest.mark.parametrize("field", ["time", "lower_bound", "half_width", "gap", "cuts", "solves", "load", "mean_cost"])
+@pytest.mark.parametrize("value", ["words", [[]], {}, [[None, None]], None])
+def test_values_of_another_kind(run, field, value):
+    events = [told | {field: value} if field in told else told for told in whole_run()]
+    (run / "events.jsonl").write_text("".join(encode(told) + "\n" for told in events))
+    assert said("top", run).exit_code == 0
+
+
+def test_a_new_study_is_told_in_words_that_a_shell_takes(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    for name in ("my 'new' case", "-dash"):
+        lines = said("init", "--", name).stdout.splitlines()
+        for line in lines[1:]:
+            words = subprocess.run(
+                f"printf '%s\\n' {line.strip()}", shell=True, capture_output=True, text=True, check=True
+            ).stdout.splitlines()
+            assert said(*words[1:2], words[2], *(["--help"] if words[1] == "run" else [])).exit_code == 0
+        shutil.rmtree(name)
