@@ -1,6 +1,7 @@
 """`cobre launch` prints what deploy/ holds, fills in what it is given, and refuses what would not run."""
 
 import shlex
+import subprocess
 
 import pytest
 import yaml
@@ -68,6 +69,65 @@ def test_awkward_texts_stay_what_they_are():
     ]
 
 
+AWKWARD_NAMES = ["true", "no", "on", "null", "y", "e1"]
+
+
+@pytest.mark.parametrize("name", AWKWARD_NAMES)
+@pytest.mark.parametrize("words", [["k8s"], ["k8s", "--jobset"]])
+def test_a_name_that_yaml_has_another_use_for_stays_a_text(words, name):
+    """All texts that `study` shows up in, with this name in its place."""
+    plain, odd = (cobre("launch", *words, "--ranks", 2, "--name", one, "--case", one) for one in ("study", name))
+    expected = [with_name(leaf, name) for leaf in leaves(list(yaml.safe_load_all(plain))) if not is_secret(leaf)]
+    assert [leaf for leaf in leaves(list(yaml.safe_load_all(odd))) if not is_secret(leaf)] == expected
+
+
+def is_secret(leaf):
+    return isinstance(leaf, str) and len(leaf) == 64
+
+
+def with_name(leaf, name):
+    return leaf.replace("study", name) if isinstance(leaf, str) else leaf
+
+
+def leaves(node):
+    if isinstance(node, dict):
+        return [leaf for value in node.values() for leaf in leaves(value)]
+    if isinstance(node, list):
+        return [leaf for value in node for leaf in leaves(value)]
+    return [node]
+
+
+@pytest.mark.parametrize("text", [*AWKWARD_NAMES, "~", "123", "1e3", "0x10", "- a", "2024-01-01"])
+def test_compose_has_texts_where_texts_belong(text):
+    name = text if text in AWKWARD_NAMES else "study"
+    options = ["--name", name, "--case", text, "--output", text, "--image", name, "--memory", "512"]
+    study = yaml.safe_load(cobre("launch", "compose", "--ranks", 1, *options, "--", "--iterations", text))
+    service = study["services"]["rank0"]
+    assert (study["name"], service["image"], service["mem_limit"]) == (name, name, "512")
+    assert [volume["source"] for volume in service["volumes"]] == [text, text]
+    assert service["command"][-1] == text
+
+
+def test_kubernetes_keeps_dollars_as_they_are():
+    kinds = documents(cobre("launch", "k8s", "--ranks", 1, "--", "--warm-start", "$(HOME)"))
+    assert pod_template(kinds)["spec"]["containers"][0]["args"][-1] == "$$(HOME)"
+
+
+@pytest.mark.parametrize(("path", "seen"), [("-x", "./-x"), ("--help", "./--help"), ("x", "x")])
+def test_a_path_with_a_dash_is_no_option(path, seen):
+    for words in (["slurm"], ["slurm", "--mpi"]):
+        script = cobre("launch", *words, "--ranks", 2, "--case", path, "--output", path)
+        assert shlex.split(script.splitlines()[-1])[:5] == ["cobre", "run", seen, "--output", seen]
+
+
+@pytest.mark.parametrize("output", ["./results", "two words", "-o", "it's"])
+def test_the_comment_of_the_compose_file_makes_the_folder_that_it_uses(output, tmp_path):
+    text = cobre("launch", "compose", "--ranks", 2, "--output", output)
+    [line] = [line for line in text.splitlines() if "mkdir" in line]
+    subprocess.run(["sh", "-c", line.lstrip("# ")], check=True, cwd=tmp_path, timeout=60)
+    assert [path.name for path in tmp_path.iterdir()] == [output.removeprefix("./")]
+
+
 def test_options_reach_the_manifest():
     options = ["--ranks", 8, "--threads", 2, "--name", "study", "--image", "host:5000/cobre:2", "--memory", "512Mi"]
     kinds = documents(cobre("launch", "k8s", *options, "--case", "c", "--output", "o", "--", "--iterations", 5))
@@ -95,6 +155,10 @@ def test_options_reach_the_manifest():
         (["compose", "--ranks", 2, "--memory", "lots"], "--memory must be a number of bytes such as 512Mi"),
         (["compose", "--ranks", 2, "--case", "two\nlines"], "--case must be a text on one line"),
         (["k8s", "--ranks", 2, "--name", "My_Study"], "--name must be lower-case letters"),
+        (["k8s", "--ranks", 2, "--name", "123"], "with a letter first and no '-' last"),
+        (["k8s", "--ranks", 2, "--name", "study-"], "with a letter first and no '-' last"),
+        (["k8s", "--ranks", 2, "--case", "./case"], "--case must be the name of a volume claim"),
+        (["k8s", "--ranks", 2, "--output", "a" * 254], "--output has 254 characters; a volume claim has at most 253"),
         (["k8s", "--ranks", 2, "--name", "a" * 41], "has 41 characters; at most 40"),
         (["slurm", "--ranks", 2, "--time", "soon"], "--time must be HH:MM:SS"),
         (["slurm", "--ranks", 2, "--nodes", 3], "--nodes must be from 1 to 2, got 3"),

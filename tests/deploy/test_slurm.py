@@ -122,6 +122,16 @@ def test_the_script_without_mpi_gives_the_digest_of_one_process(tmp_path):
     assert not list(tmp_path.glob(".cobre-secret*")), "the secret goes with the job"
 
 
+def test_the_secret_is_private_and_the_results_are_as_private_as_the_user_wants(tmp_path):
+    script = tmp_path / "job.sh"
+    script.write_text(cobre("launch", "slurm", "--ranks", 1))
+    environ = job_environment(tmp_path, 1, STEP_NODES="localhost")
+    (tmp_path / "bin" / "cobre").write_text('#!/bin/sh\numask\nstat -c %a "$COBRE_TCP_SECRET_FILE"\n')
+    command = ["bash", "-c", 'umask 022; exec bash "$0"', script]
+    done = subprocess.run(command, check=False, capture_output=True, text=True, timeout=60, env=environ, cwd=tmp_path)
+    assert done.stdout.split() == ["0022", "600"], done.stderr
+
+
 def test_the_script_removes_its_secret_when_the_step_fails(tmp_path):
     script = tmp_path / "job.sh"
     script.write_text(cobre("launch", "slurm", "--ranks", 2, "--case", tmp_path / "no case"))

@@ -8,6 +8,7 @@ import sys
 import textwrap
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 pytest.importorskip("distributed")
@@ -73,6 +74,8 @@ def test_takes_a_case_that_was_loaded_and_overrides_for_one_that_was_not(client,
     overrides = {"training.selection.forward_passes": 2}
 
     assert cobre.dask.train(client, loaded, num_workers=2).digest == alone.digest
+    own = cobre.load_case(CASE)
+    assert cobre.dask.train(client, own, num_workers=np.int64(2), iterations=np.int64(6)).digest == alone.digest
     other = cobre.dask.train(client, CASE, num_workers=2, iterations=3, config_overrides=overrides)
     assert other.digest == cobre.train(CASE, iterations=3, config_overrides=overrides).digest
 
@@ -188,6 +191,37 @@ class TestRefusals:
     def test_no_ranks(self, client, count):
         with pytest.raises(PlacementError, match="must be 1 or more"):
             cobre.dask.train(client, CASE, num_workers=count)
+
+    @pytest.mark.parametrize(
+        ("arguments", "words"),
+        [
+            ({"threads": -3}, "threads must be 1 to 1024, not -3"),
+            ({"iterations": 0}, "iterations must be 1 or more, not 0"),
+            ({"time_limit_s": float("nan")}, "time_limit_s must be a number of seconds from 0 on"),
+            ({"checkpoints": "c", "checkpoint_every": 0}, "checkpoint_every must be 1 or more, not 0"),
+            ({"warm_start": 5}, "warm_start must be a policy or the path of one, not 5"),
+            ({"port": 70000}, "port must be 1 to 65535, not 70000"),
+            ({"connect_timeout_s": None}, "connect_timeout_s must be a number of seconds, not None"),
+        ],
+    )
+    def test_arguments_that_make_no_sense(self, client, arguments, words):
+        with pytest.raises((TypeError, ValueError), match=words):
+            cobre.dask.train(client, CASE, **arguments)
+
+    def test_a_case_that_was_changed_for_the_worse(self, client):
+        broken = cobre.changed(cobre.load_case(CASE), {"config.training.forward_passes": 0})
+        with pytest.raises(cobre.InvalidCaseError, match="forward_passes: is 0"):
+            cobre.dask.train(client, broken, iterations=1)
+
+    def test_a_client_that_is_closed(self, cluster):
+        with Client(cluster) as client:
+            pass
+        with pytest.raises(PlacementError, match="the client is closed"):
+            cobre.dask.train(client, CASE, iterations=1)
+
+    def test_something_that_is_no_client(self):
+        with pytest.raises(TypeError, match="a client of a Dask cluster is needed"):
+            cobre.dask.train("tcp://scheduler:8786", CASE, iterations=1)
 
     def test_workers_that_are_threads_of_this_process(self):
         options = {"processes": False, "n_workers": 2, "threads_per_worker": 1, "dashboard_address": ":0"}

@@ -12,6 +12,7 @@ from urllib.parse import urlsplit
 from cobre import __version__
 from cobre.comm import TcpConfig
 from cobre.errors import CobreError
+from cobre.study.arguments import plain_number
 
 if TYPE_CHECKING:
     from distributed import Client
@@ -54,8 +55,7 @@ def place(
     client: "Client", num_workers: int | None, threads: int | None, port: int | None, connect_timeout_s: float
 ) -> list[Seat]:
     """One seat for each rank, in rank order; raises PlacementError before anything is started."""
-    if client.asynchronous:
-        raise PlacementError("the client is asynchronous; train() waits for its result: give it a plain Client(...)")
+    check_client(client)
     threads_of: Mapping[str, int] = client.nthreads()
     addresses = choose_workers(sorted(threads_of), num_workers)
     processes = _ask(client, addresses)
@@ -82,18 +82,31 @@ def place(
     ]
 
 
+def check_client(client: object) -> None:
+    """A client of a cluster that is there, and one that waits."""
+    from distributed import Client  # noqa: PLC0415  (whoever has a client has it already)
+
+    if not isinstance(client, Client):
+        raise TypeError(f"a client of a Dask cluster is needed, distributed.Client(...), not {client!r}")
+    if client.asynchronous:
+        raise PlacementError("the client is asynchronous; train() waits for its result: give it a plain Client(...)")
+    if client.status in ("closing", "closed"):
+        raise PlacementError("the client is closed, and with it the way to the cluster: make another Client(...)")
+
+
 def choose_workers(addresses: Sequence[str], num_workers: int | None) -> list[str]:
     """All workers, or the first so many."""
-    if num_workers is not None and (isinstance(num_workers, bool) or num_workers < 1):
-        raise PlacementError(f"the number of workers must be 1 or more, not {num_workers}")
+    number = plain_number(num_workers)
+    if number is not None and (isinstance(number, bool) or not isinstance(number, int) or number < 1):
+        raise PlacementError(f"the number of workers must be 1 or more, not {num_workers!r}")
     if not addresses:
         raise PlacementError("the cluster has no workers yet: client.wait_for_workers(n) waits for them")
-    if num_workers is not None and num_workers > len(addresses):
+    if number is not None and number > len(addresses):
         raise PlacementError(
-            f"{num_workers} ranks need {num_workers} workers, one process each, and the cluster has {len(addresses)}: "
-            f"ask for fewer, or start more (client.wait_for_workers({num_workers}) waits for them)"
+            f"{number} ranks need {number} workers, one process each, and the cluster has {len(addresses)}: "
+            f"ask for fewer, or start more (client.wait_for_workers({number}) waits for them)"
         )
-    chosen = list(addresses[:num_workers])
+    chosen = list(addresses[:number])
     if any(address.startswith("inproc://") for address in chosen):
         raise PlacementError(
             "the cluster's workers are threads of this process, and every rank needs a process of its own: "

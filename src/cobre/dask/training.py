@@ -8,17 +8,18 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from cobre.comm.config import DEFAULT_TIMEOUT_S
+from cobre.comm.config import DEFAULT_TIMEOUT_S, MAX_TCP_PORT
 from cobre.core.case import Case
-from cobre.dask.placement import Seat, place
+from cobre.dask.placement import Seat, check_client, place
 from cobre.dask.rank import run_rank
 from cobre.dask.watching import News, Watch
 from cobre.study.api import ProgressCallback, progress_teller
-from cobre.study.checkpoints import CheckpointPlan
+from cobre.study.arguments import MAX_THREADS, count, seconds, training_request
+from cobre.study.given_case import case_and_overrides
 from cobre.study.policy import Policy
 from cobre.study.policy_store import load_policy
 from cobre.study.ranks import as_case
-from cobre.study.requests import CaseRequest, Overrides, TrainingRequest, with_iterations
+from cobre.study.requests import CaseRequest, Overrides, TrainingRequest
 from cobre.study.results import TrainingResult
 
 if TYPE_CHECKING:
@@ -57,17 +58,22 @@ def train(
     A worker that is lost ends the run at once with a WorkerError. Ctrl-C and the time limit end it after the iteration,
     and the result is what there is by then.
     """
-    loaded, warnings = as_case(
-        case if isinstance(case, Case) else Path(case), with_iterations(config_overrides, iterations)
-    )
-    if resume and checkpoints is None:
-        raise ValueError("resume=True needs the folder of the checkpoints: checkpoints=...")
-    request = TrainingRequest(
-        checkpoints=None if checkpoints is None else CheckpointPlan(Path(checkpoints), checkpoint_every),
+    iterations, threads = count("iterations", iterations), count("threads", threads, MAX_THREADS)
+    port = count("port", port, MAX_TCP_PORT)
+    if connect_timeout_s is None:
+        raise TypeError("connect_timeout_s must be a number of seconds, not None")
+    connect_timeout_s = seconds("connect_timeout_s", connect_timeout_s)
+    request = training_request(
+        warm_start=warm_start,
+        checkpoints=checkpoints,
+        checkpoint_every=checkpoint_every,
         resume=resume,
-        warm_start=load_policy(Path(warm_start)) if isinstance(warm_start, (str, Path)) else warm_start,
         time_limit_s=time_limit_s,
     )
+    check_client(client)
+    loaded, warnings = as_case(*case_and_overrides(case, config_overrides, iterations))
+    if isinstance(request.warm_start, Path):
+        request = replace(request, warm_start=load_policy(request.warm_start))
     seats = place(client, num_workers, threads, port, connect_timeout_s)
     news: News = queue.SimpleQueue()
     with (

@@ -1,7 +1,9 @@
 """A compose file: one service for each rank, on a network of their own."""
 
-from cobre.launchfiles.filling import fill, quoted, quoted_list
-from cobre.launchfiles.settings import ContainerSettings
+import shlex
+
+from cobre.launchfiles.filling import Verbatim, fill_yaml
+from cobre.launchfiles.settings import ContainerSettings, as_path
 
 CASE, OUTPUT = "/case", "/output"
 
@@ -9,29 +11,31 @@ CASE, OUTPUT = "/case", "/output"
 def compose_file(settings: ContainerSettings) -> str:
     """The text of compose.yaml."""
     settings.checked()
-    return fill(
+    return fill_yaml(
         "compose.yaml",
         {
             "ranks": settings.ranks,
+            "ranks_text": str(settings.ranks),
             "name": settings.name,
             "image": _literal(settings.image),
-            "command": _literal_list(settings.run_command(CASE, OUTPUT)),
+            "command": [_literal(word) for word in settings.run_command(CASE, OUTPUT)],
             "threads": settings.threads,
             "memory": _bytes(settings.memory),
             "case": _literal(settings.case),
             "output": _literal(settings.output),
-            "port": settings.port,
-            "services": "".join(fill("compose_rank.yaml", {"rank": rank}) for rank in range(settings.ranks)),
+            "mkdir": Verbatim(shlex.quote(as_path(settings.output))),
+            "port_text": str(settings.port),
+            "services": Verbatim("".join(_service(rank) for rank in range(settings.ranks))),
         },
     )
 
 
+def _service(rank: int) -> str:
+    return fill_yaml("compose_rank.yaml", {"rank": rank, "rank_text": str(rank)})
+
+
 def _literal(text: str) -> str:
-    return quoted(text.replace("$", "$$"))  # compose would put variables in its place
-
-
-def _literal_list(words: list[str]) -> str:
-    return quoted_list([word.replace("$", "$$") for word in words])
+    return text.replace("$", "$$")  # compose would put variables in its place
 
 
 def _bytes(quantity: str) -> str:

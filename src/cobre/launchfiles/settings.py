@@ -7,10 +7,15 @@ from typing import Self
 from cobre.comm.config import DEFAULT_TCP_PORT, MAX_SHM_RANKS, MAX_TCP_PORT
 
 DNS_LABEL = r"[a-z]([a-z0-9-]*[a-z0-9])?"
+CLAIM_PART = r"[a-z0-9]([a-z0-9-]*[a-z0-9])?"
+CLAIM = rf"{CLAIM_PART}(\.{CLAIM_PART})*"
+MAX_CLAIM = 253
 MAX_NAME = 40  # Kubernetes adds the rank and more to it; a host name has at most 63 characters
 QUANTITY = r"[1-9][0-9]*(Ki|Mi|Gi|Ti)?"
 WALL_TIME = r"([0-9]+-)?[0-9]{1,2}:[0-9]{2}:[0-9]{2}"
 JOB_WORD = r"[A-Za-z0-9_.,-]+"
+
+_ENDS = "with a letter first and no '-' last"
 
 
 class LaunchFileError(ValueError):
@@ -39,7 +44,7 @@ class WorldSettings:
         _between("--ranks", self.ranks, 1, MAX_SHM_RANKS)
         _between("--threads", self.threads, 1, 4096)
         _between("--port", self.port, 1024, MAX_TCP_PORT)
-        _matches("--name", self.name, DNS_LABEL, f"lower-case letters, digits and '-', at most {MAX_NAME}")
+        _matches("--name", self.name, DNS_LABEL, f"lower-case letters, digits and '-', {_ENDS}, at most {MAX_NAME}")
         if len(self.name) > MAX_NAME:
             raise LaunchFileError(
                 f"--name {self.name!r} has {len(self.name)} characters; at most {MAX_NAME} are possible"
@@ -89,6 +94,19 @@ class SlurmSettings(WorldSettings):
             if text is not None:
                 _matches(option, text, JOB_WORD, "a name without spaces")
         return self
+
+
+def as_path(text: str) -> str:
+    """A path that no program takes for an option."""
+    return f"./{text}" if text.startswith("-") else text
+
+
+def check_claim(option: str, text: str) -> str:
+    """The name of a Kubernetes volume claim, if it is one."""
+    _matches(option, text, CLAIM, "the name of a volume claim, of lower-case letters, digits, '-' and '.'")
+    if len(text) > MAX_CLAIM:
+        raise LaunchFileError(f"{option} has {len(text)} characters; a volume claim has at most {MAX_CLAIM}")
+    return text
 
 
 def one_line(option: str, text: str) -> None:

@@ -2,28 +2,29 @@
 
 import shlex
 
-from cobre.launchfiles.filling import fill
-from cobre.launchfiles.settings import SlurmSettings
+from cobre.launchfiles.filling import Verbatim, fill_shell
+from cobre.launchfiles.settings import SlurmSettings, as_path
 
 
 def mpi_script(settings: SlurmSettings) -> str:
     """`srun` starts the ranks and MPI joins them."""
-    return fill("slurm-mpi.sh", _values(settings))
+    return fill_shell("slurm-mpi.sh", _values(settings))
 
 
 def tcp_script(settings: SlurmSettings) -> str:
     """`srun` starts the ranks; each learns its rank and where rank 0 is from the step (`slurm_step`)."""
-    return fill("slurm-tcp.sh", _values(settings))
+    return fill_shell("slurm-tcp.sh", _values(settings))
 
 
 def _values(settings: SlurmSettings) -> dict[str, object]:
     settings.checked()
+    command = ["cobre", *settings.run_command(as_path(settings.case), as_path(settings.output))]
     return {
         "name": settings.name,
         "ranks": settings.ranks,
         "threads": settings.threads,
-        "directives": "".join(f"#SBATCH {line}\n" for line in _directives(settings)),
-        "command": shlex.join(["cobre", *settings.run_command(settings.case, settings.output)]),
+        "directives": Verbatim("".join(f"#SBATCH {shlex.quote(line)}\n" for line in _directives(settings))),
+        "command": Verbatim(shlex.join(command)),
     }
 
 

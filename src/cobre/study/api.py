@@ -7,18 +7,16 @@ from typing import Any, TypeVar
 
 from cobre import notebook
 from cobre.core.case import Case
-from cobre.core.config import IterationLimit
-from cobre.core.editing import changed
 from cobre.io.case import read_case
 from cobre.io.problems import Layer, Problem, Problems
 from cobre.stochastic.errors import NoiseModelError
 from cobre.stochastic.model import build_noise_model
-from cobre.study.arguments import MAX_THREADS, check_count, check_policy, check_seconds
-from cobre.study.checkpoints import CheckpointPlan
+from cobre.study.arguments import MAX_THREADS, check_policy, count, plain_number, training_request
 from cobre.study.events import Event, Tell
+from cobre.study.given_case import case_and_overrides
 from cobre.study.policy import Policy
-from cobre.study.ranks import as_case, simulate_rank, train_rank
-from cobre.study.requests import CaseRequest, Overrides, TrainingRequest, with_iterations
+from cobre.study.ranks import simulate_rank, train_rank
+from cobre.study.requests import CaseRequest, Overrides
 from cobre.study.results import ProgressEvent, SimulationResult, TrainingResult
 from cobre.study.worlds import World, choose_world, run_in, threads_per_worker
 
@@ -89,6 +87,8 @@ def train(
 ) -> TrainingResult:
     """Train a policy for a case or the directory of one. The bits are the same for all workers, backends and threads.
 
+    A case is checked before anything starts, by the rules for directories: InvalidCaseError says what is wrong with it.
+
     num_workers: processes that share the work; None is this process alone, with its threads. Inside a world that
     mpiexec or `COBRE_TCP_*` variables describe, this process is one of the ranks, and every rank gets the result.
     backend: how workers talk: auto (shm here, tcp when `COBRE_TCP_COORDINATOR` is set), local, shm, tcp or mpi.
@@ -102,21 +102,17 @@ def train(
     Ctrl-C and the time limit end the run after the iteration, and the result is what there is by then; a second Ctrl-C
     ends it at once.
     """
-    for name, count in (("iterations", iterations), ("checkpoint_every", checkpoint_every)):
-        check_count(name, count)
-    check_count("threads", threads, MAX_THREADS)
-    check_seconds("time_limit_s", time_limit_s)
-    if warm_start is not None:
-        check_policy("warm_start", warm_start)
+    iterations, threads = count("iterations", iterations), count("threads", threads, MAX_THREADS)
+    request = training_request(
+        warm_start=warm_start,
+        checkpoints=checkpoints,
+        checkpoint_every=checkpoint_every,
+        resume=resume,
+        time_limit_s=time_limit_s,
+    )
     world = script_world(backend, num_workers)
-    start = Path(warm_start) if isinstance(warm_start, str) else warm_start
-    plan = None if checkpoints is None else CheckpointPlan(Path(checkpoints), checkpoint_every)
-    if resume and plan is None:
-        raise ValueError("resume=True needs the folder of the checkpoints: checkpoints=...")
-    request = TrainingRequest(checkpoints=plan, resume=resume, warm_start=start, time_limit_s=time_limit_s)
-    if isinstance(case, Case) and iterations is not None:
-        case, iterations = changed(case, {"config.training.stopping_rules": (IterationLimit(iterations),)}), None
-    source = _source(case, with_iterations(config_overrides, iterations), world, threads)
+    given, overrides = case_and_overrides(case, config_overrides, iterations)
+    source = CaseRequest(given, overrides, threads_per_worker(world, threads))
     with _listening(progress_callback) as tell:
         return _first(run_in(world, train_rank, (source, request, world.is_joined), tell))
 
@@ -132,26 +128,20 @@ def simulate(
     config_overrides: Overrides | None = None,
 ) -> SimulationResult:
     """Simulate a policy, given or stored, in many scenarios (the case's own number); workers as in `train`."""
-    check_count("scenarios", scenarios)
-    check_count("threads", threads, MAX_THREADS)
+    scenarios, threads = count("scenarios", scenarios), count("threads", threads, MAX_THREADS)
     check_policy("policy", policy)
     world = script_world(backend, num_workers)
     stored = Path(policy) if isinstance(policy, str) else policy
-    source = _source(case, config_overrides, world, threads)
+    given, overrides = case_and_overrides(case, config_overrides)
+    source = CaseRequest(given, overrides, threads_per_worker(world, threads))
     return _first(run_in(world, simulate_rank, (source, stored, scenarios, world.is_joined), _nobody))
 
 
 def script_world(backend: str, num_workers: int | None) -> World:
     """As asked for; without a number of workers one, unless a world is there already."""
-    world = choose_world(backend, num_workers)
+    wanted: Any = plain_number(num_workers)  # what is no number is refused there
+    world = choose_world(backend, wanted)
     return world if world.is_joined or num_workers is not None else choose_world(backend, 1)
-
-
-def _source(case: Case | str | Path, overrides: Overrides | None, world: World, threads: int | None) -> CaseRequest:
-    if isinstance(case, Case):
-        as_case(case, overrides)  # refuses overrides
-        return CaseRequest(case, None, threads_per_worker(world, threads))
-    return CaseRequest(Path(case), overrides, threads_per_worker(world, threads))
 
 
 def _first(values: Sequence[Result | None]) -> Result:

@@ -1,35 +1,92 @@
-"""Arguments of scripts, checked before anything is started."""
+"""Arguments of scripts, checked before anything is started, and as plain as what is made of them needs.
+
+Whole numbers may be those of NumPy; what leaves here is Python's own.
+"""
 
 import math
+import operator
+from numbers import Real
 from pathlib import Path
+from typing import overload
 
+from cobre.study.checkpoints import CheckpointPlan
 from cobre.study.policy import Policy
+from cobre.study.requests import TrainingRequest
 
 MAX_THREADS = 1024
 
 
-def check_count(name: str, value: object, most: int | None = None) -> None:
-    """A whole number from 1 on, or None."""
+def plain_number(value: object) -> object:
+    """Another library's whole number as an int; anything else as it is, for somebody else to refuse."""
+    if isinstance(value, bool):
+        return value
+    try:
+        return operator.index(value)  # type: ignore[arg-type]  # whether it is one is the question
+    except TypeError:
+        return value
+
+
+@overload
+def count(name: str, value: int, most: int | None = None) -> int: ...
+@overload
+def count(name: str, value: int | None, most: int | None = None) -> int | None: ...
+def count(name: str, value: int | None, most: int | None = None) -> int | None:
+    """A whole number from 1 on, or None where the caller allows it."""
     if value is None:
-        return
-    limit = f" to {most}" if most else " or more"
-    if isinstance(value, bool) or not isinstance(value, int):
+        return None
+    number = plain_number(value)
+    if isinstance(number, bool) or not isinstance(number, int):
         raise TypeError(f"{name} must be a whole number, not {value!r}")
-    if value < 1 or (most is not None and value > most):
-        raise ValueError(f"{name} must be 1{limit}, not {value}")
+    if number < 1 or (most is not None and number > most):
+        raise ValueError(f"{name} must be 1{f' to {most}' if most else ' or more'}, not {number}")
+    return number
 
 
-def check_seconds(name: str, value: object) -> None:
-    """Seconds, or None."""
+@overload
+def seconds(name: str, value: float) -> float: ...
+@overload
+def seconds(name: str, value: float | None) -> float | None: ...
+def seconds(name: str, value: float | None) -> float | None:
+    """Seconds, or None where the caller allows it."""
     if value is None:
-        return
-    if isinstance(value, bool) or not isinstance(value, (int, float)):
+        return None
+    given: object = value
+    if isinstance(given, bool) or not isinstance(given, Real):
         raise TypeError(f"{name} must be a number of seconds, not {value!r}")
-    if not 0 <= value < math.inf:
-        raise ValueError(f"{name} must be a number of seconds from 0 on, not {value}")
+    try:
+        number = float(value)
+    except OverflowError:
+        number = math.inf
+    if not 0 <= number < math.inf:
+        raise ValueError(f"{name} must be a number of seconds from 0 on, not {number}")
+    return number
 
 
 def check_policy(name: str, value: object) -> None:
     """A policy or where one is stored."""
     if not isinstance(value, (Policy, str, Path)):
         raise TypeError(f"{name} must be a policy or the path of one, not {value!r}")
+
+
+def training_request(
+    *,
+    warm_start: Policy | str | Path | None,
+    checkpoints: str | Path | None,
+    checkpoint_every: int,
+    resume: bool,
+    time_limit_s: float | None,
+) -> TrainingRequest:
+    """How to train, as `cobre.train` and `cobre.dask.train` are told."""
+    if checkpoint_every is None:
+        raise TypeError("checkpoint_every must be a whole number, not None; without `checkpoints` none are kept")
+    every = count("checkpoint_every", checkpoint_every)
+    if warm_start is not None:
+        check_policy("warm_start", warm_start)
+    if resume and checkpoints is None:
+        raise ValueError("resume=True needs the folder of the checkpoints: checkpoints=...")
+    return TrainingRequest(
+        checkpoints=None if checkpoints is None else CheckpointPlan(Path(checkpoints), every),
+        resume=resume,
+        warm_start=Path(warm_start) if isinstance(warm_start, str) else warm_start,
+        time_limit_s=seconds("time_limit_s", time_limit_s),
+    )

@@ -87,20 +87,26 @@ class Policy:
 
     def _heights(self, stage: int, state: Sequence[float]) -> Floats:
         """Every cut of a stage at a state; components are added in order, so that the sum is the same everywhere."""
-        point = self._checked(stage, state)
+        self._check_stage(stage)
+        point = self.checked_state(state)
         values = self.cuts[stage].intercepts.copy()
         for component, x in enumerate(point.tolist()):
             values += x * self.cuts[stage].coefficients[:, component]
         return values
 
-    def _checked(self, stage: int, state: Sequence[float]) -> Floats:
-        self._check_stage(stage)
+    def checked_state(self, state: Sequence[float]) -> Floats:
+        """A state as an array; raises ValueError unless it has a finite number for each of `state_names`."""
         point = np.asarray(state, np.float64)
         if point.shape != (self.dimension,):
             raise ValueError(
                 f"a state of this policy has {self.dimension} entries ({', '.join(self.state_names)}), "
                 f"not {point.shape}"
             )
+        odd = [
+            f"{name} is {x}" for name, x in zip(self.state_names, point.tolist(), strict=True) if not math.isfinite(x)
+        ]
+        if odd:
+            raise ValueError(f"a state has finite numbers only: {', '.join(odd)}")
         return point
 
     def _check_stage(self, stage: int) -> None:

@@ -17,6 +17,7 @@ def policy_water_values(policy: Policy, state: Sequence[float]) -> "pa.Table":
     """In $ per hm3 at the end of each stage but the last, if the study were in this state then."""
     import pyarrow as pa
 
+    policy.checked_state(state)  # here, for a study of one stage asks no cut
     rows = [
         (stage_id, int(name.partition(":")[2]), value)
         for stage, stage_id in enumerate(policy.stage_ids[:-1])

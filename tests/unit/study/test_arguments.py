@@ -2,9 +2,12 @@ import json
 import shutil
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 import cobre
+from cobre.study.api import script_world
+from cobre.study.arguments import count, seconds
 
 EXAMPLE = Path(__file__).parents[3] / "examples" / "two_reservoirs"
 
@@ -19,6 +22,11 @@ EXAMPLE = Path(__file__).parents[3] / "examples" / "two_reservoirs"
         ({"threads": "2"}, "threads must be a whole number, not '2'"),
         ({"checkpoint_every": 0}, "checkpoint_every must be 1 or more"),
         ({"time_limit_s": float("nan")}, "time_limit_s must be a number of seconds from 0 on"),
+        ({"time_limit_s": 10**400}, "time_limit_s must be a number of seconds from 0 on"),
+        ({"iterations": True}, "iterations must be a whole number, not True"),
+        ({"iterations": np.float64(2)}, "iterations must be a whole number"),
+        ({"iterations": np.int64(0)}, "iterations must be 1 or more, not 0"),
+        ({"checkpoint_every": None}, "checkpoint_every must be a whole number, not None"),
         ({"time_limit_s": "x"}, "time_limit_s must be a number of seconds, not 'x'"),
         ({"warm_start": 5}, "warm_start must be a policy or the path of one, not 5"),
     ],
@@ -35,6 +43,105 @@ def test_what_train_refuses(arguments, words):
 def test_what_simulate_refuses(policy, arguments, words):
     with pytest.raises((TypeError, ValueError), match=words):
         cobre.simulate(EXAMPLE, policy, **arguments)
+
+
+def test_numbers_of_numpy_are_numbers():
+    result = cobre.train(
+        EXAMPLE, iterations=np.int64(2), threads=np.int8(1), num_workers=np.uint16(1), time_limit_s=np.float32(3600)
+    )
+    assert result.digest == cobre.train(EXAMPLE, iterations=2, threads=1).digest
+    simulated = cobre.simulate(EXAMPLE, result.policy, scenarios=np.int32(3), threads=np.array(1))
+    assert len(simulated.scenario_costs) == 3
+
+
+def test_what_is_made_of_them_is_python_s_own():
+    assert [type(count("n", number)) for number in (np.int64(3), np.array(3), 3)] == [int] * 3
+    assert [type(seconds("s", number)) for number in (np.float32(3), np.int64(3), 3)] == [float] * 3
+    assert type(script_world("auto", np.int64(2)).size) is int
+    assert (count("n", None), seconds("s", None)) == (None, None)
+
+
+@pytest.fixture(scope="module")
+def case():
+    return cobre.load_case(EXAMPLE)
+
+
+WRONG = {
+    "forward_passes": ({"config.training.forward_passes": 0}, r"forward_passes: is 0 \(at least 1\)"),
+    "no bus": ({"system.thermals[0].bus_id": 77}, "there is no bus 77"),
+    "no number": ({"system.hydros[0].reservoir.max_storage_hm3": float("nan")}, "max_storage_hm3: is nan"),
+    "no room": ({"system.hydros[0].reservoir.max_storage_hm3": -1.0}, "above reservoir.max_storage_hm3"),
+    "no rule": ({"config.simulation.num_scenarios": -1}, "num_scenarios: is -1"),
+    "no record": ({"config.policy": None}, "something of another type"),
+}
+
+
+@pytest.mark.parametrize(("values", "words"), WRONG.values(), ids=WRONG)
+def test_a_changed_case_is_held_to_what_holds_for_files(case, values, words, tmp_path):
+    broken = cobre.changed(case, values)
+    for use in (
+        lambda: cobre.train(broken, iterations=1),
+        lambda: cobre.simulate(broken, tmp_path / "policy"),
+        lambda: cobre.save_case(broken, tmp_path / "saved"),
+    ):
+        with pytest.raises(cobre.InvalidCaseError, match=words):
+            use()
+    assert not list(tmp_path.iterdir())
+
+
+def test_a_changed_case_without_an_end_is_refused(case):
+    with pytest.raises(cobre.InvalidCaseError, match="no rule of type iteration_limit"):
+        cobre.train(cobre.changed(case, {"config.training.stopping_rules": ()}))
+
+
+def test_entities_of_a_changed_case_keep_their_order(case):
+    turned = cobre.changed(case, {"system.hydros": case.system.hydros[::-1]})
+    with pytest.raises(cobre.InvalidCaseError, match=r"system/hydros\.json, id: the entities are not in the order"):
+        cobre.train(turned, iterations=1)
+
+
+def tables(stats):
+    mean = stats["mean_m3s"]
+    return {
+        "missing": ({name: values for name, values in stats.items() if name != "mean_m3s"}, "mean_m3s: the column is"),
+        "not finite": ({**stats, "mean_m3s": np.where(np.arange(mean.size) == 3, np.inf, mean)}, "is inf in row 3"),
+        "short": ({**stats, "mean_m3s": mean[1:]}, "columns of several lengths"),
+        "whole": ({**stats, "mean_m3s": mean.astype(np.int64)}, "mean_m3s: the column has type int64"),
+        "turned": ({name: values[::-1] for name, values in stats.items()}, "the rows are not in the order of"),
+    }
+
+
+@pytest.mark.parametrize("kind", ["missing", "not finite", "short", "whole", "turned"])
+def test_tables_of_a_changed_case_are_checked(case, kind):
+    table, words = tables(case.scenarios.inflow_seasonal_stats)[kind]
+    with pytest.raises(cobre.InvalidCaseError, match=words):
+        cobre.train(cobre.changed(case, {"scenarios.inflow_seasonal_stats": table}), iterations=1)
+
+
+def test_overrides_and_a_loaded_case_do_not_go_together(case):
+    with pytest.raises(ValueError, match="config_overrides act while a case is read"):
+        cobre.train(case, config_overrides={"training.tree_seed": 1})
+
+
+@pytest.fixture(scope="module")
+def trained(case):
+    return cobre.train(case, iterations=1)
+
+
+@pytest.mark.parametrize("ask", ["water_values", "evaluate", "cost_to_go"])
+def test_a_state_is_one_of_finite_numbers(trained, ask):
+    state = [300.0] * trained.policy.dimension
+    state[1] = float("nan")
+    with pytest.raises(ValueError, match=f"finite numbers only: {trained.policy.state_names[1]} is nan"):
+        getattr(trained.policy, ask)(0, state)
+
+
+def test_a_state_has_a_number_for_each_name(trained):
+    state = [float("inf")] * trained.policy.dimension
+    with pytest.raises(ValueError, match=f"{trained.policy.state_names[0]} is inf"):
+        trained.water_values(state)
+    with pytest.raises(ValueError, match=trained.policy.state_names[0]):
+        trained.water_values(state[1:])
 
 
 def test_numbers_that_mean_nothing_are_refused(tmp_path):

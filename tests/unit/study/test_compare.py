@@ -295,3 +295,20 @@ def test_the_command_refuses_what_is_no_run(original, tmp_path):
     done = compare(original, tmp_path)
     assert (done.exit_code, done.stdout) == (8, "")
     assert "is not a whole output directory" in done.stderr
+
+
+@pytest.mark.parametrize("file", ["simulation/hydros.parquet", "training/convergence.parquet", "policy/policy.bin"])
+def test_a_directory_in_the_place_of_a_file(original, other, file):
+    (other / file).unlink()
+    (other / file).mkdir()
+    done = compare(original, other)
+    assert done.exit_code == 8
+    assert f"{file}" in done.stderr and "Is a directory" in done.stderr
+
+
+@pytest.mark.parametrize("file", ["study.json", "summary.json", "simulation/manifest.json"])
+def test_json_that_is_nested_without_end(original, other, file):
+    (other / file).write_text('{"a":' * 5000 + "1" + "}" * 5000)
+    done = compare(original, other)
+    assert done.exit_code == 8
+    assert f"{file} cannot be read: it is nested too deeply" in done.stderr

@@ -1,5 +1,6 @@
 """One run at a time in an output directory."""
 
+import fcntl
 import os
 import signal
 import subprocess
@@ -83,3 +84,14 @@ def test_a_directory_that_cannot_be_made_is_told(tmp_path):
     (tmp_path / "file").touch()
     with pytest.raises(WriteError):
         output_lock(tmp_path / "file" / "output").__enter__()
+
+
+def test_who_only_asks_keeps_no_run_from_starting(tmp_path, monkeypatch):
+    """The one who asks holds the file at the first attempt, and has gone after the first pause."""
+    (tmp_path / LOCK_FILE).touch()
+    asking = (tmp_path / LOCK_FILE).open("rb")
+    fcntl.flock(asking, fcntl.LOCK_SH)
+    monkeypatch.setattr("cobre.study.output_lock.time.sleep", lambda _: asking.close())
+    with output_lock(tmp_path):
+        assert asking.closed
+        assert is_in_use(tmp_path)

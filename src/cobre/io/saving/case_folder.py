@@ -1,18 +1,13 @@
 """`save_case`: all files of a case, written whole or not at all."""
 
-import json
-from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
 from cobre.core.case import Case
 from cobre.io.atomic import new_directory
 from cobre.io.case import read_case
 from cobre.io.problems import Problems
-from cobre.io.saving.config_document import config_document
-from cobre.io.saving.constraint_documents import constraint_documents
-from cobre.io.saving.scenario_documents import scenario_documents
-from cobre.io.saving.study_documents import study_documents
+from cobre.io.saving.checking import check_given_case
+from cobre.io.saving.documents import case_documents
 from cobre.io.saving.tables import write_tables
 
 
@@ -23,9 +18,10 @@ def save_case(case: Case, folder: str | Path) -> Path:
     InvalidCaseError with everything that is wrong when the case could not be loaded again; then nothing is written.
     """
     target = Path(folder)
+    check_given_case(case, str(target))
     with new_directory(target) as place:
-        for name, content in _documents(case):
-            _write(place / name, content)
+        for name, text in case_documents(case):
+            _write(place / name, text)
         write_tables(case, place)
         problems = Problems()
         read_case(place, problems)
@@ -33,13 +29,6 @@ def save_case(case: Case, folder: str | Path) -> Path:
     return target
 
 
-def _documents(case: Case) -> Iterator[tuple[str, Any]]:
-    yield "config.json", config_document(case.config)
-    yield from study_documents(case)
-    yield from scenario_documents(case.scenarios)
-    yield from constraint_documents(case.generic_constraints)
-
-
-def _write(path: Path, content: Any) -> None:
+def _write(path: Path, text: str) -> None:
     path.parent.mkdir(parents=True, exist_ok=True)
-    path.write_text(json.dumps(content, indent=2, allow_nan=False) + "\n", encoding="utf-8")
+    path.write_text(text, encoding="utf-8")

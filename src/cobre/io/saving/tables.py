@@ -7,9 +7,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from cobre.core.case import ABSENT_ID, Case, Table
-from cobre.io.generic_constraints import BOUNDS
 from cobre.io.parquet_tables import Column, TableFormat
-from cobre.io.table_formats import OVERRIDE_TABLES, PRODUCTION_TABLES, SCENARIO_TABLES
+from cobre.io.saving.table_check import case_tables
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -17,20 +16,11 @@ if TYPE_CHECKING:
 
 def write_tables(case: Case, folder: Path) -> None:
     """All tables that the case has."""
-    owners = (
-        (SCENARIO_TABLES, case.scenarios),
-        (OVERRIDE_TABLES, case.overrides),
-        (PRODUCTION_TABLES, case.production),
-    )
-    for formats, owner in owners:
-        for name, table in formats.items():
-            _write(folder, table, getattr(owner, name))
-    _write(folder, BOUNDS, case.generic_constraints.bounds)
+    for table, columns in case_tables(case):
+        _write(folder, table, columns)
 
 
-def _write(folder: Path, table: TableFormat, columns: Table | None) -> None:
-    if columns is None:
-        return
+def _write(folder: Path, table: TableFormat, columns: Table) -> None:
     import pyarrow as pa  # noqa: PLC0415  (a case without tables needs no Arrow)
     from pyarrow import parquet  # noqa: PLC0415
 

@@ -12,8 +12,7 @@
 set -euo pipefail
 
 # The secret lies where all nodes can read it and nobody else can, and goes when the job ends.
-umask 077
-COBRE_TCP_SECRET_FILE=$(mktemp "$SLURM_SUBMIT_DIR/.cobre-secret.XXXXXX")
+COBRE_TCP_SECRET_FILE=$(umask 077 && mktemp "$SLURM_SUBMIT_DIR/.cobre-secret.XXXXXX")
 trap 'rm -f "$COBRE_TCP_SECRET_FILE"' EXIT
 python3 -c 'import secrets; print(secrets.token_hex(32))' > "$COBRE_TCP_SECRET_FILE"
 export COBRE_TCP_SECRET_FILE

@@ -1,0 +1,95 @@
+"""A case in memory, held to all that a case in a directory is held to; nothing is written."""
+
+import json
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+from cobre.core.case import Case
+from cobre.io import block_factors, entities
+from cobre.io.computed_values import check_computed_values
+from cobre.io.config_file import read_config
+from cobre.io.correlation_file import FILE as CORRELATION_FILE
+from cobre.io.correlation_file import read_correlation
+from cobre.io.generic_constraints import FILE as CONSTRAINT_FILE
+from cobre.io.generic_constraints import decode_constraints
+from cobre.io.generic_parameters import FILE as PARAMETER_FILE
+from cobre.io.generic_parameters import decode_parameters
+from cobre.io.initial_conditions import read_initial_conditions
+from cobre.io.json_files import Document, decode
+from cobre.io.not_modelled import refuse_what_is_not_modelled
+from cobre.io.penalties_file import read_penalties
+from cobre.io.problems import Layer, Problems
+from cobre.io.production_models import FILE as PRODUCTION_FILE
+from cobre.io.production_models import ProductionFile
+from cobre.io.saving.documents import case_documents
+from cobre.io.saving.table_check import check_tables
+from cobre.io.stages_file import read_stages
+from cobre.io.validation import check_case
+
+Reader = Callable[[Document, Problems], object]
+READERS: Mapping[str, Reader] = {
+    "config.json": lambda document, problems: read_config(document, None, problems),
+    "stages.json": read_stages,
+    "initial_conditions.json": read_initial_conditions,
+    "penalties.json": read_penalties,
+    entities.BUSES: entities.read_buses,
+    entities.LINES: entities.read_lines,
+    entities.HYDROS: entities.read_hydros,
+    entities.THERMALS: entities.read_thermals,
+    entities.SOURCES: entities.read_non_controllable_sources,
+    entities.STATIONS: entities.read_pumping_stations,
+    entities.CONTRACTS: entities.read_energy_contracts,
+    PRODUCTION_FILE: lambda document, problems: decode(document, ProductionFile, problems),
+    CORRELATION_FILE: read_correlation,
+    block_factors.LOAD_FILE: block_factors.read_load_factors,
+    block_factors.SOURCE_FILE: block_factors.read_source_factors,
+    PARAMETER_FILE: decode_parameters,
+}
+
+
+def check_given_case(case: Case, name: str | None = None) -> None:
+    """Raise InvalidCaseError with everything that is wrong; files are named as those that the case would be read from.
+
+    Values are held to the format first, then the case as a whole to the rules of `cobre.io.validation`.
+    """
+    problems = Problems()
+    _check_values(case, problems)
+    if not problems.errors:
+        refuse_what_is_not_modelled(case, problems)
+        check_case(case, problems)
+    if not problems.errors:
+        check_computed_values(case, problems)
+    problems.raise_errors(name or case.name)
+
+
+def _check_values(case: Case, problems: Problems) -> None:
+    try:
+        for name, text in case_documents(case):
+            document = Document(name, json.loads(text), text)
+            if name == CONSTRAINT_FILE:
+                decode_constraints(document, case.generic_constraints.parameters, problems)
+            else:
+                READERS[name](document, problems)
+        check_tables(case, problems)
+        _check_order(case, problems)
+    except (AttributeError, LookupError, TypeError) as error:  # a part of the case is of another type than it says
+        message = f"holds something of another type than a case has there: {error}"
+        problems.error(Layer.SCHEMA, "case", "", "", message, "the records that load_case gives")
+
+
+def _check_order(case: Case, problems: Problems) -> None:
+    """Readers sort; whoever makes a case in memory must have done so."""
+    system = case.system
+    groups: tuple[tuple[str, Sequence[Any]], ...] = (
+        (entities.BUSES, system.buses),
+        (entities.LINES, system.lines),
+        (entities.HYDROS, system.hydros),
+        (entities.THERMALS, system.thermals),
+        (entities.SOURCES, system.non_controllable_sources),
+        (entities.STATIONS, system.pumping_stations),
+        (entities.CONTRACTS, system.energy_contracts),
+    )
+    for file, members in groups:
+        ids = [member.id for member in members]
+        if ids != sorted(ids):
+            problems.error(Layer.SCHEMA, file, "", "id", "the entities are not in the order of their ids", "sort them")

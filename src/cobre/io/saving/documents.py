@@ -1,0 +1,33 @@
+"""All JSON files of a case, as texts."""
+
+import json
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+
+from cobre.core.case import Case
+from cobre.io.saving.config_document import config_document
+from cobre.io.saving.constraint_documents import constraint_documents
+from cobre.io.saving.scenario_documents import scenario_documents
+from cobre.io.saving.study_documents import study_documents
+
+
+def case_documents(case: Case) -> Iterator[tuple[str, str]]:
+    """Names and texts. Numbers that JSON has not, such as NaN, are there all the same: readers name and refuse them."""
+    for name, content in _documents(case):
+        yield name, json.dumps(content, indent=2, default=_plain) + "\n"
+
+
+def _documents(case: Case) -> Iterator[tuple[str, Any]]:
+    yield "config.json", config_document(case.config)
+    yield from study_documents(case)
+    yield from scenario_documents(case.scenarios)
+    yield from constraint_documents(case.generic_constraints)
+
+
+def _plain(value: object) -> Any:
+    """A number of NumPy's that is no number of Python's too."""
+    if isinstance(value, np.generic):
+        return value.item()
+    raise TypeError(f"a case holds no {type(value).__name__} such as {value!r}")

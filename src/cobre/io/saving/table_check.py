@@ -1,0 +1,84 @@
+"""Tables of a case in memory: as complete, as finite and as sorted as those that were read."""
+
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from cobre.core.case import ABSENT_ID, Case, Table
+from cobre.io.generic_constraints import BOUNDS
+from cobre.io.magnitudes import LARGEST_NUMBER
+from cobre.io.parquet_tables import Column, TableFormat
+from cobre.io.problems import Layer, Problems
+from cobre.io.table_formats import OVERRIDE_TABLES, PRODUCTION_TABLES, SCENARIO_TABLES
+
+KINDS = {"id": "iu", "index": "iu", "number": "f", "date": "M"}
+WORDS = {"id": "whole numbers", "index": "whole numbers", "number": "floating-point numbers", "date": "dates"}
+
+
+def case_tables(case: Case) -> Iterator[tuple[TableFormat, Table]]:
+    """All that the case has."""
+    owners = (
+        (SCENARIO_TABLES, case.scenarios),
+        (OVERRIDE_TABLES, case.overrides),
+        (PRODUCTION_TABLES, case.production),
+    )
+    for formats, owner in owners:
+        for name, form in formats.items():
+            if (table := getattr(owner, name)) is not None:
+                yield form, table
+    if case.generic_constraints.bounds is not None:
+        yield BOUNDS, case.generic_constraints.bounds
+
+
+def check_tables(case: Case, problems: Problems) -> None:
+    """Add an error for each column that is not as the format says."""
+    for form, table in case_tables(case):
+        known = len(problems.errors)
+        lengths = {len(table[column.name]) for column in form.columns if column.name in table}
+        for column in form.columns:
+            _check_column(form, column, table.get(column.name), problems)
+        if len(lengths) > 1:
+            problems.error(Layer.SCHEMA, form.file, "", "", "has columns of several lengths", "one entry for each row")
+        elif len(problems.errors) == known and not _is_sorted([table[key] for key in form.keys]):
+            keys = ", ".join(form.keys)
+            problems.error(Layer.SCHEMA, form.file, "", "", f"the rows are not in the order of {keys}", "sort them")
+
+
+def _check_column(form: TableFormat, column: Column, values: NDArray[Any] | None, problems: Problems) -> None:
+    if values is None:
+        message, remedy = "the column is missing", f"a column of {WORDS[column.kind]}"
+    elif values.dtype.kind not in KINDS[column.kind]:
+        message, remedy = f"the column has type {values.dtype}", WORDS[column.kind]
+    elif (odd := _odd_rows(column, values)).size:
+        message, remedy = f"is {values[odd[0]]} in row {odd[0]}", _right(column)
+    else:
+        return
+    problems.error(Layer.SCHEMA, form.file, "", column.name, message, remedy)
+
+
+def _odd_rows(column: Column, values: NDArray[Any]) -> NDArray[np.intp]:
+    """Those without a value where one is needed, and numbers that are none."""
+    if column.kind == "number":
+        is_right = np.abs(values) <= LARGEST_NUMBER
+        return np.flatnonzero(~is_right & ~np.isnan(values)) if column.is_nullable else np.flatnonzero(~is_right)
+    if column.is_nullable:
+        return np.zeros(0, np.intp)
+    return np.flatnonzero(np.isnat(values) if column.kind == "date" else values == ABSENT_ID)
+
+
+def _right(column: Column) -> str:
+    if column.kind == "number":
+        return f"a number of at most {LARGEST_NUMBER:g} in size{', or NaN for none' if column.is_nullable else ''}"
+    return "a value in every row"
+
+
+def _is_sorted(keys: list[NDArray[Any]]) -> bool:
+    """By the first key, where that is equal by the second, and so on."""
+    is_tie = np.ones(max(0, len(keys[0]) - 1), np.bool_)
+    for values in keys:
+        if np.any(is_tie & (values[1:] < values[:-1])):
+            return False
+        is_tie &= values[1:] == values[:-1]
+    return True
