@@ -15,9 +15,9 @@ sys.path.insert(0, str(ROOT / "benchmarks"))
 from collectives.environments import Environment, UnavailableError, run_or_say  # noqa: E402
 
 FOLDER = ROOT / ".venv-peer"
-REQUIREMENTS = ("cobre-python==0.18.0", "pyarrow")
+REQUIREMENTS = ("cobre-python==0.18.0", "numpy", "pyarrow")
 PROBE = (
-    "import cobre; from importlib.metadata import version; cobre.run.run; "
+    "import cobre, numpy, pyarrow; from importlib.metadata import version; cobre.run.run; "
     "print('cobre-python', version('cobre-python'))"
 )
 INTERPRETER_VARIABLE = "COBRE_PEER_INTERPRETER"

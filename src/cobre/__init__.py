@@ -1,7 +1,8 @@
 """Cobre: distributed SDDP training that returns the same bits everywhere.
 
 `load_case`, `validate`, `train` and `simulate` are all that a script needs; `changed` and `save_case` make
-another case of it. Scripts written for cobre-python find `Study`, `Policy`, `run`, `io`, `results` and `errors` here.
+another case of it. Scripts written for cobre-python find `Study`, `Policy`, `run`, `io`, `results`, `errors`, `model`,
+`schema` and `write_policy_checkpoint` here.
 Importing this package starts nothing and loads nothing heavy: no process, no socket, no MPI, no solver.
 """
 
@@ -16,6 +17,7 @@ if TYPE_CHECKING:
     from cobre import model as model
     from cobre import results as results
     from cobre import run as run
+    from cobre import schema as schema
     from cobre.core.case import Case as Case
     from cobre.core.editing import changed as changed
     from cobre.io.case import load_case as load_case
@@ -25,6 +27,7 @@ if TYPE_CHECKING:
     from cobre.study.api import train as train
     from cobre.study.api import validate as validate
     from cobre.study.policy import Policy as Policy
+    from cobre.study.policy_checkpoint import write_policy_checkpoint as write_policy_checkpoint
     from cobre.study.results import SimulationResult as SimulationResult
     from cobre.study.results import TrainingResult as TrainingResult
     from cobre.study.study_object import Study as Study
@@ -44,8 +47,9 @@ _HOMES = {
     "train": "cobre.study.api",
     "validate": "cobre.study.api",
     "version_info": "cobre.versions",
+    "write_policy_checkpoint": "cobre.study.policy_checkpoint",
 }
-_MODULES = ("errors", "io", "model", "results", "run")
+_MODULES = ("errors", "io", "model", "results", "run", "schema")
 
 __all__ = [  # noqa: PLE0604 - names of _HOMES
     *_HOMES,

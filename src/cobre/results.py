@@ -1,10 +1,12 @@
 """The results of a run, read back from its output directory as plain Python values or Arrow tables.
 
-A directory or file that is not there is a FileNotFoundError; one that is not whole is a `ResultsError`.
+A directory or file that is not there is a FileNotFoundError; one that is not whole is a `ResultsError`, an OSError too.
 """
 
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
+
+from cobre.errors import OutputError
 
 if TYPE_CHECKING:
     import numpy as np
@@ -24,23 +26,26 @@ __all__ = [
 
 
 def load_results(output_dir: str | Path) -> dict[str, Any]:
-    """How training and simulation went: under each of them, whether it is `complete`, and its `manifest`."""
-    from cobre.study.stored_results import simulation_facts, training_facts  # noqa: PLC0415 - nothing heavy on import
+    """How training and simulation went: under each of them, whether it is `complete`, and its `manifest`.
 
-    folder = _existing(Path(output_dir))
+    Training that has not come to its end is a FileNotFoundError.
+    """
+    from cobre.study.run_facts import simulation_facts, training_facts  # noqa: PLC0415 - nothing heavy on import
+
+    folder = _existing(Path(output_dir)).resolve()
     training = training_facts(folder)
+    if training is None:
+        raise FileNotFoundError(f"training did not come to its end: there is no end of it in {folder / 'events.jsonl'}")
+    simulation = simulation_facts(folder)
     return {
         "training": {
-            "complete": training is not None,
+            "complete": True,
             "manifest": training,
             "metadata": training,
             "convergence_path": str(folder / "training" / "convergence.parquet"),
             "timing_path": str(folder / "events.jsonl"),
         },
-        "simulation": {
-            "complete": (manifest := simulation_facts(folder)) is not None,
-            "manifest": manifest,
-        },
+        "simulation": {"complete": simulation is not None, "manifest": simulation},
     }
 
 
@@ -72,22 +77,34 @@ def load_simulation(output_dir: str | Path, entity_type: str | None = None) -> A
 
 
 def load_simulation_arrow(output_dir: str | Path, entity_type: str | None = None) -> Any:
-    """One table of the simulation, or all of them by name; none when nothing was simulated. See `load_simulation`."""
+    """One table of the simulation, or all of them by name. See `load_simulation`.
+
+    Energies and states of operation, and the table `inflow_lags`, are made from what the files have.
+    """
     from cobre.study.stored_results import simulation_tables  # noqa: PLC0415
 
-    folder = _existing(Path(output_dir)) / "simulation"
+    folder = _existing(_existing(Path(output_dir)) / "simulation", "simulation directory")
+    tables = simulation_tables(folder, entity_type)
     if entity_type is None:
-        return simulation_tables(folder) if folder.is_dir() else {}
-    _existing(folder / f"{entity_type}.parquet", "simulation table")
-    return simulation_tables(folder)[entity_type]
+        return tables
+    if entity_type not in tables:
+        raise FileNotFoundError(f"simulation table not found: {folder / entity_type}.parquet")
+    return tables[entity_type]
 
 
 def load_policy(output_dir: str | Path, policy_subdir: str = "policy") -> dict[str, Any]:
-    """A policy as plain values: `metadata`, and the cuts of each stage in $ under `stage_cuts`."""
+    """A policy as plain values: `metadata`, and the cuts of each stage in $ under `stage_cuts`.
+
+    It may be one that cobre-python wrote. A file that is no whole policy is an OutputError, which is an OSError.
+    """
+    from cobre.io.policy_file import PolicyFileError  # noqa: PLC0415
     from cobre.study.plain_policy import plain_policy  # noqa: PLC0415
 
     folder = _existing(_existing(Path(output_dir)) / policy_subdir)
-    return plain_policy(folder)
+    try:
+        return plain_policy(folder)
+    except PolicyFileError as error:
+        raise OutputError(str(error)) from error
 
 
 class Stochastic:
@@ -96,12 +113,11 @@ class Stochastic:
     def __init__(self, folder: Path) -> None:
         self._folder = folder
 
-    def par_coefficients(self) -> list[dict[str, Any]]:
-        """A dictionary for each plant, stage and lag."""
-        from pyarrow import parquet  # noqa: PLC0415
+    def par_coefficients(self) -> "NDArray[np.float64]":
+        """A row for each plant, stage and lag: hydro_id, stage_id, lag (the stage before is 1) and coefficient."""
+        from cobre.study.stored_results import coefficients_of  # noqa: PLC0415
 
-        rows: list[dict[str, Any]] = parquet.read_table(self._folder / "inflow_ar_coefficients.parquet").to_pylist()
-        return rows
+        return coefficients_of(self._folder / "inflow_ar_coefficients.parquet")
 
     def opening_tree(self, stage: int) -> "NDArray[np.float64]":
         """The noise of a stage (its id): a row for each opening, a column for each entity."""

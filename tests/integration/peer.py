@@ -4,6 +4,7 @@ import json
 import os
 import subprocess
 from collections.abc import Sequence
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -19,7 +20,17 @@ def peer_python() -> Path:
     python = Path(os.environ.get("COBRE_PEER_PYTHON", ROOT / ".venv-peer" / "bin" / "python"))
     if not python.exists():
         pytest.skip("cobre-python is not here to compare with: `make peer-environment` (needs Python 3.12 or newer)")
+    if missing := _missing(python):
+        pytest.skip(f"cobre-python cannot be compared with ({missing}): `make peer-environment` completes it")
     return python
+
+
+@cache
+def _missing(python: Path) -> str:
+    """What its environment lacks, in the words of its interpreter; empty when all is there."""
+    command = [python, "-I", "-c", "import cobre, numpy, pyarrow"]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=TIMEOUT_S, check=False)
+    return done.stderr.strip().splitlines()[-1] if done.returncode else ""
 
 
 def peer_bounds(cases: Sequence[Path]) -> list[Bounds]:

@@ -121,3 +121,83 @@ print(json.dumps({
     "threads": caught(cobre.Study, case, threads=0),
 }))
 """
+
+TABLES = """
+import json, sys
+import cobre
+
+case, out = sys.argv[1:]
+limit = {"training.stopping_rules": [{"type": "iteration_limit", "limit": 5}], "simulation.enabled": True,
+         "simulation.selection": {"method": "sampled", "num_scenarios": 2}, "exports.stochastic": True}
+cobre.run.run(case, output_dir=out, threads=1, config_overrides=limit)
+tables = cobre.results.load_simulation_arrow(out)
+tables["convergence"] = cobre.results.load_convergence_arrow(out)
+found = cobre.results.load_results(out)
+metadata = cobre.results.load_policy(out)["metadata"]
+stages = cobre.results.load_policy(out)["stage_cuts"]
+print(json.dumps({
+    "tables": {name: {field.name: str(field.type) for field in table.schema} for name, table in tables.items()},
+    "values": {name: table.to_pydict() for name, table in tables.items()},
+    "training": {name: sorted(part) if isinstance(part, dict) else None
+                 for name, part in found["training"]["manifest"].items()},
+    "simulation": {name: sorted(part) if isinstance(part, dict) else None
+                   for name, part in found["simulation"]["manifest"].items()},
+    "metadata": sorted(metadata),
+    "producer": sorted(metadata["producer"]),
+    "cut": sorted(stages[0]["cuts"][0]),
+    "cut_ids": [[cut["cut_id"] for cut in stage["cuts"]] for stage in stages],
+    "manifests": [stage["entity_manifest"] for stage in stages],
+    "priced": [stage["priced_state_date"] for stage in stages],
+    "coefficients": cobre.results.load_stochastic(out).par_coefficients().tolist(),
+    "tree": cobre.results.load_stochastic(out).opening_tree(1).tolist(),
+}))
+"""
+
+# Their policy, ours to simulate: `sys.argv` has a case and the output directory of their run.
+SIMULATE_THEIRS = """
+import json, sys
+import cobre
+
+case, theirs = sys.argv[1:]
+limit = {"simulation.enabled": True, "simulation.selection": {"method": "sampled", "num_scenarios": 2}}
+study = cobre.Study(case, theirs, threads=1, config_overrides=limit)
+policy = study.load_policy()
+study.simulate(policy, output_dir=theirs + "-simulated")
+plain = cobre.results.load_policy(theirs)
+print(json.dumps({
+    "costs": [row["immediate_cost"] for row in cobre.results.load_simulation(theirs + "-simulated", "costs")],
+    "iterations": policy.iterations,
+    "bounds": [policy.final_lower_bound, policy.final_upper_bound],
+    "cuts": [[cut["intercept"], *cut["coefficients"]] for stage in plain["stage_cuts"] for cut in stage["cuts"]],
+    "flags": [[cut["iteration"], cut["forward_pass_index"], cut["is_active"]]
+              for stage in plain["stage_cuts"] for cut in stage["cuts"]],
+    "state": plain["stage_cuts"][0]["entity_manifest"],
+    "priced": [stage["priced_state_date"] for stage in plain["stage_cuts"]],
+}))
+"""
+
+# The same of their own program: their run, their simulation.
+SIMULATE_OWN = SIMULATE_THEIRS.replace(
+    "study = ",
+    """cobre.run.run(case, theirs, threads=1, config_overrides={
+    **limit, "training.stopping_rules": [{"type": "iteration_limit", "limit": 5}]})
+study = """,
+)
+
+# Training that goes on from a policy in the output directory.
+WARM_START = """
+import json, sys
+import cobre
+
+case, out = sys.argv[1:]
+limit = {"training.stopping_rules": [{"type": "iteration_limit", "limit": 3}], "simulation.enabled": False,
+         "policy.mode": "warm_start"}
+cobre.run.run(case, out, threads=1, config_overrides=limit)
+policy = cobre.results.load_policy(out)
+print(json.dumps({
+    "bounds": [row["lower_bound"] for row in cobre.results.load_convergence(out)],
+    "added": [row["cuts_added"] for row in cobre.results.load_convergence(out)],
+    "warm": policy["metadata"]["producer"]["warm_start_counts"],
+    "cuts": [stage["populated_count"] for stage in policy["stage_cuts"]],
+}))
+"""

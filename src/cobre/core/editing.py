@@ -18,6 +18,8 @@ def changed(record: Record, values: Mapping[str, Any]) -> Record:
     where there is no such place.
     """
     for path, value in values.items():
+        if not isinstance(path, str):
+            raise TypeError(f"places are named by text such as config.training.forward_passes, not {path!r}")
         record = _with(record, path.split("."), path, value)
     return record
 

@@ -143,6 +143,7 @@ class GenericTerm:
 class GenericRow:
     """lower <= terms <= upper; `slack_cost` None: must hold. `block` None: one row for the stage."""
 
+    constraint_id: int
     name: str
     block: int | None
     terms: tuple[GenericTerm, ...]

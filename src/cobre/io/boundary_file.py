@@ -3,9 +3,9 @@
 from datetime import date
 from pathlib import Path
 
-from cobre.io.policy_file import PolicyMetadata
+from cobre.io.policy_file import FOREIGN_MANIFEST, PolicyMetadata
 
-PLACES = ("policy.bin", "policy/policy.bin")
+PLACES = ("policy.bin", "policy/policy.bin", FOREIGN_MANIFEST, f"policy/{FOREIGN_MANIFEST}")
 
 
 def find_boundary_file(path: Path) -> Path:

@@ -20,7 +20,11 @@ def with_overrides(content: Any, overrides: Mapping[str, object], problems: Prob
     return merged
 
 
-def _put(merged: dict[str, Any], dotted: str, value: object, problems: Problems) -> None:
+def _put(merged: dict[str, Any], dotted: object, value: object, problems: Problems) -> None:
+    if not isinstance(dotted, str):
+        message = f"the override {dotted!r} is no text"
+        problems.error(Layer.SCHEMA, FILE, "overrides", str(dotted), message, "a key such as training.tree_seed")
+        return
     if not _is_json(value):
         message = f"the override has a value of type {type(value).__name__}"
         problems.error(

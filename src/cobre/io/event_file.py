@@ -1,8 +1,9 @@
 """events.jsonl: one JSON object a line, the last perhaps only half there."""
 
-import json
 from collections.abc import Mapping
 from typing import Any
+
+from cobre.io.stored_json import parse_finite
 
 EVENT_FILE = "events.jsonl"
 Event = Mapping[str, Any]
@@ -11,7 +12,7 @@ Event = Mapping[str, Any]
 def event_of(line: bytes) -> Event | None:
     """None for a line that a killed run left half written, and for one that is no event."""
     try:
-        found = json.loads(line)
+        found = parse_finite(line)
     except ValueError:
         return None
     return found if isinstance(found, dict) and isinstance(found.get("event"), str) else None

@@ -9,7 +9,7 @@ from cobre.core.generic_constraints import Coefficient, GenericConstraint, Gener
 from cobre.io.expression_tokens import ExpressionError
 from cobre.io.generic_expressions import parse_constraint, parse_expression, references_in
 from cobre.io.generic_parameters import is_reference_name, read_parameters
-from cobre.io.json_files import JsonFile, decode, read_document
+from cobre.io.json_files import Document, JsonFile, decode, read_document
 from cobre.io.linear_form import LinearForm, parameter
 from cobre.io.parquet_tables import Column, TableFormat, read_table
 from cobre.io.problems import Layer, Problems
@@ -63,16 +63,24 @@ class GenericConstraintsFile(JsonFile):
 def read_generic_constraints(folder: Path, problems: Problems) -> GenericConstraints:
     """All generic constraints of the case in `folder`, parsed; none when there are no such files."""
     parameters = read_parameters(folder, problems)
-    file = decode(read_document(folder, FILE, problems), GenericConstraintsFile, problems)
     bounds = read_table(folder, BOUNDS, problems)
-    if file is None:
+    constraints = decode_constraints(read_document(folder, FILE, problems), parameters, problems)
+    if constraints is None:
         _refuse_orphans(folder, problems)
-        return GenericConstraints(parameters=parameters, bounds=bounds)
+    return GenericConstraints(constraints or (), parameters, bounds)
+
+
+def decode_constraints(
+    document: Document | None, parameters: Mapping[str, Parameter], problems: Problems
+) -> tuple[GenericConstraint, ...] | None:
+    """All constraints of a document, by id; None when there is none that could be read."""
+    file = decode(document, GenericConstraintsFile, problems)
+    if file is None:
+        return None
     references = _references(file.expressions, parameters, problems)
     _refuse_duplicates(file.constraints, problems)
     parsed = [_constraint(record, references, problems) for record in file.constraints]
-    constraints = sorted((found for found in parsed if found is not None), key=lambda found: found.id)
-    return GenericConstraints(tuple(constraints), parameters, bounds)
+    return tuple(sorted((found for found in parsed if found is not None), key=lambda found: found.id))
 
 
 def _refuse_orphans(folder: Path, problems: Problems) -> None:

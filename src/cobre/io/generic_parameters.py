@@ -8,7 +8,7 @@ from typing import Any, Literal
 from pydantic import BaseModel, ConfigDict
 
 from cobre.core.generic_constraints import Parameter, ParameterKind
-from cobre.io.json_files import JsonFile, decode, read_document, rewritten
+from cobre.io.json_files import Document, JsonFile, decode, read_document, rewritten
 from cobre.io.problems import Layer, Problems
 
 FILE = "constraints/generic_parameters.json"
@@ -69,7 +69,11 @@ def is_reference_name(name: str) -> bool:
 
 def read_parameters(folder: Path, problems: Problems) -> dict[str, Parameter]:
     """All parameters by name; none when there is no such file."""
-    document = read_document(folder, FILE, problems)
+    return decode_parameters(read_document(folder, FILE, problems), problems)
+
+
+def decode_parameters(document: Document | None, problems: Problems) -> dict[str, Parameter]:
+    """All parameters of a document."""
     if document is not None and isinstance(document.content, dict):
         # The one file of the format that allows other keys at its root.
         kept = {key: value for key, value in document.content.items() if key == "scalar_parameters"}

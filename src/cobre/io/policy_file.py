@@ -27,6 +27,7 @@ from cobre.io.atomic import replacing_file
 
 MAGIC = b"COBREPOL"
 VERSION = 1
+FOREIGN_MANIFEST = "manifest.bin"  # what a policy of cobre-python has in its folder
 _HEADER = struct.Struct("<8sIIQQ")
 _STAGE = struct.Struct("<QI")
 _DIGEST_BYTES = hashlib.sha256().digest_size
@@ -86,17 +87,27 @@ class PolicyData:
 
 def write_policy(path: Path, policy: PolicyData) -> str:
     """Write the policy, all of it or nothing; returns its digest. Raises WriteError."""
-    metadata = _encode_metadata(policy.metadata)
-    body = [metadata, *(part for stage in policy.stages for part in _stage_parts(stage))]
-    total = _HEADER.size + sum(len(part) for part in body) + _DIGEST_BYTES
-    header = _HEADER.pack(MAGIC, VERSION, len(policy.stages), total, len(metadata))
     digest = hashlib.sha256()
     with replacing_file(path) as stream:
-        for part in (header, *body):
+        for part in _parts(policy):
             digest.update(part)
             stream.write(part)
         stream.write(digest.digest())
     return digest.hexdigest()
+
+
+def policy_bytes(policy: PolicyData) -> bytes:
+    """What `write_policy` would put into the file."""
+    content = b"".join(_parts(policy))
+    return content + hashlib.sha256(content).digest()
+
+
+def _parts(policy: PolicyData) -> list[bytes]:
+    """All but the trailer."""
+    metadata = _encode_metadata(policy.metadata)
+    body = [metadata, *(part for stage in policy.stages for part in _stage_parts(stage))]
+    total = _HEADER.size + sum(len(part) for part in body) + _DIGEST_BYTES
+    return [_HEADER.pack(MAGIC, VERSION, len(policy.stages), total, len(metadata)), *body]
 
 
 def read_policy(path: Path) -> PolicyData:
@@ -138,7 +149,11 @@ def _stage_parts(stage: StageCuts) -> Iterator[bytes]:
 
 
 def read_policy_bytes(path: Path) -> bytes:
-    """What a file holds, unchecked. Raises PolicyFileError."""
+    """What a file holds, unchecked; a policy of cobre-python is turned into one of ours. Raises PolicyFileError."""
+    if path.name == FOREIGN_MANIFEST:
+        from cobre.io.cobre_python_policy import read_cobre_python_policy  # noqa: PLC0415 - it builds on this module
+
+        return policy_bytes(read_cobre_python_policy(path))
     try:
         return path.read_bytes()
     except FileNotFoundError as error:

@@ -1,11 +1,11 @@
 """How a study stands, for a program that asks."""
 
-import json
 import time
 from pathlib import Path
 from typing import Any
 
 from cobre.errors import CobreError
+from cobre.io.stored_json import parse_stored
 from cobre.mcp.jobs import Job, Jobs, log_tail
 from cobre.study.events import Event
 from cobre.study.following import EventFollower
@@ -13,6 +13,7 @@ from cobre.study.run_view import RunStatus, RunView
 
 SUMMARY_FILE = "summary.json"
 RECENT = 5
+_STATES = {RunStatus.SILENT: "killed"}
 _BOUNDS = ("iteration", "lower_bound", "upper_bound", "half_width", "gap", "cuts", "elapsed_s")
 
 
@@ -31,9 +32,10 @@ def study_status(output: Path, jobs: Jobs) -> dict[str, Any]:
     if (job := jobs.job(output)) is not None and view.began < job.began:
         return _before_it_told_anything(output, job)
     follower.check()
+    status = view.status(output)
     return {
         "job": str(output),
-        "state": _state(output, view.status(output)),
+        "state": _STATES.get(status, status.value),
         "phase": view.phase,
         "case": view.facts.get("case"),
         "backend": view.facts.get("backend"),
@@ -51,7 +53,7 @@ def study_status(output: Path, jobs: Jobs) -> dict[str, Any]:
 def study_result(output: Path, jobs: Jobs) -> dict[str, Any]:
     """The summary of a run that has ended."""
     try:
-        content = json.loads((output / SUMMARY_FILE).read_text(encoding="utf-8"))
+        content = parse_stored((output / SUMMARY_FILE).read_text(encoding="utf-8"))
     except FileNotFoundError:
         status = study_status(output, jobs)
         error = f": {status['error']}" if status.get("error") else ""
@@ -69,22 +71,6 @@ def _before_it_told_anything(output: Path, job: Job) -> dict[str, Any]:
         return {"job": str(output), "state": "starting"}
     error = log_tail(output) or f"it ended with exit code {job.exit_code}"
     return {"job": str(output), "state": "failed", "error": error}
-
-
-def _state(output: Path, status: RunStatus) -> str:
-    if status is RunStatus.SILENT:
-        return "killed"
-    if status is RunStatus.FINISHED and _was_interrupted(output):
-        return "stopped"
-    return status.value
-
-
-def _was_interrupted(output: Path) -> bool:
-    try:
-        summary = json.loads((output / SUMMARY_FILE).read_text(encoding="utf-8"))
-    except (OSError, ValueError):
-        return False
-    return isinstance(summary, dict) and bool(summary.get("is_interrupted"))
 
 
 def _bounds(last: Event | None) -> dict[str, Any] | None:

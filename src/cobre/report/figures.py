@@ -111,7 +111,7 @@ def _chosen(cube: Cube, name: str, entity: int | None) -> np.ndarray[Any, np.dty
     known = ", ".join(map(str, cube.entities))
     if entity is not None:
         if entity not in cube.entities:
-            raise ValueError(f"{name} has no {cube.quantity.entity} {entity}; there are {known}")
+            raise ValueError(f"{name} has no {cube.quantity.entity} {entity!r}; there are {known}")
         return cube.of(entity)
     if cube.quantity.adds_up:
         return cube.total()

@@ -1,6 +1,5 @@
 """What an output directory holds, as far as it is there and can be read."""
 
-import json
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -11,6 +10,8 @@ import numpy as np
 from cobre.io.event_file import EVENT_FILE
 from cobre.io.output import ResultsError, read_manifest
 from cobre.io.output.columns import numbers_of
+from cobre.io.shell_words import as_argument
+from cobre.io.stored_json import parse_stored
 from cobre.report import run_state
 from cobre.report.bounds import Bounds, bounds_of_events, bounds_of_table
 from cobre.report.errors import ReportError
@@ -46,10 +47,7 @@ def read_run(folder: Path) -> RunFolder:
     """Read what is there; raises ReportError when this is no output directory."""
     _refuse_foreign(folder)
     troubles: list[str] = []
-    log = read_log(folder / EVENT_FILE)
-    if log.damaged_lines:
-        places = ", ".join(map(str, log.damaged_lines[:5]))
-        troubles.append(f"{EVENT_FILE}: {len(log.damaged_lines)} line(s) cannot be read (line {places})")
+    log = _log(folder / EVENT_FILE, troubles)
     study = StudyFacts(_object(folder / STUDY, troubles))
     manifests = {name: _manifest(folder / name, troubles) for name in ("training", "simulation")}
     return RunFolder(
@@ -74,14 +72,28 @@ def _refuse_foreign(folder: Path) -> None:
         return
     hint = ""
     if (folder / "config.json").exists():
-        hint = f"; it looks like a case: `cobre run {folder}` makes results, by default in {folder / 'output'}"
+        command = f"cobre run {as_argument(folder)}"
+        hint = f"; it looks like a case: `{command}` makes results, by default in {folder / 'output'}"
     raise ReportError(f"{folder} is no output directory of `cobre run`: it has none of {', '.join(SIGNS)}{hint}")
+
+
+def _log(path: Path, troubles: list[str]) -> EventLog:
+    """Empty when the file is not there or cannot be read."""
+    try:
+        log = read_log(path)
+    except OSError as error:
+        troubles.append(f"{path.name} cannot be read: {error.strerror}")
+        return EventLog()
+    if log.damaged_lines:
+        places = ", ".join(map(str, log.damaged_lines[:5]))
+        troubles.append(f"{path.name}: {len(log.damaged_lines)} line(s) cannot be read (line {places})")
+    return log
 
 
 def _object(path: Path, troubles: list[str]) -> Mapping[str, Any]:
     """A JSON object; empty when the file is not there or damaged."""
     try:
-        found = json.loads(path.read_text(encoding="utf-8"))
+        found = parse_stored(path.read_text(encoding="utf-8"))
     except FileNotFoundError:
         return {}
     except (OSError, ValueError) as error:

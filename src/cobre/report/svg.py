@@ -2,6 +2,7 @@
 
 import io
 import re
+import warnings
 from html import escape
 from typing import Any
 
@@ -24,7 +25,10 @@ def svg_of(chart: Chart) -> str:
     with house_style():
         stream = io.StringIO()
         canvas: Any = FigureCanvasSVG(chart.figure)
-        canvas.print_svg(stream, metadata={"Date": None, "Creator": None})  # savefig would draw everything twice
+        with warnings.catch_warnings():
+            # Matplotlib only measures by its own font; the browser writes by one that has the letters.
+            warnings.filterwarnings("ignore", message="Glyph .* missing from", category=UserWarning)
+            canvas.print_svg(stream, metadata={"Date": None, "Creator": None})  # savefig would draw everything twice
     text = stream.getvalue()
     text = text[text.index("<svg") :]
     text = _STYLE.sub("", _METADATA.sub("", _SIZE.sub("", text)))

@@ -28,7 +28,8 @@ class RankLoad:
 class IterationRecord:
     """One iteration in $; the upper bound is the mean of the sampled paths, with its standard deviation.
 
-    Solves and pivots are those of all ranks; times are this rank's, loads are by rank.
+    Solves and pivots are those of all ranks; times are this rank's, loads are by rank. `cuts` are slots of a stage,
+    `cuts_active` what all stages have in play at the end (None: not known any more).
     """
 
     iteration: int
@@ -42,6 +43,7 @@ class IterationRecord:
     elapsed_s: float
     times: PhaseTimes
     loads: tuple[RankLoad, ...] = ()
+    cuts_active: int | None = None
 
     @property
     def half_width(self) -> float:

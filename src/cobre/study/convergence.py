@@ -23,6 +23,7 @@ def convergence_table(history: Sequence[IterationRecord]) -> "pa.Table":
         "gap_percent": pa.array([100.0 * record.gap for record in history], pa.float64()),
         "forward_passes": pa.array([record.forward_passes for record in history], pa.int32()),
         "cuts": pa.array([record.cuts for record in history], pa.int64()),
+        "cuts_active": pa.array([record.cuts_active for record in history], pa.int64()),
         "lp_solves": pa.array([record.solves for record in history], pa.int64()),
         "simplex_iterations": pa.array([record.simplex_iterations for record in history], pa.int64()),
     }

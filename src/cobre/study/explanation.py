@@ -1,11 +1,11 @@
 """A stage that could not be solved, explained from the files that the run left: what contradicts what, in words."""
 
-import json
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from cobre.io.stored_json import parse_stored
 from cobre.solver.conflict import INFEASIBLE, OPTIMAL, UNBOUNDED, Conflict, Limit, UnreadableLpError, find_conflict
 from cobre.study.lp_words import Dictionary, Meaning
 from cobre.study.study_file import STUDY_FILE
@@ -106,7 +106,7 @@ def _find(path: Path) -> Path:
 
 def _json(path: Path) -> dict[str, Any]:
     try:
-        content = json.loads(path.read_text(encoding="utf-8"))
+        content = parse_stored(path.read_text(encoding="utf-8"))
     except (OSError, ValueError):
         return {}
     return content if isinstance(content, dict) else {}

@@ -19,6 +19,8 @@ class EventFollower:
         self._offset = 0
         self.has_restarted = False
         """Whether the last look found another file than the one before."""
+        self.damaged_lines = 0
+        """How many whole lines so far are no events."""
 
     def check(self) -> None:
         """Raise when there is nothing to follow, with words that say what is there instead."""
@@ -27,29 +29,38 @@ class EventFollower:
             raise NothingToFollowError(f"{folder} does not exist: give the --output directory of a run")
         if not folder.is_dir():
             raise NothingToFollowError(f"{folder} is a file: give the --output directory of a run")
-        if not self._path.exists():
+        if not os.path.lexists(self._path):
             hint = _hint(folder)
             raise NothingToFollowError(f"{folder} has no {EVENT_FILE}: no study was run with it as --output{hint}")
+        if not self._path.is_file():
+            raise NothingToFollowError(f"{self._path} is no file: `cobre run` did not write it")
+        self._fresh()
 
     def look(self) -> list[Event]:
         """The events that are new; a line that is being written is left for the next time."""
+        whole = whole_lines(self._fresh())
+        self._offset += len(whole)
+        found = events_in(whole)
+        self.damaged_lines += sum(1 for line in whole.split(b"\n") if line.strip()) - len(found)
+        return found
+
+    def _fresh(self) -> bytes:
         try:
             with self._path.open("rb") as stream:
                 self._note_restart(stream.fileno())
                 stream.seek(self._offset)
-                content = stream.read()
+                return stream.read()
         except FileNotFoundError:
-            return []
-        whole = whole_lines(content)
-        self._offset += len(whole)
-        return events_in(whole)
+            return b""
+        except OSError as error:
+            raise NothingToFollowError(f"{self._path} cannot be read: {error.strerror}") from error
 
     def _note_restart(self, descriptor: int) -> None:
         """A run that is not resumed empties the file."""
         status = os.fstat(descriptor)
         self.has_restarted = self._inode != -1 and (status.st_ino != self._inode or status.st_size < self._offset)
         if self.has_restarted:
-            self._offset = 0
+            self._offset = self.damaged_lines = 0
         self._inode = status.st_ino
 
 

@@ -3,6 +3,7 @@
 import fcntl
 import os
 import socket
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -12,6 +13,9 @@ from cobre.io.atomic import check_writable
 from cobre.io.lock_file import LOCK_FILE, is_in_use
 
 __all__ = ["LOCK_FILE", "OutputInUseError", "is_in_use", "output_lock"]
+
+ATTEMPTS = 10
+PAUSE_S = 0.02
 
 
 class OutputInUseError(OutputError):
@@ -33,12 +37,25 @@ def output_lock(folder: Path) -> Iterator[None]:
         os.close(descriptor)
 
 
+def _lock(descriptor: int) -> None:
+    """At once, or a moment later: whoever asks whether the directory is in use holds the file while asking."""
+    for attempt in range(ATTEMPTS):
+        try:
+            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            if attempt == ATTEMPTS - 1:
+                raise
+            time.sleep(PAUSE_S)
+        else:
+            return
+
+
 def _locked(path: Path) -> int:
     """A descriptor of the file that has the name now; one that was unlinked before we had it is given up."""
     while True:
         descriptor = os.open(path, os.O_RDWR | os.O_CREAT, 0o666)
         try:
-            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            _lock(descriptor)
         except OSError as error:
             owner = os.pread(descriptor, 200, 0).decode(errors="replace").strip() or "another process"
             os.close(descriptor)

@@ -1,26 +1,40 @@
 """A stored policy as dictionaries and lists, for scripts that look into cuts."""
 
+from datetime import date
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
-from cobre.io.policy_file import PolicyData, PolicyMetadata, StageCuts, read_policy
-from cobre.study.policy_store import policy_file
+import numpy as np
 
-_STORAGE, _INFLOW_LAG = 0, 1
+from cobre.io.policy_file import VERSION, PolicyData, PolicyMetadata, StageCuts, read_policy
+from cobre.study.policy_store import policy_file
+from cobre.study.run_facts import instant, iteration_limit, stored_study
+
+STORAGE, INFLOW_LAG = 0, 1
+NO_DATE = -(2**31)
+# What is said of seasons when nothing is: policies here do not keep them.
+NO_SEASONS = {"cycle_code": 255, "n_seasons": 0, "hydro_orders": []}
 
 
 def plain_policy(folder: Path) -> dict[str, Any]:
-    """`metadata` and `stage_cuts`; cuts are in $, whatever the unit is in which they are stored."""
-    data = read_policy(policy_file(folder))
-    return {"metadata": _metadata(data), "stage_cuts": _stage_cuts(data), "stage_bases": []}
+    """`metadata` and `stage_cuts`; cuts are in $, whatever the unit is in which they are stored.
+
+    What only the run knows (versions, limits, its bounds) is there when the folder lies in its output directory.
+    """
+    file = policy_file(folder)
+    data = read_policy(file)
+    return {"metadata": _metadata(data, file), "stage_cuts": _stage_cuts(data), "stage_bases": []}
 
 
-def _metadata(data: PolicyData) -> dict[str, Any]:
-    metadata = data.metadata
+def _metadata(data: PolicyData, file: Path) -> dict[str, Any]:
+    metadata, run = data.metadata, stored_study(file.parent.parent)
     ids = metadata.stage_ids
     return {
+        "format_version": VERSION,
         "software": "cobre",
+        "software_version": run.get("versions", {}).get("cobre"),
+        "created_at": instant(file.stat().st_mtime),
         "num_stages": len(ids),
         "state_names": list(metadata.state_names),
         "stage_start_dates": list(metadata.stage_start_dates),
@@ -32,42 +46,79 @@ def _metadata(data: PolicyData) -> dict[str, Any]:
                 {"source_id": source, "target_id": target, "probability": 1.0} for source, target in pairwise(ids)
             ],
         },
-        "producer": {
-            "completed_iterations": metadata.iterations,
-            "final_lower_bound": metadata.facts.get("lower_bound"),
-            "best_upper_bound": metadata.facts.get("upper_bound"),
-            "cost_scale_factor": metadata.cost_scale,
-            "rng_seed": metadata.seeds.get("tree_seed"),
-        },
+        "season_manifest": NO_SEASONS,
+        "producer": _producer(data, run.get("config", {}), file),
     }
 
 
-def _stage_cuts(data: PolicyData) -> list[dict[str, Any]]:
+def _producer(data: PolicyData, config: dict[str, Any], file: Path) -> dict[str, Any]:
     metadata = data.metadata
+    from_elsewhere = [_from_elsewhere(stage) for stage in data.stages]
+    return {
+        "completed_iterations": metadata.iterations,
+        "final_lower_bound": metadata.facts.get("lower_bound"),
+        "best_upper_bound": metadata.facts.get("upper_bound"),
+        "max_iterations": iteration_limit(config),
+        "forward_passes": _forward_passes(data),
+        "warm_start_cuts": max(from_elsewhere, default=0),
+        "warm_start_counts": from_elsewhere,
+        "cost_scale_factor": metadata.cost_scale,
+        "rng_seed": metadata.seeds.get("tree_seed"),
+        "total_visited_states": 0,
+        "training_block_mode": None,
+        "training_block_mode_per_stage": [],
+        "lower_bound_history": _bounds(file.parent.parent),
+    }
+
+
+def _forward_passes(data: PolicyData) -> int:
+    return max((int(stage.forward_pass.max(initial=-1)) for stage in data.stages), default=-1) + 1
+
+
+def _from_elsewhere(stage: StageCuts) -> int:
+    """Cuts that were there before the first iteration."""
+    return int(np.count_nonzero(stage.iteration == 0))
+
+
+def _bounds(run: Path) -> list[float]:
+    """By iteration; empty when the run is not there."""
+    from pyarrow import parquet
+
+    path = run / "training" / "convergence.parquet"
+    bounds: list[float] = parquet.ParquetFile(path).read()["lower_bound"].to_pylist() if path.exists() else []
+    return bounds
+
+
+def _stage_cuts(data: PolicyData) -> list[dict[str, Any]]:
+    metadata, passes = data.metadata, _forward_passes(data)
     return [
         {
-            "stage_id": stage_id,
-            "graph_stage_id": stage_id,
-            "node_id": stage_id,
+            "stage_id": metadata.stage_ids[place],
+            "graph_stage_id": metadata.stage_ids[place],
+            "node_id": metadata.stage_ids[place],
             "state_dimension": cuts.coefficients.shape[1],
+            "capacity": len(cuts.intercepts),
+            "warm_start_count": _from_elsewhere(cuts),
             "populated_count": len(cuts.intercepts),
             "cost_scale_factor": metadata.cost_scale,
-            "entity_manifest": [_entity(name) for name in metadata.state_names],
-            "cuts": _cuts(cuts, metadata),
+            "priced_state_date": _as_number(metadata.stage_end_dates[place]),
+            "entity_manifest": [_entity(name, place, metadata) for name in metadata.state_names],
+            "cuts": _cuts(cuts, metadata.cost_scale, passes),
         }
-        for stage_id, cuts in zip(metadata.stage_ids, data.stages, strict=True)
+        for place, cuts in enumerate(data.stages)
     ]
 
 
-def _cuts(stage: StageCuts, metadata: PolicyMetadata) -> list[dict[str, Any]]:
-    intercepts = (stage.intercepts * metadata.cost_scale).tolist()
-    coefficients = (stage.coefficients * metadata.cost_scale).tolist()
+def _cuts(stage: StageCuts, cost_scale: float, forward_passes: int) -> list[dict[str, Any]]:
+    intercepts = (stage.intercepts * cost_scale).tolist()
+    coefficients = (stage.coefficients * cost_scale).tolist()
+    iterations, passes = stage.iteration.tolist(), stage.forward_pass.tolist()
     return [
         {
-            "cut_id": slot,
+            "cut_id": iterations[slot] * forward_passes + passes[slot],
             "slot_index": slot,
-            "iteration": int(stage.iteration[slot]),
-            "forward_pass_index": int(stage.forward_pass[slot]),
+            "iteration": iterations[slot],
+            "forward_pass_index": passes[slot],
             "intercept": intercept,
             "coefficients": row,
             "is_active": bool(stage.is_active[slot]),
@@ -76,13 +127,22 @@ def _cuts(stage: StageCuts, metadata: PolicyMetadata) -> list[dict[str, Any]]:
     ]
 
 
-def _entity(state_name: str) -> dict[str, Any]:
-    """`storage:3` is the volume of hydro 3, `inflow_lag2:3` its inflow two stages before."""
+def _entity(state_name: str, stage: int, metadata: PolicyMetadata) -> dict[str, Any]:
+    """`storage:3` is the volume of hydro 3, `inflow_lag2:3` its inflow two stages before the next one."""
     kind, _, id_ = state_name.partition(":")
     lag = int(kind.removeprefix("inflow_lag")) if kind.startswith("inflow_lag") else 0
+    of_stage = stage + 1 - lag
     return {
-        "entity_type": _INFLOW_LAG if lag else _STORAGE,
+        "entity_type": INFLOW_LAG if lag else STORAGE,
         "entity_id": int(id_),
         "subindex": lag,
         "was_active": True,
+        "reference_date": _as_number(metadata.stage_start_dates[of_stage]) if lag and of_stage >= 0 else NO_DATE,
+        "interval_start": NO_DATE,
+        "interval_end": NO_DATE,
     }
+
+
+def _as_number(day: str) -> int:
+    """2030-01-31 as 20300131."""
+    return int(date.fromisoformat(day).strftime("%Y%m%d")) if day else NO_DATE

@@ -1,10 +1,19 @@
 """Policies on disk: from memory to the file format and back, and whether a stored policy fits a study."""
 
+import math
 from pathlib import Path
 
 from cobre.errors import PolicyIncompatibleError
 from cobre.io.atomic import check_writable
-from cobre.io.policy_file import PolicyData, PolicyMetadata, StageCuts, parse_policy, read_policy_bytes, write_policy
+from cobre.io.policy_file import (
+    FOREIGN_MANIFEST,
+    PolicyData,
+    PolicyMetadata,
+    StageCuts,
+    parse_policy,
+    read_policy_bytes,
+    write_policy,
+)
 from cobre.sddp.cuts.pool import CutPool, CutSet
 from cobre.study.policy import Policy, state_names
 from cobre.study.prepare import PreparedStudy
@@ -29,11 +38,14 @@ def load_policy(path: Path) -> Policy:
 
 
 def policy_file(path: Path) -> Path:
-    """The file itself, where a folder was given: that of a policy, or the output directory of a run."""
+    """The file itself, where a folder was given: that of a policy, or the output directory of a run.
+
+    A policy of cobre-python is known by its manifest, where there is none of ours.
+    """
     if not path.is_dir():
         return path
-    in_output = path / "policy" / POLICY_FILE
-    return in_output if in_output.exists() else path / POLICY_FILE
+    places = [folder / name for name in (POLICY_FILE, FOREIGN_MANIFEST) for folder in (path / "policy", path)]
+    return next((place for place in places if place.exists()), path / POLICY_FILE)
 
 
 def decode_policy(path: Path, content: bytes) -> Policy:
@@ -80,10 +92,15 @@ def from_data(data: PolicyData) -> Policy:
         born=longest.iteration,
         forward_pass=longest.forward_pass,
         cost_scale=metadata.cost_scale,
-        final_lower_bound=float(metadata.facts["lower_bound"]),
-        final_upper_bound=float(metadata.facts["upper_bound"]),
+        final_lower_bound=_bound(metadata.facts["lower_bound"]),
+        final_upper_bound=_bound(metadata.facts["upper_bound"]),
         iterations=metadata.iterations,
     )
+
+
+def _bound(value: float | None) -> float:
+    """NaN where the producer of the policy said nothing."""
+    return math.nan if value is None else float(value)
 
 
 def fill_pool(pool: CutPool, policy: Policy, study: PreparedStudy) -> None:

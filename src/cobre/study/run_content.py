@@ -1,7 +1,6 @@
 """What a run left in its output directory, read back whole and checked; and one digest over all of it."""
 
 import hashlib
-import json
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -13,6 +12,7 @@ from numpy.typing import NDArray
 from cobre.errors import CobreError
 from cobre.io.output import ResultsError, read_manifest, read_results
 from cobre.io.policy_file import PolicyData, PolicyFileError, parse_policy, read_policy_bytes
+from cobre.io.stored_json import parse_stored
 from cobre.study.output_lock import is_in_use
 from cobre.study.policy_store import POLICY_FILE
 
@@ -106,7 +106,7 @@ def _summary(folder: Path) -> Mapping[str, Any]:
 
 def _json_object(path: Path) -> Mapping[str, Any]:
     try:
-        found = json.loads(path.read_text(encoding="utf-8"))
+        found = parse_stored(path.read_text(encoding="utf-8"))
     except (OSError, ValueError) as error:
         raise NotAWholeRunError(f"{path} cannot be read: {error}") from error
     if not isinstance(found, dict):

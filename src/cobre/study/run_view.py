@@ -7,6 +7,7 @@ from enum import StrEnum
 from pathlib import Path
 from typing import Any
 
+from cobre.sddp.stop import StopKind
 from cobre.study.events import Event
 from cobre.study.output_lock import is_in_use
 
@@ -19,6 +20,7 @@ class RunStatus(StrEnum):
 
     RUNNING = "running"
     FINISHED = "finished"
+    STOPPED = "stopped"  # from outside; it can be resumed
     FAILED = "failed"
     SILENT = "ended without a word"
 
@@ -68,6 +70,7 @@ class RunView:
             case "training_finished":
                 self.trained = told
             case "simulation_finished":
+                _check_simulation(told)
                 self.simulated = told
             case "run_finished":
                 self.finished, self.phase = told, "finished"
@@ -85,6 +88,7 @@ class RunView:
         self.iteration_limit = told.get("iteration_limit", self.iteration_limit)
 
     def _iterate(self, told: Event) -> None:
+        _check_iteration(told)
         number = told["iteration"]
         while self.iterations and self.iterations[-1]["iteration"] >= number:
             self.iterations.pop()  # the checkpoint that the run went on from was older than its last iteration
@@ -155,12 +159,35 @@ class RunView:
         if self.failed:
             return RunStatus.FAILED
         if self.finished:
-            return RunStatus.FINISHED
+            return RunStatus.STOPPED if self._was_interrupted else RunStatus.FINISHED
         return RunStatus.RUNNING if is_in_use(folder) else RunStatus.SILENT
+
+    @property
+    def _was_interrupted(self) -> bool:
+        kind = (self.trained or {}).get("stop_kind")
+        return kind in list(StopKind) and StopKind(kind).is_interruption
 
 
 def _number(value: Any) -> float | None:
     return float(value) if isinstance(value, (int, float)) and not isinstance(value, bool) else None
+
+
+def _check_iteration(told: Event) -> None:
+    """Raise for one that could not be drawn, before anything of it is taken."""
+    _check_numbers(told[name] for name in ("iteration", "time", "cuts"))
+    _check_numbers(seconds for busy, waiting in told.get("load", ()) for seconds in (busy, waiting))
+    known = [told[name] for name in ("lower_bound", "upper_bound", "half_width", "gap")]
+    _check_numbers(value for value in (*known, told.get("solves")) if value is not None)
+
+
+def _check_simulation(told: Event) -> None:
+    known = [told[name] for name in ("mean_cost", "half_width")]
+    _check_numbers([told["scenarios"], *(value for value in known if value is not None)])
+
+
+def _check_numbers(values: Iterable[Any]) -> None:
+    if any(_number(value) is None for value in values):
+        raise TypeError("words or lists where numbers belong")
 
 
 def _rate(recent: Sequence[Event], amount: Any) -> float | None:

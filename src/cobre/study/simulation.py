@@ -19,6 +19,7 @@ from cobre.study.policy import Policy
 from cobre.study.policy_store import fill_pool
 from cobre.study.prepare import PreparedStudy
 from cobre.study.results import SimulationResult
+from cobre.study.stage_facts import fact_tables
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -80,7 +81,7 @@ def simulate_policy(
     )
     pool.close()
     return SimulationResult(
-        tables=sink.tables(),
+        tables=sink.tables() | fact_tables(study) if comm.rank == 0 else {},
         scenario_costs=tuple(outcome.costs.tolist()),
         mean_cost=outcome.mean,
         std_cost=outcome.std,

@@ -1,6 +1,5 @@
 """Questions to the tables of a run: some columns, some scenarios, stages and entities, as rows or as statistics."""
 
-import json
 import math
 import re
 from collections.abc import Iterable, Mapping, Sequence
@@ -10,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from cobre.errors import CobreError
 from cobre.io.output import read_manifest
+from cobre.io.stored_json import parse_stored
 from cobre.study.study_file import STUDY_FILE
 
 if TYPE_CHECKING:
@@ -186,7 +186,7 @@ def _statistics(table: "pa.Table", keys: Sequence[str], columns: Sequence[str]) 
 def _names(folder: Path) -> dict[str, dict[int, str]]:
     """Names of entities by the column that has their numbers; none where study.json is not there."""
     try:
-        entities = json.loads((folder / STUDY_FILE).read_text(encoding="utf-8"))["entities"]
+        entities = parse_stored((folder / STUDY_FILE).read_text(encoding="utf-8"))["entities"]
         return {
             column: {int(entity["id"]): str(entity["name"]) for entity in entities.get(kind, ())}
             for column, kind in _ENTITIES.items()

@@ -1,12 +1,12 @@
 """How many pieces the work of a case has, from its configuration alone: more workers than that would only wait."""
 
-import json
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 from cobre.io.config_overrides import FILE, with_overrides
 from cobre.io.problems import Problems
+from cobre.io.stored_json import parse_stored
 
 Overrides = Mapping[str, Any]
 
@@ -17,7 +17,7 @@ def pieces_of_work(case: Path, overrides: Overrides | None = None) -> int | None
     What is wrong with the file is not found out here: reading the case will tell.
     """
     try:
-        content = json.loads((case / FILE).read_text(encoding="utf-8"))
+        content = parse_stored((case / FILE).read_text(encoding="utf-8"))
     except (OSError, ValueError):
         return None
     if overrides:

@@ -12,6 +12,7 @@ from cobre.study.run_view import PHASES, RunStatus, RunView
 COLOURS = {
     RunStatus.RUNNING: "green",
     RunStatus.FINISHED: "cyan",
+    RunStatus.STOPPED: "yellow",
     RunStatus.FAILED: "red",
     RunStatus.SILENT: "yellow",
 }

@@ -101,7 +101,11 @@ def test_bound_stalling_is_convergence(case_dir, tmp_path):
     facts = cobre.results.load_results(tmp_path)
     assert facts["training"]["manifest"]["convergence"]["termination_reason"] == "bound_stalling"
     assert facts["simulation"] == {"complete": False, "manifest": None}
-    assert cobre.results.load_simulation(tmp_path) == {}
+    assert facts["training"]["manifest"]["iterations"] == {"completed": result["iterations"]} | {
+        "converged_at": result["iterations"]
+    }
+    with pytest.raises(FileNotFoundError, match="simulation"):
+        cobre.results.load_simulation(tmp_path)
 
 
 def test_a_stored_policy_alone(finished, case_dir, limit, tmp_path):

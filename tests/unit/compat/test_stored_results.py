@@ -1,18 +1,22 @@
 """cobre.results: an output directory read back."""
 
 import shutil
+import socket
+from pathlib import Path
 
 import numpy as np
 import pyarrow as pa
 import pytest
 
 import cobre
+from cobre.io.array_file import parse_arrays, write_arrays
 from cobre.io.output.manifest import ResultsError
+from cobre.study.checkpoints import parse_checkpoint
 
 CONVERGENCE = {
     "iteration", "lower_bound", "upper_bound", "upper_bound_std", "upper_bound_kind", "gap_percent", "cuts_added",
     "cuts_removed", "cuts_active", "time_forward_ms", "time_backward_ms", "time_total_ms", "forward_passes",
-    "lp_solves",
+    "lp_solves", "mean_rows_in_lp",
 }  # fmt: skip
 
 
@@ -29,14 +33,42 @@ def test_convergence(folder, finished):
     # 4 paths leave 4 cuts in each of 11 stages
     assert [row["cuts_added"] for row in rows] == [44] * 4
     assert [row["cuts_active"] for row in rows] == [44, 88, 132, 176]
+    assert [row["cuts_removed"] for row in rows] == [0] * 4
+    assert [row["mean_rows_in_lp"] for row in rows] == [0.0] * 4
     assert all(row["time_total_ms"] >= row["time_forward_ms"] >= 0 for row in rows)
     assert isinstance(cobre.results.load_convergence_arrow(folder), pa.Table)
 
 
-def test_with_selection_the_number_of_active_cuts_is_not_known(case_dir, limit, tmp_path):
+def test_cuts_that_selection_puts_aside(case_dir, limit, tmp_path):
     selection = {"training.cut_selection.selection": {"method": "level1", "check_frequency": 2}}
-    cobre.Study(case_dir, tmp_path, config_overrides={**limit, **selection}).train()
-    assert {row["cuts_active"] for row in cobre.results.load_convergence(tmp_path)} == {None}
+    policy = cobre.Study(case_dir, tmp_path, config_overrides={**limit, **selection}).train()
+    rows = cobre.results.load_convergence(tmp_path)
+    assert [row["cuts_removed"] > 0 for row in rows] == [False, True, False, True]
+    active = 0
+    for row in rows:
+        active += row["cuts_added"] - row["cuts_removed"]
+        assert row["cuts_active"] == active
+    assert active == sum(int(flags.sum()) for flags in policy.in_play)
+    pool = cobre.results.load_results(tmp_path)["training"]["manifest"]["row_pool"]
+    assert (pool["total_active"], pool["total_generated"], pool["total_loaded"]) == (active, 4 * 44, 0)
+    assert pool["peak_active"] == max(row["cuts_active"] for row in rows)
+
+
+def test_what_a_lazy_solve_loads_is_not_counted(case_dir, limit, tmp_path):
+    lazy = {"training.cut_selection.selection": {"method": "dynamic"}}
+    cobre.Study(case_dir, tmp_path, config_overrides={**limit, **lazy}).train()
+    assert {row["mean_rows_in_lp"] for row in cobre.results.load_convergence(tmp_path)} == {None}
+
+
+def test_cuts_from_elsewhere_are_not_counted_as_added(finished, case_dir, limit, tmp_path):
+    shutil.copytree(finished[0] / "policy", tmp_path / "policy")
+    overrides = {**limit, "policy.mode": "warm_start", "simulation.enabled": False}
+    cobre.run.run(case_dir, tmp_path, config_overrides=overrides)
+    rows = cobre.results.load_convergence(tmp_path)
+    assert [row["cuts_added"] for row in rows] == [44] * 4
+    assert [row["cuts_removed"] for row in rows] == [None, 0, 0, 0]
+    assert rows[-1]["cuts_active"] == 8 * 44
+    assert cobre.results.load_policy(tmp_path)["metadata"]["producer"]["warm_start_counts"] == [16] * 11 + [0]
 
 
 def test_a_log_that_is_gone_leaves_times_open(folder, tmp_path):
@@ -44,7 +76,8 @@ def test_a_log_that_is_gone_leaves_times_open(folder, tmp_path):
     (copy / "events.jsonl").unlink()
     rows = cobre.results.load_convergence(copy)
     assert {row["time_total_ms"] for row in rows} == {None}
-    assert cobre.results.load_results(copy)["training"]["complete"] is False
+    with pytest.raises(FileNotFoundError, match=r"events\.jsonl"):
+        cobre.results.load_results(copy)
 
 
 def test_simulation_tables(folder):
@@ -99,7 +132,14 @@ def test_facts(folder):
     found = cobre.results.load_results(folder)
     training, simulation = found["training"], found["simulation"]
     assert training["complete"] is True
-    assert training["manifest"]["iterations"] == {"completed": 4}
+    assert training["manifest"]["iterations"] == {"completed": 4, "converged_at": None}
+    assert training["manifest"]["configuration"]["max_iterations"] == 4
+    assert training["manifest"]["configuration"]["policy_mode"] == "fresh"
+    solves = sum(row["lp_solves"] for row in cobre.results.load_convergence(folder))
+    assert training["manifest"]["solve_stats"]["total_lp_solves"] == solves
+    assert training["manifest"]["distribution"]["hosts"] == [{"hostname": socket.gethostname(), "ranks": [0]}]
+    assert Path(training["convergence_path"]).is_absolute()
+    assert simulation["manifest"]["solve_stats"]["total_lp_solves"] == 6 * 12
     assert training["manifest"]["convergence"]["termination_reason"] == "iteration_limit"
     assert training["manifest"]["problem_dimensions"]["num_stages"] == 12
     assert training["manifest"]["distribution"]["backend"] == "local"
@@ -122,14 +162,19 @@ def test_things_that_are_not_there(folder, tmp_path):
         cobre.results.load_stochastic(folder)
     with pytest.raises(FileNotFoundError, match="policy"):
         cobre.results.load_policy(tmp_path)
-    assert cobre.results.load_results(tmp_path)["training"]["complete"] is False
+    with pytest.raises(FileNotFoundError, match="did not come to its end"):
+        cobre.results.load_results(tmp_path)
 
 
 def test_results_that_are_not_whole_are_not_given(folder, tmp_path):
     copy = shutil.copytree(folder, tmp_path / "copy")
     (copy / "simulation" / "manifest.json").unlink()
-    with pytest.raises(ResultsError, match="did not finish"):
+    with pytest.raises(ResultsError, match="did not finish") as caught:
         cobre.results.load_simulation(copy)
+    assert isinstance(caught.value, OSError)
+    (copy / "policy" / "policy.bin").write_bytes(b"COBREPOL")
+    with pytest.raises(cobre.errors.OutputError, match="truncated"):
+        cobre.results.load_policy(copy)
 
 
 def test_noise_that_was_exported(case_dir, tmp_path):
@@ -140,6 +185,24 @@ def test_noise_that_was_exported(case_dir, tmp_path):
     tree = found.opening_tree(0)
     assert tree.shape == (10, 9)
     assert np.array_equal(tree, study._prepared.noise.openings[0])
-    assert {"hydro_id", "stage_id", "lag", "coefficient"} <= set(found.par_coefficients()[0])
+    coefficients = found.par_coefficients()
+    assert coefficients.dtype == np.float64
+    assert coefficients.shape[1] == 4
+    assert set(coefficients[:, 2]) == {1.0, 2.0}  # lags
     with pytest.raises(IndexError, match="no stage 99"):
         found.opening_tree(99)
+
+
+def test_an_older_checkpoint_does_not_know_the_active_cuts(folder, tmp_path):
+    newest = sorted((folder / "checkpoints").iterdir())[-1]
+    facts, arrays = parse_arrays(newest, newest.read_bytes())
+    assert [record.cuts_active for record in parse_checkpoint(newest, newest.read_bytes()).history] == [
+        44,
+        88,
+        132,
+        176,
+    ]
+    del arrays["history_active"]
+    write_arrays(tmp_path / "older.ckpt", facts, arrays)
+    content = (tmp_path / "older.ckpt").read_bytes()
+    assert {record.cuts_active for record in parse_checkpoint(tmp_path, content).history} == {None}

@@ -32,3 +32,21 @@ def test_strange_values(run_copy, seed):
         Page(write_report(run_copy).read_text())
     except ReportError as error:
         assert str(error)
+
+
+@pytest.mark.parametrize("name", ["study.json", "summary.json", "simulation/manifest.json", "events.jsonl"])
+def test_json_that_is_nested_without_end(run_copy, name):
+    (run_copy / name).write_text('{"a":' * 5000 + "1" + "}" * 5000 + "\n")
+    text = Page(write_report(run_copy).read_text()).text
+    assert "nested too deeply" in text or "events.jsonl: 1 line(s) cannot be read" in text
+
+
+@pytest.mark.parametrize("is_loop", [False, True])
+def test_events_that_are_no_file(run_copy, is_loop):
+    path = run_copy / "events.jsonl"
+    path.unlink()
+    if is_loop:
+        path.symlink_to(path)
+    else:
+        path.mkdir()
+    assert "events.jsonl cannot be read: " in Page(write_report(run_copy).read_text()).text

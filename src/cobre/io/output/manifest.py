@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from cobre import __version__
 from cobre.errors import CobreError
+from cobre.io.stored_json import parse_stored
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -19,7 +20,7 @@ FORMAT_VERSION = 1
 LIBRARIES = ("numpy", "pyarrow", "highspy")
 
 
-class ResultsError(CobreError):
+class ResultsError(CobreError, OSError):
     """A directory that holds no whole results: what is missing or damaged."""
 
 
@@ -66,7 +67,7 @@ def read_manifest(folder: Path) -> dict[str, Any]:
     """The manifest of a directory of results; raises ResultsError when there is none, or none of ours."""
     path = folder / FILE
     try:
-        content = json.loads(path.read_text(encoding="utf-8"))
+        content = parse_stored(path.read_text(encoding="utf-8"))
     except FileNotFoundError as error:
         message = f"{folder} holds no whole results: {FILE} is missing (the run that wrote it did not finish)"
         raise ResultsError(message) from error

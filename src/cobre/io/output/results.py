@@ -1,7 +1,7 @@
 """Write tables of results so that a directory either has whole results or does not claim to."""
 
 import re
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -63,16 +63,28 @@ def _former_files(folder: Path) -> set[str]:
         return set()
 
 
-def read_results(folder: Path) -> dict[str, "pa.Table"]:
-    """All tables of a directory of results; raises ResultsError when one is missing or not what was written."""
+def read_results(folder: Path, only: Collection[str] | None = None) -> dict[str, "pa.Table"]:
+    """All tables of a directory of results, or some of them as far as they are there.
+
+    Raises ResultsError when one is missing or not what was written.
+    """
     from pyarrow import parquet  # noqa: PLC0415
 
     tables = {}
     for name, entry in read_manifest(folder)["tables"].items():
+        if only is not None and name not in only:
+            continue
         path = folder / entry["file"]
-        if not path.exists():
-            raise ResultsError(f"{path} is missing, but the manifest lists it")
-        if digest_of(path) != entry["sha256"]:
+        if _digest(path) != entry["sha256"]:
             raise ResultsError(f"{path} is not the file that the manifest describes: its checksum differs")
         tables[name] = parquet.ParquetFile(path).read(use_threads=False)
     return tables
+
+
+def _digest(path: Path) -> str:
+    try:
+        return digest_of(path)
+    except FileNotFoundError:
+        raise ResultsError(f"{path} is missing, but the manifest lists it") from None
+    except OSError as error:
+        raise ResultsError(f"{path} cannot be read: {error.strerror}") from error

@@ -25,6 +25,7 @@ class StageLp:
     water: WaterRows
     power: PowerRows
     cost: Floats  # $ per plain unit of every column; the future's column counts 0
+    generic_slacks: Index  # generic rows x 2: by how much one is short, and over
 
 
 def build_stage_lp(plan: StagePlan) -> StageLp:
@@ -33,10 +34,10 @@ def build_stage_lp(plan: StagePlan) -> StageLp:
     columns = add_columns(lp, plan)
     water = add_water_rows(lp, plan, columns)
     power = add_power_rows(lp, plan, columns)
-    add_generic_rows(lp, plan, columns)
+    slacks = add_generic_rows(lp, plan, columns)
     cost = lp.columns()[2].copy()
     cost[int(columns.future_cost)] = 0.0
-    return StageLp(plan, _scaled(lp, plan, columns, power), columns, water, power, cost)
+    return StageLp(plan, _scaled(lp, plan, columns, power), columns, water, power, cost, slacks)
 
 
 def _scaled(lp: Assembly, plan: StagePlan, columns: Columns, power: PowerRows) -> StageProgram:

@@ -5,7 +5,7 @@ from collections.abc import Callable, Iterator
 import numpy as np
 
 from cobre.core.stage_data import GenericRow, GenericTerm
-from cobre.sddp.lp.assembly import ABSENT, Assembly
+from cobre.sddp.lp.assembly import ABSENT, Assembly, Index
 from cobre.sddp.lp.columns import Columns
 from cobre.sddp.lp.plan import StagePlan
 
@@ -114,9 +114,10 @@ class Vocabulary:
 INITIAL_VOLUMES = ("hydro_storage_initial", "hydro_useful_volume_initial")
 
 
-def add_generic_rows(lp: Assembly, plan: StagePlan, columns: Columns) -> None:
-    """One row each, with slacks where allowed."""
+def add_generic_rows(lp: Assembly, plan: StagePlan, columns: Columns) -> Index:
+    """One row each, with slacks where allowed; gives rows x 2: the columns by which a row is short, and over."""
     vocabulary = Vocabulary(plan, columns)
+    slacks = np.full((len(plan.data.generic_rows), 2), ABSENT, np.int64)
     for number, row in enumerate(plan.data.generic_rows):
         place = lp.add_rows(
             f"generic_{number}_{row.name}", (), row.lower - _constant(plan, row), row.upper - _constant(plan, row)
@@ -126,7 +127,8 @@ def add_generic_rows(lp: Assembly, plan: StagePlan, columns: Columns) -> None:
                 if column != ABSENT:
                     lp.add_entries(place, column, factor * term.coefficient)
             _move(lp, plan, place, term)
-        _slacks(lp, plan, row, number, place)
+        slacks[number] = _slacks(lp, plan, row, number, place)
+    return slacks
 
 
 def _constant(plan: StagePlan, row: GenericRow) -> float:
@@ -144,11 +146,15 @@ def _move(lp: Assembly, plan: StagePlan, place: np.ndarray, term: GenericTerm) -
         lp.move_by_inputs(place, plan.num_hydros + sources, -term.coefficient)
 
 
-def _slacks(lp: Assembly, plan: StagePlan, row: GenericRow, number: int, place: np.ndarray) -> None:
+def _slacks(lp: Assembly, plan: StagePlan, row: GenericRow, number: int, place: np.ndarray) -> tuple[int, int]:
     if row.slack_cost is None:
-        return
+        return ABSENT, ABSENT
     hours = plan.total_hours if row.block is None else float(plan.hours[row.block])
-    for sign, bound in ((1.0, row.lower), (-1.0, row.upper)):
+    found = [ABSENT, ABSENT]
+    for side, (sign, bound) in enumerate(((1.0, row.lower), (-1.0, row.upper))):
         if np.isfinite(bound):
             name = f"generic_{number}_{'short' if sign > 0 else 'over'}"
-            lp.add_entries(place, lp.add_columns(name, (), 0.0, np.inf, row.slack_cost * hours), sign)
+            column = lp.add_columns(name, (), 0.0, np.inf, row.slack_cost * hours)
+            lp.add_entries(place, column, sign)
+            found[side] = int(column)
+    return found[0], found[1]

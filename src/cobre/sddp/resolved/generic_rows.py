@@ -65,6 +65,7 @@ class GenericRowResolver:
         constant = self._sum(constraint.constant, stage, block)
         low, high = self._limits(constraint, stage, block, lower, upper)
         return GenericRow(
+            constraint_id=constraint.id,
             name=constraint.name,
             block=block,
             terms=tuple(self._term(term, stage, block) for term in constraint.terms),

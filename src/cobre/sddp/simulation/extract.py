@@ -8,6 +8,7 @@ from cobre.core.case import ABSENT_ID
 from cobre.core.stage_data import Floats
 from cobre.sddp.lp.build import StageLp
 from cobre.sddp.simulation.cost_table import COSTS, CostReader
+from cobre.sddp.simulation.generic_table import read_violations, violation_rows
 from cobre.sddp.simulation.hydro_tables import HYDRO_BUS_GENERATION, HYDROS, read_hydro_bus_generation, read_hydros
 from cobre.sddp.simulation.network_tables import (
     BUSES,
@@ -39,6 +40,8 @@ class StageExtractor:
         for table, entities, reader in _by_entity(lp, ids):
             if len(entities[0]):
                 self._parts.append((rows_by_block(table, entities, lp.plan.num_blocks), reader))
+        if lp.plan.data.generic_rows:
+            self._parts.append((violation_rows(lp), read_violations))
 
     @property
     def rows(self) -> tuple[StageRows, ...]:

@@ -47,6 +47,7 @@ def iteration_record(context: TrainingContext, measured: Measured) -> IterationR
         cuts=context.pool.count,
         elapsed_s=time.monotonic() - context.began,
         times=times,
+        cuts_active=int(context.pool.in_play.sum()),
     )
 
 

@@ -1,0 +1,63 @@
+"""JSON Schemas of the files of a case, made from the records that read them: what they refuse is refused here too."""
+
+import json
+from collections.abc import Mapping
+from pathlib import Path
+
+from cobre.io.atomic import check_writable, write_file
+from cobre.io.block_factors import LoadFactorsFile, SourceFactorsFile
+from cobre.io.config_records import ConfigFile
+from cobre.io.correlation_file import CorrelationFile
+from cobre.io.entities import (
+    BusesFile,
+    ContractsFile,
+    HydrosFile,
+    LinesFile,
+    SourcesFile,
+    StationsFile,
+    ThermalsFile,
+)
+from cobre.io.generic_constraints import GenericConstraintsFile
+from cobre.io.generic_parameters import GenericParametersFile
+from cobre.io.initial_conditions import InitialConditionsFile
+from cobre.io.json_files import JsonFile
+from cobre.io.penalties_file import PenaltiesFile
+from cobre.io.production_models import ProductionFile
+from cobre.io.stages_file import StagesFile
+
+DIALECT = "https://json-schema.org/draft/2020-12/schema"
+# By the name of the schema: the file of a case, and what reads it.
+SCHEMAS: Mapping[str, tuple[str, type[JsonFile]]] = {
+    "buses": ("system/buses.json", BusesFile),
+    "config": ("config.json", ConfigFile),
+    "correlation": ("scenarios/correlation.json", CorrelationFile),
+    "energy_contracts": ("system/energy_contracts.json", ContractsFile),
+    "generic_constraints": ("constraints/generic_constraints.json", GenericConstraintsFile),
+    "generic_parameters": ("constraints/generic_parameters.json", GenericParametersFile),
+    "hydros": ("system/hydros.json", HydrosFile),
+    "initial_conditions": ("initial_conditions.json", InitialConditionsFile),
+    "lines": ("system/lines.json", LinesFile),
+    "load_factors": ("scenarios/load_factors.json", LoadFactorsFile),
+    "non_controllable_factors": ("scenarios/non_controllable_factors.json", SourceFactorsFile),
+    "non_controllable_sources": ("system/non_controllable_sources.json", SourcesFile),
+    "penalties": ("penalties.json", PenaltiesFile),
+    "production_models": ("system/hydro_production_models.json", ProductionFile),
+    "pumping_stations": ("system/pumping_stations.json", StationsFile),
+    "stages": ("stages.json", StagesFile),
+    "thermals": ("system/thermals.json", ThermalsFile),
+}
+
+
+def write_schemas(folder: Path) -> int:
+    """NAME.schema.json for each of them; gives their number. Raises WriteError."""
+    check_writable(folder)
+    for name in SCHEMAS:
+        text = json.dumps(schema_of(name), indent=2, sort_keys=True)
+        write_file(folder / f"{name}.schema.json", (text + "\n").encode())
+    return len(SCHEMAS)
+
+
+def schema_of(name: str) -> dict[str, object]:
+    """A schema as a JSON object."""
+    file, record = SCHEMAS[name]
+    return {"$schema": DIALECT, **record.model_json_schema(), "title": file}

@@ -1,0 +1,178 @@
+"""Policies that cobre-python wrote (its format 3): POLICY/manifest.bin, and POLICY/cuts/NNN.bin for each stage.
+
+They are tables of the FlatBuffers format. Cuts are in $ there. Its bases and states of training are not read: a
+simulation here finds its own.
+"""
+
+import math
+from datetime import date
+from itertools import pairwise
+from pathlib import Path
+from typing import NoReturn
+
+import numpy as np
+
+from cobre.io.flat_table import FlatTable, FlatTableError
+from cobre.io.policy_file import PolicyData, PolicyFileError, PolicyMetadata, StageCuts
+
+IDENTIFIER = b"CBVF"
+FORMAT_VERSION = 3
+NO_DATE = -(2**31)
+STORAGE, INFLOW_LAG = 0, 1
+
+
+class _Manifest:
+    """Numbers of the fields of manifest.bin."""
+
+    VERSION, _, _, STAGES, POOLS, NODES, EDGES, ITERATIONS, LOWER_BOUND, UPPER_BOUND = range(10)
+    SEED, COST_SCALE = 14, 18
+
+
+class _Pool:
+    """Numbers of the fields of a stage's file."""
+
+    DIMENSION, CUTS, ENTITIES, STAGE_ID, PRICED_DATE = 1, 4, 7, 10, 11
+
+
+class _Cut:
+    """Numbers of the fields of a cut."""
+
+    SLOT, ITERATION, FORWARD_PASS, INTERCEPT, COEFFICIENTS, IS_ACTIVE = range(1, 7)
+
+
+class _Entity:
+    """Numbers of the fields of an entry of the state."""
+
+    KIND, ID, SUBINDEX, REFERENCE_DATE = 0, 1, 2, 6
+
+
+def read_cobre_python_policy(manifest: Path) -> PolicyData:
+    """The policy to which a manifest.bin belongs. Raises PolicyFileError for what is no whole one, or no chain."""
+    table = _root(manifest)
+    try:
+        _check(manifest, table)
+        count = table.integer(_Manifest.STAGES, "<u4")
+        files = [manifest.parent / "cuts" / f"{stage:03d}.bin" for stage in range(count)]
+        pools = [_root(file) for file in files]
+        scale = _scale(table)
+        metadata = _metadata(manifest, table, pools, scale)
+        return PolicyData(metadata, tuple(_cuts(file, pool, scale) for file, pool in zip(files, pools, strict=True)))
+    except FlatTableError as error:
+        raise PolicyFileError(manifest, f"or a file beside it is damaged: {error}") from error
+
+
+def _root(file: Path) -> FlatTable:
+    try:
+        return FlatTable.root(file.read_bytes(), IDENTIFIER)
+    except FlatTableError as error:
+        raise PolicyFileError(file, f"is no file of a policy of cobre-python: {error}") from error
+    except OSError as error:
+        raise PolicyFileError(file, f"cannot be read: {error.strerror}") from error
+
+
+def _check(manifest: Path, table: FlatTable) -> None:
+    version = table.integer(_Manifest.VERSION, "<u4")
+    if version != FORMAT_VERSION:
+        raise PolicyFileError(
+            manifest, f"has format version {version} of cobre-python, and {FORMAT_VERSION} is read here"
+        )
+    stages, pools = (table.integer(field, "<u4") for field in (_Manifest.STAGES, _Manifest.POOLS))
+    nodes = [node.integer(0) for node in table.tables(_Manifest.NODES)]
+    chain = {(source, target, 1.0) for source, target in pairwise(nodes)}
+    edges = {(edge.integer(0), edge.integer(1), edge.number(2)) for edge in table.tables(_Manifest.EDGES)}
+    if not stages or not stages == pools == len(nodes) or edges != chain:
+        raise PolicyFileError(
+            manifest, "is not of a chain of stages, one after the other, and only those are read here"
+        )
+
+
+def _scale(table: FlatTable) -> float:
+    """How many $ make one unit of the cuts here."""
+    scale = table.number(_Manifest.COST_SCALE) or 1.0
+    if not 0.0 < scale < math.inf:
+        raise FlatTableError(f"its cost_scale_factor is {scale}")
+    return scale
+
+
+def _metadata(manifest: Path, table: FlatTable, pools: list[FlatTable], scale: float) -> PolicyMetadata:
+    names = [_state_names(manifest, pool) for pool in pools]
+    if any(other != names[0] for other in names):
+        raise PolicyFileError(manifest, "has another state in every stage; here all stages have one")
+    ends = tuple(_day(pool.integer(_Pool.PRICED_DATE, default=NO_DATE)) for pool in pools)
+    return PolicyMetadata(
+        state_names=names[0],
+        stage_ids=tuple(pool.integer(_Pool.STAGE_ID) for pool in pools),
+        stage_start_dates=(_first_day(pools[0]), *ends[:-1]),
+        stage_end_dates=ends,
+        entity_ids={"hydros": tuple(int(name[8:]) for name in names[0] if name.startswith("storage:"))},
+        iterations=table.integer(_Manifest.ITERATIONS, "<u4"),
+        seeds={"tree_seed": table.integer(_Manifest.SEED, "<u8")},
+        cost_scale=scale,
+        facts={
+            "lower_bound": _bound(table, _Manifest.LOWER_BOUND),
+            "upper_bound": _bound(table, _Manifest.UPPER_BOUND),
+        },
+    )
+
+
+def _bound(table: FlatTable, field: int) -> float | None:
+    """None where training found none."""
+    value = table.number(field)
+    return value if value is not None and math.isfinite(value) else None
+
+
+def _state_names(manifest: Path, pool: FlatTable) -> tuple[str, ...]:
+    entities = pool.tables(_Pool.ENTITIES)
+    if len(entities) != pool.integer(_Pool.DIMENSION, "<u4"):
+        raise PolicyFileError(manifest, "does not say what its states are: train the policy again")
+    return tuple(_state_name(manifest, entity) for entity in entities)
+
+
+def _state_name(manifest: Path, entity: FlatTable) -> str:
+    kind, id_ = entity.integer(_Entity.KIND, "u1"), entity.integer(_Entity.ID)
+    if kind == STORAGE:
+        return f"storage:{id_}"
+    if kind == INFLOW_LAG:
+        return f"inflow_lag{entity.integer(_Entity.SUBINDEX, '<u4')}:{id_}"
+    return _unknown_state(manifest, kind)
+
+
+def _unknown_state(manifest: Path, kind: int) -> NoReturn:
+    message = f"has a state of kind {kind}, and a state here has storages ({STORAGE}) and lagged inflows ({INFLOW_LAG})"
+    raise PolicyFileError(manifest, message)
+
+
+def _first_day(pool: FlatTable) -> str:
+    """When the first stage begins, which only a lagged inflow tells."""
+    days = [
+        entity.integer(_Entity.REFERENCE_DATE, default=NO_DATE)
+        for entity in pool.tables(_Pool.ENTITIES)
+        if entity.integer(_Entity.SUBINDEX, "<u4") == 1
+    ]
+    return _day(days[0]) if days else ""
+
+
+def _cuts(file: Path, pool: FlatTable, scale: float) -> StageCuts:
+    """In the order of their slots."""
+    cuts = sorted(pool.tables(_Pool.CUTS), key=lambda cut: cut.integer(_Cut.SLOT, "<u4"))
+    width = pool.integer(_Pool.DIMENSION, "<u4")
+    rows = [cut.vector(_Cut.COEFFICIENTS, "<f8") for cut in cuts]
+    if any(len(row) != width for row in rows):
+        raise PolicyFileError(file, f"is damaged: a cut has not {width} coefficients")
+    return StageCuts(
+        intercepts=np.array([cut.number(_Cut.INTERCEPT) or 0.0 for cut in cuts], np.float64) / scale,
+        coefficients=np.array(rows, np.float64).reshape(len(cuts), width) / scale,
+        iteration=np.array([cut.integer(_Cut.ITERATION) for cut in cuts], np.int32),
+        forward_pass=np.array([cut.integer(_Cut.FORWARD_PASS) for cut in cuts], np.int32),
+        is_active=np.array([cut.integer(_Cut.IS_ACTIVE, "u1") for cut in cuts], np.uint8),
+    )
+
+
+def _day(number: int) -> str:
+    """20300131 as 2030-01-31; empty when there is none."""
+    if number == NO_DATE:
+        return ""
+    try:
+        return date(number // 10000, number // 100 % 100, number % 100).isoformat()
+    except ValueError as error:
+        raise FlatTableError(f"{number} is no date") from error

@@ -1,0 +1,84 @@
+"""Tables of the FlatBuffers format, read field by field.
+
+A table begins with the distance back to its vtable: its bytes, the table's bytes, and for every field the distance
+from the table, 0 when it is absent. Vectors and tables lie where an offset points. Everything is
+little-endian. Nothing is believed: what would lie outside of the content is a `FlatTableError`.
+"""
+
+import struct
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+_OFFSET, _BACK, _SHORT = struct.Struct("<I"), struct.Struct("<i"), struct.Struct("<H")
+
+
+class FlatTableError(ValueError):
+    """Content that is no such table."""
+
+
+@dataclass(frozen=True, slots=True)
+class FlatTable:
+    """A table at a position of the content; fields are called by their numbers."""
+
+    content: bytes
+    at: int
+
+    @classmethod
+    def root(cls, content: bytes, identifier: bytes) -> "FlatTable":
+        """The outermost table of a file that bears an identifier in its bytes 4 to 7."""
+        if content[4:8] != identifier:
+            raise FlatTableError(f"it does not bear the identifier {identifier.decode()}")
+        return cls(content, _unpack(_OFFSET, content, 0))
+
+    def integer(self, field: int, kind: str = "<i4", default: int = 0) -> int:
+        """A whole number; `kind` as NumPy writes it."""
+        return int(self._scalar(field, kind, default))
+
+    def number(self, field: int) -> float | None:
+        """A float64; None when it is absent."""
+        return None if self._place(field) is None else float(self._scalar(field, "<f8", 0.0))
+
+    def vector(self, field: int, kind: str) -> NDArray[Any]:
+        """Numbers side by side; none when it is absent."""
+        place = self._place(field)
+        if place is None:
+            return np.zeros(0, kind)
+        begin = place + _unpack(_OFFSET, self.content, place)
+        return _numbers(self.content, kind, begin + 4, _unpack(_OFFSET, self.content, begin))
+
+    def tables(self, field: int) -> list["FlatTable"]:
+        """Tables, one offset each; an offset counts from where it stands."""
+        offsets = self.vector(field, "<u4")
+        if not len(offsets):
+            return []
+        place = self._place(field) or 0
+        begin = place + _unpack(_OFFSET, self.content, place) + 4
+        return [FlatTable(self.content, begin + 4 * index + int(offset)) for index, offset in enumerate(offsets)]
+
+    def _scalar(self, field: int, kind: str, default: float) -> Any:
+        place = self._place(field)
+        return default if place is None else _numbers(self.content, kind, place, 1)[0]
+
+    def _place(self, field: int) -> int | None:
+        vtable = self.at - _unpack(_BACK, self.content, self.at)
+        if 4 + 2 * field >= _unpack(_SHORT, self.content, vtable):
+            return None
+        distance = _unpack(_SHORT, self.content, vtable + 4 + 2 * field)
+        return self.at + distance if distance else None
+
+
+def _numbers(content: bytes, kind: str, begin: int, count: int) -> NDArray[Any]:
+    dtype = np.dtype(kind)
+    if not 0 <= begin <= len(content) - count * dtype.itemsize:
+        raise FlatTableError("an offset leads outside of the file")
+    found: NDArray[Any] = np.frombuffer(content, dtype, count, begin)
+    return found
+
+
+def _unpack(form: struct.Struct, content: bytes, at: int) -> int:
+    if not 0 <= at <= len(content) - form.size:
+        raise FlatTableError("an offset leads outside of the file")
+    return int(form.unpack_from(content, at)[0])

@@ -1,0 +1,65 @@
+"""JSON that a run wrote, and that somebody may have changed since: all that is wrong with it is a ValueError."""
+
+import json
+import math
+from collections.abc import Callable
+from typing import Any
+
+MOST_LEVELS = 100
+"""Of objects and arrays in one another; what a run writes has about ten."""
+_LARGEST_WHOLE = 2**64  # seeds have 64 bits
+
+
+def parse_stored(text: str | bytes) -> Any:
+    """The value. Raises ValueError for what is no JSON, for whole numbers beyond 64 bits, and for endless nesting."""
+    return _checked(lambda: json.loads(text, parse_int=_whole))
+
+
+def parse_finite(text: str | bytes) -> Any:
+    """The same, without numbers that are infinite or none at all: settings and summaries may have them, events not."""
+    return _checked(lambda: json.loads(text, parse_int=_whole, parse_float=_finite, parse_constant=_refuse))
+
+
+def _checked(parse: Callable[[], Any]) -> Any:
+    try:
+        found = parse()
+    except RecursionError:
+        raise _too_deep() from None
+    if not _is_shallow(found):
+        raise _too_deep()
+    return found
+
+
+def _refuse(word: str) -> float:
+    raise ValueError(f"{word} is no number in JSON")
+
+
+def _finite(digits: str) -> float:
+    value = float(digits)
+    if not math.isfinite(value):
+        raise ValueError(f"{digits[:20]} is too large a number")
+    return value
+
+
+def _whole(digits: str) -> int:
+    if len(digits) > 21 or not -_LARGEST_WHOLE < (value := int(digits)) < _LARGEST_WHOLE:
+        raise ValueError(f"a whole number of {len(digits.lstrip('-'))} digits is too large")
+    return value
+
+
+def _is_shallow(value: Any) -> bool:
+    """Level by level: a function that calls itself would fail where it shall find out."""
+    level = [value]
+    for _ in range(MOST_LEVELS):
+        level = [entry for outer in level if isinstance(outer, (dict, list)) for entry in _entries(outer)]
+        if not level:
+            return True
+    return False
+
+
+def _entries(outer: dict[str, Any] | list[Any]) -> list[Any]:
+    return [*outer.values()] if isinstance(outer, dict) else outer
+
+
+def _too_deep() -> ValueError:
+    return ValueError("it is nested too deeply")

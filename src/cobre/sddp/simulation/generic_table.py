@@ -1,0 +1,30 @@
+"""Constraints that users wrote: by how much they are violated, and what that costs."""
+
+import numpy as np
+
+from cobre.core.case import ABSENT_ID
+from cobre.core.stage_data import Floats
+from cobre.sddp.lp.build import StageLp
+from cobre.sddp.simulation.outcome import StageOutcome
+from cobre.sddp.simulation.tables import StageRows, TableFormat
+
+VIOLATIONS = TableFormat("violations/generic", ("constraint_id",), ("slack_value", "slack_cost"))
+
+
+def violation_rows(lp: StageLp) -> StageRows:
+    """One for each row of a constraint; without a block where it is about the whole stage."""
+    rows = lp.plan.data.generic_rows
+    ids = {
+        "block_id": np.array([ABSENT_ID if row.block is None else row.block for row in rows], np.int32),
+        "constraint_id": np.array([row.constraint_id for row in rows], np.int32),
+    }
+    return StageRows(VIOLATIONS, ids)
+
+
+def read_violations(outcome: StageOutcome) -> tuple[Floats, ...]:
+    """Positive where a constraint falls short of its lower bound, negative where it exceeds its upper one."""
+    slacks = outcome.lp.generic_slacks
+    both = outcome.values(slacks)
+    price = np.append(outcome.lp.cost, 0.0)[slacks]
+    cost = both * price
+    return both[:, :, 0] - both[:, :, 1], cost[:, :, 0] + cost[:, :, 1]

@@ -1,0 +1,140 @@
+"""What is known of every entity in every stage, whatever the scenario: small tables beside those of a simulation.
+
+From them a reader gets stored energy, productivities, states of operation and lagged inflows without these numbers
+being repeated, scenario after scenario, in large files.
+"""
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from cobre.core.case import Case
+from cobre.core.entities import WithService, is_in_service
+from cobre.core.hydro import Hydro
+from cobre.core.stage_data import StageData
+from cobre.core.temporal import Stage
+from cobre.sddp.hydro_models.energy_productivity import EnergyProductivity, NoProductivityError
+from cobre.sddp.hydro_models.geometry import geometry_by_hydro
+from cobre.study.prepare import PreparedStudy
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+Floats = NDArray[np.float64]
+
+ENTITY_STAGES = "entity_stages"
+INITIAL_LAGS = "initial_inflow_lags"
+FACT_TABLES = (ENTITY_STAGES, INITIAL_LAGS)
+DEACTIVATED, OPERATING = 0, 2
+HYDRO_NUMBERS = (
+    "dead_storage_hm3",
+    "min_storage_hm3",
+    "max_storage_hm3",
+    "equivalent_productivity_mw_per_m3s",
+    "accumulated_productivity_mw_per_m3s",
+    "integrated_equivalent_productivity_mw_per_m3s",
+    "integrated_accumulated_productivity_mw_per_m3s",
+)
+
+
+def fact_tables(study: PreparedStudy) -> "dict[str, pa.Table]":
+    """Both tables."""
+    return {ENTITY_STAGES: entity_stages(study), INITIAL_LAGS: initial_lags(study)}
+
+
+def entity_stages(study: PreparedStudy) -> "pa.Table":
+    """A row for each entity in each stage; numbers of reservoirs are null elsewhere, and where nothing gives them."""
+    import pyarrow as pa
+
+    energy = EnergyProductivity(study.case, geometry_by_hydro(study.case.production.geometry))
+    rows = [row for lp in study.problem.stages for row in _rows(study.case, lp.plan.data, energy)]
+    kinds = {"table": pa.string(), "entity_id": pa.int32(), "stage_id": pa.int32(), "operative_state_code": pa.int8()}
+    kinds |= dict.fromkeys(("stage_hours", *HYDRO_NUMBERS), pa.float64())
+    return pa.table({name: pa.array([row.get(name) for row in rows], kind) for name, kind in kinds.items()})
+
+
+def initial_lags(study: PreparedStudy) -> "pa.Table":
+    """The inflows before the first stage that the state remembers; lag 0 is the most recent one."""
+    import pyarrow as pa
+
+    hydros, orders = len(study.case.system.hydros), study.noise.max_order
+    ids = np.array([hydro.id for hydro in study.case.system.hydros], np.int32)
+    values = study.problem.initial_state[hydros : hydros * (1 + orders)].reshape(orders, hydros)
+    return pa.table(
+        {
+            "hydro_id": np.repeat(ids, orders),
+            "lag_index": np.tile(np.arange(orders, dtype=np.int32), hydros),
+            "inflow_m3s": np.ascontiguousarray(values.T).reshape(-1),
+        }
+    )
+
+
+def _rows(case: Case, data: StageData, energy: EnergyProductivity) -> Iterator[Mapping[str, Any]]:
+    hours = float(data.hours.sum())
+    reservoirs = _reservoirs(case, data, energy)
+    for table, entities in _classes(case).items():
+        for place, entity in enumerate(entities):
+            state = OPERATING if is_in_service(entity, data.stage.id) else DEACTIVATED
+            row = {"table": table, "entity_id": entity.id, "stage_id": data.stage.id, "operative_state_code": state}
+            numbers = {name: values[place] for name, values in reservoirs.items()} if table == "hydros" else {}
+            yield row | {"stage_hours": hours} | numbers
+
+
+def _classes(case: Case) -> Mapping[str, Sequence[Any]]:
+    """By the names of their tables."""
+    system = case.system
+    classes: Mapping[str, Sequence[WithService]] = {
+        "hydros": system.hydros,
+        "thermals": system.thermals,
+        "exchanges": system.lines,
+        "non_controllables": system.non_controllable_sources,
+        "contracts": system.energy_contracts,
+        "pumping_stations": system.pumping_stations,
+    }
+    return classes
+
+
+def _reservoirs(case: Case, data: StageData, energy: EnergyProductivity) -> dict[str, list[float | None]]:
+    """By the names of `HYDRO_NUMBERS`, in canonical order."""
+    hydros = case.system.hydros
+    own = _productivities(hydros, data.stage, energy.equivalent)
+    integrated = _productivities(hydros, data.stage, energy.integrated_equivalent)
+    columns = (
+        np.array([hydro.reservoir.min_storage_hm3 for hydro in hydros]),
+        data.hydro.min_storage_hm3,
+        data.hydro.max_storage_hm3,
+        own,
+        _down_the_cascade(hydros, own),
+        integrated,
+        _down_the_cascade(hydros, integrated),
+    )
+    return {
+        name: [None if np.isnan(value) else float(value) for value in values]
+        for name, values in zip(HYDRO_NUMBERS, columns, strict=True)
+    }
+
+
+def _productivities(hydros: Sequence[Hydro], stage: Stage, find: Callable[[int, Stage], float]) -> Floats:
+    """NaN where no file gives one: the LP does not need them."""
+
+    def found(hydro: Hydro) -> float:
+        try:
+            return find(hydro.id, stage)
+        except NoProductivityError:
+            return float("nan")
+
+    return np.array([found(hydro) for hydro in hydros])
+
+
+def _down_the_cascade(hydros: Sequence[Hydro], own: Floats) -> Floats:
+    """Sums over a plant and all that its water passes later, the plant itself first."""
+    place = {hydro.id: at for at, hydro in enumerate(hydros)}
+    total = np.zeros(len(hydros))
+    for at, hydro in enumerate(hydros):
+        step: Hydro | None = hydro
+        while step is not None:
+            total[at] += own[place[step.id]]
+            step = None if step.downstream_id is None else hydros[place[step.downstream_id]]
+    return total

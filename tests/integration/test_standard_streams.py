@@ -1,0 +1,98 @@
+"""Standard output that is closed, full or a broken pipe: results are written, and a lost answer is no success."""
+
+import json
+import os
+import subprocess
+
+import pytest
+from cli_runs import COMMAND, LIMIT_S, ONE_PROCESS, QUICK_CASE, cobre
+
+FULL = "> /dev/full"
+CLOSED = ">&-"
+
+
+def redirected(where, *words):
+    """As a shell starts it."""
+    return subprocess.run(
+        ["sh", "-c", f'exec "$@" {where}', "sh", *COMMAND, *map(str, words)],
+        check=False,
+        capture_output=True,
+        text=True,
+        timeout=LIMIT_S,
+        stdin=subprocess.DEVNULL,
+    )
+
+
+def run(output):
+    return ("run", QUICK_CASE, "--output", output, "--iterations", 2, *ONE_PROCESS)
+
+
+@pytest.fixture(scope="module")
+def finished(tmp_path_factory):
+    output = tmp_path_factory.mktemp("finished") / "out"
+    assert cobre(*run(output)).returncode == 0
+    return output
+
+
+@pytest.mark.parametrize(("where", "why"), [(CLOSED, "is closed"), (FULL, "No space left on device")])
+def test_a_run_goes_on_and_says_once_that_nobody_hears_it(finished, tmp_path, where, why):
+    done = redirected(where, *run(tmp_path / "out"))
+    assert done.returncode == 0
+    assert done.stderr.count("\n") == 1 and "standard output" in done.stderr and why in done.stderr
+    assert cobre("compare", finished, tmp_path / "out").returncode == 0
+    for line in (tmp_path / "out" / "events.jsonl").read_text().splitlines():
+        assert json.loads(line)["event"]
+
+
+@pytest.mark.parametrize("workers", [1, 2])
+def test_a_run_without_any_stream(finished, tmp_path, workers):
+    words = ("run", QUICK_CASE, "--output", tmp_path / "out", "--iterations", 2, "--workers", workers)
+    done = redirected("<&- >&- 2>&-", *words)
+    assert (done.returncode, done.stdout, done.stderr) == (0, "", "")
+    assert cobre("compare", finished, tmp_path / "out").returncode == 0
+
+
+@pytest.mark.parametrize("where", [CLOSED, FULL])
+def test_a_summary_that_a_program_waits_for_is_not_lost_in_silence(tmp_path, where):
+    done = redirected(where, *run(tmp_path / "out"), "--json", "--quiet")
+    assert done.returncode == 5 and "what is printed is lost" in done.stderr
+    assert (tmp_path / "out" / "summary.json").exists()
+
+
+@pytest.mark.parametrize("where", [CLOSED, FULL])
+@pytest.mark.parametrize(
+    "words", [("top", "DIR"), ("compare", "DIR", "DIR"), ("version",), ("--help",), ("--version",)]
+)
+def test_a_command_whose_answer_is_lost_fails(finished, where, words):
+    done = redirected(where, *(finished if word == "DIR" else word for word in words))
+    assert (done.returncode, done.stderr.count("\n")) == (5, 1)
+    assert "what is printed is lost" in done.stderr
+
+
+@pytest.mark.parametrize("where", ["2> /dev/full", "2>&-"])
+def test_without_standard_error_the_exit_code_still_tells(tmp_path, where):
+    done = redirected(where, "report", tmp_path / "none")
+    assert (done.returncode, done.stdout, done.stderr) == (8, "", "")
+
+
+def into_closed_pipe(*words):
+    """Nobody reads, from the first word on."""
+    end, start = os.pipe()
+    os.close(end)
+    try:
+        return subprocess.run(
+            [*COMMAND, *map(str, words)], check=False, stdout=start, stderr=subprocess.PIPE, text=True, timeout=LIMIT_S
+        )
+    finally:
+        os.close(start)
+
+
+def test_a_broken_pipe_does_not_end_a_run(finished, tmp_path):
+    done = into_closed_pipe(*run(tmp_path / "out"))
+    assert (done.returncode, done.stderr) == (0, "")
+    assert cobre("compare", finished, tmp_path / "out").returncode == 0
+
+
+def test_a_broken_pipe_ends_an_answer_in_silence():
+    done = into_closed_pipe("version")
+    assert (done.returncode, done.stderr) == (1, "")

@@ -1,0 +1,65 @@
+"""cobre.schema: JSON Schemas that say what the readers of cases say."""
+
+import json
+from pathlib import Path
+
+import pytest
+
+import cobre
+from cobre.io.case_files import OPTIONAL_JSON, READ_ELSEWHERE, REQUIRED_JSON
+from cobre.io.case_schemas import SCHEMAS
+
+jsonschema = pytest.importorskip("jsonschema", reason="jsonschema is not installed: schemas are not tried")
+EXAMPLES = Path(__file__).resolve().parents[3] / "examples"
+
+
+@pytest.fixture(scope="module")
+def schemas(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("schemas") / "new"
+    assert cobre.schema.export(folder) == len(SCHEMAS)
+    return {path.name.removesuffix(".schema.json"): json.loads(path.read_text()) for path in folder.iterdir()}
+
+
+def test_every_json_file_of_a_case_has_one(schemas):
+    files = {*REQUIRED_JSON, *OPTIONAL_JSON, *(name for name in READ_ELSEWHERE if name.endswith(".json"))}
+    assert {file for file, _ in SCHEMAS.values()} == files
+    assert schemas.keys() == SCHEMAS.keys()
+
+
+def test_they_are_schemas(schemas):
+    for schema in schemas.values():
+        jsonschema.Draft202012Validator.check_schema(schema)
+        assert schema["$schema"] == "https://json-schema.org/draft/2020-12/schema"
+
+
+@pytest.mark.parametrize("case", ["two_reservoirs", "four_regions"])
+def test_the_examples_fit(schemas, case):
+    tried = 0
+    for name, (file, _) in SCHEMAS.items():
+        path = EXAMPLES / case / file
+        if path.exists():
+            jsonschema.validate(json.loads(path.read_text()), schemas[name])
+            tried += 1
+    assert tried >= 9
+
+
+def test_what_a_reader_refuses_does_not_fit(schemas):
+    content = json.loads((EXAMPLES / "two_reservoirs" / "system" / "buses.json").read_text())
+    content["buses"][0]["nmae"] = "typo"
+    with pytest.raises(jsonschema.ValidationError, match="nmae"):
+        jsonschema.validate(content, schemas["buses"])
+    del content["buses"][0]["nmae"], content["buses"][0]["id"]
+    with pytest.raises(jsonschema.ValidationError, match="'id' is a required property"):
+        jsonschema.validate(content, schemas["buses"])
+
+
+def test_into_the_working_directory(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    cobre.schema.export()
+    assert (tmp_path / "config.schema.json").exists()
+
+
+def test_where_nothing_can_be_written(tmp_path):
+    (tmp_path / "file").write_text("")
+    with pytest.raises(cobre.errors.OutputError, match="file"):
+        cobre.schema.export(tmp_path / "file")

@@ -1,0 +1,125 @@
+"""Policies that cobre-python 0.18 wrote. The files beside this module were written by it, with numbers chosen here."""
+
+import shutil
+import struct
+from pathlib import Path
+
+import numpy as np
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from cobre.io.boundary_file import find_boundary_file
+from cobre.io.cobre_python_policy import read_cobre_python_policy
+from cobre.io.policy_file import PolicyFileError, parse_policy, read_policy_bytes
+from cobre.study.policy_store import load_policy, policy_file
+
+FOLDER = Path(__file__).with_name("cobre_python_policy")
+MANIFEST = FOLDER / "manifest.bin"
+FILES = ("manifest.bin", "cuts/000.bin", "cuts/001.bin")
+SCALE = 406.5
+
+
+@pytest.fixture
+def copy(tmp_path):
+    return shutil.copytree(FOLDER, tmp_path / "policy")
+
+
+def test_every_number_is_where_it_belongs():
+    found = read_cobre_python_policy(MANIFEST)
+    metadata = found.metadata
+    assert metadata.state_names == ("storage:301", "inflow_lag1:301")
+    assert metadata.stage_ids == (602, 605)
+    assert metadata.stage_end_dates == ("2031-02-01", "2031-03-01")
+    assert metadata.stage_start_dates == ("2031-01-01", "2031-02-01")
+    assert metadata.entity_ids == {"hydros": (301,)}
+    assert (metadata.iterations, metadata.seeds, metadata.cost_scale) == (501, {"tree_seed": 509}, SCALE)
+    assert metadata.facts == {"lower_bound": 502.5, "upper_bound": 503.5}
+
+
+def test_cuts_are_in_the_order_of_their_slots():
+    first, last = read_cobre_python_policy(MANIFEST).stages
+    assert np.allclose(first.intercepts * SCALE, [-5.0, 105.5], rtol=1e-15)
+    assert np.allclose(first.coefficients * SCALE, [[106.25, 107.25]] * 2, rtol=1e-15)
+    assert first.iteration.tolist() == [0, 103]
+    assert first.forward_pass.tolist() == [0, 104]
+    assert first.is_active.tolist() == [0, 1]
+    assert last.coefficients.shape == (0, 2)
+
+
+def test_it_is_found_where_a_policy_is_looked_for(copy, tmp_path):
+    assert policy_file(copy) == policy_file(tmp_path) == copy / "manifest.bin"
+    assert find_boundary_file(copy) == find_boundary_file(tmp_path) == copy / "manifest.bin"
+    policy = load_policy(tmp_path)
+    assert (policy.iterations, policy.final_lower_bound, policy.final_upper_bound) == (501, 502.5, 503.5)
+    assert policy.cost_to_go(0, [1.0, 2.0]) == pytest.approx(105.5 + 106.25 + 2 * 107.25)
+
+
+def test_it_becomes_a_file_of_ours(copy):
+    content = read_policy_bytes(copy / "manifest.bin")
+    assert parse_policy(copy, content).metadata == read_cobre_python_policy(MANIFEST).metadata
+
+
+def test_a_file_of_ours_goes_first(copy, tmp_path):
+    (copy / "policy.bin").write_bytes(read_policy_bytes(copy / "manifest.bin"))
+    assert policy_file(tmp_path) == copy / "policy.bin"
+
+
+def changed(path, position, form, value):
+    content = bytearray(path.read_bytes())
+    struct.pack_into(form, content, position, value)
+    path.write_bytes(content)
+
+
+def test_another_version_is_named(copy):
+    content = (copy / "manifest.bin").read_bytes()
+    root = struct.unpack_from("<I", content)[0]
+    vtable = root - struct.unpack_from("<i", content, root)[0]
+    place = root + struct.unpack_from("<H", content, vtable + 4)[0]
+    changed(copy / "manifest.bin", place, "<I", 4)
+    with pytest.raises(PolicyFileError, match="format version 4 of cobre-python, and 3"):
+        load_policy(copy)
+
+
+def test_a_graph_that_is_no_chain(copy):
+    content = (copy / "manifest.bin").read_bytes()
+    probability = content.index(struct.pack("<d", 1.0))
+    changed(copy / "manifest.bin", probability, "<d", 0.5)
+    with pytest.raises(PolicyFileError, match="chain of stages"):
+        load_policy(copy)
+
+
+def test_what_is_something_else(copy):
+    (copy / "manifest.bin").write_bytes(b"{}")
+    with pytest.raises(PolicyFileError, match=r"manifest\.bin.*identifier CBVF"):
+        load_policy(copy)
+
+
+def test_a_stage_that_is_missing(copy):
+    (copy / "cuts" / "001.bin").unlink()
+    with pytest.raises(PolicyFileError, match=r"001\.bin.*No such file"):
+        load_policy(copy)
+
+
+@pytest.mark.parametrize("name", FILES)
+def test_a_file_cut_short_anywhere(copy, name):
+    path = copy / name
+    content = path.read_bytes()
+    for length in range(0, len(content), 7):
+        path.write_bytes(content[:length])
+        try:
+            load_policy(copy)  # what follows the last number that is read does not matter
+        except PolicyFileError as error:
+            assert str(copy) in str(error)
+
+
+@settings(max_examples=100, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(name=st.sampled_from(FILES), share=st.floats(0.0, 0.999), value=st.integers(0, 255))
+def test_any_byte_may_be_wrong(tmp_path, name, share, value):
+    copy = shutil.copytree(FOLDER, tmp_path / "policy", dirs_exist_ok=True)
+    path = copy / name
+    changed(path, int(share * path.stat().st_size), "B", value)
+    try:
+        load_policy(copy)
+    except PolicyFileError as error:
+        assert str(copy) in str(error)

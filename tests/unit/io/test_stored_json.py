@@ -1,0 +1,43 @@
+"""JSON of a run that somebody has changed: a ValueError, whatever was done to it."""
+
+import pytest
+
+from cobre.io.event_file import event_of, events_in
+from cobre.io.stored_json import MOST_LEVELS, parse_finite, parse_stored
+
+
+def nested(levels):
+    return "[" * levels + "]" * levels
+
+
+@pytest.mark.parametrize("levels", [1, MOST_LEVELS])
+def test_what_is_nested_a_little_is_read(levels):
+    assert isinstance(parse_stored(nested(levels)), list)
+
+
+@pytest.mark.parametrize("levels", [MOST_LEVELS + 1, 900, 100_000])
+@pytest.mark.parametrize("parse", [parse_stored, parse_finite])
+def test_what_is_nested_without_end_is_refused(parse, levels):
+    with pytest.raises(ValueError, match="nested too deeply"):
+        parse(nested(levels))
+
+
+def test_seeds_have_all_their_bits():
+    assert parse_stored(f"[{2**64 - 1}, {-(2**64 - 1)}]") == [2**64 - 1, 1 - 2**64]
+
+
+@pytest.mark.parametrize("number", [2**64, -(2**64), 10**400])
+def test_larger_whole_numbers_are_refused(number):
+    with pytest.raises(ValueError, match="too large"):
+        parse_stored(str(number))
+
+
+def test_settings_may_be_infinite():
+    assert parse_stored("[Infinity, 1e999]") == [float("inf")] * 2
+
+
+@pytest.mark.parametrize("number", ["NaN", "Infinity", "-Infinity", "1e999", "1" + "0" * 400, "1" + "0" * 5000])
+def test_an_event_with_a_number_that_no_run_writes_is_none(number):
+    line = b'{"event":"iteration","lower_bound":%s}' % number.encode()
+    assert event_of(line) is None
+    assert events_in(line + b'\n{"event":"phase"}\n') == [{"event": "phase"}]
