@@ -19,8 +19,7 @@ from pathlib import Path
 
 from cobre.cli.live_table import LiveProgress
 from cobre.cli.progress import LineProgress
-from cobre.study.api import with_iterations
-from cobre.study.requests import CaseRequest, RunRequest
+from cobre.study.requests import CaseRequest, RunRequest, with_iterations
 from cobre.study.run import run_study
 from cobre.study.worlds import World, run_in
 

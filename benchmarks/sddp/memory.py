@@ -16,8 +16,8 @@ sys.path.insert(0, str(ROOT / "benchmarks"))
 from cobre.comm import Backend, launch  # noqa: E402
 from cobre.io.case import load_case  # noqa: E402
 from cobre.sddp.sharing import share_problem  # noqa: E402
-from cobre.study.api import with_iterations  # noqa: E402
 from cobre.study.prepare import make_solver, prepare  # noqa: E402
+from cobre.study.requests import with_iterations  # noqa: E402
 from cobre.study.training import train_study  # noqa: E402
 from collectives.footprint import Growth, measured_growth  # noqa: E402
 from collectives.report import table  # noqa: E402

@@ -23,9 +23,9 @@ from cobre.sddp.events import IterationRecord
 from cobre.solver.batches import Batch, Chains, CutRows, Keep, LpSolver, Realisations, Step, Walk
 from cobre.solver.highs import HighsSolver
 from cobre.solver.program import Floats, StageProgram
-from cobre.study.api import with_iterations
 from cobre.study.checkpoints import CheckpointPlan
 from cobre.study.prepare import PreparedStudy, make_solver, prepare
+from cobre.study.requests import with_iterations
 from cobre.study.training import TrainedStudy, TrainingOptions, train_study
 
 with contextlib.suppress(ImportError):

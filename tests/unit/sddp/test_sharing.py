@@ -12,8 +12,8 @@ from cobre.io.case import load_case
 from cobre.sddp.cuts.visibility import ranks_that_see
 from cobre.sddp.problem import Problem
 from cobre.sddp.sharing import share_problem
-from cobre.study.api import with_iterations
 from cobre.study.prepare import PreparedStudy, make_solver, prepare
+from cobre.study.requests import with_iterations
 from cobre.study.training import train_study
 
 CASE = Path(__file__).resolve().parents[3] / "examples" / "two_reservoirs"
