@@ -47,7 +47,7 @@ unit: $(READY)
 	$(BIN)/python -m pytest $(SIDE_BY_SIDE)
 
 test-long: $(READY)  ## interrupted, killed and frozen studies, Dask, the assistant server, every snippet of the documentation
-	$(BIN)/python -m pytest -m long
+	$(BIN)/python -m pytest -m long $(SIDE_BY_SIDE)
 
 conformance: $(READY)  ## the whole conformance kit on local, shm (both ways to wait) and tcp
 	$(BIN)/python -m cobre.comm.testing --backend local --ranks 1
