@@ -3,12 +3,14 @@
 import signal
 import threading
 import time
+from collections.abc import Callable
 from types import FrameType
-from typing import Self
+from typing import Any, Self
 
 from cobre.comm.errors import end_at_once
 from cobre.sddp.training.hooks import Interruption
 
+_Handler = Callable[[int, FrameType | None], Any] | int | None
 _SIGNALS = {signal.SIGINT: Interruption.INTERRUPTED, signal.SIGTERM: Interruption.TERMINATED}
 
 
@@ -21,7 +23,7 @@ class StopRequest:
     def __init__(self, time_limit_s: float | None = None) -> None:
         self._deadline = None if time_limit_s is None else time.monotonic() + time_limit_s
         self._wanted = Interruption.NONE
-        self._former: dict[signal.Signals, object] = {}
+        self._former: dict[signal.Signals, _Handler] = {}
 
     def __enter__(self) -> Self:
         if threading.current_thread() is threading.main_thread():
@@ -30,7 +32,7 @@ class StopRequest:
 
     def __exit__(self, *_: object) -> None:
         for number, handler in self._former.items():
-            signal.signal(number, handler)  # type: ignore[arg-type]
+            signal.signal(number, handler)
         self._former = {}
 
     def ask(self, why: Interruption = Interruption.INTERRUPTED) -> None:
