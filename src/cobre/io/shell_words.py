@@ -6,9 +6,5 @@ from pathlib import Path
 
 def as_argument(path: Path | str) -> str:
     """With quotes where the name needs them; one that begins with a dash is not taken for an option."""
-    return shlex.quote(as_path(str(path)))
-
-
-def as_path(name: str) -> str:
-    """A path that no program takes for an option."""
-    return f"./{name}" if name.startswith("-") else name
+    name = str(path)
+    return shlex.quote(f"./{name}" if name.startswith("-") else name)

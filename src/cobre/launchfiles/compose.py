@@ -1,8 +1,9 @@
 """A compose file: one service for each rank, on a network of their own."""
 
-from cobre.io.shell_words import as_argument
+import shlex
+
 from cobre.launchfiles.filling import Verbatim, fill_yaml
-from cobre.launchfiles.settings import ContainerSettings
+from cobre.launchfiles.settings import ContainerSettings, as_path
 
 CASE, OUTPUT = "/case", "/output"
 
@@ -22,7 +23,7 @@ def compose_file(settings: ContainerSettings) -> str:
             "memory": _bytes(settings.memory),
             "case": _literal(settings.case),
             "output": _literal(settings.output),
-            "mkdir": Verbatim(as_argument(settings.output)),
+            "mkdir": Verbatim(shlex.quote(as_path(settings.output))),
             "port_text": str(settings.port),
             "services": Verbatim("".join(_service(rank) for rank in range(settings.ranks))),
         },

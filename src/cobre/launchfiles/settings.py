@@ -96,6 +96,11 @@ class SlurmSettings(WorldSettings):
         return self
 
 
+def as_path(text: str) -> str:
+    """A path that no program takes for an option."""
+    return f"./{text}" if text.startswith("-") else text
+
+
 def check_claim(option: str, text: str) -> str:
     """The name of a Kubernetes volume claim, if it is one."""
     _matches(option, text, CLAIM, "the name of a volume claim, of lower-case letters, digits, '-' and '.'")

@@ -2,9 +2,8 @@
 
 import shlex
 
-from cobre.io.shell_words import as_path
 from cobre.launchfiles.filling import Verbatim, fill_shell
-from cobre.launchfiles.settings import SlurmSettings
+from cobre.launchfiles.settings import SlurmSettings, as_path
 
 
 def mpi_script(settings: SlurmSettings) -> str:
