@@ -36,9 +36,10 @@ struct BoundStage {
         read("row_start", model.row_start);
         read("column_index", model.column_index);
         read("value", model.value);
-        read("storage_column", model.storage_column);
-        read("storage_scale", model.storage_scale);
+        read("state_column", model.state_column);
+        read("state_scale", model.state_scale);
         read("autoregression", model.autoregression);
+        read("passed_from", model.passed_from);
         read("input_row", model.input_row);
         read("input_index", model.input_index);
         read("input_value", model.input_value);
@@ -49,6 +50,7 @@ struct BoundStage {
         read("source_index", model.source_index);
         read("source_factor", model.source_factor);
         read("source_is_pinned", model.source_is_pinned);
+        model.states = nb::cast<Int>(parts["states"]);
         model.hydros = nb::cast<Int>(parts["hydros"]);
         model.order = nb::cast<Int>(parts["order"]);
         model.future_cost = nb::cast<Int>(parts["future_cost"]);
@@ -91,7 +93,7 @@ void read_bases(Work& work, const StageModel& stage, nb::handle status, nb::hand
     const Array<Int> tight(cuts, "start_cuts");
     const auto bases = static_cast<Int>(statuses.height());
     require(statuses.size() == statuses.height() * static_cast<size_t>(stage.columns + stage.rows) &&
-                tight.size() == statuses.height() * static_cast<size_t>(stage.hydros + 1),
+                tight.size() == statuses.height() * static_cast<size_t>(stage.states + 1),
             "bases have another size");
     for (const Int base : index) require(base < bases, "a chain starts from a basis that there is not");
     work.start_status = statuses.data();
@@ -122,7 +124,7 @@ void read_places(Work& work, const nb::object& places, size_t items) {
 
 // Results as Python sees them.
 struct BoundBatch {
-    nb::object objective, future_cost, gradient, storage, inflow, primal, dual, iterations, basis_status, basis_cuts;
+    nb::object objective, future_cost, gradient, decided, inflow, primal, dual, iterations, basis_status, basis_cuts;
     Count count;
 
     Results make(const StageModel& stage, size_t units, size_t solves, bool basis, bool solution, bool slopes) {
@@ -132,13 +134,13 @@ struct BoundBatch {
         objective = make_array(to.objective, {n});
         future_cost = make_array(to.future_cost, {n});
         iterations = make_array(to.iterations, {n});
-        storage = make_array(to.storage, {n, stage.hydros});
+        decided = make_array(to.decided, {n, stage.states});
         inflow = make_array(to.inflow, {n, stage.hydros});
         gradient = make_array(to.gradient, {slopes ? n : 0, stage.dimension()});
         primal = make_array(to.primal, {solved, stage.columns});
         dual = make_array(to.dual, {solved, stage.rows});
         basis_status = make_array(to.basis_status, {chains, stage.columns + stage.rows});
-        basis_cuts = make_array(to.basis_cuts, {chains, stage.hydros + 1});
+        basis_cuts = make_array(to.basis_cuts, {chains, stage.states + 1});
         if (!basis) to.basis_status = nullptr;
         if (!solution) to.primal = to.dual = nullptr;
         if (!slopes) to.gradient = nullptr;
@@ -220,7 +222,7 @@ BoundWalk walk(Engine& engine, const nb::list& given, nb::handle first_states) {
         step.results.objective = objective + at * count;
         step.results.future_cost = future_cost + at * count;
         bound.basis_status.append(make_array(step.results.basis_status, {count, stage.columns + stage.rows}));
-        bound.basis_cuts.append(make_array(step.results.basis_cuts, {count, stage.hydros + 1}));
+        bound.basis_cuts.append(make_array(step.results.basis_cuts, {count, stage.states + 1}));
     }
     if (stages) std::copy(first.data(), first.data() + first.size(), states);
     {
@@ -302,7 +304,7 @@ void bind_results(nb::module_& module) {
     batch.def_ro("objective", &BoundBatch::objective)
         .def_ro("future_cost", &BoundBatch::future_cost)
         .def_ro("gradient", &BoundBatch::gradient)
-        .def_ro("storage", &BoundBatch::storage)
+        .def_ro("decided", &BoundBatch::decided)
         .def_ro("inflow", &BoundBatch::inflow)
         .def_ro("primal", &BoundBatch::primal)
         .def_ro("dual", &BoundBatch::dual)

@@ -21,7 +21,7 @@ void DualSimplex::load(const StageModel& stage, const CutView& cuts, double feas
     cuts_ = &cuts;
     feasibility_ = feasibility;
     violation_ = violation;
-    stride_ = static_cast<size_t>(stage.rows + stage.hydros + 2);
+    stride_ = static_cast<size_t>(stage.rows + stage.states + 2);
     if (inverse_.size() < stride_ * stride_) inverse_.resize(stride_ * stride_);
     status_.assign(static_cast<size_t>(stage.columns), at_lower);
     is_tight_.assign(static_cast<size_t>(stage.rows), 0);
@@ -30,7 +30,7 @@ void DualSimplex::load(const StageModel& stage, const CutView& cuts, double feas
     reduced_.assign(status_.size(), 0.0);
     slopes_.assign(status_.size(), 0.0);
     cut_values_.resize(is_tight_cut_.size());
-    storage_.resize(static_cast<size_t>(stage.hydros));
+    outgoing_.resize(static_cast<size_t>(stage.states));
     place_of_row_.resize(is_tight_.size());
     start_loose();
 }
@@ -50,7 +50,7 @@ void DualSimplex::start_loose() {
 
 // A cut with its coefficients side by side: in the pool they lie far from each other.
 DualSimplex::Row DualSimplex::copied(Int cut) {
-    const auto n = static_cast<size_t>(stage_->hydros);
+    const auto n = static_cast<size_t>(stage_->states);
     if (free_copies_.empty()) {
         free_copies_.push_back(static_cast<Int>(n ? copies_.size() / n : 0));
         copies_.resize(copies_.size() + n);
@@ -58,8 +58,8 @@ DualSimplex::Row DualSimplex::copied(Int cut) {
     const Int copy = free_copies_.back();
     free_copies_.pop_back();
     double* row = copies_.data() + static_cast<size_t>(copy) * n;
-    for (size_t hydro = 0; hydro < n; ++hydro)
-        row[hydro] = -cuts_->coefficient(cut, static_cast<Int>(hydro)) * stage_->storage_scale[hydro];
+    for (size_t state = 0; state < n; ++state)
+        row[state] = -cuts_->coefficient(cut, static_cast<Int>(state)) * stage_->state_scale[state];
     return {cut, true, false, copy};
 }
 
@@ -97,14 +97,14 @@ double DualSimplex::entry(const Row& row, Int column) const {
 // The entries of a column in the tight rows, in `scratch_`.
 void DualSimplex::entries_of(Int column) {
     const StageModel& stage = *stage_;
-    const Int hydro = stage.hydro_of_column[column];
+    const Int state = stage.state_of_column[column];
     scratch_.resize(tight_.size());
     for (size_t place = 0; place < tight_.size(); ++place) {
         const Row& row = tight_[place];
         scratch_[place] = 0.0;
         if (!row.is_cut) place_of_row_[row.index] = static_cast<Int>(place);
         else if (column == stage.future_cost) scratch_[place] = 1.0;
-        else if (hydro >= 0) scratch_[place] = copies_[static_cast<size_t>(row.copy) * stage.hydros + hydro];
+        else if (state >= 0) scratch_[place] = copies_[static_cast<size_t>(row.copy) * stage.states + state];
     }
     for (Int at = stage.column_start[column]; at < stage.column_start[column + 1]; ++at)
         if (is_tight_[stage.row_index[at]]) scratch_[place_of_row_[stage.row_index[at]]] += stage.column_value[at];
@@ -272,10 +272,10 @@ void DualSimplex::express(const Row& row) {
 bool DualSimplex::find_violated_cut(Leaving& leaving) {
     const StageModel& stage = *stage_;
     if (cuts_->count() == 0) return false;
-    for (Int hydro = 0; hydro < stage.hydros; ++hydro)
-        storage_[hydro] = x_[stage.storage_column[hydro]] * stage.storage_scale[hydro];
+    for (Int state = 0; state < stage.states; ++state)
+        outgoing_[state] = x_[stage.state_column[state]] * stage.state_scale[state];
     std::copy(bounds_.cut_right, bounds_.cut_right + cuts_->count(), cut_values_.begin());
-    cuts_->add_products(0, stage.hydros, storage_.data(), cut_values_.data());
+    cuts_->add_products(0, stage.states, outgoing_.data(), cut_values_.data());
     const double theta = x_[stage.future_cost];
     double most = theta + violation_ * std::max(1.0, std::abs(theta));
     Int found = -1;
@@ -327,11 +327,11 @@ void DualSimplex::row_duals(std::vector<double>& duals) const {
 void DualSimplex::basis(int8_t* status, Int* cuts) const {
     std::copy(status_.begin(), status_.end(), status);
     std::fill(status + stage_->columns, status + stage_->columns + stage_->rows, static_cast<int8_t>(basic));
-    std::fill(cuts, cuts + stage_->hydros + 1, -1);
+    std::fill(cuts, cuts + stage_->states + 1, -1);
     Int count = 0;
     for (const Row& row : tight_) {
         if (!row.is_cut) status[stage_->columns + row.index] = row.at_upper ? at_upper : at_lower;
-        else if (count <= stage_->hydros) cuts[count++] = row.index;
+        else if (count <= stage_->states) cuts[count++] = row.index;
     }
 }
 

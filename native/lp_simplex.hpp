@@ -122,7 +122,7 @@ class DualSimplex {
     std::vector<Int> place_of_row_;     // of a tight row of the stage, in tight_; others: anything
     std::vector<double> inverse_;       // basic columns x tight rows
     std::vector<double> x_, reduced_, prices_;
-    std::vector<double> slopes_, row_slopes_, weights_, scratch_, cut_values_, storage_;
+    std::vector<double> slopes_, row_slopes_, weights_, scratch_, cut_values_, outgoing_;
     std::vector<Candidate> candidates_;
     std::vector<Int> moving_, flips_;
     Int updates_ = 0;
@@ -132,8 +132,8 @@ template <typename Use>
 void DualSimplex::for_entries(const Row& row, Use use) const {
     const StageModel& stage = *stage_;
     if (row.is_cut) {
-        const double* coefficients = copies_.data() + static_cast<size_t>(row.copy) * stage.hydros;
-        for (Int hydro = 0; hydro < stage.hydros; ++hydro) use(stage.storage_column[hydro], coefficients[hydro]);
+        const double* coefficients = copies_.data() + static_cast<size_t>(row.copy) * stage.states;
+        for (Int state = 0; state < stage.states; ++state) use(stage.state_column[state], coefficients[state]);
         use(stage.future_cost, 1.0);
         return;
     }

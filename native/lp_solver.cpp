@@ -13,13 +13,13 @@ namespace {
 constexpr double kInfinity = std::numeric_limits<double>::infinity();
 constexpr Int kMaxRounds = 1000;
 
-// A cut as a row: theta - coefficients . storages >= right side. Lags are known when a stage is solved and live on the
-// right side.
+// A cut as a row: theta - coefficients . decided states >= right side. Lags and states that are passed on are known when a
+// stage is solved and live on the right side.
 void append_cut(const StageModel& stage, const CutView& cuts, Int cut, std::vector<Int>& index, std::vector<double>& value) {
-    for (Int hydro = 0; hydro < stage.hydros; ++hydro) {
-        const double coefficient = cuts.coefficient(cut, hydro) * stage.storage_scale[hydro];
+    for (Int state = 0; state < stage.states; ++state) {
+        const double coefficient = cuts.coefficient(cut, state) * stage.state_scale[state];
         if (coefficient == 0.0) continue;
-        index.push_back(stage.storage_column[hydro]);
+        index.push_back(stage.state_column[state]);
         value.push_back(-coefficient);
     }
     index.push_back(stage.future_cost);
@@ -71,19 +71,25 @@ void Solver::load(const StageModel& stage, const CutView& cuts) {
     column_lower_.assign(stage.column_lower.begin(), stage.column_lower.end());
     column_upper_.assign(stage.column_upper.begin(), stage.column_upper.end());
     inflow_.resize(stage.hydros);
-    storage_.resize(stage.hydros);
+    inflow_slope_.resize(stage.hydros);
+    decided_.resize(stage.states);
+    passed_.resize(stage.passed());
 }
 
 void Solver::begin_chain(const double* state) {
     const StageModel& stage = *stage_;
     shift_state_.assign(stage.rows, 0.0);
     for (size_t entry = 0; entry < stage.input_row.size(); ++entry)
-        if (stage.input_index[entry] < stage.hydros)
-            shift_state_[stage.input_row[entry]] += stage.input_value[entry] * state[stage.input_index[entry]];
+        if (!stage.is_inflow(stage.input_index[entry]))
+            shift_state_[stage.input_row[entry]] +=
+                stage.input_value[entry] * state[stage.component_of(stage.input_index[entry])];
     cuts_->intercepts(chain_base_.data());
     // The outgoing lag l + 1 is the incoming lag l; the outgoing lag 1 is this stage's inflow and comes later.
     if (stage.order > 1)
-        cuts_->add_products(2 * stage.hydros, (stage.order - 1) * stage.hydros, state + stage.hydros, chain_base_.data());
+        cuts_->add_products(stage.states + stage.hydros, (stage.order - 1) * stage.hydros, state + stage.states,
+                            chain_base_.data());
+    for (Int entry = 0; entry < stage.passed(); ++entry) passed_[entry] = state[stage.passed_from[entry]];
+    if (stage.passed()) cuts_->add_products(stage.first_passed(), stage.passed(), passed_.data(), chain_base_.data());
     if (stage.order == 0) right_ = chain_base_;
 }
 
@@ -94,19 +100,19 @@ void Solver::realise(const Work& work, Int realisation, const double* state) {
     for (Int hydro = 0; hydro < n; ++hydro) {
         double inflow = work.inflow[static_cast<size_t>(realisation) * n + hydro];
         for (Int lag = 0; lag < stage.order; ++lag)
-            inflow += stage.autoregression[static_cast<size_t>(lag) * n + hydro] * state[n + lag * n + hydro];
+            inflow += stage.autoregression[static_cast<size_t>(lag) * n + hydro] * state[stage.states + lag * n + hydro];
         inflow_[hydro] = stage.truncates && inflow < 0.0 ? 0.0 : inflow;
     }
     shift_ = shift_state_;
     for (size_t entry = 0; entry < stage.input_row.size(); ++entry)
-        if (stage.input_index[entry] >= n)
-            shift_[stage.input_row[entry]] += stage.input_value[entry] * inflow_[stage.input_index[entry] - n];
+        if (stage.is_inflow(stage.input_index[entry]))
+            shift_[stage.input_row[entry]] += stage.input_value[entry] * inflow_[stage.input_index[entry] - stage.states];
     for (size_t entry = 0; entry < stage.load_row.size(); ++entry)
         shift_[stage.load_row[entry]] +=
             stage.load_factor[entry] * work.load[static_cast<size_t>(realisation) * work.buses + stage.load_bus[entry]];
     if (stage.order > 0) {
         right_ = chain_base_;
-        cuts_->add_products(n, n, inflow_.data(), right_.data());
+        cuts_->add_products(stage.states, n, inflow_.data(), right_.data());
     }
 }
 
@@ -127,8 +133,8 @@ void Solver::set_bounds(const Work& work, Int realisation) {
 void Solver::begin_basis(const Work& work, Int unit) {
     const Int base = work.start_index[unit];
     if (base < 0) return simplex_.start_loose();
-    const auto width = static_cast<size_t>(stage_->columns + stage_->rows), most = static_cast<size_t>(stage_->hydros + 1);
-    simplex_.start(work.start_status + base * width, work.start_cuts + base * most, stage_->hydros + 1);
+    const auto width = static_cast<size_t>(stage_->columns + stage_->rows), most = static_cast<size_t>(stage_->states + 1);
+    simplex_.start(work.start_status + base * width, work.start_cuts + base * most, stage_->states + 1);
 }
 
 bool Solver::solve_by_pivots() {
@@ -245,10 +251,10 @@ bool Solver::climb_ladder() {
 bool Solver::violated(std::vector<Int>& found) {
     const StageModel& stage = *stage_;
     found.clear();
-    for (Int hydro = 0; hydro < stage.hydros; ++hydro)
-        storage_[hydro] = column_value_[stage.storage_column[hydro]] * stage.storage_scale[hydro];
+    for (Int state = 0; state < stage.states; ++state)
+        decided_[state] = column_value_[stage.state_column[state]] * stage.state_scale[state];
     values_ = right_;
-    cuts_->add_products(0, stage.hydros, storage_.data(), values_.data());
+    cuts_->add_products(0, stage.states, decided_.data(), values_.data());
     const double theta = column_value_[stage.future_cost];
     const double limit = theta + settings_.tolerances.violation * std::max(1.0, std::abs(theta));
     for (Int cut = 0; cut < cuts_->count(); ++cut)
@@ -308,13 +314,13 @@ void Solver::solve_chain(Int unit, const Work& work, const Results& results) {
 
 void Solver::keep(size_t place, const Results& results) {
     const StageModel& stage = *stage_;
-    const auto n = static_cast<size_t>(stage.hydros);
+    const auto n = static_cast<size_t>(stage.states);
     results.objective[place] = objective_;
     results.future_cost[place] = column_value_[stage.future_cost];
-    if (results.storage)
-        for (size_t hydro = 0; hydro < n; ++hydro)
-            results.storage[place * n + hydro] = column_value_[stage.storage_column[hydro]] * stage.storage_scale[hydro];
-    if (results.inflow) std::copy(inflow_.begin(), inflow_.end(), results.inflow + place * n);
+    if (results.decided)
+        for (size_t state = 0; state < n; ++state)
+            results.decided[place * n + state] = column_value_[stage.state_column[state]] * stage.state_scale[state];
+    if (results.inflow) std::copy(inflow_.begin(), inflow_.end(), results.inflow + place * inflow_.size());
     if (results.gradient) keep_gradient(results.gradient + place * stage.dimension());
     if (results.primal) std::copy(column_value_.begin(), column_value_.end(), results.primal + place * stage.columns);
     if (results.dual) std::copy(row_dual_.begin(), row_dual_.begin() + stage.rows, results.dual + place * stage.rows);
@@ -322,12 +328,14 @@ void Solver::keep(size_t place, const Results& results) {
 
 void Solver::leave(const double* state, double* next) const {
     const StageModel& stage = *stage_;
-    const Int n = stage.hydros;
-    for (Int hydro = 0; hydro < n; ++hydro)
-        next[hydro] = column_value_[stage.storage_column[hydro]] * stage.storage_scale[hydro];
+    for (Int at = 0; at < stage.states; ++at)
+        next[at] = column_value_[stage.state_column[at]] * stage.state_scale[at];
+    for (Int entry = 0; entry < stage.passed(); ++entry)
+        next[stage.first_passed() + entry] = state[stage.passed_from[entry]];
     if (stage.order == 0) return;
-    std::copy(inflow_.begin(), inflow_.end(), next + n);
-    std::copy(state + n, state + static_cast<size_t>(n) * stage.order, next + 2 * n);
+    double* lags = next + stage.states;
+    std::copy(inflow_.begin(), inflow_.end(), lags);
+    std::copy_n(state + stage.states, static_cast<size_t>(stage.order - 1) * stage.hydros, lags + stage.hydros);
 }
 
 // The slope of the optimal cost in the incoming state, from the duals of the rows that the state moves.
@@ -335,26 +343,31 @@ void Solver::keep_gradient(double* gradient) {
     const StageModel& stage = *stage_;
     const Int n = stage.hydros;
     std::fill(gradient, gradient + stage.dimension(), 0.0);
-    std::fill(storage_.begin(), storage_.end(), 0.0);  // here: the slope in this stage's inflow
+    std::fill(inflow_slope_.begin(), inflow_slope_.end(), 0.0);
     for (size_t entry = 0; entry < stage.input_row.size(); ++entry) {
         const Int input = stage.input_index[entry];
-        (input < n ? gradient[input] : storage_[input - n]) += stage.input_value[entry] * row_dual_[stage.input_row[entry]];
+        double& slope = stage.is_inflow(input) ? inflow_slope_[input - stage.states] : gradient[stage.component_of(input)];
+        slope += stage.input_value[entry] * row_dual_[stage.input_row[entry]];
     }
-    if (stage.order == 0) return;
+    if (stage.order == 0 && stage.passed() == 0) return;
+    double* lags = gradient + stage.states;
     for (size_t row = 0; row < cuts_now_.size(); ++row) {
         const double dual = row_dual_[stage.rows + row];
         if (dual == 0.0) continue;
-        for (Int hydro = 0; hydro < n; ++hydro) storage_[hydro] += dual * cuts_->coefficient(cuts_now_[row], n + hydro);
-        for (Int entry = 0; entry < (stage.order - 1) * n; ++entry)
-            gradient[n + entry] += dual * cuts_->coefficient(cuts_now_[row], 2 * n + entry);
+        const auto coefficient = [&](Int component) { return cuts_->coefficient(cuts_now_[row], component); };
+        for (Int entry = 0; entry < stage.passed(); ++entry)
+            gradient[stage.passed_from[entry]] += dual * coefficient(stage.first_passed() + entry);
+        if (stage.order == 0) continue;
+        for (Int hydro = 0; hydro < n; ++hydro) inflow_slope_[hydro] += dual * coefficient(stage.states + hydro);
+        for (Int entry = 0; entry < (stage.order - 1) * n; ++entry) lags[entry] += dual * coefficient(stage.states + n + entry);
     }
     for (Int lag = 0; lag < stage.order; ++lag)
         for (Int hydro = 0; hydro < n; ++hydro)
-            gradient[n + lag * n + hydro] += stage.autoregression[static_cast<size_t>(lag) * n + hydro] * storage_[hydro];
+            lags[lag * n + hydro] += stage.autoregression[static_cast<size_t>(lag) * n + hydro] * inflow_slope_[hydro];
 }
 
 void Solver::keep_basis(Int unit, const Results& results) const {
-    const auto width = static_cast<size_t>(stage_->columns + stage_->rows), most = static_cast<size_t>(stage_->hydros + 1);
+    const auto width = static_cast<size_t>(stage_->columns + stage_->rows), most = static_cast<size_t>(stage_->states + 1);
     simplex_.basis(results.basis_status + unit * width, results.basis_cuts + unit * most);
 }
 

@@ -44,7 +44,7 @@ struct Work {
     Int buses = 0;
     Int sources = 0;
     const int8_t* start_status = nullptr;  // bases x (columns + rows)
-    const Int* start_cuts = nullptr;       // bases x (hydros + 1): cuts at their bound, then -1
+    const Int* start_cuts = nullptr;       // bases x (states + 1): cuts at their bound, then -1
     const Int* start_index = nullptr;      // units; -1: no basis
     const Int* places = nullptr;           // items: where results go; null: in the order of the items
 };
@@ -53,11 +53,11 @@ struct Work {
 struct Results {
     double *objective = nullptr, *future_cost = nullptr;
     double* gradient = nullptr;                     // x dimension
-    double *storage = nullptr, *inflow = nullptr;   // x hydros
+    double *decided = nullptr, *inflow = nullptr;   // x states, x hydros
     double *primal = nullptr, *dual = nullptr;      // x columns, x rows
     Int* iterations = nullptr;                      // pivots
     int8_t* basis_status = nullptr;                 // units x (columns + rows), after the first solve of each chain
-    Int* basis_cuts = nullptr;                      // units x (hydros + 1), filled up with -1
+    Int* basis_cuts = nullptr;                      // units x (states + 1), filled up with -1
 };
 
 // What was done, summed over threads.
@@ -127,7 +127,7 @@ class Solver {
     std::vector<double> chain_base_, right_;   // by cut: its right side without and with this realisation's inflow
     std::vector<double> shift_state_, shift_;  // by row of the stage
     std::vector<double> row_lower_, row_upper_, column_lower_, column_upper_;
-    std::vector<double> inflow_, storage_, values_;
+    std::vector<double> inflow_, inflow_slope_, decided_, passed_, values_;
     double objective_ = 0.0;
     std::vector<double> column_value_, column_dual_, row_value_, row_dual_;
 };

@@ -25,11 +25,12 @@ void StageModel::finish() {
     require(row_upper.size() == height && row_start.size() == height + 1, "rows differ in number");
     require(column_index.size() == value.size() && row_start.back() == static_cast<Int>(value.size()), "matrix is torn");
     require(are_below(column_index, columns), "a matrix entry lies outside the columns");
-    require(storage_column.size() == static_cast<size_t>(hydros) && storage_scale.size() == storage_column.size(),
-            "storage columns differ in number from hydros");
-    require(are_below(storage_column, columns) && 0 <= future_cost && future_cost < columns, "a state column is outside");
+    require(state_column.size() == static_cast<size_t>(states) && state_scale.size() == state_column.size(),
+            "state columns differ in number from states");
+    require(are_below(state_column, columns) && 0 <= future_cost && future_cost < columns, "a state column is outside");
     require(autoregression.size() == static_cast<size_t>(order) * hydros, "autoregression has another size");
-    require(are_below(input_row, rows) && are_below(input_index, 2 * hydros), "an input lies outside");
+    require(are_below(passed_from, dimension()), "a state is passed on from outside");
+    require(are_below(input_row, rows) && are_below(input_index, states + hydros + passed()), "an input lies outside");
     require(input_row.size() == input_index.size() && input_row.size() == input_value.size(), "inputs are torn");
     require(are_below(load_row, rows) && load_row.size() == load_bus.size() && load_row.size() == load_factor.size(),
             "loads are torn");
@@ -37,8 +38,8 @@ void StageModel::finish() {
                 source_column.size() == source_factor.size() && source_column.size() == source_is_pinned.size(),
             "sources are torn");
     transpose();
-    hydro_of_column.assign(width, -1);
-    for (Int hydro = 0; hydro < hydros; ++hydro) hydro_of_column[storage_column[hydro]] = hydro;
+    state_of_column.assign(width, -1);
+    for (Int state = 0; state < states; ++state) state_of_column[state_column[state]] = state;
     moving_rows.assign(input_row.begin(), input_row.end());
     moving_rows.insert(moving_rows.end(), load_row.begin(), load_row.end());
     std::sort(moving_rows.begin(), moving_rows.end());

@@ -21,15 +21,21 @@ struct StageModel {
     Part<Int> row_start, column_index;
     Part<double> value;
 
-    Int hydros = 0;
+    // The state: what a stage decides (each a column of its LP, with cut coefficients on it), the inflows of earlier
+    // stages, lag by lag, and what the stage only passes on. The last two are known when a stage is solved: they live on
+    // right sides.
+    Int states = 0;                           // decided ones
+    Int hydros = 0;                           // with an inflow each
     Int order = 0;                            // lags in the state
     Int future_cost = 0;                      // the column of the cost-to-go
-    Part<Int> storage_column;                 // of every hydro at the end of the stage
-    Part<double> storage_scale;
+    Part<Int> state_column;                   // of every decided state at the end of the stage
+    Part<double> state_scale;
     Part<double> autoregression;              // order x hydros
+    Part<Int> passed_from;                    // of every state passed on: the incoming state that it takes over
     bool truncates = false;                   // negative inflows become zero
 
-    // right side of a row += value * input; inputs are the incoming storages, then the realised inflows
+    // right side of a row += value * input; inputs are the incoming decided states, the realised inflows, and the
+    // incoming states that are passed on
     Part<Int> input_row, input_index;
     Part<double> input_value;
     // right side of a row += factor * load of a bus
@@ -40,12 +46,17 @@ struct StageModel {
     Part<double> source_factor;
     Part<uint8_t> source_is_pinned;
 
-    // The matrix once more, by columns, and which hydro's storage a column is (-1: none).
-    std::vector<Int> column_start, row_index, hydro_of_column;
+    // The matrix once more, by columns, and which decided state a column is (-1: none).
+    std::vector<Int> column_start, row_index, state_of_column;
     std::vector<double> column_value;
     std::vector<Int> moving_rows;             // rows whose right side ever changes, ascending
 
-    Int dimension() const { return hydros * (1 + order); }
+    Int passed() const { return static_cast<Int>(passed_from.size()); }
+    Int first_passed() const { return states + order * hydros; }
+    Int dimension() const { return first_passed() + passed(); }
+    bool is_inflow(Int input) const { return states <= input && input < states + hydros; }
+    // The component of the incoming state that an input other than an inflow stands for.
+    Int component_of(Int input) const { return input < states ? input : input - hydros + order * hydros; }
     void finish();                            // derive what follows from the rest; throws on inconsistent parts
 
    private:

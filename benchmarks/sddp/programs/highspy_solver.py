@@ -14,7 +14,6 @@ import highspy
 import numpy as np
 from numpy.typing import NDArray
 
-from cobre.sddp.training.forward import next_states
 from cobre.solver.batches import Batch, Chains, CutRows, Keep, LpSolver, Realisations, Step, Walk
 from cobre.solver.program import Floats, StageProgram
 
@@ -37,7 +36,7 @@ class Answers:
     objective: Floats
     future_cost: Floats
     gradient: Floats
-    storage: Floats
+    decided: Floats
     inflow: Floats
     basis_status: NDArray[np.int8]
     basis_cuts: NDArray[np.int32]
@@ -55,13 +54,13 @@ class Answers:
 
     @classmethod
     def empty(cls, program: StageProgram, chains: int, solves: int) -> "Answers":
-        width, n = len(program.cost) + len(program.row_lower), program.hydros
+        width, n = len(program.cost) + len(program.row_lower), program.states
         return cls(
             objective=np.zeros(solves),
             future_cost=np.zeros(solves),
             gradient=np.zeros((solves, program.dimension)),
-            storage=np.zeros((solves, n)),
-            inflow=np.zeros((solves, n)),
+            decided=np.zeros((solves, n)),
+            inflow=np.zeros((solves, program.hydros)),
             basis_status=np.zeros((chains, width), np.int8),
             basis_cuts=np.full((chains, n + 1), -1, np.int32),
             iterations=np.zeros(solves, np.int32),
@@ -103,7 +102,7 @@ class StageModel:
         self.rows = len(program.row_lower)
         self.intercepts = np.zeros(0)
         self.coefficients = np.zeros((0, program.dimension))
-        self.storage_scale = program.column_scale[program.storage_column]
+        self.state_scale = program.column_scale[program.state_column]
         self.moving, self.moves = _moves(program)
         self.lower, self.upper = program.row_lower[self.moving], program.row_upper[self.moving]
 
@@ -115,9 +114,9 @@ class StageModel:
         if known == count:
             return
         table = np.concatenate(list(cuts.chunks), axis=1)[:, known:count]
-        fresh, n = table.shape[1], self.program.hydros
-        values = np.column_stack([-(table[1 : n + 1].T * self.storage_scale), np.ones(fresh)])
-        columns = np.append(self.program.storage_column, self.program.future_cost).astype(np.int32)
+        fresh, n = table.shape[1], self.program.states
+        values = np.column_stack([-(table[1 : n + 1].T * self.state_scale), np.ones(fresh)])
+        columns = np.append(self.program.state_column, self.program.future_cost).astype(np.int32)
         start = np.arange(0, fresh * (n + 1), n + 1, dtype=np.int32)
         none = np.full(fresh, np.inf)
         self.highs.addRows(
@@ -208,7 +207,7 @@ class HighspySolver(LpSolver):
             paths.states[number], paths.objective[number] = states, batch.objective
             paths.future_cost[number] = batch.future_cost
             paths.add(batch)
-            states = next_states(states, batch.storage, batch.inflow)
+            states = self._stages[step.stage].program.next_states(states, batch.decided, batch.inflow)
         return cast("Walk", paths)
 
     def _solve_one(
@@ -226,7 +225,7 @@ class HighspySolver(LpSolver):
         answers.objective[place] = info.objective_function_value
         answers.iterations[place] = info.simplex_iteration_count
         answers.future_cost[place] = values[program.future_cost]
-        answers.storage[place] = values[program.storage_column] * model.storage_scale
+        answers.decided[place] = values[program.state_column] * model.state_scale
         answers.inflow[place] = inflow
         if keep.gradient:
             answers.gradient[place] = model.gradient(np.asarray(solution.row_dual))

@@ -33,13 +33,13 @@ class Bases:
     """Starting points for simplex: status of columns and rows, and the cuts that are at their bound."""
 
     status: NDArray[np.int8]  # bases x (columns + rows)
-    cuts: Ints  # bases x (hydros + 1), filled up with -1
+    cuts: Ints  # bases x (states + 1), filled up with -1
 
     @classmethod
     def none(cls, program: StageProgram) -> "Bases":
         """No basis at all."""
         width = len(program.cost) + len(program.row_lower)
-        return cls(np.zeros((0, width), np.int8), np.zeros((0, program.hydros + 1), np.int32))
+        return cls(np.zeros((0, width), np.int8), np.zeros((0, program.states + 1), np.int32))
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,7 +91,7 @@ class Batch(Protocol):
     objective: Floats
     future_cost: Floats
     gradient: Floats  # solves x dimension
-    storage: Floats  # solves x hydros, end of the stage
+    decided: Floats  # solves x states, end of the stage
     inflow: Floats  # solves x hydros, realised
     primal: Floats  # solves x columns, scaled
     dual: Floats  # solves x rows, scaled

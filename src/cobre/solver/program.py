@@ -1,8 +1,12 @@
 """One stage's linear program as numbers: what every solve of the stage has in common.
 
 States, inflows, loads and availabilities change from solve to solve; they enter through right-hand sides and bounds
-alone, in the ways that a `StageProgram` lists. Incoming storages and inflows are no variables: the slope of the cost in
+alone, in the ways that a `StageProgram` lists. Incoming states and inflows are no variables: the slope of the cost in
 them follows from the duals of the rows that they move.
+
+A state vector has three parts: what the stage before decided, each entry a column of its LP (storages above all); the
+inflows of earlier stages, lag by lag; and what was decided earlier still and is only passed on. Decided states have
+cut coefficients on their columns; the rest is known when a stage is solved and moves right-hand sides.
 """
 
 from collections.abc import Mapping
@@ -45,12 +49,13 @@ class StageProgram:
     row_scale: Floats
 
     future_cost: int
-    storage_column: Ints
+    state_column: Ints  # of every decided state at the end of the stage
     autoregression: Floats  # lags x hydros
+    passed_from: Ints  # of every state passed on: the entry of the incoming state that it takes over
     truncates: bool
 
     input_row: Ints
-    input_index: Ints  # incoming storages, then inflows
+    input_index: Ints  # incoming decided states, then inflows, then incoming states that are passed on
     input_value: Floats
     load_row: Ints
     load_bus: Ints
@@ -63,9 +68,14 @@ class StageProgram:
     names: Names
 
     @property
+    def states(self) -> int:
+        """Decided states."""
+        return len(self.state_column)
+
+    @property
     def hydros(self) -> int:
-        """Reservoirs in the state."""
-        return len(self.storage_column)
+        """Plants with an inflow."""
+        return int(self.autoregression.shape[1])
 
     @property
     def order(self) -> int:
@@ -74,11 +84,22 @@ class StageProgram:
 
     @property
     def dimension(self) -> int:
-        """Entries of the state: all storages, then lag 1 of all hydros, lag 2, ..."""
-        return self.hydros * (1 + self.order)
+        """Entries of the state: all decided states, then lag 1 of all hydros, lag 2, ..., then states passed on."""
+        return self.states + self.order * self.hydros + len(self.passed_from)
+
+    def next_states(self, state: Floats, decided: Floats, inflow: Floats) -> Floats:
+        """What leaves the stage, for rows of incoming states: this stage's inflow is lag 1, other lags move on."""
+        first, lags = self.states, self.order * self.hydros
+        parts = [decided]
+        if self.order:
+            parts += [inflow, state[:, first : first + lags - self.hydros]]
+        if len(self.passed_from):
+            parts.append(state[:, self.passed_from])
+        return np.ascontiguousarray(np.concatenate(parts, axis=1))
 
     def parts(self) -> Mapping[str, object]:
         """What the native kernel wants to know."""
         kept = {field.name: getattr(self, field.name) for field in fields(self) if field.name not in PYTHON_ONLY}
-        scale = np.ascontiguousarray(self.column_scale[self.storage_column])
-        return kept | {"hydros": self.hydros, "order": self.order, "storage_scale": scale}
+        scale = np.ascontiguousarray(self.column_scale[self.state_column])
+        sizes = {"states": self.states, "hydros": self.hydros, "order": self.order}
+        return kept | sizes | {"state_scale": scale}

@@ -97,6 +97,6 @@ def inputs_of(lp):
     program = lp.program
     found = {}
     for row, index, value in zip(program.input_row, program.input_index, program.input_value, strict=True):
-        name = f"v{index}" if index < program.hydros else f"z{index - program.hydros}"
+        name = f"v{index}" if index < program.states else f"z{index - program.states}"
         found.setdefault(program.names.rows[row], {})[name] = value / program.row_scale[row]
     return found

@@ -60,7 +60,7 @@ def test_gradient_is_a_slope_of_the_cost(order: int) -> None:
 
 
 def bits(batch: object) -> tuple[bytes, ...]:
-    names = "objective", "future_cost", "gradient", "storage", "inflow", "primal", "dual", "basis_status", "basis_cuts"
+    names = "objective", "future_cost", "gradient", "decided", "inflow", "primal", "dual", "basis_status", "basis_cuts"
     return tuple(np.ascontiguousarray(getattr(batch, name)).tobytes() for name in names)
 
 
@@ -122,7 +122,7 @@ def test_scaling_by_powers_of_two_keeps_the_optimum() -> None:
     solver.load(0, stage)
     scaled = solver.solve(0, cuts, all_openings(states, 4, no_bases(stage)), noise, Keep(gradient=True))
     np.testing.assert_allclose(scaled.objective, plain.objective, rtol=1e-12)
-    np.testing.assert_allclose(scaled.storage, plain.storage, atol=1e-6)
+    np.testing.assert_allclose(scaled.decided, plain.decided, atol=1e-6)
 
 
 def test_cuts_out_of_play_take_no_part() -> None:

@@ -4,7 +4,6 @@ import numpy as np
 import pytest
 from small_programs import cut_rows, no_bases, no_cuts, program, random_cuts, random_states, realisations
 
-from cobre.sddp.training.forward import next_states
 from cobre.solver.batches import Bases, Chains, CutRows, Keep, SolveFailedError, Step, Walk
 from cobre.solver.highs import HighsSolver
 
@@ -54,7 +53,7 @@ def test_a_walk_is_its_stages_one_after_the_other(order: int, starts_from_basis:
         assert walk.future_cost[number].tobytes() == batch.future_cost.tobytes()
         assert walk.basis_status[number].tobytes() == batch.basis_status.tobytes()
         assert walk.basis_cuts[number].tobytes() == batch.basis_cuts.tobytes()
-        state = next_states(state, batch.storage, batch.inflow)
+        state = program(order).next_states(state, batch.decided, batch.inflow)
         pivots += batch.pivots
     assert walk.pivots == pivots
 
@@ -101,7 +100,7 @@ def test_results_lie_in_their_places() -> None:
     chains = Chains(states, start, np.tile(order, 2), no_bases(stage), none, places)
     placed = solver.solve(0, cuts, chains, noise, Keep(gradient=True))
     assert placed.objective[places].tobytes() == plain.objective.tobytes()
-    assert placed.storage[places].tobytes() == plain.storage.tobytes()
+    assert placed.decided[places].tobytes() == plain.decided.tobytes()
     outside = Chains(states, start, np.tile(order, 2), no_bases(stage), none, places + 1)
     with pytest.raises(ValueError, match="place"):
         solver.solve(0, cuts, outside, noise, Keep())

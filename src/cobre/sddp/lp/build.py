@@ -47,7 +47,7 @@ def _scaled(lp: Assembly, plan: StagePlan, columns: Columns, power: PowerRows) -
     row_scale, column_scale = power_of_two_scales(start, index, value, lp.num_columns)
     future_cost = int(columns.future_cost)
     column_scale[future_cost] = 1.0
-    input_row, input_index, input_value = lp.inputs(2 * plan.num_hydros)
+    input_row, input_index, input_value = lp.inputs(plan.num_inputs)
     load = np.argwhere(power.balance != ABSENT)
     load_row = power.balance[load[:, 0], load[:, 1]].astype(np.int32)
     # What a source gives is limited by what is available; what is available is what it is.
@@ -66,8 +66,9 @@ def _scaled(lp: Assembly, plan: StagePlan, columns: Columns, power: PowerRows) -
         column_scale=column_scale,
         row_scale=row_scale,
         future_cost=future_cost,
-        storage_column=columns.storage[:, -1].astype(np.int32),
+        state_column=columns.storage[:, -1].astype(np.int32),
         autoregression=plan.autoregression,
+        passed_from=np.zeros(0, np.int32),
         truncates=plan.options.truncates_inflow,
         input_row=input_row,
         input_index=input_index,

@@ -84,9 +84,9 @@ class FailedSolve:
         state = chains.states[error.chain]
         row = int(chains.items[error.item])
         inflow = noise.inflow_m3s[row].copy()
-        hydros = len(inflow)
+        first, hydros = lp.program.states, lp.program.hydros
         for lag, psi in enumerate(lp.program.autoregression):
-            inflow += psi * state[hydros * (1 + lag) : hydros * (2 + lag)]
+            inflow += psi * state[first + lag * hydros : first + (1 + lag) * hydros]
         basis = StartingBasis.of(error, chains)
         return cls(lp, where, error.status, state, inflow, noise.load_mw[row], noise.availability[row], basis)
 

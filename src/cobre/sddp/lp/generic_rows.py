@@ -142,8 +142,8 @@ def _move(lp: Assembly, plan: StagePlan, place: np.ndarray, term: GenericTerm) -
     if term.variable in INITIAL_VOLUMES:
         lp.move_by_inputs(place, term.entity, -term.coefficient)
     elif term.variable == "hydro_inflow":
-        sources = np.flatnonzero(plan.arrives_at(term.entity))
-        lp.move_by_inputs(place, plan.num_hydros + sources, -term.coefficient)
+        sources = plan.inflow_inputs[plan.arrives_at(term.entity)]
+        lp.move_by_inputs(place, sources, -term.coefficient)
 
 
 def _slacks(lp: Assembly, plan: StagePlan, row: GenericRow, number: int, place: np.ndarray) -> tuple[int, int]:

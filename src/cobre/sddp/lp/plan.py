@@ -59,6 +59,21 @@ class StagePlan:
         return len(self.topology.downstream)
 
     @property
+    def num_states(self) -> int:
+        """What the stage decides for those after it: the storages."""
+        return self.num_hydros
+
+    @property
+    def inflow_inputs(self) -> Indices:
+        """Inputs of the LP are the incoming states, then the inflow of every plant."""
+        return self.num_states + np.arange(self.num_hydros)
+
+    @property
+    def num_inputs(self) -> int:
+        """All of them."""
+        return self.num_states + self.num_hydros
+
+    @property
     def num_buses(self) -> int:
         """B."""
         return len(self.data.bus.excess_cost)

@@ -80,7 +80,6 @@ def _flows(lp: Assembly, plan: StagePlan, columns: Columns, balance: Index) -> N
 def _stage_flows(lp: Assembly, plan: StagePlan, columns: Columns, balance: Index) -> None:
     """Natural inflow, evaporation and slacks, which do not differ by block when blocks are parallel."""
     zeta = volumes(plan)
-    n = plan.num_hydros
     for column, sign in (
         (columns.inflow_slack[:, None], -1.0),
         (columns.evaporated, 1.0),
@@ -90,7 +89,7 @@ def _stage_flows(lp: Assembly, plan: StagePlan, columns: Columns, balance: Index
         lp.add_entries(balance, column, sign * zeta)
     receiver = plan.receiver
     rows = np.where((receiver >= 0)[:, None], balance[np.maximum(receiver, 0)], ABSENT)
-    lp.move_by_inputs(rows, (n + np.arange(n))[:, None], zeta)
+    lp.move_by_inputs(rows, plan.inflow_inputs[:, None], zeta)
 
 
 def _evaporation(lp: Assembly, plan: StagePlan, columns: Columns) -> None:

@@ -32,7 +32,7 @@ class StageOutcome:
             lp=lp,
             decisions=_with_zero(batch.primal * program.column_scale),
             prices=_with_zero(batch.dual * (program.row_scale * cost_scale)),
-            storage=state[:, : program.hydros],
+            storage=state[:, : lp.plan.num_hydros],
             inflow=batch.inflow,
             load=noise.load_mw,
             availability=noise.availability,

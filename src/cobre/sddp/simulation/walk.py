@@ -10,7 +10,6 @@ from cobre.sddp.cuts.pool import CutPool
 from cobre.sddp.lp.failure import FailedSolve, StageFailedError
 from cobre.sddp.plugins.interfaces import Sampler
 from cobre.sddp.problem import Problem, realise
-from cobre.sddp.training.forward import next_states
 from cobre.solver.batches import Bases, Batch, Chains, Keep, LpSolver, Realisations, SolveFailedError
 from cobre.solver.program import Floats
 
@@ -40,12 +39,12 @@ class Walker:
     def walk(self, scenarios: range, starts: list[Bases], keep: Keep) -> Iterator[StageStep]:
         """Stage after stage, all scenarios side by side."""
         state = np.tile(self.problem.initial_state, (len(scenarios), 1))
-        for stage in range(self.problem.num_stages):
+        for stage, lp in enumerate(self.problem.stages):
             values = self.sampler.sample(SIMULATION_ITERATION, scenarios, stage)
             noise = realise(self.problem.noise, stage, values)
             batch = self._solve(stage, scenarios, state, noise, starts[stage], keep)
             yield StageStep(stage, state, noise, batch)
-            state = next_states(state, batch.storage, batch.inflow)
+            state = lp.program.next_states(state, batch.decided, batch.inflow)
 
     def find_starts(self) -> list[Bases]:
         """The bases of scenario 0, solved from nothing: where all scenarios start, stage by stage.

@@ -9,7 +9,6 @@ from cobre.sddp.plugins.interfaces import Sampler, StoppingRule
 from cobre.sddp.problem import realise
 from cobre.sddp.training.context import TrainingContext
 from cobre.sddp.training.exchange import gather_rows
-from cobre.sddp.training.forward import next_states
 from cobre.sddp.work_split import WorkSplit
 from cobre.solver.batches import Chains, Keep, Realisations
 from cobre.solver.program import Floats, Ints
@@ -50,7 +49,7 @@ def _walk(context: TrainingContext, sampler: Sampler, iteration: int, paths: ran
         future = 0.0 if t == problem.num_stages - 1 else lp.plan.data.discount
         costs += weight * ((batch.objective - future * batch.future_cost) * problem.cost_scale)
         weight *= lp.plan.data.discount
-        state = next_states(state, batch.storage, batch.inflow)
+        state = lp.program.next_states(state, batch.decided, batch.inflow)
     return costs
 
 

@@ -62,13 +62,4 @@ def _find_failure(context: TrainingContext, iteration: int, steps: Sequence[Step
         index = np.full(len(state), 0 if len(step.bases.status) else -1, np.int32)
         chains = Chains(state, np.arange(len(state) + 1, dtype=np.int32), step.items, step.bases, index)
         batch = context.solve(step.stage, iteration, chains, step.realisations, Keep())
-        state = next_states(state, batch.storage, batch.inflow)
-
-
-def next_states(state: Floats, storage: Floats, inflow: Floats) -> Floats:
-    """What leaves a stage: storages, this stage's inflow as lag 1, and the other lags one place further."""
-    hydros = storage.shape[1]
-    lags = state.shape[1] // hydros - 1 if hydros else 0
-    if lags == 0:
-        return np.ascontiguousarray(storage)
-    return np.ascontiguousarray(np.concatenate([storage, inflow, state[:, hydros : hydros * lags]], axis=1))
+        state = context.problem.stages[step.stage].program.next_states(state, batch.decided, batch.inflow)
