@@ -2,9 +2,12 @@
 
 Backward passes still solve generated openings. These are scaled by the library's own mean and population deviation of
 each stage (inflows with autoregressive terms keep the statistics of their model).
+
+A library may be ragged: a few weeks with one forecast, then a month with many scenarios. There are as many trajectories
+as the richest stage has scenarios; trajectory k meets scenario k modulo n at a stage with n of them.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -25,30 +28,34 @@ _FORMATS = {
 
 @dataclass(frozen=True, slots=True)
 class ExternalLibrary:
-    """`values` (stage, scenario, entity) for the entities with these ids."""
+    """`values` (stage, trajectory, entity) for the entities with these ids; `counts`: scenarios of each stage."""
 
     file: str
     entity_ids: tuple[int, ...]
     values: Floats
-
-    @property
-    def count(self) -> int:
-        """Scenarios in the library."""
-        return int(self.values.shape[1])
+    counts: tuple[int, ...]
 
     def mean(self) -> Floats:
         """Of each stage and entity."""
-        return ordered_sum(np.swapaxes(self.values, 0, 1)) / self.count
+        return np.array([ordered_sum(values) / len(values) for values in self._by_stage()])
 
     def std(self) -> Floats:
         """The population deviation of each stage and entity."""
-        deviation = np.swapaxes(self.values, 0, 1) - self.mean()
-        result: Floats = np.sqrt(ordered_sum(deviation * deviation) / self.count)
-        return result
+        return np.array([_deviation(values) for values in self._by_stage()])
+
+    def _by_stage(self) -> Iterator[Floats]:
+        """The scenarios of each stage, without repetitions."""
+        return (values[:count] for values, count in zip(self.values, self.counts, strict=True))
+
+
+def _deviation(values: Floats) -> Floats:
+    deviation = values - ordered_sum(values) / len(values)
+    result: Floats = np.sqrt(ordered_sum(deviation * deviation) / len(values))
+    return result
 
 
 def external_library(case: Case, entity_class: str) -> ExternalLibrary:
-    """The library of a class; every scenario must give every entity a value at every stage."""
+    """The library of a class; every scenario of a stage must give every entity a value."""
     file, id_column, value_column = _FORMATS[entity_class]
     table = _table(case, entity_class)
     if table is None or not len(table[value_column]):
@@ -65,8 +72,13 @@ def external_library(case: Case, entity_class: str) -> ExternalLibrary:
     position = {entity_id: index for index, entity_id in enumerate(entity_ids)}
     entities = np.array([position[entity_id] for entity_id in table[id_column].tolist()])
     values[places[0], places[1], entities] = table[value_column]
-    _check_complete(file, id_column, values, stage_ids, scenario_ids, entity_ids, len(table[value_column]))
-    return ExternalLibrary(file, entity_ids, values)
+    counts = tuple(int(known.any(axis=1).sum()) for known in ~np.isnan(values))
+    _check_complete(_Shape(file, id_column, stage_ids, scenario_ids, entity_ids), values, counts)
+    if len(table[value_column]) != sum(counts) * len(entity_ids):
+        raise NoiseModelError(file, "rows", "two rows for the same stage, scenario and entity; give one")
+    for stage, count in enumerate(counts):
+        values[stage] = values[stage, np.arange(len(scenario_ids)) % count]
+    return ExternalLibrary(file, entity_ids, values, counts)
 
 
 def _table(case: Case, entity_class: str) -> Table | None:
@@ -95,22 +107,26 @@ def _present(column: NDArray[np.int32], known: Sequence[int], file: str, name: s
     return tuple(value for value in known if value in found)
 
 
-def _check_complete(
-    file: str,
-    id_column: str,
-    values: Floats,
-    stage_ids: Sequence[int],
-    scenario_ids: Sequence[int],
-    entity_ids: Sequence[int],
-    rows: int,
-) -> None:
-    missing = np.argwhere(~np.isfinite(values))
-    if len(missing):
-        stage, scenario, entity = missing[0]
-        raise NoiseModelError(
-            file,
-            f"stage_id {stage_ids[stage]}, scenario_id {scenario_ids[scenario]}, {id_column} {entity_ids[entity]}",
-            "no finite value; every scenario needs one for every stage and entity",
-        )
-    if rows != values.size:
-        raise NoiseModelError(file, "rows", "two rows for the same stage, scenario and entity; give one")
+@dataclass(frozen=True, slots=True)
+class _Shape:
+    """What the axes of a library stand for."""
+
+    file: str
+    id_column: str
+    stage_ids: Sequence[int]
+    scenario_ids: Sequence[int]
+    entity_ids: Sequence[int]
+
+
+def _check_complete(shape: _Shape, values: Floats, counts: Sequence[int]) -> None:
+    """Each stage has its first scenarios, without a gap, for all entities."""
+    for stage, count in enumerate(counts):
+        missing = np.argwhere(~np.isfinite(values[stage, : max(1, count)]))
+        if len(missing):
+            scenario, entity = missing[0]
+            raise NoiseModelError(
+                shape.file,
+                f"stage_id {shape.stage_ids[stage]}, scenario_id {shape.scenario_ids[scenario]}, "
+                f"{shape.id_column} {shape.entity_ids[entity]}",
+                "no finite value; every scenario of a stage needs one for every entity, and they count from 0",
+            )

@@ -30,21 +30,23 @@ _STAGES_FILE = "stages.json"
 
 @dataclass(frozen=True, slots=True)
 class TreePlan:
-    """What openings are made from. `limit`: the most there may be; `residuals` (stage, window, hydro): of history."""
+    """What openings are made from. `limits`: most openings by stage; `residuals` (stage, window, hydro): of history."""
 
     seed: int
     layout: NoiseLayout
     correlation: CorrelationProfiles
-    limit: int | None = None
+    limits: Sequence[int] | None = None
     residuals: Floats | None = None
 
 
 def generated_openings(plan: TreePlan, stages: Sequence[Stage]) -> tuple[Floats, ...]:
     """Draws for every stage; stages of one noise group use the seed of the group's first."""
     leaders = group_leaders(stages)
+    counts = [opening_count(stage) for stage in stages]
+    if plan.limits is not None:
+        counts = [min(count, limit) for count, limit in zip(counts, plan.limits, strict=True)]
     return tuple(
-        _openings_of(plan, stages[leader], leader, min(opening_count(stage), plan.limit or opening_count(stage)))
-        for stage, leader in zip(stages, leaders, strict=True)
+        _openings_of(plan, stages[leader], leader, count) for leader, count in zip(leaders, counts, strict=True)
     )
 
 

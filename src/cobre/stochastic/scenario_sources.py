@@ -60,15 +60,16 @@ def correlation(case: Case, layout: NoiseLayout, estimated: Correlation | None) 
 
 
 def openings(data: SourceData, libraries: Mapping[str, ExternalLibrary]) -> tuple[Floats, ...]:
-    """From the file, or generated: never more of them than an external library has scenarios."""
+    """From the file, or generated: never more of them than the external libraries have scenarios at a stage."""
     stages = data.case.horizon.stages
     training = data.case.config.training
     if training.scenario_source.openings == "file":
         return openings_from_file(data.case.scenarios.noise_openings, stages, data.layout.dimension)
-    limit = min((library.count for library in libraries.values()), default=None)
+    counts = [library.counts for library in libraries.values()]
+    limits = [min(of_stage) for of_stage in zip(*counts, strict=True)] if counts else None
     needs_history = any(stage.sampling_method == HISTORICAL_RESIDUALS for stage in stages)
     residuals = _historical_noise(data, training.scenario_source) if needs_history else None
-    plan = TreePlan(as_seed(training.tree_seed), data.layout, data.correlation, limit, residuals)
+    plan = TreePlan(as_seed(training.tree_seed), data.layout, data.correlation, limits, residuals)
     return generated_openings(plan, stages)
 
 

@@ -110,7 +110,7 @@ SPOILT = {
         "training.scenario_source.inflow.scheme: the scheme is external, but there are no such scenarios",
     ),
     "external plant": (external(hydros=2), "hydro 2, stage 0, scenario_id: there are 0 of 3 scenarios"),
-    "external stage": (external(stages=2), "hydro 0, stage 2, scenario_id: there are 0 of 3 scenarios"),
+    "external stage": (external(stages=2), "stage 2, scenario_id: there is no scenario"),
     "parameter stages": (
         put(f"{PARAMETER}.values", [[0, 1.0]]),
         "parameter 0 (k), values: there is no value for stage(s) 1, 2",

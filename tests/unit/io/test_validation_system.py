@@ -16,7 +16,7 @@ HORIZON = {
         put(f"{STAGES}.1.end_date", "2024-01-15"),
         "stage 1, end_date: is 2024-01-15, not after start_date",
     ),
-    "overlap": (put(f"{STAGES}.1.start_date", "2024-01-15"), "stage 1, start_date: is 2024-01-15, before stage 0 ends"),
+    "not in order": (put(f"{STAGES}.0.end_date", "2025-01-15"), "stage 1, end_date: is 2024-03-01, but stage 0 ends"),
     "late pre-study": (put("stages.json:pre_study_stages.0.end_date", "2024-01-05"), "pre-study stage -1, end_date"),
     "probability": (put(f"{GRAPH}.transitions.0.probability", 0.5), "leaving stage 0 sum to 0.5 (a sum of 1)"),
     "backwards": (

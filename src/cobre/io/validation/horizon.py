@@ -24,9 +24,15 @@ def dates_in_order(case: Case, findings: Findings) -> None:
 
 def _check_succession(before: Stage, after: Stage, findings: Findings) -> None:
     entity = f"stage {after.id}"
-    if after.start_date < before.end_date:
-        message = f"is {after.start_date}, before stage {before.id} ends on {before.end_date}"
-        findings.error(FILE, entity, "start_date", message, f"{before.end_date}")
+    if after.end_date <= before.end_date:
+        message = f"is {after.end_date}, but stage {before.id} ends on {before.end_date}"
+        findings.error(FILE, entity, "end_date", message, "stages in order of time")
+    elif after.start_date < before.end_date:
+        message = (
+            f"is {after.start_date}, but stage {before.id} ends on {before.end_date}: days that both stages have count "
+            "twice"
+        )
+        findings.warn(FILE, entity, "start_date", message)
     elif after.start_date > before.end_date:
         message = (
             f"is {after.start_date}, but stage {before.id} ends on {before.end_date}: days between them are not studied"

@@ -10,7 +10,7 @@ from cobre.core.config import ScenarioSource
 from cobre.core.temporal import Stage
 from cobre.io.config_file import FILE as CONFIG_FILE
 from cobre.io.table_formats import SCENARIO_TABLES
-from cobre.io.validation.findings import Findings, Rule, distinct, listed
+from cobre.io.validation.findings import Findings, Rule, listed
 from cobre.io.validation.noise_vector import noise_dimension, random_buses, random_sources
 
 OPENINGS_FILE = SCENARIO_TABLES["noise_openings"].file
@@ -79,7 +79,7 @@ LIBRARIES = (
 
 
 def external_scenarios(case: Case, findings: Findings) -> None:
-    """A class whose noise is external has every scenario for every entity and stage."""
+    """A class whose noise is external has scenarios for every stage, and each of them for every entity."""
     for library in LIBRARIES:
         users = [place for place, source in scenario_sources(case).items() if _scheme(source, library) == "external"]
         table = getattr(case.scenarios, library.table)
@@ -100,19 +100,24 @@ def _scheme(source: ScenarioSource, library: _Library) -> str:
 
 
 def _check_library(case: Case, library: _Library, table: Table, file: str, findings: Findings) -> None:
-    scenarios = [scenario for (scenario,) in distinct(table, "scenario_id")]
-    if scenarios != list(range(len(scenarios))):
-        message = f"the scenarios are {listed(scenarios)}"
-        findings.error(file, "", "scenario_id", message, "0, 1, 2, ... without a gap")
-        return
+    """Stages may differ in the number of their scenarios; the entities of a stage may not."""
     present = _counts(table, library.column)
-    for entity_id in sorted({*library.members(case), *(key[0] for key in present)}):
-        for stage in case.horizon.stages:
+    entity_ids = sorted({*library.members(case), *(key[0] for key in present)})
+    for stage in case.horizon.stages:
+        known = np.unique(table["scenario_id"][table["stage_id"] == stage.id])
+        if not len(known):
+            findings.error(file, f"stage {stage.id}", "scenario_id", "there is no scenario", "at least one")
+            continue
+        if not np.array_equal(known, np.arange(len(known))):
+            message = f"the scenarios are {listed(known.tolist())}"
+            findings.error(file, f"stage {stage.id}", "scenario_id", message, "0, 1, 2, ... without a gap")
+            continue
+        for entity_id in entity_ids:
             count = present.get((entity_id, stage.id), 0)
-            if count != len(scenarios):
+            if count != len(known):
                 entity = f"{library.column.removesuffix('_id')} {entity_id}, stage {stage.id}"
-                message = f"there are {count} of {len(scenarios)} scenarios"
-                findings.error(file, entity, "scenario_id", message, "every scenario for every entity and stage")
+                message = f"there are {count} of {len(known)} scenarios"
+                findings.error(file, entity, "scenario_id", message, "the same scenarios for all entities")
 
 
 def _counts(table: Table, column: str) -> dict[tuple[int, int], int]:
