@@ -29,7 +29,13 @@ class Contender:
 
     def run(self, study: Study, threads: int, iterations: int) -> "Run":
         """Train a study once."""
-        request = {"case": str(study.folder), "threads": threads, "iterations": iterations, **dict(self.extra)}
+        request = {
+            "case": str(study.folder),
+            "threads": threads,
+            "iterations": iterations,
+            "forward_passes": study.forward_passes,
+            **dict(self.extra),
+        }
         command: list[str | Path] = [self.python, *self.flags, PROGRAMS / self.program, json.dumps(request)]
         try:
             done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=TIMEOUT_S)
@@ -86,8 +92,10 @@ class Run:
     peak_bytes: int
     resident_bytes: list[int]
     version: str
+    cpu_s: float = 0.0  # of the training, user and system
     call_s: float = 0.0
     solves: list[int] = field(default_factory=list)
+    pivots: list[int] = field(default_factory=list)
     solver_s: list[float] = field(default_factory=list)
     cuts: int = 0
     cut_stages: int = 0
@@ -102,6 +110,11 @@ class Run:
     def iteration_s(self) -> list[float]:
         """How long every iteration took."""
         return [now - before for before, now in zip([0.0, *self.elapsed_s], self.elapsed_s, strict=False)]
+
+    @property
+    def us_per_pivot(self) -> float:
+        """Microseconds inside the solver."""
+        return 1e6 * sum(self.solver_s) / max(1, sum(self.pivots))
 
     @property
     def growth_bytes(self) -> int:

@@ -14,7 +14,7 @@ class Study:
     """A case. loop_iterations: how many the reference loop over highspy runs, 0: it does not take part.
 
     workers: numbers of workers that it is trained by. has_checkpoints: whether it is trained once more with them.
-    has_peer: whether cobre-python takes part.
+    has_peer: whether cobre-python takes part. forward_passes: of an iteration, None: as the case says.
     """
 
     name: str
@@ -24,6 +24,7 @@ class Study:
     workers: tuple[int, ...] = ()
     has_checkpoints: bool = False
     has_peer: bool = True
+    forward_passes: int | None = None
 
     @property
     def is_here(self) -> bool:

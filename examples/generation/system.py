@@ -60,8 +60,21 @@ class Inflow:
 
 
 @dataclass(frozen=True, slots=True)
+class ProductionPlane:
+    """An upper bound of the power: MW at zero, and by each hm3 stored, each m3/s turbined and each m3/s spilled."""
+
+    gamma_0: float
+    gamma_v: float
+    gamma_q: float
+    gamma_s: float
+
+
+@dataclass(frozen=True, slots=True)
 class HydroPlant:
-    """A reservoir with turbines; `downstream` is the number of the plant below it."""
+    """A reservoir with turbines; `downstream` is the number of the plant below it.
+
+    planes: what bounds its power; empty: the power is the flow times the productivity.
+    """
 
     name: str
     bus: int
@@ -73,10 +86,11 @@ class HydroPlant:
     productivity_mw_per_m3s: float
     min_outflow_m3s: float
     inflow: Inflow
+    planes: tuple[ProductionPlane, ...] = ()
 
     @property
     def max_generation_mw(self) -> float:
-        """All turbines at full flow."""
+        """All turbines at full flow, and at full head where that matters."""
         return round(self.max_turbined_m3s * self.productivity_mw_per_m3s, 3)
 
 

@@ -2,9 +2,10 @@
 
 from typing import Any
 
-from generation.files import Files
+from generation.files import Files, table
 from generation.system import Bus, HydroPlant, Line, System, ThermalPlant, WindFarm
 
+GAMMAS = ("gamma_0", "gamma_v", "gamma_q", "gamma_s")
 FIRST_DEFICIT_SHARE = 0.05  # of the load: what may be shed at the lower price
 
 
@@ -25,7 +26,32 @@ def system_files(system: System, start_date: str, deficit_costs: tuple[float, fl
     files["system/hydro_production_models.json"] = {
         "production_models": [_production(index, plant) for index, plant in enumerate(system.hydros)]
     }
-    return files
+    return {**files, **production_files(system)}
+
+
+def production_files(system: System) -> Files:
+    """Planes, and the productivity that plants with planes are counted with in stored energy; empty without planes."""
+    plants = [(index, plant) for index, plant in enumerate(system.hydros) if plant.planes]
+    if not plants:
+        return {}
+    rows = [(index, number, plane) for index, plant in plants for number, plane in enumerate(plant.planes)]
+    columns: dict[str, list[Any]] = {
+        "hydro_id": [index for index, _, _ in rows],
+        "stage_id": [None] * len(rows),
+        "plane_id": [number for _, number, _ in rows],
+    }
+    columns |= {gamma: [getattr(plane, gamma) for _, _, plane in rows] for gamma in GAMMAS}
+    productivity: dict[str, list[Any]] = {
+        "hydro_id": [index for index, _ in plants],
+        "stage_id": [None] * len(plants),
+        "equivalent_productivity_mw_per_m3s": [plant.productivity_mw_per_m3s for _, plant in plants],
+        "reference_outflow_m3s": [None] * len(plants),
+        "specific_productivity_mw_per_m3s_per_m": [None] * len(plants),
+    }
+    return {
+        "system/fpha_hyperplanes.parquet": table(**columns),
+        "system/hydro_energy_productivity.parquet": table(**productivity),
+    }
 
 
 def _numbered(index: int, row: dict[str, Any], start_date: str) -> dict[str, Any]:
@@ -75,16 +101,19 @@ def _hydro(plant: HydroPlant) -> dict[str, Any]:
         "downstream_id": plant.downstream,
         "reservoir": {"min_storage_hm3": plant.min_storage_hm3, "max_storage_hm3": plant.max_storage_hm3},
         "outflow": {"min_outflow_m3s": plant.min_outflow_m3s, "max_outflow_m3s": None},
-        "generation": {"model": "constant_productivity", **machines},
+        "generation": {"model": _model(plant), **machines},
         "unit_groups": [{"id": 0, "name": "all units", "bus_id": plant.bus, **machines}],
     }
 
 
+def _model(plant: HydroPlant) -> str:
+    return "fpha" if plant.planes else "constant_productivity"
+
+
 def _production(index: int, plant: HydroPlant) -> dict[str, Any]:
-    everywhere = {
-        "start_stage_id": 0,
-        "end_stage_id": None,
-        "model": "constant_productivity",
-        "productivity_mw_per_m3s": plant.productivity_mw_per_m3s,
-    }
+    everywhere: dict[str, Any] = {"start_stage_id": 0, "end_stage_id": None, "model": _model(plant)}
+    if plant.planes:
+        everywhere["fpha_config"] = {"source": "precomputed"}
+    else:
+        everywhere["productivity_mw_per_m3s"] = plant.productivity_mw_per_m3s
     return {"hydro_id": index, "selection_mode": "stage_ranges", "stage_ranges": [everywhere]}

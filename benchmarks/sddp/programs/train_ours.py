@@ -25,7 +25,7 @@ from cobre.solver.highs import HighsSolver
 from cobre.solver.program import Floats, StageProgram
 from cobre.study.checkpoints import CheckpointPlan
 from cobre.study.prepare import PreparedStudy, make_solver, prepare
-from cobre.study.requests import with_iterations
+from cobre.study.requests import Overrides, with_iterations
 from cobre.study.training import TrainedStudy, TrainingOptions, train_study
 
 with contextlib.suppress(ImportError):
@@ -67,7 +67,7 @@ def main(request: dict[str, Any]) -> dict[str, Any]:
     HighsSolver(1)  # loads the library, which is not counted as this run's memory
     baseline = resident_bytes()
     begin = time.perf_counter()
-    study = prepare(load_case(request["case"], with_iterations(None, request["iterations"])))
+    study = prepare(load_case(request["case"], overrides(request)))
     solver = TimedSolver(solver_for(study, request))
     resident: list[int] = []
     checkpoint_s: list[float] = []
@@ -81,15 +81,25 @@ def main(request: dict[str, Any]) -> dict[str, Any]:
     with LocalCommunicator() as comm, tempfile.TemporaryDirectory() as folder:
         plan = CheckpointPlan(Path(folder), every=1) if request.get("checkpoints") else None
         options = TrainingOptions(on_iteration=listen, on_checkpoint=note, checkpoints=plan)
+        cpu_begin = time.process_time()
         trained = train_study(comm, comm, study, solver, options)
+        cpu_s = time.process_time() - cpu_begin
         wall_s = time.perf_counter() - begin
         return summary(trained, solver) | {
             "wall_s": wall_s,
+            "cpu_s": cpu_s,
             "checkpoint_s": checkpoint_s,
             "baseline_bytes": baseline,
             "peak_bytes": resident_bytes("VmHWM"),
             "resident_bytes": resident,
         }
+
+
+def overrides(request: dict[str, Any]) -> Overrides | None:
+    """Iterations and forward passes, where they are not the case's."""
+    passes = request.get("forward_passes")
+    chosen = {"training.selection": {"method": "sampled", "forward_passes": passes}} if passes else None
+    return with_iterations(chosen, request["iterations"])
 
 
 def solver_for(study: PreparedStudy, request: dict[str, Any]) -> LpSolver:
@@ -111,6 +121,7 @@ def summary(trained: TrainedStudy, solver: TimedSolver) -> dict[str, Any]:
         "upper_bound": history[-1].upper_bound,
         "elapsed_s": [record.elapsed_s for record in history],
         "solves": [record.solves for record in history],
+        "pivots": [record.simplex_iterations for record in history],
         "solver_s": [record.times.solver_s for record in history],
         "cuts": pool.count,
         "cut_stages": pool.num_stages - 1,

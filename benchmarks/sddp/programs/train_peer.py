@@ -9,6 +9,7 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).parent))  # an isolated interpreter does not look beside its script
 
+import pyarrow.parquet as pq
 from process_memory import resident_bytes
 
 import cobre
@@ -22,10 +23,11 @@ def main(request):
         events.append(event)
         resident.append(resident_bytes())
 
-    begin = time.perf_counter()
+    begin, cpu_begin = time.perf_counter(), time.process_time()
     with tempfile.TemporaryDirectory() as folder:
         cobre.run.run(request["case"], folder, request["threads"], overrides(request), listen)
-    wall_s = time.perf_counter() - begin
+        wall_s, cpu_s = time.perf_counter() - begin, time.process_time() - cpu_begin
+        counts = solver_counts(Path(folder))
     elapsed = [event["wall_time_ms"] / 1000.0 for event in events]
     return {
         "training_s": elapsed[-1],
@@ -34,17 +36,35 @@ def main(request):
         "upper_bound": events[-1]["upper_bound"],
         "elapsed_s": elapsed,
         "wall_s": wall_s,
+        # It tells no CPU time: the training's share of the wall time, of the CPU time of the whole run.
+        "cpu_s": cpu_s * elapsed[-1] / wall_s,
         "baseline_bytes": baseline,
         "peak_bytes": resident_bytes("VmHWM"),
         "resident_bytes": resident,
         "version": version("cobre-python"),
+        **counts,
     }
+
+
+def solver_counts(folder):
+    """Solves, pivots and seconds inside the solver by iteration, from the table that it writes."""
+    rows = pq.read_table(folder / "training" / "solver" / "iterations.parquet").to_pylist()
+    last = max(row["iteration"] for row in rows)
+    solves, pivots, solver_s = [0] * last, [0] * last, [0.0] * last
+    for row in rows:
+        index = row["iteration"] - 1
+        solves[index] += row["lp_solves"]
+        pivots[index] += row["simplex_iterations"]
+        solver_s[index] += row["solve_time_ms"] / 1000.0
+    return {"solves": solves, "pivots": pivots, "solver_s": solver_s}
 
 
 def overrides(request):
     chosen = {"simulation.enabled": False}
     if request["iterations"] is not None:
         chosen["training.stopping_rules"] = [{"type": "iteration_limit", "limit": request["iterations"]}]
+    if request.get("forward_passes"):
+        chosen["training.selection"] = {"method": "sampled", "forward_passes": request["forward_passes"]}
     return chosen
 
 

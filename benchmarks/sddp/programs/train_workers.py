@@ -37,6 +37,7 @@ def main(request: dict[str, Any]) -> dict[str, Any]:
         "peak_bytes": resident_bytes("VmHWM"),
         "resident_bytes": [resident_bytes()],
         "solves": [record.solves for record in history],
+        "pivots": [record.simplex_iterations for record in history],
         "digest": trained.digest,
         "version": cobre.__version__,
         "waiting_s": [worker.waiting_s for worker in trained.workers],
