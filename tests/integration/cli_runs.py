@@ -20,14 +20,14 @@ COMMAND = (sys.executable, "-m", "cobre.cli")
 ONE_PROCESS = ("--backend", "local", "--threads", "1")
 
 
-def cobre(*words, **environ):
+def cobre(*words, timeout=LIMIT_S, **environ):
     """Run to the end, without a terminal."""
     return subprocess.run(
         [*COMMAND, *map(str, words)],
         check=False,
         capture_output=True,
         text=True,
-        timeout=LIMIT_S,
+        timeout=timeout,
         stdin=subprocess.DEVNULL,
         env=_environment(environ),
     )

@@ -10,7 +10,7 @@ from cobre.cli.exit_codes import ExitCode
 from cobre.cli.standard_streams import StandardStreams
 
 SECTIONS = (
-    ("Studies", ("init", "validate", "migrate", "run", "simulate")),
+    ("Studies", ("init", "convert", "validate", "migrate", "run", "simulate")),
     ("Results", ("top", "report", "compare", "explain")),
     ("Machines and programs", ("doctor", "launch", "mcp")),
     ("About", ("version", "completion")),

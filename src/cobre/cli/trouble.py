@@ -126,6 +126,7 @@ def exit_code_of(error: BaseException | None) -> ExitCode | None:
 
 
 def _kinds() -> tuple[tuple[type[BaseException] | tuple[type[BaseException], ...], ExitCode], ...]:
+    from cobre.bridge.errors import DeckNotConvertedError, NoBridgeError
     from cobre.comm import BackendError, CommError
     from cobre.io.atomic import WriteError
     from cobre.io.policy_file import PolicyFileError
@@ -143,11 +144,12 @@ def _kinds() -> tuple[tuple[type[BaseException] | tuple[type[BaseException], ...
     from cobre.study.templates import UnknownTemplateError
 
     return (
-        ((InvalidCaseError, NoiseModelError), ExitCode.INVALID_CASE),
+        ((InvalidCaseError, NoiseModelError, DeckNotConvertedError), ExitCode.INVALID_CASE),
         (StageFailedError, ExitCode.UNSOLVABLE),
         ((WriteError, OutputInUseError), ExitCode.OUTPUT),
         ((PolicyFileError, PolicyMismatchError, CheckpointError, BoundaryMismatchError), ExitCode.POLICY),
         ((WorldMismatchError, CommError), ExitCode.WORKER),
+        (NoBridgeError, ExitCode.MISSING_EXTRA),
         ((BackendError, UnknownTemplateError), ExitCode.USAGE),
         ((NotAWholeRunError, NothingToFollowError, NothingToExplainError), ExitCode.RESULTS),
     )

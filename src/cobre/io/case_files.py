@@ -3,6 +3,7 @@
 from collections.abc import Mapping
 from pathlib import Path
 
+from cobre.io.conversion_manifest import CONVERSION_MANIFEST
 from cobre.io.problems import Layer, Problems
 from cobre.io.table_formats import OVERRIDE_TABLES, PRODUCTION_TABLES, SCENARIO_TABLES
 
@@ -45,6 +46,7 @@ MOVED: Mapping[str, str] = {
     "system/scalar_parameters.json": "move it, unchanged, to constraints/generic_parameters.json",
 }
 FOLDERS = ("system", "scenarios", "constraints")
+BESIDE = (CONVERSION_MANIFEST,)  # tells where the case came from; no input
 
 
 def check_files(folder: Path, problems: Problems) -> bool:
@@ -76,5 +78,5 @@ def _warn_of_unknown(folder: Path, problems: Problems) -> None:
     for place in (folder, *(folder / name for name in FOLDERS)):
         for path in sorted(place.glob("*.json")) + sorted(place.glob("*.parquet")) if place.is_dir() else ():
             name = path.relative_to(folder).as_posix()
-            if name not in known:
+            if name not in known and name not in BESIDE:
                 problems.warn(Layer.STRUCTURE, name, "", "", "is not a file of the case format and is not read")

@@ -8,6 +8,7 @@ from typing import Any, TypeVar
 from cobre import notebook
 from cobre.core.case import Case
 from cobre.io.case import read_case
+from cobre.io.conversion_manifest import conversion_in_words, read_conversion
 from cobre.io.problems import Layer, Problem, Problems
 from cobre.stochastic.errors import NoiseModelError
 from cobre.stochastic.model import build_noise_model
@@ -25,12 +26,16 @@ ProgressCallback = Callable[[ProgressEvent], None]
 
 
 class ValidationReport:
-    """What is wrong with a case; true when nothing keeps it from running."""
+    """What is wrong with a case; true when nothing keeps it from running.
+
+    conversion: of what deck it was made, where cobre-bridge made it.
+    """
 
     def __init__(self, path: str, problems: Problems) -> None:
         self.path = path
         self.errors: tuple[Problem, ...] = tuple(problems.errors)
         self.warnings: tuple[Problem, ...] = tuple(problems.warnings)
+        self.conversion = read_conversion(Path(path))
 
     def __bool__(self) -> bool:
         return not self.errors
@@ -42,12 +47,15 @@ class ValidationReport:
             "is_valid": bool(self),
             "errors": [_problem(problem) for problem in self.errors],
             "warnings": [_problem(problem) for problem in self.warnings],
+            **({} if self.conversion is None else {"conversion": self.conversion}),
         }
 
     def __str__(self) -> str:
         lines = [f"{self.path}: {len(self.errors)} error(s), {len(self.warnings)} warning(s)"]
         lines += [f"  error: {problem}" for problem in self.errors]
         lines += [f"  warning: {problem}" for problem in self.warnings]
+        if self.conversion is not None:
+            lines.append(f"  {conversion_in_words(self.conversion)}")
         return "\n".join(lines)
 
     __repr__ = __str__

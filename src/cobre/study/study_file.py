@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from cobre.io.atomic import write_file
+from cobre.io.conversion_manifest import read_conversion
 from cobre.io.output.manifest import software_versions
 from cobre.study.ranks import ReadyStudy
 from cobre.study.requests import CaseRequest
@@ -51,7 +52,14 @@ def study_facts(ready: ReadyStudy, request: CaseRequest) -> dict[str, Any]:
         "config": plain(case.config),
         "versions": software_versions() | {"solver": ready.solver.version},
         "warnings": list(ready.warnings),
+        **_origin(source),
     }
+
+
+def _origin(source: object) -> dict[str, Any]:
+    """What a case was converted from, where it was."""
+    conversion = read_conversion(source) if isinstance(source, Path) else None
+    return {} if conversion is None else {"conversion": conversion}
 
 
 def _names(entities: Sequence[Any]) -> list[dict[str, Any]]:

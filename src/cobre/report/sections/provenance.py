@@ -23,6 +23,10 @@ def provenance(run: RunFolder) -> Section:
     if start:
         rows = [(name.replace("_", " "), _written(start[name])) for name in start if name not in ("event", "time")]
         parts.append(DataTable("start", "Start", (Column("fact"), Column("value")), rows))
+    origin = list(flattened(run.study.content.get("conversion", {})))
+    if origin:
+        rows = [(name.replace("_", " "), value) for name, value in origin]
+        parts.append(DataTable("conversion", "Converted from a deck", (Column("fact"), Column("value")), rows))
     settings = list(flattened(run.study.content.get("config", {})))
     if settings:
         parts.append(_folded(DataTable("config", "Configuration", (Column("setting"), Column("value")), settings)))

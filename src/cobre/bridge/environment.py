@@ -1,0 +1,160 @@
+"""The environment in which cobre-bridge runs.
+
+It needs Python 3.12 and cobre-python, a package that is imported by the name of this one, so it cannot be
+installed beside us. Its own environment is made once for each user; a user who has one already names it.
+"""
+
+import fcntl
+import json
+import os
+import shutil
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+from cobre.bridge.errors import NoBridgeError
+
+PACKAGE = "cobre-bridge"
+VERSION = "0.18.0"
+OLDEST_PYTHON = (3, 12)
+READY_FILE = "ready"  # written last: an environment without it was interrupted while it was made
+_NAMES = ("python3.12", "python3.13", "python3.14", "python3")
+# Variables that would put other packages, such as this one, in front of those of the environment.
+_MISLEADING = ("PYTHONPATH", "PYTHONHOME", "VIRTUAL_ENV", "__PYVENV_LAUNCHER__")
+_OTHERWISE = f"name an environment that has {PACKAGE} with --bridge"
+_PROBE = """
+import json, sys
+from importlib.metadata import PackageNotFoundError, version
+try:
+    found = version("cobre-bridge")
+except PackageNotFoundError:
+    found = None
+print(json.dumps([list(sys.version_info[:2]), found]))
+"""
+
+
+@dataclass(frozen=True, slots=True)
+class Bridge:
+    """An interpreter that has cobre-bridge."""
+
+    python: Path
+    version: str
+
+    def command(self, *arguments: str | Path) -> list[str]:
+        """What to start; nothing outside of the environment is imported."""
+        return [str(self.python), "-I", "-m", "cobre_bridge.cli", *map(str, arguments)]
+
+
+def clean_environment() -> dict[str, str]:
+    """The variables of this process, without those that lead an interpreter to other packages."""
+    return {name: value for name, value in os.environ.items() if name not in _MISLEADING}
+
+
+def bridge_at(place: Path) -> Bridge:
+    """The one that a user named: the folder of an environment, its interpreter, or its command `cobre-bridge`."""
+    python = _interpreter_of(place)
+    facts = _probe(python)
+    if facts is None:
+        raise NoBridgeError(f"{place}: no Python interpreter runs there; give the folder of an environment")
+    if facts[1] is None:
+        raise NoBridgeError(f"{place}: {PACKAGE} is not installed there: {python} -m pip install {PACKAGE}=={VERSION}")
+    return Bridge(python, facts[1])
+
+
+def own_bridge(say: Callable[[str], None]) -> Bridge:
+    """The one in the user's cache. Where there is none yet it is installed, after `say` has told so."""
+    folder = own_folder()
+    with _alone(folder):
+        if not (folder / READY_FILE).exists():
+            _install(folder, say)
+    return bridge_at(folder)
+
+
+def own_folder() -> Path:
+    """Where it is kept: in $XDG_CACHE_HOME or ~/.cache."""
+    cache = os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache"
+    return Path(cache) / "cobre" / f"bridge-{VERSION}"
+
+
+def _interpreter_of(place: Path) -> Path:
+    if place.is_dir():
+        return place.absolute() / "bin" / "python"
+    if place.name == PACKAGE:  # perhaps a link into the environment, as pipx makes them
+        return place.resolve().parent / "python"
+    return place.absolute()
+
+
+def _probe(python: Path) -> tuple[tuple[int, int], str | None] | None:
+    """Version of an interpreter, and of cobre-bridge in it; None when it does not run."""
+    try:
+        told = subprocess.run(
+            [python, "-I", "-c", _PROBE], env=clean_environment(), capture_output=True, check=True, timeout=60
+        )
+        version, bridge = json.loads(told.stdout)
+    except (OSError, ValueError, subprocess.SubprocessError):
+        return None
+    return (version[0], version[1]), bridge
+
+
+def _install(folder: Path, say: Callable[[str], None]) -> None:
+    python = _new_enough_python()
+    say(f"{PACKAGE} {VERSION} is not installed yet. It gets an environment of its own (once, some 700 MB) in {folder}")
+    shutil.rmtree(folder, ignore_errors=True)
+    _step([python, "-I", "-m", "venv", folder], f"no environment can be made in {folder}")
+    pip: list[str | Path] = [
+        folder / "bin" / "python",
+        "-I",
+        "-m",
+        "pip",
+        "install",
+        "--quiet",
+        "--disable-pip-version-check",
+    ]
+    _step([*pip, f"{PACKAGE}=={VERSION}"], f"{PACKAGE} cannot be installed into {folder}")
+    (folder / READY_FILE).write_text(f"{PACKAGE} {VERSION}\n", encoding="utf-8")
+
+
+def _new_enough_python() -> Path:
+    """The first one that is; a name on the path may belong to a version manager and not run."""
+    for candidate in _interpreters():
+        facts = _probe(candidate)
+        if facts is not None and facts[0] >= OLDEST_PYTHON:
+            return candidate
+    oldest = ".".join(map(str, OLDEST_PYTHON))
+    raise NoBridgeError(f"{PACKAGE} needs Python {oldest} or newer, and there is none: install one, or {_OTHERWISE}")
+
+
+def _interpreters() -> Iterator[Path]:
+    """This one, those on the path, and those that pyenv keeps off the path."""
+    yield Path(sys.executable)
+    yield from (Path(found) for name in _NAMES if (found := shutil.which(name)))
+    pyenv = Path(os.environ.get("PYENV_ROOT") or Path.home() / ".pyenv")
+    yield from sorted(pyenv.glob("versions/3.1[2-9]*/bin/python"))
+
+
+def _step(command: list[str | Path], failure: str) -> None:
+    """Its own output is only of interest where it fails."""
+    done = subprocess.run(command, env=clean_environment(), capture_output=True, text=True, check=False)
+    if done.returncode:
+        said = "\n".join(f"  {line}" for line in (done.stderr or done.stdout).strip().splitlines()[-12:])
+        raise NoBridgeError(
+            f"{failure}:\n{said}\ncorrect that, or name an environment that has {PACKAGE} with --bridge"
+        )
+
+
+@contextmanager
+def _alone(folder: Path) -> Iterator[None]:
+    """Two commands at once do not make the same environment."""
+    try:
+        folder.parent.mkdir(parents=True, exist_ok=True)
+        stream = folder.with_name(f"{folder.name}.lock").open("w")
+    except OSError as error:
+        raise NoBridgeError(
+            f"{folder.parent} is not writable ({error.strerror}): set XDG_CACHE_HOME, or {_OTHERWISE}"
+        ) from error
+    with stream:
+        fcntl.flock(stream, fcntl.LOCK_EX)
+        yield

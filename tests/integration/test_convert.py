@@ -1,0 +1,127 @@
+"""`cobre convert` with the real cobre-bridge, on a real deck."""
+
+import json
+import shutil
+
+import pyarrow.parquet as pq
+import pytest
+from bridges import CACHE, bridge_environment, shared_deck
+from cli_runs import cobre
+
+pytestmark = [pytest.mark.long, pytest.mark.timeout(3000)]
+LIMIT_S = 900
+# What NumPy computes with other instructions on other machines: heights and areas of reservoirs.
+COMPUTED = {"height_m", "area_km2"}
+
+
+@pytest.fixture(scope="module")
+def bridge(tmp_path_factory):
+    return bridge_environment(tmp_path_factory.mktemp("bridge"))
+
+
+@pytest.fixture(scope="module")
+def deck(tmp_path_factory):
+    """The official deck with the three repairs that cobre-bridge needs."""
+    folder = tmp_path_factory.mktemp("deck") / "pmo"
+    shutil.copytree(shared_deck("newave_pmo_2018"), folder)
+    _edit(folder / "SISTEMA.DAT", _with_sources)
+    _edit(folder / "EXPH.DAT", _without_plant_318)
+    _edit(folder / "REE.DAT", _with_end_of_individual_period)
+    return folder
+
+
+@pytest.fixture(scope="module")
+def converted(bridge, deck, tmp_path_factory):
+    """The case, and how the command ended."""
+    case = tmp_path_factory.mktemp("converted") / "case"
+    return case, cobre("convert", "newave", deck, case, timeout=LIMIT_S, XDG_CACHE_HOME=str(CACHE))
+
+
+def test_the_case_is_the_known_one_file_by_file(converted):
+    case, _ = converted
+    expected = shared_deck("pmo_2018")
+    names = {path.relative_to(expected) for path in expected.rglob("*") if path.is_file()}
+    assert {path.relative_to(case) for path in case.rglob("*") if path.is_file()} == names | {_manifest(case)}
+    for name in sorted(names):
+        if name.suffix == ".json":
+            assert json.loads((case / name).read_text()) == json.loads((expected / name).read_text()), name
+        else:
+            _same_table(case / name, expected / name)
+
+
+def test_diagnostics_come_through_and_our_validation_follows(converted):
+    case, done = converted
+    assert "FICT.SERRA M" in done.stderr
+    assert "Converted 151 hydros" in done.stdout
+    ours = cobre("validate", case, timeout=LIMIT_S)
+    assert done.returncode == ours.returncode
+    assert ours.stdout.strip() in done.stdout
+    assert "conversion_manifest.json" not in ours.stdout
+    assert "converted from the NEWAVE deck" in ours.stdout
+
+
+def test_as_json_with_a_bridge_that_is_named(bridge, deck, tmp_path):
+    done = cobre("convert", "newave", deck, tmp_path / "case", "--json", "--bridge", bridge, timeout=LIMIT_S)
+    answer = json.loads(done.stdout)
+    assert {entry["code"] for entry in answer["bridge"]["diagnostics"]} >= {"fictitious-plants-excluded"}
+    assert answer["validation"]["is_valid"] == (done.returncode == 0)
+    assert answer["validation"]["conversion"]["bridge_version"] == "0.18.0"
+
+
+@pytest.mark.parametrize("model", ["newave", "decomp"])
+def test_a_folder_that_is_no_deck_is_refused_and_leaves_nothing(bridge, tmp_path, model):
+    (tmp_path / "deck").mkdir()
+    for options in ([], ["--json"]):
+        done = cobre("convert", model, tmp_path / "deck", tmp_path / "case", "--bridge", bridge, *options)
+        assert done.returncode == 3
+        assert "caso.dat" in done.stderr
+        assert "cannot be converted" in done.stderr
+        assert not (tmp_path / "case").exists()
+
+
+def test_a_folder_that_is_not_empty_is_left_alone(bridge, deck, tmp_path):
+    (tmp_path / "mine.txt").write_text("mine")
+    done = cobre("convert", "newave", deck, tmp_path, "--bridge", bridge / "bin" / "cobre-bridge")
+    assert done.returncode == 5
+    assert "--force" in done.stderr
+    assert [path.name for path in tmp_path.iterdir()] == ["mine.txt"]
+
+
+def _manifest(case):
+    return (case / "conversion_manifest.json").relative_to(case)
+
+
+def _same_table(found, expected):
+    found, expected = pq.read_table(found), pq.read_table(expected)
+    assert found.schema.equals(expected.schema)
+    for name in found.column_names:
+        values = found[name].to_pylist()
+        if name in COMPUTED:
+            assert values == pytest.approx(expected[name].to_pylist(), rel=1e-8)
+        else:
+            assert values == expected[name].to_pylist()
+
+
+def _edit(path, change):
+    lines = path.read_bytes().decode("latin-1").splitlines()
+    path.write_bytes("".join(f"{line}\n" for line in change(lines)).encode("latin-1"))
+
+
+def _with_sources(lines):
+    """Generation that is not simulated: a submarket alone on its line gets block and source."""
+    begin = next(at for at, line in enumerate(lines) if "NAO SIMULADAS" in line)
+    end = next(at for at, line in enumerate(lines) if at > begin and line.strip() == "999")
+    is_bare = [begin < at < end and line.strip().isdigit() for at, line in enumerate(lines)]
+    assert sum(is_bare) == 4
+    return [f"   {line.strip()}    1  NAOSIM" if bare else line for line, bare in zip(lines, is_bare, strict=True)]
+
+
+def _without_plant_318(lines):
+    at = next(at for at, line in enumerate(lines) if line.startswith(" 318 "))
+    return lines[:at] + lines[at + 2 :]
+
+
+def _with_end_of_individual_period(lines):
+    end = next(at for at, line in enumerate(lines) if line.strip() == "999")
+    assert end == 15
+    return [f"{line[:23]:<23} 1 2018" if 3 <= at < end else line for at, line in enumerate(lines)]

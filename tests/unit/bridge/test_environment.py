@@ -1,0 +1,55 @@
+"""Where cobre-bridge is looked for, and what is said when it is not there."""
+
+import os
+import sys
+import venv
+
+import pytest
+
+from cobre.bridge.environment import bridge_at, clean_environment, own_bridge, own_folder
+from cobre.bridge.errors import NoBridgeError
+
+
+def test_an_environment_without_it(tmp_path):
+    venv.create(tmp_path / "environment", with_pip=False)
+    with pytest.raises(NoBridgeError, match=r"cobre-bridge is not installed there: .*pip install cobre-bridge=="):
+        bridge_at(tmp_path / "environment")
+    with pytest.raises(NoBridgeError, match="is not installed there"):
+        bridge_at(tmp_path / "environment" / "bin" / "python")
+
+
+def test_a_folder_that_is_no_environment(tmp_path):
+    with pytest.raises(NoBridgeError, match="no Python interpreter runs there"):
+        bridge_at(tmp_path)
+
+
+def test_the_cache_is_where_the_user_wants_it(tmp_path, monkeypatch):
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    assert own_folder().parent == tmp_path / "cobre"
+    monkeypatch.delenv("XDG_CACHE_HOME")
+    monkeypatch.setenv("HOME", str(tmp_path / "home"))
+    assert own_folder().parent == tmp_path / "home" / ".cache" / "cobre"
+
+
+def test_a_cache_that_cannot_be_made(tmp_path, monkeypatch):
+    (tmp_path / "cobre").write_text("a file")
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    with pytest.raises(NoBridgeError, match="set XDG_CACHE_HOME, or name an environment"):
+        own_bridge(print)
+
+
+@pytest.mark.skipif(sys.version_info >= (3, 12), reason="this interpreter is new enough itself")
+def test_no_python_that_is_new_enough(tmp_path, monkeypatch):
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    monkeypatch.setenv("PATH", str(tmp_path))
+    monkeypatch.setenv("PYENV_ROOT", str(tmp_path))
+    said = []
+    with pytest.raises(NoBridgeError, match=r"needs Python 3\.12 or newer"):
+        own_bridge(said.append)
+    assert said == []
+
+
+def test_nothing_of_ours_is_on_its_path(monkeypatch):
+    monkeypatch.setenv("PYTHONPATH", "src")
+    assert "PYTHONPATH" not in clean_environment()
+    assert clean_environment()["PATH"] == os.environ["PATH"]

@@ -1,0 +1,43 @@
+"""Where a case came from, as cobre-bridge leaves it beside the case."""
+
+import json
+
+import pytest
+
+from cobre.io.conversion_manifest import CONVERSION_MANIFEST, conversion_in_words, read_conversion
+
+WRITTEN = {
+    "command": "convert decomp",
+    "source_dir": "decks/2024-01",
+    "output_dir": "case",
+    "bridge_version": "0.18.0",
+    "git_sha": None,
+    "timestamp": "2026-11-16T14:33:58.609129+00:00",
+    "entity_counts": {"hydros": 151},
+    "input_files": [{"field": "adterm"}, {"field": "agrint"}],
+    "diagnostics_summary": {"info": 3, "warning": 1},
+    "diagnostics": [],
+}
+
+
+def test_facts_and_words(tmp_path):
+    (tmp_path / CONVERSION_MANIFEST).write_text(json.dumps(WRITTEN))
+    facts = read_conversion(tmp_path)
+    assert facts["input_files"] == 2
+    assert facts["entity_counts"] == {"hydros": 151}
+    said = "converted from the DECOMP deck decks/2024-01 by cobre-bridge 0.18.0 on 2026-11-16 (3 info, 1 warning)"
+    assert conversion_in_words(facts) == said
+
+
+@pytest.mark.parametrize("content", ["", "[]", "{", "[" * 10_000])
+def test_a_file_of_another_kind_says_nothing(tmp_path, content):
+    (tmp_path / CONVERSION_MANIFEST).write_text(content)
+    assert read_conversion(tmp_path) is None
+
+
+def test_no_file(tmp_path):
+    assert read_conversion(tmp_path) is None
+
+
+def test_words_for_a_file_with_little_in_it():
+    assert conversion_in_words({}) == "converted from a deck ?"
