@@ -295,6 +295,9 @@ void bind_count(nb::class_<Bound>& bound) {
     bound.def_prop_ro("pivots", [](const Bound& results) { return results.count.pivots; });
     bound.def_prop_ro("library_solves", [](const Bound& results) { return results.count.library_solves; });
     bound.def_prop_ro("retries", [](const Bound& results) { return results.count.retries; });
+    bound.def_prop_ro("refactorisations", [](const Bound& results) { return results.count.refactorisations; });
+    bound.def_prop_ro("active_rows", [](const Bound& results) { return results.count.active_rows; });
+    bound.def_prop_ro("nucleus", [](const Bound& results) { return results.count.nucleus; });
     bound.def_prop_ro("solve_seconds", [](const Bound& results) { return results.count.solve_seconds; });
     bound.def_prop_ro("busy_seconds", [](const Bound& results) { return results.count.busy_seconds; });
 }

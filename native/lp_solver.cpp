@@ -32,6 +32,9 @@ void Count::add(const Count& other) {
     pivots += other.pivots;
     library_solves += other.library_solves;
     retries += other.retries;
+    refactorisations += other.refactorisations;
+    active_rows += other.active_rows;
+    nucleus += other.nucleus;
     solve_seconds += other.solve_seconds;
     busy_seconds += other.busy_seconds;
 }

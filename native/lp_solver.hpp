@@ -65,6 +65,9 @@ struct Count {
     int64_t pivots = 0;
     int64_t library_solves = 0;   // solves that the LP library had to do
     int64_t retries = 0;
+    int64_t refactorisations = 0;  // of the basis, from its columns
+    int64_t active_rows = 0;       // rows at a bound in an optimal basis, cuts included: summed over solves
+    int64_t nucleus = 0;           // order of what is left when singletons are peeled: summed over refactorisations
     double solve_seconds = 0.0;   // inside simplex
     double busy_seconds = 0.0;    // altogether
 

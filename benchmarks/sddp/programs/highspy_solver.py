@@ -45,6 +45,9 @@ class Answers:
     dual: Floats = field(default_factory=lambda: np.zeros((0, 0)))
     library_solves: int = 0
     retries: int = 0
+    refactorisations: int = 0
+    active_rows: int = 0
+    nucleus: int = 0
     solve_seconds: float = 0.0
     busy_seconds: float = 0.0
 
@@ -80,6 +83,9 @@ class Paths:
     pivots: int = 0
     library_solves: int = 0
     retries: int = 0
+    refactorisations: int = 0
+    active_rows: int = 0
+    nucleus: int = 0
     solve_seconds: float = 0.0
     busy_seconds: float = 0.0
 

@@ -1,6 +1,8 @@
 """What a run tells while it goes on: plain records, one stream for every listener."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+
+from cobre.sddp.phases import PhaseStatistics
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,7 +31,8 @@ class IterationRecord:
     """One iteration in $; the upper bound is the mean of the sampled paths, with its standard deviation.
 
     Solves and pivots are those of all ranks; times are this rank's, loads are by rank. `cuts` are slots of a stage,
-    `cuts_active` what all stages have in play at the end (None: not known any more).
+    `cuts_active` what all stages have in play at the end (None: not known any more); `solver`: what all ranks' solvers
+    did by phase (empty: not known any more).
     """
 
     iteration: int
@@ -44,6 +47,7 @@ class IterationRecord:
     times: PhaseTimes
     loads: tuple[RankLoad, ...] = ()
     cuts_active: int | None = None
+    solver: PhaseStatistics = field(default_factory=dict)
 
     @property
     def half_width(self) -> float:

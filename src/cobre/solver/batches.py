@@ -85,10 +85,23 @@ class Keep:
     gradient: bool = False
 
 
-class Batch(Protocol):
+class Work(Protocol):
+    """What a call of the solver did, summed over its solves and threads."""
+
+    objective: Floats  # one for each solve
+    pivots: int
+    library_solves: int  # solves that needed the LP library
+    retries: int
+    refactorisations: int
+    active_rows: int  # at a bound in the optimal bases, cuts included
+    nucleus: int  # order of what is left of a basis when singletons are peeled: summed over refactorisations
+    solve_seconds: float  # inside the solver
+    busy_seconds: float
+
+
+class Batch(Work, Protocol):
     """Results by solve, in the order of the chains' items or in the places that they name. Money is LP money."""
 
-    objective: Floats
     future_cost: Floats
     gradient: Floats  # solves x dimension
     decided: Floats  # solves x states, end of the stage
@@ -98,11 +111,6 @@ class Batch(Protocol):
     basis_status: NDArray[np.int8]  # by chain, after its first solve
     basis_cuts: Ints
     iterations: Ints  # pivots
-    pivots: int  # of all solves
-    library_solves: int  # solves that needed the LP library
-    retries: int
-    solve_seconds: float  # inside the solver, summed over threads
-    busy_seconds: float
 
 
 @dataclass(frozen=True, slots=True)
@@ -116,19 +124,13 @@ class Step:
     bases: Bases
 
 
-class Walk(Protocol):
+class Walk(Work, Protocol):
     """Paths through some stages, stage by stage (first axis) and path by path."""
 
     states: Floats  # stages x paths x dimension, entering
-    objective: Floats
     future_cost: Floats
     basis_status: Sequence[NDArray[np.int8]]  # by stage: paths x (columns + rows)
     basis_cuts: Sequence[Ints]
-    pivots: int
-    library_solves: int
-    retries: int
-    solve_seconds: float
-    busy_seconds: float
 
 
 class SolveFailedError(Exception):

@@ -14,10 +14,12 @@ from numpy.typing import NDArray
 from cobre.errors import CobreError
 from cobre.io.array_file import ArrayFileError, parse_arrays, write_arrays
 from cobre.io.atomic import check_writable
+from cobre.sddp import phases
 from cobre.sddp.cuts.pool import CutSet
 from cobre.sddp.events import IterationRecord, PhaseTimes
 from cobre.sddp.training.context import TrainingContext
 from cobre.solver.batches import Bases
+from cobre.solver.statistics import SolveStatistics
 from cobre.study.fingerprint import Fingerprint
 
 SUFFIX = ".ckpt"
@@ -184,6 +186,8 @@ def snapshot(context: TrainingContext, history: Sequence[IterationRecord]) -> di
         "history_active": np.array(active, np.int64),
         "history_times": np.array([[getattr(record.times, name) for name in _TIMES] for record in history]),
     }
+    if all(record.solver for record in history):
+        arrays["history_solver"] = np.array([phases.to_numbers(record.solver) for record in history])
     for stage, bases in enumerate(context.bases):
         arrays[f"basis_{stage}"], arrays[f"basis_cuts_{stage}"] = bases.status.copy(), bases.cuts.copy()
     if context.visited:
@@ -211,13 +215,21 @@ def restore(context: TrainingContext, checkpoint: Checkpoint) -> None:
 def _history(arrays: dict[str, NDArray[Any]]) -> tuple[IterationRecord, ...]:
     active = arrays.get("history_active", np.full(len(arrays["history_counts"]), _UNKNOWN))
     parts = (arrays["history_numbers"], arrays["history_counts"], active, arrays["history_times"])
-    rows = zip(*(part.tolist() for part in parts), strict=True)
+    rows = zip(*(part.tolist() for part in parts), _solver_history(arrays, len(active)), strict=True)
     return tuple(
         IterationRecord(
             **dict(zip(_NUMBERS, numbers, strict=True)),
             **dict(zip(_COUNTS, counts, strict=True)),
             times=PhaseTimes(*times),
             cuts_active=None if in_play == _UNKNOWN else in_play,
+            solver=solver,
         )
-        for numbers, counts, in_play, times in rows
+        for numbers, counts, in_play, times, solver in rows
     )
+
+
+def _solver_history(arrays: dict[str, NDArray[Any]], iterations: int) -> list[dict[phases.Phase, SolveStatistics]]:
+    """What the solver did; checkpoints of older versions do not tell."""
+    if "history_solver" not in arrays:
+        return [{} for _ in range(iterations)]
+    return [phases.from_numbers(row) for row in arrays["history_solver"]]

@@ -14,6 +14,7 @@ from typing import IO, Any
 from cobre.io.atomic import WriteError
 from cobre.io.event_file import EVENT_FILE, Event, events_in, whole_lines
 from cobre.sddp.events import IterationRecord
+from cobre.sddp.phases import as_dict
 
 __all__ = ["EVENT_FILE", "Event", "EventLog", "Tell", "encode", "event", "iteration_event", "read_events"]
 
@@ -48,6 +49,7 @@ def iteration_event(record: IterationRecord) -> Event:
         solver_s=times.solver_s,
         load=[[load.busy_s, load.waiting_s] for load in record.loads],
         imbalance_s=[load.imbalance_s for load in record.loads],
+        solver=as_dict(record.solver),
     )
 
 

@@ -8,6 +8,7 @@ from contexts import context_of, iterated
 from small_cases import SmallCase, hydro, thermal
 
 from cobre.sddp.lp.failure import StageFailedError
+from cobre.sddp.phases import Phase
 from cobre.sddp.training.loop import iterate
 from cobre.solver.batches import Chains, Keep
 
@@ -37,7 +38,7 @@ def fail(context, basis_index):
     items = np.array([0, 1, 0, 1], np.int32)
     chains = Chains(states, np.array([0, 2, 4], np.int32), items, context.bases[1], np.array(basis_index, np.int32))
     with pytest.raises(StageFailedError, match="Too little water: H0") as raised:
-        context.solve(1, 1, chains, context.problem.openings[1].realisations, Keep())
+        context.solve(Phase.BACKWARD, 1, 1, chains, context.problem.openings[1].realisations, Keep())
     saved = raised.value.saved
     return json.loads(saved.with_suffix(".json").read_text()), saved
 
@@ -73,7 +74,7 @@ def test_cuts_at_their_bound_are_named_by_slot(context):
         states, np.array([0, 1], np.int32), np.array([0], np.int32), context.bases[0], np.array([0], np.int32)
     )
     with pytest.raises(StageFailedError) as raised:
-        context.solve(0, 1, chains, context.problem.openings[0].realisations, Keep())
+        context.solve(Phase.FORWARD, 0, 1, chains, context.problem.openings[0].realisations, Keep())
     content = json.loads(raised.value.saved.with_suffix(".json").read_text())
     expected = [slot for slot in context.bases[0].cuts[0].tolist() if slot >= 0]
     assert content["basis"]["tight_cuts"] == expected != []

@@ -3,6 +3,7 @@
 import numpy as np
 
 from cobre.sddp.cuts.averages import average_cuts
+from cobre.sddp.phases import Phase
 from cobre.sddp.training.context import TrainingContext
 from cobre.sddp.training.forward import Paths
 from cobre.solver.batches import Keep
@@ -18,7 +19,7 @@ def make_cuts(context: TrainingContext, iteration: int, stage: int, paths: Paths
     opening = problem.openings[stage]
     states = paths.states[stage]
     chains = opening.chains(states, paths.bases[stage], paths.met[stage])
-    batch = context.solve(stage, iteration, chains, opening.realisations, Keep(gradient=True))
+    batch = context.solve(Phase.BACKWARD, stage, iteration, chains, opening.realisations, Keep(gradient=True))
     costs = batch.objective.reshape(len(states), opening.count)
     weights = np.ascontiguousarray(problem.risk[stage - 1].weights(costs))
     return average_cuts(costs, weights, batch.gradient, states)

@@ -2,6 +2,7 @@
 
 import numpy as np
 
+from cobre.sddp.phases import Phase
 from cobre.sddp.plugins.risk import weighted
 from cobre.sddp.training.context import TrainingContext
 from cobre.sddp.training.exchange import gather_rows
@@ -17,7 +18,7 @@ def lower_bound(context: TrainingContext, iteration: int) -> float:
     opening = problem.openings[0]
     split = WorkSplit(-(-opening.count // OPENINGS_PER_CHAIN), comm.size)
     chains = _chains(context, split.block(comm.rank))
-    batch = context.solve(0, iteration, chains, opening.realisations, Keep(), everything=True)
+    batch = context.solve(Phase.LOWER_BOUND, 0, iteration, chains, opening.realisations, Keep(), everything=True)
     own = np.full((len(chains.states), OPENINGS_PER_CHAIN), np.nan)
     own.reshape(-1)[: len(batch.objective)] = batch.objective
     table = gather_rows(comm, split, own, "lower bound")

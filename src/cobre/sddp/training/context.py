@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 from cobre.comm import Communicator
 from cobre.sddp.cuts.pool import CutPool
 from cobre.sddp.lp.failure import FailedSolve, StageFailedError
+from cobre.sddp.phases import Phase
 from cobre.sddp.plugins.interfaces import Sampler
 from cobre.sddp.problem import Problem, realise
 from cobre.sddp.work_split import WorkSplit
@@ -22,28 +23,26 @@ from cobre.solver.batches import (
     Realisations,
     SolveFailedError,
     Step,
-    Walk,
+    Work,
 )
 from cobre.solver.program import Floats, Ints
+from cobre.solver.statistics import SolveStatistics
 
 
 @dataclass
 class SolveCounter:
     """What the solver did on this rank in one iteration."""
 
-    solves: int = 0
-    simplex_iterations: int = 0
-    library_solves: int = 0
-    solver_s: float = 0.0
-    busy_s: float = 0.0
+    phases: dict[Phase, SolveStatistics] = field(default_factory=dict)
 
-    def add(self, done: Batch | Walk) -> None:
+    def add(self, phase: Phase, work: Work) -> None:
         """Count what was solved."""
-        self.solves += done.objective.size
-        self.simplex_iterations += done.pivots
-        self.library_solves += done.library_solves
-        self.solver_s += done.solve_seconds
-        self.busy_s += done.busy_seconds
+        self.phases[phase] = self.phases.get(phase, SolveStatistics()) + SolveStatistics.of(work)
+
+    @property
+    def total(self) -> SolveStatistics:
+        """Of all phases."""
+        return sum(self.phases.values(), SolveStatistics())
 
 
 @dataclass
@@ -85,7 +84,15 @@ class TrainingContext:
         return Step(stage, self.pool.rows(stage), noise, items, self.bases[stage])
 
     def solve(
-        self, stage: int, iteration: int, chains: Chains, noise: Realisations, keep: Keep, *, everything: bool = False
+        self,
+        phase: Phase,
+        stage: int,
+        iteration: int,
+        chains: Chains,
+        noise: Realisations,
+        keep: Keep,
+        *,
+        everything: bool = False,
     ) -> Batch:
         """Solve chains of a stage with its cuts; `everything`: with those that selection put aside as well."""
         rows = self.pool.rows(stage, everything=everything)
@@ -93,7 +100,7 @@ class TrainingContext:
             batch = self.solver.solve(stage, rows, chains, noise, keep)
         except SolveFailedError as error:
             raise self._explained(stage, iteration, error, chains, noise) from error
-        self.counter.add(batch)
+        self.counter.add(phase, batch)
         return batch
 
     def _explained(

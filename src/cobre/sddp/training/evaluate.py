@@ -5,6 +5,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from cobre.sddp.events import IterationRecord
+from cobre.sddp.phases import Phase
 from cobre.sddp.plugins.interfaces import Sampler, StoppingRule
 from cobre.sddp.problem import realise
 from cobre.sddp.training.context import TrainingContext
@@ -44,7 +45,7 @@ def _walk(context: TrainingContext, sampler: Sampler, iteration: int, paths: ran
         noise, items = _realisations(context, sampler, iteration | EVALUATION, paths, t)
         basis_index = np.full(len(paths), context.basis_index(t), np.int32)
         chains = Chains(state, np.arange(len(paths) + 1, dtype=np.int32), items, context.bases[t], basis_index)
-        batch = context.solve(t, iteration, chains, noise, keep, everything=True)
+        batch = context.solve(Phase.SIMULATION, t, iteration, chains, noise, keep, everything=True)
         # What another study says of the end belongs to the cost of the path.
         future = 0.0 if t == problem.num_stages - 1 else lp.plan.data.discount
         costs += weight * ((batch.objective - future * batch.future_cost) * problem.cost_scale)

@@ -5,6 +5,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from cobre.sddp.phases import Phase
 from cobre.sddp.problem import Problem
 from cobre.sddp.training.context import TrainingContext
 from cobre.solver.batches import Bases, Chains, Keep, SolveFailedError, Step, Walk
@@ -31,7 +32,7 @@ def run_forward(context: TrainingContext, iteration: int) -> Paths:
     except SolveFailedError:
         _find_failure(context, iteration, steps, first)
         raise
-    context.counter.add(walk)
+    context.counter.add(Phase.FORWARD, walk)
     bases = [Bases(status, cuts) for status, cuts in zip(walk.basis_status, walk.basis_cuts, strict=True)]
     met = [
         opening.wetness(step.realisations, step.items) for opening, step in zip(problem.openings, steps, strict=True)
@@ -61,5 +62,5 @@ def _find_failure(context: TrainingContext, iteration: int, steps: Sequence[Step
     for step in steps:
         index = np.full(len(state), 0 if len(step.bases.status) else -1, np.int32)
         chains = Chains(state, np.arange(len(state) + 1, dtype=np.int32), step.items, step.bases, index)
-        batch = context.solve(step.stage, iteration, chains, step.realisations, Keep())
+        batch = context.solve(Phase.FORWARD, step.stage, iteration, chains, step.realisations, Keep())
         state = context.problem.stages[step.stage].program.next_states(state, batch.decided, batch.inflow)

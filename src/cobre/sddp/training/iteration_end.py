@@ -6,6 +6,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
+from cobre.sddp import phases
 from cobre.sddp.events import IterationRecord, PhaseTimes, RankLoad
 from cobre.sddp.plugins.interfaces import StoppingRule
 from cobre.sddp.stop import Stop
@@ -16,9 +17,11 @@ from cobre.sddp.training.exchange import gather_rows
 from cobre.sddp.training.hooks import Interruption
 from cobre.sddp.work_split import WorkSplit
 from cobre.solver.program import Floats
+from cobre.solver.statistics import SolveStatistics
 
-# Columns of the exchanged table, one row for each rank; the pieces of work follow.
-VERDICT, INTERRUPTION, SOLVES, PIVOTS, SOLVER_S, EXCHANGE_S, FIRST_PIECE = range(7)
+# Columns of the exchanged table, one row for each rank; what the solver did and the pieces of work follow.
+VERDICT, INTERRUPTION, SOLVER_S, EXCHANGE_S, FIRST_COUNT = range(5)
+FIRST_PIECE = FIRST_COUNT + phases.WIDTH
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,16 +37,16 @@ class Measured:
 def iteration_record(context: TrainingContext, measured: Measured) -> IterationRecord:
     """As this rank knows it; `agree` adds what the others did."""
     mean, spread = mean_and_std(measured.costs.tolist())
-    counter, seconds = context.counter, measured.clock.seconds
-    times = PhaseTimes(seconds["forward"], seconds["backward"], seconds["bound"], seconds["exchange"], counter.solver_s)
+    total, seconds = context.counter.total, measured.clock.seconds
+    times = PhaseTimes(seconds["forward"], seconds["backward"], seconds["bound"], seconds["exchange"], total.seconds)
     return IterationRecord(
         iteration=measured.iteration,
         lower_bound=measured.lower_bound,
         upper_bound=mean,
         upper_bound_std=spread,
         forward_passes=len(measured.costs),
-        solves=counter.solves,
-        simplex_iterations=counter.simplex_iterations,
+        solves=total.solves,
+        simplex_iterations=total.pivots,
         cuts=context.pool.count,
         elapsed_s=time.monotonic() - context.began,
         times=times,
@@ -65,11 +68,10 @@ def agree(
     reasons = _reasons(rules, history, simulated_costs(context, rules, history))
     verdict = next((number for number, reason in enumerate(reasons) if reason), -1)
     table = _gather(context, measured, verdict, interruption)
+    solver = phases.added(phases.from_numbers(row) for row in table[:, FIRST_COUNT:FIRST_PIECE])
+    total = sum(solver.values(), SolveStatistics())
     record = replace(
-        history[-1],
-        solves=int(table[:, SOLVES].sum()),
-        simplex_iterations=int(table[:, PIVOTS].sum()),
-        loads=_loads(table),
+        history[-1], solves=total.solves, simplex_iterations=total.pivots, solver=solver, loads=_loads(table)
     )
     number = int(table[0, VERDICT])
     if number >= 0:
@@ -91,8 +93,8 @@ def _reasons(
 
 def _gather(context: TrainingContext, measured: Measured, verdict: int, interruption: Interruption) -> Floats:
     counter, clock = context.counter, measured.clock
-    facts = [verdict, int(interruption), counter.solves, counter.simplex_iterations, counter.solver_s]
-    own = np.array([[*facts, clock.seconds["exchange"], *clock.work]], np.float64)
+    facts = [verdict, int(interruption), counter.total.seconds, clock.seconds["exchange"]]
+    own = np.array([[*facts, *phases.to_numbers(counter.phases), *clock.work]], np.float64)
     size = context.comm.size
     return gather_rows(context.comm, WorkSplit(size, size), own, "end of the iteration")
 
