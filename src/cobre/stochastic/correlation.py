@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 
 from cobre.core.case import Correlation, CorrelationGroup
 from cobre.stochastic.errors import NoiseModelError
+from cobre.stochastic.notes import NoiseNote
 
 Floats = NDArray[np.float64]
 
@@ -49,10 +50,11 @@ class Mixing:
 
 
 class CorrelationProfiles:
-    """Which mixings hold at which stage."""
+    """Which mixings hold at which stage. `notes`: matrices that were clipped."""
 
-    def __init__(self, by_stage: Mapping[int, tuple[Mixing, ...]]) -> None:
+    def __init__(self, by_stage: Mapping[int, tuple[Mixing, ...]], notes: Sequence[NoiseNote] = ()) -> None:
         self._by_stage = by_stage
+        self.notes = tuple(notes)
 
     def apply(self, stage_id: int, noise: Floats, part: slice | None = None) -> Floats:
         """Correlate the independent `noise` of a stage, in place: all of it, or one class's part."""
@@ -67,24 +69,23 @@ def correlation_profiles(
     stage_ids: Sequence[int],
     places: Places,
     known: Mapping[str, frozenset[int]],
-    *,
-    is_estimated: bool = False,
+    source: str = CORRELATION_FILE,
 ) -> CorrelationProfiles:
     """The profiles of a case. `places`: where the noise of (class, id) stands; `known`: ids there are, by class.
 
-    A matrix from a file must be positive semidefinite. One that is estimated from series with gaps may fail that
-    slightly; its negative eigenvalues count as zero.
+    Negative eigenvalues of a matrix (from the file `source`) count as zero, and are told.
     """
     if correlation is None:
         return CorrelationProfiles({})
     for name in sorted(correlation.profiles):
         _refuse_shared(name, correlation.profiles[name])
+    notes: list[NoiseNote] = []
     profiles = {
-        name: tuple(_mixing(name, group, places, known, is_estimated) for group in correlation.profiles[name])
+        name: tuple(_mixing(name, group, places, known, source, notes) for group in correlation.profiles[name])
         for name in sorted(correlation.profiles)
     }
     names = {stage_id: _profile_of(correlation, stage_id) for stage_id in stage_ids}
-    return CorrelationProfiles({stage_id: profiles[name] for stage_id, name in names.items()})
+    return CorrelationProfiles({stage_id: profiles[name] for stage_id, name in names.items()}, notes)
 
 
 def _profile_of(correlation: Correlation, stage_id: int) -> str:
@@ -100,16 +101,23 @@ def _profile_of(correlation: Correlation, stage_id: int) -> str:
 
 
 def _mixing(
-    profile: str, group: CorrelationGroup, places: Places, known: Mapping[str, frozenset[int]], is_estimated: bool
+    profile: str,
+    group: CorrelationGroup,
+    places: Places,
+    known: Mapping[str, frozenset[int]],
+    source: str,
+    notes: list[NoiseNote],
 ) -> Mixing:
     """Entities whose values have no noise take no part."""
     where = f"profile {profile}, group {group.name}"
     _check_group(where, group, known)
     members = [index for index, entity in enumerate(group.entities) if entity in places]
     positions = np.array([places[group.entities[index]] for index in members], dtype=np.intp)
-    root = symmetric_root(group.matrix, where, may_clip=is_estimated)
-    if len(members) < len(group.entities):
-        root = symmetric_root(group.matrix[np.ix_(members, members)], where, may_clip=is_estimated)
+    _check_matrix(group.matrix, where)
+    root, least = symmetric_root(group.matrix[np.ix_(members, members)])
+    if least < _NEGATIVE_EIGENVALUE:
+        text = f"the matrix is not positive semidefinite: its least eigenvalue, {least:.6g}, counts as zero"
+        notes.append(NoiseNote(source, where, text))
     return Mixing(positions, root)
 
 
@@ -135,24 +143,21 @@ def _check_group(where: str, group: CorrelationGroup, known: Mapping[str, frozen
         )
 
 
-def symmetric_root(matrix: Floats, where: str, *, may_clip: bool = False) -> Floats:
-    """The symmetric square root; raises when the matrix is no correlation matrix."""
+def symmetric_root(matrix: Floats) -> tuple[Floats, float]:
+    """The symmetric square root of a correlation matrix, and its least eigenvalue; negative ones count as zero."""
     if not len(matrix):
-        return matrix
-    _check_matrix(matrix, where)
+        return matrix, 0.0
     values, vectors = jacobi_eigen(matrix)
-    if min(values) < _NEGATIVE_EIGENVALUE and not may_clip:
-        raise NoiseModelError(
-            CORRELATION_FILE, where, f"the matrix is not positive semidefinite: an eigenvalue is {min(values):.6g}"
-        )
     root = np.zeros_like(matrix)
     for index, value in enumerate(values):
         column = vectors[:, index]
         root = root + math.sqrt(max(value, 0.0)) * (column[:, None] * column[None, :])
-    return root
+    return root, min(values)
 
 
 def _check_matrix(matrix: Floats, where: str) -> None:
+    if not len(matrix):
+        return
     if not np.isfinite(matrix).all() or np.abs(matrix).max() > 1.0 + _ASYMMETRY:
         raise NoiseModelError(CORRELATION_FILE, where, "correlations lie between -1 and 1")
     if np.abs(matrix - matrix.T).max() > _ASYMMETRY:

@@ -15,8 +15,11 @@ from dataclasses import dataclass, replace
 
 from cobre.core.case import Case, Correlation
 from cobre.stochastic.external import ExternalLibrary
-from cobre.stochastic.par.fitted import checked_statistics, fitted_terms, residual_correlation
+from cobre.stochastic.notes import NoiseNote
+from cobre.stochastic.par.fitted import checked_statistics, fitted_terms, notes_on_kinds
+from cobre.stochastic.par.history import HISTORY_FILE
 from cobre.stochastic.par.observations import observations
+from cobre.stochastic.par.residual_correlation import residual_correlation
 from cobre.stochastic.par.seasons import SeasonCycle, check_one_season_per_stage, season_cycle
 from cobre.stochastic.par.statistics import InflowStatistics, estimated_statistics, given_statistics
 from cobre.stochastic.par.terms import AutoregressiveTerms, given_terms
@@ -24,12 +27,21 @@ from cobre.stochastic.par.terms import AutoregressiveTerms, given_terms
 
 @dataclass(frozen=True, slots=True)
 class InflowDescription:
-    """Statistics and terms before they become a model. `correlation` None: not estimated; `cycle` None: not needed."""
+    """Statistics and terms before they become a model. `correlation` None: not estimated; `cycle` None: not needed.
+
+    `notes`: observations that a user should look at.
+    """
 
     statistics: InflowStatistics
     terms: AutoregressiveTerms
     cycle: SeasonCycle | None
     correlation: Correlation | None
+    notes: tuple[NoiseNote, ...] = ()
+
+    @property
+    def has_fitted_terms(self) -> bool:
+        """Whether coefficients come from history."""
+        return self.terms.source == HISTORY_FILE
 
 
 def describe_inflows(case: Case, library: ExternalLibrary | None = None) -> InflowDescription:
@@ -75,4 +87,7 @@ def _estimated(case: Case) -> InflowDescription:
         terms = fitted_terms(history, sample, cycle, case.config.estimation)
     else:
         terms = given_terms(case)
-    return InflowDescription(statistics, terms, cycle, residual_correlation(case, sample, terms, cycle))
+    correlation = None
+    if tables.correlation is None:
+        correlation = residual_correlation(case, sample, terms, cycle)
+    return InflowDescription(statistics, terms, cycle, correlation, tuple(notes_on_kinds(case, sample, cycle)))

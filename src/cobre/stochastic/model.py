@@ -8,6 +8,7 @@ from numpy.typing import NDArray
 from cobre.core.case import Case
 from cobre.stochastic.inflows import describe_inflows
 from cobre.stochastic.layout import NoiseLayout, noise_layout
+from cobre.stochastic.notes import NoiseNote
 from cobre.stochastic.par.initial_lags import initial_lags
 from cobre.stochastic.par.model import inflow_model
 from cobre.stochastic.plain_classes import PlainClass, availability_class, load_class
@@ -31,7 +32,7 @@ class NoiseModel:
     """Arrays by stage: inflows (stage, [lag,] hydro), loads (stage, bus), availability factors (stage, source).
 
     `openings` are noise vectors (opening, entity) of each stage, all equally likely. The samplers give the noise of
-    forward passes (iterations count from 1) and of simulations (iteration 0).
+    forward passes (iterations count from 1) and of simulations (iteration 0). `notes`: what a user should know.
     """
 
     layout: NoiseLayout
@@ -46,6 +47,7 @@ class NoiseModel:
     openings: tuple[Floats, ...]
     training_sampler: Sampler
     simulation_sampler: Sampler
+    notes: tuple[NoiseNote, ...] = ()
 
     @property
     def num_stages(self) -> int:
@@ -96,10 +98,11 @@ def build_noise_model(case: Case) -> NoiseModel:
     load = load.of_library(libraries["load"]) if "load" in libraries else load
     availability = availability.of_library(libraries["ncs"]) if "ncs" in libraries else availability
     layout = _layout(case, load, availability)
-    lags = initial_lags(case, inflow.psi, description.cycle)
+    lags = initial_lags(case, inflow.psi, description.cycle, may_miss=description.has_fitted_terms)
     profiles = correlation(case, layout, description.correlation)
-    data = SourceData(case, layout, profiles, inflow, lags, load, availability)
-    return _assemble(data, openings(data, libraries))
+    data = SourceData(case, layout, profiles, inflow, lags.values, load, availability)
+    notes = (*description.notes, *inflow.notes, *lags.notes, *profiles.notes)
+    return _assemble(data, openings(data, libraries), notes)
 
 
 def _layout(case: Case, load: PlainClass, availability: PlainClass) -> NoiseLayout:
@@ -107,7 +110,7 @@ def _layout(case: Case, load: PlainClass, availability: PlainClass) -> NoiseLayo
     return noise_layout(hydro_ids, load.entity_ids, load.has_noise, availability.entity_ids, availability.has_noise)
 
 
-def _assemble(data: SourceData, tree: tuple[Floats, ...]) -> NoiseModel:
+def _assemble(data: SourceData, tree: tuple[Floats, ...], notes: tuple[NoiseNote, ...]) -> NoiseModel:
     inflow = data.inflow
     return NoiseModel(
         layout=data.layout,
@@ -122,4 +125,5 @@ def _assemble(data: SourceData, tree: tuple[Floats, ...]) -> NoiseModel:
         openings=tree,
         training_sampler=sampler(data, tree, is_training=True),
         simulation_sampler=sampler(data, tree, is_training=False),
+        notes=notes,
     )

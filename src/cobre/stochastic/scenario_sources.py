@@ -8,7 +8,7 @@ from numpy.typing import NDArray
 
 from cobre.core.case import Case, Correlation
 from cobre.core.config import ScenarioSource
-from cobre.stochastic.correlation import CorrelationProfiles, correlation_profiles
+from cobre.stochastic.correlation import CORRELATION_FILE, CorrelationProfiles, correlation_profiles
 from cobre.stochastic.errors import NoiseModelError
 from cobre.stochastic.external import ExternalLibrary, external_library
 from cobre.stochastic.fresh_noise import check_methods
@@ -56,7 +56,8 @@ def correlation(case: Case, layout: NoiseLayout, estimated: Correlation | None) 
     }
     stage_ids = [stage.id for stage in case.horizon.stages]
     given = case.scenarios.correlation
-    return correlation_profiles(given or estimated, stage_ids, layout.places(), known, is_estimated=given is None)
+    source = HISTORY_FILE if given is None else CORRELATION_FILE
+    return correlation_profiles(given or estimated, stage_ids, layout.places(), known, source)
 
 
 def openings(data: SourceData, libraries: Mapping[str, ExternalLibrary]) -> tuple[Floats, ...]:

@@ -72,7 +72,8 @@ def validate(path: str | Path, config_overrides: Overrides | None = None) -> Val
     case = read_case(path, problems, config_overrides)
     if case is not None and not problems.errors:
         try:
-            build_noise_model(case)
+            for note in build_noise_model(case).notes:
+                problems.warn(Layer.MEANING, note.file, note.where, "", note.text)
         except NoiseModelError as error:
             problems.error(Layer.MEANING, error.file, error.where, "", error.problem, "correct the data of this model")
     return ValidationReport(str(path), problems)

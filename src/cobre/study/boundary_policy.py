@@ -63,15 +63,13 @@ def with_lags_of_boundary(case: Case, noise: NoiseModel, priced: PricedStates | 
     depth = max(order, len(read))
     cycle = season_cycle(case.horizon)
     check_one_season_per_stage(case.horizon, cycle)
-    # The end is one more stage, which reads the lags that its cuts depend on.
+    coefficients = np.zeros((stages, depth, hydros))
+    coefficients[:, :order] = noise.ar_coefficients
+    # The end is one more stage, which reads the lags that its cuts depend on; those of the study are known to be there.
     reading = np.zeros((stages + 1, depth, hydros))
-    reading[:stages, :order] = noise.ar_coefficients
     reading[stages, : len(read)] = read
-    return replace(
-        noise,
-        ar_coefficients=np.ascontiguousarray(reading[:stages]),
-        initial_lags=initial_lags(case, reading, cycle),
-    )
+    lags = initial_lags(case, reading, cycle).values
+    return replace(noise, ar_coefficients=coefficients, initial_lags=lags)
 
 
 def price_the_end(

@@ -45,7 +45,7 @@ def prepare(case: Case) -> PreparedStudy:
     resolved = resolve(case)
     built = build_problem(resolved, noise, options, consumption, names)
     problem, end, notes = price_the_end(case, resolved, built, priced)
-    return PreparedStudy(case, noise, problem, end, notes)
+    return PreparedStudy(case, noise, problem, end, (*map(str, noise.notes), *notes))
 
 
 def make_solver(study: PreparedStudy, threads: int) -> LpSolver:

@@ -107,10 +107,6 @@ INFLOWS = {
         together(put(f"{GROUP}.matrix.0.1", 1.5), put(f"{GROUP}.matrix.1.0", 1.5)),
         "matrix: has an entry of 1.5",
     ),
-    "not positive": (
-        put(f"{GROUP}.matrix", [[1.0, 0.9, -0.9], [0.9, 1.0, 0.9], [-0.9, 0.9, 1.0]]),
-        "matrix: is not positive semidefinite: its least eigenvalue is -0.8",
-    ),
     "classes": (
         put(f"{GROUP}.entities.2", {"type": "load", "id": 0}),
         "entities: has entities of the classes inflow, load",

@@ -43,13 +43,13 @@ def test_eigenvectors_rebuild_the_matrix(seed, size):
 @given(st.integers(0, 1000), st.integers(1, 12))
 def test_the_root_is_symmetric_and_its_square_the_matrix(seed, size):
     matrix = random_correlation(seed, size)
-    root = symmetric_root(matrix, "here")
+    root = symmetric_root(matrix)[0]
     assert np.allclose(root, root.T, atol=1e-14)
     assert np.allclose(root @ root, matrix, atol=1e-13)
 
 
 def test_numbers_of_the_rust_program():
-    root = symmetric_root(np.array([[1, 0.5, 0.2], [0.5, 1, 0.3], [0.2, 0.3, 1]]), "here")
+    root = symmetric_root(np.array([[1, 0.5, 0.2], [0.5, 1, 0.3], [0.2, 0.3, 1]]))[0]
     expected = [
         [0.9635201, 0.25415091, 0.08388289],
         [0.25415091, 0.95646554, 0.14346072],
@@ -59,7 +59,7 @@ def test_numbers_of_the_rust_program():
 
 
 def test_perfect_correlation():
-    root = symmetric_root(np.array([[1.0, -1.0], [-1.0, 1.0]]), "here")
+    root = symmetric_root(np.array([[1.0, -1.0], [-1.0, 1.0]]))[0]
     half = np.sqrt(0.5)
     assert np.allclose(root, [[half, -half], [-half, half]])
 
@@ -103,7 +103,6 @@ def test_only_the_groups_of_a_class_on_request():
 @pytest.mark.parametrize(
     ("entities", "matrix", "message"),
     [
-        ([("inflow", 0), ("inflow", 1), ("inflow", 2)], [[1, 0.9, 0.1], [0.9, 1, 0.9], [0.1, 0.9, 1]], "semidefinite"),
         ([("inflow", 0), ("inflow", 1)], [[1, 0.5], [0.4, 1]], "not symmetric"),
         ([("inflow", 0), ("inflow", 1)], [[2, 0.5], [0.5, 1]], "between -1 and 1"),
         ([("inflow", 0), ("inflow", 1)], [[0.5, 0.5], [0.5, 1]], "diagonal"),
@@ -132,7 +131,24 @@ def test_an_entity_in_two_groups():
         profiles(groups)
 
 
-def test_estimated_matrices_may_be_slightly_impossible():
-    impossible = np.array([[1, 0.9, 0.1], [0.9, 1, 0.9], [0.1, 0.9, 1]])
-    root = symmetric_root(impossible, "here", may_clip=True)
+IMPOSSIBLE = [[1, 0.9, 0.1], [0.9, 1, 0.9], [0.1, 0.9, 1]]
+
+
+def test_negative_eigenvalues_count_as_zero():
+    """So the Rust program has it."""
+    root, least = symmetric_root(np.array(IMPOSSIBLE))
     assert root[0] == pytest.approx([0.87039931, 0.53853892, -0.07828399], abs=1e-8)
+    assert least == pytest.approx(-0.223774, abs=1e-6)
+
+
+def test_matrices_that_cannot_be_are_told():
+    found = profiles([group([("inflow", 0), ("inflow", 1), ("inflow", 2)], IMPOSSIBLE)])
+    [note] = found.notes
+    assert str(note) == (
+        "scenarios/correlation.json: profile default, group g: the matrix is not positive semidefinite: its least "
+        "eigenvalue, -0.223774, counts as zero"
+    )
+
+
+def test_rounding_is_not_told():
+    assert not profiles([group([("inflow", 0), ("inflow", 1)], [[1.0, 1.0], [1.0, 1.0]])]).notes

@@ -272,3 +272,131 @@ def test_small_systems_are_solved():
     rng = np.random.default_rng(0)
     matrix, right = rng.normal(size=(7, 7)), rng.normal(size=7)
     assert solve(matrix.tolist(), right.tolist()) == pytest.approx(np.linalg.solve(matrix, right))
+
+
+YEARS = np.arange(40)
+HALF_TEN = np.where(YEARS < 21, 10.4, 20.0 + YEARS)  # 21 of 40 are 10 when rounded
+
+
+@pytest.mark.parametrize(
+    ("values", "mean", "std"),
+    [
+        (50.3 + np.where(YEARS % 2, 0.9e-6, 0.0), 50.3, 0.0),
+        (50.3 + np.where(YEARS % 2, 1.1e-6, 0.0), 50.0, 0.0),
+        (HALF_TEN, 10.0, 0.0),
+        (np.where(YEARS < 20, 10.4, 20.0 + YEARS), None, None),
+        (np.where(YEARS < 21, 10.5, 20.0 + YEARS), 11.0, 0.0),
+        (np.where(YEARS < 4, -30.0 - YEARS, 15.2), 15.0, 0.0),
+        (np.where(YEARS < 5, -30.0 - YEARS, 15.2), None, None),
+    ],
+    ids=["constant", "one number", "saturated", "half", "half up", "a tenth negative", "many negative"],
+)
+def test_observations_by_kind(values, mean, std):
+    """As cobre-python 0.18 has it; None: the statistics of the sample."""
+    grid = simulated(40, [()] * 12, hydros=1)
+    grid[:, 3, 0] = values
+    statistics = sample_statistics(Observations(1900, grid))
+    assert statistics.mean[3, 0] == pytest.approx(values.mean() if mean is None else mean, rel=1e-12)
+    assert statistics.std[3, 0] == pytest.approx(values.std() if std is None else std, rel=1e-12)
+
+
+def test_a_season_of_one_number_is_remembered_by_none():
+    grid = simulated(40, [(0.6, 0.2)] * 12)
+    grid[:, 3, 0] = HALF_TEN
+    found = describe_inflows(estimated_case(grid))
+    coefficients_ = np.array([row.coefficients[:, 0] for row in found.terms.stages])
+    assert not coefficients_[3].any()
+    for lag in range(1, coefficients_.shape[1] + 1):
+        assert coefficients_[(3 + lag) % 12, lag - 1] == 0.0
+    assert found.correlation.profiles["season_03"][0].matrix.tolist() == [[1.0, 0.0], [0.0, 1.0]]
+    assert [note.where for note in found.notes] == ["hydro_id 0 (H0)"]
+    assert "season 3: more than half" in found.notes[0].text
+
+
+def test_negative_observations_are_told():
+    grid = simulated(40, [()] * 12)
+    grid[:6, 5, 1] = -3.0 - np.arange(6)
+    [note] = describe_inflows(estimated_case(grid)).notes
+    assert note.where == "hydro_id 1 (H1)"
+    assert note.text == "season 5: more than a tenth of the observations are negative"
+
+
+def test_limits_fall_by_one_in_all_failing_seasons_at_once():
+    """Two seasons, worked by hand: what fails first is judged again after each step of the other."""
+    table_ = {(0, 1): 0.5, (0, 2): 0.1, (1, 1): 0.6, (1, 2): -0.4}
+    sample = HydroSample(lambda season, lag: table_.get((season % 2, lag), 1.0), [1.0, 1.0], [1000, 1000])
+    first = [_order_two(table_, season) for season in (0, 1)]
+    assert first[0][0] * first[1][0] + first[0][1] < 0.0 or first[1][0] * first[0][0] + first[1][1] < 0.0
+    assert [len(fit.coefficients) for fit in fit_hydro(sample, 2)] == [2, 1]
+
+
+def _order_two(correlations, season):
+    matrix = [[1.0, correlations[1 - season, 1]], [correlations[1 - season, 1], 1.0]]
+    return np.linalg.solve(matrix, [correlations[season, 1], correlations[season, 2]])
+
+
+def pooled(values, coefficients_):
+    """The correlation of all residuals of two hydros, over all seasons."""
+    standard = ((values - values.mean(axis=0)) / values.std(axis=0)).reshape(-1, 2)
+    left = np.full_like(standard, np.nan)
+    for t in range(12, len(standard)):
+        terms = coefficients_[t % 12]
+        left[t] = standard[t] - sum(terms[lag] * standard[t - lag - 1] for lag in range(len(terms)))
+    for t in range(12):
+        order = [int(np.max(np.flatnonzero(coefficients_[t][:, h]), initial=-1)) + 1 for h in range(2)]
+        if max(order) <= t:
+            left[t] = standard[t] - sum(coefficients_[t][lag] * standard[t - lag - 1] for lag in range(max(order)))
+    return np.corrcoef(left[~np.isnan(left).any(axis=1)].T)[0, 1]
+
+
+def test_few_years_share_one_correlation():
+    values = simulated(20, [(0.5,)] * 12)
+    found = describe_inflows(estimated_case(values))
+    assert set(found.correlation.schedule.values()) == {"default"}
+    matrix = found.correlation.profiles["default"][0].matrix
+    assert matrix[0, 1] == pytest.approx(pooled(values, [row.coefficients for row in found.terms.stages]), abs=1e-12)
+
+
+def test_thirty_pairs_make_a_matrix_of_their_own():
+    """The first January has no lag, so its season has a pair less than there are years."""
+    values = simulated(30, [(0.8,)] * 12)
+    found = describe_inflows(estimated_case(values))
+    assert found.terms.stages[0].coefficients[0].any()
+    assert found.correlation.schedule[0] == "default"
+    assert found.correlation.schedule[8] == "season_08"
+
+
+def explosive_case():
+    """A few years with an outlier: sample correlations that no process has."""
+    rng = np.random.default_rng(7)
+    level = np.cumsum(rng.normal(size=(9, 12, 1)).reshape(-1)).reshape(9, 12, 1)
+    values = 100.0 + 5.0 * level
+    values[4, 6, 0] *= 8.0
+    return estimated_case(values)
+
+
+def test_estimates_that_make_no_process_are_told_and_have_the_residuals_of_history():
+    case = explosive_case()
+    model = build_noise_model(case)
+    [note] = [note for note in model.notes if "stationary" in note.text]
+    assert note.where.startswith("hydro_id 0, stage_id")
+    assert "the past explains 1." in note.text
+    found = describe_inflows(case)
+    ratios = np.array([row.residual_ratio[0] for row in found.terms.stages])
+    assert (ratios <= 1.0 + 1e-12).all()
+    assert model.inflow_sigma[:, 0] == pytest.approx(ratios * found.statistics.std_m3s[:, 0])
+
+
+def test_lags_that_nobody_observed_are_told_for_all_plants_at_once():
+    values = simulated(40, [(0.6,)] * 12)
+    case = make_case(
+        hydros=2,
+        horizon_stages=stages(12, (1942, 1), with_seasons=True),
+        with_seasons=True,
+        inflow_history=monthly_history(values, 1900),
+    )
+    model = build_noise_model(case)
+    notes = [note for note in model.notes if "taken as 0" in note.text]
+    assert notes
+    assert any("hydro_id 0 (H0), 1 (H1)" in note.where or "lag 1" in note.text for note in notes)
+    assert not model.initial_lags.any()

@@ -140,6 +140,26 @@ def test_coefficients_that_explode_are_refused(phi):
         build_noise_model(par_case(12, stats, terms, recent=(100.0, 100.0)))
 
 
+@pytest.mark.parametrize("phi", [(1.1,), (0.9, 0.4)])
+def test_coefficients_that_explode_may_say_what_they_leave(phi):
+    """One plant's process has no steady state; the other's is as it was."""
+    stats = [(h, t, 100.0, 10.0) for h in range(2) for t in range(12)]
+    rows = [(0, t, lag, value, 0.4) for t in range(12) for lag, value in enumerate(phi, start=1)]
+    rows += [(1, t, 1, 0.5, 0.1) for t in range(12)]
+    case = make_case(
+        hydros=2,
+        horizon_stages=stages(12, with_seasons=True),
+        with_seasons=True,
+        recent=observed((100.0, 100.0), hydros=2),
+        inflow_seasonal_stats=inflow_stats(stats),
+        inflow_ar_coefficients=table("hydro_id stage_id lag coefficient residual_std_ratio", rows),
+    )
+    model = build_noise_model(case)
+    assert model.inflow_sigma[:, 0].tolist() == [4.0] * 12
+    assert model.inflow_sigma[:, 1] == pytest.approx([10.0 * np.sqrt(0.75)] * 12)
+    assert [note.where for note in model.notes] == ["hydro_id 0, stage_id 0"]
+
+
 def test_memory_without_seasons_is_refused():
     case = make_case(
         horizon_stages=stages(2),

@@ -7,11 +7,10 @@ from cobre.io.correlation_file import FILE
 from cobre.io.validation.findings import Findings, Rule
 
 SYMMETRY_TOLERANCE = 1e-10
-EIGENVALUE_TOLERANCE = 1e-8
 
 
 def matrices(case: Case, findings: Findings) -> None:
-    """Square, symmetric, ones on the diagonal, nothing beyond one, positive semidefinite."""
+    """Square, symmetric, ones on the diagonal, nothing beyond one."""
     correlation = case.scenarios.correlation
     if correlation is None:
         return
@@ -34,9 +33,6 @@ def _wrong(group: CorrelationGroup) -> tuple[str, str] | None:
         return "has a diagonal that is not 1", "1 on the diagonal"
     if np.abs(matrix).max(initial=0.0) > 1.0 + SYMMETRY_TOLERANCE:
         return f"has an entry of {matrix.flat[int(np.abs(matrix).argmax())]:g}", "entries between -1 and 1"
-    least = float(np.linalg.eigvalsh(matrix).min(initial=0.0))
-    if least < -EIGENVALUE_TOLERANCE * max(1, size):
-        return f"is not positive semidefinite: its least eigenvalue is {least:g}", "correlations that can hold together"
     return None
 
 

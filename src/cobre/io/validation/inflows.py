@@ -13,6 +13,7 @@ from cobre.io.stages_file import FILE as STAGES_FILE
 from cobre.io.table_formats import SCENARIO_TABLES
 from cobre.io.validation.findings import Findings, Rule, distinct, listed
 
+MONTHS = 12
 HISTORY_FILE = SCENARIO_TABLES["inflow_history"].file
 # By table: the entity's column, and columns with their least and greatest value (None: no limit).
 RANGES: dict[str, tuple[str, dict[str, tuple[float, float | None]]]] = {
@@ -92,6 +93,24 @@ def residual_ratios(case: Case, findings: Findings) -> None:
         file = SCENARIO_TABLES["inflow_ar_coefficients"].file
         message = "has no effect: it is derived from the coefficients, so that inflows keep their deviation"
         findings.warn(file, "", "residual_std_ratio", message)
+
+
+def terms_of_earlier_stages(case: Case, findings: Findings) -> None:
+    """Statistics of a stage before the study leave open what it remembers; the study's stages of its season tell."""
+    statistics, terms = case.scenarios.inflow_seasonal_stats, case.scenarios.inflow_ar_coefficients
+    if statistics is None or terms is None:
+        return
+    first = case.horizon.stages[0].id
+    earlier = {(hydro, stage) for hydro, stage in distinct(statistics, "hydro_id", "stage_id") if stage < first}
+    given = set(distinct(terms, "hydro_id", "stage_id"))
+    later = {(hydro, stage % MONTHS) for hydro, stage in given if stage >= first}
+    bare = sorted({stage for hydro, stage in earlier - given if (hydro, stage % MONTHS) in later})
+    if bare:
+        message = (
+            f"stage(s) {listed(bare)} have statistics but no coefficients: those of the study's stages of the same "
+            "season count"
+        )
+        findings.warn(SCENARIO_TABLES["inflow_ar_coefficients"].file, "", "", message, "coefficients for them, too")
 
 
 def annual_components(case: Case, findings: Findings) -> None:
@@ -197,6 +216,7 @@ RULES: tuple[Rule, ...] = (
     lags_need_seasons,
     lags_are_carried,
     residual_ratios,
+    terms_of_earlier_stages,
     annual_components,
     windows_of_dates,
     observations_before_the_study,

@@ -48,18 +48,23 @@ class HydroSample:
 
 
 def fit_hydro(sample: HydroSample, max_order: int, max_magnitude: float | None = None) -> list[SeasonFit]:
-    """The models of all seasons of a hydro."""
+    """The models of all seasons of a hydro.
+
+    In each round the largest order allowed to a season with a negative contribution goes down by one, in all such
+    seasons at once: the contributions of one depend on the orders of the others.
+    """
     limits = [max_order] * sample.seasons
     fits = [_fit_season(sample, season, max_order, max_magnitude) for season in range(sample.seasons)]
-    while True:
-        failing = [
-            season for season in range(sample.seasons) if min(contributions(sample, fits, season), default=0.0) < 0.0
-        ]
-        if not failing:
-            return fits
+    while failing := [season for season in range(sample.seasons) if _has_negative(sample, fits, season)]:
         for season in failing:
-            limits[season] = min(limits[season], len(fits[season].coefficients)) - 1
-            fits[season] = _fit_season(sample, season, limits[season], max_magnitude)
+            limits[season] -= 1
+            if limits[season] < len(fits[season].coefficients):
+                fits[season] = _fit_season(sample, season, limits[season], max_magnitude)
+    return fits
+
+
+def _has_negative(sample: HydroSample, fits: Sequence[SeasonFit], season: int) -> bool:
+    return min(contributions(sample, fits, season), default=0.0) < 0.0
 
 
 def _fit_season(sample: HydroSample, season: int, max_order: int, max_magnitude: float | None) -> SeasonFit:

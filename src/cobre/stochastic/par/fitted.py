@@ -1,16 +1,18 @@
-"""Models of all hydros from history: statistics, coefficients, and the correlation of what they leave unexplained."""
+"""Models of all hydros from history: statistics and coefficients."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 
 import numpy as np
 from numpy.typing import NDArray
 
-from cobre.core.case import Case, Correlation, CorrelationGroup
+from cobre.core.case import Case
 from cobre.core.config import EstimationConfig
 from cobre.stochastic.errors import NoiseModelError
+from cobre.stochastic.notes import NoiseNote
 from cobre.stochastic.par.estimation import HydroSample, PeriodicCorrelation, SeasonFit, fit_hydro
 from cobre.stochastic.par.history import HISTORY_FILE
 from cobre.stochastic.par.observations import Observations
+from cobre.stochastic.par.sample_residuals import residual_deviations
 from cobre.stochastic.par.sample_statistics import SampleStatistics, ordered_sum, sample_statistics
 from cobre.stochastic.par.seasons import SeasonCycle
 from cobre.stochastic.par.terms import MONTHS, AutoregressiveTerms, TermsRow
@@ -46,15 +48,10 @@ def fitted_terms(
         for sample in _samples(statistics, annual, config.max_order)
     ]
     coefficients = _coefficients(fits, seasons)
-    annual_std = np.zeros((seasons, hydros)) if annual is None else annual.std
-    rows = [
-        TermsRow(
-            coefficients[season],
-            np.array([fits[hydro][season].annual_coefficient for hydro in range(hydros)]),
-            annual_std[season],
-        )
-        for season in range(seasons)
-    ]
+    yearly = np.array([[fit.annual_coefficient for fit in of_hydro] for of_hydro in fits]).reshape(hydros, seasons).T
+    yearly_std = np.zeros((seasons, hydros)) if annual is None else annual.std
+    ratios = residual_deviations(statistics, annual, coefficients, yearly)
+    rows = [TermsRow(*of_season) for of_season in zip(coefficients, yearly, yearly_std, ratios, strict=True)]
     return AutoregressiveTerms(tuple(rows[at] for at in cycle.stage_positions), {}, dict(enumerate(rows)), HISTORY_FILE)
 
 
@@ -109,52 +106,18 @@ def _with_last_year(statistics: SampleStatistics, annual: SampleStatistics, seas
     return result
 
 
-def residual_correlation(
-    case: Case, statistics: SampleStatistics, terms: AutoregressiveTerms, cycle: SeasonCycle
-) -> Correlation:
-    """A profile per season from the residuals of history, scheduled for the stages of that season."""
-    entities = tuple(("inflow", hydro.id) for hydro in case.system.hydros)
-    profiles, schedule = {}, {}
-    for stage, row, position in zip(case.horizon.stages, terms.stages, cycle.stage_positions, strict=True):
-        name = f"season {position}"
-        schedule[stage.id] = name
-        if name not in profiles:
-            matrix = _correlation_matrix(_residuals(statistics, row, position))
-            profiles[name] = (CorrelationGroup("history", entities, matrix),)
-    return Correlation(profiles, schedule)
-
-
-def _residuals(statistics: SampleStatistics, row: TermsRow, season: int) -> Floats:
-    """What the lags leave of the standardised values (year, hydro) of a season.
-
-    The yearly component is left in, as in the Rust program; it is a small part.
-    """
-    left: Floats = statistics.standardised[:, season]
-    for lag, coefficient in enumerate(row.coefficients, start=1):
-        left = np.where(coefficient == 0.0, left, left - coefficient * statistics.lagged(season, lag))
-    return left
-
-
-def _correlation_matrix(residuals: Floats) -> Floats:
-    """Of every pair of hydros, over the years that both have. Sums run over years, all pairs at a time."""
-    known = ~np.isnan(residuals)
-    values = np.where(known, residuals, 0.0)
-    both = known[:, :, None] & known[:, None, :]
-    count = np.maximum(both.sum(axis=0), 1)
-    mean = ordered_sum(np.where(both, values[:, :, None], 0.0)) / count
-    hydros = residuals.shape[1]
-    products, squares = np.zeros((hydros, hydros)), np.zeros((hydros, hydros))
-    for year, pairs in zip(values, both, strict=True):
-        # Row i, column j: what i deviates from its mean over the years it shares with j.
-        deviation = np.where(pairs, year[:, None] - mean, 0.0)
-        products = products + deviation * deviation.T
-        squares = squares + deviation * deviation
-    return _normalised(products, squares)
-
-
-def _normalised(products: Floats, squares: Floats) -> Floats:
-    scale = np.sqrt(squares * squares.T)
-    usable = scale > 0.0
-    matrix = np.clip(np.where(usable, products / np.where(usable, scale, 1.0), 0.0), -1.0, 1.0)
-    np.fill_diagonal(matrix, 1.0)
-    return matrix
+def notes_on_kinds(case: Case, statistics: SampleStatistics, cycle: SeasonCycle) -> Iterator[NoiseNote]:
+    """Seasons of the study whose observations are mostly one number, or often negative; one note for each plant."""
+    kinds = statistics.kinds
+    texts = (
+        (kinds.is_saturated, "more than half of the observations are the same whole number, which counts as constant"),
+        (kinds.is_negative, "more than a tenth of the observations are negative"),
+    )
+    of_study = sorted(set(cycle.stage_positions))
+    for index, hydro in enumerate(case.system.hydros):
+        for is_so, text in texts:
+            found = [str(cycle.seasons[position].id) for position in of_study if is_so[position, index]]
+            if found:
+                yield NoiseNote(
+                    HISTORY_FILE, f"hydro_id {hydro.id} ({hydro.name})", f"season {', '.join(found)}: {text}"
+                )

@@ -1,6 +1,6 @@
 """Where the inflows stand when the study starts: means over the seasons just before it, from dated windows."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from datetime import date
 
@@ -9,29 +9,56 @@ from numpy.typing import NDArray
 
 from cobre.core.case import Case
 from cobre.stochastic.errors import NoiseModelError
+from cobre.stochastic.notes import NoiseNote
 from cobre.stochastic.par.history import HISTORY_FILE, Window, history_windows
 from cobre.stochastic.par.seasons import SeasonCycle
 
 Floats = NDArray[np.float64]
 
 
-def initial_lags(case: Case, psi: Floats, cycle: SeasonCycle | None) -> Floats:
-    """Lags (lag, hydro), the latest first. Those that no stage reads may be unknown, and are 0 then."""
+@dataclass(frozen=True, slots=True)
+class InitialLags:
+    """Lags (lag, hydro) in m3/s, the latest first; notes on those that nobody observed."""
+
+    values: Floats
+    notes: tuple[NoiseNote, ...] = ()
+
+
+def initial_lags(case: Case, psi: Floats, cycle: SeasonCycle | None, *, may_miss: bool = False) -> InitialLags:
+    """Lags that no stage reads may be unknown, and are 0 then; so is a lag that is read where `may_miss`, with a note.
+
+    Whoever gives coefficients knows what they need; an estimated model may ask for more than history has.
+    """
     order = psi.shape[1]
     lags = np.zeros((order, len(case.system.hydros)))
     if cycle is None or order == 0:
-        return lags
+        return InitialLags(lags)
     periods = cycle.past_periods(case.horizon.stages[0].start_date, order)
-    is_read = _is_read(psi)
     observed = _windows_by_hydro(case, since=periods[-1][0])
     for hydro_index, hydro in enumerate(case.system.hydros):
         days = _Days(observed[hydro.id])
-        for lag, (start, end) in enumerate(periods):
-            value = days.mean(start, end)
-            if value is None and is_read[lag, hydro_index]:
-                raise _uncovered(hydro.id, hydro.name, lag + 1, start, end)
-            lags[lag, hydro_index] = 0.0 if value is None else value
-    return lags
+        lags[:, hydro_index] = [np.nan if value is None else value for value in (days.mean(*at) for at in periods)]
+    missing = np.isnan(lags) & _is_read(psi)
+    if missing.any() and not may_miss:
+        lag, hydro_index = np.argwhere(missing)[0]
+        hydro = case.system.hydros[hydro_index]
+        raise _uncovered(hydro.id, hydro.name, int(lag) + 1, *periods[lag])
+    return InitialLags(np.where(np.isnan(lags), 0.0, lags), tuple(_notes(case, missing)))
+
+
+def _notes(case: Case, missing: NDArray[np.bool_]) -> Iterator[NoiseNote]:
+    """One note for all plants that miss the same lags."""
+    plants: dict[tuple[int, ...], list[str]] = {}
+    for index, hydro in enumerate(case.system.hydros):
+        lags = tuple(int(lag) + 1 for lag in np.flatnonzero(missing[:, index]))
+        if lags:
+            plants.setdefault(lags, []).append(f"{hydro.id} ({hydro.name})")
+    for lags, names in plants.items():
+        yield NoiseNote(
+            f"initial_conditions.json, recent_observations (or {HISTORY_FILE})",
+            f"hydro_id {', '.join(names)}",
+            f"the estimated model reads lag {', '.join(map(str, lags))}, which windows do not cover: taken as 0",
+        )
 
 
 def _is_read(psi: Floats) -> NDArray[np.bool_]:

@@ -5,12 +5,14 @@ coefficient to each of the last twelve lags. The base b_t is what keeps the mean
 whose season has no statistics takes no part.
 """
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
 
 from cobre.stochastic.errors import NoiseModelError
+from cobre.stochastic.notes import NoiseNote
 from cobre.stochastic.par.residuals import periodic_correlations, residual_variance
 from cobre.stochastic.par.seasons import SeasonCycle
 from cobre.stochastic.par.statistics import InflowStatistics
@@ -29,6 +31,7 @@ class InflowModel:
     psi: Floats
     base_m3s: Floats
     sigma_m3s: Floats
+    notes: tuple[NoiseNote, ...] = ()
 
 
 def white_noise(statistics: InflowStatistics) -> InflowModel:
@@ -48,8 +51,8 @@ def inflow_model(statistics: InflowStatistics, terms: AutoregressiveTerms, cycle
             lag_mean, lag_std = _of_lag(statistics, cycle, stage, lag)
             psi[stage, lag - 1] = _in_units(row, lag, statistics.std_m3s[stage], lag_std)
             base[stage] = base[stage] - psi[stage, lag - 1] * lag_mean
-    ratio = residual_ratios(statistics, terms, cycle)
-    return InflowModel(psi, base, statistics.std_m3s * ratio)
+    ratios = residual_ratios(statistics, terms, cycle)
+    return InflowModel(psi, base, statistics.std_m3s * ratios.values, ratios.notes)
 
 
 def _of_lag(statistics: InflowStatistics, cycle: SeasonCycle, stage: int, lag: int) -> tuple[Floats, Floats]:
@@ -68,8 +71,20 @@ def _coefficient(row: TermsRow, lag: int) -> Floats:
     return found
 
 
-def residual_ratios(statistics: InflowStatistics, terms: AutoregressiveTerms, cycle: SeasonCycle) -> Floats:
-    """r_t per stage and hydro. The earliest stage of a season speaks for the season in the model's correlations."""
+@dataclass(frozen=True, slots=True)
+class ResidualRatios:
+    """Deviation of residuals (stage, hydro) as a part of that of inflows; notes on plants that are not stationary."""
+
+    values: Floats
+    notes: tuple[NoiseNote, ...] = ()
+
+
+def residual_ratios(statistics: InflowStatistics, terms: AutoregressiveTerms, cycle: SeasonCycle) -> ResidualRatios:
+    """The earliest stage of a season speaks for the season in the model's correlations.
+
+    A process without a steady state cannot keep its deviation. A study ends before that matters, so its residuals are
+    those of history (or of the file), and the user is told; where neither knows them the model is refused.
+    """
     positions = cycle.stage_positions
     of_stages = [
         _standardised(statistics, cycle, row, statistics.stage_ids[stage], positions[stage], terms.order)
@@ -78,9 +93,16 @@ def residual_ratios(statistics: InflowStatistics, terms: AutoregressiveTerms, cy
     correlations = periodic_correlations(_of_seasons(statistics, terms, cycle, of_stages))
     variance = np.array([residual_variance(correlations, at, of_stages[t]) for t, at in enumerate(positions)])
     is_bounded = np.array([(np.abs(correlations[at]) <= 1.0 + _LEAST_VARIANCE).all(axis=0) for at in positions])
-    _refuse_explosive(statistics, terms.source, variance, is_bounded)
-    ratios: Floats = np.sqrt(variance)
-    return ratios
+    known = np.array([row.residual_ratio for row in terms.stages])
+    # Zero up to rounding is a season that follows from those before it; only history is believed to mean that.
+    least = np.where(np.isnan(known), _LEAST_VARIANCE, -_LEAST_VARIANCE)
+    is_broken = ~((variance > least) & is_bounded)
+    if not is_broken.any():
+        return ResidualRatios(np.sqrt(np.maximum(variance, 0.0)))
+    _refuse_explosive(statistics, terms.source, variance, is_broken & np.isnan(known))
+    is_stationary = ~is_broken.any(axis=0)
+    ratios = np.where(is_stationary | np.isnan(known), np.sqrt(np.maximum(variance, 0.0)), known)
+    return ResidualRatios(ratios, tuple(_explosive(statistics, terms.source, variance, is_broken)))
 
 
 def _of_seasons(
@@ -113,16 +135,29 @@ def _standardised(
 
 
 def _refuse_explosive(
-    statistics: InflowStatistics, source: str, variance: Floats, is_bounded: NDArray[np.bool_]
+    statistics: InflowStatistics, source: str, variance: Floats, is_refused: NDArray[np.bool_]
 ) -> None:
-    broken = np.argwhere(~((variance > _LEAST_VARIANCE) & is_bounded))
-    if len(broken):
-        stage, hydro = broken[0]
-        raise NoiseModelError(
+    for note in _explosive(statistics, source, variance, is_refused):
+        remedy = "use smaller coefficients, or give residual_std_ratio with them"
+        raise NoiseModelError(note.file, note.where, f"{note.text}; {remedy}")
+
+
+def _explosive(
+    statistics: InflowStatistics, source: str, variance: Floats, is_broken: NDArray[np.bool_]
+) -> Iterator[NoiseNote]:
+    """What is wrong with each plant that has a stage without a stationary process; the worst stage is told."""
+    for hydro in np.flatnonzero(is_broken.any(axis=0)):
+        stages = np.flatnonzero(is_broken[:, hydro])
+        explained = 1.0 - variance[stages, hydro]
+        if np.isnan(explained).any():
+            at, amount = 0, "more and more"
+        else:
+            at = int(explained.argmax())
+            amount = f"{explained[at]:.6g}"
+        yield NoiseNote(
             source,
-            f"hydro_id {statistics.hydro_ids[hydro]}, stage_id {statistics.stage_ids[stage]}",
-            f"the coefficients make no stationary process: the past explains {1.0 - variance[stage, hydro]:.6g} of the "
-            "variance (or correlations exceed 1); use smaller coefficients, or a smaller estimation.max_order",
+            f"hydro_id {statistics.hydro_ids[hydro]}, stage_id {statistics.stage_ids[stages[at]]}",
+            f"the coefficients make no stationary process: the past explains {amount} of the variance",
         )
 
 

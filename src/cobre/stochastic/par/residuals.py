@@ -12,23 +12,32 @@ Floats = NDArray[np.float64]
 
 _TOLERANCE = 1e-15
 _MAX_YEARS = 2000
+# Correlations of a process that is stationary may pass 1 on the way to their limit, but not by that much.
+_DIVERGED = 1e6
 
 
 def periodic_correlations(coefficients: Floats) -> Floats:
     """Correlations (season, lag, hydro) of a cyclic model with standardised `coefficients` (season, order, hydro).
 
-    `result[m, k]` belongs to seasons m and m - k; lag 0 is 1. Found by running the cycle until nothing changes.
+    `result[m, k]` belongs to seasons m and m - k; lag 0 is 1. Found by running the cycle until nothing changes. NaN for
+    hydros whose process grows without bound.
     """
     seasons, order, hydros = coefficients.shape
     correlations = np.zeros((seasons, order + 1, hydros))
     correlations[:, 0] = 1.0
+    has_diverged = np.zeros(hydros, dtype=np.bool_)
     for _ in range(_MAX_YEARS):
         before = correlations.copy()
         for season in range(seasons):
             _advance(correlations, coefficients, season)
-        if not np.isfinite(correlations).all() or np.abs(correlations - before).max(initial=0.0) <= _TOLERANCE:
+        if np.abs(correlations - before).max(initial=0.0) <= _TOLERANCE:
             break
-    return correlations
+        is_diverging = (np.abs(correlations) > _DIVERGED).any(axis=(0, 1))
+        if is_diverging.any():
+            has_diverged |= is_diverging
+            coefficients = np.where(has_diverged, 0.0, coefficients)
+    result: Floats = np.where(has_diverged, np.nan, correlations)
+    return result
 
 
 def _advance(correlations: Floats, coefficients: Floats, season: int) -> None:

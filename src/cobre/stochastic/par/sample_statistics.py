@@ -8,12 +8,10 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from cobre.stochastic.par.observation_kinds import ObservationKinds, observation_kinds
 from cobre.stochastic.par.observations import Observations
 
 Floats = NDArray[np.float64]
-
-# A deviation that is only rounding, relative to the mean.
-_CONSTANT = 1e-10
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,6 +22,7 @@ class SampleStatistics:
     mean: Floats
     std: Floats
     standardised: Floats
+    kinds: ObservationKinds
 
     def correlation(self, season: int, lag: int) -> Floats:
         """Per hydro, of a season and the one `lag` seasons before it, over the years that have both; within [-1, 1]."""
@@ -36,18 +35,17 @@ class SampleStatistics:
 
 
 def sample_statistics(observations: Observations) -> SampleStatistics:
-    """Statistics of history; a season that never varies has deviation 0 and standardised values 0."""
+    """Statistics of history; a season that hardly varies has deviation 0 and standardised values 0."""
     values = observations.values
     known = ~np.isnan(values)
+    kinds = observation_kinds(values)
     count = known.sum(axis=0)
     divisor = np.maximum(count, 1)
-    mean = ordered_sum(np.where(known, values, 0.0)) / divisor
-    deviation = np.where(known, values - mean, 0.0)
+    mean = np.where(kinds.is_level, kinds.level_m3s, ordered_sum(np.where(known, values, 0.0)) / divisor)
+    deviation = np.where(known & ~kinds.is_level, values - mean, 0.0)
     std = np.sqrt(ordered_sum(deviation * deviation) / divisor)
-    std = np.where(std > _CONSTANT * np.abs(mean), std, 0.0)
     standardised = np.where(known, deviation / np.where(std > 0.0, std, 1.0), np.nan)
-    standardised = np.where(known & (std == 0.0), 0.0, standardised)
-    return SampleStatistics(count, mean, std, standardised)
+    return SampleStatistics(count, mean, std, standardised, kinds)
 
 
 def ordered_sum(values: Floats) -> Floats:

@@ -19,11 +19,16 @@ MONTHS = 12
 
 @dataclass(frozen=True, slots=True)
 class TermsRow:
-    """Of one stage or season: coefficients (lag, hydro), and the yearly component per hydro; zero: none."""
+    """Of one stage or season: coefficients (lag, hydro), and the yearly component per hydro; zero: none.
+
+    `residual_ratio`, per hydro: how far residuals deviate, as a part of the deviation of inflows, by the file or by
+    history; NaN is unknown. It counts only where the coefficients make no stationary process.
+    """
 
     coefficients: Floats
     annual_coefficient: Floats
     annual_std_m3s: Floats
+    residual_ratio: Floats
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,40 +62,51 @@ def given_terms(case: Case) -> AutoregressiveTerms:
     hydro_ids = [hydro.id for hydro in case.system.hydros]
     columns = ("annual_coefficient", "annual_mean_m3s", "annual_std_m3s")
     annual = StageTable(ANNUAL_FILE, case.scenarios.inflow_annual_component, "hydro_id", columns, hydro_ids)
-    coefficients = _given_coefficients(case)
+    given = _GivenCoefficients(case)
     stage_ids = [stage.id for stage in case.horizon.stages]
-    empty = np.zeros((_longest_lag(case), len(hydro_ids)))
     rows = {
-        stage_id: _row(coefficients.get(stage_id, empty), annual, stage_id)
-        for stage_id in sorted({*stage_ids, *coefficients, *annual.stage_ids})
+        stage_id: given.row(stage_id, annual) for stage_id in sorted({*stage_ids, *given.by_stage, *annual.stage_ids})
     }
     study = tuple(rows.pop(stage_id) for stage_id in stage_ids)
     return AutoregressiveTerms(study, rows, {}, COEFFICIENTS_FILE)
 
 
-def _row(coefficients: Floats, annual: StageTable, stage_id: int) -> TermsRow:
-    yearly = annual.over([stage_id], (0.0, 0.0, 0.0))[0]
-    return TermsRow(np.nan_to_num(coefficients), yearly[0], yearly[2])
+class _GivenCoefficients:
+    """The table of coefficients by stage: coefficients (lag, hydro) and the ratios of residuals; NaN: no row."""
 
+    def __init__(self, case: Case) -> None:
+        self._position = {hydro.id: index for index, hydro in enumerate(case.system.hydros)}
+        self._order = _longest_lag(case)
+        self.by_stage: dict[int, tuple[Floats, Floats]] = {}
+        table = case.scenarios.inflow_ar_coefficients
+        if table is not None:
+            names = ("hydro_id", "stage_id", "lag", "coefficient", "residual_std_ratio")
+            unknown = np.full(len(table["lag"]), np.nan)
+            for row in zip(*(table.get(name, unknown).tolist() for name in names), strict=True):
+                self._add(*row)
 
-def _given_coefficients(case: Case) -> dict[int, Floats]:
-    """By stage id; NaN where there is no row."""
-    table = case.scenarios.inflow_ar_coefficients
-    found: dict[int, Floats] = {}
-    if table is None:
-        return found
-    position = {hydro.id: index for index, hydro in enumerate(case.system.hydros)}
-    order = _longest_lag(case)
-    columns = [table[name].tolist() for name in ("hydro_id", "stage_id", "lag", "coefficient")]
-    for hydro_id, stage_id, lag, value in zip(*columns, strict=True):
+    def _add(self, hydro_id: int, stage_id: int, lag: int, value: float, ratio: float) -> None:
         where = f"hydro_id {hydro_id}, stage_id {stage_id}, lag {lag}"
-        if hydro_id not in position or not np.isfinite(value):
+        if hydro_id not in self._position or not np.isfinite(value):
             raise NoiseModelError(COEFFICIENTS_FILE, where, "needs the id of a hydro and a finite coefficient")
-        target = found.setdefault(stage_id, np.full((order, len(position)), np.nan))
-        if not np.isnan(target[lag - 1, position[hydro_id]]):
+        coefficients, ratios = self.by_stage.setdefault(stage_id, self._empty())
+        column = self._position[hydro_id]
+        if not np.isnan(coefficients[lag - 1, column]):
             raise NoiseModelError(COEFFICIENTS_FILE, where, "two rows; give one")
-        target[lag - 1, position[hydro_id]] = value
-    return found
+        coefficients[lag - 1, column] = value
+        ratios[column] = ratio
+
+    def _empty(self) -> tuple[Floats, Floats]:
+        hydros = len(self._position)
+        return np.full((self._order, hydros), np.nan), np.full(hydros, np.nan)
+
+    def row(self, stage_id: int, annual: StageTable) -> TermsRow:
+        """All that the tables say of a stage."""
+        coefficients, ratios = self.by_stage.get(stage_id, self._empty())
+        coefficients = np.nan_to_num(coefficients)
+        yearly = annual.over([stage_id], (0.0, 0.0, 0.0))[0]
+        is_white = ~(coefficients != 0.0).any(axis=0) & (yearly[0] == 0.0)
+        return TermsRow(coefficients, yearly[0], yearly[2], np.where(is_white, 1.0, ratios))
 
 
 def _longest_lag(case: Case) -> int:

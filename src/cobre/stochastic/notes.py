@@ -1,0 +1,15 @@
+"""What a user should know of a noise model that can be used."""
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, slots=True)
+class NoiseNote:
+    """A warning: in which file, concerning what, and what was done about it."""
+
+    file: str
+    where: str
+    text: str
+
+    def __str__(self) -> str:
+        return f"{self.file}: {self.where}: {self.text}"

@@ -1,0 +1,114 @@
+"""How plants go together in what their models leave unexplained of history.
+
+Every season has a matrix of its own, unless it has few years: then the residuals of all seasons make one for it.
+"""
+
+import numpy as np
+from numpy.typing import NDArray
+
+from cobre.core.case import Case, Correlation, CorrelationGroup
+from cobre.stochastic.par.sample_residuals import lag_residuals
+from cobre.stochastic.par.sample_statistics import SampleStatistics
+from cobre.stochastic.par.seasons import SeasonCycle
+from cobre.stochastic.par.terms import AutoregressiveTerms
+
+Floats = NDArray[np.float64]
+
+POOLED_PROFILE = "default"
+# Years that each pair of plants must have in common for a season to have a matrix of its own.
+_LEAST_PAIRS = 30
+
+
+def residual_correlation(
+    case: Case, statistics: SampleStatistics, terms: AutoregressiveTerms, cycle: SeasonCycle
+) -> Correlation:
+    """A profile per season of the study that has enough years, scheduled for its stages, and one for the rest."""
+    entities = tuple(("inflow", hydro.id) for hydro in case.system.hydros)
+    residuals = _residuals_by_season(statistics, terms, cycle)
+    of_study = sorted(set(cycle.stage_positions))
+    own = [position for position in of_study if _fewest_pairs(residuals[position]) >= _LEAST_PAIRS]
+    matrices = {_profile_name(cycle, position): _correlation_matrix(residuals[position]) for position in own}
+    if len(own) < len(of_study):
+        matrices[POOLED_PROFILE] = _correlation_matrix(_pooled(residuals))
+    profiles = {name: (CorrelationGroup("history", entities, matrix),) for name, matrix in matrices.items()}
+    schedule = {
+        stage.id: _profile_name(cycle, position) if position in own else POOLED_PROFILE
+        for stage, position in zip(case.horizon.stages, cycle.stage_positions, strict=True)
+    }
+    return Correlation(profiles, schedule)
+
+
+def _profile_name(cycle: SeasonCycle, position: int) -> str:
+    return f"season_{cycle.seasons[position].id:02d}"
+
+
+def _residuals_by_season(
+    statistics: SampleStatistics, terms: AutoregressiveTerms, cycle: SeasonCycle
+) -> dict[int, Floats]:
+    """Residuals (year, hydro) by position in the cycle; seasons without terms are white noise."""
+    hydros = statistics.mean.shape[1]
+    coefficients = dict.fromkeys(range(cycle.length), np.zeros((0, hydros)))
+    coefficients |= {position: row.coefficients for position, row in terms.by_season.items()}
+    for stage in reversed(range(len(terms.stages))):
+        coefficients[cycle.stage_positions[stage]] = terms.stages[stage].coefficients
+    return {position: lag_residuals(statistics, coefficients[position], position) for position in range(cycle.length)}
+
+
+def _fewest_pairs(residuals: Floats) -> int:
+    """Years that the two plants have in common which share the fewest."""
+    known = (~np.isnan(residuals)).astype(np.int64)
+    return int((known.T @ known).min(initial=len(residuals)))
+
+
+def _pooled(residuals: dict[int, Floats]) -> Floats:
+    """Residuals of all seasons in order of time."""
+    by_year = np.stack([residuals[position] for position in sorted(residuals)], axis=1)
+    return by_year.reshape(-1, by_year.shape[2])
+
+
+def _correlation_matrix(residuals: Floats) -> Floats:
+    """Of every pair of hydros, over the times that both have. Sums run over time, all pairs at once."""
+    known = ~np.isnan(residuals)
+    values = np.where(known, residuals, 0.0)
+    if known.all():
+        return _normalised(*_whole_products(values))
+    return _normalised(*_pairwise_products(values, known))
+
+
+def _whole_products(values: Floats) -> tuple[Floats, Floats]:
+    """Products and squares of deviations from the mean, for every pair."""
+    hydros = values.shape[1]
+    total = np.zeros(hydros)
+    for row in values:
+        total = total + row
+    deviations = values - total / max(len(values), 1)
+    products = np.zeros((hydros, hydros))
+    for row in deviations:
+        products += row[:, None] * row[None, :]
+    return products, np.repeat(np.diagonal(products)[:, None], hydros, axis=1)
+
+
+def _pairwise_products(values: Floats, known: NDArray[np.bool_]) -> tuple[Floats, Floats]:
+    """The same where values are missing: each pair has means of its own."""
+    hydros = values.shape[1]
+    total, count = np.zeros((hydros, hydros)), np.zeros((hydros, hydros))
+    for row, there in zip(values, known, strict=True):
+        both = there[:, None] & there[None, :]
+        total = total + np.where(both, row[:, None], 0.0)
+        count = count + both
+    mean = total / np.maximum(count, 1.0)
+    products, squares = np.zeros((hydros, hydros)), np.zeros((hydros, hydros))
+    for row, there in zip(values, known, strict=True):
+        # Row i, column j: what i deviates from its mean over the times it shares with j.
+        deviation = np.where(there[:, None] & there[None, :], row[:, None] - mean, 0.0)
+        products = products + deviation * deviation.T
+        squares = squares + deviation * deviation
+    return products, squares
+
+
+def _normalised(products: Floats, squares: Floats) -> Floats:
+    scale = np.sqrt(squares * squares.T)
+    usable = scale > 0.0
+    matrix = np.clip(np.where(usable, products / np.where(usable, scale, 1.0), 0.0), -1.0, 1.0)
+    np.fill_diagonal(matrix, 1.0)
+    return matrix

@@ -1,0 +1,84 @@
+"""The inflow model of an official deck: 151 plants, 87 years, as cobre-python estimated it."""
+
+import json
+import os
+import shutil
+from pathlib import Path
+
+import numpy as np
+import pyarrow.parquet as pq
+import pytest
+
+from cobre.io.case import load_case
+from cobre.stochastic.inflows import describe_inflows
+from cobre.stochastic.model import build_noise_model
+
+ROOT = Path(__file__).resolve().parents[2]
+DECKS = Path(os.environ.get("COBRE_DECKS", ROOT.parent / "shared" / "decks"))
+FITTED = DECKS / "pmo_2018_fitted"
+MONTHS = 12
+
+pytestmark = pytest.mark.skipif(
+    not FITTED.is_dir(),
+    reason="the official deck is not here: it belongs into ../shared/decks, or where COBRE_DECKS says",
+)
+
+
+@pytest.fixture(scope="module")
+def deck(tmp_path_factory):
+    """The deck, its thermals without anticipation: they have no part in inflows."""
+    folder = shutil.copytree(DECKS / "pmo_2018", tmp_path_factory.mktemp("deck") / "case")
+    thermals = json.loads((folder / "system" / "thermals.json").read_text())
+    for plant in thermals["thermals"]:
+        plant.pop("anticipated_config", None)
+    (folder / "system" / "thermals.json").write_text(json.dumps(thermals))
+    (folder / "post_study_stages.json").unlink(missing_ok=True)
+    return load_case(folder)
+
+
+@pytest.fixture(scope="module")
+def description(deck):
+    return describe_inflows(deck)
+
+
+def by_stage(name: str, hydro_ids, *columns: str) -> dict:
+    """Rows of a fitted table by hydro (as a column) and stage."""
+    table = pq.read_table(FITTED / f"{name}.parquet").to_pydict()
+    place = {hydro_id: index for index, hydro_id in enumerate(hydro_ids)}
+    keys = [(place[hydro], stage) for hydro, stage in zip(table["hydro_id"], table["stage_id"], strict=True)]
+    found: dict = {}
+    for key, *values in zip(keys, *(table[column] for column in columns), strict=True):
+        found.setdefault(key, []).append(tuple(values))
+    return found
+
+
+def test_no_season_of_a_plant_differs(description):
+    hydro_ids = description.statistics.hydro_ids
+    expected = by_stage("inflow_ar_coefficients", hydro_ids, "lag", "coefficient")
+    different = []
+    for stage in range(MONTHS):
+        row = description.terms.stages[stage].coefficients
+        for column in range(len(hydro_ids)):
+            theirs = np.zeros(len(row))
+            for lag, value in expected.get((column, stage), ()):
+                theirs[lag - 1] = value
+            if np.abs(row[:, column] - theirs).max() > 1e-10:
+                different.append((hydro_ids[column], stage))
+    assert len(hydro_ids) * MONTHS == 1812
+    assert different == []
+
+
+def test_statistics_are_those_of_the_deck(description):
+    statistics = description.statistics
+    rows = by_stage("inflow_seasonal_stats", statistics.hydro_ids, "mean_m3s", "std_m3s")
+    for (column, stage), [(mean, std)] in rows.items():
+        assert statistics.mean_m3s[stage, column] == pytest.approx(mean, rel=1e-12, abs=1e-12)
+        assert statistics.std_m3s[stage, column] == pytest.approx(std, rel=1e-12, abs=1e-12)
+
+
+def test_what_the_planner_is_told(deck):
+    notes = [str(note) for note in build_noise_model(deck).notes]
+    assert any("hydro_id 105 (XINGO): season 0, 1, 2" in note and "the same whole number" in note for note in notes)
+    assert any("hydro_id 49 (JORDAO)" in note and "negative" in note for note in notes)
+    assert any("not positive semidefinite" in note for note in notes)
+    assert not any("stationary" in note for note in notes)
