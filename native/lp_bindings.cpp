@@ -4,9 +4,11 @@
 #include <nanobind/stl/vector.h>
 
 #include <deque>
+#include <stdexcept>
 
 #include "lp_average.hpp"
 #include "lp_batch.hpp"
+#include "lp_factor.hpp"
 #include "lp_fans.hpp"
 #include "lp_inputs.hpp"
 
@@ -324,6 +326,44 @@ void bind_results(nb::module_& module) {
     bind_count(paths);
 }
 
+// A factorised basis alone, on dense vectors: for tests.
+struct BoundFactorisation {
+    Factorisation factorisation;
+    SparseVector work;
+
+    std::vector<Int> factor(const std::vector<uint8_t>& slack_is_basic, const std::vector<Int>& start, const std::vector<Int>& row,
+                            const std::vector<double>& value) {
+        work.resize(slack_is_basic.size());
+        std::vector<Int> slots;
+        if (!factorisation.factor(slack_is_basic, {start, row, value}, slots)) throw std::domain_error("the basis is singular");
+        return slots;
+    }
+    void load(const std::vector<double>& right) {
+        work.resize(right.size());
+        for (size_t at = 0; at < right.size(); ++at)
+            if (right[at] != 0.0) work.set(static_cast<Int>(at), right[at]);
+    }
+    std::vector<double> ftran(const std::vector<double>& right) {
+        load(right);
+        factorisation.ftran(work);
+        return work.value;
+    }
+    std::vector<double> btran(const std::vector<double>& right) {
+        load(right);
+        factorisation.btran(work);
+        return work.value;
+    }
+    void update(Int slot, const std::vector<double>& column) {
+        load(column);
+        factorisation.ftran(work);
+        factorisation.update(slot, work);
+    }
+    void append_row(const std::vector<double>& entries) {
+        load(entries);
+        factorisation.append_row(static_cast<Int>(entries.size()), work);
+    }
+};
+
 }  // namespace
 
 void bind(nb::module_& module) {
@@ -342,18 +382,29 @@ void bind(nb::module_& module) {
         .def_prop_ro("dimension", [](const BoundStage& stage) { return stage.model.dimension(); });
     bind_results(module);
 
+    nb::class_<BoundFactorisation>(module, "LpFactorisation")
+        .def(nb::init<>())
+        .def("factor", &BoundFactorisation::factor, "slack_is_basic"_a, "start"_a, "row"_a, "value"_a)
+        .def("ftran", &BoundFactorisation::ftran, "right"_a)
+        .def("btran", &BoundFactorisation::btran, "right"_a)
+        .def("update", &BoundFactorisation::update, "slot"_a, "column"_a)
+        .def("append_row", &BoundFactorisation::append_row, "entries"_a)
+        .def_prop_ro("nucleus", [](const BoundFactorisation& bound) { return bound.factorisation.nucleus(); });
+
     nb::class_<Engine>(module, "LpEngine")
         .def("__init__",
-             [](Engine* place, const std::string& library, Int threads, double feasibility, double violation, Int max_added, Int attempts) {
+             [](Engine* place, const std::string& library, Int threads, double feasibility, double violation, Int max_added, Int attempts,
+                Int most_dense_rows) {
                  Settings settings;
                  settings.tolerances.feasibility = feasibility;
                  settings.tolerances.violation = violation;
                  settings.max_added_per_round = max_added;
+                 settings.most_dense_rows = most_dense_rows;
                  settings.retry_attempts = attempts;
                  new (place) Engine(library, threads, settings);
              },
              "library"_a, "threads"_a, "feasibility_tolerance"_a, "violation_tolerance"_a,
-             "max_added_per_round"_a, "retry_attempts"_a)
+             "max_added_per_round"_a, "retry_attempts"_a, "most_dense_rows"_a)
         .def("solve", &solve, "stage"_a, "chunks"_a, "cuts"_a, "in_play"_a, "states"_a, "chain_start"_a,
              "chain_items"_a, "places"_a.none(), "inflow"_a, "load"_a, "availability"_a, "start_status"_a, "start_cuts"_a,
              "start_index"_a, "keeps_basis"_a, "keeps_solution"_a, "keeps_gradient"_a)

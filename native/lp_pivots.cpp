@@ -213,7 +213,7 @@ bool DualSimplex::pivot(const Leaving& leaving) {
     Int entering = -1;
     if (!choose_entering(leaving.missing, entering)) return false;
     for (const Int index : flips_) flip(index);
-    ++pivots;
+    ++count_.pivots;
     return exchange(leaving, entering);
 }
 

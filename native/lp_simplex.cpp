@@ -137,6 +137,7 @@ double DualSimplex::size_of(const Row& row) const {
 
 // The inverse of the matrix between tight rows and basic columns, by elimination with row exchanges.
 bool DualSimplex::factor() {
+    ++count_.refactorisations;
     const size_t k = basic_.size();
     std::vector<double> matrix(k * k, 0.0);
     std::vector<Int> place(static_cast<size_t>(stage_->columns), -1);
@@ -299,11 +300,11 @@ bool DualSimplex::is_consistent() const {
 
 Outcome DualSimplex::optimise(const Bounds& bounds) {
     bounds_ = bounds;
-    const int64_t limit = pivots + 200 + 10 * (stage_->rows + stage_->columns);
+    const int64_t limit = count_.pivots + 200 + 10 * (stage_->rows + stage_->columns);
     compute_prices();
     place_nonbasic();
     for (Int column = 0; column < stage_->columns; ++column) put_at_bound(column);
-    for (bool was_refreshed = false; pivots < limit;) {
+    for (bool was_refreshed = false; count_.pivots < limit;) {
         compute_values();
         Leaving leaving;
         if (find_leaving(leaving)) {
@@ -311,17 +312,26 @@ Outcome DualSimplex::optimise(const Bounds& bounds) {
             continue;
         }
         compute_prices();
-        if (is_consistent()) return Outcome::optimal;
+        if (is_consistent()) {
+            count_.active_rows += static_cast<int64_t>(tight_.size());
+            return Outcome::optimal;
+        }
         if (was_refreshed || !factor()) return Outcome::gave_up;
         was_refreshed = true;
     }
     return Outcome::gave_up;
 }
 
-void DualSimplex::row_duals(std::vector<double>& duals) const {
-    duals.assign(static_cast<size_t>(stage_->rows), 0.0);
-    for (size_t place = 0; place < tight_.size(); ++place)
-        if (!tight_[place].is_cut) duals[tight_[place].index] = prices_[place];
+void DualSimplex::solution(std::vector<double>& columns, std::vector<double>& column_duals, std::vector<double>& row_duals,
+                           std::vector<Int>& tight_cuts) const {
+    columns = x_;
+    column_duals = reduced_;
+    row_duals.assign(static_cast<size_t>(stage_->rows), 0.0);
+    tight_cuts.clear();
+    for (size_t place = 0; place < tight_.size(); ++place) {
+        if (!tight_[place].is_cut) row_duals[tight_[place].index] = prices_[place];
+        else tight_cuts.push_back(tight_[place].index), row_duals.push_back(prices_[place]);
+    }
 }
 
 void DualSimplex::basis(int8_t* status, Int* cuts) const {

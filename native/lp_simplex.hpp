@@ -9,45 +9,19 @@
 #include <cstdint>
 #include <vector>
 
-#include "lp_cuts.hpp"
-#include "lp_stage.hpp"
+#include "lp_simplex_method.hpp"
 
 namespace cobre::lp {
 
-// Bounds of one solve; they belong to the caller and must stay while `optimise` runs.
-struct Bounds {
-    const double* column_lower;
-    const double* column_upper;
-    const double* row_lower;
-    const double* row_upper;
-    const double* cut_right;  // by cut: its right side
-};
-
-enum class Outcome { optimal, gave_up };
-
-class DualSimplex {
+class DualSimplex final : public SimplexMethod {
    public:
-    void load(const StageModel& stage, const CutView& cuts, double feasibility, double violation);
-
-    // Begin from a basis; false when it is not one. Without a basis every row is loose, which is dual feasible as long as
-    // rewarded columns have an upper bound.
-    bool start(const int8_t* status, const Int* tight_cuts, Int most_cuts);
-    void start_loose();
-
-    // Optimise for these bounds from the present basis.
-    Outcome optimise(const Bounds& bounds);
-
-    const std::vector<double>& columns() const { return x_; }
-    const std::vector<double>& column_duals() const { return reduced_; }
-    void row_duals(std::vector<double>& duals) const;
-    template <typename Use>
-    void for_tight_cuts(Use use) const {
-        for (size_t place = 0; place < tight_.size(); ++place)
-            if (tight_[place].is_cut) use(tight_[place].index, prices_[place]);
-    }
-    // Statuses of columns and rows, then the tight cuts.
-    void basis(int8_t* status, Int* cuts) const;
-    int64_t pivots = 0;
+    void load(const StageModel& stage, const CutView& cuts, double feasibility, double violation) override;
+    bool start(const int8_t* status, const Int* tight_cuts, Int most_cuts) override;
+    void start_loose() override;
+    Outcome optimise(const Bounds& bounds) override;
+    void solution(std::vector<double>& columns, std::vector<double>& column_duals, std::vector<double>& row_duals,
+                  std::vector<Int>& tight_cuts) const override;
+    void basis(int8_t* status, Int* cuts) const override;
 
    private:
     struct Row {
@@ -56,7 +30,6 @@ class DualSimplex {
         bool at_upper;
         Int copy = -1;  // of a cut: where its coefficients are at hand
     };
-    enum : int8_t { at_lower = 0, basic = 1, at_upper = 2, at_zero = 3 };
 
     struct Leaving {
         bool is_row = false;

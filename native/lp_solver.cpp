@@ -28,6 +28,13 @@ void append_cut(const StageModel& stage, const CutView& cuts, Int cut, std::vect
 
 }  // namespace
 
+void Count::add(const SimplexCount& done) {
+    pivots += done.pivots;
+    refactorisations += done.refactorisations;
+    active_rows += done.active_rows;
+    nucleus += done.nucleus;
+}
+
 void Count::add(const Count& other) {
     pivots += other.pivots;
     library_solves += other.library_solves;
@@ -65,7 +72,8 @@ void Solver::set_defaults() {
 void Solver::load(const StageModel& stage, const CutView& cuts) {
     stage_ = &stage;
     cuts_ = &cuts;
-    simplex_.load(stage, cuts, settings_.tolerances.own, settings_.tolerances.violation);
+    simplex_ = stage.rows > settings_.most_dense_rows ? static_cast<SimplexMethod*>(&sparse_) : &dense_;
+    simplex_->load(stage, cuts, settings_.tolerances.own, settings_.tolerances.violation);
     chain_base_.resize(static_cast<size_t>(cuts.count()));
     right_.resize(chain_base_.size());
     values_.resize(chain_base_.size());
@@ -135,29 +143,22 @@ void Solver::set_bounds(const Work& work, Int realisation) {
 
 void Solver::begin_basis(const Work& work, Int unit) {
     const Int base = work.start_index[unit];
-    if (base < 0) return simplex_.start_loose();
+    if (base < 0) return simplex_->start_loose();
     const auto width = static_cast<size_t>(stage_->columns + stage_->rows), most = static_cast<size_t>(stage_->states + 1);
-    simplex_.start(work.start_status + base * width, work.start_cuts + base * most, stage_->states + 1);
+    simplex_->start(work.start_status + base * width, work.start_cuts + base * most, stage_->states + 1);
 }
 
 bool Solver::solve_by_pivots() {
     const Bounds bounds{column_lower_.data(), column_upper_.data(), row_lower_.data(), row_upper_.data(), right_.data()};
-    if (simplex_.optimise(bounds) != Outcome::optimal) return false;
-    column_value_ = simplex_.columns();
-    column_dual_ = simplex_.column_duals();
-    simplex_.row_duals(row_dual_);
-    cuts_now_.clear();
-    simplex_.for_tight_cuts([this](Int cut, double price) {
-        cuts_now_.push_back(cut);
-        row_dual_.push_back(price);
-    });
+    if (simplex_->optimise(bounds) != Outcome::optimal) return false;
+    simplex_->solution(column_value_, column_dual_, row_dual_, cuts_now_);
     return is_accurate(settings_.tolerances.duality_gap);
 }
 
 // A basis that led nowhere may be to blame.
 bool Solver::solve_by_pivots_anew() {
     ++count.retries;
-    simplex_.start_loose();
+    simplex_->start_loose();
     return solve_by_pivots();
 }
 
@@ -291,7 +292,7 @@ void Solver::continue_from_library() {
     std::vector<Int> tight;
     for (size_t row = 0; row < cuts_now_.size(); ++row)
         if (rows[stage.rows + row] != kBasic) tight.push_back(cuts_now_[row]);
-    simplex_.start(status.data(), tight.data(), static_cast<Int>(tight.size()));
+    simplex_->start(status.data(), tight.data(), static_cast<Int>(tight.size()));
 }
 
 void Solver::solve_chain(Int unit, const Work& work, const Results& results) {
@@ -302,14 +303,14 @@ void Solver::solve_chain(Int unit, const Work& work, const Results& results) {
     for (Int item = first; item < end; ++item) {
         realise(work, work.chain_items[item], state);
         set_bounds(work, work.chain_items[item]);
-        const int64_t before = simplex_.pivots;
         const auto began = std::chrono::steady_clock::now();
         if (item == first) begin_basis(work, unit);
         if (!solve_by_pivots() && !solve_by_pivots_anew()) solve_by_library(unit, item);
         count.solve_seconds += std::chrono::duration<double>(std::chrono::steady_clock::now() - began).count();
-        count.pivots += simplex_.pivots - before;
+        const SimplexCount done = simplex_->take_count();
+        count.add(done);
         const auto place = static_cast<size_t>(work.places ? work.places[item] : item);
-        if (results.iterations) results.iterations[place] = static_cast<Int>(simplex_.pivots - before);
+        if (results.iterations) results.iterations[place] = static_cast<Int>(done.pivots);
         keep(place, results);
         if (results.basis_status && item == first) keep_basis(unit, results);
     }
@@ -371,7 +372,7 @@ void Solver::keep_gradient(double* gradient) {
 
 void Solver::keep_basis(Int unit, const Results& results) const {
     const auto width = static_cast<size_t>(stage_->columns + stage_->rows), most = static_cast<size_t>(stage_->states + 1);
-    simplex_.basis(results.basis_status + unit * width, results.basis_cuts + unit * most);
+    simplex_->basis(results.basis_status + unit * width, results.basis_cuts + unit * most);
 }
 
 void Solver::save(const std::string& path, const std::vector<std::string>& columns, const std::vector<std::string>& rows) {

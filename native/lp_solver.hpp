@@ -13,6 +13,7 @@
 #include "highs_api.hpp"
 #include "lp_cuts.hpp"
 #include "lp_simplex.hpp"
+#include "lp_sparse_simplex.hpp"
 #include "lp_stage.hpp"
 
 namespace cobre::lp {
@@ -30,6 +31,7 @@ struct Settings {
     Tolerances tolerances;
     Int max_added_per_round = 8;
     Int retry_attempts = 5;
+    Int most_dense_rows = 100;  // of a stage for which the dense inverse is quicker than a sparse factorisation
 };
 
 // What a batch is to solve; all pointers belong to the caller.
@@ -71,6 +73,7 @@ struct Count {
     double solve_seconds = 0.0;   // inside simplex
     double busy_seconds = 0.0;    // altogether
 
+    void add(const SimplexCount& done);
     void add(const Count& other);
 };
 
@@ -122,7 +125,9 @@ class Solver {
     const HighsApi& api_;
     Settings settings_;
     void* highs_;
-    DualSimplex simplex_;
+    DualSimplex dense_;
+    SparseDualSimplex sparse_;
+    SimplexMethod* simplex_ = &dense_;         // the one that suits the stage
     const StageModel* stage_ = nullptr;
     const CutView* cuts_ = nullptr;
     std::vector<Int> cuts_now_;                // the cuts that have a dual, in the order of their duals

@@ -1,7 +1,11 @@
 #include "lp_stage.hpp"
 
 #include <algorithm>
+#include <cmath>
+#include <map>
 #include <stdexcept>
+#include <utility>
+#include <vector>
 
 namespace cobre::lp {
 
@@ -44,6 +48,19 @@ void StageModel::finish() {
     moving_rows.insert(moving_rows.end(), load_row.begin(), load_row.end());
     std::sort(moving_rows.begin(), moving_rows.end());
     moving_rows.erase(std::unique(moving_rows.begin(), moving_rows.end()), moving_rows.end());
+    find_families();
+}
+
+void StageModel::find_families() {
+    std::map<std::vector<Int>, Int> known;
+    family.assign(static_cast<size_t>(rows), -1);
+    for (Int row = 0; row < rows; ++row) {
+        if (std::isfinite(row_lower[row]) == std::isfinite(row_upper[row])) continue;
+        std::vector<Int> support(column_index.begin() + row_start[row], column_index.begin() + row_start[row + 1]);
+        std::sort(support.begin(), support.end());
+        family[row] = known.try_emplace(std::move(support), static_cast<Int>(known.size())).first->second;
+    }
+    families = static_cast<Int>(known.size());
 }
 
 void StageModel::transpose() {

@@ -50,6 +50,10 @@ struct StageModel {
     std::vector<Int> column_start, row_index, state_of_column;
     std::vector<double> column_value;
     std::vector<Int> moving_rows;             // rows whose right side ever changes, ascending
+    // Rows with one bound, which a solver may leave out until they are violated. Those over the same columns (the planes of
+    // a production function) are a family: few of them can bind at once. By row: its family, or -1.
+    std::vector<Int> family;
+    Int families = 0;
 
     Int passed() const { return static_cast<Int>(passed_from.size()); }
     Int first_passed() const { return states + order * hydros; }
@@ -61,6 +65,7 @@ struct StageModel {
 
    private:
     void transpose();
+    void find_families();
 };
 
 }  // namespace cobre::lp

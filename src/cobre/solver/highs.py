@@ -22,12 +22,17 @@ STATUS_WORDS = {
 
 @dataclass(frozen=True, slots=True)
 class HighsOptions:
-    """Tolerances are those of scaled LPs; `violation` is relative to the cost-to-go."""
+    """Tolerances are those of scaled LPs; `violation` is relative to the cost-to-go.
+
+    most_dense_rows: stages with more rows are solved with a sparse factorisation of the basis, others with a dense
+    inverse.
+    """
 
     feasibility_tolerance: float = 1e-9
     violation_tolerance: float = 1e-9
     max_added_per_round: int = 8
     retry_attempts: int = 5
+    most_dense_rows: int = 100
 
 
 class HighsSolver(LpSolver):
@@ -41,6 +46,7 @@ class HighsSolver(LpSolver):
             options.violation_tolerance,
             options.max_added_per_round,
             options.retry_attempts,
+            options.most_dense_rows,
         )
         self._stages: dict[int, tuple[StageProgram, LpStage]] = {}
 

@@ -1,0 +1,96 @@
+// The leaving variable: the basic variable that is farthest out of its bounds, measured along its edge (dual steepest edge).
+// When none is, rows and cuts that do not take part yet are looked at.
+#include <algorithm>
+#include <cmath>
+
+#include "lp_sparse_simplex.hpp"
+
+namespace cobre::lp {
+
+// Weights of a new start are computed when they are first asked for: most rows never leave their bounds.
+double SparseDualSimplex::weight_of(Int slot) {
+    double& weight = weight_[head_[slot]];
+    if (weight > 0.0) return weight;
+    tau_.clear();
+    tau_.set(slot, 1.0);
+    factor_.btran(tau_);
+    for (const Int row : tau_.index()) weight += tau_.value[row] * tau_.value[row];
+    return weight;
+}
+
+bool SparseDualSimplex::find_leaving(Leaving& leaving) {
+    double best = 0.0;
+    size_t kept = 0;
+    for (const Int slot : infeasible_) {
+        const double missing = missing_[slot];
+        if (missing == 0.0) {
+            is_candidate_[slot] = 0;
+            continue;
+        }
+        infeasible_[kept++] = slot;
+        const double merit = missing * missing / weight_of(slot);
+        if (merit > best) best = merit, leaving = {slot, missing};
+    }
+    infeasible_.resize(kept);
+    return best > 0.0;
+}
+
+// A row that joins: its slack is basic and has the row's activity.
+void SparseDualSimplex::join(const WorkingRow& row) {
+    const Int place = row_count();
+    if (row.is_cut()) push_cut(row.index, basic);
+    else push_row(row, basic);
+    bound_row(place);
+    seat(slack(place), place);
+    for (SparseVector* vector : {&rho_, &alpha_, &tau_, &flip_}) vector->resize(rows_.size());
+    alpha_.clear();
+    double activity = 0.0;
+    for_row(place, [&](Int column, double value) {
+        activity += value * x_[column];
+        if (status_[column] == basic) alpha_.set(slot_of_[column], value);
+    });
+    x_[slack(place)] = activity;
+    factor_.append_row(place, alpha_);
+    alpha_.clear();
+    is_fresh_ = false;
+    note_value(place);
+}
+
+// Of every family of deferred rows the one that is violated most.
+bool SparseDualSimplex::join_violated_rows() {
+    const StageModel& stage = *stage_;
+    std::fill(worst_of_family_.begin(), worst_of_family_.end(), std::pair<Int, double>{-1, 0.0});
+    for (Int row = 0; row < stage.rows; ++row) {
+        if (!is_deferred(row) || place_of_row_[row] >= 0) continue;
+        double activity = 0.0;
+        for (Int at = stage.row_start[row]; at < stage.row_start[row + 1]; ++at) activity += stage.value[at] * x_[stage.column_index[at]];
+        const double missing = std::abs(missing_of(activity, bounds_.row_lower[row], bounds_.row_upper[row]));
+        auto& worst = worst_of_family_[stage.family[row]];
+        if (missing > worst.second) worst = {row, missing};
+    }
+    bool joined = false;
+    for (const auto& [row, missing] : worst_of_family_) {
+        if (row < 0) continue;
+        join({row});
+        joined = true;
+    }
+    return joined;
+}
+
+bool SparseDualSimplex::join_violated_cut() {
+    const StageModel& stage = *stage_;
+    if (cuts_->count() == 0) return false;
+    for (Int state = 0; state < stage.states; ++state) state_[state] = x_[stage.state_column[state]] * stage.state_scale[state];
+    std::copy(bounds_.cut_right, bounds_.cut_right + cuts_->count(), cut_values_.begin());
+    cuts_->add_products(0, stage.states, state_.data(), cut_values_.data());
+    const double theta = x_[stage.future_cost];
+    double most = theta + violation_ * std::max(1.0, std::abs(theta));
+    Int found = -1;
+    for (Int cut = 0; cut < cuts_->count(); ++cut)
+        if (cut_values_[cut] > most && !is_present_cut_[cut] && cuts_->is_in_play(cut)) most = cut_values_[cut], found = cut;
+    if (found < 0) return false;
+    join({found, 0});
+    return true;
+}
+
+}  // namespace cobre::lp

@@ -1,0 +1,174 @@
+// The dual simplex method with a sparse factorisation, for stages with many rows.
+//
+// The working LP has rows of the stage and those cuts that were ever violated. Row i says a_i x - s_i = 0, so that its
+// slack s_i is its activity and has its bounds; the basis has one variable a row. Columns of the stage are variables
+// 0 .. columns - 1, the slack of working row i is variable columns + i, and its reduced cost is the row's dual.
+//
+// A pivot touches what its vectors touch: no step looks at all rows or columns. Values, reduced costs and weights are
+// updated and computed anew when the basis is factorised anew and when a solution stands. Sums have one order; nothing
+// depends on earlier LPs but the basis and its weights, which are a function of the chain so far.
+#pragma once
+
+#include <cstdint>
+#include <utility>
+#include <vector>
+
+#include "lp_factor.hpp"
+#include "lp_simplex_method.hpp"
+#include "lp_sparse_vector.hpp"
+
+namespace cobre::lp {
+
+class SparseDualSimplex final : public SimplexMethod {
+   public:
+    void load(const StageModel& stage, const CutView& cuts, double feasibility, double violation) override;
+    bool start(const int8_t* status, const Int* tight_cuts, Int most_cuts) override;
+    void start_loose() override;
+    Outcome optimise(const Bounds& bounds) override;
+    void solution(std::vector<double>& columns, std::vector<double>& column_duals, std::vector<double>& row_duals,
+                  std::vector<Int>& tight_cuts) const override;
+    void basis(int8_t* status, Int* cuts) const override;
+
+   private:
+    enum Freedom : uint8_t { may_rise = 1, may_fall = 2 };
+
+    // A row of the working LP.
+    struct WorkingRow {
+        Int index;      // of a row of the stage, or of a cut
+        Int copy = -1;  // of a cut: where its coefficients are
+        bool is_cut() const { return copy >= 0; }
+    };
+    struct Leaving {
+        Int slot = -1;
+        double missing = 0.0;  // from its bound, with the sign of the way back
+    };
+    struct Candidate {
+        Int variable;
+        double slope, cost;    // of the leaving variable per unit, and what a unit costs
+    };
+
+    // lp_sparse_basis.cpp: the working LP and its basis
+    Int slack(Int row) const { return columns_ + row; }
+    Int row_count() const { return static_cast<Int>(rows_.size()); }
+    void clear_rows();
+    void push_row(const WorkingRow& row, int8_t status);
+    void push_cut(Int cut, int8_t status);
+    bool is_deferred(Int row) const { return stage_->family[static_cast<size_t>(row)] >= 0; }
+    bool may_leave(Int row) const {
+        return status_[slack(row)] == basic && (rows_[row].is_cut() || is_deferred(rows_[row].index));
+    }
+    bool drop_loose_rows();
+    template <typename Use>
+    void for_row(Int row, Use use) const;
+    template <typename Use>
+    void for_column(Int column, Use use) const;
+    void load_column(Int variable, double factor, SparseVector& out) const;
+    bool factor();
+    void resize_work();
+    void seat(Int variable, Int slot) { head_[slot] = variable, slot_of_[variable] = slot; }
+
+    // lp_sparse_values.cpp: values and reduced costs from scratch
+    void take_bounds(const Bounds& bounds);
+    void bound_row(Int row);
+    void place_nonbasic();
+    void put_at_bound(Int variable);
+    void compute_values();
+    void compute_reduced_costs();
+    void list_infeasible();
+    void note_value(Int slot);
+    double missing_of(double value, double lower, double upper) const;
+    bool is_consistent() const;
+
+    // lp_sparse_pricing.cpp: the leaving variable
+    bool find_leaving(Leaving& leaving);
+    double weight_of(Int slot);
+    bool join_violated_rows();
+    bool join_violated_cut();
+    void join(const WorkingRow& row);
+
+    // lp_sparse_ratio_test.cpp: the entering variable
+    void compute_pivot_row(Int slot);
+    bool choose_entering(double missing, Int& entering);
+    void consider(Int variable, double slope, double sign);
+    size_t nearly_first() const;
+    double slope_of(Int variable) const {
+        return variable < columns_ ? pivot_row_.value[variable] : -rho_.value[variable - columns_];
+    }
+
+    // lp_sparse_update.cpp: one pivot
+    enum class Step { done, inaccurate, none };
+    Step pivot(const Leaving& leaving);
+    void flip_bounds();
+    void update_reduced_costs(Int entering, Int leaving);
+    void update_weights(Int slot, Int entering);
+    void exchange(Int slot, Int entering, double missing);
+    bool refresh();
+
+    const StageModel* stage_ = nullptr;
+    const CutView* cuts_ = nullptr;
+    Bounds bounds_{};
+    double feasibility_ = 1e-9, violation_ = 1e-9;
+    Int columns_ = 0;
+
+    std::vector<WorkingRow> rows_;
+    std::vector<Int> place_of_row_;          // by row of the stage: its working row, or -1
+    std::vector<std::pair<Int, double>> worst_of_family_;  // a violated row, or -1, and by how much
+    std::vector<uint8_t> is_present_cut_;    // by cut
+    std::vector<Int> cut_rows_;              // working rows that are cuts
+    std::vector<double> copies_;             // their coefficients, cut by cut
+
+    // by variable
+    std::vector<int8_t> status_;
+    std::vector<double> lower_, upper_, x_, reduced_;
+    std::vector<uint8_t> freedom_;           // of a nonbasic variable: whether it may rise (1), fall (2); basic, fixed: 0
+    std::vector<double> weight_;             // of a basic variable: the square of its row of the inverse; 0: not known
+    std::vector<Int> slot_of_;               // of a basic variable; others: anything
+    // by slot
+    std::vector<Int> head_;                  // the basic variable
+    std::vector<double> missing_;
+    std::vector<uint8_t> is_candidate_;
+    std::vector<Int> infeasible_;            // slots that may be out of bounds
+
+    Factorisation factor_;
+    bool has_reduced_costs_ = false, is_fresh_ = false;
+    BasisColumns basis_columns_;
+    std::vector<uint8_t> slack_is_basic_;
+    std::vector<Int> basic_columns_, slot_of_column_;
+    SparseVector rho_, alpha_, tau_, flip_, pivot_row_;
+    std::vector<Candidate> candidates_;
+    std::vector<Int> flips_;
+    std::vector<double> cut_values_, state_;
+};
+
+template <typename Use>
+void SparseDualSimplex::for_row(Int row, Use use) const {
+    const StageModel& stage = *stage_;
+    const WorkingRow& working = rows_[row];
+    if (working.is_cut()) {
+        const double* coefficients = copies_.data() + static_cast<size_t>(working.copy) * stage.states;
+        for (Int state = 0; state < stage.states; ++state)
+            if (coefficients[state] != 0.0) use(stage.state_column[state], coefficients[state]);
+        use(stage.future_cost, 1.0);
+        return;
+    }
+    for (Int at = stage.row_start[working.index]; at < stage.row_start[working.index + 1]; ++at)
+        use(stage.column_index[at], stage.value[at]);
+}
+
+// The entries of a column in the working rows.
+template <typename Use>
+void SparseDualSimplex::for_column(Int column, Use use) const {
+    const StageModel& stage = *stage_;
+    for (Int at = stage.column_start[column]; at < stage.column_start[column + 1]; ++at)
+        if (const Int row = place_of_row_[stage.row_index[at]]; row >= 0) use(row, stage.column_value[at]);
+    if (const Int state = stage.state_of_column[column]; state >= 0) {
+        for (const Int row : cut_rows_) {
+            const double value = copies_[static_cast<size_t>(rows_[row].copy) * stage.states + state];
+            if (value != 0.0) use(row, value);
+        }
+    } else if (column == stage.future_cost) {
+        for (const Int row : cut_rows_) use(row, 1.0);
+    }
+}
+
+}  // namespace cobre::lp

@@ -1,0 +1,100 @@
+// Vectors of which few entries are not zero, and sets of positions that are visited in order.
+#pragma once
+
+#include <algorithm>
+#include <bit>
+#include <cmath>
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "highs_api.hpp"
+
+namespace cobre::lp {
+
+// Values at every index, and a list of the indices that are not zero: clearing and walking cost what is listed. An entry
+// that cancels keeps a tiny value, so that being listed and not being zero are the same.
+class SparseVector {
+   public:
+    std::vector<double> value;
+
+    void resize(size_t size) {
+        clear();
+        value.resize(size, 0.0);
+        list_.resize(size);
+    }
+    std::span<const Int> index() const { return {list_.data(), count_}; }
+    void sort() { std::sort(list_.begin(), list_.begin() + static_cast<ptrdiff_t>(count_)); }
+    void clear() {
+        for (size_t at = 0; at < count_; ++at) value[list_[at]] = 0.0;
+        count_ = 0;
+    }
+    // Of an index that is not listed yet.
+    void set(Int at, double number) {
+        list_[count_++] = at;
+        value[at] = number;
+    }
+    void add(Int at, double number) {
+        const double before = value[at], after = before + number;
+        if (before == 0.0) list_[count_++] = at;
+        value[at] = std::abs(after) < kTiny ? kListed : after;
+    }
+
+    void replace(Int at, double number) {
+        const bool is_listed = value[at] != 0.0;
+        if (std::abs(number) < kTiny) number = is_listed ? kListed : 0.0;
+        else if (!is_listed) list_[count_++] = at;
+        value[at] = number;
+    }
+
+    static constexpr double kTiny = 1e-14;    // smaller results are rounding errors
+    static constexpr double kListed = 1e-60;
+
+   private:
+    std::vector<Int> list_;
+    size_t count_ = 0;
+};
+
+// A set of positions as bits. Visiting it in ascending or descending order meets positions that are inserted ahead of the
+// visitor, which is what a triangular solve with a sparse right side needs: no search for the pattern beforehand, and one
+// order of all sums.
+class PositionSet {
+   public:
+    void resize(size_t size) { words_.assign((size + 63) / 64, 0); }
+    void insert(Int at) { words_[static_cast<size_t>(at) >> 6] |= uint64_t{1} << (at & 63); }
+    bool contains(Int at) const { return words_[static_cast<size_t>(at) >> 6] >> (at & 63) & 1; }
+
+    // Visit the members of both sets, smallest first; `visit` may insert larger positions.
+    template <typename Visit>
+    void ascend(const PositionSet& only, Visit visit) const {
+        for (size_t word = 0; word < words_.size(); ++word) {
+            uint64_t left = words_[word] & only.words_[word];
+            while (left) {
+                const int bit = std::countr_zero(left);
+                visit(static_cast<Int>(word * 64) + bit);
+                left = words_[word] & only.words_[word] & (~uint64_t{1} << bit);
+            }
+        }
+    }
+    template <typename Visit>
+    void ascend(Visit visit) const {
+        ascend(*this, visit);
+    }
+    // Visit all members, largest first, and leave the set empty; `visit` may insert smaller positions.
+    template <typename Visit>
+    void drain_descending(Visit visit) {
+        for (size_t word = words_.size(); word-- > 0;) {
+            while (words_[word]) {
+                const int bit = 63 - std::countl_zero(words_[word]);
+                words_[word] &= ~(uint64_t{1} << bit);
+                visit(static_cast<Int>(word * 64) + bit);
+            }
+        }
+    }
+
+   private:
+    std::vector<uint64_t> words_;
+};
+
+}  // namespace cobre::lp

@@ -1,0 +1,114 @@
+"""Random stage programs of any shape, and the same LPs as one whole through highspy."""
+
+from dataclasses import dataclass
+
+import highspy
+import numpy as np
+
+from cobre.solver.program import Names, StageProgram
+
+EMPTY = np.zeros(0, np.int32)
+
+
+@dataclass(frozen=True)
+class Shape:
+    """What a random program looks like.
+
+    degenerate: many equal costs and right sides. spread: decades between the largest and the smallest coefficient.
+    inequalities: share of rows with one bound. boxed: share of columns between two bounds.
+    """
+
+    rows: int = 30
+    columns: int = 60
+    states: int = 4
+    degenerate: bool = False
+    spread: float = 0.0
+    inequalities: float = 0.4
+    boxed: float = 0.5
+
+
+def random_program(shape: Shape, seed: int) -> StageProgram:
+    """Every row has an expensive slack column on both sides, so that every right side is feasible."""
+    random = np.random.default_rng(seed)
+    rows, inner = shape.rows, shape.columns
+    matrix = np.zeros((rows, inner + 2 * rows + 1))
+    for row in range(rows):
+        chosen = random.choice(inner, size=int(random.integers(2, 6)), replace=False)
+        matrix[row, chosen] = _coefficients(shape, random, len(chosen))
+    matrix[:, inner : inner + rows] = np.eye(rows)
+    matrix[:, inner + rows : inner + 2 * rows] = -np.eye(rows)
+    columns = matrix.shape[1]
+    cost = np.concatenate([_costs(shape, random, inner), np.full(2 * rows, 500.0), [1.0]])
+    upper = np.where(random.random(columns) < shape.boxed, random.uniform(5.0, 50.0, columns), np.inf)
+    upper[inner:] = np.inf
+    is_open = random.random(rows) < shape.inequalities
+    row_index, column_index = np.nonzero(matrix)
+    return StageProgram(
+        cost=cost,
+        column_lower=np.zeros(columns),
+        column_upper=upper,
+        row_lower=np.zeros(rows),
+        row_upper=np.where(is_open, np.inf, 0.0),
+        row_start=np.searchsorted(row_index, np.arange(rows + 1)).astype(np.int32),
+        column_index=column_index.astype(np.int32),
+        value=matrix[row_index, column_index],
+        column_scale=np.ones(columns),
+        row_scale=np.ones(rows),
+        future_cost=columns - 1,
+        state_column=np.arange(shape.states, dtype=np.int32),
+        autoregression=np.zeros((0, rows)),
+        passed_from=EMPTY,
+        truncates=False,
+        input_row=np.arange(rows, dtype=np.int32),
+        input_index=(shape.states + np.arange(rows)).astype(np.int32),
+        input_value=np.ones(rows),
+        load_row=EMPTY,
+        load_bus=EMPTY,
+        load_factor=np.zeros(0),
+        source_column=EMPTY,
+        source_index=EMPTY,
+        source_factor=np.zeros(0),
+        source_is_pinned=np.zeros(0, np.uint8),
+        names=Names(tuple(f"column{j}" for j in range(columns)), tuple(f"row{i}" for i in range(rows))),
+    )
+
+
+def _coefficients(shape: Shape, random: np.random.Generator, count: int) -> np.ndarray:
+    if shape.degenerate:
+        return random.choice([-1.0, 1.0], count)
+    return (
+        random.uniform(0.5, 2.0, count)
+        * random.choice([-1.0, 1.0], count)
+        * 10.0 ** random.uniform(0.0, shape.spread, count)
+    )
+
+
+def _costs(shape: Shape, random: np.random.Generator, count: int) -> np.ndarray:
+    return random.choice([0.0, 1.0, 2.0], count) if shape.degenerate else random.uniform(0.0, 20.0, count)
+
+
+def right_sides(shape: Shape, count: int, seed: int) -> np.ndarray:
+    """Inflows that move every row."""
+    random = np.random.default_rng(seed)
+    sides = random.uniform(-20.0, 40.0, (count, shape.rows))
+    return np.round(sides / 10.0) * 10.0 if shape.degenerate else sides
+
+
+def whole_lp(program: StageProgram, right: np.ndarray, cuts: tuple[np.ndarray, np.ndarray]) -> float:
+    """The optimum with every cut as a row; raises ValueError when there is none."""
+    model = highspy.Highs()
+    model.setOptionValue("output_flag", False)
+    for cost, lower, upper in zip(program.cost, program.column_lower, program.column_upper, strict=True):
+        model.addCol(cost, lower, upper, 0, [], [])
+    for row, (start, end) in enumerate(zip(program.row_start[:-1], program.row_start[1:], strict=True)):
+        index, value = program.column_index[start:end], program.value[start:end]
+        model.addRow(
+            program.row_lower[row] + right[row], program.row_upper[row] + right[row], end - start, index, value
+        )
+    for intercept, slope in zip(*cuts, strict=True):
+        index = np.append(program.state_column, program.future_cost).astype(np.int32)
+        model.addRow(intercept, highspy.kHighsInf, len(index), index, np.append(-slope, 1.0))
+    model.run()
+    if model.getModelStatus() != highspy.HighsModelStatus.kOptimal:
+        raise ValueError(model.modelStatusToString(model.getModelStatus()))
+    return float(model.getObjectiveValue())

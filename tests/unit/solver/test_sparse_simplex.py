@@ -1,0 +1,140 @@
+"""The dual simplex method with a sparse factorisation: right optima on LPs of every kind, and the same bits always."""
+
+import numpy as np
+import pytest
+from random_programs import Shape, random_program, right_sides, whole_lp
+from small_programs import cut_rows, no_bases, random_cuts
+
+from cobre.solver.batches import Bases, Chains, Keep, Realisations, SolveFailedError
+from cobre.solver.highs import HighsOptions, HighsSolver
+from cobre.solver.program import StageProgram
+
+SHAPES = {
+    "ordinary": Shape(),
+    "degenerate": Shape(degenerate=True),
+    "badly scaled": Shape(spread=4.0),
+    "only equalities": Shape(inequalities=0.0),
+    "only inequalities": Shape(inequalities=1.0),
+    "all boxed": Shape(boxed=1.0),
+    "wide": Shape(rows=20, columns=200),
+    "one row": Shape(rows=1, columns=8, states=2),
+    "large": Shape(rows=160, columns=300, states=12),
+}
+OPENINGS = 8
+CUTS = 40
+
+
+def solver_of(program: StageProgram, most_dense_rows: int = 0, threads: int = 1) -> HighsSolver:
+    solver = HighsSolver(threads, HighsOptions(most_dense_rows=most_dense_rows))
+    solver.load(0, program)
+    return solver
+
+
+def noise_of(right: np.ndarray) -> Realisations:
+    return Realisations(right, np.zeros((len(right), 0)), np.zeros((len(right), 0)))
+
+
+def chains_of(program: StageProgram, units: int, bases: Bases | None = None) -> Chains:
+    states = np.zeros((units, len(program.state_column)))
+    items = np.arange(OPENINGS, dtype=np.int32)
+    index = np.full(units, -1 if bases is None else 0, np.int32)
+    return Chains.all_of(states, items, bases or no_bases(program), index)
+
+
+@pytest.mark.parametrize("seed", range(25))
+@pytest.mark.parametrize("name", SHAPES)
+def test_optimum_is_that_of_the_whole_lp(name: str, seed: int) -> None:
+    shape = SHAPES[name]
+    program, right = random_program(shape, seed), right_sides(shape, OPENINGS, seed)
+    cuts = random_cuts(CUTS, shape.states, seed)
+    batch = solver_of(program).solve(0, cut_rows(*cuts), chains_of(program, 1), noise_of(right), Keep(gradient=True))
+    expected = [whole_lp(program, side, cuts) for side in right]
+    np.testing.assert_allclose(batch.objective, expected, rtol=1e-7, atol=1e-7)
+
+
+@pytest.mark.parametrize("name", ["ordinary", "degenerate", "large"])
+def test_hardly_any_solve_needs_the_library(name: str) -> None:
+    shape, library = SHAPES[name], 0
+    for seed in range(20):
+        program, right = random_program(shape, seed), right_sides(shape, OPENINGS, seed)
+        cuts = cut_rows(*random_cuts(CUTS, shape.states, seed))
+        batch = solver_of(program).solve(0, cuts, chains_of(program, 1), noise_of(right), Keep(gradient=True))
+        library += batch.library_solves
+    assert library <= 1
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_gradients_are_slopes_of_the_cost(seed: int) -> None:
+    """The duals bound the cost of every other right side from below."""
+    shape = SHAPES["ordinary"]
+    program, right = random_program(shape, seed), right_sides(shape, OPENINGS, seed)
+    cuts = random_cuts(CUTS, shape.states, seed)
+    keep = Keep(gradient=True, solution=True)
+    batch = solver_of(program).solve(0, cut_rows(*cuts), chains_of(program, 1), noise_of(right), keep)
+    for here in range(OPENINGS):
+        for there in range(OPENINGS):
+            bound = batch.objective[here] + batch.dual[here] @ (right[there] - right[here])
+            assert bound <= batch.objective[there] + 1e-6 * (1.0 + abs(batch.objective[there]))
+
+
+def bits(batch: object) -> tuple[bytes, ...]:
+    names = "objective", "future_cost", "gradient", "primal", "dual", "basis_status", "basis_cuts"
+    return tuple(np.ascontiguousarray(getattr(batch, name)).tobytes() for name in names)
+
+
+@pytest.mark.parametrize("name", ["ordinary", "degenerate", "large"])
+def test_threads_and_earlier_work_do_not_change_a_bit(name: str) -> None:
+    shape = SHAPES[name]
+    program, right = random_program(shape, 1), right_sides(shape, OPENINGS, 1)
+    cuts, keep = cut_rows(*random_cuts(CUTS, shape.states, 1)), Keep(gradient=True, solution=True, basis=True)
+    outcomes = set()
+    for threads in (1, 2, 4):
+        solver = solver_of(program, threads=threads)
+        for _ in range(2):
+            outcomes.add(bits(solver.solve(0, cuts, chains_of(program, 7), noise_of(right), keep)))
+    assert len(outcomes) == 1
+
+
+def test_a_chain_goes_on_from_a_stored_basis() -> None:
+    shape = SHAPES["large"]
+    program, right = random_program(shape, 3), right_sides(shape, OPENINGS, 3)
+    cuts = random_cuts(CUTS, shape.states, 3)
+    keep = Keep(gradient=True, solution=True, basis=True)
+    solver = solver_of(program)
+    cold = solver.solve(0, cut_rows(*cuts), chains_of(program, 1), noise_of(right), keep)
+    warm = solver.solve(
+        0, cut_rows(*cuts), chains_of(program, 1, Bases(cold.basis_status, cold.basis_cuts)), noise_of(right), keep
+    )
+    np.testing.assert_allclose(warm.objective, cold.objective, rtol=1e-9)
+    assert warm.pivots < cold.pivots
+
+
+def test_a_basis_that_is_singular_costs_time_and_no_more() -> None:
+    shape = SHAPES["ordinary"]
+    program, right = random_program(shape, 4), right_sides(shape, OPENINGS, 4)
+    cuts = random_cuts(CUTS, shape.states, 4)
+    columns, rows = len(program.cost), len(program.row_lower)
+    status = np.zeros((1, columns + rows), np.int8)
+    status[0, columns - rows - 1 : columns - 1] = 1  # slack columns of the rows, which are basic as well
+    status[0, columns:] = 1
+    bases = Bases(status, np.full((1, shape.states + 1), -1, np.int32))
+    batch = solver_of(program).solve(
+        0, cut_rows(*cuts), chains_of(program, 1, bases), noise_of(right), Keep(gradient=True)
+    )
+    np.testing.assert_allclose(batch.objective, [whole_lp(program, side, cuts) for side in right], rtol=1e-7)
+
+
+def test_an_infeasible_lp_is_said_to_be_so() -> None:
+    shape = SHAPES["ordinary"]
+    program = random_program(shape, 5)
+    inner = len(program.cost) - 2 * shape.rows - 1
+    program.column_upper[:] = 1e-3
+    program.column_upper[inner:] = 1e-3
+    with pytest.raises(SolveFailedError, match="infeasible"):
+        solver_of(program).solve(
+            0,
+            cut_rows(*random_cuts(CUTS, shape.states)),
+            chains_of(program, 1),
+            noise_of(right_sides(shape, OPENINGS, 5) + 1000.0),
+            Keep(gradient=True),
+        )
