@@ -198,6 +198,13 @@ def _explained(path: Path) -> Iterator[None]:
         raise WriteError(path, reason, remedy) from error
 
 
+@contextmanager
+def explained_writes(folder: Path) -> Iterator[None]:
+    """Errors of the file system while something is written into a directory, as WriteError."""
+    with _explained(folder):
+        yield
+
+
 def _concerns(error: OSError, path: Path) -> bool:
     """Whether writing failed, and not reading something else in the caller's block; writes carry no file name."""
     if error.filename is None:

@@ -17,6 +17,7 @@ from cobre.study.checkpoints import CheckpointPlan
 from cobre.study.convergence import convergence_table
 from cobre.study.events import Event, Tell, event
 from cobre.study.exports import write_state_export, write_study_exports
+from cobre.study.fingerprint import Fingerprint
 from cobre.study.output_lock import output_lock
 from cobre.study.policy import Policy
 from cobre.study.policy_store import check_fit, save_policy
@@ -29,7 +30,7 @@ from cobre.study.ranks import (
 from cobre.study.requests import RunRequest, TrainingRequest
 from cobre.study.results import SimulationResult
 from cobre.study.run_log import RunLog
-from cobre.study.simulation import simulate_policy
+from cobre.study.simulation import StreamedSimulation
 from cobre.study.study_file import write_study_file
 from cobre.study.summary import RunSummary
 from cobre.study.training import TrainedStudy
@@ -51,7 +52,7 @@ def run_study(comm: Backend, request: RunRequest, tell: Tell) -> RunSummary:
         is_interrupted = trained is not None and trained.stop.kind.is_interruption
         simulation = None
         if ready.study.case.config.simulation.enabled and not is_interrupted:
-            simulation = _simulate(comm, ready, request, policy, tell_all)
+            simulation = _simulate(comm, ready, request, trained, policy, tell_all)
         summary = _summary(request, ready, trained, policy, simulation)
         if comm.rank == 0:
             write_file(request.output / "summary.json", (json.dumps(summary.as_dict(), indent=1) + "\n").encode())
@@ -180,13 +181,20 @@ def _trained_event(trained: TrainedStudy) -> Event:
     )
 
 
-def _simulate(comm: Backend, ready: ReadyStudy, request: RunRequest, policy: Policy, tell: Tell) -> SimulationResult:
+def _simulate(
+    comm: Backend, ready: ReadyStudy, request: RunRequest, trained: TrainedStudy | None, policy: Policy, tell: Tell
+) -> SimulationResult:
     tell(event("phase", name="simulation"))
-    count = ready.study.case.config.simulation.num_scenarios
-    failures = request.output / "failures"
-    result = simulate_policy(comm, comm, ready.study, ready.solver, policy, count, (), failures)
-    if comm.rank == 0:
-        write_results(request.output / "simulation", result.tables, {"digest": result.digest})
+    config = ready.study.case.config.simulation
+    count = config.num_scenarios
+    streamed = StreamedSimulation(
+        request.output / "simulation",
+        # A policy from elsewhere has no digest to be known by: its simulation begins anew.
+        "" if trained is None else f"{Fingerprint.of(ready.study, ready.solver)} {trained.digest} {config}",
+        resume=trained is not None and (request.resume or request.resume_if_possible),
+        failure_folder=request.output / "failures",
+    )
+    result = streamed.run(comm, ready.study, ready.solver, policy, count)
     tell(
         event(
             "simulation_finished",

@@ -1,56 +1,34 @@
-"""A policy in many scenarios: simulated, and turned into Arrow tables."""
+"""A policy in many scenarios: simulated, with rows in memory or in files."""
 
-import hashlib
 import time
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
-from numpy.typing import NDArray
 
-from cobre.comm import Communicator, SharedMemoryProvider
-from cobre.core.case import ABSENT_ID, System
+from cobre.comm import Backend, Communicator, SharedMemoryProvider
+from cobre.core.case import System
+from cobre.core.stage_data import Floats
+from cobre.io.atomic import explained_writes
+from cobre.io.output.growing_tables import UNFINISHED, GrowingTables
 from cobre.sddp.boundary import PricedPool
 from cobre.sddp.simulation.simulate import simulate
+from cobre.sddp.simulation.spool import Sink
+from cobre.sddp.simulation.summary import SimulationOutcome
 from cobre.sddp.simulation.tables import EntityIds
 from cobre.solver.batches import LpSolver
 from cobre.study.policy import Policy
 from cobre.study.policy_store import fill_pool
 from cobre.study.prepare import PreparedStudy
 from cobre.study.results import SimulationResult
+from cobre.study.simulation_sinks import ArrowSink, StreamingSink
 from cobre.study.stage_facts import fact_tables
 
 if TYPE_CHECKING:
     import pyarrow as pa
-
-
-class ArrowSink:
-    """Collects rows as they come; `digest` is over all their bytes, in order."""
-
-    def __init__(self) -> None:
-        self._batches: dict[str, list[pa.Table]] = {}
-        self._digest = hashlib.sha256()
-
-    def write(self, table: str, columns: Mapping[str, NDArray[Any]]) -> None:
-        """Take rows of a table."""
-        import pyarrow as pa
-
-        for name, values in columns.items():
-            self._digest.update(f"{table}.{name}".encode())
-            self._digest.update(np.ascontiguousarray(values).tobytes())
-        self._batches.setdefault(table, []).append(pa.table({n: _arrow(n, v) for n, v in columns.items()}))
-
-    @property
-    def digest(self) -> str:
-        """Of everything that was written."""
-        return self._digest.hexdigest()
-
-    def tables(self) -> dict[str, "pa.Table"]:
-        """All rows, table by table."""
-        import pyarrow as pa
-
-        return {name: pa.concat_tables(parts).combine_chunks() for name, parts in sorted(self._batches.items())}
 
 
 def simulate_policy(
@@ -65,30 +43,55 @@ def simulate_policy(
 ) -> SimulationResult:
     """Follow a policy; ranks other than 0 get the costs and no tables."""
     began = time.monotonic()
-    pool = PricedPool(memory, study.problem.num_stages, study.problem.dimension, study.end)
-    fill_pool(pool, policy, study)
     sink = ArrowSink()
-    outcome = simulate(
-        comm,
-        study.problem,
-        solver,
-        pool,
-        study.noise.simulation_sampler,
-        num_scenarios,
-        sink,
-        entity_ids(study.case.system),
-        failure_folder=failure_folder,
-    )
-    pool.close()
-    return SimulationResult(
-        tables=sink.tables() | fact_tables(study) if comm.rank == 0 else {},
-        scenario_costs=tuple(outcome.costs.tolist()),
-        mean_cost=outcome.mean,
-        std_cost=outcome.std,
-        digest=sink.digest,
-        seconds=time.monotonic() - began,
-        warnings=warnings,
-    )
+    outcome = _simulate(comm, memory, study, solver, policy, num_scenarios, sink, failure_folder)
+    tables = sink.tables() | fact_tables(study) if comm.rank == 0 else {}
+    return _result(outcome, tables, sink.digest, began, warnings)
+
+
+@dataclass(frozen=True, slots=True)
+class StreamedSimulation:
+    """A simulation whose tables go to `folder` as they come. identity: of what is simulated; resume: go on with it."""
+
+    folder: Path
+    identity: str
+    resume: bool
+    failure_folder: Path
+
+    def run(
+        self, comm: Backend, study: PreparedStudy, solver: LpSolver, policy: Policy, num_scenarios: int
+    ) -> SimulationResult:
+        """Follow a policy; rank 0 writes. The result has no tables in memory."""
+        began = time.monotonic()
+        with explained_writes(self.folder), ExitStack() as stack:
+            sink = stack.enter_context(self._sink()) if comm.rank == 0 else None
+            comm.all_well()
+            done = _shared_costs(comm, np.zeros(0) if sink is None else sink.done)
+            outcome = _simulate(
+                comm,
+                comm,
+                study,
+                solver,
+                policy,
+                num_scenarios,
+                sink or ArrowSink(),
+                self.failure_folder,
+                spool_folder=self.folder / UNFINISHED,
+                done=done,
+            )
+            if sink is not None:
+                sink.publish(outcome.costs, fact_tables(study))
+        return _result(outcome, {}, "" if sink is None else sink.digest, began, ())
+
+    @contextmanager
+    def _sink(self) -> Iterator[StreamingSink]:
+        (self.folder / UNFINISHED).mkdir(parents=True, exist_ok=True)
+        tables = GrowingTables(self.folder, self.identity, resume=self.resume)
+        try:
+            yield StreamingSink(tables)
+        except BaseException:
+            tables.abandon()
+            raise
 
 
 def entity_ids(system: System) -> EntityIds:
@@ -104,9 +107,57 @@ def entity_ids(system: System) -> EntityIds:
     )
 
 
-def _arrow(name: str, values: NDArray[Any]) -> "pa.Array":
-    import pyarrow as pa
+def _simulate(
+    comm: Communicator,
+    memory: SharedMemoryProvider,
+    study: PreparedStudy,
+    solver: LpSolver,
+    policy: Policy,
+    num_scenarios: int,
+    sink: Sink,
+    failure_folder: Path | None,
+    *,
+    spool_folder: Path | None = None,
+    done: Floats | None = None,
+) -> SimulationOutcome:
+    pool = PricedPool(memory, study.problem.num_stages, study.problem.dimension, study.end)
+    fill_pool(pool, policy, study)
+    outcome = simulate(
+        comm,
+        study.problem,
+        solver,
+        pool,
+        study.noise.simulation_sampler,
+        num_scenarios,
+        sink,
+        entity_ids(study.case.system),
+        memory=memory,
+        failure_folder=failure_folder,
+        spool_folder=spool_folder,
+        done=done,
+    )
+    pool.close()
+    return outcome
 
-    if name == "block_id":
-        return pa.array(values, pa.int32(), mask=values == ABSENT_ID)
-    return pa.array(values)
+
+def _result(
+    outcome: SimulationOutcome, tables: "Mapping[str, pa.Table]", digest: str, began: float, warnings: tuple[str, ...]
+) -> SimulationResult:
+    return SimulationResult(
+        tables=tables,
+        scenario_costs=tuple(outcome.costs.tolist()),
+        mean_cost=outcome.mean,
+        std_cost=outcome.std,
+        digest=digest,
+        seconds=time.monotonic() - began,
+        warnings=warnings,
+    )
+
+
+def _shared_costs(comm: Communicator, costs: Floats) -> Floats:
+    """Rank 0's, on all ranks."""
+    count = np.array([len(costs)], np.int64)
+    comm.broadcast(count, 0, label="scenarios that are done")
+    shared = costs.copy() if comm.rank == 0 else np.empty(int(count[0]))
+    comm.broadcast(shared, 0, label="costs of scenarios that are done")
+    return shared

@@ -6,14 +6,11 @@ import platform
 from collections.abc import Mapping
 from importlib import metadata
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from cobre import __version__
 from cobre.errors import CobreError
 from cobre.io.stored_json import parse_stored
-
-if TYPE_CHECKING:
-    import pyarrow as pa
 
 FILE = "manifest.json"
 FORMAT_VERSION = 1
@@ -24,12 +21,16 @@ class ResultsError(CobreError, OSError):
     """A directory that holds no whole results: what is missing or damaged."""
 
 
-def describe_table(path: Path, file: str, table: "pa.Table") -> dict[str, Any]:
+def describe_table(path: Path, file: str) -> dict[str, Any]:
     """The entry of a table that lies in `path`; `file` is its name in the directory of results."""
+    from pyarrow import parquet  # noqa: PLC0415
+
+    with parquet.ParquetFile(path) as table:
+        rows, schema = table.metadata.num_rows, table.schema_arrow
     return {
         "file": file,
-        "rows": table.num_rows,
-        "columns": [{"name": field.name, "type": str(field.type)} for field in table.schema],
+        "rows": rows,
+        "columns": [{"name": field.name, "type": str(field.type)} for field in schema],
         "bytes": path.stat().st_size,
         "sha256": digest_of(path),
     }

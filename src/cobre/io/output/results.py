@@ -27,31 +27,42 @@ def write_results(folder: Path, tables: ResultTables, manifest: Mapping[str, Any
     for name in tables:
         if not _NAME.fullmatch(name):
             raise ValueError(f"{name!r} is no name of a table: lower-case letters, digits, `_` and `/` only")
-    text = manifest_text({}, manifest)  # fails before anything is written when a fact is no JSON
+    manifest_text({}, manifest)  # fails before anything is written when a fact is no JSON
     with scratch_directory(folder) as scratch:
-        entries = {name: _write_table(scratch, name, tables[name]) for name in sorted(tables)}
+        for name in sorted(tables):
+            write_table(scratch, name, tables[name])
         flush_tree(scratch)
-        former = _former_files(folder)
-        text = manifest_text(entries, manifest)
-        (folder / FILE).unlink(missing_ok=True)
-        for entry in entries.values():
-            target = folder / entry["file"]
-            target.parent.mkdir(parents=True, exist_ok=True)
-            (scratch / entry["file"]).replace(target)
-        for file in former - {entry["file"] for entry in entries.values()}:
-            (folder / file).unlink(missing_ok=True)
-        write_file(folder / FILE, text.encode())
+        publish(folder, scratch, manifest)
 
 
-def _write_table(scratch: Path, name: str, table: "pa.Table") -> dict[str, Any]:
+def publish(folder: Path, scratch: Path, manifest: Mapping[str, Any]) -> None:
+    """Give all tables of `scratch` their names in `folder`, on the same disk, and describe them in its manifest."""
+    paths = sorted(scratch.rglob("*.parquet"))
+    entries = {_name_of(path, scratch): describe_table(path, path.relative_to(scratch).as_posix()) for path in paths}
+    former = _former_files(folder)
+    text = manifest_text(entries, manifest)
+    (folder / FILE).unlink(missing_ok=True)
+    for entry in entries.values():
+        target = folder / entry["file"]
+        target.parent.mkdir(parents=True, exist_ok=True)
+        (scratch / entry["file"]).replace(target)
+    for file in former - {entry["file"] for entry in entries.values()}:
+        (folder / file).unlink(missing_ok=True)
+    write_file(folder / FILE, text.encode())
+
+
+def _name_of(path: Path, folder: Path) -> str:
+    return path.relative_to(folder).as_posix().removesuffix(".parquet")
+
+
+def write_table(folder: Path, name: str, table: "pa.Table") -> None:
+    """One table, to `folder/NAME.parquet`."""
     from pyarrow import parquet  # noqa: PLC0415
 
-    file = f"{name}.parquet"
-    path = scratch / file
+    path = folder / f"{name}.parquet"
     path.parent.mkdir(parents=True, exist_ok=True)
     with path.open("wb") as stream:
         parquet.write_table(table.replace_schema_metadata(None), stream, compression="zstd")
-    return describe_table(path, file, table)
 
 
 def _former_files(folder: Path) -> set[str]:

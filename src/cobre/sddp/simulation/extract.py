@@ -54,16 +54,17 @@ class StageExtractor:
         return sum(rows.width for rows in self.rows)
 
     def read(self, outcome: StageOutcome) -> Floats:
-        """S x width: the tables side by side, each row after row."""
-        flat = [_flat(reader(outcome), outcome.scenarios) for _, reader in self._parts]
-        return np.concatenate(flat, axis=1)
+        """S x width: the tables side by side, each column after column."""
+        count = outcome.scenarios
+        columns = [column.reshape(count, -1) for _, reader in self._parts for column in reader(outcome)]
+        return np.concatenate(columns, axis=1)
 
     def split(self, numbers: Floats) -> Iterator[tuple[StageRows, Floats]]:
-        """Every table with its numbers, S x rows x columns, from what `read` gave."""
+        """Every table with its numbers, S x columns x rows, from what `read` gave."""
         at = 0
         for rows in self.rows:
             part = numbers[:, at : at + rows.width]
-            yield rows, part.reshape(len(numbers), rows.count, len(rows.format.numbers))
+            yield rows, part.reshape(len(numbers), len(rows.format.numbers), rows.count)
             at += rows.width
 
 
@@ -82,9 +83,3 @@ def _by_entity(lp: StageLp, ids: EntityIds) -> Iterator[tuple[TableFormat, tuple
 
 def _int32(ids: tuple[int, ...]) -> Ints:
     return np.array(ids, np.int32)
-
-
-def _flat(numbers: tuple[Floats, ...], scenarios: int) -> Floats:
-    """One array for each number of a table, to S x (rows x numbers)."""
-    table = np.stack([part.reshape(scenarios, -1) for part in numbers], axis=-1)
-    return table.reshape(scenarios, -1)

@@ -1,20 +1,28 @@
-"""Simulation of a policy in one place: chunks of scenarios over all ranks, rows to a sink on rank 0."""
+"""Simulation of a policy in one place: waves of scenarios over all ranks, rows to a sink on rank 0."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 import numpy as np
 
-from cobre.comm import Communicator
+from cobre.comm import Communicator, SharedMemoryProvider
 from cobre.core.stage_data import Floats
 from cobre.sddp.cuts.pool import CutPool
 from cobre.sddp.plugins.interfaces import Sampler
 from cobre.sddp.problem import Problem
-from cobre.sddp.simulation.chunk import Chunk, scenarios_per_chunk
+from cobre.sddp.simulation.collect import Collector
 from cobre.sddp.simulation.extract import StageExtractor
 from cobre.sddp.simulation.outcome import StageOutcome
+from cobre.sddp.simulation.spool import (
+    ScenarioColumns,
+    Sink,
+    Spool,
+    TableLayout,
+    scenarios_per_chunk,
+    table_layouts,
+)
 from cobre.sddp.simulation.summary import SimulationOutcome
-from cobre.sddp.simulation.tables import EntityIds, Sink
+from cobre.sddp.simulation.tables import EntityIds
 from cobre.sddp.simulation.walk import Walker
 from cobre.sddp.training.exchange import gather_rows
 from cobre.sddp.work_split import WorkSplit
@@ -31,25 +39,41 @@ def simulate(
     sink: Sink,
     ids: EntityIds,
     *,
+    memory: SharedMemoryProvider | None = None,
     failure_folder: Path | None = None,
+    spool_folder: Path | None = None,
     chunk_scenarios: int | None = None,
+    done: Floats | None = None,
 ) -> SimulationOutcome:
     """Follow the policy in scenarios 0 to num_scenarios - 1; every rank gets the costs, rank 0 fills the sink.
 
-    The rows and costs have the same bits for every number of ranks and threads. Memory holds one chunk of scenarios
-    (`chunk_scenarios`, chosen from the size of the study when not given), which the ranks share evenly.
+    The rows and costs have the same bits for every number of ranks and threads. Scenarios are simulated in waves that
+    the ranks share evenly, of whole chunks (`chunk_scenarios`, chosen from the size of the study when not given).
+    Until the last stage of a wave is known its results lie on rank 0: in memory, or in a file in `spool_folder`, so
+    that memory grows with the LPs of a stage and not with the number of stages or scenarios. done: costs of the first
+    scenarios, whole chunks of them, which the sink has got already.
     """
     if num_scenarios < 1:
         raise ValueError(f"a simulation needs at least one scenario, not {num_scenarios}")
     walker = Walker(problem, solver, pool, sampler, failure_folder)
     extractors = stage_extractors(problem, ids)
+    layouts = table_layouts(extractors)
     starts = walker.find_starts()
-    size = chunk_scenarios or scenarios_per_chunk(extractors)
-    costs = [
-        _simulate_chunk(comm, walker, starts, extractors, range(first, min(first + size, num_scenarios)), sink)
-        for first in range(0, num_scenarios, size)
-    ]
-    return SimulationOutcome.of(np.concatenate(costs))
+    chunk = chunk_scenarios or scenarios_per_chunk(extractors)
+    wave = chunk * -(-comm.size // chunk)  # whole chunks, and a scenario for every rank
+    widest = max(extractor.width for extractor in extractors)
+    collector = Collector(comm, memory, min(wave, num_scenarios) * widest)
+    costs = np.zeros(0) if done is None else done
+    while len(costs) < num_scenarios:
+        scenarios = range(len(costs), min(len(costs) + wave, num_scenarios))
+        spool = Spool(scenarios, extractors, spool_folder if comm.rank == 0 else None)
+        costs = np.append(costs, _simulate_wave(comm, walker, starts, extractors, collector, spool))
+        if comm.rank == 0:
+            _hand_over(spool, layouts, chunk, sink)
+            sink.scenarios_done(costs)
+        spool.close()
+    collector.close()
+    return SimulationOutcome.of(costs)
 
 
 def stage_extractors(problem: Problem, ids: EntityIds) -> tuple[StageExtractor, ...]:
@@ -61,27 +85,32 @@ def stage_extractors(problem: Problem, ids: EntityIds) -> tuple[StageExtractor, 
     return tuple(extractors)
 
 
-def _simulate_chunk(
+def _simulate_wave(
     comm: Communicator,
     walker: Walker,
     starts: list[Bases],
     extractors: tuple[StageExtractor, ...],
-    scenarios: range,
-    sink: Sink,
+    collector: Collector,
+    spool: Spool,
 ) -> Floats:
-    """Consecutive scenarios, a block of them on each rank; gives their costs."""
-    split = WorkSplit(len(scenarios), comm.size)
+    """Consecutive scenarios side by side, a block of them on each rank; gives their costs."""
+    split = WorkSplit(len(spool.scenarios), comm.size)
     own = split.block(comm.rank)
-    mine = scenarios[own.start : own.stop]
-    chunk, costs = Chunk(scenarios.start, extractors), np.zeros(len(mine))
+    mine = spool.scenarios[own.start : own.stop]
+    costs = np.zeros(len(mine))
     results = _results(walker, starts, extractors, mine, costs) if mine else _nothing(extractors)
     for stage, numbers in enumerate(results):
-        table = gather_rows(comm, split, numbers, f"results of stage {stage}")
-        if comm.rank == 0:
-            chunk.add_stage(table)
-    if comm.rank == 0:
-        chunk.hand_over(sink)
+        collector.collect(split, numbers, f"results of stage {stage}", spool.add_stage)
     return gather_rows(comm, split, costs.reshape(-1, 1), "scenario costs")[:, 0]
+
+
+def _hand_over(spool: Spool, layouts: Mapping[str, TableLayout], chunk: int, sink: Sink) -> None:
+    """Give all rows to the sink, chunk by chunk and table by table."""
+    scenarios = spool.scenarios
+    for first in range(scenarios.start, scenarios.stop, chunk):
+        part = range(first, min(first + chunk, scenarios.stop))
+        for name, layout in layouts.items():
+            sink.write(name, ScenarioColumns(spool, layout, part))
 
 
 def _results(

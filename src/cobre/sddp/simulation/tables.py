@@ -1,24 +1,14 @@
-"""What a simulation writes: tables of plain numbers, and who takes them.
+"""What a simulation writes: tables of plain numbers.
 
 Rows are ordered by scenario, stage, entity and block. Ids are int32 (null: ABSENT_ID), numbers float64.
 """
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Protocol
 
 import numpy as np
-from numpy.typing import NDArray
 
-from cobre.core.stage_data import Floats
 from cobre.solver.program import Ints
-
-
-class Sink(Protocol):
-    """Where results go."""
-
-    def write(self, table: str, columns: Mapping[str, NDArray[np.int32] | Floats]) -> None:
-        """Take rows of a table. Called on rank 0 alone; rows of later scenarios come after those of earlier ones."""
 
 
 @dataclass(frozen=True, slots=True)

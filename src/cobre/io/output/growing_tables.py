@@ -1,0 +1,198 @@
+"""Tables that are too large for memory: written row group by row group, in segments that survive a writer that dies.
+
+A segment is a directory with a piece of every table. It is closed now and then: its files are then whole and on the
+disk, and `record.json`, written last, says what it holds. In the end one segment's files become the tables as they are;
+several are copied into one file for each table, row group by row group.
+
+    folder/.unfinished/0000/hydros.parquet ... record.json
+    folder/.unfinished/0001/...
+"""
+
+import json
+import shutil
+from bisect import bisect_left, bisect_right
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from itertools import accumulate
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from cobre.io.atomic import flush_tree, write_file
+from cobre.io.output.results import ResultTables, publish, write_table
+from cobre.io.stored_json import parse_stored
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+UNFINISHED = ".unfinished"
+RECORD = "record.json"
+ROWS_PER_GROUP = 32_768
+
+
+@dataclass(frozen=True, slots=True)
+class Segment:
+    """A closed segment and what was said of it."""
+
+    folder: Path
+    record: Mapping[str, Any]
+
+    def columns(self, name: str) -> "StoredColumns":
+        """A table, to be read column by column."""
+        return StoredColumns(_path(self.folder, name))
+
+    def batches(self, name: str) -> Iterator["pa.Table"]:
+        """The rows of a table, row group by row group."""
+        from pyarrow import parquet  # noqa: PLC0415
+
+        file = parquet.ParquetFile(_path(self.folder, name))
+        for group in range(file.num_row_groups):
+            yield file.read_row_group(group, use_threads=False)
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """Of its tables."""
+        found = self.folder.rglob("*.parquet")
+        return tuple(sorted(path.relative_to(self.folder).as_posix().removesuffix(".parquet") for path in found))
+
+
+class StoredColumns:
+    """Reads parts of single columns of a file."""
+
+    def __init__(self, path: Path) -> None:
+        from pyarrow import parquet  # noqa: PLC0415
+
+        self._file = parquet.ParquetFile(path)
+        groups = range(self._file.num_row_groups)
+        self._starts = [0, *accumulate(self._file.metadata.row_group(group).num_rows for group in groups)]
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """Of the columns, in order."""
+        return tuple(self._file.schema_arrow.names)
+
+    def read(self, name: str, start: int, stop: int) -> "pa.ChunkedArray":
+        """The rows from `start` to before `stop` of a column."""
+        first, last = bisect_right(self._starts, start) - 1, bisect_left(self._starts, stop)
+        column = self._file.read_row_groups(range(first, last), columns=[name], use_threads=False).column(0)
+        return column.slice(start - self._starts[first], stop - start)
+
+
+class GrowingTables:
+    """Takes rows in order; `publish` makes a directory of results of them.
+
+    folder: of the results. identity: what the rows belong to; segments of another identity are dropped, and so are all
+    of them unless `resume` says to go on after them.
+    """
+
+    def __init__(self, folder: Path, identity: str, *, resume: bool) -> None:
+        self._folder = folder
+        self._identity = identity
+        self._unfinished = folder / UNFINISHED
+        self.segments = _closed_segments(self._unfinished, identity) if resume else []
+        for path in self._unfinished.glob("*"):
+            if path not in [segment.folder for segment in self.segments]:
+                shutil.rmtree(path)
+        self._writers: dict[str, _TableWriter] = {}
+
+    @property
+    def _current(self) -> Path:
+        return self._unfinished / f"{len(self.segments):04d}"
+
+    def append(self, name: str, rows: "pa.Table") -> None:
+        """More rows of a table."""
+        if name not in self._writers:
+            self._writers[name] = _TableWriter(_path(self._current, name), rows.schema)
+        self._writers[name].append(rows)
+
+    def close_segment(self, record: Mapping[str, Any]) -> None:
+        """What was appended since the last segment is on the disk when this returns."""
+        for writer in self._writers.values():
+            writer.close()
+        self._writers = {}
+        flush_tree(self._current)
+        content = json.dumps({"identity": self._identity, **record}) + "\n"
+        write_file(self._current / RECORD, content.encode())
+        self.segments.append(Segment(self._current, record))
+
+    def publish(self, others: ResultTables, facts: Mapping[str, Any]) -> None:
+        """Whole results in `folder`: the tables that grew, others, and a manifest. All segments must be closed."""
+        whole = self.segments[0].folder if len(self.segments) == 1 else self._merged()
+        for name, table in others.items():
+            write_table(whole, name, table)
+        (whole / RECORD).unlink(missing_ok=True)
+        flush_tree(whole)
+        publish(self._folder, whole, facts)
+        shutil.rmtree(self._unfinished)
+
+    def _merged(self) -> Path:
+        target = self._unfinished / "whole"
+        shutil.rmtree(target, ignore_errors=True)
+        for name in sorted({name for segment in self.segments for name in segment.names}):
+            pieces = (rows for segment in self.segments if name in segment.names for rows in segment.batches(name))
+            first = next(pieces)
+            writer = _TableWriter(_path(target, name), first.schema)
+            writer.append(first)
+            for rows in pieces:
+                writer.append(rows)
+            writer.close()
+        return target
+
+    def abandon(self) -> None:
+        """After a failure: closed segments stay for a run that resumes this one, and nothing else does."""
+        for writer in self._writers.values():
+            writer.abandon()
+        shutil.rmtree(self._unfinished if not self.segments else self._current, ignore_errors=True)
+
+
+class _TableWriter:
+    """One file. Rows wait until there are enough of them for a row group."""
+
+    def __init__(self, path: Path, schema: "pa.Schema") -> None:
+        from pyarrow import parquet  # noqa: PLC0415
+
+        path.parent.mkdir(parents=True, exist_ok=True)
+        self._stream = path.open("wb")
+        self._writer: parquet.ParquetWriter = parquet.ParquetWriter(self._stream, schema, compression="zstd")
+        self._waiting: list[pa.Table] = []
+        self._rows = 0
+
+    def append(self, rows: "pa.Table") -> None:
+        self._waiting.append(rows)
+        self._rows += rows.num_rows
+        if self._rows >= ROWS_PER_GROUP:
+            self._write()
+
+    def _write(self) -> None:
+        import pyarrow as pa  # noqa: PLC0415
+
+        if self._rows:
+            self._writer.write_table(pa.concat_tables(self._waiting).combine_chunks(), row_group_size=self._rows)
+        self._waiting, self._rows = [], 0
+
+    def close(self) -> None:
+        self._write()
+        self._writer.close()
+        self._stream.close()
+
+    def abandon(self) -> None:
+        """Let go of the file, whatever is in it."""
+        self._writer.is_open = False  # else it writes a footer when it is collected
+        self._stream.close()
+
+
+def _path(folder: Path, name: str) -> Path:
+    return folder / f"{name}.parquet"
+
+
+def _closed_segments(unfinished: Path, identity: str) -> list[Segment]:
+    """In order, up to the first that is missing, damaged or of something else."""
+    found: list[Segment] = []
+    while True:
+        folder = unfinished / f"{len(found):04d}"
+        try:
+            record = parse_stored((folder / RECORD).read_text(encoding="utf-8"))
+        except (OSError, ValueError):
+            return found
+        if not isinstance(record, dict) or record.pop("identity", None) != identity:
+            return found
+        found.append(Segment(folder, record))

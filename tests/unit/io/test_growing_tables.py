@@ -1,0 +1,97 @@
+"""Tables that are written row group by row group: segments that survive, results that are whole or not there."""
+
+import pyarrow as pa
+import pytest
+from pyarrow import parquet
+
+from cobre.io.output import read_results
+from cobre.io.output.growing_tables import RECORD, ROWS_PER_GROUP, UNFINISHED, GrowingTables
+
+
+def rows(first, count=3):
+    return pa.table({"scenario_id": pa.array(range(first, first + count), pa.int32()), "cost": [0.5] * count})
+
+
+def files(folder):
+    return sorted(path.relative_to(folder).as_posix() for path in folder.rglob("*") if path.is_file())
+
+
+def grown(folder, segments, identity="this", resume=False):
+    tables = GrowingTables(folder, identity, resume=resume)
+    for number in range(len(tables.segments), segments):
+        tables.append("costs", rows(3 * number))
+        tables.append("violations/generic", rows(3 * number))
+        tables.close_segment({"scenarios": 3 * number + 3})
+    return tables
+
+
+@pytest.mark.parametrize("segments", [1, 3])
+def test_segments_become_whole_tables(tmp_path, segments):
+    grown(tmp_path, segments).publish({"facts": rows(7, 1)}, {"digest": "abc"})
+    found = read_results(tmp_path)
+    assert sorted(found) == ["costs", "facts", "violations/generic"]
+    assert found["costs"].equals(rows(0, 3 * segments))
+    assert found["violations/generic"]["scenario_id"].to_pylist() == list(range(3 * segments))
+    assert files(tmp_path) == ["costs.parquet", "facts.parquet", "manifest.json", "violations/generic.parquet"]
+
+
+def test_rows_wait_for_a_row_group(tmp_path):
+    tables = GrowingTables(tmp_path, "", resume=False)
+    for _ in range(5):
+        tables.append("costs", rows(0, ROWS_PER_GROUP // 2))
+    tables.close_segment({})
+    tables.publish({}, {})
+    metadata = parquet.ParquetFile(tmp_path / "costs.parquet").metadata
+    groups = [metadata.row_group(number).num_rows for number in range(metadata.num_row_groups)]
+    assert groups == [ROWS_PER_GROUP, ROWS_PER_GROUP, ROWS_PER_GROUP // 2]
+
+
+def test_closed_segments_are_found_again_and_open_ones_go(tmp_path):
+    grown(tmp_path, 2)
+    (tmp_path / UNFINISHED / "0002").mkdir()
+    (tmp_path / UNFINISHED / "0002" / "costs.parquet").write_bytes(b"PAR1")
+    again = GrowingTables(tmp_path, "this", resume=True)
+    assert [segment.record for segment in again.segments] == [{"scenarios": 3}, {"scenarios": 6}]
+    assert not (tmp_path / UNFINISHED / "0002").exists()
+    grown(tmp_path, 4, resume=True).publish({}, {})
+    assert read_results(tmp_path)["costs"].equals(rows(0, 12))
+
+
+@pytest.mark.parametrize(("identity", "resume"), [("other", True), ("this", False)])
+def test_segments_of_something_else_are_dropped(tmp_path, identity, resume):
+    grown(tmp_path, 2)
+    assert GrowingTables(tmp_path, identity, resume=resume).segments == []
+    assert files(tmp_path) == []
+
+
+@pytest.mark.parametrize("damage", [b"", b"{", b"[]"])
+def test_a_segment_whose_record_is_damaged_does_not_count(tmp_path, damage):
+    grown(tmp_path, 3)
+    (tmp_path / UNFINISHED / "0001" / RECORD).write_bytes(damage)
+    assert len(GrowingTables(tmp_path, "this", resume=True).segments) == 1
+
+
+def test_after_a_failure_closed_segments_stay(tmp_path):
+    tables = grown(tmp_path, 1)
+    tables.append("costs", rows(3))
+    tables.abandon()
+    assert files(tmp_path / UNFINISHED) == ["0000/costs.parquet", "0000/record.json", "0000/violations/generic.parquet"]
+
+
+def test_after_a_failure_without_closed_segments_nothing_stays(tmp_path):
+    tables = GrowingTables(tmp_path, "this", resume=False)
+    tables.append("costs", rows(0))
+    tables.abandon()
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_columns_are_read_across_row_groups(tmp_path):
+    tables = GrowingTables(tmp_path, "", resume=False)
+    for first in range(0, 4 * ROWS_PER_GROUP, ROWS_PER_GROUP):
+        tables.append("costs", rows(first, ROWS_PER_GROUP))
+    tables.close_segment({})
+    columns = tables.segments[0].columns("costs")
+    start, stop = ROWS_PER_GROUP - 2, 2 * ROWS_PER_GROUP + 2
+    assert columns.names == ("scenario_id", "cost")
+    assert columns.read("scenario_id", start, stop).to_pylist() == list(range(start, stop))
+    assert columns.read("scenario_id", 0, ROWS_PER_GROUP).to_pylist() == list(range(ROWS_PER_GROUP))

@@ -1,0 +1,114 @@
+"""Rows that go to files as they come: the same rows and digest as in memory, after any interruption."""
+
+import os
+import signal
+import subprocess
+import sys
+import time
+
+import numpy as np
+import pytest
+from solving import simulate_trained, train_folder
+from test_simulate import SCENARIOS, random_inflows
+
+from cobre.io.output import read_results
+from cobre.io.output.growing_tables import RECORD, UNFINISHED, GrowingTables
+from cobre.sddp.simulation.simulate import simulate
+from cobre.study.simulation import entity_ids
+from cobre.study.simulation_sinks import ArrowSink, StreamingSink
+
+CHUNK = 2
+
+
+@pytest.fixture(scope="module")
+def trained(tmp_path_factory):
+    return train_folder(random_inflows().write(tmp_path_factory.mktemp("random")))
+
+
+def into(sink, trained, scenarios=SCENARIOS, **others):
+    study, context = trained.study, trained.context
+    ids, sampler = entity_ids(study.case.system), study.noise.simulation_sampler
+    others.setdefault("chunk_scenarios", CHUNK)
+    return simulate(
+        context.comm, study.problem, trained.solver, context.pool, sampler, scenarios, sink, ids, **others
+    ).costs
+
+
+@pytest.fixture(scope="module")
+def in_memory(trained):
+    sink = ArrowSink()
+    costs = into(sink, trained)
+    return costs, sink.digest, sink.tables()
+
+
+def streaming(folder, *, resume=False, seconds=0.0):
+    (folder / UNFINISHED).mkdir(parents=True, exist_ok=True)
+    return StreamingSink(GrowingTables(folder, "x", resume=resume), seconds)
+
+
+def check(folder, sink, costs, in_memory):
+    sink.publish(costs, {})
+    tables = read_results(folder)
+    assert (costs.tobytes(), sink.digest) == (in_memory[0].tobytes(), in_memory[1])
+    assert tables.keys() == in_memory[2].keys()
+    assert all(table.equals(in_memory[2][name]) for name, table in tables.items())
+    assert not (folder / UNFINISHED).exists()
+
+
+@pytest.mark.parametrize("seconds", [0.0, 1e9])
+def test_files_hold_what_memory_would(tmp_path, trained, in_memory, seconds):
+    sink = streaming(tmp_path, seconds=seconds)
+    check(tmp_path, sink, into(sink, trained, spool_folder=tmp_path), in_memory)
+
+
+@pytest.mark.parametrize("done", [2, 8])
+def test_closed_segments_are_not_simulated_again(tmp_path, trained, in_memory, done):
+    into(streaming(tmp_path), trained, done)
+    sink = streaming(tmp_path, resume=True)
+    assert sink.done.tobytes() == in_memory[0][:done].tobytes()
+    check(tmp_path, sink, into(sink, trained, done=sink.done), in_memory)
+
+
+def test_a_simulation_of_which_only_the_end_was_missing(tmp_path, trained, in_memory):
+    into(streaming(tmp_path), trained)
+    sink = streaming(tmp_path, resume=True)
+    check(tmp_path, sink, into(sink, trained, done=sink.done), in_memory)
+
+
+def test_a_spool_in_a_file_changes_nothing(tmp_path, trained):
+    costs, tables = simulate_trained(trained, SCENARIOS)
+    others, read = simulate_trained(trained, SCENARIOS, spool_folder=tmp_path)
+    assert costs.costs.tobytes() == others.costs.tobytes()
+    for name, columns in tables.items():
+        for column, values in columns.items():
+            np.testing.assert_array_equal(values, read[name][column])
+    assert list(tmp_path.iterdir()) == []
+
+
+KILLED = """
+import sys
+sys.path[:0] = sys.argv[3:]
+from pathlib import Path
+from test_streaming import into, streaming
+from solving import train_folder
+into(streaming(Path(sys.argv[2])), train_folder(Path(sys.argv[1])), 10**6)
+"""
+
+
+def test_a_killed_process_is_resumed(tmp_path, trained, in_memory):
+    case = random_inflows().write(tmp_path / "case")
+    paths = [path for path in sys.path if "tests" in path]
+    process = subprocess.Popen([sys.executable, "-c", KILLED, case, tmp_path / "out", *paths])
+    deadline = time.monotonic() + 60
+    while not (tmp_path / "out" / UNFINISHED / "0001" / RECORD).exists():
+        assert time.monotonic() < deadline
+        assert process.poll() is None
+        time.sleep(0.01)
+    os.kill(process.pid, signal.SIGKILL)
+    process.wait()
+    for later in (tmp_path / "out" / UNFINISHED).glob("*/record.json"):
+        if int(later.parent.name) > 1:
+            later.unlink()  # it went on for longer than the others simulate
+    sink = streaming(tmp_path / "out", resume=True)
+    assert len(sink.done) == 2 * CHUNK
+    check(tmp_path / "out", sink, into(sink, trained, done=sink.done), in_memory)
