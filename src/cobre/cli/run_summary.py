@@ -1,6 +1,6 @@
 """The last lines of a run, and its report."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import IO
 
@@ -60,6 +60,16 @@ def _bounds(summary: RunSummary) -> Iterator[str]:
         waited = [100 * report.waiting_s / max(report.wall_s, 1e-9) for report in summary.workers]
         yield f"{len(waited)} workers by {summary.workers[0].backend}, waiting {max(waited):.1f} % at most"
         yield f"shared by the workers of a node {_size(summary.shared_bytes)}, which saves {_size(summary.saved_bytes)}"
+        yield from _traffic(summary.traffic_bytes)
+
+
+def _traffic(told: Mapping[str, int]) -> Iterator[str]:
+    """What workers told each other, the most first."""
+    total = sum(told.values())
+    if total:
+        parts = sorted(told.items(), key=lambda part: -part[1])
+        shares = ", ".join(f"{purpose} {100 * count / total:.0f} %" for purpose, count in parts if 100 * count >= total)
+        yield f"workers told each other {_size(total)}: {shares}"
 
 
 def _size(count: int) -> str:

@@ -1,5 +1,6 @@
 """What a run tells while it goes on: plain records, one stream for every listener."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from cobre.sddp.phases import PhaseStatistics
@@ -32,7 +33,8 @@ class IterationRecord:
 
     Solves and pivots are those of all ranks; times are this rank's, loads are by rank. `cuts` are slots of a stage,
     `cuts_active` what all stages have in play at the end (None: not known any more); `solver`: what all ranks' solvers
-    did by phase (empty: not known any more).
+    did by phase (empty: not known any more). traffic_bytes: what ranks
+    told each other, by purpose, each byte counted once; empty with one rank.
     """
 
     iteration: int
@@ -48,6 +50,7 @@ class IterationRecord:
     loads: tuple[RankLoad, ...] = ()
     cuts_active: int | None = None
     solver: PhaseStatistics = field(default_factory=dict)
+    traffic_bytes: Mapping[str, int] = field(default_factory=dict)
 
     @property
     def half_width(self) -> float:

@@ -50,6 +50,7 @@ def iteration_event(record: IterationRecord) -> Event:
         load=[[load.busy_s, load.waiting_s] for load in record.loads],
         imbalance_s=[load.imbalance_s for load in record.loads],
         solver=as_dict(record.solver),
+        traffic_bytes=dict(record.traffic_bytes),
     )
 
 

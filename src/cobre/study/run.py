@@ -13,6 +13,7 @@ from cobre.comm import Backend
 from cobre.core.config import Config
 from cobre.io.atomic import write_file
 from cobre.io.output.results import write_results
+from cobre.sddp.training.traffic import total_traffic
 from cobre.study.checkpoints import CheckpointPlan
 from cobre.study.convergence import convergence_table
 from cobre.study.events import Event, Tell, event
@@ -233,6 +234,7 @@ def _summary(
         workers=() if trained is None else trained.workers,
         shared_bytes=ready.shared_bytes + (0 if pool is None else pool.nbytes),
         saved_bytes=ready.saved_bytes + (0 if pool is None else pool.saved_bytes),
+        traffic_bytes={} if trained is None else total_traffic(record.traffic_bytes for record in trained.history),
         simulated_scenarios=None if simulation is None else len(simulation.scenario_costs),
         simulated_mean_cost=None if simulation is None else simulation.mean_cost,
         simulated_std_cost=None if simulation is None else simulation.std_cost,

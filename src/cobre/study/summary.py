@@ -1,6 +1,7 @@
 """How a run ended. Light to import, as `requests` is."""
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from typing import Any
 
 from cobre.sddp.stop import StopKind
@@ -29,7 +30,10 @@ class WorkerReport:
 
 @dataclass(frozen=True, slots=True)
 class RunSummary:
-    """How a run ended; the simulation's numbers are None when there was none, stop_kind when nothing was trained."""
+    """How a run ended; the simulation's numbers are None when there was none, stop_kind when nothing was trained.
+
+    traffic_bytes: what ranks told each other while this run trained, by purpose.
+    """
 
     lower_bound: float | None
     upper_bound: float | None
@@ -45,6 +49,7 @@ class RunSummary:
     workers: tuple[WorkerReport, ...] = ()
     shared_bytes: int = 0
     saved_bytes: int = 0
+    traffic_bytes: Mapping[str, int] = field(default_factory=dict)
     simulated_scenarios: int | None = None
     simulated_mean_cost: float | None = None
     simulated_std_cost: float | None = None
@@ -53,4 +58,5 @@ class RunSummary:
     def as_dict(self) -> dict[str, Any]:
         """For a program that reads."""
         plain = {name: getattr(self, name) for name in self.__dataclass_fields__}
-        return plain | {"workers": [report.as_dict() for report in self.workers]}
+        workers = [report.as_dict() for report in self.workers]
+        return plain | {"workers": workers, "traffic_bytes": dict(self.traffic_bytes)}

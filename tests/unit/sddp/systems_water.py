@@ -297,3 +297,21 @@ def withdrawal_in_following_blocks():
 def other_discount_rates():
     rates = {1: {"annual_discount_rate_override": 0.5}, 2: {"annual_discount_rate_override": 0.0}}
     return cascade(stage_fields=rates)
+
+
+def random_inflows(**others):
+    """Two reservoirs in a row with inflows that nobody knows."""
+    return SmallCase(
+        **{
+            "hydros": [hydro(0, downstream=1, storage=(5.0, 60.0)), hydro(1, storage=(2.0, 30.0))],
+            "thermals": THERMALS,
+            "stages": 3,
+            "load": {0: 60.0},
+            "inflow": {0: (8.0, 9.0), 1: (2.0, 3.0)},
+            "storage": {0: 30.0, 1: 10.0},
+            "openings": 4,
+            "iterations": 12,
+            "rate": 0.1,
+            **others,
+        }
+    )

@@ -68,6 +68,8 @@ def test_states_are_those_that_entered_each_stage(tmp_path):
 class KeepEverything:
     """A selection that only makes training remember its states."""
 
+    reads_states = True
+
     def is_due(self, iteration):
         return False
 

@@ -77,6 +77,11 @@ class Recent(CutSelection):
     window: int
     start: int
 
+    @property
+    def reads_states(self) -> bool:
+        """Ages say everything."""
+        return False
+
     def is_due(self, iteration: int) -> bool:
         """Every iteration, once it begins to matter for the next."""
         return iteration + 1 >= self.start

@@ -69,6 +69,11 @@ class StoppingRule(ABC):
 class CutSelection(ABC):
     """Which cuts stay in the LPs of forward and backward passes. The lower bound keeps all."""
 
+    @property
+    def reads_states(self) -> bool:
+        """Whether `choose` looks at visited states; where it does not, none are exchanged or kept, and none come."""
+        return True
+
     @abstractmethod
     def is_due(self, iteration: int) -> bool:
         """Whether to look at this iteration's end."""

@@ -5,7 +5,6 @@ import numpy as np
 from cobre.sddp.phases import Phase
 from cobre.sddp.plugins.risk import weighted
 from cobre.sddp.training.context import TrainingContext
-from cobre.sddp.training.exchange import gather_rows
 from cobre.sddp.work_split import WorkSplit
 from cobre.solver.batches import Chains, Keep
 
@@ -21,7 +20,7 @@ def lower_bound(context: TrainingContext, iteration: int) -> float:
     batch = context.solve(Phase.LOWER_BOUND, 0, iteration, chains, opening.realisations, Keep(), everything=True)
     own = np.full((len(chains.states), OPENINGS_PER_CHAIN), np.nan)
     own.reshape(-1)[: len(batch.objective)] = batch.objective
-    table = gather_rows(comm, split, own, "lower bound")
+    table = context.gather(split, own, "lower bound")
     costs = np.empty((1, opening.count))
     costs[0, opening.order] = table.reshape(-1)[: opening.count]
     return float(weighted(problem.risk[0].weights(costs), costs)[0]) * problem.cost_scale

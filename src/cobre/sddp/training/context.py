@@ -13,6 +13,8 @@ from cobre.sddp.lp.failure import FailedSolve, StageFailedError
 from cobre.sddp.phases import Phase
 from cobre.sddp.plugins.interfaces import Sampler
 from cobre.sddp.problem import Problem, realise
+from cobre.sddp.training.exchange import gather_rows
+from cobre.sddp.training.traffic import Traffic
 from cobre.sddp.work_split import WorkSplit
 from cobre.solver.batches import (
     Bases,
@@ -60,11 +62,24 @@ class TrainingContext:
     keeps_states: bool = False  # trial points are wanted for their own sake
     failure_folder: Path | None = None  # where an LP goes that cannot be solved
     counter: SolveCounter = field(default_factory=SolveCounter)
+    traffic: Traffic = field(init=False)
     began: float = field(default_factory=time.monotonic)
     own_paths: NDArray[np.int64] = field(init=False)  # the forward passes of this rank
 
     def __post_init__(self) -> None:
         self.own_paths = np.array(self.split.block(self.comm.rank), np.int64)
+        self.start_counting()
+
+    def start_counting(self) -> None:
+        """A new iteration begins."""
+        self.counter = SolveCounter()
+        self.traffic = Traffic(self.comm.size)
+
+    def gather(self, split: WorkSplit, own: Floats, purpose: str) -> Floats:
+        """All ranks' rows of a table."""
+        table = gather_rows(self.comm, split, own, purpose)
+        self.traffic.add(purpose, table.nbytes)
+        return table
 
     def basis_index(self, stage: int) -> int:
         """0 once there is a basis, -1 before."""

@@ -9,7 +9,6 @@ from cobre.sddp.phases import Phase
 from cobre.sddp.plugins.interfaces import Sampler, StoppingRule
 from cobre.sddp.problem import realise
 from cobre.sddp.training.context import TrainingContext
-from cobre.sddp.training.exchange import gather_rows
 from cobre.sddp.work_split import WorkSplit
 from cobre.solver.batches import Chains, Keep, Realisations
 from cobre.solver.program import Floats, Ints
@@ -35,7 +34,7 @@ def evaluate_policy(context: TrainingContext, iteration: int, replications: int)
     split = WorkSplit(replications, context.comm.size)
     sampler = context.sampler.for_scenarios(replications)
     costs = _walk(context, sampler, iteration, split.block(context.comm.rank))
-    return gather_rows(context.comm, split, costs.reshape(-1, 1), "costs of simulated paths")[:, 0]
+    return context.gather(split, costs.reshape(-1, 1), "costs of simulated paths")[:, 0]
 
 
 def _walk(context: TrainingContext, sampler: Sampler, iteration: int, paths: range) -> Floats:

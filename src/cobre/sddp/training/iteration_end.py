@@ -13,7 +13,6 @@ from cobre.sddp.stop import Stop
 from cobre.sddp.training.clock import Clock
 from cobre.sddp.training.context import TrainingContext
 from cobre.sddp.training.evaluate import simulated_costs
-from cobre.sddp.training.exchange import gather_rows
 from cobre.sddp.training.hooks import Interruption
 from cobre.sddp.work_split import WorkSplit
 from cobre.solver.program import Floats
@@ -71,7 +70,12 @@ def agree(
     solver = phases.added(phases.from_numbers(row) for row in table[:, FIRST_COUNT:FIRST_PIECE])
     total = sum(solver.values(), SolveStatistics())
     record = replace(
-        history[-1], solves=total.solves, simplex_iterations=total.pivots, solver=solver, loads=_loads(table)
+        history[-1],
+        solves=total.solves,
+        simplex_iterations=total.pivots,
+        solver=solver,
+        loads=_loads(table),
+        traffic_bytes=context.traffic.by_purpose,
     )
     number = int(table[0, VERDICT])
     if number >= 0:
@@ -96,7 +100,7 @@ def _gather(context: TrainingContext, measured: Measured, verdict: int, interrup
     facts = [verdict, int(interruption), counter.total.seconds, clock.seconds["exchange"]]
     own = np.array([[*facts, *phases.to_numbers(counter.phases), *clock.work]], np.float64)
     size = context.comm.size
-    return gather_rows(context.comm, WorkSplit(size, size), own, "end of the iteration")
+    return context.gather(WorkSplit(size, size), own, "end of the iteration")
 
 
 def _loads(table: Floats) -> tuple[RankLoad, ...]:

@@ -9,8 +9,8 @@ from cobre.sddp.stop import Stop
 from cobre.sddp.training.backward import make_cuts
 from cobre.sddp.training.bounds import lower_bound
 from cobre.sddp.training.clock import Clock
-from cobre.sddp.training.context import SolveCounter, TrainingContext
-from cobre.sddp.training.exchange import exchange_cuts, gather_rows, share_bases
+from cobre.sddp.training.context import TrainingContext
+from cobre.sddp.training.exchange import exchange_cuts, share_bases
 from cobre.sddp.training.forward import rows_of, run_forward
 from cobre.sddp.training.hooks import TrainingHooks
 from cobre.sddp.training.iteration_end import Measured, agree, iteration_record, stop_of
@@ -49,13 +49,14 @@ def train(
 def iterate(context: TrainingContext, iteration: int, selection: CutSelection | None) -> Measured:
     """Forward, gather states, backward, gather cuts, bounds."""
     comm, pool, split, stages = context.comm, context.pool, context.split, context.problem.num_stages
-    context.counter = SolveCounter()
+    context.start_counting()
     clock = Clock()
 
     paths = run_forward(context, iteration)
     clock.lap("forward")
-    costs = gather_rows(comm, split, paths.costs.reshape(-1, 1), "path costs")[:, 0]
-    states = gather_rows(comm, split, rows_of(paths), "trial states")
+    costs = context.gather(split, paths.costs.reshape(-1, 1), "path costs")[:, 0]
+    if (selection is not None and selection.reads_states) or context.keeps_states:  # nobody else reads all states
+        context.visited.append(context.gather(split, rows_of(paths), "trial states"))
     clock.lap("exchange")
 
     slots = pool.open_slots(iteration, split.total)
@@ -63,14 +64,14 @@ def iterate(context: TrainingContext, iteration: int, selection: CutSelection | 
         own = make_cuts(context, iteration, stage, paths)
         clock.lap("backward")
         exchange_cuts(comm, split, pool, stage - 1, slots, own)
+        context.traffic.add("cuts", split.total * own.itemsize * own.shape[1])
         clock.lap("exchange")
     context.bases = share_bases(comm, [context.basis_from(bases) for bases in paths.bases])
+    context.traffic.add("bases", sum(bases.status.nbytes + bases.cuts.nbytes for bases in context.bases))
     clock.lap("exchange")
 
     bound_value = lower_bound(context, iteration)
     clock.lap("bound")
-    if selection is not None or context.keeps_states:
-        context.visited.append(states)
     if selection is not None and selection.is_due(iteration):
         apply_selection(pool, selection, context.visited, iteration)
         clock.lap("bound")

@@ -11,7 +11,7 @@ def apply_selection(pool: CutPool, selection: CutSelection, visited: list[Floats
     """Let the plugin look at every stage's cuts. `visited`: by iteration, all stages' trial points side by side."""
     for stage in range(pool.num_stages - 1):
         columns = slice((stage + 1) * pool.dimension, (stage + 2) * pool.dimension)
-        states = np.concatenate([points[:, columns] for points in visited])
+        states = np.concatenate([np.zeros((0, pool.dimension)), *(points[:, columns] for points in visited)])
         slots = np.flatnonzero(pool.written[stage])  # a stored policy may have fewer cuts in some stages than in others
         cuts = pool.cuts(stage)
         own = CutSet(cuts.intercepts[slots], cuts.coefficients[slots])

@@ -4,9 +4,8 @@ import hashlib
 
 import numpy as np
 import pytest
-from small_cases import SmallCase, hydro
 from solving import Collected, simulate_trained, train, train_folder
-from systems_water import THERMALS, cascade
+from systems_water import cascade, random_inflows
 
 from cobre.comm import launch
 from cobre.sddp.cuts.pool import CutPool
@@ -16,23 +15,6 @@ from cobre.sddp.simulation.summary import SimulationOutcome
 from cobre.study.simulation import entity_ids
 
 SCENARIOS = 11
-
-
-def random_inflows(**others):
-    return SmallCase(
-        **{
-            "hydros": [hydro(0, downstream=1, storage=(5.0, 60.0)), hydro(1, storage=(2.0, 30.0))],
-            "thermals": THERMALS,
-            "stages": 3,
-            "load": {0: 60.0},
-            "inflow": {0: (8.0, 9.0), 1: (2.0, 3.0)},
-            "storage": {0: 30.0, 1: 10.0},
-            "openings": 4,
-            "iterations": 12,
-            "rate": 0.1,
-            **others,
-        }
-    )
 
 
 @pytest.fixture(scope="module")

@@ -9,7 +9,7 @@ import time
 import numpy as np
 import pytest
 from solving import simulate_trained, train_folder
-from test_simulate import SCENARIOS, random_inflows
+from systems_water import random_inflows
 
 from cobre.io.output import read_results
 from cobre.io.output.growing_tables import RECORD, UNFINISHED, GrowingTables
@@ -17,7 +17,7 @@ from cobre.sddp.simulation.simulate import simulate
 from cobre.study.simulation import entity_ids
 from cobre.study.simulation_sinks import ArrowSink, StreamingSink
 
-CHUNK = 2
+CHUNK, SCENARIOS = 2, 11
 
 
 @pytest.fixture(scope="module")

@@ -1,0 +1,34 @@
+"""How many bytes ranks tell each other in an iteration, by purpose."""
+
+from collections.abc import Iterable, Mapping
+
+
+class Traffic:
+    """Bytes that one rank makes and the others read, each counted once however many ranks read it.
+
+    A byte goes to every other rank, or once to every other node where ranks of a node share memory. With one rank there
+    is none.
+    """
+
+    def __init__(self, size: int) -> None:
+        self._size = size
+        self._bytes: dict[str, int] = {}
+
+    def add(self, purpose: str, nbytes: int) -> None:
+        """Count what all ranks together told for a purpose."""
+        if self._size > 1:
+            self._bytes[purpose] = self._bytes.get(purpose, 0) + nbytes
+
+    @property
+    def by_purpose(self) -> Mapping[str, int]:
+        """In the order in which purposes first came up."""
+        return dict(self._bytes)
+
+
+def total_traffic(parts: Iterable[Mapping[str, int]]) -> dict[str, int]:
+    """Several iterations' traffic, added by purpose."""
+    total: dict[str, int] = {}
+    for part in parts:
+        for purpose, nbytes in part.items():
+            total[purpose] = total.get(purpose, 0) + nbytes
+    return total

@@ -1,0 +1,43 @@
+"""What ranks tell each other: what the method needs, and nothing that nobody reads."""
+
+import pytest
+from solving import train_folder
+from systems_water import random_inflows
+
+from cobre.comm import launch
+from cobre.io.case import load_case
+from cobre.study.prepare import make_solver, prepare
+from cobre.study.training import train_study
+
+PASSES, STAGES, STATES, ITERATIONS, OPENINGS = 2, 3, 2, 2, 4
+LIMIT = {"training.stopping_rules": [{"type": "iteration_limit", "limit": ITERATIONS}]}
+LIMIT |= {"training.selection": {"method": "sampled", "forward_passes": PASSES}}
+LML1 = {"training.cut_selection": {"selection": {"method": "lml1", "check_frequency": 1}}}
+RECENT = {"training.cut_selection": {"selection": {"method": "dynamic", "candidate_recency": 1}}}
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    return random_inflows().write(tmp_path_factory.mktemp("random"))
+
+
+def traffic_on_a_rank(comm, folder, overrides):
+    study = prepare(load_case(folder, LIMIT | overrides))
+    history = train_study(comm, comm, study, make_solver(study, 1)).history
+    return [dict(record.traffic_bytes) for record in history]
+
+
+@pytest.mark.parametrize(("overrides", "reads_states"), [({}, False), (RECENT, False), (LML1, True)])
+def test_states_travel_only_where_selection_reads_them(folder, overrides, reads_states):
+    one, other = launch.run(traffic_on_a_rank, 2, args=(folder, overrides))
+    assert one == other
+    assert len(one) == ITERATIONS
+    for told in one:
+        assert told["path costs"] == 8 * PASSES
+        assert told["cuts"] == 8 * PASSES * (STAGES - 1) * (1 + STATES)
+        assert told.get("trial states") == (8 * PASSES * STAGES * STATES if reads_states else None)
+        assert told["bases"] > 0
+
+
+def test_a_single_rank_tells_nobody_anything(folder):
+    assert [dict(record.traffic_bytes) for record in train_folder(folder, LIMIT).history] == [{}] * ITERATIONS
