@@ -41,6 +41,8 @@ struct BoundStage {
         read("state_column", model.state_column);
         read("state_scale", model.state_scale);
         read("autoregression", model.autoregression);
+        read("lag_from", model.lag_from);
+        read("lag_share", model.lag_share);
         read("passed_from", model.passed_from);
         read("input_row", model.input_row);
         read("input_index", model.input_index);

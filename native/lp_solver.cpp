@@ -83,6 +83,7 @@ void Solver::load(const StageModel& stage, const CutView& cuts) {
     column_upper_.assign(stage.column_upper.begin(), stage.column_upper.end());
     inflow_.resize(stage.hydros);
     inflow_slope_.resize(stage.hydros);
+    share_.resize(stage.hydros);
     decided_.resize(stage.states);
     passed_.resize(stage.passed());
 }
@@ -96,9 +97,13 @@ void Solver::begin_chain(const double* state) {
                 stage.input_value[entry] * state[stage.component_of(stage.input_index[entry])];
     cuts_->intercepts(chain_base_.data());
     // The outgoing lag l + 1 is the incoming lag l; the outgoing lag 1 is this stage's inflow and comes later.
-    if (stage.order > 1)
+    if (stage.shifts_lags() && stage.order > 1)
         cuts_->add_products(stage.states + stage.hydros, (stage.order - 1) * stage.hydros, state + stage.states,
                             chain_base_.data());
+    for (size_t lag = 0; lag < stage.lag_from.size(); ++lag)
+        if (stage.lag_from[lag] >= 0)
+            cuts_->add_products(stage.lag(static_cast<Int>(lag)), stage.hydros, state + stage.lag(stage.lag_from[lag]),
+                                chain_base_.data());
     for (Int entry = 0; entry < stage.passed(); ++entry) passed_[entry] = state[stage.passed_from[entry]];
     if (stage.passed()) cuts_->add_products(stage.first_passed(), stage.passed(), passed_.data(), chain_base_.data());
     if (stage.order == 0) right_ = chain_base_;
@@ -123,7 +128,12 @@ void Solver::realise(const Work& work, Int realisation, const double* state) {
             stage.load_factor[entry] * work.load[static_cast<size_t>(realisation) * work.buses + stage.load_bus[entry]];
     if (stage.order > 0) {
         right_ = chain_base_;
-        cuts_->add_products(stage.states, n, inflow_.data(), right_.data());
+        if (stage.shifts_lags()) cuts_->add_products(stage.states, n, inflow_.data(), right_.data());
+    }
+    for (size_t lag = 0; lag < stage.lag_share.size(); ++lag) {
+        if (stage.lag_share[lag] == 0.0) continue;
+        for (Int hydro = 0; hydro < n; ++hydro) share_[hydro] = stage.lag_share[lag] * inflow_[hydro];
+        cuts_->add_products(stage.lag(static_cast<Int>(lag)), n, share_.data(), right_.data());
     }
 }
 
@@ -338,8 +348,20 @@ void Solver::leave(const double* state, double* next) const {
         next[stage.first_passed() + entry] = state[stage.passed_from[entry]];
     if (stage.order == 0) return;
     double* lags = next + stage.states;
+    if (!stage.shifts_lags()) return leave_lags(state + stage.states, lags);
     std::copy(inflow_.begin(), inflow_.end(), lags);
     std::copy_n(state + stage.states, static_cast<size_t>(stage.order - 1) * stage.hydros, lags + stage.hydros);
+}
+
+// Lags that are means of seasons: each goes on from another one, and has a share of this stage's inflow.
+void Solver::leave_lags(const double* lags, double* next) const {
+    const StageModel& stage = *stage_;
+    const Int n = stage.hydros;
+    for (Int lag = 0; lag < stage.order; ++lag)
+        for (Int hydro = 0; hydro < n; ++hydro) {
+            const double before = stage.lag_from[lag] >= 0 ? lags[stage.lag_from[lag] * n + hydro] : 0.0;
+            next[lag * n + hydro] = before + stage.lag_share[lag] * inflow_[hydro];
+        }
 }
 
 // The slope of the optimal cost in the incoming state, from the duals of the rows that the state moves.
@@ -361,7 +383,13 @@ void Solver::keep_gradient(double* gradient) {
         const auto coefficient = [&](Int component) { return cuts_->coefficient(cuts_now_[row], component); };
         for (Int entry = 0; entry < stage.passed(); ++entry)
             gradient[stage.passed_from[entry]] += dual * coefficient(stage.first_passed() + entry);
-        if (stage.order == 0) continue;
+        for (size_t lag = 0; lag < stage.lag_from.size(); ++lag)
+            for (Int hydro = 0; hydro < n; ++hydro) {
+                const double slope = dual * coefficient(stage.lag(static_cast<Int>(lag)) + hydro);
+                inflow_slope_[hydro] += stage.lag_share[lag] * slope;
+                if (stage.lag_from[lag] >= 0) lags[stage.lag_from[lag] * n + hydro] += slope;
+            }
+        if (stage.order == 0 || !stage.shifts_lags()) continue;
         for (Int hydro = 0; hydro < n; ++hydro) inflow_slope_[hydro] += dual * coefficient(stage.states + hydro);
         for (Int entry = 0; entry < (stage.order - 1) * n; ++entry) lags[entry] += dual * coefficient(stage.states + n + entry);
     }

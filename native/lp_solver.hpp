@@ -102,6 +102,7 @@ class Solver {
     Count count;
 
    private:
+    void leave_lags(const double* lags, double* next) const;
     void check(Int status, const char* what) const;
     void set_defaults();
     void begin_chain(const double* state);
@@ -135,7 +136,7 @@ class Solver {
     std::vector<double> chain_base_, right_;   // by cut: its right side without and with this realisation's inflow
     std::vector<double> shift_state_, shift_;  // by row of the stage
     std::vector<double> row_lower_, row_upper_, column_lower_, column_upper_;
-    std::vector<double> inflow_, inflow_slope_, decided_, passed_, values_;
+    std::vector<double> inflow_, inflow_slope_, share_, decided_, passed_, values_;
     double objective_ = 0.0;
     std::vector<double> column_value_, column_dual_, row_value_, row_dual_;
 };

@@ -33,6 +33,9 @@ void StageModel::finish() {
             "state columns differ in number from states");
     require(are_below(state_column, columns) && 0 <= future_cost && future_cost < columns, "a state column is outside");
     require(autoregression.size() == static_cast<size_t>(order) * hydros, "autoregression has another size");
+    require(lag_from.size() == lag_share.size() && (shifts_lags() || lag_from.size() == static_cast<size_t>(order)),
+            "lags are torn");
+    for (const Int from : lag_from) require(-1 <= from && from < order, "a lag takes over one from outside");
     require(are_below(passed_from, dimension()), "a state is passed on from outside");
     require(are_below(input_row, rows) && are_below(input_index, states + hydros + passed()), "an input lies outside");
     require(input_row.size() == input_index.size() && input_row.size() == input_value.size(), "inputs are torn");

@@ -31,6 +31,8 @@ struct StageModel {
     Part<Int> state_column;                   // of every decided state at the end of the stage
     Part<double> state_scale;
     Part<double> autoregression;              // order x hydros
+    Part<Int> lag_from;                       // of every lag: the incoming one that it takes over (-1: none), or empty:
+    Part<double> lag_share;                   // and its share of this stage's inflow; empty: lags move on by one place
     Part<Int> passed_from;                    // of every state passed on: the incoming state that it takes over
     bool truncates = false;                   // negative inflows become zero
 
@@ -55,6 +57,8 @@ struct StageModel {
     std::vector<Int> family;
     Int families = 0;
 
+    bool shifts_lags() const { return lag_from.empty(); }
+    Int lag(Int number) const { return states + number * hydros; }
     Int passed() const { return static_cast<Int>(passed_from.size()); }
     Int first_passed() const { return states + order * hydros; }
     Int dimension() const { return first_passed() + passed(); }

@@ -33,6 +33,14 @@ def _missing(python: Path) -> str:
     return done.stderr.strip().splitlines()[-1] if done.returncode else ""
 
 
+def peer_tables(cases: Sequence[Path]) -> list[dict]:
+    """Bounds, and inflows, lags and costs of its simulations, case by case."""
+    command = [peer_python(), "-I", PROGRAM.with_name("peer_tables.py"), *cases]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=TIMEOUT_S, check=False)
+    assert done.returncode == 0, done.stderr
+    return json.loads(done.stdout.splitlines()[-1])
+
+
 def peer_bounds(cases: Sequence[Path]) -> list[Bounds]:
     """The bounds that it finds, case by case. It has our package's name: nothing of ours may be on its path."""
     command = [peer_python(), "-I", PROGRAM, *cases]

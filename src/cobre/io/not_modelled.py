@@ -1,10 +1,8 @@
 """What the format allows and we do not model yet, as far as it shows only in the whole case."""
 
-from calendar import monthrange
 from collections.abc import Callable
 
 from cobre.core.case import Case, Table
-from cobre.core.temporal import Stage
 from cobre.io.problems import Layer, Problems
 
 FILE = "stages.json"
@@ -30,28 +28,6 @@ def _has_rows(table: Table | None) -> bool:
     return table is not None and next(iter(table.values())).size > 0
 
 
-def _season_cycles(case: Case, problems: Problems) -> None:
-    seasons = case.horizon.season_definitions
-    if seasons is not None and seasons.cycle_type != "monthly" and has_inflow_lags(case):
-        message = f"inflow lags over {seasons.cycle_type} seasons are not modelled yet"
-        problems.error(Layer.MEANING, FILE, "", "season_definitions.cycle_type", message, "monthly")
-
-
-def _stage_lengths(case: Case, problems: Problems) -> None:
-    if not has_inflow_lags(case):
-        return
-    for stage in case.horizon.stages:
-        if not _is_a_month(stage):
-            message = f"inflow lags need stages of whole months; this one is {stage.start_date} to {stage.end_date}"
-            remedy = "from the first day of a month to the first day of the next"
-            problems.error(Layer.MEANING, FILE, f"stage {stage.id}", "end_date", message, remedy)
-
-
-def _is_a_month(stage: Stage) -> bool:
-    days = monthrange(stage.start_date.year, stage.start_date.month)[1]
-    return stage.start_date.day == 1 and (stage.end_date - stage.start_date).days == days
-
-
 def _state_variables(case: Case, problems: Problems) -> None:
     for stage in case.horizon.stages:
         if not stage.state_variables.storage:
@@ -67,8 +43,6 @@ def _sampling_methods(case: Case, problems: Problems) -> None:
 
 
 CHECKS: tuple[Callable[[Case, Problems], None], ...] = (
-    _season_cycles,
-    _stage_lengths,
     _state_variables,
     _sampling_methods,
 )

@@ -104,6 +104,7 @@ def build_problem(
                 study.topology,
                 options,
                 np.ascontiguousarray(noise.ar_coefficients[t]),
+                *noise.lag_changes(t),
                 consumption,
                 future_cost_floor=floors[t] if t < last else 0.0,
                 future_cost_ceiling=np.inf if t < last else 0.0,

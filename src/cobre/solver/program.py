@@ -51,6 +51,8 @@ class StageProgram:
     future_cost: int
     state_column: Ints  # of every decided state at the end of the stage
     autoregression: Floats  # lags x hydros
+    lag_from: Ints  # of every lag: the incoming one that it takes over (-1: none); empty: lags move on by one place
+    lag_share: Floats  # of every lag: its share of this stage's inflow; empty like `lag_from`
     passed_from: Ints  # of every state passed on: the entry of the incoming state that it takes over
     truncates: bool
 
@@ -88,14 +90,22 @@ class StageProgram:
         return self.states + self.order * self.hydros + len(self.passed_from)
 
     def next_states(self, state: Floats, decided: Floats, inflow: Floats) -> Floats:
-        """What leaves the stage, for rows of incoming states: this stage's inflow is lag 1, other lags move on."""
+        """What leaves the stage, for rows of incoming states: as a rule its inflow is lag 1, and other lags move on."""
         first, lags = self.states, self.order * self.hydros
         parts = [decided]
-        if self.order:
+        if len(self.lag_from):
+            parts.append(self._next_lags(state[:, first : first + lags], inflow))
+        elif self.order:
             parts += [inflow, state[:, first : first + lags - self.hydros]]
         if len(self.passed_from):
             parts.append(state[:, self.passed_from])
         return np.ascontiguousarray(np.concatenate(parts, axis=1))
+
+    def _next_lags(self, lags: Floats, inflow: Floats) -> Floats:
+        """Means of seasons that are under way: each goes on from another one, and has a share of the inflow."""
+        before = lags.reshape(len(lags), self.order, self.hydros)[:, self.lag_from] * (self.lag_from >= 0)[:, None]
+        following: Floats = before + self.lag_share[:, None] * inflow[:, None, :]
+        return following.reshape(len(lags), -1)
 
     def parts(self) -> Mapping[str, object]:
         """What the native kernel wants to know."""

@@ -10,6 +10,7 @@ from cobre.stochastic.errors import NoiseModelError
 from cobre.stochastic.par.history import HISTORY_FILE
 from cobre.stochastic.par.observations import Observations, observations
 from cobre.stochastic.par.seasons import SeasonCycle
+from cobre.stochastic.par.stage_periods import StagePeriods
 
 Floats = NDArray[np.float64]
 
@@ -39,10 +40,8 @@ def historical_library(case: Case, cycle: SeasonCycle, wanted: tuple[int, ...] |
 
 def _window(case: Case, cycle: SeasonCycle, history: Observations, year: int) -> Floats:
     """Inflows (stage, hydro) as if the study had started in `year`."""
-    stages = case.horizon.stages
-    first = cycle.period_start(stages[0].start_date).year
-    later = [cycle.period_start(stage.start_date).year - first for stage in stages]
-    return np.array([history.at(year + later[t], at) for t, at in enumerate(cycle.stage_positions)])
+    found = StagePeriods(case.horizon, cycle).of_stages
+    return np.array([history.at(year + at.year - found[0].year, at.position) for at in found])
 
 
 def _refuse_missing(wanted: tuple[int, ...], complete: tuple[int, ...]) -> None:

@@ -20,21 +20,22 @@ from cobre.stochastic.par.fitted import checked_statistics, fitted_terms, notes_
 from cobre.stochastic.par.history import HISTORY_FILE
 from cobre.stochastic.par.observations import observations
 from cobre.stochastic.par.residual_correlation import residual_correlation
-from cobre.stochastic.par.seasons import SeasonCycle, check_one_season_per_stage, season_cycle
+from cobre.stochastic.par.seasons import SeasonCycle, season_cycle
+from cobre.stochastic.par.stage_periods import StagePeriods
 from cobre.stochastic.par.statistics import InflowStatistics, estimated_statistics, given_statistics
 from cobre.stochastic.par.terms import AutoregressiveTerms, given_terms
 
 
 @dataclass(frozen=True, slots=True)
 class InflowDescription:
-    """Statistics and terms before they become a model. `correlation` None: not estimated; `cycle` None: not needed.
+    """Statistics and terms before they become a model. `correlation` None: not estimated; `periods`: not needed.
 
     `notes`: observations that a user should look at.
     """
 
     statistics: InflowStatistics
     terms: AutoregressiveTerms
-    cycle: SeasonCycle | None
+    periods: StagePeriods | None
     correlation: Correlation | None
     notes: tuple[NoiseNote, ...] = ()
 
@@ -43,14 +44,17 @@ class InflowDescription:
         """Whether coefficients come from history."""
         return self.terms.source == HISTORY_FILE
 
+    @property
+    def cycle(self) -> SeasonCycle | None:
+        """The seasons of the year."""
+        return None if self.periods is None else self.periods.cycle
+
 
 def describe_inflows(case: Case, library: ExternalLibrary | None = None) -> InflowDescription:
     """What is known of the inflows of a case; an external library speaks for the plants without memory."""
     tables = case.scenarios
     is_given = tables.inflow_seasonal_stats is not None and tables.inflow_ar_coefficients is not None
     found = _given(case) if tables.inflow_history is None or is_given else _estimated(case)
-    if found.terms.order > 0 and found.cycle is not None:
-        check_one_season_per_stage(case.horizon, found.cycle)
     return found if library is None else _with_library(found, library)
 
 
@@ -70,8 +74,8 @@ def _with_library(found: InflowDescription, library: ExternalLibrary) -> InflowD
 
 def _given(case: Case) -> InflowDescription:
     terms = given_terms(case)
-    cycle = season_cycle(case.horizon) if terms.order > 0 else None
-    return InflowDescription(given_statistics(case), terms, cycle, None)
+    periods = StagePeriods(case.horizon, season_cycle(case.horizon)) if terms.order > 0 else None
+    return InflowDescription(given_statistics(case), terms, periods, None)
 
 
 def _estimated(case: Case) -> InflowDescription:
@@ -90,4 +94,5 @@ def _estimated(case: Case) -> InflowDescription:
     correlation = None
     if tables.correlation is None:
         correlation = residual_correlation(case, sample, terms, cycle)
-    return InflowDescription(statistics, terms, cycle, correlation, tuple(notes_on_kinds(case, sample, cycle)))
+    periods = StagePeriods(case.horizon, cycle)
+    return InflowDescription(statistics, terms, periods, correlation, tuple(notes_on_kinds(case, sample, cycle)))

@@ -9,13 +9,15 @@ from cobre.core.case import Case
 from cobre.stochastic.inflows import describe_inflows
 from cobre.stochastic.layout import NoiseLayout, noise_layout
 from cobre.stochastic.notes import NoiseNote
-from cobre.stochastic.par.initial_lags import initial_lags
+from cobre.stochastic.par.lag_slots import LagSteps
+from cobre.stochastic.par.memory import inflow_memory
 from cobre.stochastic.par.model import inflow_model
 from cobre.stochastic.plain_classes import PlainClass, availability_class, load_class
 from cobre.stochastic.sampling import Sampler
 from cobre.stochastic.scenario_sources import SourceData, correlation, openings, sampler, training_libraries
 
 Floats = NDArray[np.float64]
+Ints = NDArray[np.int32]
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,12 +33,16 @@ class Realisation:
 class NoiseModel:
     """Arrays by stage: inflows (stage, [lag,] hydro), loads (stage, bus), availability factors (stage, source).
 
-    `openings` are noise vectors (opening, entity) of each stage, all equally likely. The samplers give the noise of
-    forward passes (iterations count from 1) and of simulations (iteration 0). `notes`: what a user should know.
+    `lag_coefficients` are those of lags; `ar_coefficients` those of the slots of the state, which are the lags unless
+    `lag_steps` tells how slots change. `openings` are noise vectors (opening, entity) of each stage, equally likely.
+    The samplers give the noise of forward passes (iterations count from 1) and of simulations (iteration 0).
+    `notes`: what a user should know.
     """
 
     layout: NoiseLayout
     ar_coefficients: Floats
+    lag_coefficients: Floats
+    lag_steps: LagSteps | None
     inflow_base: Floats
     inflow_sigma: Floats
     initial_lags: Floats
@@ -61,8 +67,15 @@ class NoiseModel:
 
     @property
     def max_order(self) -> int:
-        """Lags of each hydro in the state."""
+        """Lags of each hydro in the state, or slots."""
         return int(self.ar_coefficients.shape[1])
+
+    def lag_changes(self, stage: int) -> tuple[Ints, Floats]:
+        """Of every slot: which one it takes over at a stage, and its share of the inflow; empty: lags move on."""
+        if self.lag_steps is None:
+            return np.zeros(0, np.int32), np.zeros(0)
+        steps = self.lag_steps
+        return np.ascontiguousarray(steps.taken_from[stage]), np.ascontiguousarray(steps.inflow_share[stage])
 
     def realise(self, stage: int, noise: Floats) -> Realisation:
         """Inflows, loads and availability factors of noise vectors (draw, entity) at a stage."""
@@ -93,15 +106,15 @@ def build_noise_model(case: Case) -> NoiseModel:
     """Everything random about a study; raises `NoiseModelError` where its data make no model."""
     libraries = training_libraries(case)
     description = describe_inflows(case, libraries.get("inflow"))
-    inflow = inflow_model(description.statistics, description.terms, description.cycle)
+    inflow = inflow_model(description.statistics, description.terms, description.periods)
     load, availability = load_class(case), availability_class(case)
     load = load.of_library(libraries["load"]) if "load" in libraries else load
     availability = availability.of_library(libraries["ncs"]) if "ncs" in libraries else availability
     layout = _layout(case, load, availability)
-    lags = initial_lags(case, inflow.psi, description.cycle, may_miss=description.has_fitted_terms)
+    memory = inflow_memory(case, inflow.psi, description.periods, may_miss=description.has_fitted_terms)
     profiles = correlation(case, layout, description.correlation)
-    data = SourceData(case, layout, profiles, inflow, lags.values, load, availability)
-    notes = (*description.notes, *inflow.notes, *lags.notes, *profiles.notes)
+    data = SourceData(case, layout, profiles, inflow, memory, load, availability)
+    notes = (*description.notes, *inflow.notes, *memory.notes, *profiles.notes)
     return _assemble(data, openings(data, libraries), notes)
 
 
@@ -114,10 +127,12 @@ def _assemble(data: SourceData, tree: tuple[Floats, ...], notes: tuple[NoiseNote
     inflow = data.inflow
     return NoiseModel(
         layout=data.layout,
-        ar_coefficients=inflow.psi,
+        ar_coefficients=data.memory.psi,
+        lag_coefficients=inflow.psi,
+        lag_steps=data.memory.steps,
         inflow_base=inflow.base_m3s,
         inflow_sigma=inflow.sigma_m3s,
-        initial_lags=data.initial_lags,
+        initial_lags=data.memory.first,
         load_mean=data.load.mean,
         load_std=data.load.std,
         availability_mean=data.availability.mean,

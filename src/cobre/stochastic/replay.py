@@ -6,6 +6,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from cobre.stochastic.errors import NoiseModelError
+from cobre.stochastic.par.memory import InflowMemory
 from cobre.stochastic.par.model import InflowModel
 
 Floats = NDArray[np.float64]
@@ -14,16 +15,16 @@ Floats = NDArray[np.float64]
 _SAME = 1e-9
 
 
-def inflow_noise(model: InflowModel, initial_lags: Floats, values: Floats, file: str, ids: Sequence[int]) -> Floats:
-    """Noise (stage, trajectory, hydro) with which the model gives `values`, starting from the study's initial lags."""
-    lags = [np.broadcast_to(lag, values.shape[1:]) for lag in initial_lags]
+def inflow_noise(model: InflowModel, memory: InflowMemory, values: Floats, file: str, ids: Sequence[int]) -> Floats:
+    """Noise (stage, trajectory, hydro) with which the model gives `values`, starting from what the study remembers."""
+    lags = np.repeat(memory.first[:, None, :], values.shape[1], axis=1)
     noise = np.zeros(values.shape)
     for stage, inflow in enumerate(values):
         expected = np.broadcast_to(model.base_m3s[stage], inflow.shape)
         for lag, past in enumerate(lags):
-            expected = expected + model.psi[stage, lag] * past
+            expected = expected + memory.psi[stage, lag] * past
         noise[stage] = _invert(inflow, expected, model.sigma_m3s[stage], file, f"stage number {stage}", ids)
-        lags = [inflow, *lags[:-1]] if lags else lags
+        lags = memory.after(stage, lags, inflow)
     return noise
 
 

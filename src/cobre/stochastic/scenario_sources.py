@@ -16,6 +16,7 @@ from cobre.stochastic.historical import historical_library
 from cobre.stochastic.layout import CLASSES, NoiseLayout
 from cobre.stochastic.opening_tree import HISTORICAL_RESIDUALS, TreePlan, generated_openings, openings_from_file
 from cobre.stochastic.par.history import HISTORY_FILE
+from cobre.stochastic.par.memory import InflowMemory
 from cobre.stochastic.par.model import InflowModel
 from cobre.stochastic.par.seasons import season_cycle
 from cobre.stochastic.plain_classes import PlainClass
@@ -36,7 +37,7 @@ class SourceData:
     layout: NoiseLayout
     correlation: CorrelationProfiles
     inflow: InflowModel
-    initial_lags: Floats
+    memory: InflowMemory
     load: PlainClass
     availability: PlainClass
 
@@ -117,7 +118,7 @@ def _external_noise(data: SourceData, entity_class: str) -> Floats:
     library = external_library(data.case, entity_class)
     if entity_class == "inflow":
         _require_all(library, data.layout.hydro_ids)
-        return inflow_noise(data.inflow, data.initial_lags, library.values, library.file, library.entity_ids)
+        return inflow_noise(data.inflow, data.memory, library.values, library.file, library.entity_ids)
     plain = data.load if entity_class == "load" else data.availability
     plain.refuse_strangers(library)
     columns = [plain.entity_ids.index(entity_id) for entity_id in library.entity_ids]
@@ -135,4 +136,4 @@ def _historical_noise(data: SourceData, source: ScenarioSource) -> Floats:
     cycle = season_cycle(data.case.horizon)
     library = historical_library(data.case, cycle, source.historical_years)
     hydro_ids = data.layout.hydro_ids
-    return inflow_noise(data.inflow, data.initial_lags, library.values, HISTORY_FILE, hydro_ids)
+    return inflow_noise(data.inflow, data.memory, library.values, HISTORY_FILE, hydro_ids)

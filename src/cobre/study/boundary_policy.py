@@ -23,8 +23,9 @@ from cobre.sddp.cuts.pool import CutSet
 from cobre.sddp.problem import Problem
 from cobre.solver.batches import CutRows
 from cobre.stochastic.model import NoiseModel
-from cobre.stochastic.par.initial_lags import initial_lags
-from cobre.stochastic.par.seasons import check_one_season_per_stage, season_cycle
+from cobre.stochastic.par.memory import inflow_memory
+from cobre.stochastic.par.seasons import season_cycle
+from cobre.stochastic.par.stage_periods import StagePeriods
 
 
 def load_priced_states(case: Case) -> PricedStates | None:
@@ -59,17 +60,9 @@ def with_lags_of_boundary(case: Case, noise: NoiseModel, priced: PricedStates | 
             f"the boundary policy's cuts depend on {len(read)} inflow lag(s) of the seasons before the end: "
             "stages.json needs season_definitions, and every stage its season_id"
         )
-    stages, order, hydros = noise.ar_coefficients.shape
-    depth = max(order, len(read))
-    cycle = season_cycle(case.horizon)
-    check_one_season_per_stage(case.horizon, cycle)
-    coefficients = np.zeros((stages, depth, hydros))
-    coefficients[:, :order] = noise.ar_coefficients
-    # The end is one more stage, which reads the lags that its cuts depend on; those of the study are known to be there.
-    reading = np.zeros((stages + 1, depth, hydros))
-    reading[stages, : len(read)] = read
-    lags = initial_lags(case, reading, cycle).values
-    return replace(noise, ar_coefficients=coefficients, initial_lags=lags)
+    periods = StagePeriods(case.horizon, season_cycle(case.horizon))
+    memory = inflow_memory(case, noise.lag_coefficients, periods, read.astype(np.float64))
+    return replace(noise, ar_coefficients=memory.psi, lag_steps=memory.steps, initial_lags=memory.first)
 
 
 def price_the_end(

@@ -72,10 +72,11 @@ def _binding(hydros: "pa.Table", facts: dict[str, Floats]) -> "pa.Array":
     return pa.array(codes, pa.int8(), mask=np.isnan(least) | np.isnan(most))
 
 
-def lagged_inflows(hydros: "pa.Table", initial: "pa.Table | None") -> "pa.Table":
+def lagged_inflows(hydros: "pa.Table", initial: "pa.Table | None", steps: "pa.Table | None" = None) -> "pa.Table":
     """`inflow_lags`: what entered the LPs of each stage as the past; lag 0 is the stage before.
 
-    It has no rows where inflows do not depend on earlier ones.
+    It has no rows where inflows do not depend on earlier ones. `steps`: how lags that are means of seasons change
+    at each stage; those that no stage reads yet follow the lags of the stage.
     """
     import pyarrow as pa
 
@@ -83,15 +84,33 @@ def lagged_inflows(hydros: "pa.Table", initial: "pa.Table | None") -> "pa.Table"
     lags = np.zeros(0) if initial is None else initial["inflow_m3s"].to_numpy()
     orders = len(lags) // len(ids)
     past = lags.reshape(len(ids), orders)  # plants are in the same order in all tables of a run
-    before = np.broadcast_to(past[:, ::-1].T, (len(scenarios), orders, len(ids)))
-    known = np.concatenate([before, inflow], axis=1)  # lag k of stage t is at t + orders - 1 - k
-    at = np.arange(len(stages))[:, None] + (orders - 1 - np.arange(orders))[None, :]
-    values = known[:, at, :].transpose(0, 1, 3, 2)  # scenario, stage, plant, lag
+    values = _shifted(past, inflow) if steps is None else _carried(past, inflow, steps)
     axes = (scenarios, stages, ids, np.arange(orders, dtype=np.int32))
     scenario, stage, plant, lag = (np.broadcast_to(axis, values.shape).reshape(-1) for axis in np.ix_(*axes))
     columns = {"scenario_id": scenario, "stage_id": stage, "node_id": stage, "hydro_id": plant, "lag_index": lag}
     arrays = {name: pa.array(column, pa.int32()) for name, column in columns.items()}
     return pa.table(arrays | {"inflow_m3s": pa.array(values.reshape(-1), pa.float64())})
+
+
+def _shifted(past: Floats, inflow: Floats) -> Floats:
+    """Lags (scenario, stage, plant, lag) that move on by one place."""
+    orders = past.shape[1]
+    before = np.broadcast_to(past[:, ::-1].T, (len(inflow), orders, len(past)))
+    known = np.concatenate([before, inflow], axis=1)  # lag k of stage t is at t + orders - 1 - k
+    at = np.arange(inflow.shape[1])[:, None] + (orders - 1 - np.arange(orders))[None, :]
+    return known[:, at, :].transpose(0, 1, 3, 2)
+
+
+def _carried(past: Floats, inflow: Floats, steps: "pa.Table") -> Floats:
+    """Lags (scenario, stage, plant, lag) that go on from others and add a share of each inflow."""
+    shape = inflow.shape[1], past.shape[1]
+    taken, share = (steps[name].to_numpy().reshape(shape) for name in ("taken_from", "inflow_share"))
+    lags = np.repeat(past[None], len(inflow), axis=0)
+    values = np.empty((*inflow.shape, past.shape[1]))
+    for stage in range(shape[0]):
+        values[:, stage] = lags
+        lags = lags[:, :, taken[stage]] * (taken[stage] >= 0) + share[stage] * inflow[:, stage, :, None]
+    return values
 
 
 def _inflow_cube(hydros: "pa.Table") -> tuple[NDArray[np.int32], NDArray[np.int32], NDArray[np.int32], Floats]:

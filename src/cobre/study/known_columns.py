@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from cobre.study.energy_columns import ENERGY_COLUMNS, energy_columns, lagged_inflows
-from cobre.study.stage_facts import ENTITY_STAGES, FACT_TABLES, INITIAL_LAGS
+from cobre.study.stage_facts import ENTITY_STAGES, FACT_TABLES, INITIAL_LAGS, LAG_STEPS
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -52,7 +52,7 @@ def with_known_columns(tables: "Mapping[str, pa.Table]") -> "dict[str, pa.Table]
     facts = StageFacts(tables.get(ENTITY_STAGES))
     known = {name: _known(name, table, facts) for name, table in tables.items() if name not in FACT_TABLES}
     if "hydros" in tables:
-        known["inflow_lags"] = lagged_inflows(tables["hydros"], tables.get(INITIAL_LAGS))
+        known["inflow_lags"] = lagged_inflows(tables["hydros"], tables.get(INITIAL_LAGS), tables.get(LAG_STEPS))
     return known
 
 

@@ -26,7 +26,8 @@ Floats = NDArray[np.float64]
 
 ENTITY_STAGES = "entity_stages"
 INITIAL_LAGS = "initial_inflow_lags"
-FACT_TABLES = (ENTITY_STAGES, INITIAL_LAGS)
+LAG_STEPS = "inflow_lag_steps"  # only where seasons and stages differ
+FACT_TABLES = (ENTITY_STAGES, INITIAL_LAGS, LAG_STEPS)
 DEACTIVATED, OPERATING = 0, 2
 HYDRO_NUMBERS = (
     "dead_storage_hm3",
@@ -40,8 +41,9 @@ HYDRO_NUMBERS = (
 
 
 def fact_tables(study: PreparedStudy) -> "dict[str, pa.Table]":
-    """Both tables."""
-    return {ENTITY_STAGES: entity_stages(study), INITIAL_LAGS: initial_lags(study)}
+    """Those that the study needs."""
+    found = {ENTITY_STAGES: entity_stages(study), INITIAL_LAGS: initial_lags(study)}
+    return found if study.noise.lag_steps is None else found | {LAG_STEPS: lag_steps(study)}
 
 
 def entity_stages(study: PreparedStudy) -> "pa.Table":
@@ -67,6 +69,22 @@ def initial_lags(study: PreparedStudy) -> "pa.Table":
             "hydro_id": np.repeat(ids, orders),
             "lag_index": np.tile(np.arange(orders, dtype=np.int32), hydros),
             "inflow_m3s": np.ascontiguousarray(values.T).reshape(-1),
+        }
+    )
+
+
+def lag_steps(study: PreparedStudy) -> "pa.Table":
+    """How lags that are means of seasons change at each stage: which they go on from (-1: none), and what they add."""
+    import pyarrow as pa
+
+    steps = [study.noise.lag_changes(stage) for stage in range(study.noise.num_stages)]
+    orders = study.noise.max_order
+    return pa.table(
+        {
+            "stage_id": np.repeat(np.array([stage.id for stage in study.case.horizon.stages], np.int32), orders),
+            "lag_index": np.tile(np.arange(orders, dtype=np.int32), len(steps)),
+            "taken_from": np.concatenate([taken for taken, _ in steps]),
+            "inflow_share": np.concatenate([share for _, share in steps]),
         }
     )
 

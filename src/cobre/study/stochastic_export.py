@@ -98,8 +98,10 @@ def _annual_mean(case: Case, description: InflowDescription, column: int, stage_
     cycle, statistics = description.cycle, description.statistics
     if cycle is None:
         return 0.0
-    position = cycle.stage_positions[0] + stage_id - statistics.stage_ids[0]
-    means = [statistics.of_season(cycle, stage_id - lag, position - lag)[0] for lag in range(1, MONTHS + 1)]
+    position = cycle.before(cycle.stage_positions[0], statistics.stage_ids[0] - stage_id)
+    means = [
+        statistics.of_season(cycle, stage_id - lag, cycle.before(position, lag))[0] for lag in range(1, MONTHS + 1)
+    ]
     return float(sum(mean[column] for mean in means)) / MONTHS
 
 

@@ -39,6 +39,8 @@ def program(order: int = 0, column_scale: np.ndarray | None = None) -> StageProg
         future_cost=2,
         state_column=np.array([0, 1], np.int32),
         autoregression=PSI[:order].copy(),
+        lag_from=np.zeros(0, np.int32),
+        lag_share=np.zeros(0),
         passed_from=np.zeros(0, np.int32),
         truncates=False,
         input_row=np.array([0, 0, 1, 1], np.int32),

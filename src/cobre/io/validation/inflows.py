@@ -65,11 +65,12 @@ def lags_need_seasons(case: Case, findings: Findings) -> None:
     """A lag is a season's; without seasons the past would silently count as zero."""
     if not has_inflow_lags(case):
         return
-    if case.horizon.season_definitions is None:
+    definitions = case.horizon.season_definitions
+    if definitions is None:
         message = "is missing, but the inflow model has lags"
         findings.error(STAGES_FILE, "", "season_definitions", message, "define the twelve months as seasons")
     without = [stage.id for stage in case.horizon.stages if stage.season_id is None]
-    if without:
+    if without and (definitions is None or definitions.cycle_type == "custom"):
         message = f"stage(s) {listed(without)} have none, but the inflow model has lags"
         findings.error(STAGES_FILE, "", "stages.season_id", message, "the season of each stage")
 

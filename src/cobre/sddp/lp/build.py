@@ -68,6 +68,8 @@ def _scaled(lp: Assembly, plan: StagePlan, columns: Columns, power: PowerRows) -
         future_cost=future_cost,
         state_column=columns.storage[:, -1].astype(np.int32),
         autoregression=plan.autoregression,
+        lag_from=plan.lag_from,
+        lag_share=plan.lag_share,
         passed_from=np.zeros(0, np.int32),
         truncates=plan.options.truncates_inflow,
         input_row=input_row,

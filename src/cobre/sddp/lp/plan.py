@@ -6,6 +6,7 @@ from functools import cached_property
 import numpy as np
 
 from cobre.core.stage_data import Flags, Floats, Indices, StageData, Topology
+from cobre.solver.program import Ints
 
 
 @dataclass(frozen=True)
@@ -22,13 +23,15 @@ class StagePlan:
     """One stage seen by the builder.
 
     future_cost_floor: the least that the remaining stages can cost, in the LP's money. is_last: nothing follows.
-    autoregression: lags x hydros.
+    autoregression: lags x hydros. lag_from, lag_share: how lags change; empty: they move on by one place.
     """
 
     data: StageData
     topology: Topology
     options: PlanOptions
     autoregression: Floats
+    lag_from: Ints
+    lag_share: Floats
     pumping_consumption: Floats
     future_cost_floor: float
     future_cost_ceiling: float

@@ -123,3 +123,35 @@ def _uncovered(hydro_id: int, name: str, lag: int, start: date, end: date) -> No
         f"hydro_id {hydro_id} ({name})",
         f"lag {lag} is needed but not every day from {start} to {end} (exclusive) is covered; add windows for them",
     )
+
+
+class KnownPast:
+    """What is known of the days before a study."""
+
+    def __init__(self, case: Case, since: date, *, may_miss: bool) -> None:
+        self._may_miss = may_miss
+        self.notes: list[NoiseNote] = []
+        self._start = case.horizon.stages[0].start_date
+        self._hydros = case.system.hydros
+        windows = _windows_by_hydro(case, since)
+        self._days = [_Days(windows[hydro.id]) for hydro in self._hydros]
+
+    def days_of(self, period: tuple[date, date]) -> int:
+        """Days of a period before the study; of one that goes on in the study, only if all plants know them."""
+        start, end = period[0], min(period[1], self._start)
+        is_known = all(days.mean(start, end) is not None for days in self._days) if start < end < period[1] else True
+        return max(0, (end - start).days) if is_known else 0
+
+    def means(self, period: tuple[date, date], lag: int, is_read: NDArray[np.bool_]) -> Floats:
+        """Of every hydro over the days before the study; 0 where it is unknown and not read."""
+        start, end = period[0], min(period[1], self._start)
+        found = np.zeros(len(self._days))
+        for index, (hydro, days) in enumerate(zip(self._hydros, self._days, strict=True)):
+            value = days.mean(start, end)
+            if value is None and is_read[index]:
+                error = _uncovered(hydro.id, hydro.name, lag, start, end)
+                if not self._may_miss:
+                    raise error
+                self.notes.append(NoiseNote(error.file, error.where, f"{error.problem}; taken as 0"))
+            found[index] = 0.0 if value is None else value
+        return found

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from cobre.stochastic.errors import NoiseModelError
 from cobre.stochastic.notes import NoiseNote
 from cobre.stochastic.par.residuals import periodic_correlations, residual_variance
-from cobre.stochastic.par.seasons import SeasonCycle
+from cobre.stochastic.par.stage_periods import StagePeriods
 from cobre.stochastic.par.statistics import InflowStatistics
 from cobre.stochastic.par.terms import MONTHS, AutoregressiveTerms, TermsRow
 
@@ -40,23 +40,26 @@ def white_noise(statistics: InflowStatistics) -> InflowModel:
     return InflowModel(np.zeros((stages, 0, hydros)), statistics.mean_m3s, statistics.std_m3s)
 
 
-def inflow_model(statistics: InflowStatistics, terms: AutoregressiveTerms, cycle: SeasonCycle | None) -> InflowModel:
-    """Coefficients in m3/s, base and noise of every stage; `cycle` may be missing only when nothing remembers."""
-    if cycle is None or terms.order == 0:
+def inflow_model(statistics: InflowStatistics, terms: AutoregressiveTerms, periods: StagePeriods | None) -> InflowModel:
+    """Coefficients in m3/s, base and noise of every stage; `periods` may be missing only when nothing remembers."""
+    if periods is None or terms.order == 0:
         return white_noise(statistics)
     psi = np.zeros((len(terms.stages), terms.order, len(statistics.hydro_ids)))
     base = statistics.mean_m3s.copy()
     for stage, row in enumerate(terms.stages):
         for lag in range(1, terms.order + 1):
-            lag_mean, lag_std = _of_lag(statistics, cycle, stage, lag)
+            lag_mean, lag_std = _of_lag(statistics, periods, stage, lag)
             psi[stage, lag - 1] = _in_units(row, lag, statistics.std_m3s[stage], lag_std)
             base[stage] = base[stage] - psi[stage, lag - 1] * lag_mean
-    ratios = residual_ratios(statistics, terms, cycle)
+    ratios = residual_ratios(statistics, terms, periods)
     return InflowModel(psi, base, statistics.std_m3s * ratios.values, ratios.notes)
 
 
-def _of_lag(statistics: InflowStatistics, cycle: SeasonCycle, stage: int, lag: int) -> tuple[Floats, Floats]:
-    return statistics.of_season(cycle, statistics.stage_ids[stage] - lag, cycle.stage_positions[stage] - lag)
+def _of_lag(statistics: InflowStatistics, periods: StagePeriods, stage: int, lag: int) -> tuple[Floats, Floats]:
+    cycle = periods.cycle
+    return statistics.of_season(
+        cycle, periods.lag_stage_id(stage, lag), cycle.before(cycle.stage_positions[stage], lag)
+    )
 
 
 def _in_units(row: TermsRow, lag: int, std: Floats, lag_std: Floats) -> Floats:
@@ -79,20 +82,29 @@ class ResidualRatios:
     notes: tuple[NoiseNote, ...] = ()
 
 
-def residual_ratios(statistics: InflowStatistics, terms: AutoregressiveTerms, cycle: SeasonCycle) -> ResidualRatios:
+def residual_ratios(statistics: InflowStatistics, terms: AutoregressiveTerms, periods: StagePeriods) -> ResidualRatios:
     """The earliest stage of a season speaks for the season in the model's correlations.
 
     A process without a steady state cannot keep its deviation. A study ends before that matters, so its residuals are
     those of history (or of the file), and the user is told; where neither knows them the model is refused.
     """
+    cycle = periods.cycle
     positions = cycle.stage_positions
     of_stages = [
-        _standardised(statistics, cycle, row, statistics.stage_ids[stage], positions[stage], terms.order)
+        _standardised(statistics, periods, row, statistics.stage_ids[stage], positions[stage], terms.order)
         for stage, row in enumerate(terms.stages)
     ]
-    correlations = periodic_correlations(_of_seasons(statistics, terms, cycle, of_stages))
-    variance = np.array([residual_variance(correlations, at, of_stages[t]) for t, at in enumerate(positions)])
-    is_bounded = np.array([(np.abs(correlations[at]) <= 1.0 + _LEAST_VARIANCE).all(axis=0) for at in positions])
+    of_seasons = _of_seasons(statistics, terms, periods, of_stages)
+    cycles = {members.start: members for members in cycle.stage_cycles}
+    correlations = {
+        start: periodic_correlations(of_seasons[cycle_.start : cycle_.stop]) for start, cycle_ in cycles.items()
+    }
+    places = [
+        (correlations[members.start], at - members.start)
+        for members, at in zip(cycle.stage_cycles, positions, strict=True)
+    ]
+    variance = np.array([residual_variance(found, at, of_stages[t]) for t, (found, at) in enumerate(places)])
+    is_bounded = np.array([(np.abs(found[at]) <= 1.0 + _LEAST_VARIANCE).all(axis=0) for found, at in places])
     known = np.array([row.residual_ratio for row in terms.stages])
     # Zero up to rounding is a season that follows from those before it; only history is believed to mean that.
     least = np.where(np.isnan(known), _LEAST_VARIANCE, -_LEAST_VARIANCE)
@@ -106,30 +118,31 @@ def residual_ratios(statistics: InflowStatistics, terms: AutoregressiveTerms, cy
 
 
 def _of_seasons(
-    statistics: InflowStatistics, terms: AutoregressiveTerms, cycle: SeasonCycle, of_stages: list[Floats]
+    statistics: InflowStatistics, terms: AutoregressiveTerms, periods: StagePeriods, of_stages: list[Floats]
 ) -> Floats:
     """Standardised coefficients (season, lag, hydro): fitted; stages before the study count more, study stages most."""
+    cycle = periods.cycle
     found = np.zeros((cycle.length, terms.order, len(statistics.hydro_ids)))
     for position, row in terms.by_season.items():
-        found[position] = _standardised(statistics, cycle, row, None, position, terms.order)
+        found[position] = _standardised(statistics, periods, row, None, position, terms.order)
     for stage_id in sorted(terms.before):
-        position = (cycle.stage_positions[0] + stage_id - statistics.stage_ids[0]) % cycle.length
-        found[position] = _standardised(statistics, cycle, terms.before[stage_id], stage_id, position, terms.order)
+        position = periods.position_before_study(stage_id)
+        found[position] = _standardised(statistics, periods, terms.before[stage_id], stage_id, position, terms.order)
     for stage in reversed(range(len(of_stages))):
         found[cycle.stage_positions[stage]] = of_stages[stage]
     return found
 
 
 def _standardised(
-    statistics: InflowStatistics, cycle: SeasonCycle, row: TermsRow, stage_id: int | None, position: int, order: int
+    statistics: InflowStatistics, periods: StagePeriods, row: TermsRow, stage_id: int | None, position: int, order: int
 ) -> Floats:
     """Coefficients (lag, hydro) with the yearly component shared out to its lags."""
     found = np.zeros((order, len(statistics.hydro_ids)))
     for lag in range(1, order + 1):
         found[lag - 1] = _coefficient(row, lag)
         if lag <= MONTHS and (row.annual_coefficient != 0.0).any():
-            earlier = None if stage_id is None else stage_id - lag
-            lag_std = statistics.of_season(cycle, earlier, position - lag)[1]
+            earlier = None if stage_id is None or not periods.is_plain else stage_id - lag
+            lag_std = statistics.of_season(periods.cycle, earlier, periods.cycle.before(position, lag))[1]
             found[lag - 1] += _quotient(row.annual_coefficient * lag_std, row.annual_std_m3s) / MONTHS
     return found
 

@@ -1,8 +1,7 @@
 """History as a grid: one mean inflow per year, season and hydro."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from datetime import date
 
 import numpy as np
 from numpy.typing import NDArray
@@ -40,38 +39,46 @@ def observations(case: Case, cycle: SeasonCycle) -> Observations:
     days = [window for found in windows.values() for window in found]
     if not days:
         return Observations(0, np.empty((0, cycle.length, len(case.system.hydros))))
-    first = cycle.period_start(min(window.start_date for window in days)).year
-    last = max(window.end_date for window in days).year
-    occurrences = _Occurrences(cycle, first, last)
-    values = [occurrences.means(windows.get(hydro.id, [])) for hydro in case.system.hydros]
-    return Observations(first, np.stack(values, axis=1).reshape(last - first + 1, cycle.length, -1))
+    first = min(window.start_date for window in days)
+    years = range(
+        min(cycle.year_of(first, members) for members in cycle.cycles), max(w.end_date for w in days).year + 1
+    )
+    grids = [_grid(case, _Occurrences(cycle, members, years), windows) for members in cycle.cycles]
+    return Observations(
+        years.start, np.concatenate([grid.reshape(len(years), -1, grid.shape[1]) for grid in grids], axis=1)
+    )
+
+
+def _grid(case: Case, occurrences: "_Occurrences", windows: Mapping[int, Sequence[Window]]) -> Floats:
+    """Means (occurrence, hydro)."""
+    return np.stack([occurrences.means(windows.get(hydro.id, [])) for hydro in case.system.hydros], axis=1)
 
 
 class _Occurrences:
-    """The seasons of some years one after another, by the numbers of their days."""
+    """The seasons of a cycle over some years one after another, by the numbers of their days."""
 
-    def __init__(self, cycle: SeasonCycle, first_year: int, last_year: int) -> None:
-        starts = [
-            date(year, season.month_start, 1).toordinal()
-            for year in range(first_year, last_year + 1)
-            for season in cycle.seasons
-        ]
-        end = date(last_year + 1, cycle.seasons[0].month_start, 1).toordinal()
-        self._bounds = np.array([*starts, end], dtype=np.int64)
+    def __init__(self, cycle: SeasonCycle, members: range, years: range) -> None:
+        periods = [cycle.occurrence(position, year) for year in years for position in members]
+        bounds = sorted({day.toordinal() for period in periods for day in period})
+        self._bounds = np.array(bounds, dtype=np.int64)
+        self._seasons = np.searchsorted(self._bounds, [start.toordinal() for start, _ in periods])  # without gaps
 
     def means(self, windows: Sequence[Window]) -> Floats:
         """The mean of each season; days are shared out, and NaN is left where some are missing."""
-        total = np.zeros(len(self._bounds) - 1)
+        total = np.zeros(len(self._bounds))
         covered = np.zeros(len(total), dtype=np.int64)
         begin = np.array([window.start_date.toordinal() for window in windows], dtype=np.int64)
         end = np.array([window.end_date.toordinal() for window in windows], dtype=np.int64)
         value = np.array([window.value_m3s for window in windows], dtype=np.float64)
+        inside = (begin < self._bounds[-1]) & (end > self._bounds[0])
+        begin, end, value = np.maximum(begin[inside], self._bounds[0]), end[inside], value[inside]
         while len(begin):
             at = np.searchsorted(self._bounds, begin, side="right") - 1
             stop = np.minimum(end, self._bounds[at + 1])
             np.add.at(total, at, value * (stop - begin))
             np.add.at(covered, at, stop - begin)
-            rest = stop < end
+            rest = (stop < end) & (stop < self._bounds[-1])
             begin, end, value = stop[rest], end[rest], value[rest]
-        length = np.diff(self._bounds)
-        return np.where(covered == length, total / length, np.nan)
+        at = self._seasons
+        length = self._bounds[at + 1] - self._bounds[at]
+        return np.where(covered[at] == length, total[at] / length, np.nan)

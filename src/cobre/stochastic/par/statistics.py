@@ -36,7 +36,7 @@ class InflowStatistics:
         """
         mean = np.full(len(self.hydro_ids), np.nan)
         std = mean
-        for found_mean, found_std in self._candidates(cycle, stage_id, position % cycle.length):
+        for found_mean, found_std in self._candidates(cycle, stage_id, position):
             is_new = np.isnan(mean)
             mean, std = np.where(is_new, found_mean, mean), np.where(is_new, found_std, std)
         unknown = np.isnan(mean)
