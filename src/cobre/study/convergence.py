@@ -4,13 +4,22 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from cobre.sddp.events import IterationRecord
+from cobre.sddp.phases import Phase
+from cobre.solver.statistics import SolveStatistics
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
+MEANS = ("us_per_pivot", "mean_active_rows", "mean_nucleus")
+SOLVER_COLUMNS = ("solves", "pivots", *MEANS, "refactorisations", "retries", "library_solves")
+TIME_SUFFIX = "_us_per_pivot"
+
 
 def convergence_table(history: Sequence[IterationRecord]) -> "pa.Table":
-    """One row for each iteration; the upper bound is that of the sampled paths, which its kind says."""
+    """One row for each iteration; the upper bound is that of the sampled paths, which its kind says.
+
+    What the solver did is told by phase: `backward_pivots`, `forward_us_per_pivot` and so on.
+    """
     import pyarrow as pa
 
     columns = {
@@ -27,4 +36,20 @@ def convergence_table(history: Sequence[IterationRecord]) -> "pa.Table":
         "lp_solves": pa.array([record.solves for record in history], pa.int64()),
         "simplex_iterations": pa.array([record.simplex_iterations for record in history], pa.int64()),
     }
+    for phase in Phase:
+        parts = [record.solver.get(phase) for record in history]
+        columns |= {f"{phase}_{name}": _column(parts, name) for name in SOLVER_COLUMNS}
     return pa.table(columns)
+
+
+def without_times(table: "pa.Table") -> "pa.Table":
+    """What two runs with the same bits have in common."""
+    return table.drop_columns([name for name in table.column_names if name.endswith(TIME_SUFFIX)])
+
+
+def _column(parts: Sequence[SolveStatistics | None], name: str) -> "pa.Array":
+    """A number of one phase, iteration by iteration; null where it is not known."""
+    import pyarrow as pa
+
+    values = [None if part is None else getattr(part, name) for part in parts]
+    return pa.array(values, pa.float64() if name in MEANS else pa.int64())

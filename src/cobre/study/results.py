@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 from cobre import notebook
 from cobre.sddp.events import IterationRecord
 from cobre.sddp.stop import StopKind
+from cobre.solver.statistics import SolveStatistics
 from cobre.study.policy import Policy
 from cobre.study.summary import WorkerReport
 
@@ -133,6 +134,7 @@ class SimulationResult:
     digest: str
     seconds: float
     warnings: tuple[str, ...] = field(default=())
+    solver: SolveStatistics | None = None  # what all ranks' solvers did, where somebody counted
 
     @property
     def half_width(self) -> float:

@@ -6,14 +6,22 @@ import socket
 import time
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
+from dataclasses import replace
 from pathlib import Path
+
+import numpy as np
 
 from cobre import __version__
 from cobre.comm import Backend
 from cobre.core.config import Config
 from cobre.io.atomic import write_file
 from cobre.io.output.results import write_results
+from cobre.sddp.phases import Phase, PhaseStatistics, added, as_dict
+from cobre.sddp.training.exchange import gather_rows
 from cobre.sddp.training.traffic import total_traffic
+from cobre.sddp.work_split import WorkSplit
+from cobre.solver.counting import CountingSolver
+from cobre.solver.statistics import SolveStatistics
 from cobre.study.checkpoints import CheckpointPlan
 from cobre.study.convergence import convergence_table
 from cobre.study.events import Event, Tell, event
@@ -179,6 +187,7 @@ def _trained_event(trained: TrainedStudy) -> Event:
         digest=trained.digest,
         training_seconds=trained.training_s,
         workers=[report.as_dict() for report in trained.workers],
+        solver=as_dict(added(record.solver for record in trained.history)),
     )
 
 
@@ -195,7 +204,9 @@ def _simulate(
         resume=trained is not None and (request.resume or request.resume_if_possible),
         failure_folder=request.output / "failures",
     )
-    result = streamed.run(comm, ready.study, ready.solver, policy, count)
+    solver = CountingSolver(ready.solver)
+    result = streamed.run(comm, ready.study, solver, policy, count)
+    result = replace(result, solver=_of_all_ranks(comm, solver.statistics))
     tell(
         event(
             "simulation_finished",
@@ -205,9 +216,23 @@ def _simulate(
             half_width=result.half_width,
             digest=result.digest,
             seconds=result.seconds,
+            solver={} if result.solver is None else result.solver.as_dict(),
         )
     )
     return result
+
+
+def _of_all_ranks(comm: Backend, own: SolveStatistics) -> SolveStatistics:
+    table = gather_rows(comm, WorkSplit(comm.size, comm.size), np.array([own.numbers]), "solves of the simulation")
+    return sum((SolveStatistics.from_numbers(row) for row in table.tolist()), SolveStatistics())
+
+
+def _solver(trained: TrainedStudy | None, simulation: SimulationResult | None) -> PhaseStatistics:
+    """What all ranks' solvers did by phase, in the whole run."""
+    parts: list[PhaseStatistics] = [] if trained is None else [record.solver for record in trained.history]
+    if simulation is not None and simulation.solver is not None:
+        parts.append({Phase.SIMULATION: simulation.solver})
+    return added(parts)
 
 
 def _summary(
@@ -239,4 +264,5 @@ def _summary(
         simulated_mean_cost=None if simulation is None else simulation.mean_cost,
         simulated_std_cost=None if simulation is None else simulation.std_cost,
         simulation_digest=None if simulation is None else simulation.digest,
+        solver=as_dict(_solver(trained, simulation)),
     )

@@ -13,6 +13,7 @@ from cobre.errors import CobreError
 from cobre.io.output import ResultsError, read_manifest, read_results
 from cobre.io.policy_file import PolicyData, PolicyFileError, parse_policy, read_policy_bytes
 from cobre.io.stored_json import parse_stored
+from cobre.study.convergence import without_times
 from cobre.study.output_lock import is_in_use
 from cobre.study.policy_store import POLICY_FILE
 
@@ -31,7 +32,7 @@ class NotAWholeRunError(CobreError):
 class RunContent:
     """The results of a run. A part that the run did not have (it trained nothing, or simulated nothing) is empty.
 
-    study: what study.json says. tables: of the simulation, by name.
+    study: what study.json says. bounds: without times. tables: of the simulation, by name.
     """
 
     folder: Path
@@ -59,7 +60,7 @@ def read_run_content(folder: Path) -> RunContent:
     summary = _summary(folder)
     study = _json_object(folder / STUDY_FILE)
     try:
-        bounds = _tables(folder / "training", summary["digest"]).get("convergence") if summary["digest"] else None
+        bounds = _bounds(folder / "training", summary["digest"]) if summary["digest"] else None
         simulated = summary["simulation_digest"]
         tables = _tables(folder / "simulation", simulated) if simulated else {}
         path = _policy_path(folder, study)
@@ -120,6 +121,12 @@ def _tables(folder: Path, expected_digest: str) -> Mapping[str, "pa.Table"]:
     if found != expected_digest:
         raise ResultsError(f"{folder} is of another run than {SUMMARY_FILE}: its digest is {found}")
     return read_results(folder)
+
+
+def _bounds(folder: Path, expected_digest: str) -> "pa.Table | None":
+    """Without times, which no two runs have in common."""
+    table = _tables(folder, expected_digest).get("convergence")
+    return None if table is None else without_times(table)
 
 
 def _policy_path(folder: Path, study: Mapping[str, Any]) -> Path:

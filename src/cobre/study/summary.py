@@ -33,6 +33,7 @@ class RunSummary:
     """How a run ended; the simulation's numbers are None when there was none, stop_kind when nothing was trained.
 
     traffic_bytes: what ranks told each other while this run trained, by purpose.
+    solver: what all ranks' solvers did, by phase (see `cobre.sddp.phases`).
     """
 
     lower_bound: float | None
@@ -54,6 +55,7 @@ class RunSummary:
     simulated_mean_cost: float | None = None
     simulated_std_cost: float | None = None
     simulation_digest: str | None = None
+    solver: Mapping[str, Any] = field(default_factory=dict)
 
     def as_dict(self) -> dict[str, Any]:
         """For a program that reads."""

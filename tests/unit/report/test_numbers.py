@@ -134,6 +134,25 @@ def test_times_of_ranks(data, finished_run):
     assert sum(row[5] for row in data["tables"]["rank-times"]["rows"]) == 12
 
 
+def test_work_of_the_solver(data, finished_run, rows):
+    """By phase: forward, backward, lower bound; then the simulation, whose two ranks both look for their starts."""
+    found = {row[0]: row[1:] for row in data["tables"]["solver-work"]["rows"]}
+    assert list(found) == ["forward passes", "backward passes", "lower bound", "simulation"]
+    table = rows("training/convergence")
+    for title, phase in zip(found, ("forward", "backward", "lower_bound"), strict=False):
+        solves, pivots, a_solve, us_per_pivot, *_, retries, library_solves = found[title]
+        assert (solves, pivots) == tuple(sum(row[f"{phase}_{name}"] for row in table) for name in ("solves", "pivots"))
+        assert a_solve == pivots / solves
+        seconds = sum(row[f"{phase}_us_per_pivot"] * row[f"{phase}_pivots"] for row in table if row[f"{phase}_pivots"])
+        assert us_per_pivot == pytest.approx(seconds / pivots)
+        assert (retries, library_solves) == (0, 0)
+    assert sum(row["lp_solves"] for row in table) == sum(found[title][0] for title in list(found)[:3])
+    assert found["simulation"][0] == 200 * 12 + 2 * 12
+    summary = json.loads((finished_run / "summary.json").read_text())["solver"]
+    assert [work["solves"] for work in summary.values()] == [row[0] for row in found.values()]
+    assert [work["pivots"] for work in summary.values()] == [row[1] for row in found.values()]
+
+
 def test_numbers_as_people_read_them():
     assert money(184_764_509.0) == "184.8 million $"
     assert money(7_306_877_706.0) == "7.307 billion $"

@@ -35,6 +35,10 @@ def name(iteration):
     return f"iteration-{iteration:06d}.ckpt"
 
 
+def pivots_of(history):
+    return [{str(phase): work.pivots for phase, work in record.solver.items()} for record in history]
+
+
 @pytest.mark.parametrize(
     ("plan", "due"),
     [
@@ -68,6 +72,7 @@ def test_training_goes_on_from_a_checkpoint_with_the_same_bits(tmp_path, train):
     for path in list_checkpoints(tmp_path):
         resumed = train(start=parse_checkpoint(path, path.read_bytes()))
         assert resumed.digest == whole.digest
+        assert pivots_of(resumed.history) == pivots_of(whole.history)
         assert [record.solves for record in resumed.history] == [record.solves for record in whole.history]
 
 

@@ -128,6 +128,17 @@ def test_bounds(original, other, column):
     assert found.second == up(found.first)
 
 
+def test_times_are_not_compared(original, other):
+    change_value(other, "training", "convergence", 1, "backward_us_per_pivot")
+    assert compare_runs(original, other).is_identical
+
+
+def test_work_of_the_solver_is_compared(original, other):
+    change_value(other, "training", "convergence", 1, "backward_pivots", lambda pivots: pivots + 1)
+    found = compare_runs(original, other).difference
+    assert found.place == {"iteration": 2, "column": "backward_pivots"}
+
+
 def test_the_paths_of_an_iteration_come_before_its_cuts(original, other):
     change_cut(other, stage=3, cut=5, component=0)
     change_value(other, "training", "convergence", 1, "upper_bound")

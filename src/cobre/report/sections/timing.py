@@ -15,6 +15,7 @@ from cobre.report.palette import BLUE, GREEN, GREY, ORANGE, PURPLE, SKY
 from cobre.report.rank_loads import RankLoads, loads_of
 from cobre.report.run_folder import RunFolder
 from cobre.report.section import Section
+from cobre.report.solver_work import solver_tables
 
 PHASES: Mapping[str, tuple[str, str]] = {
     "forward_s": ("forward passes", BLUE),
@@ -34,6 +35,7 @@ def timing(run: RunFolder) -> Section | None:
     if iterations:
         layers = phase_layers(iterations)
         parts += [_phase_chart(layers, iterations), _phase_table(layers, iterations)]
+    parts += solver_tables(run.log)
     loads = loads_of(run.log)
     if loads is not None:
         parts += [_rank_chart(loads), _rank_table(loads)]

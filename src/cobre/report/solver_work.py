@@ -1,0 +1,77 @@
+"""What the LP solver did in each phase, from what the events tell."""
+
+import math
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+from cobre.report.data_table import Cell, Column, DataTable
+from cobre.report.events import EventLog
+
+PHASES: Mapping[str, str] = {
+    "forward": "forward passes",
+    "backward": "backward passes",
+    "lower_bound": "lower bound",
+    "simulation": "simulation",
+}
+COLUMNS = (
+    Column("phase"),
+    Column("LPs", "whole"),
+    Column("pivots", "whole"),
+    Column("pivots an LP", "number"),
+    Column("µs a pivot", "number"),
+    Column("active rows", "number"),
+    Column("nucleus", "number"),
+    Column("refactorisations", "whole"),
+    Column("retries", "whole"),
+    Column("solved by HiGHS", "whole"),
+)
+NOTE = (
+    "All ranks and threads together. Active rows are those at a bound in an optimal basis, cuts included; the nucleus "
+    "is what is left of a basis once singletons are peeled. A retry begins an LP anew; HiGHS solves what our own "
+    "method cannot finish."
+)
+
+
+def solver_tables(log: EventLog) -> list[DataTable]:
+    """One table, or none when no event tells of the solver."""
+    rows = [_row(title, parts) for phase, title in PHASES.items() if (parts := list(_parts(log, phase)))]
+    return [DataTable("solver-work", "Work of the LP solver", COLUMNS, rows, NOTE, is_wide=True)] if rows else []
+
+
+def _parts(log: EventLog, phase: str) -> Iterator[Mapping[str, Any]]:
+    """What every event says of a phase; the simulation after training says it in one."""
+    for event in log.iterations:
+        if isinstance(solver := event.get("solver"), dict) and isinstance(part := solver.get(phase), dict):
+            yield part
+    if phase == "simulation" and isinstance(part := (log.last("simulation_finished") or {}).get("solver"), dict):
+        yield part
+
+
+def _row(title: str, parts: Sequence[Mapping[str, Any]]) -> tuple[Cell, ...]:
+    solves, pivots, refactorisations = (int(_sum(parts, name)) for name in ("solves", "pivots", "refactorisations"))
+    return (
+        title,
+        solves,
+        pivots,
+        _ratio(pivots, solves),
+        _ratio(1e6 * _sum(parts, "seconds"), pivots),
+        _ratio(_sum(parts, "mean_active_rows", "solves"), solves),
+        _ratio(_sum(parts, "mean_nucleus", "refactorisations"), refactorisations),
+        refactorisations,
+        int(_sum(parts, "retries")),
+        int(_sum(parts, "library_solves")),
+    )
+
+
+def _sum(parts: Sequence[Mapping[str, Any]], name: str, weight: str | None = None) -> float:
+    """Of a number; of a mean with the count that it is the mean over."""
+    return sum(_number(part, name) * (1.0 if weight is None else _number(part, weight)) for part in parts)
+
+
+def _number(part: Mapping[str, Any], name: str) -> float:
+    value = part.get(name)
+    return float(value) if isinstance(value, int | float) and math.isfinite(value) else 0.0
+
+
+def _ratio(total: float, count: int) -> float | None:
+    return total / count if count else None
