@@ -1,11 +1,10 @@
 """`cobre convert` with the real cobre-bridge, on a real deck."""
 
 import json
-import shutil
 
 import pyarrow.parquet as pq
 import pytest
-from bridges import CACHE, bridge_environment, shared_deck
+from bridges import CACHE, bridge_environment, repaired_deck, shared_deck
 from cli_runs import cobre
 
 pytestmark = [pytest.mark.long, pytest.mark.timeout(3000)]
@@ -22,12 +21,7 @@ def bridge(tmp_path_factory):
 @pytest.fixture(scope="module")
 def deck(tmp_path_factory):
     """The official deck with the three repairs that cobre-bridge needs."""
-    folder = tmp_path_factory.mktemp("deck") / "pmo"
-    shutil.copytree(shared_deck("newave_pmo_2018"), folder)
-    _edit(folder / "SISTEMA.DAT", _with_sources)
-    _edit(folder / "EXPH.DAT", _without_plant_318)
-    _edit(folder / "REE.DAT", _with_end_of_individual_period)
-    return folder
+    return repaired_deck(tmp_path_factory.mktemp("deck") / "pmo")
 
 
 @pytest.fixture(scope="module")
@@ -100,28 +94,3 @@ def _same_table(found, expected):
             assert values == pytest.approx(expected[name].to_pylist(), rel=1e-8)
         else:
             assert values == expected[name].to_pylist()
-
-
-def _edit(path, change):
-    lines = path.read_bytes().decode("latin-1").splitlines()
-    path.write_bytes("".join(f"{line}\n" for line in change(lines)).encode("latin-1"))
-
-
-def _with_sources(lines):
-    """Generation that is not simulated: a submarket alone on its line gets block and source."""
-    begin = next(at for at, line in enumerate(lines) if "NAO SIMULADAS" in line)
-    end = next(at for at, line in enumerate(lines) if at > begin and line.strip() == "999")
-    is_bare = [begin < at < end and line.strip().isdigit() for at, line in enumerate(lines)]
-    assert sum(is_bare) == 4
-    return [f"   {line.strip()}    1  NAOSIM" if bare else line for line, bare in zip(lines, is_bare, strict=True)]
-
-
-def _without_plant_318(lines):
-    at = next(at for at, line in enumerate(lines) if line.startswith(" 318 "))
-    return lines[:at] + lines[at + 2 :]
-
-
-def _with_end_of_individual_period(lines):
-    end = next(at for at, line in enumerate(lines) if line.strip() == "999")
-    assert end == 15
-    return [f"{line[:23]:<23} 1 2018" if 3 <= at < end else line for at, line in enumerate(lines)]

@@ -9,6 +9,7 @@ from cobre.cli.about_commands import completion, doctor, version
 from cobre.cli.case_commands import init, migrate, validate
 from cobre.cli.command_group import SectionedGroup
 from cobre.cli.convert_command import convert
+from cobre.cli.export_command import export
 from cobre.cli.launch_command import launch
 from cobre.cli.looking_commands import explain, top
 from cobre.cli.mcp_command import mcp
@@ -76,19 +77,7 @@ def report(folder: Path, output: Path | None, is_to_be_opened: bool) -> None:
     report_run(folder, output, is_to_be_opened=is_to_be_opened)
 
 
-for command in (
-    init,
-    validate,
-    migrate,
-    convert,
-    run,
-    simulate,
-    top,
-    explain,
-    doctor,
-    launch,
-    mcp,
-    version,
-    completion,
-):
+STUDIES = (init, convert, validate, migrate, run, simulate)
+OTHERS = (top, export, explain, doctor, launch, mcp, version, completion)
+for command in (*STUDIES, *OTHERS):
     main.add_command(command)

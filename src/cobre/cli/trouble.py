@@ -128,6 +128,7 @@ def exit_code_of(error: BaseException | None) -> ExitCode | None:
 def _kinds() -> tuple[tuple[type[BaseException] | tuple[type[BaseException], ...], ExitCode], ...]:
     from cobre.bridge.errors import DeckNotConvertedError, NoBridgeError
     from cobre.comm import BackendError, CommError
+    from cobre.export.source import ExportError
     from cobre.io.atomic import WriteError
     from cobre.io.policy_file import PolicyFileError
     from cobre.io.problems import InvalidCaseError
@@ -151,7 +152,7 @@ def _kinds() -> tuple[tuple[type[BaseException] | tuple[type[BaseException], ...
         ((WorldMismatchError, CommError), ExitCode.WORKER),
         (NoBridgeError, ExitCode.MISSING_EXTRA),
         ((BackendError, UnknownTemplateError), ExitCode.USAGE),
-        ((NotAWholeRunError, NothingToFollowError, NothingToExplainError), ExitCode.RESULTS),
+        ((NotAWholeRunError, ExportError, NothingToFollowError, NothingToExplainError), ExitCode.RESULTS),
     )
 
 

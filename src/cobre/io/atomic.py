@@ -78,16 +78,18 @@ def write_file(path: Path, data: bytes) -> None:
 
 
 @contextmanager
-def new_directory(path: Path) -> Iterator[Path]:
+def new_directory(path: Path, *, is_flushed: bool = True) -> Iterator[Path]:
     """A directory to fill, which takes the name `path` when the block ends without an error.
 
-    `path` must not exist, or be an empty directory.
+    `path` must not exist, or be an empty directory. is_flushed: False for thousands of small files that can be made
+    again: flushing each of them to the disk takes longer than writing them.
     """
     with _explained(path):
         _refuse_occupied(path)
         with _temporary_directory(path) as temporary:
             yield temporary
-            flush_tree(temporary)
+            if is_flushed:
+                flush_tree(temporary)
             temporary.replace(path)
             _flush_directory(path.parent)
 

@@ -50,7 +50,7 @@ FOLLOWERS: Mapping[str, Mapping[str, tuple[str, ...]]] = {
 def with_known_columns(tables: "Mapping[str, pa.Table]") -> "dict[str, pa.Table]":
     """All of them, and `inflow_lags`; the tables of facts are used up."""
     facts = StageFacts(tables.get(ENTITY_STAGES))
-    known = {name: _known(name, table, facts) for name, table in tables.items() if name not in FACT_TABLES}
+    known = {name: known_table(name, table, facts) for name, table in tables.items() if name not in FACT_TABLES}
     if "hydros" in tables:
         known["inflow_lags"] = lagged_inflows(tables["hydros"], tables.get(INITIAL_LAGS), tables.get(LAG_STEPS))
     return known
@@ -88,7 +88,8 @@ def _matching(facts: "pa.Table", entity: NDArray[np.int32], stage: NDArray[np.in
     return found
 
 
-def _known(name: str, table: "pa.Table", facts: StageFacts) -> "pa.Table":
+def known_table(name: str, table: "pa.Table", facts: StageFacts) -> "pa.Table":
+    """A table of a simulation, or some rows of it, with all columns that are known."""
     place = table.schema.names.index("stage_id") + 1
     table = table.add_column(place, "node_id", table["stage_id"])
     for column, value in CONSTANT_COLUMNS.get(name, {}).items():

@@ -53,7 +53,7 @@ def _metadata(data: PolicyData, file: Path) -> dict[str, Any]:
 
 def _producer(data: PolicyData, config: dict[str, Any], file: Path) -> dict[str, Any]:
     metadata = data.metadata
-    from_elsewhere = [_from_elsewhere(stage) for stage in data.stages]
+    from_elsewhere = [from_elsewhere(stage) for stage in data.stages]
     return {
         "completed_iterations": metadata.iterations,
         "final_lower_bound": metadata.facts.get("lower_bound"),
@@ -75,7 +75,7 @@ def _forward_passes(data: PolicyData) -> int:
     return max((int(stage.forward_pass.max(initial=-1)) for stage in data.stages), default=-1) + 1
 
 
-def _from_elsewhere(stage: StageCuts) -> int:
+def from_elsewhere(stage: StageCuts) -> int:
     """Cuts that were there before the first iteration."""
     return int(np.count_nonzero(stage.iteration == 0))
 
@@ -98,11 +98,11 @@ def _stage_cuts(data: PolicyData) -> list[dict[str, Any]]:
             "node_id": metadata.stage_ids[place],
             "state_dimension": cuts.coefficients.shape[1],
             "capacity": len(cuts.intercepts),
-            "warm_start_count": _from_elsewhere(cuts),
+            "warm_start_count": from_elsewhere(cuts),
             "populated_count": len(cuts.intercepts),
             "cost_scale_factor": metadata.cost_scale,
-            "priced_state_date": _as_number(metadata.stage_end_dates[place]),
-            "entity_manifest": [_entity(name, place, metadata) for name in metadata.state_names],
+            "priced_state_date": number_of_day(metadata.stage_end_dates[place]),
+            "entity_manifest": entity_manifest(metadata, place),
             "cuts": _cuts(cuts, metadata.cost_scale, passes),
         }
         for place, cuts in enumerate(data.stages)
@@ -127,6 +127,11 @@ def _cuts(stage: StageCuts, cost_scale: float, forward_passes: int) -> list[dict
     ]
 
 
+def entity_manifest(metadata: PolicyMetadata, stage: int) -> list[dict[str, Any]]:
+    """What the entries of the state are that leaves a stage, given by its position."""
+    return [_entity(name, stage, metadata) for name in metadata.state_names]
+
+
 def _entity(state_name: str, stage: int, metadata: PolicyMetadata) -> dict[str, Any]:
     """`storage:3` is the volume of hydro 3, `inflow_lag2:3` its inflow two stages before the next one."""
     kind, _, id_ = state_name.partition(":")
@@ -137,12 +142,12 @@ def _entity(state_name: str, stage: int, metadata: PolicyMetadata) -> dict[str, 
         "entity_id": int(id_),
         "subindex": lag,
         "was_active": True,
-        "reference_date": _as_number(metadata.stage_start_dates[of_stage]) if lag and of_stage >= 0 else NO_DATE,
+        "reference_date": number_of_day(metadata.stage_start_dates[of_stage]) if lag and of_stage >= 0 else NO_DATE,
         "interval_start": NO_DATE,
         "interval_end": NO_DATE,
     }
 
 
-def _as_number(day: str) -> int:
+def number_of_day(day: str) -> int:
     """2030-01-31 as 20300131."""
     return int(date.fromisoformat(day).strftime("%Y%m%d")) if day else NO_DATE

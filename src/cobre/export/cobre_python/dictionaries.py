@@ -1,0 +1,83 @@
+"""What numbers in the tables mean: entities, codes, variables, and the limits of every stage."""
+
+import csv
+from collections.abc import Iterator, Mapping, Sequence
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+from cobre.core.case import System
+from cobre.export.cobre_python.bounds import ENTITIES, bound_columns
+from cobre.export.cobre_python.columns import COLUMNS, DICTIONARY_NAMES, columns_of
+from cobre.export.cobre_python.writing import write_json, write_table
+from cobre.study.prepare import PreparedStudy
+
+BOUNDS = (
+    *("storage_min", "storage_max", "turbined_min", "turbined_max", "outflow_min", "outflow_max"),
+    *("generation_min", "generation_max", "flow_min", "flow_max"),
+)
+CODES: Mapping[str, Mapping[str, str]] = {
+    "bound_type": {str(code): name for code, name in enumerate(BOUNDS)},
+    "contract_type": {"0": "import", "1": "export"},
+    "entity_type": {str(code): name for name, code in ENTITIES.items()},
+    "operative_state": {"0": "deactivated", "1": "maintenance", "2": "operating", "3": "saturated"},
+    "storage_binding": {"0": "none", "1": "below_minimum", "2": "above_maximum", "3": "both"},
+}
+ENTITY_COLUMNS = "entity_type_code entity_id name bus_id system_id"
+NO_BUS = -1
+UNITS = (
+    *(("_mw_per_m3s", "MW/(m3/s)"), ("_per_hm3", "$/hm3"), ("_per_mwh", "$/MWh"), ("_m3s", "m3/s"), ("_hm3", "hm3")),
+    *(("_mwh", "MWh"), ("_mw", "MW"), ("_cost", "$"), ("_bound", "$"), ("_bound_std", "$"), ("_percent", "%")),
+    *(("_ms", "ms"), ("spot_price", "$/MWh")),
+)
+TYPES = {"int8": "i8", "int32": "i32", "int64": "i64", "uint32": "u32", "uint64": "u64", "float64": "f64"}
+
+
+def write_dictionaries(study: PreparedStudy, folder: Path) -> None:
+    """All four files."""
+    codes = {**CODES, "generated_at": datetime.now(UTC).isoformat(), "version": "1.0"}
+    write_json(folder / "codes.json", codes)
+    _write_csv(folder / "entities.csv", ENTITY_COLUMNS, entity_rows(study.case.system))
+    _write_csv(folder / "variables.csv", "file column type unit description nullable", variable_rows())
+    write_table(folder / "bounds.parquet", "bounds", bound_columns(study))
+
+
+def entity_rows(system: System) -> Iterator[Sequence[Any]]:
+    """Type, id, name, bus (-1: none, or several), and 0 for the one system."""
+    listed: Sequence[tuple[str, Sequence[Any]]] = (
+        ("hydro", system.hydros),
+        ("thermal", system.thermals),
+        ("bus", system.buses),
+        ("line", system.lines),
+        ("pumping_station", system.pumping_stations),
+        ("contract", system.energy_contracts),
+        ("non_controllable", system.non_controllable_sources),
+    )
+    for kind, entities in listed:
+        for entity in entities:
+            bus = entity.id if kind == "bus" else getattr(entity, "bus_id", NO_BUS)
+            yield ENTITIES[kind], entity.id, entity.name, bus, 0
+    for hydro in system.hydros:
+        for group in hydro.unit_groups:
+            yield ENTITIES["hydro_unit_group"], group.id, f"{hydro.id}/{group.name}", group.bus_id, 0
+
+
+def variable_rows() -> Iterator[Sequence[Any]]:
+    """A row for each column of each table; names say what is meant, units follow from their endings."""
+    for table in COLUMNS:
+        for column, kind, may_be_null in columns_of(table):
+            words = column.replace("_", " ")
+            name = DICTIONARY_NAMES.get(table, table)
+            yield name, column, TYPES.get(kind, kind), unit_of(column), words, str(may_be_null).lower()
+
+
+def unit_of(column: str) -> str:
+    """Empty where there is none."""
+    return next((unit for ending, unit in UNITS if column.endswith(ending)), "")
+
+
+def _write_csv(path: Path, header: str, rows: Iterator[Sequence[Any]]) -> None:
+    with path.open("w", encoding="utf-8", newline="") as stream:
+        writer = csv.writer(stream, lineterminator="\n")
+        writer.writerow(header.split())
+        writer.writerows(rows)

@@ -1,0 +1,55 @@
+"""The whole directory."""
+
+from datetime import UTC, datetime
+from pathlib import Path
+
+import numpy as np
+
+from cobre.export.cobre_python.policy import Producer, Seasons, write_policy_files
+from cobre.export.cobre_python.simulation import write_simulation
+from cobre.export.cobre_python.training import copy_exports, write_training
+from cobre.export.source import RunSource
+from cobre.io.policy_file import read_policy
+from cobre.study.policy_store import POLICY_FILE
+from cobre.study.prepare import PreparedStudy, prepare
+from cobre.study.stored_results import convergence_with_times
+
+CYCLES = {"monthly": 0, "weekly": 1, "custom": 2}
+
+
+def write_layout(source: RunSource, folder: Path) -> None:
+    """policy/, training/ and, when the run has one, simulation/."""
+    facts = source.training  # says what is missing before anything is read that takes long
+    study = prepare(source.case)
+    write_training(source, study, folder / "training")
+    copy_exports(source, folder)
+    policy = read_policy(source.folder / "policy" / POLICY_FILE)
+    bounds = convergence_with_times(source.folder)
+    producer = Producer(
+        created_at=facts["completed_at"] or datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ"),
+        max_iterations=facts["configuration"]["max_iterations"] or policy.metadata.iterations,
+        forward_passes=int(bounds["forward_passes"][-1].as_py()),
+        best_upper_bound=facts["bounds"]["final_upper_bound"],
+        lower_bounds=bounds["lower_bound"].to_pylist(),
+        seasons=_seasons(study),
+        block_modes=[stage.block_mode for stage in study.case.horizon.stages],
+    )
+    write_policy_files(folder / "policy", policy, producer)
+    write_simulation(source, folder / "simulation")
+
+
+def _seasons(study: PreparedStudy) -> Seasons | None:
+    """None where the case defines no seasons."""
+    definitions = study.case.horizon.season_definitions
+    if definitions is None:
+        return None
+    ids = [season.id for season in definitions.seasons]
+    orders = {hydro.id: [0] * len(ids) for hydro in study.case.system.hydros}
+    remembers = study.noise.ar_coefficients != 0.0  # stages x lags x hydros
+    depth = np.where(remembers, np.arange(1, remembers.shape[1] + 1)[None, :, None], 0).max(axis=1, initial=0)
+    for stage, row in zip(study.case.horizon.stages, depth, strict=True):
+        if stage.season_id in ids:
+            season = ids.index(stage.season_id)
+            for found, order in zip(orders.values(), row.tolist(), strict=True):
+                found[season] = max(found[season], order)
+    return Seasons(CYCLES.get(definitions.cycle_type, 2), len(ids), orders)

@@ -1,0 +1,164 @@
+"""The policy of a run in the files of cobre-python (its format 3).
+
+The numbers of fields follow the published schema (crates/cobre-io/schemas/policy.fbs) and, for what came later, files
+that cobre-python 0.18.0 wrote. Cuts are in $ there, in scaled units here. All of them are active, whatever selection
+put aside in training: our simulations use all, theirs only the active ones.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from cobre.export.cobre_python.flat_writer import Field, FlatWriter
+from cobre.io.policy_file import PolicyData, StageCuts
+from cobre.study.plain_policy import entity_manifest, from_elsewhere, number_of_day
+
+FORMAT_VERSION = 3
+# cobre-python loads no policy of another version than its own: these are the name and version of the format.
+SOFTWARE, SOFTWARE_VERSION = "cobre", "0.18.0"
+
+
+@dataclass(frozen=True, slots=True)
+class Seasons:
+    """cycle_code: 0 monthly, 1 weekly, 2 custom. orders: by hydro id, the memory of its inflow in each season."""
+
+    cycle_code: int
+    count: int
+    orders: dict[int, list[int]]
+
+
+@dataclass(frozen=True, slots=True)
+class Producer:
+    """What is said of the run that made the policy."""
+
+    created_at: str
+    max_iterations: int
+    forward_passes: int
+    best_upper_bound: float
+    lower_bounds: Sequence[float]
+    seasons: Seasons | None
+    block_modes: Sequence[str]  # by stage
+
+
+def write_policy_files(folder: Path, policy: PolicyData, producer: Producer) -> None:
+    """manifest.bin, cuts/NNN.bin for each stage, and an empty folder for bases: cobre-python finds its own."""
+    (folder / "cuts").mkdir(parents=True)
+    (folder / "basis").mkdir()
+    (folder / "manifest.bin").write_bytes(_manifest(policy, producer))
+    for place in range(len(policy.stages)):
+        (folder / "cuts" / f"{place:03d}.bin").write_bytes(_pool(policy, place, producer.forward_passes))
+
+
+def _manifest(policy: PolicyData, producer: Producer) -> bytes:
+    writer, metadata = FlatWriter(), policy.metadata
+    ids = metadata.stage_ids
+    warm = [from_elsewhere(stage) for stage in policy.stages]
+    is_mixed = len(set(producer.block_modes)) > 1
+    fields = {
+        0: Field("u4", FORMAT_VERSION),
+        1: writer.text(SOFTWARE_VERSION),
+        2: writer.text(producer.created_at),
+        3: Field("u4", len(ids)),
+        4: Field("u4", len(policy.stages)),
+        5: writer.tables([_node(writer, id_, place) for place, id_ in enumerate(ids)]),
+        6: writer.tables([_edge(writer, source, target) for source, target in pairwise(ids)]),
+        7: Field("u4", metadata.iterations),
+        8: Field("f8", _number(metadata.facts.get("lower_bound"))),
+        9: Field("f8", producer.best_upper_bound),
+        10: Field("u4", producer.max_iterations),
+        11: Field("u4", producer.forward_passes),
+        12: Field("u4", max(warm, default=0)),
+        13: writer.numbers(warm, "<u4"),
+        14: Field("u8", metadata.seeds.get("tree_seed", 0)),
+        15: Field("u8", 0),  # states of training are not exported
+        16: writer.text("mixed" if is_mixed else producer.block_modes[0]),
+        17: writer.tables([writer.text(mode) for mode in producer.block_modes] if is_mixed else []),
+        18: Field("f8", metadata.cost_scale),
+        19: _seasons(writer, producer.seasons),
+        20: writer.text(SOFTWARE),
+        21: writer.numbers(np.array(producer.lower_bounds, np.float64), "<f8"),
+    }
+    return writer.file(writer.table(fields))
+
+
+def _node(writer: FlatWriter, id_: int, pool: int) -> Field:
+    return writer.table({0: Field("i4", id_), 1: Field("i4", id_), 2: Field("u4", pool)})
+
+
+def _edge(writer: FlatWriter, source: int, target: int) -> Field:
+    return writer.table({0: Field("i4", source), 1: Field("i4", target), 2: Field("f8", 1.0)})
+
+
+def _seasons(writer: FlatWriter, seasons: Seasons | None) -> Field:
+    found = seasons or Seasons(255, 0, {})
+    orders = [(hydro, writer.numbers(values, "<u4")) for hydro, values in found.orders.items()]
+    listed = writer.tables([writer.table({0: Field("i4", hydro), 1: values}) for hydro, values in orders])
+    return writer.table({0: Field("u1", found.cycle_code), 1: Field("u4", found.count), 2: listed})
+
+
+def _pool(policy: PolicyData, place: int, forward_passes: int) -> bytes:
+    cuts, metadata = policy.stages[place], policy.metadata
+    count, width = cuts.coefficients.shape
+    writer = FlatWriter(count * (width * 8 + 100) + 64 * width + 1024)
+    listed = _cuts(writer, cuts, metadata.cost_scale, forward_passes)
+    entities = writer.tables([_entity(writer, entity) for entity in entity_manifest(metadata, place)])
+    fields = {
+        0: Field("u4", place),
+        1: Field("u4", width),
+        2: Field("u4", count),
+        3: Field("u4", from_elsewhere(cuts)),
+        4: listed,
+        5: writer.numbers(np.arange(count), "<u4"),
+        6: Field("u4", count),
+        7: entities,
+        8: Field("f8", metadata.cost_scale),
+        9: Field("i4", metadata.stage_ids[place]),
+        10: Field("i4", metadata.stage_ids[place]),
+        11: Field("i4", number_of_day(metadata.stage_end_dates[place])),
+    }
+    return writer.file(writer.table(fields))
+
+
+def _cuts(writer: FlatWriter, cuts: StageCuts, cost_scale: float, forward_passes: int) -> Field:
+    intercepts = (cuts.intercepts * cost_scale).tolist()
+    iterations, passes = cuts.iteration.tolist(), cuts.forward_pass.tolist()
+    positions = []
+    for slot, intercept in enumerate(intercepts):
+        coefficients = writer.numbers(cuts.coefficients[slot] * cost_scale, "<f8")
+        positions.append(
+            writer.table(
+                {
+                    0: Field("u8", iterations[slot] * forward_passes + passes[slot]),
+                    1: Field("u4", slot),
+                    2: Field("u4", iterations[slot]),
+                    3: Field("u4", passes[slot]),
+                    4: Field("f8", intercept),
+                    5: coefficients,
+                    6: Field("bool", True),
+                }
+            )
+        )
+    return writer.tables(positions)
+
+
+def _entity(writer: FlatWriter, entity: dict[str, Any]) -> Field:
+    return writer.table(
+        {
+            0: Field("u1", entity["entity_type"]),
+            1: Field("i4", entity["entity_id"]),
+            2: Field("u4", entity["subindex"]),
+            3: Field("bool", entity["was_active"]),
+            6: Field("i4", entity["reference_date"]),
+            7: Field("i4", entity["interval_start"]),
+            8: Field("i4", entity["interval_end"]),
+        }
+    )
+
+
+def _number(value: float | None) -> float:
+    """Not a number where nothing is known."""
+    return float("nan") if value is None else float(value)

@@ -1,0 +1,144 @@
+"""Tables of a simulation, a file for each scenario; no table is ever in memory as a whole."""
+
+from collections.abc import Iterator, Mapping
+from itertools import groupby, pairwise
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from cobre.export.cobre_python.writing import write_json, write_table
+from cobre.export.source import ExportError, RunSource
+from cobre.io.output.manifest import ResultsError, digest_of, read_manifest
+from cobre.io.output.results import read_results
+from cobre.study.energy_columns import lagged_inflows
+from cobre.study.known_columns import StageFacts, known_table
+from cobre.study.run_facts import simulation_facts
+from cobre.study.stage_facts import ENTITY_STAGES, FACT_TABLES, INITIAL_LAGS
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+ROWS_AT_ONCE = 65_536
+
+
+def write_simulation(source: RunSource, folder: Path) -> None:
+    """All of simulation/; nothing when the run has none."""
+    facts = simulation_facts(source.folder)
+    if facts is None:
+        return
+    writer = _Scenarios(source.folder / "simulation", folder)
+    tables = read_manifest(writer.source)["tables"]
+    for name in tables:
+        if name not in FACT_TABLES:
+            writer.write(name, tables[name])
+    _write_paths(writer, folder)
+    write_table(folder / "solver" / "iterations.parquet", "solver_iterations", _solves(writer))
+    write_table(folder / "solver" / "retry_histogram.parquet", "retry_histogram", {})
+    write_json(folder / "metadata.json", facts)
+    (folder / "_SUCCESS").touch()
+
+
+class _Scenarios:
+    """Writes tables scenario by scenario, and adds up what each of them cost."""
+
+    def __init__(self, source: Path, folder: Path) -> None:
+        small = read_results(source, FACT_TABLES)
+        self.source = source
+        self.costs: dict[int, float] = {}
+        self.stages: dict[int, Any] = {}
+        self._folder = folder
+        self._facts = StageFacts(small.get(ENTITY_STAGES))
+        self._lags = small.get(INITIAL_LAGS)
+
+    def write(self, name: str, entry: Mapping[str, Any]) -> None:
+        """One table, and with that of plants the inflows that each stage remembers."""
+        for scenario, rows in scenarios_of(_checked(self.source, entry)):
+            known = known_table(name, rows, self._facts)
+            if name == "costs":
+                self._add_up(scenario, known)
+                known = _with_diversion_in_spillage(known)
+            self._put(name, scenario, known)
+            if name == "hydros" and self._lags is not None and self._lags.num_rows:
+                self._put("inflow_lags", scenario, lagged_inflows(rows, self._lags))
+
+    def _put(self, name: str, scenario: int, table: "pa.Table") -> None:
+        path = self._folder / name / f"scenario_id={scenario:04d}" / "data.parquet"
+        write_table(path, name, table)
+
+    def _add_up(self, scenario: int, costs: "pa.Table") -> None:
+        factor, immediate = costs["discount_factor"].to_numpy(), costs["immediate_cost"].to_numpy()
+        self.costs[scenario] = float((factor * immediate).sum())
+        self.stages[scenario] = costs.select(["scenario_id", "stage_id", "node_id"])
+
+
+def scenarios_of(path: Path) -> Iterator[tuple[int, "pa.Table"]]:
+    """The rows of each scenario of a file, which has them scenario by scenario."""
+    import pyarrow as pa
+
+    done: set[int] = set()
+    for scenario, parts in groupby(_pieces(path), key=lambda piece: piece[0]):
+        if scenario in done:
+            raise ExportError(f"{path} does not have its rows scenario by scenario")
+        done.add(scenario)
+        yield scenario, pa.Table.from_batches([batch for _, batch in parts])
+
+
+def _pieces(path: Path) -> Iterator[tuple[int, "pa.RecordBatch"]]:
+    """Rows of one scenario each, as far as they lie together in what is read at once."""
+    from pyarrow import parquet
+
+    with parquet.ParquetFile(path) as file:
+        for batch in file.iter_batches(ROWS_AT_ONCE, use_threads=False):
+            ids = batch["scenario_id"].to_numpy()
+            edges = [0, *(np.flatnonzero(np.diff(ids)) + 1).tolist(), len(ids)]
+            for begin, end in pairwise(edges):
+                if end > begin:
+                    yield int(ids[begin]), batch.slice(begin, end - begin)
+
+
+def _checked(folder: Path, entry: Mapping[str, Any]) -> Path:
+    path = folder / str(entry["file"])
+    if not path.exists() or digest_of(path) != entry["sha256"]:
+        raise ResultsError(f"{path} is missing, or is not the file that the manifest describes")
+    return path
+
+
+def _with_diversion_in_spillage(costs: "pa.Table") -> "pa.Table":
+    """What a diversion costs has no column of its own there."""
+    from pyarrow import compute
+
+    if "diversion_cost" not in costs.column_names:
+        return costs
+    place = costs.schema.names.index("spillage_cost")
+    return costs.set_column(place, "spillage_cost", compute.add(costs["spillage_cost"], costs["diversion_cost"]))
+
+
+def _solves(writer: _Scenarios) -> dict[str, Any]:
+    """An LP for each stage of each scenario; pivots and times are not counted by scenario."""
+    solves = [writer.stages[scenario].num_rows for scenario in sorted(writer.stages)]
+    if not solves:
+        return {}
+    return {
+        "scenario_id": sorted(writer.stages),
+        "phase": ["simulation"] * len(solves),
+        "lp_solves": solves,
+        "lp_successes": solves,
+        "lp_failures": [0] * len(solves),
+    }
+
+
+def _write_paths(writer: _Scenarios, folder: Path) -> None:
+    """Which node each scenario was at in each stage, and what it cost in $ today."""
+    import pyarrow as pa
+
+    scenarios = sorted(writer.costs)
+    if not scenarios:
+        return
+    paths = pa.concat_tables([writer.stages[scenario] for scenario in scenarios])
+    write_table(folder / "paths.parquet", "paths", paths)
+    costs = {
+        "scenario_id": pa.array(scenarios, pa.int32()),
+        "discounted_immediate_cost": pa.array([writer.costs[scenario] for scenario in scenarios], pa.float64()),
+    }
+    write_table(folder / "scenario_summary.parquet", "scenario_summary", costs)

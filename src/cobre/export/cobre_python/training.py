@@ -1,0 +1,121 @@
+"""Tables of training: bounds, and where the time went, as far as the log of the run tells."""
+
+import shutil
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from cobre.export.cobre_python.dictionaries import write_dictionaries
+from cobre.export.cobre_python.writing import write_json, write_table
+from cobre.export.source import RunSource
+from cobre.study.prepare import PreparedStudy
+from cobre.study.stored_results import convergence_with_times
+from cobre.study.study_summaries import hydro_models_summary, provenance_report
+
+WHOLE = "iteration"  # no phase of theirs, so that nobody takes a sum for one
+PLANE_SOURCES = {"computed": "computed_from_geometry", "precomputed": "precomputed_hyperplanes"}
+TIMES: Mapping[str, str] = {
+    "forward_wall_ms": "forward_s",
+    "backward_wall_ms": "backward_s",
+    "lower_bound_ms": "bound_s",
+    "cut_sync_ms": "exchange_s",  # states and cuts: ours are measured together
+}
+
+
+def write_training(source: RunSource, study: PreparedStudy, folder: Path) -> None:
+    """All of training/."""
+    facts = source.training
+    write_table(folder / "convergence.parquet", "convergence", convergence_with_times(source.folder))
+    iterations = last_of_each(source.events)
+    write_table(folder / "timing" / "iterations.parquet", "iteration_timing", timing_columns(iterations))
+    write_table(folder / "solver" / "iterations.parquet", "solver_iterations", solver_columns(iterations))
+    write_table(folder / "solver" / "retry_histogram.parquet", "retry_histogram", {})
+    write_dictionaries(study, folder / "dictionaries")
+    inflow = provenance_report(study)
+    production = inflow.pop("hydro_production")
+    write_json(folder / "hydro_models.json", hydro_models(study, production))
+    write_json(folder / "model_provenance.json", {"inflow": inflow, "hydro_production": production})
+    write_json(folder / "metadata.json", facts)
+    (folder / "_SUCCESS").touch()
+
+
+def hydro_models(study: PreparedStudy, production: Mapping[str, int]) -> dict[str, Any]:
+    """Plants by their models in the first stage."""
+    first, numbers = study.case.horizon.stages[0], study.problem.stages[0].plan.data.hydro
+    details, without_turbines = [], []
+    for hydro, planes, most in zip(study.case.system.hydros, numbers.planes, numbers.max_turbined_m3s, strict=True):
+        if planes is not None:
+            config = study.case.production.choice_for(hydro, first).fpha_config
+            source = PLANE_SOURCES[config.source] if config is not None else None
+            details.append({"hydro_id": hydro.id, "name": hydro.name, "source": source, "n_planes": len(planes)})
+        if not most.any():
+            without_turbines.append(hydro.id)
+    return hydro_models_summary(study) | {
+        "fpha_details": details,
+        "no_turbine_capacity": without_turbines,
+        "n_user_supplied_ref": production["n_evaporation_ref_user_supplied"],
+        "n_default_midpoint_ref": production["n_evaporation_ref_default_midpoint"],
+    }
+
+
+def copy_exports(source: RunSource, folder: Path) -> None:
+    """What the case asked for under `exports` has the same files there."""
+    for name in ("stochastic", "hydro_models"):
+        for path in sorted((source.folder / name).glob("*.*")):
+            if path.name != "manifest.json":
+                (folder / name).mkdir(exist_ok=True)
+                shutil.copyfile(path, folder / name / path.name)
+
+
+def last_of_each(events: Sequence[Mapping[str, Any]]) -> list[Mapping[str, Any]]:
+    """Iterations in order; one that a resumed run did again counts as it was the last time."""
+    told = {event["iteration"]: event for event in events if event["event"] == "iteration"}
+    return [told[number] for number in sorted(told)]
+
+
+def timing_columns(iterations: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
+    """A row for each iteration, with the clock of rank 0; what is not measured is null."""
+    if not iterations:
+        return {}
+    columns: dict[str, Any] = {"iteration": [event["iteration"] for event in iterations], "rank": [0] * len(iterations)}
+    columns |= {name: [_milliseconds(event.get(part)) for event in iterations] for name, part in TIMES.items()}
+    columns["bwd_load_imbalance_ms"] = [_milliseconds((event.get("imbalance_s") or [0.0])[0]) for event in iterations]
+    columns["overhead_ms"] = [_milliseconds(value) for value in _unexplained(iterations)]
+    return columns
+
+
+def _unexplained(iterations: Sequence[Mapping[str, Any]]) -> list[float]:
+    """Seconds between the ends of two iterations that belong to none of the parts."""
+    ends = [event.get("elapsed_s") or 0.0 for event in iterations]
+    known = [sum(event.get(part) or 0.0 for part in TIMES.values()) for event in iterations]
+    # The clock starts anew when a run is resumed.
+    whole = [end - before if end > before else end for before, end in zip([0.0, *ends], ends, strict=False)]
+    return [max(0.0, total - part) for total, part in zip(whole, known, strict=True)]
+
+
+def solver_columns(iterations: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
+    """A row for each phase of each iteration: the LPs of all stages, openings and ranks."""
+    rows = [(event["iteration"], phase, done) for event in iterations for phase, done in phases_of(event).items()]
+    if not rows:
+        return {}
+    solves = [done["solves"] for _, _, done in rows]
+    return {
+        "iteration": [number for number, _, _ in rows],
+        "phase": [phase for _, phase, _ in rows],
+        "lp_solves": solves,
+        "lp_successes": solves,  # a run that came to its end has no LP that failed
+        "lp_failures": [0] * len(rows),
+        "retry_attempts": [done.get("retries") for _, _, done in rows],
+        "simplex_iterations": [done["pivots"] for _, _, done in rows],
+        "solve_time_ms": [1000.0 * done["seconds"] for _, _, done in rows],
+    }
+
+
+def phases_of(event: Mapping[str, Any]) -> Mapping[str, Mapping[str, Any]]:
+    """What the solver did by phase; logs of older versions have only its sum."""
+    whole = {"solves": event["solves"], "pivots": event["simplex_iterations"], "seconds": event.get("solver_s") or 0.0}
+    return event.get("solver") or {WHOLE: whole}
+
+
+def _milliseconds(seconds: float | None) -> int:
+    return round(1000.0 * (seconds or 0.0))

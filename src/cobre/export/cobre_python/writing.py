@@ -1,0 +1,36 @@
+"""Files of this layout: Parquet with zstd, which their reader needs, and JSON."""
+
+import json
+from collections.abc import Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from cobre.export.cobre_python.columns import as_theirs, columns_of
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+
+def write_table(path: Path, name: str, columns: "Mapping[str, Any] | pa.Table") -> None:
+    """A table with their columns; what is not given is null, and nothing at all makes a table without rows."""
+    import pyarrow as pa
+    from pyarrow import parquet
+
+    given = columns if isinstance(columns, pa.Table) else pa.table(dict(columns))
+    table = as_theirs(name, given) if given.num_columns else empty_table(name)
+    path.parent.mkdir(parents=True, exist_ok=True)
+    parquet.write_table(table.replace_schema_metadata(None), path, compression="zstd")
+
+
+def empty_table(name: str) -> "pa.Table":
+    """Without rows."""
+    import pyarrow as pa
+
+    fields = [pa.field(column, pa.type_for_alias(kind), null) for column, kind, null in columns_of(name)]
+    return pa.schema(fields).empty_table()
+
+
+def write_json(path: Path, content: Mapping[str, Any]) -> None:
+    """Indented, as a person may look at it."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(json.dumps(content, indent=2) + "\n", encoding="utf-8")

@@ -1,0 +1,69 @@
+"""What an export reads: the output directory of a run that came to its end, and the case that was run."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+from cobre.core.case import Case
+from cobre.errors import CobreError
+from cobre.io.case import load_case
+from cobre.study.events import Event
+from cobre.study.run_facts import logged_events, stored_study, training_facts
+
+_CLASSES = ("hydros", "thermals", "buses", "lines")
+
+
+class ExportError(CobreError):
+    """A run that cannot be exported as it is: what is missing, and what to do."""
+
+
+@dataclass(frozen=True)
+class RunSource:
+    """A run. `case_folder`: where its case lies now, when that is not where the run found it."""
+
+    folder: Path
+    case_folder: Path | None = None
+
+    @cached_property
+    def study(self) -> dict[str, Any]:
+        """study.json."""
+        return stored_study(self.folder)
+
+    @cached_property
+    def events(self) -> Sequence[Event]:
+        """events.jsonl."""
+        return logged_events(self.folder)
+
+    @cached_property
+    def training(self) -> dict[str, Any]:
+        """How training went."""
+        facts = training_facts(self.folder) if self.study else None
+        if facts is None:
+            raise ExportError(f"{self.folder} holds no run whose training came to its end: export a finished one")
+        return facts
+
+    @cached_property
+    def case(self) -> Case:
+        """The case; refused when it is no longer that of the run."""
+        named = self.case_folder or Path(self.study.get("case") or "")
+        if not (named / "config.json").exists():
+            where = f"{named} is no case directory" if str(named) != "." else "the run was not started from a directory"
+            raise ExportError(f"the case of {self.folder} is needed, and {where}: say where it lies with --case")
+        case = load_case(named)
+        _check_same_study(named, case, self.study)
+        return case
+
+
+def _check_same_study(folder: Path, case: Case, study: dict[str, Any]) -> None:
+    """Entities and stages tell whether a directory holds another case by now."""
+    stages = [{"id": stage.id, "start_date": stage.start_date.isoformat()} for stage in case.horizon.stages]
+    known = [{name: stage.get(name) for name in ("id", "start_date")} for stage in study.get("stages", ())]
+    if stages != known:
+        raise ExportError(f"{folder} has other stages than the run: say where the case of the run lies with --case")
+    for kind in _CLASSES:
+        here = [(entity.id, entity.name) for entity in getattr(case.system, kind)]
+        there = [(entity.get("id"), entity.get("name")) for entity in study.get("entities", {}).get(kind, ())]
+        if here != there:
+            raise ExportError(f"{folder} has other {kind} than the run: say where the case of the run lies with --case")
