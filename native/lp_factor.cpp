@@ -82,7 +82,8 @@ void Factorisation::apply_etas(SparseVector& v) const {
         if (v.value[slot] == 0.0) continue;
         const double step = v.value[slot] / eta_pivot_[eta];
         v.value[slot] = step;
-        for (Int at = first; at < end; ++at) v.add(eta_row_[at], -eta_value_[at] * step);
+        SparseVector::Adder sum(v);
+        for (Int at = first; at < end; ++at) sum.add(eta_row_[at], -eta_value_[at] * step);
     }
 }
 

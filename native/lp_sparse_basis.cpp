@@ -126,7 +126,8 @@ bool SparseDualSimplex::drop_loose_rows() {
 
 void SparseDualSimplex::load_column(Int variable, double factor, SparseVector& out) const {
     if (variable >= columns_) return out.add(variable - columns_, -factor);
-    for_column(variable, [&](Int row, double value) { out.add(row, factor * value); });
+    SparseVector::Adder sum(out);
+    for_column(variable, [&](Int row, double value) { sum.add(row, factor * value); });
 }
 
 void SparseDualSimplex::resize_work() {

@@ -42,11 +42,6 @@ class SparseDualSimplex final : public SimplexMethod {
         Int slot = -1;
         double missing = 0.0;  // from its bound, with the sign of the way back
     };
-    struct Candidate {
-        Int variable;
-        double slope, cost;    // of the leaving variable per unit, and what a unit costs
-    };
-
     // lp_sparse_basis.cpp: the working LP and its basis
     Int slack(Int row) const { return columns_ + row; }
     Int row_count() const { return static_cast<Int>(rows_.size()); }
@@ -89,8 +84,9 @@ class SparseDualSimplex final : public SimplexMethod {
     // lp_sparse_ratio_test.cpp: the entering variable
     void compute_pivot_row(Int slot);
     bool choose_entering(double missing, Int& entering);
-    void consider(Int variable, double slope, double sign);
-    size_t nearly_first() const;
+    void list_candidates(double sign);
+    double first_limit() const;
+    size_t nearly_first();
     double slope_of(Int variable) const {
         return variable < columns_ ? pivot_row_.value[variable] : -rho_.value[variable - columns_];
     }
@@ -135,7 +131,11 @@ class SparseDualSimplex final : public SimplexMethod {
     std::vector<uint8_t> slack_is_basic_;
     std::vector<Int> basic_columns_, slot_of_column_;
     SparseVector rho_, alpha_, tau_, flip_, pivot_row_;
-    std::vector<Candidate> candidates_;
+    // candidates of the ratio test: what a unit of each changes in the leaving variable, and what it costs
+    size_t candidates_ = 0;
+    std::vector<Int> candidate_;
+    std::vector<double> slope_, cost_;
+    std::vector<size_t> near_;
     std::vector<Int> flips_;
     std::vector<double> cut_values_, state_;
 };

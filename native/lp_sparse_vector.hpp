@@ -22,7 +22,7 @@ class SparseVector {
     void resize(size_t size) {
         clear();
         value.resize(size, 0.0);
-        list_.resize(size);
+        list_.resize(size + 1);  // one more: indices are written before it is known whether they are new
     }
     std::span<const Int> index() const { return {list_.data(), count_}; }
     void sort() { std::sort(list_.begin(), list_.begin() + static_cast<ptrdiff_t>(count_)); }
@@ -35,18 +35,36 @@ class SparseVector {
         list_[count_++] = at;
         value[at] = number;
     }
-    void add(Int at, double number) {
-        const double before = value[at], after = before + number;
-        if (before == 0.0) list_[count_++] = at;
-        value[at] = std::abs(after) < kTiny ? kListed : after;
-    }
-
+    void add(Int at, double number) { Adder(*this).add(at, number); }
     void replace(Int at, double number) {
         const bool is_listed = value[at] != 0.0;
         if (std::abs(number) < kTiny) number = is_listed ? kListed : 0.0;
         else if (!is_listed) list_[count_++] = at;
         value[at] = number;
     }
+
+    // Adds many numbers: the count stays in a register, and there are no branches, because nobody can predict which
+    // entries are new.
+    class Adder {
+       public:
+        explicit Adder(SparseVector& home)
+            : home_(home), value_(home.value.data()), list_(home.list_.data()), count_(home.count_) {}
+        ~Adder() { home_.count_ = count_; }
+        Adder(const Adder&) = delete;
+        Adder& operator=(const Adder&) = delete;
+        void add(Int at, double number) {
+            const double before = value_[at], after = before + number;
+            list_[count_] = at;
+            count_ += before == 0.0;
+            value_[at] = std::abs(after) < kTiny ? kListed : after;
+        }
+
+       private:
+        SparseVector& home_;
+        double* const value_;
+        Int* const list_;
+        size_t count_;
+    };
 
     static constexpr double kTiny = 1e-14;    // smaller results are rounding errors
     static constexpr double kListed = 1e-60;
