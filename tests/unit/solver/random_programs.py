@@ -57,6 +57,8 @@ def random_program(shape: Shape, seed: int) -> StageProgram:
         future_cost=columns - 1,
         state_column=np.arange(shape.states, dtype=np.int32),
         autoregression=np.zeros((0, rows)),
+        lag_from=EMPTY,
+        lag_share=np.zeros(0),
         passed_from=EMPTY,
         truncates=False,
         input_row=np.arange(rows, dtype=np.int32),
