@@ -88,6 +88,7 @@ class ProductionModels:
     energy_productivity: Mapping[str, NDArray[Any]] | None = None
     hyperplanes: Mapping[str, NDArray[Any]] | None = None
     geometry: Mapping[str, NDArray[Any]] | None = None
+    tailrace_curves: Mapping[str, NDArray[Any]] | None = None
 
     def choice_for(self, hydro: Hydro, stage: Stage) -> ProductionChoice:
         """What the file says for a plant in a stage, else the model that the plant itself names."""

@@ -33,11 +33,9 @@ READ_ELSEWHERE = (
 )
 REFUSED: Mapping[str, str] = {
     "post_study_stages.json": "stages after the study are not modelled yet",
-    "system/tailrace_curves.parquet": "families of tailrace curves are not modelled yet",
 }
 REFUSED_REMEDY: Mapping[str, str] = {
     "post_study_stages.json": "remove the file: it serves anticipated plants only",
-    "system/tailrace_curves.parquet": "remove the file and give `tailrace` in system/hydros.json",
 }
 MOVED: Mapping[str, str] = {
     "constraints/exchange_factors.json": (

@@ -36,6 +36,8 @@ def _state_variables(case: Case, problems: Problems) -> None:
 
 
 def _sampling_methods(case: Case, problems: Problems) -> None:
+    if case.config.training.scenario_source.openings == "file":
+        return
     for stage in case.horizon.stages:
         if stage.sampling_method == "selective":
             message = "openings cannot be drawn by the method `selective`"

@@ -134,6 +134,7 @@ def read_production_models(folder: Path, document: Document | None, problems: Pr
         energy_productivity=tables["energy_productivity"],
         hyperplanes=tables["hyperplanes"],
         geometry=tables["geometry"],
+        tailrace_curves=tables["tailrace_curves"],
     )
 
 

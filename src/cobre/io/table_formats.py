@@ -201,4 +201,13 @@ PRODUCTION_TABLES: Mapping[str, TableFormat] = {
         "hydro_id",
         "volume_hm3",
     ),
+    "tailrace_curves": _table(
+        "system/tailrace_curves.parquet",
+        _ids("hydro_id", "family_id", "segment_id")
+        + _numbers("downstream_reference_level_m", "outflow_min_m3s", "outflow_max_m3s")
+        + _numbers(*(f"coefficient_{power}" for power in range(5))),
+        "hydro_id",
+        "family_id",
+        "segment_id",
+    ),
 }

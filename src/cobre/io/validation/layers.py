@@ -25,6 +25,7 @@ from cobre.io.validation import (
     storage,
     table_dimensions,
     table_references,
+    tailrace_curves,
 )
 from cobre.io.validation.findings import Findings, Rule
 
@@ -56,6 +57,7 @@ LAYERS: tuple[tuple[Layer, tuple[Rule, ...]], ...] = (
             *prices.RULES,
             *override_values.RULES,
             *production.RULES,
+            *tailrace_curves.RULES,
             *correlation.RULES,
             *inflows.RULES,
             *initial_lags.RULES,

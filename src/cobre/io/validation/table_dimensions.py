@@ -27,8 +27,8 @@ def no_scenario_row_twice(case: Case, findings: Findings) -> None:
 
 
 def no_plane_twice(case: Case, findings: Findings) -> None:
-    """Planes and productivities are given once for a plant and stage."""
-    for name in ("hyperplanes", "energy_productivity"):
+    """Planes, productivities and segments of tailrace curves are given once."""
+    for name in ("hyperplanes", "energy_productivity", "tailrace_curves"):
         table = getattr(case.production, name)
         if table is not None:
             form = PRODUCTION_TABLES[name]

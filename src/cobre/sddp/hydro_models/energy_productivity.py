@@ -9,6 +9,7 @@ import numpy as np
 
 from cobre.core.case import ABSENT_ID, Case, Table
 from cobre.core.hydro import Hydro
+from cobre.core.production import ProductionModels
 from cobre.core.temporal import Stage
 from cobre.sddp.hydro_models.geometry import ReservoirGeometry
 from cobre.sddp.hydro_models.production_function import net_head_m, tailrace_m
@@ -38,13 +39,7 @@ class EnergyProductivity:
 
     def reference_volume_hm3(self, hydro_id: int, stage: Stage) -> float:
         """The volume at which productivities are taken."""
-        hydro = self._hydros[hydro_id]
-        least, most = hydro.reservoir.min_storage_hm3, hydro.reservoir.max_storage_hm3
-        reference = self._models.choice_for(hydro, stage).reference_volume
-        if reference is not None and reference.volume_hm3 is not None:
-            return reference.volume_hm3
-        share = DEFAULT_REFERENCE_SHARE if reference is None or reference.percentile is None else reference.percentile
-        return least + share * (most - least)
+        return reference_volume_hm3(self._models, self._hydros[hydro_id], stage)
 
     def reference_turbine_m3s(self, hydro_id: int, stage: Stage) -> float:
         """The table's reference outflow, or all that the plant can turbine."""
@@ -106,6 +101,16 @@ class EnergyProductivity:
         while at is not None:
             yield at
             at = self._hydros[at].downstream_id
+
+
+def reference_volume_hm3(models: ProductionModels, hydro: Hydro, stage: Stage) -> float:
+    """The volume at which a plant's level counts: as given, or a share of its useful volume."""
+    least, most = hydro.reservoir.min_storage_hm3, hydro.reservoir.max_storage_hm3
+    reference = models.choice_for(hydro, stage).reference_volume
+    if reference is not None and reference.volume_hm3 is not None:
+        return reference.volume_hm3
+    share = DEFAULT_REFERENCE_SHARE if reference is None or reference.percentile is None else reference.percentile
+    return least + share * (most - least)
 
 
 def table_value(table: Table | None, name: str, hydro_id: int, stage_id: int) -> float | None:

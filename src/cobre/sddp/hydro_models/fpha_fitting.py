@@ -48,11 +48,8 @@ class Fit:
         return least
 
 
-def fit_production(
-    hydro: Hydro, geometry: ReservoirGeometry, config: FphaConfig, reduction: PlaneReduction | None = None
-) -> Fit:
+def fit_production(function: ProductionFunction, config: FphaConfig, reduction: PlaneReduction | None = None) -> Fit:
     """Planes with the grid that they were fitted on; thinned out where a reduction is asked for."""
-    function = ProductionFunction(hydro, geometry)
     grid = _grid(function, config)
     planes = _planes(function, grid)
     if reduction is not None:
@@ -64,7 +61,7 @@ def fit_production(
 
 def fit_planes(hydro: Hydro, geometry: ReservoirGeometry, config: FphaConfig) -> Floats:
     """All planes, in order of falling gamma_v."""
-    return fit_production(hydro, geometry, config).planes
+    return fit_production(ProductionFunction(hydro, geometry), config).planes
 
 
 def _planes(function: ProductionFunction, grid: _Grid) -> Floats:

@@ -6,6 +6,7 @@ import numpy as np
 
 from cobre.core.hydro import Hydro
 from cobre.sddp.hydro_models.geometry import ReservoirGeometry
+from cobre.sddp.hydro_models.tailrace_families import TailraceAtLevel
 
 # MW per (m3/s and metre) of a machine that loses nothing: 1000 kg/m3 * 9.81 m/s2 / 1e6.
 IDEAL_MW_PER_M3S_M = 9.81e-3
@@ -13,16 +14,22 @@ IDEAL_MW_PER_M3S_M = 9.81e-3
 
 @dataclass(frozen=True, slots=True)
 class ProductionFunction:
-    """Exact production of a plant."""
+    """Exact production of a plant. `tailrace`: the curve of its families, where it has some."""
 
     hydro: Hydro
     geometry: ReservoirGeometry
+    tailrace: TailraceAtLevel | None = None
 
     def power_mw(self, volume_hm3: float, turbined_m3s: float, spilled_m3s: float = 0.0) -> float:
         """At a volume, with flows that raise the tailrace."""
         efficiency = 1.0 if self.hydro.efficiency is None else self.hydro.efficiency.value
-        gross_m = self.geometry.height_at(volume_hm3) - tailrace_m(self.hydro, turbined_m3s + spilled_m3s)
+        gross_m = self.geometry.height_at(volume_hm3) - self._tailrace_m(turbined_m3s + spilled_m3s)
         return IDEAL_MW_PER_M3S_M * efficiency * turbined_m3s * net_head_m(self.hydro, gross_m)
+
+    def _tailrace_m(self, outflow_m3s: float) -> float:
+        if self.tailrace is not None:
+            return self.tailrace.level_m(outflow_m3s)
+        return tailrace_m(self.hydro, outflow_m3s)
 
 
 def tailrace_m(hydro: Hydro, outflow_m3s: float) -> float:

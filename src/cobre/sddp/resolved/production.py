@@ -9,9 +9,11 @@ from cobre.core.case import ABSENT_ID, Case, Table
 from cobre.core.hydro import Hydro
 from cobre.core.production import FphaConfig
 from cobre.core.temporal import Stage
-from cobre.sddp.hydro_models.energy_productivity import NoProductivityError, table_value
+from cobre.sddp.hydro_models.energy_productivity import NoProductivityError, reference_volume_hm3, table_value
 from cobre.sddp.hydro_models.fpha_fitting import Fit, fit_production
 from cobre.sddp.hydro_models.geometry import ReservoirGeometry
+from cobre.sddp.hydro_models.production_function import ProductionFunction
+from cobre.sddp.hydro_models.tailrace_families import tailrace_families
 from cobre.sddp.resolved.declared import in_service
 
 Floats = NDArray[np.float64]
@@ -25,7 +27,8 @@ class ProductionResolver:
         self._hydros = case.system.hydros
         self._models = case.production
         self._geometry = geometry
-        self._fitted: dict[tuple[int, FphaConfig], Fit] = {}
+        self._families = tailrace_families(case.production.tailrace_curves)
+        self._fitted: dict[tuple[int, FphaConfig, float | None], Fit] = {}
 
     def productivity(self, stage: Stage) -> Floats:
         """MW per m3/s; NaN for plants with planes, 0 for plants that are out of service."""
@@ -68,11 +71,21 @@ class ProductionResolver:
         config = choice.fpha_config or PRECOMPUTED
         if choice.model != "fpha" or config.source == "precomputed":
             return None
-        key = (hydro.id, config)
+        families = self._families.get(hydro.id)
+        level_m = None if families is None else self._downstream_level_m(hydro, stage)
+        key = (hydro.id, config, level_m)
         if key not in self._fitted:
-            reduction = self._models.plane_reduction
-            self._fitted[key] = fit_production(hydro, self._geometry[hydro.id], config, reduction)
+            tailrace = None if families is None else families.at(level_m)
+            function = ProductionFunction(hydro, self._geometry[hydro.id], tailrace)
+            self._fitted[key] = fit_production(function, config, self._models.plane_reduction)
         return self._fitted[key]
+
+    def _downstream_level_m(self, hydro: Hydro, stage: Stage) -> float | None:
+        """Of the next reservoir at its reference volume; None where there is none, or nothing is known of it."""
+        below = next((other for other in self._hydros if other.id == hydro.downstream_id), None)
+        if below is None or below.id not in self._geometry:
+            return None
+        return self._geometry[below.id].height_at(reference_volume_hm3(self._models, below, stage))
 
 
 def _given_planes(table: Table | None, hydro: Hydro, stage: Stage) -> Floats:

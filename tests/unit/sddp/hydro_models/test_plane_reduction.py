@@ -11,6 +11,7 @@ from cobre.core.production import FphaConfig, PlaneReduction
 from cobre.sddp.hydro_models.fpha_fitting import fit_planes, fit_production
 from cobre.sddp.hydro_models.geometry import ReservoirGeometry
 from cobre.sddp.hydro_models.plane_reduction import Region, angle_deg, distance_pct, reduce_planes
+from cobre.sddp.hydro_models.production_function import ProductionFunction
 
 VOLUMES = np.array([0.0, 50.0, 100.0, 150.0, 200.0])
 GEOMETRY = ReservoirGeometry(VOLUMES, 20.0 + 60.0 * np.sqrt(VOLUMES / 200.0), 1.0 + VOLUMES / 100.0)
@@ -99,7 +100,7 @@ KNOWN = [
 
 @pytest.mark.parametrize(("reduction", "planes"), KNOWN)
 def test_planes_that_the_rust_program_keeps(reduction, planes):
-    found = fit_production(PLANT, GEOMETRY, COMPUTED, reduction).planes
+    found = fit_production(ProductionFunction(PLANT, GEOMETRY), COMPUTED, reduction).planes
     assert found == pytest.approx(np.array(planes), abs=2e-9)
 
 
@@ -107,11 +108,11 @@ def test_no_tolerance_keeps_all_planes():
     every = fit_planes(PLANT, GEOMETRY, COMPUTED)
     assert len(every) == 11
     for reduction in (by_angle(0.0), by_distance(0.0)):
-        assert np.array_equal(fit_production(PLANT, GEOMETRY, COMPUTED, reduction).planes, every)
+        assert np.array_equal(fit_production(ProductionFunction(PLANT, GEOMETRY), COMPUTED, reduction).planes, every)
 
 
 def test_no_power_without_flow_survives_any_tolerance():
-    planes = fit_production(PLANT, GEOMETRY, COMPUTED, by_angle(90.0)).planes
+    planes = fit_production(ProductionFunction(PLANT, GEOMETRY), COMPUTED, by_angle(90.0)).planes
     at_rest = (planes[:, 0:1] + planes[:, 1:2] * VOLUMES).min(axis=0)
     assert len(planes) == 2
     assert at_rest.max() == 0.0

@@ -1,0 +1,64 @@
+"""Families of tailrace curves that make no sense, or have no effect."""
+
+import pytest
+from validation_case import problems_after
+
+FILE = "system/tailrace_curves.parquet"
+SOUND = {
+    "hydro_id": [2, 2],
+    "family_id": [1, 1],
+    "segment_id": [1, 2],
+    "downstream_reference_level_m": [5.0, 5.0],
+    "outflow_min_m3s": [0.0, 50.0],
+    "outflow_max_m3s": [50.0, 100.0],
+    "coefficient_0": [1.0, 1.0],
+    "coefficient_1": [0.0, 0.0],
+    "coefficient_2": [0.0, 0.0],
+    "coefficient_3": [0.0, 0.0],
+    "coefficient_4": [0.0, 0.0],
+}
+
+
+def curves(**changed):
+    def spoil(documents, tables):
+        tables[FILE] = SOUND | changed
+
+    return spoil
+
+
+WRONG = {
+    "gap": ({"outflow_min_m3s": [0.0, 60.0]}, "hydro 2, family 1, outflow_min_m3s: there is a gap between 50 and 60"),
+    "overlap": ({"outflow_min_m3s": [0.0, 40.0]}, "outflow_min_m3s: there is an overlap between 50 and 40"),
+    "step": ({"coefficient_0": [1.0, 1.005]}, "coefficient_0: the level steps from 1 to 1.005 m at 50 m3/s"),
+    "backwards": (
+        {"outflow_max_m3s": [50.0, 40.0]},
+        "family 1, segment 2, outflow_max_m3s: is 40 (at least outflow_min",
+    ),
+    "negative": ({"outflow_min_m3s": [-5.0, 50.0]}, "segment 1, outflow_min_m3s: is -5 (at least 0)"),
+    "level": ({"downstream_reference_level_m": [-1.0, -1.0]}, "downstream_reference_level_m: is -1 (at least 0)"),
+    "two levels": ({"downstream_reference_level_m": [5.0, 6.0]}, "differs from segment to segment"),
+    "same level": (
+        {"family_id": [1, 2]},
+        "hydro 2, downstream_reference_level_m: families 1, 2 have the same level, 5",
+    ),
+    "twice": ({"segment_id": [1, 1]}, "hydro 2, family 1, segment 1: is given 2 times"),
+    "nobody": ({"hydro_id": [7, 7]}, "there is no hydro 7"),
+    "not a number": ({"coefficient_3": [float("nan"), 0.0]}, "coefficient_3: is not a finite number"),
+}
+
+
+@pytest.mark.parametrize("name", WRONG)
+def test_curves_that_make_no_sense(tmp_path, name):
+    changed, message = WRONG[name]
+    found = problems_after(tmp_path / "case", curves(**changed))
+    assert any(message in str(problem) and FILE in str(problem) for problem in found.errors), list(map(str, found))
+
+
+def test_steps_of_a_millimetre_are_rounding(tmp_path):
+    assert not problems_after(tmp_path / "case", curves(coefficient_0=[1.0, 1.001])).errors
+
+
+def test_a_plant_that_does_not_use_its_curves(tmp_path):
+    found = problems_after(tmp_path / "case", curves(hydro_id=[0, 0]))
+    assert not found.errors
+    assert any("its curves are not used: no stage asks for computed planes" in str(one) for one in found.warnings)
