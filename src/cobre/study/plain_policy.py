@@ -53,15 +53,15 @@ def _metadata(data: PolicyData, file: Path) -> dict[str, Any]:
 
 def _producer(data: PolicyData, config: dict[str, Any], file: Path) -> dict[str, Any]:
     metadata = data.metadata
-    from_elsewhere = [from_elsewhere(stage) for stage in data.stages]
+    loaded = [from_elsewhere(stage) for stage in data.stages]
     return {
         "completed_iterations": metadata.iterations,
         "final_lower_bound": metadata.facts.get("lower_bound"),
         "best_upper_bound": metadata.facts.get("upper_bound"),
         "max_iterations": iteration_limit(config),
         "forward_passes": _forward_passes(data),
-        "warm_start_cuts": max(from_elsewhere, default=0),
-        "warm_start_counts": from_elsewhere,
+        "warm_start_cuts": max(loaded, default=0),
+        "warm_start_counts": loaded,
         "cost_scale_factor": metadata.cost_scale,
         "rng_seed": metadata.seeds.get("tree_seed"),
         "total_visited_states": 0,
