@@ -12,7 +12,7 @@ SIDE_BY_SIDE := --numprocesses auto --maxprocesses 4 --dist loadfile
 # Ranks are interpreters that start often: where the environment forbids to keep bytecode, each compiles everything again.
 export PYTHONDONTWRITEBYTECODE :=
 
-.PHONY: help demo demo-comm test lint types architecture unit test-long conformance faults mpi mpi-environments conformance-mpi determinism bench-comm bench-net bench-mpi bench-sddp bench-scale peer-environment test-browser docs deploy-check fuzz package wheels clean
+.PHONY: help demo demo-comm test lint types architecture unit test-long conformance faults mpi mpi-environments conformance-mpi determinism bench-comm bench-net bench-mpi bench-sddp bench-scale peer-environment test-browser docs deploy-check slurm containers fuzz package wheels clean
 
 help:  ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  %-14s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -110,6 +110,14 @@ docs: $(READY)  ## build the site into build/docs/html; a warning is an error
 
 deploy-check: $(READY)  ## what `cobre launch` prints: schemas, linters, simulated clusters, network namespaces
 	$(BIN)/python -m pytest tests/deploy
+
+slurm: mpi-environments  ## jobs on a real Slurm of two nodes, made on this machine from Debian's packages; needs root
+	$(BIN)/python tests/slurm/prepare.py
+	$(BIN)/python -m pytest tests/slurm
+
+containers: $(READY)  ## the image built and run by podman: tcp between containers, a killed container, a small /dev/shm; needs root
+	$(BIN)/python tests/containers/prepare.py
+	$(BIN)/python -m pytest tests/containers
 
 package: $(READY)  ## build wheel and sdist, install each into an empty environment, use it there
 	$(BIN)/python tests/package/check_package.py

@@ -90,8 +90,12 @@ def _required(config: type[Any]) -> dict[str, str]:
     raise AssertionError(f"{config.__name__} asks for more and more")
 
 
+# Variables that are only good together with others.
+_COMPANY = {**dict.fromkeys(TLS, TLS), "COBRE_TCP_RANK": ("COBRE_TCP_COORDINATOR",)}
+
+
 def _field_of(config: type[Any], variable: str, plain: Any, base: dict[str, str]) -> Field[Any]:
-    company = dict.fromkeys(TLS, "other") if variable in TLS else {}
+    company = dict.fromkeys(_COMPANY.get(variable, ()), "other")
     for probe in PROBES:
         try:
             changed = config.from_env({**base, **company, variable: probe})

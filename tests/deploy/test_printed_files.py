@@ -54,7 +54,7 @@ def test_awkward_texts_stay_what_they_are():
     for service in study["services"].values():
         assert [volume["source"] for volume in service["volumes"]] == [path.replace("$", "$$")] * 2
     script = cobre("launch", "slurm", "--ranks", 2, "--case", path, "--", "--iterations", 5)
-    command = shlex.split(script.splitlines()[-1])
+    command = shlex.split(script.splitlines()[-2].removesuffix(" || code=$?"))
     assert command == [
         "cobre",
         "run",
@@ -117,7 +117,36 @@ def test_kubernetes_keeps_dollars_as_they_are():
 def test_a_path_with_a_dash_is_no_option(path, seen):
     for words in (["slurm"], ["slurm", "--mpi"]):
         script = cobre("launch", *words, "--ranks", 2, "--case", path, "--output", path)
-        assert shlex.split(script.splitlines()[-1])[:5] == ["cobre", "run", seen, "--output", seen]
+        assert shlex.split(script.splitlines()[-2])[:5] == ["cobre", "run", seen, "--output", seen]
+
+
+def test_a_job_array_has_an_index_in_its_paths():
+    words = ["slurm", "--ranks", 2, "--array", "1-8%2", "--case", "my cases/%a", "--output", "%a/$x"]
+    script = cobre("launch", *words)
+    assert "#SBATCH --array=1-8%2\n" in script
+    command = script.splitlines()[-2].removesuffix(" || code=$?").replace("cobre", "printf '%s|'", 1)
+    done = subprocess.run(
+        ["sh", "-c", command], check=True, capture_output=True, text=True, env={"SLURM_ARRAY_TASK_ID": "7"}, timeout=60
+    )
+    assert done.stdout == "run|my cases/7|--output|7/$x|--auto-resume|--threads|1|"
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (["--array", "1-8"], "--output must have %a in it"),
+        (["--array", "1..8", "--output", "%a"], "--array must be indices such as"),
+        (["--mpi", "pmi 2"], "--mpi must be a name"),
+    ],
+)
+def test_a_slurm_script_that_could_not_work_is_refused(words, said):
+    done = cobre("launch", "slurm", "--ranks", 2, *words, check=False)
+    assert (done.returncode, said in done.stderr) == (2, True), done.stderr
+
+
+def test_a_job_goes_back_to_the_queue_only_when_asked_for():
+    assert "scontrol requeue" not in cobre("launch", "slurm", "--ranks", 2)
+    assert "scontrol requeue" in cobre("launch", "slurm", "--ranks", 2, "--requeue")
 
 
 @pytest.mark.parametrize("output", ["./results", "two words", "-o", "it's"])

@@ -13,6 +13,7 @@ from manifests import TWO_RESERVOIRS, cobre
 
 from cobre.comm import TcpConfig
 from cobre.comm.factory import select_backend
+from cobre.launchfiles.slurm_mpi import mpi_type
 from cobre.launchfiles.slurm_step import NoStepError, step_environment
 
 HERE = Path(__file__).parent
@@ -70,15 +71,35 @@ def run_step(*words, **environ):
 
 def test_the_wrapper_becomes_the_command():
     program = "import os; print(os.environ['COBRE_TCP_RANK'], os.environ['COBRE_TCP_COORDINATOR'])"
-    done = run_step(sys.executable, "-c", program, **STEP)
-    assert (done.returncode, done.stdout) == (0, "3 node07\n"), done.stderr
+    done = run_step(sys.executable, "-c", program, **STEP | {"SLURM_STEP_NODELIST": "localhost,gpu1"})
+    assert (done.returncode, done.stdout) == (0, "3 localhost\n"), done.stderr
+
+
+def test_a_first_node_whose_name_is_not_known_is_said_before_anything_runs():
+    done = run_step(sys.executable, "-c", "print('ran')", **STEP | {"SLURM_STEP_NODELIST": "no-such-node.invalid"})
+    assert (done.returncode, done.stdout) == (2, "")
+    assert "the name no-such-node.invalid, that of the first node, is not known on" in done.stderr
+    assert "set COBRE_TCP_COORDINATOR" in done.stderr
+
+
+@pytest.mark.parametrize(
+    ("library", "expected"),
+    [
+        ("Open MPI v5.0.11, package: Open MPI root@x", "pmix"),
+        ("MPICH Version:      5.0.2", "pmi2"),
+        ("Intel(R) MPI Library 2021.11 for Linux* OS", "pmi2"),
+        ("MPI VERSION    : CRAY MPICH version 8.1.27", "cray_shasta"),
+    ],
+)
+def test_each_mpi_has_its_way_to_meet_srun(library, expected):
+    assert mpi_type(library) == expected
 
 
 def test_the_wrapper_complains_in_words():
     outside = dict.fromkeys(STEP, "")
     assert "start this by srun" in run_step("true", **outside).stderr
     assert "name the command" in run_step(**STEP).stderr
-    missing = run_step("no-such-program", **STEP)
+    missing = run_step("no-such-program", **STEP | {"SLURM_STEP_NODELIST": "localhost"})
     assert (missing.returncode, "no-such-program cannot be run: No such file" in missing.stderr) == (127, True)
 
 
@@ -96,7 +117,7 @@ def job_environment(folder, ranks, **more):
         "SLURM_JOB_ID": str(secrets.randbelow(10**6)),
         "SLURM_NTASKS": str(ranks),
         "SLURM_SUBMIT_DIR": str(folder),
-        "EXPECTED_SRUN_OPTIONS": "--cpus-per-task=1 --kill-on-bad-exit=1",
+        "EXPECTED_SRUN_OPTIONS": "--cpus-per-task=1 --kill-on-bad-exit=0 --kill-on-bad-exit=1 --wait=120",
         **more,
     }
 
@@ -147,10 +168,10 @@ def test_the_script_removes_its_secret_when_the_step_fails(tmp_path):
 def test_the_script_with_mpi_leaves_ranks_to_mpi(tmp_path):
     """The launcher of the site says who is who; the script only names the backend."""
     script = tmp_path / "job.sh"
-    script.write_text(cobre("launch", "slurm", "--mpi", "--ranks", 2))
+    script.write_text(cobre("launch", "slurm", "--mpi", "pmi2", "--ranks", 2))
     environ = job_environment(tmp_path, 2, STEP_NODES="localhost")
-    (tmp_path / "bin" / "cobre").write_text('#!/bin/sh\necho "$COBRE_COMM_BACKEND $*"\n')
+    (tmp_path / "bin" / "cobre").write_text('#!/bin/sh\necho "$COBRE_COMM_BACKEND $SLURM_MPI_TYPE $*"\n')
     done = subprocess.run(
         ["bash", script], check=False, capture_output=True, text=True, timeout=60, env=environ, cwd=tmp_path
     )
-    assert done.stdout.splitlines() == ["mpi run case --output output --auto-resume --threads 1"] * 2, done.stderr
+    assert done.stdout.splitlines() == ["mpi pmi2 run case --output output --auto-resume --threads 1"] * 2, done.stderr

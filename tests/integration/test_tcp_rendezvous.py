@@ -240,6 +240,20 @@ def test_a_wildcard_is_bound_when_asked_for(options):
         assert world.everywhere(comms, total) == [[3.0] * 3] * 2
 
 
+def test_rank_0_without_an_address_listens_on_all_of_them(caplog):
+    caplog.set_level(logging.INFO, "cobre.comm")
+    with meeting(2) as world:
+        comms = results([world.start(0, coordinator="", port=29519), world.start(1, port=29519)])
+        assert world.everywhere(comms, total) == [[3.0] * 3] * 2
+        assert "COBRE_TCP_COORDINATOR is not set: listening on all addresses" in caplog.text
+
+
+def test_rank_0_without_an_address_needs_a_secret():
+    with meeting(2, secret="") as world:
+        text = str(failure(world.start(0, coordinator="")))
+        assert "COBRE_TCP_COORDINATOR is not set, so rank 0 would listen on all addresses" in text
+
+
 def test_on_loopback_no_secret_is_needed():
     with meeting(2, secret="") as world:
         assert world.everywhere(results(world.start_all()), total) == [[3.0] * 3] * 2

@@ -14,6 +14,7 @@ if TYPE_CHECKING:
 
 Command = TypeVar("Command", bound=Callable[..., Any])
 IMAGE = f"cobre:{__version__}"
+FIND_OUT = "auto"
 
 
 @click.group()
@@ -87,18 +88,26 @@ def kubernetes(jobset: bool, **options: Any) -> None:
 @_world_options
 @click.option("--case", default="case", show_default=True, help="Folder of the case, as all nodes see it.")
 @click.option("--output", default="output", show_default=True, help="Folder of the results.")
-@click.option("--mpi", is_flag=True, help="With the site's MPI; otherwise over tcp.")
+@click.option(
+    "--mpi",
+    is_flag=False,
+    flag_value=FIND_OUT,
+    metavar="[TYPE]",
+    help="With the site's MPI; otherwise over tcp. TYPE is that of `srun --mpi`; left out, the script finds out.",
+)
 @click.option("--time", "time_limit", default="01:00:00", show_default=True, help="Time limit.")
 @click.option("--nodes", type=int, help="Number of nodes.")
 @click.option("--partition", help="Partition.")
 @click.option("--account", help="Account.")
-def slurm(mpi: bool, **options: Any) -> None:
+@click.option("--array", help="A job array, such as 1-8: %a in --case and --output is the index of each job.")
+@click.option("--requeue", is_flag=True, help="Go on in the queue when the time limit stops the job.")
+def slurm(mpi: str | None, **options: Any) -> None:
     """Print a batch script for Slurm."""
     from cobre.launchfiles.settings import SlurmSettings
     from cobre.launchfiles.slurm import mpi_script, tcp_script
 
-    script = mpi_script if mpi else tcp_script
-    _print(lambda: script(SlurmSettings(**options)))
+    settings = SlurmSettings(**options)
+    _print(lambda: tcp_script(settings) if mpi is None else mpi_script(settings, None if mpi == FIND_OUT else mpi))
 
 
 def _container_settings(options: dict[str, Any]) -> "ContainerSettings":

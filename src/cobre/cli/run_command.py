@@ -1,6 +1,7 @@
 """`cobre run` and `cobre simulate`: start the study where it belongs, show what it tells, sum it up."""
 
 import json
+import os
 import sys
 from collections.abc import Mapping
 from contextlib import closing
@@ -16,6 +17,7 @@ from cobre.cli.run_summary import print_summary, write_report
 from cobre.cli.standard_streams import output_is_talk
 from cobre.cli.trouble import told, told_by_rank
 from cobre.comm import Backend
+from cobre.comm.detection import find_launch
 from cobre.sddp.stop import StopKind
 from cobre.study.events import Tell
 from cobre.study.rank_entry import run_study
@@ -88,8 +90,13 @@ def run_case(flags: RunFlags) -> None:
             summary = _run(flags, progress)
         if progress.has_spoken:
             _sum_up(flags, summary, progress)
-        if summary.stop_kind in _SIGNALLED:
+        if summary.stop_kind in _SIGNALLED and (progress.has_spoken or not _ends_with_others()):
             sys.exit(_SIGNALLED[summary.stop_kind])
+
+
+def _ends_with_others() -> bool:
+    """Whether a launcher ends all ranks when one fails: rank 0, which still writes its report, then speaks for all."""
+    return find_launch(os.environ) is not None
 
 
 def _run(flags: RunFlags, progress: Progress) -> RunSummary:

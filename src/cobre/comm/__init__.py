@@ -3,6 +3,9 @@
 Start reading at `cobre.comm.communicator`, which states the contract.
 """
 
+from importlib import import_module
+from typing import TYPE_CHECKING
+
 from cobre.comm.backends.base import Backend
 from cobre.comm.communicator import Communicator
 from cobre.comm.config import BackendConfig, LocalConfig, MpiConfig, ShmConfig, TcpConfig
@@ -39,6 +42,22 @@ from cobre.comm.flight_recorder import RecordedCall
 from cobre.comm.shared_memory import SharedMemoryProvider, SharedRegion
 from cobre.comm.types import BackendKind, Operation, ReduceOp
 
+if TYPE_CHECKING:
+    from cobre.comm.backends.local import LocalCommunicator
+    from cobre.comm.backends.mpi.communicator import MpiCommunicator
+    from cobre.comm.backends.shm.communicator import ShmCommunicator
+    from cobre.comm.backends.tcp.communicator import TcpCommunicator
+    from cobre.comm.heap_region import HeapRegion
+
+# A backend is loaded when it is used: nobody pays for the others.
+_LOADED_LATER = {
+    "HeapRegion": "cobre.comm.heap_region",
+    "LocalCommunicator": "cobre.comm.backends.local",
+    "MpiCommunicator": "cobre.comm.backends.mpi.communicator",
+    "ShmCommunicator": "cobre.comm.backends.shm.communicator",
+    "TcpCommunicator": "cobre.comm.backends.tcp.communicator",
+}
+
 __all__ = [
     "AbortedError",
     "AllocationFailedError",
@@ -54,14 +73,17 @@ __all__ = [
     "CommunicatorBusyError",
     "CommunicatorClosedError",
     "ForkedCommunicatorError",
+    "HeapRegion",
     "InitializationFailedError",
     "InvalidBackendError",
     "InvalidBufferSizeError",
     "InvalidCommunicatorError",
     "InvalidRootError",
+    "LocalCommunicator",
     "LocalConfig",
     "MismatchedCallError",
     "MissingConfigurationError",
+    "MpiCommunicator",
     "MpiConfig",
     "NotLeaderError",
     "Operation",
@@ -74,7 +96,9 @@ __all__ = [
     "SharedMemoryExhaustedError",
     "SharedMemoryProvider",
     "SharedRegion",
+    "ShmCommunicator",
     "ShmConfig",
+    "TcpCommunicator",
     "TcpConfig",
     "TerminatedError",
     "UnsupportedBufferError",
@@ -82,3 +106,15 @@ __all__ = [
     "available_backends",
     "create_communicator",
 ]
+
+
+def __getattr__(name: str) -> object:
+    if name not in _LOADED_LATER:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    value = getattr(import_module(_LOADED_LATER[name]), name)
+    globals()[name] = value
+    return value
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__})

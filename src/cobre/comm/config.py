@@ -166,7 +166,8 @@ class MpiConfig:
 class TcpConfig:
     """Ranks on any machines that reach rank 0, the coordinator, over TCP.
 
-    coordinator: where rank 0 listens, as all ranks reach it: host, host:port, [v6 address]:port.
+    coordinator: where rank 0 listens, as all ranks reach it: host, host:port, [v6 address]:port. Rank 0 itself may
+    leave it empty, and then listens on all addresses.
     timeout_s: a rank without a heartbeat for so long is given up (a rank that computes sends heartbeats).
     connect_timeout_s: how long to wait at the start until all ranks have come.
     operation_timeout_s: hard limit for one collective, however alive the others are; None: no limit.
@@ -198,6 +199,8 @@ class TcpConfig:
     def __post_init__(self) -> None:
         _check_types(self)
         _check_world("tcp", "COBRE_TCP_RANK", self.rank, "COBRE_TCP_SIZE", self.size)
+        if self.rank and not self.coordinator:
+            raise MissingConfigurationError("tcp", "COBRE_TCP_COORDINATOR", f"is not set: {_COORDINATOR}")
         if not 1 <= self.port <= MAX_TCP_PORT:
             raise InitializationFailedError("tcp", f"COBRE_TCP_PORT must be from 1 to {MAX_TCP_PORT}, got {self.port}")
         _check_seconds(
@@ -220,10 +223,9 @@ class TcpConfig:
 
     @classmethod
     def from_env(cls, environ: Mapping[str, str] = os.environ) -> Self:
-        """Read `COBRE_TCP_*`; coordinator, rank and size are required."""
+        """Read `COBRE_TCP_*`; rank and size are required, and the coordinator on all ranks but 0."""
         read = _Reader("tcp", environ)
         return cls(
-            coordinator=read.text("COBRE_TCP_COORDINATOR", "where rank 0 listens, the same for all ranks"),
             rank=read.integer("COBRE_TCP_RANK", "this process's rank, from 0"),
             size=read.integer("COBRE_TCP_SIZE", "the number of ranks"),
             port=read.integer("COBRE_TCP_PORT", "the coordinator's port", default=DEFAULT_TCP_PORT),
@@ -238,7 +240,6 @@ class TcpConfig:
         """The variables that make another process join the same world; the secret only if it was given so."""
         environ = {
             BACKEND_VARIABLE: self.kind.value,
-            "COBRE_TCP_COORDINATOR": self.coordinator,
             "COBRE_TCP_RANK": str(self.rank),
             "COBRE_TCP_SIZE": str(self.size),
             "COBRE_TCP_PORT": str(self.port),
@@ -252,7 +253,9 @@ class TcpConfig:
         return environ | {variable: text for variable, text in texts.items() if text}
 
 
+_COORDINATOR = "the address at which rank 0 listens; only rank 0 may do without"
 _TCP_TEXTS = {
+    "coordinator": "COBRE_TCP_COORDINATOR",
     "bind": "COBRE_TCP_BIND",
     "secret_file": "COBRE_TCP_SECRET_FILE",
     "secret": "COBRE_TCP_SECRET",

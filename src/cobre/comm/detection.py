@@ -15,6 +15,8 @@ from cobre.comm.types import BackendKind
 SHM_VARIABLES = ("COBRE_SHM_NAME", "COBRE_SHM_RANK", "COBRE_SHM_SIZE")
 TCP_VARIABLES = ("COBRE_TCP_COORDINATOR", "COBRE_TCP_RANK", "COBRE_TCP_SIZE")
 INSTALL_MPI = "pip install 'cobre[mpi]'"
+SLURM_RANK, SLURM_SIZE = "SLURM_PROCID", "SLURM_STEP_NUM_TASKS"
+SRUN_WITH_MPI = "srun --mpi=pmix for Open MPI, srun --mpi=pmi2 for MPICH and Intel MPI; `srun --mpi=list` shows all"
 
 # In the order in which auto prefers them.
 PREFERENCE = (BackendKind.MPI, BackendKind.TCP, BackendKind.SHM, BackendKind.LOCAL)
@@ -74,6 +76,12 @@ def find_launch(environ: Mapping[str, str]) -> Launch | None:
     return None
 
 
+def slurm_tasks(environ: Mapping[str, str]) -> int | None:
+    """How many tasks the Slurm step has that this process is one of; None outside of a step."""
+    rank, size = _number(environ.get(SLURM_RANK)), _number(environ.get(SLURM_SIZE))
+    return None if rank is None else size
+
+
 def installed_backends() -> tuple[BackendKind, ...]:
     """The backends whose packages are there, in the order in which auto prefers them."""
     return tuple(kind for kind in PREFERENCE if importlib.util.find_spec(_NEEDED[kind]) is not None)
@@ -90,6 +98,8 @@ def detect(environ: Mapping[str, str], installed: Collection[BackendKind]) -> tu
             return kind, f"{present[0]} is set"
     if launch is not None and launch.size > 1:
         raise _lonely_worlds(launch)
+    if (tasks := slurm_tasks(environ)) is not None and tasks > 1:
+        raise _lonely_tasks(tasks)
     return (
         BackendKind.LOCAL,
         "no launcher's variables are set" if launch is None else f"a world of one ({launch.evidence})",
@@ -111,6 +121,16 @@ def _lonely_worlds(launch: Launch) -> BackendNotAvailableError:
         BackendKind.MPI.value,
         f"{launch.launcher.name} started {launch.size} processes ({launch.evidence}) but mpi4py is not installed, "
         f"so each would run alone: {INSTALL_MPI}, or set {BACKEND_VARIABLE}=local if that is meant",
+    )
+
+
+def _lonely_tasks(tasks: int) -> BackendNotAvailableError:
+    return BackendNotAvailableError(
+        BackendKind.AUTO.value,
+        f"srun started {tasks} tasks ({SLURM_SIZE}={tasks}) and told none of them how to join the others, so each "
+        "would run alone. Without MPI: srun ... python3 -m cobre.launchfiles.slurm_step COMMAND. "
+        f"With MPI and mpi4py: {SRUN_WITH_MPI}. `cobre launch slurm` prints a script that does either. "
+        f"If each task shall run alone, set {BACKEND_VARIABLE}=local",
     )
 
 

@@ -14,6 +14,8 @@ MAX_NAME = 40  # Kubernetes adds the rank and more to it; a host name has at mos
 QUANTITY = r"[1-9][0-9]*(Ki|Mi|Gi|Ti)?"
 WALL_TIME = r"([0-9]+-)?[0-9]{1,2}:[0-9]{2}:[0-9]{2}"
 JOB_WORD = r"[A-Za-z0-9_.,-]+"
+ARRAY = r"[0-9]+(-[0-9]+(:[0-9]+)?)?(,[0-9]+(-[0-9]+(:[0-9]+)?)?)*(%[0-9]+)?"
+ARRAY_INDEX = "%a"  # as Slurm writes it in the names of files
 
 _ENDS = "with a letter first and no '-' last"
 
@@ -77,12 +79,19 @@ class ContainerSettings(WorldSettings):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SlurmSettings(WorldSettings):
-    """Ranks of a Slurm step. time_limit: D-HH:MM:SS or HH:MM:SS. nodes, partition, account: None leaves it to Slurm."""
+    """Ranks of a Slurm step.
+
+    time_limit: D-HH:MM:SS or HH:MM:SS. nodes, partition, account: None leaves it to Slurm.
+    array: indices of a job array, such as 1-8; `%a` in case, output and options is the index of each job.
+    requeue: the job goes back to the queue when the time limit stops it, until the study is whole.
+    """
 
     time_limit: str = "01:00:00"
     nodes: int | None = None
     partition: str | None = None
     account: str | None = None
+    array: str | None = None
+    requeue: bool = False
 
     def checked(self) -> Self:
         """The settings, if they make sense."""
@@ -92,8 +101,21 @@ class SlurmSettings(WorldSettings):
             _between("--nodes", self.nodes, 1, self.ranks)
         for option, text in (("--partition", self.partition), ("--account", self.account)):
             if text is not None:
-                _matches(option, text, JOB_WORD, "a name without spaces")
+                check_job_word(option, text)
+        if self.array is not None:
+            _matches("--array", self.array, ARRAY, "indices such as 0-7, 1,3,5 or 1-100%4")
+            if ARRAY_INDEX not in self.output:
+                raise LaunchFileError(
+                    f"--output must have {ARRAY_INDEX} in it, the index of each job of the array; "
+                    f"in {self.output!r} all of them would write into one folder"
+                )
         return self
+
+
+def check_job_word(option: str, text: str) -> str:
+    """A name as Slurm has them, if it is one."""
+    _matches(option, text, JOB_WORD, "a name without spaces")
+    return text
 
 
 def as_path(text: str) -> str:

@@ -1,14 +1,18 @@
 """Batch scripts for Slurm: with the site's MPI, or over tcp when there is none."""
 
 import shlex
+from collections.abc import Sequence
 
 from cobre.launchfiles.filling import Verbatim, fill_shell
-from cobre.launchfiles.settings import SlurmSettings, as_path
+from cobre.launchfiles.settings import ARRAY_INDEX, SlurmSettings, as_path, check_job_word
+
+MPI_TYPE = "SLURM_MPI_TYPE=${SLURM_MPI_TYPE:-$(python3 -m cobre.launchfiles.slurm_mpi)}\nexport SLURM_MPI_TYPE"
 
 
-def mpi_script(settings: SlurmSettings) -> str:
-    """`srun` starts the ranks and MPI joins them."""
-    return fill_shell("slurm-mpi.sh", _values(settings))
+def mpi_script(settings: SlurmSettings, mpi_type: str | None = None) -> str:
+    """`srun` starts the ranks and MPI joins them; mpi_type: of `srun --mpi`, found out on the cluster when None."""
+    line = MPI_TYPE if mpi_type is None else f"export SLURM_MPI_TYPE={check_job_word('--mpi', mpi_type)}"
+    return fill_shell("slurm-mpi.sh", _values(settings) | {"mpi_type": Verbatim(line)})
 
 
 def tcp_script(settings: SlurmSettings) -> str:
@@ -24,10 +28,26 @@ def _values(settings: SlurmSettings) -> dict[str, object]:
         "ranks": settings.ranks,
         "threads": settings.threads,
         "directives": Verbatim("".join(f"#SBATCH {shlex.quote(line)}\n" for line in _directives(settings))),
-        "command": Verbatim(shlex.join(command)),
+        "command": Verbatim(_joined(command) if settings.array else shlex.join(command)),
+        "requeue": Verbatim(fill_shell("slurm_requeue.sh", {}) if settings.requeue else ""),
     }
 
 
 def _directives(settings: SlurmSettings) -> list[str]:
-    chosen = {"nodes": settings.nodes, "partition": settings.partition, "account": settings.account}
+    chosen = {
+        "nodes": settings.nodes,
+        "partition": settings.partition,
+        "account": settings.account,
+        "array": settings.array,
+    }
     return [f"--time={settings.time_limit}"] + [f"--{name}={value}" for name, value in chosen.items() if value]
+
+
+def _joined(command: Sequence[str]) -> str:
+    """Words of a shell in which `%a` is the index of the job in its array."""
+    index = '"$SLURM_ARRAY_TASK_ID"'
+    return " ".join(index.join(_quoted(part) for part in word.split(ARRAY_INDEX)) for word in command)
+
+
+def _quoted(part: str) -> str:
+    return shlex.quote(part) if part else ""

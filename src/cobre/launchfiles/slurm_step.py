@@ -5,7 +5,9 @@ What is already set stays: `COBRE_TCP_PORT`, `COBRE_TCP_SECRET_FILE` and the res
 """
 
 import os
+import socket
 import sys
+import time
 from collections.abc import Mapping, Sequence
 
 from cobre.comm.config import BACKEND_VARIABLE
@@ -15,6 +17,7 @@ from cobre.launchfiles.host_list import HostListError, hosts
 RANK, SIZE, NODES = "SLURM_PROCID", "SLURM_STEP_NUM_TASKS", "SLURM_STEP_NODELIST"
 FIRST_PORT, PORTS = 20_000, 10_000  # below those that Linux gives to connections
 USAGE_ERROR, CANNOT_RUN = 2, 127
+PATIENCE_S, RETRY_S = 5.0, 0.5
 
 
 class NoStepError(Exception):
@@ -51,6 +54,30 @@ def _first_host(environ: Mapping[str, str]) -> str:
         raise NoStepError(f"{NODES}: {error}") from None
 
 
+def check_known(node: str) -> None:
+    """A node whose name nobody knows would be waited for in vain."""
+    problem = _why_unknown(node, time.monotonic() + PATIENCE_S)
+    if problem:
+        raise NoStepError(
+            f"the name {node}, that of the first node, is not known on {socket.gethostname()} ({problem}): set "
+            f"COBRE_TCP_COORDINATOR to a name or address by which all nodes reach {node} "
+            f"(`scontrol show node {node}` shows its NodeAddr)"
+        )
+
+
+def _why_unknown(node: str, deadline: float) -> str:
+    """Empty when the name is known; a server that does not answer is asked again for a while."""
+    while True:
+        try:
+            socket.getaddrinfo(node, None)
+        except socket.gaierror as error:
+            if error.errno == socket.EAI_NONAME or time.monotonic() >= deadline:
+                return error.strerror or "no word why"
+            time.sleep(RETRY_S)
+        else:
+            return ""
+
+
 def _port(environ: Mapping[str, str]) -> int:
     """Jobs that share a node use different ports, most of the time."""
     job = environ.get("SLURM_JOB_ID", "")
@@ -62,7 +89,10 @@ def main(command: Sequence[str]) -> int:
     if not command:
         return _say("name the command that each rank shall run", USAGE_ERROR)
     try:
-        os.environ.update(step_environment(os.environ))
+        world = step_environment(os.environ)
+        if "COBRE_TCP_COORDINATOR" in world:
+            check_known(world["COBRE_TCP_COORDINATOR"])
+        os.environ.update(world)
         os.execvp(command[0], list(command))  # noqa: S606 - the user's own command line
     except NoStepError as error:
         return _say(str(error), USAGE_ERROR)

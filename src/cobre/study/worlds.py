@@ -12,7 +12,15 @@ from cobre.comm import Backend, BackendNotAvailableError, InitializationFailedEr
 from cobre.comm.backends.local import LocalCommunicator
 from cobre.comm.config import BACKEND_VARIABLE
 from cobre.comm.cores import usable_cores
-from cobre.comm.detection import SHM_VARIABLES, TCP_VARIABLES, detect, find_launch, installed_backends
+from cobre.comm.detection import (
+    SHM_VARIABLES,
+    SRUN_WITH_MPI,
+    TCP_VARIABLES,
+    detect,
+    find_launch,
+    installed_backends,
+    slurm_tasks,
+)
 from cobre.comm.factory import create_communicator, select_backend
 from cobre.comm.types import BackendKind
 from cobre.study.events import Event, Tell, encode
@@ -54,15 +62,19 @@ def choose_world(
         select_backend(joined.value, environ)  # raises when its variables are set by half
         return World(joined.value, None)
     if kind is BackendKind.MPI:
-        raise BackendNotAvailableError(
-            "mpi", f"MPI's own launcher starts the ranks: mpiexec -n {num_workers or usable_cores()} cobre run ..."
-        )
+        raise BackendNotAvailableError("mpi", _how_to_start_mpi(num_workers or usable_cores(), environ))
     size = num_workers or (1 if kind is BackendKind.LOCAL else usable_cores())
     if kind is BackendKind.LOCAL and size > 1:
         raise InitializationFailedError("local", f"local is one process; for {size} workers use shm (or auto)")
     if size == 1 and kind in (BackendKind.AUTO, BackendKind.LOCAL):
         return World("local", 1)
     return World("shm" if kind is BackendKind.AUTO else kind.value, size)
+
+
+def _how_to_start_mpi(ranks: int, environ: Mapping[str, str]) -> str:
+    if slurm_tasks(environ) is not None:
+        return f"srun started this process without MPI. Use {SRUN_WITH_MPI}"
+    return f"MPI's own launcher starts the ranks: mpiexec -n {ranks} cobre run ..."
 
 
 def _check_number(kind: BackendKind, workers: object) -> None:

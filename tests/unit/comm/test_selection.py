@@ -46,7 +46,10 @@ AUTO_TABLE = [
     (OPEN_MPI, "mpi", None),
     (INTEL, "mpi", None),
     (SRUN_PMIX, "mpi", None),
-    (SLURM_ONLY, "local", "local"),
+    (SLURM_ONLY, None, None),
+    ({**SLURM_ONLY, "SLURM_STEP_NUM_TASKS": "1"}, "local", "local"),
+    ({**SLURM_ONLY, **TCP}, "tcp", "tcp"),
+    ({**SLURM_ONLY, **SHM}, "shm", "shm"),
     ({"SLURM_PROCID": "0"}, "local", "local"),
     ({"PMI_RANK": "0"}, "local", "local"),
     ({"PMI_SIZE": "4"}, "local", "local"),
@@ -68,8 +71,8 @@ def choose(kind, environ, installed):
     try:
         config, reason = select_backend(kind, _complete(environ), installed)
     except BackendNotAvailableError as error:
-        assert error.backend == "mpi"
-        assert "pip install 'cobre[mpi]'" in str(error)
+        assert error.backend in ("mpi", "auto")
+        assert ("pip install 'cobre[mpi]'" if error.backend == "mpi" else "cobre.launchfiles.slurm_step") in str(error)
         return None
     assert reason
     return config.kind.value
@@ -127,6 +130,11 @@ def test_what_is_neither_a_name_nor_a_config_is_refused():
 def test_refusal_of_lonely_worlds_says_how_many():
     with pytest.raises(BackendNotAvailableError, match=r"mpiexec started 4 processes \(PMI_SIZE=4\).*mpi4py is not"):
         select_backend(None, MPICH, WITHOUT_MPI)
+
+
+def test_refusal_of_lonely_tasks_says_how_many():
+    with pytest.raises(BackendNotAvailableError, match=r"srun started 4 tasks \(SLURM_STEP_NUM_TASKS=4\).*run alone"):
+        select_backend(None, SLURM_ONLY, EVERYTHING)
 
 
 def test_shm_by_name_without_its_variables():

@@ -15,6 +15,7 @@ from cobre.study.events import event
 from cobre.study.worlds import World, choose_world, run_in, threads_per_worker
 
 TCP = {"COBRE_TCP_COORDINATOR": "127.0.0.1", "COBRE_TCP_RANK": "1", "COBRE_TCP_SIZE": "2"}
+SRUN = {"SLURM_PROCID": "1", "SLURM_STEP_NUM_TASKS": "3"}
 SHM = {"COBRE_SHM_NAME": "cobre-x", "COBRE_SHM_RANK": "1", "COBRE_SHM_SIZE": "2"}
 
 
@@ -38,6 +39,9 @@ SHM = {"COBRE_SHM_NAME": "cobre-x", "COBRE_SHM_RANK": "1", "COBRE_SHM_SIZE": "2"
         ("auto", 2, {"COBRE_SHM_TIMEOUT_SECS": "5"}, World("shm", 2)),
         ("auto", 2, {"PMI_RANK": "0"}, World("shm", 2)),
         ("auto", 2, {"SLURM_PROCID": "3"}, World("shm", 2)),
+        ("auto", 2, SRUN | {"SLURM_STEP_NUM_TASKS": "1"}, World("shm", 2)),
+        ("shm", 2, SRUN, World("shm", 2)),
+        ("auto", 1, SRUN | {"COBRE_COMM_BACKEND": "local"}, World("local", 1)),
     ],
 )
 def test_where_a_study_runs(backend, workers, environ, expected):
@@ -61,7 +65,11 @@ def test_by_default_all_cores_share_the_work():
         ("pigeon", 2, {}, InvalidBackendError, "pigeon"),
         ("auto", 2, {"COBRE_COMM_BACKEND": "pigeon"}, InvalidBackendError, "pigeon"),
         ("mpi", 4, {}, BackendNotAvailableError, "mpiexec -n 4"),
-        ("auto", None, {"COBRE_TCP_RANK": "0"}, MissingConfigurationError, "COBRE_TCP_COORDINATOR"),
+        ("mpi", 4, SRUN, BackendNotAvailableError, "srun started this process without MPI. Use srun --mpi=pmix"),
+        ("auto", None, SRUN, BackendNotAvailableError, "srun started 3 tasks"),
+        ("auto", 2, SRUN, BackendNotAvailableError, "srun started 3 tasks"),
+        ("auto", None, {"COBRE_TCP_RANK": "0"}, MissingConfigurationError, "COBRE_TCP_SIZE"),
+        ("auto", None, {"COBRE_TCP_RANK": "1", "COBRE_TCP_SIZE": "2"}, MissingConfigurationError, "_COORDINATOR"),
         ("tcp", None, {"COBRE_TCP_COORDINATOR": "h"}, MissingConfigurationError, "COBRE_TCP_RANK"),
         ("auto", None, {**TCP, "COBRE_TCP_RANK": "7"}, InitializationFailedError, "COBRE_TCP_RANK=7"),
         ("auto", None, {"COBRE_SHM_SIZE": "2"}, MissingConfigurationError, "COBRE_SHM_NAME"),

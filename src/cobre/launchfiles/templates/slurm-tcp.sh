@@ -4,20 +4,27 @@
 #   sbatch slurm-tcp.sh
 #
 # Two minutes before the time is up all ranks are asked to stop: they end at the same iteration and keep the policy.
+# A job that runs again, because a node failed or you submit it once more, goes on from there.
 #SBATCH --job-name=@name@
 #SBATCH --ntasks=@ranks@
 #SBATCH --cpus-per-task=@threads@
 #SBATCH --signal=TERM@120
+#SBATCH --requeue
+#SBATCH --open-mode=append
 @directives@
 set -euo pipefail
 
-# The secret lies where all nodes can read it and nobody else can, and goes when the job ends.
-COBRE_TCP_SECRET_FILE=$(umask 077 && mktemp "$SLURM_SUBMIT_DIR/.cobre-secret.XXXXXX")
+# The secret lies where all nodes can read it and nobody else can, and goes when the job ends. A job that was requeued
+# replaces the secret that it could not remove before.
+export COBRE_TCP_SECRET_FILE="$SLURM_SUBMIT_DIR/.cobre-secret-$SLURM_JOB_ID"
 trap 'rm -f "$COBRE_TCP_SECRET_FILE"' EXIT
-python3 -c 'import secrets; print(secrets.token_hex(32))' > "$COBRE_TCP_SECRET_FILE"
-export COBRE_TCP_SECRET_FILE
+rm -f "$COBRE_TCP_SECRET_FILE"
+(umask 077 && set -o noclobber && python3 -c 'import secrets; print(secrets.token_hex(32))' > "$COBRE_TCP_SECRET_FILE")
 export OMP_NUM_THREADS=1
 
-srun --cpus-per-task=@threads@ --kill-on-bad-exit=1 \
+# A rank that fails tells the others, who end by themselves; rank 0 may need a moment longer to write its report.
+code=0
+srun --cpus-per-task=@threads@ --kill-on-bad-exit=0 --wait=120 \
   python3 -m cobre.launchfiles.slurm_step \
-  @command@
+  @command@ || code=$?
+@requeue@exit "$code"

@@ -21,10 +21,17 @@ def test_the_secret_is_handed_on_only_if_it_was_given_as_a_variable():
 
 @pytest.mark.parametrize("variable", ["COBRE_TCP_COORDINATOR", "COBRE_TCP_RANK", "COBRE_TCP_SIZE"])
 def test_missing_variables_are_named(variable):
-    environ = TcpConfig("a", 0, 1).to_env()
+    environ = TcpConfig("a", 1, 2).to_env()
     del environ[variable]
     with pytest.raises(MissingConfigurationError, match=variable):
         TcpConfig.from_env(environ)
+
+
+def test_rank_0_need_not_be_told_where_it_listens():
+    config = TcpConfig.from_env({"COBRE_TCP_RANK": "0", "COBRE_TCP_SIZE": "2"})
+    assert config == TcpConfig("", 0, 2) == TcpConfig.from_env(config.to_env())
+    with pytest.raises(MissingConfigurationError, match="COBRE_TCP_COORDINATOR is not set: the address"):
+        TcpConfig("", 1, 2)
 
 
 @pytest.mark.parametrize(

@@ -165,7 +165,9 @@ class TcpCommunicator(Backend):
         return super()._translate(error, operation)
 
     def __repr__(self) -> str:
-        return f"{super().__repr__()[:-1]}, {self._config.coordinator}, pid {os.getpid()}>"
+        return (
+            f"{super().__repr__()[:-1]}, {self._config.coordinator or f'port {self._config.port}'}, pid {os.getpid()}>"
+        )
 
 
 def _is_in_place(send: Array, recv: Array, start: int) -> bool:

@@ -18,6 +18,7 @@ from cobre.comm.errors import InitializationFailedError, Peer
 HANDSHAKE_S = 5.0
 CONNECT_S = 5.0  # per address: a firewall that swallows packets must not hide the next address
 FIRST_PAUSE_S, LAST_PAUSE_S = 0.02, 0.5
+PATIENCE_S = 5.0  # after which a rank that has not found the coordinator says so
 LONGEST_WAIT_S = 1e6  # a socket counts milliseconds in 32 bits
 
 
@@ -41,8 +42,10 @@ class Joining:
         self._secret = secret
         self._context = context
         self._address = parse_address(config.coordinator, config.port)
-        self._deadline = time.monotonic() + config.connect_timeout_s
+        self._began = time.monotonic()
+        self._deadline = self._began + config.connect_timeout_s
         self._told: set[str] = set()
+        self._warned: set[str] = set()
         self._trouble = "nothing was tried"
 
     def join(self) -> Joined:
@@ -55,6 +58,7 @@ class Joining:
                     return joined
             if time.monotonic() + pause >= self._deadline:
                 raise self._too_late()
+            self._warn()
             time.sleep(pause)
             pause = min(2 * pause, LAST_PAUSE_S)
 
@@ -153,6 +157,21 @@ class Joining:
         if trouble not in self._told:
             self._told.add(trouble)
             logger.info("rank %d on its way to %s: %s", self._config.rank, self._address, trouble)
+
+    def _warn(self) -> None:
+        """Nobody waits in silence for a name with a typing error in it."""
+        waited = time.monotonic() - self._began
+        if waited >= PATIENCE_S and self._trouble not in self._warned:
+            self._warned.add(self._trouble)
+            logger.warning(
+                "rank %d (host %s) has looked for rank 0 at %s for %.0f s: %s; it gives up after %g s",
+                self._config.rank,
+                socket.gethostname(),
+                self._address,
+                waited,
+                self._trouble,
+                self._config.connect_timeout_s,
+            )
 
     def _refused(self, endpoint: Endpoint, refusal: RefusedError) -> InitializationFailedError:
         return InitializationFailedError(

@@ -12,6 +12,7 @@ from cobre.comm.errors import InitializationFailedError, MissingConfigurationErr
 
 BACKLOG = 1024
 RETRY_S = 0.2
+PATIENCE_S = 3.0  # a name that is not known by then may never be; those who wait shall hear of it
 NOT_OURS = (errno.EADDRNOTAVAIL, errno.EAFNOSUPPORT)
 
 
@@ -28,9 +29,9 @@ def require_secret(secret: bytes, insecure: bool, what: str) -> None:
 
 def open_listeners(config: TcpConfig, secret: bytes, deadline: float) -> list[socket.socket]:
     """Listening sockets on all addresses that the configuration means, or an error that says what is in the way."""
-    address = parse_address(config.coordinator, config.port)
-    if config.bind:
-        address = parse_address(config.bind, address.port, "COBRE_TCP_BIND")
+    if not config.coordinator and not config.bind:
+        return _listen_everywhere(config, secret, config.port, "COBRE_TCP_COORDINATOR is not set")
+    address = _address_to_bind(config)
     endpoints = _resolve_in_time(address, deadline)
     open_to_others = [endpoint for endpoint in endpoints if not is_loopback(endpoint.host)]
     if open_to_others:
@@ -42,32 +43,44 @@ def open_listeners(config: TcpConfig, secret: bytes, deadline: float) -> list[so
         raise InitializationFailedError(
             "tcp", f"COBRE_TCP_BIND={config.bind} is not an address of this machine ({socket.gethostname()})"
         )
-    return _listen_everywhere(config, secret, address)
+    foreign = f"{address.host} is not an address of this machine"
+    return _listen_everywhere(config, secret, address.port, foreign)
+
+
+def _address_to_bind(config: TcpConfig) -> Address:
+    port = parse_address(config.coordinator, config.port).port if config.coordinator else config.port
+    if config.bind:
+        return parse_address(config.bind, port, "COBRE_TCP_BIND")
+    return parse_address(config.coordinator, port)
 
 
 def _resolve_in_time(address: Address, deadline: float) -> list[Endpoint]:
     """In a cluster rank 0's own name may become known only after it has started."""
+    warn_at = time.monotonic() + PATIENCE_S
     told = False
     while True:
         try:
             return resolve(address, passive=True)
         except socket.gaierror as error:
-            if time.monotonic() >= deadline:
-                text = f"the name {address.host} is not known: {error.strerror}"
+            now = time.monotonic()
+            text = f"the name {address.host} is not known on {socket.gethostname()}: {error.strerror}"
+            if now >= deadline:
                 raise InitializationFailedError("tcp", text) from error
+            if now >= warn_at:
+                logger.warning("rank 0 cannot listen yet: %s; it gives up in %.0f s", text, deadline - now)
+                warn_at = deadline
             if not told:
-                logger.info("the name %s is not known yet (%s); trying again", address.host, error.strerror)
+                logger.info("%s; trying again", text)
                 told = True
             time.sleep(RETRY_S)
 
 
-def _listen_everywhere(config: TcpConfig, secret: bytes, address: Address) -> list[socket.socket]:
-    """The coordinator's address is that of a router or a service in front of this machine."""
-    foreign = f"{address.host} is not an address of this machine"
-    require_secret(secret, config.insecure, f"{foreign}, so rank 0 would listen on all of them")
-    logger.info("%s: listening on all of them; COBRE_TCP_BIND overrides this", foreign)
+def _listen_everywhere(config: TcpConfig, secret: bytes, port: int, why: str) -> list[socket.socket]:
+    """No address was named, or it is that of a router or a service in front of this machine."""
+    require_secret(secret, config.insecure, f"{why}, so rank 0 would listen on all addresses of this machine")
+    logger.info("%s: listening on all addresses of this machine; COBRE_TCP_BIND overrides this", why)
     wildcards = ((socket.AF_INET6, "::"), (socket.AF_INET, "0.0.0.0"))  # noqa: S104 - allowed just above
-    return _listen_on_all([Endpoint(family, (host, address.port)) for family, host in wildcards])
+    return _listen_on_all([Endpoint(family, (host, port)) for family, host in wildcards])
 
 
 def _listen_on_all(endpoints: list[Endpoint]) -> list[socket.socket]:

@@ -1,0 +1,31 @@
+"""The image, and a folder for each test as a user has it; `make containers` makes sure that both can be."""
+
+import shutil
+import sys
+from pathlib import Path
+
+import pytest
+
+HERE = Path(__file__).parent
+sys.path[:0] = [str(HERE), str(HERE.parent / "deploy")]
+
+from compose_project import left_behind  # noqa: E402 - beside this file
+from manifests import TWO_RESERVOIRS  # noqa: E402
+from podman import podman  # noqa: E402
+from prepare import IMAGE  # noqa: E402
+
+
+@pytest.fixture(scope="session")
+def image():
+    assert podman("image", "exists", IMAGE, check=False).returncode == 0, "`make containers` builds the image"
+    before = left_behind()
+    yield IMAGE
+    assert left_behind() == before
+
+
+@pytest.fixture
+def folder(tmp_path):
+    """With a case and an empty output."""
+    shutil.copytree(TWO_RESERVOIRS, tmp_path / "case", ignore=shutil.ignore_patterns("output"))
+    (tmp_path / "output").mkdir()
+    return tmp_path

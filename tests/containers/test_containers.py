@@ -1,0 +1,110 @@
+"""Containers themselves: the printed compose file on a network of its own, and several ranks inside one container."""
+
+import json
+import os
+
+import pytest
+from compose_project import ComposeProject
+from compose_world import write_secret
+from manifests import cobre
+from podman import LIMITS, podman
+
+RANKS = 3
+MANY = 400
+NOBODY = 10001
+pytestmark = pytest.mark.timeout(900)
+
+
+def digest_of(output):
+    return json.loads((output / "summary.json").read_text())["digest"]
+
+
+@pytest.fixture
+def laptop_digest(tmp_path):
+    """Of a case after so many iterations on this machine, in one process."""
+
+    def digest_of_one_process(case, iterations):
+        output = tmp_path / "alone"
+        cobre("run", case, "--output", output, "--iterations", iterations, "--workers", 1, "--no-report")
+        return digest_of(output)
+
+    return digest_of_one_process
+
+
+def compose(folder, image, iterations):
+    options = ("--ranks", RANKS, "--image", image, "--memory", "1Gi")
+    text = cobre("launch", "compose", *options, "--", "--iterations", iterations, "--checkpoint-every", 20)
+    (folder / "compose.yaml").write_text(text)
+    write_secret(folder / "cobre-secret")
+    for path in (folder / "output", folder / "cobre-secret"):
+        os.chown(path, NOBODY, NOBODY)
+    return ComposeProject(folder / "compose.yaml", COBRE_UID=NOBODY, COBRE_GID=NOBODY)
+
+
+def iterations_in(output):
+    log = output / "events.jsonl"
+    return log.read_text().count('"event":"iteration"') if log.exists() else 0
+
+
+def test_the_image_is_small_in_rights_and_tells_its_version(image):
+    assert podman("run", "--rm", "--read-only", "--cap-drop=ALL", *LIMITS, image, "version").startswith("cobre ")
+    assert podman("run", "--rm", "--entrypoint=id", *LIMITS, image, "-u") == str(NOBODY)
+    history = podman("history", "--no-trunc", "--format={{.CreatedBy}}", image)
+    assert "index-url" not in history, "no layer knows where packages came from"
+    assert podman("run", "--rm", "--entrypoint=sh", *LIMITS, image, "-c", "cat /etc/pip.conf || true") == ""
+
+
+def test_containers_on_a_network_of_their_own_give_the_digest_of_one_process(folder, image, laptop_digest):
+    with compose(folder, image, 5) as project:
+        assert project.exit_codes() == dict.fromkeys(project.services, 0), project.logs("rank0")
+        assert "3 workers (tcp)" in project.logs("rank0")
+    assert digest_of(folder / "output") == laptop_digest(folder / "case", 5)
+    assert (folder / "output" / "summary.json").stat().st_uid == NOBODY
+
+
+def test_a_container_is_killed_and_the_run_goes_on(folder, image, laptop_digest):
+    with compose(folder, image, MANY) as project:
+        project.wait_until(lambda: iterations_in(folder / "output") >= 25, "25 iterations")
+        podman("kill", "--signal=KILL", project.container("rank1"))
+        codes = project.exit_codes()
+        assert all(codes.values()), codes
+        assert "rank 1" in project.logs("rank0")
+    before = iterations_in(folder / "output")
+    assert before < MANY
+    with ComposeProject(folder / "compose.yaml", COBRE_UID=NOBODY, COBRE_GID=NOBODY) as project:
+        assert project.exit_codes() == dict.fromkeys(project.services, 0), project.logs("rank0")
+    assert digest_of(folder / "output") == laptop_digest(folder / "case", MANY)
+
+
+def test_a_container_that_is_stopped_keeps_the_policy_and_goes_on(folder, image, laptop_digest):
+    """`podman stop` sends SIGTERM, as `docker compose stop` does."""
+    with compose(folder, image, MANY) as project:
+        project.wait_until(lambda: iterations_in(folder / "output") >= 3, "3 iterations")
+        podman("stop", "--time=120", *map(project.container, project.services), limit_s=300)
+        assert project.exit_codes() == dict.fromkeys(project.services, 143)
+    with ComposeProject(folder / "compose.yaml", COBRE_UID=NOBODY, COBRE_GID=NOBODY) as project:
+        assert project.exit_codes() == dict.fromkeys(project.services, 0), project.logs("rank0")
+    assert digest_of(folder / "output") == laptop_digest(folder / "case", MANY)
+
+
+def run_in_one(folder, image, *options, iterations=5, workers=3):
+    os.chown(folder / "output", NOBODY, NOBODY)
+    volumes = (f"--volume={folder / 'case'}:/case:ro", f"--volume={folder / 'output'}:/output")
+    words = ("run", "/case", "--output", "/output", "--iterations", iterations, "--workers", workers, "--no-report")
+    return podman("run", "--rm", *LIMITS, *volumes, *options, image, *words, check=False, limit_s=600)
+
+
+def test_shared_memory_inside_one_container_with_its_64_mb(folder, image, laptop_digest):
+    size = podman("run", "--rm", "--entrypoint=df", *LIMITS, image, "--output=size", "--block-size=1M", "/dev/shm")
+    assert size.split()[-1] in ("62", "63", "64"), "the default of containers"
+    done = run_in_one(folder, image)
+    assert done.returncode == 0, done.stderr
+    assert "3 workers by shm" in done.stdout
+    assert digest_of(folder / "output") == laptop_digest(folder / "case", 5)
+
+
+def test_too_little_shared_memory_is_said_with_the_way_out(folder, image):
+    done = run_in_one(folder, image, "--shm-size=100k")
+    assert done.returncode in (2, 6), done.stderr
+    assert "of shared memory" in done.stderr and "--shm-size" in done.stderr
+    assert "Traceback" not in done.stderr

@@ -1,0 +1,26 @@
+"""Processes that the user starts by `multiprocessing`, in any of its ways, are ranks like any other."""
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from cobre.comm.testing.leaks import no_leaks
+
+PROGRAM = Path(__file__).with_name("multiprocessing_program.py")
+
+
+@pytest.mark.parametrize("backend", ["shm", "tcp"])
+@pytest.mark.parametrize("method", ["spawn", "fork", "forkserver"])
+def test_plain_processes_are_ranks(method, backend):
+    with no_leaks() as check:
+        done = subprocess.run(
+            [sys.executable, PROGRAM, method, backend, "3"],
+            check=False,
+            capture_output=True,
+            text=True,
+            timeout=100,
+            env=check.environment,
+        )
+    assert done.stdout == "[(0, 120.0), (1, 120.0), (2, 120.0)] [0, 0, 0]\n", done.stderr

@@ -1,0 +1,80 @@
+"""Whole studies on both MPIs, on one node and on several: the digest is that of one process."""
+
+import json
+import subprocess
+import sys
+
+import environments
+import pytest
+
+CASE = environments.ROOT / "examples" / "two_reservoirs"
+FLAGS = ("--iterations", "4", "--plain", "--no-report")
+# MPICH tells ranks apart as if they were on so many nodes, taken in turn. Open MPI has no such thing.
+NODES = "MPIR_CVAR_NUM_CLIQUES"
+REGIONS = """
+import os
+import numpy as np
+from cobre.comm import create_communicator
+
+nodes = int(os.environ["{nodes}"])
+with create_communicator() as comm:
+    mine = range(comm.rank % nodes, comm.size, nodes)
+    node = comm.split_local()
+    assert (node.rank, node.size) == (mine.index(comm.rank), len(mine)), "ranks of a node are together"
+    assert comm.is_leader == (node.rank == 0)
+    with comm.create_shared_region(8, np.int64) as region:
+        if comm.is_leader:
+            region.as_mut_array()[:] = 100 + comm.rank
+        region.fence()
+        assert region.as_array().tolist() == [100 + mine[0]] * 8, "one copy for each node"
+        region.fence()
+        region.as_mut_array(node.rank, node.rank + 1)[:] = comm.rank
+        region.fence()
+        assert region.as_array()[: len(mine)].tolist() == list(mine), "all ranks of a node write their part"
+    node.close()
+    os.write(1, b"right\\n")
+"""
+
+
+def digest_of(output):
+    return json.loads((output / "summary.json").read_text())["digest"]
+
+
+@pytest.fixture(scope="module")
+def digest(tmp_path_factory):
+    output = tmp_path_factory.mktemp("alone")
+    command = [sys.executable, "-m", "cobre.cli", "run", CASE, "--output", output, "--workers", "1", *FLAGS]
+    subprocess.run(command, check=True, capture_output=True, timeout=100)
+    return digest_of(output)
+
+
+@pytest.mark.parametrize("size", [1, 2, 3])
+def test_a_study_on_one_node(mpi, tmp_path, digest, size):
+    check_study(mpi, size, tmp_path / "out", digest)
+
+
+@pytest.mark.parametrize("checked", ["0", "1"])
+@pytest.mark.parametrize("nodes", [2, 3])
+def test_a_study_on_several_nodes(mpich, tmp_path, digest, nodes, checked):
+    """Four ranks: two and two, or two, one and one."""
+    check_study(mpich, 4, tmp_path / "out", digest, **{NODES: str(nodes), "COBRE_MPI_CHECKED": checked})
+
+
+def check_study(mpi, size, output, digest, **environ):
+    done = mpi.run(size, "-m", "cobre.cli", "run", str(CASE), "--output", str(output), *FLAGS, environ=environ)
+    assert done.code == 0, done.output
+    assert digest_of(output) == digest
+
+
+@pytest.mark.parametrize(("size", "nodes"), [(4, 2), (5, 3), (3, 3)])
+def test_regions_of_several_nodes(mpich, size, nodes):
+    done = mpich.run(size, "-c", REGIONS.format(nodes=NODES), environ={NODES: str(nodes)})
+    assert (done.code, done.output.split()) == (0, ["right"] * size), done.output
+
+
+@pytest.fixture
+def mpich():
+    found = environments.find("mpich")
+    if found is None:
+        pytest.skip("no .venv-mpich with cobre and mpi4py; `make mpi-environments` makes it")
+    return found

@@ -1,0 +1,57 @@
+"""One cluster of two nodes for all tests; `make slurm` makes sure that it can be."""
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+HERE = Path(__file__).parent
+sys.path.insert(0, str(HERE))
+
+import jobs  # noqa: E402 - beside this file
+import prepare  # noqa: E402
+from cluster import Cluster  # noqa: E402
+
+
+@pytest.fixture(scope="session")
+def cluster():
+    problem = prepare.main()
+    assert problem is None, f"no Slurm here: {problem}"
+    before = left_behind()
+    with Cluster("n1", "n2") as made:
+        yield made
+    assert left_behind() == before
+
+
+@pytest.fixture(autouse=True)
+def no_jobs_left(cluster):
+    """Whatever became of a test, its jobs do not take the nodes of the next."""
+    yield
+    cluster.run("scancel", "--user=root")
+    cluster.wait_for_nodes("idle")
+
+
+def left_behind():
+    """Daemons of Slurm and network namespaces of ours."""
+    spaces = subprocess.run(["ip", "netns", "list"], check=True, capture_output=True, text=True).stdout.split()
+    comms = [file.read_text().strip() for file in Path("/proc").glob("[0-9]*/comm") if file.exists()]
+    return sorted(name for name in spaces if name.startswith("cobre-")), sorted(
+        name for name in comms if name.startswith(("slurm", "munged"))
+    )
+
+
+@pytest.fixture(scope="session")
+def digest(tmp_path_factory):
+    """Of so many iterations on this machine, in one process."""
+    folder = tmp_path_factory.mktemp("alone")
+    known = {}
+
+    def digest_of_one_process(iterations):
+        if iterations not in known:
+            output = folder / str(iterations)
+            jobs.cobre("run", jobs.CASE, "--output", output, "--iterations", iterations, "--workers", 1, "--no-report")
+            known[iterations] = jobs.digest_of(output)
+        return known[iterations]
+
+    return digest_of_one_process

@@ -1,0 +1,119 @@
+"""Studies as jobs of a cluster: submit, look, freeze, wait."""
+
+import json
+import os
+import re
+import signal
+import subprocess
+import sys
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parents[2]
+CASE = ROOT / "examples" / "two_reservoirs"
+MANY = 400  # iterations: some seconds on a quiet machine
+PATIENCE_S = 480.0
+
+
+def cobre(*words, python=sys.executable):
+    """What `cobre` prints, on this machine."""
+    command = [python, "-m", "cobre.cli", *map(str, words)]
+    done = subprocess.run(command, check=False, capture_output=True, text=True, timeout=240)
+    assert done.returncode == 0, done.stderr
+    return done.stdout
+
+
+def digest_of(output):
+    return json.loads((Path(output) / "summary.json").read_text())["digest"]
+
+
+def events(output, kind):
+    """The events of that kind so far."""
+    try:
+        lines = (Path(output) / "events.jsonl").read_text().splitlines()
+    except FileNotFoundError:
+        return []
+    told = []
+    for line in lines:
+        with suppress(ValueError):  # the last line may be half written
+            told.append(json.loads(line))
+    return [one for one in told if one.get("event") == kind]
+
+
+def first_iteration_of_the_last_run(output):
+    lines = [json.loads(line) for line in (Path(output) / "events.jsonl").read_text().splitlines()]
+    last = max(number for number, one in enumerate(lines) if one["event"] == "run_started")
+    return next(one["iteration"] for one in lines[last:] if one["event"] == "iteration")
+
+
+@dataclass
+class Job:
+    """A job and what it writes."""
+
+    cluster: object
+    number: str
+    folder: Path
+
+    @property
+    def log(self):
+        return (self.folder / f"slurm-{self.number}.out").read_text(errors="replace")
+
+    def field(self, name):
+        """What `scontrol show job` says."""
+        text = self.cluster.run("scontrol", "show", "job", self.number).stdout
+        return re.search(rf"\b{name}=(\S*)", text)[1]
+
+    def wait(self, *states):
+        """Until the job is in one of these states; returns it."""
+        self.cluster.wait_until(lambda: self.field("JobState") in states, f"job {self.number} {states}", PATIENCE_S)
+        return self.field("JobState")
+
+    def wait_for_iterations(self, count, output=None):
+        """Until its study has trained so many."""
+        output = output or self.folder / "out"
+        what = f"{count} iterations of job {self.number}"
+        self.cluster.wait_until(lambda: len(events(output, "iteration")) >= count, what, PATIENCE_S)
+
+
+def submit(cluster, folder, script, environ=None):
+    """Like a user: from the folder of the study, with Cobre on the path."""
+    file = folder / "job.sh"
+    file.write_text(script)
+    path = f"{Path(sys.executable).parent}:/usr/sbin:/usr/bin:/sbin:/bin"
+    done = cluster.run("sbatch", "--parsable", file, cwd=folder, env={"PATH": path, **(environ or {})})
+    return Job(cluster, done.stdout.strip(), folder)
+
+
+def ranks_of(output):
+    """The processes of all ranks that work for that output."""
+    found = []
+    for entry in Path("/proc").glob("[0-9]*"):
+        with suppress(OSError):
+            words = (entry / "cmdline").read_bytes().split(b"\0")
+            if b"run" in words and str(output).encode() in words and b"srun" not in words[0]:
+                found.append(int(entry.name))
+    return found
+
+
+def freeze(pids):
+    for pid in pids:
+        os.kill(pid, signal.SIGSTOP)
+
+
+def thaw(pids):
+    for pid in pids:
+        with suppress(ProcessLookupError):
+            os.kill(pid, signal.SIGCONT)
+
+
+def is_asked_to_stop(pid):
+    """Whether SIGTERM waits for a process that is frozen, or has ended it: Slurm thaws what it asks to stop."""
+    try:
+        status = Path(f"/proc/{pid}/status").read_text()
+    except OSError:
+        return True
+    if "(stopped)" not in status:
+        return True
+    pending = int(re.search(r"ShdPnd:\s*(\w+)", status)[1], 16) | int(re.search(r"SigPnd:\s*(\w+)", status)[1], 16)
+    return bool(pending >> (signal.SIGTERM - 1) & 1)

@@ -1,0 +1,53 @@
+"""Make sure that Slurm can run here, or say why it cannot; installs Debian's packages where they are missing."""
+
+import os
+import shutil
+import subprocess
+import sys
+
+PROGRAMS = {"slurmctld": "slurm-wlm", "slurmd": "slurm-wlm", "munged": "munge", "ip": "iproute2"}
+# srun --mpi=pmix loads a library by the name that only the development package has.
+PACKAGES = ("slurm-wlm", "munge", "iproute2", "libpmix-dev")
+APT = ("apt-get", "--quiet=2", "--option", "Dpkg::Use-Pty=0")
+NAMESPACES = (
+    "unshare",
+    "--uts",
+    "--ipc",
+    "--mount",
+    "--net",
+    "--pid",
+    "--fork",
+    "--kill-child",
+    "--mount-proc",
+    "true",
+)
+
+
+def main():
+    if os.geteuid() != 0:
+        return "Slurm's daemons start jobs of any user, and machines are namespaces: run this as root"
+    if subprocess.run(NAMESPACES, check=False, capture_output=True).returncode:
+        return "namespaces cannot be made here (in a container: --privileged)"
+    if not is_installed() and (problem := install()):
+        return problem
+    return None
+
+
+def is_installed():
+    known = subprocess.run(["dpkg-query", "--show", *PACKAGES], check=False, capture_output=True).returncode == 0
+    return known and all(shutil.which(program) for program in PROGRAMS)
+
+
+def install():
+    if shutil.which("apt-get") is None:
+        return f"not installed, and this is no Debian: {', '.join(sorted(set(PACKAGES)))}"
+    environ = {**os.environ, "DEBIAN_FRONTEND": "noninteractive"}
+    for words in (("update",), ("install", "--yes", "--no-install-recommends", *PACKAGES)):
+        done = subprocess.run([*APT, *words], check=False, capture_output=True, text=True, env=environ)
+        if done.returncode:
+            return f"apt-get {words[0]} failed: {(done.stderr or done.stdout).strip()}"
+    return None
+
+
+if __name__ == "__main__":
+    sys.exit(f"no Slurm here: {reason}" if (reason := main()) else 0)

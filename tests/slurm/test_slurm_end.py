@@ -1,0 +1,108 @@
+"""How a job is stopped and goes on, by signals, limits and dead nodes: the digest is that of an undisturbed run."""
+
+import os
+from pathlib import Path
+
+import pytest
+from jobs import (
+    CASE,
+    MANY,
+    ROOT,
+    cobre,
+    digest_of,
+    events,
+    first_iteration_of_the_last_run,
+    freeze,
+    is_asked_to_stop,
+    ranks_of,
+    submit,
+    thaw,
+)
+
+RANKS = 3
+# Ranks that were frozen for a minute find each other silent.
+PATIENT = {"COBRE_TCP_TIMEOUT_SECS": "600"}
+pytestmark = pytest.mark.timeout(600)
+
+
+def script(folder, *options):
+    words = ("--ranks", RANKS, "--nodes", 2, "--case", CASE, "--output", folder / "out", *options)
+    return cobre("launch", "slurm", *words, "--", "--iterations", MANY, "--checkpoint-every", 50)
+
+
+def in_environment(wheel):
+    return {} if wheel is None else {"PATH": f"{ROOT / f'.venv-{wheel}' / 'bin'}{os.pathsep}/usr/bin:/bin"}
+
+
+def frozen_ranks(cluster, job):
+    """All ranks stand still in the middle of training."""
+    job.wait_for_iterations(3)
+    pids = ranks_of(job.folder / "out")
+    assert len(pids) == RANKS
+    freeze(pids)
+    return pids
+
+
+def check_whole(job, digest):
+    assert job.wait("COMPLETED", "FAILED", "CANCELLED", "TIMEOUT") == "COMPLETED", job.log
+    assert digest_of(job.folder / "out") == digest(MANY)
+    assert events(job.folder / "out", "training_finished")[-1]["iterations"] == MANY
+    assert not list(job.folder.glob(".cobre-secret*"))
+
+
+@pytest.mark.parametrize("wheel", [None, "mpich"])
+def test_the_time_limit_stops_the_job_which_goes_on_by_itself(cluster, tmp_path, digest, wheel):
+    """Slurm sends TERM before the limit; the job puts itself back into the queue and resumes."""
+    text = script(tmp_path, "--requeue", "--time", "00:02:00", *(["--mpi"] if wheel else []))
+    assert "TERM@120" in text
+    job = submit(cluster, tmp_path, text.replace("TERM@120", "TERM@60"), PATIENT | in_environment(wheel))
+    pids = frozen_ranks(cluster, job)
+    cluster.wait_until(lambda: all(map(is_asked_to_stop, pids)), "Slurm asks all ranks to stop", 150)
+    thaw(pids)
+    cluster.wait_until(lambda: job.field("Restarts") != "0", "the job is in the queue again", 120)
+    cluster.run("scontrol", "update", f"JobId={job.number}", "TimeLimit=01:00:00")
+    check_whole(job, digest)
+    stopped = [one for one in events(tmp_path / "out", "training_finished") if one["stop_kind"] == "terminated"]
+    assert 3 <= stopped[0]["iterations"] < MANY
+    assert job.log.count("cobre 0.1.0:") == 1 + int(job.field("Restarts")), "all runs are in one log"
+
+
+def test_a_job_that_is_cancelled_stays_so_and_can_be_submitted_again(cluster, tmp_path, digest):
+    text = script(tmp_path, "--requeue")
+    job = submit(cluster, tmp_path, text)
+    job.wait_for_iterations(3)
+    cluster.run("scancel", job.number)
+    assert job.wait("CANCELLED") == "CANCELLED"
+    cluster.wait_until(lambda: not ranks_of(tmp_path / "out"), "all ranks are gone")
+    assert job.field("Restarts") == "0"
+    assert events(tmp_path / "out", "training_finished")[-1]["stop_kind"] == "terminated", "the policy was kept"
+    again = submit(cluster, tmp_path, text)
+    check_whole(again, digest)
+
+
+@pytest.mark.parametrize("node", ["n1", "n2"])
+def test_a_node_dies(cluster, tmp_path, digest, node):
+    """Without a word: its cable is pulled first. Slurm notices and requeues the job, which waits for the node."""
+    job = submit(cluster, tmp_path, script(tmp_path))
+    job.wait_for_iterations(60)
+    cluster.machines.pull(node)
+    cluster.power_off(node)
+    cluster.wait_until(lambda: job.field("Restarts") == "1", "Slurm requeues the job", 120)
+    cluster.machines.plug(node)
+    cluster.power_on(node)
+    cluster.wait_for_nodes_up()
+    check_whole(job, digest)
+    assert first_iteration_of_the_last_run(tmp_path / "out") > 50, "it went on from a checkpoint"
+
+
+def test_a_rank_that_is_killed_ends_the_others(cluster, tmp_path, digest):
+    """The job fails within seconds and says which rank it was; the same script goes on."""
+    text = script(tmp_path)
+    job = submit(cluster, tmp_path, text)
+    job.wait_for_iterations(60)
+    pid = max(ranks_of(tmp_path / "out"))
+    os.kill(pid, 9)
+    assert job.wait("FAILED", "COMPLETED") == "FAILED"
+    assert "rank" in job.log and "died" in job.log
+    assert not list(Path(tmp_path).glob(".cobre-secret*"))
+    check_whole(submit(cluster, tmp_path, text), digest)

@@ -1,0 +1,43 @@
+"""What `cobre.comm` offers by name, without loading what is not used."""
+
+import subprocess
+import sys
+
+import pytest
+
+import cobre.comm
+from cobre.comm import SharedRegion
+
+LATER = ["LocalCommunicator", "ShmCommunicator", "TcpCommunicator", "MpiCommunicator"]
+
+
+@pytest.mark.parametrize("name", LATER)
+def test_each_backend_has_a_public_name(name):
+    found = getattr(cobre.comm, name)
+    assert found.__name__ == name and issubclass(found, cobre.comm.Backend)
+
+
+def test_the_heap_region_has_a_public_name():
+    assert issubclass(cobre.comm.HeapRegion, SharedRegion)
+
+
+def test_all_names_are_listed_and_exist():
+    assert {*LATER, "HeapRegion"} <= set(cobre.comm.__all__) <= set(dir(cobre.comm))
+    assert all(hasattr(cobre.comm, name) for name in cobre.comm.__all__)
+    assert cobre.comm.__all__ == sorted(cobre.comm.__all__)
+
+
+def test_another_name_is_an_attribute_error():
+    with pytest.raises(AttributeError, match="no attribute 'PigeonCommunicator'"):
+        _ = cobre.comm.PigeonCommunicator
+
+
+def test_a_backend_is_loaded_when_it_is_named():
+    program = (
+        "import sys, cobre.comm as c; a = 'cobre.comm.backends.tcp.communicator' in sys.modules; c.TcpCommunicator"
+    )
+    show = "; print(a, 'cobre.comm.backends.tcp.communicator' in sys.modules, 'mpi4py' in sys.modules)"
+    done = subprocess.run(
+        [sys.executable, "-c", program + show], check=True, capture_output=True, text=True, timeout=60
+    )
+    assert done.stdout.split() == ["False", "True", "False"]
