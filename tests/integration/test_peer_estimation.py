@@ -30,6 +30,7 @@ for folder in sys.argv[1:]:
         found[folder] = str(error)
 print(json.dumps(found))
 """
+ANNUAL = ("annual_coefficient", "annual_mean_m3s", "annual_std_m3s")
 YEARS = np.arange(40)
 IMPOSSIBLE = [[1.0, 0.9, 0.1], [0.9, 1.0, 0.9], [0.1, 0.9, 1.0]]
 GIVEN = [(hydro, stage, 100.0, 20.0) for hydro in range(3) for stage in range(MONTHS)]
@@ -79,6 +80,10 @@ CASES: dict[str, dict] = {
         "values": series(20, 2, 15, phi=0.7),
         "estimation": {"order_selection": "pacf_annual"},
     },
+    "years that are alike": {
+        "values": np.round(10.0 + 2.0 * np.random.default_rng(3).normal(size=(40, MONTHS, 2)), 2),
+        "estimation": {"order_selection": "pacf_annual", "max_order": 2},
+    },
     "statistics are given": {"values": series(40, 3, 16), "statistics": GIVEN},
     "coefficients are given": {"values": series(20, 3, 17), "coefficients": TERMS},
     "an impossible correlation": {"values": series(40, 3, 18), "correlation": IMPOSSIBLE},
@@ -126,6 +131,9 @@ def test_the_same_model(both, name):
     for stage, row in enumerate(found.terms.stages):
         ours[stage, : len(row.coefficients)] = row.coefficients
     assert np.abs(ours - expected).max() < 1e-11
+    for hydro, stage, *expected in rows(theirs / "inflow_annual_component.parquet", *ANNUAL):
+        row = found.terms.stages[stage] if stage >= 0 else found.terms.by_season[stage % MONTHS]
+        assert [getattr(row, name)[hydro] for name in ANNUAL] == pytest.approx(expected, rel=1e-9, abs=1e-12)
     check_correlation(found, theirs)
     noise = build_noise_model(case)
     check_openings(noise.openings, theirs)

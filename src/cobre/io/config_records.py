@@ -147,7 +147,8 @@ class DynamicRecord:
 
     candidate_recency: only cuts of so many iterations back take part; null: all of them.
     start_iteration: from which iteration on `candidate_recency` holds.
-    seed_window, max_added_per_round, violation_tolerance: without effect here, with a warning.
+    seed_window: cuts of so many iterations back take part in any case; without effect if `candidate_recency` is null.
+    max_added_per_round, violation_tolerance: without effect here, with a warning.
     """
 
     method: Literal["dynamic"]

@@ -15,7 +15,8 @@ from cobre.io.problems import Layer, Problems
 from cobre.io.solver_profiles import TrainingSolverRecord, warn_of_profile
 
 FILE = "config.json"
-SOLVER_RULES = ("seed_window", "max_added_per_round", "violation_tolerance")
+SOLVER_RULES = ("max_added_per_round", "violation_tolerance")
+OF_A_WINDOW = ("seed_window", "start_iteration")  # what matters beside candidate_recency
 
 Finding = tuple[str, str]
 
@@ -58,8 +59,9 @@ def _cut_selection(record: CutSelectionRecord) -> Iterator[Finding]:
     for name in SOLVER_RULES:
         if getattr(chosen, name) != getattr(default, name):
             yield f"{section}.selection.{name}", message
-    if chosen.candidate_recency is None and chosen.start_iteration != default.start_iteration:
-        yield f"{section}.selection.start_iteration", message
+    for name in OF_A_WINDOW if chosen.candidate_recency is None else ():
+        if getattr(chosen, name) != getattr(default, name):
+            yield f"{section}.selection.{name}", message
 
 
 def _simulation(record: SimulationRecord) -> Iterator[Finding]:

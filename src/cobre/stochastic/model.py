@@ -85,7 +85,10 @@ class NoiseModel:
         availability = _around(
             self.availability_mean[stage], self.availability_std[stage], layout.ncs_positions, noise[:, layout.ncs]
         )
-        return Realisation(inflow, np.maximum(load, 0.0), np.clip(availability, 0.0, 1.0))
+        # Noise may not turn a load into a source; one that is given below zero, and certain, is one.
+        drawn = layout.bus_positions
+        load[:, drawn] = np.maximum(load[:, drawn], 0.0)
+        return Realisation(inflow, load, np.clip(availability, 0.0, 1.0))
 
     def lag_inflow(self, stage: int, lags: Floats) -> Floats:
         """The part of the inflows that follows from `lags` (draw, lag, hydro): the sum over lags, nearest first."""

@@ -96,6 +96,8 @@ def known_table(name: str, table: "pa.Table", facts: StageFacts) -> "pa.Table":
         table = table.append_column(column, _constant(value, table.num_rows))
     if name in OWNER:
         table = _with_state(name, table, facts)
+    if name == "costs":
+        table = _with_diversion_in_spillage(table)
     if name == "hydros":
         table = _with_slopes(energy_columns(table, facts.of_rows))
     return table.select(_order(name, table.column_names))
@@ -114,6 +116,16 @@ def _with_state(name: str, table: "pa.Table", facts: StageFacts) -> "pa.Table":
     found = facts.of_rows(name, table, ("operative_state_code",))
     codes = pa.nulls(table.num_rows, pa.int8()) if found is None else found["operative_state_code"]
     return table.append_column("operative_state_code", codes)
+
+
+def _with_diversion_in_spillage(table: "pa.Table") -> "pa.Table":
+    """Scripts know what spills and what is diverted as one cost; `diversion_cost` is a part of it."""
+    from pyarrow import compute
+
+    if "diversion_cost" not in table.column_names:
+        return table
+    place = table.schema.names.index("spillage_cost")
+    return table.set_column(place, "spillage_cost", compute.add(table["spillage_cost"], table["diversion_cost"]))
 
 
 def _with_slopes(table: "pa.Table") -> "pa.Table":

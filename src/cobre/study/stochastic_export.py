@@ -13,7 +13,7 @@ from cobre.io.output.results import write_results
 from cobre.io.saving.scenario_documents import correlation_document
 from cobre.stochastic.inflows import InflowDescription, describe_inflows
 from cobre.stochastic.model import NoiseModel
-from cobre.stochastic.par.terms import MONTHS, TermsRow
+from cobre.stochastic.par.terms import TermsRow
 from cobre.stochastic.scenario_sources import training_libraries
 
 if TYPE_CHECKING:
@@ -44,7 +44,7 @@ def stochastic_tables(case: Case, description: InflowDescription, noise: NoiseMo
     return {
         "inflow_seasonal_stats": _table(STATISTICS, _statistics(description)),
         "inflow_ar_coefficients": _table(COEFFICIENTS, _coefficients(description)),
-        "inflow_annual_component": _table(ANNUAL, _annual(case, description)),
+        "inflow_annual_component": _table(ANNUAL, _annual(description)),
         "noise_openings": _openings(case, noise),
     }
 
@@ -81,28 +81,11 @@ def _coefficients(description: InflowDescription) -> Iterator[Row]:
             yield hydro_id, stage_id, lag, values[lag - 1]
 
 
-def _annual(case: Case, description: InflowDescription) -> Iterator[Row]:
+def _annual(description: InflowDescription) -> Iterator[Row]:
     for column, hydro_id, stage_id, row in _terms(description):
         if row.annual_coefficient[column] != 0.0:
-            mean = _annual_mean(case, description, column, stage_id)
-            yield hydro_id, stage_id, row.annual_coefficient[column], mean, row.annual_std_m3s[column]
-
-
-def _annual_mean(case: Case, description: InflowDescription, column: int, stage_id: int) -> float:
-    """As given, else the mean of the twelve seasons before."""
-    table = case.scenarios.inflow_annual_component
-    if table is not None:
-        hydro_id = description.statistics.hydro_ids[column]
-        rows = (table["hydro_id"] == hydro_id) & (table["stage_id"] == stage_id)
-        return float(table["annual_mean_m3s"][rows][0])
-    cycle, statistics = description.cycle, description.statistics
-    if cycle is None:
-        return 0.0
-    position = cycle.before(cycle.stage_positions[0], statistics.stage_ids[0] - stage_id)
-    means = [
-        statistics.of_season(cycle, stage_id - lag, cycle.before(position, lag))[0] for lag in range(1, MONTHS + 1)
-    ]
-    return float(sum(mean[column] for mean in means)) / MONTHS
+            mean, std = row.annual_mean_m3s[column], row.annual_std_m3s[column]
+            yield hydro_id, stage_id, row.annual_coefficient[column], mean, std
 
 
 def _openings(case: Case, noise: NoiseModel) -> "pa.Table":

@@ -216,7 +216,7 @@ def test_rules_of_the_solver_s_own_cut_loop_are_fixed(name, value):
 
 
 def test_a_start_iteration_matters_to_a_window():
-    selection = {"method": "dynamic", "start_iteration": 5, "candidate_recency": 3}
+    selection = {"method": "dynamic", "start_iteration": 5, "candidate_recency": 3, "seed_window": 2}
     assert warned(with_training(cut_selection={"selection": selection})) == []
 
 

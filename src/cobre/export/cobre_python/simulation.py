@@ -57,7 +57,6 @@ class _Scenarios:
             known = known_table(name, rows, self._facts)
             if name == "costs":
                 self._add_up(scenario, known)
-                known = _with_diversion_in_spillage(known)
             self._put(name, scenario, known)
             if name == "hydros" and self._lags is not None and self._lags.num_rows:
                 self._put("inflow_lags", scenario, lagged_inflows(rows, self._lags))
@@ -102,16 +101,6 @@ def _checked(folder: Path, entry: Mapping[str, Any]) -> Path:
     if not path.exists() or digest_of(path) != entry["sha256"]:
         raise ResultsError(f"{path} is missing, or is not the file that the manifest describes")
     return path
-
-
-def _with_diversion_in_spillage(costs: "pa.Table") -> "pa.Table":
-    """What a diversion costs has no column of its own there."""
-    from pyarrow import compute
-
-    if "diversion_cost" not in costs.column_names:
-        return costs
-    place = costs.schema.names.index("spillage_cost")
-    return costs.set_column(place, "spillage_cost", compute.add(costs["spillage_cost"], costs["diversion_cost"]))
 
 
 def _solves(writer: _Scenarios) -> dict[str, Any]:

@@ -38,12 +38,15 @@ def numbers_in_range(case: Case, findings: Findings) -> None:
 
 
 def loads_below_zero(case: Case, findings: Findings) -> None:
-    """A load that is drawn below zero counts as none."""
+    """A load that is drawn below zero counts as none; one that is certain feeds its bus."""
     for name, column in (("load_seasonal_stats", "mean_mw"), ("external_load_scenarios", "value_mw")):
         table = getattr(case.scenarios, name)
         for (bus_id,) in distinct(table, "bus_id"):
-            if (table[column][table["bus_id"] == bus_id] < 0).any():
-                message = "is negative in some row, where the load counts as 0"
+            rows = table["bus_id"] == bus_id
+            if (table[column][rows] < 0).any():
+                is_certain = name == "load_seasonal_stats" and not (table["std_mw"][rows] > 0).any()
+                effect = "the load feeds the bus" if is_certain else "the load counts as 0"
+                message = f"is negative in some row, where {effect}"
                 findings.warn(SCENARIO_TABLES[name].file, f"bus {bus_id}", column, message)
 
 
@@ -92,7 +95,7 @@ def residual_ratios(case: Case, findings: Findings) -> None:
     table = case.scenarios.inflow_ar_coefficients
     if table is not None and not np.isnan(table["residual_std_ratio"]).all():
         file = SCENARIO_TABLES["inflow_ar_coefficients"].file
-        message = "has no effect: it is derived from the coefficients, so that inflows keep their deviation"
+        message = "has no effect on a stationary process: it is derived, so that inflows keep their deviation"
         findings.warn(file, "", "residual_std_ratio", message)
 
 

@@ -141,5 +141,6 @@ def cut_selection(config: CutSelectionConfig) -> CutSelection | None:
     elif config.method == "domination":
         inner = Domination(config.check_frequency, config.domination_tolerance)
     elif config.method == "dynamic" and config.candidate_recency is not None:
-        inner = Recent(config.candidate_recency, config.start_iteration)
+        # Rows that seed every LP stay, however old a candidate may be.
+        inner = Recent(max(config.candidate_recency, config.seed_window), config.start_iteration)
     return inner if config.max_active_per_stage is None else Capped(inner, config.max_active_per_stage)

@@ -65,11 +65,12 @@ class StopWhenStalled(StoppingRule):
         return StopKind.BOUND_STALLING
 
     def reason_to_stop(self, history: Sequence[IterationRecord], simulated: Floats | None = None) -> str | None:
-        """When it grew by less than the tolerance, relative to itself, over so many iterations."""
-        if len(history) <= self.iterations:
+        """When the last so many bounds (at least two) differ by less than the tolerance, relative to the newest."""
+        window = max(2, self.iterations)
+        if len(history) < window:
             return None
-        now, then = history[-1].lower_bound, history[-1 - self.iterations].lower_bound
-        if now - then > self.tolerance * max(1.0, abs(now)):
+        now, then = history[-1].lower_bound, history[-window].lower_bound
+        if abs(now - then) >= self.tolerance * max(1.0, abs(now)):
             return None
         return f"lower bound grew by less than {self.tolerance:g} (relative) over {self.iterations} iterations"
 

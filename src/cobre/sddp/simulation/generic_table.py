@@ -22,9 +22,11 @@ def violation_rows(lp: StageLp) -> StageRows:
 
 
 def read_violations(outcome: StageOutcome) -> tuple[Floats, ...]:
-    """Positive where a constraint falls short of its lower bound, negative where it exceeds its upper one."""
+    """How far a constraint is from its one bound; with two, negative where it exceeds the upper one."""
     slacks = outcome.lp.generic_slacks
     both = outcome.values(slacks)
+    rows = outcome.lp.plan.data.generic_rows
+    sign = np.array([-1.0 if np.isfinite(row.lower) else 1.0 for row in rows])
     price = np.append(outcome.lp.cost, 0.0)[slacks]
     cost = both * price
-    return both[:, :, 0] - both[:, :, 1], cost[:, :, 0] + cost[:, :, 1]
+    return both[:, :, 0] + sign * both[:, :, 1], cost[:, :, 0] + cost[:, :, 1]

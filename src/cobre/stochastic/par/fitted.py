@@ -11,9 +11,10 @@ from cobre.stochastic.errors import NoiseModelError
 from cobre.stochastic.notes import NoiseNote
 from cobre.stochastic.par.estimation import HydroSample, PeriodicCorrelation, SeasonFit, fit_hydro
 from cobre.stochastic.par.history import HISTORY_FILE
+from cobre.stochastic.par.observation_kinds import ordinary
 from cobre.stochastic.par.observations import Observations
 from cobre.stochastic.par.sample_residuals import residual_deviations
-from cobre.stochastic.par.sample_statistics import SampleStatistics, ordered_sum, sample_statistics
+from cobre.stochastic.par.sample_statistics import SampleStatistics, ordered_sum, sample_statistics, statistics_of
 from cobre.stochastic.par.seasons import SeasonCycle
 from cobre.stochastic.par.terms import MONTHS, AutoregressiveTerms, TermsRow
 
@@ -49,9 +50,10 @@ def fitted_terms(
     ]
     coefficients = _coefficients(fits, seasons)
     yearly = np.array([[fit.annual_coefficient for fit in of_hydro] for of_hydro in fits]).reshape(hydros, seasons).T
-    yearly_std = np.zeros((seasons, hydros)) if annual is None else annual.std
+    nothing = np.zeros((seasons, hydros))
+    mean, std = (nothing, nothing) if annual is None else (annual.mean, annual.std)
     ratios = residual_deviations(statistics, annual, coefficients, yearly)
-    rows = [TermsRow(*of_season) for of_season in zip(coefficients, yearly, yearly_std, ratios, strict=True)]
+    rows = [TermsRow(*of_season) for of_season in zip(coefficients, yearly, std, ratios, mean, strict=True)]
     return AutoregressiveTerms(tuple(rows[at] for at in cycle.stage_positions), {}, dict(enumerate(rows)), HISTORY_FILE)
 
 
@@ -74,7 +76,8 @@ def annual_statistics(observations: Observations) -> SampleStatistics:
     for index in range(MONTHS, len(flat)):
         past = ordered_sum(flat[index - MONTHS : index]) / MONTHS
         means[index] = np.where(np.isnan(flat[index]), np.nan, past)
-    return sample_statistics(Observations(observations.first_year, means.reshape(years, seasons, hydros)))
+    grid = means.reshape(years, seasons, hydros)
+    return statistics_of(grid, ordinary(grid))
 
 
 def _samples(statistics: SampleStatistics, annual: SampleStatistics | None, max_order: int) -> list[HydroSample]:

@@ -19,6 +19,7 @@ Floats = NDArray[np.float64]
 Flags = NDArray[np.bool_]
 
 _SAME_M3S = 1e-6
+_ROUNDING = 1e-10
 _NEGATIVE_SHARE = 0.1
 _SATURATED_SHARE = 0.5
 
@@ -36,6 +37,14 @@ class ObservationKinds:
     def is_level(self) -> Flags:
         """Whether the deviation counts as 0."""
         return self.is_constant | self.is_saturated
+
+
+def ordinary(values: Floats) -> ObservationKinds:
+    """Of means over many observations, which may well be alike: only what does not vary at all is constant."""
+    first = _first_known(values)
+    is_constant = ~np.isnan(first) & ~(np.abs(values - first) > _ROUNDING * np.abs(first)).any(axis=0)
+    none = np.zeros(is_constant.shape, dtype=np.bool_)
+    return ObservationKinds(is_constant, none, none, np.where(is_constant, first, 0.0))
 
 
 def observation_kinds(values: Floats) -> ObservationKinds:

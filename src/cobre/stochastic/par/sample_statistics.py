@@ -36,9 +36,12 @@ class SampleStatistics:
 
 def sample_statistics(observations: Observations) -> SampleStatistics:
     """Statistics of history; a season that hardly varies has deviation 0 and standardised values 0."""
-    values = observations.values
+    return statistics_of(observations.values, observation_kinds(observations.values))
+
+
+def statistics_of(values: Floats, kinds: ObservationKinds) -> SampleStatistics:
+    """Statistics of a grid (year, season, hydro) whose kinds are known."""
     known = ~np.isnan(values)
-    kinds = observation_kinds(values)
     count = known.sum(axis=0)
     divisor = np.maximum(count, 1)
     mean = np.where(kinds.is_level, kinds.level_m3s, ordered_sum(np.where(known, values, 0.0)) / divisor)

@@ -29,6 +29,7 @@ class TermsRow:
     annual_coefficient: Floats
     annual_std_m3s: Floats
     residual_ratio: Floats
+    annual_mean_m3s: Floats  # told in results; the base of a stage follows from the means of seasons
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,7 +107,7 @@ class _GivenCoefficients:
         coefficients = np.nan_to_num(coefficients)
         yearly = annual.over([stage_id], (0.0, 0.0, 0.0))[0]
         is_white = ~(coefficients != 0.0).any(axis=0) & (yearly[0] == 0.0)
-        return TermsRow(coefficients, yearly[0], yearly[2], np.where(is_white, 1.0, ratios))
+        return TermsRow(coefficients, yearly[0], yearly[2], np.where(is_white, 1.0, ratios), yearly[1])
 
 
 def _longest_lag(case: Case) -> int:

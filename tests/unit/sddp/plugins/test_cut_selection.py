@@ -54,11 +54,16 @@ def test_check_frequency():
 
 
 def test_a_window_of_iterations():
-    config = CutSelectionConfig("dynamic", candidate_recency=2, start_iteration=4)
+    config = CutSelectionConfig("dynamic", candidate_recency=2, start_iteration=4, seed_window=0)
     rule = cut_selection(config)
     assert [rule.is_due(iteration) for iteration in (1, 2, 3, 4)] == [False, False, True, True]
     assert chosen(config, iteration=3) == [0, 0, 1, 1, 1]
     assert chosen(config, iteration=4) == [0, 0, 0, 0, 1]
+
+
+def test_rows_that_seed_every_lp_stay():
+    config = CutSelectionConfig("dynamic", candidate_recency=1, seed_window=2)
+    assert chosen(config, iteration=3) == [0, 0, 1, 1, 1]
 
 
 def test_dynamic_without_a_window_drops_nothing():
@@ -109,7 +114,7 @@ def test_slots_without_a_cut_play_no_part():
         CutSelectionConfig("level1", check_frequency=2),
         CutSelectionConfig("lml1", check_frequency=2),
         CutSelectionConfig("domination", check_frequency=2),
-        CutSelectionConfig("dynamic", candidate_recency=3),
+        CutSelectionConfig("dynamic", candidate_recency=3, seed_window=2),
         CutSelectionConfig(max_active_per_stage=4),
         CutSelectionConfig("lml1", max_active_per_stage=4),
     ],

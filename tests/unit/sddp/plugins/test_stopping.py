@@ -66,6 +66,23 @@ def test_stops_when_the_interval_reaches_the_bound(bound, tolerance, words):
     assert (reason is None) if words is None else (words in reason)
 
 
+@pytest.mark.parametrize(
+    ("iterations", "tolerance", "bounds", "stops"),
+    [
+        (3, 0.1, (100.0, 105.0), False),
+        (3, 0.1, (100.0, 105.0, 110.0), True),  # 10 / 110: the third bound from the end, itself included
+        (3, 0.1, (90.0, 105.0, 110.0), False),
+        (2, 0.0, (100.0, 100.0), False),  # less than the tolerance, not equal to it
+        (1, 0.1, (100.0,), False),  # a bound is not compared with itself
+        (1, 0.1, (100.0, 101.0), True),
+        (2, 0.1, (-110.0, -100.0), False),
+    ],
+)
+def test_bounds_that_stall(iterations, tolerance, bounds, stops):
+    (rule,) = rules(BoundStalling(iterations, tolerance))
+    assert (rule.reason_to_stop(history(*bounds)) is not None) is stops
+
+
 def test_reason_states_confidence_and_numbers():
     (rule,) = rules(SimulationBased(10, 1, 0.9))
     reason = rule.reason_to_stop(history(98.0), np.array([95.0, 105.0] * 5))
