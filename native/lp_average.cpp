@@ -1,7 +1,5 @@
 #include "lp_average.hpp"
 
-#include "lp_cuts.hpp"
-
 namespace cobre::lp {
 
 namespace {
@@ -35,10 +33,10 @@ void average_cuts(const Openings& from, double* cuts) {
     }
 }
 
-void place_cuts(const double* cuts, size_t count, size_t width, double* chunk, size_t column) {
+void place_cuts(const double* cuts, size_t count, size_t width, double* chunk, size_t cuts_per_chunk, size_t column) {
     for (size_t cut = 0; cut < count; ++cut)
         for (size_t component = 0; component < width; ++component)
-            chunk[component * kCutsPerChunk + column + cut] = cuts[cut * width + component];
+            chunk[component * cuts_per_chunk + column + cut] = cuts[cut * width + component];
 }
 
 }  // namespace cobre::lp

@@ -16,6 +16,6 @@ struct Openings {
 void average_cuts(const Openings& from, double* cuts);
 
 // Put cuts (rows of 1 + dimension numbers) into consecutive columns of a chunk of the pool.
-void place_cuts(const double* cuts, size_t count, size_t width, double* chunk, size_t column);
+void place_cuts(const double* cuts, size_t count, size_t width, double* chunk, size_t cuts_per_chunk, size_t column);
 
 }  // namespace cobre::lp

@@ -63,17 +63,32 @@ struct BoundStage {
     }
 };
 
-CutView view_of(const StageModel& stage, const nb::list& chunks, Int cuts, nb::handle in_play) {
-    std::vector<const double*> places;
+// How many rows the chunks of a stage must have. rows: by component, its row; none: all components have one.
+size_t height_of_chunks(const StageModel& stage, const nb::object& rows) {
+    if (rows.is_none()) return 1 + static_cast<size_t>(stage.dimension());
+    const Array<Int> row_of(rows, "rows");
+    require(row_of.size() == static_cast<size_t>(stage.dimension()), "rows and components of cuts differ in number");
+    Int most = 0;
+    for (const Int row : row_of.span()) {
+        require(row == -1 || row > 0, "a component of cuts has no row of its own");
+        most = std::max(most, row);
+    }
+    return 1 + static_cast<size_t>(most);
+}
+
+CutView view_of(const StageModel& stage, const nb::list& chunks, Int cuts, const nb::object& rows, nb::handle in_play) {
+    const size_t height = height_of_chunks(stage, rows);
+    std::vector<CutChunk> places;
+    size_t room = 0;
     for (const nb::handle chunk : chunks) {
         const Array<double> array(chunk, "chunks");
-        require(array.size() >= static_cast<size_t>((1 + stage.dimension()) * kCutsPerChunk), "a chunk of cuts is too small");
-        places.push_back(array.data());
+        require(array.height() >= height && array.width() % kCutsPerBlock == 0, "a chunk of cuts has another size");
+        places.push_back({array.data(), static_cast<Int>(array.width())});
+        room += array.width();
     }
     const Array<uint8_t> flags(in_play, "in_play");
-    require(static_cast<size_t>(cuts) <= places.size() * kCutsPerChunk && flags.size() >= static_cast<size_t>(cuts),
-            "more cuts than chunks hold");
-    return {std::move(places), cuts, stage.dimension(), flags.data()};
+    require(static_cast<size_t>(cuts) <= room && flags.size() >= static_cast<size_t>(cuts), "more cuts than chunks hold");
+    return {std::move(places), cuts, rows.is_none() ? nullptr : Array<Int>(rows, "rows").data(), flags.data()};
 }
 
 void read_realisations(Work& work, const StageModel& stage, const Array<Int>& items, nb::handle inflow, nb::handle load,
@@ -152,12 +167,12 @@ struct BoundBatch {
     }
 };
 
-BoundBatch solve(Engine& engine, const BoundStage& bound, const nb::list& chunks, Int cuts, nb::handle in_play,
-                 nb::handle states, nb::handle chain_start, nb::handle chain_items, const nb::object& places, nb::handle inflow,
+BoundBatch solve(Engine& engine, const BoundStage& bound, const nb::list& chunks, Int cuts, const nb::object& rows,
+                 nb::handle in_play, nb::handle states, nb::handle chain_start, nb::handle chain_items, const nb::object& places, nb::handle inflow,
                  nb::handle load, nb::handle availability, nb::handle start_status, nb::handle start_cuts,
                  nb::handle start_index, bool keeps_basis, bool keeps_solution, bool keeps_gradient) {
     const StageModel& stage = bound.model;
-    const CutView view = view_of(stage, chunks, cuts, in_play);
+    const CutView view = view_of(stage, chunks, cuts, rows, in_play);
     const Array<Int> items(chain_items, "chain_items"), index(start_index, "start_index");
     Work work;
     read_chains(work, stage, Array<double>(states, "states"), Array<Int>(chain_start, "chain_start"), items, index.size());
@@ -190,18 +205,19 @@ struct Paths {
     }
 };
 
-// A stage of a walk: (stage, chunks, cuts, in_play, items, inflow, load, availability, status and cuts of the basis).
+// A stage of a walk: (stage, chunks, cuts, rows, in_play, items, inflow, load, availability, status and cuts of the basis).
 Step read_step(const nb::tuple& given, std::deque<CutView>& views, const Paths& paths) {
     Step step;
     step.stage = &nb::cast<const BoundStage&>(given[0]).model;
-    step.cuts = &views.emplace_back(view_of(*step.stage, nb::cast<nb::list>(given[1]), nb::cast<Int>(given[2]), given[3]));
-    const Array<Int> items(given[4], "items");
+    step.cuts = &views.emplace_back(
+        view_of(*step.stage, nb::cast<nb::list>(given[1]), nb::cast<Int>(given[2]), nb::borrow(given[3]), given[4]));
+    const Array<Int> items(given[5], "items");
     require(items.size() + 1 == paths.start.size(), "a step has not as many items as there are paths");
     step.work.units = static_cast<Int>(items.size());
     step.work.chain_start = paths.start.data();
-    read_realisations(step.work, *step.stage, items, given[5], given[6], given[7]);
-    read_bases(step.work, *step.stage, given[8], given[9], {});
-    const bool has_basis = Array<int8_t>(given[8], "status").height() > 0;
+    read_realisations(step.work, *step.stage, items, given[6], given[7], given[8]);
+    read_bases(step.work, *step.stage, given[9], given[10], {});
+    const bool has_basis = Array<int8_t>(given[9], "status").height() > 0;
     step.work.start_index = (has_basis ? paths.from_basis : paths.from_nothing).data();
     return step;
 }
@@ -273,15 +289,19 @@ nb::tuple fan(nb::handle order, nb::handle met, nb::handle states) {
 void place(nb::handle table, const nb::list& chunks, size_t slot) {
     const Array<double> cuts(table, "table");
     const size_t width = cuts.width();
-    for (size_t cut = 0; cut < cuts.height();) {
-        const size_t number = (slot + cut) / kCutsPerChunk, column = (slot + cut) % kCutsPerChunk;
-        require(number < chunks.size(), "there is no chunk for these cuts");
-        const Array<double> chunk(chunks[number], "chunks", true);
-        require(chunk.size() == width * kCutsPerChunk, "cuts and chunks differ in size");
-        const size_t fitting = std::min(cuts.height() - cut, kCutsPerChunk - column);
-        place_cuts(cuts.data() + cut * width, fitting, width, chunk.data(), column);
-        cut += fitting;
+    size_t cut = 0, start = 0;
+    for (const nb::handle part : chunks) {
+        const Array<double> chunk(part, "chunks", true);
+        require(chunk.height() == width, "cuts and chunks differ in size");
+        const size_t end = start + chunk.width();
+        if (slot + cut < end && cut < cuts.height()) {
+            const size_t fitting = std::min(cuts.height() - cut, end - slot - cut);
+            place_cuts(cuts.data() + cut * width, fitting, width, chunk.data(), chunk.width(), slot + cut - start);
+            cut += fitting;
+        }
+        start = end;
     }
+    require(cut == cuts.height(), "there is no chunk for these cuts");
 }
 
 PyObject* lp_failure = nullptr;
@@ -372,7 +392,7 @@ void bind(nb::module_& module) {
     lp_failure = PyErr_NewException("cobre._native.LpFailure", PyExc_Exception, nullptr);
     module.attr("LpFailure") = nb::borrow(lp_failure);
     nb::register_exception_translator(translate, nullptr);
-    module.attr("CUTS_PER_CHUNK") = kCutsPerChunk;
+    module.attr("CUTS_PER_BLOCK") = kCutsPerBlock;
     module.def("average_cuts", &average, "costs"_a, "weights"_a, "slopes"_a, "states"_a);
     module.def("fan_chains", &fan, "order"_a, "met"_a, "states"_a);
     module.def("place_cuts", &place, "table"_a, "chunks"_a, "slot"_a);
@@ -407,7 +427,7 @@ void bind(nb::module_& module) {
              },
              "library"_a, "threads"_a, "feasibility_tolerance"_a, "violation_tolerance"_a,
              "max_added_per_round"_a, "retry_attempts"_a, "most_dense_rows"_a)
-        .def("solve", &solve, "stage"_a, "chunks"_a, "cuts"_a, "in_play"_a, "states"_a, "chain_start"_a,
+        .def("solve", &solve, "stage"_a, "chunks"_a, "cuts"_a, "rows"_a.none(), "in_play"_a, "states"_a, "chain_start"_a,
              "chain_items"_a, "places"_a.none(), "inflow"_a, "load"_a, "availability"_a, "start_status"_a, "start_cuts"_a,
              "start_index"_a, "keeps_basis"_a, "keeps_solution"_a, "keeps_gradient"_a)
         .def("walk", &walk, "steps"_a, "first_states"_a)

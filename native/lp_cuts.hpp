@@ -1,5 +1,5 @@
-// The cuts of one stage as they lie in the pool: chunks of a fixed number of cuts, component after component, so that
-// all cuts of a chunk are evaluated side by side while the order of additions stays that of the components.
+// The cuts of one stage as they lie in the pool: chunks of cuts, component after component, so that all cuts of a chunk
+// are evaluated side by side while the order of additions stays that of the components.
 #pragma once
 
 #include <cstdint>
@@ -9,19 +9,26 @@
 
 namespace cobre::lp {
 
-constexpr Int kCutsPerChunk = 256;
+constexpr Int kCutsPerBlock = 16;  // chunks hold a multiple of that
 
-// theta >= intercept + coefficients . outgoing state. Row 0 of a chunk holds the intercepts, row 1 + i component i.
+// Some consecutive cuts: row r of cut c lies at data[r * width + c].
+struct CutChunk {
+    const double* data;
+    Int width;
+};
+
+// theta >= intercept + coefficients . outgoing state. Row 0 of a chunk holds the intercepts; the others hold the components
+// that some cut depends on. row_of: by component, its row, or -1 where no cut depends on it; null: row 1 + component.
 class CutView {
    public:
-    CutView(std::vector<const double*> chunks, Int count, Int dimension, const uint8_t* in_play)
-        : chunks_(std::move(chunks)), count_(count), dimension_(dimension), in_play_(in_play) {}
+    CutView(std::vector<CutChunk> chunks, Int count, const Int* row_of, const uint8_t* in_play);
 
     Int count() const { return count_; }
     bool is_in_play(Int cut) const { return in_play_[cut]; }
-    double intercept(Int cut) const { return chunk_of(cut)[cut % kCutsPerChunk]; }
+    double intercept(Int cut) const { return at(cut, 0); }
     double coefficient(Int cut, Int component) const {
-        return chunk_of(cut)[(1 + component) * kCutsPerChunk + cut % kCutsPerChunk];
+        const Int row = row_of(component);
+        return row < 0 ? 0.0 : at(cut, row);
     }
 
     // out[cut] = intercept of every cut
@@ -30,11 +37,16 @@ class CutView {
     void add_products(Int first, Int n, const double* x, double* out) const;
 
    private:
-    const double* chunk_of(Int cut) const { return chunks_[static_cast<size_t>(cut / kCutsPerChunk)]; }
+    Int row_of(Int component) const { return row_of_ ? row_of_[component] : 1 + component; }
+    double at(Int cut, Int row) const {
+        const CutChunk& block = blocks_[static_cast<size_t>(cut / kCutsPerBlock)];
+        return block.data[static_cast<size_t>(row) * block.width + cut % kCutsPerBlock];
+    }
 
-    std::vector<const double*> chunks_;
+    std::vector<CutChunk> chunks_;
+    std::vector<CutChunk> blocks_;  // by block of cuts: where its first cut lies
     Int count_;
-    Int dimension_;
+    const Int* row_of_;
     const uint8_t* in_play_;
 };
 

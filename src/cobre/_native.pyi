@@ -72,7 +72,7 @@ def unlink_segment(name: str) -> bool: ...
 def die_with_parent(parent_pid: int) -> None: ...
 def fold(inputs: list[NDArray[Any]], out: NDArray[Any], op: int) -> None: ...
 
-CUTS_PER_CHUNK: int
+CUTS_PER_BLOCK: int
 
 def average_cuts(costs: Any, weights: Any, slopes: Any, states: Any) -> NDArray[Any]: ...
 def fan_chains(
@@ -119,6 +119,7 @@ class LpEngine:
         stage: LpStage,
         chunks: list[Any],
         cuts: int,
+        rows: Any,
         in_play: Any,
         states: Any,
         chain_start: Any,

@@ -10,13 +10,15 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
+from cobre._native import CUTS_PER_BLOCK
 from cobre.comm import SharedMemoryProvider
 from cobre.core.stage_data import ResolvedStudy
 from cobre.errors import PolicyIncompatibleError
-from cobre.sddp.cuts.pool import CutPool, CutSet
+from cobre.sddp.cuts.components import stored_components
+from cobre.sddp.cuts.pool import WIDEST_CHUNK, CutPool, CutSet
 from cobre.sddp.lp.build import StageLp, build_stage_lp
 from cobre.sddp.problem import Problem
-from cobre.solver.batches import CUTS_PER_CHUNK, CutRows
+from cobre.solver.batches import CutRows
 from cobre.solver.program import Floats
 
 STORAGE, LAG = "storage", "inflow_lag"
@@ -47,19 +49,21 @@ class Boundary:
     def rows(self) -> CutRows:
         """For the solver, in place of cuts of the last stage."""
         count, dimension = self.cuts.coefficients.shape
-        table = np.zeros((1 + dimension, -(-count // CUTS_PER_CHUNK) * CUTS_PER_CHUNK))
+        table = np.zeros((1 + dimension, -(-count // CUTS_PER_BLOCK) * CUTS_PER_BLOCK))
         table[0, :count] = self.cuts.intercepts
         table[1:, :count] = self.cuts.coefficients.T
-        starts = range(0, table.shape[1], CUTS_PER_CHUNK)
-        chunks = [np.ascontiguousarray(table[:, start : start + CUTS_PER_CHUNK]) for start in starts]
+        starts = range(0, table.shape[1], WIDEST_CHUNK)
+        chunks = [np.ascontiguousarray(table[:, start : start + WIDEST_CHUNK]) for start in starts]
         return CutRows(chunks, count, np.ones(count, np.uint8))
 
 
 class PricedPool(CutPool):
     """Cuts of all stages; those of the last are another study's and never change. `end` None: nothing follows."""
 
-    def __init__(self, memory: SharedMemoryProvider, num_stages: int, dimension: int, end: CutRows | None) -> None:
-        super().__init__(memory, num_stages, dimension)
+    def __init__(self, memory: SharedMemoryProvider, problem: Problem, end: CutRows | None) -> None:
+        programs = [stage.program for stage in problem.stages]
+        components = stored_components(programs, is_priced=end is not None)
+        super().__init__(memory, problem.num_stages, problem.dimension, components)
         self._end = end
 
     def rows(self, stage: int, *, everything: bool = False) -> CutRows:

@@ -16,8 +16,6 @@ from numpy.typing import NDArray
 
 from cobre.solver.program import Floats, Ints, StageProgram
 
-CUTS_PER_CHUNK = 256
-
 
 @dataclass(frozen=True, slots=True)
 class Realisations:
@@ -46,9 +44,10 @@ class Bases:
 class CutRows:
     """The cuts of a stage: where they lie, and which take part."""
 
-    chunks: list[Floats]  # each (1 + dimension) x CUTS_PER_CHUNK: intercepts, then components
+    chunks: list[Floats]  # each rows x cuts, a multiple of CUTS_PER_BLOCK of them: intercepts, then components
     count: int
     in_play: NDArray[np.uint8]
+    rows: Ints | None = None  # by component: its row, -1 where no cut depends on it; None: 1 + component
 
 
 @dataclass(frozen=True, slots=True)

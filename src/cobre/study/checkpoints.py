@@ -199,6 +199,8 @@ def restore(context: TrainingContext, checkpoint: Checkpoint) -> None:
     """Put a run back to where it was; the pool must be empty."""
     arrays, pool = checkpoint.arrays, context.pool
     count = len(arrays["born"])
+    for stage in range(pool.num_stages):
+        pool.admit(stage, arrays["coefficients"][stage])
     slots = pool.open_slots(0, count)
     for stage in range(pool.num_stages):
         pool.write(stage, slots, CutSet(arrays["intercepts"][stage], arrays["coefficients"][stage]))

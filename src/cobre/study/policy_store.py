@@ -109,6 +109,8 @@ def fill_pool(pool: CutPool, policy: Policy, study: PreparedStudy) -> None:
     count = max((len(cuts.intercepts) for cuts in policy.cuts), default=0)
     if not count:
         return
+    for stage, cuts in enumerate(policy.cuts):
+        pool.admit(stage, cuts.coefficients)
     pool.open_slots(0, count)
     rescale = policy.cost_scale / study.problem.cost_scale
     for stage, cuts in enumerate(policy.cuts):

@@ -120,7 +120,7 @@ def _simulate(
     spool_folder: Path | None = None,
     done: Floats | None = None,
 ) -> SimulationOutcome:
-    pool = PricedPool(memory, study.problem.num_stages, study.problem.dimension, study.end)
+    pool = PricedPool(memory, study.problem, study.end)
     fill_pool(pool, policy, study)
     outcome = simulate(
         comm,

@@ -112,7 +112,7 @@ def _context(
         problem=problem,
         solver=solver,
         sampler=study.noise.training_sampler,
-        pool=PricedPool(memory, problem.num_stages, problem.dimension, study.end),
+        pool=PricedPool(memory, problem, study.end),
         split=WorkSplit(study.case.config.training.forward_passes, comm.size),
         bases=[Bases.none(stage.program) for stage in problem.stages],
         keeps_states=study.case.config.exports.states,

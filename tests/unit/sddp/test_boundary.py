@@ -11,16 +11,16 @@ from small_cases import SmallCase, hydro, thermal
 from solving import limits_of
 
 import cobre
+from cobre._native import CUTS_PER_BLOCK
 from cobre.comm.backends.local import LocalCommunicator
 from cobre.core.config import BoundaryPolicy
 from cobre.io.case import load_case
 from cobre.io.policy_file import PolicyData, PolicyMetadata, StageCuts, write_policy
 from cobre.io.problems import InvalidCaseError
 from cobre.sddp.boundary import BoundaryMismatchError, PricedPool, PricedStates, fit_boundary, lags_read, with_boundary
-from cobre.sddp.cuts.pool import CutSet
+from cobre.sddp.cuts.pool import WIDEST_CHUNK, CutSet
 from cobre.sddp.problem import build_problem
 from cobre.sddp.resolved.resolve import resolve
-from cobre.solver.batches import CUTS_PER_CHUNK
 from cobre.study.boundary_policy import load_priced_states, price_the_end, with_lags_of_boundary
 from cobre.study.prepare import prepare
 
@@ -141,7 +141,7 @@ def priced_context(folder, overrides):
         comm=comm,
         problem=problem,
         sampler=noise.training_sampler,
-        pool=PricedPool(comm, problem.num_stages, problem.dimension, rows),
+        pool=PricedPool(comm, problem, rows),
     )
     for number, stage in enumerate(problem.stages):
         context.solver.load(number, stage.program)
@@ -259,12 +259,12 @@ def test_only_lags_that_some_cut_depends_on_are_read():
 
 
 def test_rows_hold_all_cuts_in_whole_chunks():
-    count = CUTS_PER_CHUNK + 3
+    count = WIDEST_CHUNK + 3
     cuts = CutSet(np.arange(count, dtype=float), np.arange(2.0 * count).reshape(count, 2))
     rows = fit_boundary(
         PricedStates(("storage:0", "storage:1"), cuts, 1.0), ("storage:0", "storage:1"), 1.0, is_strict=True
     ).rows()
-    assert [chunk.shape for chunk in rows.chunks] == [(3, CUTS_PER_CHUNK)] * 2
+    assert [chunk.shape for chunk in rows.chunks] == [(3, WIDEST_CHUNK), (3, CUTS_PER_BLOCK)]
     assert rows.count == len(rows.in_play) == count
     whole = np.concatenate(rows.chunks, axis=1)[:, :count]
     assert np.array_equal(whole, np.vstack([cuts.intercepts, cuts.coefficients.T]))

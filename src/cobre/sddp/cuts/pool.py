@@ -1,22 +1,28 @@
 """All cuts of a study, stage by stage, in slots that follow from (iteration, forward pass).
 
-The numbers lie in chunks that all stages share: a chunk holds 256 slots of every stage, component after component,
-which is how the LP kernel evaluates them. A pool grows by whole chunks, with the cuts and with nothing else.
+The numbers lie in chunks that all stages share: a chunk holds some slots of every stage, component after component,
+which is how the LP kernel evaluates them. A pool grows by whole chunks, which are at most a quarter of what there is
+once there are many cuts; nothing is ever copied. Components that no cut of a stage can depend on are not stored.
 """
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
-from cobre._native import place_cuts
+from cobre._native import CUTS_PER_BLOCK, place_cuts
 from cobre.comm import SharedMemoryProvider, SharedRegion
+from cobre.errors import InternalError
 from cobre.sddp.cuts.visibility import ranks_that_see
-from cobre.solver.batches import CUTS_PER_CHUNK, CutRows
+from cobre.solver.batches import CutRows
 from cobre.solver.program import Floats
 
 Number = TypeVar("Number", bound=np.generic)
+Flags = NDArray[np.bool_]
+
+WIDEST_CHUNK = 256  # cuts
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,17 +34,30 @@ class CutSet:
 
 
 class CutPool:
-    """Cuts of all stages. What it says is the same on all ranks; ranks of one node share the numbers."""
+    """Cuts of all stages. What it says is the same on all ranks; ranks of one node share the numbers.
 
-    def __init__(self, memory: SharedMemoryProvider, num_stages: int, dimension: int) -> None:
+    components: by stage, which entries of the state its cuts can depend on; None: all of them.
+    """
+
+    def __init__(
+        self,
+        memory: SharedMemoryProvider,
+        num_stages: int,
+        dimension: int,
+        components: Sequence[Flags] | None = None,
+    ) -> None:
         self._memory = memory
+        self.num_stages = num_stages
+        self.dimension = dimension
         self._regions: list[SharedRegion] = []
+        self._starts = [0]  # slots before each chunk, and before the next
         self._chunks: list[list[Floats]] = [[] for _ in range(num_stages)]  # by stage, to read
         self._writable: list[list[Floats]] = [[] for _ in range(num_stages)]
         self.is_leader = memory.is_leader
         self._readers = ranks_that_see(memory)
         self.is_seen_by_all = self._readers == memory.size
-        self._shape = (num_stages, 1 + dimension, CUTS_PER_CHUNK)
+        self._stored = list(components or [np.ones(dimension, bool)] * num_stages)
+        self._layouts = [_Layout.of(part) for part in self._stored]
         self.count = 0
         self.born = np.zeros(0, np.int32)  # by slot: the iteration; 0 for cuts from elsewhere
         self.forward_pass = np.zeros(0, np.int32)
@@ -46,30 +65,29 @@ class CutPool:
         self.written: NDArray[np.uint8] = np.zeros((num_stages, 0), np.uint8)
 
     @property
-    def num_stages(self) -> int:
-        """Stages that hold cuts, the last one included."""
-        return self._shape[0]
-
-    @property
-    def dimension(self) -> int:
-        """Components of a cut."""
-        return self._shape[1] - 1
-
-    @property
     def nbytes(self) -> int:
         """Memory of the numbers."""
-        return len(self._regions) * int(np.prod(self._shape)) * 8
+        return sum(region.nbytes for region in self._regions)
 
     @property
     def saved_bytes(self) -> int:
         """What the ranks of this node do without, because they share the numbers."""
         return (self._readers - 1) * self.nbytes
 
+    def components(self, stage: int) -> NDArray[np.intp]:
+        """The entries of the state that are stored for a stage, ascending."""
+        return np.flatnonzero(self._stored[stage])
+
+    def admit(self, stage: int, coefficients: Floats) -> None:
+        """Make room for all components that some cuts from elsewhere depend on; only while the pool is empty."""
+        self._stored[stage] = self._stored[stage] | coefficients.any(axis=0)
+        self._layouts[stage] = _Layout.of(self._stored[stage])
+
     def open_slots(self, iteration: int, forward_passes: int) -> range:
         """Make room for one iteration's cuts, one for each forward pass; none is in play before it is written."""
         slots = range(self.count, self.count + forward_passes)
-        while slots.stop > len(self._regions) * CUTS_PER_CHUNK:
-            self._grow()
+        while slots.stop > self._starts[-1]:
+            self._grow(slots.stop - self._starts[-1])
         self.count = slots.stop
         self.born = np.append(self.born, np.full(forward_passes, iteration, np.int32))
         self.forward_pass = np.append(self.forward_pass, np.arange(forward_passes, dtype=np.int32))
@@ -80,30 +98,56 @@ class CutPool:
     def write(self, stage: int, slots: range, cuts: CutSet) -> None:
         """Put cuts that every rank has into their slots; where memory is shared the leader writes."""
         if self.is_leader:
-            self.place(stage, slots.start, np.column_stack([cuts.intercepts, cuts.coefficients]))
+            self.place(stage, slots.start, self.stored_part(stage, cuts))
         self.publish(stage, slots)
 
+    def stored_part(self, stage: int, cuts: CutSet) -> Floats:
+        """Cuts as rows of an intercept and the components that are stored."""
+        table = np.empty((len(cuts.intercepts), self._layouts[stage].height))
+        table[:, 0], table[:, 1:] = cuts.intercepts, cuts.coefficients[:, self.components(stage)]
+        return table
+
+    def stored_columns(self, stage: int, table: Floats) -> Floats:
+        """The same from rows of an intercept and all components."""
+        layout = self._layouts[stage]
+        if layout.rows is None:
+            return table
+        if table[:, 1:][:, layout.rows < 0].any():
+            raise InternalError(f"a cut of stage {stage} depends on a state that nothing after the stage reads")
+        return np.ascontiguousarray(table[:, layout.columns])
+
     def place(self, stage: int, slot: int, table: Floats) -> None:
-        """Write cuts (rows of intercept and coefficients) into the slots from `slot` on; nobody sees them yet."""
+        """Write cuts (rows of intercept and stored components) into the slots from `slot` on; nobody sees them yet."""
         place_cuts(table, self._writable[stage], slot)
 
     def publish(self, stage: int, slots: range) -> None:
         """Wait until all ranks of the node have placed their cuts, and let them take part."""
         if self._memory.size > 1:
-            for region in self._regions[slots.start // CUTS_PER_CHUNK :]:
-                region.fence(label="cuts")
+            for region, end in zip(self._regions, self._starts[1:], strict=True):
+                if end > slots.start:
+                    region.fence(label="cuts")
         self.in_play[stage, slots.start : slots.stop] = 1
         self.written[stage, slots.start : slots.stop] = 1
 
     def rows(self, stage: int, *, everything: bool = False) -> CutRows:
         """The cuts of a stage for the solver; `everything`: those that selection put aside as well."""
-        return CutRows(self._chunks[stage], self.count, (self.written if everything else self.in_play)[stage])
+        flags = (self.written if everything else self.in_play)[stage]
+        return CutRows(self._chunks[stage], self.count, flags, self._layouts[stage].rows)
 
     def cuts(self, stage: int) -> CutSet:
         """A copy of all cuts of a stage, by slot."""
-        chunks = self._chunks[stage]
-        whole = np.concatenate(chunks, axis=1) if chunks else np.zeros((1 + self.dimension, 0))
-        return CutSet(whole[0, : self.count].copy(), np.ascontiguousarray(whole[1:, : self.count].T))
+        stored = self.stored_cuts(stage)
+        coefficients = np.zeros((self.count, self.dimension))
+        coefficients[:, self.components(stage)] = stored.coefficients
+        return CutSet(stored.intercepts, coefficients)
+
+    def stored_cuts(self, stage: int) -> CutSet:
+        """A copy of all cuts of a stage, by slot, with the components that are stored."""
+        table = np.empty((self.count, self._layouts[stage].height))
+        for start, chunk in zip(self._starts, self._chunks[stage], strict=False):
+            part = table[start : start + chunk.shape[1]]
+            part[:] = chunk[:, : len(part)].T
+        return CutSet(table[:, 0].copy(), table[:, 1:])
 
     def close(self) -> None:
         """Let go of the memory."""
@@ -111,14 +155,37 @@ class CutPool:
         for region in self._regions:
             region.close()
 
-    def _grow(self) -> None:
+    def _grow(self, needed: int) -> None:
         """One more chunk for every stage."""
-        region = self._memory.create_shared_region(int(np.prod(self._shape)), np.dtype(np.float64), label="cuts")
+        blocks = -(-max(needed, self.count // 4) // CUTS_PER_BLOCK)
+        width = min(WIDEST_CHUNK, blocks * CUTS_PER_BLOCK)
+        heights = [layout.height for layout in self._layouts]
+        region = self._memory.create_shared_region(width * sum(heights), np.dtype(np.float64), label="cuts")
         self._regions.append(region)
-        readable, writable = region.as_array(), region.as_mut_array(0, region.count)
-        for stage in range(self.num_stages):
-            self._chunks[stage].append(readable.reshape(self._shape)[stage])
-            self._writable[stage].append(writable.reshape(self._shape)[stage])
+        self._starts.append(self._starts[-1] + width)
+        readable, writable, start = region.as_array(), region.as_mut_array(0, region.count), 0
+        for stage, height in enumerate(heights):
+            end = start + width * height
+            self._chunks[stage].append(readable[start:end].reshape(height, width))
+            self._writable[stage].append(writable[start:end].reshape(height, width))
+            start = end
+
+
+@dataclass(frozen=True, slots=True)
+class _Layout:
+    """Rows of a stage's chunks. columns: of a cut's numbers, those that are stored; rows: by component, None: all."""
+
+    height: int
+    columns: NDArray[np.intp]
+    rows: NDArray[np.int32] | None
+
+    @classmethod
+    def of(cls, stored: Flags) -> "_Layout":
+        components = np.flatnonzero(stored)
+        rows = np.full(len(stored), -1, np.int32)
+        rows[components] = np.arange(1, 1 + len(components), dtype=np.int32)
+        columns = np.concatenate([[0], 1 + components])
+        return cls(1 + len(components), columns, None if len(components) == len(stored) else rows)
 
 
 def _widen(table: NDArray[Number], columns: int, value: int) -> NDArray[Number]:

@@ -18,12 +18,13 @@ def gather_rows(comm: Communicator, split: WorkSplit, own: Floats, label: str) -
     return table
 
 
-def exchange_cuts(comm: Communicator, split: WorkSplit, pool: CutPool, stage: int, slots: range, own: Floats) -> None:
+def exchange_cuts(comm: Communicator, split: WorkSplit, pool: CutPool, stage: int, slots: range, own: Floats) -> int:
     """Put all ranks' cuts of a stage (rows of intercept and coefficients) into their slots, in the order of the paths.
 
     Where all ranks see the pool's memory each writes its own cuts, and nothing else moves. Elsewhere cuts are gathered
-    first: a pool lies component by component, so they cannot be received in place.
+    first: a pool lies component by component, so they cannot be received in place. Gives the bytes of all cuts.
     """
+    own = pool.stored_columns(stage, own)
     if pool.is_seen_by_all:
         pool.place(stage, slots.start + split.block(comm.rank).start, own)
     else:
@@ -31,6 +32,7 @@ def exchange_cuts(comm: Communicator, split: WorkSplit, pool: CutPool, stage: in
         if pool.is_leader:
             pool.place(stage, slots.start, table)
     pool.publish(stage, slots)
+    return len(slots) * 8 * int(own.shape[1])
 
 
 def share_bases(comm: Communicator, own: list[Bases]) -> list[Bases]:

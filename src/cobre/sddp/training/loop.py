@@ -63,8 +63,7 @@ def iterate(context: TrainingContext, iteration: int, selection: CutSelection | 
     for stage in range(stages - 1, 0, -1):
         own = make_cuts(context, iteration, stage, paths)
         clock.lap("backward")
-        exchange_cuts(comm, split, pool, stage - 1, slots, own)
-        context.traffic.add("cuts", split.total * own.itemsize * own.shape[1])
+        context.traffic.add("cuts", exchange_cuts(comm, split, pool, stage - 1, slots, own))
         clock.lap("exchange")
     context.bases = share_bases(comm, [context.basis_from(bases) for bases in paths.bases])
     context.traffic.add("bases", sum(bases.status.nbytes + bases.cuts.nbytes for bases in context.bases))

@@ -10,10 +10,10 @@ from cobre.solver.program import Floats
 def apply_selection(pool: CutPool, selection: CutSelection, visited: list[Floats], iteration: int) -> None:
     """Let the plugin look at every stage's cuts. `visited`: by iteration, all stages' trial points side by side."""
     for stage in range(pool.num_stages - 1):
-        columns = slice((stage + 1) * pool.dimension, (stage + 2) * pool.dimension)
-        states = np.concatenate([np.zeros((0, pool.dimension)), *(points[:, columns] for points in visited)])
+        columns = (stage + 1) * pool.dimension + pool.components(stage)
+        states = np.concatenate([np.zeros((0, len(columns))), *(points[:, columns] for points in visited)])
         slots = np.flatnonzero(pool.written[stage])  # a stored policy may have fewer cuts in some stages than in others
-        cuts = pool.cuts(stage)
+        cuts = pool.stored_cuts(stage)
         own = CutSet(cuts.intercepts[slots], cuts.coefficients[slots])
         if len(slots):
             now = pool.in_play[stage, slots]

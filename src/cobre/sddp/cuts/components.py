@@ -1,0 +1,32 @@
+"""Which entries of the state the cuts of a stage can depend on; the others are zero in every cut and are not stored."""
+
+from collections.abc import Sequence
+
+import numpy as np
+from numpy.typing import NDArray
+
+from cobre.solver.program import StageProgram
+
+Flags = NDArray[np.bool_]
+
+
+def stored_components(programs: Sequence[StageProgram], *, is_priced: bool) -> list[Flags]:
+    """By stage, for the state that leaves it. is_priced: cuts of another study follow the last stage.
+
+    A lag matters where the next stage's inflow depends on it, or where it matters as the lag after it one stage later.
+    What a stage decides or passes on always matters.
+    """
+    needed = [np.full(programs[-1].dimension, is_priced)]
+    for program in reversed(programs[1:]):
+        needed.append(_read_by(program, needed[-1]))
+    return needed[::-1]
+
+
+def _read_by(program: StageProgram, later: Flags) -> Flags:
+    """What a stage needs to know of its incoming state when its own cuts depend on `later`."""
+    read = np.ones(program.dimension, bool)
+    first, hydros = program.states, program.hydros
+    lags = program.autoregression != 0.0
+    lags[:-1] |= later[first + hydros : first + lags.size].reshape(-1, hydros)
+    read[first : first + lags.size] = lags.reshape(-1)
+    return read
