@@ -2,6 +2,7 @@
 
 Three rounds, kept in benchmarks/results: `python benchmarks/bench_sddp.py` (or `make bench-sddp`).
 One short round, printed only: `... --quick`. A part of it: `... --studies 4ree,large --threads 1 --rounds 5`.
+The sizes of production: `... --studies deck-2x1,deck-6x4,hydros-160,planes-100 --threads 1`; `--seed 7` draws others.
 """
 
 import argparse
@@ -33,7 +34,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     restrict_to_cores(options.cores)
     machine = describe_machine()
     results = Results()
-    studies = present(options.studies, results, quick=options.quick)
+    studies = present(options, results)
     contenders = [ours(), *find_peer(results)]
     failed = run_rounds(studies, contenders, options, results)
     report = Report(f"{datetime.now(UTC):%Y-%m-%d}", machine, studies, options.threads, options.rounds, results)
@@ -51,6 +52,7 @@ def parse(arguments: Sequence[str] | None) -> argparse.Namespace:
     parser.add_argument("--rounds", type=int, help=f"turns of every contender ({ROUNDS}; quick: 1)")
     parser.add_argument("--cores", type=int, default=CORES, help=f"cores that all contenders share ({CORES})")
     parser.add_argument("--output", type=Path, help="where to keep results (benchmarks/results; quick: none)")
+    parser.add_argument("--seed", type=int, default=1, help="of generated cases (1)")
     parser.add_argument("--quick", action="store_true", help="one round with an eighth of the iterations")
     options = parser.parse_args(arguments)
     options.rounds = options.rounds or (1 if options.quick else ROUNDS)
@@ -71,14 +73,15 @@ def integers(text: str) -> tuple[int, ...]:
     return tuple(int(part) for part in text.split(","))
 
 
-def present(names: Sequence[str], results: Results, *, quick: bool) -> list[Study]:
-    """The studies whose folders exist; the others are named."""
+def present(options: argparse.Namespace, results: Results) -> list[Study]:
+    """The studies whose folders exist or can be generated; the others are named."""
     found = []
-    for study in (STUDIES[name] for name in names):
+    for study in (STUDIES[name].with_seed(options.seed) for name in options.studies):
+        study.make()
         if study.is_here:
-            found.append(study.shorter() if quick else study)
+            found.append(study.shorter() if options.quick else study)
         else:
-            say(results, f"{study.name}: the case is not here (published cases belong into ../shared/cases)")
+            say(results, f"{study.name}: the case is not here (it belongs into {study.folder.parent})")
     return found
 
 

@@ -15,6 +15,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
 from collectives.environments import UnavailableError
 from collectives.report import table
+from sddp.figures import first_bounds_apart, first_upper_bounds_apart
 from sddp.peer_environment import peer_environment
 from sddp.runs import Contender, Run, RunFailedError, ours, peer
 from sddp.studies import Study
@@ -91,10 +92,9 @@ def judge(rounds: Sequence[dict[str, Run]], tolerance: float) -> int:
         ratios = [getattr(one, name) / getattr(other, name) for one, other in pairs]
         what = "CPU time" if name == "cpu_s" else "wall time"
         print(f"{what}, ours by cobre-python's: {median(ratios):.3f} ({min(ratios):.3f} to {max(ratios):.3f})")
-    one, other = pairs[0]
-    apart = abs(one.first_lower_bound - other.first_lower_bound) / abs(other.first_lower_bound)
-    print(f"first lower bounds: {apart:.1e} apart, at most {tolerance:g} is the same")
-    return 0 if apart <= tolerance else 1
+    lower, upper = first_bounds_apart(*pairs[0]), first_upper_bounds_apart(*pairs[0])
+    print(f"first bounds: lower {lower:.1e} apart, upper {upper:.1e}; at most {tolerance:g} is the same")
+    return 0 if max(lower, upper) <= tolerance else 1
 
 
 if __name__ == "__main__":

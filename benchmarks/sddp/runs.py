@@ -85,6 +85,7 @@ class Run:
     training_s: float
     wall_s: float
     first_lower_bound: float
+    first_upper_bound: float
     lower_bound: float
     upper_bound: float
     elapsed_s: list[float]

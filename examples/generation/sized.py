@@ -17,14 +17,16 @@ BLOCKS = {
 }
 REGIONS = ("Centre", "East", "North", "South", "West")
 SHARES = (0.42, 0.16, 0.16, 0.18, 0.08)  # of the hydro plants, and of the load
-HYDRO_SHARES = (0.62, 0.45, 0.7, 0.5, 0.55)  # of the load, by the inflows of a mean year
+# Of the load, by the inflows of a mean year: so little that some thermal plant always sets the price. Where water is
+# free, many dispatches cost the same, and two programs follow different ones.
+HYDRO_SHARES = (0.34, 0.28, 0.36, 0.3, 0.32)
 WET_MONTHS = (1, 2, 3, 8, 1)
 LOAD_PEAKS = (2, 1, 12, 7, 10)
 LINKS = ((0, 1), (0, 2), (0, 3), (0, 4), (1, 2), (3, 4))
 LINE_SHARE = 0.05  # of the whole load, each way
 LOAD_MW_PER_HYDRO = 420.0
 THERMALS_PER_HYDRO = 0.85
-THERMAL_SHARE = 0.55  # of the load
+THERMAL_SHARE = 0.8  # of the load
 LONGEST_RIVER = 8
 STRONGEST_LAG, LAG_DECAY, MEMORY = 0.4, 0.55, 0.8  # lag 1; each next one; the most that all lags may add up to
 

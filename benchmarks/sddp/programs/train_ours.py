@@ -117,6 +117,7 @@ def summary(trained: TrainedStudy, solver: TimedSolver) -> dict[str, Any]:
         "training_s": trained.training_s,
         "call_s": solver.call_s,
         "first_lower_bound": history[0].lower_bound,
+        "first_upper_bound": history[0].upper_bound,
         "lower_bound": history[-1].lower_bound,
         "upper_bound": history[-1].upper_bound,
         "elapsed_s": [record.elapsed_s for record in history],

@@ -32,6 +32,7 @@ def main(request):
     return {
         "training_s": elapsed[-1],
         "first_lower_bound": events[0]["lower_bound"],
+        "first_upper_bound": events[0]["upper_bound"],
         "lower_bound": events[-1]["lower_bound"],
         "upper_bound": events[-1]["upper_bound"],
         "elapsed_s": elapsed,

@@ -30,6 +30,7 @@ def main(request: dict[str, Any]) -> dict[str, Any]:
         "training_s": history[-1].elapsed_s,
         "wall_s": wall_s,
         "first_lower_bound": history[0].lower_bound,
+        "first_upper_bound": history[0].upper_bound,
         "lower_bound": history[-1].lower_bound,
         "upper_bound": history[-1].upper_bound,
         "elapsed_s": [record.elapsed_s for record in history],

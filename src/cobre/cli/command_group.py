@@ -12,7 +12,7 @@ from cobre.cli.standard_streams import StandardStreams
 SECTIONS = (
     ("Studies", ("init", "convert", "validate", "migrate", "run", "simulate")),
     ("Results", ("top", "report", "compare", "export", "explain")),
-    ("Machines and programs", ("doctor", "launch", "mcp")),
+    ("Machines and programs", ("doctor", "bench", "launch", "mcp")),
     ("About", ("version", "completion")),
 )
 

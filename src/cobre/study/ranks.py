@@ -104,12 +104,13 @@ def train_here(
         options = replace(options, warm_start=policy)
     before()
     comm.all_well()
-    tell(event("phase", name="training", iteration_limit=_iteration_limit(ready.study.case)))
+    tell(event("phase", name="training", iteration_limit=iteration_limit(ready.study.case)))
     with stop, heard:
         return train_study(comm, comm, ready.study, ready.solver, replace(options, interruption=stop.interruption))
 
 
-def _iteration_limit(case: Case) -> int | None:
+def iteration_limit(case: Case) -> int | None:
+    """Of training; None when no rule has one."""
     config = case.config.training
     limits = [rule.limit for rule in config.stopping_rules if isinstance(rule, IterationLimit)]
     return (min if config.stopping_mode == "any" else max)(limits, default=None)

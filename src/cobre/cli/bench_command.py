@@ -1,0 +1,135 @@
+"""`cobre bench`: what the stages of a case cost here, and what the whole study would take."""
+
+import json
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from cobre.cli.trouble import told
+
+if TYPE_CHECKING:
+    from cobre.study.bench import Benchmark, Estimate, StageCost
+
+CASE = click.Path(exists=True, file_okay=False, path_type=Path)
+USUAL_CORES = (1, 16, 64)
+STAGE_HEADINGS = ("stage", "rows", "columns", "forward", "backward", "pivots", "µs/pivot", "active rows", "by HiGHS")
+STUDY_HEADINGS = ("cores", "an iteration", "training", "simulation", "together")
+MINUTE_S, HOUR_S = 60.0, 3600.0
+
+
+class WholeNumbers(click.ParamType[tuple[int, ...]]):
+    """Numbers from 1 on, with commas between them."""
+
+    name = "N,N,..."
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> tuple[int, ...]:
+        """Split at commas."""
+        parts = [part.strip() for part in str(value).split(",")]
+        if not all(part.isdecimal() and int(part) > 0 for part in parts):
+            self.fail(f"expected whole numbers from 1 on with commas between them, got {value!r}", param, ctx)
+        return tuple(dict.fromkeys(map(int, parts)))
+
+
+@click.command()
+@click.argument("case", type=CASE)
+@click.option("--cores", type=WholeNumbers(), help="Numbers of cores to say it for (1, this machine's, 16, 64).")
+@click.option("--stages", type=click.IntRange(min=1), help="Time so many backward, evenly spread (all): a first look.")
+@click.option("--paths", type=click.IntRange(min=1), default=2, show_default=True, help="Paths to time them along.")
+@click.option("--rounds", type=click.IntRange(min=2), default=3, show_default=True, help="Short iterations to run.")
+@click.option("--json", "as_json", is_flag=True, help="Print a JSON object.")
+def bench(
+    case: Path, cores: tuple[int, ...] | None, stages: int | None, paths: int, rounds: int, as_json: bool
+) -> None:
+    """Time the stages of CASE on one core, and say what the whole study would take on more.
+
+    A few short iterations are run and nothing is written: some paths through all stages, then back with all openings.
+    CPU time counts, so that whatever else the machine does hardly matters. The estimate takes solves as dear as in the
+    last of them, and leaves out exchanges and waiting between ranks. A real run takes longer as cuts pile up, with
+    small LPs up to a few times: more --rounds see more of that.
+
+    \b
+    Examples:
+      cobre bench my_case
+      cobre bench my_case --cores 48,96,192 --rounds 5
+    """
+    with told():
+        from cobre.io.case import load_case
+        from cobre.study.bench import bench_case
+
+        measured = bench_case(load_case(case), stages=stages, paths=paths, rounds=rounds)
+    estimates = [measured.estimate(count) for count in cores or usual_cores(measured.forward_passes)]
+    if as_json:
+        click.echo(json.dumps(as_dict(measured, estimates), indent=1))
+    else:
+        click.echo("\n".join(lines(case, measured, estimates)))
+
+
+def usual_cores(forward_passes: int) -> list[int]:
+    """Those of this machine among a few others; more than there are paths would only wait."""
+    from cobre.comm.cores import usable_cores
+
+    wanted = sorted({*USUAL_CORES, usable_cores()})
+    return [count for count in wanted if count <= max(forward_passes, usable_cores())]
+
+
+def as_dict(measured: "Benchmark", estimates: Sequence["Estimate"]) -> dict[str, Any]:
+    """Everything, for a program that reads."""
+    names = ("iterations", "forward_passes", "scenarios", "dimension", "paths", "bound_s", "cpu_s")
+    facts = {name: getattr(measured, name) for name in names}
+    rounds = [[cost.as_dict() for cost in stages] for stages in measured.rounds]
+    return facts | {"rounds": rounds, "estimates": [estimate.as_dict() for estimate in estimates]}
+
+
+def lines(case: Path, measured: "Benchmark", estimates: Sequence["Estimate"]) -> list[str]:
+    """What a person reads."""
+    sampled, count = measured.sampled, len(measured.stages)
+    return [
+        f"{case}: {count} stages, states of {measured.dimension} numbers",
+        f"{len(sampled)} of {count - 1} stages timed backward, {measured.paths} path(s), {len(measured.rounds)} rounds",
+        f"which took {duration(measured.cpu_s)} of one core, with building the LPs",
+        "",
+        *table(STAGE_HEADINGS, [stage_row(cost) for cost in sampled]),
+        "  forward, backward: CPU milliseconds of a solve in the last round; pivots of a backward solve",
+        "",
+        f"{measured.iterations} iterations of {measured.forward_passes} paths, {measured.scenarios} simulated paths",
+        *table(STUDY_HEADINGS, [study_row(estimate) for estimate in estimates]),
+        "  without exchanges and waiting between ranks, and before cuts pile up",
+    ]
+
+
+def stage_row(cost: "StageCost") -> list[str]:
+    """A stage; times are those of one solve."""
+    done = cost.backward
+    numbers = (done.pivots / max(1, done.solves), cost.cpu_us_per_pivot, done.mean_active_rows)
+    return [
+        str(cost.stage),
+        str(cost.rows),
+        str(cost.columns),
+        *("" if seconds is None else f"{1000.0 * seconds:.3g}" for seconds in (cost.forward_s, cost.backward_s)),
+        *("" if number is None else f"{number:.3g}" for number in numbers),
+        str(done.library_solves),
+    ]
+
+
+def study_row(estimate: "Estimate") -> list[str]:
+    """A number of cores."""
+    seconds = (estimate.iteration_s, estimate.training_s, estimate.simulation_s, estimate.total_s)
+    return [str(estimate.cores), *map(duration, seconds)]
+
+
+def table(headings: Sequence[str], rows: Sequence[Sequence[str]]) -> list[str]:
+    """Columns as wide as what is in them, to the right."""
+    widths = [max(len(cell) for cell in column) for column in zip(headings, *rows, strict=True)]
+    return [
+        "  " + "  ".join(cell.rjust(width) for cell, width in zip(row, widths, strict=True))
+        for row in (headings, *rows)
+    ]
+
+
+def duration(seconds: float) -> str:
+    """About three digits, in the unit that a person would choose."""
+    if seconds < 2 * MINUTE_S:
+        return f"{seconds:.3g} s"
+    return f"{seconds / MINUTE_S:.3g} min" if seconds < 2 * HOUR_S else f"{seconds / HOUR_S:.3g} h"

@@ -1,0 +1,219 @@
+"""What the stages of a case cost on one core of this machine, and what a whole study would take on many.
+
+A few short iterations: the first from nothing, the others with bases and cuts; the last one counts. Paths go through
+all stages; the backward pass solves all of them with all openings, or a sample of them, and the others are taken as its
+mean. Times are CPU seconds of this process, so that whatever else the machine does hardly matters.
+"""
+
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from cobre.comm.backends.local import LocalCommunicator
+from cobre.core.case import Case
+from cobre.sddp.boundary import PricedPool
+from cobre.sddp.phases import Phase
+from cobre.sddp.training.backward import make_cuts
+from cobre.sddp.training.bounds import OPENINGS_PER_CHAIN, lower_bound
+from cobre.sddp.training.context import SolveCounter, TrainingContext
+from cobre.sddp.training.exchange import exchange_cuts
+from cobre.sddp.training.forward import Paths
+from cobre.sddp.work_split import WorkSplit
+from cobre.solver.batches import Bases, Chains, Keep
+from cobre.solver.statistics import SolveStatistics
+from cobre.study.prepare import PreparedStudy, make_solver, prepare
+from cobre.study.ranks import iteration_limit
+
+
+@dataclass(frozen=True, slots=True)
+class StageCost:
+    """One stage in one round; `forward_s` and `backward_s` are CPU seconds of a solve, None: not measured."""
+
+    stage: int
+    rows: int
+    columns: int
+    openings: int
+    forward_s: float
+    backward_s: float | None
+    backward: SolveStatistics
+
+    @property
+    def cpu_us_per_pivot(self) -> float | None:
+        """Of backward solves, everything around the pivots included."""
+        if self.backward_s is None or not self.backward.pivots:
+            return None
+        return 1e6 * self.backward_s * self.backward.solves / self.backward.pivots
+
+    def as_dict(self) -> dict[str, Any]:
+        """For a program that reads."""
+        names = ("stage", "rows", "columns", "openings", "forward_s", "backward_s", "cpu_us_per_pivot")
+        return {name: getattr(self, name) for name in names} | {"backward": self.backward.as_dict()}
+
+
+@dataclass(frozen=True, slots=True)
+class Estimate:
+    """Seconds that a study would take on some cores."""
+
+    cores: int
+    iteration_s: float
+    training_s: float
+    simulation_s: float
+
+    @property
+    def total_s(self) -> float:
+        """Training and simulation."""
+        return self.training_s + self.simulation_s
+
+    def as_dict(self) -> dict[str, Any]:
+        """For a program that reads."""
+        return {name: getattr(self, name) for name in (*self.__dataclass_fields__, "total_s")}
+
+
+@dataclass(frozen=True, slots=True)
+class Benchmark:
+    """What was measured: all stages by round, and what the study asks for. `bound_s`: the lower bound of a round."""
+
+    iterations: int
+    forward_passes: int
+    scenarios: int
+    dimension: int
+    paths: int
+    rounds: tuple[tuple[StageCost, ...], ...]
+    bound_s: float
+    cpu_s: float
+
+    @property
+    def stages(self) -> tuple[StageCost, ...]:
+        """As later iterations have them."""
+        return self.rounds[-1]
+
+    @property
+    def sampled(self) -> list[StageCost]:
+        """The stages whose backward solves were timed."""
+        return [cost for cost in self.stages if cost.backward_s is not None]
+
+    @property
+    def forward_path_s(self) -> float:
+        """A path from the first stage to the last."""
+        return sum(cost.forward_s for cost in self.stages)
+
+    @property
+    def backward_path_s(self) -> float:
+        """All openings of all stages but the first, at the trial points of one path."""
+        known = [cost.backward_s for cost in self.sampled if cost.backward_s is not None]
+        mean = sum(known) / len(known)
+        return sum(cost.openings * (mean if cost.backward_s is None else cost.backward_s) for cost in self.stages[1:])
+
+    def estimate(self, cores: int) -> Estimate:
+        """The largest share of the paths that a core has decides; exchanges and waiting are left out."""
+        path_s = self.forward_path_s + self.backward_path_s
+        chains = -(-self.stages[0].openings // OPENINGS_PER_CHAIN)
+        bound_s = self.bound_s * -(-chains // cores) / chains
+        iteration_s = -(-self.forward_passes // cores) * path_s + bound_s
+        simulation_s = -(-self.scenarios // cores) * self.forward_path_s
+        return Estimate(cores, iteration_s, self.iterations * iteration_s, simulation_s)
+
+
+def bench_case(case: Case, *, stages: int | None, paths: int, rounds: int) -> Benchmark:
+    """Time a case on one thread, at the trial points of `paths` paths.
+
+    stages: of how many the backward solves are timed; None: of all. rounds: short iterations; more have more cuts.
+    """
+    began = time.process_time()
+    study = prepare(case)
+    with LocalCommunicator() as comm:
+        context = _context(comm, study, paths)
+        sample = sampled_stages(study.problem.num_stages, stages)
+        costs = tuple(_Round(context, number, sample).run() for number in range(1, rounds + 1))
+        bound_began = time.process_time()
+        lower_bound(context, rounds)
+        bound_s = time.process_time() - bound_began
+        context.pool.close()
+    config = case.config
+    return Benchmark(
+        iterations=(iteration_limit(case) or 0) if config.training.enabled else 0,
+        forward_passes=config.training.forward_passes,
+        scenarios=config.simulation.num_scenarios if config.simulation.enabled else 0,
+        dimension=study.problem.dimension,
+        paths=paths,
+        rounds=costs,
+        bound_s=bound_s,
+        cpu_s=time.process_time() - began,
+    )
+
+
+def sampled_stages(count: int, most: int | None) -> list[int]:
+    """Stages after the first, evenly spread, the last one included."""
+    places = np.linspace(count - 1, 1, min(most or count, count - 1))
+    return sorted({round(place) for place in places})
+
+
+def _context(comm: LocalCommunicator, study: PreparedStudy, paths: int) -> TrainingContext:
+    problem = study.problem
+    return TrainingContext(
+        comm=comm,
+        problem=problem,
+        solver=make_solver(study, 1),
+        sampler=study.noise.training_sampler,
+        pool=PricedPool(comm, problem.num_stages, problem.dimension, study.end),
+        split=WorkSplit(paths, 1),
+        bases=[Bases.none(stage.program) for stage in problem.stages],
+    )
+
+
+@dataclass
+class _Round:
+    """An iteration that looks at the clock after every stage, and goes back over a sample of stages only."""
+
+    context: TrainingContext
+    number: int
+    sample: Sequence[int]
+    states: list[Any] = field(default_factory=list)
+    bases: list[Bases] = field(default_factory=list)
+    met: list[Any] = field(default_factory=list)
+
+    def run(self) -> tuple[StageCost, ...]:
+        """What every stage cost."""
+        context = self.context
+        forward = [self._forward(stage) for stage in range(context.problem.num_stages)]
+        slots = context.pool.open_slots(self.number, context.split.total)
+        paths = Paths(np.stack(self.states[:-1]), self.bases, self.met, np.zeros(context.split.total))
+        # The stage after one of the sample makes the cuts that it is solved with.
+        swept = sorted({near for stage in self.sample for near in (stage, stage + 1)} - {len(forward)}, reverse=True)
+        backward = {stage: self._backward(stage, slots, paths) for stage in swept}
+        context.bases = [context.basis_from(bases) for bases in self.bases]
+        known = {stage: backward[stage] for stage in self.sample}
+        return tuple(self._cost(stage, seconds, known.get(stage)) for stage, seconds in enumerate(forward))
+
+    def _forward(self, stage: int) -> float:
+        """CPU seconds of a path's solve."""
+        context, began = self.context, time.process_time()
+        problem = context.problem
+        if not self.states:
+            self.states.append(np.tile(problem.initial_state, (context.split.total, 1)))
+        state, step = self.states[-1], context.step(self.number, stage)
+        index = np.full(len(state), context.basis_index(stage), np.int32)
+        chains = Chains(state, np.arange(len(state) + 1, dtype=np.int32), step.items, step.bases, index)
+        batch = context.solve(Phase.FORWARD, stage, self.number, chains, step.realisations, Keep(basis=True))
+        self.bases.append(Bases(batch.basis_status, batch.basis_cuts))
+        self.met.append(problem.openings[stage].wetness(step.realisations, step.items))
+        self.states.append(problem.stages[stage].program.next_states(state, batch.decided, batch.inflow))
+        return (time.process_time() - began) / len(state)
+
+    def _backward(self, stage: int, slots: range, paths: Paths) -> tuple[float, SolveStatistics]:
+        """CPU seconds of an opening's solve, and what the solver did."""
+        context, began = self.context, time.process_time()
+        context.counter = SolveCounter()
+        own = make_cuts(context, self.number, stage, paths)
+        exchange_cuts(context.comm, context.split, context.pool, stage - 1, slots, own)
+        done = context.counter.total
+        return (time.process_time() - began) / done.solves, done
+
+    def _cost(self, stage: int, forward_s: float, backward: tuple[float, SolveStatistics] | None) -> StageCost:
+        lp = self.context.problem.stages[stage].program
+        seconds, statistics = backward if backward is not None else (None, SolveStatistics())
+        openings = self.context.problem.openings[stage].count
+        return StageCost(stage, len(lp.row_lower), len(lp.cost), openings, forward_s, seconds, statistics)

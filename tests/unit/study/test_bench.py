@@ -1,0 +1,136 @@
+"""`cobre bench`: counts that do not depend on speed, and arithmetic on given times."""
+
+import json
+
+import pytest
+from click.testing import CliRunner
+from example_study import EXAMPLE
+
+from cobre.cli.bench_command import duration, usual_cores
+from cobre.cli.main import main
+from cobre.io.case import load_case
+from cobre.solver.statistics import SolveStatistics
+from cobre.study.bench import Benchmark, StageCost, bench_case, sampled_stages
+
+
+@pytest.fixture(scope="module")
+def measured():
+    return bench_case(load_case(EXAMPLE), stages=None, paths=2, rounds=2)
+
+
+def stage(number, forward_s, backward_s, openings=4):
+    return StageCost(number, 3, 5, openings, forward_s, backward_s, SolveStatistics(solves=8, pivots=16))
+
+
+@pytest.fixture
+def given():
+    """Three stages; the second was not timed backward. A path costs 6 s forward and 4 x 2 + 4 x 2 s backward."""
+    costs = (stage(0, 1.0, None), stage(1, 2.0, None), stage(2, 3.0, 2.0))
+    return Benchmark(
+        iterations=10,
+        forward_passes=5,
+        scenarios=7,
+        dimension=1,
+        paths=2,
+        rounds=(costs,),
+        bound_s=0.5,
+        cpu_s=1.0,
+    )
+
+
+def test_one_core_does_everything(given):
+    found = given.estimate(1)
+    assert found.iteration_s == 5 * (6.0 + 16.0) + 0.5
+    assert found.training_s == 10 * found.iteration_s
+    assert found.simulation_s == 7 * 6.0
+    assert found.total_s == found.training_s + found.simulation_s
+
+
+def test_the_largest_share_of_the_paths_decides(given):
+    assert given.estimate(3).iteration_s == 2 * 22.0 + 0.5
+    assert given.estimate(4).iteration_s == 2 * 22.0 + 0.5
+    assert given.estimate(4).simulation_s == 2 * 6.0
+
+
+def test_more_cores_than_paths_are_of_no_use(given):
+    assert given.estimate(500).iteration_s == given.estimate(5).iteration_s
+
+
+def test_stages_that_were_not_timed_are_taken_as_the_mean(given):
+    assert [cost.stage for cost in given.sampled] == [2]
+    assert given.backward_path_s == 16.0
+
+
+@pytest.mark.parametrize(
+    ("count", "most", "stages"),
+    [(4, None, [1, 2, 3]), (4, 9, [1, 2, 3]), (12, 3, [1, 6, 11]), (12, 1, [11]), (2, 5, [1])],
+)
+def test_the_sample_has_the_last_stage(count, most, stages):
+    assert sampled_stages(count, most) == stages
+
+
+def test_every_stage_is_timed(measured):
+    stages, openings = 12, 10
+    assert [len(costs) for costs in measured.rounds] == [stages, stages]
+    assert [cost.stage for cost in measured.sampled] == list(range(1, stages))
+    assert all(cost.backward.solves == 2 * openings for cost in measured.sampled)
+    assert all(cost.forward_s >= 0.0 for cost in measured.stages)
+    assert (measured.iterations, measured.forward_passes, measured.scenarios) == (60, 4, 200)
+
+
+def test_a_sample_of_stages():
+    sparse = bench_case(load_case(EXAMPLE), stages=2, paths=1, rounds=2)
+    assert [cost.stage for cost in sparse.sampled] == [1, 11]
+
+
+def test_the_command_prints_two_tables():
+    done = CliRunner().invoke(main, ["bench", str(EXAMPLE), "--cores", "1,3", "--rounds", "2"])
+    assert done.exit_code == 0, done.output
+    rows = [line.split() for line in done.output.splitlines()]
+    assert next(row[:9] for row in rows if row[:1] == ["stage"]) == [
+        "stage",
+        "rows",
+        "columns",
+        "forward",
+        "backward",
+        "pivots",
+        "µs/pivot",
+        "active",
+        "rows",
+    ]
+    after = next(place for place, row in enumerate(rows) if row[:1] == ["cores"])
+    assert [row[0] for row in rows[after + 1 : after + 3]] == ["1", "3"]
+
+
+def test_json_has_every_number():
+    done = CliRunner().invoke(main, ["bench", str(EXAMPLE), "--json", "--rounds", "2", "--stages", "1"])
+    told = json.loads(done.output)
+    assert [len(costs) for costs in told["rounds"]] == [12, 12]
+    assert told["estimates"][0]["cores"] == 1
+    assert told["estimates"][0]["training_s"] == 60 * told["estimates"][0]["iteration_s"]
+
+
+@pytest.mark.parametrize("cores", ["0", "1,x", "", "-2", "1.5"])
+def test_cores_that_are_no_numbers(cores):
+    done = CliRunner().invoke(main, ["bench", str(EXAMPLE), "--cores", cores])
+    assert done.exit_code == 2
+    assert "expected whole numbers from 1 on" in done.output
+
+
+def test_an_invalid_case_is_refused(tmp_path):
+    done = CliRunner().invoke(main, ["bench", str(tmp_path)])
+    assert done.exit_code == 3
+
+
+def test_usual_cores_are_no_more_than_there_is_work_for():
+    assert max(usual_cores(100)) >= 64
+    assert 64 not in usual_cores(32)
+
+
+def test_durations():
+    assert [duration(seconds) for seconds in (0.0123, 119.0, 3000.0, 9000.0)] == [
+        "0.0123 s",
+        "119 s",
+        "50 min",
+        "2.5 h",
+    ]
