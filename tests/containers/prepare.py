@@ -17,8 +17,7 @@ from podman import LIMITS, podman
 import cobre
 
 ROOT = Path(__file__).resolve().parents[2]
-PACKAGES = ("podman", "runc", "netavark", "aardvark-dns", "iptables", "mmdebstrap", "iproute2")
-PROGRAMS = ("podman", "runc", "mmdebstrap", "iptables", "ip")
+PACKAGES = ("podman", "runc", "netavark", "aardvark-dns", "iptables", "mmdebstrap", "catatonit")
 APT = ("apt-get", "--quiet=2", "--option", "Dpkg::Use-Pty=0")
 BASE = "localhost/cobre-test-base"
 IMAGE = f"localhost/cobre-test:{cobre.__version__}"
@@ -30,19 +29,25 @@ CERTIFICATES = "/etc/ssl/certs/ca-certificates.crt"
 def main():
     if os.geteuid() != 0:
         return "podman gives containers addresses of their own only when run as root"
-    if missing := [program for program in PROGRAMS if shutil.which(program) is None]:
-        problem = install(missing)
-        if problem:
-            return problem
+    if not is_installed() and (problem := install()):
+        return problem
     base = os.environ.get("COBRE_BASE_IMAGE") or BASE
     if podman("image", "exists", base, check=False).returncode and (problem := make_base(base)):
         return problem
     return build(base)
 
 
-def install(missing):
+def is_installed():
+    if shutil.which("dpkg-query") is None:
+        return False
+    words = ["dpkg-query", "--show", "--showformat=${db:Status-Status} ", *PACKAGES]
+    done = subprocess.run(words, check=False, capture_output=True, text=True)
+    return done.stdout.split() == ["installed"] * len(PACKAGES)
+
+
+def install():
     if shutil.which("apt-get") is None:
-        return f"not installed, and this is no Debian: {', '.join(missing)}"
+        return f"this is no Debian, whose packages it takes: {', '.join(PACKAGES)}"
     environ = {**os.environ, "DEBIAN_FRONTEND": "noninteractive"}
     for words in (("update",), ("install", "--yes", "--no-install-recommends", *PACKAGES)):
         done = subprocess.run([*APT, *words], check=False, capture_output=True, text=True, env=environ)

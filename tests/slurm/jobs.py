@@ -73,7 +73,13 @@ class Job:
         """Until its study has trained so many."""
         output = output or self.folder / "out"
         what = f"{count} iterations of job {self.number}"
-        self.cluster.wait_until(lambda: len(events(output, "iteration")) >= count, what, PATIENCE_S)
+        self.cluster.wait_until(lambda: self._has_trained(count, output), what, PATIENCE_S)
+
+    def _has_trained(self, count, output):
+        if len(events(output, "iteration")) >= count:
+            return True
+        assert self.field("JobState") not in ("FAILED", "CANCELLED", "TIMEOUT"), self.log
+        return False
 
 
 def submit(cluster, folder, script, environ=None):

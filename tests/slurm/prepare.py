@@ -5,7 +5,6 @@ import shutil
 import subprocess
 import sys
 
-PROGRAMS = {"slurmctld": "slurm-wlm", "slurmd": "slurm-wlm", "munged": "munge", "ip": "iproute2"}
 # srun --mpi=pmix loads a library by the name that only the development package has.
 PACKAGES = ("slurm-wlm", "munge", "iproute2", "libpmix-dev")
 APT = ("apt-get", "--quiet=2", "--option", "Dpkg::Use-Pty=0")
@@ -34,13 +33,16 @@ def main():
 
 
 def is_installed():
-    known = subprocess.run(["dpkg-query", "--show", *PACKAGES], check=False, capture_output=True).returncode == 0
-    return known and all(shutil.which(program) for program in PROGRAMS)
+    if shutil.which("dpkg-query") is None:
+        return False
+    words = ["dpkg-query", "--show", "--showformat=${db:Status-Status} ", *PACKAGES]
+    done = subprocess.run(words, check=False, capture_output=True, text=True)
+    return done.stdout.split() == ["installed"] * len(PACKAGES)
 
 
 def install():
     if shutil.which("apt-get") is None:
-        return f"not installed, and this is no Debian: {', '.join(sorted(set(PACKAGES)))}"
+        return f"this is no Debian, whose packages it takes: {', '.join(PACKAGES)}"
     environ = {**os.environ, "DEBIAN_FRONTEND": "noninteractive"}
     for words in (("update",), ("install", "--yes", "--no-install-recommends", *PACKAGES)):
         done = subprocess.run([*APT, *words], check=False, capture_output=True, text=True, env=environ)
