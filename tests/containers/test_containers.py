@@ -29,18 +29,8 @@ def laptop_digest(tmp_path_factory):
     def digest_of_one_process(iterations):
         output = folder / str(iterations)
         if not output.exists():
-            words = (
-                "run",
-                TWO_RESERVOIRS,
-                "--output",
-                output,
-                "--iterations",
-                iterations,
-                "--workers",
-                1,
-                "--no-report",
-            )
-            command = [sys.executable, "-m", "cobre.cli", *map(str, words)]
+            flags = ["--iterations", str(iterations), "--workers", "1", "--no-report"]
+            command = [sys.executable, "-m", "cobre.cli", "run", TWO_RESERVOIRS, "--output", output, *flags]
             subprocess.run(command, check=True, capture_output=True, timeout=600)
         return digest_of(output)
 

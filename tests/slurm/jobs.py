@@ -19,7 +19,7 @@ PATIENCE_S = 480.0
 def cobre(*words, python=sys.executable):
     """What `cobre` prints, on this machine."""
     command = [python, "-m", "cobre.cli", *map(str, words)]
-    done = subprocess.run(command, check=False, capture_output=True, text=True, timeout=240)
+    done = subprocess.run(command, check=False, capture_output=True, text=True, timeout=600)
     assert done.returncode == 0, done.stderr
     return done.stdout
 
