@@ -102,7 +102,7 @@ bool SparseDualSimplex::start(const int8_t* status, const Int* tight_cuts, Int m
 bool SparseDualSimplex::drop_loose_rows() {
     Int loose = 0;
     for (Int row = 0; row < row_count(); ++row) loose += may_leave(row);
-    if (loose <= std::max(kFewLooseRows, row_count() / 8)) return true;
+    if (loose <= std::max(kFewLooseRows, row_count() / 2)) return true;
     const std::vector<WorkingRow> rows = rows_;
     const std::vector<int8_t> status = status_;
     const std::vector<double> weight = weight_, reduced = reduced_;
