@@ -100,9 +100,10 @@ test-browser: $(READY)  ## the report in a real browser: Debian's Chromium, whic
 	@command -v chromium > /dev/null || apt-get install --yes --no-install-recommends chromium
 	$(BIN)/python -m pytest tests/browser
 
-fuzz: $(READY)  ## ten minutes of coverage-guided fuzzing of the tcp parser and handshake
+fuzz: $(READY)  ## ten minutes each: the tcp parser and handshake guided by coverage, random LPs against HiGHS
 	$(BIN)/python -m pip install --quiet atheris
 	$(BIN)/python tests/fuzz/fuzz_tcp.py -max_total_time=600
+	$(BIN)/python tests/fuzz/fuzz_lp.py --seconds 600
 
 docs: $(READY)  ## build the site into build/docs/html; a warning is an error
 	$(BIN)/python -m sphinx -q -n -W --keep-going -d build/docs/doctrees docs build/docs/html
