@@ -64,10 +64,10 @@ struct BoundStage {
 };
 
 // How many rows the chunks of a stage must have. rows: by component, its row; none: all components have one.
-size_t height_of_chunks(const StageModel& stage, const nb::object& rows) {
-    if (rows.is_none()) return 1 + static_cast<size_t>(stage.dimension());
+size_t height_of_chunks(Int dimension, const nb::object& rows) {
+    if (rows.is_none()) return 1 + static_cast<size_t>(dimension);
     const Array<Int> row_of(rows, "rows");
-    require(row_of.size() == static_cast<size_t>(stage.dimension()), "rows and components of cuts differ in number");
+    require(row_of.size() == static_cast<size_t>(dimension), "rows and components of cuts differ in number");
     Int most = 0;
     for (const Int row : row_of.span()) {
         require(row == -1 || row > 0, "a component of cuts has no row of its own");
@@ -76,8 +76,8 @@ size_t height_of_chunks(const StageModel& stage, const nb::object& rows) {
     return 1 + static_cast<size_t>(most);
 }
 
-CutView view_of(const StageModel& stage, const nb::list& chunks, Int cuts, const nb::object& rows, nb::handle in_play) {
-    const size_t height = height_of_chunks(stage, rows);
+CutView view_of(Int dimension, const nb::list& chunks, Int cuts, const nb::object& rows, nb::handle in_play) {
+    const size_t height = height_of_chunks(dimension, rows);
     std::vector<CutChunk> places;
     size_t room = 0;
     for (const nb::handle chunk : chunks) {
@@ -172,7 +172,7 @@ BoundBatch solve(Engine& engine, const BoundStage& bound, const nb::list& chunks
                  nb::handle load, nb::handle availability, nb::handle start_status, nb::handle start_cuts,
                  nb::handle start_index, bool keeps_basis, bool keeps_solution, bool keeps_gradient) {
     const StageModel& stage = bound.model;
-    const CutView view = view_of(stage, chunks, cuts, rows, in_play);
+    const CutView view = view_of(stage.dimension(), chunks, cuts, rows, in_play);
     const Array<Int> items(chain_items, "chain_items"), index(start_index, "start_index");
     Work work;
     read_chains(work, stage, Array<double>(states, "states"), Array<Int>(chain_start, "chain_start"), items, index.size());
@@ -210,7 +210,7 @@ Step read_step(const nb::tuple& given, std::deque<CutView>& views, const Paths& 
     Step step;
     step.stage = &nb::cast<const BoundStage&>(given[0]).model;
     step.cuts = &views.emplace_back(
-        view_of(*step.stage, nb::cast<nb::list>(given[1]), nb::cast<Int>(given[2]), nb::borrow(given[3]), given[4]));
+        view_of(step.stage->dimension(), nb::cast<nb::list>(given[1]), nb::cast<Int>(given[2]), nb::borrow(given[3]), given[4]));
     const Array<Int> items(given[5], "items");
     require(items.size() + 1 == paths.start.size(), "a step has not as many items as there are paths");
     step.work.units = static_cast<Int>(items.size());
@@ -250,6 +250,21 @@ BoundWalk walk(Engine& engine, const nb::list& given, nb::handle first_states) {
         bound.count = engine.walk(steps, states);
     }
     return bound;
+}
+
+// The values of cuts at states (rows), added component by component; cuts that are not in play have their intercept.
+nb::object values_at(const nb::list& chunks, Int cuts, const nb::object& rows, nb::handle in_play, nb::handle states) {
+    const Array<double> points(states, "states");
+    const CutView view = view_of(static_cast<Int>(points.width()), chunks, cuts, rows, in_play);
+    double* values;
+    const nb::object table = make_array(values, {static_cast<Py_ssize_t>(points.height()), static_cast<Py_ssize_t>(cuts)});
+    const nb::gil_scoped_release release;
+    for (size_t point = 0; point < points.height(); ++point) {
+        view.intercepts(values + point * static_cast<size_t>(cuts));
+        view.add_products(0, static_cast<Int>(points.width()), points.data() + point * points.width(),
+                          values + point * static_cast<size_t>(cuts));
+    }
+    return table;
 }
 
 // Rows of intercept and coefficients, one for each trial point.
@@ -394,6 +409,7 @@ void bind(nb::module_& module) {
     nb::register_exception_translator(translate, nullptr);
     module.attr("CUTS_PER_BLOCK") = kCutsPerBlock;
     module.def("average_cuts", &average, "costs"_a, "weights"_a, "slopes"_a, "states"_a);
+    module.def("cut_values", &values_at, "chunks"_a, "cuts"_a, "rows"_a.none(), "in_play"_a, "states"_a);
     module.def("fan_chains", &fan, "order"_a, "met"_a, "states"_a);
     module.def("place_cuts", &place, "table"_a, "chunks"_a, "slot"_a);
 

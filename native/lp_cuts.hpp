@@ -33,10 +33,20 @@ class CutView {
 
     // out[cut] = intercept of every cut
     void intercepts(double* out) const;
-    // out[cut] += sum over components first .. first + n of coefficient * x
-    void add_products(Int first, Int n, const double* x, double* out) const;
+    // out[cut] += sum over components first .. first + n of coefficient * x, for all cuts in play
+    void add_products(Int first, Int n, const double* x, double* out) const { add_products(first, n, x, out, 1); }
+    // The same for several vectors at once, which lie one after the other (of n numbers in x, of count() in out): the
+    // coefficients come from memory once.
+    void add_products(Int first, Int n, const double* x, double* out, Int vectors) const;
 
    private:
+    // Consecutive blocks of one chunk that have cuts in play: the others cost nothing.
+    struct Run {
+        const double* data;
+        Int width, start, length;
+    };
+    void find_runs();
+
     Int row_of(Int component) const { return row_of_ ? row_of_[component] : 1 + component; }
     double at(Int cut, Int row) const {
         const CutChunk& block = blocks_[static_cast<size_t>(cut / kCutsPerBlock)];
@@ -45,6 +55,7 @@ class CutView {
 
     std::vector<CutChunk> chunks_;
     std::vector<CutChunk> blocks_;  // by block of cuts: where its first cut lies
+    std::vector<Run> runs_;         // what products are computed for
     Int count_;
     const Int* row_of_;
     const uint8_t* in_play_;

@@ -75,7 +75,6 @@ void Solver::load(const StageModel& stage, const CutView& cuts) {
     simplex_ = stage.rows > settings_.most_dense_rows ? static_cast<SimplexMethod*>(&sparse_) : &dense_;
     simplex_->load(stage, cuts, settings_.tolerances.own, settings_.tolerances.violation);
     chain_base_.resize(static_cast<size_t>(cuts.count()));
-    right_.resize(chain_base_.size());
     values_.resize(chain_base_.size());
     row_lower_.assign(stage.row_lower.begin(), stage.row_lower.end());
     row_upper_.assign(stage.row_upper.begin(), stage.row_upper.end());
@@ -83,12 +82,11 @@ void Solver::load(const StageModel& stage, const CutView& cuts) {
     column_upper_.assign(stage.column_upper.begin(), stage.column_upper.end());
     inflow_.resize(stage.hydros);
     inflow_slope_.resize(stage.hydros);
-    share_.resize(stage.hydros);
     decided_.resize(stage.states);
     passed_.resize(stage.passed());
 }
 
-void Solver::begin_chain(const double* state) {
+void Solver::begin_chain(Int unit, const Work& work, const double* state) {
     const StageModel& stage = *stage_;
     shift_state_.assign(stage.rows, 0.0);
     for (size_t entry = 0; entry < stage.input_row.size(); ++entry)
@@ -106,19 +104,45 @@ void Solver::begin_chain(const double* state) {
                                 chain_base_.data());
     for (Int entry = 0; entry < stage.passed(); ++entry) passed_[entry] = state[stage.passed_from[entry]];
     if (stage.passed()) cuts_->add_products(stage.first_passed(), stage.passed(), passed_.data(), chain_base_.data());
-    if (stage.order == 0) right_ = chain_base_;
+    compute_inflows(unit, work, state);
+    compute_right_sides(work.chain_start[unit + 1] - work.chain_start[unit]);
 }
 
-// Inflows of this realisation, and the right sides that follow from them.
-void Solver::realise(const Work& work, Int realisation, const double* state) {
+void Solver::compute_inflows(Int unit, const Work& work, const double* state) {
+    const StageModel& stage = *stage_;
+    const Int n = stage.hydros, first = work.chain_start[unit], end = work.chain_start[unit + 1];
+    inflows_.resize(static_cast<size_t>(end - first) * n);
+    for (Int item = first; item < end; ++item)
+        for (Int hydro = 0; hydro < n; ++hydro) {
+            double inflow = work.inflow[static_cast<size_t>(work.chain_items[item]) * n + hydro];
+            for (Int lag = 0; lag < stage.order; ++lag)
+                inflow += stage.autoregression[static_cast<size_t>(lag) * n + hydro] * state[stage.states + lag * n + hydro];
+            inflows_[static_cast<size_t>(item - first) * n + hydro] = stage.truncates && inflow < 0.0 ? 0.0 : inflow;
+        }
+}
+
+// The right sides of cuts for all items of a chain: the coefficients come from memory once.
+void Solver::compute_right_sides(Int items) {
     const StageModel& stage = *stage_;
     const Int n = stage.hydros;
-    for (Int hydro = 0; hydro < n; ++hydro) {
-        double inflow = work.inflow[static_cast<size_t>(realisation) * n + hydro];
-        for (Int lag = 0; lag < stage.order; ++lag)
-            inflow += stage.autoregression[static_cast<size_t>(lag) * n + hydro] * state[stage.states + lag * n + hydro];
-        inflow_[hydro] = stage.truncates && inflow < 0.0 ? 0.0 : inflow;
+    rights_.resize(static_cast<size_t>(items) * chain_base_.size());
+    for (Int item = 0; item < items; ++item)
+        std::copy(chain_base_.begin(), chain_base_.end(), rights_.begin() + static_cast<ptrdiff_t>(item * chain_base_.size()));
+    if (stage.order > 0 && stage.shifts_lags()) cuts_->add_products(stage.states, n, inflows_.data(), rights_.data(), items);
+    share_.resize(inflows_.size());
+    for (size_t lag = 0; lag < stage.lag_share.size(); ++lag) {
+        if (stage.lag_share[lag] == 0.0) continue;
+        for (size_t at = 0; at < inflows_.size(); ++at) share_[at] = stage.lag_share[lag] * inflows_[at];
+        cuts_->add_products(stage.lag(static_cast<Int>(lag)), n, share_.data(), rights_.data(), items);
     }
+}
+
+// Inflows of one item, and the right sides that follow from them.
+void Solver::realise(const Work& work, Int realisation, Int item) {
+    const StageModel& stage = *stage_;
+    const auto* inflow = inflows_.data() + static_cast<size_t>(item) * stage.hydros;
+    inflow_.assign(inflow, inflow + stage.hydros);
+    right_ = rights_.data() + static_cast<size_t>(item) * chain_base_.size();
     shift_ = shift_state_;
     for (size_t entry = 0; entry < stage.input_row.size(); ++entry)
         if (stage.is_inflow(stage.input_index[entry]))
@@ -126,15 +150,6 @@ void Solver::realise(const Work& work, Int realisation, const double* state) {
     for (size_t entry = 0; entry < stage.load_row.size(); ++entry)
         shift_[stage.load_row[entry]] +=
             stage.load_factor[entry] * work.load[static_cast<size_t>(realisation) * work.buses + stage.load_bus[entry]];
-    if (stage.order > 0) {
-        right_ = chain_base_;
-        if (stage.shifts_lags()) cuts_->add_products(stage.states, n, inflow_.data(), right_.data());
-    }
-    for (size_t lag = 0; lag < stage.lag_share.size(); ++lag) {
-        if (stage.lag_share[lag] == 0.0) continue;
-        for (Int hydro = 0; hydro < n; ++hydro) share_[hydro] = stage.lag_share[lag] * inflow_[hydro];
-        cuts_->add_products(stage.lag(static_cast<Int>(lag)), n, share_.data(), right_.data());
-    }
 }
 
 void Solver::set_bounds(const Work& work, Int realisation) {
@@ -159,7 +174,7 @@ void Solver::begin_basis(const Work& work, Int unit) {
 }
 
 bool Solver::solve_by_pivots() {
-    const Bounds bounds{column_lower_.data(), column_upper_.data(), row_lower_.data(), row_upper_.data(), right_.data()};
+    const Bounds bounds{column_lower_.data(), column_upper_.data(), row_lower_.data(), row_upper_.data(), right_};
     if (simplex_->optimise(bounds) != Outcome::optimal) return false;
     simplex_->solution(column_value_, column_dual_, row_dual_, cuts_now_);
     return is_accurate(settings_.tolerances.duality_gap);
@@ -267,7 +282,7 @@ bool Solver::violated(std::vector<Int>& found) {
     found.clear();
     for (Int state = 0; state < stage.states; ++state)
         decided_[state] = column_value_[stage.state_column[state]] * stage.state_scale[state];
-    values_ = right_;
+    values_.assign(right_, right_ + chain_base_.size());
     cuts_->add_products(0, stage.states, decided_.data(), values_.data());
     const double theta = column_value_[stage.future_cost];
     const double limit = theta + settings_.tolerances.violation * std::max(1.0, std::abs(theta));
@@ -309,9 +324,9 @@ void Solver::solve_chain(Int unit, const Work& work, const Results& results) {
     const Int first = work.chain_start[unit], end = work.chain_start[unit + 1];
     if (first == end) return;
     const double* state = work.states + static_cast<size_t>(unit) * stage_->dimension();
-    begin_chain(state);
+    begin_chain(unit, work, state);
     for (Int item = first; item < end; ++item) {
-        realise(work, work.chain_items[item], state);
+        realise(work, work.chain_items[item], item - first);
         set_bounds(work, work.chain_items[item]);
         const auto began = std::chrono::steady_clock::now();
         if (item == first) begin_basis(work, unit);

@@ -105,8 +105,10 @@ class Solver {
     void leave_lags(const double* lags, double* next) const;
     void check(Int status, const char* what) const;
     void set_defaults();
-    void begin_chain(const double* state);
-    void realise(const Work& work, Int realisation, const double* state);
+    void begin_chain(Int unit, const Work& work, const double* state);
+    void compute_inflows(Int unit, const Work& work, const double* state);
+    void compute_right_sides(Int items);
+    void realise(const Work& work, Int realisation, Int item);
     void set_bounds(const Work& work, Int realisation);
     void begin_basis(const Work& work, Int unit);
     bool solve_by_pivots();
@@ -133,7 +135,9 @@ class Solver {
     const CutView* cuts_ = nullptr;
     std::vector<Int> cuts_now_;                // the cuts that have a dual, in the order of their duals
     std::vector<uint8_t> is_present_;          // by cut: in the LP library
-    std::vector<double> chain_base_, right_;   // by cut: its right side without and with this realisation's inflow
+    std::vector<double> chain_base_, rights_;  // right sides of cuts: without inflows, and item by item of the chain
+    const double* right_ = nullptr;            // of the item at hand
+    std::vector<double> inflows_;              // item by item of the chain
     std::vector<double> shift_state_, shift_;  // by row of the stage
     std::vector<double> row_lower_, row_upper_, column_lower_, column_upper_;
     std::vector<double> inflow_, inflow_slope_, share_, decided_, passed_, values_;

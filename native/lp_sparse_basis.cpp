@@ -20,8 +20,7 @@ void SparseDualSimplex::load(const StageModel& stage, const CutView& cuts, doubl
     columns_ = stage.columns;
     place_of_row_.assign(static_cast<size_t>(stage.rows), -1);
     is_present_cut_.assign(static_cast<size_t>(cuts.count()), 0);
-    cut_values_.resize(is_present_cut_.size());
-    state_.resize(static_cast<size_t>(stage.states));
+    state_change_.resize(static_cast<size_t>(stage.states));
     worst_of_family_.resize(static_cast<size_t>(stage.families));
     rows_.clear();
     start_loose();
@@ -79,7 +78,14 @@ void SparseDualSimplex::push_cut(Int cut, int8_t status) {
     push_row({cut, copy}, status);
 }
 
+// A chain must not depend on solutions before it.
+void SparseDualSimplex::forget_states() {
+    state_.assign(static_cast<size_t>(stage_->states), 0.0);
+    state_part_.assign(static_cast<size_t>(cuts_->count()), 0.0);
+}
+
 void SparseDualSimplex::start_loose() {
+    forget_states();
     clear_rows();
     for (Int row = 0; row < stage_->rows; ++row)
         if (!is_deferred(row)) push_row({row}, basic);
@@ -87,6 +93,7 @@ void SparseDualSimplex::start_loose() {
 }
 
 bool SparseDualSimplex::start(const int8_t* status, const Int* tight_cuts, Int most_cuts) {
+    forget_states();
     clear_rows();
     std::copy(status, status + columns_, status_.begin());
     for (Int row = 0; row < stage_->rows; ++row)

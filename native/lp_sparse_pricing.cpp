@@ -77,17 +77,27 @@ bool SparseDualSimplex::join_violated_rows() {
     return joined;
 }
 
-bool SparseDualSimplex::join_violated_cut() {
+// What the decided states contribute to every cut. From one solution of a chain to the next few of them change.
+void SparseDualSimplex::update_state_parts() {
     const StageModel& stage = *stage_;
+    for (Int state = 0; state < stage.states; ++state) {
+        const double value = x_[stage.state_column[state]] * stage.state_scale[state];
+        state_change_[state] = value - state_[state];
+        state_[state] = value;
+    }
+    cuts_->add_products(0, stage.states, state_change_.data(), state_part_.data());
+}
+
+bool SparseDualSimplex::join_violated_cut() {
     if (cuts_->count() == 0) return false;
-    for (Int state = 0; state < stage.states; ++state) state_[state] = x_[stage.state_column[state]] * stage.state_scale[state];
-    std::copy(bounds_.cut_right, bounds_.cut_right + cuts_->count(), cut_values_.begin());
-    cuts_->add_products(0, stage.states, state_.data(), cut_values_.data());
-    const double theta = x_[stage.future_cost];
+    update_state_parts();
+    const double theta = x_[stage_->future_cost];
     double most = theta + violation_ * std::max(1.0, std::abs(theta));
     Int found = -1;
-    for (Int cut = 0; cut < cuts_->count(); ++cut)
-        if (cut_values_[cut] > most && !is_present_cut_[cut] && cuts_->is_in_play(cut)) most = cut_values_[cut], found = cut;
+    for (Int cut = 0; cut < cuts_->count(); ++cut) {
+        const double value = bounds_.cut_right[cut] + state_part_[cut];
+        if (value > most && !is_present_cut_[cut] && cuts_->is_in_play(cut)) most = value, found = cut;
+    }
     if (found < 0) return false;
     join({found, 0});
     return true;

@@ -46,6 +46,7 @@ class SparseDualSimplex final : public SimplexMethod {
     Int slack(Int row) const { return columns_ + row; }
     Int row_count() const { return static_cast<Int>(rows_.size()); }
     void clear_rows();
+    void forget_states();
     void push_row(const WorkingRow& row, int8_t status);
     void push_cut(Int cut, int8_t status);
     bool is_deferred(Int row) const { return stage_->family[static_cast<size_t>(row)] >= 0; }
@@ -78,6 +79,7 @@ class SparseDualSimplex final : public SimplexMethod {
     bool find_leaving(Leaving& leaving);
     double weight_of(Int slot);
     bool join_violated_rows();
+    void update_state_parts();
     bool join_violated_cut();
     void join(const WorkingRow& row);
 
@@ -137,7 +139,7 @@ class SparseDualSimplex final : public SimplexMethod {
     std::vector<double> slope_, cost_;
     std::vector<size_t> near_;
     std::vector<Int> flips_;
-    std::vector<double> cut_values_, state_;
+    std::vector<double> state_, state_change_, state_part_;  // decided states, and by cut what they contribute
 };
 
 template <typename Use>

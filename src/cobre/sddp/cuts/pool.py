@@ -12,7 +12,7 @@ from typing import TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from cobre._native import CUTS_PER_BLOCK, place_cuts
+from cobre._native import CUTS_PER_BLOCK, cut_values, place_cuts
 from cobre.comm import SharedMemoryProvider, SharedRegion
 from cobre.errors import InternalError
 from cobre.sddp.cuts.visibility import ranks_that_see
@@ -31,6 +31,30 @@ class CutSet:
 
     intercepts: Floats
     coefficients: Floats  # cuts x dimension
+
+    def values_at(self, states: Floats) -> Floats:
+        """States x cuts; added component by component, in order."""
+        values = np.broadcast_to(self.intercepts, (len(states), len(self.intercepts))).copy()
+        for component in range(states.shape[1]):
+            values += states[:, component, None] * self.coefficients[None, :, component]
+        return values
+
+
+@dataclass(frozen=True, slots=True)
+class StoredCuts:
+    """Some slots of one stage where they lie: the same values as those of a `CutSet`, without a copy of the numbers.
+
+    States have the components that are stored, in order.
+    """
+
+    rows: CutRows
+    slots: NDArray[np.intp]
+
+    def values_at(self, states: Floats) -> Floats:
+        """States x cuts; added component by component, in order."""
+        rows, points = self.rows, np.ascontiguousarray(states)
+        values: Floats = cut_values(rows.chunks, rows.count, None, rows.in_play, points)
+        return values if len(self.slots) == rows.count else values[:, self.slots]
 
 
 class CutPool:
@@ -133,6 +157,10 @@ class CutPool:
         """The cuts of a stage for the solver; `everything`: those that selection put aside as well."""
         flags = (self.written if everything else self.in_play)[stage]
         return CutRows(self._chunks[stage], self.count, flags, self._layouts[stage].rows)
+
+    def written_cuts(self, stage: int) -> StoredCuts:
+        """All cuts that a stage has got, also those that selection put aside."""
+        return StoredCuts(self.rows(stage, everything=True), np.flatnonzero(self.written[stage]))
 
     def cuts(self, stage: int) -> CutSet:
         """A copy of all cuts of a stage, by slot."""

@@ -10,19 +10,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from cobre.core.config import CutSelectionConfig
-from cobre.sddp.cuts.pool import CutSet
-from cobre.sddp.plugins.interfaces import CutSelection
+from cobre.sddp.plugins.interfaces import CutSelection, CutsOfStage
 from cobre.solver.program import Floats, Ints
 
 Flags = NDArray[np.uint8]
-
-
-def values_at(cuts: CutSet, states: Floats) -> Floats:
-    """States x cuts; added component by component, in order."""
-    values = np.broadcast_to(cuts.intercepts, (len(states), len(cuts.intercepts))).copy()
-    for component in range(states.shape[1]):
-        values += states[:, component, None] * cuts.coefficients[None, :, component]
-    return values
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,9 +28,9 @@ class Level1(CutSelection):
         """Every few iterations."""
         return iteration % self.check_frequency == 0
 
-    def choose(self, cuts: CutSet, states: Floats, born: Ints, iteration: int, in_play: Flags) -> Flags:
+    def choose(self, cuts: CutsOfStage, states: Floats, born: Ints, iteration: int, in_play: Flags) -> Flags:
         """Best or near best somewhere."""
-        values = values_at(cuts, states)
+        values = cuts.values_at(states)
         best = values.max(axis=1, keepdims=True)
         near = values >= best - self.tolerance
         if self.only_oldest:
@@ -62,9 +53,9 @@ class Domination(CutSelection):
         """Every few iterations."""
         return iteration % self.check_frequency == 0
 
-    def choose(self, cuts: CutSet, states: Floats, born: Ints, iteration: int, in_play: Flags) -> Flags:
+    def choose(self, cuts: CutsOfStage, states: Floats, born: Ints, iteration: int, in_play: Flags) -> Flags:
         """Not dominated everywhere."""
-        values = values_at(cuts, states)
+        values = cuts.values_at(states)
         kept = (values >= values.max(axis=1, keepdims=True) - self.tolerance).any(axis=0)
         stays: Flags = (kept | (born == iteration)).astype(np.uint8)
         return stays
@@ -86,7 +77,7 @@ class Recent(CutSelection):
         """Every iteration, once it begins to matter for the next."""
         return iteration + 1 >= self.start
 
-    def choose(self, cuts: CutSet, states: Floats, born: Ints, iteration: int, in_play: Flags) -> Flags:
+    def choose(self, cuts: CutsOfStage, states: Floats, born: Ints, iteration: int, in_play: Flags) -> Flags:
         """By age alone."""
         return (born > iteration - self.window).astype(np.uint8)
 
@@ -106,7 +97,7 @@ class Capped(CutSelection):
         """Every iteration: a cap holds always."""
         return True
 
-    def choose(self, cuts: CutSet, states: Floats, born: Ints, iteration: int, in_play: Flags) -> Flags:
+    def choose(self, cuts: CutsOfStage, states: Floats, born: Ints, iteration: int, in_play: Flags) -> Flags:
         """The inner choice when it is due, then the cap."""
         kept = in_play
         if self.inner is not None and self.inner.is_due(iteration):
@@ -116,20 +107,19 @@ class Capped(CutSelection):
         most = max(self.most, int(is_new.sum()))
         if len(slots) <= most:
             return kept
-        candidates = CutSet(cuts.intercepts[slots], cuts.coefficients[slots])
-        last, wins = _activity(candidates, states, iteration)
+        last, wins = _activity(cuts.values_at(states)[:, slots], iteration)
         ranking = np.lexsort((-slots, -wins, -last, ~is_new))
         chosen = np.zeros_like(kept)
         chosen[slots[ranking[:most]]] = 1
         return chosen
 
 
-def _activity(cuts: CutSet, states: Floats, iteration: int) -> tuple[Ints, Ints]:
-    """For each cut the last iteration at one of whose states it was best (-1: none), and at how many states it was."""
-    best = values_at(cuts, states).argmax(axis=1)
-    per_iteration = max(1, len(states) // iteration)
-    last = np.full(len(cuts.intercepts), -1, np.int32)
-    np.maximum.at(last, best, (np.arange(len(states)) // per_iteration).astype(np.int32))
+def _activity(values: Floats, iteration: int) -> tuple[Ints, Ints]:
+    """From values (states x cuts): when each cut was best last, as an iteration (-1: never), and at how many states."""
+    best = values.argmax(axis=1)
+    per_iteration = max(1, len(values) // iteration)
+    last = np.full(values.shape[1], -1, np.int32)
+    np.maximum.at(last, best, (np.arange(len(values)) // per_iteration).astype(np.int32))
     return last, np.bincount(best, minlength=len(last)).astype(np.int32)
 
 

@@ -10,7 +10,6 @@ from typing import Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from cobre.sddp.cuts.pool import CutSet
 from cobre.sddp.events import IterationRecord
 from cobre.sddp.stop import StopKind
 from cobre.solver.program import Floats, Ints
@@ -66,6 +65,13 @@ class StoppingRule(ABC):
         """
 
 
+class CutsOfStage(Protocol):
+    """The cuts of one stage as a selection sees them, in order of birth."""
+
+    def values_at(self, states: Floats) -> Floats:
+        """States x cuts: the height of every cut at every state, in LP money."""
+
+
 class CutSelection(ABC):
     """Which cuts stay in the LPs of forward and backward passes. The lower bound keeps all."""
 
@@ -80,7 +86,7 @@ class CutSelection(ABC):
 
     @abstractmethod
     def choose(
-        self, cuts: CutSet, states: Floats, born: Ints, iteration: int, in_play: NDArray[np.uint8]
+        self, cuts: CutsOfStage, states: Floats, born: Ints, iteration: int, in_play: NDArray[np.uint8]
     ) -> NDArray[np.uint8]:
         """1 for each cut that stays or comes back.
 

@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from cobre.sddp.cuts.pool import CutPool, CutSet
+from cobre.sddp.cuts.pool import CutPool
 from cobre.sddp.plugins.interfaces import CutSelection
 from cobre.solver.program import Floats
 
@@ -12,9 +12,7 @@ def apply_selection(pool: CutPool, selection: CutSelection, visited: list[Floats
     for stage in range(pool.num_stages - 1):
         columns = (stage + 1) * pool.dimension + pool.components(stage)
         states = np.concatenate([np.zeros((0, len(columns))), *(points[:, columns] for points in visited)])
-        slots = np.flatnonzero(pool.written[stage])  # a stored policy may have fewer cuts in some stages than in others
-        cuts = pool.stored_cuts(stage)
-        own = CutSet(cuts.intercepts[slots], cuts.coefficients[slots])
-        if len(slots):
+        cuts = pool.written_cuts(stage)  # a stored policy may have fewer cuts in some stages than in others
+        if len(slots := cuts.slots):
             now = pool.in_play[stage, slots]
-            pool.in_play[stage, slots] = selection.choose(own, states, pool.born[slots], iteration, now)
+            pool.in_play[stage, slots] = selection.choose(cuts, states, pool.born[slots], iteration, now)
