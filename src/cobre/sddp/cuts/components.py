@@ -27,6 +27,6 @@ def _read_by(program: StageProgram, later: Flags) -> Flags:
     read = np.ones(program.dimension, bool)
     first, hydros = program.states, program.hydros
     lags = program.autoregression != 0.0
-    lags[:-1] |= later[first + hydros : first + lags.size].reshape(-1, hydros)
+    lags[:-1] |= later[first + hydros : first + lags.size].reshape(lags[:-1].shape)
     read[first : first + lags.size] = lags.reshape(-1)
     return read
