@@ -158,7 +158,7 @@ def _context(comm: LocalCommunicator, study: PreparedStudy, paths: int) -> Train
         problem=problem,
         solver=make_solver(study, 1),
         sampler=study.noise.training_sampler,
-        pool=PricedPool(comm, problem.num_stages, problem.dimension, study.end),
+        pool=PricedPool(comm, problem, study.end),
         split=WorkSplit(paths, 1),
         bases=[Bases.none(stage.program) for stage in problem.stages],
     )
