@@ -133,5 +133,9 @@ NB_MODULE(_native, module) {
     }, "size"_a, "window_bytes"_a);
     module.def("unlink_segment", [](const std::string& name) { return shm_unlink(name.c_str()) == 0; }, "name"_a);
     module.def("die_with_parent", &cobre::die_with_parent, "parent_pid"_a);
+    module.def("end_group_with_parent", [](int parent_pid, const std::string& segment) {
+        cobre::end_group_with_parent(parent_pid, segment.empty() ? "" : cobre::shm::path_of(segment));
+    }, "parent_pid"_a, "segment"_a);
+    module.def("end_with_group", &cobre::end_with_group);
     cobre::lp::bind(module);
 }

@@ -107,11 +107,46 @@ uint64_t fork_generation() {
     return forks.load(std::memory_order_relaxed);  // written only before any other thread of this process exists
 }
 
+namespace {
+
+char name_to_unlink[256] = {};  // read by a signal handler
+
+void on_parent_death(int) { end_with_group(); }
+
+}  // namespace
+
+// Async-signal-safe.
+void end_with_group() {
+    if (name_to_unlink[0]) unlink(name_to_unlink);
+    if (getpgrp() == getpid()) kill(0, SIGKILL);
+    kill(getpid(), SIGKILL);
+    _exit(137);
+}
+
 void die_with_parent(int parent_pid) {
 #ifdef __linux__
     prctl(PR_SET_PDEATHSIG, SIGKILL);
 #endif
     if (getppid() != parent_pid) _exit(137);
+}
+
+void end_group_with_parent(int parent_pid, const std::string& segment_path) {
+    std::snprintf(name_to_unlink, sizeof name_to_unlink, "%s", segment_path.c_str());
+#ifdef __linux__
+    // Not SIGKILL: it would end this process alone, and leave what it has started, and the name of a segment whose other
+    // ranks may all end at this moment. This one ends the process even where somebody has taken the handler away.
+    const int signal_number = SIGRTMAX - 1;
+    struct sigaction action = {};
+    action.sa_handler = on_parent_death;
+    sigfillset(&action.sa_mask);
+    sigaction(signal_number, &action, nullptr);
+    sigset_t only;
+    sigemptyset(&only);
+    sigaddset(&only, signal_number);
+    pthread_sigmask(SIG_UNBLOCK, &only, nullptr);
+    prctl(PR_SET_PDEATHSIG, signal_number);
+#endif
+    if (getppid() != parent_pid) end_with_group();
 }
 
 std::string host_name() {

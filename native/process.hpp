@@ -34,6 +34,13 @@ uint64_t fork_generation();
 // Ask the kernel to kill this process when the parent dies, and go at once if it already did.
 void die_with_parent(int parent_pid);
 
+// The same for a process that leads a group: everything that it has started goes too, and the file of the segment that it
+// was to meet others in ("" for none).
+void end_group_with_parent(int parent_pid, const std::string& segment_path);
+
+// What happens then.
+[[noreturn]] void end_with_group();
+
 std::string host_name();
 
 }  // namespace cobre

@@ -176,10 +176,11 @@ void fold_with(const void* const* inputs, size_t ranks, void* out, size_t count,
 template <typename T>
 void fold_typed(ReduceOp op, const void* const* inputs, size_t ranks, void* out, size_t count) {
     using A = Arithmetic<T>;
-    if (ranks == 1) {
+    if (ranks == 1 && std::is_integral_v<T>) {
         std::memmove(out, inputs[0], count * sizeof(T));
         return;
     }
+    if (ranks == 1) return fold_some<1>(inputs, static_cast<T*>(out), count, [](T a, T) { return a; });
     if (op == ReduceOp::sum) return fold_with<T>(inputs, ranks, out, count, [](T a, T b) { return A::sum(a, b); });
     if constexpr (requires(T a) { A::min(a, a); }) {
         if (op == ReduceOp::min) return fold_with<T>(inputs, ranks, out, count, [](T a, T b) { return A::min(a, b); });

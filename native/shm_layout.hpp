@@ -15,7 +15,7 @@
 namespace cobre::shm {
 
 inline constexpr uint64_t kMagic = 0x436f627265536d31;  // "CobreSm1"
-inline constexpr uint32_t kLayoutVersion = 1;
+inline constexpr uint32_t kLayoutVersion = 2;
 inline constexpr uint32_t kMaxRanks = 1024;
 inline constexpr size_t kLine = 64;
 inline constexpr size_t kPage = 4096;
@@ -35,9 +35,12 @@ struct alignas(kLine) Header {
     int32_t creator_pid;
     uint64_t creator_start;
     uint64_t creator_namespace;
+    uint64_t nonce[2];  // random: whoever cannot read this cannot compute the names of regions
     std::atomic<uint32_t> attached;       // ranks that have mapped the segment
     std::atomic<uint64_t> affinity[16];   // union of all ranks' cores
     std::atomic<uint32_t> streaming;      // one bit per Tuner slot: write past the cache
+    std::atomic<int32_t> region_descriptor;  // rank 0's, of the region that is being created
+    std::atomic<uint64_t> region_inode;      // what others must find behind it
 };
 
 // Arrivals: the count of ranks in the upper 16 bits, the first rank's call in the lower 48, so that every later rank

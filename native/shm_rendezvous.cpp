@@ -1,12 +1,19 @@
 #include "shm_rendezvous.hpp"
 
 #include <Python.h>
+#include <dirent.h>
+#include <fcntl.h>
 #include <nanobind/nanobind.h>
+#include <sys/random.h>
+#include <sys/stat.h>
 #include <time.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <cerrno>
+#include <cstdio>
+#include <memory>
+#include <optional>
 
 #include "process.hpp"
 #include "shm_sync.hpp"
@@ -14,6 +21,12 @@
 namespace nb = nanobind;
 
 namespace cobre::shm {
+
+bool alive(const Header& header) {
+    if (header.creator_namespace != pid_namespace()) return true;  // cannot be known: assume so
+    return process_start(header.creator_pid) == header.creator_start;
+}
+
 namespace {
 
 constexpr size_t kDefaultWindow = 12 << 20;
@@ -39,9 +52,84 @@ void check_signals() {
     if (PyErr_CheckSignals() != 0) throw nb::python_error();
 }
 
-bool alive(const Header& header) {
-    if (header.creator_namespace != pid_namespace()) return true;  // cannot be known: assume so
-    return process_start(header.creator_pid) == header.creator_start;
+// What a dead run left is recognised by its header.
+bool is_left_over(const Header& header) {
+    return header.magic.load(std::memory_order_acquire) == kMagic && !alive(header);
+}
+
+// An existing segment that is ours; another user's is refused by name, whatever is in it.
+Segment open_own(const std::string& name) {
+    try {
+        return Segment::open(name);
+    } catch (const std::system_error& error) {
+        const int code = error.code().value();
+        if (code != EACCES && code != EPERM && code != ELOOP) throw;
+    }
+    struct stat status = {};
+    std::string whose = "is not this user's alone";
+    if (lstat(path_of(name).c_str(), &status) == 0) {
+        char text[96];
+        std::snprintf(text, sizeof text, "belongs to user %u, with mode %04o", status.st_uid, status.st_mode & 07777);
+        whose = S_ISREG(status.st_mode) ? text : "is no shared memory";
+    }
+    throw JoinFailure("the segment " + name + " " + whose + ": no rank of user " + std::to_string(geteuid()) +
+                      " made it, and nothing is read from it or written to it; choose another COBRE_SHM_NAME");
+}
+
+// Names that killed worlds of this user left: all of their ranks ended before they had met, so nobody could unlink them.
+void sweep_left_overs() {
+#ifdef __linux__
+    const std::string folder_path = path_of("");
+    const std::unique_ptr<DIR, int (*)(DIR*)> folder(opendir(folder_path.c_str()), closedir);
+    if (!folder) return;
+    while (const dirent* entry = readdir(folder.get())) {
+        struct stat status = {};
+        if (fstatat(dirfd(folder.get()), entry->d_name, &status, AT_SYMLINK_NOFOLLOW) != 0) continue;
+        if (!S_ISREG(status.st_mode) || status.st_uid != geteuid() || (status.st_mode & 077) != 0) continue;
+        if (status.st_size < static_cast<off_t>(sizeof(Header))) continue;
+        try {
+            Segment segment = Segment::open(std::string("/") + entry->d_name);
+            const auto mapping = segment.map(sizeof(Header), false);
+            if (is_left_over(*reinterpret_cast<const Header*>(mapping->data()))) segment.unlink();
+        } catch (const std::system_error&) {
+            continue;  // gone in the meantime
+        }
+    }
+#endif
+}
+
+void draw_nonce(Header& header) {
+    size_t got = 0;
+    while (got < sizeof header.nonce) {
+        const ssize_t count = getrandom(reinterpret_cast<char*>(header.nonce) + got, sizeof header.nonce - got, 0);
+        if (count < 0 && errno != EINTR) throw std::system_error(errno, std::generic_category(), "getrandom");
+        if (count > 0) got += static_cast<size_t>(count);
+    }
+}
+
+// Complete before it has a name: a process that is killed on the way leaves nothing.
+std::optional<Segment> prepare_nameless(const WorldConfig& config) {
+    try {
+        Segment segment = Segment::create_nameless(segment_bytes(config));
+        initialise(segment.map(Control::fixed_bytes(config.size), false)->data(), config);
+        return segment;
+    } catch (const std::system_error& error) {
+        if (!Segment::lacks_nameless(error.code().value())) throw;
+    }
+    return std::nullopt;
+}
+
+// False when the prepared segment cannot get a name here, for whatever reason but a name that is taken.
+bool link_prepared(std::optional<Segment>& prepared, const std::string& name) {
+    if (!prepared) return false;
+    try {
+        prepared->link(name);
+        return true;
+    } catch (const std::system_error& error) {
+        if (error.code().value() == EEXIST) throw;
+        prepared.reset();
+        return false;
+    }
 }
 
 void init_condition(RankSlot& slot) {
@@ -78,13 +166,26 @@ void initialise(std::byte* base, const WorldConfig& config) {
     header.creator_pid = getpid();
     header.creator_start = process_start(getpid());
     header.creator_namespace = pid_namespace();
+    draw_nonce(header);
+    fill_slot(control.slots[0]);  // so that rank 0's death is noticed from here on
     header.magic.store(kMagic, std::memory_order_release);  // everything above is complete
+}
+
+void fill_slot(RankSlot& slot) {
+    slot.pid.store(getpid(), std::memory_order_relaxed);
+    slot.start.store(process_start(getpid()), std::memory_order_relaxed);
+    slot.pid_namespace.store(pid_namespace(), std::memory_order_relaxed);
+    slot.heartbeat_ns.store(now_ns(), std::memory_order_relaxed);
+    slot.life.store(static_cast<uint32_t>(Life::joined), std::memory_order_release);  // the fields above are complete
 }
 
 Segment make_segment(const WorldConfig& config) {
     const int64_t patience = now_ns() + kHeaderNs;
+    sweep_left_overs();
+    std::optional<Segment> prepared = prepare_nameless(config);
     for (;;) {
         try {
+            if (link_prepared(prepared, config.name)) return std::move(*prepared);
             Segment segment = Segment::create(config.name, segment_bytes(config));
             initialise(segment.map(Control::fixed_bytes(config.size), false)->data(), config);
             return segment;
@@ -92,7 +193,7 @@ Segment make_segment(const WorldConfig& config) {
             if (error.code().value() != EEXIST) throw;
         }
         try {
-            Segment old = Segment::open(config.name);
+            Segment old = open_own(config.name);
             if (old.bytes() >= sizeof(Header)) {
                 const auto mapping = old.map(sizeof(Header), false);
                 const auto& header = *reinterpret_cast<const Header*>(mapping->data());
@@ -116,12 +217,12 @@ Segment make_segment(const WorldConfig& config) {
 Segment find_segment(const WorldConfig& config, int64_t deadline_ns) {
     for (;;) {
         try {
-            Segment segment = Segment::open(config.name);
+            Segment segment = open_own(config.name);
             if (segment.bytes() >= sizeof(Header)) {
                 const auto mapping = segment.map(sizeof(Header), false);
                 const auto& header = *reinterpret_cast<const Header*>(mapping->data());
-                // A dead run's segment is left alone: rank 0 will replace it.
                 if (header.magic.load(std::memory_order_acquire) == kMagic && alive(header)) return segment;
+                if (is_left_over(header)) segment.unlink();  // rank 0 may be started again, and makes a new one
             }
         } catch (const std::system_error& error) {
             if (error.code().value() != ENOENT) throw;

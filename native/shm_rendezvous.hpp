@@ -39,6 +39,12 @@ Segment find_segment(const WorldConfig& config, int64_t deadline_ns);
 size_t segment_bytes(const WorldConfig& config);
 void initialise(std::byte* base, const WorldConfig& config);
 
+// This process takes the slot: others can see it and its end.
+void fill_slot(RankSlot& slot);
+
+// Whether the process that made the segment is still there.
+bool alive(const Header& header);
+
 // Who made a segment, for messages.
 std::string creator_text(const Header& header);
 

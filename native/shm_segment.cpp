@@ -1,6 +1,7 @@
 #include "shm_segment.hpp"
 
 #include <fcntl.h>
+#include <sys/file.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -31,7 +32,20 @@ struct stat status_of(int descriptor) {
     return status;
 }
 
+// Nobody but this user can have made it or can open it.
+bool is_private(const struct stat& status) {
+    return S_ISREG(status.st_mode) && status.st_uid == geteuid() && (status.st_mode & 077) == 0;
+}
+
 }  // namespace
+
+#ifdef __linux__
+constexpr const char* kFolder = "/dev/shm";
+
+std::string path_of(const std::string& name) { return std::string(kFolder) + (name.starts_with('/') ? "" : "/") + name; }
+#else
+std::string path_of(const std::string&) { return ""; }
+#endif
 
 Mapping::~Mapping() { munmap(data_, bytes_); }
 
@@ -46,10 +60,39 @@ Segment Segment::create(const std::string& name, size_t bytes) {
     return segment;
 }
 
+Segment Segment::create_nameless(size_t bytes) {
+#if defined(__linux__) && defined(O_TMPFILE)
+    const int descriptor = ::open(kFolder, O_TMPFILE | O_RDWR | O_CLOEXEC, 0600);
+    if (descriptor < 0) fail(errno, "open(O_TMPFILE)");
+    Segment segment("", descriptor);
+    if (const int code = allocate(descriptor, bytes); code != 0) fail(code, "allocate");
+    return segment;
+#else
+    (void)bytes;
+    fail(EOPNOTSUPP, "O_TMPFILE");
+#endif
+}
+
+bool Segment::lacks_nameless(int code) {
+    return code == EOPNOTSUPP || code == EISDIR || code == EINVAL || code == ENOENT || code == ENOTDIR;
+}
+
 Segment Segment::open(const std::string& name) {
-    const int descriptor = shm_open(name.c_str(), O_RDWR | O_CLOEXEC, 0);
+    const int descriptor = shm_open(name.c_str(), O_RDWR | O_CLOEXEC, 0);  // does not follow links
     if (descriptor < 0) fail(errno, "shm_open(" + name + ")");
-    return Segment(name, descriptor);
+    Segment segment(name, descriptor);
+    if (!is_private(status_of(descriptor))) fail(EACCES, "shm_open(" + name + ")");
+    return segment;
+}
+
+Segment Segment::open_of(pid_t pid, int descriptor, uint64_t inode) {
+    const std::string path = "/proc/" + std::to_string(pid) + "/fd/" + std::to_string(descriptor);
+    const int own = ::open(path.c_str(), O_RDWR | O_CLOEXEC | O_NONBLOCK);
+    if (own < 0) fail(errno, "open(" + path + ")");
+    Segment segment("", own);
+    const struct stat status = status_of(own);
+    if (!is_private(status) || status.st_ino != inode) fail(ESTALE, "open(" + path + ")");
+    return segment;
 }
 
 Segment::Segment(Segment&& other) noexcept
@@ -61,11 +104,24 @@ Segment::~Segment() {
 
 size_t Segment::bytes() const { return static_cast<size_t>(status_of(descriptor_).st_size); }
 
-bool Segment::linked() const { return status_of(descriptor_).st_nlink > 0; }
+uint64_t Segment::inode() const { return status_of(descriptor_).st_ino; }
+
+void Segment::link(const std::string& name) {
+#ifdef __linux__
+    const std::string own = "/proc/self/fd/" + std::to_string(descriptor_);
+    if (linkat(AT_FDCWD, own.c_str(), AT_FDCWD, path_of(name).c_str(), AT_SYMLINK_FOLLOW) != 0) fail(errno, "link(" + name + ")");
+    name_ = name;
+#else
+    fail(EOPNOTSUPP, "link(" + name + ")");
+#endif
+}
 
 void Segment::unlink() {
-    // With no link left the name, if it exists, belongs to somebody else.
-    if (linked()) shm_unlink(name_.c_str());
+    if (name_.empty()) return;
+    // Whoever holds the lock and finds a link left knows that the name leads here, for nobody unlinks without the lock.
+    if (flock(descriptor_, LOCK_EX | LOCK_NB) != 0) return;  // somebody else is about to do it
+    if (status_of(descriptor_).st_nlink > 0) shm_unlink(name_.c_str());
+    flock(descriptor_, LOCK_UN);
 }
 
 std::shared_ptr<Mapping> Segment::map(size_t bytes, bool populate) const {

@@ -1,7 +1,10 @@
 // POSIX shared memory objects: made, opened, mapped, unlinked.
 #pragma once
 
+#include <sys/types.h>
+
 #include <cstddef>
+#include <cstdint>
 #include <memory>
 #include <string>
 #include <system_error>
@@ -23,21 +26,34 @@ private:
     size_t bytes_;
 };
 
-// An open object under a name. The descriptor is closed with it, the mapping lives on.
+// An open object, with or without a name. The descriptor is closed with it, the mapping lives on.
+//
+// Pages are allocated when an object is made, so that a full /dev/shm is ENOSPC there and not a bus error at some later
+// write.
 class Segment {
 public:
-    // Refuses an existing name (EEXIST). The pages are allocated at once, so that a full /dev/shm is ENOSPC here
-    // and not a bus error at some later write.
+    // Refuses an existing name (EEXIST).
     static Segment create(const std::string& name, size_t bytes);
+    // Without a name: it goes with its last process, however that ends. `lacks_nameless` tells the errors of systems that
+    // have no such objects.
+    static Segment create_nameless(size_t bytes);
+    static bool lacks_nameless(int code);
+    // EACCES when the object is another user's, or open to others: they could read and change what is in it.
     static Segment open(const std::string& name);
+    // The object behind another process's descriptor; ESTALE when it is not the one that is expected.
+    static Segment open_of(pid_t pid, int descriptor, uint64_t inode);
 
     Segment(Segment&& other) noexcept;
     Segment& operator=(Segment&&) = delete;
     ~Segment();
 
+    int descriptor() const { return descriptor_; }
+    uint64_t inode() const;
     size_t bytes() const;
-    bool linked() const;  // whether the name still leads here
-    void unlink();        // only while the name still leads here
+    // Give a nameless object a name (EEXIST).
+    void link(const std::string& name);
+    // Only while the name still leads here: two who unlink one object never remove the name of its successor.
+    void unlink();
     std::shared_ptr<Mapping> map(size_t bytes, bool populate) const;
 
 private:
@@ -45,5 +61,8 @@ private:
     std::string name_;
     int descriptor_;
 };
+
+// Where the system keeps named objects; "" where that is not known.
+std::string path_of(const std::string& name);
 
 }  // namespace cobre::shm

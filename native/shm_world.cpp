@@ -8,6 +8,7 @@
 #include <cerrno>
 #include <cstdio>
 #include <cstring>
+#include <optional>
 
 #include "process.hpp"
 
@@ -72,10 +73,14 @@ void World::join() {
         meet(segment);
     } catch (...) {
         // A name that outlives its run would be in the next one's way.
-        if (config_.rank == 0 || (watch_ && watch_->dead(0))) segment.unlink();
+        if (config_.rank == 0 || !creator_lives(segment)) segment.unlink();
         close();
         throw;
     }
+}
+
+bool World::creator_lives(const Segment& segment) const {
+    return alive(*reinterpret_cast<const Header*>(segment.map(sizeof(Header), false)->data()));
 }
 
 void World::check_header(const Segment& segment) const {
@@ -112,14 +117,11 @@ void World::attach(std::shared_ptr<Mapping> mapping) {
 void World::claim_slot() {
     RankSlot& slot = sync_->own();
     int32_t nobody = 0;
-    // acq_rel: two processes that claim one rank are told apart here
-    if (!slot.pid.compare_exchange_strong(nobody, getpid(), std::memory_order_acq_rel))
+    // acq_rel: two processes that claim one rank are told apart here; rank 0 has its slot since it made the segment
+    if (!slot.pid.compare_exchange_strong(nobody, getpid(), std::memory_order_acq_rel) && nobody != getpid())
         throw JoinFailure("rank " + std::to_string(config_.rank) + " is claimed by two processes: pid " + std::to_string(nobody) +
                           " and pid " + std::to_string(getpid()) + " (both COBRE_SHM_RANK=" + std::to_string(config_.rank) + ")");
-    slot.start.store(process_start(getpid()), std::memory_order_relaxed);
-    slot.pid_namespace.store(pid_namespace(), std::memory_order_relaxed);
-    slot.heartbeat_ns.store(now_ns(), std::memory_order_relaxed);
-    slot.life.store(static_cast<uint32_t>(Life::joined), std::memory_order_release);  // the fields above are complete
+    fill_slot(slot);
 
     cpu_set_t cores;
     Header& header = *sync_->control().header;
@@ -254,9 +256,7 @@ constexpr size_t kLongestPrefix = 200;  // of the 255 that a name may have
 // A name that only this world's present call can have.
 std::string World::derived_name() const {
     const Header& header = *sync_->control().header;
-    uint64_t hash = mix(guard_.sequence(), header.creator_start);
-    hash = mix(hash, static_cast<uint64_t>(header.creator_pid));
-    for (char letter : config_.name) hash = mix(hash, static_cast<unsigned char>(letter));
+    uint64_t hash = mix(mix(guard_.sequence(), header.nonce[0]), header.nonce[1]);
     char text[32];
     std::snprintf(text, sizeof text, "-%016llx", static_cast<unsigned long long>(hash));
     // Begins with the world's own name, so that whoever started the ranks can find what all of them left when killed.
@@ -266,55 +266,115 @@ std::string World::derived_name() const {
     return name;
 }
 
-// Rank 0 creates, the others open, rank 0 takes the name away. A failure anywhere is everybody's.
-std::shared_ptr<Region> World::create_region(size_t bytes, uint32_t dtype) {
-    const InCall in_call(*this);
-    const std::string name = derived_name();
-    const uint64_t hash = publish_call(dtype, bytes, bytes, 0, 0, 0);
-    const size_t mapped = round_up(std::max<size_t>(bytes, 1), kPage);
-    auto region = std::make_shared<Region>(Region{nullptr, bytes, next_region_++});
-    auto attempt = [&](auto&& action) {
-        int code = 0;
+// ---- regions ---------------------------------------------------------------------------------------------------
+
+namespace {
+
+constexpr int kOtherWay = -1;  // outcome: this machine does not let ranks share an object in this way
+
+// The outcome of a rank's part of something: 0, an errno, or kOtherWay.
+template <typename Action>
+int outcome_of(Action&& action) {
+    try {
+        return action();
+    } catch (const std::system_error& error) {
+        return error.code().value();
+    }
+}
+
+}  // namespace
+
+// Every rank's outcome to all; the first that is not 0.
+int World::first_failure(int own, uint64_t hash, Gil& gil) {
+    sync().own().outcome.store(own, std::memory_order_relaxed);  // read after the next barrier
+    sync().barrier(hash, gil);
+    int code = 0;
+    for (uint32_t rank = 0; rank < config_.size && code == 0; ++rank)
+        code = sync().control().slots[rank].outcome.load(std::memory_order_relaxed);
+    sync().barrier(hash, gil);  // everybody has read the outcomes before they are written again
+    return code;
+}
+
+bool World::in_one_pid_namespace() {
+    for (uint32_t rank = 0; rank < config_.size; ++rank)
+        if (sync().control().slots[rank].pid_namespace.load(std::memory_order_relaxed) != pid_namespace()) return false;
+    return true;
+}
+
+// Rank 0 makes an object without a name, the others open it through rank 0's descriptor: nothing can be left behind, and
+// nobody can take a name that does not exist.
+int World::share_nameless(Region& region, size_t mapped, uint64_t hash, Gil& gil) {
+    Header& header = *sync().control().header;
+    std::optional<Segment> segment;  // rank 0's stays open until all have theirs
+    const int made = outcome_of([&] {
+        if (config_.rank != 0) return 0;
         try {
-            action();
+            segment.emplace(Segment::create_nameless(mapped));
         } catch (const std::system_error& error) {
-            code = error.code().value();
+            if (Segment::lacks_nameless(error.code().value())) return kOtherWay;
+            throw;
         }
-        sync().own().outcome.store(code, std::memory_order_relaxed);  // read after the next barrier
-    };
-    auto first_failure = [&] {
-        for (uint32_t rank = 0; rank < config_.size; ++rank)
-            if (const int code = sync().control().slots[rank].outcome.load(std::memory_order_relaxed)) return code;
+        region.mapping = segment->map(mapped, false);
+        header.region_descriptor.store(segment->descriptor(), std::memory_order_relaxed);  // read after the next barrier
+        header.region_inode.store(segment->inode(), std::memory_order_relaxed);
         return 0;
-    };
+    });
+    if (const int code = first_failure(made, hash, gil)) return code;
+    const int opened = outcome_of([&] {
+        if (config_.rank == 0) return 0;
+        try {
+            segment.emplace(Segment::open_of(header.creator_pid, header.region_descriptor.load(std::memory_order_relaxed),
+                                             header.region_inode.load(std::memory_order_relaxed)));
+        } catch (const std::system_error& error) {
+            const int code = error.code().value();
+            return code == EMFILE || code == ENFILE || code == ENOMEM ? code : kOtherWay;
+        }
+        region.mapping = segment->map(mapped, false);
+        return 0;
+    });
+    return first_failure(opened, hash, gil);
+}
+
+// Rank 0 makes an object with a name, the others open it, and rank 0 takes the name away before it lets anybody go on.
+int World::share_by_name(Region& region, size_t mapped, uint64_t hash, Gil& gil) {
+    const std::string name = derived_name();
     // Whoever gets out of here takes the name along, also when rank 0 died before it could.
     struct Unlinker {
         const std::string& name;
-        bool armed = false;
+        bool armed = true;
         ~Unlinker() {
             if (armed) shm_unlink(name.c_str());
         }
     } unlinker{name};
+    const int made = outcome_of([&] {
+        if (config_.rank == 0) region.mapping = Segment::create(name, mapped).map(mapped, false);
+        return 0;
+    });
+    int code = first_failure(made, hash, gil);
+    if (code == 0) {
+        const int opened = outcome_of([&] {
+            if (config_.rank != 0) region.mapping = Segment::open(name).map(mapped, false);
+            return 0;
+        });
+        code = first_failure(opened, hash, gil);
+    }
+    if (config_.rank == 0) shm_unlink(name.c_str());
+    sync().barrier(hash, gil);  // the name has gone
+    unlinker.armed = false;
+    return code;
+}
+
+// A failure anywhere is everybody's.
+std::shared_ptr<Region> World::create_region(size_t bytes, uint32_t dtype) {
+    const InCall in_call(*this);
+    const uint64_t hash = publish_call(dtype, bytes, bytes, 0, 0, 0);
+    const size_t mapped = round_up(std::max<size_t>(bytes, 1), kPage);
+    auto region = std::make_shared<Region>(Region{nullptr, bytes, next_region_++});
     Gil gil;
     sync().barrier(hash, gil);  // all agree on the call before anything is allocated
     gil.release();
-    unlinker.armed = true;
-    attempt([&] {
-        if (config_.rank != 0) return;
-        region->mapping = Segment::create(name, mapped).map(mapped, false);
-    });
-    sync().barrier(hash, gil);
-    int code = first_failure();
-    if (code == 0) {
-        sync().barrier(hash, gil);  // everybody has read the outcomes before they are written again
-        attempt([&] {
-            if (config_.rank != 0) region->mapping = Segment::open(name).map(mapped, false);
-        });
-        sync().barrier(hash, gil);
-        code = first_failure();
-    }
-    sync().barrier(hash, gil);
-    unlinker.armed = config_.rank == 0;
+    int code = in_one_pid_namespace() ? share_nameless(*region, mapped, hash, gil) : kOtherWay;
+    if (code == kOtherWay) code = share_by_name(*region, mapped, hash, gil);
     if (code != 0) throw std::system_error(code, std::generic_category(), "shared region");
     std::erase_if(regions_, [](const auto& weak) { return weak.expired(); });
     regions_.push_back(region);

@@ -53,6 +53,11 @@ private:
     void meet(Segment& segment);
     void step();  // one more barrier of the present call
     std::string derived_name() const;
+    bool creator_lives(const Segment& segment) const;
+    int first_failure(int own, uint64_t hash, Gil& gil);
+    bool in_one_pid_namespace();
+    int share_nameless(Region& region, size_t mapped, uint64_t hash, Gil& gil);
+    int share_by_name(Region& region, size_t mapped, uint64_t hash, Gil& gil);
     void claim_slot();
     void settle_patience();
     void finish_close();

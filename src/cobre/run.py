@@ -21,18 +21,22 @@ def run(
     *,
     num_workers: int | None = None,
     backend: str = "auto",
+    overwrite: bool = False,
 ) -> dict[str, Any]:
     """Run a case, and give the bounds and how they came about as a dictionary; files go to CASE/output by default.
 
     config_overrides: flat dotted keys, such as {"training.tree_seed": 7}.
     on_iteration: called with a dictionary after each iteration; a true value ends training with the next one.
     num_workers, backend: as in `cobre.train`; without them this process does the work.
+    overwrite: an earlier run in the output directory may be replaced; without it OutputError says what is there.
 
     Raises CaseIoError where there is no such case, and other errors of `cobre.errors`.
     """
     from cobre.study.study_object import Study  # noqa: PLC0415 - importing this module shall load nothing heavy
 
-    study = Study(case_dir, output_dir, threads, config_overrides, num_workers=num_workers, backend=backend)
+    study = Study(
+        case_dir, output_dir, threads, config_overrides, num_workers=num_workers, backend=backend, overwrite=overwrite
+    )
     facts = {"stochastic": study.stochastic, "hydro_models": study.hydro_models, "provenance": study.provenance}
     config = study.case.config
     if not config.training.enabled and not config.simulation.enabled:

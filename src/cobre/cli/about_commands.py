@@ -6,6 +6,7 @@ import sys
 import click
 
 from cobre.cli.exit_codes import ExitCode
+from cobre.cli.say import say
 
 
 @click.command()
@@ -25,7 +26,7 @@ def doctor(as_json: bool) -> None:
     from cobre.comm.doctor.page import as_text
 
     diagnosis = examine()
-    click.echo(json_page(diagnosis) if as_json else as_text(diagnosis))
+    say(json_page(diagnosis) if as_json else as_text(diagnosis))
     sys.exit(ExitCode.SUCCESS if diagnosis.is_healthy else ExitCode.UNEXPECTED)
 
 
@@ -43,7 +44,7 @@ def version(as_json: bool) -> None:
 
     versions = software_versions()
     lines = [json.dumps(versions)] if as_json else [f"{name} {found}" for name, found in versions.items()]
-    click.echo("\n".join(lines))
+    say("\n".join(lines))
 
 
 @click.command()

@@ -1,12 +1,12 @@
 """Commands about cases: `init`, `validate` and `migrate`."""
 
-import json
 import sys
 from pathlib import Path
 
 import click
 
 from cobre.cli.exit_codes import ExitCode
+from cobre.cli.say import say, say_json
 from cobre.cli.trouble import told
 from cobre.io.shell_words import as_argument
 
@@ -37,7 +37,7 @@ def init(folder: Path | None, template: str, is_list: bool) -> None:
     with told():
         create_case(template, folder)
     name = as_argument(folder)
-    click.echo(f"{folder} is a copy of {template}; next:\n  cobre validate {name}\n  cobre run {name}")
+    say(f"{folder} is a copy of {template}; next:\n  cobre validate {name}\n  cobre run {name}")
 
 
 @click.command()
@@ -57,7 +57,7 @@ def validate(case: Path, as_json: bool) -> None:
 
     with told():
         report = check(case)
-    click.echo(json.dumps(report.as_dict()) if as_json else str(report))
+    say_json(report.as_dict()) if as_json else say(report)
     sys.exit(ExitCode.SUCCESS if report else ExitCode.INVALID_CASE)
 
 
@@ -74,4 +74,4 @@ def migrate(old: Path, new: Path) -> None:
     from cobre.io.migrate import migrate_case
 
     with told():
-        click.echo(str(migrate_case(old, new)))
+        say(migrate_case(old, new))

@@ -7,6 +7,7 @@ from typing import Any
 import click
 
 from cobre.cli.exit_codes import ExitCode
+from cobre.cli.say import say, show_traceback
 from cobre.cli.standard_streams import StandardStreams
 
 SECTIONS = (
@@ -43,6 +44,7 @@ class SectionedGroup(click.Group):
 
     def main(self, *args: Any, **settings: Any) -> Any:
         """As any command, but an answer that could not be printed is no success."""
+        sys.excepthook = show_traceback
         with StandardStreams() as streams:
             try:
                 return super().main(*args, **settings)
@@ -57,7 +59,7 @@ class SectionedGroup(click.Group):
         try:
             return super().invoke(ctx)
         except KeyboardInterrupt:
-            click.echo("cobre: interrupted", err=True)
+            say("cobre: interrupted", err=True)
             sys.exit(ExitCode.INTERRUPTED)
         except click.ClickException as error:
             if any("RANK" in name for name in os.environ):  # a launcher's variable, perhaps; a closer look takes longer

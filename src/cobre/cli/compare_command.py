@@ -1,12 +1,10 @@
 """`cobre compare`: two runs, to the last bit."""
 
-import json
 import sys
 from pathlib import Path
 
-import click
-
 from cobre.cli.exit_codes import ExitCode
+from cobre.cli.say import say, say_json
 from cobre.cli.trouble import told
 from cobre.study.compare import Comparison, compare_runs
 
@@ -17,7 +15,7 @@ def compare(first: Path, second: Path, *, as_json: bool) -> None:
     """Say whether two runs are identical, or where they first differ."""
     with told():
         comparison = compare_runs(first, second)
-    click.echo(json.dumps(comparison.as_dict()) if as_json else described(comparison))
+    say_json(comparison.as_dict()) if as_json else say(described(comparison))
     sys.exit(ExitCode.SUCCESS if comparison.is_identical else DIFFERENT)
 
 

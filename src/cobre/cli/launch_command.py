@@ -8,6 +8,7 @@ import click
 
 from cobre import __version__
 from cobre.cli.exit_codes import ExitCode
+from cobre.cli.say import say
 
 if TYPE_CHECKING:
     from cobre.launchfiles.settings import ContainerSettings
@@ -122,6 +123,6 @@ def _print(make: Callable[[], str]) -> None:
     try:
         text = make()
     except LaunchFileError as error:
-        click.echo(f"cobre launch: {error}", err=True)
+        say(f"cobre launch: {error}", err=True)
         sys.exit(ExitCode.USAGE)
     click.echo(text, nl=False)

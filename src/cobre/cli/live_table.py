@@ -12,6 +12,7 @@ from rich.live import Live
 from cobre import __version__
 from cobre.cli.run_table import run_table
 from cobre.cli.signal_notes import SignalNotes
+from cobre.study.readable import printable_event
 from cobre.study.run_view import RunView
 
 if TYPE_CHECKING:
@@ -50,6 +51,7 @@ class LiveProgress:
     def tell(self, told: "Event") -> None:
         """Take an event; warnings stay on the screen above the table."""
         self.has_spoken = True
+        told = printable_event(told)
         if told["event"] == "run_started" and self._began is not None:
             told = {**told, "time": self._began}  # the user has been waiting since then
         with self._lock:

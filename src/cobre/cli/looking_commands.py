@@ -1,6 +1,5 @@
 """Commands that look at what a run left or leaves: `top` and `explain`."""
 
-import json
 import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -10,6 +9,7 @@ import click
 from cobre.cli.exit_codes import ExitCode
 from cobre.cli.progress import can_draw
 from cobre.cli.run_path import RunPath
+from cobre.cli.say import say, say_json
 from cobre.cli.trouble import fail, told
 
 if TYPE_CHECKING:
@@ -55,9 +55,9 @@ def _print_once(folder: Path, follower: "EventFollower") -> None:
     view = RunView()
     with told():
         view.take_all(follower.look())
-    click.echo(page(view, folder))
+    say(page(view, folder))
     if follower.damaged_lines:
-        click.echo(f"warning: {follower.damaged_lines} line(s) of {folder / EVENT_FILE} cannot be read", err=True)
+        say(f"warning: {follower.damaged_lines} line(s) of {folder / EVENT_FILE} cannot be read", err=True)
 
 
 @click.command()
@@ -78,4 +78,4 @@ def explain(path: Path, as_json: bool) -> None:
 
     with told():
         explanation = explain_failure(path)
-    click.echo(json.dumps(explanation.as_dict()) if as_json else str(explanation))
+    say_json(explanation.as_dict()) if as_json else say(explanation)

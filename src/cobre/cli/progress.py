@@ -5,8 +5,7 @@ import shutil
 import sys
 from typing import IO, TYPE_CHECKING, Protocol
 
-import click
-
+from cobre.cli.say import say
 from cobre.study.readable import money, percent, short_money
 
 if TYPE_CHECKING:
@@ -69,7 +68,7 @@ class QuietProgress:
         """Show a warning."""
         self.has_spoken = True
         if told["event"] == "warning":
-            click.echo(f"warning: {told['message']}", err=True)
+            say(f"warning: {told['message']}", err=True)
 
     def close(self) -> None:
         """Nothing is open."""
@@ -93,7 +92,7 @@ class LineProgress:
         self.has_spoken = True
         match told["event"]:
             case "warning":
-                click.echo(f"warning: {told['message']}", err=True)
+                say(f"warning: {told['message']}", err=True)
             case "run_started":
                 self._say(f"cobre {told['version']}: {told['case']}, {workers_in_words(told)}")
             case "phase":
@@ -110,7 +109,7 @@ class LineProgress:
             self._say(HEADER)
 
     def _say(self, text: str) -> None:
-        click.echo(text, file=self._stream)
+        say(text, file=self._stream)
 
 
 def workers_in_words(told: "Event") -> str:

@@ -3,9 +3,8 @@
 import webbrowser
 from pathlib import Path
 
-import click
-
 from cobre.cli.exit_codes import ExitCode
+from cobre.cli.say import say
 from cobre.cli.trouble import fail, told
 
 
@@ -22,6 +21,6 @@ def report_run(folder: Path, target: Path | None, *, is_to_be_opened: bool) -> N
         except ReportError as error:
             fail(str(error), ExitCode.RESULTS)
         else:
-            click.echo(str(written))
+            say(str(written))
             if is_to_be_opened:
                 webbrowser.open(written.resolve().as_uri())

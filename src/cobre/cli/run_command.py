@@ -14,10 +14,12 @@ import click
 from cobre.cli.exit_codes import ExitCode
 from cobre.cli.progress import Progress, choose_progress
 from cobre.cli.run_summary import print_summary, write_report
+from cobre.cli.say import say_json
 from cobre.cli.standard_streams import output_is_talk
 from cobre.cli.trouble import told, told_by_rank
 from cobre.comm import Backend
 from cobre.comm.detection import find_launch
+from cobre.printable import printable
 from cobre.sddp.stop import StopKind
 from cobre.study.events import Tell
 from cobre.study.rank_entry import run_study
@@ -44,6 +46,8 @@ class RunFlags:
     warm_start: Path | None = None
     time_limit_s: float | None = None
     checkpoint_every: int | None = None
+    checkpoint_minutes: float | None = None
+    overwrite: bool = False
     plain: bool = False
     quiet: bool = False
     no_report: bool = False
@@ -54,7 +58,7 @@ class RunFlags:
         """Of `cobre run`."""
         return cls(
             case=case,
-            output=options["output"] or case / "output",
+            output=options["output"] or default_output(case),
             overrides=with_iterations(None, options["iterations"]),
             time_limit_s=options["time_limit"],
             **_same_names(options, but=("case", "output", "overrides", "time_limit_s")),
@@ -72,6 +76,15 @@ class RunFlags:
             warm_start=options["policy"],
             **_same_names(options, but=("case", "overrides", "warm_start")),
         )
+
+
+def default_output(case: Path) -> Path:
+    """Inside the case; a case from somebody else does not decide by a link where that is."""
+    output = case / "output"
+    if output.is_symlink():
+        target = printable(os.fspath(output.readlink()), most=200)
+        raise click.UsageError(f"{output} is a symbolic link to {target}: say where results go with --output")
+    return output
 
 
 def _same_names(options: Mapping[str, Any], but: tuple[str, ...]) -> dict[str, Any]:
@@ -109,6 +122,8 @@ def _run(flags: RunFlags, progress: Progress) -> RunSummary:
         warm_start=flags.warm_start,
         time_limit_s=flags.time_limit_s,
         checkpoint_every=flags.checkpoint_every,
+        checkpoint_seconds=None if flags.checkpoint_minutes is None else 60.0 * flags.checkpoint_minutes,
+        overwrite=flags.overwrite,
     )
     if not world.is_joined:
         progress.expect(str(flags.case))
@@ -135,4 +150,4 @@ def _sum_up(flags: RunFlags, summary: RunSummary, progress: Progress) -> None:
         stream = sys.stderr if flags.as_json else sys.stdout
         print_summary(summary, report, stream, with_bounds=not progress.has_shown_bounds)
     if flags.as_json:
-        click.echo(json.dumps(summary.as_dict() | {"report": None if report is None else str(report)}))
+        say_json(summary.as_dict() | {"report": None if report is None else str(report)})

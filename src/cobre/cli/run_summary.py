@@ -4,8 +4,7 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import IO
 
-import click
-
+from cobre.cli.say import say, say_label
 from cobre.study.summary import RunSummary
 
 
@@ -17,21 +16,21 @@ def write_report(output: Path) -> Path | None:
     try:
         return write(output)
     except ReportError as error:
-        click.echo(f"warning: no report was written: {error}", err=True)
+        say(f"warning: no report was written: {error}", err=True)
         return None
 
 
 def print_summary(summary: RunSummary, report: Path | None, stream: IO[str], *, with_bounds: bool) -> None:
     """For a person."""
     for line in _lines(summary, with_bounds=with_bounds):
-        click.echo(line, file=stream)
+        say(line, file=stream)
     if summary.is_interrupted:
-        click.echo("the policy so far was kept; the same command with --resume goes on from here", file=stream)
+        say("the policy so far was kept; the same command with --resume goes on from here", file=stream)
     if summary.digest:
-        click.echo(f"digest {summary.digest}", file=stream)
-    click.echo(f"results in {summary.output}", file=stream)
+        say(f"digest {summary.digest}", file=stream)
+    say(f"results in {summary.output}", file=stream)
     if report is not None:
-        click.echo(f"report  {click.style(str(report), bold=True)}", file=stream)
+        say_label("report ", report, file=stream)
 
 
 def _lines(summary: RunSummary, *, with_bounds: bool) -> Iterator[str]:

@@ -59,11 +59,17 @@ def _speech_options(command: Command) -> Command:
 @_world_options
 @click.option("--resume", is_flag=True, help="Go on from the newest checkpoint in the output directory.")
 @click.option("--auto-resume", is_flag=True, help="As --resume where there is a checkpoint, else begin.")
+@click.option("--overwrite", is_flag=True, help="Replace an earlier run in the output directory.")
 @click.option("--warm-start", type=click.Path(exists=True, path_type=Path), help="Begin with the cuts of a policy.")
 @click.option(
     "--time-limit", type=click.FloatRange(min=0.0), help="Stop after the iteration in which so many s are up."
 )
 @click.option("--checkpoint-every", type=click.IntRange(min=0), help="Iterations between checkpoints (10); 0: none.")
+@click.option(
+    "--checkpoint-minutes",
+    type=click.FloatRange(min=0.0, min_open=True),
+    help="Minutes after which a checkpoint is written at the latest (5).",
+)
 @_speech_options
 def run(case: Path, **options: Any) -> None:
     """Train a policy for CASE, simulate it if the case says so, and write everything to the output directory.
@@ -71,6 +77,9 @@ def run(case: Path, **options: Any) -> None:
     On a terminal a table shows how it goes, in a pipe or log one line for each iteration; `cobre top` looks at it from
     another terminal. Ctrl-C and SIGTERM stop all workers after the iteration and keep the policy; a second Ctrl-C ends
     at once. Where nobody can be told how it goes, as with a log on a full disk, it goes on all the same.
+
+    An output directory that holds an earlier run is refused unless --resume, --auto-resume or --overwrite says what to
+    do with it.
 
     \b
     Examples:
@@ -95,6 +104,7 @@ def run(case: Path, **options: Any) -> None:
     help="A policy file, or the folder of one or of a run.",
 )
 @click.option("--output", "-o", type=OutputPath(), required=True, help="Where results go.")
+@click.option("--overwrite", is_flag=True, help="Replace an earlier simulation in the output directory.")
 @click.option("--scenarios", type=click.IntRange(min=1), help="How many (as the case says).")
 @_world_options
 @_speech_options

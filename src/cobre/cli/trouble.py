@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, NoReturn
 import click
 
 from cobre.cli.exit_codes import ExitCode
+from cobre.cli.say import say
 
 if TYPE_CHECKING:
     from cobre.comm import Backend
@@ -38,7 +39,7 @@ def told() -> Iterator[None]:
         if end is None:
             raise
         if end.words:
-            click.echo(end.words, err=True)
+            say(end.words, err=True)
         sys.exit(end.exit_code)
 
 
@@ -139,6 +140,7 @@ def _kinds() -> tuple[tuple[type[BaseException] | tuple[type[BaseException], ...
     from cobre.study.explanation import NothingToExplainError
     from cobre.study.fingerprint import WorldMismatchError
     from cobre.study.following import NothingToFollowError
+    from cobre.study.former_run import OutputHoldsRunError
     from cobre.study.output_lock import OutputInUseError
     from cobre.study.policy_store import PolicyMismatchError
     from cobre.study.run_content import NotAWholeRunError
@@ -147,7 +149,7 @@ def _kinds() -> tuple[tuple[type[BaseException] | tuple[type[BaseException], ...
     return (
         ((InvalidCaseError, NoiseModelError, DeckNotConvertedError), ExitCode.INVALID_CASE),
         (StageFailedError, ExitCode.UNSOLVABLE),
-        ((WriteError, OutputInUseError), ExitCode.OUTPUT),
+        ((WriteError, OutputInUseError, OutputHoldsRunError), ExitCode.OUTPUT),
         ((PolicyFileError, PolicyMismatchError, CheckpointError, BoundaryMismatchError), ExitCode.POLICY),
         ((WorldMismatchError, CommError), ExitCode.WORKER),
         (NoBridgeError, ExitCode.MISSING_EXTRA),
@@ -166,5 +168,5 @@ def in_words(error: BaseException | None) -> str:
 
 def fail(message: str, code: ExitCode) -> NoReturn:
     """Say it and leave."""
-    click.echo(f"cobre: {message}", err=True)
+    say(f"cobre: {message}", err=True)
     sys.exit(code)

@@ -21,6 +21,7 @@ from numpy.typing import NDArray
 
 from cobre.errors import CobreError
 from cobre.io.atomic import replacing_file
+from cobre.io.stored_json import parse_stored
 
 MAGIC = b"COBREARR"
 VERSION = 1
@@ -62,7 +63,7 @@ def parse_arrays(path: Path, content: bytes) -> tuple[dict[str, Any], dict[str, 
     if hashlib.sha256(body).digest() != content[-_DIGEST_BYTES:]:
         raise ArrayFileError(f"{path} is truncated or damaged: its content does not match its checksum")
     try:
-        directory = json.loads(bytes(_piece(body, _HEADER.size, length)))
+        directory = parse_stored(bytes(_piece(body, _HEADER.size, length)))
         return dict(directory["facts"]), _arrays(directory["arrays"], body[_HEADER.size + length :])
     except (ValueError, KeyError, TypeError) as error:
         raise ArrayFileError(f"{path} has a directory that this program does not know: {error!r}") from error

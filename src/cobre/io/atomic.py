@@ -1,20 +1,22 @@
 """Writing so that a name either holds the whole of something or what it held before.
 
 Everything is written under a temporary name beside its target (`.name.1f2e3d4c.partial`), flushed to the disk, and
-then renamed. When anything goes wrong the temporary name is removed; a killed process may leave it behind, and
-nobody takes it for a result.
+then renamed. When anything goes wrong the temporary name is removed; a killed process may leave it behind, nobody takes
+it for a result, and `sweep` removes it. Nothing here follows a link out of a directory that is held (`io.inside`).
 """
 
 import errno
 import os
+import re
 import secrets
 import shutil
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import BinaryIO
 
-from cobre.errors import OutputError
+from cobre.errors import CobreError, OutputError
+from cobre.io.inside import create_file, make_folder, move_file, remove_file, remove_tree
 
 _REASONS = {
     errno.ENOSPC: ("no space is left on the device", "free some space or choose another directory"),
@@ -26,6 +28,12 @@ _REASONS = {
     errno.ENOTDIR: ("a part of its path is a file", "choose a path whose parents are directories"),
     errno.EISDIR: ("it is a directory", "choose the name of a file"),
     errno.ENAMETOOLONG: ("its name is too long", "choose a shorter name"),
+    errno.ELOOP: (
+        "it is, or lies behind, a symbolic link, and nothing is written through one",
+        "remove the link, or choose another directory",
+    ),
+    errno.EMLINK: ("it is a second name of a file that lies elsewhere", "remove it, or choose another directory"),
+    errno.ENXIO: ("it is a device, a pipe or a socket", "remove it, or choose another directory"),
     errno.EMFILE: ("too many files are open", "raise the limit (ulimit -n)"),
 }
 
@@ -42,33 +50,28 @@ class WriteError(OutputError):
 
 def check_writable(folder: Path) -> None:
     """Make the directory and prove that it takes a file, before hours are spent on what shall go there."""
-    with _explained(folder):
-        folder.mkdir(parents=True, exist_ok=True)
+    with explained(folder):
+        make_folder(folder)
         probe = _temporary_beside(folder / "probe")
-        try:
-            probe.write_bytes(b"\0")
-        finally:
-            probe.unlink(missing_ok=True)
+        with finally_do(lambda: remove_file(probe)), create_file(probe) as stream:
+            stream.write(b"\0")
 
 
 @contextmanager
 def replacing_file(path: Path) -> Iterator[BinaryIO]:
     """A file to write to, which takes the name `path` when the block ends without an error."""
-    with _explained(path):
+    with explained(path):
         _refuse_what_is_no_file(path)
         temporary = _temporary_beside(path)
         # Not tempfile.mkstemp: its files are for the owner alone, and results are for whom the umask says.
-        descriptor = os.open(temporary, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o666)
-        try:
-            with os.fdopen(descriptor, "wb") as stream:
+        stream = create_file(temporary)
+        with on_failure(lambda: remove_file(temporary)):
+            with stream:
                 yield stream
                 stream.flush()
                 os.fsync(stream.fileno())
-            temporary.replace(path)
+            move_file(temporary, path)
             _flush_directory(path.parent)
-        except BaseException:
-            temporary.unlink(missing_ok=True)
-            raise
 
 
 def write_file(path: Path, data: bytes) -> None:
@@ -84,7 +87,7 @@ def new_directory(path: Path, *, is_flushed: bool = True) -> Iterator[Path]:
     `path` must not exist, or be an empty directory. is_flushed: False for thousands of small files that can be made
     again: flushing each of them to the disk takes longer than writing them.
     """
-    with _explained(path):
+    with explained(path):
         _refuse_occupied(path)
         with _temporary_directory(path) as temporary:
             yield temporary
@@ -97,7 +100,7 @@ def new_directory(path: Path, *, is_flushed: bool = True) -> Iterator[Path]:
 @contextmanager
 def replacing_directory(path: Path) -> Iterator[Path]:
     """As `new_directory`, but what `path` held before goes away in the end."""
-    with _explained(path), _temporary_directory(path) as temporary:
+    with explained(path), _temporary_directory(path) as temporary:
         yield temporary
         flush_tree(temporary)
         _exchange(temporary, path)
@@ -107,14 +110,41 @@ def replacing_directory(path: Path) -> Iterator[Path]:
 @contextmanager
 def scratch_directory(folder: Path) -> Iterator[Path]:
     """A directory inside `folder` to prepare files in, which is gone when the block ends."""
-    with _explained(folder):
-        folder.mkdir(parents=True, exist_ok=True)
+    with explained(folder):
         scratch = _temporary_beside(folder / "scratch")
-        scratch.mkdir()
-        try:
+        make_folder(scratch)
+        with finally_do(lambda: remove_tree(scratch)):
             yield scratch
-        finally:
-            shutil.rmtree(scratch, ignore_errors=True)
+
+
+def sweep(folder: Path) -> None:
+    """Remove what killed runs left half written anywhere in a directory that nobody else writes to now."""
+    for place, folders, files in os.walk(folder):  # follows no links
+        for name in (*folders, *files):
+            if _TEMPORARY.fullmatch(name):
+                remove_tree(Path(place) / name)
+        folders[:] = [name for name in folders if not _TEMPORARY.fullmatch(name)]
+
+
+@contextmanager
+def finally_do(action: Callable[[], None]) -> Iterator[None]:
+    """Do it when the block ends. An error of the block wins over one of the action: the first cause is what counts."""
+    with on_failure(action):
+        yield
+    action()
+
+
+@contextmanager
+def on_failure(action: Callable[[], None]) -> Iterator[None]:
+    """Do it when the block fails; that it fails too is a note to the block's own error."""
+    try:
+        yield
+    except BaseException as error:
+        try:
+            action()
+        except Exception as second:  # noqa: BLE001 - it followed from the first, most likely
+            error.add_note(f"and then: {second}")
+        raise
 
 
 def _exchange(new: Path, path: Path) -> None:
@@ -124,12 +154,13 @@ def _exchange(new: Path, path: Path) -> None:
         return
     aside = _temporary_beside(path)
     path.replace(aside)
-    try:
+    with on_failure(lambda: _rename(aside, path)):
         new.replace(path)
-    except BaseException:
-        aside.replace(path)
-        raise
     shutil.rmtree(aside)
+
+
+def _rename(source: Path, target: Path) -> None:
+    source.replace(target)
 
 
 @contextmanager
@@ -137,11 +168,11 @@ def _temporary_directory(path: Path) -> Iterator[Path]:
     path.parent.mkdir(parents=True, exist_ok=True)
     temporary = _temporary_beside(path)
     temporary.mkdir()
-    try:
+    with on_failure(lambda: shutil.rmtree(temporary, ignore_errors=True)):
         yield temporary
-    except BaseException:
-        shutil.rmtree(temporary, ignore_errors=True)
-        raise
+
+
+_TEMPORARY = re.compile(r"\..+\.[0-9a-f]{8}\.partial")
 
 
 def _temporary_beside(path: Path) -> Path:
@@ -187,24 +218,17 @@ def _flush(path: Path, flags: int) -> None:
 
 
 @contextmanager
-def _explained(path: Path) -> Iterator[None]:
+def explained(path: Path) -> Iterator[None]:
     """Errors of the file system that concern the target, in words."""
     try:
         yield
-    except WriteError:
+    except CobreError:
         raise  # in words already
     except OSError as error:
         if not _concerns(error, path):
             raise
         reason, remedy = _REASONS.get(error.errno or 0, (error.strerror or str(error), ""))
         raise WriteError(path, reason, remedy) from error
-
-
-@contextmanager
-def explained_writes(folder: Path) -> Iterator[None]:
-    """Errors of the file system while something is written into a directory, as WriteError."""
-    with _explained(folder):
-        yield
 
 
 def _concerns(error: OSError, path: Path) -> bool:

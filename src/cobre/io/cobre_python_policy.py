@@ -13,6 +13,7 @@ from typing import NoReturn
 import numpy as np
 
 from cobre.io.flat_table import FlatTable, FlatTableError
+from cobre.io.foreign_file import MOST_BYTES, read_foreign
 from cobre.io.policy_file import PolicyData, PolicyFileError, PolicyMetadata, StageCuts
 
 IDENTIFIER = b"CBVF"
@@ -63,7 +64,7 @@ def read_cobre_python_policy(manifest: Path) -> PolicyData:
 
 def _root(file: Path) -> FlatTable:
     try:
-        return FlatTable.root(file.read_bytes(), IDENTIFIER)
+        return FlatTable.root(read_foreign(file, MOST_BYTES), IDENTIFIER)
     except FlatTableError as error:
         raise PolicyFileError(file, f"is no file of a policy of cobre-python: {error}") from error
     except OSError as error:

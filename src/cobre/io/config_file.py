@@ -52,6 +52,7 @@ def read_config(document: Document | None, overrides: Mapping[str, object] | Non
     """The configuration with overrides merged in before anything is checked."""
     known = len(problems.errors)
     if document is not None and overrides:
+        _check_replaced_rules(document, overrides, problems)
         document = rewritten(document, with_overrides(document.content, overrides, problems))
     file = decode(document, ConfigFile, problems)
     if file is None:
@@ -69,6 +70,22 @@ def read_config(document: Document | None, overrides: Mapping[str, object] | Non
         policy=_policy(file.policy),
         exports=file.exports,
     )
+
+
+def _check_replaced_rules(document: Document, overrides: Mapping[str, object], problems: Problems) -> None:
+    """Rules of the file that a number of iterations replaces must still be right: the next run may use them."""
+    rules = "training.stopping_rules"
+    training = document.content.get("training") if isinstance(document.content, dict) else None
+    if rules not in overrides or not isinstance(training, dict) or "stopping_rules" not in training:
+        return
+    found = Problems()
+    others = {name: value for name, value in overrides.items() if name != rules}
+    file = decode(rewritten(document, with_overrides(document.content, others, found)), ConfigFile, found)
+    if file is not None:
+        _stopping_rules(file.training.stopping_rules, found)
+    for problem in found.errors:
+        if "stopping_rules" in f"{problem.entity} {problem.field}":
+            problems.error(problem.layer, problem.file, problem.entity, problem.field, problem.message, problem.remedy)
 
 
 def with_paths_from(folder: Path, config: Config) -> Config:

@@ -9,12 +9,14 @@ from typing import Any, TypeVar
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
+from cobre.io.foreign_file import read_foreign
 from cobre.io.magnitudes import LARGEST_NUMBER
 from cobre.io.problems import Layer, Problems
 from cobre.io.schema_words import Place, report_schema_errors
 
 ISO_DATE = re.compile(r"\d{4}-\d{2}-\d{2}")
 INT32_LIMIT = 2**31
+MOST_DIGITS = 30
 
 
 class JsonFile(BaseModel):
@@ -68,7 +70,7 @@ def rewritten(document: Document, content: Any) -> Document:
 
 def _read_text(path: Path, name: str, problems: Problems) -> str | None:
     try:
-        return path.read_text(encoding="utf-8-sig")
+        return read_foreign(path).decode("utf-8-sig")
     except UnicodeDecodeError as error:
         problems.error(Layer.STRUCTURE, name, f"byte {error.start}", "", "is not UTF-8 text", "save it as UTF-8")
     except OSError as error:
@@ -79,7 +81,7 @@ def _read_text(path: Path, name: str, problems: Problems) -> str | None:
 def _parse(name: str, text: str, problems: Problems) -> Document | None:
     duplicates: list[str] = []
     try:
-        content = json.loads(text, object_pairs_hook=_collecting(duplicates))
+        content = json.loads(text, object_pairs_hook=_collecting(duplicates), parse_int=_whole)
     except json.JSONDecodeError as error:
         where = f"line {error.lineno}, column {error.colno}"
         ends = not text[error.pos :].strip()
@@ -92,6 +94,11 @@ def _parse(name: str, text: str, problems: Problems) -> Document | None:
     for key in duplicates:
         problems.error(Layer.SCHEMA, name, "", key, "the key is given twice in one object", "give it once")
     return Document(name, content, text)
+
+
+def _whole(digits: str) -> int | float:
+    """A number of more digits than anything has is as good as infinite: its size is refused by the field's name."""
+    return int(digits) if len(digits) <= MOST_DIGITS else float(digits)
 
 
 def _collecting(duplicates: list[str]) -> Callable[[list[tuple[str, Any]]], dict[str, Any]]:

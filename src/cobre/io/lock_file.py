@@ -1,9 +1,48 @@
 """run.lock: held for as long as a run writes to its output directory, however the run ends."""
 
 import fcntl
+import os
+import socket
+import time
+from dataclasses import dataclass
 from pathlib import Path
 
+from cobre.io.foreign_file import open_foreign
+
 LOCK_FILE = "run.lock"
+FRESH_S = 600.0
+"""A run elsewhere whose last event is younger than this goes on, as far as anybody can tell."""
+LONG_GAPS = 3.0
+"""Where iterations take long, the longest of late so many times."""
+
+
+@dataclass(frozen=True, slots=True)
+class LastSign:
+    """What the log of a run says of its life: where it runs, when it last told something, and how often it does."""
+
+    host: str | None
+    last_time: float
+    longest_gap_s: float = 0.0
+
+    @property
+    def is_elsewhere(self) -> bool:
+        """Whether its processes, and its lock, cannot be seen from here."""
+        return self.host is not None and self.host != socket.gethostname()
+
+    def is_fresh(self, now: float) -> bool:
+        """Whether silence since then means nothing; clocks of two machines may differ."""
+        return abs(now - self.last_time) < max(FRESH_S, LONG_GAPS * self.longest_gap_s)
+
+
+def is_alive(folder: Path, sign: LastSign, now: float | None = None) -> bool:
+    """Whether the run in a directory goes on.
+
+    The lock tells of runs on this machine. A directory that is copied from another one, or lies on a file system that
+    does not share locks, has none: there the age of the last event decides.
+    """
+    if is_in_use(folder):
+        return True
+    return sign.is_elsewhere and sign.is_fresh(time.time() if now is None else now)
 
 
 def is_in_use(folder: Path) -> bool:
@@ -12,7 +51,7 @@ def is_in_use(folder: Path) -> bool:
     Asks for no right to write: whoever may read results may also know whether they are still being made.
     """
     try:
-        with (folder / LOCK_FILE).open("rb") as stream:
+        with os.fdopen(open_foreign(folder / LOCK_FILE), "rb") as stream:
             fcntl.flock(stream, fcntl.LOCK_SH | fcntl.LOCK_NB)
     except BlockingIOError:
         return True

@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from cobre.core.case import ABSENT_ID, Table
+from cobre.io.foreign_file import check_foreign
 from cobre.io.magnitudes import LARGEST_NUMBER
 from cobre.io.problems import Layer, Problems
 
@@ -63,7 +64,7 @@ def _open(path: Path, table: TableFormat, problems: Problems) -> "pa.Table | Non
 
     wanted = {column.name for column in table.columns}
     try:
-        with parquet.ParquetFile(path) as file:
+        with parquet.ParquetFile(check_foreign(path)) as file:
             present = file.schema_arrow.names
             _warn_of_others([name for name in present if name not in wanted], table, problems)
             return file.read(columns=[name for name in present if name in wanted], use_threads=False)

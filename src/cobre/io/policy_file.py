@@ -24,6 +24,8 @@ from numpy.typing import NDArray
 
 from cobre.errors import ValidationError
 from cobre.io.atomic import replacing_file
+from cobre.io.foreign_file import MOST_BYTES, read_foreign
+from cobre.io.stored_json import parse_stored
 
 MAGIC = b"COBREPOL"
 VERSION = 1
@@ -155,7 +157,7 @@ def read_policy_bytes(path: Path) -> bytes:
 
         return policy_bytes(read_cobre_python_policy(path))
     try:
-        return path.read_bytes()
+        return read_foreign(path, MOST_BYTES)
     except FileNotFoundError as error:
         raise PolicyFileError(path, "there is no such file") from error
     except OSError as error:
@@ -187,7 +189,7 @@ def _check_digest(path: Path, content: bytes) -> None:
 
 def _decode_metadata(path: Path, encoded: bytes) -> PolicyMetadata:
     try:
-        given = json.loads(encoded)
+        given = parse_stored(encoded)
         lists = ("state_names", "stage_ids", "stage_start_dates", "stage_end_dates")
         values = {item.name: given[item.name] for item in fields(PolicyMetadata)}
         values |= {name: tuple(values[name]) for name in lists}

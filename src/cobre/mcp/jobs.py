@@ -10,12 +10,16 @@ import threading
 import time
 from dataclasses import dataclass
 from pathlib import Path
+from typing import BinaryIO
 
 from cobre.comm.config import BACKEND_VARIABLE
 from cobre.comm.cores import usable_cores
 from cobre.comm.launch.environment import WORLD_PREFIXES
 from cobre.comm.launch.interpreter import interpreter_flags, with_import_path
 from cobre.errors import CobreError
+from cobre.io.atomic import explained
+from cobre.io.foreign_file import open_foreign, read_foreign
+from cobre.io.inside import make_folder, no_links_below, open_own, remove_file
 from cobre.study.events import EVENT_FILE
 from cobre.study.output_lock import LOCK_FILE, is_in_use
 
@@ -45,6 +49,7 @@ class StudyRequest:
     warm_start: Path | None = None
     time_limit_s: float | None = None
     report: bool = True
+    overwrite: bool = False
 
     def command(self) -> list[str]:
         """The command. All paths are absolute: none can be taken for an option."""
@@ -58,7 +63,7 @@ class StudyRequest:
             "--time-limit": self.time_limit_s,
         }
         given = [str(part) for name, value in options.items() if value is not None for part in (name, value)]
-        flags = ["--resume"] * self.resume + ["--no-report"] * (not self.report)
+        flags = ["--resume"] * self.resume + ["--overwrite"] * self.overwrite + ["--no-report"] * (not self.report)
         # -P: a file in the current folder must not shadow a library.
         return [sys.executable, *interpreter_flags(), "-P", "-m", "cobre.cli", "run", *given, *flags, str(self.case)]
 
@@ -84,10 +89,10 @@ class Jobs:
         self._jobs: dict[Path, Job] = {}
         self._starting = threading.Lock()
 
-    def start(self, request: StudyRequest, *, overwrite: bool = False) -> int:
+    def start(self, request: StudyRequest) -> int:
         """Start it; gives the process id at once. Several tools may be called at a time."""
         with self._starting:
-            self._check(request, overwrite=overwrite)
+            self._check(request)
             self._jobs[request.output] = job = _started(request)
         return job.process.pid
 
@@ -125,7 +130,7 @@ class Jobs:
             raise JobError(f"no study is running in {output}")
         return _pid_of_owner(output)
 
-    def _check(self, request: StudyRequest, *, overwrite: bool) -> None:
+    def _check(self, request: StudyRequest) -> None:
         running = [output for output in self._jobs if self._is_running(output)]
         if self._is_running(request.output):
             raise JobError(f"a study is running in {request.output}: wait for it, or choose another output")
@@ -135,13 +140,12 @@ class Jobs:
         most = WORKERS_PER_CORE * usable_cores()
         if max(request.workers or 1, request.threads or 1) > most:
             raise JobError(f"this machine has {usable_cores()} usable cores: ask for at most {most} workers or threads")
-        _check_output(request, overwrite=overwrite)
+        _check_output(request)
 
 
 def _started(request: StudyRequest) -> Job:
-    request.output.mkdir(parents=True, exist_ok=True)
     began = time.time()
-    with (request.output / LOG_FILE).open("ab" if request.resume else "wb") as log:
+    with no_links_below(request.output), _log(request) as log:
         process = subprocess.Popen(
             request.command(),
             stdin=subprocess.DEVNULL,
@@ -153,7 +157,17 @@ def _started(request: StudyRequest) -> Job:
     return Job(process, began)
 
 
-def _check_output(request: StudyRequest, *, overwrite: bool) -> None:
+def _log(request: StudyRequest) -> BinaryIO:
+    """What the study prints, in a file of its own."""
+    path = request.output / LOG_FILE
+    with explained(path):
+        make_folder(request.output)
+        if not request.resume:
+            remove_file(path)
+        return os.fdopen(open_own(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND), "ab")
+
+
+def _check_output(request: StudyRequest) -> None:
     """Nothing that is there is lost without a word."""
     output = request.output
     if request.case.is_relative_to(output):
@@ -165,17 +179,19 @@ def _check_output(request: StudyRequest, *, overwrite: bool) -> None:
     is_run = (output / EVENT_FILE).exists()
     if not is_run and any(entry.name != LOG_FILE for entry in output.iterdir()):
         raise JobError(f"{output} holds other files than results: choose a new folder")
-    if is_run and not request.resume and not overwrite:
+    if is_run and not request.resume and not request.overwrite:
         raise JobError(f"{output} holds the results of a run: choose another output, or say resume or overwrite")
 
 
 def log_tail(output: Path) -> str:
     """The last lines that a study printed."""
     try:
-        content = (output / LOG_FILE).read_bytes()
+        with os.fdopen(open_foreign(output / LOG_FILE), "rb") as stream:
+            stream.seek(max(0, stream.seek(0, os.SEEK_END) - TAIL_BYTES))
+            content = stream.read(TAIL_BYTES)
     except OSError:
         return ""
-    return content[-TAIL_BYTES:].decode(errors="replace").strip()
+    return content.decode(errors="replace").strip()
 
 
 def _environment() -> dict[str, str]:
@@ -191,7 +207,7 @@ def _environment() -> dict[str, str]:
 def _pid_of_owner(output: Path) -> int:
     """Of a study that somebody else started on this machine, or this server before it was started anew."""
     try:
-        owner = _OWNER.search((output / LOCK_FILE).read_text(encoding="utf-8"))
+        owner = _OWNER.search(read_foreign(output / LOCK_FILE, 1000).decode(errors="replace"))
     except OSError:
         owner = None
     if owner is None:

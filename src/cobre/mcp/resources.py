@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from urllib.parse import quote
 
+from cobre.io.foreign_file import MOST_BYTES, read_foreign
 from cobre.mcp.discovery import look_around
 from cobre.mcp.roots import Roots
 
@@ -49,12 +50,12 @@ def read_result(roots: Roots, root: str, run: str, file: str) -> str:
 
 
 def _file(name: str) -> Callable[[Path], str]:
-    return lambda folder: (folder / name).read_text(encoding="utf-8", errors="replace")
+    return lambda folder: read_foreign(folder / name).decode(errors="replace")
 
 
 def _events(folder: Path) -> str:
     """The last whole lines of a log that may be long."""
-    content = (folder / "events.jsonl").read_bytes()
+    content = read_foreign(folder / "events.jsonl", MOST_BYTES)
     if len(content) > MAX_EVENT_BYTES:
         content = content[-MAX_EVENT_BYTES:].split(b"\n", 1)[-1]
     return content.decode(errors="replace")
@@ -73,7 +74,7 @@ def _report(folder: Path) -> str:
 
     stored = folder / "report.html"
     if stored.exists():
-        return stored.read_text(encoding="utf-8")
+        return read_foreign(stored).decode()
     with tempfile.TemporaryDirectory(prefix="cobre-") as scratch:
         return write_report(folder, Path(scratch) / "report.html").read_text(encoding="utf-8")
 

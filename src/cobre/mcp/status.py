@@ -5,6 +5,7 @@ from pathlib import Path
 from typing import Any
 
 from cobre.errors import CobreError
+from cobre.io.foreign_file import read_foreign_text
 from cobre.io.stored_json import parse_stored
 from cobre.mcp.jobs import Job, Jobs, log_tail
 from cobre.study.events import Event
@@ -53,7 +54,7 @@ def study_status(output: Path, jobs: Jobs) -> dict[str, Any]:
 def study_result(output: Path, jobs: Jobs) -> dict[str, Any]:
     """The summary of a run that has ended."""
     try:
-        content = parse_stored((output / SUMMARY_FILE).read_text(encoding="utf-8"))
+        content = parse_stored(read_foreign_text(output / SUMMARY_FILE))
     except FileNotFoundError:
         status = study_status(output, jobs)
         error = f": {status['error']}" if status.get("error") else ""

@@ -81,11 +81,12 @@ class Tools:
             threads=threads,
             backend=backend,
             resume=resume,
-            warm_start=None if warm_start is None else self._roots.resolve(warm_start),
+            warm_start=None if warm_start is None else self._policy(warm_start),
             time_limit_s=time_limit_s,
             report=report,
+            overwrite=overwrite,
         )
-        pid = self._jobs.start(request, overwrite=overwrite)
+        pid = self._jobs.start(request)
         return {"job": str(target), "pid": pid, "state": "starting"}
 
     def study_status(
@@ -158,6 +159,11 @@ class Tools:
         from cobre.study.compare import compare_runs
 
         return compare_runs(self._roots.folder(first), self._roots.folder(second)).as_dict()
+
+    def _policy(self, text: str) -> Path:
+        """A policy, or a run; a link in it that leads outside is refused, as the study itself would follow it."""
+        path = self._roots.resolve(text)
+        return self._roots.folder(str(path)) if path.is_dir() else path
 
     def _case(self, text: str) -> Path:
         folder = self._roots.folder(text)

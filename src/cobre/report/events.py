@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from cobre.io.event_file import Event, event_of
+from cobre.io.foreign_file import MOST_BYTES, read_foreign
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,7 +33,7 @@ class EventLog:
 def read_log(path: Path) -> EventLog:
     """Every line that can be read. A last line without its end is still being written, and does not count as damage."""
     try:
-        lines = path.read_bytes().split(b"\n")
+        lines = read_foreign(path, MOST_BYTES).split(b"\n")
     except FileNotFoundError:
         return EventLog()
     parsed = [event_of(line) for line in lines]

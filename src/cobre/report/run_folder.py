@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from cobre.io.event_file import EVENT_FILE
+from cobre.io.foreign_file import check_foreign, read_foreign_text
 from cobre.io.output import ResultsError, read_manifest
 from cobre.io.output.columns import numbers_of
 from cobre.io.shell_words import as_argument
@@ -93,7 +94,7 @@ def _log(path: Path, troubles: list[str]) -> EventLog:
 def _object(path: Path, troubles: list[str]) -> Mapping[str, Any]:
     """A JSON object; empty when the file is not there or damaged."""
     try:
-        found = parse_stored(path.read_text(encoding="utf-8"))
+        found = parse_stored(read_foreign_text(path))
     except FileNotFoundError:
         return {}
     except (OSError, ValueError) as error:
@@ -148,7 +149,7 @@ def _columns(
 def _read_parquet(path: Path, wanted: tuple[str, ...]) -> "pa.Table":
     from pyarrow import parquet  # noqa: PLC0415
 
-    file = parquet.ParquetFile(path)
+    file = parquet.ParquetFile(check_foreign(path))
     missing = [name for name in wanted if name not in file.schema_arrow.names]
     if missing:
         raise ValueError(f"it has no column {', '.join(missing)}")

@@ -3,7 +3,7 @@
 from enum import StrEnum
 from pathlib import Path
 
-from cobre.io.lock_file import is_in_use
+from cobre.io.lock_file import LastSign, is_alive
 from cobre.report.events import EventLog
 
 SUMMARY = "summary.json"
@@ -24,4 +24,6 @@ def state_of(folder: Path, log: EventLog) -> RunState:
         return RunState.COMPLETE
     if log.last("run_failed") is not None:
         return RunState.FAILED
-    return RunState.RUNNING if is_in_use(folder) else RunState.INTERRUPTED
+    host = (log.last("run_started") or {}).get("host")
+    sign = LastSign(host if isinstance(host, str) else None, log.last_time or 0.0)
+    return RunState.RUNNING if is_alive(folder, sign) else RunState.INTERRUPTED

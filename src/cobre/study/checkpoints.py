@@ -13,7 +13,9 @@ from numpy.typing import NDArray
 
 from cobre.errors import CobreError
 from cobre.io.array_file import ArrayFileError, parse_arrays, write_arrays
-from cobre.io.atomic import check_writable
+from cobre.io.atomic import check_writable, sweep
+from cobre.io.foreign_file import MOST_BYTES, read_foreign
+from cobre.io.inside import remove_file
 from cobre.sddp import phases
 from cobre.sddp.cuts.pool import CutSet
 from cobre.sddp.events import IterationRecord, PhaseTimes
@@ -36,16 +38,22 @@ class CheckpointError(CobreError):
 
 @dataclass(frozen=True, slots=True)
 class CheckpointPlan:
-    """Where and when. first: the iteration of the first one, by default `every`; keep: so many of the newest stay."""
+    """Where and when. first: the iteration of the first one, by default `every`; keep: so many of the newest stay.
+
+    seconds: one is due, too, when the last is so old; None: the clock does not matter.
+    """
 
     folder: Path
     every: int = 10
     first: int | None = None
     keep: int = 2
+    seconds: float | None = None
 
-    def is_due(self, iteration: int) -> bool:
-        """Whether one is written after this iteration."""
+    def is_due(self, iteration: int, age_s: float = 0.0) -> bool:
+        """Whether one is written after this iteration, when the last was written so long ago."""
         first = self.first or self.every
+        if self.seconds is not None and age_s >= self.seconds:
+            return True
         return iteration >= first and (iteration - first) % self.every == 0
 
 
@@ -79,21 +87,23 @@ class CheckpointWriter:
         resumed_at: int = 0,
     ) -> None:
         check_writable(plan.folder)
+        sweep(plan.folder)
         self._own = {path for path in list_checkpoints(plan.folder) if iteration_of(path) <= resumed_at}
         self._plan = plan
         self._fingerprint = fingerprint
         self._on_written = on_written
         self._thread = ThreadPoolExecutor(1, thread_name_prefix="cobre-checkpoint")
         self._pending: Future[None] | None = None
+        self._last = time.monotonic()
         self._announced = (0, plan.folder, 0.0)
 
     def after_iteration(self, context: TrainingContext, history: Sequence[IterationRecord], is_last: bool) -> None:
         """Write if it is time; the last iteration always is."""
         if self._pending is not None and self._pending.done():
             self._wait()
-        if not (is_last or self._plan.is_due(len(history))):
+        if not (is_last or self._plan.is_due(len(history), time.monotonic() - self._last)):
             return
-        began = time.monotonic()
+        self._last = began = time.monotonic()
         self._wait()
         path = self._plan.folder / f"iteration-{len(history):06d}{SUFFIX}"
         facts = {"fingerprint": self._fingerprint.as_dict(), "iterations": len(history)}
@@ -119,7 +129,7 @@ class CheckpointWriter:
         self._own = set(sorted(self._own, key=iteration_of)[-self._plan.keep :])
         for old in list_checkpoints(self._plan.folder):
             if old not in self._own:
-                old.unlink(missing_ok=True)
+                remove_file(old)
 
 
 def list_checkpoints(folder: Path) -> list[Path]:
@@ -138,7 +148,7 @@ def newest_content(folder: Path, on_warning: Callable[[str], None]) -> tuple[Pat
     reasons = []
     for path in list_checkpoints(folder):
         try:
-            content = path.read_bytes()
+            content = read_foreign(path, MOST_BYTES)
             parse_arrays(path, content)
         except (OSError, ArrayFileError) as error:
             reasons.append(str(error))

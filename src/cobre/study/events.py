@@ -11,8 +11,10 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import IO, Any
 
-from cobre.io.atomic import WriteError
+from cobre.io.atomic import WriteError, explained
 from cobre.io.event_file import EVENT_FILE, Event, events_in, whole_lines
+from cobre.io.foreign_file import MOST_BYTES, open_foreign, read_foreign
+from cobre.io.inside import open_own, remove_file
 from cobre.sddp.events import IterationRecord
 from cobre.sddp.phases import as_dict
 
@@ -74,12 +76,10 @@ class EventLog:
 
     def __init__(self, folder: Path, *, append: bool) -> None:
         self._path = folder / EVENT_FILE
-        try:
-            self._file: IO[str] = self._path.open("a" if append else "w", encoding="utf-8")
+        with explained(self._path):
+            self._file: IO[str] = _opened(self._path, append=append)
             if append and not _ends_with_newline(self._path):
                 self._file.write("\n")  # a killed run may leave half a line: it must not take ours along
-        except OSError as error:
-            raise WriteError(self._path, error.strerror or str(error)) from error
 
     def tell(self, told: Event) -> None:
         """Write a line."""
@@ -94,9 +94,17 @@ class EventLog:
         self._file.close()
 
 
+def _opened(path: Path, *, append: bool) -> IO[str]:
+    """What an earlier run has told is kept, or loses its name."""
+    if not append:
+        remove_file(path)
+    flags = os.O_WRONLY | os.O_CREAT | (os.O_APPEND if append else os.O_EXCL)
+    return os.fdopen(open_own(path, flags), "w", encoding="utf-8")
+
+
 def _ends_with_newline(path: Path) -> bool:
     """Or is empty."""
-    with path.open("rb") as stream:
+    with os.fdopen(open_foreign(path), "rb") as stream:
         size = stream.seek(0, os.SEEK_END)
         stream.seek(max(0, size - 1))
         return stream.read(1) in (b"", b"\n")
@@ -104,4 +112,4 @@ def _ends_with_newline(path: Path) -> bool:
 
 def read_events(folder: Path) -> list[Event]:
     """All whole lines so far; a line that is being written is left for the next time."""
-    return events_in(whole_lines((folder / EVENT_FILE).read_bytes()))
+    return events_in(whole_lines(read_foreign(folder / EVENT_FILE, MOST_BYTES)))

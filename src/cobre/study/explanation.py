@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from cobre.io.foreign_file import read_foreign_text
 from cobre.io.stored_json import parse_stored
 from cobre.solver.conflict import INFEASIBLE, OPTIMAL, UNBOUNDED, Conflict, Limit, UnreadableLpError, find_conflict
 from cobre.study.lp_words import Dictionary, Meaning
@@ -106,7 +107,7 @@ def _find(path: Path) -> Path:
 
 def _json(path: Path) -> dict[str, Any]:
     try:
-        content = parse_stored(path.read_text(encoding="utf-8"))
+        content = parse_stored(read_foreign_text(path))
     except (OSError, ValueError):
         return {}
     return content if isinstance(content, dict) else {}

@@ -4,6 +4,7 @@ import os
 from pathlib import Path
 
 from cobre.io.event_file import EVENT_FILE, Event, events_in, whole_lines
+from cobre.io.foreign_file import open_foreign
 
 
 class NothingToFollowError(Exception):
@@ -46,7 +47,7 @@ class EventFollower:
 
     def _fresh(self) -> bytes:
         try:
-            with self._path.open("rb") as stream:
+            with os.fdopen(open_foreign(self._path), "rb") as stream:
                 self._note_restart(stream.fileno())
                 stream.seek(self._offset)
                 return stream.read()

@@ -9,8 +9,10 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from cobre.errors import OutputError
-from cobre.io.atomic import check_writable
+from cobre.io.atomic import check_writable, explained, finally_do, sweep
+from cobre.io.inside import no_links_below, open_own, remove_file
 from cobre.io.lock_file import LOCK_FILE, is_in_use
+from cobre.printable import printable
 
 __all__ = ["LOCK_FILE", "OutputInUseError", "is_in_use", "output_lock"]
 
@@ -24,16 +26,28 @@ class OutputInUseError(OutputError):
 
 @contextmanager
 def output_lock(folder: Path) -> Iterator[None]:
-    """Hold the directory. The lock goes with this process, however it ends; what is left of the file does no harm."""
-    check_writable(folder)
+    """Hold the directory, in which nothing is written through a link, and remove what killed runs left half written.
+
+    The lock goes with this process, however it ends; what is left of the file does no harm.
+    """
     path = folder / LOCK_FILE
-    descriptor = _locked(path)
+    with no_links_below(folder):
+        check_writable(folder)
+        with explained(path):
+            descriptor = _locked(path)
+        with finally_do(lambda: _release(path, descriptor)):
+            with explained(path):
+                os.truncate(descriptor, 0)
+                os.pwrite(descriptor, f"pid {os.getpid()} on {socket.gethostname()}\n".encode(), 0)
+                sweep(folder)
+            yield
+
+
+def _release(path: Path, descriptor: int) -> None:
     try:
-        os.truncate(descriptor, 0)
-        os.pwrite(descriptor, f"pid {os.getpid()} on {socket.gethostname()}\n".encode(), 0)
-        yield
+        with explained(path):
+            remove_file(path)  # while it is held: nobody can have locked it in between
     finally:
-        path.unlink(missing_ok=True)  # while it is held: nobody can have locked it in between
         os.close(descriptor)
 
 
@@ -53,14 +67,24 @@ def _lock(descriptor: int) -> None:
 def _locked(path: Path) -> int:
     """A descriptor of the file that has the name now; one that was unlinked before we had it is given up."""
     while True:
-        descriptor = os.open(path, os.O_RDWR | os.O_CREAT, 0o666)
+        descriptor = open_own(path, os.O_RDWR | os.O_CREAT)
         try:
             _lock(descriptor)
-        except OSError as error:
-            owner = os.pread(descriptor, 200, 0).decode(errors="replace").strip() or "another process"
+        except BlockingIOError as error:
+            owner = printable(os.pread(descriptor, 200, 0).decode(errors="replace").strip()) or "another process"
             os.close(descriptor)
             message = f"{path.parent} is used by a running study ({owner}): wait for it, or choose another --output"
             raise OutputInUseError(message) from error
-        if path.exists() and os.path.samestat(os.fstat(descriptor), path.stat()):
+        except BaseException:
+            os.close(descriptor)
+            raise
+        if _has_name(descriptor, path):
             return descriptor
         os.close(descriptor)
+
+
+def _has_name(descriptor: int, path: Path) -> bool:
+    try:
+        return os.path.samestat(os.fstat(descriptor), path.lstat())
+    except FileNotFoundError:
+        return False

@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from cobre.io.foreign_file import check_foreign
 from cobre.io.policy_file import VERSION, PolicyData, PolicyMetadata, StageCuts, read_policy
 from cobre.study.policy_store import policy_file
 from cobre.study.run_facts import instant, iteration_limit, stored_study
@@ -85,7 +86,9 @@ def _bounds(run: Path) -> list[float]:
     from pyarrow import parquet
 
     path = run / "training" / "convergence.parquet"
-    bounds: list[float] = parquet.ParquetFile(path).read()["lower_bound"].to_pylist() if path.exists() else []
+    bounds: list[float] = (
+        parquet.ParquetFile(check_foreign(path)).read()["lower_bound"].to_pylist() if path.exists() else []
+    )
     return bounds
 
 

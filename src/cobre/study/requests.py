@@ -45,6 +45,8 @@ class RunRequest:
     """What to run and where to put it.
 
     checkpoint_every: iterations between checkpoints; 0: none; None: as the case says, or every ten.
+    checkpoint_seconds: one is written at the latest after so long; None: every five minutes.
+    overwrite: an earlier run in the output directory may be replaced.
     warm_start: a policy to begin with, besides what the case says. answers: as in TrainingRequest.
     """
 
@@ -55,7 +57,9 @@ class RunRequest:
     warm_start: Path | None = None
     time_limit_s: float | None = None
     checkpoint_every: int | None = None
+    checkpoint_seconds: float | None = None
     keep_checkpoints: int = 2
+    overwrite: bool = False
     answers: Path | None = None
 
 

@@ -5,7 +5,7 @@ import os
 import socket
 import time
 from collections.abc import Callable, Iterator
-from contextlib import ExitStack, contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import replace
 from pathlib import Path
 
@@ -14,7 +14,8 @@ import numpy as np
 from cobre import __version__
 from cobre.comm import Backend
 from cobre.core.config import Config
-from cobre.io.atomic import write_file
+from cobre.io.atomic import WriteError, finally_do, write_file
+from cobre.io.inside import no_links_below
 from cobre.io.output.results import write_results
 from cobre.sddp.phases import Phase, PhaseStatistics, added, as_dict
 from cobre.sddp.training.exchange import gather_rows
@@ -22,11 +23,12 @@ from cobre.sddp.training.traffic import total_traffic
 from cobre.sddp.work_split import WorkSplit
 from cobre.solver.counting import CountingSolver
 from cobre.solver.statistics import SolveStatistics
-from cobre.study.checkpoints import CheckpointPlan
+from cobre.study.checkpoints import CheckpointPlan, list_checkpoints
 from cobre.study.convergence import convergence_table
 from cobre.study.events import Event, Tell, event
 from cobre.study.exports import write_state_export, write_study_exports
 from cobre.study.fingerprint import Fingerprint
+from cobre.study.former_run import CHECKPOINTS, clear_former_run, refuse_to_replace
 from cobre.study.output_lock import output_lock
 from cobre.study.policy import Policy
 from cobre.study.policy_store import check_fit, save_policy
@@ -44,8 +46,8 @@ from cobre.study.study_file import write_study_file
 from cobre.study.summary import RunSummary
 from cobre.study.training import TrainedStudy
 
-CHECKPOINTS = "checkpoints"
 DEFAULT_INTERVAL = 10
+DEFAULT_SECONDS = 300.0
 # The last iteration is kept all the same: it is what --resume goes on from.
 NEVER = 10**9
 
@@ -74,25 +76,45 @@ def run_study(comm: Backend, request: RunRequest, tell: Tell) -> RunSummary:
 def _logged(comm: Backend, request: RunRequest, tell: Tell) -> Iterator[RunLog | None]:
     """Rank 0 holds the output directory and keeps the log there; a failure is its last line."""
     if comm.rank != 0:
-        yield None
+        with no_links_below(request.output):  # an LP that cannot be solved is written by the rank that has it
+            yield None
         return
-    with ExitStack() as stack:
-        stack.enter_context(output_lock(request.output))
+    with output_lock(request.output):
+        refuse_to_replace(request)
         log = RunLog(request.output, append=request.resume or request.resume_if_possible, tell=tell)
-        stack.callback(log.close)
-        try:
+        with finally_do(log.close), _failure_told(log):
             yield log
-        except BaseException as error:
-            log.end_with(event("run_failed", error=str(error) or type(error).__name__, kind=type(error).__name__))
-            raise
+
+
+@contextmanager
+def _failure_told(log: RunLog) -> Iterator[None]:
+    try:
+        yield
+    except BaseException as error:
+        told = event("run_failed", error=str(error) or type(error).__name__, kind=type(error).__name__)
+        with suppress(WriteError):  # that the log cannot be written either is not what went wrong first
+            log.end_with(told)
+        raise
 
 
 def _begin(request: RunRequest, ready: ReadyStudy, log: RunLog | None) -> None:
     """Everything that can refuse a run has been asked: what the directory held before is no longer its result."""
     if log is not None:
+        config = ready.study.case.config
+        clear_former_run(
+            request.output,
+            is_resumed=_is_resumed(request, config),
+            has_training=config.training.enabled,
+            keeps_policy=config.policy.mode == "warm_start" and request.warm_start is None,
+        )
         log.begin()
         write_study_file(request.output, ready, request.case)
         write_study_exports(request.output, ready.study)
+
+
+def _is_resumed(request: RunRequest, config: Config) -> bool:
+    is_wanted = request.resume or request.resume_if_possible or config.policy.mode == "resume"
+    return is_wanted and bool(list_checkpoints(request.output / CHECKPOINTS))
 
 
 def _started(comm: Backend, request: RunRequest) -> Event:
@@ -116,7 +138,7 @@ def _train_or_load(
 ) -> tuple[TrainedStudy | None, Policy]:
     """A trained policy; where the case trains nothing, the one that it names."""
     config = ready.study.case.config
-    stored = (request.output / config.policy.path).resolve()
+    stored = request.output / config.policy.path
     if not config.training.enabled:
         policy = share_policy(comm, request.warm_start or stored)
         check_fit(policy, ready.study)
@@ -148,16 +170,17 @@ def _train_or_load(
 
 
 def checkpoint_plan(request: RunRequest, config: Config) -> CheckpointPlan | None:
-    """What the command line says, then what the case says, then every ten iterations."""
+    """What the command line says, then what the case says, then every ten iterations; and every few minutes."""
     asked = config.policy.checkpointing
-    folder = request.output / CHECKPOINTS
+    every, first = DEFAULT_INTERVAL, None
     if request.checkpoint_every is not None:
-        return CheckpointPlan(folder, request.checkpoint_every or NEVER, None, request.keep_checkpoints)
-    if asked.enabled is False:
-        return CheckpointPlan(folder, NEVER, None, request.keep_checkpoints)
-    if asked.enabled:
-        return CheckpointPlan(folder, asked.interval_iterations, asked.initial_iteration, request.keep_checkpoints)
-    return CheckpointPlan(folder, DEFAULT_INTERVAL, None, request.keep_checkpoints)
+        every = request.checkpoint_every or NEVER
+    elif asked.enabled is False:
+        every = NEVER
+    elif asked.enabled:
+        every, first = asked.interval_iterations, asked.initial_iteration
+    seconds = None if every == NEVER else request.checkpoint_seconds or DEFAULT_SECONDS
+    return CheckpointPlan(request.output / CHECKPOINTS, every, first, request.keep_checkpoints, seconds)
 
 
 def _write_training(output: Path, policy_folder: Path, trained: TrainedStudy, policy: Policy) -> None:

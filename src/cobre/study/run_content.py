@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from cobre.errors import CobreError
+from cobre.io.foreign_file import ForeignFileError, named_inside, read_foreign_text
 from cobre.io.output import ResultsError, read_manifest, read_results
 from cobre.io.policy_file import PolicyData, PolicyFileError, parse_policy, read_policy_bytes
 from cobre.io.stored_json import parse_stored
@@ -68,7 +69,7 @@ def read_run_content(folder: Path) -> RunContent:
         policy = parse_policy(path, policy_bytes) if policy_bytes else None
     except KeyError as error:
         raise NotAWholeRunError(f"{folder / SUMMARY_FILE} does not say {error}: another program wrote it") from error
-    except (ResultsError, PolicyFileError) as error:
+    except (ResultsError, PolicyFileError, ForeignFileError) as error:
         raise NotAWholeRunError(str(error)) from error
     return RunContent(folder, summary, study, bounds, policy, policy_bytes, tables)
 
@@ -107,7 +108,7 @@ def _summary(folder: Path) -> Mapping[str, Any]:
 
 def _json_object(path: Path) -> Mapping[str, Any]:
     try:
-        found = parse_stored(path.read_text(encoding="utf-8"))
+        found = parse_stored(read_foreign_text(path))
     except (OSError, ValueError) as error:
         raise NotAWholeRunError(f"{path} cannot be read: {error}") from error
     if not isinstance(found, dict):
@@ -131,5 +132,7 @@ def _bounds(folder: Path, expected_digest: str) -> "pa.Table | None":
 
 def _policy_path(folder: Path, study: Mapping[str, Any]) -> Path:
     """Where the case's settings put the policy, seen from the output directory."""
-    policy = study.get("config", {}).get("policy", {})
-    return (folder / str(policy.get("path", "policy"))).resolve() / POLICY_FILE
+    config = study.get("config")
+    policy = config.get("policy", {}) if isinstance(config, dict) else {}
+    name = policy.get("path", "policy") if isinstance(policy, dict) else "policy"
+    return named_inside(folder, name, f"config.policy.path in {folder / STUDY_FILE}") / POLICY_FILE

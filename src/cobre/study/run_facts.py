@@ -1,12 +1,13 @@
 """How training and simulation of an output directory went, as plain values; what is not counted here is None."""
 
-import json
 from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from cobre.io.foreign_file import read_foreign_text
 from cobre.io.output.results import read_results
+from cobre.io.stored_json import parse_stored
 from cobre.sddp.stop import StopKind
 from cobre.study.events import EVENT_FILE, Event, read_events
 from cobre.study.study_file import STUDY_FILE
@@ -82,7 +83,7 @@ def logged_events(folder: Path) -> list[Event]:
 def stored_study(folder: Path) -> dict[str, Any]:
     """What study.json says; nothing when there is none."""
     path = folder / STUDY_FILE
-    return dict(json.loads(path.read_text(encoding="utf-8"))) if path.exists() else {}
+    return dict(parse_stored(read_foreign_text(path))) if path.exists() else {}
 
 
 def iteration_limit(config: Mapping[str, Any]) -> int | None:

@@ -10,7 +10,9 @@ from typing import Any
 from cobre.comm.launch import WorkerError
 from cobre.errors import CobreError
 from cobre.io.atomic import write_file
+from cobre.io.foreign_file import read_foreign_text
 from cobre.io.output.results import write_results
+from cobre.io.stored_json import parse_stored
 from cobre.study.answers import IterationCallback, answering
 from cobre.study.api import script_world, simulate
 from cobre.study.events import EVENT_FILE, EventLog, event
@@ -33,6 +35,7 @@ class ScriptRun:
     overrides: Mapping[str, Any]
     num_workers: int | None
     backend: str
+    overwrite: bool = False
 
     def __post_init__(self) -> None:
         if self.threads is not None and self.threads < 1:
@@ -43,7 +46,8 @@ class ScriptRun:
         world = script_world(self.backend, self.num_workers)
         source = CaseRequest(self.case, {**self.overrides, **more_overrides}, threads_per_worker(world, self.threads))
         with as_if_here(), answering(on_iteration) as (answers, tell):
-            return run_in(world, run_study, (RunRequest(source, self.output, answers=answers),), tell)[0]
+            request = RunRequest(source, self.output, overwrite=self.overwrite, answers=answers)
+            return run_in(world, run_study, (request,), tell)[0]
 
 
 def simulate_stored(run: ScriptRun, policy: Policy) -> SimulationResult:
@@ -86,7 +90,7 @@ def _log(output: Path, result: SimulationResult) -> None:
 
 
 def _add_to_summary(path: Path, result: SimulationResult) -> None:
-    summary = json.loads(path.read_text(encoding="utf-8"))
+    summary = parse_stored(read_foreign_text(path))
     summary |= {
         "simulated_scenarios": len(result.scenario_costs),
         "simulated_mean_cost": result.mean_cost,

@@ -4,9 +4,6 @@ from pathlib import Path
 
 from cobre.study.events import EVENT_FILE, Event, EventLog, Tell
 
-# Without these, what an earlier run left no longer claims to be whole.
-_MARKERS = ("summary.json", "simulation/manifest.json", "report.html")
-
 
 class RunLog:
     """Passes events on and keeps them in events.jsonl.
@@ -32,8 +29,6 @@ class RunLog:
 
     def begin(self) -> None:
         """From here on the directory belongs to this run."""
-        for name in _MARKERS:
-            (self._folder / name).unlink(missing_ok=True)
         if self._log is None:
             self._log = EventLog(self._folder, append=self._append)
             for told in self._early:

@@ -4,12 +4,14 @@ from collections.abc import Iterable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from enum import StrEnum
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
+from cobre.io.lock_file import LastSign, is_alive
 from cobre.sddp.stop import StopKind
 from cobre.study.events import Event
-from cobre.study.output_lock import is_in_use
+from cobre.study.readable import printable_event
 
 PHASES = ("forward", "backward", "bound", "exchange")
 RECENT = 10
@@ -50,7 +52,8 @@ class RunView:
             self.take(told)
 
     def take(self, told: Event) -> None:
-        """Take one; kinds that are not known change nothing."""
+        """Take one; kinds that are not known change nothing. Its texts are made safe to show."""
+        told = printable_event(told)
         self.last_time = _number(told.get("time")) or self.last_time
         with suppress(KeyError, TypeError, ValueError):  # a line that somebody else wrote is no reason to fail
             self._take(told)
@@ -160,7 +163,15 @@ class RunView:
             return RunStatus.FAILED
         if self.finished:
             return RunStatus.STOPPED if self._was_interrupted else RunStatus.FINISHED
-        return RunStatus.RUNNING if is_in_use(folder) else RunStatus.SILENT
+        return RunStatus.RUNNING if is_alive(folder, self.last_sign) else RunStatus.SILENT
+
+    @property
+    def last_sign(self) -> LastSign:
+        """Where it runs, and when it was last heard of."""
+        host = self.facts.get("host")
+        times = [told["time"] for told in self.iterations[-RECENT - 1 :]]
+        gaps = [after - before for before, after in pairwise(times)]
+        return LastSign(host if isinstance(host, str) else None, self.last_time, max(gaps, default=0.0))
 
     @property
     def _was_interrupted(self) -> bool:

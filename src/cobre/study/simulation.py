@@ -12,7 +12,8 @@ import numpy as np
 from cobre.comm import Backend, Communicator, SharedMemoryProvider
 from cobre.core.case import System
 from cobre.core.stage_data import Floats
-from cobre.io.atomic import explained_writes
+from cobre.io.atomic import explained, on_failure
+from cobre.io.inside import make_folder
 from cobre.io.output.growing_tables import UNFINISHED, GrowingTables
 from cobre.sddp.boundary import PricedPool
 from cobre.sddp.simulation.simulate import simulate
@@ -63,7 +64,7 @@ class StreamedSimulation:
     ) -> SimulationResult:
         """Follow a policy; rank 0 writes. The result has no tables in memory."""
         began = time.monotonic()
-        with explained_writes(self.folder), ExitStack() as stack:
+        with explained(self.folder), ExitStack() as stack:
             sink = stack.enter_context(self._sink()) if comm.rank == 0 else None
             comm.all_well()
             done = _shared_costs(comm, np.zeros(0) if sink is None else sink.done)
@@ -85,13 +86,10 @@ class StreamedSimulation:
 
     @contextmanager
     def _sink(self) -> Iterator[StreamingSink]:
-        (self.folder / UNFINISHED).mkdir(parents=True, exist_ok=True)
+        make_folder(self.folder / UNFINISHED)
         tables = GrowingTables(self.folder, self.identity, resume=self.resume)
-        try:
+        with on_failure(tables.abandon):
             yield StreamingSink(tables)
-        except BaseException:
-            tables.abandon()
-            raise
 
 
 def entity_ids(system: System) -> EntityIds:

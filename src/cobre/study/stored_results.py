@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
+from cobre.io.foreign_file import check_foreign
 from cobre.io.output.results import read_results
 from cobre.study.events import Event
 from cobre.study.known_columns import needed_for, with_known_columns
@@ -111,7 +112,7 @@ def openings_of(path: Path, stage_id: int) -> NDArray[np.float64]:
     """Openings x entities of a stage."""
     from pyarrow import parquet
 
-    table = parquet.read_table(path)
+    table = parquet.read_table(check_foreign(path))
     rows = table.filter(table["stage_id"].to_numpy() == stage_id)
     if not rows.num_rows:
         known = sorted(set(table["stage_id"].to_pylist()))
@@ -127,6 +128,6 @@ def coefficients_of(path: Path) -> NDArray[np.float64]:
     """hydro_id, stage_id, lag and coefficient, row by row."""
     from pyarrow import parquet
 
-    table = parquet.read_table(path)
+    table = parquet.read_table(check_foreign(path))
     columns = [table[name].to_numpy().astype(np.float64) for name in ("hydro_id", "stage_id", "lag", "coefficient")]
     return np.column_stack(columns)

@@ -23,7 +23,9 @@ class Study:
     """A case that was read and checked; `train`, `simulate` and `load_policy` work in its output directory.
 
     output_dir: CASE/output unless it is given. threads, num_workers, backend: as in `cobre.train`; without workers
-    this process does the work. Raises CaseIoError where there is no such case, and ValidationError for an invalid one.
+    this process does the work. overwrite: an earlier run in the output directory may be replaced.
+
+    Raises CaseIoError where there is no such case, and ValidationError for an invalid one.
     """
 
     def __init__(
@@ -35,6 +37,7 @@ class Study:
         *,
         num_workers: int | None = None,
         backend: str = "auto",
+        overwrite: bool = False,
     ) -> None:
         check_folder(case_dir)
         self._run = ScriptRun(
@@ -44,6 +47,7 @@ class Study:
             dict(config_overrides or {}),
             num_workers,
             backend,
+            overwrite,
         )
         self._case, self._problems = load_case_with_problems(case_dir, config_overrides)
 

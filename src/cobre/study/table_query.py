@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from cobre.errors import CobreError
+from cobre.io.foreign_file import check_foreign, read_foreign_text
 from cobre.io.output import read_manifest
 from cobre.io.stored_json import parse_stored
 from cobre.study.study_file import STUDY_FILE
@@ -158,7 +159,7 @@ def _read(folder: Path, name: str, columns: Iterable[str]) -> "pa.Table":
         raise QueryError(f"{name!r} is no name of a table")
     path = folder / ("training" if name == CONVERGENCE else "simulation") / f"{name}.parquet"
     try:
-        return parquet.ParquetFile(path).read(columns=list(columns), use_threads=False)
+        return parquet.ParquetFile(check_foreign(path)).read(columns=list(columns), use_threads=False)
     except (OSError, pa.ArrowException) as error:
         raise QueryError(f"{path} cannot be read: {error}") from error
 
@@ -186,7 +187,7 @@ def _statistics(table: "pa.Table", keys: Sequence[str], columns: Sequence[str]) 
 def _names(folder: Path) -> dict[str, dict[int, str]]:
     """Names of entities by the column that has their numbers; none where study.json is not there."""
     try:
-        entities = parse_stored((folder / STUDY_FILE).read_text(encoding="utf-8"))["entities"]
+        entities = parse_stored(read_foreign_text(folder / STUDY_FILE))["entities"]
         return {
             column: {int(entity["id"]): str(entity["name"]) for entity in entities.get(kind, ())}
             for column, kind in _ENTITIES.items()

@@ -10,6 +10,7 @@ from pathlib import Path
 import numpy as np
 
 from cobre.comm import Communicator, SharedMemoryProvider
+from cobre.io.atomic import finally_do
 from cobre.sddp.boundary import PricedPool
 from cobre.sddp.events import IterationRecord
 from cobre.sddp.plugins.cut_selection import cut_selection
@@ -78,14 +79,11 @@ def train_study(
     writer = _writer(comm, options, fingerprint)
     spent_s = history[-1].elapsed_s if history else 0.0
     rules, selection = stopping_rules(config, spent_s), cut_selection(config.cut_selection)
-    try:
+    with finally_do(writer.close if writer else _nothing):
         hooks = TrainingHooks(
             options.on_iteration, writer.after_iteration if writer else keep_nothing, options.interruption
         )
         outcome = train(context, rules, selection, hooks, history)
-    finally:
-        if writer:
-            writer.close()
     wall_s = time.monotonic() - began
     return TrainedStudy(
         study=study,
@@ -97,6 +95,10 @@ def train_study(
         training_s=outcome.history[-1].elapsed_s,
         workers=gather_reports(comm, outcome.history[len(history) :], wall_s),
     )
+
+
+def _nothing() -> None:
+    """No checkpoints are written here."""
 
 
 def _context(

@@ -5,6 +5,7 @@ from pathlib import Path
 from typing import Any
 
 from cobre.io.config_overrides import FILE, with_overrides
+from cobre.io.foreign_file import read_foreign_text
 from cobre.io.problems import Problems
 from cobre.io.stored_json import parse_stored
 
@@ -17,7 +18,7 @@ def pieces_of_work(case: Path, overrides: Overrides | None = None) -> int | None
     What is wrong with the file is not found out here: reading the case will tell.
     """
     try:
-        content = parse_stored((case / FILE).read_text(encoding="utf-8"))
+        content = parse_stored(read_foreign_text(case / FILE))
     except (OSError, ValueError):
         return None
     if overrides:

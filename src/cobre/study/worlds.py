@@ -23,6 +23,7 @@ from cobre.comm.detection import (
 )
 from cobre.comm.factory import create_communicator, select_backend
 from cobre.comm.types import BackendKind
+from cobre.printable import printable
 from cobre.study.events import Event, Tell, encode
 
 Value = TypeVar("Value")
@@ -104,9 +105,15 @@ def run_in(world: World, function: RankFunction[Value], args: tuple[Any, ...], t
         world.backend,
         args=(function, args),
         environment=_tuning(os.environ),
+        output=_forward,
         on_message=lambda _, line: tell(json.loads(line)),
         pass_on=_PASSED_ON,
     )
+
+
+def _forward(rank: int, stream: str, text: str) -> None:
+    """What a worker prints may quote the case."""
+    launch.forward(rank, stream, printable(text))
 
 
 def _tuning(environ: Mapping[str, str]) -> dict[str, str]:

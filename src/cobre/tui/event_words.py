@@ -2,13 +2,14 @@
 
 import time
 
+from cobre.printable import printable
 from cobre.study.events import Event
 from cobre.study.readable import duration, money, percent, short_money
 
 
 def in_words(told: Event) -> str:
     """One line, with the time of day; empty for what is no news."""
-    text = _text(told)
+    text = printable(_text(told), lines=False)
     return f"{time.strftime('%H:%M:%S', time.localtime(told.get('time', 0.0)))}  {text}" if text else ""
 
 

@@ -17,7 +17,6 @@ COLOURS = {
     RunStatus.SILENT: "yellow",
 }
 PHASE_COLOURS = {"forward": "cyan", "backward": "blue", "bound": "magenta", "exchange": "yellow"}
-SILENT_HINT = "no process holds the directory: it was killed, or runs on another machine"
 NAME_WIDTH = 12
 _SHADES = "▁▂▃▄▅▆▇█"
 
@@ -52,7 +51,10 @@ def figures(view: RunView, folder: Path, width: int) -> Text:
     if view.failed is not None:
         text.append(f"{view.failed.get('error')}\n\n", style="red")
     if view.status(folder) is RunStatus.SILENT:
-        text.append(f"{SILENT_HINT}\n\n", style="yellow")
+        text.append(f"{silent_hint(view)}\n\n", style="yellow")
+    elsewhere = view.status(folder) is RunStatus.RUNNING and view.last_sign.is_elsewhere
+    if elsewhere:
+        text.append(f"on {view.last_sign.host}, last heard of {_ago(view)} ago\n\n", style="dim")
     if (last := view.last) is None:
         text.append(f"{view.no_bounds_words}\n", style="dim")
         return _append_rows(text, _later(view, width - NAME_WIDTH))
@@ -70,6 +72,19 @@ def figures(view: RunView, folder: Path, width: int) -> Text:
         *_later(view, room),
     )
     return _append_rows(text, rows).append("\n").append(_phases(view, width))
+
+
+def silent_hint(view: RunView) -> str:
+    """Why it is taken for dead."""
+    if view.last_sign.is_elsewhere:
+        return (
+            f"nothing was heard of it for {_ago(view)}; it ran on {view.last_sign.host}, which cannot be seen from here"
+        )
+    return "no process of this machine holds the directory: it was killed"
+
+
+def _ago(view: RunView) -> str:
+    return duration(max(0.0, time.time() - view.last_time))
 
 
 def _append_rows(text: Text, rows: Iterable[tuple[str, str]]) -> Text:

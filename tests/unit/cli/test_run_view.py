@@ -2,12 +2,15 @@
 
 import fcntl
 import json
+import socket
+import time
 
 import pytest
 from event_streams import START, iteration, phase, started, training
 
 from cobre.study.following import EventFollower, NothingToFollowError
 from cobre.study.run_view import RunStatus, RunView
+from cobre.tui.panels import figures
 
 
 def viewed(*events):
@@ -84,7 +87,7 @@ def test_unknown_events_change_nothing():
 
 
 def test_status_of_a_run_that_says_nothing_more(tmp_path):
-    view = viewed(*training(3))
+    view = viewed(started(host=socket.gethostname()), *training(3)[1:])
     assert view.status(tmp_path) is RunStatus.SILENT
     with (tmp_path / "run.lock").open("w") as stream:
         fcntl.flock(stream, fcntl.LOCK_EX)
@@ -92,6 +95,33 @@ def test_status_of_a_run_that_says_nothing_more(tmp_path):
     view.take({"event": "run_failed", "time": START + 9, "error": "no water", "kind": "StageFailedError"})
     assert view.status(tmp_path) is RunStatus.FAILED
     assert view.seconds(START + 1000.0) == 9.0
+
+
+@pytest.mark.parametrize(
+    ("age_s", "gap_s", "status"),
+    [
+        (5.0, 1.0, RunStatus.RUNNING),
+        (500.0, 1.0, RunStatus.RUNNING),
+        (700.0, 1.0, RunStatus.SILENT),
+        (7000.0, 3600.0, RunStatus.RUNNING),
+        (20000.0, 3600.0, RunStatus.SILENT),
+    ],
+)
+def test_a_run_on_another_machine_lives_by_the_age_of_its_last_event(tmp_path, age_s, gap_s, status):
+    """Its directory may be copied here every few minutes, without the lock."""
+    now = time.time()
+    told = [iteration(number, time=now - age_s - gap_s * (3 - number)) for number in (1, 2, 3)]
+    view = viewed(started(host="a-node-of-a-cluster"), *told)
+    assert view.status(tmp_path) is status
+    words = figures(view, tmp_path, 80).plain
+    assert "a-node-of-a-cluster" in words
+    assert ("last heard of" in words) == (status is RunStatus.RUNNING)
+
+
+def test_texts_of_a_log_are_safe_to_show():
+    view = viewed(started(case="case\x1b]0;owned\x07"), {"event": "warning", "time": START, "message": "a\x9b2Jb"})
+    assert view.facts["case"] == "case\\x1b]0;owned\\x07"
+    assert view.warnings == ["a\\x9b2Jb"]
 
 
 def write(path, *events, end="\n"):

@@ -33,7 +33,7 @@ def test_refuses_an_output_that_is_in_use(case, tmp_path):
 @pytest.mark.parametrize("place", [".", "case"])
 def test_refuses_to_write_over_the_case(case, tmp_path, place):
     with pytest.raises(JobError, match="holds the case itself"):
-        Jobs().start(StudyRequest(case, (tmp_path / place).resolve()), overwrite=True)
+        Jobs().start(StudyRequest(case, (tmp_path / place).resolve(), overwrite=True))
 
 
 def test_refuses_a_folder_with_other_things(case, tmp_path):
@@ -41,7 +41,7 @@ def test_refuses_a_folder_with_other_things(case, tmp_path):
     (tmp_path / "out" / "thesis.tex").write_text("")
 
     with pytest.raises(JobError, match="other files than results"):
-        Jobs().start(StudyRequest(case, tmp_path / "out"), overwrite=True)
+        Jobs().start(StudyRequest(case, tmp_path / "out", overwrite=True))
 
 
 def test_refuses_a_file(case, tmp_path):

@@ -2,13 +2,14 @@
 
 from collections.abc import Sequence
 
+from cobre._native import fold
 from cobre.comm.backends.base import Backend
 from cobre.comm.heap_region import HeapRegion
 from cobre.comm.types import Array, Dtype, ReduceOp
 
 
 class LocalCommunicator(Backend):
-    """One rank. `allgatherv` and `allreduce` are identity copies, `broadcast` and `barrier` do nothing."""
+    """One rank. `allgatherv` and `allreduce` are copies (NaNs get one pattern), `broadcast` and `barrier` nothing."""
 
     backend = "local"
 
@@ -24,7 +25,7 @@ class LocalCommunicator(Backend):
         recv.reshape(-1)[displs[0] : displs[0] + counts[0]] = send.reshape(-1)
 
     def _allreduce(self, send: Array, recv: Array, op: ReduceOp) -> None:
-        recv.reshape(-1)[:] = send.reshape(-1)
+        fold([send.reshape(-1)], recv.reshape(-1), op)
 
     def _broadcast(self, buffer: Array, root: int) -> None:
         """The only rank is the root."""

@@ -7,7 +7,7 @@ import secrets
 import socket
 from collections.abc import Callable, Mapping
 
-from cobre.comm.config import BACKEND_VARIABLE, DEFAULT_TCP_PORT, MAX_SHM_RANKS, LocalConfig, ShmConfig, TcpConfig
+from cobre.comm.config import BACKEND_VARIABLE, MAX_SHM_RANKS, LocalConfig, ShmConfig, TcpConfig
 from cobre.comm.errors import BackendNotAvailableError, InitializationFailedError, InvalidBackendError
 from cobre.comm.types import BackendKind
 
@@ -90,13 +90,16 @@ def _tcp_world(size: int, options: Mapping[str, str]) -> list[Environment]:
 
 
 def _free_loopback() -> tuple[str, int]:
-    """An address that no other run uses. On Linux all of 127.0.0.0/8 is this machine: choose one of millions."""
-    if platform.system() == "Linux":
-        numbers = (secrets.randbelow(254) + 1 for _ in range(3))
-        return ".".join(map(str, (127, *numbers))), DEFAULT_TCP_PORT
+    """An address and a port that nobody uses: a listener on all addresses has its port on each of them.
+
+    On Linux all of 127.0.0.0/8 is this machine. One of millions of addresses makes it unlikely that somebody takes the
+    port before rank 0 does.
+    """
+    numbers = (secrets.randbelow(254) + 1 for _ in range(3))
+    address = ".".join(map(str, (127, *numbers))) if platform.system() == "Linux" else "127.0.0.1"
     with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return "127.0.0.1", probe.getsockname()[1]
+        probe.bind((address, 0))
+        return address, probe.getsockname()[1]
 
 
 def _local_world(size: int, options: Mapping[str, str]) -> list[Environment]:  # noqa: ARG001 - nothing to tune

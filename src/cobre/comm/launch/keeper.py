@@ -1,7 +1,7 @@
 """Somebody who outlives us: a small process that ends the ranks' process groups when this one is killed.
 
-The kernel ends the ranks themselves (`die_with_parent`), but not what they have started, and not on every
-platform.
+On Linux each rank does so by itself, by a signal that the kernel sends (`end_group_with_parent`). The keeper also
+reaches ranks that are stopped, and does the work on every other platform.
 """
 
 import contextlib

@@ -11,9 +11,10 @@ import sys
 import threading
 from typing import TextIO
 
-from cobre._native import die_with_parent
+from cobre._native import end_group_with_parent, end_with_group
 from cobre.comm.errors import TerminatedError
 from cobre.comm.factory import create_communicator
+from cobre.comm.launch.environment import meeting_name
 from cobre.comm.launch.failure import describe
 from cobre.comm.launch.messages import message_descriptors
 from cobre.comm.launch.payload import FunctionTask, ResultWriter, ScriptTask, TaskReader, dump_or_none
@@ -26,7 +27,7 @@ def main() -> None:
     """Do the task of the inherited file and leave the result in the other one."""
     parent_pid, task_descriptor, result_descriptor, lifeline = map(int, sys.argv[1:])
     # Tied to the thread that started this process: it stays in the launcher until all ranks have gone.
-    die_with_parent(parent_pid)
+    end_group_with_parent(parent_pid, meeting_name(os.environ) or "")
     _hold_lifeline(lifeline)
     for descriptor in (task_descriptor, result_descriptor, lifeline, *message_descriptors()):
         os.set_inheritable(descriptor, False)
@@ -89,9 +90,7 @@ def _hold_lifeline(descriptor: int) -> None:
 
     def wait() -> None:
         os.read(descriptor, 1)
-        if os.getpgrp() == os.getpid():
-            os.killpg(0, signal.SIGKILL)  # whatever this rank has started goes too
-        os._exit(128 + signal.SIGKILL)
+        end_with_group()
 
     threading.Thread(target=wait, name="cobre-lifeline", daemon=True).start()
 

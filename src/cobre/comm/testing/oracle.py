@@ -39,10 +39,8 @@ def gathered(dtype: str, arrangement: Layout, contributions: Sequence[Array]) ->
 
 
 def fold(contributions: Sequence[Array], op: ReduceOp) -> Array:
-    """The left fold in rank order (clause 8); one rank alone gets its own bits back."""
+    """The left fold in rank order (clause 8)."""
     first = contributions[0].copy()
-    if len(contributions) == 1:
-        return first
     if first.dtype.kind == "c":
         parts = [data.view(data.real.dtype) for data in contributions]
         return fold(parts, op).view(first.dtype)

@@ -9,7 +9,6 @@ several are copied into one file for each table, row group by row group.
 """
 
 import json
-import shutil
 from bisect import bisect_left, bisect_right
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
@@ -18,6 +17,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from cobre.io.atomic import flush_tree, write_file
+from cobre.io.foreign_file import read_foreign_text
+from cobre.io.inside import create_file, make_folder, remove_file, remove_tree
 from cobre.io.output.results import ResultTables, publish, write_table
 from cobre.io.stored_json import parse_stored
 
@@ -91,7 +92,7 @@ class GrowingTables:
         self.segments = _closed_segments(self._unfinished, identity) if resume else []
         for path in self._unfinished.glob("*"):
             if path not in [segment.folder for segment in self.segments]:
-                shutil.rmtree(path)
+                remove_tree(path)
         self._writers: dict[str, _TableWriter] = {}
 
     @property
@@ -119,14 +120,14 @@ class GrowingTables:
         whole = self.segments[0].folder if len(self.segments) == 1 else self._merged()
         for name, table in others.items():
             write_table(whole, name, table)
-        (whole / RECORD).unlink(missing_ok=True)
+        remove_file(whole / RECORD)
         flush_tree(whole)
         publish(self._folder, whole, facts)
-        shutil.rmtree(self._unfinished)
+        remove_tree(self._unfinished)
 
     def _merged(self) -> Path:
         target = self._unfinished / "whole"
-        shutil.rmtree(target, ignore_errors=True)
+        remove_tree(target)
         for name in sorted({name for segment in self.segments for name in segment.names}):
             pieces = (rows for segment in self.segments if name in segment.names for rows in segment.batches(name))
             first = next(pieces)
@@ -141,7 +142,7 @@ class GrowingTables:
         """After a failure: closed segments stay for a run that resumes this one, and nothing else does."""
         for writer in self._writers.values():
             writer.abandon()
-        shutil.rmtree(self._unfinished if not self.segments else self._current, ignore_errors=True)
+        remove_tree(self._unfinished if not self.segments else self._current)
 
 
 class _TableWriter:
@@ -150,8 +151,8 @@ class _TableWriter:
     def __init__(self, path: Path, schema: "pa.Schema") -> None:
         from pyarrow import parquet  # noqa: PLC0415
 
-        path.parent.mkdir(parents=True, exist_ok=True)
-        self._stream = path.open("wb")
+        make_folder(path.parent)
+        self._stream = create_file(path)
         self._writer: parquet.ParquetWriter = parquet.ParquetWriter(self._stream, schema, compression="zstd")
         self._waiting: list[pa.Table] = []
         self._rows = 0
@@ -190,7 +191,7 @@ def _closed_segments(unfinished: Path, identity: str) -> list[Segment]:
     while True:
         folder = unfinished / f"{len(found):04d}"
         try:
-            record = parse_stored((folder / RECORD).read_text(encoding="utf-8"))
+            record = parse_stored(read_foreign_text(folder / RECORD))
         except (OSError, ValueError):
             return found
         if not isinstance(record, dict) or record.pop("identity", None) != identity:

@@ -6,6 +6,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from cobre.io.atomic import flush_tree, scratch_directory, write_file
+from cobre.io.foreign_file import ForeignFileError, named_inside
+from cobre.io.inside import create_file, make_folder, move_file, remove_file
 from cobre.io.output.manifest import FILE, ResultsError, describe_table, digest_of, manifest_text, read_manifest
 
 if TYPE_CHECKING:
@@ -41,13 +43,11 @@ def publish(folder: Path, scratch: Path, manifest: Mapping[str, Any]) -> None:
     entries = {_name_of(path, scratch): describe_table(path, path.relative_to(scratch).as_posix()) for path in paths}
     former = _former_files(folder)
     text = manifest_text(entries, manifest)
-    (folder / FILE).unlink(missing_ok=True)
+    remove_file(folder / FILE)
     for entry in entries.values():
-        target = folder / entry["file"]
-        target.parent.mkdir(parents=True, exist_ok=True)
-        (scratch / entry["file"]).replace(target)
+        move_file(scratch / entry["file"], folder / entry["file"])
     for file in former - {entry["file"] for entry in entries.values()}:
-        (folder / file).unlink(missing_ok=True)
+        remove_file(folder / file)
     write_file(folder / FILE, text.encode())
 
 
@@ -60,8 +60,8 @@ def write_table(folder: Path, name: str, table: "pa.Table") -> None:
     from pyarrow import parquet  # noqa: PLC0415
 
     path = folder / f"{name}.parquet"
-    path.parent.mkdir(parents=True, exist_ok=True)
-    with path.open("wb") as stream:
+    make_folder(path.parent)
+    with create_file(path) as stream:
         parquet.write_table(table.replace_schema_metadata(None), stream, compression="zstd")
 
 
@@ -85,11 +85,18 @@ def read_results(folder: Path, only: Collection[str] | None = None) -> dict[str,
     for name, entry in read_manifest(folder)["tables"].items():
         if only is not None and name not in only:
             continue
-        path = folder / entry["file"]
+        path = _named(folder, name, entry["file"])
         if _digest(path) != entry["sha256"]:
             raise ResultsError(f"{path} is not the file that the manifest describes: its checksum differs")
         tables[name] = parquet.ParquetFile(path).read(use_threads=False)
     return tables
+
+
+def _named(folder: Path, name: str, file: object) -> Path:
+    try:
+        return named_inside(folder, file, f"the file of {name} in {folder / FILE}")
+    except ForeignFileError as error:
+        raise ResultsError(str(error)) from error
 
 
 def _digest(path: Path) -> str:

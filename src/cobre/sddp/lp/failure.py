@@ -1,6 +1,7 @@
 """When an LP cannot be solved: what it means in words of hydro planning, and files to look at it with other tools."""
 
 import json
+import tempfile
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -8,6 +9,7 @@ from pathlib import Path
 import numpy as np
 
 from cobre.errors import SolverError
+from cobre.io.atomic import check_writable, write_file
 from cobre.sddp.lp.build import StageLp
 from cobre.sddp.lp.water_rows import HM3_PER_M3S_HOUR
 from cobre.solver.batches import Chains, LpSolver, Realisations, SolveFailedError
@@ -120,9 +122,12 @@ class FailedSolve:
 
     def save(self, solver: LpSolver, stage: int, folder: Path, name: str) -> Path:
         """The LP as MPS and its inputs as JSON; gives the MPS."""
-        folder.mkdir(parents=True, exist_ok=True)
+        check_writable(folder)
         path = folder / f"{name}.mps"
-        solver.save_failed(stage, path)
+        with tempfile.TemporaryDirectory(prefix="cobre-") as scratch:  # the LP library opens files in its own way
+            made = Path(scratch) / path.name
+            solver.save_failed(stage, made)
+            write_file(path, made.read_bytes())
         content = {
             "stage_id": self.lp.plan.data.stage.id,
             "where": self.where,
@@ -136,7 +141,7 @@ class FailedSolve:
             "column_scale": self.lp.program.column_scale.tolist(),
             "row_scale": self.lp.program.row_scale.tolist(),
         }
-        (folder / f"{name}.json").write_text(json.dumps(content, indent=1) + "\n")
+        write_file(folder / f"{name}.json", (json.dumps(content, indent=1) + "\n").encode())
         return path
 
 

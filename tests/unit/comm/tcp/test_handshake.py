@@ -8,7 +8,13 @@ from hypothesis import strategies as st
 
 from cobre.comm.backends.tcp import handshake
 from cobre.comm.backends.tcp.fields import ProtocolError
-from cobre.comm.backends.tcp.handshake import CoordinatorHandshake, RefusedError, WorkerHandshake, parse_refusal
+from cobre.comm.backends.tcp.handshake import (
+    CoordinatorHandshake,
+    RefusedError,
+    UnprovenRefusalError,
+    WorkerHandshake,
+    parse_refusal,
+)
 from cobre.comm.backends.tcp.protocol import PREFIX_BYTES, Hello, Link, Tag, frame
 
 SECRET = b"the secret of this run"
@@ -101,9 +107,30 @@ def test_versions_are_compared_on_both_sides(monkeypatch):
 
 
 def test_refusals_survive_the_wire():
-    refusal = parse_refusal(RefusedError("no", may_retry=True).frame()[PREFIX_BYTES:])
+    refusal, _ = parse_refusal(RefusedError("no", may_retry=True).frame()[PREFIX_BYTES:])
     assert (refusal.text, refusal.may_retry) == ("no", True)
-    assert not parse_refusal(RefusedError("no").frame()[PREFIX_BYTES:]).may_retry
+    assert not parse_refusal(RefusedError("no").frame()[PREFIX_BYTES:])[0].may_retry
+
+
+@pytest.mark.parametrize("text", ["two ranks", "x" * 5000, "Ω" * 2000])
+def test_a_coordinator_proves_a_refusal_to_a_worker_that_has_proven_itself(text):
+    coordinator, guest = CoordinatorHandshake(SECRET), worker()
+    converse(coordinator, guest)
+    with pytest.raises(RefusedError) as caught:
+        guest.receive(coordinator.refusal(RefusedError(text)))
+    assert not isinstance(caught.value, UnprovenRefusalError) and not caught.value.may_retry
+
+
+def test_a_refusal_without_a_proof_or_with_other_words_ends_nothing():
+    coordinator, guest = CoordinatorHandshake(SECRET), worker()
+    challenge = coordinator.receive(guest.begin())
+    assert coordinator.refusal(RefusedError("no")) == RefusedError("no").frame(), "strangers get no proof"
+    coordinator.receive(guest.receive(challenge))
+    proven = coordinator.refusal(RefusedError("no"))
+    for forged in (RefusedError("no").frame(), RefusedError("go").frame(proven[-32:])):
+        with pytest.raises(UnprovenRefusalError) as caught:
+            guest.receive(forged)
+        assert caught.value.may_retry
 
 
 @pytest.mark.parametrize("tag", [Tag.START, Tag.WELCOME])

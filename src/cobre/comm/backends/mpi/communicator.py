@@ -11,6 +11,7 @@ from collections.abc import Callable, Sequence
 
 import numpy as np
 
+from cobre._native import fold
 from cobre.comm.backends.base import Backend
 from cobre.comm.backends.mpi.assembly import agreed_end
 from cobre.comm.backends.mpi.call_check import (
@@ -126,7 +127,7 @@ class MpiCommunicator(Backend):
         if self._call_check is not None:
             self._call_check.compare(allreduce_call(send.dtype, send.size, op))
         if self._size == 1:
-            place(send, recv, 0)
+            fold([send.reshape(-1)], recv.reshape(-1), op)
         else:
             self._reduction.reduce(send, recv, op)
 

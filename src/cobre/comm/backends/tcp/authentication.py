@@ -13,6 +13,8 @@ from cobre.comm.backends.tcp.protocol import NONCE_BYTES
 
 WORKER = b"cobre tcp worker"
 COORDINATOR = b"cobre tcp coordinator"
+REFUSAL = b"cobre tcp refusal"
+PROOF_BYTES = 32
 
 
 def new_nonce() -> bytes:
@@ -24,6 +26,11 @@ def prove(secret: bytes, role: bytes, hello: bytes, challenge: bytes) -> bytes:
     """What only a holder of the secret can compute for this role in this conversation."""
     transcript = hashlib.sha256(hello).digest() + hashlib.sha256(challenge).digest()
     return hmac.digest(secret, role + b"\0" + transcript, "sha256")
+
+
+def refusal_role(text: str) -> bytes:
+    """The role of a coordinator that refuses, with these words."""
+    return REFUSAL + b"\0" + hashlib.sha256(text.encode()).digest()
 
 
 def is_proven(proof: bytes, secret: bytes, role: bytes, hello: bytes, challenge: bytes) -> bool:

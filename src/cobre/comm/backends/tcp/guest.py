@@ -8,15 +8,21 @@ import time
 from cobre.comm.backends.tcp.handshake import CoordinatorHandshake
 
 HANDSHAKE_S = 5.0
+TLS_HANDSHAKE = b"\x16\x03"
 WANTS_READ = (BlockingIOError, ssl.SSLWantReadError)
 
 
 class Guest:
     """One connection in its handshake; never blocks."""
 
-    def __init__(self, sock: socket.socket, address: str, secret: bytes, context: ssl.SSLContext | None) -> None:
+    def __init__(
+        self, sock: socket.socket, host: str, port: int, secret: bytes, context: ssl.SSLContext | None
+    ) -> None:
         sock.setblocking(False)
-        self.address = address
+        self.host = host
+        self.address = f"{host} port {port}"
+        self.speaks_tls = False
+        """Where this side does not: what came first is the beginning of a TLS handshake."""
         self.deadline = time.monotonic() + HANDSHAKE_S
         self.handshake = CoordinatorHandshake(secret)
         self.sock = (
@@ -37,6 +43,7 @@ class Guest:
                 return False
             if not data:
                 return False
+            self.speaks_tls = self.handshake.hello is None and data.startswith(TLS_HANDSHAKE)
             self.say(self.handshake.receive(data))
         return True
 

@@ -4,9 +4,10 @@
     coordinator  CHALLENGE  who I am, my nonce
     worker       PROOF      that I hold the secret
     coordinator  WELCOME    proof that I hold it too, and your place is free
-                 REFUSED    or why not, at any point
+                 REFUSED    or why not, at any point; after PROOF with the coordinator's own
 
-Versions are compared before anything else, so that what differs is named and not guessed.
+Versions are compared before anything else, so that what differs is named and not guessed. A refusal without a proof may
+come from anybody who answers at the coordinator's address: it ends nothing.
 """
 
 import os
@@ -30,6 +31,7 @@ from cobre.comm.backends.tcp.protocol import (
     frame,
 )
 from cobre.comm.errors import Peer
+from cobre.printable import printable
 
 COORDINATOR_TAGS: Mapping[int, int] = {tag: HANDSHAKE_LIMITS[tag] for tag in (Tag.HELLO, Tag.PROOF)}
 WORKER_TAGS: Mapping[int, int] = {
@@ -38,24 +40,37 @@ WORKER_TAGS: Mapping[int, int] = {
 
 
 class RefusedError(Exception):
-    """A connection is not wanted. `may_retry`: another attempt may be."""
+    """A connection is not wanted. `may_retry`: another attempt may be, or whoever refuses has proven nothing."""
 
     def __init__(self, text: str, *, may_retry: bool = False) -> None:
         super().__init__(text)
         self.text = text
         self.may_retry = may_retry
 
-    def frame(self) -> bytes:
+    @property
+    def sent_text(self) -> str:
+        """As much of the text as goes over the wire."""
+        return FieldReader(pack_text(self.text, MAX_REFUSAL_BYTES)).text(MAX_REFUSAL_BYTES)
+
+    def frame(self, proof: bytes = bytes(auth.PROOF_BYTES)) -> bytes:
         """What the worker is told."""
-        return frame(Tag.REFUSED, bytes([self.may_retry]) + pack_text(self.text, MAX_REFUSAL_BYTES))
+        return frame(Tag.REFUSED, bytes([self.may_retry]) + pack_text(self.text, MAX_REFUSAL_BYTES) + proof)
 
 
-def parse_refusal(payload: bytes) -> RefusedError:
-    """Read a REFUSED frame."""
+class UnprovenRefusalError(RefusedError):
+    """Somebody who may be a stranger refuses; the text is theirs."""
+
+    def __init__(self, text: str) -> None:
+        super().__init__(text, may_retry=True)
+
+
+def parse_refusal(payload: bytes) -> tuple[RefusedError, bytes]:
+    """Read a REFUSED frame: the refusal, and its proof."""
     reader = FieldReader(payload)
     may_retry, text = reader.take(1) != b"\0", reader.text(MAX_REFUSAL_BYTES)
+    proof = reader.take(auth.PROOF_BYTES)
     reader.end()
-    return RefusedError(text, may_retry=may_retry)
+    return RefusedError(text, may_retry=may_retry), proof
 
 
 def this_process(rank: int) -> Peer:
@@ -90,6 +105,13 @@ class CoordinatorHandshake:
         """The coordinator's own proof, once the rank has been given its place."""
         return frame(Tag.WELCOME, auth.prove(self._secret, auth.COORDINATOR, self._hello, self._challenge))
 
+    def refusal(self, error: RefusedError) -> bytes:
+        """Why not; with a proof for a worker that has given its own. Strangers get nothing to guess the secret from."""
+        if not self.is_authenticated:
+            return error.frame()
+        role = auth.refusal_role(error.sent_text)
+        return error.frame(auth.prove(self._secret, role, self._hello, self._challenge))
+
     def _answer(self, tag: Tag, payload: bytes) -> bytes:
         if tag is Tag.HELLO and self.hello is None:
             return self._take_hello(payload)
@@ -122,17 +144,18 @@ class CoordinatorHandshake:
 def _check_versions(hello: Hello) -> None:
     if hello.package_version != __version__:
         raise RefusedError(
-            f"{name_of(hello)} runs cobre {hello.package_version}, the coordinator {__version__}; "
-            "install one version everywhere"
+            f"{name_of(hello)} runs cobre {printable(hello.package_version, lines=False)}, "
+            f"the coordinator {__version__}; install one version everywhere"
         )
     if hello.byte_order != sys.byteorder:
-        raise RefusedError(f"{name_of(hello)} is {hello.byte_order}-endian, the coordinator {sys.byteorder}-endian")
+        raise RefusedError(
+            f"{name_of(hello)} is {printable(hello.byte_order)}-endian, the coordinator {sys.byteorder}-endian"
+        )
 
 
 def name_of(hello: Hello) -> str:
-    """Who says hello; what a stranger says is shown with its control characters escaped."""
-    host = hello.host if hello.host.isprintable() else repr(hello.host)
-    return str(Peer(hello.rank, host, hello.pid))
+    """Who says hello; what a stranger says is made safe to show."""
+    return str(Peer(hello.rank, printable(hello.host, lines=False), hello.pid))
 
 
 class WorkerHandshake:
@@ -164,7 +187,7 @@ class WorkerHandshake:
 
     def _answer(self, tag: Tag, payload: bytes) -> bytes:
         if tag is Tag.REFUSED:
-            raise parse_refusal(payload)
+            raise self._refused(payload)
         if tag is Tag.CHALLENGE and self.coordinator is None:
             return self._take_challenge(payload)
         if tag is Tag.WELCOME and self.coordinator is not None and not self.is_welcome:
@@ -175,15 +198,26 @@ class WorkerHandshake:
             raise ProtocolError(f"{tag.name} out of turn")
         return b""
 
+    def _refused(self, payload: bytes) -> RefusedError:
+        """As the coordinator says, once it has proven to be the coordinator."""
+        refusal, proof = parse_refusal(payload)
+        role = auth.refusal_role(refusal.text)
+        if self.is_welcome or (
+            self._challenge and auth.is_proven(proof, self._secret, role, self._hello, self._challenge)
+        ):
+            return refusal
+        return UnprovenRefusalError(refusal.text)
+
     def _take_challenge(self, payload: bytes) -> bytes:
         challenge = Challenge.parse(payload)
         if challenge.package_version != __version__:
-            raise RefusedError(f"the coordinator runs cobre {challenge.package_version}, this rank {__version__}")
+            theirs = printable(challenge.package_version, lines=False)
+            raise RefusedError(f"the coordinator runs cobre {theirs}, this rank {__version__}", may_retry=True)
         self.coordinator = Peer(0, challenge.host, challenge.pid)
         self._challenge = payload
         return frame(Tag.PROOF, auth.prove(self._secret, auth.WORKER, self._hello, payload))
 
     def _take_welcome(self, proof: bytes) -> None:
         if not auth.is_proven(proof, self._secret, auth.COORDINATOR, self._hello, self._challenge):
-            raise RefusedError("the process that answers there does not hold this rank's secret")
+            raise RefusedError("the process that answers there does not hold this rank's secret", may_retry=True)
         self.is_welcome = True

@@ -8,14 +8,16 @@ from dataclasses import dataclass
 
 from cobre.comm.backends.tcp.address import Endpoint, is_loopback, parse_address, resolve
 from cobre.comm.backends.tcp.fields import ProtocolError
-from cobre.comm.backends.tcp.handshake import RefusedError, WorkerHandshake
+from cobre.comm.backends.tcp.handshake import RefusedError, UnprovenRefusalError, WorkerHandshake
 from cobre.comm.backends.tcp.listener import close_all, require_secret
 from cobre.comm.backends.tcp.protocol import INSTANCE_BYTES, Link
 from cobre.comm.config import TcpConfig
 from cobre.comm.endpoint import logger
 from cobre.comm.errors import InitializationFailedError, Peer
+from cobre.printable import printable
 
 HANDSHAKE_S = 5.0
+TLS_RECORDS = (b"\x15\x03", b"\x16\x03")
 CONNECT_S = 5.0  # per address: a firewall that swallows packets must not hide the next address
 FIRST_PAUSE_S, LAST_PAUSE_S = 0.02, 0.5
 PATIENCE_S = 5.0  # after which a rank that has not found the coordinator says so
@@ -47,6 +49,9 @@ class Joining:
         self._told: set[str] = set()
         self._warned: set[str] = set()
         self._trouble = "nothing was tried"
+        self._cause = ""
+        """The last trouble that says more than that nobody answers: rank 0 may have given up before this rank does."""
+        self._hearsay = ""
 
     def join(self) -> Joined:
         """Connect, prove, and wait until all ranks are there."""
@@ -79,19 +84,30 @@ class Joining:
             return self._join_at(endpoint, links)
         except RefusedError as refusal:
             close_all(list(links.values()))
-            if not refusal.may_retry:
-                raise self._refused(endpoint, refusal) from refusal
-            self._note(f"{endpoint} refuses: {refusal.text}")
+            self._take_refusal(endpoint, refusal)
         except ssl.SSLCertVerificationError as error:
             close_all(list(links.values()))
-            raise self._refused(endpoint, RefusedError(f"its certificate: {error.verify_message}")) from error
-        except (OSError, HangUpError, ProtocolError) as error:
+            self._note(f"the certificate of {endpoint} is not accepted: {error.verify_message}", is_cause=True)
+        except (HangUpError, ProtocolError) as error:
             close_all(list(links.values()))
-            self._note(f"{endpoint}: {getattr(error, 'strerror', None) or error}")
+            self._note(f"{endpoint}: {error}", is_cause=True)
+        except OSError as error:
+            close_all(list(links.values()))
+            self._note(f"{endpoint}: {error.strerror or error}")
         except BaseException:
             close_all(list(links.values()))
             raise
         return None
+
+    def _take_refusal(self, endpoint: Endpoint, refusal: RefusedError) -> None:
+        """Only a coordinator that has proven to be ours can send this rank away; anybody may answer at an address."""
+        if isinstance(refusal, UnprovenRefusalError):
+            self._hearsay = printable(refusal.text, lines=False)
+            self._note(f"whoever answers at {endpoint} refuses, without proof that it holds the secret", is_cause=True)
+        elif refusal.may_retry:
+            self._note(f"{endpoint} refuses: {printable(refusal.text)}", is_cause=True)
+        else:
+            raise self._refused(endpoint, refusal) from refusal
 
     def _join_at(self, endpoint: Endpoint, links: dict[Link, socket.socket]) -> Joined:
         instance = secrets.token_bytes(INSTANCE_BYTES)
@@ -113,11 +129,22 @@ class Joining:
                 raise HangUpError("nobody listens there")
             if self._context is not None:
                 sock.settimeout(self._at_most(HANDSHAKE_S))
-                return self._context.wrap_socket(sock, server_hostname=self._address.host)
+                return self._encrypted(sock, self._context)
         except BaseException:
             sock.close()
             raise
         return sock
+
+    def _encrypted(self, sock: socket.socket, context: ssl.SSLContext) -> ssl.SSLSocket:
+        try:
+            return context.wrap_socket(sock, server_hostname=self._address.host)
+        except ssl.SSLCertVerificationError:
+            raise
+        except OSError as error:
+            reason = getattr(error, "reason", None) or error.strerror or error
+            raise HangUpError(
+                f"no TLS handshake ({reason}): is COBRE_TCP_TLS_CERT set for the coordinator, too?"
+            ) from error
 
     def _handshake(self, link: Link, instance: bytes) -> WorkerHandshake:
         config = self._config
@@ -143,17 +170,26 @@ class Joining:
             data = sock.recv(handshake.needed)
         except TimeoutError:
             raise HangUpError("no answer in time") from None
+        except OSError as error:
+            raise HangUpError(self._broken_off(error.strerror or str(error))) from error
         if not data:
-            raise HangUpError("the coordinator hung up")
+            raise HangUpError(self._broken_off("hung up"))
+        if self._context is None and handshake.coordinator is None and data.startswith(TLS_RECORDS):
+            raise HangUpError("the answer is TLS, which this rank does not use: set COBRE_TCP_TLS_CA here, too")
         answer = handshake.receive(data)
         if answer:
             sock.sendall(answer)
 
+    def _broken_off(self, how: str) -> str:
+        hint = "" if self._context else "; does it use TLS (COBRE_TCP_TLS_CA), which this rank does not?"
+        return f"whoever answers there broke off the handshake ({how}){hint}"
+
     def _at_most(self, seconds: float) -> float:
         return max(0.001, min(seconds, self._deadline - time.monotonic()))
 
-    def _note(self, trouble: str) -> None:
+    def _note(self, trouble: str, *, is_cause: bool = False) -> None:
         self._trouble = trouble
+        self._cause = trouble if is_cause else self._cause
         if trouble not in self._told:
             self._told.add(trouble)
             logger.info("rank %d on its way to %s: %s", self._config.rank, self._address, trouble)
@@ -174,13 +210,20 @@ class Joining:
             )
 
     def _refused(self, endpoint: Endpoint, refusal: RefusedError) -> InitializationFailedError:
+        text = printable(refusal.text)
         return InitializationFailedError(
-            "tcp", f"the coordinator at {endpoint} and rank {self._config.rank} do not agree: {refusal.text}"
+            "tcp", f"the coordinator at {endpoint} and rank {self._config.rank} do not agree: {text}"
         )
 
     def _too_late(self) -> InitializationFailedError:
         return InitializationFailedError(
             "tcp",
             f"rank {self._config.rank} did not meet rank 0, the coordinator, at {self._address} in "
-            f"{self._config.connect_timeout_s:g} s: {self._trouble}",
+            f"{self._config.connect_timeout_s:g} s: {self._told_in_the_end()}",
         )
+
+    def _told_in_the_end(self) -> str:
+        cause = self._cause or self._trouble
+        last = f"; in the end: {self._trouble}" if self._trouble != cause else ""
+        hearsay = f"; it says: {self._hearsay}" if self._hearsay else ""
+        return f"{cause}{hearsay}{last}"

@@ -22,7 +22,7 @@ from cobre.comm.backends.tcp.fields import FieldReader, ProtocolError, pack_text
 from cobre.comm.errors import Peer
 
 MAGIC = b"COBRE-TCP"
-PROTOCOL_VERSION = 2
+PROTOCOL_VERSION = 3
 NONCE_BYTES = 32
 PROOF_BYTES = 32
 INSTANCE_BYTES = 16

@@ -20,6 +20,7 @@ from cobre.comm.backends.tcp.protocol import Hello, Link, Tag, frame
 from cobre.comm.config import TcpConfig
 from cobre.comm.endpoint import logger
 from cobre.comm.errors import InitializationFailedError, Peer
+from cobre.printable import printable
 
 MAX_GUESTS = 128
 MAX_ACCEPTS = 64  # per turn, so that a flood of connections leaves time for the guests
@@ -37,7 +38,7 @@ class Member:
     @property
     def peer(self) -> Peer:
         """How it is named in messages."""
-        return Peer(self.hello.rank, self.hello.host, self.hello.pid)
+        return Peer(self.hello.rank, printable(self.hello.host, lines=False), self.hello.pid)
 
     @property
     def is_complete(self) -> bool:
@@ -125,7 +126,7 @@ class Rendezvous:
                 return
             if len(self._guests) >= MAX_GUESTS:
                 self._drop(next(iter(self._guests.values())))
-            guest = Guest(sock, f"{address[0]} port {address[1]}", self._secret, self._context)
+            guest = Guest(sock, address[0], address[1], self._secret, self._context)
             self._guests[guest.sock.fileno()] = guest
             self._selector.register(guest.sock, selectors.EVENT_READ)
 
@@ -137,8 +138,14 @@ class Rendezvous:
                 self._admit(guest)
         except RefusedError as refusal:
             self._refuse(guest, refusal)
+        except ssl.SSLError as error:
+            self._remember(guest, f"{guest.host} does not speak TLS as this rank does ({error.reason or error})")
+            self._drop(guest)
         except (ProtocolError, OSError) as error:
-            logger.info("a connection from %s was dropped: %s", guest.address, error)
+            if guest.speaks_tls:
+                self._remember(guest, f"{guest.host} speaks TLS, which this rank does not (COBRE_TCP_TLS_CERT)")
+            else:
+                logger.info("a connection from %s was dropped: %s", guest.address, error)
             self._drop(guest)
 
     def _admit(self, guest: Guest) -> None:
@@ -159,7 +166,8 @@ class Rendezvous:
         config, me = self._config, this_process(0)
         if hello.run_id != config.run_id:
             raise RefusedError(
-                f"{name_of(hello)} belongs to run {hello.run_id!r}, the coordinator to run {config.run_id!r}",
+                f"{name_of(hello)} belongs to run {printable(hello.run_id, lines=False)!r}, the coordinator to run "
+                f"{config.run_id!r}",
                 may_retry=True,  # the coordinator of an earlier run may be about to end
             )
         if hello.size != config.size:
@@ -179,11 +187,17 @@ class Rendezvous:
         raise RefusedError(f"two processes claim rank {hello.rank}: {present.peer} and {name_of(hello)}")
 
     def _refuse(self, guest: Guest, refusal: RefusedError) -> None:
-        logger.warning("a connection from %s was refused: %s", guest.address, refusal.text)
-        if refusal.text not in self._refused and len(self._refused) < MAX_REMEMBERED:
-            self._refused.append(refusal.text)
-        guest.say(refusal.frame())
+        self._remember(guest, refusal.text)
+        guest.say(guest.handshake.refusal(refusal))
         self._drop(guest)
+
+    def _remember(self, guest: Guest, text: str) -> None:
+        """Once for each reason: a worker tries again until its time is up."""
+        if text not in self._refused and len(self._refused) < MAX_REMEMBERED:
+            logger.warning("a connection from %s was refused: %s", guest.address, text)
+            self._refused.append(text)
+        else:
+            logger.info("a connection from %s was refused again: %s", guest.address, text)
 
     def _drop(self, guest: Guest) -> None:
         self._guests.pop(guest.sock.fileno(), None)

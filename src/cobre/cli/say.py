@@ -1,0 +1,31 @@
+"""What commands print for people: text that may hold names and messages of others, made safe for a terminal."""
+
+import json
+import sys
+import traceback
+from types import TracebackType
+from typing import IO
+
+import click
+
+from cobre.printable import printable
+
+
+def say(text: object, *, err: bool = False, file: IO[str] | None = None) -> None:
+    """Print a line, or several."""
+    click.echo(printable(str(text)), err=err, file=file)
+
+
+def say_json(content: object) -> None:
+    """Print one JSON object, for a program; terminals find nothing in it to act on."""
+    click.echo(json.dumps(content).replace("\x7f", "\\u007f"))
+
+
+def say_label(label: str, value: object, file: IO[str] | None = None) -> None:
+    """Print a value in bold after its label."""
+    click.echo(f"{label} {click.style(printable(str(value)), bold=True)}", file=file)
+
+
+def show_traceback(kind: type[BaseException], error: BaseException, trace: TracebackType | None) -> None:
+    """As the interpreter does for what nobody expected; the message may quote a case."""
+    sys.stderr.write(printable("".join(traceback.format_exception(kind, error, trace))))

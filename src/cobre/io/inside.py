@@ -1,0 +1,126 @@
+"""Directories that writing does not leave: below them no symbolic link is followed, however it got there.
+
+A case, or an output directory, may come from somebody else, and with it links to files that are not theirs. A path is
+therefore walked from the directory that was named, by descriptors and without following anything; what was checked is
+what is used, also when somebody changes the directory meanwhile.
+"""
+
+import errno
+import os
+import shutil
+import stat
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from typing import BinaryIO
+
+_roots: list[Path] = []  # of this process: a run has one
+_DIRECTORY = os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC
+_NO_FOLLOW = os.O_NOFOLLOW | os.O_CLOEXEC | os.O_NONBLOCK  # not to wait for whoever reads a pipe
+
+
+@contextmanager
+def no_links_below(root: Path) -> Iterator[None]:
+    """While the block runs, nothing that is written below `root` goes through a link; `root` itself may be one."""
+    entry = _absolute(root)
+    _roots.append(entry)
+    try:
+        yield
+    finally:
+        _roots.remove(entry)
+
+
+@contextmanager
+def open_folder(folder: Path, *, make: bool = False) -> Iterator[int]:
+    """A descriptor of a directory, for calls that take `dir_fd`; made, with its parents, where it may be missing."""
+    root, below = _split(folder)
+    if make:
+        root.mkdir(parents=True, exist_ok=True)
+    descriptor = os.open(root, _DIRECTORY)
+    try:
+        for part in below:
+            inner = _enter(descriptor, part, folder, make=make)
+            os.close(descriptor)
+            descriptor = inner
+        yield descriptor
+    finally:
+        os.close(descriptor)
+
+
+def make_folder(folder: Path) -> None:
+    """Make a directory and its parents; one that is there is fine."""
+    with open_folder(folder, make=True):
+        pass
+
+
+def create_file(path: Path) -> BinaryIO:
+    """A new file to write to, for whom the umask says; raises FileExistsError."""
+    with _named(path), open_folder(path.parent) as folder:
+        flags = os.O_CREAT | os.O_EXCL | os.O_WRONLY | _NO_FOLLOW
+        return os.fdopen(os.open(path.name, flags, 0o666, dir_fd=folder), "wb")
+
+
+def open_own(path: Path, flags: int) -> int:
+    """A descriptor of a file that stays what it is: a regular one with this name alone, made where it is missing."""
+    with _named(path), open_folder(path.parent) as folder:
+        descriptor = os.open(path.name, flags | _NO_FOLLOW, 0o666, dir_fd=folder)
+    status = os.fstat(descriptor)
+    if stat.S_ISREG(status.st_mode) and status.st_nlink <= 1:
+        return descriptor
+    os.close(descriptor)
+    raise OSError(errno.EMLINK if status.st_nlink > 1 else errno.ENXIO, "it is no file of its own", str(path))
+
+
+def move_file(source: Path, target: Path) -> None:
+    """Give a file another name; whatever has that name, a link too, loses it."""
+    with _named(target), open_folder(source.parent) as here, open_folder(target.parent, make=True) as there:
+        os.replace(source.name, target.name, src_dir_fd=here, dst_dir_fd=there)
+
+
+def remove_file(path: Path) -> None:
+    """Take a name away; one that is not there is fine, and what a link leads to stays."""
+    with _named(path), suppress(FileNotFoundError), open_folder(path.parent) as folder:
+        os.unlink(path.name, dir_fd=folder)
+
+
+def remove_tree(path: Path) -> None:
+    """Take a directory away with all that is in it; a file or a link is taken away as such."""
+    with _named(path), suppress(FileNotFoundError), open_folder(path.parent) as folder:
+        if stat.S_ISDIR(os.stat(path.name, dir_fd=folder, follow_symlinks=False).st_mode):
+            shutil.rmtree(path.name, dir_fd=folder)
+        else:
+            os.unlink(path.name, dir_fd=folder)
+
+
+@contextmanager
+def _named(path: Path) -> Iterator[None]:
+    """Errors name the whole path, and not its last part."""
+    try:
+        yield
+    except OSError as error:
+        error.filename, error.filename2 = str(path), None
+        raise
+
+
+def _absolute(path: Path) -> Path:
+    """Without `.` and `..`, as it is spelled: links count for nothing."""
+    return Path(os.path.abspath(path))  # noqa: PTH100 - resolve() would follow links
+
+
+def _split(folder: Path) -> tuple[Path, tuple[str, ...]]:
+    """The directory that may be reached through links, and the steps from it that may not."""
+    whole = _absolute(folder)
+    root = next((root for root in reversed(_roots) if whole.is_relative_to(root)), whole)
+    return root, whole.relative_to(root).parts
+
+
+def _enter(descriptor: int, part: str, folder: Path, *, make: bool) -> int:
+    if make:
+        with suppress(FileExistsError):
+            os.mkdir(part, dir_fd=descriptor)
+    try:
+        return os.open(part, _DIRECTORY | os.O_NOFOLLOW, dir_fd=descriptor)
+    except NotADirectoryError:
+        if stat.S_ISLNK(os.stat(part, dir_fd=descriptor, follow_symlinks=False).st_mode):
+            raise OSError(errno.ELOOP, os.strerror(errno.ELOOP), str(folder)) from None
+        raise

@@ -1,0 +1,211 @@
+"""What a run leaves, and what it touches, is its own and whole."""
+
+import json
+import os
+import shutil
+import subprocess
+
+import pyarrow.parquet as pq
+import pytest
+from cli_runs import ONE_PROCESS, QUICK_CASE, cobre
+from studies import ENDLESS, end_of, end_started, start_study, wait_for_checkpoint
+
+import cobre as package
+
+FAST = (*ONE_PROCESS, "--no-report")
+
+
+@pytest.fixture
+def case(tmp_path):
+    """A copy of an example, to change."""
+    return shutil.copytree(QUICK_CASE, tmp_path / "case", ignore=shutil.ignore_patterns("output"))
+
+
+def change(path, **fields):
+    content = json.loads(path.read_text())
+    path.write_text(json.dumps(content | fields))
+
+
+def files(folder):
+    return {str(path.relative_to(folder)) for path in folder.rglob("*") if path.is_file()}
+
+
+def test_nothing_of_an_earlier_run_can_be_taken_for_the_result_of_the_next(case, tmp_path):
+    out = tmp_path / "out"
+    assert cobre("run", case, "-o", out, "--iterations", 2, *FAST).returncode == 0
+    assert "simulation/hydros.parquet" in files(out)
+    (out / "notes.txt").write_text("mine")
+    done = cobre("run", case, "-o", out, "--overwrite", "--time-limit", "0.0001", *FAST)
+    assert done.returncode == 0, done.stderr
+    assert files(out) == {
+        "checkpoints/iteration-000001.ckpt",
+        "events.jsonl",
+        "notes.txt",
+        "policy/policy.bin",
+        "study.json",
+        "summary.json",
+        "training/convergence.parquet",
+        "training/manifest.json",
+    }
+    assert pq.read_table(out / "training/convergence.parquet").num_rows == 1
+
+
+def test_an_earlier_run_is_replaced_only_when_that_is_said(case, tmp_path):
+    out = tmp_path / "out"
+    assert cobre("run", case, "-o", out, "--iterations", 2, *FAST).returncode == 0
+    before = {name: (out / name).read_bytes() for name in files(out)}
+    done = cobre("run", case, "-o", out, "--iterations", 3, *FAST)
+    assert done.returncode == 5
+    for word in (f"a run of {case} (2 iterations, finished, ", "--resume", "--overwrite", "another --output"):
+        assert word in done.stderr
+    assert {name: (out / name).read_bytes() for name in files(out)} == before
+    with pytest.raises(package.errors.OutputError, match="overwrite=True"):
+        package.run.run(
+            case, out, config_overrides={"training.stopping_rules": [{"type": "iteration_limit", "limit": 1}]}
+        )
+    assert {name: (out / name).read_bytes() for name in files(out)} == before
+    assert cobre("run", case, "-o", out, "--iterations", 3, "--resume", *FAST).returncode == 0
+    assert cobre("run", case, "-o", out, "--iterations", 1, "--overwrite", *FAST).returncode == 0
+    assert json.loads((out / "summary.json").read_text())["iterations"] == 1
+
+
+def test_a_run_that_was_refused_at_its_start_is_nothing_to_lose(case, tmp_path):
+    change(case / "config.json", no_such_section={})
+    assert cobre("run", case, "-o", tmp_path / "out", *FAST).returncode == 3
+    shutil.copy(QUICK_CASE / "config.json", case / "config.json")
+    assert cobre("run", case, "-o", tmp_path / "out", "--iterations", 1, *FAST).returncode == 0
+
+
+def test_what_killed_runs_left_half_written_goes_with_the_next_run(case, tmp_path):
+    out = tmp_path / "out"
+    (out / "simulation" / ".scratch.01234567.partial").mkdir(parents=True)
+    (out / "simulation" / ".scratch.01234567.partial" / "hydros.parquet").write_text("half")
+    (out / "checkpoints").mkdir()
+    (out / "checkpoints" / ".iteration-000010.ckpt.89abcdef.partial").write_text("half")
+    assert cobre("run", case, "-o", out, "--iterations", 1, *FAST).returncode == 0
+    assert not [name for name in files(out) if "partial" in name]
+
+
+@pytest.mark.parametrize(
+    ("name", "is_refused"),
+    [
+        ("events.jsonl", False),
+        ("summary.json", False),
+        ("study.json", False),
+        ("run.lock", True),
+        ("training", False),
+        ("simulation", False),
+        ("checkpoints", False),
+        ("policy", True),
+    ],
+)
+def test_a_link_in_a_case_from_a_stranger_leads_nothing_astray(case, tmp_path, name, is_refused):
+    """What lies in the way goes, or is refused by name; what a link leads to stays as it was."""
+    victim = tmp_path / "victim"
+    victim.mkdir()
+    (victim / "precious").write_text("mine")
+    (case / "output").mkdir()
+    is_folder = name in ("training", "simulation", "checkpoints", "policy")
+    (case / "output" / name).symlink_to(victim if is_folder else victim / "precious")
+    done = cobre("run", case, "--iterations", 1, *FAST)
+    assert (done.returncode, name in done.stderr and "symbolic link" in done.stderr) == (
+        (5, True) if is_refused else (0, False)
+    ), done.stderr
+    assert files(victim) == {"precious"} and (victim / "precious").read_text() == "mine"
+
+
+def test_an_output_that_a_case_brings_along_as_a_link_is_refused(case, tmp_path):
+    (tmp_path / "victim").mkdir()
+    (case / "output").symlink_to(tmp_path / "victim")
+    done = cobre("run", case, "--iterations", 1, *FAST)
+    assert done.returncode == 2 and "symbolic link to" in done.stderr and "--output" in done.stderr
+    assert files(tmp_path / "victim") == set()
+    named = cobre("run", case, "-o", case / "output", "--iterations", 1, *FAST)
+    assert named.returncode == 0, "who names a link means where it leads"
+
+
+@pytest.mark.parametrize("name", ["run.lock", "events.jsonl"])
+def test_a_pipe_in_the_way_is_not_waited_for(case, tmp_path, name):
+    (tmp_path / "out").mkdir()
+    os.mkfifo(tmp_path / "out" / name)
+    done = cobre("run", case, "-o", tmp_path / "out", "--iterations", 1, *FAST)
+    assert done.returncode == (5 if name == "run.lock" else 0), done.stderr
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="making a directory immutable needs root")
+def test_a_directory_that_becomes_unwritable_is_told_as_such(case, tmp_path):
+    """The first cause, not the lock that cannot be removed either."""
+    out = tmp_path / "out"
+    study = start_study(case, out, "--workers", "2", *ENDLESS, "--checkpoint-every", "5")
+    wait_for_checkpoint(out, study)
+    folders = [out, out / "checkpoints"]
+    try:
+        if subprocess.run(["chattr", "+i", *folders], check=False, capture_output=True).returncode:
+            pytest.skip("this file system knows no immutable directories")
+        code, _, words = end_of(study)
+    finally:
+        subprocess.run(["chattr", "-i", *folders], check=False, capture_output=True)
+        end_started()
+    assert code == 5, words
+    assert "checkpoints/" in words and "it is not writable" in words
+    assert "Traceback" not in words and "run.lock" not in words
+
+
+TITLE = "Norte\x1b]0;owned\x07"
+
+
+def test_names_from_a_case_reach_no_terminal_raw(case, tmp_path):
+    path = case / "system" / "buses.json"
+    content = json.loads(path.read_text())
+    content["buses"][0]["name"] = TITLE
+    content["buses"][0][TITLE] = 1
+    path.write_text(json.dumps(content))
+    for words in (("validate", case), ("run", case, "-o", tmp_path / "out", *FAST)):
+        done = cobre(*words)
+        assert done.returncode == 3
+        assert "\x1b" not in done.stdout + done.stderr and "\\x1b]0;owned\\x07" in done.stdout + done.stderr
+
+
+@pytest.mark.parametrize("digits", [400, 5000, 100_000])
+def test_a_number_without_end_is_an_error_of_its_field(case, digits):
+    config = json.loads((case / "config.json").read_text())
+    config["training"]["tree_seed"] = 123456789
+    text = json.dumps(config).replace("123456789", "9" * digits)
+    (case / "config.json").write_text(text)
+    done = cobre("validate", case)
+    assert done.returncode == 3 and "tree_seed" in done.stdout and len(done.stdout) < 2000
+    assert "Traceback" not in done.stderr
+
+
+@pytest.mark.parametrize("rules", [[{"type": "no_such_rule"}], [{"type": "iteration_limit", "limit": -1}], []])
+def test_stopping_rules_are_checked_also_where_a_number_of_iterations_replaces_them(case, tmp_path, rules):
+    config = json.loads((case / "config.json").read_text())
+    config["training"]["stopping_rules"] = rules
+    (case / "config.json").write_text(json.dumps(config))
+    done = cobre("run", case, "-o", tmp_path / "out", "--iterations", 2, *FAST)
+    assert done.returncode == 3 and "stopping_rules" in done.stderr
+
+
+@pytest.mark.parametrize("command", ["compare", "report"])
+@pytest.mark.parametrize("place", ["policy", "manifest", "summary", "events"])
+def test_paths_in_files_lead_to_no_device_and_nowhere_else(case, tmp_path, command, place):
+    out, secret = tmp_path / "out", tmp_path / "secret"
+    assert cobre("run", case, "-o", out, "--iterations", 1, *FAST).returncode == 0
+    secret.mkdir()
+    if place == "policy":
+        study = json.loads((out / "study.json").read_text())
+        study["config"]["policy"]["path"] = str(secret)
+        (out / "study.json").write_text(json.dumps(study))
+        (secret / "policy.bin").symlink_to("/dev/zero")
+    elif place == "manifest":
+        manifest = json.loads((out / "simulation/manifest.json").read_text())
+        manifest["tables"]["hydros"]["file"] = "../../../../../../../../dev/zero"
+        (out / "simulation/manifest.json").write_text(json.dumps(manifest))
+    else:
+        path = out / {"summary": "summary.json", "events": "events.jsonl"}[place]
+        path.unlink()
+        path.symlink_to("/dev/zero")
+    words = (out, out) if command == "compare" else (out, "-o", tmp_path / "report.html")
+    done = cobre(command, *words)
+    assert "Traceback" not in done.stderr
+    assert done.returncode == (8 if command == "compare" and place != "events" else 0), done.stderr

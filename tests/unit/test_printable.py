@@ -1,0 +1,40 @@
+"""Text of others on a terminal."""
+
+import unicodedata
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from cobre.printable import printable
+
+
+@pytest.mark.parametrize(
+    ("text", "shown"),
+    [
+        ("Itaipu", "Itaipu"),
+        ("Água Vermelha, 水", "Água Vermelha, 水"),
+        ("a\x1b]0;title\x07b", "a\\x1b]0;title\\x07b"),
+        ("é\x1b[2J", "é\\x1b[2J"),
+        ("a\x9b2Jb", "a\\x9b2Jb"),
+        ("one\r\ntwo\tthree", "one\\x0d\ntwo\\x09three"),
+        ("user\u202egpj.exe", "user\\u202egpj.exe"),
+        ("zero\u200bwidth", "zero\\u200bwidth"),
+        ("half\ud800", "half\\ud800"),
+        ("\U000e0041", "\\U000e0041"),
+    ],
+)
+def test_what_a_terminal_would_act_on_is_escaped(text, shown):
+    assert printable(text) == shown
+
+
+def test_length_and_lines_can_be_bounded():
+    assert printable("a\nb", lines=False) == "a\\nb"
+    assert printable("x" * 100, most=3) == "xxx..."
+
+
+@given(st.text())
+def test_nothing_but_line_breaks_is_left_for_a_terminal_to_act_on(text):
+    left = printable(text).replace("\n", "")
+    assert all(character.isprintable() or unicodedata.category(character) == "Zs" for character in left)
+    assert printable(printable(text)) == printable(text)
