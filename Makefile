@@ -12,7 +12,7 @@ SIDE_BY_SIDE := --numprocesses auto --maxprocesses 4 --dist loadfile
 # Ranks are interpreters that start often: where the environment forbids to keep bytecode, each compiles everything again.
 export PYTHONDONTWRITEBYTECODE :=
 
-.PHONY: help demo demo-comm test lint types architecture unit test-long conformance faults mpi mpi-environments conformance-mpi determinism bench-comm bench-net bench-mpi bench-sddp bench-scale peer-environment test-browser docs deploy-check slurm containers fuzz package wheels clean
+.PHONY: help demo demo-comm test lint types architecture unit test-long conformance faults torture mpi mpi-environments conformance-mpi determinism bench-comm bench-net bench-mpi bench-sddp bench-scale peer-environment test-browser docs deploy-check slurm containers fuzz package wheels clean
 
 help:  ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  %-14s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -26,7 +26,7 @@ $(READY): pyproject.toml CMakeLists.txt $(wildcard native/*)
 	@touch $@
 
 demo: $(READY)  ## train and simulate a four-region study on all cores, print its bounds and digest, write a report
-	$(BIN)/cobre run examples/four_regions --output build/demo
+	$(BIN)/cobre run examples/four_regions --output build/demo --overwrite
 
 demo-comm: $(READY)  ## start a few ranks and show what each collective does and costs here
 	$(BIN)/python examples/collectives.py
@@ -59,6 +59,9 @@ faults: $(READY)  ## the whole fault table on shm and tcp
 	$(BIN)/python -m cobre.comm.testing --backend shm --wait futex --faults
 	$(BIN)/python -m cobre.comm.testing --backend shm --wait condvar --faults
 	$(BIN)/python -m cobre.comm.testing --backend tcp --faults
+
+torture: $(READY)  ## hundreds of kills, strangers, disagreements and resumed studies; a table, and no leak, hang or wrong bit (20 min)
+	$(BIN)/python tests/torture/torture.py
 
 # The wheels of the two MPIs cannot share an environment.
 .venv-%/.ready: $(READY)

@@ -1,5 +1,7 @@
 #include "copy.hpp"
 
+#include "wide_instructions.hpp"
+
 #include <cstdint>
 #include <cstring>
 
@@ -16,7 +18,7 @@ namespace {
 // destination lie differently; a plain loop of wide loads and stores is not.
 constexpr size_t kLoopFrom = 4096;
 
-const bool have_avx = __builtin_cpu_supports("avx");
+const bool have_avx = wide_instructions_allowed() && __builtin_cpu_supports("avx");
 
 __attribute__((target("avx"))) void loop_near(std::byte* to, const std::byte* from, size_t bytes) {
     for (; bytes >= 128; bytes -= 128, to += 128, from += 128) {

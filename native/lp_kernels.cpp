@@ -1,5 +1,7 @@
 #include "lp_kernels.hpp"
 
+#include "wide_instructions.hpp"
+
 #if defined(__x86_64__)
 #include <immintrin.h>
 #endif
@@ -23,7 +25,7 @@ void add_scaled_plain(double* __restrict y, double factor, const double* __restr
 
 #if defined(__x86_64__)
 
-const bool has_avx2 = __builtin_cpu_supports("avx2");
+const bool has_avx2 = wide_instructions_allowed() && __builtin_cpu_supports("avx2");
 
 __attribute__((target("avx2"))) inline __m256i first_lanes(size_t count) {
     const __m256i wanted = _mm256_set1_epi64x(static_cast<long long>(count));

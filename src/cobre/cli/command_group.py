@@ -13,7 +13,7 @@ from cobre.cli.standard_streams import StandardStreams
 SECTIONS = (
     ("Studies", ("init", "convert", "validate", "migrate", "run", "simulate")),
     ("Results", ("top", "report", "compare", "export", "explain")),
-    ("Machines and programs", ("doctor", "bench", "launch", "mcp")),
+    ("Machines and programs", ("doctor", "verify", "bench", "launch", "mcp")),
     ("About", ("version", "completion")),
 )
 

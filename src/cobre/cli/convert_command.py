@@ -1,6 +1,5 @@
 """`cobre convert`: decks of other planning models become cases, through cobre-bridge."""
 
-import json
 import sys
 from collections.abc import Callable
 from pathlib import Path
@@ -10,6 +9,7 @@ import click
 
 from cobre.cli.exit_codes import ExitCode
 from cobre.cli.run_path import OutputPath
+from cobre.cli.say import say, say_json
 from cobre.cli.trouble import told
 from cobre.io.shell_words import as_argument
 
@@ -91,7 +91,7 @@ def _convert(
 
     request = DeckRequest(model, deck, case, has_boundary, force)
     with told():
-        found = own_bridge(lambda text: click.echo(text, err=True)) if bridge is None else bridge_at(bridge)
+        found = own_bridge(lambda text: say(text, err=True)) if bridge is None else bridge_at(bridge)
         (_answer if as_json else _tell)(found, request)
 
 
@@ -102,10 +102,10 @@ def _tell(bridge: "Bridge", request: "DeckRequest") -> None:
     sys.stdout.flush()
     convert_deck(bridge, request)
     report = validate(request.case)
-    click.echo(str(report))
+    say(report)
     if not report:
         sys.exit(ExitCode.INVALID_CASE)
-    click.echo(f"next:\n  cobre run {as_argument(request.case)}")
+    say(f"next:\n  cobre run {as_argument(request.case)}")
 
 
 def _answer(bridge: "Bridge", request: "DeckRequest") -> None:
@@ -114,5 +114,5 @@ def _answer(bridge: "Bridge", request: "DeckRequest") -> None:
 
     account = convert_deck_quietly(bridge, request)
     report = validate(request.case)
-    click.echo(json.dumps({"bridge": account, "validation": report.as_dict()}))
+    say_json({"bridge": account, "validation": report.as_dict()})
     sys.exit(ExitCode.SUCCESS if report else ExitCode.INVALID_CASE)

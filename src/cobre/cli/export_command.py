@@ -5,6 +5,7 @@ from pathlib import Path
 import click
 
 from cobre.cli.run_path import OutputPath, RunPath
+from cobre.cli.say import say
 from cobre.cli.trouble import told
 
 
@@ -29,4 +30,4 @@ def export(run: Path, layout: str, output: Path | None, case: Path | None) -> No
     from cobre.export import export_run
 
     with told():
-        click.echo(str(export_run(run, output or run.with_name(f"{run.resolve().name}-{layout}"), layout, case)))
+        say(export_run(run, output or run.with_name(f"{run.resolve().name}-{layout}"), layout, case))

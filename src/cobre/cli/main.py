@@ -16,6 +16,7 @@ from cobre.cli.looking_commands import explain, top
 from cobre.cli.mcp_command import mcp
 from cobre.cli.run_path import OutputPath, RunPath
 from cobre.cli.study_commands import run, simulate
+from cobre.cli.verify_command import verify
 
 
 @click.group(cls=SectionedGroup, context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100})
@@ -79,6 +80,6 @@ def report(folder: Path, output: Path | None, is_to_be_opened: bool) -> None:
 
 
 STUDIES = (init, convert, validate, migrate, run, simulate)
-OTHERS = (top, export, explain, doctor, bench, launch, mcp, version, completion)
+OTHERS = (top, export, explain, doctor, verify, bench, launch, mcp, version, completion)
 for command in (*STUDIES, *OTHERS):
     main.add_command(command)

@@ -1,6 +1,5 @@
 """`cobre run` and `cobre simulate`: start the study where it belongs, show what it tells, sum it up."""
 
-import json
 import os
 import sys
 from collections.abc import Mapping

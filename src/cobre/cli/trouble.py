@@ -145,6 +145,7 @@ def _kinds() -> tuple[tuple[type[BaseException] | tuple[type[BaseException], ...
     from cobre.study.policy_store import PolicyMismatchError
     from cobre.study.run_content import NotAWholeRunError
     from cobre.study.templates import UnknownTemplateError
+    from cobre.study.verification import NotVerifiedError
 
     return (
         ((InvalidCaseError, NoiseModelError, DeckNotConvertedError), ExitCode.INVALID_CASE),
@@ -154,7 +155,10 @@ def _kinds() -> tuple[tuple[type[BaseException] | tuple[type[BaseException], ...
         ((WorldMismatchError, CommError), ExitCode.WORKER),
         (NoBridgeError, ExitCode.MISSING_EXTRA),
         ((BackendError, UnknownTemplateError), ExitCode.USAGE),
-        ((NotAWholeRunError, ExportError, NothingToFollowError, NothingToExplainError), ExitCode.RESULTS),
+        (
+            (NotAWholeRunError, ExportError, NothingToFollowError, NothingToExplainError, NotVerifiedError),
+            ExitCode.RESULTS,
+        ),
     )
 
 

@@ -48,18 +48,16 @@ class FormerRun:
 
 
 def find_former_run(output: Path) -> FormerRun | None:
-    """None where there are no results: a run that was refused at its start leaves a log and nothing to lose."""
-    events = _events(output)
-    iterations = sum(1 for event in events if event["event"] == "iteration")
-    has_files = any(_is_own(output / name) for name in _WHOLE) or bool(list_checkpoints(output / CHECKPOINTS))
-    if not has_files and not iterations:
+    """None where there are no results: a run that was refused, or killed early, leaves a log and nothing to lose."""
+    if not any(_is_own(output / name) for name in _WHOLE) and not list_checkpoints(output / CHECKPOINTS):
         return None
+    events = _events(output)
     started: Event = next((event for event in reversed(events) if event["event"] == "run_started"), {})
     last: Event = events[-1] if events else {}
     time_s = last.get("time")
     return FormerRun(
         case=str(started.get("case", "a case that is not known")),
-        iterations=iterations,
+        iterations=sum(1 for event in events if event["event"] == "iteration"),
         last_time=float(time_s) if isinstance(time_s, (int, float)) and 0 < time_s < 1e11 else None,
         is_finished=last.get("event") == "run_finished",
     )

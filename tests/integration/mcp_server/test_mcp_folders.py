@@ -63,6 +63,33 @@ class TestFoldersOfOthers:
             server.start_study(case=str(case))
         assert [path.name for path in (place / "private").iterdir()] == ["summary.json"]
 
+    def test_a_policy_to_begin_with_does_not_lead_there(self, server, studies, place):
+        (studies / "warm" / "policy").mkdir(parents=True)
+        (studies / "warm" / "policy" / "policy.bin").symlink_to(place / "private" / "summary.json")
+        try:
+            for path in ("warm", "warm/policy", "warm/policy/policy.bin"):
+                with pytest.raises(ToolFailedError, match="outside the folders"):
+                    server.start_study(case="case", output="warmed", warm_start=path)
+        finally:
+            shutil.rmtree(studies / "warm")
+
+    def test_files_of_a_run_do_not_lead_there(self, server, run, studies, place):
+        """Paths in study.json and in manifests; /dev/zero there hangs nobody."""
+        for number, (file, change) in enumerate(
+            (
+                ("study.json", lambda content: content["config"]["policy"].update(path=str(place / "private"))),
+                ("simulation/manifest.json", lambda content: content["tables"]["hydros"].update(file="/dev/zero")),
+            )
+        ):
+            copy = studies / f"changed-{number}"
+            shutil.copytree(studies / "run", copy)
+            content = json.loads((copy / file).read_text())
+            change(content)
+            (copy / file).write_text(json.dumps(content))
+            with pytest.raises(ToolFailedError, match="leads out of"):
+                server.compare_runs(first="run", second=copy.name)
+            shutil.rmtree(copy)
+
     def test_resources_do_not_lead_there(self, server, place):
         for uri in (
             "cobre://runs/studies/../private/summary.json",

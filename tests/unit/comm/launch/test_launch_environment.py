@@ -1,3 +1,5 @@
+import socket
+
 import pytest
 
 from cobre.comm import (
@@ -102,3 +104,14 @@ def test_ranks_are_the_parallelism_unless_the_user_says_otherwise(monkeypatch):
     assert environment["OPENBLAS_NUM_THREADS"] == "1"
     assert environment["MKL_NUM_THREADS"] == "3"
     assert environment["PYTHONUNBUFFERED"] == "1"
+
+
+def test_tcp_worlds_take_a_free_port_whoever_listens_on_the_usual_one():
+    with socket.create_server(("0.0.0.0", 0)) as listener:
+        taken = listener.getsockname()[1]
+        for _ in range(20):
+            environment = world_environments("tcp", 2, {})[0]
+            port = int(environment["COBRE_TCP_PORT"])
+            assert port != taken
+            with socket.socket() as rank_zero:
+                rank_zero.bind((environment["COBRE_TCP_COORDINATOR"], port))

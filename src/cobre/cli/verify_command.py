@@ -1,0 +1,54 @@
+"""`cobre verify`: the same bits as in every other release with this arithmetic."""
+
+import sys
+
+import click
+
+from cobre.cli.exit_codes import ExitCode
+from cobre.cli.say import say, say_json
+from cobre.cli.trouble import told
+
+DIFFERENT = 1  # as `cobre compare` has it
+
+
+@click.command()
+@click.option("--example", "examples", multiple=True, help="Only this one; may be given several times.")
+@click.option("--record", "is_to_be_recorded", is_flag=True, help="Keep what the examples give now as the record.")
+@click.option("--json", "as_json", is_flag=True, help="Print a JSON object.")
+def verify(examples: tuple[str, ...], is_to_be_recorded: bool, as_json: bool) -> None:
+    """Run the examples, with wide instructions of the processor and without, and compare with recorded digests.
+
+    Digests are recorded for each version of the arithmetic and of the LP library. The exit code is 0 when every bit is
+    as recorded, 1 when one differs, and 8 when nothing is recorded for these versions.
+
+    \b
+    Examples:
+      cobre verify
+      cobre verify --example two_reservoirs --json
+    """
+    from cobre.study import verification
+
+    with told():
+        if is_to_be_recorded:
+            found = verification.record()
+            say(f"recorded {', '.join(found)} for {_versions()} in {verification.RECORD}")
+            return
+        unknown = sorted(set(examples) - set(verification.ITERATIONS))
+        if unknown:
+            known = ", ".join(verification.ITERATIONS)
+            raise click.UsageError(f"there is no example {', '.join(unknown)}; there are {known}")
+        verdicts = []
+        for verdict in verification.verify(examples or tuple(verification.ITERATIONS)):
+            verdicts.append(verdict)
+            if not as_json:
+                outcome = verdict.difference or f"as recorded ({verdict.bits.training[:16]})"
+                say(f"{verdict.example:<16} {verdict.instructions:<8} {outcome}")
+    if as_json:
+        say_json({"versions": _versions(), "verdicts": [verdict.as_dict() for verdict in verdicts]})
+    sys.exit(DIFFERENT if any(verdict.difference for verdict in verdicts) else ExitCode.SUCCESS)
+
+
+def _versions() -> str:
+    from cobre.study import verification
+
+    return f"arithmetic {verification.ARITHMETIC} with {verification.lp_library()}"

@@ -1,0 +1,180 @@
+"""Shared memory beside other users and deaths: nothing is given away, nothing is left behind."""
+
+import os
+import secrets
+import shutil
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from processes import finish, start_python, wait_until
+
+SHM = Path("/dev/shm")
+NOBODY = 65534
+needs_root = pytest.mark.skipif(
+    os.geteuid() != 0 or shutil.which("setpriv") is None, reason="acting as another user needs root and setpriv"
+)
+
+JOIN = """
+import numpy as np
+from cobre.comm import BackendError, CommError, create_communicator
+try:
+    with create_communicator() as comm:
+        print("joined", flush=True)
+        TURN
+except (BackendError, CommError) as error:
+    print(type(error).__name__, error, flush=True)
+"""
+REGIONS = """for turn in range(100000):
+            with comm.create_shared_region(100, np.float64) as region:
+                region.fence()"""
+LOOK = """with comm.create_shared_region(100, np.float64) as region:
+            import os
+            print(sorted(name for name in os.listdir("/dev/shm") if name.startswith(os.environ["COBRE_SHM_NAME"])))
+            comm.barrier()"""
+
+
+def start_rank(name, rank, size=2, turn="comm.barrier()", wrapper=()):
+    variables = {"NAME": name, "RANK": str(rank), "SIZE": str(size), "CONNECT_TIMEOUT_SECS": "20"}
+    environ = os.environ | {f"COBRE_SHM_{key}": value for key, value in variables.items()}
+    program = JOIN.replace("TURN", turn)
+    if wrapper:
+        command = [*wrapper, sys.executable, "-c", program]
+        return subprocess.Popen(command, env=environ, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    return start_python("-c", program, env=environ)
+
+
+def names(prefix):
+    return sorted(path.name for path in SHM.iterdir() if path.name.startswith(prefix))
+
+
+@pytest.fixture
+def name():
+    chosen = f"cobre-test-{secrets.token_hex(6)}"
+    yield chosen
+    for left in names(chosen):
+        (SHM / left).unlink(missing_ok=True)
+
+
+@needs_root
+@pytest.mark.parametrize("mode", [0o666, 0o600, 0o660])
+@pytest.mark.parametrize("rank", [0, 1])
+def test_a_segment_of_another_user_is_refused_by_name(name, mode, rank):
+    path = SHM / name
+    path.write_bytes(bytes(1 << 20))
+    path.chmod(mode)
+    os.chown(path, NOBODY, NOBODY)
+    code, out, err = finish(start_rank(name, rank))
+    assert code == 0, err
+    assert "InitializationFailedError" in out and name in out
+    assert f"belongs to user {NOBODY}, with mode {mode:04o}" in out and "COBRE_SHM_NAME" in out
+    assert not any(path.read_bytes()), "nothing was written into it"
+
+
+@pytest.mark.parametrize("mode", [0o666, 0o640])
+def test_a_segment_that_others_may_open_is_refused(name, mode):
+    (SHM / name).write_bytes(bytes(1 << 20))
+    (SHM / name).chmod(mode)
+    _, out, _ = finish(start_rank(name, 1))
+    assert f"with mode {mode:04o}" in out and "choose another COBRE_SHM_NAME" in out
+
+
+def test_a_link_in_the_place_of_a_segment_is_refused(name, tmp_path):
+    (tmp_path / "victim").write_bytes(b"mine")
+    (SHM / name).symlink_to(tmp_path / "victim")
+    _, out, _ = finish(start_rank(name, 0))
+    assert "is no shared memory" in out
+    assert (tmp_path / "victim").read_bytes() == b"mine"
+
+
+def test_regions_have_no_names(name):
+    ranks = [start_rank(name, rank, turn=LOOK) for rank in range(2)]
+    for rank in ranks:
+        _, out, err = finish(rank)
+        assert out.splitlines() == ["joined", "[]"], err
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="a namespace of processes needs root")
+def test_ranks_that_do_not_see_each_others_processes_share_regions_all_the_same(name):
+    apart = ("unshare", "--pid", "--fork", "--kill-child")
+    ranks = [start_rank(name, 0, turn=LOOK), start_rank(name, 1, turn=LOOK, wrapper=apart)]
+    for rank in ranks:
+        _, out, err = finish(rank)
+        assert out.splitlines() == ["joined", "[]"], err
+    assert names(name) == []
+
+
+@pytest.mark.parametrize("victim", [0, 1])
+def test_a_rank_that_dies_in_the_midst_of_regions_leaves_nothing(name, victim):
+    ranks = [start_rank(name, rank, turn=REGIONS) for rank in range(2)]
+    for rank in ranks:
+        assert rank.stdout.readline() == "joined\n"
+    ranks[victim].send_signal(signal.SIGKILL)
+    _, out, err = finish(ranks[1 - victim])
+    assert "PeerLostError" in out and f"rank {victim}" in out, err
+    finish(ranks[victim])
+    assert names(name) == []
+
+
+def test_rank_zero_may_die_at_any_moment(name):
+    """Also while it waits for the others: whoever comes then removes the name, and a new rank 0 is welcome."""
+    first = start_rank(name, 0)
+    wait_until(lambda: names(name), "rank 0 waits")
+    first.send_signal(signal.SIGKILL)
+    finish(first)
+    worker = start_rank(name, 1)
+    wait_until(lambda: not names(name), "the name has gone with whoever saw it")
+    second = start_rank(name, 0)
+    assert finish(worker)[1] == finish(second)[1] == "joined\n"
+    assert names(name) == []
+
+
+def test_what_killed_worlds_left_goes_with_the_next_start_of_any_world(name):
+    first = start_rank(name, 0)
+    wait_until(lambda: names(name), "rank 0 waits")
+    first.send_signal(signal.SIGKILL)
+    finish(first)
+    assert names(name) == [name]
+    (SHM / f"{name}-mine").write_bytes(bytes(1 << 16))
+    (SHM / f"{name}-mine").chmod(0o600)
+    assert finish(start_rank(f"cobre-test-{secrets.token_hex(6)}", 0, size=1))[1] == "joined\n"
+    assert names(name) == [f"{name}-mine"], "only what a dead world left"
+
+
+WITH_GRANDCHILDREN = """
+import subprocess, sys
+from cobre.comm import launch
+def work(comm):
+    subprocess.Popen(["sleep", "500"])
+    print("working", flush=True)
+    while True:
+        comm.barrier()
+launch.run(work, 2)
+"""
+
+
+def marked(mark):
+    found = []
+    for path in Path("/proc").glob("[0-9]*"):
+        try:
+            if mark.encode() in (path / "environ").read_bytes():
+                found.append(int(path.name))
+        except OSError:
+            continue
+    return found
+
+
+def test_launcher_and_keeper_killed_at_once_leave_no_grandchild():
+    mark = secrets.token_hex(8)
+    launcher = start_python("-c", WITH_GRANDCHILDREN, env=os.environ | {"COBRE_TEST_MARK": mark})
+    for _ in range(2):
+        assert "working" in launcher.stdout.readline()
+    children = Path(f"/proc/{launcher.pid}/task/{launcher.pid}/children").read_text().split()
+    keepers = [int(pid) for pid in children if b"keeper_process" in Path(f"/proc/{pid}/cmdline").read_bytes()]
+    assert len(keepers) == 1 and len(marked(mark)) >= 6
+    for pid in (*keepers, launcher.pid):
+        os.kill(pid, signal.SIGKILL)
+    finish(launcher)
+    wait_until(lambda: not marked(mark), "all that was started has gone")

@@ -1,0 +1,110 @@
+"""Worlds without our launcher: ranks are forked from this process, which has loaded everything already.
+
+So a rank costs milliseconds, and hundreds of worlds can be killed. What a rank has to say comes through a pipe.
+"""
+
+import json
+import os
+import secrets
+import select
+import signal
+import socket
+import time
+import traceback
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from cobre.comm import BackendError, CommError, create_communicator
+
+SHM = Path("/dev/shm")
+DEADLINE_S = 60.0
+
+
+@dataclass
+class Rank:
+    pid: int
+    pipe: int
+    said: bytes = b""
+    status: int | None = None
+
+    @property
+    def answer(self):
+        """What it returned or raised; None for one that was killed before it could say."""
+        return json.loads(self.said) if self.said.endswith(b"\n") else None
+
+
+@dataclass
+class World:
+    ranks: list[Rank] = field(default_factory=list)
+    name: str = ""
+
+    def kill(self, rank):
+        os.kill(self.ranks[rank].pid, signal.SIGKILL)
+
+    def wait(self, deadline_s=DEADLINE_S):
+        """Until all ranks have gone; gives those that had to be killed in the end."""
+        deadline = time.monotonic() + deadline_s
+        hung = []
+        for number, rank in enumerate(self.ranks):
+            while rank.status is None:
+                readable, _, _ = select.select([rank.pipe], [], [], max(0.0, deadline - time.monotonic()))
+                data = os.read(rank.pipe, 1 << 16) if readable else None
+                if data:
+                    rank.said += data
+                    continue
+                if data is None:
+                    hung.append(number)
+                    os.kill(rank.pid, signal.SIGKILL)
+                rank.status = os.waitpid(rank.pid, 0)[1]
+            os.close(rank.pipe)
+        return hung
+
+
+def shm_environment(size, name=None):
+    name = name or f"tt-{secrets.token_hex(6)}"
+    shared = {"COBRE_SHM_NAME": name, "COBRE_SHM_SIZE": str(size), "COBRE_SHM_CONNECT_TIMEOUT_SECS": "4"}
+    return [shared | {"COBRE_SHM_RANK": str(rank)} for rank in range(size)]
+
+
+def tcp_environment(size):
+    address = ".".join(str(secrets.randbelow(254) + 1) for _ in range(3))
+    with socket.socket() as probe:
+        probe.bind((f"127.{address}", 0))
+        port = probe.getsockname()[1]
+    shared = {
+        "COBRE_TCP_COORDINATOR": f"127.{address}",
+        "COBRE_TCP_PORT": str(port),
+        "COBRE_TCP_SIZE": str(size),
+        "COBRE_TCP_SECRET": secrets.token_hex(32),
+        "COBRE_TCP_CONNECT_TIMEOUT_SECS": "4",
+    }
+    return [shared | {"COBRE_TCP_RANK": str(rank)} for rank in range(size)]
+
+
+def fork_world(environments, function):
+    """Start ranks that call `function(comm)`."""
+    world = World(name=environments[0].get("COBRE_SHM_NAME", ""))
+    for environment in environments:
+        reading, writing = os.pipe()
+        pid = os.fork()
+        if pid == 0:
+            os.close(reading)
+            for other in world.ranks:
+                os.close(other.pipe)
+            _be_rank(environment, function, writing)
+        os.close(writing)
+        world.ranks.append(Rank(pid, reading))
+    return world
+
+
+def _be_rank(environment, function, pipe):
+    os.environ.update(environment)
+    try:
+        with create_communicator() as comm:
+            answer = {"value": function(comm)}
+    except (CommError, BackendError) as error:
+        answer = {"error": type(error).__name__, "text": str(error)}
+    except BaseException:  # noqa: BLE001 - whatever it was, the parent must know
+        answer = {"error": "unexpected", "text": traceback.format_exc()}
+    os.write(pipe, json.dumps(answer).encode() + b"\n")
+    os._exit(0)

@@ -1,0 +1,168 @@
+"""Ranks, launchers and keepers killed at random instants."""
+
+import os
+import random
+import secrets
+import signal
+import subprocess
+import sys
+import time
+from contextlib import suppress
+from pathlib import Path
+
+import numpy as np
+from forked_worlds import SHM, fork_world, shm_environment, tcp_environment
+from tally import Tally
+
+LAUNCHED = Path(__file__).with_name("launched.py")
+SIZE = 3
+ENDED_S = 40.0
+MARK = "COBRE_TORTURE"
+
+
+def work(comm):
+    """Regions, collectives and splits, again and again: every window in which a name could stay behind."""
+    total = 0.0
+    for turn in range(40):
+        with comm.create_shared_region(500 + turn, np.float64) as region:
+            if region.is_leader if hasattr(region, "is_leader") else comm.is_leader:
+                region.as_mut_array()[:] = turn
+            region.fence()
+            total += float(region.as_array()[0])
+        out = np.empty(64)
+        comm.allreduce(np.full(64, comm.rank + 1.0), out)
+        total += float(out[0])
+        if turn % 10 == 0:
+            with comm.split_local() as inner:
+                inner.barrier()
+    return total
+
+
+def expected_work(size):
+    return float(sum(range(40)) + 40 * size * (size + 1) // 2)
+
+
+def forked_kills(backend, count, rng, *, kills_all=False):
+    tally = Tally(f"{backend}: {'all ranks' if kills_all else 'one rank'} killed, no launcher")
+    make = shm_environment if backend == "shm" else tcp_environment
+    stale = 0
+    for _ in range(count):
+        world = fork_world(make(SIZE), work)
+        # Half of them while ranks meet, half in the midst of regions and collectives.
+        time.sleep(rng.random() * (0.04 if rng.random() < 0.5 else 0.6))
+        victims = range(SIZE) if kills_all else [rng.choice([0, 0, 1, 2])]
+        done = [rank for rank in victims if world.ranks[rank].status is None]
+        for rank in done:
+            world.kill(rank)
+        tally.trials += 1
+        hung = world.wait()
+        if hung:
+            tally.add("hangs", f"ranks {hung} after the death of {list(victims)}")
+        _judge(tally, world, list(victims))
+        left = _names()
+        if left and kills_all:
+            stale += 1  # nobody was left to remove it: the next start does
+            again = fork_world(make(2), lambda comm: comm.barrier())
+            again.wait()
+            left = _names()
+        for name in left:
+            tally.add("leaks", f"{name} in /dev/shm")
+            (SHM / name).unlink(missing_ok=True)
+    if kills_all and stale:
+        tally.note = f"{stale} names were left until the next start, which removed them"
+    return tally
+
+
+def _judge(tally, world, victims):
+    for number, rank in enumerate(world.ranks):
+        answer = rank.answer
+        if number in victims or answer is None:
+            continue
+        if "value" in answer:
+            if answer["value"] != expected_work(SIZE):
+                tally.add("wrong bits", f"rank {number} computed {answer['value']}")
+        elif answer["error"] == "unexpected":
+            tally.add("other", answer["text"])
+        elif not any(f"rank {victim}" in answer["text"] for victim in victims):
+            tally.add("unnamed ranks", f"rank {number} says {answer['text']!r}, rank {victims} was killed")
+
+
+def _names():
+    return sorted(name.name for name in SHM.iterdir())
+
+
+def launched_kills(backend, count, rng):
+    """A rank, the launcher, or the launcher and its keeper at once; ranks have started processes of their own."""
+    tally = Tally(f"{backend}: killed, with our launcher")
+    for _ in range(count):
+        mark = secrets.token_hex(8)
+        what = rng.choice(["rank", "launcher", "both", "both"])
+        process = subprocess.Popen(
+            [sys.executable, str(LAUNCHED), backend],
+            env=os.environ | {MARK: mark},
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.PIPE,
+            text=True,
+        )
+        time.sleep(rng.random() * 2.5)
+        _kill_launched(process.pid, what, rng)
+        tally.trials += 1
+        try:
+            _, words = process.communicate(timeout=ENDED_S)
+        except subprocess.TimeoutExpired:
+            tally.add("hangs", f"the launcher, after the death of {what}")
+            process.kill()
+            _, words = process.communicate()
+        if what == "rank" and process.returncode not in (0, -signal.SIGKILL) and "rank" not in words:
+            tally.add("unnamed ranks", words[-300:])
+        for left in _left_processes(mark):
+            tally.add("leaks", f"process {left} after the death of {what}")
+        for name in _names():
+            tally.add("leaks", f"{name} in /dev/shm after the death of {what}")
+            (SHM / name).unlink(missing_ok=True)
+    return tally
+
+
+def _kill_launched(launcher, what, rng):
+    children = _children(launcher)
+    keepers = [pid for pid in children if b"keeper_process" in _read(pid, "cmdline")]
+    ranks = [pid for pid in children if pid not in keepers]
+    victims = {"rank": ranks and [rng.choice(ranks)], "launcher": [launcher], "both": [*keepers, launcher]}[what]
+    for pid in victims or []:
+        with suppress(ProcessLookupError):
+            os.kill(pid, signal.SIGKILL)
+
+
+def _children(pid):
+    with suppress(OSError):
+        return [int(child) for child in Path(f"/proc/{pid}/task/{pid}/children").read_text().split()]
+    return []
+
+
+def _read(pid, name):
+    with suppress(OSError):
+        return Path(f"/proc/{pid}/{name}").read_bytes()
+    return b""
+
+
+def _left_processes(mark):
+    """Processes that inherited the mark, once they have had time to go; those are ended here."""
+    deadline = time.monotonic() + ENDED_S
+    while True:
+        left = [int(path.name) for path in Path("/proc").glob("[0-9]*") if mark.encode() in _read(path.name, "environ")]
+        if not left or time.monotonic() > deadline:
+            break
+        time.sleep(0.05)
+    for pid in left:
+        with suppress(ProcessLookupError):
+            os.kill(pid, signal.SIGKILL)
+    return left
+
+
+def all_kills(scale, seed):
+    rng = random.Random(seed)
+    yield forked_kills("shm", round(190 * scale), rng)
+    yield forked_kills("shm", round(50 * scale), rng, kills_all=True)
+    yield launched_kills("shm", round(60 * scale), rng)
+    yield forked_kills("tcp", round(70 * scale), rng)
+    yield launched_kills("tcp", round(30 * scale), rng)

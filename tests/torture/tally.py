@@ -1,0 +1,38 @@
+"""What the parts of the torture count, and the table that is printed."""
+
+import sys
+from dataclasses import dataclass, field
+
+BAD = ("leaks", "hangs", "wrong bits", "unnamed ranks", "other")
+
+
+@dataclass
+class Tally:
+    """One line of the table. `examples`: the first few of what went wrong, in words."""
+
+    name: str
+    trials: int = 0
+    counts: dict[str, int] = field(default_factory=lambda: dict.fromkeys(BAD, 0))
+    examples: list[str] = field(default_factory=list)
+    note: str = ""
+
+    def add(self, kind: str, words: str) -> None:
+        self.counts[kind] += 1
+        if len(self.examples) < 5:
+            self.examples.append(f"{kind}: {words}")
+
+    @property
+    def is_bad(self) -> bool:
+        return any(self.counts.values())
+
+
+def print_table(tallies: list[Tally]) -> None:
+    width = max(len(tally.name) for tally in tallies)
+    print(f"{'':{width}}  {'trials':>6}  " + "  ".join(f"{name:>13}" for name in BAD) + "  note")
+    for tally in tallies:
+        numbers = "  ".join(f"{tally.counts[name]:>13}" for name in BAD)
+        print(f"{tally.name:{width}}  {tally.trials:>6}  {numbers}  {tally.note}")
+    for tally in tallies:
+        for example in tally.examples:
+            print(f"{tally.name}: {example}")
+    sys.stdout.flush()
