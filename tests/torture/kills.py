@@ -16,7 +16,7 @@ from tally import Tally
 
 LAUNCHED = Path(__file__).with_name("launched.py")
 SIZE = 3
-ENDED_S = 40.0
+ENDED_S = 120.0
 MARK = "COBRE_TORTURE"
 
 
@@ -127,8 +127,10 @@ def _kill_launched(launcher, what, rng):
     children = _children(launcher)
     keepers = [pid for pid in children if b"keeper_process" in _read(pid, "cmdline")]
     ranks = [pid for pid in children if pid not in keepers]
-    victims = {"rank": ranks and [rng.choice(ranks)], "launcher": [launcher], "both": [*keepers, launcher]}[what]
-    for pid in victims or []:
+    if what == "rank" and not ranks:
+        what = "launcher"  # it has not started any yet
+    victims = {"rank": [rng.choice(ranks or [0])], "launcher": [launcher], "both": [*keepers, launcher]}[what]
+    for pid in victims:
         with suppress(ProcessLookupError):
             os.kill(pid, signal.SIGKILL)
 
