@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from cobre.cli.say import say
 from cobre.cli.trouble import told
 
 if TYPE_CHECKING:
@@ -63,7 +64,7 @@ def bench(
     if as_json:
         click.echo(json.dumps(as_dict(measured, estimates), indent=1))
     else:
-        click.echo("\n".join(lines(case, measured, estimates)))
+        say("\n".join(lines(case, measured, estimates)))
 
 
 def usual_cores(forward_passes: int) -> list[int]:
