@@ -7,7 +7,9 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from datetime import date, timedelta
 
+import numpy as np
 from crafted_case import CraftedCase, Period
+from extensive_form import Program
 
 SeasonOf = Callable[[date], tuple[date, date]]  # the days of the season that a day belongs to
 
@@ -78,3 +80,69 @@ class Remembered:
 
 def hours(period: Period) -> float:
     return period.all_hours
+
+
+def tree_optimum(case: CraftedCase, cost_scale: float = 1e6) -> float:
+    """What the best policy over a tree of nodes costs, in $: all nodes in one linear program."""
+    program = Program()
+    children: dict[int | None, list[tuple[int, float]]] = {}
+    for edge in case.transitions:
+        children.setdefault(edge["source_id"], []).append((edge["target_id"], edge["probability"]))
+    first = [case.first_hm3] * case.plants
+    root = next(node["id"] for node in case.nodes if node["stage_id"] == 0)
+    return cost_scale * program.minimise(_tree_node(program, case, children, root, first, cost_scale))
+
+
+def _tree_node(program, case, children, node_id, before, unit) -> int:
+    """A column for what a node and all behind it cost."""
+    node = next(node for node in case.nodes if node["id"] == node_id)
+    stage = node["stage_id"]
+    period, hours = case.periods[stage], case.periods[stage].all_hours
+    value = program.column(-np.inf)
+    terms, supply, storage = {value: -1.0}, {}, []
+    for price, most in ((40.0, 40.0), (110.0, 60.0), (300.0, 60.0), (5000.0, np.inf)):
+        column = program.column(0.0, most)
+        supply[column], terms[column] = 1.0, price * hours / unit
+    excess = program.column()
+    supply[excess], terms[excess] = -1.0, 0.01 * hours / unit
+    released = []
+    for plant in range(case.plants):
+        turbined, spilled, end = program.column(0.0, 120.0), program.column(), program.column(0.0, case.max_hm3)
+        supply[turbined], terms[spilled] = 0.8, 0.01 * hours / unit
+        inflow = next(row[3] for row in case.external if row[:3] == (stage, node["scenario_id"], plant))
+        hm3 = 0.0036 * hours
+        balance = {end: 1.0, turbined: hm3, spilled: hm3}
+        for column in released:
+            balance[column] = -hm3
+        right = inflow * hm3
+        if isinstance(before[plant], int):
+            balance[before[plant]] = -1.0
+        else:
+            right += before[plant]
+        program.row(balance, right, right)
+        released = [turbined, spilled]
+        storage.append(end)
+    load = case.loads.get(stage, case.load_mw)
+    if case.external_load:
+        load = next(row[3] for row in case.external_load if row[:3] == (stage, node["scenario_id"], 0))
+    program.row(supply, load, load)
+    if node_id in children:
+        days = (date.fromisoformat(period.end) - date.fromisoformat(period.start)).days
+        discount = (1.0 + case.discount_rate) ** (-days / 365.25)
+        found = [(_tree_node(program, case, children, child, storage, unit), p) for child, p in children[node_id]]
+        terms[_tree_risk(program, found, period.risk or (1.0, 0.0))] = discount
+    program.row(terms, 0.0, 0.0)
+    return value
+
+
+def _tree_risk(program, found, risk) -> int:
+    """(1 - share) of the mean and `share` of the conditional value at risk of some columns with probabilities."""
+    alpha, share = risk
+    future, quantile = program.column(-np.inf), program.column(-np.inf)
+    terms = {future: 1.0, quantile: -share}
+    for value, probability in found:
+        above = program.column()
+        program.row({above: 1.0, value: -1.0, quantile: 1.0}, 0.0, np.inf)
+        terms |= {above: -share * probability / alpha, value: -(1.0 - share) * probability}
+    program.row(terms, 0.0, np.inf)
+    return future

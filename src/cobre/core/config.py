@@ -39,7 +39,15 @@ class SimulationBased:
     relative_tolerance: float = 0.0
 
 
-StoppingRuleConfig = IterationLimit | TimeLimit | BoundStalling | SimulationBased
+@dataclass(frozen=True, slots=True)
+class Gap:
+    """Stop when the exact upper bound is within `tolerance` $ or `relative_tolerance` percent of the lower bound."""
+
+    tolerance: float | None = None
+    relative_tolerance: float | None = None
+
+
+StoppingRuleConfig = IterationLimit | TimeLimit | BoundStalling | SimulationBased | Gap
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,7 +91,7 @@ class SolverConfig:
 
 @dataclass(frozen=True, slots=True)
 class TrainingConfig:
-    """The section `training`."""
+    """The section `training`. is_enumerated: all paths of a tree take part, and `forward_passes` says nothing."""
 
     forward_passes: int
     stopping_rules: tuple[StoppingRuleConfig, ...]
@@ -93,15 +101,17 @@ class TrainingConfig:
     cut_selection: CutSelectionConfig = CutSelectionConfig()
     scenario_source: ScenarioSource = ScenarioSource()
     solver: SolverConfig = SolverConfig()
+    is_enumerated: bool = False
 
 
 @dataclass(frozen=True, slots=True)
 class SimulationConfig:
-    """The section `simulation`; `scenario_source` None: as in training."""
+    """The section `simulation`; `scenario_source` None: as in training. is_enumerated: every path of a tree once."""
 
     enabled: bool = False
     num_scenarios: int = 2000
     scenario_source: ScenarioSource | None = None
+    is_enumerated: bool = False
 
 
 @dataclass(frozen=True, slots=True)

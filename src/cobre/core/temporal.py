@@ -95,12 +95,23 @@ class Transition:
 
 
 @dataclass(frozen=True, slots=True)
+class Node:
+    """A place in a policy graph. `scenario_id`: the column of external scenarios that happens there."""
+
+    id: int
+    stage_id: int
+    scenario_id: int | None = None
+    label: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
 class PolicyGraph:
-    """How stages follow one another; without nodes it is the chain of stages."""
+    """How stages follow one another; without nodes it is the chain of stages, and transitions lead between stages."""
 
     type: Literal["finite_horizon"]
     annual_discount_rate: float
     transitions: tuple[Transition, ...] = ()
+    nodes: tuple[Node, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

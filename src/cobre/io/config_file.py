@@ -11,6 +11,7 @@ from cobre.core.config import (
     Config,
     CutSelectionConfig,
     EstimationConfig,
+    Gap,
     IterationLimit,
     ModelingConfig,
     PolicyConfig,
@@ -104,11 +105,10 @@ def _as_dict(record: Any) -> dict[str, Any]:
 def _training(record: TrainingRecord, problems: Problems) -> TrainingConfig | None:
     rules = _stopping_rules(record.stopping_rules, problems)
     source = _scenario_source(record.scenario_source, "training", problems)
-    if isinstance(record.selection, Enumerated):
-        _refuse_enumeration("training.selection", problems)
-        return None
+    is_enumerated = isinstance(record.selection, Enumerated)
     return TrainingConfig(
-        forward_passes=record.selection.forward_passes,
+        forward_passes=1 if isinstance(record.selection, Enumerated) else record.selection.forward_passes,
+        is_enumerated=is_enumerated,
         stopping_rules=rules,
         enabled=record.enabled,
         tree_seed=DEFAULT_TREE_SEED if record.tree_seed is None else abs(record.tree_seed),
@@ -119,22 +119,17 @@ def _training(record: TrainingRecord, problems: Problems) -> TrainingConfig | No
     )
 
 
-def _refuse_enumeration(field: str, problems: Problems) -> None:
-    message = "enumerated selection is not modelled yet"
-    problems.error(Layer.MEANING, FILE, "", field, message, 'use {"method": "sampled", ...}')
-
-
 def _stopping_rules(records: tuple[Any, ...], problems: Problems) -> tuple[StoppingRuleConfig, ...]:
-    rules = tuple(_stopping_rule(record, problems) for record in records)
+    rules = tuple(_stopping_rule(record) for record in records)
     if not any(isinstance(rule, IterationLimit) for rule in rules):
         message = "there is no rule of type iteration_limit"
         problems.error(
             Layer.SCHEMA, FILE, "", "training.stopping_rules", message, 'add {"type": "iteration_limit", "limit": N}'
         )
-    return tuple(rule for rule in rules if rule is not None)
+    return rules
 
 
-def _stopping_rule(record: Any, problems: Problems) -> StoppingRuleConfig | None:
+def _stopping_rule(record: Any) -> StoppingRuleConfig:
     if isinstance(record, IterationLimitRecord):
         return IterationLimit(record.limit)
     if isinstance(record, TimeLimitRecord):
@@ -143,11 +138,7 @@ def _stopping_rule(record: Any, problems: Problems) -> StoppingRuleConfig | None
         return BoundStalling(record.iterations, record.tolerance)
     if isinstance(record, SimulationBasedRecord):
         return SimulationBased(record.replications, record.period, record.confidence, record.relative_tolerance)
-    message = "the rule `gap` needs an exact upper bound, from enumerated selection, which is not modelled yet"
-    problems.error(
-        Layer.MEANING, FILE, "", "training.stopping_rules", message, "use bound_stalling or simulation instead"
-    )
-    return None
+    return Gap(record.tolerance, record.relative_tolerance)
 
 
 def _cut_selection(record: CutSelectionRecord) -> CutSelectionConfig:
@@ -184,7 +175,7 @@ def _years(years: tuple[int, ...] | YearRange | None, section: str, problems: Pr
 def _simulation(record: SimulationRecord, problems: Problems) -> SimulationConfig:
     source = _scenario_source(record.scenario_source, "simulation", problems)
     if isinstance(record.selection, Enumerated):
-        _refuse_enumeration("simulation.selection", problems)
+        return SimulationConfig(record.enabled, scenario_source=source, is_enumerated=True)
     if not isinstance(record.selection, SampledSimulation):
         return SimulationConfig(record.enabled, scenario_source=source)
     return SimulationConfig(record.enabled, record.selection.num_scenarios, source)

@@ -85,7 +85,11 @@ class BoundStallingRecord:
 
 @dataclass(frozen=True, slots=True)
 class GapRecord:
-    """A rule that needs an exact upper bound, hence enumerated selection. Not modelled yet: refused."""
+    """See core.config.Gap: a rule for the exact upper bound that enumerated selection gives.
+
+    tolerance: in $.
+    relative_tolerance: in percent of the lower bound.
+    """
 
     type: Literal["gap"]
     tolerance: float | None = None

@@ -10,6 +10,7 @@ from cobre.core.temporal import (
     Block,
     CvarParameters,
     Horizon,
+    Node,
     PolicyGraph,
     PreStudyStage,
     SamplingMethod,
@@ -28,23 +29,13 @@ FILE = "stages.json"
 
 
 @dataclass(frozen=True, slots=True)
-class NodeRecord:
-    """A node of a policy graph that is more than the chain of stages."""
-
-    id: int
-    stage_id: int
-    scenario_id: int | None = None
-    label: str | None = None
-
-
-@dataclass(frozen=True, slots=True)
 class PolicyGraphRecord:
     """How stages follow one another."""
 
     type: Literal["finite_horizon", "cyclic"]
     annual_discount_rate: float
     transitions: tuple[Transition, ...] = ()
-    nodes: tuple[NodeRecord, ...] = ()
+    nodes: tuple[Node, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -117,13 +108,11 @@ def _refuse_what_is_not_modelled(graph: PolicyGraphRecord, problems: Problems) -
     if graph.type == "cyclic":
         message = "cyclic policy graphs are not modelled yet"
         problems.error(Layer.MEANING, FILE, "", "policy_graph.type", message, "use finite_horizon")
-    if graph.nodes:
-        message = "graphs of nodes are not modelled yet"
-        problems.error(Layer.MEANING, FILE, "", "policy_graph.nodes", message, "leave it out: the chain of stages")
 
 
 def _report_duplicates(file: StagesFile, problems: Problems) -> None:
     report_duplicates(FILE, "stage", [stage.id for stage in file.stages], problems)
+    report_duplicates(FILE, "node", [node.id for node in file.policy_graph.nodes], problems)
     report_duplicates(FILE, "pre-study stage", [stage.id for stage in file.pre_study_stages], problems)
     for stage in file.stages:
         report_duplicates(FILE, f"stage {stage.id}, block", [block.id for block in stage.blocks], problems)
@@ -133,7 +122,8 @@ def _report_duplicates(file: StagesFile, problems: Problems) -> None:
 
 def _policy_graph(record: PolicyGraphRecord) -> PolicyGraph:
     ordered = sorted(record.transitions, key=lambda edge: (edge.source_id, edge.target_id))
-    return PolicyGraph("finite_horizon", record.annual_discount_rate, tuple(ordered))
+    nodes = tuple(sorted(record.nodes, key=lambda node: (node.stage_id, node.id)))
+    return PolicyGraph("finite_horizon", record.annual_discount_rate, tuple(ordered), nodes)
 
 
 def _stage(record: StageRecord) -> Stage:

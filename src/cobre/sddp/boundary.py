@@ -58,17 +58,22 @@ class Boundary:
 
 
 class PricedPool(CutPool):
-    """Cuts of all stages; those of the last are another study's and never change. `end` None: nothing follows."""
+    """Cuts of all stages, or of all nodes of a tree; those of the last are another study's and never change.
+
+    `end` None: nothing follows.
+    """
 
     def __init__(self, memory: SharedMemoryProvider, problem: Problem, end: CutRows | None) -> None:
         programs = [stage.program for stage in problem.stages]
-        components = stored_components(programs, is_priced=end is not None)
-        super().__init__(memory, problem.num_stages, problem.dimension, components)
+        by_stage = stored_components(programs, is_priced=end is not None)
+        components = [by_stage[stage] for stage in problem.pool_stages]
+        super().__init__(memory, problem.num_pools, problem.dimension, components)
         self._end = end
+        self._last = problem.last_pools
 
     def rows(self, stage: int, *, everything: bool = False) -> CutRows:
         """The cuts of a stage for the solver; `everything`: those that selection put aside as well."""
-        if self._end is not None and stage == self.num_stages - 1:
+        if self._end is not None and stage >= self.num_stages - self._last:
             return self._end
         return super().rows(stage, everything=everything)
 

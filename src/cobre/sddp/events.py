@@ -29,7 +29,7 @@ class RankLoad:
 
 @dataclass(frozen=True, slots=True)
 class IterationRecord:
-    """One iteration in $; the upper bound is the mean of the sampled paths, with its standard deviation.
+    """One iteration in $; the upper bound is the mean of the sampled paths, with its standard deviation, or exact.
 
     Solves and pivots are those of all ranks; times are this rank's, loads are by rank. `cuts` are slots of a stage,
     `cuts_active` what all stages have in play at the end (None: not known any more); `solver`: what all ranks' solvers
@@ -49,6 +49,7 @@ class IterationRecord:
     times: PhaseTimes
     loads: tuple[RankLoad, ...] = ()
     cuts_active: int | None = None
+    is_exact: bool = False
     solver: PhaseStatistics = field(default_factory=dict)
     traffic_bytes: Mapping[str, int] = field(default_factory=dict)
 

@@ -11,6 +11,7 @@ from cobre.sddp.lp.failure import EntityNames
 from cobre.sddp.lp.plan import PlanOptions, StagePlan
 from cobre.sddp.plugins.interfaces import RiskMeasure
 from cobre.sddp.plugins.risk import risk_measure
+from cobre.sddp.tree import ScenarioTree
 from cobre.solver.batches import Bases, Chains, Realisations
 from cobre.solver.program import Ints
 from cobre.stochastic.model import NoiseModel
@@ -69,11 +70,29 @@ class Problem:
     initial_state: Floats
     cost_scale: float
     names: EntityNames
+    tree: ScenarioTree | None = None  # nodes with a value function each, where all paths take part
 
     @property
     def num_stages(self) -> int:
         """T."""
         return len(self.stages)
+
+    @property
+    def num_pools(self) -> int:
+        """Value functions: one for each stage, or for each node."""
+        return self.num_stages if self.tree is None else self.tree.num_nodes
+
+    @property
+    def pool_stages(self) -> tuple[int, ...]:
+        """The stage of each of them."""
+        if self.tree is None:
+            return tuple(range(self.num_stages))
+        return tuple(stage for stage in range(self.num_stages) for _ in self.tree.nodes(stage))
+
+    @property
+    def last_pools(self) -> int:
+        """How many of them belong to the last stage."""
+        return 1 if self.tree is None else len(self.tree.leaves)
 
     @property
     def dimension(self) -> int:

@@ -5,12 +5,13 @@ from enum import StrEnum
 
 
 class StopKind(StrEnum):
-    """What ended a run. The first four are rules of the case; a rule of somebody else's making is `OTHER_RULE`."""
+    """What ended a run. The first five are rules of the case; a rule of somebody else's making is `OTHER_RULE`."""
 
     ITERATION_LIMIT = "iteration_limit"
     TIME_LIMIT = "time_limit"
     BOUND_STALLING = "bound_stalling"
     SIMULATION = "simulation"
+    GAP = "gap"
     OTHER_RULE = "other_rule"
     REQUESTED = "requested"
     RUN_TIME_LIMIT = "run_time_limit"
@@ -20,7 +21,7 @@ class StopKind(StrEnum):
     @property
     def has_converged(self) -> bool:
         """Whether a rule that looks at the bounds was content."""
-        return self in (StopKind.BOUND_STALLING, StopKind.SIMULATION, StopKind.OTHER_RULE)
+        return self in (StopKind.BOUND_STALLING, StopKind.SIMULATION, StopKind.GAP, StopKind.OTHER_RULE)
 
     @property
     def is_interruption(self) -> bool:

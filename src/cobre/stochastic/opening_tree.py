@@ -75,8 +75,10 @@ def _from_residuals(plan: TreePlan, leader: Stage, residuals: Floats, count: int
 
 
 def opening_count(stage: Stage) -> int:
-    """How many openings a stage asks for; at least one is needed."""
-    if stage.num_openings is None or stage.num_openings < 1:
+    """How many openings a stage asks for: at least one."""
+    if stage.num_openings is None:
+        return 1  # a node has one realisation, which external scenarios give
+    if stage.num_openings < 1:
         raise NoiseModelError(
             _STAGES_FILE, f"stage {stage.id}, num_openings", f"is {stage.num_openings}; give at least 1"
         )

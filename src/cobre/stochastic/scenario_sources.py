@@ -81,6 +81,9 @@ def sampler(data: SourceData, tree: tuple[Floats, ...], *, is_training: bool) ->
     source = config.training.scenario_source
     if not is_training and config.simulation.scenario_source is not None:
         source = config.simulation.scenario_source
+    is_enumerated = config.training.is_enumerated or (not is_training and config.simulation.is_enumerated)
+    if is_enumerated:
+        source = ScenarioSource()  # paths are those of a tree: nothing is drawn
     total = config.training.forward_passes if is_training else config.simulation.num_scenarios
     in_sample = InSample(tree, as_seed(config.training.tree_seed))
     schemes: dict[str, Scheme] = {}

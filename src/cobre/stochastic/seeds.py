@@ -18,6 +18,9 @@ Integers = ArrayLike
 HISTORICAL_BASE = 0x686973746F726963
 EXTERNAL_BASE = 0x65787465726E616C
 
+# Of the draws that choose a path through a tree: ASCII "treepath".
+PATH_BASE = 0x7472656570617468
+
 _BITS_32 = 32
 _LENGTH_SHIFT = np.uint64(56)
 _GROUPED_TAG = 1
@@ -53,6 +56,12 @@ def class_forward_seed(forward_seed: int, entity_class: str) -> int:
 def stage_seeds(base: int, stage_ids: Integers) -> Words:
     """Seeds of designs that are drawn for a stage as a whole: Latin hypercubes, Sobol and Halton points."""
     return siphash13([_word(base), _field(stage_ids) | _length(12)])
+
+
+def uniform_draws(base: int, seed: int, count: int) -> NDArray[np.float64]:
+    """Numbers in [0, 1), one for each scenario of a simulation."""
+    words = siphash13([_word(base ^ as_seed(seed)), _field(np.arange(count)) | _length(12)])
+    return (words >> np.uint64(11)).astype(np.float64) * 2.0**-53
 
 
 def as_seed(value: int) -> int:

@@ -80,6 +80,8 @@ def case_digest(study: PreparedStudy) -> str:
     _feed(digest, [stage.id for stage in study.case.horizon.stages])
     _feed(digest, [config.forward_passes, config.tree_seed, config.cut_selection, config.scenario_source])
     _feed(digest, study.end)
+    if problem.tree is not None:
+        _feed(digest, problem.tree)
     scenarios = range(min(_PROBED_SCENARIOS, config.forward_passes))
     for stage_number in range(problem.num_stages):
         _feed(digest, study.noise.training_sampler.sample(1, scenarios, stage_number))

@@ -36,7 +36,7 @@ class Policy:
         written = [pool.written[stage] != 0 for stage in range(pool.num_stages)]
         cuts = [pool.cuts(stage) for stage in range(pool.num_stages)]
         return cls(
-            stage_ids=tuple(stage.id for stage in study.case.horizon.stages),
+            stage_ids=pool_stage_ids(study),
             state_names=state_names(study),
             cuts=tuple(CutSet(c.intercepts[w], c.coefficients[w]) for c, w in zip(cuts, written, strict=True)),
             in_play=tuple(pool.in_play[stage][w].copy() for stage, w in enumerate(written)),
@@ -112,6 +112,12 @@ class Policy:
     def _check_stage(self, stage: int) -> None:
         if not 0 <= stage < self.num_stages:
             raise IndexError(f"stage {stage} is not in 0 .. {self.num_stages - 1}")
+
+
+def pool_stage_ids(study: PreparedStudy) -> tuple[int, ...]:
+    """The stage of each value function: of each stage, or of each node of a tree."""
+    ids, tree = [stage.id for stage in study.case.horizon.stages], study.problem.tree
+    return tuple(ids) if tree is None else tuple(id_ for stage, id_ in enumerate(ids) for _ in tree.nodes(stage))
 
 
 def state_names(study: PreparedStudy) -> tuple[str, ...]:

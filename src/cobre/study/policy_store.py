@@ -15,7 +15,7 @@ from cobre.io.policy_file import (
     write_policy,
 )
 from cobre.sddp.cuts.pool import CutPool, CutSet
-from cobre.study.policy import Policy, state_names
+from cobre.study.policy import Policy, pool_stage_ids, state_names
 from cobre.study.prepare import PreparedStudy
 
 POLICY_FILE = "policy.bin"
@@ -55,7 +55,8 @@ def decode_policy(path: Path, content: bytes) -> Policy:
 
 def to_data(policy: Policy, study: PreparedStudy) -> PolicyData:
     """What goes into the file."""
-    stages, config = study.case.horizon.stages, study.case.config
+    by_id, config = {stage.id: stage for stage in study.case.horizon.stages}, study.case.config
+    stages = [by_id[stage_id] for stage_id in policy.stage_ids]
     metadata = PolicyMetadata(
         state_names=policy.state_names,
         stage_ids=policy.stage_ids,
@@ -129,6 +130,6 @@ def check_fit(policy: Policy, study: PreparedStudy) -> None:
             f"the policy's state is ({', '.join(policy.state_names)}), the study's is ({', '.join(expected)}); "
             "it belongs to a study with other plants or another inflow model"
         )
-    stage_ids = tuple(stage.id for stage in study.case.horizon.stages)
+    stage_ids = pool_stage_ids(study)
     if policy.stage_ids != stage_ids:
         raise PolicyMismatchError(f"the policy has the stages {policy.stage_ids}, the study has {stage_ids}")

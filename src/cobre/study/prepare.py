@@ -9,6 +9,7 @@ from cobre.sddp.lp.failure import EntityNames
 from cobre.sddp.lp.plan import PlanOptions
 from cobre.sddp.problem import Problem, build_problem
 from cobre.sddp.resolved.resolve import resolve
+from cobre.sddp.tree_build import with_tree
 from cobre.solver.batches import CutRows, LpSolver
 from cobre.solver.highs import HighsOptions, HighsSolver
 from cobre.stochastic.model import NoiseModel, build_noise_model
@@ -43,7 +44,7 @@ def prepare(case: Case) -> PreparedStudy:
     consumption = np.array([station.consumption_mw_per_m3s for station in case.system.pumping_stations])
     names = EntityNames(tuple(f"{hydro.name} (hydro {hydro.id})" for hydro in case.system.hydros))
     resolved = resolve(case)
-    built = build_problem(resolved, noise, options, consumption, names)
+    built = with_tree(case, build_problem(resolved, noise, options, consumption, names))
     problem, end, notes = price_the_end(case, resolved, built, priced)
     return PreparedStudy(case, noise, problem, end, (*map(str, noise.notes), *notes))
 

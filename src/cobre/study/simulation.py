@@ -21,6 +21,8 @@ from cobre.sddp.simulation.spool import Sink
 from cobre.sddp.simulation.summary import SimulationOutcome
 from cobre.sddp.simulation.tables import EntityIds
 from cobre.solver.batches import LpSolver
+from cobre.solver.program import Ints
+from cobre.stochastic.seeds import PATH_BASE, uniform_draws
 from cobre.study.policy import Policy
 from cobre.study.policy_store import fill_pool
 from cobre.study.prepare import PreparedStudy
@@ -120,6 +122,7 @@ def _simulate(
 ) -> SimulationOutcome:
     pool = PricedPool(memory, study.problem, study.end)
     fill_pool(pool, policy, study)
+    paths, num_scenarios = tree_scenarios(study, num_scenarios)
     outcome = simulate(
         comm,
         study.problem,
@@ -133,9 +136,22 @@ def _simulate(
         failure_folder=failure_folder,
         spool_folder=spool_folder,
         done=done,
+        paths=paths,
     )
     pool.close()
     return outcome
+
+
+def tree_scenarios(study: PreparedStudy, num_scenarios: int) -> tuple[Ints | None, int]:
+    """Over a tree: the path of each scenario, drawn, or None where every path is a scenario; and how many there are."""
+    tree = study.problem.tree
+    if tree is None:
+        return None, num_scenarios
+    if study.case.config.simulation.is_enumerated:
+        return None, len(tree.leaves)
+    shares = np.add.accumulate(tree.path_probabilities())
+    drawn = uniform_draws(PATH_BASE, study.case.config.training.tree_seed, num_scenarios)
+    return np.minimum(np.searchsorted(shares, drawn, side="right"), len(shares) - 1).astype(np.int32), num_scenarios
 
 
 def _result(

@@ -115,7 +115,7 @@ def _context(
         solver=solver,
         sampler=study.noise.training_sampler,
         pool=PricedPool(memory, problem, study.end),
-        split=WorkSplit(study.case.config.training.forward_passes, comm.size),
+        split=WorkSplit(1 if problem.tree else study.case.config.training.forward_passes, comm.size),
         bases=[Bases.none(stage.program) for stage in problem.stages],
         keeps_states=study.case.config.exports.states,
         failure_folder=options.failure_folder,

@@ -6,6 +6,7 @@ from cobre.core.config import (
     BoundStalling,
     Config,
     CutSelectionConfig,
+    Gap,
     IterationLimit,
     PolicyConfig,
     ScenarioSource,
@@ -22,7 +23,9 @@ _RULES: dict[type, str] = {
     IterationLimit: "iteration_limit",
     TimeLimit: "time_limit",
     BoundStalling: "bound_stalling",
+    Gap: "gap",
 }
+ENUMERATED = {"method": "enumerated"}
 _SELECTIONS: dict[str, type[Level1Record | DominationRecord | DynamicRecord]] = {
     "level1": Level1Record,
     "lml1": Level1Record,
@@ -51,7 +54,9 @@ def _training(training: TrainingConfig) -> dict[str, Any]:
     return {
         "enabled": training.enabled,
         "tree_seed": training.tree_seed,
-        "selection": {"method": "sampled", "forward_passes": training.forward_passes},
+        "selection": ENUMERATED
+        if training.is_enumerated
+        else {"method": "sampled", "forward_passes": training.forward_passes},
         "stopping_rules": [_stopping_rule(rule) for rule in training.stopping_rules],
         "stopping_mode": training.stopping_mode,
         "cut_selection": _cut_selection(training.cut_selection),
@@ -107,7 +112,9 @@ def _policy(policy: PolicyConfig) -> dict[str, Any]:
 def _simulation(simulation: SimulationConfig) -> dict[str, Any]:
     document: dict[str, Any] = {
         "enabled": simulation.enabled,
-        "selection": {"method": "sampled", "num_scenarios": simulation.num_scenarios},
+        "selection": ENUMERATED
+        if simulation.is_enumerated
+        else {"method": "sampled", "num_scenarios": simulation.num_scenarios},
     }
     if simulation.scenario_source is not None:
         document["scenario_source"] = _scenario_source(simulation.scenario_source)

@@ -1,14 +1,11 @@
 """The horizon: dates, transitions, rates, risk."""
 
-import math
 from itertools import pairwise
 
 from cobre.core.case import Case
 from cobre.core.temporal import PreStudyStage, Stage
 from cobre.io.stages_file import FILE
 from cobre.io.validation.findings import Findings, Rule
-
-PROBABILITY_TOLERANCE = 1e-6
 
 
 def dates_in_order(case: Case, findings: Findings) -> None:
@@ -51,23 +48,6 @@ def pre_study_stages_before_the_study(case: Case, findings: Findings) -> None:
             findings.error(FILE, f"pre-study stage {stage.id}", "end_date", message, f"{start} or earlier")
 
 
-def transitions_follow_the_chain(case: Case, findings: Findings) -> None:
-    """Without nodes, each stage leads to the next one, with certainty."""
-    outgoing: dict[int, float] = {}
-    for edge in case.horizon.policy_graph.transitions:
-        entity = f"transition {edge.source_id} -> {edge.target_id}"
-        outgoing[edge.source_id] = outgoing.get(edge.source_id, 0.0) + edge.probability
-        if edge.target_id != edge.source_id + 1:
-            message = "does not lead to the next stage; graphs other than the chain of stages are not modelled yet"
-            findings.error(FILE, entity, "target_id", message, f"{edge.source_id + 1}")
-        if not 0 <= edge.probability <= 1:
-            findings.error(FILE, entity, "probability", f"is {edge.probability:g}", "between 0 and 1")
-    for source_id, total in outgoing.items():
-        if not math.isclose(total, 1.0, abs_tol=PROBABILITY_TOLERANCE):
-            message = f"the probabilities of leaving stage {source_id} sum to {total:g}"
-            findings.error(FILE, f"stage {source_id}", "policy_graph.transitions.probability", message, "a sum of 1")
-
-
 def discount_rates(case: Case, findings: Findings) -> None:
     """Rates are not negative."""
     graph = case.horizon.policy_graph
@@ -108,7 +88,6 @@ def sizes_of_sobol_sets(case: Case, findings: Findings) -> None:
 RULES: tuple[Rule, ...] = (
     dates_in_order,
     pre_study_stages_before_the_study,
-    transitions_follow_the_chain,
     discount_rates,
     risk_measures,
     sizes_of_sobol_sets,

@@ -8,6 +8,7 @@ from cobre.io.validation import (
     generic_dimensions,
     generic_meaning,
     generic_references,
+    graph,
     horizon,
     inflows,
     initial_lags,
@@ -52,6 +53,7 @@ LAYERS: tuple[tuple[Layer, tuple[Rule, ...]], ...] = (
         Layer.MEANING,
         (
             *horizon.RULES,
+            *graph.RULES,
             *cascade.RULES,
             *limits.RULES,
             *prices.RULES,

@@ -97,7 +97,9 @@ def seasons_of_stages(case: Case, findings: Findings) -> None:
 
 
 def ends_of_transitions(case: Case, findings: Findings) -> None:
-    """Transitions join stages."""
+    """Transitions join stages, or nodes where there are some."""
+    if case.horizon.policy_graph.nodes:
+        return
     known = declared_ids(case).stages
     for edge in case.horizon.policy_graph.transitions:
         entity = f"transition {edge.source_id} -> {edge.target_id}"

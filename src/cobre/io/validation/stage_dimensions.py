@@ -37,7 +37,10 @@ def _check_hours(stage: Stage, findings: Findings) -> None:
 
 def stages_have_openings(case: Case, findings: Findings) -> None:
     """Without an opening there is nothing to solve."""
+    has_nodes = bool(case.horizon.policy_graph.nodes) and case.config.training.is_enumerated
     for stage in case.horizon.stages:
+        if stage.num_openings is None and has_nodes:
+            continue  # its nodes have their own
         if not stage.num_openings or stage.num_openings < 1:
             found = "is missing" if stage.num_openings is None else f"is {stage.num_openings}"
             findings.error(FILE, f"stage {stage.id}", "num_openings", found, "at least 1")

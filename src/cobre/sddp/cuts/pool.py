@@ -140,6 +140,18 @@ class CutPool:
             raise InternalError(f"a cut of stage {stage} depends on a state that nothing after the stage reads")
         return np.ascontiguousarray(table[:, layout.columns])
 
+    def write_each(self, stages: range, slot: int, table: Floats) -> None:
+        """Put one cut (a row of intercept and coefficients) that every rank has into a slot of each of some stages."""
+        for row, stage in enumerate(stages):
+            stored = self.stored_columns(stage, table[row : row + 1])
+            if self.is_leader:
+                self.place(stage, slot, np.ascontiguousarray(stored))
+        if self._memory.size > 1:
+            for region in self._regions:
+                region.fence(label="cuts")
+        self.in_play[stages.start : stages.stop, slot] = 1
+        self.written[stages.start : stages.stop, slot] = 1
+
     def place(self, stage: int, slot: int, table: Floats) -> None:
         """Write cuts (rows of intercept and stored components) into the slots from `slot` on; nobody sees them yet."""
         place_cuts(table, self._writable[stage], slot)

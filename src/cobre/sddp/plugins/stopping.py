@@ -5,6 +5,7 @@ from dataclasses import dataclass
 
 from cobre.core.config import (
     BoundStalling,
+    Gap,
     IterationLimit,
     SimulationBased,
     StoppingRuleConfig,
@@ -117,6 +118,32 @@ class StopWhenSimulationAgrees(StoppingRule):
 
 
 @dataclass(frozen=True, slots=True)
+class StopWhenClosed(StoppingRule):
+    """The exact upper bound is near the lower one: in $, or in percent of the lower bound."""
+
+    tolerance: float | None
+    relative_tolerance: float | None
+
+    @property
+    def kind(self) -> StopKind:
+        """By name."""
+        return StopKind.GAP
+
+    def reason_to_stop(self, history: Sequence[IterationRecord], simulated: Floats | None = None) -> str | None:
+        """When one of the two tolerances is met."""
+        lower = history[-1].lower_bound
+        gap = max(0.0, history[-1].upper_bound - lower)
+        percent = 100.0 * gap / max(1.0, abs(lower))
+        if self.tolerance is not None and gap <= self.tolerance:
+            return f"the exact upper bound is {gap:.6g} $ above the lower bound, at most {self.tolerance:g} $"
+        if self.relative_tolerance is not None and percent <= self.relative_tolerance:
+            return (
+                f"the exact upper bound is {percent:.3g} % above the lower bound, at most {self.relative_tolerance:g} %"
+            )
+        return None
+
+
+@dataclass(frozen=True, slots=True)
 class StopWhenAll(StoppingRule):
     """All of several rules at the same iteration."""
 
@@ -161,4 +188,6 @@ def _rule(config: StoppingRuleConfig, spent_s: float) -> StoppingRule:
             return StopWhenStalled(iterations, tolerance)
         case SimulationBased(replications, period, confidence, tolerance):
             return StopWhenSimulationAgrees(replications, period, confidence, tolerance)
+        case Gap(tolerance, relative_tolerance):
+            return StopWhenClosed(tolerance, relative_tolerance)
     raise ValueError(f"no stopping rule for {config}")

@@ -7,6 +7,7 @@ import numpy as np
 from cobre.core.stage_data import Floats
 from cobre.sddp.lp.assembly import Index
 from cobre.sddp.lp.build import StageLp
+from cobre.sddp.simulation.tree_paths import JoinedBatch
 from cobre.solver.batches import Batch, Realisations
 
 
@@ -25,7 +26,9 @@ class StageOutcome:
     future_cost: Floats  # S, discounted to this stage
 
     @classmethod
-    def of(cls, lp: StageLp, batch: Batch, state: Floats, noise: Realisations, cost_scale: float) -> "StageOutcome":
+    def of(
+        cls, lp: StageLp, batch: Batch | JoinedBatch, state: Floats, noise: Realisations, cost_scale: float
+    ) -> "StageOutcome":
         """Undo all scaling."""
         program = lp.program
         return cls(

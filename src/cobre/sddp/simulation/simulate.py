@@ -27,6 +27,7 @@ from cobre.sddp.simulation.walk import Walker
 from cobre.sddp.training.exchange import gather_rows
 from cobre.sddp.work_split import WorkSplit
 from cobre.solver.batches import Bases, Keep, LpSolver
+from cobre.solver.program import Ints
 
 
 def simulate(
@@ -44,6 +45,7 @@ def simulate(
     spool_folder: Path | None = None,
     chunk_scenarios: int | None = None,
     done: Floats | None = None,
+    paths: Ints | None = None,
 ) -> SimulationOutcome:
     """Follow the policy in scenarios 0 to num_scenarios - 1; every rank gets the costs, rank 0 fills the sink.
 
@@ -51,11 +53,12 @@ def simulate(
     the ranks share evenly, of whole chunks (`chunk_scenarios`, chosen from the size of the study when not given).
     Until the last stage of a wave is known its results lie on rank 0: in memory, or in a file in `spool_folder`, so
     that memory grows with the LPs of a stage and not with the number of stages or scenarios. done: costs of the first
-    scenarios, whole chunks of them, which the sink has got already.
+    scenarios, whole chunks of them, which the sink has got already. paths: over a tree, which of its paths each
+    scenario follows; without them every path is one scenario, and costs count by their probabilities.
     """
     if num_scenarios < 1:
         raise ValueError(f"a simulation needs at least one scenario, not {num_scenarios}")
-    walker = Walker(problem, solver, pool, sampler, failure_folder)
+    walker = Walker(problem, solver, pool, sampler, failure_folder, paths)
     extractors = stage_extractors(problem, ids)
     layouts = table_layouts(extractors)
     starts = walker.find_starts()
@@ -73,7 +76,8 @@ def simulate(
             sink.scenarios_done(costs)
         spool.close()
     collector.close()
-    return SimulationOutcome.of(costs)
+    tree = problem.tree
+    return SimulationOutcome.of(costs, None if tree is None or paths is not None else tree.path_probabilities())
 
 
 def stage_extractors(problem: Problem, ids: EntityIds) -> tuple[StageExtractor, ...]:

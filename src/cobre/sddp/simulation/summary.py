@@ -19,9 +19,13 @@ class SimulationOutcome:
     std: float
 
     @classmethod
-    def of(cls, costs: Floats) -> "SimulationOutcome":
-        """Statistics are added in the order of scenarios."""
-        mean, std = mean_and_std(costs.tolist())
+    def of(cls, costs: Floats, probabilities: Floats | None = None) -> "SimulationOutcome":
+        """Statistics are added in the order of scenarios. probabilities: where these are all that there are."""
+        if probabilities is None:
+            mean, std = mean_and_std(costs.tolist())
+        else:
+            mean = float(np.add.accumulate(probabilities * costs)[-1])
+            std = float(np.add.accumulate(probabilities * (costs - mean) ** 2)[-1] ** 0.5)
         return cls(costs, mean, std)
 
     @property

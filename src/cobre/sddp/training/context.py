@@ -108,9 +108,13 @@ class TrainingContext:
         keep: Keep,
         *,
         everything: bool = False,
+        pool_number: int | None = None,
     ) -> Batch:
-        """Solve chains of a stage with its cuts; `everything`: with those that selection put aside as well."""
-        rows = self.pool.rows(stage, everything=everything)
+        """Solve chains of a stage with its cuts; `everything`: with those that selection put aside as well.
+
+        pool_number: whose cuts, where a stage has several nodes.
+        """
+        rows = self.pool.rows(stage if pool_number is None else pool_number, everything=everything)
         try:
             batch = self.solver.solve(stage, rows, chains, noise, keep)
         except SolveFailedError as error:

@@ -31,11 +31,13 @@ class Measured:
     lower_bound: float
     costs: Floats
     clock: Clock
+    exact: float | None = None  # what the policy costs in $, where all paths took part
 
 
 def iteration_record(context: TrainingContext, measured: Measured) -> IterationRecord:
     """As this rank knows it; `agree` adds what the others did."""
-    mean, spread = mean_and_std(measured.costs.tolist())
+    is_exact = measured.exact is not None
+    mean, spread = (measured.exact, 0.0) if measured.exact is not None else mean_and_std(measured.costs.tolist())
     total, seconds = context.counter.total, measured.clock.seconds
     times = PhaseTimes(seconds["forward"], seconds["backward"], seconds["bound"], seconds["exchange"], total.seconds)
     return IterationRecord(
@@ -50,6 +52,7 @@ def iteration_record(context: TrainingContext, measured: Measured) -> IterationR
         elapsed_s=time.monotonic() - context.began,
         times=times,
         cuts_active=int(context.pool.in_play.sum()),
+        is_exact=is_exact,
     )
 
 

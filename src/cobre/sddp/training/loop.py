@@ -15,6 +15,7 @@ from cobre.sddp.training.forward import rows_of, run_forward
 from cobre.sddp.training.hooks import TrainingHooks
 from cobre.sddp.training.iteration_end import Measured, agree, iteration_record, stop_of
 from cobre.sddp.training.selection import apply_selection
+from cobre.sddp.training.tree import iterate_tree
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,7 +38,12 @@ def train(
     if done and (stop := stop_of(rules, done)):
         return TrainingOutcome(tuple(done), stop)
     while True:
-        measured = iterate(context, len(done) + 1, selection)
+        tree = context.problem.tree
+        measured = (
+            iterate(context, len(done) + 1, selection)
+            if tree is None
+            else iterate_tree(context, tree, len(done) + 1, selection)
+        )
         done.append(iteration_record(context, measured))
         done[-1], stop = agree(context, rules, done, measured, hooks.interruption())
         hooks.on_iteration(done[-1])

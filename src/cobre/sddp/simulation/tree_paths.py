@@ -1,0 +1,52 @@
+"""Scenarios that are paths of a tree."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, fields
+
+import numpy as np
+from numpy.typing import NDArray
+
+from cobre.sddp.tree import ScenarioTree
+from cobre.solver.batches import Batch, Realisations
+from cobre.solver.program import Floats, Ints
+
+
+def chosen_paths(tree: ScenarioTree, paths: Ints | None, scenarios: range) -> Ints:
+    """The nodes (scenario, stage) of scenarios: as drawn, or the paths of the tree one by one."""
+    numbers = np.array(scenarios, np.int64)
+    found: Ints = tree.paths()[numbers if paths is None else paths[numbers]]
+    return found
+
+
+def node_realisations(tree: ScenarioTree, stage: int, nodes: Ints) -> Realisations:
+    """What happens at some nodes of a stage."""
+    rows, found = nodes - tree.first[stage], tree.realisations[stage]
+    return Realisations(found.inflow_m3s[rows], found.load_mw[rows], found.availability[rows])
+
+
+@dataclass
+class JoinedBatch:
+    """The parts of a batch that simulations read, put together from several batches."""
+
+    objective: Floats
+    future_cost: Floats
+    gradient: Floats
+    decided: Floats
+    inflow: Floats
+    primal: Floats
+    dual: Floats
+    basis_status: NDArray[np.int8]
+    basis_cuts: Ints
+    iterations: Ints
+
+
+def join_batches(parts: Sequence[tuple[NDArray[np.int64], Batch]], count: int) -> JoinedBatch:
+    """One batch of `count` solves; each part says which of them are its own."""
+    joined = {}
+    for field in fields(JoinedBatch):
+        first = getattr(parts[0][1], field.name)
+        table = np.zeros((count if len(first) else 0, *first.shape[1:]), first.dtype)
+        for at, batch in parts if len(first) else ():
+            table[at] = getattr(batch, field.name)
+        joined[field.name] = table
+    return JoinedBatch(**joined)

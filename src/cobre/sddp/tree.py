@@ -1,0 +1,73 @@
+"""A tree of nodes that is solved as a whole: one value function and one realisation for each node.
+
+Nodes are numbered stage by stage and, within a stage, in the order of their ids. The root is node 0. Paths are named by
+their leaves, in order.
+"""
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from cobre.core.stage_data import Floats
+from cobre.sddp.plugins.interfaces import RiskMeasure
+from cobre.sddp.plugins.risk import CvarMix
+from cobre.solver.batches import Realisations
+from cobre.solver.program import Ints
+
+NOBODY = -1  # the parent of the root
+
+
+@dataclass(frozen=True, slots=True)
+class ScenarioTree:
+    """Parents and probabilities of nodes. realisations: by stage, one row for each of its nodes."""
+
+    ids: Ints
+    first: tuple[int, ...]  # by stage: its first node; at the end: how many nodes there are
+    parent: Ints  # -1: of the root
+    probability: Floats  # of coming from the parent to the node
+    realisations: tuple[Realisations, ...]
+
+    @property
+    def num_nodes(self) -> int:
+        """Of all stages."""
+        return self.first[-1]
+
+    def nodes(self, stage: int) -> range:
+        """The nodes of a stage."""
+        return range(self.first[stage], self.first[stage + 1])
+
+    @property
+    def leaves(self) -> range:
+        """The nodes of the last stage: one for each path."""
+        return self.nodes(len(self.first) - 2)
+
+    def children(self, node: int) -> range:
+        """Nodes that follow; they lie side by side."""
+        start = int(np.searchsorted(self.parent, node))
+        return range(start, int(np.searchsorted(self.parent, node, side="right")))
+
+    def paths(self) -> Ints:
+        """Nodes (path, stage) from the root to every leaf."""
+        at = np.array(self.leaves, np.int32)
+        found = [at]
+        while at[0] != 0:
+            at = self.parent[at]
+            found.append(at)
+        return np.stack(found[::-1], axis=1).astype(np.int32)
+
+    def path_probabilities(self) -> Floats:
+        """Of every leaf."""
+        total: Floats = np.multiply.accumulate(self.probability[self.paths()], axis=1)[:, -1]
+        return total
+
+
+def children_weights(measure: RiskMeasure, costs: Floats, probabilities: Floats) -> Floats:
+    """What the costs of a node's children count in its own value: probabilities, or more of the worst ones."""
+    if not isinstance(measure, CvarMix):
+        return probabilities
+    order = np.argsort(-costs, kind="stable")
+    before = np.concatenate([np.zeros(1), np.add.accumulate(probabilities[order])[:-1]])
+    tail = np.clip(measure.alpha - before, 0.0, probabilities[order]) / measure.alpha
+    weights = np.empty_like(probabilities)
+    weights[order] = (1.0 - measure.share) * probabilities[order] + measure.share * tail
+    return weights

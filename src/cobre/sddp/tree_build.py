@@ -1,0 +1,125 @@
+"""The tree of a case: its nodes in order, and what happens at each of them."""
+
+from dataclasses import replace
+from itertools import pairwise
+
+import numpy as np
+
+from cobre.core.case import Case
+from cobre.core.stage_data import Floats
+from cobre.core.temporal import Node, PolicyGraph, Transition
+from cobre.sddp.problem import Opening, Problem, realise
+from cobre.sddp.tree import NOBODY, ScenarioTree
+from cobre.solver.batches import Realisations
+from cobre.solver.program import Ints
+from cobre.stochastic.external import external_library
+from cobre.stochastic.layout import CLASSES
+
+
+def with_tree(case: Case, problem: Problem) -> Problem:
+    """The problem over the tree that a case enumerates; where paths are sampled, nodes of a stage do not differ."""
+    if not (case.config.training.is_enumerated or case.config.simulation.is_enumerated):
+        return problem
+    tree = build_tree(case, problem)
+    return replace(problem, tree=tree, openings=tuple(map(Opening.of, tree.realisations)))
+
+
+def build_tree(case: Case, problem: Problem) -> ScenarioTree:
+    """The tree of a case; without nodes it is the chain of stages."""
+    graph, stages = case.horizon.policy_graph, [stage.id for stage in case.horizon.stages]
+    if not graph.nodes:
+        graph = _chain(stages)
+    source = {edge.target_id: edge for edge in graph.transitions}
+    nodes = _in_order(graph, stages, {edge.target_id: edge.source_id for edge in graph.transitions})
+    place = {node.id: index for index, node in enumerate(nodes)}
+    given = np.array([source[node.id].probability if node.id in source else 1.0 for node in nodes])
+    parent = np.array([place[source[node.id].source_id] if node.id in source else NOBODY for node in nodes], np.int32)
+    counts = [sum(node.stage_id == stage for node in nodes) for stage in stages]
+    first = tuple(int(count) for count in np.cumsum([0, *counts]))
+    found = _Outcomes(case, problem, nodes, parent)
+    outcomes = tuple(found.at(stage, range(first[stage], first[stage + 1])) for stage in range(len(stages)))
+    return ScenarioTree(
+        np.array([node.id for node in nodes], np.int32), first, parent, _normalised(given, parent), outcomes
+    )
+
+
+def _chain(stages: list[int]) -> PolicyGraph:
+    """One node for each stage, where the file has none."""
+    edges = tuple(Transition(a, b, 1.0) for a, b in pairwise(stages))
+    return PolicyGraph("finite_horizon", 0.0, edges, tuple(Node(stage, stage) for stage in stages))
+
+
+def _in_order(graph: PolicyGraph, stages: list[int], parent_of: dict[int, int]) -> list[Node]:
+    """Stage by stage, children of one parent side by side, and then by id."""
+    nodes: list[Node] = []
+    place: dict[int, int] = {}
+    for stage in stages:
+        here = [node for node in graph.nodes if node.stage_id == stage]
+        here.sort(key=lambda node: (place.get(parent_of.get(node.id, NOBODY), NOBODY), node.id))
+        nodes += here
+        place = {node.id: index for index, node in enumerate(nodes)}
+    return nodes
+
+
+def _normalised(given: Floats, parent: Ints) -> Floats:
+    """Probabilities of a parent's children add up to one."""
+    total = np.zeros(len(given) + 1)
+    for node, above in enumerate(parent.tolist()):
+        total[above] += given[node]
+    return given / total[parent]
+
+
+class _Outcomes:
+    """What happens at the nodes: a column of external scenarios, or the stage's only opening."""
+
+    def __init__(self, case: Case, problem: Problem, nodes: list[Node], parent: Ints) -> None:
+        self._problem, self._nodes, self._parent = problem, nodes, parent
+        source = case.config.training.scenario_source
+        self._libraries = {
+            name: external_library(case, name) for name in CLASSES if getattr(source, name) == "external"
+        }
+        self._ids = {
+            "inflow": [hydro.id for hydro in case.system.hydros],
+            "load": [bus.id for bus in case.system.buses],
+            "ncs": [one.id for one in case.system.non_controllable_sources],
+        }
+        noise = problem.noise
+        self._slots = np.zeros((len(nodes), *noise.initial_lags.shape))
+
+    def at(self, stage: int, nodes: range) -> Realisations:
+        """Of all nodes of a stage; their parents are known already."""
+        noise = self._problem.noise
+        opening = realise(noise, stage, noise.openings[stage])
+        rows = [
+            np.repeat(table[:1], len(nodes), axis=0)
+            for table in (opening.inflow_m3s, opening.load_mw, opening.availability)
+        ]
+        for table, name in zip(rows, CLASSES, strict=True):
+            self._fill(table, name, stage, nodes)
+        lags = np.array([self._lags(node) for node in nodes])
+        from_lags = (noise.ar_coefficients[stage] * lags).sum(axis=1)
+        if "inflow" in self._libraries:
+            rows[0] = rows[0] - from_lags  # the LP adds what follows from the lags
+        for row, node in enumerate(nodes):
+            self._slots[node] = self._after(stage, lags[row], rows[0][row] + from_lags[row])
+        return Realisations(
+            *(np.ascontiguousarray(table) for table in (rows[0], np.maximum(rows[1], 0.0), np.clip(rows[2], 0.0, 1.0)))
+        )
+
+    def _fill(self, table: Floats, name: str, stage: int, nodes: range) -> None:
+        library = self._libraries.get(name)
+        if library is None:
+            return
+        columns = [self._ids[name].index(id_) for id_ in library.entity_ids]
+        for row, node in enumerate(nodes):
+            table[row, columns] = library.values[stage, self._nodes[node].scenario_id or 0]
+
+    def _lags(self, node: int) -> Floats:
+        above = int(self._parent[node])
+        return self._problem.noise.initial_lags if above == NOBODY else self._slots[above]
+
+    def _after(self, stage: int, lags: Floats, inflow: Floats) -> Floats:
+        taken, share = self._problem.noise.lag_changes(stage)
+        if len(taken):
+            return lags[taken] * (taken >= 0)[:, None] + share[:, None] * inflow
+        return np.concatenate([inflow[None], lags[:-1]]) if len(lags) else lags

@@ -1,0 +1,96 @@
+"""Trees of nodes under enumerated selection: exact bounds, one value function for each node."""
+
+from dataclasses import replace
+
+import pytest
+from crafted_case import CraftedCase, Period, months, write_crafted
+from crafted_forms import tree_optimum
+from tree_cases import TREES, drawn_tree
+
+import cobre
+import cobre.run
+
+
+@pytest.mark.parametrize("name", TREES)
+def test_both_bounds_are_the_optimum_of_the_whole_tree(tmp_path, name):
+    case = TREES[name]
+    result = cobre.train(write_crafted(tmp_path, case), threads=1)
+    optimum = tree_optimum(case)
+    assert result.lower_bound == pytest.approx(optimum, rel=1e-7)
+    assert result.upper_bound == pytest.approx(optimum, rel=1e-7)
+
+
+@pytest.mark.parametrize("name", ["binary", "cascade", "averse", "loads"])
+def test_the_same_bits_on_any_number_of_ranks_and_threads(tmp_path, name):
+    folder = write_crafted(tmp_path, TREES[name])
+    alone = cobre.train(folder, threads=1)
+    others = [cobre.train(folder, threads=2), *(cobre.train(folder, num_workers=n, threads=1) for n in (2, 3))]
+    assert {other.digest for other in others} == {alone.digest}
+    tables = [cobre.simulate(folder, alone.policy, num_workers=workers).digest for workers in (1, 3)]
+    assert len(set(tables)) == 1
+
+
+def test_simulated_paths_count_by_their_probabilities(tmp_path):
+    case = TREES["binary"]
+    folder = write_crafted(tmp_path, case)
+    trained = cobre.train(folder, threads=1)
+    simulated = cobre.simulate(folder, trained.policy, threads=1)
+    assert len(simulated.scenario_costs) == 8
+    assert simulated.mean_cost == pytest.approx(trained.upper_bound, rel=1e-9)
+
+
+def test_sampled_paths_of_a_tree_are_drawn_by_their_probabilities(tmp_path):
+    case = replace(TREES["fan"], simulation={"selection": {"method": "sampled", "num_scenarios": 600}})
+    folder = write_crafted(tmp_path, case)
+    trained = cobre.train(folder, threads=1)
+    simulated = cobre.simulate(folder, trained.policy, threads=1)
+    assert len(set(simulated.scenario_costs)) == 4
+    assert simulated.mean_cost == pytest.approx(trained.upper_bound, abs=5.0 * simulated.std_cost / 600**0.5)
+
+
+@pytest.mark.parametrize(
+    "rule", [{"type": "gap", "tolerance": 1.0}, {"type": "gap", "relative_tolerance": 1e-6}], ids=["$", "percent"]
+)
+def test_a_closed_gap_ends_the_run(tmp_path, rule):
+    case = replace(TREES["binary"], rules=({"type": "iteration_limit", "limit": 50}, rule))
+    result = cobre.train(write_crafted(tmp_path, case), threads=1)
+    assert result.iterations < 50
+    assert result.stop_kind == "gap"
+    assert "exact upper bound" in result.stop_reason
+
+
+def test_a_policy_of_a_tree_goes_through_a_file(tmp_path):
+    folder = write_crafted(tmp_path / "case", TREES["cascade"])
+    cobre.run.run(folder, tmp_path / "run", threads=1)
+    trained = cobre.train(folder, threads=1)
+    stored = cobre.simulate(folder, tmp_path / "run", threads=1)
+    assert stored.scenario_costs == cobre.simulate(folder, trained.policy, threads=1).scenario_costs
+
+
+def test_memory_of_inflows_along_the_branches(tmp_path):
+    """External inflows of a plant with lags: what happens is what the scenarios say, and cuts know the lags."""
+    case = drawn_tree(11, branches=(2, 2))
+    lagged = replace(
+        case,
+        periods=[Period(p.start, p.end, number, None) for number, p in enumerate(case.periods)],
+        seasons=months(),
+        inflow={(0, stage): (60.0, 30.0) for stage in range(-1, 3)},
+        memory={(0, stage, 1): 0.5 for stage in range(3)},
+        observed=[(0, "2023-12-01", "2024-01-01", 90.0)],
+    )
+    plain = cobre.train(write_crafted(tmp_path / "plain", case), threads=1)
+    result = cobre.train(write_crafted(tmp_path / "lags", lagged), threads=1)
+    assert result.lower_bound == pytest.approx(plain.lower_bound, rel=1e-9)
+
+
+def test_nodes_without_data_are_the_chain_of_stages(tmp_path):
+    """Where selection is sampled nodes of a stage do not differ: whatever the transitions, it is the same problem."""
+    periods = [Period(f"2024-0{m}-01", f"2024-0{m + 1}-01") for m in range(1, 5)]
+    chain = CraftedCase(periods=periods, inflow={(0, stage): (60.0, 25.0) for stage in range(4)}, load_mw=150.0)
+    nodes = [{"id": id_, "stage_id": stage} for id_, stage in ((0, 0), (1, 1), (2, 1), (3, 2), (5, 2), (4, 3))]
+    ends = ((0, 1, 0.3), (0, 2, 0.7), (1, 3, 0.5), (1, 5, 0.5), (2, 3, 0.9), (2, 5, 0.1), (3, 4, 1.0), (5, 4, 1.0))
+    edges = [{"source_id": a, "target_id": b, "probability": p} for a, b, p in ends]
+    graph = replace(chain, nodes=nodes, transitions=edges)
+    folders = [write_crafted(tmp_path / name, one) for name, one in (("chain", chain), ("graph", graph))]
+    results = [cobre.train(folder, threads=1) for folder in folders]
+    assert results[0].digest == results[1].digest
