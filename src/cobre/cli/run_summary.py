@@ -52,7 +52,8 @@ def _bounds(summary: RunSummary) -> Iterator[str]:
         yield f"lower bound {summary.lower_bound:.12g} $"
     if summary.upper_bound is not None:
         half = f" +- {summary.upper_bound_half_width:.4g}" if summary.upper_bound_half_width else ""
-        yield f"upper bound {summary.upper_bound:.6g}{half} $ (mean of the sampled paths of the last iteration)"
+        kind = "exact: all paths" if summary.upper_bound_is_exact else "mean of the sampled paths of the last iteration"
+        yield f"upper bound {summary.upper_bound:.6g}{half} $ ({kind})"
     if summary.gap is not None:
         yield f"gap {100 * summary.gap:.3g} % of the lower bound, {summary.training_seconds:.2f} s of training"
     if len(summary.workers) > 1:

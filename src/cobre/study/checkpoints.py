@@ -28,6 +28,7 @@ SUFFIX = ".ckpt"
 _NAME = re.compile(r"iteration-(\d{6,})\.ckpt")
 _NUMBERS = ("lower_bound", "upper_bound", "upper_bound_std", "elapsed_s")
 _COUNTS = ("iteration", "forward_passes", "solves", "simplex_iterations", "cuts")
+_EXACT = "history_exact"  # only where upper bounds are exact
 _UNKNOWN = -1
 _TIMES = ("forward_s", "backward_s", "bound_s", "exchange_s", "solver_s")
 
@@ -196,6 +197,8 @@ def snapshot(context: TrainingContext, history: Sequence[IterationRecord]) -> di
         "history_active": np.array(active, np.int64),
         "history_times": np.array([[getattr(record.times, name) for name in _TIMES] for record in history]),
     }
+    if any(record.is_exact for record in history):
+        arrays[_EXACT] = np.array([record.is_exact for record in history], np.uint8)
     if all(record.solver for record in history):
         arrays["history_solver"] = np.array([phases.to_numbers(record.solver) for record in history])
     for stage, bases in enumerate(context.bases):
@@ -235,6 +238,7 @@ def _history(arrays: dict[str, NDArray[Any]]) -> tuple[IterationRecord, ...]:
             times=PhaseTimes(*times),
             cuts_active=None if in_play == _UNKNOWN else in_play,
             solver=solver,
+            is_exact=_EXACT in arrays,
         )
         for numbers, counts, in_play, times, solver in rows
     )

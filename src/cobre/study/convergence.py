@@ -15,6 +15,9 @@ SOLVER_COLUMNS = ("solves", "pivots", *MEANS, "refactorisations", "retries", "li
 TIME_SUFFIX = "_us_per_pivot"
 
 
+KINDS = {False: "statistical", True: "exact"}  # words of cobre-python
+
+
 def convergence_table(history: Sequence[IterationRecord]) -> "pa.Table":
     """One row for each iteration; the upper bound is that of the sampled paths, which its kind says.
 
@@ -28,7 +31,9 @@ def convergence_table(history: Sequence[IterationRecord]) -> "pa.Table":
         "upper_bound": pa.array([record.upper_bound for record in history], pa.float64()),
         "upper_bound_std": pa.array([record.upper_bound_std for record in history], pa.float64()),
         "upper_bound_half_width": pa.array([record.half_width for record in history], pa.float64()),
-        "upper_bound_kind": pa.array(["statistical"] * len(history), pa.string()),
+        "upper_bound_kind": pa.array(
+            ["exact" if record.is_exact else "statistical" for record in history], pa.string()
+        ),
         "gap_percent": pa.array([100.0 * record.gap for record in history], pa.float64()),
         "forward_passes": pa.array([record.forward_passes for record in history], pa.int32()),
         "cuts": pa.array([record.cuts for record in history], pa.int64()),

@@ -117,9 +117,10 @@ class TrainingResult:
 
     def __repr__(self) -> str:
         last = self.history[-1]
+        kind = "exact" if last.is_exact else "sampled"
         return (
             f"<TrainingResult: {self.iterations} iterations, lower bound {last.lower_bound:.10g}, "
-            f"upper bound {last.upper_bound:.6g} +- {last.half_width:.3g} (sampled), {self.stop_reason}>"
+            f"upper bound {last.upper_bound:.6g} +- {last.half_width:.3g} ({kind}), {self.stop_reason}>"
         )
 
 

@@ -271,6 +271,7 @@ def _summary(
         lower_bound=policy.final_lower_bound,
         upper_bound=policy.final_upper_bound,
         upper_bound_half_width=None if last is None else last.half_width,
+        upper_bound_is_exact=last is not None and last.is_exact,
         gap=None if last is None else last.gap,
         iterations=policy.iterations,
         stop_reason="a stored policy was used" if trained is None else trained.stop.reason,

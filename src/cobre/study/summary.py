@@ -56,6 +56,7 @@ class RunSummary:
     simulated_std_cost: float | None = None
     simulation_digest: str | None = None
     solver: Mapping[str, Any] = field(default_factory=dict)
+    upper_bound_is_exact: bool = False
 
     def as_dict(self) -> dict[str, Any]:
         """For a program that reads."""
