@@ -106,7 +106,7 @@ def read_stages(document: Document | None, problems: Problems) -> Horizon | None
 
 def _refuse_what_is_not_modelled(graph: PolicyGraphRecord, problems: Problems) -> None:
     if graph.type == "cyclic":
-        message = "cyclic policy graphs are not modelled yet"
+        message = "cyclic policy graphs are reserved: no program of the format solves them"
         problems.error(Layer.MEANING, FILE, "", "policy_graph.type", message, "use finite_horizon")
 
 

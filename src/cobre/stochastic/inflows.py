@@ -11,9 +11,12 @@
 A correlation file has the last word on correlation.
 """
 
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
-from cobre.core.case import Case, Correlation
+import numpy as np
+
+from cobre.core.case import Case, Correlation, CorrelationGroup
 from cobre.stochastic.external import ExternalLibrary
 from cobre.stochastic.notes import NoiseNote
 from cobre.stochastic.par.fitted import checked_statistics, fitted_terms, notes_on_kinds
@@ -80,6 +83,8 @@ def _given(case: Case) -> InflowDescription:
 
 def _estimated(case: Case) -> InflowDescription:
     cycle = season_cycle(case.horizon)
+    if len(cycle.cycles) > 1:
+        return _estimated_by_cycle(case, cycle)
     history = observations(case, cycle)
     sample = checked_statistics(case, history, cycle)
     tables = case.scenarios
@@ -96,3 +101,55 @@ def _estimated(case: Case) -> InflowDescription:
         correlation = residual_correlation(case, sample, terms, cycle)
     periods = StagePeriods(case.horizon, cycle)
     return InflowDescription(statistics, terms, periods, correlation, tuple(notes_on_kinds(case, sample, cycle)))
+
+
+def _estimated_by_cycle(case: Case, cycle: SeasonCycle) -> InflowDescription:
+    """Months and quarters, for example, each from history at its own resolution, as if there were no other stages."""
+    parts = {
+        members.start: _estimated(_of_cycle(case, cycle, members)) for members in dict.fromkeys(cycle.stage_cycles)
+    }
+    owner = [parts[members.start] for members in cycle.stage_cycles]
+    stage_ids = [stage.id for stage in case.horizon.stages]
+    rows = [part.statistics.stage_ids.index(id_) for part, id_ in zip(owner, stage_ids, strict=True)]
+    of_stages = list(zip(owner, rows, strict=True))
+    statistics = InflowStatistics(
+        tuple(stage_ids),
+        owner[0].statistics.hydro_ids,
+        np.array([part.statistics.mean_m3s[row] for part, row in of_stages]),
+        np.array([part.statistics.std_m3s[row] for part, row in of_stages]),
+        np.array([part.statistics.is_given[row] for part, row in of_stages]),
+        {},
+        {start + at: found for start, part in parts.items() for at, found in part.statistics.by_season.items()},
+    )
+    if case.scenarios.inflow_seasonal_stats is not None:
+        statistics = replace(given_statistics(case), by_season=statistics.by_season)
+    seasons = {start + at: row for start, part in parts.items() for at, row in part.terms.by_season.items()}
+    terms = AutoregressiveTerms(
+        tuple(part.terms.stages[row] for part, row in of_stages), {}, seasons, owner[0].terms.source
+    )
+    notes = tuple(dict.fromkeys(note for part in parts.values() for note in part.notes))
+    periods = StagePeriods(case.horizon, cycle)
+    return InflowDescription(statistics, terms, periods, _joined_correlation(parts), notes)
+
+
+def _of_cycle(case: Case, cycle: SeasonCycle, members: range) -> Case:
+    """The stages and seasons of one cycle."""
+    definitions = case.horizon.season_definitions
+    own = zip(case.horizon.stages, cycle.stage_positions, strict=True)
+    horizon = replace(
+        case.horizon,
+        stages=tuple(stage for stage, position in own if position in members),
+        season_definitions=definitions and replace(definitions, seasons=cycle.seasons[members.start : members.stop]),
+    )
+    return replace(case, horizon=horizon)
+
+
+def _joined_correlation(parts: Mapping[int, InflowDescription]) -> Correlation | None:
+    """Profiles of all cycles under names of their own."""
+    profiles: dict[str, tuple[CorrelationGroup, ...]] = {}
+    schedule: dict[int, str] = {}
+    for start, part in parts.items():
+        if part.correlation is not None:
+            profiles |= {f"cycle_{start}_{name}": found for name, found in part.correlation.profiles.items()}
+            schedule |= {id_: f"cycle_{start}_{name}" for id_, name in part.correlation.schedule.items()}
+    return Correlation(profiles, schedule) if profiles else None

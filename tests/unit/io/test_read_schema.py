@@ -215,17 +215,11 @@ def test_ids_are_given_once(tmp_path, spoil, text):
 NOT_MODELLED = [
     (put("system/hydros.json:hydros.0.travel_time_hours", 12.0), "travel_time_hours"),
     (put("system/thermals.json:thermals.0.anticipated_config", {"lead_stages": 1}), "anticipated_config"),
-    (put("stages.json:policy_graph.nodes", [{"id": 0, "stage_id": 0}]), "policy_graph.nodes"),
     (put("stages.json:policy_graph.type", "cyclic"), "policy_graph.type"),
-    (put("stages.json:season_definitions.cycle_type", "weekly"), "season_definitions.cycle_type"),
-    (put("stages.json:season_definitions.cycle_type", "custom"), "season_definitions.cycle_type"),
-    (put("config.json:training.selection", {"method": "enumerated"}), "training.selection"),
-    (put("config.json:simulation", {"selection": {"method": "enumerated"}}), "simulation.selection"),
     (
         put("config.json:training.stopping_rules", [{"type": "iteration_limit", "limit": 3}, {"type": "gap"}]),
         "training.stopping_rules",
     ),
-    (put("stages.json:stages.2.end_date", "2024-03-20"), "end_date"),
     (put("stages.json:stages.0.state_variables", {"storage": False, "inflow_lags": True}), "state_variables.storage"),
     (put("stages.json:stages.0.sampling_method", "selective"), "sampling_method"),
 ]

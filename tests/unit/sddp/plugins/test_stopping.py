@@ -117,7 +117,7 @@ def test_programs_learn_what_ended_a_run_without_reading_its_words():
 
 
 def test_a_limit_is_no_convergence_and_a_request_no_interruption():
-    assert {kind for kind in StopKind if kind.has_converged} == {"bound_stalling", "simulation", "other_rule"}
+    assert {kind for kind in StopKind if kind.has_converged} == {"bound_stalling", "simulation", "gap", "other_rule"}
     stops = {kind: kind.stop for kind in Interruption}
     assert stops.pop(Interruption.NONE) is None
     outside = {kind for kind, stop in stops.items() if stop.kind.is_interruption}
