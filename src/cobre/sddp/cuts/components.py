@@ -25,8 +25,13 @@ def stored_components(programs: Sequence[StageProgram], *, is_priced: bool) -> l
 def _read_by(program: StageProgram, later: Flags) -> Flags:
     """What a stage needs to know of its incoming state when its own cuts depend on `later`."""
     read = np.ones(program.dimension, bool)
-    first, hydros = program.states, program.hydros
+    first = program.states
     lags = program.autoregression != 0.0
-    lags[:-1] |= later[first + hydros : first + lags.size].reshape(lags[:-1].shape)
+    leaving = later[first : first + lags.size].reshape(lags.shape)
+    if len(program.lag_from):
+        for lag in np.flatnonzero(program.lag_from >= 0):
+            lags[program.lag_from[lag]] |= leaving[lag]
+    else:
+        lags[:-1] |= leaving[1:]
     read[first : first + lags.size] = lags.reshape(-1)
     return read
