@@ -33,6 +33,8 @@ void SparseDualSimplex::clear_rows() {
     rows_.clear();
     cut_rows_.clear();
     copies_.clear();
+    row_column_.clear();
+    row_value_.clear();
     const auto columns = static_cast<size_t>(columns_);
     status_.assign(columns, at_lower);
     weight_.assign(columns, 0.0);
@@ -49,13 +51,50 @@ void SparseDualSimplex::clear_rows() {
     has_reduced_costs_ = false;
 }
 
-void SparseDualSimplex::push_row(const WorkingRow& row, int8_t status) {
+void SparseDualSimplex::push_entry(Int column, double value) {
+    row_column_.push_back(column);
+    row_value_.push_back(value);
+}
+
+// Entries of nonbasic columns to the front: the pivot row needs no others.
+void SparseDualSimplex::split_entries(WorkingRow& row) {
+    row.split = row.start;
+    for (Int at = row.start; at < row.end; ++at) {
+        if (status_[row_column_[at]] == basic) continue;
+        std::swap(row_column_[at], row_column_[row.split]);
+        std::swap(row_value_[at], row_value_[row.split++]);
+    }
+}
+
+// A column has become basic, or nonbasic: its entries change sides.
+void SparseDualSimplex::move_entries(Int column, bool is_basic) {
+    for_column(column, [&](Int place, double) {
+        WorkingRow& row = rows_[place];
+        Int at = is_basic ? row.start : row.split;
+        while (row_column_[at] != column) ++at;
+        const Int to = is_basic ? --row.split : row.split++;
+        std::swap(row_column_[at], row_column_[to]);
+        std::swap(row_value_[at], row_value_[to]);
+    });
+}
+
+void SparseDualSimplex::push_row(WorkingRow row, int8_t status) {
+    const StageModel& stage = *stage_;
+    row.start = static_cast<Int>(row_column_.size());
     if (row.is_cut()) {
         is_present_cut_[row.index] = 1;
         cut_rows_.push_back(row_count());
+        const double* coefficients = copies_.data() + static_cast<size_t>(row.copy) * stage.states;
+        for (Int state = 0; state < stage.states; ++state)
+            if (coefficients[state] != 0.0) push_entry(stage.state_column[state], coefficients[state]);
+        push_entry(stage.future_cost, 1.0);
     } else {
         place_of_row_[row.index] = row_count();
+        for (Int at = stage.row_start[row.index]; at < stage.row_start[row.index + 1]; ++at)
+            push_entry(stage.column_index[at], stage.value[at]);
     }
+    row.end = static_cast<Int>(row_column_.size());
+    split_entries(row);
     rows_.push_back(row);
     status_.push_back(status);
     weight_.push_back(0.0);

@@ -25,7 +25,7 @@ void SparseDualSimplex::compute_pivot_row(Int slot) {
     SparseVector::Adder sum(pivot_row_);
     for (const Int row : rho_.index()) {
         const double factor = rho_.value[row];
-        for_row(row, [&](Int column, double value) { sum.add(column, factor * value); });
+        for (Int at = rows_[row].start; at < rows_[row].split; ++at) sum.add(row_column_[at], factor * row_value_[at]);
     }
 }
 

@@ -36,6 +36,7 @@ class SparseDualSimplex final : public SimplexMethod {
     struct WorkingRow {
         Int index;      // of a row of the stage, or of a cut
         Int copy = -1;  // of a cut: where its coefficients are
+        Int start = 0, split = 0, end = 0;  // its entries: those of nonbasic columns come first, up to `split`
         bool is_cut() const { return copy >= 0; }
     };
     struct Leaving {
@@ -47,13 +48,16 @@ class SparseDualSimplex final : public SimplexMethod {
     Int row_count() const { return static_cast<Int>(rows_.size()); }
     void clear_rows();
     void forget_states();
-    void push_row(const WorkingRow& row, int8_t status);
+    void push_row(WorkingRow row, int8_t status);
     void push_cut(Int cut, int8_t status);
     bool is_deferred(Int row) const { return stage_->family[static_cast<size_t>(row)] >= 0; }
     bool may_leave(Int row) const {
         return status_[slack(row)] == basic && (rows_[row].is_cut() || is_deferred(rows_[row].index));
     }
     bool drop_loose_rows();
+    void push_entry(Int column, double value);
+    void split_entries(WorkingRow& row);
+    void move_entries(Int column, bool is_basic);
     template <typename Use>
     void for_row(Int row, Use use) const;
     template <typename Use>
@@ -114,6 +118,8 @@ class SparseDualSimplex final : public SimplexMethod {
     std::vector<uint8_t> is_present_cut_;    // by cut
     std::vector<Int> cut_rows_;              // working rows that are cuts
     std::vector<double> copies_;             // their coefficients, cut by cut
+    std::vector<Int> row_column_;            // entries of the working rows
+    std::vector<double> row_value_;
 
     // by variable
     std::vector<int8_t> status_;
@@ -144,17 +150,7 @@ class SparseDualSimplex final : public SimplexMethod {
 
 template <typename Use>
 void SparseDualSimplex::for_row(Int row, Use use) const {
-    const StageModel& stage = *stage_;
-    const WorkingRow& working = rows_[row];
-    if (working.is_cut()) {
-        const double* coefficients = copies_.data() + static_cast<size_t>(working.copy) * stage.states;
-        for (Int state = 0; state < stage.states; ++state)
-            if (coefficients[state] != 0.0) use(stage.state_column[state], coefficients[state]);
-        use(stage.future_cost, 1.0);
-        return;
-    }
-    for (Int at = stage.row_start[working.index]; at < stage.row_start[working.index + 1]; ++at)
-        use(stage.column_index[at], stage.value[at]);
+    for (Int at = rows_[row].start; at < rows_[row].end; ++at) use(row_column_[at], row_value_[at]);
 }
 
 // The entries of a column in the working rows.

@@ -33,8 +33,7 @@ void SparseDualSimplex::flip_bounds() {
 void SparseDualSimplex::update_reduced_costs(Int entering, Int leaving) {
     const double step = reduced_[entering] / slope_of(entering);
     if (step != 0.0) {
-        for (const Int column : pivot_row_.index())
-            if (status_[column] != basic) reduced_[column] -= step * pivot_row_.value[column];
+        for (const Int column : pivot_row_.index()) reduced_[column] -= step * pivot_row_.value[column];
         for (const Int row : rho_.index())
             if (status_[slack(row)] != basic) reduced_[slack(row)] += step * rho_.value[row];
     }
@@ -65,6 +64,8 @@ void SparseDualSimplex::exchange(Int slot, Int entering, double missing) {
     freedom_[entering] = 0;
     status_[leaving] = missing > 0.0 ? at_lower : at_upper;
     put_at_bound(leaving);
+    if (entering < columns_) move_entries(entering, true);
+    if (leaving < columns_) move_entries(leaving, false);
     for (const Int at : alpha_.index()) {
         if (at != slot) x_[head_[at]] -= step * alpha_.value[at];
         note_value(at);
