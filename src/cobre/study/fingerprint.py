@@ -11,7 +11,7 @@ from cobre import __version__
 from cobre.comm import Communicator
 from cobre.errors import CobreError
 from cobre.solver.batches import LpSolver
-from cobre.study.prepare import PreparedStudy
+from cobre.study.prepare import PreparedStudy, most_dense_rows
 
 _PROBED_SCENARIOS = 4
 _WORDS = {
@@ -79,7 +79,7 @@ def case_digest(study: PreparedStudy) -> str:
     )
     _feed(digest, [stage.id for stage in study.case.horizon.stages])
     _feed(digest, [config.forward_passes, config.tree_seed, config.cut_selection, config.scenario_source])
-    _feed(digest, study.end)
+    _feed(digest, [study.end, most_dense_rows()])
     if problem.tree is not None:
         _feed(digest, problem.tree)
     scenarios = range(min(_PROBED_SCENARIOS, config.forward_passes))

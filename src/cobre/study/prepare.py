@@ -1,10 +1,12 @@
 """From a case to a problem that can be trained or simulated."""
 
+import os
 from dataclasses import dataclass
 
 import numpy as np
 
 from cobre.core.case import Case
+from cobre.errors import ValidationError
 from cobre.sddp.lp.failure import EntityNames
 from cobre.sddp.lp.plan import PlanOptions
 from cobre.sddp.problem import Problem, build_problem
@@ -14,6 +16,8 @@ from cobre.solver.batches import CutRows, LpSolver
 from cobre.solver.highs import HighsOptions, HighsSolver
 from cobre.stochastic.model import NoiseModel, build_noise_model
 from cobre.study.boundary_policy import load_priced_states, price_the_end, with_lags_of_boundary
+
+MOST_DENSE_ROWS_VARIABLE = "COBRE_MOST_DENSE_ROWS"
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,6 +53,16 @@ def prepare(case: Case) -> PreparedStudy:
     return PreparedStudy(case, noise, problem, end, (*map(str, noise.notes), *notes))
 
 
+def most_dense_rows() -> int:
+    """Stages with more rows are solved with a sparse factorisation; an environment variable may say another number."""
+    given = os.environ.get(MOST_DENSE_ROWS_VARIABLE)
+    if given is None:
+        return HighsOptions().most_dense_rows
+    if not given.isdecimal():
+        raise ValidationError(f"{MOST_DENSE_ROWS_VARIABLE} is {given!r}: expected a whole number of rows, such as 100")
+    return min(int(given), 2**31 - 1)
+
+
 def make_solver(study: PreparedStudy, threads: int) -> LpSolver:
     """A solver that knows all stages."""
     config = study.case.config.training.solver
@@ -57,6 +71,7 @@ def make_solver(study: PreparedStudy, threads: int) -> LpSolver:
     options = HighsOptions(
         feasibility_tolerance=min((t for t in tolerances if t is not None), default=defaults.feasibility_tolerance),
         retry_attempts=config.retry_max_attempts,
+        most_dense_rows=most_dense_rows(),
     )
     solver = HighsSolver(threads, options)
     for number, stage in enumerate(study.problem.stages):
