@@ -102,10 +102,14 @@ void Solver::begin_chain(Int unit, const Work& work, const double* state) {
         if (stage.lag_from[lag] >= 0)
             cuts_->add_products(stage.lag(static_cast<Int>(lag)), stage.hydros, state + stage.lag(stage.lag_from[lag]),
                                 chain_base_.data());
-    for (Int entry = 0; entry < stage.passed(); ++entry) passed_[entry] = state[stage.passed_from[entry]];
+    pass_on(state, passed_.data());
     if (stage.passed()) cuts_->add_products(stage.first_passed(), stage.passed(), passed_.data(), chain_base_.data());
     compute_inflows(unit, work, state);
     compute_right_sides(work.chain_start[unit + 1] - work.chain_start[unit]);
+}
+
+void Solver::pass_on(const double* state, double* to) const {
+    for (const Int from : stage_->passed_from) *to++ = from < 0 ? 0.0 : state[from];
 }
 
 void Solver::compute_inflows(Int unit, const Work& work, const double* state) {
@@ -359,8 +363,7 @@ void Solver::leave(const double* state, double* next) const {
     const StageModel& stage = *stage_;
     for (Int at = 0; at < stage.states; ++at)
         next[at] = column_value_[stage.state_column[at]] * stage.state_scale[at];
-    for (Int entry = 0; entry < stage.passed(); ++entry)
-        next[stage.first_passed() + entry] = state[stage.passed_from[entry]];
+    pass_on(state, next + stage.first_passed());
     if (stage.order == 0) return;
     double* lags = next + stage.states;
     if (!stage.shifts_lags()) return leave_lags(state + stage.states, lags);
@@ -397,7 +400,8 @@ void Solver::keep_gradient(double* gradient) {
         if (dual == 0.0) continue;
         const auto coefficient = [&](Int component) { return cuts_->coefficient(cuts_now_[row], component); };
         for (Int entry = 0; entry < stage.passed(); ++entry)
-            gradient[stage.passed_from[entry]] += dual * coefficient(stage.first_passed() + entry);
+            if (const Int from = stage.passed_from[entry]; from >= 0)
+                gradient[from] += dual * coefficient(stage.first_passed() + entry);
         for (size_t lag = 0; lag < stage.lag_from.size(); ++lag)
             for (Int hydro = 0; hydro < n; ++hydro) {
                 const double slope = dual * coefficient(stage.lag(static_cast<Int>(lag)) + hydro);

@@ -109,6 +109,7 @@ class Solver {
     void compute_inflows(Int unit, const Work& work, const double* state);
     void compute_right_sides(Int items);
     void realise(const Work& work, Int realisation, Int item);
+    void pass_on(const double* state, double* to) const;
     void set_bounds(const Work& work, Int realisation);
     void begin_basis(const Work& work, Int unit);
     bool solve_by_pivots();

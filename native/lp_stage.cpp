@@ -36,7 +36,7 @@ void StageModel::finish() {
     require(lag_from.size() == lag_share.size() && (shifts_lags() || lag_from.size() == static_cast<size_t>(order)),
             "lags are torn");
     for (const Int from : lag_from) require(-1 <= from && from < order, "a lag takes over one from outside");
-    require(are_below(passed_from, dimension()), "a state is passed on from outside");
+    for (const Int from : passed_from) require(-1 <= from && from < dimension(), "a state is passed on from outside");
     require(are_below(input_row, rows) && are_below(input_index, states + hydros + passed()), "an input lies outside");
     require(input_row.size() == input_index.size() && input_row.size() == input_value.size(), "inputs are torn");
     require(are_below(load_row, rows) && load_row.size() == load_bus.size() && load_row.size() == load_factor.size(),

@@ -33,7 +33,7 @@ struct StageModel {
     Part<double> autoregression;              // order x hydros
     Part<Int> lag_from;                       // of every lag: the incoming one that it takes over (-1: none), or empty:
     Part<double> lag_share;                   // and its share of this stage's inflow; empty: lags move on by one place
-    Part<Int> passed_from;                    // of every state passed on: the incoming state that it takes over
+    Part<Int> passed_from;                    // of every state passed on: the incoming state that it takes over; -1: 0
     bool truncates = false;                   // negative inflows become zero
 
     // right side of a row += value * input; inputs are the incoming decided states, the realised inflows, and the

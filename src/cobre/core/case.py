@@ -8,6 +8,7 @@ from typing import Any, Final
 import numpy as np
 from numpy.typing import NDArray
 
+from cobre.core.anticipation import PastCommitment, PostStudy
 from cobre.core.config import Config
 from cobre.core.entities import (
     Bus,
@@ -102,6 +103,7 @@ class InitialConditions:
     storage_hm3: Mapping[int, float]
     filling_storage_hm3: Mapping[int, float] = field(default_factory=dict)
     recent_observations: tuple[InflowObservation, ...] = ()
+    past_commitments: tuple[PastCommitment, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -131,3 +133,4 @@ class Case:
     scenarios: ScenarioTables
     overrides: OverrideTables
     generic_constraints: GenericConstraints
+    post_study: PostStudy = field(default_factory=PostStudy)

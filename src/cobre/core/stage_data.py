@@ -78,6 +78,20 @@ class ThermalNumbers:
 
 
 @dataclass(frozen=True, slots=True)
+class CommitmentNumbers:
+    """Thermal power that is decided ahead; C commitments that some stage decides (`StateLayout.commitments`)."""
+
+    is_committed: Flags  # J: what the plant gives in this stage was decided before
+    is_decided: Flags  # C: by this stage
+    is_carried: Flags  # C: decided earlier, and still to be delivered when the stage ends
+    min_mw: Floats  # C: at delivery
+    max_mw: Floats
+    cost: Floats  # $ for one MW over all hours of the delivery, discounted to this stage
+    is_after_study: Flags  # C: delivered then
+    delivery_date: NDArray[np.datetime64]  # C: its first day; not a date where nothing is decided
+
+
+@dataclass(frozen=True, slots=True)
 class LineNumbers:
     """Lines."""
 
@@ -167,6 +181,7 @@ class StageData:
     source: SourceNumbers
     pumping: PumpingNumbers
     contract: ContractNumbers
+    commitment: CommitmentNumbers
     generic_rows: tuple[GenericRow, ...]
 
 
@@ -191,9 +206,42 @@ class Topology:
 
 
 @dataclass(frozen=True, slots=True)
+class StateSlot:
+    """Something that is known ahead: of an entity (in canonical order), `distance` stages after the present one."""
+
+    entity: int
+    distance: int
+
+
+@dataclass(frozen=True, slots=True)
+class StateLayout:
+    """States beyond storages and lagged inflows.
+
+    What some stage decides has a column there; in stages that do not decide it, it is carried by a row. What no stage
+    decides is only passed on. From one stage to the next a slot takes over the slot one stage farther.
+    """
+
+    commitments: tuple[StateSlot, ...] = ()  # of thermal plants, MW
+    passed_commitments: tuple[StateSlot, ...] = ()
+
+    @property
+    def decided(self) -> int:
+        """How many have a column."""
+        return len(self.commitments)
+
+    @property
+    def passed(self) -> int:
+        """How many are passed on."""
+        return len(self.passed_commitments)
+
+
+@dataclass(frozen=True, slots=True)
 class ResolvedStudy:
     """All stages, in order, with what they share."""
 
     topology: Topology
+    layout: StateLayout
     initial_storage_hm3: Floats  # N, as given
+    initial_decided: Floats  # what was decided before the study, in the order of the layout
+    initial_passed: Floats
     stages: tuple[StageData, ...]

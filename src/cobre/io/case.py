@@ -26,6 +26,7 @@ from cobre.io.not_modelled import refuse_what_is_not_modelled
 from cobre.io.old_format import is_old_format
 from cobre.io.parquet_tables import read_table
 from cobre.io.penalties_file import read_penalties
+from cobre.io.post_study_stages import read_post_study_stages
 from cobre.io.problems import Problems
 from cobre.io.production_models import read_production_models
 from cobre.io.stages_file import read_stages
@@ -94,6 +95,7 @@ def _decode(
     scenarios = _read_scenarios(folder, documents, problems)
     overriding = {name: read_table(folder, table, problems) for name, table in OVERRIDE_TABLES.items()}
     generic_constraints = read_generic_constraints(folder, problems)
+    post_study = read_post_study_stages(documents["post_study_stages.json"], problems)
     if config is None or horizon is None or initial_conditions is None or penalties is None:
         return None
     return Case(
@@ -107,6 +109,7 @@ def _decode(
         scenarios=scenarios,
         overrides=OverrideTables(**overriding),
         generic_constraints=generic_constraints,
+        post_study=post_study,
     )
 
 

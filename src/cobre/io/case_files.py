@@ -18,6 +18,7 @@ REQUIRED_JSON = (
     "system/thermals.json",
 )
 OPTIONAL_JSON = (
+    "post_study_stages.json",
     "system/non_controllable_sources.json",
     "system/pumping_stations.json",
     "system/energy_contracts.json",
@@ -31,12 +32,6 @@ READ_ELSEWHERE = (
     "constraints/generic_parameters.json",
     "constraints/generic_constraint_bounds.parquet",
 )
-REFUSED: Mapping[str, str] = {
-    "post_study_stages.json": "stages after the study are not modelled yet",
-}
-REFUSED_REMEDY: Mapping[str, str] = {
-    "post_study_stages.json": "remove the file: it serves anticipated plants only",
-}
 MOVED: Mapping[str, str] = {
     "constraints/exchange_factors.json": (
         "give direct_mw and reverse_mw by block in constraints/line_bounds.parquet (capacity times factor)"
@@ -48,7 +43,7 @@ BESIDE = (CONVERSION_MANIFEST,)  # tells where the case came from; no input
 
 
 def check_files(folder: Path, problems: Problems) -> bool:
-    """Whether the directory can be read at all; files that moved, are refused or unknown are reported."""
+    """Whether the directory can be read at all; files that moved or are unknown are reported."""
     if not folder.is_dir():
         what = "is not a directory" if folder.exists() else "does not exist"
         problems.error(Layer.STRUCTURE, str(folder), "", "", what, "the path of a case directory")
@@ -56,9 +51,6 @@ def check_files(folder: Path, problems: Problems) -> bool:
     for name, remedy in MOVED.items():
         if (folder / name).exists():
             problems.error(Layer.STRUCTURE, name, "", "", "this file is not read any more", remedy)
-    for name, message in REFUSED.items():
-        if (folder / name).exists():
-            problems.error(Layer.MEANING, name, "", "", message, REFUSED_REMEDY[name])
     _warn_of_unknown(folder, problems)
     return True
 
@@ -67,7 +59,7 @@ def known_files() -> frozenset[str]:
     """Every file that has a place in a case."""
     tables = [*SCENARIO_TABLES.values(), *OVERRIDE_TABLES.values(), *PRODUCTION_TABLES.values()]
     parquet = [table.file for table in tables]
-    return frozenset([*REQUIRED_JSON, *OPTIONAL_JSON, *READ_ELSEWHERE, *REFUSED, *MOVED, *parquet])
+    return frozenset([*REQUIRED_JSON, *OPTIONAL_JSON, *READ_ELSEWHERE, *MOVED, *parquet])
 
 
 def _warn_of_unknown(folder: Path, problems: Problems) -> None:

@@ -22,6 +22,7 @@ from cobre.io.generic_parameters import GenericParametersFile
 from cobre.io.initial_conditions import InitialConditionsFile
 from cobre.io.json_files import JsonFile
 from cobre.io.penalties_file import PenaltiesFile
+from cobre.io.post_study_stages import PostStudyStagesFile
 from cobre.io.production_models import ProductionFile
 from cobre.io.stages_file import StagesFile
 
@@ -41,6 +42,7 @@ SCHEMAS: Mapping[str, tuple[str, type[JsonFile]]] = {
     "non_controllable_factors": ("scenarios/non_controllable_factors.json", SourceFactorsFile),
     "non_controllable_sources": ("system/non_controllable_sources.json", SourcesFile),
     "penalties": ("penalties.json", PenaltiesFile),
+    "post_study_stages": ("post_study_stages.json", PostStudyStagesFile),
     "production_models": ("system/hydro_production_models.json", ProductionFile),
     "pumping_stations": ("system/pumping_stations.json", StationsFile),
     "stages": ("stages.json", StagesFile),

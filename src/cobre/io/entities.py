@@ -1,5 +1,7 @@
 """The files of system/ that list entities, one record per entity."""
 
+from math import inf
+
 from cobre.core.entities import (
     AnyEntity,
     Bus,
@@ -95,10 +97,25 @@ def read_thermals(document: Document | None, problems: Problems) -> tuple[Therma
     if file is None:
         return ()
     for plant in file.thermals:
-        if plant.anticipated_config is not None:
-            entity, message = f"thermal {plant.id} ({plant.name})", "anticipated dispatch is not modelled yet"
-            problems.error(Layer.MEANING, THERMALS, entity, "anticipated_config", message, "remove it")
+        _check_lead(plant, problems)
     return _ordered(file.thermals, THERMALS, "thermal", problems)
+
+
+def _check_lead(plant: Thermal, problems: Problems) -> None:
+    """One lead, and one that is worth the name."""
+    config = plant.anticipated_config
+    if config is None:
+        return
+    entity, field = f"thermal {plant.id} ({plant.name})", "anticipated_config"
+    if (config.lead_stages is None) == (config.lead_time_hours is None):
+        message = "takes either `lead_stages` or `lead_time_hours`"
+        problems.error(Layer.SCHEMA, THERMALS, entity, field, message, "one of the two")
+    elif config.lead_stages is not None and config.lead_stages < 1:
+        field, message = f"{field}.lead_stages", f"is {config.lead_stages}"
+        problems.error(Layer.SCHEMA, THERMALS, entity, field, message, "at least 1")
+    elif config.lead_time_hours is not None and not 0.0 < config.lead_time_hours < inf:
+        field, message = f"{field}.lead_time_hours", f"is {config.lead_time_hours:g}"
+        problems.error(Layer.SCHEMA, THERMALS, entity, field, message, "above 0")
 
 
 def read_non_controllable_sources(document: Document | None, problems: Problems) -> tuple[NonControllableSource, ...]:

@@ -16,7 +16,7 @@ from typing import Literal, cast
 
 from cobre.core.generic_constraints import Coefficient, Term
 from cobre.io.expression_tokens import ExpressionError, Token, TokenKind, tokenise
-from cobre.io.generic_variables import NOT_MODELLED, VARIABLES, VariableKind
+from cobre.io.generic_variables import VARIABLES, VariableKind
 from cobre.io.linear_form import LinearForm, NotLinearError, add, multiply, negate, number
 
 Relation = Literal["<=", ">=", "=="]
@@ -206,8 +206,6 @@ class _Parser:
 
 
 def _kind_of(token: Token) -> VariableKind:
-    if token.text in NOT_MODELLED:
-        raise ExpressionError(token.position, f"{token} cannot be used", NOT_MODELLED[token.text])
     kind = VARIABLES.get(token.text)
     if kind is None:
         remedy = f"the names are {', '.join(VARIABLES)}" + _suggestion(token.text, VARIABLES)

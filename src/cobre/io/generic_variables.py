@@ -33,6 +33,7 @@ VARIABLES: Mapping[str, VariableKind] = {
     "hydro_evaporation": VariableKind("hydro"),
     "hydro_inflow": VariableKind("hydro"),
     "thermal_generation": VariableKind("thermal"),
+    "anticipated_decision": VariableKind("thermal", takes_block=False),
     "line_direct": VariableKind("line"),
     "line_reverse": VariableKind("line"),
     "line_exchange": VariableKind("line"),
@@ -45,6 +46,3 @@ VARIABLES: Mapping[str, VariableKind] = {
     "non_controllable_generation": VariableKind("non_controllable_source"),
     "non_controllable_curtailment": VariableKind("non_controllable_source"),
 }
-
-# In the format, but its entities are refused: the message should not say that the name is unknown.
-NOT_MODELLED: Mapping[str, str] = {"anticipated_decision": "anticipated thermals are not modelled yet"}

@@ -3,6 +3,7 @@
 from dataclasses import dataclass
 from datetime import date
 
+from cobre.core.anticipation import PastCommitment
 from cobre.core.case import InflowObservation, InitialConditions
 from cobre.io.duplicates import report_duplicates
 from cobre.io.json_files import Document, JsonFile, decode
@@ -29,16 +30,6 @@ class PastDefluence:
     value_m3s: float
 
 
-@dataclass(frozen=True, slots=True)
-class PastCommitment:
-    """What was ordered from an anticipated thermal plant over some days."""
-
-    thermal_id: int
-    start_date: date
-    end_date: date
-    value_mw: float
-
-
 class InitialConditionsFile(JsonFile):
     """All of initial_conditions.json."""
 
@@ -63,6 +54,9 @@ def read_initial_conditions(document: Document | None, problems: Problems) -> In
         storage_hm3=_by_hydro(file.storage),
         filling_storage_hm3=_by_hydro(file.filling_storage),
         recent_observations=tuple(sorted(file.recent_observations, key=lambda row: (row.hydro_id, row.start_date))),
+        past_commitments=tuple(
+            sorted(file.past_anticipated_commitments, key=lambda row: (row.thermal_id, row.start_date))
+        ),
     )
 
 
@@ -73,6 +67,3 @@ def _by_hydro(rows: tuple[StorageRecord, ...]) -> dict[int, float]:
 def _warn_of_unused(file: InitialConditionsFile, problems: Problems) -> None:
     if file.past_defluences:
         problems.warn(Layer.MEANING, FILE, "", "past_defluences", "has no effect: travel times are not modelled yet")
-    if file.past_anticipated_commitments:
-        message = "has no effect: anticipated plants are not modelled yet"
-        problems.warn(Layer.MEANING, FILE, "", "past_anticipated_commitments", message)

@@ -18,10 +18,10 @@ from cobre.sddp.cuts.components import stored_components
 from cobre.sddp.cuts.pool import WIDEST_CHUNK, CutPool, CutSet
 from cobre.sddp.lp.build import StageLp, build_stage_lp
 from cobre.sddp.problem import Problem
+from cobre.sddp.state_names import LAG, STORAGE
 from cobre.solver.batches import CutRows
 from cobre.solver.program import Floats
 
-STORAGE, LAG = "storage", "inflow_lag"
 # Inflows at the end of a study are taken to lie within so many times what is usual, either way.
 UNUSUAL = 100.0
 
@@ -143,9 +143,28 @@ def _reachable(problem: Problem, study: ResolvedStudy) -> tuple[Floats, Floats]:
     fullest = np.max([data.hydro.max_storage_hm3 for data in study.stages], axis=0, initial=0.0)
     storage = np.maximum(fullest, problem.initial_state[:hydros])
     inflow = np.max(np.abs(noise.inflow_base) + noise.inflow_sigma, axis=0, initial=0.0)
-    usual = np.max(np.abs(problem.initial_state[hydros:].reshape(-1, hydros)), axis=0, initial=0.0) + inflow
-    lags = np.tile(UNUSUAL * usual, problem.dimension // hydros - 1 if hydros else 0)
-    return np.concatenate([np.zeros(hydros), -lags]), np.concatenate([storage, lags])
+    usual = np.max(np.abs(problem.initial_lags), axis=0, initial=0.0) + inflow
+    lags = np.tile(UNUSUAL * usual, len(problem.initial_lags))
+    decided, passed = _largest_commitments(study)
+    none = np.zeros(hydros + len(decided))
+    return (
+        np.concatenate([none, -lags, np.zeros(len(passed))]),
+        np.concatenate([storage, decided, lags, passed]),
+    )
+
+
+def _largest_commitments(study: ResolvedStudy) -> tuple[Floats, Floats]:
+    """The most that can have been committed, in the order of the layout."""
+    most = np.max([data.thermal.max_mw for data in study.stages], axis=(0, 2), initial=0.0)
+    for data in study.stages:
+        for slot, largest in zip(study.layout.commitments, data.commitment.max_mw.tolist(), strict=True):
+            most[slot.entity] = max(most[slot.entity], largest)
+    layout = study.layout
+    decided, passed = (
+        np.array([most[slot.entity] for slot in slots], np.float64)
+        for slots in (layout.commitments, layout.passed_commitments)
+    )
+    return np.maximum(decided, study.initial_decided), np.maximum(passed, study.initial_passed)
 
 
 def _require_cuts(priced: PricedStates) -> None:

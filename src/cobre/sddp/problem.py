@@ -61,7 +61,10 @@ class Opening:
 
 @dataclass(frozen=True, slots=True)
 class Problem:
-    """Everything that training and simulation need; the same on all ranks. State: storages, then lags, lag by lag."""
+    """Everything that training and simulation need; the same on all ranks.
+
+    State: storages and other decided states, lagged inflows lag by lag, what is only passed on (`StatePlaces`).
+    """
 
     stages: tuple[StageLp, ...]
     openings: tuple[Opening, ...]
@@ -109,6 +112,13 @@ class Problem:
         """N."""
         return self.stages[0].plan.num_hydros
 
+    @property
+    def initial_lags(self) -> Floats:
+        """Lags x N."""
+        places = self.stages[0].plan.places
+        lags = self.initial_state[places.decided : places.decided + places.order * places.hydros]
+        return lags.reshape(places.order, places.hydros)
+
 
 def build_problem(
     study: ResolvedStudy, noise: NoiseModel, options: PlanOptions, consumption: Floats, names: EntityNames
@@ -121,6 +131,7 @@ def build_problem(
             StagePlan(
                 data,
                 study.topology,
+                study.layout,
                 options,
                 np.ascontiguousarray(noise.ar_coefficients[t]),
                 *noise.lag_changes(t),
@@ -136,7 +147,7 @@ def build_problem(
         openings=tuple(Opening.of(realise(noise, t, noise.openings[t])) for t in range(len(stages))),
         risk=tuple(risk_measure(data.stage.risk) for data in study.stages),
         noise=noise,
-        initial_state=np.concatenate([_first_storage(study), np.asarray(noise.initial_lags, np.float64).reshape(-1)]),
+        initial_state=_first_state(study, np.asarray(noise.initial_lags, np.float64)),
         cost_scale=options.cost_scale,
         names=names,
     )
@@ -159,6 +170,10 @@ def _water_m3s(realisations: Realisations) -> Floats:
     for hydro in range(inflow.shape[1]):
         water = water + inflow[:, hydro]
     return water
+
+
+def _first_state(study: ResolvedStudy, lags: Floats) -> Floats:
+    return np.concatenate([_first_storage(study), study.initial_decided, lags.reshape(-1), study.initial_passed])
 
 
 def _first_storage(study: ResolvedStudy) -> Floats:
@@ -187,8 +202,11 @@ def future_cost_floors(study: ResolvedStudy, options: PlanOptions) -> list[float
 def _least_cost(data: StageData) -> float:
     """Every plant, source and contract at the cheaper end of its range, whatever the balances say."""
     hours, source, contract, thermal = data.hours, data.source, data.contract, data.thermal
+    ahead = data.commitment
     reward = -source.curtailment_cost[:, None] * source.available_mw[:, None] * source.factor * hours
     trade = np.minimum(contract.price * contract.max_mw, contract.price * contract.min_mw) * hours
-    burn = np.minimum(thermal.cost * thermal.max_mw, thermal.cost * thermal.min_mw) * hours
-    parts = np.concatenate([part.reshape(-1) for part in (reward, trade, burn)])
+    price = np.where(data.commitment.is_committed[:, None], 0.0, thermal.cost)
+    burn = np.minimum(price * thermal.max_mw, price * thermal.min_mw) * hours
+    order = np.minimum(ahead.cost * ahead.max_mw, ahead.cost * ahead.min_mw)
+    parts = np.concatenate([part.reshape(-1) for part in (reward, trade, burn, order)])
     return float(sum(parts.tolist()))

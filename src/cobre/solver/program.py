@@ -53,7 +53,7 @@ class StageProgram:
     autoregression: Floats  # lags x hydros
     lag_from: Ints  # of every lag: the incoming one that it takes over (-1: none); empty: lags move on by one place
     lag_share: Floats  # of every lag: its share of this stage's inflow; empty like `lag_from`
-    passed_from: Ints  # of every state passed on: the entry of the incoming state that it takes over
+    passed_from: Ints  # of every state passed on: the entry of the incoming state that it takes over; -1: 0
     truncates: bool
 
     input_row: Ints
@@ -98,7 +98,7 @@ class StageProgram:
         elif self.order:
             parts += [inflow, state[:, first : first + lags - self.hydros]]
         if len(self.passed_from):
-            parts.append(state[:, self.passed_from])
+            parts.append(np.where(self.passed_from < 0, 0.0, state[:, self.passed_from]))
         return np.ascontiguousarray(np.concatenate(parts, axis=1))
 
     def _next_lags(self, lags: Floats, inflow: Floats) -> Floats:

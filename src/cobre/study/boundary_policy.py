@@ -10,8 +10,6 @@ from cobre.core.stage_data import ResolvedStudy
 from cobre.io.boundary_file import find_boundary_file, stage_that_ends_on
 from cobre.io.policy_file import read_policy
 from cobre.sddp.boundary import (
-    LAG,
-    STORAGE,
     Boundary,
     BoundaryMismatchError,
     PricedStates,
@@ -21,6 +19,7 @@ from cobre.sddp.boundary import (
 )
 from cobre.sddp.cuts.pool import CutSet
 from cobre.sddp.problem import Problem
+from cobre.sddp.state_names import LAG, StateOwners, state_names
 from cobre.solver.batches import CutRows
 from cobre.stochastic.model import NoiseModel
 from cobre.stochastic.par.memory import inflow_memory
@@ -72,16 +71,13 @@ def price_the_end(
     config = case.config.policy.boundary
     if config is None or priced is None:
         return problem, None, ()
-    names = _state_names(case, problem.noise.max_order)
+    names = state_names(_owners(case), study.layout, problem.noise.max_order)
     boundary = fit_boundary(priced, names, problem.cost_scale, is_strict=config.strict)
     return with_boundary(problem, study, boundary), boundary.rows(), tuple(_notes(priced, names, boundary))
 
 
-def _state_names(case: Case, order: int) -> tuple[str, ...]:
-    """One name for each entry of the study's state."""
-    ids = [hydro.id for hydro in case.system.hydros]
-    lags = (f"{LAG}{lag}:{id_}" for lag in range(1, order + 1) for id_ in ids)
-    return (*(f"{STORAGE}:{id_}" for id_ in ids), *lags)
+def _owners(case: Case) -> StateOwners:
+    return StateOwners([hydro.id for hydro in case.system.hydros], [plant.id for plant in case.system.thermals])
 
 
 def _notes(priced: PricedStates, names: tuple[str, ...], boundary: Boundary) -> list[str]:

@@ -16,13 +16,14 @@ from cobre.study.stage_facts import ENTITY_STAGES, FACT_TABLES, INITIAL_LAGS, LA
 if TYPE_CHECKING:
     import pyarrow as pa
 
-# Stages are the nodes of the policy graph here, no thermal plant is dispatched ahead of its delivery, and pumping
-# costs nothing but its power.
+# Stages are the nodes of the policy graph here, and pumping costs nothing but its power. Where no thermal plant decides
+# ahead, files do not speak of it.
 CONSTANT_COLUMNS: Mapping[str, Mapping[str, float | bool | None]] = {
     "costs": {"anticipated_thermal_cost": 0.0, "pumping_cost": 0.0},
     "thermals": {"is_anticipated": False, "anticipated_committed_mw": None, "anticipated_decision_mw": None},
     "pumping_stations": {"pumping_cost": 0.0},
 }
+COMMITTED = "anticipated_committed_mw"
 OWNER = {
     "hydros": "hydro_id",
     "thermals": "thermal_id",
@@ -39,6 +40,9 @@ FOLLOWERS: Mapping[str, Mapping[str, tuple[str, ...]]] = {
         "inflow_penalty_cost": ("generic_violation_cost",),
         "turbined_cost": ("curtailment_cost",),
         "exchange_cost": ("pumping_cost", "diversion_cost", "non_controllable_reward"),
+    },
+    "thermals": {
+        "generation_cost": ("is_anticipated", COMMITTED, "anticipated_decision_mw", "operative_state_code"),
     },
     "hydros": {
         "generation_mwh": ENERGY_COLUMNS[:5],
@@ -92,8 +96,11 @@ def known_table(name: str, table: "pa.Table", facts: StageFacts) -> "pa.Table":
     """A table of a simulation, or some rows of it, with all columns that are known."""
     place = table.schema.names.index("stage_id") + 1
     table = table.add_column(place, "node_id", table["stage_id"])
+    if COMMITTED in table.column_names:
+        table = table.append_column("is_anticipated", _is_valid(table[COMMITTED]))
     for column, value in CONSTANT_COLUMNS.get(name, {}).items():
-        table = table.append_column(column, _constant(value, table.num_rows))
+        if column not in table.column_names:
+            table = table.append_column(column, _constant(value, table.num_rows))
     if name in OWNER:
         table = _with_state(name, table, facts)
     if name == "costs":
@@ -101,6 +108,12 @@ def known_table(name: str, table: "pa.Table", facts: StageFacts) -> "pa.Table":
     if name == "hydros":
         table = _with_slopes(energy_columns(table, facts.of_rows))
     return table.select(_order(name, table.column_names))
+
+
+def _is_valid(column: "pa.ChunkedArray") -> "pa.ChunkedArray":
+    from pyarrow import compute
+
+    return compute.is_valid(column)
 
 
 def _constant(value: float | bool | None, count: int) -> "pa.Array":

@@ -6,8 +6,11 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from cobre.core.case import Case
 from cobre.sddp.cuts.pool import CutPool, CutSet
 from cobre.sddp.events import IterationRecord
+from cobre.sddp.state_names import StateOwners
+from cobre.sddp.state_names import state_names as names_of_states
 from cobre.solver.program import Floats, Ints
 from cobre.study.prepare import PreparedStudy
 
@@ -16,7 +19,8 @@ from cobre.study.prepare import PreparedStudy
 class Policy:
     """What training leaves: lower bounds on the cost after each stage. Cuts are in LP money ($ / cost_scale).
 
-    state_names: such as `storage:3` or `inflow_lag1:3`, with the plant's id. Slots follow (iteration, forward pass).
+    state_names: such as `storage:3` or `inflow_lag1:3`, with the plant's id; see `sddp.state_names`.
+    Slots follow (iteration, forward pass).
     """
 
     stage_ids: tuple[int, ...]
@@ -122,6 +126,9 @@ def pool_stage_ids(study: PreparedStudy) -> tuple[int, ...]:
 
 def state_names(study: PreparedStudy) -> tuple[str, ...]:
     """One name for each entry of the state."""
-    ids = [hydro.id for hydro in study.case.system.hydros]
-    lags = range(1, study.noise.max_order + 1)
-    return (*(f"storage:{id_}" for id_ in ids), *(f"inflow_lag{lag}:{id_}" for lag in lags for id_ in ids))
+    return names_of_states(state_owners(study.case), study.problem.stages[0].plan.layout, study.noise.max_order)
+
+
+def state_owners(case: Case) -> StateOwners:
+    """Whose states they are."""
+    return StateOwners([hydro.id for hydro in case.system.hydros], [plant.id for plant in case.system.thermals])

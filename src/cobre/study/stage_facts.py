@@ -63,7 +63,7 @@ def initial_lags(study: PreparedStudy) -> "pa.Table":
 
     hydros, orders = len(study.case.system.hydros), study.noise.max_order
     ids = np.array([hydro.id for hydro in study.case.system.hydros], np.int32)
-    values = study.problem.initial_state[hydros : hydros * (1 + orders)].reshape(orders, hydros)
+    values = study.problem.initial_lags
     return pa.table(
         {
             "hydro_id": np.repeat(ids, orders),

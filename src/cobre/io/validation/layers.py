@@ -4,6 +4,7 @@ from cobre.core.case import Case
 from cobre.io.problems import Layer, Problems
 from cobre.io.validation import (
     cascade,
+    commitments,
     correlation,
     generic_dimensions,
     generic_meaning,
@@ -67,6 +68,7 @@ LAYERS: tuple[tuple[Layer, tuple[Rule, ...]], ...] = (
             *stopping.RULES,
             *policies.RULES,
             *storage.RULES,
+            *commitments.RULES,
             *generic_meaning.RULES,
         ),
     ),

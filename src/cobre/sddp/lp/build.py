@@ -7,6 +7,7 @@ import numpy as np
 from cobre.core.stage_data import Floats
 from cobre.sddp.lp.assembly import ABSENT, Assembly, Index
 from cobre.sddp.lp.columns import Columns, add_columns
+from cobre.sddp.lp.commitment_rows import add_commitment_rows
 from cobre.sddp.lp.generic_rows import add_generic_rows
 from cobre.sddp.lp.plan import StagePlan
 from cobre.sddp.lp.power_rows import PowerRows, add_power_rows
@@ -26,6 +27,7 @@ class StageLp:
     power: PowerRows
     cost: Floats  # $ per plain unit of every column; the future's column counts 0
     generic_slacks: Index  # generic rows x 2: by how much one is short, and over
+    deliveries: Index  # J: the rows of thermal power that was decided ahead
 
 
 def build_stage_lp(plan: StagePlan) -> StageLp:
@@ -34,10 +36,11 @@ def build_stage_lp(plan: StagePlan) -> StageLp:
     columns = add_columns(lp, plan)
     water = add_water_rows(lp, plan, columns)
     power = add_power_rows(lp, plan, columns)
+    deliveries = add_commitment_rows(lp, plan, columns)
     slacks = add_generic_rows(lp, plan, columns)
     cost = lp.columns()[2].copy()
     cost[int(columns.future_cost)] = 0.0
-    return StageLp(plan, _scaled(lp, plan, columns, power), columns, water, power, cost, slacks)
+    return StageLp(plan, _scaled(lp, plan, columns, power), columns, water, power, cost, slacks, deliveries)
 
 
 def _scaled(lp: Assembly, plan: StagePlan, columns: Columns, power: PowerRows) -> StageProgram:
@@ -47,7 +50,7 @@ def _scaled(lp: Assembly, plan: StagePlan, columns: Columns, power: PowerRows) -
     row_scale, column_scale = power_of_two_scales(start, index, value, lp.num_columns)
     future_cost = int(columns.future_cost)
     column_scale[future_cost] = 1.0
-    input_row, input_index, input_value = lp.inputs(plan.num_inputs)
+    input_row, input_index, input_value = lp.inputs(plan.places.inputs)
     load = np.argwhere(power.balance != ABSENT)
     load_row = power.balance[load[:, 0], load[:, 1]].astype(np.int32)
     # What a source gives is limited by what is available; what is available is what it is.
@@ -66,11 +69,11 @@ def _scaled(lp: Assembly, plan: StagePlan, columns: Columns, power: PowerRows) -
         column_scale=column_scale,
         row_scale=row_scale,
         future_cost=future_cost,
-        state_column=columns.storage[:, -1].astype(np.int32),
+        state_column=np.concatenate([columns.storage[:, -1], columns.commitment]).astype(np.int32),
         autoregression=plan.autoregression,
         lag_from=plan.lag_from,
         lag_share=plan.lag_share,
-        passed_from=np.zeros(0, np.int32),
+        passed_from=plan.places.passed_from(),
         truncates=plan.options.truncates_inflow,
         input_row=input_row,
         input_index=input_index,

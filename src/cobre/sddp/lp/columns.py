@@ -44,6 +44,7 @@ class Columns:
     group_generation_below: Index
     storage_below: Index  # N: soft minimum of plants that were filled
     filling_below: Index  # N: short of the target of a filling
+    commitment: Index  # thermal power for later stages, by the layout of the state
 
 
 def add_columns(lp: Assembly, plan: StagePlan) -> Columns:
@@ -54,6 +55,7 @@ def add_columns(lp: Assembly, plan: StagePlan) -> Columns:
         **_stage_slacks(lp, plan),
         **_block_slacks(lp, plan),
         **_filling(lp, plan),
+        **_commitments(lp, plan),
     )
 
 
@@ -116,7 +118,8 @@ def _power(lp: Assembly, plan: StagePlan) -> dict[str, Index]:
             thermal.max_mw.shape,
             thermal.min_mw,
             thermal.max_mw,
-            thermal.cost * hours,
+            # What was committed was paid for when it was decided.
+            np.where(data.commitment.is_committed[:, None], 0.0, thermal.cost * hours),
             (thermal.max_mw > 0) | (thermal.min_mw != 0),
         ),
         "direct": lp.add_columns("direct", line.direct_mw.shape, 0.0, line.direct_mw, flow_cost, line.direct_mw > 0),
@@ -239,3 +242,11 @@ def _filling(lp: Assembly, plan: StagePlan) -> dict[str, Index]:
             "filling_below", (n,), 0.0, np.inf, hydro.filling_target_violation_cost, plan.has_filling_target
         ),
     }
+
+
+def _commitments(lp: Assembly, plan: StagePlan) -> dict[str, Index]:
+    """What is decided lies within the limits of its delivery; what is carried is what it is; the rest is nothing."""
+    numbers = plan.data.commitment
+    low = np.where(numbers.is_carried, -np.inf, numbers.min_mw)
+    high = np.where(numbers.is_carried, np.inf, numbers.max_mw)
+    return {"commitment": lp.add_columns("commitment", low.shape, low, high, numbers.cost)}

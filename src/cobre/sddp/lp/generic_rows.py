@@ -30,6 +30,7 @@ class Vocabulary:
             "hydro_inflow": self._arriving,
             "hydro_generation": self._generation,
             "hydro_evaporation": lambda term, _: self._evaporation(term.entity),
+            "anticipated_decision": lambda term, _: self._decisions(term.entity),
             "thermal_generation": lambda term, block: self._plain("thermal", term, block),
             "line_direct": lambda term, block: self._plain("direct", term, block),
             "line_reverse": lambda term, block: self._plain("reverse", term, block),
@@ -56,6 +57,13 @@ class Vocabulary:
     def _plain(self, name: str, term: GenericTerm, block: int | None, sign: float = 1.0) -> Iterator[Part]:
         table = getattr(self._columns, name)
         return ((int(table[term.entity, k]), sign) for k in self._blocks(block))
+
+    def _decisions(self, thermal: int) -> Iterator[Part]:
+        """What this stage decides of a plant's later power, all deliveries together."""
+        is_decided = self._plan.data.commitment.is_decided
+        for number, slot in enumerate(self._plan.layout.commitments):
+            if slot.entity == thermal and is_decided[number]:
+                yield int(self._columns.commitment[number]), 1.0
 
     def _last_volume(self, hydro: int) -> Iterator[Part]:
         yield int(self._columns.storage[hydro, -1]), 1.0

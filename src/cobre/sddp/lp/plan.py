@@ -5,7 +5,8 @@ from functools import cached_property
 
 import numpy as np
 
-from cobre.core.stage_data import Flags, Floats, Indices, StageData, Topology
+from cobre.core.stage_data import Flags, Floats, Indices, StageData, StateLayout, Topology
+from cobre.sddp.lp.state_places import StatePlaces
 from cobre.solver.program import Ints
 
 
@@ -28,6 +29,7 @@ class StagePlan:
 
     data: StageData
     topology: Topology
+    layout: StateLayout
     options: PlanOptions
     autoregression: Floats
     lag_from: Ints
@@ -61,20 +63,20 @@ class StagePlan:
         """N."""
         return len(self.topology.downstream)
 
+    @cached_property
+    def places(self) -> StatePlaces:
+        """Where states stand among the inputs."""
+        return StatePlaces(self.layout, self.num_hydros, len(self.autoregression))
+
     @property
-    def num_states(self) -> int:
-        """What the stage decides for those after it: the storages."""
-        return self.num_hydros
+    def has_commitments(self) -> bool:
+        """Whether some thermal plant of the study decides ahead."""
+        return bool(self.layout.commitments or self.layout.passed_commitments)
 
     @property
     def inflow_inputs(self) -> Indices:
-        """Inputs of the LP are the incoming states, then the inflow of every plant."""
-        return self.num_states + np.arange(self.num_hydros)
-
-    @property
-    def num_inputs(self) -> int:
-        """All of them."""
-        return self.num_states + self.num_hydros
+        """The inputs that are the inflows of every plant."""
+        return self.places.decided + np.arange(self.num_hydros)
 
     @property
     def num_buses(self) -> int:

@@ -11,7 +11,8 @@ from cobre.core.temporal import Stage
 from cobre.sddp.resolved.declared import positions_by_id
 from cobre.sddp.resolved.parameters import ParameterValues
 
-# Volumes at the ends of a stage. All else is of a block, or is as if it were (evaporation, inflow).
+# Volumes at the ends of a stage, and power for later stages. All else is of a block, or is as if it were: evaporation,
+# inflow.
 STAGE_VARIABLES = frozenset(
     {
         "hydro_storage",
@@ -19,6 +20,7 @@ STAGE_VARIABLES = frozenset(
         "hydro_storage_final",
         "hydro_useful_volume_initial",
         "hydro_useful_volume_final",
+        "anticipated_decision",
     }
 )
 # The class of a variable's entity, by the beginning of its name.
@@ -109,6 +111,8 @@ class GenericRowResolver:
 
 
 def _class_of(variable: str) -> str:
+    if variable == "anticipated_decision":
+        return "thermal"
     return next(word for word in CLASSES if variable.startswith(word))
 
 

@@ -4,8 +4,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from cobre.core.case import Case
-from cobre.core.stage_data import ResolvedStudy, StageData
+from cobre.core.stage_data import ResolvedStudy, StageData, StateLayout
 from cobre.core.temporal import Stage
+from cobre.sddp.resolved.anticipation import CommitmentResolver
 from cobre.sddp.resolved.discounting import discount_factor
 from cobre.sddp.resolved.generic_rows import GenericRowResolver
 from cobre.sddp.resolved.hydro import GroupResolver, HydroResolver
@@ -23,10 +24,15 @@ from cobre.sddp.resolved.topology import find_topology
 def resolve(case: Case) -> ResolvedStudy:
     """All stages of a case that was found valid, each with every cascade applied."""
     resolver = _StageResolver(case)
+    commitments = resolver.commitments
+    layout = StateLayout(commitments.decided, commitments.passed)
     return ResolvedStudy(
         topology=find_topology(case),
+        layout=layout,
         initial_storage_hm3=_initial_storage(case),
-        stages=tuple(resolver.of(stage) for stage in case.horizon.stages),
+        initial_decided=commitments.initial(layout.commitments),
+        initial_passed=commitments.initial(layout.passed_commitments),
+        stages=tuple(resolver.of(number, stage) for number, stage in enumerate(case.horizon.stages)),
     )
 
 
@@ -35,7 +41,9 @@ class _StageResolver:
         self._horizon = case.horizon
         self._hydro = HydroResolver(case)
         self._group = GroupResolver(case)
-        self._thermal = ThermalResolver(case)
+        thermal = ThermalResolver(case)
+        self._thermal = tuple(thermal.of(stage) for stage in case.horizon.stages)
+        self.commitments = CommitmentResolver(case, self._thermal)
         self._line = LineResolver(case)
         self._bus = BusResolver(case)
         self._source = SourceResolver(case)
@@ -43,19 +51,20 @@ class _StageResolver:
         self._contract = ContractResolver(case)
         self._generic = GenericRowResolver(case)
 
-    def of(self, stage: Stage) -> StageData:
+    def of(self, number: int, stage: Stage) -> StageData:
         return StageData(
             stage=stage,
             hours=np.array([block.hours for block in stage.blocks], dtype=np.float64),
             discount=discount_factor(self._horizon, stage),
             hydro=self._hydro.of(stage),
             group=self._group.of(stage),
-            thermal=self._thermal.of(stage),
+            thermal=self._thermal[number],
             line=self._line.of(stage),
             bus=self._bus.of(stage),
             source=self._source.of(stage),
             pumping=self._pumping.of(stage),
             contract=self._contract.of(stage),
+            commitment=self.commitments.of(number),
             generic_rows=self._generic.of(stage),
         )
 

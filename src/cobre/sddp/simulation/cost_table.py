@@ -48,6 +48,9 @@ COSTS = TableFormat(
     (),
     ("total_cost", "immediate_cost", "future_cost", "discount_factor", *COMPONENTS, "hydro_violation_cost"),
 )
+# Only where a study has thermal plants that decide ahead.
+ANTICIPATED_COST = "anticipated_thermal_cost"
+COSTS_AHEAD = TableFormat(COSTS.name, COSTS.ids, (*COSTS.numbers, ANTICIPATED_COST))
 
 
 class CostReader:
@@ -58,6 +61,8 @@ class CostReader:
         self._cost = lp.cost
         self._columns = {name: _present(lp, kinds) for name, kinds in DECISIONS.items()}
         self._columns["generic_violation_cost"] = _without_name(lp)
+        self._ahead = _present(lp, ("commitment",))
+        self.format = COSTS_AHEAD if lp.plan.has_commitments else COSTS
 
     def read(self, outcome: StageOutcome) -> tuple[Floats, ...]:
         """In the order of the table's numbers, S each."""
@@ -67,7 +72,8 @@ class CostReader:
         immediate = outcome.total_cost - outcome.future_cost
         factor = np.full(outcome.scenarios, self._discount_factor)
         components = [parts[name] for name in COMPONENTS]
-        return outcome.total_cost, immediate, outcome.future_cost, factor, *components, violations
+        ahead = (self._sum(outcome, self._ahead),) if self.format is COSTS_AHEAD else ()
+        return outcome.total_cost, immediate, outcome.future_cost, factor, *components, violations, *ahead
 
     def _sum(self, outcome: StageOutcome, columns: Index) -> Floats:
         return running_sum(outcome.decisions[:, columns] * self._cost[columns])

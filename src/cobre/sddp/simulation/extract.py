@@ -7,7 +7,13 @@ import numpy as np
 from cobre.core.case import ABSENT_ID
 from cobre.core.stage_data import Floats
 from cobre.sddp.lp.build import StageLp
-from cobre.sddp.simulation.cost_table import COSTS, CostReader
+from cobre.sddp.simulation.commitment_tables import (
+    ANTICIPATED_THERMALS,
+    lane_rows,
+    read_anticipated_thermals,
+    read_lanes,
+)
+from cobre.sddp.simulation.cost_table import CostReader
 from cobre.sddp.simulation.generic_table import read_violations, violation_rows
 from cobre.sddp.simulation.hydro_tables import HYDRO_BUS_GENERATION, HYDROS, read_hydro_bus_generation, read_hydros
 from cobre.sddp.simulation.network_tables import (
@@ -35,13 +41,17 @@ class StageExtractor:
 
     def __init__(self, lp: StageLp, ids: EntityIds, discount_factor: float) -> None:
         self.stage_id = lp.plan.data.stage.id
-        costs = StageRows(COSTS, {"block_id": np.array([ABSENT_ID], np.int32)})
-        self._parts: list[tuple[StageRows, Reader]] = [(costs, CostReader(lp, discount_factor).read)]
+        costs = CostReader(lp, discount_factor)
+        rows = StageRows(costs.format, {"block_id": np.array([ABSENT_ID], np.int32)})
+        self._parts: list[tuple[StageRows, Reader]] = [(rows, costs.read)]
         for table, entities, reader in _by_entity(lp, ids):
             if len(entities[0]):
                 self._parts.append((rows_by_block(table, entities, lp.plan.num_blocks), reader))
         if lp.plan.data.generic_rows:
             self._parts.append((violation_rows(lp), read_violations))
+        lanes = lane_rows(lp, _int32(ids.thermals))
+        if lanes.count:
+            self._parts.append((lanes, read_lanes))
 
     @property
     def rows(self) -> tuple[StageRows, ...]:
@@ -73,7 +83,10 @@ def _by_entity(lp: StageLp, ids: EntityIds) -> Iterator[tuple[TableFormat, tuple
     hydros, buses = _int32(ids.hydros), _int32(ids.buses)
     yield HYDROS, (hydros,), read_hydros
     yield HYDRO_BUS_GENERATION, (hydros[plan.pair_hydro], buses[plan.pair_bus]), read_hydro_bus_generation
-    yield THERMALS, (_int32(ids.thermals),), read_thermals
+    if plan.has_commitments:
+        yield ANTICIPATED_THERMALS, (_int32(ids.thermals),), read_anticipated_thermals
+    else:
+        yield THERMALS, (_int32(ids.thermals),), read_thermals
     yield BUSES, (buses,), read_buses
     yield EXCHANGES, (_int32(ids.lines),), read_exchanges
     yield NON_CONTROLLABLES, (_int32(ids.non_controllables),), read_non_controllables

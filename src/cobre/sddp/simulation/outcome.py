@@ -18,7 +18,7 @@ class StageOutcome:
     lp: StageLp
     decisions: Floats  # S x (columns + 1)
     prices: Floats  # S x (rows + 1): $ for one more unit on the right side
-    storage: Floats  # S x N, at the beginning
+    state: Floats  # S x entries, at the beginning
     inflow: Floats  # S x N, realised
     load: Floats  # S x B, without the factors of blocks
     availability: Floats  # S x R
@@ -35,13 +35,18 @@ class StageOutcome:
             lp=lp,
             decisions=_with_zero(batch.primal * program.column_scale),
             prices=_with_zero(batch.dual * (program.row_scale * cost_scale)),
-            storage=state[:, : lp.plan.num_hydros],
+            state=state,
             inflow=batch.inflow,
             load=noise.load_mw,
             availability=noise.availability,
             total_cost=batch.objective * cost_scale,
             future_cost=batch.future_cost * (lp.plan.data.discount * cost_scale),
         )
+
+    @property
+    def storage(self) -> Floats:
+        """S x N, at the beginning."""
+        return self.state[:, : self.lp.plan.num_hydros]
 
     @property
     def scenarios(self) -> int:

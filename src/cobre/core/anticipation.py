@@ -1,0 +1,154 @@
+"""Thermal plants whose power is decided ahead: which stage decides what is delivered in which.
+
+Deliveries are counted as stages are: those of the study from 0, then the stages after the study in which decisions of
+the study are still delivered. A plant with a lead in stages decides in stage t what it delivers in stage t + lead. A
+lead in hours is counted back from the end of the delivery, on the axis of block hours: the stage that contains that
+moment decides; when that is the stage of the delivery itself the plant is an ordinary one there.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import date, timedelta
+from itertools import accumulate
+
+from cobre.core.entities import AnticipatedConfig, Thermal
+from cobre.core.temporal import Horizon
+
+BEFORE_STUDY = -1
+HOURS_PER_DAY = 24.0
+_SLACK_HOURS = 1e-6  # block hours are sums of decimal numbers
+
+
+@dataclass(frozen=True, slots=True)
+class PostStudyStage:
+    """A period after the study in which something that the study decides is delivered."""
+
+    start_date: date
+    duration_hours: float
+
+    @property
+    def end_date(self) -> date:
+        """The first day after it."""
+        return self.start_date + timedelta(hours=self.duration_hours)
+
+
+@dataclass(frozen=True, slots=True)
+class PostStudyBound:
+    """What an anticipated plant may deliver in a stage after the study, and what that costs."""
+
+    thermal_id: int
+    post_study_stage_index: int
+    cost_per_mwh: float
+    min_mw: float
+    max_mw: float
+
+
+@dataclass(frozen=True, slots=True)
+class PostStudy:
+    """post_study_stages.json; without the file nothing is delivered after the study."""
+
+    stages: tuple[PostStudyStage, ...] = ()
+    thermal_bounds: tuple[PostStudyBound, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class PastCommitment:
+    """Power that was ordered before the study for some days; `end_date` is the first day after them."""
+
+    thermal_id: int
+    start_date: date
+    end_date: date
+    value_mw: float
+
+
+@dataclass(frozen=True, slots=True)
+class Deliveries:
+    """Stages in which power may be delivered: those of the study, then those after it."""
+
+    num_stages: int  # of the study
+    starts: tuple[date, ...]
+    ends: tuple[date, ...]
+    hours: tuple[float, ...]
+
+    @classmethod
+    def of(cls, horizon: Horizon, after: PostStudy) -> "Deliveries":
+        """All of them, in order."""
+        inside, outside = horizon.stages, after.stages
+        return cls(
+            len(inside),
+            (*(stage.start_date for stage in inside), *(stage.start_date for stage in outside)),
+            (*(stage.end_date for stage in inside), *(stage.end_date for stage in outside)),
+            (*(stage.hours for stage in inside), *(stage.duration_hours for stage in outside)),
+        )
+
+    def deciders(self, config: AnticipatedConfig) -> tuple[int, ...]:
+        """By delivery the stage that decides it; BEFORE_STUDY: none of the study's.
+
+        The delivery itself where nothing is decided ahead; a stage after the study where the study does not decide.
+        """
+        if config.lead_stages is not None:
+            return tuple(max(at - config.lead_stages, BEFORE_STUDY) for at in range(len(self.hours)))
+        ends = list(accumulate(self.hours))
+        return tuple(_stage_at(ends, end - (config.lead_time_hours or 0.0)) for end in ends)
+
+    def decided_before(self, config: AnticipatedConfig) -> tuple[int, ...]:
+        """The deliveries that were decided before the study."""
+        return tuple(at for at, stage in enumerate(self.deciders(config)) if stage == BEFORE_STUDY)
+
+    def overlap_days(self, delivery: int, start: date, end: date) -> int:
+        """Days of a delivery that lie between two dates."""
+        return max(0, (min(self.ends[delivery], end) - max(self.starts[delivery], start)).days)
+
+    def committed_mw(self, delivery: int, windows: Sequence[PastCommitment]) -> float:
+        """What was ordered for a delivery: the mean over its days."""
+        days = (self.ends[delivery] - self.starts[delivery]).days
+        parts = [self.overlap_days(delivery, row.start_date, row.end_date) * row.value_mw for row in windows]
+        covered = [row.value_mw for row, part in zip(windows, parts, strict=True) if part]
+        return covered[0] if len(set(covered)) == 1 else float(sum(parts)) / days if covered else 0.0
+
+
+def _stage_at(ends: Sequence[float], moment: float) -> int:
+    """The stage in which a moment lies; one that ends a stage belongs to it."""
+    if moment <= _SLACK_HOURS:
+        return BEFORE_STUDY
+    return next(stage for stage, end in enumerate(ends) if moment <= end + _SLACK_HOURS)
+
+
+@dataclass(frozen=True, slots=True)
+class Anticipation:
+    """One plant's deliveries: who decides them, and how far ahead."""
+
+    thermal: Thermal
+    deciders: tuple[int, ...]
+    num_stages: int
+
+    @property
+    def distances(self) -> int:
+        """How many stages ahead something can be known."""
+        return max((at - stage for at, stage in self._ahead()), default=0)
+
+    @property
+    def decided_distances(self) -> tuple[int, ...]:
+        """How many stages ahead some stage of the study decides, ascending."""
+        return tuple(sorted({at - stage for at, stage in self._ahead() if stage != BEFORE_STUDY}))
+
+    def decided_in(self, stage: int) -> tuple[int, ...]:
+        """Deliveries that a stage decides ahead."""
+        return tuple(at for at, decider in self._ahead() if decider == stage)
+
+    def is_known_after(self, stage: int, delivery: int) -> bool:
+        """Whether a delivery still to come was decided by the end of a stage (BEFORE_STUDY: when the study begins)."""
+        return stage < delivery < len(self.deciders) and self.deciders[delivery] <= stage
+
+    def _ahead(self) -> list[tuple[int, int]]:
+        pairs = list(enumerate(self.deciders))
+        return [(at, stage) for at, stage in pairs if stage < at and stage < self.num_stages]
+
+
+def anticipations(thermals: Sequence[Thermal], deliveries: Deliveries) -> tuple[Anticipation, ...]:
+    """One for each anticipated plant, in canonical order."""
+    return tuple(
+        Anticipation(plant, deliveries.deciders(plant.anticipated_config), deliveries.num_stages)
+        for plant in thermals
+        if plant.anticipated_config is not None
+    )

@@ -1,0 +1,63 @@
+"""Where states beyond storages stand: among a stage's inputs, and in the state vector.
+
+Inputs are the incoming decided states (storages first), the inflows, and the incoming states that are passed on. The
+vector has the decided states, the lagged inflows lag by lag, and what is passed on.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from cobre.core.stage_data import StateLayout, StateSlot
+from cobre.sddp.lp.assembly import ABSENT, Index
+from cobre.solver.program import Ints
+
+
+@dataclass(frozen=True, slots=True)
+class StatePlaces:
+    """For N hydros with `order` lags each."""
+
+    layout: StateLayout
+    hydros: int
+    order: int
+
+    @property
+    def decided(self) -> int:
+        """States with a column."""
+        return self.hydros + self.layout.decided
+
+    @property
+    def inputs(self) -> int:
+        """Of a stage's LP."""
+        return self.decided + self.hydros + self.layout.passed
+
+    @property
+    def dimension(self) -> int:
+        """Of the state vector."""
+        return self.decided + self.order * self.hydros + self.layout.passed
+
+    def input_of(self, slot: StateSlot) -> int:
+        """The input that an incoming commitment is; ABSENT where the state has none."""
+        if slot in self.layout.commitments:
+            return self.hydros + self.layout.commitments.index(slot)
+        if slot in self.layout.passed_commitments:
+            return self.decided + self.hydros + self.layout.passed_commitments.index(slot)
+        return ABSENT
+
+    def inputs_farther(self, slots: Sequence[StateSlot]) -> Index:
+        """For each slot the input one stage farther: what it was when the stage began."""
+        return np.array([self.input_of(StateSlot(slot.entity, slot.distance + 1)) for slot in slots], np.int64)
+
+    def passed_from(self) -> Ints:
+        """For each state passed on, the entry of the incoming vector that it takes over; ABSENT: none, and 0."""
+        inputs = self.inputs_farther(self.layout.passed_commitments)
+        return np.array([self._component(index) for index in inputs.tolist()], np.int32)
+
+    def component_of(self, slot: StateSlot) -> int:
+        """The entry of the vector that a commitment is; ABSENT where the state has none."""
+        return self._component(self.input_of(slot))
+
+    def _component(self, index: int) -> int:
+        """Lags stand where the inflows are among the inputs."""
+        return index if index < self.decided else index + (self.order - 1) * self.hydros
