@@ -23,6 +23,7 @@ from cobre.core.hydro import Hydro
 from cobre.core.penalties import Penalties
 from cobre.core.production import ProductionModels
 from cobre.core.temporal import Horizon
+from cobre.core.travel_time import PastRelease
 
 # Columns by their names in the case format: ids int32 (null: ABSENT_ID), numbers float64 (null: NaN), dates
 # datetime64[D]. All columns have one length, all columns of the format are there (optional ones that the file has not
@@ -104,6 +105,7 @@ class InitialConditions:
     filling_storage_hm3: Mapping[int, float] = field(default_factory=dict)
     recent_observations: tuple[InflowObservation, ...] = ()
     past_commitments: tuple[PastCommitment, ...] = ()
+    past_releases: tuple[PastRelease, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,6 +11,8 @@ from numpy.typing import NDArray
 
 from cobre.core.temporal import Stage
 
+HM3_PER_M3S_HOUR = 0.0036
+COMMITMENT, IN_TRANSIT = "commitment", "in_transit"  # what is known ahead
 Floats = NDArray[np.float64]
 Flags = NDArray[np.bool_]
 Indices = NDArray[np.int64]
@@ -79,7 +81,7 @@ class ThermalNumbers:
 
 @dataclass(frozen=True, slots=True)
 class CommitmentNumbers:
-    """Thermal power that is decided ahead; C commitments that some stage decides (`StateLayout.commitments`)."""
+    """Thermal power that is decided ahead; C commitments that some stage decides (`StateLayout.decided_of`)."""
 
     is_committed: Flags  # J: what the plant gives in this stage was decided before
     is_decided: Flags  # C: by this stage
@@ -89,6 +91,19 @@ class CommitmentNumbers:
     cost: Floats  # $ for one MW over all hours of the delivery, discounted to this stage
     is_after_study: Flags  # C: delivered then
     delivery_date: NDArray[np.datetime64]  # C: its first day; not a date where nothing is decided
+
+
+@dataclass(frozen=True, slots=True)
+class TransitNumbers:
+    """Water under way: A arcs with a travel time, P periods (blocks that follow one another, or the stage), C slots."""
+
+    hydro: Indices  # A: who releases
+    target: Indices  # A: who gets it
+    at_once: Floats  # A x P x P: which share of a release arrives in which period of this stage
+    later: Floats  # A x P x C: which share is under way when the stage ends, by slot of the layout
+    arriving: Floats  # N x P: how what was under way spreads over this stage
+    is_carried: Flags  # C: arrives within the study
+    outlasts: Flags  # A: some of this stage's release arrives after the study
 
 
 @dataclass(frozen=True, slots=True)
@@ -182,6 +197,7 @@ class StageData:
     pumping: PumpingNumbers
     contract: ContractNumbers
     commitment: CommitmentNumbers
+    transit: TransitNumbers
     generic_rows: tuple[GenericRow, ...]
 
 
@@ -207,8 +223,13 @@ class Topology:
 
 @dataclass(frozen=True, slots=True)
 class StateSlot:
-    """Something that is known ahead: of an entity (in canonical order), `distance` stages after the present one."""
+    """Something that is known ahead, `distance` stages after the present one.
 
+    kind: COMMITMENT, of a thermal plant in MW, or IN_TRANSIT, on the way to a hydro plant in hm3. entity: in canonical
+    order.
+    """
+
+    kind: str
     entity: int
     distance: int
 
@@ -221,18 +242,16 @@ class StateLayout:
     decides is only passed on. From one stage to the next a slot takes over the slot one stage farther.
     """
 
-    commitments: tuple[StateSlot, ...] = ()  # of thermal plants, MW
-    passed_commitments: tuple[StateSlot, ...] = ()
+    decided: tuple[StateSlot, ...] = ()
+    passed: tuple[StateSlot, ...] = ()
 
-    @property
-    def decided(self) -> int:
-        """How many have a column."""
-        return len(self.commitments)
+    def decided_of(self, kind: str) -> tuple[StateSlot, ...]:
+        """Those of a kind, in order."""
+        return tuple(slot for slot in self.decided if slot.kind == kind)
 
-    @property
-    def passed(self) -> int:
-        """How many are passed on."""
-        return len(self.passed_commitments)
+    def has(self, kind: str) -> bool:
+        """Whether there is anything of a kind."""
+        return any(slot.kind == kind for slot in (*self.decided, *self.passed))
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,4 +1,4 @@
-"""Parts of a hydro plant whose fields depend on a type, and what is not modelled yet."""
+"""Parts of a hydro plant whose fields depend on a type."""
 
 from collections.abc import Mapping
 from dataclasses import replace
@@ -20,9 +20,9 @@ def check_hydro_forms(hydro: Hydro, file: str, problems: Problems) -> None:
         own = "value" if losses.type == "factor" else "value_m"
         values = {"value": losses.value, "value_m": losses.value_m}
         _check_form(f"hydraulic_losses ({losses.type})", values, own, file, entity, problems)
-    if hydro.travel_time_hours is not None:
-        message = "travel times are not modelled yet"
-        problems.error(Layer.MEANING, file, entity, "travel_time_hours", message, "null: water arrives at once")
+    if hydro.travel_time_hours is not None and hydro.travel_time_hours < 0.0:
+        message = f"is {hydro.travel_time_hours:g}"
+        problems.error(Layer.SCHEMA, file, entity, "travel_time_hours", message, "at least 0, or null")
     if not hydro.unit_groups:
         problems.error(Layer.SCHEMA, file, entity, "unit_groups", "there is none", "at least one group")
     groups = [group.id for group in hydro.unit_groups]

@@ -1,13 +1,13 @@
 """initial_conditions.json: where the study starts."""
 
 from dataclasses import dataclass
-from datetime import date
 
 from cobre.core.anticipation import PastCommitment
 from cobre.core.case import InflowObservation, InitialConditions
+from cobre.core.travel_time import PastRelease
 from cobre.io.duplicates import report_duplicates
 from cobre.io.json_files import Document, JsonFile, decode
-from cobre.io.problems import Layer, Problems
+from cobre.io.problems import Problems
 
 FILE = "initial_conditions.json"
 
@@ -20,23 +20,13 @@ class StorageRecord:
     value_hm3: float
 
 
-@dataclass(frozen=True, slots=True)
-class PastDefluence:
-    """What a plant released over some days; needed for travel times."""
-
-    hydro_id: int
-    start_date: date
-    end_date: date
-    value_m3s: float
-
-
 class InitialConditionsFile(JsonFile):
     """All of initial_conditions.json."""
 
     storage: tuple[StorageRecord, ...]
     filling_storage: tuple[StorageRecord, ...]
     recent_observations: tuple[InflowObservation, ...] = ()
-    past_defluences: tuple[PastDefluence, ...] = ()
+    past_defluences: tuple[PastRelease, ...] = ()
     past_anticipated_commitments: tuple[PastCommitment, ...] = ()
 
 
@@ -49,11 +39,11 @@ def read_initial_conditions(document: Document | None, problems: Problems) -> In
     report_duplicates(
         FILE, "filling storage of hydro", [row.hydro_id for row in file.filling_storage], problems, "hydro_id"
     )
-    _warn_of_unused(file, problems)
     return InitialConditions(
         storage_hm3=_by_hydro(file.storage),
         filling_storage_hm3=_by_hydro(file.filling_storage),
         recent_observations=tuple(sorted(file.recent_observations, key=lambda row: (row.hydro_id, row.start_date))),
+        past_releases=tuple(sorted(file.past_defluences, key=lambda row: (row.hydro_id, row.start_date))),
         past_commitments=tuple(
             sorted(file.past_anticipated_commitments, key=lambda row: (row.thermal_id, row.start_date))
         ),
@@ -62,8 +52,3 @@ def read_initial_conditions(document: Document | None, problems: Problems) -> In
 
 def _by_hydro(rows: tuple[StorageRecord, ...]) -> dict[int, float]:
     return {row.hydro_id: row.value_hm3 for row in sorted(rows, key=lambda row: row.hydro_id)}
-
-
-def _warn_of_unused(file: InitialConditionsFile, problems: Problems) -> None:
-    if file.past_defluences:
-        problems.warn(Layer.MEANING, FILE, "", "past_defluences", "has no effect: travel times are not modelled yet")

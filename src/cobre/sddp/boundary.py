@@ -12,7 +12,7 @@ import numpy as np
 
 from cobre._native import CUTS_PER_BLOCK
 from cobre.comm import SharedMemoryProvider
-from cobre.core.stage_data import ResolvedStudy
+from cobre.core.stage_data import COMMITMENT, ResolvedStudy
 from cobre.errors import PolicyIncompatibleError
 from cobre.sddp.cuts.components import stored_components
 from cobre.sddp.cuts.pool import WIDEST_CHUNK, CutPool, CutSet
@@ -22,6 +22,7 @@ from cobre.sddp.state_names import LAG, STORAGE
 from cobre.solver.batches import CutRows
 from cobre.solver.program import Floats
 
+ANY_VOLUME_HM3 = 1e6  # more than any river carries in a stage
 # Inflows at the end of a study are taken to lie within so many times what is usual, either way.
 UNUSUAL = 100.0
 
@@ -145,7 +146,7 @@ def _reachable(problem: Problem, study: ResolvedStudy) -> tuple[Floats, Floats]:
     inflow = np.max(np.abs(noise.inflow_base) + noise.inflow_sigma, axis=0, initial=0.0)
     usual = np.max(np.abs(problem.initial_lags), axis=0, initial=0.0) + inflow
     lags = np.tile(UNUSUAL * usual, len(problem.initial_lags))
-    decided, passed = _largest_commitments(study)
+    decided, passed = _largest_ahead(study)
     none = np.zeros(hydros + len(decided))
     return (
         np.concatenate([none, -lags, np.zeros(len(passed))]),
@@ -153,16 +154,16 @@ def _reachable(problem: Problem, study: ResolvedStudy) -> tuple[Floats, Floats]:
     )
 
 
-def _largest_commitments(study: ResolvedStudy) -> tuple[Floats, Floats]:
-    """The most that can have been committed, in the order of the layout."""
-    most = np.max([data.thermal.max_mw for data in study.stages], axis=(0, 2), initial=0.0)
+def _largest_ahead(study: ResolvedStudy) -> tuple[Floats, Floats]:
+    """The most that can be known ahead, in the order of the layout: power at its maximum, any amount of water."""
+    power = np.max([data.thermal.max_mw for data in study.stages], axis=(0, 2), initial=0.0)
+    slots = study.layout.decided_of(COMMITMENT)
     for data in study.stages:
-        for slot, largest in zip(study.layout.commitments, data.commitment.max_mw.tolist(), strict=True):
-            most[slot.entity] = max(most[slot.entity], largest)
-    layout = study.layout
+        for slot, largest in zip(slots, data.commitment.max_mw.tolist(), strict=True):
+            power[slot.entity] = max(power[slot.entity], largest)
     decided, passed = (
-        np.array([most[slot.entity] for slot in slots], np.float64)
-        for slots in (layout.commitments, layout.passed_commitments)
+        np.array([power[slot.entity] if slot.kind == COMMITMENT else ANY_VOLUME_HM3 for slot in slots], np.float64)
+        for slots in (study.layout.decided, study.layout.passed)
     )
     return np.maximum(decided, study.initial_decided), np.maximum(passed, study.initial_passed)
 

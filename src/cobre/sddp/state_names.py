@@ -3,14 +3,15 @@
 storage:3         the volume of hydro 3 at the end of a stage, hm3
 inflow_lag2:3     its inflow two stages before the next one, m3/s
 commitment2:5     power of thermal plant 5 that is delivered two stages later, MW
+in_transit2:3     water that arrives at hydro 3 two stages later, hm3
 """
 
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from cobre.core.stage_data import StateLayout, StateSlot
+from cobre.core.stage_data import COMMITMENT, StateLayout, StateSlot
 
-STORAGE, LAG, COMMITMENT = "storage", "inflow_lag", "commitment"
+STORAGE, LAG = "storage", "inflow_lag"
 
 
 @dataclass(frozen=True, slots=True)
@@ -20,16 +21,17 @@ class StateOwners:
     hydros: Sequence[int]
     thermals: Sequence[int]
 
+    def name_of(self, slot: StateSlot) -> str:
+        """Such as `commitment2:5`."""
+        ids = self.thermals if slot.kind == COMMITMENT else self.hydros
+        return f"{slot.kind}{slot.distance}:{ids[slot.entity]}"
+
 
 def state_names(owners: StateOwners, layout: StateLayout, order: int) -> tuple[str, ...]:
     """One name for each entry, in the order of the vector."""
     return (
         *(f"{STORAGE}:{id_}" for id_ in owners.hydros),
-        *_ahead(COMMITMENT, owners.thermals, layout.commitments),
+        *(owners.name_of(slot) for slot in layout.decided),
         *(f"{LAG}{lag}:{id_}" for lag in range(1, order + 1) for id_ in owners.hydros),
-        *_ahead(COMMITMENT, owners.thermals, layout.passed_commitments),
+        *(owners.name_of(slot) for slot in layout.passed),
     )
-
-
-def _ahead(word: str, ids: Sequence[int], slots: Sequence[StateSlot]) -> tuple[str, ...]:
-    return tuple(f"{word}{slot.distance}:{ids[slot.entity]}" for slot in slots)

@@ -28,6 +28,7 @@ from cobre.io.validation import (
     table_dimensions,
     table_references,
     tailrace_curves,
+    travel_times,
 )
 from cobre.io.validation.findings import Findings, Rule
 
@@ -69,6 +70,7 @@ LAYERS: tuple[tuple[Layer, tuple[Rule, ...]], ...] = (
             *policies.RULES,
             *storage.RULES,
             *commitments.RULES,
+            *travel_times.RULES,
             *generic_meaning.RULES,
         ),
     ),

@@ -69,7 +69,7 @@ def _scaled(lp: Assembly, plan: StagePlan, columns: Columns, power: PowerRows) -
         column_scale=column_scale,
         row_scale=row_scale,
         future_cost=future_cost,
-        state_column=np.concatenate([columns.storage[:, -1], columns.commitment]).astype(np.int32),
+        state_column=np.concatenate([columns.storage[:, -1], columns.commitment, columns.in_transit]).astype(np.int32),
         autoregression=plan.autoregression,
         lag_from=plan.lag_from,
         lag_share=plan.lag_share,

@@ -45,6 +45,7 @@ class Columns:
     storage_below: Index  # N: soft minimum of plants that were filled
     filling_below: Index  # N: short of the target of a filling
     commitment: Index  # thermal power for later stages, by the layout of the state
+    in_transit: Index  # water for later stages, likewise
 
 
 def add_columns(lp: Assembly, plan: StagePlan) -> Columns:
@@ -56,6 +57,7 @@ def add_columns(lp: Assembly, plan: StagePlan) -> Columns:
         **_block_slacks(lp, plan),
         **_filling(lp, plan),
         **_commitments(lp, plan),
+        **_in_transit(lp, plan),
     )
 
 
@@ -250,3 +252,10 @@ def _commitments(lp: Assembly, plan: StagePlan) -> dict[str, Index]:
     low = np.where(numbers.is_carried, -np.inf, numbers.min_mw)
     high = np.where(numbers.is_carried, np.inf, numbers.max_mw)
     return {"commitment": lp.add_columns("commitment", low.shape, low, high, numbers.cost)}
+
+
+def _in_transit(lp: Assembly, plan: StagePlan) -> dict[str, Index]:
+    """What its row says; what would arrive after the study is not counted."""
+    is_carried = plan.data.transit.is_carried
+    most = np.where(is_carried, np.inf, 0.0)
+    return {"in_transit": lp.add_columns("in_transit", most.shape, -most, most, 0.0)}

@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from cobre.core.stage_data import StateSlot
+from cobre.core.stage_data import COMMITMENT, StateSlot
 from cobre.sddp.lp.assembly import ABSENT, Assembly, Index
 from cobre.sddp.lp.columns import Columns
 from cobre.sddp.lp.plan import StagePlan
@@ -22,7 +22,7 @@ def _deliveries(lp: Assembly, plan: StagePlan, columns: Columns) -> Index:
     rows = lp.add_rows("delivery", is_committed.shape, 0.0, 0.0, is_committed)
     lp.add_entries(rows[:, None], columns.thermal, plan.hours / plan.total_hours)
     for plant in np.flatnonzero(is_committed).tolist():
-        lp.move_by_inputs(rows[plant], plan.places.input_of(StateSlot(plant, 1)), 1.0)
+        lp.move_by_inputs(rows[plant], plan.places.input_of(StateSlot(COMMITMENT, plant, 1)), 1.0)
     return rows
 
 
@@ -30,4 +30,4 @@ def _carried(lp: Assembly, plan: StagePlan, columns: Columns) -> None:
     is_carried = plan.data.commitment.is_carried
     rows = lp.add_rows("carried_commitment", is_carried.shape, 0.0, 0.0, is_carried)
     lp.add_entries(rows, columns.commitment, 1.0)
-    lp.move_by_inputs(rows, plan.places.inputs_farther(plan.layout.commitments), 1.0)
+    lp.move_by_inputs(rows, plan.places.inputs_farther(plan.layout.decided_of(COMMITMENT)), 1.0)

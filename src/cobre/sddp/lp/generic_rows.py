@@ -4,7 +4,7 @@ from collections.abc import Callable, Iterator
 
 import numpy as np
 
-from cobre.core.stage_data import GenericRow, GenericTerm
+from cobre.core.stage_data import COMMITMENT, HM3_PER_M3S_HOUR, IN_TRANSIT, Flags, GenericRow, GenericTerm, StateSlot
 from cobre.sddp.lp.assembly import ABSENT, Assembly, Index
 from cobre.sddp.lp.columns import Columns
 from cobre.sddp.lp.plan import StagePlan
@@ -61,7 +61,7 @@ class Vocabulary:
     def _decisions(self, thermal: int) -> Iterator[Part]:
         """What this stage decides of a plant's later power, all deliveries together."""
         is_decided = self._plan.data.commitment.is_decided
-        for number, slot in enumerate(self._plan.layout.commitments):
+        for number, slot in enumerate(self._plan.layout.decided_of(COMMITMENT)):
             if slot.entity == thermal and is_decided[number]:
                 yield int(self._columns.commitment[number]), 1.0
 
@@ -89,13 +89,27 @@ class Vocabulary:
         """What other plants release or divert to this one; natural inflow is an input."""
         topology, columns = self._plan.topology, self._columns
         arrives = np.append(self._plan.arrives_at(term.entity), False)  # -1: nowhere
+        below = np.where(self._plan.travels, -1, topology.downstream)
+        yield from self._arriving_in_time(arrives, block)
         for table, target in (
-            (columns.turbined, topology.downstream[self._plan.pair_hydro]),
-            (columns.spilled, topology.downstream),
+            (columns.turbined, below[self._plan.pair_hydro]),
+            (columns.spilled, below),
             (columns.diverted, topology.diversion_target),
         ):
             for index in np.flatnonzero(arrives[target]).tolist():
                 yield from ((int(table[index, k]), 1.0) for k in self._blocks(block))
+
+    def _arriving_in_time(self, arrives: Flags, block: int | None) -> Iterator[Part]:
+        """What is released elsewhere in this stage and is here before it ends, as a flow of a block."""
+        plan, columns, numbers = self._plan, self._columns, self._plan.data.transit
+        for arc in np.flatnonzero(arrives[numbers.target]).tolist():
+            shares = plan.by_block(numbers.at_once[arc])
+            flows = np.concatenate(
+                [columns.turbined[plan.pair_hydro == numbers.hydro[arc]], columns.spilled[[numbers.hydro[arc]]]]
+            )
+            for k in self._blocks(block):
+                factors = plan.hours * shares[:, plan.period_of(k)] / plan.point_hours[plan.period_of(k)]
+                yield from ((int(flow[at]), float(factors[at])) for flow in flows for at in range(plan.num_blocks))
 
     def _curtailment(self, term: GenericTerm, block: int | None) -> Iterator[Part]:
         """What is available less what is generated."""
@@ -134,7 +148,7 @@ def add_generic_rows(lp: Assembly, plan: StagePlan, columns: Columns) -> Index:
             for column, factor in vocabulary.parts(term, row.block):
                 if column != ABSENT:
                     lp.add_entries(place, column, factor * term.coefficient)
-            _move(lp, plan, place, term)
+            _move(lp, plan, place, term, term.block if term.block is not None else row.block)
         slacks[number] = _slacks(lp, plan, row, number, place)
     return slacks
 
@@ -145,13 +159,25 @@ def _constant(plan: StagePlan, row: GenericRow) -> float:
     return -sum(term.coefficient * float(plan.data.hydro.min_storage_hm3[term.entity]) for term in useful)
 
 
-def _move(lp: Assembly, plan: StagePlan, place: np.ndarray, term: GenericTerm) -> None:
+def _move(lp: Assembly, plan: StagePlan, place: np.ndarray, term: GenericTerm, block: int | None) -> None:
     """Incoming volumes and natural inflows stand on the right side, with the opposite sign."""
     if term.variable in INITIAL_VOLUMES:
         lp.move_by_inputs(place, term.entity, -term.coefficient)
     elif term.variable == "hydro_inflow":
         sources = plan.inflow_inputs[plan.arrives_at(term.entity)]
         lp.move_by_inputs(place, sources, -term.coefficient)
+        _move_by_transit(lp, plan, place, term, block)
+
+
+def _move_by_transit(lp: Assembly, plan: StagePlan, place: np.ndarray, term: GenericTerm, block: int | None) -> None:
+    """What was released earlier and arrives now, as a flow."""
+    arrives, numbers = plan.arrives_at(term.entity), plan.data.transit
+    for target in np.unique(numbers.target[arrives[numbers.target]]).tolist():
+        first = plan.places.input_of(StateSlot(IN_TRANSIT, target, 1))
+        for k in range(plan.num_blocks) if block is None else (block,):
+            period = plan.period_of(k)
+            flow = numbers.arriving[target, period] / (HM3_PER_M3S_HOUR * plan.point_hours[period])
+            lp.move_by_inputs(place, first, -term.coefficient * flow)
 
 
 def _slacks(lp: Assembly, plan: StagePlan, row: GenericRow, number: int, place: np.ndarray) -> tuple[int, int]:

@@ -5,7 +5,7 @@ from functools import cached_property
 
 import numpy as np
 
-from cobre.core.stage_data import Flags, Floats, Indices, StageData, StateLayout, Topology
+from cobre.core.stage_data import COMMITMENT, Flags, Floats, Indices, StageData, StateLayout, Topology
 from cobre.sddp.lp.state_places import StatePlaces
 from cobre.solver.program import Ints
 
@@ -71,7 +71,7 @@ class StagePlan:
     @property
     def has_commitments(self) -> bool:
         """Whether some thermal plant of the study decides ahead."""
-        return bool(self.layout.commitments or self.layout.passed_commitments)
+        return self.layout.has(COMMITMENT)
 
     @property
     def inflow_inputs(self) -> Indices:
@@ -97,6 +97,14 @@ class StagePlan:
     def point_hours(self) -> Floats:
         """Hours that end with each of these volumes."""
         return self.hours if self.is_chronological else np.array([self.total_hours])
+
+    def period_of(self, block: int) -> int:
+        """The period that a block belongs to: itself, or the stage where blocks are parallel."""
+        return block if self.is_chronological else 0
+
+    def by_block(self, by_period: Floats) -> Floats:
+        """Rows for blocks, from rows for periods."""
+        return by_period if self.is_chronological else np.repeat(by_period, self.num_blocks, axis=0)
 
     # Plants in and out of service
 
@@ -139,6 +147,13 @@ class StagePlan:
     def has_inflow_slack(self) -> Flags:
         """Where missing water may be made up for at a price."""
         return ~self.is_frozen & self.options.has_inflow_slack
+
+    @cached_property
+    def travels(self) -> Flags:
+        """Plants whose releases take their time to the plant below."""
+        travels = np.zeros(self.num_hydros, bool)
+        travels[self.data.transit.hydro] = True
+        return travels
 
     @cached_property
     def receiver(self) -> Indices:

@@ -5,7 +5,7 @@ vector has the decided states, the lagged inflows lag by lag, and what is passed
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -25,37 +25,33 @@ class StatePlaces:
     @property
     def decided(self) -> int:
         """States with a column."""
-        return self.hydros + self.layout.decided
+        return self.hydros + len(self.layout.decided)
 
     @property
     def inputs(self) -> int:
         """Of a stage's LP."""
-        return self.decided + self.hydros + self.layout.passed
-
-    @property
-    def dimension(self) -> int:
-        """Of the state vector."""
-        return self.decided + self.order * self.hydros + self.layout.passed
+        return self.decided + self.hydros + len(self.layout.passed)
 
     def input_of(self, slot: StateSlot) -> int:
-        """The input that an incoming commitment is; ABSENT where the state has none."""
-        if slot in self.layout.commitments:
-            return self.hydros + self.layout.commitments.index(slot)
-        if slot in self.layout.passed_commitments:
-            return self.decided + self.hydros + self.layout.passed_commitments.index(slot)
+        """The input that something known ahead is; ABSENT where the state has no such thing."""
+        if slot in self.layout.decided:
+            return self.hydros + self.layout.decided.index(slot)
+        if slot in self.layout.passed:
+            return self.decided + self.hydros + self.layout.passed.index(slot)
         return ABSENT
 
     def inputs_farther(self, slots: Sequence[StateSlot]) -> Index:
         """For each slot the input one stage farther: what it was when the stage began."""
-        return np.array([self.input_of(StateSlot(slot.entity, slot.distance + 1)) for slot in slots], np.int64)
+        return np.array([self.input_of(replace(slot, distance=slot.distance + 1)) for slot in slots], np.int64)
 
     def passed_from(self) -> Ints:
         """For each state passed on, the entry of the incoming vector that it takes over; ABSENT: none, and 0."""
-        inputs = self.inputs_farther(self.layout.passed_commitments)
-        return np.array([self._component(index) for index in inputs.tolist()], np.int32)
+        return np.array(
+            [self._component(index) for index in self.inputs_farther(self.layout.passed).tolist()], np.int32
+        )
 
     def component_of(self, slot: StateSlot) -> int:
-        """The entry of the vector that a commitment is; ABSENT where the state has none."""
+        """The entry of the vector that something known ahead is; ABSENT where the state has none."""
         return self._component(self.input_of(slot))
 
     def _component(self, index: int) -> int:

@@ -4,12 +4,11 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from cobre.core.stage_data import Floats, Indices
+from cobre.core.stage_data import HM3_PER_M3S_HOUR, Floats, Indices
 from cobre.sddp.lp.assembly import ABSENT, Assembly, Index
 from cobre.sddp.lp.columns import Columns
 from cobre.sddp.lp.plan import StagePlan
-
-HM3_PER_M3S_HOUR = 0.0036
+from cobre.sddp.lp.transit_rows import add_transit_rows
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,6 +22,7 @@ def add_water_rows(lp: Assembly, plan: StagePlan, columns: Columns) -> WaterRows
     """All rows about water."""
     balance = _balances(lp, plan, columns)
     _flows(lp, plan, columns, balance)
+    add_transit_rows(lp, plan, columns, balance)
     _stage_flows(lp, plan, columns, balance)
     _evaporation(lp, plan, columns)
     _outflow_limits(lp, plan, columns)
@@ -63,7 +63,7 @@ def _flows(lp: Assembly, plan: StagePlan, columns: Columns, balance: Index) -> N
     tau = HM3_PER_M3S_HOUR * plan.hours
     topology = plan.topology
     everyone = np.arange(plan.num_hydros)
-    below = plan.receiver_of(topology.downstream)
+    below = plan.receiver_of(np.where(plan.travels, -1, topology.downstream))
     aside = plan.receiver_of(topology.diversion_target)
     owner = plan.pair_hydro
     for flow, source, target in (

@@ -7,7 +7,7 @@ from numpy.typing import NDArray
 
 from cobre.core.anticipation import BEFORE_STUDY, HOURS_PER_DAY, Anticipation, Deliveries, PostStudyBound, anticipations
 from cobre.core.case import Case
-from cobre.core.stage_data import CommitmentNumbers, StateSlot, ThermalNumbers
+from cobre.core.stage_data import COMMITMENT, CommitmentNumbers, StateSlot, ThermalNumbers
 from cobre.sddp.resolved.declared import positions_by_id
 from cobre.sddp.resolved.discounting import DAYS_PER_YEAR, discount_factor
 
@@ -60,7 +60,7 @@ class CommitmentResolver:
             chosen = plant.decided_distances
             for distance in range(1, plant.distances + 1):
                 if (distance in chosen) == is_decided:
-                    yield plant, StateSlot(self._positions[plant.thermal.id], distance)
+                    yield plant, StateSlot(COMMITMENT, self._positions[plant.thermal.id], distance)
 
     def _committed(self, plant: Anticipation, delivery: int) -> float:
         if not plant.is_known_after(BEFORE_STUDY, delivery):

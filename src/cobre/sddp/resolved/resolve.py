@@ -19,19 +19,22 @@ from cobre.sddp.resolved.network import (
     ThermalResolver,
 )
 from cobre.sddp.resolved.topology import find_topology
+from cobre.sddp.resolved.transit import TransitResolver
 
 
 def resolve(case: Case) -> ResolvedStudy:
     """All stages of a case that was found valid, each with every cascade applied."""
     resolver = _StageResolver(case)
-    commitments = resolver.commitments
-    layout = StateLayout(commitments.decided, commitments.passed)
+    parts = (resolver.commitments, resolver.transit)
+    layout = StateLayout(
+        tuple(slot for part in parts for slot in part.decided), tuple(slot for part in parts for slot in part.passed)
+    )
     return ResolvedStudy(
         topology=find_topology(case),
         layout=layout,
         initial_storage_hm3=_initial_storage(case),
-        initial_decided=commitments.initial(layout.commitments),
-        initial_passed=commitments.initial(layout.passed_commitments),
+        initial_decided=np.concatenate([part.initial(part.decided) for part in parts]),
+        initial_passed=np.concatenate([part.initial(part.passed) for part in parts]),
         stages=tuple(resolver.of(number, stage) for number, stage in enumerate(case.horizon.stages)),
     )
 
@@ -44,6 +47,7 @@ class _StageResolver:
         thermal = ThermalResolver(case)
         self._thermal = tuple(thermal.of(stage) for stage in case.horizon.stages)
         self.commitments = CommitmentResolver(case, self._thermal)
+        self.transit = TransitResolver(case)
         self._line = LineResolver(case)
         self._bus = BusResolver(case)
         self._source = SourceResolver(case)
@@ -65,6 +69,7 @@ class _StageResolver:
             pumping=self._pumping.of(stage),
             contract=self._contract.of(stage),
             commitment=self.commitments.of(number),
+            transit=self.transit.of(number),
             generic_rows=self._generic.of(stage),
         )
 

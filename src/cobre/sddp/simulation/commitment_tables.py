@@ -3,7 +3,7 @@
 import numpy as np
 
 from cobre.core.case import ABSENT_ID
-from cobre.core.stage_data import Floats, StateSlot
+from cobre.core.stage_data import COMMITMENT, Floats, StateSlot
 from cobre.sddp.lp.build import StageLp
 from cobre.sddp.simulation.network_tables import THERMALS, read_thermals
 from cobre.sddp.simulation.outcome import StageOutcome
@@ -28,7 +28,7 @@ def read_anticipated_thermals(outcome: StageOutcome) -> tuple[Floats, ...]:
 def lane_rows(lp: StageLp, thermal_ids: Ints) -> StageRows:
     """One for each decision that the thermals table has no place for: several at once, or for after the study."""
     lanes = _lanes(lp)
-    ids = [thermal_ids[lp.plan.layout.commitments[lane].entity] for lane in lanes]
+    ids = [thermal_ids[lp.plan.layout.decided_of(COMMITMENT)[lane].entity] for lane in lanes]
     days = [int(lp.plan.data.commitment.delivery_date[lane].item().strftime("%Y%m%d")) for lane in lanes]
     block = np.full(len(lanes), ABSENT_ID, np.int32)
     return StageRows(
@@ -48,7 +48,7 @@ def _lanes(lp: StageLp) -> list[int]:
 
 def _shown(lp: StageLp) -> list[int]:
     """Decisions within the study, where a plant has one alone."""
-    numbers, slots = lp.plan.data.commitment, lp.plan.layout.commitments
+    numbers, slots = lp.plan.data.commitment, lp.plan.layout.decided_of(COMMITMENT)
     inside = [lane for lane in np.flatnonzero(numbers.is_decided).tolist() if not numbers.is_after_study[lane]]
     owners = [slots[lane].entity for lane in inside]
     return [lane for lane, owner in zip(inside, owners, strict=True) if owners.count(owner) == 1]
@@ -58,9 +58,9 @@ def _committed(outcome: StageOutcome) -> Floats:
     """S x J: what earlier stages decided of this one; 0 where an anticipated plant is dispatched as others are."""
     plan = outcome.lp.plan
     values = np.full((outcome.scenarios, len(plan.data.commitment.is_committed)), np.nan)
-    slots = (*plan.layout.commitments, *plan.layout.passed_commitments)
-    for plant in {slot.entity for slot in slots}:
-        place = plan.places.component_of(StateSlot(plant, 1))
+    slots = (*plan.layout.decided, *plan.layout.passed)
+    for plant in {slot.entity for slot in slots if slot.kind == COMMITMENT}:
+        place = plan.places.component_of(StateSlot(COMMITMENT, plant, 1))
         values[:, plant] = outcome.state[:, place] if plan.data.commitment.is_committed[plant] else 0.0
     return values
 
@@ -69,7 +69,7 @@ def _decided(outcome: StageOutcome) -> Floats:
     plan = outcome.lp.plan
     values = np.full((outcome.scenarios, len(plan.data.commitment.is_committed)), np.nan)
     for lane in _shown(outcome.lp):
-        values[:, plan.layout.commitments[lane].entity] = outcome.values(outcome.lp.columns.commitment[lane])
+        values[:, plan.layout.decided_of(COMMITMENT)[lane].entity] = outcome.values(outcome.lp.columns.commitment[lane])
     return values
 
 

@@ -33,6 +33,7 @@ from cobre.sddp.simulation.network_tables import (
 )
 from cobre.sddp.simulation.outcome import StageOutcome
 from cobre.sddp.simulation.tables import EntityIds, StageRows, TableFormat, rows_by_block
+from cobre.sddp.simulation.transit_tables import read_seed, read_transit, seed_rows, transit_rows
 from cobre.solver.program import Ints
 
 
@@ -50,8 +51,14 @@ class StageExtractor:
         if lp.plan.data.generic_rows:
             self._parts.append((violation_rows(lp), read_violations))
         lanes = lane_rows(lp, _int32(ids.thermals))
-        if lanes.count:
-            self._parts.append((lanes, read_lanes))
+        hydros = _int32(ids.hydros)
+        for rows, read in (
+            (lanes, read_lanes),
+            (transit_rows(lp, hydros), read_transit),
+            (seed_rows(lp, hydros), read_seed),
+        ):
+            if rows.count:
+                self._parts.append((rows, read))
 
     @property
     def rows(self) -> tuple[StageRows, ...]:

@@ -4,8 +4,7 @@ from collections.abc import Callable
 
 import numpy as np
 
-from cobre.core.stage_data import Floats
-from cobre.sddp.lp.water_rows import HM3_PER_M3S_HOUR
+from cobre.core.stage_data import HM3_PER_M3S_HOUR, Floats
 from cobre.sddp.simulation.outcome import StageOutcome, running_sum
 from cobre.sddp.simulation.tables import TableFormat
 

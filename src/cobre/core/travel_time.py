@@ -1,0 +1,123 @@
+"""Water that is under way between two plants: when what is released arrives.
+
+Time is counted in block hours from the start of the study. What a stage releases leaves it evenly (blocks that follow
+one another: each block its own) and arrives a travel time later; what arrives in a later stage is known ahead by then.
+Releases before the study are counted back from its start by the calendar.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import date
+from itertools import accumulate
+
+import numpy as np
+from numpy.typing import NDArray
+
+from cobre.core.hydro import Hydro
+from cobre.core.temporal import Horizon, Stage
+
+HOURS_PER_DAY = 24.0
+Floats = NDArray[np.float64]
+
+
+@dataclass(frozen=True, slots=True)
+class PastRelease:
+    """What a plant released on some days before the study; `end_date` is the first day after them."""
+
+    hydro_id: int
+    start_date: date
+    end_date: date
+    value_m3s: float
+
+
+@dataclass(frozen=True, slots=True)
+class TravelArc:
+    """The way from a plant to the one below, with the hours that water takes."""
+
+    hydro_id: int
+    downstream_id: int
+    hours: float
+
+
+def travel_arcs(hydros: Sequence[Hydro]) -> tuple[TravelArc, ...]:
+    """Those that take time, in canonical order; a travel time of 0, or to nobody, is none."""
+    return tuple(
+        TravelArc(hydro.id, hydro.downstream_id, hydro.travel_time_hours)
+        for hydro in hydros
+        if hydro.travel_time_hours and hydro.downstream_id is not None
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class Spans:
+    """Consecutive periods on the axis of hours; `edges` has one number more than there are periods."""
+
+    edges: Floats
+
+    @property
+    def lengths(self) -> Floats:
+        """Hours of each."""
+        return np.diff(self.edges)
+
+    def overlap_hours(self, start: Floats, end: Floats) -> Floats:
+        """[given, periods]: hours that given periods have in common with these."""
+        low = np.maximum(start[:, None], self.edges[None, :-1])
+        high = np.minimum(end[:, None], self.edges[None, 1:])
+        common: Floats = np.maximum(0.0, high - low)
+        return common
+
+
+@dataclass(frozen=True, slots=True)
+class TravelAxis:
+    """The stages of a study on the axis of hours."""
+
+    stages: Spans
+    blocks: tuple[Spans, ...]  # of each stage; one period where blocks are parallel
+    start: date
+
+    @classmethod
+    def of(cls, horizon: Horizon) -> "TravelAxis":
+        """Of a horizon."""
+        edges = np.array([0.0, *accumulate(stage.hours for stage in horizon.stages)])
+        blocks = tuple(_blocks(stage, float(begin)) for stage, begin in zip(horizon.stages, edges[:-1], strict=True))
+        return cls(Spans(edges), blocks, horizon.stages[0].start_date)
+
+    def shares(self, stage: int, hours: float) -> Floats:
+        """[periods of the stage, stages]: which share of a release arrives in which stage of the study."""
+        periods = self.blocks[stage]
+        found: Floats = self._arrivals(periods, hours) / periods.lengths[:, None]
+        return found
+
+    def shares_at_once(self, stage: int, hours: float) -> Floats:
+        """[periods, periods] of a stage: which share of a release arrives in which period of the same stage."""
+        periods = self.blocks[stage]
+        found: Floats = periods.overlap_hours(periods.edges[:-1] + hours, periods.edges[1:] + hours)
+        return found / periods.lengths[:, None]
+
+    def arrival_shares(self, stage: int, hours: float) -> Floats:
+        """[periods of the stage]: how what was released in earlier stages spreads; evenly where that was before all."""
+        periods = self.blocks[stage]
+        begins, ends = self.stages.edges[:stage] + hours, self.stages.edges[1 : stage + 1] + hours
+        common = periods.overlap_hours(begins, ends).sum(axis=0)
+        weight = common if common.sum() > 0.0 else periods.lengths
+        return np.asarray(weight / weight.sum(), np.float64)
+
+    def outlasts(self, stage: int, hours: float) -> bool:
+        """Whether something of a stage's release arrives after the last stage."""
+        return bool(self.stages.edges[stage + 1] + hours > self.stages.edges[-1])
+
+    def past_hours(self, release: PastRelease, hours: float) -> Floats:
+        """[stages]: hours of a release before the study that arrive in each stage."""
+        begin = np.array([(release.start_date - self.start).days * HOURS_PER_DAY])
+        end = np.minimum([(release.end_date - self.start).days * HOURS_PER_DAY], 0.0)
+        found: Floats = self.stages.overlap_hours(begin + hours, end + hours)[0]
+        return found
+
+    def _arrivals(self, periods: Spans, hours: float) -> Floats:
+        return self.stages.overlap_hours(periods.edges[:-1] + hours, periods.edges[1:] + hours)
+
+
+def _blocks(stage: Stage, begin: float) -> Spans:
+    if stage.block_mode == "chronological" and len(stage.blocks) > 1:
+        return Spans(begin + np.array([0.0, *accumulate(block.hours for block in stage.blocks)]))
+    return Spans(begin + np.array([0.0, stage.hours]))

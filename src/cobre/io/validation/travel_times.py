@@ -1,0 +1,105 @@
+"""Travel times: arcs that lead somewhere, and all the water that was under way when the study began."""
+
+from itertools import pairwise
+
+from cobre.core.case import Case
+from cobre.core.travel_time import HOURS_PER_DAY, PastRelease, travel_arcs
+from cobre.io import entities, initial_conditions, stages_file
+from cobre.io.validation.findings import Findings, Rule, listed, named
+
+FIELD = "past_defluences"
+
+
+def times_that_say_something(case: Case, findings: Findings) -> None:
+    """A travel time of nothing, or to nobody, has no effect; one longer than the study keeps all water under way."""
+    total = sum(stage.hours for stage in case.horizon.stages)
+    for hydro in case.system.hydros:
+        hours, entity = hydro.travel_time_hours, named("hydro", hydro)
+        if hours is None:
+            continue
+        if hours == 0.0:
+            message = "is 0 and has no effect: water arrives at once"
+            findings.warn(entities.HYDROS, entity, "travel_time_hours", message, "null says the same")
+        elif hydro.downstream_id is None:
+            message = "has no effect: there is no plant below"
+            findings.warn(entities.HYDROS, entity, "travel_time_hours", message)
+        elif hours >= total:
+            message = f"is {hours:g}, and the study has {total:g} hours: nothing that it releases arrives"
+            findings.warn(entities.HYDROS, entity, "travel_time_hours", message)
+
+
+def one_time_into_a_plant_with_chronological_blocks(case: Case, findings: Findings) -> None:
+    """Water from several arcs is one volume; only with one travel time is it known when in a stage it arrives."""
+    stages = [
+        stage.id for stage in case.horizon.stages if stage.block_mode == "chronological" and len(stage.blocks) > 1
+    ]
+    if not stages:
+        return
+    for hydro in case.system.hydros:
+        hours = {arc.hours for arc in travel_arcs(case.system.hydros) if arc.downstream_id == hydro.id}
+        if len(hours) > 1:
+            shown = ", ".join(f"{value:g}" for value in sorted(hours))
+            message = f"water comes in {shown} hours, while the blocks of stage(s) {listed(stages)} follow one another"
+            remedy = f"one travel time for all plants above, or parallel blocks in {stages_file.FILE}"
+            findings.error(entities.HYDROS, named("hydro", hydro), "travel_time_hours", message, remedy)
+
+
+def releases_before_the_study(case: Case, findings: Findings) -> None:
+    """Windows end before the study, do not overlap, and belong to plants with a travel time."""
+    known = {hydro.id: hydro for hydro in case.system.hydros}
+    arcs = {arc.hydro_id for arc in travel_arcs(case.system.hydros)}
+    start, file = case.horizon.stages[0].start_date, initial_conditions.FILE
+    for row in case.initial_conditions.past_releases:
+        entity = f"hydro {row.hydro_id}, window from {row.start_date}"
+        if row.hydro_id not in known:
+            findings.error(
+                file, "", f"{FIELD}.hydro_id", f"there is no hydro {row.hydro_id}", f"declared: {listed(known)}"
+            )
+        elif row.hydro_id not in arcs:
+            findings.warn(file, entity, FIELD, "has no effect: the plant has no travel time to a plant below")
+        if row.end_date <= row.start_date:
+            message = f"is {row.end_date}, not after start_date, which is {row.start_date}"
+            findings.error(file, entity, f"{FIELD}.end_date", message, "the first day after the window")
+        if row.end_date > start:
+            message = f"is {row.end_date}, after the study starts on {start}"
+            findings.error(file, entity, f"{FIELD}.end_date", message, f"{start} or earlier")
+        findings.demand_least(0.0, row.value_m3s, file, entity, f"{FIELD}.value_m3s")
+    for first, second in pairwise(case.initial_conditions.past_releases):
+        if first.hydro_id == second.hydro_id and second.start_date < first.end_date:
+            message = f"the window from {second.start_date} begins before the one from {first.start_date} ends"
+            findings.error(
+                file, f"hydro {first.hydro_id}", f"{FIELD}.start_date", message, "windows that do not overlap"
+            )
+
+
+def releases_cover_the_travel_time(case: Case, findings: Findings) -> None:
+    """What was under way when the study began was released some time."""
+    start = case.horizon.stages[0].start_date
+    for arc in travel_arcs(case.system.hydros):
+        rows = [row for row in case.initial_conditions.past_releases if row.hydro_id == arc.hydro_id]
+        covered = _hours_back(rows, start.toordinal())
+        if covered < arc.hours:
+            message = (
+                f"water takes {arc.hours:g} hours to hydro {arc.downstream_id}, and releases are known for the "
+                f"{covered:g} hours before {start}"
+            )
+            remedy = "windows without a gap that reach back as far"
+            findings.error(initial_conditions.FILE, f"hydro {arc.hydro_id}", FIELD, message, remedy)
+
+
+def _hours_back(rows: list[PastRelease], start: int) -> float:
+    """How far windows reach back from a day without a gap."""
+    reached = start
+    for row in sorted(rows, key=lambda row: row.end_date, reverse=True):
+        if row.end_date.toordinal() < reached:
+            break
+        reached = min(reached, row.start_date.toordinal())
+    return (start - reached) * HOURS_PER_DAY
+
+
+RULES: tuple[Rule, ...] = (
+    times_that_say_something,
+    one_time_into_a_plant_with_chronological_blocks,
+    releases_before_the_study,
+    releases_cover_the_travel_time,
+)
