@@ -28,13 +28,6 @@ def _has_rows(table: Table | None) -> bool:
     return table is not None and next(iter(table.values())).size > 0
 
 
-def _state_variables(case: Case, problems: Problems) -> None:
-    for stage in case.horizon.stages:
-        if not stage.state_variables.storage:
-            message = "a stage whose storage is not a state is not modelled"
-            problems.error(Layer.MEANING, FILE, f"stage {stage.id}", "state_variables.storage", message, "true")
-
-
 def _sampling_methods(case: Case, problems: Problems) -> None:
     if case.config.training.scenario_source.openings == "file":
         return
@@ -44,7 +37,4 @@ def _sampling_methods(case: Case, problems: Problems) -> None:
             problems.error(Layer.MEANING, FILE, f"stage {stage.id}", "sampling_method", message, "saa, for example")
 
 
-CHECKS: tuple[Callable[[Case, Problems], None], ...] = (
-    _state_variables,
-    _sampling_methods,
-)
+CHECKS: tuple[Callable[[Case, Problems], None], ...] = (_sampling_methods,)

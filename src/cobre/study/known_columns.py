@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
+from cobre.sddp.simulation.commitment_tables import AHEAD
 from cobre.study.energy_columns import ENERGY_COLUMNS, energy_columns, lagged_inflows
 from cobre.study.stage_facts import ENTITY_STAGES, FACT_TABLES, INITIAL_LAGS, LAG_STEPS
 
@@ -23,7 +24,7 @@ CONSTANT_COLUMNS: Mapping[str, Mapping[str, float | bool | None]] = {
     "thermals": {"is_anticipated": False, "anticipated_committed_mw": None, "anticipated_decision_mw": None},
     "pumping_stations": {"pumping_cost": 0.0},
 }
-COMMITTED = "anticipated_committed_mw"
+COMMITTED = AHEAD[0]
 OWNER = {
     "hydros": "hydro_id",
     "thermals": "thermal_id",
@@ -97,7 +98,7 @@ def known_table(name: str, table: "pa.Table", facts: StageFacts) -> "pa.Table":
     place = table.schema.names.index("stage_id") + 1
     table = table.add_column(place, "node_id", table["stage_id"])
     if COMMITTED in table.column_names:
-        table = table.append_column("is_anticipated", _is_valid(table[COMMITTED]))
+        table = _with_decisions_ahead(table)
     for column, value in CONSTANT_COLUMNS.get(name, {}).items():
         if column not in table.column_names:
             table = table.append_column(column, _constant(value, table.num_rows))
@@ -110,10 +111,21 @@ def known_table(name: str, table: "pa.Table", facts: StageFacts) -> "pa.Table":
     return table.select(_order(name, table.column_names))
 
 
-def _is_valid(column: "pa.ChunkedArray") -> "pa.ChunkedArray":
+def _with_decisions_ahead(table: "pa.Table") -> "pa.Table":
+    """Nulls where a plant has nothing to say, which is NaN in files."""
     from pyarrow import compute
 
-    return compute.is_valid(column)
+    for name in AHEAD:
+        place = table.column_names.index(name)
+        values = table[name].to_numpy()
+        table = table.set_column(place, name, _nullable(values))
+    return table.append_column("is_anticipated", compute.is_valid(table[COMMITTED]))
+
+
+def _nullable(values: NDArray[np.float64]) -> "pa.Array":
+    import pyarrow as pa
+
+    return pa.array(values, pa.float64(), mask=np.isnan(values))
 
 
 def _constant(value: float | bool | None, count: int) -> "pa.Array":

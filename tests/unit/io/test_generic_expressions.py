@@ -112,7 +112,6 @@ def test_doubling_expressions_do_not_grow():
         ("hydro_storage(0, 1)", 18, "takes no block", "leave it out"),
         ("line_exchange(source_bus=1, target_bus=2)", 15, "`source_bus` stands where the id", "whole number"),
         ("hydro_storag(0)", 1, "no variable", "did you mean hydro_storage?"),
-        ("anticipated_decision(0)", 1, "cannot be used", "not modelled"),
         ("@z * thermal_generation(0)", 1, "nothing is called @z", "generic_parameters.json"),
         ("@kk * thermal_generation(0)", 1, "nothing is called @kk", "did you mean k?"),
         ("@ * thermal_generation(0)", 1, "`@` has no meaning", "right after"),

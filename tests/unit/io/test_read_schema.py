@@ -213,14 +213,11 @@ def test_ids_are_given_once(tmp_path, spoil, text):
 
 
 NOT_MODELLED = [
-    (put("system/hydros.json:hydros.0.travel_time_hours", 12.0), "travel_time_hours"),
-    (put("system/thermals.json:thermals.0.anticipated_config", {"lead_stages": 1}), "anticipated_config"),
     (put("stages.json:policy_graph.type", "cyclic"), "policy_graph.type"),
     (
         put("config.json:training.stopping_rules", [{"type": "iteration_limit", "limit": 3}, {"type": "gap"}]),
         "training.stopping_rules",
     ),
-    (put("stages.json:stages.0.state_variables", {"storage": False, "inflow_lags": True}), "state_variables.storage"),
     (put("stages.json:stages.0.sampling_method", "selective"), "sampling_method"),
 ]
 

@@ -6,8 +6,9 @@ from cobre.core.case import Case
 from cobre.core.hydro import Filling, Hydro
 from cobre.io.entities import HYDROS
 from cobre.io.initial_conditions import FILE
+from cobre.io.stages_file import FILE as STAGES_FILE
 from cobre.io.table_formats import OVERRIDE_TABLES
-from cobre.io.validation.findings import Findings, Rule, named
+from cobre.io.validation.findings import Findings, Rule, listed, named
 
 HM3_PER_M3S_HOUR = 0.0036
 RELATIVE_TOLERANCE = 1e-6
@@ -134,7 +135,16 @@ def _values_of_stages(case: Case, hydro_id: int, column: str) -> dict[int, float
     return dict(zip(table["stage_id"][rows].tolist(), table[column][rows].tolist(), strict=True))
 
 
+def storages_are_carried(case: Case, findings: Findings) -> None:
+    """Cuts that do not know the storages would give a wrong lower bound, so they know them in any case."""
+    without = [stage.id for stage in case.horizon.stages if not stage.state_variables.storage]
+    if without and case.system.hydros:
+        message = f"is false in stage(s) {listed(without)}: the state holds the storages all the same"
+        findings.warn(STAGES_FILE, "", "state_variables.storage", message, "true: a valid bound needs them")
+
+
 RULES: tuple[Rule, ...] = (
+    storages_are_carried,
     initial_storage,
     volumes_not_negative,
     filling_storage,

@@ -1,0 +1,62 @@
+"""What is known ahead, through cobre-python: bounds, and the volumes and decisions of its simulations."""
+
+import json
+import subprocess
+
+import pytest
+from ahead_cases import ALIKE, DEGENERATE_AT_FIRST
+from peer import PROGRAM, TIMEOUT_S, peer_python
+
+import cobre
+import cobre.results
+import cobre.run
+
+TABLES = {
+    "thermals": ("stage_id", "thermal_id", "block_id", "is_anticipated", "anticipated_committed_mw"),
+    "in_transit": ("stage_id", "hydro_id", "lag", "in_transit_volume_hm3", "delayed_arrival_hm3"),
+}
+# Where decisions are unique, so that every number of the tables must be the same.
+UNIQUE = (
+    "lead of two stages",
+    "exit before the end",
+    "250 hours over uneven stages",
+    "deliveries after the study",
+    "1000 hours under way",
+    "2500 hours under way",
+)
+
+
+@pytest.fixture(scope="module")
+def folders(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("ahead")
+    return {name: make().write(folder / str(number)) for number, (name, make) in enumerate(ALIKE.items())}
+
+
+@pytest.fixture(scope="module")
+def theirs(folders):
+    command = [peer_python(), "-I", PROGRAM.with_name("peer_ahead.py"), json.dumps(TABLES), *folders.values()]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=TIMEOUT_S, check=False)
+    assert done.returncode == 0, done.stderr
+    return dict(zip(folders, json.loads(done.stdout.splitlines()[-1]), strict=True))
+
+
+@pytest.mark.parametrize("name", list(ALIKE))
+def test_bounds(name, folders, theirs):
+    ours = cobre.train(folders[name], threads=1)
+    bounds = theirs[name]["bounds"]
+    assert ours.lower_bound == pytest.approx(bounds[-1], rel=1e-6 if "uncertain" in name else 1e-9)
+    if name not in DEGENERATE_AT_FIRST:
+        assert ours.history[0].lower_bound == pytest.approx(bounds[0], rel=1e-9)
+
+
+@pytest.mark.parametrize("name", UNIQUE)
+def test_tables(name, folders, theirs, tmp_path):
+    cobre.run.run(folders[name], tmp_path, threads=1)
+    for table, columns in TABLES.items():
+        expected = theirs[name][table]
+        if not expected:
+            continue
+        ours = cobre.results.load_simulation_arrow(tmp_path, table)
+        rows = sorted(zip(*(ours[column].to_pylist() for column in columns), strict=True), key=str)
+        for found, wanted in zip(rows, sorted(map(tuple, expected), key=str), strict=True):
+            assert found == pytest.approx(wanted, abs=1e-6), (table, found, wanted)
