@@ -13,6 +13,7 @@ from cobre.io.generic_variables import NOT_MODELLED, VARIABLES
 from cobre.io.initial_conditions import InitialConditionsFile
 from cobre.io.parquet_tables import TableFormat
 from cobre.io.penalties_file import PenaltiesFile
+from cobre.io.post_study_stages import PostStudyStagesFile
 from cobre.io.production_models import ProductionFile
 from cobre.io.table_formats import OVERRIDE_TABLES, PRODUCTION_TABLES, SCENARIO_TABLES
 
@@ -21,8 +22,8 @@ INTRODUCTION = """\
 
 A case is a folder of JSON files and Parquet tables, in the format of Cobre 0.18. `cobre init` makes one to begin with,
 `cobre validate` lists everything that is wrong with it, with file, entity and field, and `cobre migrate` converts a
-case of version 0.5. What the format has and Cobre does not model yet (travel times, anticipated thermal plants, graphs
-of nodes, weekly lags) is refused with a message where it is used.
+case of version 0.5. What the format has and Cobre does not model yet (graphs of nodes) is refused with a message where
+it is used.
 
 Units are in the names: `_hm3` (millions of cubic metres), `_m3s`, `_mw`, `_mwh`. Costs are $. Entities and stages are
 named by their `id`. Dates are written `2026-01-31`; the day of an `end_date` is the first one after. Words are
@@ -31,6 +32,7 @@ explained in the [glossary](glossary.md).
 JSON_FILES = {
     "stages.json": (stages_file.StagesFile, "Stages, blocks of hours, discounting, risk."),
     "initial_conditions.json": (InitialConditionsFile, "Where the study starts."),
+    "post_study_stages.json": (PostStudyStagesFile, "What anticipated thermal plants deliver after the study."),
     "penalties.json": (PenaltiesFile, "Prices of what should not happen, for the whole study."),
     "system/buses.json": (entities.BusesFile, "Where power balances."),
     "system/lines.json": (entities.LinesFile, "Connections between buses."),

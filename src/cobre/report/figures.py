@@ -93,7 +93,7 @@ def simulation_html(result: "SimulationResult") -> str:
 def simulated_of(result: "SimulationResult") -> Simulated:
     """The result's tables, as the report sees those of a directory."""
     tables = {
-        name: {column: numbers_of(table[column]) for column in NEEDED_COLUMNS[name]}
+        name: {column: numbers_of(table[column]) for column in NEEDED_COLUMNS[name] if column in table.column_names}
         for name, table in result.tables.items()
         if name in NEEDED_COLUMNS
     }

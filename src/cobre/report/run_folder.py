@@ -18,7 +18,7 @@ from cobre.report.bounds import Bounds, bounds_of_events, bounds_of_table
 from cobre.report.errors import ReportError
 from cobre.report.events import EventLog, read_log
 from cobre.report.run_state import RunState, state_of
-from cobre.report.simulated import NEEDED_COLUMNS, Simulated
+from cobre.report.simulated import NEEDED_COLUMNS, SOMETIMES_MISSING, Simulated
 from cobre.report.study_facts import StudyFacts
 
 if TYPE_CHECKING:
@@ -150,7 +150,7 @@ def _read_parquet(path: Path, wanted: tuple[str, ...]) -> "pa.Table":
     from pyarrow import parquet  # noqa: PLC0415
 
     file = parquet.ParquetFile(check_foreign(path))
-    missing = [name for name in wanted if name not in file.schema_arrow.names]
-    if missing:
-        raise ValueError(f"it has no column {', '.join(missing)}")
-    return file.read(columns=list(wanted), use_threads=False)
+    missing = set(wanted) - set(file.schema_arrow.names)
+    if unexpected := sorted(missing - SOMETIMES_MISSING):
+        raise ValueError(f"it has no column {', '.join(unexpected)}")
+    return file.read(columns=[name for name in wanted if name not in missing], use_threads=False)

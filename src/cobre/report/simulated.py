@@ -47,6 +47,7 @@ QUANTITIES: Mapping[str, Quantity] = {
 }
 COST_COMPONENTS = {
     "thermal_cost": "Thermal generation",
+    "anticipated_thermal_cost": "Thermal generation decided ahead",
     "contract_cost": "Contracts",
     "deficit_cost": "Load that is not served",
     "excess_cost": "Excess of power",
@@ -67,6 +68,7 @@ COST_COMPONENTS = {
     "non_controllable_reward": "Reward of available sources",
     "curtailment_cost": "Curtailment",
 }
+SOMETIMES_MISSING = frozenset({"anticipated_thermal_cost"})  # only where some plant decides ahead
 NEEDED_COLUMNS: Mapping[str, tuple[str, ...]] = {
     "costs": (*KEYS, "immediate_cost", "discount_factor", *COST_COMPONENTS),
     "hydros": (
@@ -174,5 +176,6 @@ class Simulated:
         means = {
             title: float(rows.by_scenario(costs[name] * costs["discount_factor"]).mean())
             for name, title in COST_COMPONENTS.items()
+            if name in costs
         }
         return {title: mean for title, mean in means.items() if mean != 0.0}

@@ -50,6 +50,8 @@ COLUMNS: Mapping[str, Kind] = {
     "generation_below": Kind("generation below its minimum", "MW", HYDRO),
     "group_turbined_below": Kind("turbined flow of units below its minimum", "m3/s", PAIR),
     "group_generation_below": Kind("generation of units below its minimum", "MW", PAIR),
+    "commitment": Kind("power decided for later stages", "MW", "", has_block=False),
+    "in_transit": Kind("water under way to a later stage", "hm3", "", has_block=False),
     "future_cost": Kind("cost of the future", "$", "", has_block=False),
 }
 ROWS: Mapping[str, Kind] = {
@@ -59,6 +61,9 @@ ROWS: Mapping[str, Kind] = {
     "max_outflow": Kind("maximum outflow", "m3/s", HYDRO),
     "soft_min_storage": Kind("soft minimum volume", "hm3", HYDRO, has_block=False),
     "filling_target": Kind("filling target", "hm3", HYDRO, has_block=False),
+    "in_transit": Kind("water under way to a later stage", "hm3", "", has_block=False),
+    "delivery": Kind("delivery of power that was decided ahead", "MW", "thermals", has_block=False),
+    "carried_commitment": Kind("power decided earlier for later stages", "MW", "", has_block=False),
     "power_balance": Kind("power balance", "MW", "buses"),
     "min_turbined": Kind("minimum turbined flow", "m3/s", HYDRO),
     "max_turbined": Kind("maximum turbined flow", "m3/s", HYDRO),

@@ -12,7 +12,8 @@ from cobre.io.policy_file import VERSION, PolicyData, PolicyMetadata, StageCuts,
 from cobre.study.policy_store import policy_file
 from cobre.study.run_facts import instant, iteration_limit, stored_study
 
-STORAGE, INFLOW_LAG = 0, 1
+STORAGE, INFLOW_LAG, ANTICIPATED, IN_TRANSIT = range(4)
+KINDS = {"storage": STORAGE, "inflow_lag": INFLOW_LAG, "commitment": ANTICIPATED, "in_transit": IN_TRANSIT}
 NO_DATE = -(2**31)
 # What is said of seasons when nothing is: policies here do not keep them.
 NO_SEASONS = {"cycle_code": 255, "n_seasons": 0, "hydro_orders": []}
@@ -136,18 +137,24 @@ def entity_manifest(metadata: PolicyMetadata, stage: int) -> list[dict[str, Any]
 
 
 def _entity(state_name: str, stage: int, metadata: PolicyMetadata) -> dict[str, Any]:
-    """`storage:3` is the volume of hydro 3, `inflow_lag2:3` its inflow two stages before the next one."""
-    kind, _, id_ = state_name.partition(":")
-    lag = int(kind.removeprefix("inflow_lag")) if kind.startswith("inflow_lag") else 0
-    of_stage = stage + 1 - lag
+    """`storage:3` is the volume of hydro 3; numbers before the colon count stages (`sddp.state_names`)."""
+    word, _, id_ = state_name.partition(":")
+    kind = word.rstrip("0123456789")
+    number = int(word[len(kind) :] or 0)
+    read, start, end = NO_DATE, NO_DATE, NO_DATE
+    if kind == "inflow_lag" and stage + 1 >= number:
+        read = number_of_day(metadata.stage_start_dates[stage + 1 - number])
+    elif KINDS[kind] in (ANTICIPATED, IN_TRANSIT) and stage + number < len(metadata.stage_ids):
+        start = number_of_day(metadata.stage_start_dates[stage + number])
+        end = number_of_day(metadata.stage_end_dates[stage + number])
     return {
-        "entity_type": INFLOW_LAG if lag else STORAGE,
+        "entity_type": KINDS[kind],
         "entity_id": int(id_),
-        "subindex": lag,
+        "subindex": number,
         "was_active": True,
-        "reference_date": number_of_day(metadata.stage_start_dates[of_stage]) if lag and of_stage >= 0 else NO_DATE,
-        "interval_start": NO_DATE,
-        "interval_end": NO_DATE,
+        "reference_date": read,
+        "interval_start": start,
+        "interval_end": end,
     }
 
 

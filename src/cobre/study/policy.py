@@ -7,9 +7,10 @@ from dataclasses import dataclass
 import numpy as np
 
 from cobre.core.case import Case
+from cobre.core.stage_data import COMMITMENT
 from cobre.sddp.cuts.pool import CutPool, CutSet
 from cobre.sddp.events import IterationRecord
-from cobre.sddp.state_names import StateOwners
+from cobre.sddp.state_names import STORAGE, StateOwners
 from cobre.sddp.state_names import state_names as names_of_states
 from cobre.solver.program import Floats, Ints
 from cobre.study.prepare import PreparedStudy
@@ -82,12 +83,19 @@ class Policy:
 
     def water_values(self, stage: int, state: Sequence[float]) -> dict[str, float]:
         """$ per hm3 of each reservoir at the end of a stage: the slope of the cut that is highest there."""
+        return self._worth(stage, state, STORAGE)
+
+    def _worth(self, stage: int, state: Sequence[float], kind: str) -> dict[str, float]:
         values = self._heights(stage, state)
         if not len(values):
-            return {name: 0.0 for name in self.state_names if name.startswith("storage")}
+            return {name: 0.0 for name in self.state_names if name.startswith(kind)}
         slopes = self.cuts[stage].coefficients[int(values.argmax())]
         named = zip(self.state_names, slopes.tolist(), strict=True)
-        return {name: -slope * self.cost_scale for name, slope in named if name.startswith("storage")}
+        return {name: -slope * self.cost_scale for name, slope in named if name.startswith(kind)}
+
+    def commitment_values(self, stage: int, state: Sequence[float]) -> dict[str, float]:
+        """What one more MW of each commitment saves, $: like water values, by names such as `commitment2:5`."""
+        return self._worth(stage, state, COMMITMENT)
 
     def _heights(self, stage: int, state: Sequence[float]) -> Floats:
         """Every cut of a stage at a state; components are added in order, so that the sum is the same everywhere."""

@@ -18,6 +18,8 @@ from cobre.io.initial_conditions import read_initial_conditions
 from cobre.io.json_files import Document, decode
 from cobre.io.not_modelled import refuse_what_is_not_modelled
 from cobre.io.penalties_file import read_penalties
+from cobre.io.post_study_stages import FILE as POST_STUDY_FILE
+from cobre.io.post_study_stages import read_post_study_stages
 from cobre.io.problems import Layer, Problems
 from cobre.io.production_models import FILE as PRODUCTION_FILE
 from cobre.io.production_models import ProductionFile
@@ -32,6 +34,7 @@ READERS: Mapping[str, Reader] = {
     "stages.json": read_stages,
     "initial_conditions.json": read_initial_conditions,
     "penalties.json": read_penalties,
+    POST_STUDY_FILE: read_post_study_stages,
     entities.BUSES: entities.read_buses,
     entities.LINES: entities.read_lines,
     entities.HYDROS: entities.read_hydros,

@@ -16,6 +16,8 @@ def study_documents(case: Case) -> Iterator[Named]:
     yield "stages.json", _horizon(case.horizon)
     yield "initial_conditions.json", _initial_conditions(case.initial_conditions)
     yield "penalties.json", plain(case.penalties)
+    if case.post_study.stages or case.post_study.thermal_bounds:
+        yield "post_study_stages.json", plain(case.post_study)
     yield from _system(case.system)
     if case.production.by_hydro or case.production.plane_reduction is not None:
         yield "system/hydro_production_models.json", _production(case.production)
@@ -39,11 +41,16 @@ def _stage(stage: Stage) -> dict[str, Any]:
 
 
 def _initial_conditions(conditions: InitialConditions) -> dict[str, Any]:
-    return {
+    document = {
         "storage": _volumes(conditions.storage_hm3),
         "filling_storage": _volumes(conditions.filling_storage_hm3),
         "recent_observations": plain(conditions.recent_observations),
     }
+    if conditions.past_releases:
+        document["past_defluences"] = plain(conditions.past_releases)
+    if conditions.past_commitments:
+        document["past_anticipated_commitments"] = plain(conditions.past_commitments)
+    return document
 
 
 def _volumes(by_hydro: Mapping[int, float]) -> list[dict[str, Any]]:
