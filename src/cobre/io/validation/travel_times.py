@@ -46,16 +46,14 @@ def one_time_into_a_plant_with_chronological_blocks(case: Case, findings: Findin
 
 def releases_before_the_study(case: Case, findings: Findings) -> None:
     """Windows end before the study, do not overlap, and belong to plants with a travel time."""
-    known = {hydro.id: hydro for hydro in case.system.hydros}
+    known = {hydro.id for hydro in case.system.hydros}
     arcs = {arc.hydro_id for arc in travel_arcs(case.system.hydros)}
     start, file = case.horizon.stages[0].start_date, initial_conditions.FILE
+    for id_ in sorted({row.hydro_id for row in case.initial_conditions.past_releases} - known):
+        findings.error(file, "", f"{FIELD}.hydro_id", f"there is no hydro {id_}", f"declared: {listed(known)}")
     for row in case.initial_conditions.past_releases:
         entity = f"hydro {row.hydro_id}, window from {row.start_date}"
-        if row.hydro_id not in known:
-            findings.error(
-                file, "", f"{FIELD}.hydro_id", f"there is no hydro {row.hydro_id}", f"declared: {listed(known)}"
-            )
-        elif row.hydro_id not in arcs:
+        if row.hydro_id in known - arcs:
             findings.warn(file, entity, FIELD, "has no effect: the plant has no travel time to a plant below")
         if row.end_date <= row.start_date:
             message = f"is {row.end_date}, not after start_date, which is {row.start_date}"
