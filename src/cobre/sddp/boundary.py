@@ -5,8 +5,9 @@ what this study has and the other does not price is an error for storages, while
 read has simply no price.
 """
 
-from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from datetime import date
 
 import numpy as np
 
@@ -27,17 +28,24 @@ ANY_VOLUME_HM3 = 1e6  # more than any river carries in a stage
 UNUSUAL = 100.0
 
 
+Days = Mapping[str, tuple[date, date]]
+
+
 class BoundaryMismatchError(PolicyIncompatibleError):
     """Cuts that cannot price the end of this study: what differs, and what would be right."""
 
 
 @dataclass(frozen=True, slots=True)
 class PricedStates:
-    """Another study's cuts at the day on which this one ends. Names such as `storage:3` or `inflow_lag1:3`."""
+    """Another study's cuts at the day on which this one ends. Names such as `storage:3` or `inflow_lag1:3`.
+
+    days: of commitments, the first day of their delivery and the first one after it.
+    """
 
     state_names: tuple[str, ...]
     cuts: CutSet
     cost_scale: float
+    days: Days = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,22 +87,26 @@ class PricedPool(CutPool):
         return super().rows(stage, everything=everything)
 
 
-def fit_boundary(priced: PricedStates, names: Sequence[str], cost_scale: float, *, is_strict: bool) -> Boundary:
-    """The cuts in this study's terms; `names` are those of its states. Strict: nothing may be dropped."""
+def fit_boundary(
+    priced: PricedStates, names: Sequence[str], cost_scale: float, *, is_strict: bool, days: Days | None = None
+) -> Boundary:
+    """The cuts in this study's terms; `names` are those of its states. Strict: nothing may be dropped.
+
+    What is delivered after the study is priced by the days (`days`, as of the other study) that both have in common.
+    """
     _require_cuts(priced)
     _require_storages(priced, names)
-    dropped = _priced_but_unknown(priced, names)
+    shares = _shares(priced, names, days or {})
+    dropped = _priced_but_unknown(priced, shares)
     if dropped and is_strict:
         raise BoundaryMismatchError(
             f"the boundary policy prices what this study does not have: {', '.join(dropped)}; "
             "with policy.boundary.strict = false it would count as zero"
         )
     rescale = priced.cost_scale / cost_scale
-    place = {name: position for position, name in enumerate(priced.state_names)}
     coefficients = np.zeros((len(priced.cuts.intercepts), len(names)))
-    for position, name in enumerate(names):
-        if name in place:
-            coefficients[:, position] = rescale * priced.cuts.coefficients[:, place[name]]
+    for (position, source), share in shares.items():
+        coefficients[:, position] += share * (rescale * priced.cuts.coefficients[:, source])
     return Boundary(CutSet(rescale * priced.cuts.intercepts, coefficients), dropped)
 
 
@@ -185,11 +197,35 @@ def _require_storages(priced: PricedStates, names: Sequence[str]) -> None:
         )
 
 
-def _priced_but_unknown(priced: PricedStates, names: Sequence[str]) -> tuple[str, ...]:
+def _shares(priced: PricedStates, names: Sequence[str], days: Days) -> dict[tuple[int, int], float]:
+    """By entries of this study's state and of the other's: what the first has of the second's price."""
+    place = {name: position for position, name in enumerate(priced.state_names)}
+    shares = {}
+    for position, name in enumerate(names):
+        if name in days:
+            for other, interval in priced.days.items():
+                if _owner(other) == _owner(name) and (share := _common_share(days[name], interval)):
+                    shares[position, place[other]] = share
+        elif name in place and not name.startswith(COMMITMENT):
+            shares[position, place[name]] = 1.0
+    return shares
+
+
+def _owner(name: str) -> str:
+    return name.partition(":")[2]
+
+
+def _common_share(mine: tuple[date, date], other: tuple[date, date]) -> float:
+    """Days that both have, of the other's."""
+    common = (min(mine[1], other[1]) - max(mine[0], other[0])).days
+    return max(0, common) / (other[1] - other[0]).days
+
+
+def _priced_but_unknown(priced: PricedStates, shares: Mapping[tuple[int, int], float]) -> tuple[str, ...]:
     """States of the other study that some cut depends on and this study has not."""
-    known = set(names)
-    columns = zip(priced.state_names, priced.cuts.coefficients.T, strict=True)
-    return tuple(name for name, slopes in columns if name not in known and slopes.any())
+    known = {source for _, source in shares}
+    columns = enumerate(zip(priced.state_names, priced.cuts.coefficients.T, strict=True))
+    return tuple(name for at, (name, slopes) in columns if at not in known and slopes.any())
 
 
 def _depth(name: str) -> int:

@@ -1,14 +1,17 @@
 """The end of a study priced by another study's policy: read from its file, matched by date and by name."""
 
+from collections.abc import Sequence
 from dataclasses import replace
+from datetime import date
 from pathlib import Path
 
 import numpy as np
 
+from cobre.core.anticipation import Deliveries
 from cobre.core.case import Case
-from cobre.core.stage_data import ResolvedStudy
+from cobre.core.stage_data import COMMITMENT, ResolvedStudy
 from cobre.io.boundary_file import find_boundary_file, stage_that_ends_on
-from cobre.io.policy_file import read_policy
+from cobre.io.policy_file import PolicyMetadata, read_policy
 from cobre.sddp.boundary import (
     Boundary,
     BoundaryMismatchError,
@@ -42,7 +45,10 @@ def load_priced_states(case: Case) -> PricedStates | None:
         )
     cuts = data.stages[stage]
     return PricedStates(
-        data.metadata.state_names, CutSet(cuts.intercepts, cuts.coefficients), float(data.metadata.cost_scale)
+        data.metadata.state_names,
+        CutSet(cuts.intercepts, cuts.coefficients),
+        float(data.metadata.cost_scale),
+        _days_of_deliveries(data.metadata.state_names, stage, _periods_of(data.metadata)),
     )
 
 
@@ -72,8 +78,34 @@ def price_the_end(
     if config is None or priced is None:
         return problem, None, ()
     names = state_names(_owners(case), study.layout, problem.noise.max_order)
-    boundary = fit_boundary(priced, names, problem.cost_scale, is_strict=config.strict)
+    deliveries = Deliveries.of(case.horizon, case.post_study)
+    periods = tuple(zip(deliveries.starts, deliveries.ends, strict=True))
+    days = _days_of_deliveries(names, deliveries.num_stages - 1, periods)
+    boundary = fit_boundary(priced, names, problem.cost_scale, is_strict=config.strict, days=days)
     return with_boundary(problem, study, boundary), boundary.rows(), tuple(_notes(priced, names, boundary))
+
+
+def _periods_of(metadata: PolicyMetadata) -> tuple[tuple[date, date], ...]:
+    """The stages of a policy; none where it does not say when they are."""
+    pairs = tuple(zip(metadata.stage_start_dates, metadata.stage_end_dates, strict=True))
+    if any(not start or not end for start, end in pairs[1:]):
+        return ()
+    known = [(start or end, end) for start, end in pairs]
+    return tuple((date.fromisoformat(start), date.fromisoformat(end)) for start, end in known)
+
+
+def _days_of_deliveries(
+    names: tuple[str, ...], stage: int, periods: Sequence[tuple[date, date]]
+) -> dict[str, tuple[date, date]]:
+    """By the name of each commitment at the end of a stage: when it is delivered, where that is known."""
+    found = {}
+    for name in names:
+        word = name.partition(":")[0]
+        if word.startswith(COMMITMENT):
+            delivery = stage + int(word.removeprefix(COMMITMENT))
+            if delivery < len(periods):
+                found[name] = periods[delivery]
+    return found
 
 
 def _owners(case: Case) -> StateOwners:
