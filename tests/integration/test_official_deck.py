@@ -9,6 +9,7 @@ import numpy as np
 import pyarrow.parquet as pq
 import pytest
 
+import cobre
 from cobre.io.case import load_case
 from cobre.stochastic.inflows import describe_inflows
 from cobre.stochastic.model import build_noise_model
@@ -74,6 +75,15 @@ def test_statistics_are_those_of_the_deck(description):
     for (column, stage), [(mean, std)] in rows.items():
         assert statistics.mean_m3s[stage, column] == pytest.approx(mean, rel=1e-12, abs=1e-12)
         assert statistics.std_m3s[stage, column] == pytest.approx(std, rel=1e-12, abs=1e-12)
+
+
+def test_a_published_case_whose_lags_nobody_observed():
+    """d12: an estimated model with a yearly component reads lags 3 to 12, which no window covers."""
+    result = cobre.train(DECKS / "d12-par-annual", threads=1)
+    assert result.lower_bound == pytest.approx(16_600_569_457.532_47, rel=1e-6)
+    [warning] = [text for text in result.warnings if "taken as 0" in text]
+    assert "hydro_id 0 (H0), 1 (H1)" in warning
+    assert "lag 3, 4, 5, 6, 7, 8, 9, 10, 11, 12" in warning
 
 
 def test_what_the_planner_is_told(deck):

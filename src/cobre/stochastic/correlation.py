@@ -212,10 +212,15 @@ class _Turn:
     sine: Floats
 
     def apply(self, rows: Floats) -> None:
-        """Turn pairs of rows, in place."""
+        """Turn pairs of rows, in place; arrays are used again, for a deck's matrices are turned thousands of times."""
         first, second = rows[self.p], rows[self.q]
-        rows[self.p] = self.cosine * first - self.sine * second
-        rows[self.q] = self.sine * first + self.cosine * second
+        turned, other = self.cosine * first, self.sine * second
+        turned -= other
+        rows[self.p] = turned
+        first *= self.sine
+        second *= self.cosine
+        first += second
+        rows[self.q] = first
 
 
 def _turn(work: Floats, p: NDArray[np.intp], q: NDArray[np.intp]) -> _Turn | None:

@@ -1,14 +1,19 @@
-"""Observed inflows: windows of days, and what they say season by season and year by year."""
+"""Observed inflows: windows of days by hydro, in columns, for a deck has hundreds of thousands of them."""
 
 from collections.abc import Mapping
+from dataclasses import dataclass
 from datetime import date
-from itertools import pairwise
 from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
 
 from cobre.core.case import Case
 from cobre.stochastic.errors import NoiseModelError
 
+Days = NDArray[np.int64]
 HISTORY_FILE = "scenarios/inflow_history.parquet"
+_EPOCH = date(1970, 1, 1).toordinal()
 
 
 class Window(NamedTuple):
@@ -19,33 +24,53 @@ class Window(NamedTuple):
     value_m3s: float
 
 
-def history_windows(case: Case) -> Mapping[int, list[Window]]:
-    """The windows of each hydro that has any, in order of time; overlaps are refused."""
+@dataclass(frozen=True, slots=True)
+class Windows:
+    """Windows of one hydro in order of time; days are ordinals, as those of `date`."""
+
+    start: Days
+    end: Days
+    value_m3s: NDArray[np.float64]
+
+    def since(self, day: date) -> list[Window]:
+        """Those that end after a day."""
+        later = np.flatnonzero(self.end > day.toordinal())
+        columns = (self.start[later].tolist(), self.end[later].tolist(), self.value_m3s[later].tolist())
+        return [
+            Window(date.fromordinal(start), date.fromordinal(end), value)
+            for start, end, value in zip(*columns, strict=True)
+        ]
+
+
+NOTHING = Windows(np.zeros(0, np.int64), np.zeros(0, np.int64), np.zeros(0))
+
+
+def history_windows(case: Case) -> Mapping[int, Windows]:
+    """The windows of each hydro that has any; overlaps are refused."""
     table = case.scenarios.inflow_history
-    by_hydro: dict[int, list[Window]] = {}
     if table is None:
-        return by_hydro
-    columns = [table[name].tolist() for name in ("hydro_id", "start_date", "end_date", "value_m3s")]
-    known = {hydro.id for hydro in case.system.hydros}
-    for hydro_id, start, end, value in zip(*columns, strict=True):
-        if hydro_id not in known or end <= start:
-            raise NoiseModelError(
-                HISTORY_FILE,
-                f"hydro_id {hydro_id}, start_date {start}",
-                "needs the id of a hydro and an end_date after its start_date",
-            )
-        by_hydro.setdefault(hydro_id, []).append(Window(start, end, value))
-    for hydro_id, windows in by_hydro.items():
-        windows.sort()
-        _refuse_overlaps(hydro_id, windows)
-    return by_hydro
+        return {}
+    ids = table["hydro_id"].astype(np.int64)
+    start, end = (_ordinals(table[name]) for name in ("start_date", "end_date"))
+    known = np.array([hydro.id for hydro in case.system.hydros], np.int64)
+    problem = "needs the id of a hydro and an end_date after its start_date"
+    _refuse(~np.isin(ids, known) | (end <= start), ids, start, problem)
+    order = np.lexsort((table["value_m3s"], end, start, ids))
+    ids, start, end, value = ids[order], start[order], end[order], table["value_m3s"][order]
+    overlaps = np.append(False, (ids[1:] == ids[:-1]) & (start[1:] < end[:-1]))
+    _refuse(overlaps, ids, start, "the window overlaps the one that starts on {before}")
+    firsts = np.flatnonzero(np.append(True, ids[1:] != ids[:-1])) if len(ids) else np.zeros(0, np.int64)
+    parts = (np.split(column, firsts[1:]) for column in (start, end, value))
+    return {int(ids[at]): Windows(*columns) for at, *columns in zip(firsts, *parts, strict=True)}
 
 
-def _refuse_overlaps(hydro_id: int, windows: list[Window]) -> None:
-    for earlier, later in pairwise(windows):
-        if later.start_date < earlier.end_date:
-            raise NoiseModelError(
-                HISTORY_FILE,
-                f"hydro_id {hydro_id}, start_date {later.start_date}",
-                f"the window overlaps the one that starts on {earlier.start_date}",
-            )
+def _ordinals(days: NDArray[np.datetime64]) -> Days:
+    return days.astype("datetime64[D]").astype(np.int64) + _EPOCH
+
+
+def _refuse(is_wrong: NDArray[np.bool_], ids: Days, start: Days, problem: str) -> None:
+    """Raise for the first row that is wrong; the row before it can be named."""
+    for row in np.flatnonzero(is_wrong)[:1]:
+        day, before = (date.fromordinal(int(start[at])) for at in (row, max(row - 1, 0)))
+        where = f"hydro_id {ids[row]}, start_date {day}"
+        raise NoiseModelError(HISTORY_FILE, where, problem.format(before=before))

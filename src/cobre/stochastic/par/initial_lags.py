@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from cobre.core.case import Case
 from cobre.stochastic.errors import NoiseModelError
 from cobre.stochastic.notes import NoiseNote
-from cobre.stochastic.par.history import HISTORY_FILE, Window, history_windows
+from cobre.stochastic.par.history import HISTORY_FILE, NOTHING, Window, history_windows
 from cobre.stochastic.par.seasons import SeasonCycle
 
 Floats = NDArray[np.float64]
@@ -77,8 +77,7 @@ def _windows_by_hydro(case: Case, since: date) -> dict[int, list[Sequence[Window
     history = history_windows(case)
     for hydro in case.system.hydros:
         own = [Window(item.start_date, item.end_date, item.value_m3s) for item in recent if item.hydro_id == hydro.id]
-        later = [window for window in history.get(hydro.id, []) if window.end_date > since]
-        found[hydro.id] = [sorted(own), later]
+        found[hydro.id] = [sorted(own), history.get(hydro.id, NOTHING).since(since)]
     return found
 
 

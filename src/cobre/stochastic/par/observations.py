@@ -1,13 +1,14 @@
 """History as a grid: one mean inflow per year, season and hydro."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
+from datetime import date
 
 import numpy as np
 from numpy.typing import NDArray
 
 from cobre.core.case import Case
-from cobre.stochastic.par.history import Window, history_windows
+from cobre.stochastic.par.history import NOTHING, Windows, history_windows
 from cobre.stochastic.par.seasons import SeasonCycle
 
 Floats = NDArray[np.float64]
@@ -36,22 +37,20 @@ class Observations:
 def observations(case: Case, cycle: SeasonCycle) -> Observations:
     """The grid of a case's history; a season belongs to the year in which it starts."""
     windows = history_windows(case)
-    days = [window for found in windows.values() for window in found]
-    if not days:
+    if not windows:
         return Observations(0, np.empty((0, cycle.length, len(case.system.hydros))))
-    first = min(window.start_date for window in days)
-    years = range(
-        min(cycle.year_of(first, members) for members in cycle.cycles), max(w.end_date for w in days).year + 1
-    )
+    first = date.fromordinal(min(int(found.start.min()) for found in windows.values()))
+    last = date.fromordinal(max(int(found.end.max()) for found in windows.values()))
+    years = range(min(cycle.year_of(first, members) for members in cycle.cycles), last.year + 1)
     grids = [_grid(case, _Occurrences(cycle, members, years), windows) for members in cycle.cycles]
     return Observations(
         years.start, np.concatenate([grid.reshape(len(years), -1, grid.shape[1]) for grid in grids], axis=1)
     )
 
 
-def _grid(case: Case, occurrences: "_Occurrences", windows: Mapping[int, Sequence[Window]]) -> Floats:
+def _grid(case: Case, occurrences: "_Occurrences", windows: Mapping[int, Windows]) -> Floats:
     """Means (occurrence, hydro)."""
-    return np.stack([occurrences.means(windows.get(hydro.id, [])) for hydro in case.system.hydros], axis=1)
+    return np.stack([occurrences.means(windows.get(hydro.id, NOTHING)) for hydro in case.system.hydros], axis=1)
 
 
 class _Occurrences:
@@ -63,13 +62,11 @@ class _Occurrences:
         self._bounds = np.array(bounds, dtype=np.int64)
         self._seasons = np.searchsorted(self._bounds, [start.toordinal() for start, _ in periods])  # without gaps
 
-    def means(self, windows: Sequence[Window]) -> Floats:
+    def means(self, windows: Windows) -> Floats:
         """The mean of each season; days are shared out, and NaN is left where some are missing."""
         total = np.zeros(len(self._bounds))
         covered = np.zeros(len(total), dtype=np.int64)
-        begin = np.array([window.start_date.toordinal() for window in windows], dtype=np.int64)
-        end = np.array([window.end_date.toordinal() for window in windows], dtype=np.int64)
-        value = np.array([window.value_m3s for window in windows], dtype=np.float64)
+        begin, end, value = windows.start, windows.end, windows.value_m3s
         inside = (begin < self._bounds[-1]) & (end > self._bounds[0])
         begin, end, value = np.maximum(begin[inside], self._bounds[0]), end[inside], value[inside]
         while len(begin):
