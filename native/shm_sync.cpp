@@ -25,6 +25,7 @@ namespace cobre::shm {
 namespace {
 
 constexpr int64_t kSliceNs = 50'000'000;  // how long a sleeper goes without looking around: Ctrl-C, limits
+constexpr int64_t kYieldNs = 5'000'000;   // all yields of one wait together
 constexpr int64_t kReportNs = 30'000'000'000;
 constexpr uint64_t kHashMask = (uint64_t{1} << 48) - 1;
 
@@ -136,7 +137,9 @@ void Sync::wait(uint32_t generation, Gil& gil) {
     }
     gil.release();
     // Even with a core for each rank the scheduler may have put two on one: never spin long without a yield.
-    for (uint32_t turn = 0; turn < patience_.yields; ++turn) {
+    // On a crowded machine a yield takes as long as others like, and nobody looks for dead ranks meanwhile.
+    const int64_t enough = now_ns() + kYieldNs;
+    for (uint32_t turn = 0; turn < patience_.yields && now_ns() < enough; ++turn) {
         sched_yield();
         for (uint32_t look = 0; look <= patience_.spins_per_yield; ++look) {
             if (passed(generation)) return;

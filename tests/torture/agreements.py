@@ -19,6 +19,7 @@ from cobre.comm.testing.programs import expected_digest, run_program
 
 PROGRAM_LENGTH = 30
 NOBODY = 65534
+PLAIN_PYTHON = "/usr/bin/python3"  # one that every user may run
 
 
 def random_programs(backend, count, seed):
@@ -82,9 +83,9 @@ def strangers(count, rng):
         for environment in environments:
             environment["COBRE_TCP_CONNECT_TIMEOUT_SECS"] = "30"
         end = threading.Event()
-        impostor = socket.create_server(address) if rng.random() < 0.3 else None
-        if impostor is not None:
+        if rng.random() < 0.3:
             worker = fork_world(environments[1:], lambda comm: float(comm.rank))
+            impostor = socket.create_server(address)  # after the fork: the worker must not hold it open
             guest, _ = impostor.accept()
             guest.sendall(RefusedError("go home\x1b]0;owned\x07").frame())
             guest.close()
@@ -140,7 +141,7 @@ def another_user(count, rng):
         return tally
     for _ in range(count):
         name, mode = f"tt-{secrets.token_hex(6)}", rng.choice(["0666", "0600", "0644"])
-        user = ["setpriv", f"--reuid={NOBODY}", f"--regid={NOBODY}", "--clear-groups", shutil.which("python3")]
+        user = ["setpriv", f"--reuid={NOBODY}", f"--regid={NOBODY}", "--clear-groups", PLAIN_PYTHON]
         stranger = subprocess.Popen(
             [*user, "-c", AS_NOBODY, name, mode], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
         )
