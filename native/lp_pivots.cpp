@@ -84,7 +84,11 @@ bool DualSimplex::choose_entering(double missing, Int& entering) {
         flips_.push_back(chosen.index);
         candidates_.erase(candidates_.begin() + static_cast<ptrdiff_t>(best));
     }
-    return false;
+    // All jumps together may reach the bound exactly, but for rounding: then the last one enters instead.
+    if (flips_.empty() || left > feasibility_ * std::max(1.0, std::abs(missing))) return false;
+    entering = flips_.back();
+    flips_.pop_back();
+    return true;
 }
 
 void DualSimplex::flip(Int candidate) {

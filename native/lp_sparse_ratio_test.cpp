@@ -88,7 +88,8 @@ size_t SparseDualSimplex::nearly_first() {
 bool SparseDualSimplex::choose_entering(double missing, Int& entering) {
     list_candidates(missing > 0.0 ? 1.0 : -1.0);
     flips_.clear();
-    for (double left = std::abs(missing); flips_.size() < candidates_;) {
+    double left = std::abs(missing);
+    while (flips_.size() < candidates_) {
         const size_t best = nearly_first();
         const Int chosen = candidate_[best];
         left -= slope_[best] * (upper_[chosen] - lower_[chosen]);
@@ -99,7 +100,11 @@ bool SparseDualSimplex::choose_entering(double missing, Int& entering) {
         flips_.push_back(chosen);
         cost_[best] = kInfinity;  // out of the race
     }
-    return false;
+    // All jumps together may reach the bound exactly, but for rounding: then the last one enters instead.
+    if (flips_.empty() || left > feasibility_ * std::max(1.0, std::abs(missing))) return false;
+    entering = flips_.back();
+    flips_.pop_back();
+    return true;
 }
 
 }  // namespace cobre::lp
