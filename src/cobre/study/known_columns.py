@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from cobre.sddp.simulation.commitment_tables import AHEAD
 from cobre.study.energy_columns import ENERGY_COLUMNS, energy_columns, lagged_inflows
-from cobre.study.stage_facts import ENTITY_STAGES, FACT_TABLES, INITIAL_LAGS, LAG_STEPS
+from cobre.study.stage_facts import ENTITY_STAGES, FACT_TABLES, INITIAL_LAGS, LAG_STEPS, TREE_PATHS
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -54,11 +54,17 @@ FOLLOWERS: Mapping[str, Mapping[str, tuple[str, ...]]] = {
 
 def with_known_columns(tables: "Mapping[str, pa.Table]") -> "dict[str, pa.Table]":
     """All of them, and `inflow_lags`; the tables of facts are used up."""
-    facts = StageFacts(tables.get(ENTITY_STAGES))
+    facts = StageFacts(tables.get(ENTITY_STAGES), tables.get(TREE_PATHS))
     known = {name: known_table(name, table, facts) for name, table in tables.items() if name not in FACT_TABLES}
     if "hydros" in tables:
-        known["inflow_lags"] = lagged_inflows(tables["hydros"], tables.get(INITIAL_LAGS), tables.get(LAG_STEPS))
+        lags = lagged_inflows(tables["hydros"], tables.get(INITIAL_LAGS), tables.get(LAG_STEPS))
+        known["inflow_lags"] = with_nodes(lags, facts)
     return known
+
+
+def with_nodes(table: "pa.Table", facts: "StageFacts") -> "pa.Table":
+    """A table that has nodes, with those of its scenarios."""
+    return table.set_column(table.schema.names.index("node_id"), "node_id", facts.node_ids(table))
 
 
 def needed_for(name: str) -> tuple[str, ...]:
@@ -69,8 +75,20 @@ def needed_for(name: str) -> tuple[str, ...]:
 class StageFacts:
     """Numbers by entity and stage, for the rows of a table."""
 
-    def __init__(self, table: "pa.Table | None") -> None:
+    def __init__(self, table: "pa.Table | None", paths: "pa.Table | None" = None) -> None:
         self._table = table
+        self.paths = paths  # over a tree: the node of each scenario at each stage
+
+    def node_ids(self, table: "pa.Table") -> "pa.Array | pa.ChunkedArray":
+        """The node of each row: of a chain, its stage."""
+        import pyarrow as pa
+
+        if self.paths is None:
+            return table["stage_id"]
+        stages = np.unique(self.paths["stage_id"].to_numpy())
+        grid = self.paths["node_id"].to_numpy().reshape(-1, len(stages))
+        at = np.searchsorted(stages, table["stage_id"].to_numpy())
+        return pa.array(grid[table["scenario_id"].to_numpy(), at], pa.int32())
 
     def of_rows(self, name: str, table: "pa.Table", columns: tuple[str, ...]) -> "dict[str, pa.ChunkedArray] | None":
         """Columns of the facts that belong to the rows of the table `name`; None when there are no facts."""
@@ -96,7 +114,7 @@ def _matching(facts: "pa.Table", entity: NDArray[np.int32], stage: NDArray[np.in
 def known_table(name: str, table: "pa.Table", facts: StageFacts) -> "pa.Table":
     """A table of a simulation, or some rows of it, with all columns that are known."""
     place = table.schema.names.index("stage_id") + 1
-    table = table.add_column(place, "node_id", table["stage_id"])
+    table = table.add_column(place, "node_id", facts.node_ids(table))
     if COMMITTED in table.column_names:
         table = _with_decisions_ahead(table)
     for column, value in CONSTANT_COLUMNS.get(name, {}).items():

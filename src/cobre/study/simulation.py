@@ -28,7 +28,7 @@ from cobre.study.policy_store import fill_pool
 from cobre.study.prepare import PreparedStudy
 from cobre.study.results import SimulationResult
 from cobre.study.simulation_sinks import ArrowSink, StreamingSink
-from cobre.study.stage_facts import fact_tables
+from cobre.study.stage_facts import TREE_PATHS, fact_tables, tree_paths
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -48,7 +48,7 @@ def simulate_policy(
     began = time.monotonic()
     sink = ArrowSink()
     outcome = _simulate(comm, memory, study, solver, policy, num_scenarios, sink, failure_folder)
-    tables = sink.tables() | fact_tables(study) if comm.rank == 0 else {}
+    tables = sink.tables() | _facts(study, num_scenarios) if comm.rank == 0 else {}
     return _result(outcome, tables, sink.digest, began, warnings)
 
 
@@ -83,7 +83,7 @@ class StreamedSimulation:
                 done=done,
             )
             if sink is not None:
-                sink.publish(outcome.costs, fact_tables(study))
+                sink.publish(outcome.costs, _facts(study, num_scenarios))
         return _result(outcome, {}, "" if sink is None else sink.digest, began, ())
 
     @contextmanager
@@ -140,6 +140,14 @@ def _simulate(
     )
     pool.close()
     return outcome
+
+
+def _facts(study: PreparedStudy, num_scenarios: int) -> "dict[str, pa.Table]":
+    """What the tables of a run are completed with."""
+    found = fact_tables(study)
+    if study.problem.tree is None:
+        return found
+    return found | {TREE_PATHS: tree_paths(study, tree_scenarios(study, num_scenarios)[0])}
 
 
 def tree_scenarios(study: PreparedStudy, num_scenarios: int) -> tuple[Ints | None, int]:

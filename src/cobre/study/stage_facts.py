@@ -27,7 +27,8 @@ Floats = NDArray[np.float64]
 ENTITY_STAGES = "entity_stages"
 INITIAL_LAGS = "initial_inflow_lags"
 LAG_STEPS = "inflow_lag_steps"  # only where seasons and stages differ
-FACT_TABLES = (ENTITY_STAGES, INITIAL_LAGS, LAG_STEPS)
+TREE_PATHS = "tree_paths"  # only over a tree of nodes
+FACT_TABLES = (ENTITY_STAGES, INITIAL_LAGS, LAG_STEPS, TREE_PATHS)
 DEACTIVATED, OPERATING = 0, 2
 HYDRO_NUMBERS = (
     "dead_storage_hm3",
@@ -69,6 +70,29 @@ def initial_lags(study: PreparedStudy) -> "pa.Table":
             "hydro_id": np.repeat(ids, orders),
             "lag_index": np.tile(np.arange(orders, dtype=np.int32), hydros),
             "inflow_m3s": np.ascontiguousarray(values.T).reshape(-1),
+        }
+    )
+
+
+def tree_paths(study: PreparedStudy, paths: NDArray[np.int32] | None) -> "pa.Table":
+    """The node of each scenario at each stage. paths: which path of the tree each scenario follows; None: its own.
+
+    probability: of the scenario, where these are all that there are.
+    """
+    import pyarrow as pa
+
+    tree = study.problem.tree
+    if tree is None:
+        raise ValueError("tree_paths: the study has no tree")
+    nodes = tree.ids[tree.paths() if paths is None else tree.paths()[paths]]
+    stage_ids = np.array([stage.id for stage in study.case.horizon.stages], np.int32)
+    shares = np.full(len(nodes), np.nan) if paths is not None else tree.path_probabilities()
+    return pa.table(
+        {
+            "scenario_id": np.repeat(np.arange(len(nodes), dtype=np.int32), len(stage_ids)),
+            "stage_id": np.tile(stage_ids, len(nodes)),
+            "node_id": nodes.reshape(-1),
+            "probability": pa.array(np.repeat(shares, len(stage_ids)), pa.float64(), from_pandas=True),
         }
     )
 

@@ -12,9 +12,9 @@ from cobre.export.source import ExportError, RunSource
 from cobre.io.output.manifest import ResultsError, digest_of, read_manifest
 from cobre.io.output.results import read_results
 from cobre.study.energy_columns import lagged_inflows
-from cobre.study.known_columns import StageFacts, known_table
+from cobre.study.known_columns import StageFacts, known_table, with_nodes
 from cobre.study.run_facts import simulation_facts
-from cobre.study.stage_facts import ENTITY_STAGES, FACT_TABLES, INITIAL_LAGS
+from cobre.study.stage_facts import ENTITY_STAGES, FACT_TABLES, INITIAL_LAGS, LAG_STEPS, TREE_PATHS
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -48,18 +48,19 @@ class _Scenarios:
         self.costs: dict[int, float] = {}
         self.stages: dict[int, Any] = {}
         self._folder = folder
-        self._facts = StageFacts(small.get(ENTITY_STAGES))
-        self._lags = small.get(INITIAL_LAGS)
+        self.facts = StageFacts(small.get(ENTITY_STAGES), small.get(TREE_PATHS))
+        self._lags, self._steps = small.get(INITIAL_LAGS), small.get(LAG_STEPS)
 
     def write(self, name: str, entry: Mapping[str, Any]) -> None:
         """One table, and with that of plants the inflows that each stage remembers."""
         for scenario, rows in scenarios_of(_checked(self.source, entry)):
-            known = known_table(name, rows, self._facts)
+            known = known_table(name, rows, self.facts)
             if name == "costs":
                 self._add_up(scenario, known)
             self._put(name, scenario, known)
             if name == "hydros" and self._lags is not None and self._lags.num_rows:
-                self._put("inflow_lags", scenario, lagged_inflows(rows, self._lags))
+                lags = lagged_inflows(rows, self._lags, self._steps)
+                self._put("inflow_lags", scenario, with_nodes(lags, self.facts))
 
     def _put(self, name: str, scenario: int, table: "pa.Table") -> None:
         path = self._folder / name / f"scenario_id={scenario:04d}" / "data.parquet"
@@ -117,6 +118,16 @@ def _solves(writer: _Scenarios) -> dict[str, Any]:
     }
 
 
+def _probabilities(writer: _Scenarios, count: int) -> "pa.Array":
+    """Of each scenario, where all paths of a tree are there; null elsewhere."""
+    import pyarrow as pa
+
+    if writer.facts.paths is None:
+        return pa.nulls(count, pa.float64())
+    shares = writer.facts.paths["probability"].combine_chunks()
+    return shares.take(pa.array(range(0, len(shares), len(shares) // count)))
+
+
 def _write_paths(writer: _Scenarios, folder: Path) -> None:
     """Which node each scenario was at in each stage, and what it cost in $ today."""
     import pyarrow as pa
@@ -128,6 +139,7 @@ def _write_paths(writer: _Scenarios, folder: Path) -> None:
     write_table(folder / "paths.parquet", "paths", paths)
     costs = {
         "scenario_id": pa.array(scenarios, pa.int32()),
+        "probability": _probabilities(writer, len(scenarios)),
         "discounted_immediate_cost": pa.array([writer.costs[scenario] for scenario in scenarios], pa.float64()),
     }
     write_table(folder / "scenario_summary.parquet", "scenario_summary", costs)
