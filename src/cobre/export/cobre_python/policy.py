@@ -6,7 +6,7 @@ put aside in training: our simulations use all, theirs only the active ones.
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
@@ -14,8 +14,9 @@ from typing import Any
 import numpy as np
 
 from cobre.export.cobre_python.flat_writer import Field, FlatWriter
+from cobre.export.cobre_python.state_order import their_states
 from cobre.io.policy_file import PolicyData, StageCuts
-from cobre.study.plain_policy import entity_manifest, from_elsewhere, number_of_day
+from cobre.study.plain_policy import from_elsewhere, number_of_day
 
 FORMAT_VERSION = 3
 # cobre-python loads no policy of another version than its own: these are the name and version of the format.
@@ -101,11 +102,13 @@ def _seasons(writer: FlatWriter, seasons: Seasons | None) -> Field:
 
 
 def _pool(policy: PolicyData, place: int, forward_passes: int) -> bytes:
-    cuts, metadata = policy.stages[place], policy.metadata
+    metadata = policy.metadata
+    states, order = their_states(metadata, place)
+    cuts = _reordered(policy.stages[place], order)
     count, width = cuts.coefficients.shape
     writer = FlatWriter(count * (width * 8 + 100) + 64 * width + 1024)
     listed = _cuts(writer, cuts, metadata.cost_scale, forward_passes)
-    entities = writer.tables([_entity(writer, entity) for entity in entity_manifest(metadata, place)])
+    entities = writer.tables([_entity(writer, entity) for entity in states])
     fields = {
         0: Field("u4", place),
         1: Field("u4", width),
@@ -121,6 +124,13 @@ def _pool(policy: PolicyData, place: int, forward_passes: int) -> bytes:
         11: Field("i4", number_of_day(metadata.stage_end_dates[place])),
     }
     return writer.file(writer.table(fields))
+
+
+def _reordered(cuts: StageCuts, order: list[int]) -> StageCuts:
+    if order == list(range(cuts.coefficients.shape[1])):
+        return cuts
+    padded = np.concatenate([cuts.coefficients, np.zeros((len(cuts.intercepts), 1))], axis=1)  # NOTHING picks the zero
+    return replace(cuts, coefficients=np.ascontiguousarray(padded[:, order]))
 
 
 def _cuts(writer: FlatWriter, cuts: StageCuts, cost_scale: float, forward_passes: int) -> Field:
