@@ -10,6 +10,7 @@ from peer import PROGRAM, TIMEOUT_S, peer_python
 import cobre
 import cobre.results
 import cobre.run
+from cobre.export.layouts import export_run
 
 TABLES = {
     "thermals": ("stage_id", "thermal_id", "block_id", "is_anticipated", "anticipated_committed_mw"),
@@ -60,3 +61,26 @@ def test_tables(name, folders, theirs, tmp_path):
         rows = sorted(zip(*(ours[column].to_pylist() for column in columns), strict=True), key=str)
         for found, wanted in zip(rows, sorted(map(tuple, expected), key=str), strict=True):
             assert found == pytest.approx(wanted, abs=1e-6), (table, found, wanted)
+
+
+def test_policies_go_both_ways(folders, tmp_path):
+    """Commitments of leads of two and three stages and water under way: costs stay what they are."""
+    case, exported = folders["both"], tmp_path / "exported"
+    cobre.run.run(case, tmp_path / "ours", threads=1)
+    export_run(tmp_path / "ours", exported)
+    command = [peer_python(), "-I", PROGRAM.with_name("peer_policy.py"), case, exported, tmp_path / "theirs"]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=TIMEOUT_S, check=False)
+    assert done.returncode == 0, done.stderr
+    [cost] = json.loads(done.stdout.splitlines()[-1])["costs"]
+    assert cost == pytest.approx(cost_of(tmp_path / "ours"), rel=1e-9)
+    study = cobre.Study(case, output_dir=tmp_path / "back")
+    study.simulate(study.load_policy(exported), tmp_path / "back")
+    assert cost_of(tmp_path / "back") == pytest.approx(cost, rel=1e-9)
+
+
+def cost_of(run):
+    """Of the one scenario, in money of the first stage."""
+    costs = cobre.results.load_simulation_arrow(run, "costs")
+    return sum(
+        a * b for a, b in zip(*(costs[n].to_pylist() for n in ("immediate_cost", "discount_factor")), strict=True)
+    )

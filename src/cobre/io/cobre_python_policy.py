@@ -5,10 +5,10 @@ simulation here finds its own.
 """
 
 import math
+from dataclasses import replace
 from datetime import date
 from itertools import pairwise
 from pathlib import Path
-from typing import NoReturn
 
 import numpy as np
 
@@ -19,7 +19,7 @@ from cobre.io.policy_file import PolicyData, PolicyFileError, PolicyMetadata, St
 IDENTIFIER = b"CBVF"
 FORMAT_VERSION = 3
 NO_DATE = -(2**31)
-STORAGE, INFLOW_LAG = 0, 1
+STORAGE, INFLOW_LAG, ANTICIPATED, IN_TRANSIT = range(4)
 
 
 class _Manifest:
@@ -46,6 +46,11 @@ class _Entity:
 
     KIND, ID, SUBINDEX, REFERENCE_DATE = 0, 1, 2, 6
 
+    @classmethod
+    def of(cls, entity: FlatTable) -> tuple[int, int, int]:
+        """Kind, id and number."""
+        return entity.integer(cls.KIND, "u1"), entity.integer(cls.ID), entity.integer(cls.SUBINDEX, "<u4")
+
 
 def read_cobre_python_policy(manifest: Path) -> PolicyData:
     """The policy to which a manifest.bin belongs. Raises PolicyFileError for what is no whole one, or no chain."""
@@ -57,7 +62,9 @@ def read_cobre_python_policy(manifest: Path) -> PolicyData:
         pools = [_root(file) for file in files]
         scale = _scale(table)
         metadata = _metadata(manifest, table, pools, scale)
-        return PolicyData(metadata, tuple(_cuts(file, pool, scale) for file, pool in zip(files, pools, strict=True)))
+        cuts = [_cuts(file, pool, scale) for file, pool in zip(files, pools, strict=True)]
+        names = [_state_names(manifest, pool, stage) for stage, pool in enumerate(pools)]
+        return PolicyData(metadata, tuple(map(_like_the_first, cuts, names, [metadata.state_names] * count)))
     except FlatTableError as error:
         raise PolicyFileError(manifest, f"or a file beside it is damaged: {error}") from error
 
@@ -96,8 +103,8 @@ def _scale(table: FlatTable) -> float:
 
 
 def _metadata(manifest: Path, table: FlatTable, pools: list[FlatTable], scale: float) -> PolicyMetadata:
-    names = [_state_names(manifest, pool) for pool in pools]
-    if any(other != names[0] for other in names):
+    names = [_state_names(manifest, pool, stage) for stage, pool in enumerate(pools)]
+    if any(sorted(other) != sorted(names[0]) for other in names):
         raise PolicyFileError(manifest, "has another state in every stage; here all stages have one")
     ends = tuple(_day(pool.integer(_Pool.PRICED_DATE, default=NO_DATE)) for pool in pools)
     return PolicyMetadata(
@@ -122,25 +129,26 @@ def _bound(table: FlatTable, field: int) -> float | None:
     return value if value is not None and math.isfinite(value) else None
 
 
-def _state_names(manifest: Path, pool: FlatTable) -> tuple[str, ...]:
+def _state_names(manifest: Path, pool: FlatTable, stage: int) -> tuple[str, ...]:
     entities = pool.tables(_Pool.ENTITIES)
     if len(entities) != pool.integer(_Pool.DIMENSION, "<u4"):
         raise PolicyFileError(manifest, "does not say what its states are: train the policy again")
-    return tuple(_state_name(manifest, entity) for entity in entities)
+    found = [_Entity.of(entity) for entity in entities]
+    ring = 1 + max((number for kind, _, number in found if kind == ANTICIPATED), default=0)
+    return tuple(_state_name(manifest, stage, ring, *entity) for entity in found)
 
 
-def _state_name(manifest: Path, entity: FlatTable) -> str:
-    kind, id_ = entity.integer(_Entity.KIND, "u1"), entity.integer(_Entity.ID)
+def _state_name(manifest: Path, stage: int, ring: int, kind: int, id_: int, number: int) -> str:
+    """Commitments stand in a ring there, at the number of the delivery's stage modulo its size."""
     if kind == STORAGE:
         return f"storage:{id_}"
     if kind == INFLOW_LAG:
-        return f"inflow_lag{entity.integer(_Entity.SUBINDEX, '<u4')}:{id_}"
-    return _unknown_state(manifest, kind)
-
-
-def _unknown_state(manifest: Path, kind: int) -> NoReturn:
-    message = f"has a state of kind {kind}, and a state here has storages ({STORAGE}) and lagged inflows ({INFLOW_LAG})"
-    raise PolicyFileError(manifest, message)
+        return f"inflow_lag{number}:{id_}"
+    if kind == ANTICIPATED:
+        return f"commitment{(number - stage - 1) % ring + 1}:{id_}"
+    if kind == IN_TRANSIT:
+        return f"in_transit{number}:{id_}"
+    raise PolicyFileError(manifest, f"has a state of kind {kind}, which is not known here")
 
 
 def _first_day(pool: FlatTable) -> str:
@@ -167,6 +175,13 @@ def _cuts(file: Path, pool: FlatTable, scale: float) -> StageCuts:
         forward_pass=np.array([cut.integer(_Cut.FORWARD_PASS) for cut in cuts], np.int32),
         is_active=np.array([cut.integer(_Cut.IS_ACTIVE, "u1") for cut in cuts], np.uint8),
     )
+
+
+def _like_the_first(cuts: StageCuts, names: tuple[str, ...], first: tuple[str, ...]) -> StageCuts:
+    """The same cuts with their coefficients in the order of the first stage's states."""
+    if names == first:
+        return cuts
+    return replace(cuts, coefficients=np.ascontiguousarray(cuts.coefficients[:, [names.index(name) for name in first]]))
 
 
 def _day(number: int) -> str:

@@ -1,7 +1,10 @@
 """Policies on disk: from memory to the file format and back, and whether a stored policy fits a study."""
 
 import math
+from dataclasses import replace
 from pathlib import Path
+
+import numpy as np
 
 from cobre.errors import PolicyIncompatibleError
 from cobre.io.atomic import check_writable
@@ -107,6 +110,7 @@ def _bound(value: float | None) -> float:
 def fill_pool(pool: CutPool, policy: Policy, study: PreparedStudy) -> None:
     """Put a stored policy's cuts into an empty pool, as cuts that were there before the first iteration."""
     check_fit(policy, study)
+    policy = aligned(policy, state_names(study))
     count = max((len(cuts.intercepts) for cuts in policy.cuts), default=0)
     if not count:
         return
@@ -122,10 +126,23 @@ def fill_pool(pool: CutPool, policy: Policy, study: PreparedStudy) -> None:
             pool.in_play[stage, : len(cuts.intercepts)] = policy.in_play[stage]
 
 
+def aligned(policy: Policy, expected: tuple[str, ...]) -> Policy:
+    """The policy with its states in the order of a study; what the study has not is left out where no cut needs it."""
+    place = {name: at for at, name in enumerate(policy.state_names)}
+    if policy.state_names == expected or not set(expected) <= set(place):
+        return policy
+    extra = [at for name, at in place.items() if name not in expected]
+    if any(cuts.coefficients[:, extra].any() for cuts in policy.cuts):
+        return policy
+    order = [place[name] for name in expected]
+    cuts = tuple(CutSet(cuts.intercepts, np.ascontiguousarray(cuts.coefficients[:, order])) for cuts in policy.cuts)
+    return replace(policy, state_names=expected, cuts=cuts)
+
+
 def check_fit(policy: Policy, study: PreparedStudy) -> None:
     """Raise when the states or the stages are others than the study's."""
     expected = state_names(study)
-    if policy.state_names != expected:
+    if aligned(policy, expected).state_names != expected:
         raise PolicyMismatchError(
             f"the policy's state is ({', '.join(policy.state_names)}), the study's is ({', '.join(expected)}); "
             "it belongs to a study with other plants or another inflow model"
