@@ -17,6 +17,8 @@ from cobre.core.config import Config
 from cobre.io.atomic import WriteError, finally_do, write_file
 from cobre.io.inside import no_links_below
 from cobre.io.output.results import write_results
+from cobre.sddp.cuts.pool import CutPool
+from cobre.sddp.events import IterationRecord
 from cobre.sddp.phases import Phase, PhaseStatistics, added, as_dict
 from cobre.sddp.training.exchange import gather_rows
 from cobre.sddp.training.traffic import total_traffic
@@ -135,8 +137,11 @@ def _started(comm: Backend, request: RunRequest) -> Event:
 
 def _train_or_load(
     comm: Backend, ready: ReadyStudy, request: RunRequest, tell: Tell, begin: Callable[[], None]
-) -> tuple[TrainedStudy | None, Policy]:
-    """A trained policy; where the case trains nothing, the one that it names."""
+) -> tuple[TrainedStudy | None, Policy | CutPool]:
+    """A trained policy; where the case trains nothing, the one that it names.
+
+    The cuts of a pool are not copied, unless a simulation of the stored policy would see them in other slots.
+    """
     config = ready.study.case.config
     stored = request.output / config.policy.path
     if not config.training.enabled:
@@ -161,12 +166,12 @@ def _train_or_load(
         tell,
         before=begin,
     )
-    policy = Policy.of(trained.study, trained.context.pool, trained.history)
+    pool = trained.context.pool
     if comm.rank == 0:
-        _write_training(request.output, stored, trained, policy)
+        _write_training(request.output, stored, trained)
     comm.all_well()
     tell(_trained_event(trained))
-    return trained, policy
+    return trained, Policy.of(trained.study, pool, trained.history) if pool.has_gaps else pool
 
 
 def checkpoint_plan(request: RunRequest, config: Config) -> CheckpointPlan | None:
@@ -183,8 +188,8 @@ def checkpoint_plan(request: RunRequest, config: Config) -> CheckpointPlan | Non
     return CheckpointPlan(request.output / CHECKPOINTS, every, first, request.keep_checkpoints, seconds)
 
 
-def _write_training(output: Path, policy_folder: Path, trained: TrainedStudy, policy: Policy) -> None:
-    save_policy(policy_folder, policy, trained.study)
+def _write_training(output: Path, policy_folder: Path, trained: TrainedStudy) -> None:
+    save_policy(policy_folder, Policy.of(trained.study, trained.context.pool, trained.history), trained.study)
     facts = {
         "digest": trained.digest,
         "stop_reason": trained.stop.reason,
@@ -215,7 +220,12 @@ def _trained_event(trained: TrainedStudy) -> Event:
 
 
 def _simulate(
-    comm: Backend, ready: ReadyStudy, request: RunRequest, trained: TrainedStudy | None, policy: Policy, tell: Tell
+    comm: Backend,
+    ready: ReadyStudy,
+    request: RunRequest,
+    trained: TrainedStudy | None,
+    policy: Policy | CutPool,
+    tell: Tell,
 ) -> SimulationResult:
     tell(event("phase", name="simulation"))
     config = ready.study.case.config.simulation
@@ -258,22 +268,30 @@ def _solver(trained: TrainedStudy | None, simulation: SimulationResult | None) -
     return added(parts)
 
 
+def _final_bounds(policy: Policy | CutPool, last: IterationRecord | None) -> tuple[float | None, float | None, int]:
+    """Both bounds and the number of iterations, of a policy that was loaded or of the last iteration."""
+    if isinstance(policy, Policy):
+        return policy.final_lower_bound, policy.final_upper_bound, policy.iterations
+    return (None, None, 0) if last is None else (last.lower_bound, last.upper_bound, last.iteration)
+
+
 def _summary(
     request: RunRequest,
     ready: ReadyStudy,
     trained: TrainedStudy | None,
-    policy: Policy,
+    policy: Policy | CutPool,
     simulation: SimulationResult | None,
 ) -> RunSummary:
     pool = None if trained is None else trained.context.pool
     last = None if trained is None else trained.history[-1]
+    lower, upper, iterations = _final_bounds(policy, last)
     return RunSummary(
-        lower_bound=policy.final_lower_bound,
-        upper_bound=policy.final_upper_bound,
+        lower_bound=lower,
+        upper_bound=upper,
         upper_bound_half_width=None if last is None else last.half_width,
         upper_bound_is_exact=last is not None and last.is_exact,
         gap=None if last is None else last.gap,
-        iterations=policy.iterations,
+        iterations=iterations,
         stop_reason="a stored policy was used" if trained is None else trained.stop.reason,
         stop_kind=None if trained is None else trained.stop.kind,
         is_interrupted=trained is not None and trained.stop.kind.is_interruption,

@@ -16,6 +16,7 @@ from cobre.io.atomic import explained, on_failure
 from cobre.io.inside import make_folder
 from cobre.io.output.growing_tables import UNFINISHED, GrowingTables
 from cobre.sddp.boundary import PricedPool
+from cobre.sddp.cuts.pool import CutPool
 from cobre.sddp.simulation.simulate import simulate
 from cobre.sddp.simulation.spool import Sink
 from cobre.sddp.simulation.summary import SimulationOutcome
@@ -62,9 +63,9 @@ class StreamedSimulation:
     failure_folder: Path
 
     def run(
-        self, comm: Backend, study: PreparedStudy, solver: LpSolver, policy: Policy, num_scenarios: int
+        self, comm: Backend, study: PreparedStudy, solver: LpSolver, policy: Policy | CutPool, num_scenarios: int
     ) -> SimulationResult:
-        """Follow a policy; rank 0 writes. The result has no tables in memory."""
+        """Follow a policy, or the cuts of a pool; rank 0 writes. The result has no tables in memory."""
         began = time.monotonic()
         with explained(self.folder), ExitStack() as stack:
             sink = stack.enter_context(self._sink()) if comm.rank == 0 else None
@@ -112,7 +113,7 @@ def _simulate(
     memory: SharedMemoryProvider,
     study: PreparedStudy,
     solver: LpSolver,
-    policy: Policy,
+    policy: Policy | CutPool,
     num_scenarios: int,
     sink: Sink,
     failure_folder: Path | None,
@@ -120,8 +121,7 @@ def _simulate(
     spool_folder: Path | None = None,
     done: Floats | None = None,
 ) -> SimulationOutcome:
-    pool = PricedPool(memory, study.problem, study.end)
-    fill_pool(pool, policy, study)
+    pool = policy if isinstance(policy, CutPool) else _pool_of(memory, policy, study)
     paths, num_scenarios = tree_scenarios(study, num_scenarios)
     outcome = simulate(
         comm,
@@ -138,7 +138,8 @@ def _simulate(
         done=done,
         paths=paths,
     )
-    pool.close()
+    if pool is not policy:
+        pool.close()
     return outcome
 
 
@@ -160,6 +161,12 @@ def tree_scenarios(study: PreparedStudy, num_scenarios: int) -> tuple[Ints | Non
     shares = np.add.accumulate(tree.path_probabilities())
     drawn = uniform_draws(PATH_BASE, study.case.config.training.tree_seed, num_scenarios)
     return np.minimum(np.searchsorted(shares, drawn, side="right"), len(shares) - 1).astype(np.int32), num_scenarios
+
+
+def _pool_of(memory: SharedMemoryProvider, policy: Policy, study: PreparedStudy) -> CutPool:
+    pool = PricedPool(memory, study.problem, study.end)
+    fill_pool(pool, policy, study)
+    return pool
 
 
 def _result(

@@ -98,6 +98,12 @@ class CutPool:
         """What the ranks of this node do without, because they share the numbers."""
         return (self._readers - 1) * self.nbytes
 
+    @property
+    def has_gaps(self) -> bool:
+        """Whether some stage has cuts in some of its slots only, as after a stored policy that differs by stage."""
+        written = self.written.sum(axis=1)
+        return bool(((written != 0) & (written != self.count)).any())
+
     def components(self, stage: int) -> NDArray[np.intp]:
         """The entries of the state that are stored for a stage, ascending."""
         return np.flatnonzero(self._stored[stage])

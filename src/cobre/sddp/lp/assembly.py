@@ -1,6 +1,7 @@
 """A linear program grows block by block: columns and rows come as arrays, entries as arrays of equal shape."""
 
 from collections.abc import Sequence
+from functools import lru_cache
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -90,10 +91,17 @@ def _pick(present: NDArray[np.bool_], *parts: ArrayLike) -> tuple[Floats, ...]:
     return tuple(np.broadcast_to(np.asarray(part, np.float64), present.shape)[present] for part in parts)
 
 
-def _labels(name: str, present: NDArray[np.bool_]) -> list[str]:
+def _labels(name: str, present: NDArray[np.bool_]) -> tuple[str, ...]:
+    return _labels_of(name, present.shape, np.ascontiguousarray(present).tobytes())
+
+
+@lru_cache(maxsize=512)
+def _labels_of(name: str, shape: tuple[int, ...], flags: bytes) -> tuple[str, ...]:
+    """Stages are much alike: those with the same columns have the same strings, not copies."""
+    present = np.frombuffer(flags, bool).reshape(shape)
     if present.ndim == 0:
-        return [name] if present else []
-    return [f"{name}[{','.join(map(str, place))}]" for place in np.argwhere(present).tolist()]
+        return (name,) if present else ()
+    return tuple(f"{name}[{','.join(map(str, place))}]" for place in np.argwhere(present).tolist())
 
 
 def _present_entries(rows: ArrayLike, columns: ArrayLike, values: ArrayLike) -> tuple[Index, Index, Floats]:
