@@ -65,7 +65,8 @@ def test_cuts_from_elsewhere_may_depend_on_more():
 def program(autoregression, states=1):
     lags = np.array(autoregression, float)
     whole = object.__new__(StageProgram)
-    given = {"state_column": np.zeros(states, np.int32), "autoregression": lags, "passed_from": np.zeros(0, np.int32)}
+    none = np.zeros(0, np.int32)
+    given = {"autoregression": lags, "state_column": np.zeros(states, np.int32), "passed_from": none, "lag_from": none}
     for name, value in given.items():
         object.__setattr__(whole, name, value)
     return whole
