@@ -243,3 +243,11 @@ def test_the_command_line_counts_before_the_case_and_the_case_before_ten(tmp_pat
     request = RunRequest(CaseRequest(EXAMPLE, None, 1), tmp_path, checkpoint_every=flag)
     plan = checkpoint_plan(request, case.config)
     assert [iteration for iteration in range(1, 31) if plan.is_due(iteration)] == due
+
+
+def test_a_checkpoint_is_due_by_the_clock_too(tmp_path):
+    """A study of long iterations that is killed at iteration 8 must not begin at zero."""
+    plan = CheckpointPlan(tmp_path, every=10, seconds=300.0)
+    assert not plan.is_due(8, age_s=299.0) and plan.is_due(8, age_s=300.0)
+    assert plan.is_due(10, age_s=0.0)
+    assert not CheckpointPlan(tmp_path, every=10).is_due(8, age_s=1e9)
