@@ -7,7 +7,7 @@ from docstrings import introduction
 from record_tables import Style, is_list, records, table, words
 
 from cobre.io import block_factors, correlation_file, entities, stages_file
-from cobre.io.case_files import MOVED, REFUSED, REQUIRED_JSON
+from cobre.io.case_files import MOVED, REQUIRED_JSON
 from cobre.io.generic_constraints import BOUNDS
 from cobre.io.generic_variables import NOT_MODELLED, VARIABLES
 from cobre.io.initial_conditions import InitialConditionsFile
@@ -22,8 +22,7 @@ INTRODUCTION = """\
 
 A case is a folder of JSON files and Parquet tables, in the format of Cobre 0.18. `cobre init` makes one to begin with,
 `cobre validate` lists everything that is wrong with it, with file, entity and field, and `cobre migrate` converts a
-case of version 0.5. What the format has and Cobre does not model yet (graphs of nodes) is refused with a message where
-it is used.
+case of version 0.5.
 
 Units are in the names: `_hm3` (millions of cubic metres), `_m3s`, `_mw`, `_mwh`. Costs are $. Entities and stages are
 named by their `id`. Dates are written `2026-01-31`; the day of an `end_date` is the first one after. Words are
@@ -135,7 +134,7 @@ def _columns(one: TableFormat, *, is_required: bool) -> str:
 
 def _refused() -> Iterator[str]:
     yield "\n## Files that are refused\n\n| file | why |\n|---|---|"
-    for name, why in {**REFUSED, **MOVED}.items():
+    for name, why in MOVED.items():
         yield f"| `{name}` | {why[0].upper()}{why[1:]}. |"
 
 

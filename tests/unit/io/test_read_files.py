@@ -9,7 +9,7 @@ import pytest
 from validation_case import problems_after, sound_documents, sound_tables, write_case
 
 from cobre.io.case import load_case, load_case_with_problems, read_case
-from cobre.io.case_files import MOVED, REFUSED, REQUIRED_JSON, known_files
+from cobre.io.case_files import MOVED, REQUIRED_JSON, known_files
 from cobre.io.problems import InvalidCaseError, Layer, Problems
 
 
@@ -34,9 +34,10 @@ def only_error(folder):
 def test_the_sound_case_has_every_file_of_the_format_but_alternatives(folder):
     present = {path.relative_to(folder).as_posix() for path in folder.rglob("*.*")}
     alternatives = {name for name in known_files() if "external" in name or "noise_openings" in name}
-    assert known_files() - present == alternatives | set(REFUSED) | set(MOVED) | {
+    assert known_files() - present == alternatives | set(MOVED) | {
         "scenarios/inflow_annual_component.parquet",
         "system/tailrace_curves.parquet",
+        "post_study_stages.json",
     }
 
 
@@ -129,14 +130,6 @@ def test_a_file_that_moved_names_its_successor(folder, name):
     problem = only_error(folder)
     assert problem.file == name
     assert "constraints/" in problem.remedy
-
-
-@pytest.mark.parametrize("name", sorted(REFUSED))
-def test_files_of_what_is_not_modelled_are_refused(folder, name):
-    (folder / name).write_text("{}")
-    problem = only_error(folder)
-    assert problem.file == name
-    assert "not modelled" in problem.message
 
 
 def test_an_unknown_file_is_a_warning(folder):
