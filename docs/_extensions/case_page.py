@@ -9,7 +9,7 @@ from record_tables import Style, is_list, records, table, words
 from cobre.io import block_factors, correlation_file, entities, stages_file
 from cobre.io.case_files import MOVED, REQUIRED_JSON
 from cobre.io.generic_constraints import BOUNDS
-from cobre.io.generic_variables import NOT_MODELLED, VARIABLES
+from cobre.io.generic_variables import VARIABLES
 from cobre.io.initial_conditions import InitialConditionsFile
 from cobre.io.parquet_tables import TableFormat
 from cobre.io.penalties_file import PenaltiesFile
@@ -115,7 +115,7 @@ def _file(file: type[Any]) -> Iterator[str]:
 def _generic() -> Iterator[str]:
     yield GENERIC + "| of a | variables |\n|---|---|"
     for entity in dict.fromkeys(kind.entity for kind in VARIABLES.values()):
-        names = [f"`{name}`" for name, kind in VARIABLES.items() if kind.entity == entity and name not in NOT_MODELLED]
+        names = [f"`{name}`" for name, kind in VARIABLES.items() if kind.entity == entity]
         yield f"| {entity.replace('_', ' ')} | {', '.join(names)} |"
 
 
