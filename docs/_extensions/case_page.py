@@ -21,8 +21,8 @@ INTRODUCTION = """\
 # The case directory
 
 A case is a folder of JSON files and Parquet tables, in the format of Cobre 0.18. `cobre init` makes one to begin with,
-`cobre validate` lists everything that is wrong with it, with file, entity and field, and `cobre migrate` converts a
-case of version 0.5.
+`cobre validate` lists what is wrong with it, with file, entity and field, and warns of numbers that look like a mistake;
+`cobre migrate` converts a case of version 0.5.
 
 Units are in the names: `_hm3` (millions of cubic metres), `_m3s`, `_mw`, `_mwh`. Costs are $. Entities and stages are
 named by their `id`. Dates are written `2026-01-31`; the day of an `end_date` is the first one after. Words are

@@ -44,8 +44,9 @@ def init(folder: Path | None, template: str, is_list: bool) -> None:
 @click.argument("case", type=CASE)
 @click.option("--json", "as_json", is_flag=True, help="Print a JSON object.")
 def validate(case: Path, as_json: bool) -> None:
-    """Check CASE and list everything that is wrong with it.
+    """Check CASE: list what is wrong with it, and warn of what looks like a mistake.
 
+    All files are checked before what concerns several of them. Findings that are alike share a line; --json has each.
     The exit code is 0 when it can be run, warnings or not, and 3 when it cannot.
 
     \b

@@ -11,7 +11,7 @@ class Layer(Enum):
     """Where in the pipeline a problem shows.
 
     Structure and schema are checked in every file, whatever the others are like; each of the later layers runs only
-    when the earlier ones found no error.
+    when the earlier ones found no error. Plausibility only warns, and looks at cases without errors.
     """
 
     STRUCTURE = "structure"
@@ -19,6 +19,7 @@ class Layer(Enum):
     REFERENCES = "references"
     DIMENSIONS = "dimensions"
     MEANING = "meaning"
+    PLAUSIBILITY = "plausibility"
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,6 +7,7 @@ from typing import Any, TypeVar
 
 from cobre import notebook
 from cobre.core.case import Case
+from cobre.io.alike import lines_of
 from cobre.io.case import read_case
 from cobre.io.conversion_manifest import conversion_in_words, read_conversion
 from cobre.io.problems import Layer, Problem, Problems
@@ -15,6 +16,7 @@ from cobre.stochastic.model import build_noise_model
 from cobre.study.arguments import MAX_THREADS, check_policy, count, plain_number, training_request
 from cobre.study.events import Event, Tell
 from cobre.study.given_case import case_and_overrides
+from cobre.study.plausibility import check_plausibility
 from cobre.study.policy import Policy
 from cobre.study.ranks import simulate_rank, train_rank
 from cobre.study.requests import CaseRequest, Overrides
@@ -28,6 +30,7 @@ ProgressCallback = Callable[[ProgressEvent], None]
 class ValidationReport:
     """What is wrong with a case; true when nothing keeps it from running.
 
+    As text, findings that are alike share a line with a count; `errors` and `warnings` have each of them.
     conversion: of what deck it was made, where cobre-bridge made it.
     """
 
@@ -52,8 +55,8 @@ class ValidationReport:
 
     def __str__(self) -> str:
         lines = [f"{self.path}: {len(self.errors)} error(s), {len(self.warnings)} warning(s)"]
-        lines += [f"  error: {problem}" for problem in self.errors]
-        lines += [f"  warning: {problem}" for problem in self.warnings]
+        lines += [f"  error: {line}" for line in lines_of(self.errors)]
+        lines += [f"  warning: {line}" for line in lines_of(self.warnings)]
         if self.conversion is not None:
             lines.append(f"  {conversion_in_words(self.conversion)}")
         return "\n".join(lines)
@@ -67,13 +70,19 @@ def _problem(problem: Problem) -> dict[str, str]:
 
 
 def validate(path: str | Path, config_overrides: Overrides | None = None) -> ValidationReport:
-    """Read a case and report everything that is wrong with it, up to what only its noise model can tell."""
+    """Read a case and report what is wrong with it, up to what only its noise model can tell, and what is implausible.
+
+    Structure and schema are checked in every file; what concerns several files when each of them is right; whether
+    the numbers are plausible when nothing is wrong.
+    """
     problems = Problems()
     case = read_case(path, problems, config_overrides)
     if case is not None and not problems.errors:
         try:
-            for note in build_noise_model(case).notes:
+            noise = build_noise_model(case)
+            for note in noise.notes:
                 problems.warn(Layer.MEANING, note.file, note.where, "", note.text)
+            check_plausibility(case, noise, problems)
         except NoiseModelError as error:
             problems.error(Layer.MEANING, error.file, error.where, "", error.problem, "correct the data of this model")
     return ValidationReport(str(path), problems)

@@ -1,0 +1,45 @@
+"""Findings that say the same of many entities share one line: the first in full, a count, and where the others are."""
+
+import re
+from collections.abc import Iterable, Sequence
+
+from cobre.io.problems import Problem
+
+MOST_APART = 3  # so many findings alike still have a line each
+MOST_NAMED = 4
+NAME_IN_BRACKETS = re.compile(r"\([^()]*\)")
+NUMBER = re.compile(r"(?<![A-Za-z])[-+]?\d+(\.\d+)?(e[-+]?\d+)?")
+LIST_OF_NUMBERS = re.compile(r"#(, #)+")
+
+
+def lines_of(problems: Iterable[Problem]) -> list[str]:
+    """Problems as lines of text, in the order in which they were found; repeated ones are told once."""
+    groups: dict[tuple[str, ...], list[Problem]] = {}
+    for problem in problems:
+        groups.setdefault(_kind(problem), []).append(problem)
+    return [line for group in groups.values() for line in _lines(group)]
+
+
+def _kind(problem: Problem) -> tuple[str, ...]:
+    """What findings that are alike share: everything but names and numbers."""
+    texts = (problem.entity, problem.field, problem.message, problem.remedy)
+    return (problem.layer.value, problem.file, *(_without_numbers(text) for text in texts))
+
+
+def _without_numbers(text: str) -> str:
+    return LIST_OF_NUMBERS.sub("#", NUMBER.sub("#", NAME_IN_BRACKETS.sub("()", text)))
+
+
+def _lines(group: Sequence[Problem]) -> list[str]:
+    if len(group) <= MOST_APART:
+        return [str(problem) for problem in group]
+    return [f"{group[0]}; {len(group) - 1} more like it{_where(group)}"]
+
+
+def _where(group: Sequence[Problem]) -> str:
+    """The other entities, not too many of them."""
+    others = list(dict.fromkeys(problem.entity for problem in group if problem.entity != group[0].entity))
+    if not others:
+        return ""
+    more = f" and {len(others) - MOST_NAMED} others" if len(others) > MOST_NAMED else ""
+    return f": {', '.join(others[:MOST_NAMED])}{more}"

@@ -1,0 +1,97 @@
+"""What a study expects on average, by stage: loads, capacities and inflows as arrays (stage, entity)."""
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from cobre.core.stage_data import Floats, Indices, ResolvedStudy, StageData, Topology
+from cobre.stochastic.model import NoiseModel
+
+
+@dataclass(frozen=True, slots=True)
+class Expected:
+    """T stages, B buses, J thermals, N hydros, G unit groups, L lines. Powers are averages over the blocks of a stage.
+
+    capacity_mw: of all that feeds a bus, non-controllable sources with their mean availability.
+    must_run_mw: thermal minima and the minima of import contracts. inflow_m3s: natural, of the plant alone.
+    """
+
+    study: ResolvedStudy
+    hours: Floats  # T
+    load_mw: Floats  # T x B
+    capacity_mw: Floats  # T x B
+    must_run_mw: Floats  # T x B
+    line_in_mw: Floats  # T x B
+    line_out_mw: Floats  # T x B
+    inflow_m3s: Floats  # T x N
+
+    @property
+    def topology(self) -> Topology:
+        """Who is connected with whom."""
+        return self.study.topology
+
+    def stage_id(self, position: int) -> int:
+        """The id of a stage by its position."""
+        return self.study.stages[position].stage.id
+
+
+def expected_numbers(study: ResolvedStudy, noise: NoiseModel) -> Expected:
+    """Averages over the openings of each stage; inflows follow from the expected inflows before."""
+    drawn = [noise.realise(stage, openings) for stage, openings in enumerate(noise.openings)]
+    availability = [draw.availability.mean(axis=0) for draw in drawn]
+    loads = [draw.load_mw.mean(axis=0) for draw in drawn]
+    parts = [_of_stage(study.topology, *of) for of in zip(study.stages, loads, availability, strict=True)]
+    load, capacity, must_run, line_in, line_out = (np.array(part) for part in zip(*parts, strict=True))
+    return Expected(
+        study=study,
+        hours=np.array([stage.hours.sum() for stage in study.stages]),
+        load_mw=load,
+        capacity_mw=capacity,
+        must_run_mw=must_run,
+        line_in_mw=line_in,
+        line_out_mw=line_out,
+        inflow_m3s=_expected_inflow(noise, [draw.inflow_m3s.mean(axis=0) for draw in drawn]),
+    )
+
+
+def _of_stage(topology: Topology, stage: StageData, load: Floats, availability: Floats) -> tuple[Floats, ...]:
+    buses, share = len(load), stage.hours / stage.hours.sum()
+    is_import = topology.contract_sign > 0
+
+    def at(bus: Indices, values: Floats) -> Floats:
+        return np.bincount(bus, values, buses).astype(np.float64)
+
+    imports = topology.contract_bus[is_import]
+    source = stage.source.available_mw * availability * (stage.source.factor @ share)
+    capacity = (
+        at(topology.thermal_bus, stage.thermal.max_mw @ share)
+        + at(topology.group_bus, stage.group.max_generation_mw @ share)
+        + at(topology.source_bus, source)
+        + at(imports, stage.contract.max_mw[is_import] @ share)
+    )
+    must_run = at(topology.thermal_bus, stage.thermal.min_mw @ share) + at(
+        imports, stage.contract.min_mw[is_import] @ share
+    )
+    direct, reverse = stage.line.direct_mw @ share, stage.line.reverse_mw @ share
+    line_in = at(topology.line_target, direct) + at(topology.line_source, reverse)
+    line_out = at(topology.line_source, direct) + at(topology.line_target, reverse)
+    return load * (stage.bus.load_factor @ share), capacity, must_run, line_in, line_out
+
+
+def _expected_inflow(noise: NoiseModel, own: list[NDArray[np.float64]]) -> Floats:
+    """Stage by stage: the mean over openings and what follows from the expected inflows before."""
+    lags, inflows = noise.initial_lags.copy(), []
+    for stage, mean in enumerate(own):
+        inflow = mean + noise.lag_inflow(stage, lags[None])[0]
+        inflows.append(inflow)
+        lags = _next_lags(noise, stage, lags, inflow)
+    return np.array(inflows)
+
+
+def _next_lags(noise: NoiseModel, stage: int, lags: Floats, inflow: Floats) -> Floats:
+    if noise.lag_steps is None:
+        return np.vstack([inflow[None], lags])[: len(lags)]
+    taken, share = noise.lag_changes(stage)
+    kept: Floats = np.where(taken[:, None] >= 0, lags[taken], 0.0)
+    return kept + share[:, None] * inflow

@@ -1,0 +1,97 @@
+"""Inflows beside turbines and limits: wrong units, means below zero, minimum outflows that no water can meet."""
+
+import numpy as np
+
+from cobre.core.case import Case
+from cobre.core.stage_data import HM3_PER_M3S_HOUR, Flags, Floats, Indices
+from cobre.io import entities
+from cobre.io.table_formats import SCENARIO_TABLES
+from cobre.io.validation.findings import Findings, named
+from cobre.study.plausibility.expected import Expected
+
+INFLOWS = SCENARIO_TABLES["inflow_seasonal_stats"].file
+HISTORY = SCENARIO_TABLES["inflow_history"].file
+TIMES_TURBINES = 20.0  # turbines are built for a few times the mean inflow; the largest true ratio we know is about 10
+LARGEST_RIVER_M3S = 209_000.0  # mean of the Amazon at its mouth
+
+
+def inflows_beside_turbines(case: Case, expected: Expected, findings: Findings) -> None:
+    """An inflow far beyond what a plant was built for is most likely in other units."""
+    mean = _mean(expected, expected.inflow_m3s)
+    turbined = np.array([hydro.generation.max_turbined_m3s for hydro in case.system.hydros])
+    too_large = (mean > LARGEST_RIVER_M3S) | ((turbined > 0) & (mean > TIMES_TURBINES * turbined))
+    for position in np.flatnonzero(too_large):
+        ratio = f"{mean[position] / turbined[position]:,.0f} times what it" if turbined[position] > 0 else "and it"
+        message = (
+            f"the mean inflow over the study is {mean[position]:,.6g} m3/s, {ratio} can turbine, "
+            f"{turbined[position]:,.6g} m3/s"
+        )
+        findings.warn(_file(case), named("hydro", case.system.hydros[position]), "", message, "is the inflow in m3/s?")
+
+
+def inflows_below_zero(case: Case, expected: Expected, findings: Findings) -> None:
+    """A plant alone may lose water; the river above and at it, on average, does not."""
+    mean = _mean(expected, expected.inflow_m3s)
+    river = _accumulated(expected.topology.downstream, mean)
+    fed = _fed_from_elsewhere(expected)
+    for position in np.flatnonzero((river < 0.0) & (mean < 0.0) & ~fed):
+        message = (
+            f"the mean inflow over the study is {mean[position]:,.6g} m3/s, "
+            f"{river[position]:,.6g} m3/s with that of all plants upstream: a river that flows backwards"
+        )
+        findings.warn(_file(case), named("hydro", case.system.hydros[position]), "", message, "check its sign")
+
+
+def minimum_outflows(case: Case, expected: Expected, findings: Findings) -> None:
+    """What must leave a plant over the study must have come, or have been stored there or upstream."""
+    stages = expected.study.stages
+    demanded = np.array([stage.hydro.min_outflow_m3s @ (stage.hours / stage.hours.sum()) for stage in stages])
+    least = _mean(expected, demanded)
+    downstream = expected.topology.downstream
+    river = _accumulated(downstream, _mean(expected, expected.inflow_m3s))
+    stored = _accumulated(downstream, expected.study.initial_storage_hm3)
+    stored_m3s = stored / (HM3_PER_M3S_HOUR * expected.hours.sum())
+    is_short = (least > 0.0) & (least > np.maximum(river, 0.0) + stored_m3s) & ~_fed_from_elsewhere(expected)
+    for position in np.flatnonzero(is_short):
+        message = (
+            f"is {least[position]:,.6g} m3/s on average, and there are {river[position]:,.6g} m3/s of mean inflow here "
+            f"and upstream and {stored_m3s[position]:,.6g} m3/s from all storage: it cannot be kept"
+        )
+        entity = named("hydro", case.system.hydros[position])
+        findings.warn(entities.HYDROS, entity, "outflow.min_outflow_m3s", message)
+
+
+def _mean(expected: Expected, values: Floats) -> Floats:
+    """Over the study, by hours."""
+    mean: Floats = expected.hours @ values / expected.hours.sum()
+    return mean
+
+
+def _accumulated(downstream: Indices, values: Floats) -> Floats:
+    """Of each plant and all plants upstream of it: values move down the cascade, a plant at a time."""
+    total, moving = values.astype(np.float64), values.astype(np.float64)
+    for _ in range(len(values)):
+        has_next = (downstream >= 0) & (moving != 0.0)
+        if not has_next.any():
+            break
+        moving = np.bincount(downstream[has_next], moving[has_next], len(values)).astype(np.float64)
+        total = total + moving
+    return total
+
+
+def _fed_from_elsewhere(expected: Expected) -> Flags:
+    """Plants that get diverted or pumped water, and all downstream of them: their balance is another."""
+    topology = expected.topology
+    count = len(topology.downstream)
+    fed = np.zeros(count)
+    for targets in (topology.diversion_target, topology.pumping_destination):
+        fed[targets[targets >= 0]] = 1.0
+    is_fed: Flags = _accumulated(topology.downstream, fed) > 0.0
+    return is_fed
+
+
+def _file(case: Case) -> str:
+    return HISTORY if case.scenarios.inflow_seasonal_stats is None else INFLOWS
+
+
+RULES = (inflows_beside_turbines, inflows_below_zero, minimum_outflows)
