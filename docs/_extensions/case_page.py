@@ -21,7 +21,7 @@ INTRODUCTION = """\
 # The case directory
 
 A case is a folder of JSON files and Parquet tables, in the format of Cobre 0.18. `cobre init` makes one to begin with,
-`cobre validate` lists what is wrong with it, with file, entity and field, and warns of numbers that look like a mistake;
+`cobre validate` lists what is wrong with it, with file, entity and field, and warns of what looks like a mistake, and
 `cobre migrate` converts a case of version 0.5.
 
 Units are in the names: `_hm3` (millions of cubic metres), `_m3s`, `_mw`, `_mwh`. Costs are $. Entities and stages are

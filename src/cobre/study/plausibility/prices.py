@@ -63,7 +63,7 @@ def range_of_prices(case: Case, expected: Expected, findings: Findings) -> None:
 
 
 def _prices(case: Case, expected: Expected) -> Iterator[tuple[float, str]]:
-    """Coefficients of the objective: $ for a MW or m3/s over a block of mean length, or for a hm3; with their places."""
+    """Coefficients of the objective: $ for a MW or m3/s over a block of mean length, or for a hm3, with places."""
     hours = float(expected.study.stages[0].hours.mean())
     for cost, plant in zip(_thermal_costs(expected).tolist(), case.system.thermals, strict=True):
         yield cost * hours, named("thermal", plant)
