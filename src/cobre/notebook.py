@@ -73,6 +73,7 @@ class ProgressTable:
     phase: str = "starting"
     iteration_limit: int | None = None
     last: Event | None = None
+    upper_bound_words: str = "sampled"
     lower_bounds: list[float] = field(default_factory=list)
     warnings: int = 0
 
@@ -82,6 +83,10 @@ class ProgressTable:
             case "phase":
                 self.phase = str(told["name"])
                 self.iteration_limit = told.get("iteration_limit", self.iteration_limit)
+                if told.get("is_exact"):
+                    self.upper_bound_words = "exact"
+                elif told.get("is_risk_averse"):
+                    self.upper_bound_words = "sampled mean, no bound"
             case "warning":
                 self.warnings += 1
             case "iteration":
@@ -97,6 +102,10 @@ class ProgressTable:
         )
         return f'<div class="cobre-progress"><strong>Cobre</strong> {escape(self.phase)}<table>{rows}</table></div>'
 
+    def _upper_bound(self, told: Event) -> str:
+        spread = "" if self.upper_bound_words == "exact" else f" ± {_number(told['half_width'])}"
+        return f"{_number(told['upper_bound'])}{spread} $ ({self.upper_bound_words})"
+
     def _rows(self) -> dict[str, str]:
         if self.last is None:
             return {}
@@ -105,7 +114,7 @@ class ProgressTable:
         rows = {
             "iteration": f"{told['iteration']}{limit}, {told['elapsed_s']:.1f} s",
             "lower bound": f"{told['lower_bound']:,.6g} $ {_curve(self.lower_bounds)}",
-            "upper bound": f"{_number(told['upper_bound'])} ± {_number(told['half_width'])} $ (sampled)",
+            "upper bound": self._upper_bound(told),
             "gap": "-" if told["gap"] is None else f"{100 * told['gap']:.3g} %",
         }
         if len(told.get("load", ())) > 1:

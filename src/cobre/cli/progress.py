@@ -11,9 +11,15 @@ from cobre.study.readable import money, percent, short_money
 if TYPE_CHECKING:
     from cobre.study.events import Event
 
-HEADER = (
-    f"{'iteration':>9}  {'lower bound $':>20}  {'upper bound $ (sampled)':>24}  {'+- 95 %':>12}  {'cuts':>7}  {'s':>8}"
-)
+UPPER_BOUND = "upper bound $ (sampled)"
+
+
+def header(upper_bound: str = UPPER_BOUND) -> str:
+    """Of the lines of iterations."""
+    return f"{'iteration':>9}  {'lower bound $':>20}  {upper_bound:>24}  {'+- 95 %':>12}  {'cuts':>7}  {'s':>8}"
+
+
+HEADER = header()
 
 
 class Progress(Protocol):
@@ -96,17 +102,17 @@ class LineProgress:
             case "run_started":
                 self._say(f"cobre {told['version']}: {told['case']}, {workers_in_words(told)}")
             case "phase":
-                self._announce(told["name"])
+                self._announce(told)
             case "iteration":
                 self._say(_short_line(told) if self._is_narrow else _line(told))
 
     def close(self) -> None:
         """Nothing is open."""
 
-    def _announce(self, phase: str) -> None:
-        self._say(f"{phase} ...")
-        if phase == "training" and not self._is_narrow:
-            self._say(HEADER)
+    def _announce(self, told: "Event") -> None:
+        self._say(f"{told['name']} ...")
+        if told["name"] == "training" and not self._is_narrow:
+            self._say(header(_upper_bound(told)))
 
     def _say(self, text: str) -> None:
         say(text, file=self._stream)
@@ -116,6 +122,13 @@ def workers_in_words(told: "Event") -> str:
     """From a start: how many processes and threads there are."""
     threads = f"{told['threads']} thread{'s' * (told['threads'] > 1)}"
     return f"{told['ranks']} workers ({told['backend']}), {threads} each" if told["ranks"] > 1 else threads
+
+
+def _upper_bound(told: "Event") -> str:
+    """From the start of training: what the upper bound is."""
+    if told.get("is_exact"):
+        return "upper bound $ (exact)"
+    return "sampled mean $, no bound" if told.get("is_risk_averse") else UPPER_BOUND
 
 
 def _line(told: "Event") -> str:

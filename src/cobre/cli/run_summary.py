@@ -5,6 +5,7 @@ from pathlib import Path
 from typing import IO
 
 from cobre.cli.say import say, say_label
+from cobre.study.readable import money, percent
 from cobre.study.summary import RunSummary
 
 
@@ -38,24 +39,28 @@ def _lines(summary: RunSummary, *, with_bounds: bool) -> Iterator[str]:
         yield f"stopped after {summary.iterations} iterations: {summary.stop_reason}"
     else:
         yield f"{summary.stop_reason}, of {summary.iterations} iterations"
+    if summary.verdict is not None:
+        yield summary.verdict
+    if summary.cost_note is not None:
+        yield f"note: {summary.cost_note}"
     if with_bounds:
         yield from _bounds(summary)
         if summary.simulated_scenarios is not None:
             yield (
-                f"simulated {summary.simulated_scenarios} scenarios: mean {summary.simulated_mean_cost:.10g} $, "
-                f"standard deviation {summary.simulated_std_cost:.4g} $"
+                f"simulated {summary.simulated_scenarios} scenarios: mean {money(summary.simulated_mean_cost)} $, "
+                f"standard deviation {money(summary.simulated_std_cost)} $"
             )
 
 
 def _bounds(summary: RunSummary) -> Iterator[str]:
     if summary.lower_bound is not None:
-        yield f"lower bound {summary.lower_bound:.12g} $"
+        yield f"lower bound {money(summary.lower_bound)} $"
     if summary.upper_bound is not None:
-        half = f" +- {summary.upper_bound_half_width:.4g}" if summary.upper_bound_half_width else ""
+        half = f" +- {money(summary.upper_bound_half_width)}" if summary.upper_bound_half_width else ""
         kind = "exact: all paths" if summary.upper_bound_is_exact else "mean of the sampled paths of the last iteration"
-        yield f"upper bound {summary.upper_bound:.6g}{half} $ ({kind})"
+        yield f"upper bound {money(summary.upper_bound)}{half} $ ({kind})"
     if summary.gap is not None:
-        yield f"gap {100 * summary.gap:.3g} % of the lower bound, {summary.training_seconds:.2f} s of training"
+        yield f"gap {percent(summary.gap)} of the lower bound, {summary.training_seconds:.2f} s of training"
     if len(summary.workers) > 1:
         waited = [100 * report.waiting_s / max(report.wall_s, 1e-9) for report in summary.workers]
         yield f"{len(waited)} workers by {summary.workers[0].backend}, waiting {max(waited):.1f} % at most"

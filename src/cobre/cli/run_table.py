@@ -75,9 +75,17 @@ def _figures(view: RunView, width: int) -> Iterator[RenderableType]:
 def _bounds(view: RunView, last: Event, width: int) -> Iterator[RenderableType]:
     line = sparkline(view.series("lower_bound"), width - NAME_WIDTH - 28)
     yield _row("lower bound", f"{money(last['lower_bound']):>20} $", Text(line, style="cyan"))
-    yield _row("upper bound", f"{money(last['upper_bound']):>20} $", _half_width(last["half_width"]))
+    yield _row("upper bound", f"{money(last['upper_bound']):>20} $", _spread(view, last["half_width"]))
     gap = Text(f"{last['cuts']:,} cuts, {rate(view.solves_per_s, 'LPs')}", style="dim")
     yield _row("gap", f"{percent(last['gap']):>22}", gap)
+
+
+def _spread(view: RunView, half_width: float | None) -> Text:
+    if view.is_exact:
+        return Text("exact: all paths", style="dim")
+    if view.is_risk_averse:
+        return Text(f"± {short_money(half_width)} (sampled mean, no bound)", style="dim")
+    return _half_width(half_width)
 
 
 def _half_width(value: float | None) -> Text:
@@ -127,7 +135,8 @@ def _small(view: RunView, width: int, now: float) -> Iterator[Text]:
     of = f"/{view.iteration_limit}" if view.iteration_limit else ""
     yield _short(f"{view.phase} {last['iteration']}{of}  {duration(view.seconds(now))}", "bold")
     yield _short(f"lower {short_money(last['lower_bound'])}")
-    yield _short(f"upper {short_money(last['upper_bound'])} ± {short_money(last['half_width'])}")
+    spread = " (exact)" if view.is_exact else f" ± {short_money(last['half_width'])}"
+    yield _short(f"upper {short_money(last['upper_bound'])}{spread}")
     yield _short(f"gap   {percent(last['gap'])}")
     yield _short(sparkline(view.series("lower_bound"), width - 1), "cyan")
     if len(view.loads) > 1:

@@ -136,3 +136,9 @@ class Case:
     overrides: OverrideTables
     generic_constraints: GenericConstraints
     post_study: PostStudy = field(default_factory=PostStudy)
+
+    @property
+    def is_risk_averse(self) -> bool:
+        """Whether something else than the expected cost is minimised."""
+        risks = (stage.risk for stage in self.horizon.stages)
+        return any(risk is not None and not risk.is_expectation for risk in risks)

@@ -23,6 +23,11 @@ class CvarParameters:
     alpha: float
     lambda_: float
 
+    @property
+    def is_expectation(self) -> bool:
+        """Whether the worst outcomes weigh no more than the others."""
+        return self.lambda_ == 0.0 or self.alpha == 1.0
+
 
 @dataclass(frozen=True, slots=True)
 class StateVariables:

@@ -7,6 +7,7 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
+from cobre.core.verdict import BoundHistory, Verdict, verdict
 from cobre.io.event_file import Event
 
 Floats = NDArray[np.float64]
@@ -14,12 +15,14 @@ Floats = NDArray[np.float64]
 
 @dataclass(frozen=True, slots=True)
 class Bounds:
-    """One number for each iteration; the upper bound is the mean of sampled paths, with its 95 % half width."""
+    """By iteration; the upper bound is exact or the mean of sampled paths, with its 95 % half width."""
 
     iteration: NDArray[np.int64]
     lower: Floats
     upper: Floats
     half_width: Floats
+    is_exact: bool = False
+    is_risk_averse: bool = False
 
     COLUMNS: ClassVar[tuple[str, ...]] = ("iteration", "lower_bound", "upper_bound", "upper_bound_half_width")
 
@@ -28,6 +31,19 @@ class Bounds:
         """(upper - lower) / max(1, |lower|) of the last iteration."""
         return float((self.upper[-1] - self.lower[-1]) / max(1.0, abs(self.lower[-1])))
 
+    @property
+    def upper_name(self) -> str:
+        """What the upper bound is."""
+        if self.is_exact:
+            return "exact upper bound"
+        return "mean of sampled paths" if self.is_risk_averse else "sampled upper bound"
+
+    def verdict(self, *, is_interrupted: bool = False) -> Verdict | None:
+        """Whether training is done."""
+        lower, upper, half_width = (values.tolist() for values in (self.lower, self.upper, self.half_width))
+        history = BoundHistory(lower, upper, half_width, self.is_exact, self.is_risk_averse)
+        return verdict(history, is_interrupted=is_interrupted)
+
     def __len__(self) -> int:
         return len(self.iteration)
 
@@ -35,14 +51,16 @@ class Bounds:
 def bounds_of_table(columns: Mapping[str, NDArray[Any]]) -> Bounds:
     """From the columns of training/convergence.parquet."""
     iteration, *numbers = (columns[name] for name in Bounds.COLUMNS)
-    return Bounds(iteration.astype(np.int64), *(values.astype(np.float64) for values in numbers))
+    lower, upper, half_width = (values.astype(np.float64) for values in numbers)
+    return Bounds(iteration.astype(np.int64), lower, upper, half_width)
 
 
 def bounds_of_events(iterations: Sequence[Event]) -> Bounds:
     """From the events of iterations; a number that is missing is NaN."""
     names = ("lower_bound", "upper_bound", "half_width")
     numbers = np.array([[_number(event.get(name)) for name in names] for event in iterations]).reshape(-1, 3)
-    return Bounds(np.array([event["iteration"] for event in iterations], np.int64), *numbers.T)
+    lower, upper, half_width = numbers.T
+    return Bounds(np.array([event["iteration"] for event in iterations], np.int64), lower, upper, half_width)
 
 
 def _number(value: object) -> float:

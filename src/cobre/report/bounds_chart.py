@@ -10,11 +10,11 @@ from cobre.report.chart import Chart, Mark, Series, panel_of
 from cobre.report.palette import BLUE, ORANGE
 from cobre.report.units import money, scale_for
 
-LEGEND = (
-    Mark("lower bound", BLUE),
-    Mark("sampled upper bound", ORANGE),
-    Mark("its 95 % confidence band", ORANGE, "band", 0.25),
-)
+
+def legend_of(bounds: Bounds) -> tuple[Mark, ...]:
+    """An exact bound has no band."""
+    band = () if bounds.is_exact else (Mark("its 95 % confidence band", ORANGE, "band", 0.25),)
+    return (Mark("lower bound", BLUE), Mark(bounds.upper_name, ORANGE), *band)
 
 
 def bounds_chart(bounds: Bounds, key: str, title: str) -> Chart:
@@ -29,7 +29,7 @@ def bounds_chart(bounds: Bounds, key: str, title: str) -> Chart:
     labels = [f"iteration {number}" for number in bounds.iteration]
     panel = panel_of(axes, "", "$", bounds.iteration.tolist(), labels, series)
     said = f"from {money(bounds.lower[0])} to {money(bounds.lower[-1])} in {len(bounds)} iterations"
-    return Chart(key, title, f"The lower bound goes {said}.", figure, (panel,), LEGEND)
+    return Chart(key, title, f"The lower bound goes {said}.", figure, (panel,), legend_of(bounds))
 
 
 def draw_bounds(bounds: Bounds) -> tuple[Figure, Axes]:

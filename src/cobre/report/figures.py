@@ -1,6 +1,7 @@
 """Figures and short summaries for notebooks. Everything is drawn as in the report."""
 
 from collections.abc import Mapping
+from dataclasses import replace
 from html import escape
 from typing import TYPE_CHECKING, Any
 
@@ -9,7 +10,7 @@ from matplotlib.figure import Figure
 
 from cobre.io.output.columns import numbers_of
 from cobre.report.bounds import Bounds, bounds_of_table
-from cobre.report.bounds_chart import LEGEND, bounds_chart, draw_bounds
+from cobre.report.bounds_chart import bounds_chart, draw_bounds, legend_of
 from cobre.report.canvas import house_style
 from cobre.report.chart import Chart, Mark
 from cobre.report.fan_charts import draw_fan, fan_legend
@@ -39,8 +40,9 @@ COLOURS: Mapping[str, str] = {
 def plot_bounds(result: "TrainingResult") -> Figure:
     """Lower bound, sampled upper bound and its 95 % confidence band, by iteration."""
     with house_style():
-        figure, axes = draw_bounds(_bounds(result))
-        put_legend(figure, axes, LEGEND)
+        bounds = _bounds(result)
+        figure, axes = draw_bounds(bounds)
+        put_legend(figure, axes, legend_of(bounds))
     return figure
 
 
@@ -71,9 +73,11 @@ def training_html(result: "TrainingResult") -> str:
         return _snippet("Training", facts, "")
     numbers = {
         "lower bound": money(bounds.lower[-1]),
-        "sampled upper bound": f"{money(bounds.upper[-1])} ± {money(bounds.half_width[-1])}",
+        bounds.upper_name: money(bounds.upper[-1]) + ("" if bounds.is_exact else f" ± {money(bounds.half_width[-1])}"),
         "gap": percent(bounds.gap),
     }
+    if (judged := result.verdict) is not None:
+        numbers = {"verdict": judged.words} | numbers
     return _snippet("Training", numbers | facts, _drawn(bounds_chart(bounds, "cobre-bounds", "Bounds by iteration")))
 
 
@@ -87,6 +91,8 @@ def simulation_html(result: "SimulationResult") -> str:
         "tables": tables,
         "digest": result.digest[:16],
     }
+    if (note := result.cost_note) is not None:
+        numbers = {"note": note} | numbers
     return _snippet("Simulation", numbers, "")
 
 
@@ -122,7 +128,9 @@ def _chosen(cube: Cube, name: str, entity: int | None) -> np.ndarray[Any, np.dty
 
 def _bounds(result: "TrainingResult") -> Bounds:
     table = result.bounds
-    return bounds_of_table({name: numbers_of(table[name]) for name in Bounds.COLUMNS})
+    bounds = bounds_of_table({name: numbers_of(table[name]) for name in Bounds.COLUMNS})
+    is_exact = bool(result.history) and result.history[-1].is_exact
+    return replace(bounds, is_exact=is_exact, is_risk_averse=result.is_risk_averse)
 
 
 def _drawn(chart: Chart) -> str:

@@ -1,7 +1,7 @@
 """What an output directory holds, as far as it is there and can be read."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -58,7 +58,7 @@ def read_run(folder: Path) -> RunFolder:
         study=study,
         summary=_object(folder / run_state.SUMMARY, troubles),
         manifests=manifests,
-        bounds=_bounds(folder / "training", manifests["training"], log, troubles),
+        bounds=_classified(_bounds(folder / "training", manifests["training"], log, troubles), study),
         simulated=_simulated(folder / "simulation", manifests["simulation"], study, troubles),
         troubles=troubles,
     )
@@ -120,6 +120,11 @@ def _bounds(folder: Path, manifest: Mapping[str, Any], log: EventLog, troubles: 
     """Of the table when training is over, of the events until then."""
     table = _columns(folder, manifest, "convergence", Bounds.COLUMNS, troubles)
     return bounds_of_events(log.iterations) if table is None else bounds_of_table(table)
+
+
+def _classified(bounds: Bounds, study: StudyFacts) -> Bounds:
+    """With what the study says of its upper bound."""
+    return replace(bounds, is_exact=study.has_exact_bounds, is_risk_averse=study.is_risk_averse)
 
 
 def _simulated(folder: Path, manifest: Mapping[str, Any], study: StudyFacts, troubles: list[str]) -> Simulated | None:

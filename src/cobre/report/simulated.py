@@ -7,6 +7,7 @@ from typing import Literal
 
 import numpy as np
 
+from cobre.core.indicators import NEGLIGIBLE
 from cobre.report.entity_rows import Columns, EntityRows, Floats, block_hours
 from cobre.report.study_facts import StudyFacts
 
@@ -178,4 +179,4 @@ class Simulated:
             for name, title in COST_COMPONENTS.items()
             if name in costs
         }
-        return {title: mean for title, mean in means.items() if mean != 0.0}
+        return {title: mean for title, mean in means.items() if abs(mean) > NEGLIGIBLE}

@@ -20,6 +20,16 @@ class StudyFacts:
         return str(self.content["name"]) if self.content.get("name") else None
 
     @property
+    def is_risk_averse(self) -> bool:
+        """Whether something else than the expected cost is minimised."""
+        return self.content.get("is_risk_averse") is True
+
+    @property
+    def has_exact_bounds(self) -> bool:
+        """Whether training saw all paths of a tree."""
+        return _mapping(_mapping(self.content.get("config")).get("training")).get("is_enumerated") is True
+
+    @property
     def warnings(self) -> list[str]:
         """Those of the case."""
         found = self.content.get("warnings")

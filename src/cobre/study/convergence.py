@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
+from cobre.core.verdict import BoundHistory
 from cobre.sddp.events import IterationRecord
 from cobre.sddp.phases import Phase
 from cobre.solver.statistics import SolveStatistics
@@ -16,6 +17,17 @@ TIME_SUFFIX = "_us_per_pivot"
 
 
 KINDS = {False: "statistical", True: "exact"}  # words of cobre-python
+
+
+def bound_history(history: Sequence[IterationRecord], *, is_risk_averse: bool) -> BoundHistory:
+    """What a verdict is made of."""
+    return BoundHistory(
+        [record.lower_bound for record in history],
+        [record.upper_bound for record in history],
+        [record.half_width for record in history],
+        is_exact=bool(history) and history[-1].is_exact,
+        is_risk_averse=is_risk_averse,
+    )
 
 
 def convergence_table(history: Sequence[IterationRecord]) -> "pa.Table":

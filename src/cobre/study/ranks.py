@@ -104,7 +104,9 @@ def train_here(
         options = replace(options, warm_start=policy)
     before()
     comm.all_well()
-    tell(event("phase", name="training", iteration_limit=iteration_limit(ready.study.case)))
+    case = ready.study.case
+    facts = {"is_exact": case.config.training.is_enumerated, "is_risk_averse": case.is_risk_averse}
+    tell(event("phase", name="training", iteration_limit=iteration_limit(case), **facts))
     with stop, heard:
         return train_study(comm, comm, ready.study, ready.solver, replace(options, interruption=stop.interruption))
 
@@ -129,6 +131,7 @@ def training_result(trained: TrainedStudy, ready: ReadyStudy) -> TrainingResult:
         workers=trained.workers,
         shared_bytes=ready.shared_bytes + trained.context.pool.nbytes,
         saved_bytes=ready.saved_bytes + trained.context.pool.saved_bytes,
+        is_risk_averse=ready.study.case.is_risk_averse,
     )
 
 

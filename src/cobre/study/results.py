@@ -5,6 +5,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from cobre import notebook
+from cobre.core.verdict import Verdict, verdict
 from cobre.sddp.events import IterationRecord
 from cobre.sddp.stop import StopKind
 from cobre.solver.statistics import SolveStatistics
@@ -50,6 +51,7 @@ class TrainingResult:
     workers: tuple[WorkerReport, ...] = ()
     shared_bytes: int = 0
     saved_bytes: int = 0
+    is_risk_averse: bool = False
 
     @property
     def iterations(self) -> int:
@@ -70,6 +72,14 @@ class TrainingResult:
     def gap(self) -> float:
         """(upper - lower) / max(1, |lower|) of the last iteration."""
         return self.history[-1].gap
+
+    @property
+    def verdict(self) -> Verdict | None:
+        """Whether it is done, as far as the bounds tell."""
+        from cobre.study.convergence import bound_history
+
+        history = bound_history(self.history, is_risk_averse=self.is_risk_averse)
+        return verdict(history, is_interrupted=self.stop_kind.is_interruption)
 
     @property
     def bounds(self) -> "pa.Table":
@@ -141,6 +151,13 @@ class SimulationResult:
     def half_width(self) -> float:
         """Of the 95 % confidence interval of the mean."""
         return float(1.96 * self.std_cost / max(1, len(self.scenario_costs)) ** 0.5)
+
+    @property
+    def cost_note(self) -> str | None:
+        """In words, when penalties and deficit are most of the cost."""
+        from cobre.study.cost_note import cost_note
+
+        return cost_note(lambda name, columns: self.table(name).select(list(columns)))
 
     def table(self, name: str) -> "pa.Table":
         """One of the tables, such as hydros, thermals, buses or costs."""

@@ -13,7 +13,9 @@ import numpy as np
 
 from cobre import __version__
 from cobre.comm import Backend
+from cobre.core.case import Case
 from cobre.core.config import Config
+from cobre.core.verdict import Verdict, verdict
 from cobre.io.atomic import WriteError, finally_do, write_file
 from cobre.io.inside import no_links_below
 from cobre.io.output.results import write_results
@@ -26,7 +28,8 @@ from cobre.sddp.work_split import WorkSplit
 from cobre.solver.counting import CountingSolver
 from cobre.solver.statistics import SolveStatistics
 from cobre.study.checkpoints import CheckpointPlan, list_checkpoints
-from cobre.study.convergence import convergence_table
+from cobre.study.convergence import bound_history, convergence_table
+from cobre.study.cost_note import cost_note
 from cobre.study.events import Event, Tell, event
 from cobre.study.exports import write_state_export, write_study_exports
 from cobre.study.fingerprint import Fingerprint
@@ -68,6 +71,8 @@ def run_study(comm: Backend, request: RunRequest, tell: Tell) -> RunSummary:
             simulation = _simulate(comm, ready, request, trained, policy, tell_all)
         summary = _summary(request, ready, trained, policy, simulation)
         if comm.rank == 0:
+            if simulation is not None:
+                summary = replace(summary, cost_note=_cost_note(request.output, ready.study.case))
             write_file(request.output / "summary.json", (json.dumps(summary.as_dict(), indent=1) + "\n").encode())
         comm.all_well()
         tell_all(event("run_finished", seconds=time.monotonic() - began))
@@ -275,6 +280,25 @@ def _final_bounds(policy: Policy | CutPool, last: IterationRecord | None) -> tup
     return (None, None, 0) if last is None else (last.lower_bound, last.upper_bound, last.iteration)
 
 
+def _verdict(trained: TrainedStudy | None) -> Verdict | None:
+    if trained is None:
+        return None
+    history = bound_history(trained.history, is_risk_averse=trained.study.case.is_risk_averse)
+    return verdict(history, is_interrupted=trained.stop.kind.is_interruption)
+
+
+def _cost_note(output: Path, case: Case) -> str | None:
+    """Of the simulation that was just written."""
+    from pyarrow import parquet
+
+    return cost_note(
+        lambda name, columns: parquet.read_table(
+            output / "simulation" / f"{name}.parquet", columns=list(columns), use_threads=False
+        ),
+        case,
+    )
+
+
 def _summary(
     request: RunRequest,
     ready: ReadyStudy,
@@ -285,10 +309,13 @@ def _summary(
     pool = None if trained is None else trained.context.pool
     last = None if trained is None else trained.history[-1]
     lower, upper, iterations = _final_bounds(policy, last)
+    judged = _verdict(trained)
     return RunSummary(
         lower_bound=lower,
         upper_bound=upper,
         upper_bound_half_width=None if last is None else last.half_width,
+        verdict=None if judged is None else judged.words,
+        verdict_kind=None if judged is None else judged.kind,
         upper_bound_is_exact=last is not None and last.is_exact,
         gap=None if last is None else last.gap,
         iterations=iterations,

@@ -8,6 +8,7 @@ from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
+from cobre.core.verdict import BoundHistory, Verdict, verdict
 from cobre.io.lock_file import LastSign, is_alive
 from cobre.sddp.stop import StopKind
 from cobre.study.events import Event
@@ -38,6 +39,8 @@ class RunView:
     iterations: list[Event] = field(default_factory=list)
     loads: list[list[float]] = field(default_factory=list)
     phase_seconds: dict[str, float] = field(default_factory=lambda: dict.fromkeys(PHASES, 0.0))
+    is_exact: bool = False  # the upper bound, of all paths of a tree
+    is_risk_averse: bool = False
     warnings: list[str] = field(default_factory=list)
     checkpoint: Event | None = None
     trained: Event | None = None
@@ -89,6 +92,8 @@ class RunView:
     def _enter(self, told: Event) -> None:
         self.phase, self.phase_began = str(told.get("name", "")), self.last_time
         self.iteration_limit = told.get("iteration_limit", self.iteration_limit)
+        self.is_exact = bool(told.get("is_exact", self.is_exact))
+        self.is_risk_averse = bool(told.get("is_risk_averse", self.is_risk_averse))
 
     def _iterate(self, told: Event) -> None:
         _check_iteration(told)
@@ -111,6 +116,23 @@ class RunView:
     def last(self) -> Event | None:
         """The last iteration."""
         return self.iterations[-1] if self.iterations else None
+
+    @property
+    def verdict(self) -> Verdict | None:
+        """On the bounds so far; iterations without numbers are left out."""
+        names = ("lower_bound", "upper_bound", "half_width")
+        rows = [[_number(told.get(name)) for name in names] for told in self.iterations]
+        whole = [[value for value in row if value is not None] for row in rows if None not in row]
+        lower, upper, half = zip(*whole, strict=True) if whole else ((), (), ())
+        history = BoundHistory(lower, upper, half, self.is_exact, self.is_risk_averse)
+        return verdict(history, is_interrupted=self._was_interrupted)
+
+    @property
+    def upper_bound_words(self) -> str:
+        """What the upper bound is."""
+        if self.is_exact:
+            return "exact"
+        return "sampled mean, no bound" if self.is_risk_averse else "sampled"
 
     @property
     def is_simulation_only(self) -> bool:

@@ -50,6 +50,7 @@ def study_facts(ready: ReadyStudy, request: CaseRequest) -> dict[str, Any]:
             "pumping_stations": _names(system.pumping_stations),
         },
         "config": plain(case.config),
+        "is_risk_averse": case.is_risk_averse,
         "versions": software_versions() | {"solver": ready.solver.version},
         "warnings": list(ready.warnings),
         **_origin(source),

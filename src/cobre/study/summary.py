@@ -4,6 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+from cobre.core.verdict import VerdictKind
 from cobre.sddp.stop import StopKind
 
 
@@ -33,6 +34,7 @@ class RunSummary:
     """How a run ended; the simulation's numbers are None when there was none, stop_kind when nothing was trained.
 
     traffic_bytes: what ranks told each other while this run trained, by purpose.
+    verdict: on the bounds, in words; verdict_kind: for programs. cost_note: when penalties are most of the cost.
     solver: what all ranks' solvers did, by phase (see `cobre.sddp.phases`).
     """
 
@@ -57,6 +59,9 @@ class RunSummary:
     simulation_digest: str | None = None
     solver: Mapping[str, Any] = field(default_factory=dict)
     upper_bound_is_exact: bool = False
+    verdict: str | None = None
+    verdict_kind: VerdictKind | None = None
+    cost_note: str | None = None
 
     def as_dict(self) -> dict[str, Any]:
         """For a program that reads."""

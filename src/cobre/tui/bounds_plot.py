@@ -76,7 +76,7 @@ class BoundsPlot(PlotextPlot):
         if self.is_gap:
             return [self._curve("gap", UPPER, "gap", 100.0)]
         return [
-            self._curve("upper bound (sampled)", UPPER, "upper_bound", 1e-6),
+            self._curve(f"upper bound ({self._view.upper_bound_words})", UPPER, "upper_bound", 1e-6),
             self._curve("lower bound", LOWER, "lower_bound", 1e-6),
         ]
 
@@ -90,7 +90,7 @@ class BoundsPlot(PlotextPlot):
             if value is not None
         ]
         iterations, values = [number for number, _ in points], [value for _, value in points]
-        return Curve(name, colour, iterations, values, is_sampled=key != "lower_bound")
+        return Curve(name, colour, iterations, values, is_sampled=key != "lower_bound" and not self._view.is_exact)
 
 
 def _ticks(iterations: list[int]) -> list[float]:

@@ -65,7 +65,7 @@ def figures(view: RunView, folder: Path, width: int) -> Text:
         ("iteration", f"{last['iteration']}{limit}"),
         ("lower bound", _dollars(last["lower_bound"], room)),
         ("upper bound", _dollars(last["upper_bound"], room)),
-        ("± 95 %", f"{money(last['half_width'], 0)} $"),
+        ("± 95 %", "exact" if view.is_exact else f"{money(last['half_width'], 0)} $"),
         ("gap", percent(last["gap"])),
         ("cuts", f"{last['cuts']:,}"),
         ("pace", _fitting(room, f"{pace}, {rate(view.solves_per_s, 'LPs')}", pace)),

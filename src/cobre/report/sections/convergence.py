@@ -1,5 +1,7 @@
 """How the bounds came together."""
 
+from dataclasses import replace
+
 from cobre.report.bounds import Bounds
 from cobre.report.bounds_chart import bounds_chart
 from cobre.report.chart import Chart
@@ -10,6 +12,11 @@ ENOUGH_FOR_A_SECOND_LOOK = 8
 INTRO = (
     "The lower bound is certain. The upper bound is the mean cost of the paths that an iteration samples: an estimate, "
     "which may lie on either side of the true cost of the policy, and below the lower bound too."
+)
+EXACT = "Both bounds are certain: the upper bound is the cost of the policy over all paths of the tree."
+RISK_AVERSE = (
+    "The lower bound is certain, and it is that of the risk-adjusted cost. The other line is the mean cost of the "
+    "paths that an iteration samples; training minimises something else, so it bounds nothing."
 )
 
 HOW_TO_READ = "Training has done its work when the lower bound no longer rises and runs inside the band."
@@ -26,9 +33,24 @@ def convergence(run: RunFolder) -> Section | None:
         later = _later_half(bounds)
         title = f"Bounds from iteration {later.iteration[0]} on"
         parts.append(bounds_chart(later, "bounds-later", title).explained(WHY_AGAIN))
-    return Section("convergence", "Convergence", parts, INTRO)
+    return Section("convergence", "Convergence", parts, _intro(run))
+
+
+def _intro(run: RunFolder) -> str:
+    """The verdict, and what the upper bound is."""
+    judged = run.bounds.verdict(is_interrupted=bool(run.summary.get("is_interrupted")))
+    words = "" if judged is None else f"{judged.words[:1].upper()}{judged.words[1:]}. "
+    if run.bounds.is_exact:
+        return words + EXACT
+    return words + (RISK_AVERSE if run.bounds.is_risk_averse else INTRO)
 
 
 def _later_half(bounds: Bounds) -> Bounds:
     half = slice(len(bounds) // 2, None)
-    return Bounds(bounds.iteration[half], bounds.lower[half], bounds.upper[half], bounds.half_width[half])
+    return replace(
+        bounds,
+        iteration=bounds.iteration[half],
+        lower=bounds.lower[half],
+        upper=bounds.upper[half],
+        half_width=bounds.half_width[half],
+    )

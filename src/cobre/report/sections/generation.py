@@ -4,6 +4,7 @@ from collections.abc import Mapping
 
 import numpy as np
 
+from cobre.core.indicators import NEGLIGIBLE
 from cobre.report.bar_charts import Layer, stages_chart
 from cobre.report.chart import Chart
 from cobre.report.data_table import Column, DataTable
@@ -99,11 +100,11 @@ def _deficits(simulated: Simulated, study: StudyFacts) -> DataTable:
         found.append(
             (
                 study.entity_name("buses", id_),
-                float((by_scenario > 0).mean()),
+                float((by_scenario > NEGLIGIBLE).mean()),
                 float(by_scenario.mean()),
                 float(by_scenario.mean() / load[e]) if load[e] > 0 else None,
                 float(by_scenario.max()),
-                labels[worst] if by_scenario.any() else None,
+                labels[worst] if by_scenario.max() > NEGLIGIBLE else None,
             )
         )
     columns = (
@@ -114,5 +115,8 @@ def _deficits(simulated: Simulated, study: StudyFacts) -> DataTable:
         Column("worst scenario, MWh", "number"),
         Column("worst stage"),
     )
-    note = "Energy of the whole horizon. Hit are scenarios with any; the worst stage has the largest mean of all."
+    note = (
+        f"Energy of the whole horizon. Scenarios are hit when more than {NEGLIGIBLE:g} MWh is not served: less is the "
+        "tolerance of the LPs. The worst stage has the largest mean of all."
+    )
     return DataTable("deficits", "Load that is not served", columns, found, note, is_wide=True)

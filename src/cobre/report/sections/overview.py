@@ -36,6 +36,8 @@ def _banner(title: str, words: str, kind: str) -> str:
 def warnings_of(run: RunFolder) -> list[str]:
     """Of the case, of the run, and of files that this report could not read; each once."""
     told = [str(event.get("message", "")) for event in run.log.of("warning")]
+    note = run.summary.get("cost_note")
+    told += [note] if isinstance(note, str) else []
     return list(dict.fromkeys([*run.troubles, *run.study.warnings, *told]))
 
 
@@ -70,9 +72,19 @@ def _bound_tiles(run: RunFolder) -> list[tuple[str, str, str]]:
     spread = f"± {money(half)}, 95 % confidence" if math.isfinite(half) and half > 0 else "of the last iteration"
     return [
         ("Lower bound", money(bounds.lower[-1]), f"after {bounds.iteration[-1]} iterations"),
-        ("Sampled upper bound", money(bounds.upper[-1]), spread),
-        ("Gap", percent(bounds.gap), "of the lower bound"),
+        (bounds.upper_name.capitalize(), money(bounds.upper[-1]), spread),
+        ("Gap", *_gap_words(run)),
     ]
+
+
+def _gap_words(run: RunFolder) -> tuple[str, str]:
+    """The gap, and whether a reader should be alarmed by it."""
+    bounds = run.bounds
+    if bounds.is_risk_averse and not bounds.is_exact:
+        return NOTHING, "a sampled mean is no bound under a risk measure"
+    judged = bounds.verdict(is_interrupted=bool(run.summary.get("is_interrupted")))
+    kind = "" if judged is None else judged.kind.replace("_", " ")
+    return percent(bounds.gap), f"of the lower bound; {kind}"
 
 
 def _stored_bound_tile(run: RunFolder) -> tuple[str, str, str]:

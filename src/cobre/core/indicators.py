@@ -1,0 +1,6 @@
+"""When an indicator counts something: one tolerance for all of them, since LPs are solved to a tolerance too."""
+
+NEGLIGIBLE = 1e-6
+"""MWh, MW, hm3, m3/s or $: a deficit, violation or cost up to this is none."""
+MOSTLY = 0.5
+"""Of the cost: penalties of this share or more are worth a note."""

@@ -1,0 +1,129 @@
+"""Is training done? One verdict on the bounds, for terminal, report, notebook and assistant server. Money is $."""
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from enum import StrEnum
+
+RECENT = 10
+"""Iterations over which the rise of the lower bound is measured."""
+FLAT = 1e-4
+"""Of the lower bound: a rise per iteration below this is none."""
+CLOSED = 1e-4
+"""Of the lower bound: an exact gap below this is none."""
+NO_UPPER_BOUND = (
+    "under a risk measure the mean of sampled paths is no upper bound of what is minimised; "
+    "the two figures cannot be compared"
+)
+
+
+class VerdictKind(StrEnum):
+    """For programs."""
+
+    CONVERGED = "converged"
+    LEVELLED_OFF = "levelled_off"  # no rise any more, but the upper bound does not confirm that this is the end
+    RISING = "rising"
+    STOPPED_EARLY = "stopped_early"
+    UNDECIDED = "undecided"
+
+
+@dataclass(frozen=True, slots=True)
+class Verdict:
+    """What the bounds say. rise: of the lower bound, $ per iteration of late; None where there is one iteration."""
+
+    kind: VerdictKind
+    words: str
+    rise: float | None
+
+
+@dataclass(frozen=True, slots=True)
+class BoundHistory:
+    """Bounds by iteration; half widths are those of the 95 % confidence interval of a sampled upper bound.
+
+    is_exact: the upper bound is that of all paths of a tree, under the risk measure too.
+    is_risk_averse: what is minimised is not the expected cost.
+    """
+
+    lower: Sequence[float]
+    upper: Sequence[float]
+    half_width: Sequence[float]
+    is_exact: bool = False
+    is_risk_averse: bool = False
+
+    @property
+    def rise(self) -> float | None:
+        """Of the lower bound, $ per iteration over the last ones."""
+        steps = min(RECENT, len(self.lower) - 1)
+        return None if steps < 1 else (self.lower[-1] - self.lower[-1 - steps]) / steps
+
+    @property
+    def scale(self) -> float:
+        """What shares are shares of."""
+        return max(1.0, abs(self.lower[-1]))
+
+
+def verdict(history: BoundHistory, *, is_interrupted: bool = False) -> Verdict | None:
+    """Judge the bounds; None before the first iteration. is_interrupted: the run was stopped from outside."""
+    if not len(history.lower):
+        return None
+    found = _judged(history)
+    if not is_interrupted:
+        return found
+    return Verdict(VerdictKind.STOPPED_EARLY, f"stopped early; at that point: {found.words}", found.rise)
+
+
+def _judged(history: BoundHistory) -> Verdict:
+    rise = history.rise
+    if rise is None or not math.isfinite(rise):
+        return Verdict(VerdictKind.UNDECIDED, "undecided: one iteration does not show where the bounds go", None)
+    is_flat = rise <= FLAT * history.scale
+    if history.is_exact:
+        return _of_exact(history, rise, is_flat)
+    if history.is_risk_averse:
+        return _open(history, rise, is_flat, NO_UPPER_BOUND)
+    if not history.half_width[-1] > 0.0:
+        return _open(history, rise, is_flat, "a single sampled path gives no confidence interval")
+    return _of_sampled(history, rise, is_flat)
+
+
+def _of_exact(history: BoundHistory, rise: float, is_flat: bool) -> Verdict:
+    gap = (history.upper[-1] - history.lower[-1]) / history.scale
+    if gap <= CLOSED:
+        words = f"converged: the exact upper bound is {_percent(max(0.0, gap))} above the lower bound"
+        return Verdict(VerdictKind.CONVERGED, words, rise)
+    return _open(history, rise, is_flat, f"the exact upper bound is {_percent(gap)} above it")
+
+
+def _of_sampled(history: BoundHistory, rise: float, is_flat: bool) -> Verdict:
+    """Whether the sample can tell the policy's cost from the lower bound."""
+    lower, upper, half = history.lower[-1], history.upper[-1], history.half_width[-1]
+    band = f"± {_percent(half / history.scale)}"
+    if upper - half > lower:
+        least = _percent((upper - half - lower) / history.scale)
+        return _open(history, rise, is_flat, f"sampled costs lie at least {least} above it (95 % confidence)")
+    where = "inside" if lower <= upper + half else "above"
+    if not is_flat:
+        return _open(history, rise, is_flat, f"it lies {where} the 95 % band of the sampled cost ({band})")
+    words = f"the lower bound lies {where} the 95 % band of the sampled cost ({band}) and {_rising(history, rise)}"
+    return Verdict(VerdictKind.CONVERGED, f"converged within what the sample can tell: {words}", rise)
+
+
+def _open(history: BoundHistory, rise: float, is_flat: bool, remark: str) -> Verdict:
+    """Nothing proves the end."""
+    kind = VerdictKind.LEVELLED_OFF if is_flat else VerdictKind.RISING
+    title = "levelled off" if is_flat else "still rising"
+    return Verdict(kind, f"{title}: the lower bound {_rising(history, rise)}; {remark}", rise)
+
+
+def _rising(history: BoundHistory, rise: float) -> str:
+    share = rise / history.scale
+    steps = min(RECENT, len(history.lower) - 1)
+    over = f"over the last {steps}"
+    if share <= FLAT:
+        return f"rises by less than {_percent(FLAT)} per iteration {over}"
+    return f"rises by {_percent(share)} per iteration {over}"
+
+
+def _percent(share: float) -> str:
+    digits = 3 if 0.0 < abs(share) < 1e-3 else 2
+    return f"{100 * share:,.{digits}f} %"
