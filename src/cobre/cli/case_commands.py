@@ -46,7 +46,8 @@ def init(folder: Path | None, template: str, is_list: bool) -> None:
 def validate(case: Path, as_json: bool) -> None:
     """Check CASE: list what is wrong with it, and warn of what looks like a mistake.
 
-    All files are checked before what concerns several of them. Findings that are alike share a line; --json has each.
+    All files and the references between entities are checked in one go, the rest when those are right.
+    Findings that are alike share a line; --json has each.
     The exit code is 0 when it can be run, warnings or not, and 3 when it cannot.
 
     \b

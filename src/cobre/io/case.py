@@ -32,6 +32,7 @@ from cobre.io.production_models import read_production_models
 from cobre.io.stages_file import read_stages
 from cobre.io.table_formats import OVERRIDE_TABLES, SCENARIO_TABLES
 from cobre.io.validation import check_case
+from cobre.io.validation.raw_references import check_raw_references
 
 Overrides = Mapping[str, object]
 
@@ -60,7 +61,8 @@ def load_case_with_problems(path: str | Path, config_overrides: Overrides | None
 def read_case(path: str | Path, problems: Problems, overrides: Overrides | None = None) -> Case | None:
     """The case, or None when something is wrong with it; `problems` then says what.
 
-    Structure and schema are checked file by file, in all files; what concerns several files only when each is right.
+    Structure and schema are checked file by file, in all files; references between entities even then, as far as the
+    files that are right or wrong tell the ids; what else concerns several files only when each is right.
     """
     folder = Path(path)
     if not check_files(folder, problems):
@@ -70,6 +72,7 @@ def read_case(path: str | Path, problems: Problems, overrides: Overrides | None 
         return None
     case = _decode(folder, documents, overrides, problems)
     if case is None or problems.errors:
+        check_raw_references(documents, problems)
         return None
     refuse_what_is_not_modelled(case, problems)
     check_case(case, problems)

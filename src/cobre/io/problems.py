@@ -10,8 +10,9 @@ from cobre.errors import ValidationError
 class Layer(Enum):
     """Where in the pipeline a problem shows.
 
-    Structure and schema are checked in every file, whatever the others are like; each of the later layers runs only
-    when the earlier ones found no error. Plausibility only warns, and looks at cases without errors.
+    Structure and schema are checked in every file, whatever the others are like, and so are references between
+    entities; each of the later layers runs only when the earlier ones found no error.
+    Plausibility only warns, and looks at cases without errors.
     """
 
     STRUCTURE = "structure"
