@@ -1,8 +1,6 @@
 """The inflow model of an official deck: 151 plants, 87 years, as cobre-python estimated it."""
 
-import json
 import os
-import shutil
 from pathlib import Path
 
 import numpy as np
@@ -26,15 +24,8 @@ pytestmark = pytest.mark.skipif(
 
 
 @pytest.fixture(scope="module")
-def deck(tmp_path_factory):
-    """The deck, its thermals without anticipation: they have no part in inflows."""
-    folder = shutil.copytree(DECKS / "pmo_2018", tmp_path_factory.mktemp("deck") / "case")
-    thermals = json.loads((folder / "system" / "thermals.json").read_text())
-    for plant in thermals["thermals"]:
-        plant.pop("anticipated_config", None)
-    (folder / "system" / "thermals.json").write_text(json.dumps(thermals))
-    (folder / "post_study_stages.json").unlink(missing_ok=True)
-    return load_case(folder)
+def deck():
+    return load_case(DECKS / "pmo_2018")
 
 
 @pytest.fixture(scope="module")

@@ -89,8 +89,8 @@ INFLOWS = {
         together(drop("stages.json:season_definitions"), drop("scenarios/inflow_history.parquet")),
         "season_definitions: is missing, but the inflow model has lags",
     ),
-    "no season": (
-        put(f"{STAGES}.1.season_id", None),
+    "no season": (  # of a calendar of one's own: that of a month follows from its dates
+        together(put(f"{STAGES}.1.season_id", None), put("stages.json:season_definitions.cycle_type", "custom")),
         "stages.season_id: stage(s) 1 have none, but the inflow model has lags",
     ),
     "window": (
