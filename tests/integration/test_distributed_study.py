@@ -32,11 +32,16 @@ def alone(case):
     return cobre.train(case, iterations=ITERATIONS, threads=1)
 
 
+def counted(bounds):
+    """A table of bounds without its times."""
+    return bounds.select([name for name in bounds.column_names if not name.endswith("_us_per_pivot")])
+
+
 @pytest.mark.parametrize(("backend", "workers"), [("shm", 2), ("tcp", 2), ("auto", 3)])
 def test_workers_give_the_result_of_one_process(case, alone, backend, workers):
     result = cobre.train(case, num_workers=workers, backend=backend, iterations=ITERATIONS)
     assert result.digest == alone.digest
-    assert result.bounds.equals(alone.bounds)
+    assert counted(result.bounds).equals(counted(alone.bounds))
     assert result.stop_reason == alone.stop_reason
     assert [report.rank for report in result.workers] == list(range(workers))
     assert len({report.pid for report in result.workers} | {os.getpid()}) == workers + 1

@@ -7,7 +7,6 @@ import subprocess
 import sys
 import threading
 import time
-from pathlib import Path
 
 import pytest
 from processes import forgotten_segments, is_alive, open_descriptors, own_children, printed, wait_until, wait_until_gone
@@ -251,17 +250,15 @@ raise SystemExit(7)
 
 
 def test_ranks_that_are_killed_in_the_midst_of_making_a_region_leave_no_name_behind(no_patience):
-    """Each kills itself when it sees the name of a region that is being made; the fixture looks."""
+    """Each kills itself while it is inside a call that makes a region; the fixture looks."""
 
     def watched(comm):
-        mine = os.environ["COBRE_SHM_NAME"] + "-"
-
-        def kill_at_sight():
-            while not list(Path("/dev/shm").glob(f"{mine}*")):
-                pass
+        def kill_inside():
+            while comm.sequence < 5 or comm.state != "busy":
+                time.sleep(0)
             os.kill(os.getpid(), signal.SIGKILL)
 
-        threading.Thread(target=kill_at_sight, daemon=True).start()
+        threading.Thread(target=kill_inside, daemon=True).start()
         while True:
             comm.create_shared_region(1 << 20, "float64").close()
 

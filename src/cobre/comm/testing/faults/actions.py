@@ -4,12 +4,11 @@ import os
 import signal
 import threading
 import time
-from collections.abc import Callable, Mapping, Set
+from collections.abc import Callable, Mapping
 
 from cobre.comm.testing.case import find_case
 from cobre.comm.testing.faults.calls import Call, prepare
 from cobre.comm.testing.faults.script import Script, say
-from cobre.comm.testing.leaks import segment_names
 from cobre.comm.testing.programs import run_program
 
 MANY_CALLS = 5000
@@ -108,17 +107,12 @@ def _report_inside(script: Script) -> None:
 
 
 def lose_the_creator(script: Script) -> None:
-    """Rank 0 dies while the name of the region that it creates is there for all to see."""
+    """Rank 0 dies in the middle of creating a region."""
     script.comm.barrier()
     if script.is_victim:
-        threading.Thread(target=_die_when_named, args=(segment_names(),), daemon=True).start()
-    script.endure(lambda: script.comm.create_shared_region(script.order["nbytes"], "u1"))
-
-
-def _die_when_named(before: Set[str]) -> None:
-    while segment_names() <= before:
-        time.sleep(0)
-    _die()
+        threading.Thread(target=_die_inside, args=(script, script.comm.sequence + 3), daemon=True).start()
+    nbytes = script.order["nbytes"]
+    script.endure(lambda: [script.comm.create_shared_region(nbytes, "u1").close() for _ in range(MANY_CALLS)])
 
 
 def let_wait(script: Script) -> None:

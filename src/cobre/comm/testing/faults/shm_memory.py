@@ -59,7 +59,9 @@ def _rubbish_grid(size: int, depth: Depth) -> Sequence[Params]:
 def rubbish_segment(ranks: Ranks, params: Params) -> Sequence[str]:
     """A name whose creator died before it wrote anything sensible is taken over."""
     content = {"empty": b"", "zeros": bytes(1 << 20), "text": b"not a segment\n" * 10_000}[params["content"]]
-    (SHM_FOLDER / ranks.world).write_bytes(content)
+    rubbish = SHM_FOLDER / ranks.world
+    rubbish.write_bytes(content)
+    rubbish.chmod(0o600)  # as ranks make them: what others can write is refused, not taken over
     return _run_world(ranks)
 
 
