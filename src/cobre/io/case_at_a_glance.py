@@ -1,6 +1,6 @@
 """What `cobre.io` offers to scripts: a case at a glance, and what is wrong with one as plain dictionaries."""
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -35,13 +35,12 @@ def validate(
     return as_findings(problems)
 
 
-def as_findings(problems: Problems) -> dict[str, Any]:
+def as_findings(problems: Iterable[Problem]) -> dict[str, Any]:
     """Problems as plain values: kind, message, file and entity (None where a whole file is meant)."""
-    return {
-        "valid": not problems.errors,
-        "errors": [_finding(problem) for problem in problems.errors],
-        "warnings": [_finding(problem) for problem in problems.warnings],
-    }
+    found = list(problems)
+    errors = [_finding(problem) for problem in found if not problem.is_warning]
+    warnings = [_finding(problem) for problem in found if problem.is_warning]
+    return {"valid": not errors, "errors": errors, "warnings": warnings}
 
 
 def check_folder(path: str | Path) -> None:

@@ -38,10 +38,10 @@ class Tools:
 
     def validate_case(self, case: CasePath) -> dict[str, Any]:
         """Check a case. Gives `valid`, and errors and warnings with file, entity, field and what would be right."""
-        from cobre.io.case_at_a_glance import validate
+        from cobre.study.api import validate
 
         folder = self._case(case)
-        return {"case": str(folder), **validate(folder)}
+        return {"case": str(folder), **validate(folder).findings()}
 
     def start_study(
         self,

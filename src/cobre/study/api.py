@@ -9,6 +9,7 @@ from cobre import notebook
 from cobre.core.case import Case
 from cobre.io.alike import lines_of
 from cobre.io.case import read_case
+from cobre.io.case_at_a_glance import as_findings
 from cobre.io.conversion_manifest import conversion_in_words, read_conversion
 from cobre.io.problems import Layer, Problem, Problems
 from cobre.stochastic.errors import NoiseModelError
@@ -52,6 +53,10 @@ class ValidationReport:
             "warnings": [_problem(problem) for problem in self.warnings],
             **({} if self.conversion is None else {"conversion": self.conversion}),
         }
+
+    def findings(self) -> dict[str, Any]:
+        """`valid`, `errors` and `warnings` as `cobre.io.validate` has them."""
+        return as_findings([*self.errors, *self.warnings])
 
     def __str__(self) -> str:
         lines = [f"{self.path}: {len(self.errors)} error(s), {len(self.warnings)} warning(s)"]

@@ -131,3 +131,11 @@ def test_published_cases_are_plausible(name):
 def test_a_bus_that_its_lines_cannot_serve():
     (warning,) = cobre.validate(CASES / "d04-transmission").warnings
     assert "the load is 40 MW in stage 0, plants of the bus have 20 MW and lines bring at most 15 MW" in str(warning)
+
+
+def test_findings_for_programs_have_them_too(tmp_path):
+    case = shutil.copytree(EXAMPLES / "two_reservoirs", tmp_path / "case")
+    edited("system/thermals.json", same_name)(case)
+    findings = cobre.validate(case).findings()
+    assert findings["valid"]
+    assert [finding["kind"] for finding in findings["warnings"]] == ["plausibility"]
