@@ -111,8 +111,12 @@ def lose_the_creator(script: Script) -> None:
     script.comm.barrier()
     if script.is_victim:
         threading.Thread(target=_die_inside, args=(script, script.comm.sequence + 3), daemon=True).start()
-    nbytes = script.order["nbytes"]
-    script.endure(lambda: [script.comm.create_shared_region(nbytes, "u1").close() for _ in range(MANY_CALLS)])
+
+    def create_and_close() -> None:
+        for _ in range(MANY_CALLS):
+            script.comm.create_shared_region(script.order["nbytes"], "u1").close()
+
+    script.endure(create_and_close)
 
 
 def let_wait(script: Script) -> None:
