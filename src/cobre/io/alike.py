@@ -41,5 +41,6 @@ def _where(group: Sequence[Problem]) -> str:
     others = list(dict.fromkeys(problem.entity for problem in group if problem.entity != group[0].entity))
     if not others:
         return ""
-    more = f" and {len(others) - MOST_NAMED} others" if len(others) > MOST_NAMED else ""
+    unnamed = len(others) - MOST_NAMED
+    more = f" and {unnamed} {'other' if unnamed == 1 else 'others'}" if unnamed > 0 else ""
     return f": {', '.join(others[:MOST_NAMED])}{more}"

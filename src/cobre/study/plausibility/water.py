@@ -11,7 +11,7 @@ from cobre.study.plausibility.expected import Expected
 
 INFLOWS = SCENARIO_TABLES["inflow_seasonal_stats"].file
 HISTORY = SCENARIO_TABLES["inflow_history"].file
-TIMES_TURBINES = 20.0  # turbines are built for a few times the mean inflow; the largest true ratio we know is about 10
+TIMES_TURBINES = 20.0  # turbines are built for about the mean inflow; wrong units are off by far more
 LARGEST_RIVER_M3S = 209_000.0  # mean of the Amazon at its mouth
 
 
