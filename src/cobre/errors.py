@@ -1,7 +1,8 @@
 """The errors of Cobre by what a caller can do about them; each is also the built-in error that it resembles.
 
 `except cobre.errors.ValidationError` and `except ValueError` both catch an invalid case. More precise errors of this
-package are subclasses of these. Errors of communication are in `cobre.comm.errors`.
+package are subclasses of these. Errors of communication (`cobre.comm.errors`: a lost worker, a missing backend) and
+of started ranks (`cobre.comm.launch.WorkerError`) are `CobreError`s too.
 """
 
 from typing import Any

@@ -13,9 +13,22 @@ from cobre.io.shell_words import as_argument
 CASE = click.Path(exists=True, file_okay=False, path_type=Path)
 
 
+def _complete_template(_: click.Context, __: click.Parameter, incomplete: str) -> list[str]:
+    from cobre.study.templates import templates
+
+    return [entry.name for entry in templates() if entry.name.startswith(incomplete)]
+
+
 @click.command()
 @click.argument("folder", metavar="DIR", type=click.Path(path_type=Path), required=False)
-@click.option("--template", "-t", default="two_reservoirs", show_default=True, help="The study to begin with.")
+@click.option(
+    "--template",
+    "-t",
+    default="two_reservoirs",
+    show_default=True,
+    shell_complete=_complete_template,
+    help="The study to begin with.",
+)
 @click.option("--list", "is_list", is_flag=True, help="List the templates and make nothing.")
 def init(folder: Path | None, template: str, is_list: bool) -> None:
     """Make a new study in DIR, which must not exist or be empty: a copy of a template, to run and to change.

@@ -16,9 +16,22 @@ if TYPE_CHECKING:
 Command = TypeVar("Command", bound=Callable[..., Any])
 IMAGE = f"cobre:{__version__}"
 FIND_OUT = "auto"
+OTHER_NAMES = {"kubernetes": "k8s", "kube": "k8s", "docker": "compose", "podman": "compose", "sbatch": "slurm"}
 
 
-@click.group()
+class _KnownByOtherNames(click.Group):
+    """Says what a command is called here."""
+
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        """As ever, with a hint for names that others use."""
+        if args and args[0] in OTHER_NAMES and ctx.resilient_parsing is False:
+            ctx.fail(f"No such command '{args[0]}'. Did you mean '{OTHER_NAMES[args[0]]}'?")
+        return super().resolve_command(ctx, args)
+
+
+@click.group(cls=_KnownByOtherNames)
 def launch() -> None:
     """Print a file that starts a study on several ranks: compose, Kubernetes or Slurm.
 

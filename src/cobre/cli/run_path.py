@@ -31,13 +31,16 @@ class RunPath(click.Path):
 class OutputPath(click.Path):
     """Where something goes; an empty text, which may come from a variable that is not set, names no place."""
 
-    def __init__(self) -> None:
+    def __init__(self, *, is_directory: bool = False) -> None:
         super().__init__(path_type=Path)
+        self.is_directory = is_directory
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
         """Refuse what would be the current folder."""
         if value == "":
             self.fail("the name is empty; the current folder is called '.'", param, ctx)
+        if self.is_directory and Path(value).is_file():
+            self.fail(f"{_short(value)} is a file; give a directory.", param, ctx)
         return super().convert(value, param, ctx)
 
 

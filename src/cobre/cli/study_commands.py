@@ -54,7 +54,7 @@ def _speech_options(command: Command) -> Command:
 
 @click.command()
 @click.argument("case", type=CASE)
-@click.option("--output", "-o", type=OutputPath(), help="Where results go (CASE/output).")
+@click.option("--output", "-o", type=OutputPath(is_directory=True), help="Where results go (CASE/output).")
 @click.option("--iterations", type=click.IntRange(min=1), help="Train so many iterations instead of the case's rules.")
 @_world_options
 @click.option("--resume", is_flag=True, help="Go on from the newest checkpoint in the output directory.")
@@ -103,7 +103,7 @@ def run(case: Path, **options: Any) -> None:
     required=True,
     help="A policy file, or the folder of one or of a run.",
 )
-@click.option("--output", "-o", type=OutputPath(), required=True, help="Where results go.")
+@click.option("--output", "-o", type=OutputPath(is_directory=True), required=True, help="Where results go.")
 @click.option("--overwrite", is_flag=True, help="Replace an earlier simulation in the output directory.")
 @click.option("--scenarios", type=click.IntRange(min=1), help="How many (as the case says).")
 @_world_options

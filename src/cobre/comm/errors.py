@@ -16,6 +16,8 @@ import signal
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from cobre.errors import CobreError
+
 
 @dataclass(frozen=True, slots=True)
 class Peer:
@@ -31,7 +33,7 @@ class Peer:
         return f"{where} {self.status}" if self.status else where
 
 
-class CommError(Exception):
+class CommError(CobreError):
     """A call on a communicator failed."""
 
 
@@ -152,7 +154,7 @@ class AllocationFailedError(CommError):
         return self.message
 
 
-class BackendError(Exception):
+class BackendError(CobreError):
     """A communicator could not be made."""
 
 

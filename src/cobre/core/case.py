@@ -121,7 +121,7 @@ class System:
     energy_contracts: tuple[EnergyContract, ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, repr=False)
 class Case:
     """Everything that was read, unresolved: `cobre.sddp.resolved` gives each stage its numbers."""
 
@@ -136,6 +136,19 @@ class Case:
     overrides: OverrideTables
     generic_constraints: GenericConstraints
     post_study: PostStudy = field(default_factory=PostStudy)
+
+    def __repr__(self) -> str:
+        """In one line: a case of a country has a hundred thousand characters."""
+        system, stages = self.system, self.horizon.stages
+        counts = (
+            (len(stages), "stages"),
+            (len(system.hydros), "hydros"),
+            (len(system.thermals), "thermals"),
+            (len(system.buses), "buses"),
+            (len(system.lines), "lines"),
+            (len(system.non_controllable_sources), "non-controllable sources"),
+        )
+        return f"<Case {self.name!r}: {', '.join(f'{count} {kind}' for count, kind in counts if count)}>"
 
     @property
     def is_risk_averse(self) -> bool:

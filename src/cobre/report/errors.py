@@ -1,7 +1,9 @@
 """Why there is no report."""
 
+from cobre.errors import CobreError
 
-class ReportError(Exception):
+
+class ReportError(CobreError):
     """A report cannot be made or written; the words say what is wrong and what would be right."""
 
 

@@ -12,6 +12,7 @@ from cobre.io.case import read_case
 from cobre.io.case_at_a_glance import as_findings
 from cobre.io.conversion_manifest import conversion_in_words, read_conversion
 from cobre.io.problems import Layer, Problem, Problems
+from cobre.io.saving.checking import find_problems
 from cobre.stochastic.errors import NoiseModelError
 from cobre.stochastic.model import build_noise_model
 from cobre.study.arguments import MAX_THREADS, check_policy, count, plain_number, training_request
@@ -19,7 +20,7 @@ from cobre.study.events import Event, Tell
 from cobre.study.given_case import case_and_overrides
 from cobre.study.plausibility import check_plausibility
 from cobre.study.policy import Policy
-from cobre.study.ranks import simulate_rank, train_rank
+from cobre.study.ranks import as_case, simulate_rank, train_rank
 from cobre.study.requests import CaseRequest, Overrides
 from cobre.study.results import ProgressEvent, SimulationResult, TrainingResult
 from cobre.study.worlds import World, choose_world, run_in, threads_per_worker
@@ -35,11 +36,11 @@ class ValidationReport:
     conversion: of what deck it was made, where cobre-bridge made it.
     """
 
-    def __init__(self, path: str, problems: Problems) -> None:
+    def __init__(self, path: str, problems: Problems, *, is_directory: bool = True) -> None:
         self.path = path
         self.errors: tuple[Problem, ...] = tuple(problems.errors)
         self.warnings: tuple[Problem, ...] = tuple(problems.warnings)
-        self.conversion = read_conversion(Path(path))
+        self.conversion = read_conversion(Path(path)) if is_directory else None
 
     def __bool__(self) -> bool:
         return not self.errors
@@ -74,14 +75,24 @@ def _problem(problem: Problem) -> dict[str, str]:
     return {"layer": problem.layer.value} | {name: getattr(problem, name) for name in names}
 
 
-def validate(path: str | Path, config_overrides: Overrides | None = None) -> ValidationReport:
-    """Read a case and report what is wrong with it, up to what only its noise model can tell, and what is implausible.
+def _given(case: Case, problems: Problems, overrides: Overrides | None) -> Case:
+    """A case in memory, by the rules for directories."""
+    as_case(case, overrides)  # refuses overrides
+    find_problems(case, problems)
+    return case
+
+
+def validate(path: Case | str | Path, config_overrides: Overrides | None = None) -> ValidationReport:
+    """Read a case, or take a given one, and report what is wrong or implausible, up to what only its noise can tell.
 
     Structure and schema are checked in every file; what concerns several files when each of them is right; whether
     the numbers are plausible when nothing is wrong.
     """
     problems = Problems()
-    case = read_case(path, problems, config_overrides)
+    if isinstance(path, Case):
+        case: Case | None = _given(path, problems, config_overrides)
+    else:
+        case = read_case(path, problems, config_overrides)
     if case is not None and not problems.errors:
         try:
             noise = build_noise_model(case)
@@ -90,6 +101,8 @@ def validate(path: str | Path, config_overrides: Overrides | None = None) -> Val
             check_plausibility(case, noise, problems)
         except NoiseModelError as error:
             problems.error(Layer.MEANING, error.file, error.where, "", error.problem, "correct the data of this model")
+    if isinstance(path, Case):
+        return ValidationReport(path.name, problems, is_directory=False)
     return ValidationReport(str(path), problems)
 
 

@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from cobre.errors import CobreError
 from cobre.io.foreign_file import read_foreign_text
 from cobre.io.stored_json import parse_stored
 from cobre.solver.conflict import INFEASIBLE, OPTIMAL, UNBOUNDED, Conflict, Limit, UnreadableLpError, find_conflict
@@ -15,7 +16,7 @@ FOLDER = "failures"
 MOST_PLANTS = 12
 
 
-class NothingToExplainError(Exception):
+class NothingToExplainError(CobreError):
     """There is no saved LP; the message says where one would be."""
 
 

@@ -3,11 +3,12 @@
 import os
 from pathlib import Path
 
+from cobre.errors import CobreError
 from cobre.io.event_file import EVENT_FILE, Event, events_in, whole_lines
 from cobre.io.foreign_file import open_foreign
 
 
-class NothingToFollowError(Exception):
+class NothingToFollowError(CobreError):
     """A directory in which no run has told anything."""
 
 

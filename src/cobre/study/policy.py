@@ -16,7 +16,7 @@ from cobre.solver.program import Floats, Ints
 from cobre.study.prepare import PreparedStudy
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Policy:
     """What training leaves: lower bounds on the cost after each stage. Cuts are in LP money ($ / cost_scale).
 
@@ -51,6 +51,13 @@ class Policy:
             final_lower_bound=history[-1].lower_bound,
             final_upper_bound=history[-1].upper_bound,
             iterations=history[-1].iteration,
+        )
+
+    def __repr__(self) -> str:
+        cuts = sum(len(found.intercepts) for found in self.cuts)
+        return (
+            f"<Policy: {self.num_stages} stages, {self.dimension} states, {cuts:,} cuts after {self.iterations} "
+            f"iterations, lower bound {self.final_lower_bound:,.2f} $>"
         )
 
     @property

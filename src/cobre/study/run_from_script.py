@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from cobre.comm import BackendError, CommError
 from cobre.comm.launch import WorkerError
 from cobre.errors import CobreError
 from cobre.io.atomic import write_file
@@ -106,6 +107,7 @@ def as_if_here() -> Iterator[None]:
     try:
         yield
     except WorkerError as error:
-        if isinstance(error.inner, CobreError):
+        is_of_worlds = isinstance(error.inner, CommError | BackendError)  # who failed is what WorkerError knows
+        if isinstance(error.inner, CobreError) and not is_of_worlds:
             raise error.inner from error
         raise

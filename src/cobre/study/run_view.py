@@ -79,7 +79,7 @@ class RunView:
                 _check_simulation(told)
                 self.simulated = told
             case "run_finished":
-                self.finished, self.phase = told, "finished"
+                self.finished, self.phase = told, "stopped" if self._was_interrupted else "finished"
             case "run_failed":
                 self.failed, self.phase = told, "failed"
 

@@ -5,13 +5,14 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import cobre
+from cobre.errors import CobreError
 from cobre.io.atomic import new_directory
 
 _HOMES = (Path("templates"), Path("../../examples"))  # installed; in a source tree
 _LEFT_OUT = shutil.ignore_patterns("output", "*.partial", "__pycache__")
 
 
-class UnknownTemplateError(Exception):
+class UnknownTemplateError(CobreError):
     """There is no such template; the message lists those that there are."""
 
 

@@ -1,7 +1,9 @@
 """What the caller of a run sees when a rank fails."""
 
+from cobre.errors import CobreError
 
-class WorkerError(Exception):
+
+class WorkerError(CobreError):
     """A rank failed, and all others were stopped.
 
     rank: the rank that failed first, not one that failed because of it.

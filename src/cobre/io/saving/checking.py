@@ -56,13 +56,18 @@ def check_given_case(case: Case, name: str | None = None) -> None:
     Values are held to the format first, then the case as a whole to the rules of `cobre.io.validation`.
     """
     problems = Problems()
+    find_problems(case, problems)
+    problems.raise_errors(name or case.name)
+
+
+def find_problems(case: Case, problems: Problems) -> None:
+    """Everything that is wrong, and warnings."""
     _check_values(case, problems)
     if not problems.errors:
         refuse_what_is_not_modelled(case, problems)
         check_case(case, problems)
     if not problems.errors:
         check_computed_values(case, problems)
-    problems.raise_errors(name or case.name)
 
 
 def _check_values(case: Case, problems: Problems) -> None:

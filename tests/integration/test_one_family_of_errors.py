@@ -1,0 +1,76 @@
+"""Everything of ours that `cobre.train` can raise is a CobreError; cases and policies show themselves in one line."""
+
+import os
+import pickle
+import signal
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner
+
+import cobre
+from cobre.cli.main import main
+from cobre.comm import CommError, PeerLostError
+from cobre.comm.launch import WorkerError
+from cobre.core.editing import changed
+from cobre.errors import CobreError
+from cobre.study.templates import create_case
+
+
+@pytest.fixture(scope="module")
+def case(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("family") / "case"
+    create_case("two_reservoirs", folder)
+    return cobre.load_case(folder)
+
+
+def test_a_backend_that_does_not_exist(case):
+    with pytest.raises(CobreError, match="carrier_pigeon"):
+        cobre.train(case, backend="carrier_pigeon", iterations=1)
+
+
+def test_a_worker_that_is_killed(case):
+    ours, killed = os.getpid(), []
+
+    def kill_a_child(_):
+        if not killed:
+            killed.append(int(Path(f"/proc/{ours}/task/{ours}/children").read_text().split()[-1]))
+            os.kill(killed[0], signal.SIGKILL)
+
+    with pytest.raises(CobreError):
+        cobre.train(case, num_workers=2, iterations=500, progress_callback=kill_a_child)
+
+
+def test_errors_of_workers_keep_what_they_know_on_their_way():
+    lost = pickle.loads(pickle.dumps(PeerLostError("allreduce", 0, "rank 3 died", 7)))
+    assert isinstance(lost, CommError)
+    assert (lost.sequence, str(lost)) == (7, str(PeerLostError("allreduce", 0, "rank 3 died", 7)))
+    failed = pickle.loads(pickle.dumps(WorkerError(1, -9, lost, "rank 1 was killed")))
+    assert (failed.rank, failed.exit_code, str(failed)) == (1, -9, "rank 1 was killed")
+    assert isinstance(failed.inner, PeerLostError)
+
+
+def test_case_and_policy_in_one_line(case):
+    assert len(repr(case)) < 200
+    assert "2 hydros" in repr(case)
+    result = cobre.train(case, iterations=2)
+    assert len(repr(result.policy)) < 200
+    assert result.verdict is not None
+
+
+def test_a_case_in_memory_is_validated(case):
+    assert cobre.validate(case)
+    broken = changed(case, {"config.training.forward_passes": 0})
+    report = cobre.validate(broken)
+    assert not report
+    assert report.errors
+
+
+def test_names_that_others_use_and_files_as_output(tmp_path):
+    told = CliRunner().invoke(main, ["launch", "kubernetes"])
+    assert told.exit_code == 2
+    assert "k8s" in told.output
+    (tmp_path / "file").write_text("")
+    told = CliRunner().invoke(main, ["run", str(tmp_path), "-o", str(tmp_path / "file")])
+    assert told.exit_code == 2
+    assert "is a file" in told.output
