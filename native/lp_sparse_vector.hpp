@@ -1,7 +1,6 @@
 // Vectors of which few entries are not zero, and sets of positions that are visited in order.
 #pragma once
 
-#include <algorithm>
 #include <bit>
 #include <cmath>
 #include <cstddef>
@@ -25,7 +24,6 @@ class SparseVector {
         list_.resize(size + 1);  // one more: indices are written before it is known whether they are new
     }
     std::span<const Int> index() const { return {list_.data(), count_}; }
-    void sort() { std::sort(list_.begin(), list_.begin() + static_cast<ptrdiff_t>(count_)); }
     void clear() {
         for (size_t at = 0; at < count_; ++at) value[list_[at]] = 0.0;
         count_ = 0;
@@ -81,7 +79,6 @@ class PositionSet {
    public:
     void resize(size_t size) { words_.assign((size + 63) / 64, 0); }
     void insert(Int at) { words_[static_cast<size_t>(at) >> 6] |= uint64_t{1} << (at & 63); }
-    bool contains(Int at) const { return words_[static_cast<size_t>(at) >> 6] >> (at & 63) & 1; }
 
     // Visit the members of both sets, smallest first; `visit` may insert larger positions.
     template <typename Visit>
