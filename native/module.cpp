@@ -91,11 +91,11 @@ NB_MODULE(_native, module) {
     nb::class_<World>(module, "ShmWorld")
         .def("__init__", [](World* self, std::string name, uint32_t rank, uint32_t size, double timeout_s, double connect_timeout_s,
                             double operation_timeout_s, bool condvar, size_t window_bytes, uint32_t quota_cores,
-                            cobre::CallGuard& guard, nb::object on_wait) {
+                            bool by_name, cobre::CallGuard& guard, nb::object on_wait) {
             new (self) World({std::move(name), rank, size, timeout_s, connect_timeout_s, operation_timeout_s, condvar, window_bytes,
-                              quota_cores}, guard, std::move(on_wait));
+                              quota_cores, by_name}, guard, std::move(on_wait));
         }, "name"_a, "rank"_a, "size"_a, "timeout_s"_a, "connect_timeout_s"_a, "operation_timeout_s"_a, "condvar"_a,
-             "window_bytes"_a, "quota_cores"_a, "guard"_a, "on_wait"_a, nb::keep_alive<1, 11>())
+             "window_bytes"_a, "quota_cores"_a, "by_name"_a, "guard"_a, "on_wait"_a, nb::keep_alive<1, 12>())
         .def("__init__", [](World* self, World& parent, cobre::CallGuard& guard, nb::object on_wait) {
             new (self) World(parent, guard, std::move(on_wait));
         }, "parent"_a, "guard"_a, "on_wait"_a, nb::keep_alive<1, 3>())
@@ -129,7 +129,7 @@ NB_MODULE(_native, module) {
     }, "inputs"_a, "out"_a, "op"_a);
 
     module.def("segment_bytes", [](uint32_t size, size_t window_bytes) {
-        return cobre::shm::segment_bytes({"", 0, size, 0, 0, 0, false, window_bytes, 0});
+        return cobre::shm::segment_bytes({"", 0, size, 0, 0, 0, false, window_bytes, 0, false});
     }, "size"_a, "window_bytes"_a);
     module.def("unlink_segment", [](const std::string& name) { return shm_unlink(name.c_str()) == 0; }, "name"_a);
     module.def("die_with_parent", &cobre::die_with_parent, "parent_pid"_a);

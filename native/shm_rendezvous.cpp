@@ -34,27 +34,25 @@ constexpr size_t kMaxSlot = 1024 * 1024;
 constexpr size_t kMinSlot = 16 * 1024;
 constexpr int64_t kPollNs = 1'000'000;         // between two looks for a segment that is not there yet
 constexpr int64_t kHeaderNs = 2'000'000'000;   // a creator that needs longer than this for its header is dead
+constexpr int kAnswerMs = 50;                  // for one answer of rank 0's listener
 
 size_t slot_for(uint32_t size, size_t window) {
     const size_t share = (window ? window : kDefaultWindow) / size / 3;
     return std::clamp(share / kPage * kPage, kMinSlot, kMaxSlot);
 }
 
-void nap() {
-    Gil gil;
-    gil.release();
-    const timespec pause{0, kPollNs};
-    nanosleep(&pause, nullptr);
-}
-
-// For loops that wait at the start: let Ctrl-C through.
-void check_signals() {
-    if (PyErr_CheckSignals() != 0) throw nb::python_error();
-}
-
 // What a dead run left is recognised by its header.
 bool is_left_over(const Header& header) {
     return header.magic.load(std::memory_order_acquire) == kMagic && !alive(header);
+}
+
+[[noreturn]] void refuse(const std::string& name, const std::string& whose) {
+    throw JoinFailure("the segment " + name + " " + whose + ": no rank of user " + std::to_string(geteuid()) +
+                      " made it, and nothing is read from it or written to it; choose another COBRE_SHM_NAME");
+}
+
+[[noreturn]] void refuse_live(const std::string& name, const std::string& who) {
+    throw JoinFailure("the segment " + name + " belongs to a live run (" + who + "); choose another COBRE_SHM_NAME, or end that run");
 }
 
 // An existing segment that is ours; another user's is refused by name, whatever is in it.
@@ -72,8 +70,30 @@ Segment open_own(const std::string& name) {
         std::snprintf(text, sizeof text, "belongs to user %u, with mode %04o", status.st_uid, status.st_mode & 07777);
         whose = S_ISREG(status.st_mode) ? text : "is no shared memory";
     }
-    throw JoinFailure("the segment " + name + " " + whose + ": no rank of user " + std::to_string(geteuid()) +
-                      " made it, and nothing is read from it or written to it; choose another COBRE_SHM_NAME");
+    refuse(name, whose);
+}
+
+// A connection to whoever listens under this name, if that is a process of this user; another user's is refused.
+std::optional<MeetingCall> call_own(const std::string& name) {
+    std::optional<MeetingCall> call = MeetingCall::to(name);
+    if (call && call->host().user != geteuid())
+        refuse(name, "belongs to user " + std::to_string(call->host().user) + " (pid " + std::to_string(call->host().pid) + ")");
+    return call;
+}
+
+std::optional<Segment> segment_from(const MeetingCall& call) {
+    Gil gil;
+    gil.release();
+    return call.segment(kAnswerMs);
+}
+
+// Whether a world that still lacks ranks meets in this segment.
+bool is_meeting(const Segment& segment) {
+    if (segment.bytes() < sizeof(Header)) return false;
+    const auto mapping = segment.map(sizeof(Header), false);
+    const auto& header = *reinterpret_cast<const Header*>(mapping->data());
+    return header.magic.load(std::memory_order_acquire) == kMagic && alive(header) &&
+           header.attached.load(std::memory_order_acquire) < header.size;
 }
 
 // Names that killed worlds of this user left: all of their ranks ended before they had met, so nobody could unlink them.
@@ -147,6 +167,14 @@ void init_condition(RankSlot& slot) {
 
 }  // namespace
 
+void wait_a_moment() {
+    if (PyErr_CheckSignals() != 0) throw nb::python_error();
+    Gil gil;
+    gil.release();
+    const timespec pause{0, kPollNs};
+    nanosleep(&pause, nullptr);
+}
+
 std::string creator_text(const Header& header) { return "pid " + std::to_string(header.creator_pid); }
 
 size_t segment_bytes(const WorldConfig& config) {
@@ -179,43 +207,98 @@ void fill_slot(RankSlot& slot) {
     slot.life.store(static_cast<uint32_t>(Life::joined), std::memory_order_release);  // the fields above are complete
 }
 
-Segment make_segment(const WorldConfig& config) {
-    const int64_t patience = now_ns() + kHeaderNs;
-    sweep_left_overs();
-    std::optional<Segment> prepared = prepare_nameless(config);
-    for (;;) {
-        try {
-            if (link_prepared(prepared, config.name)) return std::move(*prepared);
-            Segment segment = Segment::create(config.name, segment_bytes(config));
-            initialise(segment.map(Control::fixed_bytes(config.size), false)->data(), config);
-            return segment;
-        } catch (const std::system_error& error) {
-            if (error.code().value() != EEXIST) throw;
-        }
-        try {
-            Segment old = open_own(config.name);
-            if (old.bytes() >= sizeof(Header)) {
-                const auto mapping = old.map(sizeof(Header), false);
-                const auto& header = *reinterpret_cast<const Header*>(mapping->data());
-                if (header.magic.load(std::memory_order_acquire) == kMagic) {
-                    if (alive(header))
-                        throw JoinFailure("the segment " + config.name + " belongs to a live run (" + creator_text(header) +
-                                          "); choose another COBRE_SHM_NAME, or end that run");
-                    old.unlink();
-                    continue;
-                }
+namespace {
+
+// Whether nothing in /dev/shm has this name. A dead run's is removed, a live one's refused.
+bool name_is_free(const std::string& name, int64_t patience) {
+    try {
+        Segment old = open_own(name);
+        if (old.bytes() >= sizeof(Header)) {
+            const auto mapping = old.map(sizeof(Header), false);
+            const auto& header = *reinterpret_cast<const Header*>(mapping->data());
+            if (header.magic.load(std::memory_order_acquire) == kMagic) {
+                if (alive(header)) refuse_live(name, creator_text(header));
+                old.unlink();
+                return false;  // look again: somebody else may be about to do it
             }
-            if (now_ns() > patience) old.unlink();  // its creator died before it wrote a header
-        } catch (const std::system_error& error) {
-            if (error.code().value() != ENOENT) throw;  // gone in the meantime: try again
         }
-        check_signals();
-        nap();
+        if (now_ns() > patience) old.unlink();  // its creator died before it wrote a header
+        return false;
+    } catch (const std::system_error& error) {
+        if (error.code().value() != ENOENT) throw;
+        return true;
     }
 }
 
+enum class Listening { yes, taken, impossible };
+
+Listening listen_for_ranks(const WorldConfig& config, const Segment& segment, std::unique_ptr<MeetingListener>& listener) {
+    try {
+        listener = std::make_unique<MeetingListener>(config.name, segment);
+        return Listening::yes;
+    } catch (const std::system_error& error) {
+        return error.code().value() == EADDRINUSE ? Listening::taken : Listening::impossible;
+    }
+}
+
+// A live run's listener is refused; one whose ranks have all come is just about to close.
+void refuse_live_listener(const std::string& name, int64_t patience) {
+    const std::optional<MeetingCall> call = call_own(name);
+    if (!call) return;
+    const std::optional<Segment> segment = segment_from(*call);
+    if (now_ns() > patience || (segment && is_meeting(*segment))) refuse_live(name, "pid " + std::to_string(call->host().pid));
+}
+
+// False when somebody else was quicker.
+bool make_named(const WorldConfig& config, std::optional<Segment>& prepared) {
+    try {
+        if (link_prepared(prepared, config.name)) return true;
+        prepared.emplace(Segment::create(config.name, segment_bytes(config)));
+        initialise(prepared->map(Control::fixed_bytes(config.size), false)->data(), config);
+        return true;
+    } catch (const std::system_error& error) {
+        if (error.code().value() != EEXIST) throw;
+        return false;
+    }
+}
+
+}  // namespace
+
+Segment make_segment(const WorldConfig& config, std::unique_ptr<MeetingListener>& listener) {
+    const int64_t patience = now_ns() + kHeaderNs;
+    sweep_left_overs();
+    std::optional<Segment> prepared = prepare_nameless(config);
+    if (prepared && config.size == 1) return std::move(*prepared);  // nobody else comes
+    bool by_name = config.by_name || !prepared;
+    for (;;) {
+        if (name_is_free(config.name, patience)) {
+            if (by_name && make_named(config, prepared)) return std::move(*prepared);
+            if (!by_name) switch (listen_for_ranks(config, *prepared, listener)) {
+                case Listening::yes: return std::move(*prepared);
+                case Listening::taken: refuse_live_listener(config.name, patience); break;
+                case Listening::impossible: by_name = true; continue;
+            }
+        }
+        wait_a_moment();
+    }
+}
+
+namespace {
+
+// Nothing when rank 0 does not listen yet, or its ranks have all come and this is no world of ours.
+std::optional<Segment> from_listener(const WorldConfig& config) {
+    const std::optional<MeetingCall> call = call_own(config.name);
+    if (!call) return std::nullopt;
+    std::optional<Segment> segment = segment_from(*call);
+    if (segment && !is_meeting(*segment)) segment.reset();
+    return segment;
+}
+
+}  // namespace
+
 Segment find_segment(const WorldConfig& config, int64_t deadline_ns) {
     for (;;) {
+        if (std::optional<Segment> segment = from_listener(config)) return std::move(*segment);
         try {
             Segment segment = open_own(config.name);
             if (segment.bytes() >= sizeof(Header)) {
@@ -230,9 +313,9 @@ Segment find_segment(const WorldConfig& config, int64_t deadline_ns) {
         if (now_ns() > deadline_ns)
             throw JoinFailure("rank 0 has not created the segment " + config.name + " within " +
                               std::to_string(static_cast<int64_t>(std::min(config.connect_timeout_s, 3.2e9))) +
-                              " s; is it running, with the same COBRE_SHM_NAME?");
-        check_signals();
-        nap();
+                              " s, or has ended since; is it running, with the same COBRE_SHM_NAME? "
+                              "Ranks with networks of their own need COBRE_SHM_MEETING=name");
+        wait_a_moment();
     }
 }
 

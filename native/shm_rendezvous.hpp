@@ -3,9 +3,11 @@
 
 #include <cstdint>
 #include <exception>
+#include <memory>
 #include <string>
 
 #include "shm_layout.hpp"
+#include "shm_listener.hpp"
 #include "shm_segment.hpp"
 
 namespace cobre::shm {
@@ -20,6 +22,7 @@ struct WorldConfig {
     bool condvar;
     size_t window_bytes;   // 0: chosen by size
     uint32_t quota_cores;  // CPU quota, 0: none
+    bool by_name;          // meet by a name in /dev/shm, not by a socket
 };
 
 // The ranks could not meet.
@@ -29,10 +32,11 @@ struct JoinFailure : std::exception {
     const char* what() const noexcept override { return text.c_str(); }
 };
 
-// Rank 0: create the segment and its header. A dead run's segment of the same name is replaced, a live one's refused.
-Segment make_segment(const WorldConfig& config);
+// Rank 0: create the segment and its header. Others get it from `listener` as long as that is there; where there are no such
+// sockets, or the config says so, the segment has a name instead. A dead run's name is taken over, a live one's refused.
+Segment make_segment(const WorldConfig& config, std::unique_ptr<MeetingListener>& listener);
 
-// The others: wait until a live rank 0 has made it.
+// The others: wait until a live rank 0 gives it.
 Segment find_segment(const WorldConfig& config, int64_t deadline_ns);
 
 // What a world of this size needs, and its first filling; `base` is zero-filled memory of so many bytes.
@@ -47,5 +51,8 @@ bool alive(const Header& header);
 
 // Who made a segment, for messages.
 std::string creator_text(const Header& header);
+
+// For loops that wait at the start: sleep for a moment without the GIL, and let Ctrl-C through.
+void wait_a_moment();
 
 }  // namespace cobre::shm

@@ -95,6 +95,12 @@ Segment Segment::open_of(pid_t pid, int descriptor, uint64_t inode) {
     return segment;
 }
 
+Segment Segment::adopt(int descriptor) {
+    Segment segment("", descriptor);
+    if (!is_private(status_of(descriptor))) fail(EACCES, "a segment that another process gave");
+    return segment;
+}
+
 Segment::Segment(Segment&& other) noexcept
     : name_(std::move(other.name_)), descriptor_(std::exchange(other.descriptor_, -1)) {}
 

@@ -42,6 +42,8 @@ public:
     static Segment open(const std::string& name);
     // The object behind another process's descriptor; ESTALE when it is not the one that is expected.
     static Segment open_of(pid_t pid, int descriptor, uint64_t inode);
+    // A descriptor that came from another process; EACCES as with open(). Takes it over in either case.
+    static Segment adopt(int descriptor);
 
     Segment(Segment&& other) noexcept;
     Segment& operator=(Segment&&) = delete;

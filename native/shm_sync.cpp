@@ -27,6 +27,7 @@ namespace {
 constexpr int64_t kSliceNs = 50'000'000;  // how long a sleeper goes without looking around: Ctrl-C, limits
 constexpr int64_t kYieldNs = 5'000'000;   // all yields of one wait together
 constexpr int64_t kReportNs = 30'000'000'000;
+constexpr int64_t kQuietNs = 2'000'000'000;  // four times the longest pause between two signs of life
 constexpr uint64_t kHashMask = (uint64_t{1} << 48) - 1;
 
 void pause_core() {
@@ -225,35 +226,49 @@ std::vector<uint32_t> Sync::missing(uint32_t generation) const {
     return ranks;
 }
 
-// Decide whether waiting still makes sense. Only ranks that have not arrived can be a reason to stop.
+// Decide whether waiting still makes sense. A rank that died or left before the barrier opened is a reason to stop, also when
+// it had arrived; one that is silent only if it has not, for it may have done its part.
 void Sync::look_around(uint32_t generation, int64_t since_ns, int64_t limit_ns) {
     const int64_t now = now_ns();
-    std::vector<uint32_t> died, left, silent;
-    std::vector<uint32_t> absent = missing(generation);
+    std::vector<uint32_t> died, left, silent, absent = missing(generation);
     // All have said that they come, yet the barrier does not open: one of them stopped on its last step.
     if (absent.empty())
         for (uint32_t rank = 0; rank < control_.size; ++rank) absent.push_back(rank);
-    for (uint32_t rank : absent) {
-        const RankSlot& slot = control_.slots[rank];
-        const auto life = static_cast<Life>(slot.life.load(std::memory_order_acquire));
+    for (uint32_t rank = 0; rank < control_.size; ++rank) {
+        const auto life = static_cast<Life>(control_.slots[rank].life.load(std::memory_order_acquire));
         if (life == Life::absent) continue;
-        if (life == Life::closed || life == Life::broken) {
-            left.push_back(rank);
-        } else if (dead_(rank)) {
-            died.push_back(rank);
-        } else if (now - slot.heartbeat_ns.load(std::memory_order_relaxed) > config_.timeout_ns) {
-            silent.push_back(rank);
-        }
+        if (life == Life::closed || life == Life::broken) left.push_back(rank);
+        else if (dead_(rank)) died.push_back(rank);
     }
-    if (died.empty() && left.empty() && silent.empty() && !(limit_ns && now - since_ns > limit_ns) && !troubled()) return;
-    if (passed(generation)) return;  // it arrived after all, then went
+    for (uint32_t rank : absent)
+        if (has_joined(rank) && quiet_ns(rank, now) > config_.timeout_ns) silent.push_back(rank);
+    const bool overdue = limit_ns && now - since_ns > limit_ns;
+    if (died.empty() && left.empty() && silent.empty() && !overdue && !troubled()) return;
+    // After the looks above: whoever left or died after this barrier had opened did so in the open.
+    if (passed(generation)) return;
     if (!troubled()) {
         if (!died.empty()) declare(Failure::died, died, "");
         else if (!left.empty()) declare(Failure::left, left, "");
         else if (!silent.empty()) declare(Failure::silent, silent, "");
-        else declare(Failure::overdue, absent, seconds_text(now - since_ns));
+        else declare(Failure::overdue, with_quiet(absent, now), seconds_text(now - since_ns));
     }
     raise_verdict();
+}
+
+bool Sync::has_joined(uint32_t rank) const {
+    return static_cast<Life>(control_.slots[rank].life.load(std::memory_order_acquire)) != Life::absent;
+}
+
+int64_t Sync::quiet_ns(uint32_t rank, int64_t now) const {
+    return now - control_.slots[rank].heartbeat_ns.load(std::memory_order_relaxed);
+}
+
+// Those that have not come, and those that came but have given no sign of life lately: stopped, or dead where that cannot be seen.
+std::vector<uint32_t> Sync::with_quiet(std::vector<uint32_t> absent, int64_t now) const {
+    for (uint32_t rank = 0; rank < control_.size; ++rank)
+        if (has_joined(rank) && quiet_ns(rank, now) > kQuietNs && std::find(absent.begin(), absent.end(), rank) == absent.end())
+            absent.push_back(rank);
+    return absent;
 }
 
 void Sync::report_wait(uint32_t generation, int64_t since_ns, int64_t& next_report_ns) {
@@ -299,12 +314,15 @@ std::string Sync::status_of(uint32_t rank, Failure kind) const {
     const RankSlot& slot = control_.slots[rank];
     const uint64_t sequence = slot.call.sequence.load(std::memory_order_relaxed);
     const std::string last = sequence ? "; its last call was #" + std::to_string(sequence) + " " + describe_call(slot.call) : "";
-    const int64_t quiet = now_ns() - slot.heartbeat_ns.load(std::memory_order_relaxed);
+    const int64_t quiet = quiet_ns(rank, now_ns());
+    const std::string is_silent = "has given no sign of life for " + seconds_text(quiet) + " (stopped?)" + last;
     switch (kind) {
         case Failure::died: return "died" + last;
         case Failure::left: return "closed or broke its communicator" + last;
-        case Failure::silent: return "has given no sign of life for " + seconds_text(quiet) + " (stopped?)" + last;
-        case Failure::overdue: return "is alive but has not arrived" + last;
+        case Failure::silent: return is_silent;
+        case Failure::overdue:
+            if (!has_joined(rank)) return "has not joined";
+            return quiet > kQuietNs ? is_silent : "is alive but has not arrived" + last;
         default: return "";
     }
 }

@@ -103,6 +103,9 @@ private:
     void look_around(uint32_t generation, int64_t since_ns, int64_t limit_ns);
     void report_wait(uint32_t generation, int64_t since_ns, int64_t& next_report_ns);
     std::vector<uint32_t> missing(uint32_t generation) const;
+    std::vector<uint32_t> with_quiet(std::vector<uint32_t> absent, int64_t now) const;
+    bool has_joined(uint32_t rank) const;
+    int64_t quiet_ns(uint32_t rank, int64_t now) const;
     [[noreturn]] void raise_verdict() const;
     [[noreturn]] void raise_mismatch() const;
     std::string status_of(uint32_t rank, Failure kind) const;

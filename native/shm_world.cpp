@@ -66,17 +66,33 @@ World::~World() { close(); }
 
 void World::join() {
     const int64_t deadline = now_ns() + to_ns(config_.connect_timeout_s);
-    Segment segment = config_.rank == 0 ? make_segment(config_) : find_segment(config_, deadline);
+    std::unique_ptr<MeetingListener> listener;  // closed when all have come, or cannot
+    Segment segment = config_.rank == 0 ? make_segment(config_, listener) : find_segment(config_, deadline);
     try {
         check_header(segment);
         attach(segment.map(segment.bytes(), true));
-        meet(segment);
+        try {
+            meet(segment);
+        } catch (const WorldFailure&) {
+            if (config_.rank == 0) tell_latecomers(deadline);
+            throw;
+        }
     } catch (...) {
         // A name that outlives its run would be in the next one's way.
         if (config_.rank == 0 || !creator_lives(segment)) segment.unlink();
         close();
         throw;
     }
+}
+
+constexpr int64_t kTellNs = 5'000'000'000;
+
+// The meeting has failed because of some rank. Those that come now would look for rank 0 until their limit, and name the
+// wrong one: let them in, so that they read the verdict.
+void World::tell_latecomers(int64_t deadline_ns) {
+    const int64_t end = std::min(deadline_ns, now_ns() + kTellNs);
+    const auto& attached = sync_->control().header->attached;
+    while (attached.load(std::memory_order_acquire) < config_.size && now_ns() < end) wait_a_moment();
 }
 
 bool World::creator_lives(const Segment& segment) const {

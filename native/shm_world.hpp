@@ -53,6 +53,7 @@ private:
     void meet(Segment& segment);
     void step();  // one more barrier of the present call
     std::string derived_name() const;
+    void tell_latecomers(int64_t deadline_ns);
     bool creator_lives(const Segment& segment) const;
     int first_failure(int own, uint64_t hash, Gil& gil);
     bool in_one_pid_namespace();

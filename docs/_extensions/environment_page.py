@@ -10,7 +10,7 @@ from cobre.comm.config import BACKEND_VARIABLE, MpiConfig, ShmConfig, TcpConfig
 from cobre.comm.types import BackendKind
 
 CONFIGS = (ShmConfig, TcpConfig, MpiConfig)
-PROBES = ("1", "0", "2.5", "2", "condvar", "probe")  # whatever it is that a variable takes, one of these will do
+PROBES = ("1", "0", "2.5", "2", "condvar", "name", "probe")  # whatever a variable takes, one of these will do
 TITLES = {
     ShmConfig: "Shared memory",
     TcpConfig: "TCP",

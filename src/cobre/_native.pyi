@@ -46,6 +46,7 @@ class ShmWorld:
         condvar: bool,
         window_bytes: int,
         quota_cores: int,
+        by_name: bool,
         guard: CallGuard,
         on_wait: Callable[[float, list[str]], None],
     ) -> None: ...

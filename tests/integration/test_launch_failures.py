@@ -231,7 +231,7 @@ def test_a_limit_on_the_whole_run_ends_it():
 
 
 def test_a_run_that_ends_before_its_ranks_have_met_leaves_no_name_behind(tmp_path, no_patience):
-    """Rank 1 never joins, so rank 0 still has its name in /dev/shm when it is stopped; the fixture looks."""
+    """Rank 1 never joins, so rank 0, which meets by name, still has it when it is stopped; the fixture looks."""
     script = tmp_path / "never_joins.py"
     script.write_text("""
 import os
@@ -245,7 +245,7 @@ while not (Path("/dev/shm") / os.environ["COBRE_SHM_NAME"]).exists():
 raise SystemExit(7)
 """)
     with pytest.raises(WorkerError) as caught:
-        launch.run_script(str(script), 2)
+        launch.run_script(str(script), 2, environment={"COBRE_SHM_MEETING": "name"})
     assert (caught.value.rank, caught.value.exit_code) == (1, 7)
 
 

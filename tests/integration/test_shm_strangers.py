@@ -4,29 +4,16 @@ import os
 import secrets
 import shutil
 import signal
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
 from processes import finish, start_python, wait_until
+from shm_worlds import NOBODY, SHM, fresh_name, is_meeting, names, start_rank
 
-SHM = Path("/dev/shm")
-NOBODY = 65534
 needs_root = pytest.mark.skipif(
     os.geteuid() != 0 or shutil.which("setpriv") is None, reason="acting as another user needs root and setpriv"
 )
 
-JOIN = """
-import numpy as np
-from cobre.comm import BackendError, CommError, create_communicator
-try:
-    with create_communicator() as comm:
-        print("joined", flush=True)
-        TURN
-except (BackendError, CommError) as error:
-    print(type(error).__name__, error, flush=True)
-"""
 REGIONS = """for turn in range(100000):
             with comm.create_shared_region(100, np.float64) as region:
                 region.fence()"""
@@ -36,26 +23,10 @@ LOOK = """with comm.create_shared_region(100, np.float64) as region:
             comm.barrier()"""
 
 
-def start_rank(name, rank, size=2, turn="comm.barrier()", wrapper=()):
-    variables = {"NAME": name, "RANK": str(rank), "SIZE": str(size), "CONNECT_TIMEOUT_SECS": "20"}
-    environ = os.environ | {f"COBRE_SHM_{key}": value for key, value in variables.items()}
-    program = JOIN.replace("TURN", turn)
-    if wrapper:
-        command = [*wrapper, sys.executable, "-c", program]
-        return subprocess.Popen(command, env=environ, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
-    return start_python("-c", program, env=environ)
-
-
-def names(prefix):
-    return sorted(path.name for path in SHM.iterdir() if path.name.startswith(prefix))
-
-
 @pytest.fixture
 def name():
-    chosen = f"cobre-test-{secrets.token_hex(6)}"
-    yield chosen
-    for left in names(chosen):
-        (SHM / left).unlink(missing_ok=True)
+    with fresh_name() as chosen:
+        yield chosen
 
 
 @needs_root
@@ -118,21 +89,23 @@ def test_a_rank_that_dies_in_the_midst_of_regions_leaves_nothing(name, victim):
     assert names(name) == []
 
 
-def test_rank_zero_may_die_at_any_moment(name):
+@pytest.mark.parametrize("meeting", ["socket", "name"])
+def test_rank_zero_may_die_at_any_moment(name, meeting):
     """Also while it waits for the others: whoever comes then removes the name, and a new rank 0 is welcome."""
-    first = start_rank(name, 0)
-    wait_until(lambda: names(name), "rank 0 waits")
+    first = start_rank(name, 0, MEETING=meeting)
+    wait_until(lambda: is_meeting(name), "rank 0 waits")
     first.send_signal(signal.SIGKILL)
     finish(first)
+    assert is_meeting(name) == (meeting == "name"), "a socket goes with its process"
     worker = start_rank(name, 1)
-    wait_until(lambda: not names(name), "the name has gone with whoever saw it")
+    wait_until(lambda: not is_meeting(name), "the name has gone with whoever saw it")
     second = start_rank(name, 0)
     assert finish(worker)[1] == finish(second)[1] == "joined\n"
-    assert names(name) == []
+    assert not is_meeting(name)
 
 
 def test_what_killed_worlds_left_goes_with_the_next_start_of_any_world(name):
-    first = start_rank(name, 0)
+    first = start_rank(name, 0, MEETING="name")
     wait_until(lambda: names(name), "rank 0 waits")
     first.send_signal(signal.SIGKILL)
     finish(first)

@@ -7,7 +7,6 @@ import shutil
 import socket
 import subprocess
 import threading
-import time
 
 import numpy as np
 from forked_worlds import SHM, fork_world, shm_environment, tcp_environment
@@ -122,28 +121,36 @@ def _disturb(address, end, seed):
 
 
 AS_NOBODY = """
-import os, sys, time
-path = "/dev/shm/" + sys.argv[1]
-os.umask(0)
-descriptor = os.open(path, os.O_CREAT | os.O_RDWR | os.O_EXCL, int(sys.argv[2], 8))
-os.ftruncate(descriptor, 1 << 24)
+import os, socket, sys
+name, mode, address = sys.argv[1:]
+path = "/dev/shm/" + name
+if mode == "socket":
+    place = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+    place.bind("\\0" + address)
+    place.listen()
+else:
+    os.umask(0)
+    descriptor = os.open(path, os.O_CREAT | os.O_RDWR | os.O_EXCL, int(mode, 8))
+    os.ftruncate(descriptor, 1 << 24)
 print("there", flush=True)
 sys.stdin.read()
-os.unlink(path)
+if mode != "socket":
+    os.unlink(path)
 """
 
 
 def another_user(count, rng):
-    """Somebody else takes the name of a world, open to all or to themselves: refused by name, nothing given away."""
+    """Somebody else takes the place of a world, open to all or to themselves: refused by name, nothing given away."""
     tally = Tally("shm: another local user")
     if os.geteuid() != 0 or shutil.which("setpriv") is None:
         tally.note = "skipped: needs root and setpriv"
         return tally
     for _ in range(count):
-        name, mode = f"tt-{secrets.token_hex(6)}", rng.choice(["0666", "0600", "0644"])
+        name, mode = f"tt-{secrets.token_hex(6)}", rng.choice(["0666", "0600", "0644", "socket"])
         user = ["setpriv", f"--reuid={NOBODY}", f"--regid={NOBODY}", "--clear-groups", PLAIN_PYTHON]
+        address = f"cobre-shm/{os.geteuid()}/{name}"
         stranger = subprocess.Popen(
-            [*user, "-c", AS_NOBODY, name, mode], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+            [*user, "-c", AS_NOBODY, name, mode, address], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
         )
         stranger.stdout.readline()
         world = fork_world(shm_environment(2, name), lambda comm: comm.rank)
@@ -151,9 +158,8 @@ def another_user(count, rng):
         tally.trials += 1
         if hung:
             tally.add("hangs", f"ranks {hung}, mode {mode}")
-        with (SHM / name).open("rb") as stream:
-            if any(stream.read()):
-                tally.add("wrong bits", "something was written into another user's segment")
+        if mode != "socket" and any((SHM / name).read_bytes()):
+            tally.add("wrong bits", "something was written into another user's segment")
         for number, rank in enumerate(world.ranks):
             text = (rank.answer or {}).get("text", "")
             if name not in text or f"user {NOBODY}" not in text:
@@ -170,4 +176,3 @@ def all_agreements(scale, seed):
     yield mismatches("tcp", round(300 * scale), rng)
     yield strangers(max(1, round(40 * scale)), rng)
     yield another_user(max(1, round(20 * scale)), rng)
-    time.sleep(0)

@@ -12,6 +12,7 @@ import socket
 import time
 import traceback
 from dataclasses import dataclass, field
+from itertools import zip_longest
 from pathlib import Path
 
 from cobre.comm import BackendError, CommError, create_communicator
@@ -60,9 +61,14 @@ class World:
         return hung
 
 
-def shm_environment(size, name=None):
+def shm_environment(size, name=None, meeting="socket"):
     name = name or f"tt-{secrets.token_hex(6)}"
-    shared = {"COBRE_SHM_NAME": name, "COBRE_SHM_SIZE": str(size), "COBRE_SHM_CONNECT_TIMEOUT_SECS": "4"}
+    shared = {
+        "COBRE_SHM_NAME": name,
+        "COBRE_SHM_SIZE": str(size),
+        "COBRE_SHM_CONNECT_TIMEOUT_SECS": "4",
+        "COBRE_SHM_MEETING": meeting,
+    }
     return [shared | {"COBRE_SHM_RANK": str(rank)} for rank in range(size)]
 
 
@@ -81,10 +87,11 @@ def tcp_environment(size):
     return [shared | {"COBRE_TCP_RANK": str(rank)} for rank in range(size)]
 
 
-def fork_world(environments, function):
-    """Start ranks that call `function(comm)`."""
+def fork_world(environments, function, pauses_s=()):
+    """Start ranks that call `function(comm)`; `pauses_s` between one rank's start and the next one's."""
     world = World(name=environments[0].get("COBRE_SHM_NAME", ""))
-    for environment in environments:
+    for environment, pause_s in zip_longest(environments, pauses_s, fillvalue=0.0):
+        time.sleep(pause_s)
         reading, writing = os.pipe()
         pid = os.fork()
         if pid == 0:

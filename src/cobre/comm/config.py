@@ -22,6 +22,7 @@ DEFAULT_TCP_PORT = 29500
 MAX_TCP_PORT = 65535
 MAX_RUN_ID = 100
 WAIT_STRATEGIES = ("futex", "condvar")
+MEETINGS = ("socket", "name")
 SWITCHES = {"": False, "0": False, "false": False, "no": False, "1": True, "true": True, "yes": True}
 MAX_MPI_MESSAGE_BYTES = 1 << 30  # half of what a 32-bit count can say
 
@@ -46,12 +47,14 @@ class LocalConfig:
 class ShmConfig:
     """Ranks on one machine that share memory.
 
-    name: name of the POSIX segment that the ranks meet in, the same on all ranks and unique to the run.
+    name: name of the segment that the ranks meet in, the same on all ranks and unique to the run.
     timeout_s: a rank without a sign of life for so long is given up (a rank that computes gives signs of life).
     connect_timeout_s: how long to wait at the start until all ranks have come.
     operation_timeout_s: hard limit for one collective, however alive the others are; None: no limit.
     wait: how to sleep: "futex", or "condvar" (process-shared mutex and condition variable).
     window_bytes: shared memory for collectives, all ranks together; any payload passes through it; 0: our choice.
+    meeting: how ranks find the segment: "socket", which has no file and goes with rank 0; or "name", a file in /dev/shm
+        until all have come, for ranks in containers that share memory but no network.
     """
 
     kind: ClassVar[BackendKind] = BackendKind.SHM
@@ -64,6 +67,7 @@ class ShmConfig:
     operation_timeout_s: float | None = None
     wait: str = "futex"
     window_bytes: int = 0
+    meeting: str = "socket"
 
     def __post_init__(self) -> None:
         _check_types(self)
@@ -82,6 +86,8 @@ class ShmConfig:
         )
         if self.wait not in WAIT_STRATEGIES:
             raise InitializationFailedError("shm", f"COBRE_SHM_WAIT must be futex or condvar, got {self.wait!r}")
+        if self.meeting not in MEETINGS:
+            raise InitializationFailedError("shm", f"COBRE_SHM_MEETING must be socket or name, got {self.meeting!r}")
         if self.window_bytes < 0:
             raise InitializationFailedError("shm", f"COBRE_SHM_WINDOW_BYTES must be 0 or more, got {self.window_bytes}")
 
@@ -103,6 +109,7 @@ class ShmConfig:
             operation_timeout_s=read.optional_seconds("COBRE_SHM_OPERATION_TIMEOUT_SECS"),
             wait=environ.get("COBRE_SHM_WAIT", "") or "futex",
             window_bytes=read.integer("COBRE_SHM_WINDOW_BYTES", "bytes", default=0),
+            meeting=environ.get("COBRE_SHM_MEETING", "") or "socket",
         )
 
     def to_env(self) -> dict[str, str]:
@@ -116,6 +123,7 @@ class ShmConfig:
             "COBRE_SHM_CONNECT_TIMEOUT_SECS": repr(float(self.connect_timeout_s)),
             "COBRE_SHM_WAIT": self.wait,
             "COBRE_SHM_WINDOW_BYTES": str(self.window_bytes),
+            "COBRE_SHM_MEETING": self.meeting,
         }
         if self.operation_timeout_s is not None:
             environ["COBRE_SHM_OPERATION_TIMEOUT_SECS"] = repr(float(self.operation_timeout_s))

@@ -12,7 +12,7 @@ from cobre.comm.backends.shm.failures import allocation_failed, no_window, world
 from cobre.comm.backends.shm.region import ShmSharedRegion
 from cobre.comm.config import ShmConfig
 from cobre.comm.cores import cgroup_quota
-from cobre.comm.errors import InitializationFailedError, InvalidCommunicatorError, PeerTimeoutError
+from cobre.comm.errors import InitializationFailedError, InvalidCommunicatorError, PeerLostError, PeerTimeoutError
 from cobre.comm.types import Dtype, Operation
 
 
@@ -74,6 +74,7 @@ class ShmCommunicator(Backend):
                 condvar=config.wait == "condvar",
                 window_bytes=config.window_bytes,
                 quota_cores=0 if quota is None else math.ceil(quota),
+                by_name=config.meeting == "name",
                 guard=self._guard,
                 on_wait=on_wait,
             )
@@ -86,14 +87,19 @@ class ShmCommunicator(Backend):
 
     def _not_all_joined(self, error: WorldFailure) -> InitializationFailedError:
         failure = world_failed(error, Operation.JOIN, 0)
+        size = self._size
+        if isinstance(failure, PeerLostError):
+            words = f"{failure.message} before all {size} ranks had joined {self._config.segment_name}"
+            return InitializationFailedError("shm", words)
         if not isinstance(failure, PeerTimeoutError):
             return InitializationFailedError("shm", failure.message)
-        size, missing = self._size, failure.ranks
-        names = ", ".join(f"rank {rank}" for rank in missing)
+        missing = [peer.rank for peer in failure.peers if peer.pid == 0]
+        quiet = [str(peer) for peer in failure.peers if peer.pid]
+        reasons = [f"missing {', '.join(f'rank {rank}' for rank in missing)}"] if missing else []
         return InitializationFailedError(
             "shm",
             f"{size - len(missing)} of {size} ranks joined {self._config.segment_name} "
-            f"after {self._config.connect_timeout_s:g} s; missing {names}",
+            f"after {self._config.connect_timeout_s:g} s; {'; '.join(reasons + quiet)}",
         )
 
     def _create_shared_region(self, count: int, dtype: Dtype) -> ShmSharedRegion:

@@ -145,6 +145,7 @@ class Ranks:
         self.deadline = time.monotonic() + limit_s
         self.world = f"cobre-{secrets.token_hex(6)}"
         self.prefix: Sequence[str] = ()
+        self.options: Mapping[str, str] = {}  # more variables for every rank
         self._environment = environment
         self._processes: list[RankProcess] = []
 
@@ -174,6 +175,7 @@ class Ranks:
             "PYTHONPATH": os.pathsep.join(filter(None, sys.path)),
             **self._environment,
             **variables,
+            **self.options,
         }
         process = RankProcess(rank, command, environment, self.deadline)
         self._processes.append(process)

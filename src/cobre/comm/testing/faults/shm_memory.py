@@ -8,6 +8,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
+from cobre.comm.config import MEETINGS
 from cobre.comm.testing.case import Depth, Params
 from cobre.comm.testing.faults.joining import PROGRAM, right_bits
 from cobre.comm.testing.faults.plan import NotPermittedError, fault
@@ -17,14 +18,24 @@ from cobre.comm.testing.faults.verdicts import check_closed, check_failure, chec
 from cobre.comm.testing.grids import MIB, combinations
 
 SHM_FOLDER = Path("/dev/shm")  # noqa: S108 - where Linux keeps POSIX shared memory
+LISTENERS = Path("/proc/net/unix")
 
 
 def _several(size: int, _depth: Depth) -> Sequence[Params]:
     return ({},) if size > 1 else ()
 
 
-def _wait_for_name(ranks: Ranks) -> None:
-    while not (SHM_FOLDER / ranks.world).exists():
+def _meeting_grid(size: int, _depth: Depth) -> Sequence[Params]:
+    return combinations(meeting=MEETINGS) if size > 1 else ()
+
+
+def _meets(ranks: Ranks) -> bool:
+    """Whether rank 0 waits for the others under the plan's name."""
+    return (SHM_FOLDER / ranks.world).exists() or f"/{ranks.world}\n" in LISTENERS.read_text()
+
+
+def _wait_for_meeting(ranks: Ranks) -> None:
+    while not _meets(ranks):
         if time.monotonic() > ranks.deadline:
             raise PlanError(f"{ranks.world} never appeared")
         time.sleep(0.001)
@@ -38,15 +49,16 @@ def _run_world(ranks: Ranks) -> list[str]:
     ]
 
 
-@fault("shm_stale_segment", (4,), grid=_several, backend="shm")
-def stale_segment(ranks: Ranks, _params: Params) -> Sequence[str]:
-    """The name of a run that died before all ranks came is taken over."""
+@fault("shm_stale_segment", (4,), grid=_meeting_grid, backend="shm")
+def stale_segment(ranks: Ranks, params: Params) -> Sequence[str]:
+    """The name of a run that died before all ranks came is taken over; it stays only where ranks meet by name."""
+    ranks.options = {"COBRE_SHM_MEETING": params["meeting"]}
     pioneer = ranks.start(0, PROGRAM)
-    _wait_for_name(ranks)
+    _wait_for_meeting(ranks)
     pioneer.send(signal.SIGKILL)
     pioneer.wait_for_end()
-    if not (SHM_FOLDER / ranks.world).exists():
-        return ["the plan is void: the name has gone with its creator"]
+    if _meets(ranks) != (params["meeting"] == "name"):
+        return [f"after the death of rank 0, which met by {params['meeting']}: {_meets(ranks) = }"]
     return _run_world(ranks)
 
 
@@ -65,11 +77,12 @@ def rubbish_segment(ranks: Ranks, params: Params) -> Sequence[str]:
     return _run_world(ranks)
 
 
-@fault("shm_live_segment", (4,), grid=_several, backend="shm")
-def live_segment(ranks: Ranks, _params: Params) -> Sequence[str]:
+@fault("shm_live_segment", (4,), grid=_meeting_grid, backend="shm")
+def live_segment(ranks: Ranks, params: Params) -> Sequence[str]:
     """The name of a run whose ranks are still coming is refused to another; that run is not disturbed."""
+    ranks.options = {"COBRE_SHM_MEETING": params["meeting"]}
     first = ranks.start(0, PROGRAM)
-    _wait_for_name(ranks)
+    _wait_for_meeting(ranks)
     intruder = ranks.start(0, PROGRAM)
     problems = check_refused(intruder, "InitializationFailedError", (ranks.world, str(first.pid), "COBRE_SHM_NAME"))
     others = [ranks.start(rank, PROGRAM) for rank in range(1, ranks.setting.size)]
@@ -78,13 +91,14 @@ def live_segment(ranks: Ranks, _params: Params) -> Sequence[str]:
     return problems
 
 
-@fault("shm_unlinked_early", (4,), grid=_several, backend="shm")
-def unlinked_early(ranks: Ranks, _params: Params) -> Sequence[str]:
+@fault("shm_unlinked_early", (4,), grid=_meeting_grid, backend="shm")
+def unlinked_early(ranks: Ranks, params: Params) -> Sequence[str]:
     """Once all ranks have joined there is no name that anything could leave behind."""
+    ranks.options = {"COBRE_SHM_MEETING": params["meeting"]}
     order = {"action": "let_wait", "operation": "gather_into_region", "nbytes": 1000, "victim": 0}
     processes = ranks.start_all(order)
     processes[0].wait_for("ready")
-    problems = [f"{ranks.world} is still there"] if (SHM_FOLDER / ranks.world).exists() else []
+    problems = [f"{ranks.world} is still there"] if _meets(ranks) else []
     processes[0].tell("go")
     return problems + [line for process in processes for line in check_closed(process)]
 

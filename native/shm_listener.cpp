@@ -1,0 +1,185 @@
+#include "shm_listener.hpp"
+
+#include <fcntl.h>
+#include <poll.h>
+#include <signal.h>
+#include <sys/socket.h>
+#include <sys/un.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstddef>
+#include <cstring>
+#include <system_error>
+#include <utility>
+
+namespace cobre::shm {
+
+#ifdef __linux__
+
+namespace {
+
+constexpr int kBacklog = 128;  // whoever comes while it is full tries again
+
+[[noreturn]] void fail(const char* what) { throw std::system_error(errno, std::generic_category(), what); }
+
+struct Address {
+    sockaddr_un value = {};
+    socklen_t length;
+
+    // The user's number is part of it, so that equal names of two users are two places.
+    explicit Address(const std::string& name) {
+        value.sun_family = AF_UNIX;
+        const std::string text = "cobre-shm/" + std::to_string(geteuid()) + "/" + name.substr(name.starts_with('/') ? 1 : 0);
+        const size_t bytes = std::min(text.size(), sizeof value.sun_path - 1);
+        std::memcpy(value.sun_path + 1, text.data(), bytes);  // a leading zero byte: abstract
+        length = static_cast<socklen_t>(offsetof(sockaddr_un, sun_path) + 1 + bytes);
+    }
+    const sockaddr* get() const { return reinterpret_cast<const sockaddr*>(&value); }
+};
+
+int open_socket() {
+    const int descriptor = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+    if (descriptor < 0) fail("socket");
+    return descriptor;
+}
+
+std::optional<Host> host_of(int descriptor) {
+    ucred credentials = {};
+    socklen_t length = sizeof credentials;
+    if (getsockopt(descriptor, SOL_SOCKET, SO_PEERCRED, &credentials, &length) != 0) return std::nullopt;
+    return Host{credentials.pid, credentials.uid};
+}
+
+// Room for one descriptor beside a message.
+union Control {
+    char bytes[CMSG_SPACE(sizeof(int))];
+    cmsghdr align;
+};
+
+}  // namespace
+
+MeetingListener::MeetingListener(const std::string& name, const Segment& segment)
+    : segment_(fcntl(segment.descriptor(), F_DUPFD_CLOEXEC, 0)) {  // its own: it may outlive the caller's
+    if (segment_ < 0) fail("dup");
+    const Address address(name);
+    int ends[2] = {-1, -1};
+    sigset_t all, before;
+    sigfillset(&all);
+    try {
+        socket_ = open_socket();
+        if (bind(socket_, address.get(), address.length) != 0) fail("bind");
+        if (listen(socket_, kBacklog) != 0) fail("listen");
+        if (pipe2(ends, O_CLOEXEC) != 0) fail("pipe2");
+        stop_read_ = ends[0];
+        stop_write_ = ends[1];
+        pthread_sigmask(SIG_SETMASK, &all, &before);  // signals belong to Python's threads
+        try {
+            thread_ = std::thread([this] { run(); });
+        } catch (...) {
+            pthread_sigmask(SIG_SETMASK, &before, nullptr);
+            throw;
+        }
+        pthread_sigmask(SIG_SETMASK, &before, nullptr);
+    } catch (...) {
+        for (int descriptor : {segment_, socket_, ends[0], ends[1]})
+            if (descriptor >= 0) close(descriptor);
+        throw;
+    }
+}
+
+MeetingListener::~MeetingListener() {
+    close(stop_write_);  // wakes the thread
+    thread_.join();
+    for (int descriptor : {stop_read_, socket_, segment_}) close(descriptor);
+}
+
+void MeetingListener::run() {
+    pollfd polled[] = {{stop_read_, POLLIN, 0}, {socket_, POLLIN, 0}};
+    for (;;) {
+        if (poll(polled, std::size(polled), -1) < 0 && errno != EINTR) return;
+        if (polled[0].revents) return;
+        const int visitor = accept4(socket_, nullptr, nullptr, SOCK_CLOEXEC | SOCK_NONBLOCK);
+        if (visitor < 0) {
+            if (errno == EMFILE || errno == ENFILE) poll(polled, 1, 10);  // it stays in the queue: do not spin
+            continue;
+        }
+        answer(visitor);
+        close(visitor);
+    }
+}
+
+// The queue of a new connection is empty, so this never waits.
+void MeetingListener::answer(int visitor) const {
+    const std::optional<Host> who = host_of(visitor);
+    if (!who || who->user != geteuid()) return;
+    char byte = 0;
+    iovec payload{&byte, 1};
+    Control control = {};
+    msghdr message = {};
+    message.msg_iov = &payload;
+    message.msg_iovlen = 1;
+    message.msg_control = control.bytes;
+    message.msg_controllen = sizeof control.bytes;
+    cmsghdr* header = CMSG_FIRSTHDR(&message);
+    header->cmsg_level = SOL_SOCKET;
+    header->cmsg_type = SCM_RIGHTS;
+    header->cmsg_len = CMSG_LEN(sizeof(int));
+    std::memcpy(CMSG_DATA(header), &segment_, sizeof segment_);
+    [[maybe_unused]] const ssize_t sent = sendmsg(visitor, &message, MSG_NOSIGNAL | MSG_DONTWAIT);  // it may have gone
+}
+
+std::optional<MeetingCall> MeetingCall::to(const std::string& name) {
+    const Address address(name);
+    const int descriptor = open_socket();
+    if (connect(descriptor, address.get(), address.length) == 0)
+        if (const std::optional<Host> host = host_of(descriptor)) return MeetingCall(descriptor, *host);
+    close(descriptor);
+    return std::nullopt;
+}
+
+MeetingCall::MeetingCall(MeetingCall&& other) noexcept : socket_(std::exchange(other.socket_, -1)), host_(other.host_) {}
+
+MeetingCall::~MeetingCall() {
+    if (socket_ >= 0) close(socket_);
+}
+
+std::optional<Segment> MeetingCall::segment(int patience_ms) const {
+    pollfd polled{socket_, POLLIN, 0};
+    if (poll(&polled, 1, patience_ms) <= 0) return std::nullopt;
+    char byte;
+    iovec payload{&byte, 1};
+    Control control = {};
+    msghdr message = {};
+    message.msg_iov = &payload;
+    message.msg_iovlen = 1;
+    message.msg_control = control.bytes;
+    message.msg_controllen = sizeof control.bytes;
+    if (recvmsg(socket_, &message, MSG_CMSG_CLOEXEC | MSG_DONTWAIT) <= 0) return std::nullopt;
+    const cmsghdr* header = CMSG_FIRSTHDR(&message);
+    if (!header || header->cmsg_level != SOL_SOCKET || header->cmsg_type != SCM_RIGHTS ||
+        header->cmsg_len != CMSG_LEN(sizeof(int))) {
+        if (!(message.msg_flags & MSG_CTRUNC)) return std::nullopt;
+        errno = EMFILE;  // the descriptor had no place in this process
+        fail("recvmsg");
+    }
+    int descriptor;
+    std::memcpy(&descriptor, CMSG_DATA(header), sizeof descriptor);
+    return Segment::adopt(descriptor);
+}
+
+#else  // no such sockets: ranks meet by name
+
+MeetingListener::MeetingListener(const std::string&, const Segment& segment) : segment_(segment.descriptor()) {
+    throw std::system_error(EOPNOTSUPP, std::generic_category(), "abstract sockets");
+}
+MeetingListener::~MeetingListener() = default;
+std::optional<MeetingCall> MeetingCall::to(const std::string&) { return std::nullopt; }
+MeetingCall::MeetingCall(MeetingCall&& other) noexcept : socket_(-1), host_(other.host_) {}
+MeetingCall::~MeetingCall() = default;
+std::optional<Segment> MeetingCall::segment(int) const { return std::nullopt; }
+
+#endif
+
+}  // namespace cobre::shm

@@ -1,0 +1,71 @@
+"""Ranks on one machine that nobody's launcher started, and what can be seen of their meeting from outside."""
+
+import os
+import secrets
+import socket
+import subprocess
+import sys
+from contextlib import contextmanager
+from pathlib import Path
+
+from processes import start_python
+
+SHM = Path("/dev/shm")
+NOBODY = 65534
+ATTACHED_AT = 72  # where the segment's header counts the ranks that have joined
+
+JOIN = """
+import numpy as np
+from cobre.comm import BackendError, CommError, create_communicator
+try:
+    with create_communicator() as comm:
+        print("joined", flush=True)
+        TURN
+except (BackendError, CommError) as error:
+    print(type(error).__name__, error, flush=True)
+"""
+
+
+def start_rank(name, rank, size=2, turn="comm.barrier()", wrapper=(), stdin=subprocess.DEVNULL, **options):
+    variables = {"NAME": name, "RANK": str(rank), "SIZE": str(size), "CONNECT_TIMEOUT_SECS": "20"} | options
+    environ = os.environ | {f"COBRE_SHM_{key}": value for key, value in variables.items()}
+    program = JOIN.replace("TURN", turn)
+    if wrapper:
+        command = [*wrapper, sys.executable, "-c", program]
+        return subprocess.Popen(command, env=environ, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    return start_python("-c", program, env=environ, stdin=stdin)
+
+
+def names(prefix):
+    return sorted(path.name for path in SHM.iterdir() if path.name.startswith(prefix))
+
+
+def is_meeting(name):
+    """Whether rank 0 waits for others under this name, in the kernel or in /dev/shm."""
+    return bool(names(name)) or f"@cobre-shm/{os.geteuid()}/{name}\n" in Path("/proc/net/unix").read_text()
+
+
+def address_of(name):
+    """Where rank 0 listens."""
+    return f"\0cobre-shm/{os.geteuid()}/{name}"
+
+
+def joined(name):
+    """How many ranks have joined, from the segment itself: rank 0 gives it to every process of its user."""
+    with socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET) as sock:
+        try:
+            sock.connect(address_of(name))
+        except ConnectionRefusedError:
+            return 0
+        _, descriptors, _, _ = socket.recv_fds(sock, 1, 1)
+    with os.fdopen(descriptors[0], "rb") as stream:
+        return int.from_bytes(os.pread(stream.fileno(), 4, ATTACHED_AT), sys.byteorder)
+
+
+@contextmanager
+def fresh_name():
+    """A name for a world; what has it in the end is removed."""
+    chosen = f"cobre-test-{secrets.token_hex(6)}"
+    yield chosen
+    for left in names(chosen):
+        (SHM / left).unlink(missing_ok=True)
