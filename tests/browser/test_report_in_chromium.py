@@ -5,16 +5,14 @@ import re
 
 import pytest
 
-# Where a panel's position is on the screen, and what the page says about it.
+# Where a place of a chart is on the screen, and what the page says about it.
 POINT = """(() => {
-  const chart = JSON.parse(document.getElementById("report-data").textContent).charts["%(chart)s"];
-  const panel = chart.panels[%(panel)d];
-  const svg = document.querySelector("#%(chart)s svg");
-  svg.scrollIntoView({block: "center", behavior: "instant"});
-  const y = (panel.box[1] + panel.box[3]) / 2;
-  const at = new DOMPoint(panel.positions[%(place)d], y).matrixTransform(svg.getScreenCTM());
-  const numbers = panel.series.map((series) => series.values[%(place)d]);
-  return {x: at.x, y: at.y, label: panel.labels[%(place)d], numbers, title: panel.title};
+  const plot = [...charts.drawn].find((u) => u.holder.closest("figure").id === "%(chart)s");
+  plot.holder.scrollIntoView({block: "center", behavior: "instant"});
+  const frame = plot.over.getBoundingClientRect();
+  const chart = plot.chart;
+  return {x: frame.left + plot.valToPos(chart.x[%(place)d], "x"), y: frame.top + frame.height / 2,
+    label: chart.labels[%(place)d], divisor: chart.divisor, numbers: chart.series.map(({values}) => values[%(place)d])};
 })()"""
 TIP = 'document.getElementById("tip").hidden ? null : document.getElementById("tip").innerText'
 LUMINANCE = """
@@ -22,6 +20,14 @@ const light = (colour) => {
   const [r, g, b] = colour.match(/[\\d.]+/g).slice(0, 3).map((v) => v / 255)
     .map((v) => v <= 0.04045 ? v / 12.92 : ((v + 0.055) / 1.055) ** 2.4);
   return 0.2126 * r + 0.7152 * g + 0.0722 * b;
+};
+const darkest = (query, card) => {
+  const canvas = document.querySelector(query), context = canvas.getContext("2d");
+  const {data} = context.getImageData(0, 0, canvas.width, canvas.height);
+  let most = 1;
+  for (let at = 0; at < data.length; at += 4)
+    if (data[at + 3] === 255) most = Math.max(most, contrast(`rgb(${data.slice(at, at + 3).join(", ")})`, card));
+  return most;
 };
 const contrast = (a, b) => {
   const [high, low] = [light(a), light(b)].sort((p, q) => q - p);
@@ -35,50 +41,89 @@ def emulate(tab, scheme, media=""):
     tab.call("Emulation.setEmulatedMedia", media=media, features=features)
 
 
-def shown_numbers(tip):
-    return [float(found.replace(",", "")) for found in re.findall(r"-?\d[\d,]*\.?\d*(?=(?: [$\w/³]+)?(?:\n|$))", tip)]
+def shown_numbers(tab):
+    """Those of the box beside the cursor."""
+    texts = tab.value('[...document.querySelectorAll("#tip em")].map((line) => line.textContent)')
+    return [float(text.split(" ")[0].replace(",", "")) for text in texts]
 
 
-def test_it_opens_without_errors_and_without_a_network(tab, report):
-    errors = [e for e in tab.events if e["method"] in ("Runtime.exceptionThrown", "Log.entryAdded")]
-    assert errors == []
-    asked = {e["params"]["request"]["url"] for e in tab.events if e["method"] == "Network.requestWillBeSent"}
-    assert {url for url in asked if not url.startswith("data:")} == {report.resolve().as_uri()}
-    assert tab.value('document.querySelectorAll("figure details.numbers").length') == tab.value(
-        'document.querySelectorAll("svg.chart").length'
+def until(tab, condition, seconds=20):
+    """Wait for the page, and say what it had when it never comes."""
+    tab.value(
+        f"""new Promise((done, fail) => {{
+          const began = performance.now();
+          const isLate = () => performance.now() - began > {1000 * seconds};
+          const look = () => ({condition}) ? done(true)
+            : isLate() ? fail(new Error("never: " + {condition!r})) : setTimeout(look, 20);
+          look();
+        }})"""
     )
 
 
-@pytest.mark.parametrize(("chart", "panel"), [("bounds", 0), ("storage-plants", 3), ("mix", 0), ("cost-histogram", 0)])
-def test_the_pointer_shows_numbers(tab, chart, panel):
-    point = tab.value(POINT % {"chart": chart, "panel": panel, "place": 4})
+def errors_of(tab):
+    return [event for event in tab.events if event["method"] in ("Runtime.exceptionThrown", "Log.entryAdded")]
+
+
+def test_it_opens_without_errors_and_without_a_network(tab, report):
+    until(tab, 'document.querySelectorAll("#entity-charts canvas").length > 3')
+    assert errors_of(tab) == []
+    asked = {e["params"]["request"]["url"] for e in tab.events if e["method"] == "Network.requestWillBeSent"}
+    outside = {url for url in asked if not url.startswith(("data:", "blob:"))}
+    assert outside == {report.resolve().as_uri()}
+    assert tab.value('document.querySelectorAll("figure details.numbers").length') == tab.value(
+        'document.querySelectorAll("figure canvas").length'
+    )
+
+
+@pytest.mark.parametrize("chart", ["bounds", "storage", "mix"])
+def test_the_pointer_shows_numbers(tab, chart):
+    point = tab.value(POINT % {"chart": chart, "place": 4})
     tab.move_mouse(point["x"], point["y"])
-    tip = tab.value(TIP)
-    assert point["label"] in tip
-    assert point["title"] in tip
-    numbers = shown_numbers(tip.split("\n", 1)[1])
-    assert numbers == pytest.approx(point["numbers"], rel=1e-5)
+    until(tab, '!document.getElementById("tip").hidden')
+    assert point["label"] in tab.value(TIP)
+    assert shown_numbers(tab) == pytest.approx([number / point["divisor"] for number in point["numbers"]], rel=1e-3)
     tab.move_mouse(1, 1)
-    assert tab.value(TIP) is None
+    until(tab, 'document.getElementById("tip").hidden')
 
 
 def test_keys_move_the_cursor(tab):
-    tab.value('document.querySelector("#storage svg").focus()')
+    tab.value('document.querySelector("#storage .plot").focus()')
     tab.press("ArrowRight")
     tab.press("ArrowRight")
     assert "2030-02" in tab.value(TIP)
     tab.press("ArrowLeft")
     assert "2030-01" in tab.value(TIP)
+    tab.press("End")
+    assert "2031-12" in tab.value(TIP)
     tab.press("Escape")
     assert tab.value(TIP) is None
 
 
 def test_numbers_can_be_opened_as_a_table(tab):
-    tab.value('document.querySelector("#water-values details.numbers").open = true')
-    tab.value("new Promise((done) => setTimeout(done))")
-    rows = tab.value('[...document.querySelectorAll("#water-values .numbers tr")].map((row) => row.innerText)')
+    tab.value('document.querySelector("#storage details.numbers").open = true')
+    until(tab, 'document.querySelectorAll("#storage .numbers tr").length')
+    rows = tab.value('[...document.querySelectorAll("#storage .numbers tr")].map((row) => row.innerText)')
     assert len(rows) == 25
     assert rows[1].startswith("2030-01")
+
+
+def test_a_chart_is_enlarged_and_closed_by_the_keyboard(tab):
+    tab.value('document.querySelector("#storage .tools button").focus()')
+    tab.press("Enter")
+    until(tab, 'document.getElementById("large").open')
+    large = tab.value('document.querySelector("#large canvas").getBoundingClientRect().width')
+    assert large > 1.5 * tab.value('document.querySelector("#storage canvas").getBoundingClientRect().width')
+    tab.press("ArrowRight")
+    assert "2030-01" in tab.value(TIP)
+    tab.value("""(() => { const plot = [...charts.drawn].find((u) => u.holder.closest("dialog"));
+      plot.holder.dispatchEvent(new KeyboardEvent("keydown", {key: "+"})); })()""")
+    shown = """(() => { const {min, max} = [...charts.drawn].find((u) => u.holder.closest("dialog")).scales.x;
+      return max - min; })()"""
+    until(tab, f"{shown} < 14")
+    tab.press("Escape")
+    tab.press("Escape")
+    until(tab, '!document.getElementById("large").open')
+    assert tab.value('document.activeElement.closest("figure").id') == "storage"
 
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])
@@ -90,8 +135,8 @@ def test_text_can_be_read_in_light_and_dark(tab, scheme):
         const card = style(".card").backgroundColor, page = style("body").backgroundColor;
         return {{
           page, ink: contrast(style("h3").color, card), muted: contrast(style(".note").color, card),
-          intro: contrast(style(".intro").color, page), tick: contrast(style("#storage svg text").fill, card),
-          line: contrast(style("#storage svg [id*=line2d_] path[style*='--blue']").stroke, card),
+          intro: contrast(style(".intro").color, page), caption: contrast(style(".caption").color, card),
+          field: contrast(style("#find").color, style("#find").backgroundColor), line: darkest("#storage canvas", card),
         }}; }})()"""
     )
     light, dark = "rgb(244, 246, 248)", "rgb(16, 22, 29)"
@@ -125,44 +170,29 @@ def test_the_button_changes_the_colours(tab):
 
 @pytest.mark.parametrize("width", [360, 400, 768, 1600])
 def test_nothing_sticks_out(tab, width):
+    until(tab, 'document.querySelectorAll("#entity-charts canvas").length > 3')
     tab.resize(width, 900)
+    until(tab, f"[...charts.drawn].every((u) => u.width === u.holder.clientWidth && u.width < {width})")
     assert tab.value("document.scrollingElement.scrollWidth") <= width
     outside = tab.value(
-        """[...document.querySelectorAll("svg.chart")].flatMap((svg) => {
-          const frame = svg.getBoundingClientRect();
-          return [...svg.querySelectorAll("text")].filter((text) => {
-            const box = text.getBoundingClientRect();
-            return box.left < frame.left - 2 || box.right > frame.right + 2
-              || box.top < frame.top - 2 || box.bottom > frame.bottom + 2;
-          }).map((text) => svg.closest("figure").id + ": " + text.textContent);
-        })"""
+        """[...document.querySelectorAll(".uplot")].filter((plot) => {
+          const card = plot.closest(".card").getBoundingClientRect(), box = plot.getBoundingClientRect();
+          return box.left < card.left - 1 || box.right > card.right + 1;
+        }).map((plot) => plot.closest("figure").id)"""
     )
     assert outside == []
 
 
-OVERLAPS = """[...document.querySelectorAll("svg.chart")].flatMap((svg) => {
-  const texts = [...svg.querySelectorAll("text")].map((text) => [text.textContent, text.getBoundingClientRect()]);
-  return texts.flatMap(([words, a], place) => texts.slice(place + 1).filter(([, b]) =>
-    Math.min(a.right, b.right) - Math.max(a.left, b.left) > 1
-      && Math.min(a.bottom, b.bottom) - Math.max(a.top, b.top) > 4
-  ).map(([others]) => svg.closest("figure").id + ": " + words + " / " + others));
-})"""
-
-
-@pytest.mark.parametrize("width", [360, 400, 768, 1200])
-def test_no_words_lie_over_others(tab, width):
-    tab.resize(width, 900)
-    assert tab.value(OVERLAPS) == []
-
-
-def test_letters_stay_large_enough_on_a_narrow_screen(tab):
+def test_labels_of_stages_do_not_touch(tab):
     tab.resize(400, 900)
-    smallest = tab.value(
-        """Math.min(...[...document.querySelectorAll("svg.chart")].flatMap((svg) =>
-          [...svg.querySelectorAll("text")].map((text) =>
-            parseFloat(getComputedStyle(text).fontSize) * svg.getScreenCTM().a)))"""
+    until(tab, "[...charts.drawn].every((u) => u.width === u.holder.clientWidth)")
+    gaps = tab.value(
+        """[...charts.drawn].filter((u) => u.chart.axis === "stages").map((u) => {
+          const places = u.axes[0]._splits, step = u.valToPos(places[1], "x") - u.valToPos(places[0], "x");
+          return step - Math.max(...u.chart.labels.map((label) => label.length)) * 6.5;
+        })"""
     )
-    assert smallest >= 9
+    assert min(gaps) > 0
 
 
 def test_tables_fit_on_paper(tab):
@@ -182,7 +212,7 @@ def test_paper_is_white_and_has_everything(tab):
     emulate(tab, "dark")
     pdf = base64.b64decode(tab.call("Page.printToPDF", printBackground=True)["data"])
     assert pdf.startswith(b"%PDF")
-    assert 4 <= len(re.findall(rb"/Type\s*/Page\b", pdf)) <= 14
+    assert 4 <= len(re.findall(rb"/Type\s*/Page\b", pdf)) <= 16
     assert tab.value('document.querySelector("#config").closest("details").open')
 
 

@@ -63,20 +63,23 @@ def compare(run_a: Path, run_b: Path, as_json: bool) -> None:
 @main.command()
 @click.argument("folder", metavar="DIR", type=RunPath())
 @click.option("--output", "-o", type=OutputPath(), help="The file to write (DIR/report.html).")
+@click.option("--full", "is_full", is_flag=True, help="Every scenario of every plant, bus and line: a large file.")
 @click.option("--open", "is_to_be_opened", is_flag=True, help="Show it in the browser.")
-def report(folder: Path, output: Path | None, is_to_be_opened: bool) -> None:
+def report(folder: Path, output: Path | None, is_full: bool, is_to_be_opened: bool) -> None:
     """Write one HTML file with charts and tables of the run in DIR, which opens anywhere, without a network.
 
+    Every plant, bus and line can be searched for in it: percentiles over all scenarios, and three of the scenarios.
     A run that still goes on, or that was interrupted, gets a report of what is there.
 
     \b
     Examples:
       cobre report results
       cobre report results --output report.html --open
+      cobre report results --full --output all-scenarios.html
     """
     from cobre.cli.report_command import report_run
 
-    report_run(folder, output, is_to_be_opened=is_to_be_opened)
+    report_run(folder, output, is_full=is_full, is_to_be_opened=is_to_be_opened)
 
 
 STUDIES = (init, convert, validate, migrate, run, simulate)

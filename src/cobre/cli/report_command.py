@@ -8,14 +8,14 @@ from cobre.cli.say import say
 from cobre.cli.trouble import fail, told
 
 
-def report_run(folder: Path, target: Path | None, *, is_to_be_opened: bool) -> None:
+def report_run(folder: Path, target: Path | None, *, is_full: bool, is_to_be_opened: bool) -> None:
     """Write it and print where it is."""
     from cobre.report import ReportError, write_report
     from cobre.report.errors import ReportNotWrittenError
 
     with told():
         try:
-            written = write_report(folder, target)
+            written = write_report(folder, target, is_full=is_full)
         except ReportNotWrittenError as error:
             fail(str(error), ExitCode.OUTPUT)
         except ReportError as error:

@@ -1,4 +1,4 @@
-"""Empty drawings in the house style, for pages and for notebooks."""
+"""Empty figures of Matplotlib in the house style, for notebooks."""
 
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager

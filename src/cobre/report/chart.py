@@ -1,47 +1,50 @@
-"""A chart: a drawing, and the numbers behind it that a cursor shows."""
+"""A chart as numbers and words; the script of the page draws it."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
-from matplotlib.axes import Axes
-from matplotlib.figure import Figure
 from numpy.typing import NDArray
+
+from cobre.report.palette import VARIABLES
+from cobre.report.units import scale_for
+
+Floats = NDArray[np.float64]
+Drawing = Literal["line", "thin", "dash", "dots", "bar", "none"]
 
 
 @dataclass(frozen=True, slots=True)
 class Series:
-    """Named numbers in the order of a panel's labels."""
+    """Named numbers in the order of a chart's labels. "none": not drawn, for cursor, table and CSV alone."""
 
     name: str
-    values: NDArray[np.float64]
+    values: Floats
+    colour: str = ""
+    drawing: Drawing = "line"
 
     def as_dict(self) -> dict[str, Any]:
         """Every digit of every number; what is not a number is null."""
-        return {"name": self.name, "values": [value if np.isfinite(value) else None for value in self.values.tolist()]}
+        values = [value if np.isfinite(value) else None for value in np.asarray(self.values, np.float64).tolist()]
+        return {"name": self.name, "values": values, "colour": VARIABLES.get(self.colour, ""), "drawing": self.drawing}
 
 
 @dataclass(frozen=True, slots=True)
-class Panel:
-    """One plot of a chart. `box` is left, top, right and bottom, and `positions` are across, in the drawing's units."""
+class Band:
+    """The area between two series, which are named by their places."""
 
-    title: str
-    unit: str
-    labels: Sequence[str]
-    series: Sequence[Series]
-    box: tuple[float, float, float, float]
-    positions: Sequence[float]
+    upper: int
+    lower: int
+    colour: str
+    strength: float
 
     def as_dict(self) -> dict[str, Any]:
-        """For the script of the page, and for anyone who reads the numbers back."""
+        """As the script of the page reads it."""
         return {
-            "title": self.title,
-            "unit": self.unit,
-            "labels": list(self.labels),
-            "series": [series.as_dict() for series in self.series],
-            "box": [round(edge, 2) for edge in self.box],
-            "positions": [round(position, 2) for position in self.positions],
+            "upper": self.upper,
+            "lower": self.lower,
+            "colour": VARIABLES[self.colour],
+            "strength": self.strength,
         }
 
 
@@ -57,14 +60,26 @@ class Mark:
 
 @dataclass(frozen=True, slots=True)
 class Chart:
-    """`explanation` tells how to read it; `description`, in one sentence, what one who does not see it should know."""
+    """`explanation` tells how to read it; `description`, in one sentence, what one who does not see it should know.
+
+    x: where labels stand. `axis` is stages (each with its label), numbers (iterations, ranks) or values (of `x_unit`);
+    `counted` says what the numbers count. `verticals` are lines across, by name. A stacked chart adds up its bars.
+    """
 
     key: str
     title: str
     description: str
-    figure: Figure
-    panels: Sequence[Panel]
+    unit: str
+    labels: Sequence[str]
+    series: Sequence[Series]
+    bands: Sequence[Band] = ()
     legend: Sequence[Mark] = ()
+    x: Sequence[float] = ()
+    axis: Literal["stages", "numbers", "values"] = "stages"
+    counted: str = ""
+    x_divisor: float = 1.0
+    verticals: Sequence[tuple[str, float, str]] = ()
+    is_stacked: bool = False
     note: str = ""
     explanation: str = ""
 
@@ -72,13 +87,42 @@ class Chart:
         """The same chart with a line below its title."""
         return replace(self, explanation=words)
 
+    @property
+    def scale(self) -> tuple[float, str]:
+        """By how much numbers are divided on the axis, and the unit that they then have."""
+        return scale_for(self._largest(), self.unit)
 
-def panel_of(
-    axes: Axes, title: str, unit: str, x: Iterable[float], labels: Sequence[str], series: Sequence[Series]
-) -> Panel:
-    """The whole of an axes as a panel; limits must be final."""
-    height = axes.figure.bbox.height
-    frame = axes.get_window_extent()
-    across = axes.transData.transform(np.array([[at, 0.0] for at in x]).reshape(-1, 2))[:, 0]
-    box = (frame.x0, height - frame.y1, frame.x1, height - frame.y0)
-    return Panel(title, unit, labels, series, box, across.tolist())
+    def _largest(self) -> float:
+        drawn = [np.asarray(series.values) for series in self.series if self.is_stacked or series.drawing != "none"]
+        if self.is_stacked:
+            bars = [np.asarray(series.values) for series in self.series if series.drawing == "bar"]
+            drawn.append(np.sum(bars, axis=0))
+        found = np.concatenate([np.ravel(values) for values in drawn]) if drawn else np.zeros(0)
+        return float(np.max(np.abs(found[np.isfinite(found)]), initial=0.0))
+
+    @property
+    def caption(self) -> str:
+        """What stands above the vertical axis: its unit, and what stands along the other axis."""
+        unit = self.scale[1]
+        if not self.counted:
+            return unit
+        return f"{unit}{self.counted}" if self.counted.startswith(",") else f"{unit} by {self.counted}"
+
+    def as_dict(self) -> dict[str, Any]:
+        """For the script of the page, and for anyone who reads the numbers back."""
+        divisor, unit = self.scale
+        return {
+            "title": self.title,
+            "unit": self.unit,
+            "divisor": divisor,
+            "scaled_unit": unit,
+            "caption": self.caption,
+            "labels": list(self.labels),
+            "x": [float(at) for at in self.x] or list(range(len(self.labels))),
+            "x_divisor": self.x_divisor,
+            "axis": self.axis,
+            "is_stacked": self.is_stacked,
+            "series": [series.as_dict() for series in self.series],
+            "bands": [band.as_dict() for band in self.bands],
+            "verticals": [{"name": name, "at": at, "drawing": drawing} for name, at, drawing in self.verticals],
+        }

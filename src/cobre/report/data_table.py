@@ -36,7 +36,10 @@ class Column:
 
 @dataclass(frozen=True, slots=True)
 class DataTable:
-    """`note` stands below; rows that `marked` names by place are set off."""
+    """`note` stands below; rows that `marked` names by place are set off.
+
+    kind: of what the first column names (a key of `quantities.KINDS`): the page makes links of these names.
+    """
 
     key: str
     title: str
@@ -45,6 +48,7 @@ class DataTable:
     note: str = ""
     marked: frozenset[int] = frozenset()
     is_wide: bool = False
+    kind: str = ""
 
     def as_dict(self) -> dict[str, Any]:
         """Every digit of every number; what is not a number is null."""
@@ -57,8 +61,9 @@ class DataTable:
         body = "".join(self._row(place, row) for place, row in enumerate(self.rows))
         note = f'<p class="note">{escape(self.note)}</p>' if self.note else ""
         wide = " wide" if self.is_wide else ""
+        kind = f' data-kind="{self.kind}"' if self.kind else ""
         return (
-            f'<section class="card table{wide}" id="{self.key}"><h3>{escape(self.title)}</h3>'
+            f'<section class="card table{wide}" id="{self.key}"{kind}><h3>{escape(self.title)}</h3>'
             f'<div class="scroll" tabindex="0" role="region" aria-label="{escape(self.title)}"><table>'
             f"<thead><tr>{head}</tr></thead><tbody>{body}</tbody></table></div>{note}</section>"
         )

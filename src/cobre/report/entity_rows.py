@@ -1,4 +1,4 @@
-"""From the rows of a simulation's table to arrays by scenario, stage and entity."""
+"""From the rows of a simulation's table to arrays by scenario, stage, entity and block."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -8,6 +8,7 @@ from numpy.typing import NDArray
 
 Floats = NDArray[np.float64]
 Columns = Mapping[str, NDArray[Any]]
+MOST_IDS = 1 << 20  # ids farther apart than this are sorted instead of counted
 
 
 class EntityRows:
@@ -17,59 +18,105 @@ class EntityRows:
         self._columns = columns
         self.scenarios, scenario = _coded(columns["scenario_id"])
         self.stages, stage = _coded_in_order(columns["stage_id"])
-        ids = columns[entity] if entity else np.zeros(len(scenario), np.int32)
-        self.entities, of_entity = _coded(ids)
-        self._shape = (len(self.scenarios), len(self.stages), len(self.entities))
-        self._cell = np.ravel_multi_index((scenario, stage, of_entity), self._shape) if len(scenario) else scenario
+        self.entities, of_entity = _coded(columns[entity]) if entity else _one(len(scenario))
+        with_blocks = entity is not None and "block_id" in columns
+        self.blocks, block = _coded(columns["block_id"]) if with_blocks else _one(len(scenario))
+        self.shape = (len(self.scenarios), len(self.stages), len(self.entities), len(self.blocks))
+        self._cell = _cells((scenario, stage, of_entity, block), self.shape)
+
+    def grid(self, number: str) -> Floats:
+        """S x T x E x B, as it stands in the table; NaN where an entity or a block is not there."""
+        return self._placed(self._columns[number])
+
+    def _placed(self, by_row: NDArray[Any]) -> Floats:
+        """Rows that have all cells in order need no moving."""
+        if self._cell is None:
+            return np.asarray(by_row, np.float64).reshape(self.shape)
+        values = np.full(int(np.prod(self.shape)), np.nan)
+        values[self._cell] = by_row
+        return values.reshape(self.shape)
 
     def total(self, number: str) -> Floats:
         """S x T x E: added over blocks; 0 where an entity is not there."""
-        return self._added(np.asarray(self._columns[number], np.float64))
-
-    def last(self, number: str) -> Floats:
-        """S x T x E: of the last block; NaN where an entity is not there."""
-        values = np.full(int(np.prod(self._shape)), np.nan)
-        values[self._cell] = self._columns[number]  # of equal cells, the last row's number stays
-        return values.reshape(self._shape)
-
-    def average(self, number: str, weight_by_row: Floats) -> Floats:
-        """S x T x E: over blocks, by weight; NaN where an entity is not there."""
-        weights = self._added(weight_by_row)
-        weighted = self._added(self._columns[number] * weight_by_row)
-        means: Floats = np.divide(weighted, weights, out=np.full(self._shape, np.nan), where=weights > 0)
-        return means
+        return added(self.grid(number))
 
     def by_scenario(self, by_row: Floats) -> Floats:
         """S: numbers of rows, added over stages in their order."""
-        added: Floats = self._added(by_row).sum(axis=(1, 2))
-        return added
-
-    def _added(self, by_row: Floats) -> Floats:
-        size = int(np.prod(self._shape))
-        added: Floats = np.bincount(self._cell, by_row, size).astype(np.float64).reshape(self._shape)
-        return added
+        by_scenario: Floats = added(self._placed(by_row)).sum(axis=(1, 2))
+        return by_scenario
 
 
-def block_hours(columns: Columns) -> Floats:
-    """Hours of each row's block, from power and energy anywhere in the same stage and block; 1 where nothing flows."""
-    stage, block = (_coded(columns[name])[1] for name in ("stage_id", "block_id"))
-    power, energy = columns["load_mw"], columns["load_mwh"]
-    hours = np.divide(energy, power, out=np.zeros(len(power)), where=power > 0)
-    longest = np.zeros((stage.max(initial=-1) + 1, block.max(initial=-1) + 1))
-    np.maximum.at(longest, (stage, block), hours)
-    found: Floats = longest[stage, block]
+def added(grid: Floats) -> Floats:
+    """S x T x E, of S x T x E x B: added over blocks; 0 where an entity is not there."""
+    sums: Floats = np.add.reduce(grid, axis=3)
+    if np.isnan(sums).any():
+        sums = np.asarray(np.nansum(grid, axis=3))
+    return sums
+
+
+def last(grid: Floats) -> Floats:
+    """S x T x E: of the last block that a stage has; NaN where an entity is not there."""
+    found: Floats = grid[..., -1].copy()
+    if np.isnan(found).any():
+        for block in range(grid.shape[3] - 2, -1, -1):
+            np.copyto(found, grid[..., block], where=np.isnan(found))
+    return found
+
+
+def average(grid: Floats, hours: Floats) -> Floats:
+    """S x T x E: over blocks, by hours (T x B); NaN where an entity is not there."""
+    means: Floats = np.einsum("steb,tb->ste", grid, hours / hours.sum(axis=1, keepdims=True))
+    if not np.isnan(means).any():
+        return means
+    is_there = ~np.isnan(grid)
+    weights = np.where(is_there, hours[:, None, :], 0.0)
+    weighted, whole = np.sum(np.where(is_there, grid, 0.0) * weights, axis=3), weights.sum(axis=3)
+    averages: Floats = np.divide(weighted, whole, out=np.full(weighted.shape, np.nan), where=whole > 0)
+    return averages
+
+
+def block_hours(rows: EntityRows) -> Floats:
+    """T x B: hours of each block, from power and energy of any bus; 1 where nothing flows."""
+    power, energy = rows.grid("load_mw"), rows.grid("load_mwh")
+    hours = np.divide(energy, power, out=np.zeros(power.shape), where=power > 0)
+    found: Floats = np.nanmax(hours, axis=(0, 2), initial=0.0)
     return np.where(found > 0, found, 1.0)
 
 
+def _cells(codes: tuple[NDArray[Any], ...], shape: tuple[int, ...]) -> NDArray[np.intp] | None:
+    """The place of each row in a grid; None when rows are all cells in their order."""
+    count = len(codes[0])
+    if not count:
+        return np.zeros(0, np.intp)
+    cell = np.ravel_multi_index(codes, shape)
+    is_whole = count == int(np.prod(shape)) and bool((cell == np.arange(count)).all())
+    return None if is_whole else cell
+
+
+def _one(count: int) -> tuple[tuple[int, ...], NDArray[np.intp]]:
+    return (0,), np.zeros(count, np.intp)
+
+
 def _coded(ids: NDArray[Any]) -> tuple[tuple[int, ...], NDArray[np.intp]]:
-    known = np.unique(ids)
-    return tuple(known.tolist()), np.searchsorted(known, ids)
+    """The ids that there are, in order, and which of them each row has."""
+    if not len(ids):
+        return (), np.zeros(0, np.intp)
+    lowest, highest = int(ids.min()), int(ids.max())
+    if highest - lowest > MOST_IDS:
+        known = np.unique(ids)
+        return tuple(known.tolist()), np.searchsorted(known, ids)
+    is_known = np.zeros(highest - lowest + 1, bool)
+    is_known[ids - lowest] = True
+    places = np.cumsum(is_known) - 1
+    return tuple((np.flatnonzero(is_known) + lowest).tolist()), places[ids - lowest]
 
 
 def _coded_in_order(ids: NDArray[Any]) -> tuple[tuple[int, ...], NDArray[np.intp]]:
     """Stages in the order in which they come: their ids need not grow."""
-    known, first = np.unique(ids, return_index=True)
-    order = np.argsort(first)
+    known, code = _coded(ids)
+    first = np.zeros(len(known), np.intp)
+    first[code[::-1]] = np.arange(len(code))[::-1]  # of equal places, the last assignment stays
+    order = np.argsort(first, kind="stable")
     rank = np.empty(len(known), np.intp)
     rank[order] = np.arange(len(known))
-    return tuple(known[order].tolist()), rank[np.searchsorted(known, ids)]
+    return tuple(known[place] for place in order), rank[code]

@@ -1,19 +1,17 @@
-"""The whole page: sections, the numbers behind them, style and script, in one file that needs nothing else."""
+"""The report: its sections, and the numbers behind them."""
 
-import json
 from collections.abc import Callable, Sequence
-from html import escape
-from importlib import resources
-from string import Template
 from typing import Any
 
-from cobre import __version__
+from cobre.report.document import document, numbers_of
 from cobre.report.errors import STRANGE
+from cobre.report.explorer_data import Explorer
 from cobre.report.run_folder import RunFolder
 from cobre.report.section import Section
 from cobre.report.sections import overview
 from cobre.report.sections.convergence import convergence
 from cobre.report.sections.costs import costs
+from cobre.report.sections.explore import explore
 from cobre.report.sections.generation import generation
 from cobre.report.sections.prices import prices
 from cobre.report.sections.provenance import digests_of, provenance
@@ -21,27 +19,41 @@ from cobre.report.sections.timing import timing
 from cobre.report.sections.water import water
 
 SECTIONS = (convergence, costs, water, generation, prices, timing, provenance)
+SCRIPTS = ("static/explorer.js",)
 
 
-def page_of(run: RunFolder) -> str:
-    """Of whatever the folder holds."""
+def page_of(run: RunFolder, *, is_full: bool = False) -> str:
+    """Of whatever the folder holds. is_full: with all scenarios of every plant, bus and line."""
+    explored, numbers = _explored(run, is_full=is_full)
     made = [_made(make, run) for make in SECTIONS]
+    made.insert(2, explored)
     sections = [section for section, _ in made if section is not None]
     warnings = overview.warnings_of(run)
-    name = run.study.name or run.path.resolve().name
-    return Template(_static("page.html")).substitute(
-        title=escape(name),
-        subtitle=escape(overview.subtitle(run)),
+    body = [overview.tiles(run), overview.warning_list(warnings), *(html for _, html in made)]
+    return document(
+        run.study.name or run.path.resolve().name,
+        overview.subtitle(run),
+        "\n".join(body),
+        page_data(run, sections, warnings) | numbers,
         banner=overview.banner(run),
-        tiles=overview.tiles(run),
-        warnings=overview.warning_list(warnings),
-        contents="".join(f'<a href="#{section.key}">{escape(section.title)}</a>' for section in sections),
-        sections="\n".join(html for _, html in made),
-        data=embedded(page_data(run, sections, warnings)),
-        style=_static("style.css"),
-        script=_static("page.js"),
-        version=escape(__version__),
+        contents=[(section.key, section.title) for section in sections],
+        scripts=SCRIPTS,
     )
+
+
+def _explored(run: RunFolder, *, is_full: bool) -> tuple[tuple[Section | None, str], dict[str, Any]]:
+    """The section on every plant, bus and line, and its numbers."""
+    if run.simulated is None:
+        return (None, ""), {}
+    explorer = Explorer(run.simulated, run.study, is_full)
+    numbers: dict[str, Any] = {}
+
+    def plants(run: RunFolder) -> Section | None:
+        numbers["explorer"] = explorer.as_dict()
+        return explore(run, explorer)
+
+    made = _made(plants, run)
+    return made, numbers if made[0] is not None else {}
 
 
 def _made(make: Callable[[RunFolder], Section | None], run: RunFolder) -> tuple[Section | None, str]:
@@ -57,23 +69,9 @@ def _made(make: Callable[[RunFolder], Section | None], run: RunFolder) -> tuple[
 def page_data(run: RunFolder, sections: Sequence[Section], warnings: Sequence[str]) -> dict[str, Any]:
     """Everything that is drawn or written, as numbers."""
     return {
-        "format_version": 1,
+        "format_version": 2,
         "state": run.state.value,
         "digests": digests_of(run),
         "warnings": list(warnings),
-        "charts": {
-            chart.key: {"title": chart.title, "panels": [panel.as_dict() for panel in chart.panels]}
-            for section in sections
-            for chart in section.charts
-        },
-        "tables": {table.key: table.as_dict() for section in sections for table in section.tables},
+        **numbers_of(sections),
     }
-
-
-def embedded(data: dict[str, Any]) -> str:
-    """JSON that cannot end the element it stands in."""
-    return json.dumps(data, separators=(",", ":"), ensure_ascii=False).replace("<", "\\u003c")
-
-
-def _static(name: str) -> str:
-    return resources.files("cobre.report").joinpath("static", name).read_text(encoding="utf-8")

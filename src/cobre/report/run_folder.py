@@ -3,14 +3,11 @@
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
-
-import numpy as np
+from typing import Any
 
 from cobre.io.event_file import EVENT_FILE
-from cobre.io.foreign_file import check_foreign, read_foreign_text
+from cobre.io.foreign_file import read_foreign_text
 from cobre.io.output import ResultsError, read_manifest
-from cobre.io.output.columns import numbers_of
 from cobre.io.shell_words import as_argument
 from cobre.io.stored_json import parse_stored
 from cobre.report import run_state
@@ -18,11 +15,9 @@ from cobre.report.bounds import Bounds, bounds_of_events, bounds_of_table
 from cobre.report.errors import ReportError
 from cobre.report.events import EventLog, read_log
 from cobre.report.run_state import RunState, state_of
-from cobre.report.simulated import NEEDED_COLUMNS, SOMETIMES_MISSING, Simulated
+from cobre.report.simulated import NEEDED_COLUMNS, Simulated
 from cobre.report.study_facts import StudyFacts
-
-if TYPE_CHECKING:
-    import pyarrow as pa
+from cobre.report.table_columns import TableColumns
 
 STUDY = "study.json"
 # Any of these makes a directory one that `cobre run` has written to.
@@ -130,32 +125,24 @@ def _classified(bounds: Bounds, study: StudyFacts) -> Bounds:
 def _simulated(folder: Path, manifest: Mapping[str, Any], study: StudyFacts, troubles: list[str]) -> Simulated | None:
     tables = {
         name: columns
-        for name, wanted in NEEDED_COLUMNS.items()
-        if (columns := _columns(folder, manifest, name, wanted, troubles)) is not None
+        for name, needed in NEEDED_COLUMNS.items()
+        if (columns := _columns(folder, manifest, name, needed, troubles)) is not None
     }
     return Simulated(tables, study) if "costs" in tables else None
 
 
 def _columns(
-    folder: Path, manifest: Mapping[str, Any], name: str, wanted: tuple[str, ...], troubles: list[str]
-) -> "Mapping[str, np.ndarray[Any, Any]] | None":
-    """Columns of a table that the manifest lists, those alone that are wanted: tables can be large."""
+    folder: Path, manifest: Mapping[str, Any], name: str, needed: tuple[str, ...], troubles: list[str]
+) -> TableColumns | None:
+    """Columns of a table that the manifest lists."""
     tables = manifest.get("tables")
     if not isinstance(tables, dict) or name not in tables:
         return None
     try:
-        table = _read_parquet(folder / f"{name}.parquet", wanted)
+        columns = TableColumns(folder / f"{name}.parquet")
+        if missing := sorted(set(needed) - set(columns)):
+            raise ValueError(f"it has no column {', '.join(missing)}")
     except (OSError, ValueError) as error:  # pyarrow's errors are ValueErrors
         troubles.append(f"{folder.name}/{name}.parquet cannot be read: {error}")
         return None
-    return {column: numbers_of(table[column]) for column in table.column_names}
-
-
-def _read_parquet(path: Path, wanted: tuple[str, ...]) -> "pa.Table":
-    from pyarrow import parquet  # noqa: PLC0415
-
-    file = parquet.ParquetFile(check_foreign(path))
-    missing = set(wanted) - set(file.schema_arrow.names)
-    if unexpected := sorted(missing - SOMETIMES_MISSING):
-        raise ValueError(f"it has no column {', '.join(unexpected)}")
-    return file.read(columns=[name for name in wanted if name not in missing], use_threads=False)
+    return columns

@@ -7,7 +7,6 @@ from html import escape
 from cobre.report.chart import Chart, Mark
 from cobre.report.data_table import DataTable
 from cobre.report.palette import variable
-from cobre.report.svg import svg_of
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,14 +41,17 @@ def _part(part: Chart | DataTable | str) -> str:
 
 
 def chart_card(chart: Chart) -> str:
-    """A figure with its legend; the script of the page adds a cursor and a table of the numbers."""
+    """A figure with its legend; the script of the page draws it, and adds a cursor, a table, CSV and a large view."""
     legend = "".join(_legend_entry(mark) for mark in chart.legend)
     note = f'<p class="note">{escape(chart.note)}</p>' if chart.note else ""
     explanation = f'<p class="explanation">{escape(chart.explanation)}</p>' if chart.explanation else ""
     marks = f'<ul class="legend">{legend}</ul>' if legend else ""
+    label = escape(f"{chart.title}. {chart.description}", quote=True)
+    caption = escape(chart.caption)
     return (
         f'<figure class="card" id="{chart.key}" data-chart="{chart.key}"><figcaption><h3>{escape(chart.title)}</h3>'
-        f'{explanation}{marks}</figcaption><div class="plot">{svg_of(chart)}</div>{note}</figure>'
+        f'{explanation}{marks}</figcaption><p class="caption">{caption}</p>'
+        f'<div class="plot" role="img" aria-label="{label}" tabindex="0"></div>{note}</figure>'
     )
 
 

@@ -3,49 +3,15 @@
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Literal
 
 import numpy as np
 
 from cobre.core.indicators import NEGLIGIBLE
-from cobre.report.entity_rows import Columns, EntityRows, Floats, block_hours
+from cobre.report.entity_rows import Columns, EntityRows, Floats, added, average, block_hours, last
+from cobre.report.quantities import QUANTITIES, Quantity, columns_of
+from cobre.report.scenario_statistics import percentiles
 from cobre.report.study_facts import StudyFacts
 
-KEYS = ("scenario_id", "stage_id")
-PERCENTILES = (5, 25, 50, 75, 95)
-
-
-@dataclass(frozen=True, slots=True)
-class Quantity:
-    """A number of a table; `way` tells what becomes of blocks, and power is energy over the stage's hours."""
-
-    title: str
-    unit: str
-    table: str
-    entity: str
-    number: str
-    way: Literal["power", "last", "average"]
-    adds_up: bool = True
-
-
-QUANTITIES: Mapping[str, Quantity] = {
-    "storage": Quantity("Stored water", "hm³", "hydros", "hydro_id", "storage_final_hm3", "last"),
-    "inflow": Quantity("Natural inflow", "m³/s", "hydros", "hydro_id", "incremental_inflow_m3s", "last"),
-    "hydro_generation": Quantity("Hydro generation", "MW", "hydros", "hydro_id", "generation_mwh", "power"),
-    "thermal_generation": Quantity("Thermal generation", "MW", "thermals", "thermal_id", "generation_mwh", "power"),
-    "non_controllable_generation": Quantity(
-        "Generation of wind, sun and the like",
-        "MW",
-        "non_controllables",
-        "non_controllable_id",
-        "generation_mwh",
-        "power",
-    ),
-    "deficit": Quantity("Load that is not served", "MW", "buses", "bus_id", "deficit_mwh", "power"),
-    "load": Quantity("Load", "MW", "buses", "bus_id", "load_mwh", "power"),
-    "spot_price": Quantity("Spot price", "$/MWh", "buses", "bus_id", "spot_price", "average", adds_up=False),
-    "water_value": Quantity("Water value", "$/hm³", "hydros", "hydro_id", "water_value_per_hm3", "last", adds_up=False),
-}
 COST_COMPONENTS = {
     "thermal_cost": "Thermal generation",
     "anticipated_thermal_cost": "Thermal generation decided ahead",
@@ -69,20 +35,10 @@ COST_COMPONENTS = {
     "non_controllable_reward": "Reward of available sources",
     "curtailment_cost": "Curtailment",
 }
-SOMETIMES_MISSING = frozenset({"anticipated_thermal_cost"})  # only where some plant decides ahead
+# Without these columns a table is none that `cobre run` writes; all others may be missing.
 NEEDED_COLUMNS: Mapping[str, tuple[str, ...]] = {
-    "costs": (*KEYS, "immediate_cost", "discount_factor", *COST_COMPONENTS),
-    "hydros": (
-        *KEYS,
-        "hydro_id",
-        "storage_final_hm3",
-        "incremental_inflow_m3s",
-        "generation_mwh",
-        "water_value_per_hm3",
-    ),
-    "thermals": (*KEYS, "thermal_id", "generation_mwh", "generation_cost"),
-    "non_controllables": (*KEYS, "non_controllable_id", "generation_mwh"),
-    "buses": (*KEYS, "block_id", "bus_id", "load_mw", "load_mwh", "deficit_mwh", "spot_price"),
+    "costs": ("scenario_id", "stage_id", "immediate_cost", "discount_factor"),
+    **{table: columns_of(table)[:4] for table in dict.fromkeys(found.table for found in QUANTITIES.values())},
 }
 
 
@@ -117,7 +73,7 @@ class Fan:
     @classmethod
     def over_scenarios(cls, values: Floats, labels: list[str]) -> "Fan":
         """Of S x T numbers."""
-        return cls(labels, np.percentile(values, PERCENTILES, axis=0), values.mean(axis=0))
+        return cls(labels, percentiles(values), values.mean(axis=0))
 
 
 class Simulated:
@@ -130,22 +86,43 @@ class Simulated:
 
     def has(self, quantity: str) -> bool:
         """Whether the tables tell this quantity of anything at all."""
-        table = self._tables.get(QUANTITIES[quantity].table)
-        return table is not None and len(table["stage_id"]) > 0
+        found = QUANTITIES[quantity]
+        table = self._tables.get(found.table)
+        return table is not None and found.number in table and bool(self.rows(found.table, found.entity).entities)
 
     def cube(self, name: str) -> Cube:
         """A quantity by scenario, stage and entity."""
+        return self.over_blocks(name, self.grid(name))
+
+    def grid(self, name: str) -> Floats:
+        """S x T x E x B, as it stands in the table."""
+        quantity = QUANTITIES[name]
+        return self.rows(quantity.table, quantity.entity).grid(quantity.number)
+
+    def over_blocks(self, name: str, grid: Floats) -> Cube:
+        """Of a grid: what a stage has as a whole."""
         quantity = QUANTITIES[name]
         rows = self.rows(quantity.table, quantity.entity)
-        return Cube(quantity, self._values(rows, quantity), self._study.stage_labels(rows.stages), rows.entities)
+        return Cube(quantity, self._values(rows, quantity, grid), self._study.stage_labels(rows.stages), rows.entities)
 
-    def _values(self, rows: EntityRows, quantity: Quantity) -> Floats:
-        if quantity.way == "last":
-            return rows.last(quantity.number)
-        if quantity.way == "average":
-            return rows.average(quantity.number, self._block_hours)
-        hours = self._study.hours(rows.stages) or self._hours_of_blocks(rows.stages)
-        power: Floats = rows.total(quantity.number) / np.array(hours)[:, None]
+    def by_block(self, name: str, grid: Floats) -> Floats:
+        """Of a grid: energy as power over the block's hours."""
+        quantity = QUANTITIES[name]
+        if quantity.way != "power":
+            return grid
+        hours = self.hours(self.rows(quantity.table, quantity.entity))
+        return grid / np.where(hours > 0, hours, np.nan)[:, None, :]
+
+    def _values(self, rows: EntityRows, quantity: Quantity, grid: Floats) -> Floats:
+        match quantity.way:
+            case "last":
+                return last(grid)
+            case "average":
+                return average(grid, self.hours(rows))
+            case "total":
+                return added(grid)
+        hours = self._study.hours(rows.stages) or self.hours(rows).sum(axis=1)
+        power: Floats = added(grid) / np.asarray(hours)[:, None]
         return power
 
     def rows(self, table: str, entity: str | None) -> EntityRows:
@@ -154,17 +131,14 @@ class Simulated:
             self._rows[table] = EntityRows(self._tables[table], entity)
         return self._rows[table]
 
-    @cached_property
-    def _block_hours(self) -> Floats:
-        return block_hours(self._tables["buses"])
+    def hours(self, rows: EntityRows) -> Floats:
+        """T x B: of the blocks of a table."""
+        known = self._study.block_hours(rows.stages, len(rows.blocks))
+        return self._hours_of_buses if known is None else known
 
-    def _hours_of_blocks(self, stages: tuple[int, ...]) -> list[float]:
-        """Those of one bus in one scenario, whose blocks are all blocks."""
-        rows = self.rows("buses", "bus_id")
-        buses = self._tables["buses"]
-        is_first = (buses["scenario_id"] == rows.scenarios[0]) & (buses["bus_id"] == rows.entities[0])
-        stage, hours = buses["stage_id"][is_first], self._block_hours[is_first]
-        return [float(hours[stage == wanted].sum()) for wanted in stages]
+    @cached_property
+    def _hours_of_buses(self) -> Floats:
+        return block_hours(self.rows("buses", "bus_id"))
 
     def scenario_costs(self) -> Floats:
         """What each scenario costs in $ of the first stage's money."""

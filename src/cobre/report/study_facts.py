@@ -3,15 +3,22 @@
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
+import numpy as np
+from numpy.typing import NDArray
+
 
 class StudyFacts:
     """Everything has an answer when the file is missing: ids take the place of names."""
 
     def __init__(self, content: Mapping[str, Any]) -> None:
         self.content = content
+        self._by_id: dict[str, dict[int, Mapping[str, Any]]] = {}
         self._entities = _mapping(content.get("entities"))
         stages = [stage for stage in _records(content.get("stages")) if isinstance(stage.get("id"), int)]
         self._starts = {stage["id"]: str(stage["start_date"]) for stage in stages if stage.get("start_date")}
+        self._blocks = {
+            stage["id"]: stage["block_hours"] for stage in stages if _are_positive(stage.get("block_hours"))
+        }
         self._hours = {stage["id"]: float(stage["hours"]) for stage in stages if _is_positive(stage.get("hours"))}
 
     @property
@@ -35,14 +42,29 @@ class StudyFacts:
         found = self.content.get("warnings")
         return [str(warning) for warning in found] if isinstance(found, list) else []
 
+    @property
+    def line_limits(self) -> Sequence[Mapping[str, Any]]:
+        """Line by line."""
+        return _records(self.content.get("line_limits"))
+
     def hours(self, stages: Iterable[int]) -> list[float] | None:
         """Of each stage; None when the study does not tell all of them."""
         found = [self._hours.get(stage) for stage in stages]
         return None if None in found else [hours for hours in found if hours is not None]
 
+    def block_hours(self, stages: Iterable[int], most: int) -> NDArray[np.float64] | None:
+        """T x B, 0 for blocks that a stage does not have; None when the study does not tell all of them."""
+        found = [self._blocks.get(stage) for stage in stages]
+        if any(hours is None or len(hours) > most for hours in found):
+            return None
+        return np.array([[*hours, *[0.0] * (most - len(hours))] for hours in found if hours is not None])
+
     def entity(self, kind: str, id: int) -> Mapping[str, Any]:  # noqa: A002
         """What the study says of a plant, bus, ...; empty when it says nothing."""
-        return next((entry for entry in _records(self._entities.get(kind)) if entry.get("id") == id), {})
+        if kind not in self._by_id:
+            known = _records(self._entities.get(kind))
+            self._by_id[kind] = {entry["id"]: entry for entry in reversed(known) if isinstance(entry.get("id"), int)}
+        return self._by_id[kind].get(id, {})
 
     def entity_name(self, kind: str, id: int) -> str:  # noqa: A002
         """Its name, or its kind and id."""
@@ -69,3 +91,7 @@ def _records(value: object) -> Sequence[Mapping[str, Any]]:
 
 def _is_positive(value: object) -> bool:
     return isinstance(value, int | float) and value > 0
+
+
+def _are_positive(values: object) -> bool:
+    return isinstance(values, list) and bool(values) and all(_is_positive(value) for value in values)

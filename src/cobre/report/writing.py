@@ -8,10 +8,10 @@ from cobre.report.page import page_of
 from cobre.report.run_folder import read_run
 
 
-def write(folder: Path, target: Path) -> Path:
+def write(folder: Path, target: Path, *, is_full: bool = False) -> Path:
     """Read, lay out, write; a report that was there before is replaced whole or not at all."""
     try:
-        page = page_of(read_run(folder))
+        page = page_of(read_run(folder), is_full=is_full)
     except STRANGE as error:
         message = f"{folder} holds something that `cobre run` does not write: {type(error).__name__}: {error}"
         raise ReportError(message) from error

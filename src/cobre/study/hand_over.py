@@ -9,16 +9,17 @@ if TYPE_CHECKING:
 
 def as_pandas(table: "pa.Table") -> Any:
     """A pandas DataFrame."""
-    _library("pandas")
+    library("pandas")
     return table.to_pandas()
 
 
 def as_polars(table: "pa.Table") -> Any:
     """A polars DataFrame, without a copy where the types allow it."""
-    return _library("polars").from_arrow(table)
+    return library("polars").from_arrow(table)
 
 
-def _library(name: str) -> Any:
+def library(name: str) -> Any:
+    """The module, or an error that says how to install it."""
     try:
         return import_module(name)
     except ModuleNotFoundError as error:

@@ -99,6 +99,9 @@ class TrainingResult:
 
     def plot_bounds(self) -> "Figure":
         """The bounds by iteration, with the confidence band of the sampled one: a figure of matplotlib."""
+        from cobre.study.hand_over import library
+
+        library("matplotlib")
         from cobre.report.figures import plot_bounds
 
         notebook.show_figures()
@@ -121,7 +124,7 @@ class TrainingResult:
         return as_polars(self.bounds)
 
     def _repr_html_(self) -> str:
-        from cobre.report.figures import training_html
+        from cobre.report.notebook_html import training_html
 
         return training_html(self)
 
@@ -146,6 +149,7 @@ class SimulationResult:
     seconds: float
     warnings: tuple[str, ...] = field(default=())
     solver: SolveStatistics | None = None  # what all ranks' solvers did, where somebody counted
+    facts: Mapping[str, Any] = field(default_factory=dict, repr=False)  # dates and names, as study.json has them
 
     @property
     def half_width(self) -> float:
@@ -174,9 +178,13 @@ class SimulationResult:
     def plot_fan(self, quantity: str = "storage", entity: int | None = None) -> "Figure":
         """Percentiles over scenarios by stage: a figure of matplotlib.
 
-        quantity: storage, inflow, hydro_generation, thermal_generation, non_controllable_generation, deficit, load,
-        spot_price or water_value. entity: the id of a plant or bus; without it all are added up.
+        quantity: storage, inflow, turbined, spillage, outflow, hydro_generation, thermal_generation,
+        non_controllable_generation, curtailment, deficit, load, line_flow, spot_price, water_value, ... (an unknown one
+        names them all). entity: the id of a plant, bus or line; without it all are added up.
         """
+        from cobre.study.hand_over import library
+
+        library("matplotlib")
         from cobre.report.figures import plot_fan
 
         notebook.show_figures()
@@ -199,7 +207,7 @@ class SimulationResult:
         return as_polars(self.table(name))
 
     def _repr_html_(self) -> str:
-        from cobre.report.figures import simulation_html
+        from cobre.report.notebook_html import simulation_html
 
         return simulation_html(self)
 

@@ -3,7 +3,7 @@
 import time
 from collections.abc import Iterator, Mapping
 from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -24,6 +24,7 @@ from cobre.sddp.simulation.tables import EntityIds
 from cobre.solver.batches import LpSolver
 from cobre.solver.program import Ints
 from cobre.stochastic.seeds import PATH_BASE, uniform_draws
+from cobre.study.case_facts import stages_and_entities
 from cobre.study.policy import Policy
 from cobre.study.policy_store import fill_pool
 from cobre.study.prepare import PreparedStudy
@@ -50,7 +51,8 @@ def simulate_policy(
     sink = ArrowSink()
     outcome = _simulate(comm, memory, study, solver, policy, num_scenarios, sink, failure_folder)
     tables = sink.tables() | _facts(study, num_scenarios) if comm.rank == 0 else {}
-    return _result(outcome, tables, sink.digest, began, warnings)
+    facts = stages_and_entities(study.case) if comm.rank == 0 else {}
+    return replace(_result(outcome, tables, sink.digest, began, warnings), facts=facts)
 
 
 @dataclass(frozen=True, slots=True)

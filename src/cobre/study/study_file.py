@@ -1,21 +1,19 @@
 """study.json: what a reader of results needs to know without the case: names, dates, settings, versions."""
 
 import json
-from collections.abc import Mapping, Sequence
-from dataclasses import fields, is_dataclass
-from datetime import date
-from enum import Enum
+import math
 from pathlib import Path
 from typing import Any
 
+from cobre.core.stage_data import Floats
 from cobre.io.atomic import write_file
 from cobre.io.conversion_manifest import read_conversion
 from cobre.io.output.manifest import software_versions
+from cobre.study.case_facts import plain, stages_and_entities
 from cobre.study.ranks import ReadyStudy
 from cobre.study.requests import CaseRequest
 
 STUDY_FILE = "study.json"
-_NAMED = ("id", "name", "bus_id", "source_bus_id", "target_bus_id", "downstream_id", "capacity_mw", "max_storage_hm3")
 
 
 def write_study_file(output: Path, ready: ReadyStudy, request: CaseRequest) -> None:
@@ -25,30 +23,14 @@ def write_study_file(output: Path, ready: ReadyStudy, request: CaseRequest) -> N
 
 def study_facts(ready: ReadyStudy, request: CaseRequest) -> dict[str, Any]:
     """As a JSON object."""
-    case, system = ready.study.case, ready.study.case.system
+    case = ready.study.case
     source = request.case
     return {
         "format_version": 1,
         "name": case.name,
         "case": str(source) if isinstance(source, Path) else "",
-        "stages": [
-            {
-                "id": stage.id,
-                "start_date": stage.start_date.isoformat(),
-                "end_date": stage.end_date.isoformat(),
-                "hours": float(sum(block.hours for block in stage.blocks)),
-            }
-            for stage in case.horizon.stages
-        ],
-        "entities": {
-            "hydros": _names(system.hydros),
-            "thermals": _names(system.thermals),
-            "buses": _names(system.buses),
-            "lines": _names(system.lines),
-            "non_controllables": _names(system.non_controllable_sources),
-            "contracts": _names(system.energy_contracts),
-            "pumping_stations": _names(system.pumping_stations),
-        },
+        **stages_and_entities(case),
+        "line_limits": _line_limits(ready),
         "config": plain(case.config),
         "is_risk_averse": case.is_risk_averse,
         "versions": software_versions() | {"solver": ready.solver.version},
@@ -63,20 +45,19 @@ def _origin(source: object) -> dict[str, Any]:
     return {} if conversion is None else {"conversion": conversion}
 
 
-def _names(entities: Sequence[Any]) -> list[dict[str, Any]]:
-    return [{name: plain(getattr(entity, name)) for name in _NAMED if hasattr(entity, name)} for entity in entities]
+def _line_limits(ready: ReadyStudy) -> list[dict[str, Any]]:
+    """The most that flows each way in MW, line by line, stage by stage, block by block."""
+    numbers = [lp.plan.data.line for lp in ready.study.problem.stages]
+    return [
+        {
+            "id": line.id,
+            "direct_mw": [_finite(stage.direct_mw[place]) for stage in numbers],
+            "reverse_mw": [_finite(stage.reverse_mw[place]) for stage in numbers],
+        }
+        for place, line in enumerate(ready.study.case.system.lines)
+    ]
 
 
-def plain(value: object) -> Any:
-    """Anything as JSON knows it."""
-    if is_dataclass(value) and not isinstance(value, type):
-        return {"type": type(value).__name__} | {item.name: plain(getattr(value, item.name)) for item in fields(value)}
-    if isinstance(value, Enum):
-        return plain(value.value)
-    if isinstance(value, date):
-        return value.isoformat()
-    if isinstance(value, Mapping):
-        return {str(key): plain(entry) for key, entry in value.items()}
-    if isinstance(value, Sequence) and not isinstance(value, str):
-        return [plain(entry) for entry in value]
-    return value if value is None or isinstance(value, (str, int, float, bool)) else str(value)
+def _finite(values: Floats) -> list[float | None]:
+    """JSON knows no infinity: what has no limit is null."""
+    return [value if math.isfinite(value) else None for value in values.tolist()]

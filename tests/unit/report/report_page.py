@@ -5,6 +5,8 @@ import re
 from html.parser import HTMLParser
 from pathlib import Path
 
+from cobre.report.packed import unpack
+
 EXAMPLE = Path(__file__).parents[3] / "examples" / "two_reservoirs"
 VOID = {"meta", "link", "br", "img", "input", "hr"}
 
@@ -45,6 +47,19 @@ def data_of(text):
     return json.loads(re.search(r'<script type="application/json" id="report-data">(.*?)</script>', text, re.DOTALL)[1])
 
 
-def series(data, chart, name, panel=0):
-    found = data["charts"][chart]["panels"][panel]["series"]
+def series(data, chart, name):
+    found = data["charts"][chart]["series"]
     return next(entry["values"] for entry in found if entry["name"] == name)
+
+
+def explored(data, kind, name, quantity):
+    """By statistic and scenario, the stages of one entity as the page unpacks them."""
+    explorer = data["explorer"]
+    entry = next(entry for entry in explorer["kinds"] if entry["key"] == kind)
+    found = next(found for found in entry["quantities"] if found["key"] == quantity)
+    place = entry["names"].index(name)
+    at = place if found["entities"] is None else found["entities"].index(place)
+    names = explorer["statistics"] + explorer["scenarios"]
+    count = len(entry["names"] if found["entities"] is None else found["entities"])
+    values = unpack(found["packed"]).reshape(count, len(names), len(entry["labels"]))
+    return dict(zip(names, values[at], strict=True))

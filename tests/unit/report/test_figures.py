@@ -10,7 +10,8 @@ import pytest
 from report_page import EXAMPLE, Page
 
 import cobre
-from cobre.report.figures import plot_bounds, plot_fan, simulation_html, training_html
+from cobre.report.figures import plot_bounds, plot_fan
+from cobre.report.notebook_html import simulation_html, training_html
 
 
 @pytest.fixture(scope="module")

@@ -6,10 +6,12 @@ from collections import defaultdict
 import numpy as np
 import pytest
 from pyarrow import parquet
-from report_page import data_of, series
+from report_page import data_of, explored, series
 
 from cobre.core.indicators import NEGLIGIBLE
 from cobre.report.units import digits, duration, money, percent, scale_for
+
+FOUR_DIGITS = 7e-5
 
 
 @pytest.fixture(scope="module")
@@ -71,13 +73,66 @@ def test_storage_fan(data, rows):
 
 
 def test_fans_of_plants(data, rows, study):
-    titles = [panel["title"] for panel in data["charts"]["water-values"]["panels"]]
     names = {entity["id"]: entity["name"] for entity in study["entities"]["hydros"]}
     last = [row for row in rows("simulation/hydros") if row["block_id"] == 2]
     for id_, name in names.items():
         stages = by_stage(last, lambda row, id_=id_: row["hydro_id"] == id_, lambda row: row["water_value_per_hm3"])
-        found = series(data, "water-values", "median", titles.index(name))
-        assert found == pytest.approx([np.percentile(values, 50) for values in stages])
+        found = explored(data, "hydros", name, "water_value")
+        for statistic, share in (("5 %", 5), ("median", 50), ("95 %", 95)):
+            assert found[statistic] == pytest.approx(
+                [np.percentile(values, share) for values in stages], rel=FOUR_DIGITS
+            )
+        assert found["mean"] == pytest.approx([np.mean(values) for values in stages], rel=FOUR_DIGITS)
+
+
+def test_single_scenarios_are_those_of_the_tables(data, rows, study):
+    costs = defaultdict(float)
+    for row in rows("simulation/costs"):
+        costs[row["scenario_id"]] += row["immediate_cost"] * row["discount_factor"]
+    cheapest = min(costs, key=costs.get)
+    assert f"cheapest (scenario {cheapest})" in data["explorer"]["scenarios"]
+    name = study["entities"]["hydros"][1]["name"]
+    expected = [
+        row["storage_final_hm3"]
+        for row in rows("simulation/hydros")
+        if (row["hydro_id"], row["block_id"], row["scenario_id"]) == (1, 2, cheapest)
+    ]
+    found = explored(data, "hydros", name, "storage")[f"cheapest (scenario {cheapest})"]
+    assert found == pytest.approx(expected, rel=FOUR_DIGITS)
+
+
+def test_flows_are_averages_over_hours(data, rows, study):
+    hours = {stage["id"]: stage["block_hours"] for stage in study["stages"]}
+    stages = by_stage(
+        rows("simulation/hydros"),
+        lambda row: row["hydro_id"] == 0,
+        lambda row: row["turbined_m3s"] * hours[row["stage_id"]][row["block_id"]] / sum(hours[row["stage_id"]]),
+    )
+    found = explored(data, "hydros", study["entities"]["hydros"][0]["name"], "turbined")["median"]
+    assert found == pytest.approx([np.percentile(values, 50) for values in stages], rel=FOUR_DIGITS)
+
+
+def test_every_entity_can_be_found(data, study):
+    kinds = {kind["key"]: kind["names"] for kind in data["explorer"]["kinds"]}
+    known = {kind: [entity["name"] for entity in found] for kind, found in study["entities"].items() if found}
+    assert kinds == known
+
+
+def test_the_table_of_hydro_plants(data, rows, study):
+    table = data["tables"]["hydros"]
+    found = {row[0]: dict(zip(table["columns"], row, strict=True)) for row in table["rows"]}
+    spilling, stored = defaultdict(set), defaultdict(list)
+    for row in rows("simulation/hydros"):
+        if row["spillage_m3s"] > NEGLIGIBLE:
+            spilling[row["hydro_id"]].add(row["scenario_id"])
+        if row["block_id"] == 2:
+            stored[row["hydro_id"]].append(row["storage_final_hm3"])
+    for hydro in study["entities"]["hydros"]:
+        row = found[hydro["name"]]
+        assert row["mean hm³"] == pytest.approx(np.mean(stored[hydro["id"]]))
+        assert row["scenarios that spill"] == pytest.approx(len(spilling[hydro["id"]]) / 200, abs=0.005)
+        low, high = hydro["min_storage_hm3"], hydro["max_storage_hm3"]
+        assert row["full"] == pytest.approx((np.mean(stored[hydro["id"]]) - low) / (high - low))
 
 
 def test_generation_is_the_average_power_of_a_stage(data, rows, study):

@@ -3,6 +3,8 @@
 import subprocess
 import sys
 
+from report_page import data_of
+
 
 def report(*arguments):
     command = [sys.executable, "-m", "cobre.cli", "report", *arguments]
@@ -25,6 +27,25 @@ def test_pandas_is_not_waited_for(run_copy):
     command = [sys.executable, "-c", f"{program}; print('pandas' in sys.modules)", run_copy]
     done = subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
     assert done.stdout.strip() == "False", done.stderr
+
+
+def test_a_report_needs_no_library_of_figures(run_copy):
+    """Matplotlib is for notebooks, and not everyone has it."""
+    program = "import sys; sys.modules['matplotlib'] = None; from cobre.cli.main import main; main()"
+    command = [sys.executable, "-c", program, "report", run_copy]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
+    assert (done.returncode, done.stderr) == (0, "")
+
+
+def test_all_scenarios_on_demand(run_copy, tmp_path):
+    assert report(run_copy, "--full", "--output", tmp_path / "full.html").returncode == 0
+    explorer = data_of((tmp_path / "full.html").read_text())["explorer"]
+    assert [name for name in explorer["scenarios"] if name.startswith("scenario ")] == [
+        f"scenario {number}" for number in range(200)
+    ]
+    hydros = explorer["kinds"][0]
+    turbined = next(quantity for quantity in hydros["quantities"] if quantity["key"] == "turbined")
+    assert turbined["block_statistics"] == ["mean", "5 %", "95 %"]
 
 
 def test_another_place(run_copy, tmp_path):

@@ -101,7 +101,7 @@ def test_damaged_files_are_named_and_the_rest_is_shown(run_copy):
     assert "line 3" in data["warnings"][0]
     assert "storage" not in data["charts"]
     assert {"bounds", "cost-histogram", "thermal-generation"} <= set(data["charts"])
-    assert data["charts"]["thermal-generation"]["panels"][0]["labels"][0] == "stage 0"
+    assert data["charts"]["thermal-generation"]["labels"][0] == "stage 0"
 
 
 def test_a_table_that_is_missing(run_copy):

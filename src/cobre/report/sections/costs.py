@@ -7,8 +7,9 @@ from cobre.report.chart import Chart
 from cobre.report.data_table import Column, DataTable
 from cobre.report.entity_rows import Floats
 from cobre.report.run_folder import RunFolder
+from cobre.report.scenario_statistics import PERCENTILES
 from cobre.report.section import Section
-from cobre.report.simulated import PERCENTILES, Simulated
+from cobre.report.simulated import Simulated
 from cobre.report.units import scale_for
 
 HOW_TO_READ = "How many of the simulated scenarios cost so much over the whole horizon."

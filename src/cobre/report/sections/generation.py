@@ -10,9 +10,10 @@ from cobre.report.chart import Chart
 from cobre.report.data_table import Column, DataTable
 from cobre.report.fan_charts import fan_chart
 from cobre.report.palette import BLUE, GREEN, INK, ORANGE, VERMILLION
+from cobre.report.quantities import QUANTITIES
 from cobre.report.run_folder import RunFolder
 from cobre.report.section import Section
-from cobre.report.simulated import QUANTITIES, Fan, Simulated
+from cobre.report.simulated import Fan, Simulated
 from cobre.report.study_facts import StudyFacts
 from cobre.report.units import scale_for
 
@@ -85,7 +86,7 @@ def _thermals(simulated: Simulated, study: StudyFacts) -> DataTable:
         "Energy and cost of the whole horizon; costs are not discounted. "
         "Under 5 % and 95 % stands what so many of the scenarios stay below."
     )
-    return DataTable("thermals", "Thermal plants", columns, found, note, is_wide=True)
+    return DataTable("thermals", "Thermal plants", columns, found, note, is_wide=True, kind="thermals")
 
 
 def _deficits(simulated: Simulated, study: StudyFacts) -> DataTable:
@@ -119,4 +120,4 @@ def _deficits(simulated: Simulated, study: StudyFacts) -> DataTable:
         f"Energy of the whole horizon. Scenarios are hit when more than {NEGLIGIBLE:g} MWh is not served: less is the "
         "tolerance of the LPs. The worst stage has the largest mean of all."
     )
-    return DataTable("deficits", "Load that is not served", columns, found, note, is_wide=True)
+    return DataTable("deficits", "Load that is not served", columns, found, note, is_wide=True, kind="buses")

@@ -1,32 +1,29 @@
 """Spot prices, bus by bus."""
 
-from cobre.report.chart import Chart
-from cobre.report.fan_charts import fan_chart, panels_chart
+from cobre.report.fan_charts import fan_chart
 from cobre.report.palette import PURPLE
 from cobre.report.run_folder import RunFolder
 from cobre.report.section import Section
-from cobre.report.sections.choice import MOST_PANELS, largest_first, what_is_shown
+from cobre.report.simulated import Fan
 
-FEW = 4
+MOST_BUSES = 6
 INTRO = "What one more MWh would cost at a bus: the average over a stage's hours."
-
 WORDS = "Where the bands are wide, the price hangs on inflows and other things that nobody knows yet."
 
 
 def prices(run: RunFolder) -> Section | None:
-    """Large plots for a few buses, small ones for many."""
+    """A plot for each of a few buses; all others are found by their names."""
     simulated = run.simulated
     if simulated is None or not simulated.has("spot_price"):
         return None
-    fans = largest_first(simulated.cube("spot_price"), "buses", run.study)
-    if len(fans) <= FEW:
-        parts: list[Chart] = [
-            fan_chart(named.fan, f"spot-price-{place}", f"Spot price, {named.name}", "$/MWh", PURPLE).explained(WORDS)
-            for place, named in enumerate(fans)
-        ]
-    else:
-        shown = fans[:MOST_PANELS]
-        note = what_is_shown(len(shown), len(fans), "buses", "buses")
-        chart = panels_chart(shown, "spot-prices", "Spot prices by bus ($/MWh)", "$/MWh", PURPLE, note)
-        parts = [chart.explained(WORDS)]
-    return Section("prices", "Prices", parts, INTRO)
+    cube = simulated.cube("spot_price")
+    named = [(run.study.entity_name("buses", id_), cube.of(id_)) for id_ in cube.entities[:MOST_BUSES]]
+    parts = [
+        fan_chart(
+            Fan.over_scenarios(values, cube.labels), f"spot-price-{place}", f"Spot price, {name}", "$/MWh", PURPLE
+        ).explained(WORDS)
+        for place, (name, values) in enumerate(named)
+    ]
+    more = len(cube.entities) - len(parts)
+    rest = f" {more} more buses are under Plants, buses and lines." if more > 0 else ""
+    return Section("prices", "Prices", parts, INTRO + rest)

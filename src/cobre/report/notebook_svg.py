@@ -1,4 +1,4 @@
-"""A drawing as a part of a page."""
+"""A figure of Matplotlib as a part of a notebook's page."""
 
 import io
 import re
@@ -7,9 +7,9 @@ from html import escape
 from typing import Any
 
 from matplotlib.backends.backend_svg import FigureCanvasSVG
+from matplotlib.figure import Figure
 
 from cobre.report.canvas import house_style
-from cobre.report.chart import Chart
 from cobre.report.palette import VARIABLES, variable
 
 _SIZE = re.compile(r' (?:width|height)="[^"]*pt"')
@@ -20,11 +20,11 @@ _NAME = re.compile(r'(\bid="|url\(#|href="#)')
 _FONT = re.compile(r"'DejaVu Sans'")
 
 
-def svg_of(chart: Chart) -> str:
+def svg_of(figure: Figure, key: str, words: str) -> str:
     """Scales with the page, takes its colours and font, and has names that no other drawing on the page has."""
     with house_style():
         stream = io.StringIO()
-        canvas: Any = FigureCanvasSVG(chart.figure)
+        canvas: Any = FigureCanvasSVG(figure)
         with warnings.catch_warnings():
             # Matplotlib only measures by its own font; the browser writes by one that has the letters.
             warnings.filterwarnings("ignore", message="Glyph .* missing from", category=UserWarning)
@@ -33,8 +33,7 @@ def svg_of(chart: Chart) -> str:
     text = text[text.index("<svg") :]
     text = _STYLE.sub("", _METADATA.sub("", _SIZE.sub("", text)))
     text = _COLOUR.sub(lambda found: variable(found[0].lower()), text)
-    text = _NAME.sub(lambda found: f"{found[0]}{chart.key}-", text)
+    text = _NAME.sub(lambda found: f"{found[0]}{key}-", text)
     text = _FONT.sub("var(--font, sans-serif)", text)
-    label = escape(f"{chart.title}. {chart.description}", quote=True)
-    kind = "chart small-plots" if len(chart.panels) > 1 else "chart"
-    return text.replace("<svg", f'<svg class="{kind}" role="img" aria-label="{label}" tabindex="0"', 1).strip()
+    label = escape(words, quote=True)
+    return text.replace("<svg", f'<svg role="img" aria-label="{label}"', 1).strip()

@@ -1,0 +1,184 @@
+"""The numbers behind "show me that plant": of every plant, bus and line, small enough for one file.
+
+Percentiles and the mean over scenarios, a few single scenarios and means by block, four digits each; with `is_full`,
+all scenarios, and percentiles by block too.
+"""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from cobre.core.indicators import NEGLIGIBLE
+from cobre.report.chart import Floats
+from cobre.report.line_limits import congestion, limits_by_stage
+from cobre.report.packed import pack
+from cobre.report.palette import BLUE, ORANGE, VARIABLES
+from cobre.report.quantities import KINDS, QUANTITIES, Quantity
+from cobre.report.scenario_statistics import PERCENTILES, percentiles
+from cobre.report.simulated import Simulated
+from cobre.report.study_facts import StudyFacts
+
+Places = NDArray[np.intp]
+STATISTICS = (*("median" if percentile == 50 else f"{percentile} %" for percentile in PERCENTILES), "mean")
+BLOCK_PERCENTILES = (5, 95)
+SHOWN_SCENARIOS = {"cheapest": 0.0, "median by cost": 0.5, "dearest": 1.0}
+
+
+@dataclass(frozen=True, slots=True)
+class Summary:
+    """Of a quantity: the mean over stages and scenarios of each entity, and in which scenarios (S x E) it is not 0."""
+
+    mean: Floats
+    happens: NDArray[np.bool_]
+
+    @classmethod
+    def of(cls, values: Floats) -> "Summary":
+        """Of S x T x E; stages in which an entity is out of service do not count."""
+        means = values.mean(axis=0)
+        is_there = ~np.isnan(means)
+        sums, counts = np.where(is_there, means, 0.0).sum(axis=0), is_there.sum(axis=0)
+        mean: Floats = np.divide(sums, counts, out=np.full(len(sums), np.nan), where=counts > 0)
+        return cls(mean, np.fmax.reduce(np.abs(values), axis=1) > NEGLIGIBLE)
+
+    @property
+    def scenario_share(self) -> Floats:
+        """By entity: of the scenarios in which it happens."""
+        return np.asarray(self.happens.mean(axis=0))
+
+
+@dataclass(frozen=True, slots=True)
+class Explorer:
+    """What there is to look at, in the order of the page."""
+
+    simulated: Simulated
+    study: StudyFacts
+    is_full: bool = False
+    summaries: dict[str, Summary] = field(default_factory=dict)
+
+    def as_dict(self) -> dict[str, Any]:
+        """For the script of the page."""
+        chosen = self._scenarios()
+        return {
+            "statistics": list(STATISTICS),
+            "scenarios": list(chosen),
+            "is_full": self.is_full,
+            "kinds": [self._kind(kind, list(chosen.values())) for kind in self.kinds()],
+        }
+
+    def kinds(self) -> list[str]:
+        """Those that the simulation has."""
+        return [kind for kind, (_, names) in KINDS.items() if self.simulated.has(names[0])]
+
+    def _scenarios(self) -> dict[str, int]:
+        """Places of the scenarios that are shown one by one, by name."""
+        costs = self.simulated.scenario_costs()
+        order = np.argsort(costs, kind="stable")
+        ids = self.simulated.rows("costs", None).scenarios
+        places = {name: int(order[round(share * (len(order) - 1))]) for name, share in SHOWN_SCENARIOS.items()}
+        named = {f"{name} (scenario {ids[at]})": at for name, at in places.items()}
+        return named | {f"scenario {ids[at]}": at for at in (range(len(ids)) if self.is_full else ())}
+
+    def _kind(self, kind: str, chosen: Sequence[int]) -> dict[str, Any]:
+        title, names = KINDS[kind]
+        rows = self.simulated.rows(QUANTITIES[names[0]].table, QUANTITIES[names[0]].entity)
+        hours = self.simulated.hours(rows)
+        return {
+            "key": kind,
+            "title": title,
+            "ids": list(rows.entities),
+            "names": [self.study.entity_name(kind, id_) for id_ in rows.entities],
+            "facts": [", ".join(self._facts(kind, id_)) for id_ in rows.entities],
+            "labels": self.study.stage_labels(rows.stages),
+            "blocks": [f"block {block}" for block in rows.blocks] if len(rows.blocks) > 1 else [],
+            "block_hours": hours.mean(axis=0).tolist(),
+            "quantities": [found for name in names if (found := self._quantity(name, chosen)) is not None]
+            + (self._congestion() if kind == "lines" else []),
+        }
+
+    def _facts(self, kind: str, id_: int) -> Iterator[str]:
+        """Where it stands in the system, in words."""
+        known = self.study.entity(kind, id_)
+        for bus in known.get("bus_ids") or [known.get("bus_id")]:
+            if isinstance(bus, int):
+                yield f"at {self.study.entity_name('buses', bus)}"
+        if isinstance(below := known.get("downstream_id"), int):
+            yield f"upstream of {self.study.entity_name('hydros', below)}"
+        if isinstance(source := known.get("source_bus_id"), int) and isinstance(known.get("target_bus_id"), int):
+            target = self.study.entity_name("buses", known["target_bus_id"])
+            yield f"from {self.study.entity_name('buses', source)} to {target}, which is the positive direction"
+
+    def _quantity(self, name: str, chosen: Sequence[int]) -> dict[str, Any] | None:
+        """None where the tables do not tell it, or where nothing ever happens."""
+        if not self.simulated.has(name):
+            return None
+        quantity = QUANTITIES[name]
+        grid = self.simulated.grid(name)
+        cube = self.simulated.over_blocks(name, grid)
+        self.summaries[name] = Summary.of(cube.values)
+        places = _places(cube.values, quantity)
+        if quantity.is_violation and not len(places):
+            return None
+        values = cube.values if len(places) == len(cube.entities) else cube.values[:, :, places]
+        found = np.concatenate([percentiles(values), values.mean(axis=0)[None], values[list(chosen)]])
+        return {
+            "key": name,
+            "title": quantity.title,
+            "unit": quantity.unit,
+            "colour": VARIABLES[quantity.colour],
+            "is_violation": quantity.is_violation,
+            "entities": None if len(places) == len(cube.entities) else places.tolist(),
+            "packed": pack(np.moveaxis(found, 2, 0)),  # entity by entity
+            **self._blocks(name, grid, places),
+            **self._references(name),
+        }
+
+    def _blocks(self, name: str, grid: Floats, places: Places) -> dict[str, Any]:
+        """Means by block, where blocks differ."""
+        quantity = QUANTITIES[name]
+        rows = self.simulated.rows(quantity.table, quantity.entity)
+        if quantity.way == "last" or quantity.is_violation or len(rows.blocks) < 2:
+            return {}
+        grid = self.simulated.by_block(name, grid)
+        grid = grid if len(places) == grid.shape[2] else grid[:, :, places]
+        means = np.moveaxis(grid.mean(axis=0), 0, 2)[None]  # 1 x E x B x T
+        if self.is_full:
+            means = np.concatenate([means, np.moveaxis(percentiles(grid, BLOCK_PERCENTILES), 1, 3)])
+        names = ["mean", *(f"{percentile} %" for percentile in BLOCK_PERCENTILES)][: len(means)]
+        return {"block_statistics": names, "packed_blocks": pack(np.moveaxis(means, 0, 2))}
+
+    def _references(self, name: str) -> dict[str, Any]:
+        """Limits that are drawn beside a fan."""
+        if name != "line_flow":
+            return {}
+        rows = self.simulated.rows("exchanges", "line_id")
+        direct, reverse = limits_by_stage(self.study, rows, self.simulated.hours(rows))
+        both = np.stack([direct, -reverse], axis=1)  # L x 2 x T
+        return {"references": ["limit", "limit of the other direction"], "packed_references": pack(both)}
+
+    def _congestion(self) -> list[dict[str, Any]]:
+        rows = self.simulated.rows("exchanges", "line_id")
+        shares = congestion(self.study, rows, self.simulated.hours(rows))
+        if shares is None:
+            return []
+        names = [{"name": "at the limit", "colour": VARIABLES[ORANGE]}]
+        names += [{"name": "at the limit of the other direction", "colour": VARIABLES[BLUE]}]
+        return [
+            {
+                "key": "congestion",
+                "title": "Congestion: share of hours and scenarios at the limit",
+                "unit": "%",
+                "lines": names,
+                "entities": None,
+                "packed": pack(100.0 * shares),
+            }
+        ]
+
+
+def _places(values: Floats, quantity: Quantity) -> Places:
+    """The entities that a quantity is shown of."""
+    if not quantity.is_violation:
+        return np.arange(values.shape[2])
+    return np.flatnonzero(np.nanmax(np.abs(values), axis=(0, 1), initial=0.0) > NEGLIGIBLE)

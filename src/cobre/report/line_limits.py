@@ -1,0 +1,63 @@
+"""How much a line can carry, and how often it does."""
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+
+from cobre.report.chart import Floats
+from cobre.report.entity_rows import EntityRows
+from cobre.report.study_facts import StudyFacts
+
+# A flow is at its limit when less than this share of it, or of 1 MW, is left.
+TOLERANCE = 1e-6
+
+
+def limits(study: StudyFacts, rows: EntityRows) -> tuple[Floats, Floats] | None:
+    """L x T x B in MW, with and against the line; None when the study does not tell all of them."""
+    known = {entry["id"]: entry for entry in study.line_limits if isinstance(entry.get("id"), int)}
+    shape = (len(rows.entities), len(rows.stages), len(rows.blocks))
+    direct, reverse = (
+        np.array([_limits_of(known.get(id_, {}), name, shape[1:]) for id_ in rows.entities]).reshape(shape)
+        for name in ("direct_mw", "reverse_mw")
+    )
+    return None if np.isnan(direct).all() else (direct, reverse)
+
+
+def _limits_of(entry: Mapping[str, Any], name: str, shape: tuple[int, int]) -> Floats:
+    """T x B; NaN where nothing is said, or where there is no limit."""
+    found = np.full(shape, np.nan)
+    for stage, by_block in enumerate(entry.get(name, ())[: shape[0]]):
+        for block, value in enumerate(by_block[: shape[1]]):
+            found[stage, block] = np.nan if value is None else value
+    return found
+
+
+def limits_by_stage(study: StudyFacts, rows: EntityRows, hours: Floats) -> tuple[Floats, Floats]:
+    """L x T in MW: the average over hours; NaN where the study does not tell it."""
+    found = limits(study, rows)
+    if found is None:
+        nothing = np.full((len(rows.entities), len(rows.stages)), np.nan)
+        return nothing, nothing
+    weights = hours / hours.sum(axis=1, keepdims=True)
+    direct, reverse = ((np.where(weights > 0, values, 0.0) * weights).sum(axis=2) for values in found)
+    return direct, reverse
+
+
+def congestion(study: StudyFacts, rows: EntityRows, hours: Floats) -> Floats | None:
+    """L x 2 x T: the share of hours, over scenarios, in which a line is at its limit, with it and against it."""
+    found = limits(study, rows)
+    if found is None:
+        return None
+    weights = hours / hours.sum(axis=1, keepdims=True)
+    flow = np.moveaxis(rows.grid("net_flow_mw"), 2, 1)  # S x L x T x B
+    shares = [_share_at(sign * flow, limit, weights) for sign, limit in zip((1.0, -1.0), found, strict=True)]
+    return np.stack(shares, axis=1)
+
+
+def _share_at(flow: Floats, limit: Floats, weights: Floats) -> Floats:
+    """A line that can carry nothing is out of service, and not congested."""
+    slack = TOLERANCE * np.maximum(limit, 1.0)
+    is_full = (flow >= limit - slack) & (limit > slack)
+    share: Floats = (is_full * weights).sum(axis=3).mean(axis=0)
+    return share

@@ -1,0 +1,80 @@
+"""Results as notebooks show them: a few numbers, and a chart where Matplotlib is installed."""
+
+from collections.abc import Mapping
+from html import escape
+from importlib.util import find_spec
+from typing import TYPE_CHECKING
+
+from cobre.report.bounds import Bounds
+from cobre.report.bounds_chart import legend_of
+from cobre.report.result_bounds import bounds_of_result
+from cobre.report.units import duration, money, percent
+
+if TYPE_CHECKING:
+    from cobre.study.results import SimulationResult, TrainingResult
+
+
+def training_html(result: "TrainingResult") -> str:
+    """For `_repr_html_`: the last numbers and the bounds."""
+    bounds = bounds_of_result(result)
+    facts = {
+        "iterations": f"{result.iterations} ({result.stop_reason})",
+        "training": duration(result.training_seconds),
+        "digest": result.digest[:16],
+    }
+    if not len(bounds):
+        return _snippet("Training", facts, "")
+    numbers = {
+        "lower bound": money(bounds.lower[-1]),
+        bounds.upper_name: money(bounds.upper[-1]) + ("" if bounds.is_exact else f" ± {money(bounds.half_width[-1])}"),
+        "gap": percent(bounds.gap),
+    }
+    if (judged := result.verdict) is not None:
+        numbers = {"verdict": judged.words} | numbers
+    return _snippet("Training", numbers | facts, _drawn(bounds))
+
+
+def simulation_html(result: "SimulationResult") -> str:
+    """For `_repr_html_`: what scenarios cost, and which tables there are."""
+    tables = ", ".join(f"{name} ({table.num_rows:,} rows)" for name, table in result.tables.items())
+    numbers = {
+        "scenarios": f"{len(result.scenario_costs):,}",
+        "mean cost": f"{money(result.mean_cost)} ± {money(result.half_width)} at 95 % confidence",
+        "standard deviation": money(result.std_cost),
+        "tables": tables,
+        "digest": result.digest[:16],
+    }
+    if (note := result.cost_note) is not None:
+        numbers = {"note": note} | numbers
+    return _snippet("Simulation", numbers, "")
+
+
+def _drawn(bounds: Bounds) -> str:
+    """With a legend that needs no style sheet."""
+    if find_spec("matplotlib") is None:
+        return ""
+    from cobre.report.canvas import house_style  # noqa: PLC0415 - loads Matplotlib
+    from cobre.report.notebook_plots import draw_bounds  # noqa: PLC0415
+    from cobre.report.notebook_svg import svg_of  # noqa: PLC0415
+
+    names = "".join(
+        f'<span style="margin-right:14px"><span style="color:{mark.colour};opacity:{max(mark.strength, 0.5)}">'
+        f"&#9632;</span> {escape(mark.name)}</span>"
+        for mark in legend_of(bounds)
+    )
+    with house_style():
+        figure, _ = draw_bounds(bounds)
+    return f'<div style="font-size:12px">{names}</div>{svg_of(figure, "cobre-bounds", "Bounds by iteration")}'
+
+
+def _snippet(title: str, facts: Mapping[str, str], chart: str) -> str:
+    """Takes the notebook's own colours for text; nothing is fetched, and no script runs."""
+    rows = "".join(
+        f'<tr><th style="text-align:left;font-weight:500;opacity:.75">{escape(name)}</th>'
+        f'<td style="text-align:left">{escape(value)}</td></tr>'
+        for name, value in facts.items()
+    )
+    return (
+        '<div class="cobre-result" style="--ink:currentColor;--muted:currentColor;--grid:#8884;max-width:560px">'
+        f'<strong>Cobre {escape(title.lower())}</strong><table style="margin:4px 0">{rows}</table>{chart}</div>'
+    )

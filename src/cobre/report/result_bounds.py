@@ -1,0 +1,18 @@
+"""The bounds of a result in hand."""
+
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from cobre.io.output.columns import numbers_of
+from cobre.report.bounds import Bounds, bounds_of_table
+
+if TYPE_CHECKING:
+    from cobre.study.results import TrainingResult
+
+
+def bounds_of_result(result: "TrainingResult") -> Bounds:
+    """By iteration, with what is known of the upper one."""
+    table = result.bounds
+    bounds = bounds_of_table({name: numbers_of(table[name]) for name in Bounds.COLUMNS})
+    is_exact = bool(result.history) and result.history[-1].is_exact
+    return replace(bounds, is_exact=is_exact, is_risk_averse=result.is_risk_averse)

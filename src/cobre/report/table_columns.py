@@ -1,0 +1,70 @@
+"""Columns of a Parquet file, each read when it is asked for: a table of a large simulation does not fit into memory."""
+
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from cobre.io.foreign_file import check_foreign
+from cobre.io.output.columns import numbers_of
+
+
+class TableColumns(Mapping[str, NDArray[Any]]):
+    """By name; nothing is kept. Raises OSError or ValueError where the file is no such table."""
+
+    def __init__(self, path: Path) -> None:
+        from pyarrow import parquet  # noqa: PLC0415
+
+        self._path = path
+        self._file = parquet.ParquetFile(check_foreign(path))
+        self._names: tuple[str, ...] = tuple(self._file.schema_arrow.names)
+
+    def __getitem__(self, name: str) -> NDArray[Any]:
+        if name not in self._names:
+            raise KeyError(name)
+        return self._read(name)
+
+    def _read(self, name: str) -> NDArray[Any]:
+        """Row group by row group, so that no second copy of a column is ever whole."""
+        try:
+            found: NDArray[Any] | None = None
+            first = 0
+            for group in range(self._file.num_row_groups):
+                piece = numbers_of(self._file.read_row_group(group, columns=[name], use_threads=False).column(0))
+                if found is None:
+                    found = np.empty(self._file.metadata.num_rows, piece.dtype)
+                found[first : first + len(piece)] = piece
+                first += len(piece)
+        except OSError as error:
+            raise ValueError(f"{self._path.name} cannot be read: {error}") from error
+        return np.zeros(0) if found is None else found
+
+    def __contains__(self, name: object) -> bool:
+        return name in self._names
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._names)
+
+    def __len__(self) -> int:
+        return len(self._names)
+
+
+class ArrowColumns(Mapping[str, NDArray[Any]]):
+    """Columns of a table in memory."""
+
+    def __init__(self, table: Any) -> None:
+        self._table = table
+
+    def __getitem__(self, name: str) -> NDArray[Any]:
+        return numbers_of(self._table[name])
+
+    def __contains__(self, name: object) -> bool:
+        return name in self._table.column_names
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._table.column_names)
+
+    def __len__(self) -> int:
+        return len(self._table.column_names)

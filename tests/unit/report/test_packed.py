@@ -1,0 +1,44 @@
+"""Numbers in few bytes, percentiles of many cells, and a library that is what it claims to be."""
+
+import hashlib
+import re
+from importlib import resources
+
+import numpy as np
+import pytest
+
+from cobre.report.packed import pack, unpack
+from cobre.report.scenario_statistics import CELLS_AT_ONCE, PERCENTILES, percentiles
+
+
+def test_four_digits_stay():
+    random = np.random.default_rng(3)
+    values = random.normal(size=5000) * 10.0 ** random.integers(-6, 12, 5000)
+    np.testing.assert_allclose(unpack(pack(values)), values, rtol=6.2e-5)
+
+
+def test_what_is_no_number_stays_none():
+    values = np.array([0.0, -0.0, np.nan, np.inf, -np.inf, 1.0, -2.5, 1e30])
+    np.testing.assert_allclose(unpack(pack(values)), values, rtol=6.2e-5)
+
+
+def test_zeros_take_no_room():
+    assert len(pack(np.zeros((151, 9, 120)))) < 1000
+
+
+@pytest.mark.parametrize("scenarios", [1, 2, 7, 100])
+def test_percentiles_are_those_of_numpy(scenarios):
+    values = np.random.default_rng(5).normal(size=(scenarios, 3, CELLS_AT_ONCE // 2))
+    values[:, 1, 7] = np.nan
+    found = percentiles(values)
+    assert found.shape == (len(PERCENTILES), *values.shape[1:])
+    np.testing.assert_allclose(found, np.percentile(values, PERCENTILES, axis=0), rtol=1e-12)
+
+
+def test_the_library_of_charts_is_the_one_that_is_named():
+    folder = resources.files("cobre.report").joinpath("vendor", "uplot")
+    named = re.findall(r"\| `([^`]+)` \| (\d+) \| `([0-9a-f]{64})` \|", folder.joinpath("README.md").read_text())
+    assert {name for name, _, _ in named} == {entry.name for entry in folder.iterdir()} - {"README.md"}
+    for name, size, digest in named:
+        content = folder.joinpath(name).read_bytes()
+        assert (len(content), hashlib.sha256(content).hexdigest()) == (int(size), digest)
