@@ -18,6 +18,8 @@ FLAGS = (
     "--no-proxy-server",
 )
 DEADLINE_S = 60.0
+# What the browser itself answers to needs a code beside the name: a button's click, a dialog's end.
+KEY_CODES = {"Enter": 13, "Escape": 27, "Tab": 9, "Home": 36, "End": 35}
 # The browser reads commands from descriptor 3 and answers on 4; both pipes first go where neither can be in the way.
 BECOME_BROWSER = """
 import os, sys
@@ -77,12 +79,26 @@ class Tab:
             raise BrowserError(str(answer["exceptionDetails"]))
         return answer["result"].get("value")
 
+    def until(self, condition, seconds=20):
+        """Wait until an expression is true; an error names one that never is."""
+        self.value(
+            f"""new Promise((done, fail) => {{
+              const began = performance.now();
+              const isLate = () => performance.now() - began > {1000 * seconds};
+              const look = () => ({condition}) ? done(true)
+                : isLate() ? fail(new Error("never: " + {json.dumps(condition)})) : setTimeout(look, 20);
+              look();
+            }})"""
+        )
+
     def move_mouse(self, x, y):
         self.call("Input.dispatchMouseEvent", type="mouseMoved", x=x, y=y)
 
     def press(self, key):
+        more = {"windowsVirtualKeyCode": KEY_CODES[key]} if key in KEY_CODES else {}
         for kind in ("keyDown", "keyUp"):
-            self.call("Input.dispatchKeyEvent", type=kind, key=key, code=key)
+            text = {"text": "\r"} if key == "Enter" and kind == "keyDown" else {}
+            self.call("Input.dispatchKeyEvent", type=kind, key=key, code=key, **more, **text)
 
     def _until(self, is_wanted):
         deadline = time.monotonic() + DEADLINE_S

@@ -6,15 +6,15 @@ import time
 
 import pytest
 from pyarrow import parquet
-from test_report_in_chromium import errors_of, until
+from test_report_in_chromium import errors_of
 
 NAME = 'document.getElementById("entity-name").textContent'
 
 
 def shown(tab, name):
-    until(tab, f"{NAME} === {json.dumps(name)}")
+    tab.until(f"{NAME} === {json.dumps(name)}")
     key = tab.value('document.getElementById("found").value')
-    until(tab, f'document.getElementById("explorer").dataset.shown === {json.dumps(key)}')
+    tab.until(f'document.getElementById("explorer").dataset.shown === {json.dumps(key)}')
 
 
 def typed(tab, text):
@@ -104,14 +104,14 @@ def test_the_chart_has_the_numbers_of_the_tables(tab, report, study):
 
 
 def test_single_scenarios_and_blocks(tab):
-    until(tab, 'document.getElementById("explorer").dataset.shown')
+    tab.until('document.getElementById("explorer").dataset.shown')
     choose = """(() => { const list = document.getElementById("%s"); list.value = "%s";
       list.dispatchEvent(new Event("change")); })()"""
     tab.value(choose % ("scenario", "all"))
     drawn = '[...charts.drawn].find((u) => u.chart.heading === "Stored water").chart.series.map(({name}) => name)'
-    until(tab, f'{drawn}.some((name) => name.startsWith("dearest (scenario "))')
+    tab.until(f'{drawn}.some((name) => name.startsWith("dearest (scenario "))')
     tab.value(choose % ("blocks", "each"))
-    until(tab, '[...charts.drawn].some((u) => u.chart.heading === "Turbined flow, mean by block")')
+    tab.until('[...charts.drawn].some((u) => u.chart.heading === "Turbined flow, mean by block")')
     names = tab.value(
         """[...charts.drawn].find((u) => u.chart.heading === "Turbined flow, mean by block")
         .chart.series.map(({name}) => name)"""

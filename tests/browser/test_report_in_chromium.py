@@ -47,25 +47,12 @@ def shown_numbers(tab):
     return [float(text.split(" ")[0].replace(",", "")) for text in texts]
 
 
-def until(tab, condition, seconds=20):
-    """Wait for the page, and say what it had when it never comes."""
-    tab.value(
-        f"""new Promise((done, fail) => {{
-          const began = performance.now();
-          const isLate = () => performance.now() - began > {1000 * seconds};
-          const look = () => ({condition}) ? done(true)
-            : isLate() ? fail(new Error("never: " + {condition!r})) : setTimeout(look, 20);
-          look();
-        }})"""
-    )
-
-
 def errors_of(tab):
     return [event for event in tab.events if event["method"] in ("Runtime.exceptionThrown", "Log.entryAdded")]
 
 
 def test_it_opens_without_errors_and_without_a_network(tab, report):
-    until(tab, 'document.querySelectorAll("#entity-charts canvas").length > 3')
+    tab.until('document.querySelectorAll("#entity-charts canvas").length > 3')
     assert errors_of(tab) == []
     asked = {e["params"]["request"]["url"] for e in tab.events if e["method"] == "Network.requestWillBeSent"}
     outside = {url for url in asked if not url.startswith(("data:", "blob:"))}
@@ -79,11 +66,11 @@ def test_it_opens_without_errors_and_without_a_network(tab, report):
 def test_the_pointer_shows_numbers(tab, chart):
     point = tab.value(POINT % {"chart": chart, "place": 4})
     tab.move_mouse(point["x"], point["y"])
-    until(tab, '!document.getElementById("tip").hidden')
+    tab.until('!document.getElementById("tip").hidden')
     assert point["label"] in tab.value(TIP)
     assert shown_numbers(tab) == pytest.approx([number / point["divisor"] for number in point["numbers"]], rel=1e-3)
     tab.move_mouse(1, 1)
-    until(tab, 'document.getElementById("tip").hidden')
+    tab.until('document.getElementById("tip").hidden')
 
 
 def test_keys_move_the_cursor(tab):
@@ -101,7 +88,7 @@ def test_keys_move_the_cursor(tab):
 
 def test_numbers_can_be_opened_as_a_table(tab):
     tab.value('document.querySelector("#storage details.numbers").open = true')
-    until(tab, 'document.querySelectorAll("#storage .numbers tr").length')
+    tab.until('document.querySelectorAll("#storage .numbers tr").length')
     rows = tab.value('[...document.querySelectorAll("#storage .numbers tr")].map((row) => row.innerText)')
     assert len(rows) == 25
     assert rows[1].startswith("2030-01")
@@ -110,7 +97,7 @@ def test_numbers_can_be_opened_as_a_table(tab):
 def test_a_chart_is_enlarged_and_closed_by_the_keyboard(tab):
     tab.value('document.querySelector("#storage .tools button").focus()')
     tab.press("Enter")
-    until(tab, 'document.getElementById("large").open')
+    tab.until('document.getElementById("large").open')
     large = tab.value('document.querySelector("#large canvas").getBoundingClientRect().width')
     assert large > 1.5 * tab.value('document.querySelector("#storage canvas").getBoundingClientRect().width')
     tab.press("ArrowRight")
@@ -119,10 +106,10 @@ def test_a_chart_is_enlarged_and_closed_by_the_keyboard(tab):
       plot.holder.dispatchEvent(new KeyboardEvent("keydown", {key: "+"})); })()""")
     shown = """(() => { const {min, max} = [...charts.drawn].find((u) => u.holder.closest("dialog")).scales.x;
       return max - min; })()"""
-    until(tab, f"{shown} < 14")
+    tab.until(f"{shown} < 14")
     tab.press("Escape")
     tab.press("Escape")
-    until(tab, '!document.getElementById("large").open')
+    tab.until('!document.getElementById("large").open')
     assert tab.value('document.activeElement.closest("figure").id') == "storage"
 
 
@@ -170,9 +157,9 @@ def test_the_button_changes_the_colours(tab):
 
 @pytest.mark.parametrize("width", [360, 400, 768, 1600])
 def test_nothing_sticks_out(tab, width):
-    until(tab, 'document.querySelectorAll("#entity-charts canvas").length > 3')
+    tab.until('document.querySelectorAll("#entity-charts canvas").length > 3')
     tab.resize(width, 900)
-    until(tab, f"[...charts.drawn].every((u) => u.width === u.holder.clientWidth && u.width < {width})")
+    tab.until(f"[...charts.drawn].every((u) => u.width === u.holder.clientWidth && u.width < {width})")
     assert tab.value("document.scrollingElement.scrollWidth") <= width
     outside = tab.value(
         """[...document.querySelectorAll(".uplot")].filter((plot) => {
@@ -185,7 +172,7 @@ def test_nothing_sticks_out(tab, width):
 
 def test_labels_of_stages_do_not_touch(tab):
     tab.resize(400, 900)
-    until(tab, "[...charts.drawn].every((u) => u.width === u.holder.clientWidth)")
+    tab.until("[...charts.drawn].every((u) => u.width === u.holder.clientWidth)")
     gaps = tab.value(
         """[...charts.drawn].filter((u) => u.chart.axis === "stages").map((u) => {
           const places = u.axes[0]._splits, step = u.valToPos(places[1], "x") - u.valToPos(places[0], "x");

@@ -76,7 +76,7 @@ const charts = (() => {
     const width = Math.max(...chart.labels.map((label) => label.length)) * 7 + 16;
     const { min, max } = u.scales.x;
     const first = Math.max(0, Math.ceil(min)), last = Math.min(chart.labels.length - 1, Math.floor(max));
-    const step = Math.max(1, Math.ceil(((last - first + 1) * width) / Math.max(1, u.over.clientWidth || u.width - 60)));
+    const step = Math.max(1, Math.ceil(((last - first + 1) * width) / Math.max(1, u.width - 80)));
     const places = [];
     for (let place = first; place <= last; place += step) places.push(place);
     return places;
