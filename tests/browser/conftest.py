@@ -33,7 +33,5 @@ def tab(browser, report):
     """The report, freshly opened in a wide window, in light colours."""
     browser.call("Emulation.setEmulatedMedia", media="", features=[{"name": "prefers-color-scheme", "value": "light"}])
     browser.open(report)
-    browser.until(
-        'document.getElementById("explorer").dataset.shown'
-    )  # nothing moves from here on
+    browser.until('document.getElementById("explorer").dataset.shown')  # nothing moves from here on
     return browser

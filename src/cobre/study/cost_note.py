@@ -1,6 +1,7 @@
 """A note on a simulation whose cost is mostly penalties: such a study says more of its penalties than of its plants."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -8,11 +9,12 @@ import numpy as np
 from cobre.core.case import Case, System
 from cobre.core.indicators import MOSTLY, NEGLIGIBLE
 from cobre.core.stage_data import Floats
+from cobre.io.output.columns import numbers_of
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
-ReadColumns = Callable[[str, Sequence[str]], "pa.Table"]
+ReadColumns = Callable[[str, Sequence[str]], Iterable["pa.Table"]]
 # Of each penalty: its words, and the table, entity and amounts that tell whose it is.
 PENALTIES: Mapping[str, tuple[str, str, str, tuple[str, ...]]] = {
     "deficit_cost": ("deficit", "buses", "bus_id", ("deficit_mwh",)),
@@ -43,7 +45,7 @@ PENALTIES: Mapping[str, tuple[str, str, str, tuple[str, ...]]] = {
 def cost_note(read: ReadColumns, case: Case | None = None) -> str | None:
     """In words, when penalties and deficit are at least half of the simulated cost; None otherwise.
 
-    read: gives columns of a table of the simulation. case: knows the names of plants and buses.
+    read: gives columns of a table of the simulation, piece by piece. case: knows the names of plants and buses.
     """
     shares = _shares(read("costs", ["immediate_cost", "discount_factor", *PENALTIES]))
     total = sum(shares.values())
@@ -57,28 +59,40 @@ def cost_note(read: ReadColumns, case: Case | None = None) -> str | None:
     return f"{100 * total:.1f} % of the simulated cost is penalties, {100 * shares[largest]:.1f} % {words}{where}"
 
 
-def _shares(costs: "pa.Table") -> dict[str, float]:
+def _shares(costs: "Iterable[pa.Table]") -> dict[str, float]:
     """Of the discounted cost of all scenarios, by penalty."""
-    factors = _numbers(costs, "discount_factor")
-    whole = float(_numbers(costs, "immediate_cost") @ factors)
-    if not whole > 0.0:
-        return dict.fromkeys(PENALTIES, 0.0)
-    return {name: float(_numbers(costs, name) @ factors) / whole for name in PENALTIES}
+    whole, sums = 0.0, dict.fromkeys(PENALTIES, 0.0)
+    for rows in costs:
+        factors = _numbers(rows, "discount_factor")
+        whole += float(_numbers(rows, "immediate_cost") @ factors)
+        for name in PENALTIES:
+            sums[name] += float(_numbers(rows, name) @ factors)
+    return {name: value / whole if whole > 0.0 else 0.0 for name, value in sums.items()}
 
 
-def _worst(rows: "pa.Table", entity: str, amounts: Sequence[str], case: Case | None) -> str:
+def _amounts(pieces: "Iterable[pa.Table]", entity: str, amounts: Sequence[str]) -> dict[int, float]:
+    """By plant or bus."""
+    sums: dict[int, float] = defaultdict(float)
+    for rows in pieces:
+        known, places = np.unique(numbers_of(rows[entity]), return_inverse=True)
+        added = np.bincount(places, sum(np.abs(_numbers(rows, name)) for name in amounts))
+        for id_, amount in zip(known.tolist(), added.tolist(), strict=True):
+            sums[int(id_)] += amount
+    return dict(sorted(sums.items()))
+
+
+def _worst(pieces: "Iterable[pa.Table]", entity: str, amounts: Sequence[str], case: Case | None) -> str:
     """The plant or bus with the largest amount, and its share when others have some too."""
-    ids = _numbers(rows, entity).astype(np.int64)
-    known, places = np.unique(ids, return_inverse=True)
-    sums = np.bincount(places, sum(np.abs(_numbers(rows, name)) for name in amounts))
-    first = int(sums.argmax())
-    share = float(sums[first] / sums.sum()) if sums.sum() > 0.0 else 0.0
+    sums = _amounts(pieces, entity, amounts)
+    first = max(sums, key=lambda id_: sums[id_])
+    total = sum(sums.values())
+    share = sums[first] / total if total > 0.0 else 0.0
     kind, several = ("bus", "buses") if entity == "bus_id" else ("plant", "plants")
-    name = _name(entity, int(known[first]), None if case is None else case.system)
+    name = _name(entity, first, None if case is None else case.system)
     return (
         f"{kind} {name}"
         if share > 0.995
-        else f"{int((sums > NEGLIGIBLE).sum())} {several}, {100 * share:.0f} % of it at {name}"
+        else f"{sum(amount > NEGLIGIBLE for amount in sums.values())} {several}, {100 * share:.0f} % of it at {name}"
     )
 
 
@@ -91,4 +105,4 @@ def _name(entity: str, id_: int, system: System | None) -> str:
 
 def _numbers(table: "pa.Table", name: str) -> Floats:
     """A column; zeros where a null says that there is none."""
-    return np.nan_to_num(np.asarray(table[name].to_numpy(), np.float64))
+    return np.nan_to_num(np.asarray(numbers_of(table[name]), np.float64))

@@ -161,7 +161,7 @@ class SimulationResult:
         """In words, when penalties and deficit are most of the cost."""
         from cobre.study.cost_note import cost_note
 
-        return cost_note(lambda name, columns: self.table(name).select(list(columns)))
+        return cost_note(lambda name, columns: [self.table(name).select(list(columns))])
 
     def table(self, name: str) -> "pa.Table":
         """One of the tables, such as hydros, thermals, buses or costs."""

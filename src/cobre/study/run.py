@@ -19,6 +19,7 @@ from cobre.core.verdict import Verdict, verdict
 from cobre.io.atomic import WriteError, finally_do, write_file
 from cobre.io.inside import no_links_below
 from cobre.io.output.results import write_results
+from cobre.io.output.table_pieces import table_pieces
 from cobre.sddp.cuts.pool import CutPool
 from cobre.sddp.events import IterationRecord
 from cobre.sddp.phases import Phase, PhaseStatistics, added, as_dict
@@ -289,14 +290,8 @@ def _verdict(trained: TrainedStudy | None) -> Verdict | None:
 
 def _cost_note(output: Path, case: Case) -> str | None:
     """Of the simulation that was just written."""
-    from pyarrow import parquet
-
-    return cost_note(
-        lambda name, columns: parquet.read_table(
-            output / "simulation" / f"{name}.parquet", columns=list(columns), use_threads=False
-        ),
-        case,
-    )
+    folder = output / "simulation"
+    return cost_note(lambda name, columns: table_pieces(folder / f"{name}.parquet", columns), case)
 
 
 def _summary(

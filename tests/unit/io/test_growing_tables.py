@@ -1,5 +1,8 @@
 """Tables that are written row group by row group: segments that survive, results that are whole or not there."""
 
+import subprocess
+import sys
+
 import pyarrow as pa
 import pytest
 from pyarrow import parquet
@@ -95,3 +98,36 @@ def test_columns_are_read_across_row_groups(tmp_path):
     assert columns.names == ("scenario_id", "cost")
     assert columns.read("scenario_id", start, stop).to_pylist() == list(range(start, stop))
     assert columns.read("scenario_id", 0, ROWS_PER_GROUP).to_pylist() == list(range(ROWS_PER_GROUP))
+
+
+def test_pieces_that_nearly_fill_a_row_group_do_not_wait(tmp_path):
+    tables = GrowingTables(tmp_path, "", resume=False)
+    for _ in range(2):
+        tables.append("costs", rows(0, ROWS_PER_GROUP - 1))
+    tables.close_segment({})
+    tables.publish({}, {})
+    assert parquet.ParquetFile(tmp_path / "costs.parquet").metadata.num_row_groups == 2
+
+
+MERGE = """
+import sys
+from pathlib import Path
+import numpy as np
+import pyarrow as pa
+from cobre.io.output.growing_tables import ROWS_PER_GROUP, GrowingTables
+
+tables = GrowingTables(Path(sys.argv[1]), "", resume=False)
+for segment in range(6):
+    for _ in range(4):
+        numbers = np.random.default_rng(segment).random(ROWS_PER_GROUP)
+        tables.append("hydros", pa.table({f"column_{n}": numbers + n for n in range(8)}))
+    tables.close_segment({})
+written = pa.default_memory_pool().max_memory()
+tables.publish({}, {})
+print((pa.default_memory_pool().max_memory() - written) / (8 * 8 * ROWS_PER_GROUP))
+"""
+
+
+def test_segments_are_merged_with_one_row_group_in_memory(tmp_path):
+    found = subprocess.run([sys.executable, "-c", MERGE, tmp_path], capture_output=True, text=True, check=True)
+    assert float(found.stdout) < 4.5  # beyond what writing took: the rows that are read, and buffers to decode them

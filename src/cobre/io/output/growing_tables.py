@@ -28,6 +28,7 @@ if TYPE_CHECKING:
 UNFINISHED = ".unfinished"
 RECORD = "record.json"
 ROWS_PER_GROUP = 32_768
+FEWEST_ROWS_PER_GROUP = ROWS_PER_GROUP * 3 // 4  # pieces that are not quite full need not wait for another one
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,9 +46,12 @@ class Segment:
         """The rows of a table, row group by row group."""
         from pyarrow import parquet  # noqa: PLC0415
 
-        file = parquet.ParquetFile(_path(self.folder, name))
-        for group in range(file.num_row_groups):
-            yield file.read_row_group(group, use_threads=False)
+        path = _path(self.folder, name)
+        if not path.exists():
+            return
+        with parquet.ParquetFile(path) as file:
+            for group in range(file.num_row_groups):
+                yield file.read_row_group(group, use_threads=False)
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -129,13 +133,14 @@ class GrowingTables:
         target = self._unfinished / "whole"
         remove_tree(target)
         for name in sorted({name for segment in self.segments for name in segment.names}):
-            pieces = (rows for segment in self.segments if name in segment.names for rows in segment.batches(name))
-            first = next(pieces)
-            writer = _TableWriter(_path(target, name), first.schema)
-            writer.append(first)
-            for rows in pieces:
-                writer.append(rows)
-            writer.close()
+            writer: _TableWriter | None = None
+            for segment in self.segments:
+                for rows in segment.batches(name):
+                    writer = writer or _TableWriter(_path(target, name), rows.schema)
+                    writer.append(rows)
+                    del rows  # before the next piece is read
+            if writer is not None:
+                writer.close()
         return target
 
     def abandon(self) -> None:
@@ -160,14 +165,16 @@ class _TableWriter:
     def append(self, rows: "pa.Table") -> None:
         self._waiting.append(rows)
         self._rows += rows.num_rows
-        if self._rows >= ROWS_PER_GROUP:
+        if self._rows >= FEWEST_ROWS_PER_GROUP:
             self._write()
 
     def _write(self) -> None:
         import pyarrow as pa  # noqa: PLC0415
 
         if self._rows:
-            self._writer.write_table(pa.concat_tables(self._waiting).combine_chunks(), row_group_size=self._rows)
+            rows = self._waiting[0] if len(self._waiting) == 1 else pa.concat_tables(self._waiting).combine_chunks()
+            self._waiting = []
+            self._writer.write_table(rows, row_group_size=self._rows)
         self._waiting, self._rows = [], 0
 
     def close(self) -> None:

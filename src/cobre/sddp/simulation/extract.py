@@ -72,9 +72,12 @@ class StageExtractor:
 
     def read(self, outcome: StageOutcome) -> Floats:
         """S x width: the tables side by side, each column after column."""
-        count = outcome.scenarios
-        columns = [column.reshape(count, -1) for _, reader in self._parts for column in reader(outcome)]
-        return np.concatenate(columns, axis=1)
+        numbers, at = np.empty((outcome.scenarios, self.width)), 0
+        for rows, reader in self._parts:
+            for column in reader(outcome):
+                numbers[:, at : at + rows.count] = column.reshape(outcome.scenarios, rows.count)
+                at += rows.count
+        return numbers
 
     def split(self, numbers: Floats) -> Iterator[tuple[StageRows, Floats]]:
         """Every table with its numbers, S x columns x rows, from what `read` gave."""

@@ -1,5 +1,7 @@
 """Hydro plants, as a whole and by the bus that they feed."""
 
+from collections.abc import Iterator
+
 import numpy as np
 
 from cobre.core.stage_data import Floats
@@ -42,13 +44,12 @@ HYDRO_BUS_GENERATION = TableFormat(
 )
 
 
-def read_hydros(outcome: StageOutcome) -> tuple[Floats, ...]:
-    """In the order of the table's numbers."""
+def read_hydros(outcome: StageOutcome) -> Iterator[Floats]:
+    """In the order of the table's numbers, a few of them at a time: they are most of what a stage decides."""
     plan = outcome.lp.plan
-    return tuple(
-        np.broadcast_to(numbers, (outcome.scenarios, plan.num_hydros, plan.num_blocks))
-        for numbers in (*_water(outcome), *_power(outcome), *_slacks(outcome))
-    )
+    for group in (_water, _power, _slacks):
+        for numbers in group(outcome):
+            yield np.broadcast_to(numbers, (outcome.scenarios, plan.num_hydros, plan.num_blocks))
 
 
 def _water(outcome: StageOutcome) -> tuple[Floats, ...]:

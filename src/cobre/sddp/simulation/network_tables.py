@@ -1,6 +1,6 @@
 """Thermal plants, buses, lines, sources, contracts and pumping stations."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 
 import numpy as np
 
@@ -9,7 +9,7 @@ from cobre.sddp.simulation.outcome import StageOutcome, running_sum
 from cobre.sddp.simulation.tables import TableFormat
 
 # From the outcome of a stage to one array, S x entities x K, for each number of a table.
-Reader = Callable[[StageOutcome], tuple[Floats, ...]]
+Reader = Callable[[StageOutcome], Iterable[Floats]]
 
 THERMALS = TableFormat("thermals", ("thermal_id",), ("generation_mw", "generation_mwh", "generation_cost"))
 BUSES = TableFormat(

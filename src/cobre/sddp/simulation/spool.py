@@ -85,9 +85,9 @@ class Spool:
     def add_stage(self, numbers: Floats) -> None:
         """All scenarios' numbers of the next stage: scenarios x width, each table column after column."""
         extractor = self._extractors[len(self._starts) - 1]
-        parts = [np.ascontiguousarray(part.transpose(1, 0, 2)).reshape(-1) for _, part in extractor.split(numbers)]
-        for part in parts:
-            self._keep(part)
+        for _, part in extractor.split(numbers):
+            for column in range(part.shape[1]):
+                self._keep(part[:, column].flatten())  # a copy, of one column at a time
         self._starts.append(self._starts[-1] + numbers.size)
 
     def _keep(self, part: Floats) -> None:

@@ -1,0 +1,59 @@
+"""Memory of a simulation does not grow with its scenarios: bytes are counted, by Python, NumPy and Arrow."""
+
+import tracemalloc
+
+import pyarrow as pa
+import pytest
+from solving import train_folder
+from systems_water import random_inflows
+from test_streaming import into, streaming
+
+from cobre.io.output import growing_tables
+from cobre.io.output.table_pieces import table_pieces
+from cobre.study.cost_note import cost_note
+
+CHUNK = 16
+
+
+@pytest.fixture(scope="module")
+def trained(tmp_path_factory):
+    return train_folder(random_inflows().write(tmp_path_factory.mktemp("random")))
+
+
+def peak_bytes(work):
+    tracemalloc.start()
+    try:
+        work()
+        return tracemalloc.get_traced_memory()[1]
+    finally:
+        tracemalloc.stop()
+
+
+def simulated(trained, folder, scenarios):
+    folder.mkdir()
+    sink = streaming(folder, seconds=1e9)
+    costs = into(sink, trained, scenarios, chunk_scenarios=CHUNK, spool_folder=folder)
+    sink.publish(costs, {})
+    return folder
+
+
+def test_simulation(tmp_path, trained, monkeypatch):
+    monkeypatch.setattr(growing_tables, "FEWEST_ROWS_PER_GROUP", 1)  # rows that wait for others are no growth
+    simulated(trained, tmp_path / "first", 1)  # what is loaded on first use
+    few = peak_bytes(lambda: simulated(trained, tmp_path / "few", 2 * CHUNK))
+    many = peak_bytes(lambda: simulated(trained, tmp_path / "many", 12 * CHUNK))
+    assert many - few < 10 * CHUNK * 500  # its cost, and where its row group lies; its rows take 12 kB
+
+
+def test_the_note_on_costs(tmp_path, trained):
+    folder = simulated(trained, tmp_path / "many", 6 * CHUNK)
+    before, largest = pa.total_allocated_bytes(), 0
+
+    def read(name, columns):
+        nonlocal largest
+        for piece in table_pieces(folder / f"{name}.parquet", columns):
+            largest = max(largest, pa.total_allocated_bytes() - before)
+            yield piece
+
+    cost_note(read)
+    assert 0 < largest < 4_000_000
