@@ -1,8 +1,8 @@
 """Cobre: distributed SDDP training that returns the same bits everywhere.
 
 `load_case`, `validate`, `train` and `simulate` are all that a script needs; `changed` and `save_case` make
-another case of it. Scripts written for cobre-python find `Study`, `Policy`, `run`, `io`, `results`, `errors`, `model`,
-`schema` and `write_policy_checkpoint` here.
+another case of it, and `system_map` draws it. Scripts written for cobre-python find `Study`, `Policy`, `run`, `io`,
+`results`, `errors`, `model`, `schema` and `write_policy_checkpoint` here.
 Importing this package starts nothing and loads nothing heavy: no process, no socket, no MPI, no solver.
 """
 
@@ -31,6 +31,7 @@ if TYPE_CHECKING:
     from cobre.study.results import SimulationResult as SimulationResult
     from cobre.study.results import TrainingResult as TrainingResult
     from cobre.study.study_object import Study as Study
+    from cobre.study.system_picture import system_map as system_map
     from cobre.versions import version_info as version_info
 
 _HOMES = {
@@ -44,6 +45,7 @@ _HOMES = {
     "load_case": "cobre.io.case",
     "save_case": "cobre.io.saving",
     "simulate": "cobre.study.api",
+    "system_map": "cobre.study.system_picture",
     "train": "cobre.study.api",
     "validate": "cobre.study.api",
     "version_info": "cobre.versions",

@@ -15,11 +15,12 @@ from cobre.report.sections.explore import explore
 from cobre.report.sections.generation import generation
 from cobre.report.sections.prices import prices
 from cobre.report.sections.provenance import digests_of, provenance
+from cobre.report.sections.system import system
 from cobre.report.sections.timing import timing
 from cobre.report.sections.water import water
 
-SECTIONS = (convergence, costs, water, generation, prices, timing, provenance)
-SCRIPTS = ("static/explorer.js",)
+SECTIONS = (convergence, costs, system, water, generation, prices, timing, provenance)
+SCRIPTS = ("static/explorer.js", "static/map.js")
 
 
 def page_of(run: RunFolder, *, is_full: bool = False) -> str:

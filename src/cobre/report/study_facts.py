@@ -59,6 +59,10 @@ class StudyFacts:
             return None
         return np.array([[*hours, *[0.0] * (most - len(hours))] for hours in found if hours is not None])
 
+    def entities(self, kind: str) -> list[Mapping[str, Any]]:
+        """Those of a kind, in the order of the case."""
+        return [entry for entry in _records(self._entities.get(kind)) if _is_id(entry.get("id"))]
+
     def entity(self, kind: str, id: int) -> Mapping[str, Any]:  # noqa: A002
         """What the study says of a plant, bus, ...; empty when it says nothing."""
         if kind not in self._by_id:
@@ -95,3 +99,7 @@ def _is_positive(value: object) -> bool:
 
 def _are_positive(values: object) -> bool:
     return isinstance(values, list) and bool(values) and all(_is_positive(value) for value in values)
+
+
+def _is_id(value: object) -> bool:
+    return isinstance(value, int) and not isinstance(value, bool)

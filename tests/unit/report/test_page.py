@@ -11,7 +11,17 @@ from cobre.report import write_report
 def test_it_is_one_whole_page(finished_page):
     page = Page(finished_page)
     assert len(page.ids) == len(set(page.ids))
-    for section in ("convergence", "costs", "explore", "water", "generation", "prices", "timing", "provenance"):
+    for section in (
+        "convergence",
+        "costs",
+        "explore",
+        "system",
+        "water",
+        "generation",
+        "prices",
+        "timing",
+        "provenance",
+    ):
         assert section in page.ids
         assert ("a", "href", f"#{section}") in page.attributes
 

@@ -1,0 +1,26 @@
+"""The map of the system."""
+
+from cobre.report.run_folder import RunFolder
+from cobre.report.section import Section
+from cobre.report.system_map import system_map
+
+INTRO = (
+    "Buses with the lines between them (capacity there / back), and below them the cascades: rivers flow to the right. "
+    "A disc is a reservoir, larger for more water; a ring is a plant that stores nothing; its colour is that of its "
+    "bus. A click shows the numbers."
+)
+TOOLS = (
+    '<div class="tools"><button type="button" class="link" data-zoom="1.4">Larger</button>'
+    '<button type="button" class="link" data-zoom="0.714">Smaller</button>'
+    '<button type="button" class="link" data-zoom="0">Fit</button></div>'
+)
+
+
+def system(run: RunFolder) -> Section | None:
+    """None when the study does not tell of its entities."""
+    drawn = system_map(run.study, with_links=True)
+    if drawn is None:
+        return None
+    frame = '<div class="map-frame" tabindex="0" role="region" aria-label="Map of the system">'
+    card = f'<figure class="card wide" id="system-map">{TOOLS}{frame}{drawn.svg}</div></figure>'
+    return Section("system", "Map", [card], INTRO)

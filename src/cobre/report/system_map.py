@@ -1,0 +1,210 @@
+"""A map of a system as SVG: buses and lines, and below them the cascades. The same for the same system, to the byte."""
+
+import math
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from html import escape
+from typing import Any
+
+from cobre.report.cascade_layout import layouts, shelves
+from cobre.report.palette import BLUE, GREEN, GREY, ORANGE, PURPLE, SKY, VERMILLION, variable
+from cobre.report.study_facts import StudyFacts
+from cobre.report.units import digits
+
+WIDTH = 1140
+STEP, ROW, MARGIN = 47.0, 44.0, 44.0
+MOST_LEVELS = int((WIDTH - 2 * MARGIN) / STEP)
+LONGEST_NAME = 14
+BUS_COLOURS = (BLUE, ORANGE, GREEN, PURPLE, SKY, VERMILLION, GREY)
+INK, MUTED, PAPER = "var(--ink,#1c2733)", "var(--muted,#5b6875)", "var(--card,#fefefe)"
+
+
+@dataclass(frozen=True, slots=True)
+class SystemMap:
+    """The picture; a notebook shows it, and `save` writes it to a file."""
+
+    svg: str
+    title: str
+
+    def _repr_html_(self) -> str:
+        return f'<div style="overflow:auto;max-height:720px;background:#fefefe">{self.svg}</div>'
+
+    def save(self, path: Any) -> None:
+        """Write it as an SVG file."""
+        with open(path, "w", encoding="utf-8") as file:  # noqa: PTH123 - anything that names a file
+            file.write(self.svg)
+
+    def __repr__(self) -> str:
+        return f"<SystemMap of {self.title}>"
+
+
+def system_map(study: StudyFacts, *, with_links: bool = False) -> SystemMap | None:
+    """None of a system that has neither hydro plants nor lines. with_links: to what a report says of each of them."""
+    buses, lines, hydros = (study.entities(kind) for kind in ("buses", "lines", "hydros"))
+    if not hydros and not lines:
+        return None
+    drawing = _Drawing(study, with_links)
+    top = drawing.network(buses, lines)
+    height = drawing.cascades(hydros, top)
+    title = f"{len(buses)} buses, {len(lines)} lines and {len(hydros)} hydro plants"
+    return SystemMap(drawing.svg(height, title), title)
+
+
+class _Drawing:
+    def __init__(self, study: StudyFacts, with_links: bool) -> None:
+        self._study = study
+        self._with_links = with_links
+        self._parts: list[str] = []
+        self._colours: dict[int, str] = {}
+
+    def svg(self, height: float, title: str) -> str:
+        """All parts, with words for those who do not see them."""
+        return (
+            f'<svg xmlns="http://www.w3.org/2000/svg" class="map" viewBox="0 0 {WIDTH} {height:.0f}" width="{WIDTH}" '
+            f'height="{height:.0f}" role="img" aria-label="Map of the system: {escape(title)}" '
+            f'font-family="var(--font,sans-serif)" font-size="10.5">{"".join(self._parts)}</svg>'
+        )
+
+    def network(self, buses: Sequence[Mapping[str, Any]], lines: Sequence[Mapping[str, Any]]) -> float:
+        """Buses on an ellipse, in their order; the height that they take."""
+        self._colours = {bus["id"]: BUS_COLOURS[place % len(BUS_COLOURS)] for place, bus in enumerate(buses)}
+        radius = min(420.0, 90.0 + 34.0 * len(buses))
+        height = 0.0 if len(buses) < 2 else min(620.0, 130.0 + 26.0 * len(buses))
+        middle = (WIDTH / 2, 30.0 + height / 2)
+        places = {
+            bus["id"]: _on_ellipse(middle, radius, height / 2, place / len(buses)) for place, bus in enumerate(buses)
+        }
+        for line in lines:
+            self._line(line, places)
+        for bus in buses:
+            self._bus(bus, places[bus["id"]])
+        return 2 * middle[1] + 10.0
+
+    def _line(self, line: Mapping[str, Any], places: Mapping[int, tuple[float, float]]) -> None:
+        start, end = places.get(line.get("source_bus_id", -1)), places.get(line.get("target_bus_id", -1))
+        if start is None or end is None:
+            return
+        (x1, y1), (x2, y2) = start, end
+        there, back = (_power(line.get(name)) for name in ("direct_mw", "reverse_mw"))
+        words = f"{line.get('name', '')}: {there} MW, the other way {back} MW" if there else str(line.get("name", ""))
+        stroke = f'stroke="{MUTED}" stroke-width="2"'
+        label = f"{there} / {back} MW" if there else ""
+        self._add(
+            "lines",
+            line["id"],
+            words,
+            f'<line x1="{x1:.0f}" y1="{y1:.0f}" x2="{x2:.0f}" y2="{y2:.0f}" {stroke}/>'
+            + _text((0.62 * x1 + 0.38 * x2), (0.62 * y1 + 0.38 * y2) + 3, label, MUTED, is_over_lines=True),
+        )
+
+    def _bus(self, bus: Mapping[str, Any], place: tuple[float, float]) -> None:
+        x, y = place
+        name = self._study.entity_name("buses", bus["id"])
+        width = 7.2 * len(name) + 20
+        box = f'x="{x - width / 2:.0f}" y="{y - 12:.0f}" width="{width:.0f}" height="24" rx="6"'
+        colour = variable(self._colours[bus["id"]])
+        self._add(
+            "buses",
+            bus["id"],
+            f"Bus {name}",
+            f'<rect {box} fill="{PAPER}" stroke="{colour}" stroke-width="3"/>'
+            f'<text x="{x:.0f}" y="{y + 4:.0f}" text-anchor="middle" font-size="12" font-weight="600" fill="{INK}">'
+            f"{escape(name)}</text>",
+        )
+
+    def cascades(self, hydros: Sequence[Mapping[str, Any]], top: float) -> float:
+        """River systems on shelves, below the network; the height of everything."""
+        downstream = {hydro["id"]: hydro.get("downstream_id") for hydro in hydros}
+        found = layouts(downstream)
+        width = max([MOST_LEVELS, *(layout.levels for layout in found)])
+        step = min(STEP, (WIDTH - 2 * MARGIN) / width)
+        corners, rows = shelves(found, width)
+        places: dict[int, tuple[float, float]] = {}
+        parity: dict[int, int] = {}
+        for layout, (left, first) in zip(found, corners, strict=True):
+            for plant, (level, row) in layout.places.items():
+                places[plant] = (MARGIN + step * (left + level), top + ROW * (first + row) + ROW / 2)
+                parity[plant] = level % 2
+        by_id = {hydro["id"]: hydro for hydro in hydros}
+        self._parts += [_river(places[plant], places[below]) for plant, below in _pairs(downstream, places)]
+        self._parts += [
+            _river(places[id_], places[other], is_diversion=True)
+            for id_, hydro in by_id.items()
+            if id_ in places and (other := hydro.get("diversion_id")) in places
+        ]
+        for plant, place in places.items():
+            self._hydro(by_id[plant], place, parity[plant])
+        return top + ROW * rows + 12.0
+
+    def _hydro(self, hydro: Mapping[str, Any], place: tuple[float, float], parity: int) -> None:
+        """A disc for a reservoir, larger for more water; a ring for a plant that stores nothing."""
+        x, y = place
+        name = self._study.entity_name("hydros", hydro["id"])
+        buses = [bus for bus in hydro.get("bus_ids") or () if bus in self._colours]
+        colour = variable(self._colours[buses[0]]) if buses else MUTED
+        stored = _range_hm3(hydro)
+        radius = 4.0 + (min(5.0, 1.1 * math.log10(1.0 + stored)) if stored else 0.0)
+        words = [name, *(f"at {self._study.entity_name('buses', bus)}" for bus in buses)]
+        words.append(f"stores {digits(stored)} hm³" if stored else "run of river")
+        fill = colour if stored else PAPER
+        self._add(
+            "hydros",
+            hydro["id"],
+            ", ".join(words),
+            f'<circle cx="{x:.1f}" cy="{y:.1f}" r="{radius:.1f}" fill="{fill}" stroke="{colour}" stroke-width="2"/>'
+            + _text(x, y + (18.5 if parity else -11.5), _short(name), INK),
+        )
+
+    def _add(self, kind: str, id_: int, words: str, shapes: str) -> None:
+        title = f"<title>{escape(words)}</title>"
+        if self._with_links:  # the search reaches all of them by the keyboard; a hundred stops here would be in the way
+            self._parts.append(f'<a href="#{kind}-{id_}" tabindex="-1">{title}{shapes}</a>')
+        else:
+            self._parts.append(f"<g>{title}{shapes}</g>")
+
+
+def _on_ellipse(middle: tuple[float, float], across: float, down: float, share: float) -> tuple[float, float]:
+    """From the left, clockwise."""
+    angle = math.pi * (1.0 + 2.0 * share)
+    return middle[0] + across * math.cos(angle), middle[1] + down * math.sin(angle)
+
+
+def _pairs(
+    downstream: Mapping[int, int | None], places: Mapping[int, tuple[float, float]]
+) -> Iterator[tuple[int, int]]:
+    for plant, below in downstream.items():
+        if below is not None and plant in places and below in places:
+            yield plant, below
+
+
+def _river(start: tuple[float, float], end: tuple[float, float], *, is_diversion: bool = False) -> str:
+    (x1, y1), (x2, y2) = start, end
+    bend = f"L{x2 - 20.0 if x2 > x1 else x2:.1f} {y1:.1f}" if y1 != y2 else ""
+    way = f"M{x1:.1f} {y1:.1f}{bend}L{x2:.1f} {y2:.1f}"
+    dash = ' stroke-dasharray="3 3"' if is_diversion else ""
+    return f'<path d="{way}" fill="none" stroke="{variable(SKY)}" stroke-width="1.6"{dash}/>'
+
+
+def _text(x: float, y: float, words: str, fill: str, *, is_over_lines: bool = False) -> str:
+    """In the middle of x; with a rim of paper, so that it is read over lines."""
+    rim = f' paint-order="stroke" stroke="{PAPER}" stroke-width="{4 if is_over_lines else 2.5}"'
+    return (
+        f'<text x="{x:.1f}" y="{y:.1f}" text-anchor="middle" fill="{fill}"{rim}>{escape(words)}</text>' if words else ""
+    )
+
+
+def _short(name: str) -> str:
+    return name if len(name) <= LONGEST_NAME else f"{name[: LONGEST_NAME - 1]}…"
+
+
+def _range_hm3(hydro: Mapping[str, Any]) -> float:
+    low, high = hydro.get("min_storage_hm3"), hydro.get("max_storage_hm3")
+    if not isinstance(low, int | float) or not isinstance(high, int | float):
+        return 0.0
+    return max(0.0, float(high) - float(low))
+
+
+def _power(value: object) -> str:
+    if not isinstance(value, int | float):
+        return ""
+    return digits(float(value), 3) if math.isfinite(value) and value < 99_999 else "any"
