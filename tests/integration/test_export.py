@@ -164,3 +164,43 @@ def test_scenarios_may_lie_in_any_row_groups_but_not_in_pieces(tmp_path):
     pq.write_table(pa.concat_tables([table, table]), tmp_path / "table.parquet")
     with pytest.raises(ExportError, match="scenario by scenario"):
         list(scenarios_of(tmp_path / "table.parquet"))
+
+
+def changed_manifest(source, **entry):
+    """The manifest of the simulation names another file for its costs."""
+    path = source / "simulation" / "manifest.json"
+    content = json.loads(path.read_text())
+    content["tables"]["costs"] |= entry
+    path.write_text(json.dumps(content))
+
+
+@pytest.mark.parametrize("name", ["../../elsewhere.parquet", "/dev/zero", "link.parquet"])
+def test_a_manifest_that_names_files_elsewhere_is_refused(run, tmp_path, name):
+    case, whole, _ = run
+    source = shutil.copytree(whole, tmp_path / "run")
+    shutil.copyfile(whole / "simulation" / "costs.parquet", tmp_path / "elsewhere.parquet")
+    (source / "simulation" / "link.parquet").symlink_to(tmp_path / "elsewhere.parquet")
+    changed_manifest(source, file=name)
+    with pytest.raises(ExportError, match="leads out of"):
+        export_run(source, tmp_path / "exported", case=case)
+    assert not (tmp_path / "exported").exists()
+
+
+@pytest.mark.parametrize("target", ["/dev/zero", "/etc/hostname"])
+def test_links_among_exports_of_a_run_are_not_followed_out_of_it(run, tmp_path, target):
+    case, whole, _ = run
+    source = shutil.copytree(whole, tmp_path / "run")
+    (source / "stochastic").mkdir(exist_ok=True)
+    (source / "stochastic" / "more.csv").symlink_to(target)
+    with pytest.raises(ExportError, match="leads out of"):
+        export_run(source, tmp_path / "exported", case=case)
+    assert not (tmp_path / "exported").exists()
+
+
+def test_a_link_in_the_place_of_the_new_directory_is_refused(run, tmp_path):
+    case, source, _ = run
+    (tmp_path / "elsewhere").mkdir()
+    (tmp_path / "exported").symlink_to(tmp_path / "elsewhere")
+    with pytest.raises(package.errors.OutputError, match="symbolic link"):
+        export_run(source, tmp_path / "exported", case=case)
+    assert list((tmp_path / "elsewhere").iterdir()) == []

@@ -1,18 +1,39 @@
-"""One conversion: cobre-bridge reads the deck and writes the case."""
+"""One conversion: cobre-bridge reads the deck and writes the case.
+
+It writes into a fresh directory, whose content takes its place when all of it is there: cobre-bridge opens files by
+their paths, and the links in a directory that somebody else made would lead it astray.
+"""
 
 import json
+import os
 import subprocess
 from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any, Literal
 
+from cobre._native import die_with_parent
 from cobre.bridge.environment import Bridge, clean_environment
 from cobre.bridge.errors import DeckNotConvertedError
-from cobre.io.atomic import WriteError
+from cobre.io.atomic import WriteError, explained, new_directory, scratch_directory
+from cobre.io.inside import move_file, no_links_below, remove_tree
 
 Model = Literal["newave", "decomp"]
+CASE_PARTS = (
+    "boundary",
+    "config.json",
+    "constraints",
+    "conversion_manifest.json",
+    "initial_conditions.json",
+    "penalties.json",
+    "post_study_stages.json",
+    "scenarios",
+    "stages.json",
+    "system",
+)
+"""What a forced conversion replaces; anything else in the directory stays."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,31 +46,24 @@ class DeckRequest:
     has_boundary: bool = True
     is_forced: bool = False
 
-    def arguments(self) -> list[str | Path]:
-        """Of cobre-bridge."""
-        options = [*(["--force"] if self.is_forced else []), *([] if self.has_boundary else ["--no-fcf"])]
-        return ["convert", self.model, *options]
-
-    def paths(self) -> list[str | Path]:
-        """After the options; a name that begins with a dash is none."""
-        return ["--", self.deck, self.case]
+    def arguments(self, target: Path, *options: str) -> list[str | Path]:
+        """Of cobre-bridge; a name that begins with a dash is no option."""
+        given = [*options, *([] if self.has_boundary else ["--no-fcf"])]
+        return ["convert", self.model, *given, "--", self.deck, target]
 
 
 def convert_deck(bridge: Bridge, request: DeckRequest) -> None:
     """Convert; what cobre-bridge says goes where this process prints. Raises DeckNotConvertedError."""
-    with _untouched_on_failure(request):
-        done = subprocess.run(
-            bridge.command(*request.arguments(), *request.paths()), env=clean_environment(), check=False
-        )
+    with _place_for(request) as target:
+        done = _run(bridge.command(*request.arguments(target)), captures=False)
         if done.returncode:
             raise DeckNotConvertedError(_refusal(request, "cobre-bridge says why above"))
 
 
 def convert_deck_quietly(bridge: Bridge, request: DeckRequest) -> dict[str, Any]:
     """Convert, and give cobre-bridge's own account: `status`, `summary` and `diagnostics`."""
-    with _untouched_on_failure(request):
-        command = bridge.command(*request.arguments(), "--json", *request.paths())
-        done = subprocess.run(command, env=clean_environment(), capture_output=True, text=True, check=False)
+    with _place_for(request) as target:
+        done = _run(bridge.command(*request.arguments(target, "--json")), captures=True)
         try:
             account = dict(json.loads(done.stdout))
         except ValueError:
@@ -57,6 +71,14 @@ def convert_deck_quietly(bridge: Bridge, request: DeckRequest) -> dict[str, Any]
         if done.returncode:
             raise DeckNotConvertedError(_refusal(request, "; ".join(_findings(account))))
         return account
+
+
+def _run(command: list[str], *, captures: bool) -> "subprocess.CompletedProcess[str]":
+    """Until its end, or ours: nobody would be left to move what it writes."""
+    with_us = partial(die_with_parent, os.getpid())
+    return subprocess.run(  # the command line has no threads that could hold a lock in the child
+        command, env=clean_environment(), capture_output=captures, text=True, check=False, preexec_fn=with_us
+    )
 
 
 def _findings(account: dict[str, Any]) -> list[str]:
@@ -69,16 +91,24 @@ def _refusal(request: DeckRequest, why: str) -> str:
 
 
 @contextmanager
-def _untouched_on_failure(request: DeckRequest) -> Iterator[None]:
-    """A new folder is free before the conversion, and is gone again when nothing came of it."""
-    case, was_there = request.case, request.case.exists()
-    if was_there and not request.is_forced and (not case.is_dir() or any(case.iterdir())):
+def _place_for(request: DeckRequest) -> Iterator[Path]:
+    """An empty directory to convert into; what is in it becomes the case when the block ends without an error."""
+    case = request.case
+    if not case.exists() or (case.is_dir() and not any(case.iterdir())):
+        with new_directory(case) as target:
+            yield target
+    elif request.is_forced and case.is_dir():
+        with explained(case), no_links_below(case), scratch_directory(case) as target:
+            yield target
+            _replace_parts(case, target)
+    else:
         kind = "is not empty" if case.is_dir() else "is a file"
         raise WriteError(case, f"it exists and {kind}", "choose a new directory, or overwrite it with --force")
-    try:
-        yield
-    except BaseException:
-        with suppress(OSError):  # not empty: what is there may help to see what went wrong
-            if not was_there:
-                case.rmdir()
-        raise
+
+
+def _replace_parts(case: Path, fresh: Path) -> None:
+    """Links in the place of a part are removed, and what they lead to stays."""
+    for name in {*CASE_PARTS, *(path.name for path in fresh.iterdir())}:
+        remove_tree(case / name)
+    for path in sorted(fresh.iterdir()):
+        move_file(path, case / path.name)

@@ -5,6 +5,7 @@ from pathlib import Path
 
 from cobre.export.source import ExportError, RunSource
 from cobre.io.atomic import new_directory
+from cobre.io.foreign_file import ForeignFileError
 from cobre.io.output.manifest import ResultsError
 
 __all__ = ["LAYOUTS", "ExportError", "export_run"]
@@ -39,6 +40,6 @@ def export_run(
     with new_directory(Path(output), is_flushed=False) as target:
         try:
             LAYOUTS[layout](source, target)
-        except ResultsError as error:  # an OSError, but none of the directory that is being written
+        except (ResultsError, ForeignFileError) as error:  # an OSError, but none of the directory that is being written
             raise ExportError(str(error)) from error
     return Path(output)

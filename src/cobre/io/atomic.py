@@ -188,6 +188,8 @@ def _refuse_what_is_no_file(path: Path) -> None:
 
 
 def _refuse_occupied(path: Path) -> None:
+    if path.is_symlink():
+        raise WriteError(path, *_REASONS[errno.ELOOP])
     if path.is_dir() and not any(path.iterdir()):
         return
     if path.exists():

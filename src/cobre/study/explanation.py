@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from cobre.errors import CobreError
-from cobre.io.foreign_file import read_foreign_text
+from cobre.io.foreign_file import check_foreign, read_foreign_text
 from cobre.io.stored_json import parse_stored
 from cobre.solver.conflict import INFEASIBLE, OPTIMAL, UNBOUNDED, Conflict, Limit, UnreadableLpError, find_conflict
 from cobre.study.lp_words import Dictionary, Meaning
@@ -62,6 +62,10 @@ class SavedFailure:
         """The LP must be there; what is missing beside it makes the words poorer."""
         if not mps.exists():
             raise NothingToExplainError(f"{mps} does not exist")
+        try:
+            check_foreign(mps)
+        except OSError as error:
+            raise NothingToExplainError(f"{mps} cannot be read: {error.strerror}") from error
         return cls(mps, _json(mps.with_suffix(".json")), _json(mps.parent.parent / STUDY_FILE))
 
     @property
@@ -100,7 +104,7 @@ def _find(path: Path) -> Path:
     if not path.is_dir():
         return path
     folder = path / FOLDER if (path / FOLDER).is_dir() else path
-    found = sorted(folder.glob("*.mps"), key=lambda file: (file.stat().st_mtime, file.name))
+    found = sorted(filter(Path.is_file, folder.glob("*.mps")), key=lambda file: (file.stat().st_mtime, file.name))
     if not found:
         raise NothingToExplainError(f"{path} holds no saved LP: they are in OUT/{FOLDER}/*.mps when a stage fails")
     return found[-1]

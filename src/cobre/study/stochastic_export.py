@@ -9,6 +9,7 @@ import numpy as np
 
 from cobre.core.case import Case
 from cobre.io.atomic import check_writable, write_file
+from cobre.io.inside import remove_file
 from cobre.io.output.results import write_results
 from cobre.io.saving.scenario_documents import correlation_document
 from cobre.stochastic.inflows import InflowDescription, describe_inflows
@@ -33,7 +34,7 @@ def write_stochastic(folder: Path, case: Case, noise: NoiseModel) -> None:
     check_writable(folder)
     file = folder / "correlation.json"
     if correlation is None:
-        file.unlink(missing_ok=True)
+        remove_file(file)
     else:
         write_file(file, (json.dumps(correlation_document(correlation), indent=1) + "\n").encode())
     write_results(folder, stochastic_tables(case, description, noise), {})

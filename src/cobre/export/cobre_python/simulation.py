@@ -9,6 +9,7 @@ import numpy as np
 
 from cobre.export.cobre_python.writing import write_json, write_table
 from cobre.export.source import ExportError, RunSource
+from cobre.io.foreign_file import named_inside
 from cobre.io.output.manifest import ResultsError, digest_of, read_manifest
 from cobre.io.output.results import read_results
 from cobre.study.energy_columns import lagged_inflows
@@ -98,7 +99,7 @@ def _pieces(path: Path) -> Iterator[tuple[int, "pa.RecordBatch"]]:
 
 
 def _checked(folder: Path, entry: Mapping[str, Any]) -> Path:
-    path = folder / str(entry["file"])
+    path = named_inside(folder, entry["file"], f"a file in the manifest of {folder}")
     if not path.exists() or digest_of(path) != entry["sha256"]:
         raise ResultsError(f"{path} is missing, or is not the file that the manifest describes")
     return path

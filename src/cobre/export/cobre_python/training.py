@@ -1,12 +1,11 @@
 """Tables of training: bounds, and where the time went, as far as the log of the run tells."""
 
-import shutil
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 from cobre.export.cobre_python.dictionaries import write_dictionaries
-from cobre.export.cobre_python.writing import write_json, write_table
+from cobre.export.cobre_python.writing import copy_inside, write_json, write_table
 from cobre.export.source import RunSource
 from cobre.study.prepare import PreparedStudy
 from cobre.study.stored_results import convergence_with_times
@@ -64,7 +63,7 @@ def copy_exports(source: RunSource, folder: Path) -> None:
         for path in sorted((source.folder / name).glob("*.*")):
             if path.name != "manifest.json":
                 (folder / name).mkdir(exist_ok=True)
-                shutil.copyfile(path, folder / name / path.name)
+                copy_inside(source.folder, f"{name}/{path.name}", folder / name / path.name)
 
 
 def last_of_each(events: Sequence[Mapping[str, Any]]) -> list[Mapping[str, Any]]:

@@ -1,11 +1,14 @@
 """Files of this layout: Parquet with zstd, which their reader needs, and JSON."""
 
 import json
+import os
+import shutil
 from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from cobre.export.cobre_python.columns import as_theirs, columns_of
+from cobre.io.foreign_file import named_inside, open_foreign
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -34,3 +37,10 @@ def write_json(path: Path, content: Mapping[str, Any]) -> None:
     """Indented, as a person may look at it."""
     path.parent.mkdir(parents=True, exist_ok=True)
     path.write_text(json.dumps(content, indent=2) + "\n", encoding="utf-8")
+
+
+def copy_inside(run: Path, name: str, target: Path) -> None:
+    """A file of the run as it is; raises ForeignFileError when it is a device, or a link that leads out of the run."""
+    source = open_foreign(named_inside(run, name, f"{run / name}"))
+    with os.fdopen(source, "rb") as read, target.open("xb") as written:
+        shutil.copyfileobj(read, written)

@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from cobre.io.atomic import flush_tree, write_file
-from cobre.io.foreign_file import read_foreign_text
+from cobre.io.foreign_file import check_foreign, read_foreign_text
 from cobre.io.inside import create_file, make_folder, remove_file, remove_tree
 from cobre.io.output.results import ResultTables, publish, write_table
 from cobre.io.stored_json import parse_stored
@@ -49,7 +49,7 @@ class Segment:
         path = _path(self.folder, name)
         if not path.exists():
             return
-        with parquet.ParquetFile(path) as file:
+        with parquet.ParquetFile(check_foreign(path)) as file:
             for group in range(file.num_row_groups):
                 yield file.read_row_group(group, use_threads=False)
 
@@ -66,7 +66,7 @@ class StoredColumns:
     def __init__(self, path: Path) -> None:
         from pyarrow import parquet  # noqa: PLC0415
 
-        self._file = parquet.ParquetFile(path)
+        self._file = parquet.ParquetFile(check_foreign(path))
         groups = range(self._file.num_row_groups)
         self._starts = [0, *accumulate(self._file.metadata.row_group(group).num_rows for group in groups)]
 

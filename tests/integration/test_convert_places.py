@@ -1,0 +1,122 @@
+"""Where `cobre convert` writes: into fresh directories, never through links. A stand-in for cobre-bridge shows it."""
+
+import os
+import signal
+import venv
+from pathlib import Path
+
+import pytest
+from cli_runs import cobre
+from processes import finish, start_python, wait_for_pids, wait_until_gone
+
+# Writes files by their paths, as cobre-bridge does, whatever lies there.
+STAND_IN = """
+import os, sys, time
+from pathlib import Path
+deck, target = map(Path, sys.argv[-2:])
+if (deck / "refused").exists():
+    (target / "half.json").write_text("{}")
+    sys.exit("this is no deck")
+if (deck / "slow").is_dir():
+    (deck / "slow" / str(os.getpid())).touch()
+    time.sleep(600)
+(target / "system").mkdir()
+for name in ("config.json", "stages.json", "system/buses.json"):
+    (target / name).write_text("from the deck")
+"""
+
+
+@pytest.fixture(scope="module")
+def bridge(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("bridge") / "environment"
+    venv.create(folder, symlinks=True)
+    packages = next(folder.glob("lib/python*/site-packages"))
+    (packages / "cobre_bridge").mkdir()
+    (packages / "cobre_bridge" / "__init__.py").touch()
+    (packages / "cobre_bridge" / "cli.py").write_text(STAND_IN)
+    about = packages / "cobre_bridge-0.18.0.dist-info"
+    about.mkdir()
+    (about / "METADATA").write_text("Metadata-Version: 2.1\nName: cobre-bridge\nVersion: 0.18.0\n")
+    return folder
+
+
+@pytest.fixture
+def deck(tmp_path):
+    (tmp_path / "deck").mkdir()
+    return tmp_path / "deck"
+
+
+def convert(bridge, deck, case, *options):
+    return cobre("convert", "newave", deck, case, "--bridge", bridge, *options)
+
+
+def content(folder):
+    return sorted(str(path.relative_to(folder)) for path in folder.rglob("*"))
+
+
+FRESH = ["config.json", "stages.json", "system", "system/buses.json"]
+
+
+def test_a_new_case_appears_as_a_whole(bridge, deck, tmp_path):
+    done = convert(bridge, deck, tmp_path / "case")
+    assert done.returncode == 3, "it is no valid case, which the check after the conversion says"
+    assert content(tmp_path / "case") == FRESH
+    assert content(tmp_path) == ["case", *(f"case/{name}" for name in FRESH), "deck"]
+
+
+@pytest.mark.parametrize("option", ["--json", "--force"])
+def test_a_deck_that_is_refused_leaves_nothing(bridge, deck, tmp_path, option):
+    (deck / "refused").touch()
+    done = convert(bridge, deck, tmp_path / "case", option)
+    assert done.returncode == 3 and "cannot be converted" in done.stderr
+    assert content(tmp_path) == ["deck", "deck/refused"]
+
+
+def test_a_forced_conversion_goes_through_no_link(bridge, deck, tmp_path):
+    case, elsewhere = tmp_path / "case", tmp_path / "elsewhere"
+    (elsewhere / "system").mkdir(parents=True)
+    for name in ("config.json", "system/buses.json"):
+        (elsewhere / name).write_text("not to be touched")
+    case.mkdir()
+    (case / "notes.txt").write_text("mine")
+    (case / "penalties.json").write_text("of an older case")
+    (case / "config.json").symlink_to(elsewhere / "config.json")
+    (case / "stages.json").symlink_to(elsewhere / "new.json")  # leads nowhere yet
+    (case / "system").symlink_to(elsewhere / "system")
+    convert(bridge, deck, case, "--force")
+    assert {(elsewhere / name).read_text() for name in content(elsewhere) if name.endswith("json")} == {
+        "not to be touched"
+    }
+    assert content(elsewhere) == ["config.json", "system", "system/buses.json"]
+    assert content(case) == ["config.json", "notes.txt", "stages.json", "system", "system/buses.json"]
+    assert not any(path.is_symlink() for path in case.rglob("*"))
+
+
+def test_a_forced_conversion_that_fails_leaves_the_case_as_it_was(bridge, deck, tmp_path):
+    case = tmp_path / "case"
+    case.mkdir()
+    (case / "config.json").write_text("mine")
+    (deck / "refused").touch()
+    assert convert(bridge, deck, case, "--force").returncode == 3
+    assert content(case) == ["config.json"] and (case / "config.json").read_text() == "mine"
+
+
+@pytest.mark.parametrize("is_there", [True, False])
+def test_a_link_in_the_place_of_a_new_case_is_refused(bridge, deck, tmp_path, is_there):
+    if is_there:
+        (tmp_path / "elsewhere").mkdir()
+    (tmp_path / "case").symlink_to(tmp_path / "elsewhere")
+    done = convert(bridge, deck, tmp_path / "case")
+    assert done.returncode == 5 and "symbolic link" in done.stderr
+    assert not is_there or content(tmp_path / "elsewhere") == []
+
+
+def test_the_program_that_converts_ends_with_the_command(bridge, deck, tmp_path):
+    (deck / "slow").mkdir()
+    command = ("-m", "cobre.cli", "convert", "newave", deck, tmp_path / "case", "--bridge", bridge)
+    process = start_python(*command, env=os.environ | {"PYTHONUNBUFFERED": "1"})
+    pids = wait_for_pids(deck / "slow", 1)
+    process.send_signal(signal.SIGKILL)
+    finish(process)
+    wait_until_gone(pids)
+    assert not Path(tmp_path / "case").exists()
