@@ -12,7 +12,8 @@ import hashlib
 import json
 import math
 import struct
-from collections.abc import Mapping
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -29,7 +30,17 @@ _HEADER = struct.Struct("<8sIQ")
 _DIGEST_BYTES = hashlib.sha256().digest_size
 _DTYPES = ("<f8", "<i4", "<i8", "|i1", "|u1")
 
-Arrays = Mapping[str, NDArray[Any]]
+
+@dataclass(frozen=True, slots=True)
+class StreamedArray:
+    """An array that is made piece by piece while it is written, and never whole in memory."""
+
+    shape: tuple[int, ...]
+    dtype: np.dtype[Any]
+    pieces: Callable[[], Iterator[NDArray[Any]]]
+
+
+Arrays = Mapping[str, NDArray[Any] | StreamedArray]
 
 
 class ArrayFileError(CobreError):
@@ -38,16 +49,36 @@ class ArrayFileError(CobreError):
 
 def write_arrays(path: Path, facts: Mapping[str, Any], arrays: Arrays) -> None:
     """Write everything under a name, or nothing. Raises WriteError."""
-    stored = {name: np.ascontiguousarray(array, array.dtype.newbyteorder("<")) for name, array in arrays.items()}
-    entries = [{"name": name, "dtype": array.dtype.str, "shape": array.shape} for name, array in stored.items()]
+    entries = [
+        {"name": name, "dtype": array.dtype.newbyteorder("<").str, "shape": array.shape}
+        for name, array in arrays.items()
+    ]
     directory = json.dumps({"facts": facts, "arrays": entries}, separators=(",", ":")).encode()
     digest = hashlib.sha256()
     with replacing_file(path) as stream:
-        parts: list[bytes | memoryview] = [_HEADER.pack(MAGIC, VERSION, len(directory)), directory]
-        for part in (*parts, *map(_bytes, stored.values())):
+        for part in _parts(directory, arrays):
             digest.update(part)
             stream.write(part)
         stream.write(digest.digest())
+
+
+def _parts(directory: bytes, arrays: Arrays) -> Iterator[bytes | memoryview]:
+    """All but the trailer."""
+    yield _HEADER.pack(MAGIC, VERSION, len(directory))
+    yield directory
+    for array in arrays.values():
+        yield from _pieces(array)
+
+
+def _pieces(array: NDArray[Any] | StreamedArray) -> Iterator[memoryview]:
+    """Its bytes. Raises ValueError when the pieces of an array are not all of it."""
+    left = math.prod(array.shape) * array.dtype.itemsize
+    for piece in array.pieces() if isinstance(array, StreamedArray) else [array]:
+        stored = _bytes(np.ascontiguousarray(piece, array.dtype.newbyteorder("<")))
+        left -= stored.nbytes
+        yield stored
+    if left:
+        raise ValueError(f"an array of shape {array.shape} lacks {left} bytes")
 
 
 def parse_arrays(path: Path, content: bytes) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:

@@ -14,7 +14,7 @@ file, and nothing in it is ever executed.
 import hashlib
 import json
 import struct
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, fields
 from pathlib import Path
 from typing import Any
@@ -63,6 +63,40 @@ class StageCuts:
             if getattr(self, name).shape != (count,):
                 raise ValueError(f"{name} has the shape {getattr(self, name).shape}, for {count} intercepts")
 
+    @property
+    def streamed(self) -> "StreamedStage":
+        """The same, to be written."""
+        facts = (self.iteration, self.forward_pass, self.is_active)
+        return StreamedStage(self.coefficients.shape[1], self.intercepts, lambda: iter([self.coefficients]), *facts)
+
+
+@dataclass(frozen=True, slots=True)
+class StreamedStage:
+    """The cuts of one stage whose coefficients are made while they are written. pieces: cuts x dimension, in order."""
+
+    dimension: int
+    intercepts: NDArray[np.float64]
+    pieces: Callable[[], Iterator[NDArray[np.float64]]]
+    iteration: NDArray[np.int32]
+    forward_pass: NDArray[np.int32]
+    is_active: NDArray[np.uint8]
+
+    @property
+    def nbytes(self) -> int:
+        """In the file."""
+        numbers = (1 + self.dimension) * _FLOAT.itemsize + 2 * _INT.itemsize + _FLAG.itemsize
+        return _STAGE.size + len(self.intercepts) * numbers
+
+    def parts(self) -> Iterator[bytes | memoryview]:
+        """As they lie in the file."""
+        yield _STAGE.pack(len(self.intercepts), self.dimension)
+        yield np.ascontiguousarray(self.intercepts, _FLOAT).tobytes()
+        for piece in self.pieces():
+            yield np.ascontiguousarray(piece, _FLOAT).reshape(-1).data.cast("B")
+        yield np.ascontiguousarray(self.iteration, _INT).tobytes()
+        yield np.ascontiguousarray(self.forward_pass, _INT).tobytes()
+        yield np.ascontiguousarray(self.is_active, _FLAG).tobytes()
+
 
 @dataclass(frozen=True, slots=True)
 class PolicyMetadata:
@@ -89,9 +123,14 @@ class PolicyData:
 
 def write_policy(path: Path, policy: PolicyData) -> str:
     """Write the policy, all of it or nothing; returns its digest. Raises WriteError."""
+    return write_stages(path, policy.metadata, [stage.streamed for stage in policy.stages])
+
+
+def write_stages(path: Path, metadata: PolicyMetadata, stages: Sequence[StreamedStage]) -> str:
+    """The same, with stages that may be made while they are written."""
     digest = hashlib.sha256()
     with replacing_file(path) as stream:
-        for part in _parts(policy):
+        for part in _parts(metadata, stages):
             digest.update(part)
             stream.write(part)
         stream.write(digest.digest())
@@ -100,16 +139,18 @@ def write_policy(path: Path, policy: PolicyData) -> str:
 
 def policy_bytes(policy: PolicyData) -> bytes:
     """What `write_policy` would put into the file."""
-    content = b"".join(_parts(policy))
+    content = b"".join(_parts(policy.metadata, [stage.streamed for stage in policy.stages]))
     return content + hashlib.sha256(content).digest()
 
 
-def _parts(policy: PolicyData) -> list[bytes]:
+def _parts(metadata: PolicyMetadata, stages: Sequence[StreamedStage]) -> Iterator[bytes | memoryview]:
     """All but the trailer."""
-    metadata = _encode_metadata(policy.metadata)
-    body = [metadata, *(part for stage in policy.stages for part in _stage_parts(stage))]
-    total = _HEADER.size + sum(len(part) for part in body) + _DIGEST_BYTES
-    return [_HEADER.pack(MAGIC, VERSION, len(policy.stages), total, len(metadata)), *body]
+    encoded = _encode_metadata(metadata)
+    total = _HEADER.size + len(encoded) + sum(stage.nbytes for stage in stages) + _DIGEST_BYTES
+    yield _HEADER.pack(MAGIC, VERSION, len(stages), total, len(encoded))
+    yield encoded
+    for stage in stages:
+        yield from stage.parts()
 
 
 def read_policy(path: Path) -> PolicyData:
@@ -139,15 +180,6 @@ def digest_of_policy(path: Path) -> str:
 def _encode_metadata(metadata: PolicyMetadata) -> bytes:
     text = json.dumps(asdict(metadata), sort_keys=True, separators=(",", ":"), allow_nan=False)
     return text.encode()
-
-
-def _stage_parts(stage: StageCuts) -> Iterator[bytes]:
-    yield _STAGE.pack(len(stage.intercepts), stage.coefficients.shape[1])
-    yield np.ascontiguousarray(stage.intercepts, _FLOAT).tobytes()
-    yield np.ascontiguousarray(stage.coefficients, _FLOAT).tobytes()
-    yield np.ascontiguousarray(stage.iteration, _INT).tobytes()
-    yield np.ascontiguousarray(stage.forward_pass, _INT).tobytes()
-    yield np.ascontiguousarray(stage.is_active, _FLAG).tobytes()
 
 
 def read_policy_bytes(path: Path) -> bytes:

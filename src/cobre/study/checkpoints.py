@@ -2,7 +2,7 @@
 
 import re
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from cobre.errors import CobreError
-from cobre.io.array_file import ArrayFileError, parse_arrays, write_arrays
+from cobre.io.array_file import ArrayFileError, Arrays, StreamedArray, parse_arrays, write_arrays
 from cobre.io.atomic import check_writable, sweep
 from cobre.io.foreign_file import MOST_BYTES, read_foreign
 from cobre.io.inside import remove_file
@@ -21,6 +21,7 @@ from cobre.sddp.cuts.pool import CutSet
 from cobre.sddp.events import IterationRecord, PhaseTimes
 from cobre.sddp.training.context import TrainingContext
 from cobre.solver.batches import Bases
+from cobre.solver.program import Floats
 from cobre.solver.statistics import SolveStatistics
 from cobre.study.fingerprint import Fingerprint
 
@@ -74,7 +75,7 @@ class Checkpoint:
 
 
 class CheckpointWriter:
-    """Writes on rank 0, in a thread of its own: training waits for the copy in memory only.
+    """Writes on rank 0, in a thread of its own: training waits for the copy of what changes only.
 
     `on_written` is told the iteration, the path and the seconds that training waited. `resumed_at`: the iteration that
     the run goes on from. What an earlier run left in the folder goes once there is a checkpoint of this one.
@@ -124,7 +125,7 @@ class CheckpointWriter:
             pending.result()
             self._on_written(*self._announced)
 
-    def _write(self, path: Path, facts: dict[str, Any], arrays: dict[str, NDArray[Any]]) -> None:
+    def _write(self, path: Path, facts: dict[str, Any], arrays: Arrays) -> None:
         write_arrays(path, facts, arrays)
         self._own.add(path)
         self._own = set(sorted(self._own, key=iteration_of)[-self._plan.keep :])
@@ -180,14 +181,20 @@ def check_same_run(checkpoint: Checkpoint, fingerprint: Fingerprint) -> None:
         )
 
 
-def snapshot(context: TrainingContext, history: Sequence[IterationRecord]) -> dict[str, NDArray[Any]]:
-    """Copies of everything that changes from iteration to iteration."""
-    pool = context.pool
+def snapshot(context: TrainingContext, history: Sequence[IterationRecord]) -> dict[str, NDArray[Any] | StreamedArray]:
+    """Copies of what changes from iteration to iteration; what only grows is read when it is written.
+
+    A cut in its slot stays what it is, and so do trial points, so that training need not wait for a copy of them.
+    """
+    pool, count, stages = context.pool, context.pool.count, range(context.pool.num_stages)
+
+    def coefficients() -> Iterator[Floats]:
+        return (block.coefficients for stage in stages for block in pool.blocks(stage, count))
+
     active = [_UNKNOWN if record.cuts_active is None else record.cuts_active for record in history]
-    cuts = [pool.cuts(stage) for stage in range(pool.num_stages)]
-    arrays: dict[str, NDArray[Any]] = {
-        "intercepts": np.stack([cut.intercepts for cut in cuts]),
-        "coefficients": np.stack([cut.coefficients for cut in cuts]),
+    arrays: dict[str, NDArray[Any] | StreamedArray] = {
+        "intercepts": np.stack([pool.intercepts(stage) for stage in stages]),
+        "coefficients": StreamedArray((len(stages), count, pool.dimension), np.dtype(np.float64), coefficients),
         "in_play": pool.in_play.copy(),
         "written": pool.written.copy(),
         "born": pool.born.copy(),
@@ -204,8 +211,14 @@ def snapshot(context: TrainingContext, history: Sequence[IterationRecord]) -> di
     for stage, bases in enumerate(context.bases):
         arrays[f"basis_{stage}"], arrays[f"basis_cuts_{stage}"] = bases.status.copy(), bases.cuts.copy()
     if context.visited:
-        arrays["visited"] = np.concatenate(context.visited)
+        arrays["visited"] = _joined(tuple(context.visited))
     return arrays
+
+
+def _joined(tables: tuple[Floats, ...]) -> StreamedArray:
+    """One below the other."""
+    shape = (sum(map(len, tables)), tables[0].shape[1])
+    return StreamedArray(shape, np.dtype(np.float64), lambda: iter(tables))
 
 
 def restore(context: TrainingContext, checkpoint: Checkpoint) -> None:

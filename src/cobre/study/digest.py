@@ -14,8 +14,8 @@ def training_digest(history: Sequence[IterationRecord], pool: CutPool) -> str:
     for record in history:
         digest.update(struct.pack("<idd", record.iteration, record.lower_bound, record.upper_bound))
     for stage in range(pool.num_stages):
-        cuts = pool.cuts(stage)
         digest.update(pool.in_play[stage].tobytes())
-        digest.update(cuts.intercepts.astype("<f8").tobytes())
-        digest.update(cuts.coefficients.astype("<f8").tobytes())
+        digest.update(pool.intercepts(stage).astype("<f8").tobytes())
+        for block in pool.blocks(stage, pool.count):
+            digest.update(block.coefficients.astype("<f8", copy=False).data)
     return digest.hexdigest()

@@ -1,6 +1,7 @@
 """Policies on disk: from memory to the file format and back, and whether a stored policy fits a study."""
 
 import math
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
 
@@ -13,11 +14,15 @@ from cobre.io.policy_file import (
     PolicyData,
     PolicyMetadata,
     StageCuts,
+    StreamedStage,
     parse_policy,
     read_policy_bytes,
     write_policy,
+    write_stages,
 )
 from cobre.sddp.cuts.pool import CutPool, CutSet
+from cobre.sddp.events import IterationRecord
+from cobre.solver.program import Floats
 from cobre.study.policy import Policy, pool_stage_ids, state_names
 from cobre.study.prepare import PreparedStudy
 
@@ -32,6 +37,38 @@ def save_policy(folder: Path, policy: Policy, study: PreparedStudy) -> str:
     """Write the policy into a folder; gives the digest of the file."""
     check_writable(folder)
     return write_policy(folder / POLICY_FILE, to_data(policy, study))
+
+
+def save_pool(folder: Path, study: PreparedStudy, pool: CutPool, history: Sequence[IterationRecord]) -> str:
+    """Write the policy that a pool holds, the same bytes as `save_policy`, without a copy of it in memory."""
+    check_writable(folder)
+    last = history[-1]
+    facts = (study.problem.cost_scale, last.iteration, last.lower_bound, last.upper_bound)
+    stages = [_streamed(pool, stage) for stage in range(pool.num_stages)]
+    return write_stages(
+        folder / POLICY_FILE, _metadata(study, pool_stage_ids(study), state_names(study), *facts), stages
+    )
+
+
+def _streamed(pool: CutPool, stage: int) -> StreamedStage:
+    """The cuts that a stage has got."""
+    is_written = pool.written[stage] != 0
+    count = int(is_written.sum())
+
+    def pieces() -> Iterator[Floats]:
+        first = 0
+        for block in pool.blocks(stage, pool.count):
+            yield block.coefficients[is_written[first : first + len(block.intercepts)]]
+            first += len(block.intercepts)
+
+    return StreamedStage(
+        pool.dimension,
+        pool.intercepts(stage)[is_written],
+        pieces,
+        pool.born[:count],
+        pool.forward_pass[:count],
+        pool.in_play[stage][is_written],
+    )
 
 
 def load_policy(path: Path) -> Policy:
@@ -58,18 +95,14 @@ def decode_policy(path: Path, content: bytes) -> Policy:
 
 def to_data(policy: Policy, study: PreparedStudy) -> PolicyData:
     """What goes into the file."""
-    by_id, config = {stage.id: stage for stage in study.case.horizon.stages}, study.case.config
-    stages = [by_id[stage_id] for stage_id in policy.stage_ids]
-    metadata = PolicyMetadata(
-        state_names=policy.state_names,
-        stage_ids=policy.stage_ids,
-        stage_start_dates=tuple(stage.start_date.isoformat() for stage in stages),
-        stage_end_dates=tuple(stage.end_date.isoformat() for stage in stages),
-        entity_ids={"hydros": tuple(hydro.id for hydro in study.case.system.hydros)},
-        iterations=policy.iterations,
-        seeds={"tree_seed": config.training.tree_seed},
-        cost_scale=policy.cost_scale,
-        facts={"lower_bound": policy.final_lower_bound, "upper_bound": policy.final_upper_bound},
+    metadata = _metadata(
+        study,
+        policy.stage_ids,
+        policy.state_names,
+        policy.cost_scale,
+        policy.iterations,
+        policy.final_lower_bound,
+        policy.final_upper_bound,
     )
     cuts = tuple(
         StageCuts(
@@ -82,6 +115,30 @@ def to_data(policy: Policy, study: PreparedStudy) -> PolicyData:
         for c, flags in zip(policy.cuts, policy.in_play, strict=True)
     )
     return PolicyData(metadata, cuts)
+
+
+def _metadata(
+    study: PreparedStudy,
+    stage_ids: Sequence[int],
+    names: Sequence[str],
+    cost_scale: float,
+    iterations: int,
+    lower_bound: float,
+    upper_bound: float,
+) -> PolicyMetadata:
+    by_id, config = {stage.id: stage for stage in study.case.horizon.stages}, study.case.config
+    stages = [by_id[stage_id] for stage_id in stage_ids]
+    return PolicyMetadata(
+        state_names=tuple(names),
+        stage_ids=tuple(stage_ids),
+        stage_start_dates=tuple(stage.start_date.isoformat() for stage in stages),
+        stage_end_dates=tuple(stage.end_date.isoformat() for stage in stages),
+        entity_ids={"hydros": tuple(hydro.id for hydro in study.case.system.hydros)},
+        iterations=iterations,
+        seeds={"tree_seed": config.training.tree_seed},
+        cost_scale=cost_scale,
+        facts={"lower_bound": lower_bound, "upper_bound": upper_bound},
+    )
 
 
 def from_data(data: PolicyData) -> Policy:

@@ -37,7 +37,7 @@ from cobre.study.fingerprint import Fingerprint
 from cobre.study.former_run import CHECKPOINTS, clear_former_run, refuse_to_replace
 from cobre.study.output_lock import output_lock
 from cobre.study.policy import Policy
-from cobre.study.policy_store import check_fit, save_policy
+from cobre.study.policy_store import check_fit, save_pool
 from cobre.study.ranks import (
     ReadyStudy,
     get_ready,
@@ -195,7 +195,7 @@ def checkpoint_plan(request: RunRequest, config: Config) -> CheckpointPlan | Non
 
 
 def _write_training(output: Path, policy_folder: Path, trained: TrainedStudy) -> None:
-    save_policy(policy_folder, Policy.of(trained.study, trained.context.pool, trained.history), trained.study)
+    save_pool(policy_folder, trained.study, trained.context.pool, trained.history)
     facts = {
         "digest": trained.digest,
         "stop_reason": trained.stop.reason,

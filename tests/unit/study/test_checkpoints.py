@@ -1,5 +1,6 @@
 """Checkpoints: when they are written, which ones stay, which one is taken, and what is refused."""
 
+import tracemalloc
 from dataclasses import replace
 
 import numpy as np
@@ -8,6 +9,7 @@ from example_study import EXAMPLE, overrides
 
 from cobre.comm.backends.local import LocalCommunicator
 from cobre.io.atomic import WriteError
+from cobre.sddp.cuts.pool import CutPool, CutSet
 from cobre.sddp.events import IterationRecord, PhaseTimes
 from cobre.study.checkpoints import (
     CheckpointError,
@@ -19,7 +21,10 @@ from cobre.study.checkpoints import (
     parse_checkpoint,
     snapshot,
 )
+from cobre.study.digest import training_digest
 from cobre.study.fingerprint import Fingerprint
+from cobre.study.policy import Policy
+from cobre.study.policy_store import save_policy, save_pool
 from cobre.study.prepare import make_solver, prepare
 from cobre.study.ranks import as_case
 from cobre.study.requests import CaseRequest, RunRequest
@@ -251,3 +256,41 @@ def test_a_checkpoint_is_due_by_the_clock_too(tmp_path):
     assert not plan.is_due(8, age_s=299.0) and plan.is_due(8, age_s=300.0)
     assert plan.is_due(10, age_s=0.0)
     assert not CheckpointPlan(tmp_path, every=10).is_due(8, age_s=1e9)
+
+
+def peak_bytes(work):
+    tracemalloc.start()
+    try:
+        work()
+        return tracemalloc.get_traced_memory()[1]
+    finally:
+        tracemalloc.stop()
+
+
+def test_neither_checkpoint_nor_policy_nor_digest_copies_the_pool(tmp_path, study, solver):
+    comm = LocalCommunicator()
+    trained = train_study(comm, comm, study, solver)
+    stages = trained.context.pool.num_stages
+    pool = trained.context.pool = CutPool(comm, stages, 100)
+    slots = pool.open_slots(1, 500)
+    for stage in range(stages - 1):
+        pool.write(stage, slots, CutSet(np.arange(500.0), np.full((500, 100), float(stage))))
+    whole = 8 * stages * pool.count * pool.dimension
+    allowed = whole // 3  # intercepts and flags of all stages, and one chunk of cuts
+    writer = CheckpointWriter(CheckpointPlan(tmp_path), Fingerprint.of(study, solver), lambda *_: None)
+
+    def keep():
+        writer.after_iteration(trained.context, trained.history, True)
+        writer.close()
+
+    assert whole > 2_000_000
+    assert peak_bytes(keep) < allowed
+    assert peak_bytes(lambda: save_pool(tmp_path / "streamed", study, pool, trained.history)) < allowed
+    assert peak_bytes(lambda: training_digest(trained.history, pool)) < allowed
+    save_policy(tmp_path / "held", Policy.of(study, pool, trained.history), study)
+    assert (tmp_path / "streamed/policy.bin").read_bytes() == (tmp_path / "held/policy.bin").read_bytes()
+    arrays = parse_checkpoint(tmp_path / name(3), (tmp_path / name(3)).read_bytes()).arrays
+    for stage in range(stages):
+        assert np.array_equal(arrays["coefficients"][stage], pool.cuts(stage).coefficients)
+        assert np.array_equal(arrays["intercepts"][stage], pool.cuts(stage).intercepts)
+    comm.close()

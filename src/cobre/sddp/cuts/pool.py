@@ -5,7 +5,8 @@ which is how the LP kernel evaluates them. A pool grows by whole chunks, which a
 once there are many cuts; nothing is ever copied. Components that no cut of a stage can depend on are not stored.
 """
 
-from collections.abc import Sequence
+from bisect import bisect_left
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import TypeVar
 
@@ -186,6 +187,19 @@ class CutPool:
         coefficients = np.zeros((self.count, self.dimension))
         coefficients[:, self.components(stage)] = stored.coefficients
         return CutSet(stored.intercepts, coefficients)
+
+    def intercepts(self, stage: int) -> Floats:
+        """Of all cuts of a stage, by slot."""
+        return np.concatenate([np.zeros(0), *(chunk[0] for chunk in self._chunks[stage])])[: self.count]
+
+    def blocks(self, stage: int, count: int) -> Iterator[CutSet]:
+        """Copies of the first `count` cuts of a stage, by slot, a chunk at a time; others may be written meanwhile."""
+        components = self.components(stage)
+        for place in range(bisect_left(self._starts, count)):
+            chunk = self._chunks[stage][place][:, : count - self._starts[place]]
+            coefficients = np.zeros((chunk.shape[1], self.dimension))
+            coefficients[:, components] = chunk[1:].T
+            yield CutSet(chunk[0].copy(), coefficients)
 
     def stored_cuts(self, stage: int) -> CutSet:
         """A copy of all cuts of a stage, by slot, with the components that are stored."""
