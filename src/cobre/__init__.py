@@ -1,8 +1,8 @@
 """Cobre: distributed SDDP training that returns the same bits everywhere.
 
 `load_case`, `validate`, `train` and `simulate` are all that a script needs; `changed` and `save_case` make
-another case of it, and `system_map` draws it. Scripts written for cobre-python find `Study`, `Policy`, `run`, `io`,
-`results`, `errors`, `model`, `schema` and `write_policy_checkpoint` here.
+another case of it, `compare` says what that changed, and `system_map` draws it. Scripts written for cobre-python find
+`Study`, `Policy`, `run`, `io`, `results`, `errors`, `model`, `schema` and `write_policy_checkpoint` here.
 Importing this package starts nothing and loads nothing heavy: no process, no socket, no MPI, no solver.
 """
 
@@ -18,6 +18,8 @@ if TYPE_CHECKING:
     from cobre import results as results
     from cobre import run as run
     from cobre import schema as schema
+    from cobre.comparison.api import compare as compare
+    from cobre.comparison.result import StudyComparison as StudyComparison
     from cobre.core.case import Case as Case
     from cobre.core.editing import changed as changed
     from cobre.io.case import load_case as load_case
@@ -40,8 +42,10 @@ _HOMES = {
     "Policy": "cobre.study.policy",
     "SimulationResult": "cobre.study.results",
     "Study": "cobre.study.study_object",
+    "StudyComparison": "cobre.comparison.result",
     "TrainingResult": "cobre.study.results",
     "changed": "cobre.core.editing",
+    "compare": "cobre.comparison.api",
     "load_case": "cobre.io.case",
     "save_case": "cobre.io.saving",
     "simulate": "cobre.study.api",

@@ -51,6 +51,14 @@ class InternalError(CobreError, RuntimeError):
     """A fault of the program or of the machine, not of the case."""
 
 
+class MissingLibraryError(CobreError, ModuleNotFoundError):
+    """An optional library that is not installed; the message has the command that installs it."""
+
+    def __init__(self, name: str, requirement: str) -> None:
+        quoted = f"'{requirement}'" if "[" in requirement else requirement
+        super().__init__(f"{name} is not installed: pip install {quoted}", name=name)
+
+
 def _rebuilt(kind: type[CobreError], args: tuple[Any, ...], facts: dict[str, Any]) -> CobreError:
     error = kind.__new__(kind)
     error.args = args

@@ -149,8 +149,8 @@ def test_what_is_no_run(tmp_path):
     done = cobre("export", tmp_path, "--layout", "cobre-python", "--output", tmp_path / "out")
     assert done.returncode == 8
     assert "training came to its end" in done.stderr
-    with pytest.raises(ExportError, match="'csv' is no layout"):
-        export_run(tmp_path, tmp_path / "out", layout="csv")
+    with pytest.raises(ExportError, match="'parchment' is no form of export"):
+        export_run(tmp_path, tmp_path / "out", layout="parchment")
     with pytest.raises(ExportError, match="is not the output directory"):
         export_run(tmp_path / "nothing", tmp_path / "out")
 

@@ -8,26 +8,45 @@ from cobre.cli.run_path import OutputPath, RunPath
 from cobre.cli.say import say
 from cobre.cli.trouble import told
 
+FORMS = ("csv", "xlsx", "netcdf", "duckdb", "cobre-python")
+
 
 @click.command()
 @click.argument("run", type=RunPath())
-@click.option("--layout", type=click.Choice(["cobre-python"]), required=True, help="Whose folders and files to write.")
-@click.option("--output", "-o", type=OutputPath(), help="The new directory to write (RUN-LAYOUT).")
+@click.option("--to", "form", type=click.Choice(FORMS), help="What to write.")
+@click.option("--layout", type=click.Choice(["cobre-python"]), help="The same as --to cobre-python.")
+@click.option("--table", "tables", multiple=True, metavar="NAME", help="Only this table; may be given several times.")
+@click.option("--output", "-o", type=OutputPath(), help="The new file or directory (RUN.xlsx, RUN-csv and the like).")
 @click.option(
     "--case", type=click.Path(exists=True, file_okay=False, path_type=Path), help="Where the case of RUN lies now."
 )
-def export(run: Path, layout: str, output: Path | None, case: Path | None) -> None:
-    """Write the results in RUN for programs that read another layout.
+def export(
+    run: Path, form: str | None, layout: str | None, tables: tuple[str, ...], output: Path | None, case: Path | None
+) -> None:
+    """Write the results in RUN for other programs.
 
-    cobre-python: tables in a folder for each scenario, dictionaries, counters, and the policy in its own files, as
-    cobre-python 0.18 and cobre-bridge read them. The case of the run is needed: limits and names of all entities.
+    \b
+    csv           a directory with a file for each table
+    xlsx          one Excel workbook with a sheet for each table; a table with more than
+                  1,048,575 rows is refused, not cut              pip install 'cobre[excel]'
+    netcdf        one file for xarray and the like                pip install 'cobre[netcdf]'
+    duckdb        one database file, to be asked in SQL           pip install 'cobre[duckdb]'
+    cobre-python  the directories and files of cobre-python 0.18, as its scripts and
+                  cobre-bridge read them; needs the case of the run
+
+    Tables are those of OUT/training and OUT/simulation, with two more: `stages` has dates, `entities` has names. What
+    is there already is not replaced.
 
     \b
     Examples:
-      cobre export results --layout cobre-python
-      cobre export results --layout cobre-python --output my_case/output && cobre-bridge dashboard my_case
+      cobre export results --to csv
+      cobre export results --to xlsx --table costs --table hydros --output costs.xlsx
+      cobre export results --to duckdb && duckdb results.duckdb
+      cobre export results --to cobre-python --output my_case/output
     """
     from cobre.export import export_run
 
+    if (chosen := form or layout) is None or (form and layout and form != layout):
+        raise click.UsageError(f"say what to write with --to: {', '.join(FORMS)}")
     with told():
-        say(export_run(run, output or run.with_name(f"{run.resolve().name}-{layout}"), layout, case))
+        say(export_run(run, output, chosen, case, tables))

@@ -43,21 +43,30 @@ def main() -> None:
 @main.command()
 @click.argument("run_a", type=RunPath())
 @click.argument("run_b", type=RunPath())
+@click.option("--html", type=OutputPath(), metavar="FILE", help="Write a page with charts and tables, too.")
+@click.option("--bits", "is_bits_only", is_flag=True, help="Compare the bits and nothing else.")
 @click.option("--json", "as_json", is_flag=True, help="Print a JSON object.")
-def compare(run_a: Path, run_b: Path, as_json: bool) -> None:
-    """Compare the output directories of two runs to the last bit.
+def compare(run_a: Path, run_b: Path, html: Path | None, is_bits_only: bool, as_json: bool) -> None:
+    """Say what changed from RUN_A to RUN_B: in bits, then in money, energy and water.
 
-    Says `identical`, with one digest over bounds, cuts, policy file and simulation; or names the first difference and
-    both values, with all their bits. The exit code is 0, 1 when they differ, 8 when one is no whole output directory.
+    The bits come first: `identical`, with one digest over bounds, cuts, policy file and simulation; or the first
+    difference and both values, with all their bits. Then the means of both simulations and B less A, with its 95 %
+    confidence over common scenarios: cost and its components, marginal costs, generation by source, deficit, storage,
+    spillage and water values, in total, by stage, and for each plant and bus. Studies may differ in plants and stages;
+    what only one of them has is named. Memory does not grow with the number of scenarios for these means.
+
+    The exit code is 0 for identical bits, 1 when they differ, 8 when one is no whole output directory.
 
     \b
     Examples:
-      cobre compare results-2-workers results-16-workers
+      cobre compare results results-one-plant-more
+      cobre compare results results-one-plant-more --html changes.html
+      cobre compare results-2-workers results-16-workers --bits
       cobre compare before after --json
     """
     from cobre.cli.compare_command import compare as compare_outputs
 
-    compare_outputs(run_a, run_b, as_json=as_json)
+    compare_outputs(run_a, run_b, html=html, is_bits_only=is_bits_only, as_json=as_json)
 
 
 @main.command()

@@ -129,6 +129,7 @@ def exit_code_of(error: BaseException | None) -> ExitCode | None:
 def _kinds() -> tuple[tuple[type[BaseException] | tuple[type[BaseException], ...], ExitCode], ...]:
     from cobre.bridge.errors import DeckNotConvertedError, NoBridgeError
     from cobre.comm import BackendError, CommError
+    from cobre.errors import MissingLibraryError
     from cobre.export.source import ExportError
     from cobre.io.atomic import WriteError
     from cobre.io.policy_file import PolicyFileError
@@ -153,7 +154,7 @@ def _kinds() -> tuple[tuple[type[BaseException] | tuple[type[BaseException], ...
         ((WriteError, OutputInUseError, OutputHoldsRunError), ExitCode.OUTPUT),
         ((PolicyFileError, PolicyMismatchError, CheckpointError, BoundaryMismatchError), ExitCode.POLICY),
         ((WorldMismatchError, CommError), ExitCode.WORKER),
-        (NoBridgeError, ExitCode.MISSING_EXTRA),
+        ((NoBridgeError, MissingLibraryError), ExitCode.MISSING_EXTRA),
         ((BackendError, UnknownTemplateError), ExitCode.USAGE),
         (
             (NotAWholeRunError, ExportError, NothingToFollowError, NothingToExplainError, NotVerifiedError),

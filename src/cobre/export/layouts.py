@@ -1,16 +1,28 @@
-"""The layouts in which a run can be exported, by name."""
+"""The forms in which a run can be exported, by name."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
+from dataclasses import dataclass
 from pathlib import Path
 
+from cobre.export.new_file import new_file
+from cobre.export.run_tables import RunTables, read_tables
 from cobre.export.source import ExportError, RunSource
 from cobre.io.atomic import new_directory
 from cobre.io.foreign_file import ForeignFileError
 from cobre.io.output.manifest import ResultsError
 
-__all__ = ["LAYOUTS", "ExportError", "export_run"]
+__all__ = ["FORMATS", "LAYOUTS", "ExportError", "default_target", "export_run"]
 
 Writer = Callable[[RunSource, Path], None]
+TableWriter = Callable[[RunTables, Path], None]
+
+
+@dataclass(frozen=True, slots=True)
+class TableFormat:
+    """A form for tables: a file with this suffix, or without one a directory."""
+
+    write: TableWriter
+    suffix: str = ""
 
 
 def _cobre_python(source: RunSource, folder: Path) -> None:
@@ -19,27 +31,81 @@ def _cobre_python(source: RunSource, folder: Path) -> None:
     write_layout(source, folder)
 
 
+def _csv(tables: RunTables, target: Path) -> None:
+    from cobre.export.csv_files import write_csv
+
+    write_csv(tables, target)
+
+
+def _xlsx(tables: RunTables, target: Path) -> None:
+    from cobre.export.workbook import write_workbook
+
+    write_workbook(tables, target)
+
+
+def _netcdf(tables: RunTables, target: Path) -> None:
+    from cobre.export.netcdf_file import write_netcdf
+
+    write_netcdf(tables, target)
+
+
+def _duckdb(tables: RunTables, target: Path) -> None:
+    from cobre.export.duckdb_file import write_duckdb
+
+    write_duckdb(tables, target)
+
+
 LAYOUTS: Mapping[str, Writer] = {"cobre-python": _cobre_python}
+FORMATS: Mapping[str, TableFormat] = {
+    "csv": TableFormat(_csv),
+    "xlsx": TableFormat(_xlsx, ".xlsx"),
+    "netcdf": TableFormat(_netcdf, ".nc"),
+    "duckdb": TableFormat(_duckdb, ".duckdb"),
+}
+
+
+def default_target(run: Path, layout: str) -> Path:
+    """Beside the run: RUN.xlsx, RUN.nc, RUN.duckdb, or the directory RUN-csv."""
+    suffix = FORMATS[layout].suffix if layout in FORMATS else ""
+    return run.with_name(f"{run.resolve().name}{suffix or f'-{layout}'}")
 
 
 def export_run(
-    run: str | Path, output: str | Path, layout: str = "cobre-python", case: str | Path | None = None
+    run: str | Path,
+    output: str | Path | None = None,
+    layout: str = "cobre-python",
+    case: str | Path | None = None,
+    tables: Collection[str] = (),
 ) -> Path:
-    """Write the results of the run in the directory `run` to the new directory `output`, and give its path.
+    """Write the results of the run in the directory `run` to the new file or directory `output`, and give its path.
 
-    layout: one of `LAYOUTS`. case: where the case of the run lies, when it was moved.
+    layout: one of `FORMATS` (csv, xlsx, netcdf, duckdb) or of `LAYOUTS`. tables: only these, of the formats; all by
+    default. case: where the case of the run lies, when it was moved and the layout needs it.
 
-    Raises ExportError for a run that is not whole, and WriteError when `output` cannot be written.
+    Raises ExportError for a run that is not whole, MissingLibraryError where a format needs a library that is not
+    installed, and WriteError when `output` exists or cannot be written.
     """
-    if layout not in LAYOUTS:
-        raise ExportError(f"{layout!r} is no layout: there is {', '.join(LAYOUTS)}")
+    if layout not in LAYOUTS and layout not in FORMATS:
+        raise ExportError(f"{layout!r} is no form of export: there are {', '.join((*FORMATS, *LAYOUTS))}")
     folder = Path(run)
     if not folder.is_dir():
         raise ExportError(f"{folder} is not the output directory of a run")
-    source = RunSource(folder, None if case is None else Path(case))
-    with new_directory(Path(output), is_flushed=False) as target:
-        try:
-            LAYOUTS[layout](source, target)
-        except (ResultsError, ForeignFileError) as error:  # an OSError, but none of the directory that is being written
-            raise ExportError(str(error)) from error
-    return Path(output)
+    target = default_target(folder, layout) if output is None else Path(output)
+    try:
+        _write(folder, target, layout, None if case is None else Path(case), tables)
+    except (ResultsError, ForeignFileError) as error:  # OSErrors, but none of what is being written
+        raise ExportError(str(error)) from error
+    return target
+
+
+def _write(folder: Path, target: Path, layout: str, case: Path | None, only: Collection[str]) -> None:
+    if layout in LAYOUTS:
+        if only:
+            raise ExportError(f"the layout {layout} has all tables: leave out the names of tables")
+        source = RunSource(folder, case)
+        with new_directory(target, is_flushed=False) as fresh:
+            LAYOUTS[layout](source, fresh)
+        return
+    found, tables = FORMATS[layout], read_tables(folder, only)
+    with new_file(target) if found.suffix else new_directory(target) as place:
+        found.write(tables, place)

@@ -37,7 +37,7 @@ class JobError(CobreError):
 
 @dataclass(frozen=True, slots=True)
 class StudyRequest:
-    """A run as the command line says it."""
+    """A run as the command line says it; with a `policy` it simulates that one and trains nothing."""
 
     case: Path
     output: Path
@@ -50,6 +50,8 @@ class StudyRequest:
     time_limit_s: float | None = None
     report: bool = True
     overwrite: bool = False
+    policy: Path | None = None
+    scenarios: int | None = None
 
     def command(self) -> list[str]:
         """The command. All paths are absolute: none can be taken for an option."""
@@ -61,11 +63,27 @@ class StudyRequest:
             "--backend": self.backend,
             "--warm-start": self.warm_start,
             "--time-limit": self.time_limit_s,
+            "--policy": self.policy,
+            "--scenarios": self.scenarios,
         }
         given = [str(part) for name, value in options.items() if value is not None for part in (name, value)]
         flags = ["--resume"] * self.resume + ["--overwrite"] * self.overwrite + ["--no-report"] * (not self.report)
         # -P: a file in the current folder must not shadow a library.
-        return [sys.executable, *interpreter_flags(), "-P", "-m", "cobre.cli", "run", *given, *flags, str(self.case)]
+        return [
+            sys.executable,
+            *interpreter_flags(),
+            "-P",
+            "-m",
+            "cobre.cli",
+            self._verb,
+            *given,
+            *flags,
+            str(self.case),
+        ]
+
+    @property
+    def _verb(self) -> str:
+        return "run" if self.policy is None else "simulate"
 
 
 @dataclass(frozen=True, slots=True)

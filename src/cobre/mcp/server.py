@@ -21,8 +21,10 @@ from cobre.study.following import NothingToFollowError
 INSTRUCTIONS = """\
 Cobre trains and simulates hydrothermal planning policies (SDDP). A case is a folder of input files, a run is a folder \
 of results. list_cases_and_runs shows what there is. validate_case before start_study; then study_status (with wait_s) \
-until it is finished, study_result for bounds and costs, query_results for rows and statistics of the simulation. The \
-upper bound is a sample's mean: it may lie below the lower bound. Paths outside the server's folders are refused."""
+until it is finished, study_result for bounds and costs, query_results for rows and statistics of the simulation. To \
+tell what a change would cost: read_case_file, change_case into a new folder, start_study there, compare_runs. \
+explain_failure says why a stage has no solution. The upper bound is a sample's mean: it may lie below the lower \
+bound. Paths outside the server's folders are refused."""
 
 # What a client can act upon; anything else is our fault, and goes to the log.
 _TOLD = (CobreError, CommError, BackendError, NothingToFollowError, OSError)
@@ -56,6 +58,11 @@ class RunServer(MCPServer[Any]):
             (tools.study_result, _READS),
             (tools.query_results, _READS),
             (tools.compare_runs, _READS),
+            (tools.start_simulation, _WRITES),
+            (tools.explain_failure, _READS),
+            (tools.read_case_file, _READS),
+            (tools.create_case, _WRITES),
+            (tools.change_case, _WRITES),
             (tools.stop_study, _WRITES),
         ):
             self.add_tool(in_words(tool), annotations=annotations)

@@ -3,7 +3,7 @@
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
-from pydantic import Field
+from pydantic import BaseModel, Field
 
 from cobre.mcp.case_paths import check_case_paths
 from cobre.mcp.discovery import look_around
@@ -17,6 +17,17 @@ MAX_WAIT_S = 60.0
 CasePath = Annotated[str, Field(description="Folder of a case, absolute or relative to the server's first folder.")]
 JobPath = Annotated[str, Field(description="What start_study gave as `job`, or the output folder of any run.")]
 Count = Annotated[int, Field(ge=1)]
+Texts = list[str] | str | None  # a text is a list of one
+Numbers = list[int] | int | None
+
+
+class CaseChange(BaseModel):
+    """A change of a JSON file of a case, as JSON Patch (RFC 6902) has it."""
+
+    file: Annotated[str, Field(description="Such as system/thermals.json.")]
+    op: Literal["add", "replace", "remove"]
+    path: Annotated[str, Field(description="Such as /thermals/0/cost_per_mwh; /thermals/- adds to the end of a list.")]
+    value: Any = None
 
 
 class Tools:
@@ -122,12 +133,14 @@ class Tools:
         table: Annotated[
             str | None, Field(description="A table of the simulation, or `convergence`. Without it: the list of all.")
         ] = None,
-        columns: Annotated[list[str] | None, Field(description="By default all.")] = None,
-        scenarios: Annotated[list[int] | None, Field(description="Ids; by default all.")] = None,
-        stages: Annotated[list[int] | None, Field(description="Ids; by default all.")] = None,
-        entities: Annotated[list[int | str] | None, Field(description="Ids or names; by default all.")] = None,
+        columns: Annotated[Texts, Field(description="By default all.")] = None,
+        scenarios: Annotated[Numbers, Field(description="Ids; by default all.")] = None,
+        stages: Annotated[Numbers, Field(description="Ids; by default all.")] = None,
+        entities: Annotated[
+            list[int | str] | int | str | None, Field(description="Ids or names; by default all.")
+        ] = None,
         group_by: Annotated[
-            list[str] | None,
+            Texts,
             Field(description="Columns, such as stage_id: gives mean, min and max of the other columns over all else."),
         ] = None,
         limit: Annotated[int, Field(ge=1, le=MAX_ROWS)] = 100,
@@ -144,21 +157,123 @@ class Tools:
             return {"tables": available_tables(output)}
         query = TableQuery(
             table=table,
-            columns=columns or (),
-            scenarios=scenarios,
-            stages=stages,
-            entities=entities,
-            group_by=group_by or (),
+            columns=_listed(columns) or (),
+            scenarios=_listed(scenarios),
+            stages=_listed(stages),
+            entities=_listed(entities),
+            group_by=_listed(group_by) or (),
             limit=limit,
             offset=offset,
         )
         return query_table(output, query).as_dict()
 
-    def compare_runs(self, first: JobPath, second: JobPath) -> dict[str, Any]:
-        """Compare two runs bit by bit: identical, or the first difference with its place and both values."""
-        from cobre.study.compare import compare_runs
+    def compare_runs(
+        self,
+        first: JobPath,
+        second: JobPath,
+        details: Annotated[
+            list[Literal["stages", "entities"]] | Literal["stages", "entities"] | None,
+            Field(description="Rows by stage, or by plant, bus and line, beside the totals."),
+        ] = None,
+    ) -> dict[str, Any]:
+        """Say what changed from the first run (A) to the second (B): in bits, then in money, energy and water.
 
-        return compare_runs(self._roots.folder(first), self._roots.folder(second)).as_dict()
+        `identical`, or the first difference with both values. `money` has means over common scenarios: a, b,
+        difference (b - a) and half_width of its 95 % confidence interval, for cost and its components, marginal costs,
+        generation, deficit, storage, spillage and water values; and what only one of the two has. Money is $.
+        """
+        from cobre.comparison.api import compare_folders
+
+        comparison = compare_folders(self._roots.folder(first), self._roots.folder(second))
+        answer = comparison.as_dict()
+        if (money := answer["money"]) is not None:
+            for name in {"stages", "entities"} - set(_listed(details) or ()):
+                del money[name]
+            money["in_words"] = str(comparison)
+        return answer
+
+    def start_simulation(
+        self,
+        case: CasePath,
+        policy: Annotated[str, Field(description="A run, or a policy, to simulate; of the same plants and stages.")],
+        output: Annotated[str, Field(description="Folder for the results; not that of a trained run.")],
+        scenarios: Annotated[Count | None, Field(description="How many; by default as the case says.")] = None,
+        workers: Annotated[Count | None, Field(description="Processes that share the work.")] = None,
+        overwrite: Annotated[bool, Field(description="Replace an earlier simulation in the output folder.")] = False,
+        report: Annotated[bool, Field(description="Write report.html, for a browser, at the end.")] = True,
+    ) -> dict[str, Any]:
+        """Start simulating a stored policy on a case in the background, without training: other loads or inflows.
+
+        Returns at once with a job; ask study_status how it stands, then query_results or compare_runs.
+        """
+        folder, target = self._case(case), self._roots.resolve(output)
+        if target.is_dir():
+            self._roots.folder(str(target))
+        stored = self._policy(policy)
+        request = StudyRequest(
+            case=folder,
+            output=target,
+            workers=workers,
+            report=report,
+            overwrite=overwrite,
+            policy=stored,
+            scenarios=scenarios,
+        )
+        return {"job": str(target), "pid": self._jobs.start(request), "state": "starting"}
+
+    def explain_failure(self, job: JobPath) -> dict[str, Any]:
+        """Say in words of hydro planning why a stage of a failed study has no solution, and what helps."""
+        from cobre.study.explanation import explain_failure
+
+        return explain_failure(self._roots.folder(job)).as_dict()
+
+    def read_case_file(
+        self,
+        case: CasePath,
+        file: Annotated[
+            str | None, Field(description="Such as system/thermals.json. Without it: the list of all.")
+        ] = None,
+    ) -> dict[str, Any]:
+        """The content of a JSON file of a case, to be changed with change_case."""
+        from cobre.study.case_patch import json_files, read_case_file
+
+        folder = self._case(case)
+        if file is None:
+            return {"case": str(folder), "files": json_files(folder)}
+        return {"case": str(folder), "file": file, "content": read_case_file(folder, file)}
+
+    def create_case(
+        self,
+        case: Annotated[str, Field(description="The new folder.")],
+        template: Annotated[str | None, Field(description="Without it: the list of all, and nothing is made.")] = None,
+    ) -> dict[str, Any]:
+        """Make a new case from a template: a whole study to begin with, which change_case can change."""
+        from cobre.study.templates import create_case, templates
+
+        if template is None:
+            return {"templates": {found.name: found.title for found in templates()}}
+        folder = self._roots.resolve(case)
+        create_case(template, folder)
+        return {"case": str(folder), "template": template}
+
+    def change_case(
+        self,
+        case: CasePath,
+        output: Annotated[str, Field(description="The new folder for the changed case; the given one stays.")],
+        changes: list[CaseChange] | CaseChange,
+    ) -> dict[str, Any]:
+        """Copy a case into a new folder, change values, add or remove plants there, and check the result.
+
+        Gives `valid`, errors and warnings as validate_case does. All changes are made, or none.
+        """
+        from cobre.study.api import validate
+        from cobre.study.case_patch import Patch, patched_case
+
+        folder, target = self._case(case), self._roots.resolve(output)
+        patches = [Patch(change.file, change.op, change.path, change.value) for change in _listed(changes) or ()]
+        patched_case(folder, target, patches)
+        check_case_paths(self._roots, target)
+        return {"case": str(target), **validate(target).findings()}
 
     def _policy(self, text: str) -> Path:
         """A policy, or a run; a link in it that leads outside is refused, as the study itself would follow it."""
@@ -169,3 +284,8 @@ class Tools:
         folder = self._roots.folder(text)
         check_case_paths(self._roots, folder)
         return folder
+
+
+def _listed(given: Any) -> list[Any] | None:
+    """A list; one of one for a single value."""
+    return given if given is None or isinstance(given, list) else [given]

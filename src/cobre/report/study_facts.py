@@ -63,6 +63,11 @@ class StudyFacts:
         """Those of a kind, in the order of the case."""
         return [entry for entry in _records(self._entities.get(kind)) if _is_id(entry.get("id"))]
 
+    def starts(self, stages: Iterable[int]) -> list[str] | None:
+        """The date on which each stage begins; None when the study does not tell all of them."""
+        found = [self._starts.get(stage) for stage in stages]
+        return None if None in found else [start for start in found if start is not None]
+
     def entity(self, kind: str, id: int) -> Mapping[str, Any]:  # noqa: A002
         """What the study says of a plant, bus, ...; empty when it says nothing."""
         if kind not in self._by_id:
@@ -73,7 +78,7 @@ class StudyFacts:
     def entity_name(self, kind: str, id: int) -> str:  # noqa: A002
         """Its name, or its kind and id."""
         named = self.entity(kind, id).get("name")
-        return str(named) if named else f"{kind.removesuffix('s').removesuffix('e')} {id}".replace("_", " ")
+        return str(named) if named else f"{_singular(kind)} {id}".replace("_", " ")
 
     def stage_labels(self, stages: Iterable[int]) -> list[str]:
         """Months, or days where stages are shorter, or ids."""
@@ -83,6 +88,10 @@ class StudyFacts:
             return [f"stage {stage}" for stage in ids]
         months = [str(start)[:7] for start in starts]
         return months if len(set(months)) == len(months) else [str(start)[:10] for start in starts]
+
+
+def _singular(kind: str) -> str:
+    return "bus" if kind == "buses" else kind.removesuffix("s")
 
 
 def _mapping(value: object) -> Mapping[str, Any]:

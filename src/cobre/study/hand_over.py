@@ -3,8 +3,12 @@
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
+from cobre.errors import MissingLibraryError
+
 if TYPE_CHECKING:
     import pyarrow as pa
+
+INDEX = ("scenario_id", "stage_id", "block_id", "iteration")
 
 
 def as_pandas(table: "pa.Table") -> Any:
@@ -18,9 +22,26 @@ def as_polars(table: "pa.Table") -> Any:
     return library("polars").from_arrow(table)
 
 
-def library(name: str) -> Any:
-    """The module, or an error that says how to install it."""
+def as_xarray(table: "pa.Table") -> Any:
+    """An xarray Dataset: the ids of a table are its dimensions, such as scenario_id, stage_id, block_id and hydro_id.
+
+    Cells without a row are NaN. An id without any value, such as the block of costs, is no dimension.
+    """
+    xarray = library("xarray", "cobre[netcdf]")
+    library("pandas")
+    ids = [name for name in table.column_names if name in INDEX or name.endswith("_id")]
+    empty = [name for name in ids if table[name].null_count == table.num_rows]
+    frame = table.drop_columns(empty).to_pandas().set_index([name for name in ids if name not in empty])
+    if not frame.index.is_unique:
+        raise ValueError("rows share their ids: a table of this kind has no form as an array")
+    return xarray.Dataset.from_dataframe(frame)
+
+
+def library(name: str, extra: str | None = None) -> Any:
+    """An optional library. Raises MissingLibraryError with the command that installs it."""
     try:
         return import_module(name)
     except ModuleNotFoundError as error:
-        raise ModuleNotFoundError(f"{name} is not installed: pip install {name}", name=name) from error
+        if (error.name or "").partition(".")[0] != name:
+            raise
+        raise MissingLibraryError(name, extra or name) from error

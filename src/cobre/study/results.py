@@ -123,6 +123,12 @@ class TrainingResult:
 
         return as_polars(self.bounds)
 
+    def to_xarray(self) -> Any:
+        """The bounds as an xarray Dataset, by iteration."""
+        from cobre.study.hand_over import as_xarray
+
+        return as_xarray(self.bounds)
+
     def _repr_html_(self) -> str:
         from cobre.report.notebook_html import training_html
 
@@ -205,6 +211,12 @@ class SimulationResult:
         from cobre.study.hand_over import as_polars
 
         return as_polars(self.table(name))
+
+    def to_xarray(self, name: str = "costs") -> Any:
+        """A table as an xarray Dataset: scenarios, stages, blocks and entities are its dimensions."""
+        from cobre.study.hand_over import as_xarray
+
+        return as_xarray(self.table(name))
 
     def _repr_html_(self) -> str:
         from cobre.report.notebook_html import simulation_html

@@ -20,7 +20,8 @@ def test_says_what_it_can_do(server):
 
     assert set(tools) == {
         *("list_cases_and_runs", "validate_case", "start_study", "study_status", "study_result"),
-        *("query_results", "compare_runs", "stop_study"),
+        *("query_results", "compare_runs", "stop_study", "start_simulation", "explain_failure"),
+        *("read_case_file", "create_case", "change_case"),
     }
     assert all(tool.description for tool in tools.values())
     assert not tools["start_study"].annotations.read_only_hint
@@ -114,3 +115,41 @@ def test_compares_runs(server, run, longer, studies):
     comparison = server.compare_runs(first="run", second=longer)
     assert not comparison["identical"]
     assert comparison["difference"]["part"]
+
+
+def test_changes_a_case_runs_it_and_compares_in_money(server, run, studies):
+    found = server.read_case_file(case="case", file="system/thermals.json")["content"]["thermals"]
+    plant = {**found[0], "id": 9, "name": "One more"}
+    add = {"file": "system/thermals.json", "op": "add", "path": "/thermals/-", "value": plant}
+
+    assert "system/thermals.json" in server.read_case_file(case="case")["files"]
+    assert server.change_case(case="case", output="changed", changes=add)["valid"]  # one change is a list of one
+    job = server.start_study(case="changed", output="changed-run", iterations=4, workers=1)["job"]
+    assert server.finished(job)["state"] == "finished"
+    comparison = server.compare_runs(first="run", second="changed-run", details="stages")
+
+    money = comparison["money"]
+    assert money["summary"][0]["difference"] < 0
+    assert money["only_in_b"] == [{"kind": "thermals", "id": 9, "name": "One more"}]
+    assert "stages" in money
+    assert "entities" not in money
+    with pytest.raises(ToolFailedError, match="exists and is not empty"):
+        server.change_case(case="case", output="changed", changes=[add])
+    with pytest.raises(ToolFailedError, match="no place in a list of 3"):
+        server.change_case(case="case", output="other", changes=[{**add, "op": "remove", "path": "/thermals/7"}])
+    with pytest.raises(ToolFailedError, match=r"leads out of|outside"):
+        server.change_case(case="case", output="other", changes=[{**add, "file": "../case/config.json"}])
+    with pytest.raises(ToolFailedError, match="outside"):
+        server.change_case(case="case", output="/tmp/elsewhere", changes=[add])
+    assert not (studies / "other").exists()
+
+
+def test_creates_a_case_and_simulates_a_stored_policy(server, run):
+    assert "two_reservoirs" in server.create_case(case="new")["templates"]
+    assert server.create_case(case="new", template="two_reservoirs")["template"] == "two_reservoirs"
+    job = server.start_simulation(case="new", policy="run", output="simulated", scenarios=7, workers=1)["job"]
+    assert server.finished(job)["state"] == "finished"
+    rows = server.query_results(job=job, table="costs", columns="scenario_id", stages=0)
+    assert rows["total"] == 7
+    with pytest.raises(ToolFailedError, match="no"):
+        server.explain_failure(job=job)

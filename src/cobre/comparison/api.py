@@ -1,0 +1,54 @@
+"""`cobre.compare`."""
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from cobre.comparison.compared_run import ComparedRun
+from cobre.comparison.errors import NotComparableError
+from cobre.comparison.money import Money, compare_money
+from cobre.comparison.result import StudyComparison
+from cobre.io.output import ResultsError
+from cobre.study.compare import compare_runs
+from cobre.study.run_content import NotAWholeRunError
+
+if TYPE_CHECKING:
+    from cobre.study.results import SimulationResult
+
+
+def compare(a: "str | Path | SimulationResult", b: "str | Path | SimulationResult") -> StudyComparison:
+    """Say what changed from study A to study B: in bits, and in money, power and water.
+
+    a, b: output directories of runs, or two results of `cobre.simulate`. The studies may differ in plants, buses and
+    stages: what both have is compared, scenario by scenario, and what only one has is named. Tables are read row group
+    by row group, so that memory does not grow with the number of scenarios.
+
+    >>> changed = cobre.compare("results", "results-one-plant-more")  # doctest: +SKIP
+    >>> changed.to_pandas("stages")  # doctest: +SKIP
+
+    Raises NotAWholeRunError for a directory without whole results, and NotComparableError where the two have no stage
+    or scenario in common.
+    """
+    if isinstance(a, str | Path) and isinstance(b, str | Path):
+        return compare_folders(Path(a), Path(b))
+    if isinstance(a, str | Path) or isinstance(b, str | Path):
+        raise TypeError("compare two output directories, or two results of cobre.simulate, not one of each")
+    runs = [ComparedRun.in_memory(result, name) for result, name in ((a, "A"), (b, "B"))]
+    money = compare_money(*runs)
+    return StudyComparison(("A", "B"), None, money, money.notes)
+
+
+def compare_folders(a: Path, b: Path) -> StudyComparison:
+    """The output directories of two runs."""
+    bits = compare_runs(a, b)
+    try:
+        runs = [ComparedRun.stored(folder) for folder in (a, b)]
+        money: Money | None = compare_money(*runs)
+        notes = money.notes if money else ()
+    except NotComparableError as error:
+        money, notes = None, (str(error),)
+    except ResultsError as error:
+        if all((folder / "simulation" / "manifest.json").exists() for folder in (a, b)):
+            raise NotAWholeRunError(str(error)) from error
+        missing = [str(folder) for folder in (a, b) if not (folder / "simulation" / "manifest.json").exists()]
+        money, notes = None, (f"{' and '.join(missing)}: no simulation, so there is nothing to compare in money",)
+    return StudyComparison((str(a), str(b)), bits, money, notes)

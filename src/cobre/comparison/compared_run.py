@@ -1,0 +1,91 @@
+"""One of the two studies: its tables, read scenario by scenario, and what study.json says of names and dates."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from cobre.comparison.errors import NotComparableError
+from cobre.io.foreign_file import named_inside, read_foreign_text
+from cobre.io.output import ResultsError, read_manifest
+from cobre.io.output.scenario_rows import Columns, RowsInMemory, RowSource, StoredRows, scenario_rows
+from cobre.io.stored_json import parse_stored
+from cobre.report.study_facts import StudyFacts
+
+if TYPE_CHECKING:
+    from cobre.study.results import SimulationResult
+
+
+@dataclass(frozen=True)
+class ComparedRun:
+    """`name` is what it was called by; `tables` are those of the simulation."""
+
+    name: str
+    study: StudyFacts
+    tables: Mapping[str, RowSource]
+    mean_cost: float | None
+
+    @classmethod
+    def stored(cls, folder: Path) -> "ComparedRun":
+        """The run in an output directory. Raises ResultsError where there is no whole simulation."""
+        place = folder / "simulation"
+        entries = read_manifest(place).get("tables", {})
+        try:
+            tables = {name: StoredRows(named_inside(place, entry["file"], name)) for name, entry in entries.items()}
+        except (OSError, KeyError, TypeError, AttributeError) as error:
+            raise ResultsError(f"{place} cannot be read: {error}") from error
+        mean = _object(folder / "summary.json").get("simulated_mean_cost")
+        return cls(str(folder), StudyFacts(_object(folder / "study.json")), tables, mean)
+
+    @classmethod
+    def in_memory(cls, result: "SimulationResult", name: str) -> "ComparedRun":
+        """A simulation in Python."""
+        tables = {table: RowsInMemory(rows) for table, rows in result.tables.items()}
+        return cls(name, StudyFacts(result.facts), tables, result.mean_cost)
+
+    def has(self, table: str, columns: Sequence[str]) -> bool:
+        """Whether a table has these columns."""
+        return table in self.tables and set(columns) <= set(self.columns(table))
+
+    def columns(self, table: str) -> list[str]:
+        """Names of the columns of a table."""
+        return list(self.tables[table].schema.names)
+
+    def scenarios(self, table: str, columns: Sequence[str]) -> Iterator[tuple[int, Columns]]:
+        """The rows of each scenario, in the order of their ids."""
+        return scenario_rows(self.tables[table], columns)
+
+    def first_scenario(self, table: str, columns: Sequence[str]) -> Columns:
+        """The rows of one scenario, which tell the stages and entities of all."""
+        if table not in self.tables:
+            raise ResultsError(f"{self.name} has no table {table} of a simulation")
+        found = next(self.scenarios(table, columns), None)
+        if found is None:
+            raise NotComparableError(f"{self.name} has simulated no scenario")
+        return found[1]
+
+
+def in_step(
+    a: Iterator[tuple[int, Columns]], b: Iterator[tuple[int, Columns]]
+) -> Iterator[tuple[int, Columns, Columns]]:
+    """Scenarios that both have, by id; both come in the order of ids."""
+    first, second = next(a, None), next(b, None)
+    while first is not None and second is not None:
+        if first[0] == second[0]:
+            yield first[0], first[1], second[1]
+            first, second = next(a, None), next(b, None)
+        elif first[0] < second[0]:
+            first = next(a, None)
+        else:
+            second = next(b, None)
+
+
+def _object(path: Path) -> Mapping[str, Any]:
+    """A JSON object; empty where the file is missing: ids then take the place of names."""
+    try:
+        found = parse_stored(read_foreign_text(path))
+    except FileNotFoundError:
+        return {}
+    except (OSError, ValueError) as error:
+        raise ResultsError(f"{path} cannot be read: {error}") from error
+    return found if isinstance(found, dict) else {}

@@ -1,0 +1,166 @@
+"""From the rows of one scenario to an array by stage and entity, with the horizon and the system at its ends."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from cobre.comparison.compared_run import ComparedRun
+from cobre.comparison.paired_means import Floats
+from cobre.comparison.quantities import NOT_OF_THE_SYSTEM, QUANTITIES, Quantity
+from cobre.io.output.scenario_rows import Columns
+
+Ints = NDArray[np.intp]
+BlockHours = Mapping[tuple[int, int], float]
+COST_COLUMNS = ("stage_id", "immediate_cost", "discount_factor")
+
+
+@dataclass(frozen=True, slots=True)
+class Frame:
+    """What arrays of one study are about: the ids of common stages and of all entities; None where it has no such."""
+
+    stages: Sequence[int | None]
+    stage_hours: Floats
+    block_hours: BlockHours
+
+
+class EntityMeasure:
+    """The quantities of one table in one study."""
+
+    def __init__(self, keys: Sequence[str], frame: Frame, entities: Sequence[int | None], is_common: NDArray[np.bool_]):
+        self._quantities = {key: QUANTITIES[key] for key in keys}
+        self._frame = frame
+        self._entities = entities
+        self._is_common = is_common
+        self._shape = (len(frame.stages), len(entities))
+        self._places: _Places | None = None
+
+    @property
+    def columns(self) -> list[str]:
+        """Those that are read."""
+        first = next(iter(self._quantities.values()))
+        numbers = [quantity.number for quantity in self._quantities.values()]
+        weights = ["load_mwh"] if any(quantity.entities == "load" for quantity in self._quantities.values()) else []
+        return list(dict.fromkeys(["stage_id", "block_id", first.entity, *numbers, *weights]))
+
+    def arrays(self, rows: Columns) -> dict[str, Floats]:
+        """Of one scenario: stages and the horizon x entities and the system, by quantity."""
+        places = self._placed(rows)
+        return {key: self._with_ends(key, quantity, rows, places) for key, quantity in self._quantities.items()}
+
+    def _placed(self, rows: Columns) -> "_Places":
+        """Scenarios have the same rows, as a rule."""
+        entity = next(iter(self._quantities.values())).entity
+        ids = [rows["stage_id"], rows[entity], rows["block_id"]]
+        if self._places is None or not self._places.are_of(ids):
+            self._places = _Places(ids, self._frame, self._entities)
+        return self._places
+
+    def _with_ends(self, key: str, quantity: Quantity, rows: Columns, places: "_Places") -> Floats:
+        values = self._by_stage(quantity, rows[quantity.number], places)
+        whole = np.full((self._shape[0] + 1, self._shape[1] + 1), np.nan)
+        whole[:-1, :-1] = values
+        if key not in NOT_OF_THE_SYSTEM:
+            whole[:-1, -1] = self._of_system(quantity, values, rows, places)
+        whole[-1] = over_stages(quantity.stages, whole[:-1], self._frame.stage_hours)
+        return whole
+
+    def _by_stage(self, quantity: Quantity, numbers: NDArray[np.float64], places: "_Places") -> Floats:
+        found = np.full(self._shape[0] * self._shape[1], np.nan)
+        if quantity.blocks == "last":
+            found[places.cells] = numbers[places.rows] * quantity.factor
+        elif quantity.blocks == "hours":
+            hours = places.added(places.hours)
+            with np.errstate(invalid="ignore", divide="ignore"):
+                found = np.where(places.is_there, places.added(numbers[places.rows] * places.hours) / hours, np.nan)
+        else:
+            weights = places.hours * quantity.factor if quantity.is_rate else quantity.factor
+            found = np.where(places.is_there, places.added(numbers[places.rows] * weights), np.nan)
+        return found.reshape(self._shape)
+
+    def _of_system(self, quantity: Quantity, values: Floats, rows: Columns, places: "_Places") -> Floats:
+        if quantity.entities == "sum":
+            return np.asarray(np.nansum(values, axis=1))
+        if quantity.entities == "load":
+            weights = places.added(rows["load_mwh"][places.rows]).reshape(self._shape)
+        else:
+            weights = np.broadcast_to(self._is_common.astype(float), self._shape)
+        weights = np.where(np.isnan(values), 0.0, weights)
+        with np.errstate(invalid="ignore", divide="ignore"):
+            return np.asarray(np.nansum(values * weights, axis=1) / weights.sum(axis=1))
+
+
+class CostMeasure:
+    """The cost of each stage, in $ of the first stage, and its components; one that a study has not is 0."""
+
+    def __init__(self, frame: Frame, components: Sequence[str], known: Sequence[str]) -> None:
+        self._frame = frame
+        self._components = components
+        self.columns = [*COST_COLUMNS, *(name for name in components if name in known)]
+
+    def arrays(self, rows: Columns) -> Floats:
+        """Of one scenario: stages and the horizon x components and the whole cost."""
+        stage = positions(rows["stage_id"], self._frame.stages)
+        is_there = stage >= 0
+        whole = np.zeros((len(self._frame.stages) + 1, len(self._components) + 1))
+        for column, name in enumerate((*self._components, "immediate_cost")):
+            if name not in rows:
+                continue
+            numbers = rows[name] * rows["discount_factor"]
+            whole[:-1, column] = np.bincount(stage[is_there], numbers[is_there], len(self._frame.stages))
+        whole[-1] = whole[:-1].sum(axis=0)
+        return whole
+
+
+class _Places:
+    """Where the rows of a scenario belong; rows of stages or entities that are not compared are left out."""
+
+    def __init__(self, ids: list[NDArray[np.int32]], frame: Frame, entities: Sequence[int | None]) -> None:
+        self._ids = ids
+        stage, entity = positions(ids[0], frame.stages), positions(ids[1], entities)
+        self.rows = np.flatnonzero((stage >= 0) & (entity >= 0))
+        self.cells = stage[self.rows] * len(entities) + entity[self.rows]
+        self._size = len(frame.stages) * len(entities)
+        self.is_there = np.bincount(self.cells, minlength=self._size) > 0
+        pairs = zip(ids[0][self.rows].tolist(), ids[2][self.rows].tolist(), strict=True)
+        self.hours = np.array([frame.block_hours.get(pair, 1.0) for pair in pairs])
+
+    def are_of(self, ids: list[NDArray[np.int32]]) -> bool:
+        return all(np.array_equal(mine, its) for mine, its in zip(self._ids, ids, strict=True))
+
+    def added(self, by_row: Floats) -> Floats:
+        return np.bincount(self.cells, by_row, self._size).astype(np.float64)
+
+
+def over_stages(way: str, values: Floats, hours: Floats) -> Floats:
+    """One row of several; what is not there in some stages counts in the others."""
+    if way == "last":
+        return np.asarray(values[-1])
+    is_there = ~np.isnan(values)
+    if way == "sum":
+        return np.where(is_there.any(axis=0), np.nansum(values, axis=0), np.nan)
+    weights = np.where(is_there, hours[:, None], 0.0)
+    with np.errstate(invalid="ignore", divide="ignore"):
+        return np.asarray(np.nansum(values * weights, axis=0) / weights.sum(axis=0))
+
+
+def positions(ids: NDArray[np.int32], wanted: Sequence[int | None]) -> Ints:
+    """The place of each id among those that are wanted; -1 for others."""
+    pairs = sorted((id_, place) for place, id_ in enumerate(wanted) if id_ is not None)
+    if not pairs:
+        return np.full(len(ids), -1)
+    known, places = np.array([id_ for id_, _ in pairs]), np.array([place for _, place in pairs])
+    at = np.minimum(np.searchsorted(known, ids), len(known) - 1)
+    return np.where(known[at] == ids, places[at], -1)
+
+
+def block_hours_of(run: ComparedRun) -> dict[tuple[int, int], float]:
+    """Hours by stage and block, from power and energy of loads; blocks without any load are missing."""
+    rows = run.first_scenario("buses", ["stage_id", "block_id", "load_mw", "load_mwh"])
+    found: dict[tuple[int, int], float] = {}
+    columns = (rows[name].tolist() for name in ("stage_id", "block_id", "load_mw", "load_mwh"))
+    for stage, block, power, energy in zip(*columns, strict=True):
+        if power > 0:
+            found[stage, block] = energy / power
+    return found

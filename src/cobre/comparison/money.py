@@ -1,0 +1,140 @@
+"""The comparison itself: both studies in step, scenario by scenario, table by table."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from cobre.comparison.compared_run import ComparedRun, in_step
+from cobre.comparison.errors import NotComparableError
+from cobre.comparison.matching import Match, match_entities, match_stages
+from cobre.comparison.measures import CostMeasure, EntityMeasure, Frame, block_hours_of
+from cobre.comparison.paired_means import PairedMeans
+from cobre.comparison.quantities import COMPONENTS, COST, QUANTITIES
+
+ENOUGH = 1e-9
+"""Relative: means that differ by no more are the same mean."""
+
+
+@dataclass(frozen=True, slots=True)
+class Compared:
+    """A quantity: means by stage and the horizon (rows) x entities and the system (columns)."""
+
+    entities: Sequence[Match]
+    means: PairedMeans
+
+
+@dataclass(frozen=True, slots=True)
+class Money:
+    """What two studies have in common, and each quantity of it. notes: what a reader must know of the numbers."""
+
+    stages: Sequence[Match]
+    scenarios: int
+    has_same_inflows: bool | None
+    quantities: Mapping[str, Compared]
+    notes: tuple[str, ...]
+
+
+def compare_money(a: ComparedRun, b: ComparedRun) -> Money:
+    """Means of both studies over common scenarios and stages. Raises NotComparableError."""
+    stages, left_out = _stages(a, b)
+    frames = tuple(_frame(run, [getattr(stage, side) for stage in stages]) for run, side in ((a, "a"), (b, "b")))
+    quantities = {COST: _costs(a, b, frames)}
+    for table in dict.fromkeys(quantity.table for quantity in QUANTITIES.values()):
+        quantities |= _entities(a, b, table, frames)
+    ordered = {key: quantities[key] for key in (COST, *QUANTITIES) if key in quantities}
+    count = ordered[COST].means.count
+    notes = (*left_out, *_notes(a, b, ordered[COST], is_whole=not left_out))
+    return Money(stages, count, _has_same_inflows(ordered), ordered, notes)
+
+
+def _stages(a: ComparedRun, b: ComparedRun) -> tuple[list[Match], list[str]]:
+    ids = [_ids(run, "costs", "stage_id") for run in (a, b)]
+    stages = match_stages(a, b, *ids)
+    if not stages:
+        spans = [run.study.stage_labels(found) for run, found in zip((a, b), ids, strict=True)]
+        words = " and ".join(f"{run.name} has {span[0]} to {span[-1]}" for run, span in zip((a, b), spans, strict=True))
+        raise NotComparableError(f"the two studies have no stage in common: {words}")
+    counts = [len(found) - len(stages) for found in ids]
+    told = [f"{count} stages are in {name} only" for count, name in zip(counts, "AB", strict=True) if count]
+    note = [f"{' and '.join(told)}: totals are over the {len(stages)} stages that both have"] if told else []
+    return stages, note
+
+
+def _ids(run: ComparedRun, table: str, column: str) -> list[int]:
+    """Of one scenario, in the order in which they come."""
+    return [int(id_) for id_ in dict.fromkeys(run.first_scenario(table, [column])[column].tolist())]
+
+
+def _frame(run: ComparedRun, stages: Sequence[int]) -> Frame:
+    hours = block_hours_of(run)
+    known = run.study.hours(stages) or [
+        sum(value for (stage, _), value in hours.items() if stage == wanted) or 1.0 for wanted in stages
+    ]
+    return Frame(stages, np.array(known), hours)
+
+
+def _costs(a: ComparedRun, b: ComparedRun, frames: Sequence[Frame]) -> Compared:
+    known = [run.columns("costs") for run in (a, b)]
+    components = [name for name in COMPONENTS if any(name in names for names in known)]
+    measures = [CostMeasure(frame, components, names) for frame, names in zip(frames, known, strict=True)]
+    means = PairedMeans((len(frames[0].stages) + 1, len(components) + 1))
+    for _, first, second in in_step(
+        *(run.scenarios("costs", m.columns) for run, m in zip((a, b), measures, strict=True))
+    ):
+        means.add(measures[0].arrays(first), measures[1].arrays(second))
+    if not means.count:
+        raise NotComparableError("the two studies have no scenario in common: simulate scenarios with the same ids")
+    return Compared([Match(0, 0, COMPONENTS[name]) for name in components], means)
+
+
+def _entities(a: ComparedRun, b: ComparedRun, table: str, frames: Sequence[Frame]) -> dict[str, Compared]:
+    keys = [
+        key
+        for key, quantity in QUANTITIES.items()
+        if quantity.table == table and all(run.has(table, [quantity.entity, quantity.number]) for run in (a, b))
+    ]
+    if not keys:
+        return {}
+    quantity = QUANTITIES[keys[0]]
+    ids = [_ids(run, table, quantity.entity) for run in (a, b)]
+    entities = match_entities(a, b, quantity.kind, *ids)
+    is_common = np.array([entity.present_in == "both" for entity in entities], bool)
+    sides = ([entity.a for entity in entities], [entity.b for entity in entities])
+    measures = [EntityMeasure(keys, frame, side, is_common) for frame, side in zip(frames, sides, strict=True)]
+    means = _means(a, b, table, measures, (len(frames[0].stages) + 1, len(entities) + 1))
+    return {key: Compared(entities, means[key]) for key in keys}
+
+
+def _means(
+    a: ComparedRun, b: ComparedRun, table: str, measures: Sequence[EntityMeasure], shape: tuple[int, int]
+) -> dict[str, PairedMeans]:
+    means: dict[str, PairedMeans] = {}
+    readers = [run.scenarios(table, measure.columns) for run, measure in zip((a, b), measures, strict=True)]
+    for _, first, second in in_step(*readers):
+        values = measures[0].arrays(first), measures[1].arrays(second)
+        for key in values[0]:
+            means.setdefault(key, PairedMeans(shape)).add(values[0][key], values[1][key])
+    return means
+
+
+def _has_same_inflows(quantities: Mapping[str, Compared]) -> bool | None:
+    """Whether common plants have the same inflow in every scenario and stage; None where no plant is common."""
+    found = quantities.get("inflow")
+    if found is None or not any(entity.present_in == "both" for entity in found.entities):
+        return None
+    is_common = np.array([entity.present_in == "both" for entity in found.entities], bool)
+    parts: list[NDArray[np.float64]] = [found.means.difference, found.means.half_width]
+    return all(not np.nan_to_num(part[:-1, :-1][:, is_common]).any() for part in parts)
+
+
+def _notes(a: ComparedRun, b: ComparedRun, cost: Compared, *, is_whole: bool) -> list[str]:
+    """Where the mean of common scenarios is not the mean that the run itself told."""
+    found = [float(means[-1, -1]) for means in (cost.means.a, cost.means.b)]
+    return [
+        f"the mean cost of {name} over the {cost.means.count} common scenarios is not that of all its scenarios "
+        f"({run.mean_cost:,.2f} $)"
+        for run, name, mean in zip((a, b), "AB", found, strict=True)
+        if is_whole and run.mean_cost is not None and abs(mean - run.mean_cost) > ENOUGH * max(1.0, abs(mean))
+    ]

@@ -1,0 +1,117 @@
+"""Numbers of a comparison as people read them."""
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from cobre.comparison.paired_means import is_certain
+from cobre.comparison.result import StudyComparison
+from cobre.core.indicators import NEGLIGIBLE
+from cobre.report.units import NOTHING, digits, scale_for
+
+Row = Mapping[str, Any]
+MOST_SHARE, LEAST_SHARE = 10.0, 1e-4
+ABOUT_EQUAL = 5e-4
+"""A change of a smaller share is not worth a line among the largest changes."""
+
+
+def scale_of(rows: Sequence[Row], unit: str) -> tuple[float, str]:
+    """By what to divide the numbers of all rows, and the unit that they then have.
+
+    Only money is scaled, and little enough that components of a cost can still be seen beside it.
+    """
+    largest = max((abs(row[name] or 0.0) for row in rows for name in ("a", "b")), default=0.0)
+    if unit != "$" or largest < 1e5:
+        return 1.0, unit
+    return (1e3, "thousand $") if largest < 1e7 else (1e6, "million $")
+
+
+def decimals_of(rows: Sequence[Row], divisor: float) -> int:
+    """So many that the largest number has four digits or more, and all numbers as many."""
+    largest = max((abs(row[name] or 0.0) / divisor for row in rows for name in ("a", "b")), default=0.0)
+    return 0 if largest >= 10_000 else 1 if largest >= 1_000 else 2 if largest >= 10 else 3
+
+
+def fixed(value: float | None, divisor: float, decimals: int, *, has_sign: bool = False) -> str:
+    """With so many decimals; a difference has a sign."""
+    if value is None:
+        return NOTHING
+    text = f"{value / divisor:{'+' if has_sign else ''},.{decimals}f}"
+    return text.lstrip("+-") if not any(digit in "123456789" for digit in text) else text.replace("-", "\N{MINUS SIGN}")
+
+
+def spread(row: Row, divisor: float, decimals: int) -> str:
+    """The half width of the confidence interval."""
+    return "" if row["half_width"] is None else f"± {fixed(row['half_width'], divisor, decimals)}"
+
+
+def share(row: Row) -> str:
+    """The change as a share of A; nothing where A is nothing."""
+    if row["difference"] is None or abs(row["a"] or 0.0) <= NEGLIGIBLE:
+        return ""
+    if row["difference"] == 0:
+        return "0 %"
+    found = row["difference"] / abs(row["a"])
+    if abs(found) > MOST_SHARE:
+        return f"> {100 * MOST_SHARE:,.0f} %"
+    if abs(found) < LEAST_SHARE:
+        return f"< {100 * LEAST_SHARE:g} %"
+    return f"{100 * found:+.{1 if abs(found) >= 0.1 else 2}f} %".replace("-", "\N{MINUS SIGN}")
+
+
+def largest_changes(comparison: StudyComparison, quantity: str, most: int) -> list[Row]:
+    """Entities whose change is certain and not tiny, the largest first."""
+    rows = [row for row in comparison.entities.to_pylist() if row["quantity"] == quantity]
+    changed = [row for row in rows if row["difference"] is not None and _is_noticeable(row)]
+    return sorted(changed, key=lambda row: -abs(row["difference"]))[:most]
+
+
+def _is_noticeable(row: Row) -> bool:
+    size = max(abs(row["a"]), abs(row["b"]))
+    return is_certain(row["difference"], row["half_width"] or 0.0) and abs(row["difference"]) > ABOUT_EQUAL * size
+
+
+def in_words(comparison: StudyComparison) -> str:
+    """How the cost changed, in a sentence."""
+    row = comparison.summary.slice(0, 1).to_pylist()[0]
+    if row["difference"] == 0:
+        return "B costs as much as A in every scenario"
+    word = "less" if row["difference"] < 0 else "more"
+    divisor, unit = scale_for(abs(row["difference"]), "$")
+    amount = f"{digits(abs(row['difference']) / divisor)} {unit}"
+    doubt = "" if row["half_width"] is None else f" ± {digits(row['half_width'] / divisor)}"
+    said = f"B costs {amount}{doubt} {word} than A ({share(row)})"
+    if row["half_width"] is not None and not is_certain(row["difference"], row["half_width"]):
+        return f"{said}: within the sampling error"
+    return said
+
+
+def basis(comparison: StudyComparison) -> str:
+    """What the means are over."""
+    money = comparison.money
+    if money is None:
+        return ""
+    words = {True: ", with the same inflows in both studies", False: ", whose inflows differ between the studies"}
+    inflows = words.get(money.has_same_inflows, "")  # type: ignore[arg-type]
+    scenarios = f"{money.scenarios:,} common scenario{'s' if money.scenarios > 1 else ''}"
+    span = f"{len(money.stages)} stages from {money.stages[0].name} to {money.stages[-1].name}"
+    return f"Means over {scenarios}{inflows}; {span}; money in $ of the first stage"
+
+
+def only_lines(comparison: StudyComparison) -> list[str]:
+    """Entities that one study has alone, by name, with what they generate."""
+    rows = comparison.entities.to_pylist()
+    lines = []
+    for side in "AB":
+        for kind, id_, name in comparison.only_in(side):
+            told = [
+                f"{row['title'].lower()} {digits(row[side.lower()])} {row['unit']}"
+                for row in rows
+                if row["entity_kind"] == kind and row["entity_id"] == id_ and row["present_in"] == side
+            ]
+            lines.append(f"Only in {side}: {name} ({_kind(kind)} {id_})" + (f": {', '.join(told)}" if told else ""))
+    return lines
+
+
+def _kind(kind: str) -> str:
+    words = {"buses": "bus", "hydros": "hydro plant", "thermals": "thermal plant"}
+    return words.get(kind, kind.removesuffix("s").replace("_", " "))

@@ -1,0 +1,170 @@
+"""A comparison as one HTML file, in the form of the report, and as a snippet for notebooks."""
+
+from collections.abc import Sequence
+from html import escape
+from importlib.util import find_spec
+from pathlib import Path
+
+from cobre.comparison.charts import difference_chart, level_chart
+from cobre.comparison.numbers import Row, basis, decimals_of, fixed, in_words, only_lines, scale_of, share, spread
+from cobre.comparison.paired_means import is_certain
+from cobre.comparison.quantities import COST, title_of
+from cobre.comparison.result import StudyComparison
+from cobre.comparison.text import bits_lines
+from cobre.io.atomic import write_file
+from cobre.report.document import document, numbers_of
+from cobre.report.section import Section
+
+HEAD = ("A", "B", "B \N{MINUS SIGN} A", "\N{PLUS-MINUS SIGN} 95 %", "change")
+SCROLL, WHOLE = 'class="scroll"', 'class="scroll" style="max-height:none"'
+NO_SIMULATION = "There is nothing to compare in money."
+FAINT = ' style="color:var(--muted)"'
+HOW_TO_READ = (
+    "In faint rows the difference lies within its sampling error. The marginal cost of the system is weighted by load, "
+    "its water value is the mean over the plants of both studies, and its storage is that at the end of the horizon."
+)
+
+
+def write_page(comparison: StudyComparison, target: Path) -> Path:
+    """All of it or nothing. Raises WriteError."""
+    write_file(target, page_of(comparison).encode())
+    return target
+
+
+def page_of(comparison: StudyComparison) -> str:
+    """The whole page."""
+    names = [Path(name).name or name for name in comparison.names]
+    sections = [] if comparison.money is None else _sections(comparison)
+    lead = f'<section class="card wide">{_bits(comparison)}{_headline(comparison)}</section>'
+    return document(
+        f"{names[0]} and {names[1]}",
+        basis(comparison) or NO_SIMULATION,
+        "\n".join([lead, *(section.html() for section in sections)]),
+        {"format_version": 1, **numbers_of(sections)},
+        brand="Cobre comparison",
+        contents=[(section.key, section.title) for section in sections],
+    )
+
+
+def snippet(comparison: StudyComparison) -> str:
+    """For `_repr_html_`: the headline, the summary and the cost by stage, in the notebook's own colours."""
+    inner = _headline(comparison)
+    if comparison.money is not None:
+        inner += _summary(comparison) + _cost_figure(comparison)
+    style = (
+        ".cobre-compare table{border-collapse:collapse;font-size:12px;margin:6px 0}.cobre-compare td,"
+        ".cobre-compare th{padding:1px 8px;text-align:left}.cobre-compare .num{text-align:right;"
+        "font-variant-numeric:tabular-nums;white-space:nowrap}.cobre-compare td.part{padding-left:20px}"
+    )
+    colours = "--ink:currentColor;--muted:currentColor;--grid:#8884"
+    return f'<div class="cobre-compare" style="{colours};max-width:720px"><style>{style}</style>{inner}</div>'
+
+
+def _cost_figure(comparison: StudyComparison) -> str:
+    if find_spec("matplotlib") is None:
+        return ""
+    from cobre.comparison.figures import plot
+    from cobre.report.notebook_svg import svg_of
+
+    return svg_of(plot(comparison, COST, None), "cobre-compare", "Cost by stage in both studies, and its difference")
+
+
+def _bits(comparison: StudyComparison) -> str:
+    if comparison.bits is None:
+        return ""
+    first, *others = bits_lines(comparison.bits)
+    style = "white-space:pre-wrap;overflow-wrap:anywhere"
+    more = f'<details><summary>Digests</summary><pre style="{style}">{escape(chr(10).join(others))}</pre></details>'
+    return f'<p style="overflow-wrap:anywhere"><b>Bits:</b> {escape(first)}</p>{more}'
+
+
+def _headline(comparison: StudyComparison) -> str:
+    if comparison.money is None:
+        lines = list(comparison.notes)
+    else:
+        lines = [*only_lines(comparison), *(f"Note: {note}" for note in comparison.notes)]
+    said = "" if comparison.money is None else in_words(comparison)
+    first = f'<p style="font-size:20px;font-weight:600;margin:4px 0">{escape(said)}</p>' if said else ""
+    return first + "".join(f"<p>{escape(line)}</p>" for line in lines)
+
+
+def _sections(comparison: StudyComparison) -> list[Section]:
+    stages = comparison.stages.to_pylist()
+    quantities = list(dict.fromkeys(row["quantity"] for row in stages))
+    changed = [key for key in quantities if any(row["difference"] for row in stages if row["quantity"] == key)]
+    same = [title_of(key).lower() for key in quantities if key not in changed]
+    charts = [make(comparison, key) for key in changed for make in (level_chart, difference_chart)]
+    unchanged = f"Unchanged in every stage: {', '.join(same)}." if same else ""
+    return [
+        Section("summary", "In total", [_card(_summary(comparison).replace(SCROLL, WHOLE))], HOW_TO_READ),
+        Section("stages", "By stage", [*charts, _card(_stage_tables(comparison, quantities))], unchanged),
+        Section("entities", "By plant, bus and line", [_card(_entity_tables(comparison))]),
+    ]
+
+
+def _card(html: str) -> str:
+    return f'<div class="card table wide">{html}</div>'
+
+
+def _summary(comparison: StudyComparison) -> str:
+    rows = comparison.summary.to_pylist()
+    cost = [row for row in rows if row["quantity"] == COST]
+    lines = []
+    for row in rows:
+        css = ' class="part" style="padding-left:32px"' if row["component"] else ""
+        title = f"<td{css}>{escape(row['component'] or row['title'])}</td>"
+        lines.append(_line(title, row, cost if row["quantity"] == COST else [row]))
+    return _table("The system over the whole horizon", ["", "unit", *HEAD], lines)
+
+
+def _line(first: str, row: Row, alike: Sequence[Row]) -> str:
+    """A row of numbers; a difference that may be chance is faint."""
+    divisor, unit = scale_of(alike, row["unit"])
+    decimals = decimals_of(alike, divisor)
+    numbers = [fixed(row[name], divisor, decimals) for name in ("a", "b")]
+    numbers += [fixed(row["difference"], divisor, decimals, has_sign=True), spread(row, divisor, decimals), share(row)]
+    css = "" if is_certain(row["difference"] or 0.0, _or_infinite(row["half_width"])) else FAINT
+    cells = "".join(f'<td class="num">{escape(number)}</td>' for number in numbers)
+    return f"<tr{css}>{first}<td>{escape(unit)}</td>{cells}</tr>"
+
+
+def _or_infinite(value: float | None) -> float:
+    return float("inf") if value is None else value
+
+
+def _stage_tables(comparison: StudyComparison, quantities: Sequence[str]) -> str:
+    rows = comparison.stages.to_pylist()
+    tables = []
+    for key in quantities:
+        chosen = [row for row in rows if row["quantity"] == key]
+        lines = [_line(f"<td>{escape(row['stage'])}</td>", row, chosen) for row in chosen]
+        tables.append(_folded(title_of(key), ["stage", "unit", *HEAD], lines))
+    return "".join(tables)
+
+
+def _entity_tables(comparison: StudyComparison) -> str:
+    rows = comparison.entities.to_pylist()
+    tables = []
+    for key in dict.fromkeys(row["quantity"] for row in rows):
+        chosen = [row for row in rows if row["quantity"] == key]
+        lines = [_line(f"<td>{escape(_entity(row))}</td>", row, chosen) for row in chosen]
+        tables.append(_folded(title_of(key), ["", "unit", *HEAD], lines))
+    return "".join(tables)
+
+
+def _entity(row: Row) -> str:
+    return row["entity"] if row["present_in"] == "both" else f"{row['entity']} (only in {row['present_in']})"
+
+
+def _folded(title: str, head: Sequence[str], lines: Sequence[str]) -> str:
+    return f"<details><summary>{escape(title)}</summary>{_table(title, head, lines)}</details>"
+
+
+def _table(title: str, head: Sequence[str], lines: Sequence[str]) -> str:
+    cells = "".join(
+        f'<th scope="col"{" class=num" if place > 1 else ""}>{escape(text)}</th>' for place, text in enumerate(head)
+    )
+    return (
+        f'<div class="scroll" tabindex="0" role="region" aria-label="{escape(title)}"><table><thead><tr>{cells}</tr>'
+        f"</thead><tbody>{''.join(lines)}</tbody></table></div>"
+    )

@@ -1,0 +1,108 @@
+"""What is compared: numbers of the simulation's tables, and how they become one number by stage, entity and study."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Literal
+
+
+@dataclass(frozen=True, slots=True)
+class Quantity:
+    """A number of a table.
+
+    blocks, entities, stages: how the numbers of blocks become one of a stage, those of entities one of the system
+    (`load`: weighted by the energy of the load; `common`: the mean over entities that both studies have), and those of
+    stages one of the horizon. A number is multiplied by `factor`, and by the hours of its block if `is_rate`.
+    """
+
+    title: str
+    unit: str
+    table: str
+    kind: str
+    entity: str
+    number: str
+    blocks: Literal["sum", "last", "hours"]
+    entities: Literal["sum", "load", "common"]
+    stages: Literal["sum", "last", "hours"]
+    factor: float = 1.0
+    is_rate: bool = False
+
+
+def _energy(title: str, table: str, entity: str, number: str = "generation_mwh") -> Quantity:
+    return Quantity(title, "GWh", table, table, entity, number, "sum", "sum", "sum", factor=1e-3)
+
+
+COST = "cost"
+QUANTITIES: Mapping[str, Quantity] = {
+    "marginal_cost": Quantity(
+        "Marginal cost of energy", "$/MWh", "buses", "buses", "bus_id", "spot_price", "hours", "load", "hours"
+    ),
+    "hydro_generation": _energy("Hydro generation", "hydros", "hydro_id"),
+    "thermal_generation": _energy("Thermal generation", "thermals", "thermal_id"),
+    "non_controllable_generation": _energy("Wind and solar generation", "non_controllables", "non_controllable_id"),
+    "contracts": _energy("Contracts (imports less exports)", "contracts", "contract_id", "energy_mwh"),
+    "deficit": _energy("Deficit", "buses", "bus_id", "deficit_mwh"),
+    "load": _energy("Load", "buses", "bus_id", "load_mwh"),
+    "curtailment": _energy("Curtailment", "non_controllables", "non_controllable_id", "curtailment_mwh"),
+    "exchange": Quantity(
+        "Net flow on lines", "GWh", "exchanges", "lines", "line_id", "net_flow_mwh", "sum", "sum", "sum", factor=1e-3
+    ),
+    "inflow": Quantity(
+        "Natural inflow", "m³/s", "hydros", "hydros", "hydro_id", "incremental_inflow_m3s", "last", "sum", "hours"
+    ),
+    "storage": Quantity(
+        "Storage at the end", "hm³", "hydros", "hydros", "hydro_id", "storage_final_hm3", "last", "sum", "last"
+    ),
+    "spillage": Quantity(
+        "Spillage",
+        "hm³",
+        "hydros",
+        "hydros",
+        "hydro_id",
+        "spillage_m3s",
+        "sum",
+        "sum",
+        "sum",
+        factor=0.0036,
+        is_rate=True,
+    ),
+    "water_value": Quantity(
+        "Water value", "$/hm³", "hydros", "hydros", "hydro_id", "water_value_per_hm3", "last", "common", "hours"
+    ),
+}
+NOT_OF_THE_SYSTEM = frozenset({"exchange"})
+"""Flows of lines do not add up to anything."""
+
+COMPONENTS: Mapping[str, str] = {
+    "thermal_cost": "Thermal generation",
+    "anticipated_thermal_cost": "Thermal generation committed ahead",
+    "contract_cost": "Contracts",
+    "deficit_cost": "Deficit",
+    "excess_cost": "Excess energy",
+    "storage_violation_cost": "Storage below its minimum",
+    "filling_target_cost": "Missed filling targets",
+    "outflow_violation_below_cost": "Outflow below its minimum",
+    "outflow_violation_above_cost": "Outflow above its maximum",
+    "turbined_violation_cost": "Turbined flow below its minimum",
+    "generation_violation_cost": "Hydro generation below its minimum",
+    "evaporation_violation_cost": "Evaporation not met",
+    "withdrawal_violation_cost": "Water withdrawals not met",
+    "inflow_penalty_cost": "Negative inflows",
+    "spillage_cost": "Spillage",
+    "diversion_cost": "Diversion",
+    "turbined_cost": "Turbined flow",
+    "exchange_cost": "Exchange between buses",
+    "generic_violation_cost": "Generic constraints violated",
+    "non_controllable_reward": "Reward for available sources",
+    "curtailment_cost": "Curtailment",
+}
+"""Columns of the table of costs that add up to the cost of a stage."""
+
+
+def title_of(key: str) -> str:
+    """Of a quantity, the cost among them."""
+    return "Cost" if key == COST else QUANTITIES[key].title
+
+
+def unit_of(key: str) -> str:
+    """Of a quantity, the cost among them."""
+    return "$" if key == COST else QUANTITIES[key].unit

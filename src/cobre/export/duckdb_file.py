@@ -1,0 +1,23 @@
+"""One DuckDB file with a table for each table of the run."""
+
+from pathlib import Path
+
+from cobre.export.run_tables import RunTables
+from cobre.io.output.scenario_rows import RowSource
+from cobre.study.hand_over import library
+
+
+def write_duckdb(tables: RunTables, target: Path) -> None:
+    """Row group by row group; nothing is fetched."""
+    duckdb = library("duckdb", "cobre[duckdb]")
+    settings = {"autoinstall_known_extensions": "false", "autoload_known_extensions": "false"}
+    with duckdb.connect(str(target), config=settings) as database:
+        for name, rows in tables.tables.items():
+            database.from_arrow(_reader(rows)).create(name)
+
+
+def _reader(rows: RowSource) -> object:
+    import pyarrow as pa
+
+    batches = (batch for piece in rows.pieces() for batch in piece.to_batches())
+    return pa.RecordBatchReader.from_batches(rows.schema, batches)

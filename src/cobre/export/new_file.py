@@ -1,0 +1,24 @@
+"""A file that libraries write by themselves, and that takes its name when it is whole."""
+
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from cobre.io.atomic import WriteError, explained, scratch_directory
+from cobre.io.inside import make_folder, move_file
+
+
+@contextmanager
+def new_file(target: Path) -> Iterator[Path]:
+    """A path in a fresh directory beside `target`, which must not be there. Nothing is left after a failure."""
+    if os.path.lexists(target):
+        raise WriteError(target, "it exists", "choose a new name, or remove it first")
+    with explained(target):
+        make_folder(target.parent)
+        with scratch_directory(target.parent) as scratch:
+            place = scratch / target.name
+            yield place
+            with place.open("rb+") as stream:
+                os.fsync(stream.fileno())
+            move_file(place, target)

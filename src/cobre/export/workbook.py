@@ -1,0 +1,63 @@
+"""An Excel workbook with a sheet for each table."""
+
+import math
+from pathlib import Path
+from typing import Any
+
+from cobre.export.run_tables import RunTables
+from cobre.export.source import ExportError
+from cobre.io.output.scenario_rows import RowSource
+from cobre.study.hand_over import library
+
+MOST_ROWS = 1_048_576
+MOST_NAME = 31
+
+
+def check_rows(tables: RunTables) -> None:
+    """Refuse what a sheet cannot hold: nothing is cut."""
+    too_long = {name: rows.rows for name, rows in tables.tables.items() if rows.rows + 1 > MOST_ROWS}
+    if too_long:
+        told = ", ".join(f"{name} has {count:,} rows" for name, count in too_long.items())
+        others = " ".join(f"--table {name}" for name in tables.tables if name not in too_long)
+        raise ExportError(
+            f"a sheet of Excel holds {MOST_ROWS:,} rows, its heading among them, and {told}: export other tables "
+            f"({others}), or all of them with --to csv or --to duckdb"
+        )
+
+
+def write_workbook(tables: RunTables, target: Path) -> None:
+    """Row by row, in little memory."""
+    check_rows(tables)
+    options = {"constant_memory": True, "tmpdir": str(target.parent), "default_date_format": "yyyy-mm-dd"}
+    with library("xlsxwriter", "cobre[excel]").Workbook(str(target), options) as book:
+        bold = book.add_format({"bold": True})
+        for name, rows in tables.tables.items():
+            _write_sheet(book.add_worksheet(name[:MOST_NAME]), rows, bold)
+
+
+def _write_sheet(sheet: Any, rows: RowSource, bold: Any) -> None:
+    names = rows.schema.names
+    sheet.freeze_panes(1, 0)
+    sheet.set_column(0, max(0, len(names) - 1), 14)
+    for column, name in enumerate(names):
+        sheet.write_string(0, column, name, bold)
+    at = 1
+    for piece in rows.pieces():
+        for values in zip(*(piece[name].to_pylist() for name in names), strict=True):
+            for column, value in enumerate(values):
+                _write_cell(sheet, at, column, value)
+            at += 1
+
+
+def _write_cell(sheet: Any, row: int, column: int, value: Any) -> None:
+    """Text stays text, whatever it begins with; what is no number is an empty cell."""
+    if value is None or (isinstance(value, float) and not math.isfinite(value)):
+        return
+    if isinstance(value, str):
+        sheet.write_string(row, column, value)
+    elif isinstance(value, bool):
+        sheet.write_boolean(row, column, value)
+    elif isinstance(value, int | float):
+        sheet.write_number(row, column, value)
+    else:
+        sheet.write_datetime(row, column, value)

@@ -1,0 +1,107 @@
+"""Tables of a simulation, scenario by scenario; no more than a few row groups are in memory at a time."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from itertools import pairwise
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from cobre.io.foreign_file import check_foreign
+from cobre.io.output.columns import numbers_of
+from cobre.io.output.manifest import ResultsError
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+Columns = Mapping[str, NDArray[Any]]
+ROWS_AT_ONCE = 32_768
+
+
+class RowSource(Protocol):
+    """A table that is read in pieces."""
+
+    @property
+    def schema(self) -> "pa.Schema":
+        """Names and types of the columns."""
+
+    @property
+    def rows(self) -> int:
+        """How many there are."""
+
+    def pieces(self, columns: Sequence[str] | None = None) -> Iterator["pa.Table"]:
+        """Consecutive rows of some columns, or of all."""
+
+
+class StoredRows:
+    """A Parquet file, a row group at a time. Raises ResultsError for what is none."""
+
+    def __init__(self, path: Path) -> None:
+        import pyarrow as pa  # noqa: PLC0415 - nothing heavy on import
+        from pyarrow import parquet  # noqa: PLC0415
+
+        try:
+            self._file = parquet.ParquetFile(check_foreign(path))
+        except (OSError, pa.ArrowException) as error:
+            raise ResultsError(f"{path} cannot be read: {error}") from error
+
+    @property
+    def schema(self) -> "pa.Schema":
+        """Names and types of the columns."""
+        return self._file.schema_arrow
+
+    @property
+    def rows(self) -> int:
+        """How many there are."""
+        return int(self._file.metadata.num_rows)
+
+    def pieces(self, columns: Sequence[str] | None = None) -> Iterator["pa.Table"]:
+        """The row groups."""
+        wanted = None if columns is None else list(columns)
+        for group in range(self._file.num_row_groups):
+            yield self._file.read_row_group(group, columns=wanted, use_threads=False)
+
+
+class RowsInMemory:
+    """A table in memory."""
+
+    def __init__(self, table: "pa.Table") -> None:
+        self._table = table
+
+    @property
+    def schema(self) -> "pa.Schema":
+        """Names and types of the columns."""
+        return self._table.schema
+
+    @property
+    def rows(self) -> int:
+        """How many there are."""
+        return int(self._table.num_rows)
+
+    def pieces(self, columns: Sequence[str] | None = None) -> Iterator["pa.Table"]:
+        """Some rows at a time, without a copy."""
+        chosen = self._table if columns is None else self._table.select(list(columns))
+        for start in range(0, chosen.num_rows, ROWS_AT_ONCE):
+            yield chosen.slice(start, ROWS_AT_ONCE)
+
+
+def scenario_rows(source: RowSource, columns: Sequence[str]) -> Iterator[tuple[int, Columns]]:
+    """The id and the rows of each scenario, in the order of ids. Raises ResultsError where rows have another order."""
+    rest: Columns | None = None
+    for piece in source.pieces(list(dict.fromkeys(["scenario_id", *columns]))):
+        read = {name: numbers_of(piece[name]) for name in piece.column_names}
+        rows = read if rest is None else {name: np.concatenate([rest[name], read[name]]) for name in read}
+        ids = rows["scenario_id"]
+        if np.any(np.diff(ids) < 0):
+            raise ResultsError("the rows of a table of the simulation are not in the order of scenarios")
+        starts = [0, *(np.flatnonzero(np.diff(ids)) + 1).tolist()]
+        for start, stop in pairwise(starts):
+            yield _scenario(rows, start, stop)
+        rest = {name: values[starts[-1] :] for name, values in rows.items()}
+    if rest is not None and len(rest["scenario_id"]):
+        yield _scenario(rest, 0, len(rest["scenario_id"]))
+
+
+def _scenario(rows: Columns, start: int, stop: int) -> tuple[int, Columns]:
+    return int(rows["scenario_id"][start]), {name: values[start:stop] for name, values in rows.items()}

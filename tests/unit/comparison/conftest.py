@@ -1,0 +1,15 @@
+import pytest
+from compared_studies import EXAMPLE, run, with_one_plant_more
+
+from cobre.comparison.api import compare
+
+
+@pytest.fixture(scope="session")
+def runs(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("compared")
+    return run(EXAMPLE, folder / "a"), run(with_one_plant_more(folder / "case"), folder / "b")
+
+
+@pytest.fixture(scope="session")
+def comparison(runs):
+    return compare(*runs)

@@ -1,0 +1,114 @@
+"""A comparison on the terminal, as JSON, as a page, in Python."""
+
+import json
+import re
+import shutil
+
+import pytest
+from click.testing import CliRunner
+from compared_studies import NEW_PLANT
+
+import cobre
+from cobre.cli.main import main
+from cobre.study.run_content import NotAWholeRunError
+
+
+def invoke(*arguments):
+    return CliRunner().invoke(main, ["compare", *map(str, arguments)])
+
+
+def test_bits_are_the_first_line_and_money_follows(runs):
+    done = invoke(*runs)
+    lines = done.output.splitlines()
+    assert done.exit_code == 1
+    assert lines[0].startswith("first difference in ")
+    assert re.search(r"^B costs [\d.,]+ \w+ \$ ± .* less than A \(\N{MINUS SIGN}", done.output, re.M)
+    assert f"Only in B: {NEW_PLANT} (thermal plant" in done.output
+    for words in ("Cost", "Thermal generation", "Marginal cost of energy", "Storage at the end", "Water value"):
+        assert re.search(rf"^{words} +\S+.* ± ", done.output, re.M), words
+    assert re.search(r"^2030-01 ", done.output, re.M)
+
+
+def test_identical_runs_have_two_lines(runs):
+    done = invoke(runs[0], runs[0])
+    assert done.exit_code == 0
+    assert re.fullmatch(r"identical\ndigest [0-9a-f]{64}\n", done.output)
+
+
+def test_bits_alone(runs):
+    done = invoke(*runs, "--bits")
+    assert done.exit_code == 1
+    assert "B costs" not in done.output
+
+
+def test_json_has_bits_and_money(runs, comparison):
+    told = json.loads(invoke(*runs, "--json").output)
+    assert told["identical"] is False
+    assert len(told["digests"]) == 2
+    money = told["money"]
+    assert money["summary"][0]["difference"] == comparison.summary["difference"][0].as_py()
+    assert money["only_in_b"][0]["name"] == NEW_PLANT
+    assert {row["quantity"] for row in money["stages"]} >= {"cost", "marginal_cost", "storage"}
+    assert json.loads(invoke(runs[0], runs[0], "--json").output)["identical"] is True
+
+
+def test_the_page_is_one_file_and_names_are_only_text(runs, tmp_path):
+    target = tmp_path / "changes.html"
+    assert invoke(*runs, "--html", target).exit_code == 1
+    page = target.read_text()
+    assert not re.search(r'<[^>]*(?:src|href)="(?!#|data:)', page)
+    assert "<new>" not in page
+    assert "Peaker &lt;new&gt; &amp; $5" in page
+    numbers = json.loads(re.search(r'id="report-data">(.*?)</script>', page, re.DOTALL)[1])
+    assert {"compare-cost", "difference-cost", "compare-storage", "difference-marginal_cost"} <= set(numbers["charts"])
+    assert "Only in B" in page
+
+
+def test_a_page_that_cannot_be_written_says_so(runs, tmp_path):
+    done = invoke(*runs, "--html", tmp_path)
+    assert done.exit_code == 5
+    assert "it is a directory" in done.output
+
+
+def test_runs_without_simulation_are_compared_in_bits(runs, tmp_path):
+    copy = shutil.copytree(runs[0], tmp_path / "bare")
+    shutil.rmtree(copy / "simulation")
+    summary = json.loads((copy / "summary.json").read_text())
+    (copy / "summary.json").write_text(json.dumps(summary | {"simulation_digest": None}))
+    found = cobre.compare(copy, runs[1])
+    assert found.money is None
+    assert "no simulation" in str(found)
+    assert found.summary.num_rows == 0
+    assert "no simulation" in found._repr_html_()
+
+
+def test_a_directory_that_holds_no_run_is_refused(runs, tmp_path):
+    with pytest.raises(NotAWholeRunError):
+        cobre.compare(runs[0], tmp_path)
+    assert issubclass(NotAWholeRunError, cobre.errors.CobreError)
+
+
+def test_in_python(runs, comparison):
+    found = cobre.compare(str(runs[0]), runs[1])
+    assert isinstance(found, cobre.StudyComparison)
+    assert list(found.to_pandas().columns[:4]) == ["quantity", "title", "unit", "component"]
+    assert found.to_polars("stages").height == comparison.stages.num_rows
+    assert len(repr(found)) < 120
+    html = found._repr_html_()
+    assert "cobre-compare" in html
+    assert "<svg" in html
+    with pytest.raises(KeyError, match="summary, stages, entities"):
+        found.table("plants")
+
+
+def test_plots(comparison):
+    figure = comparison.plot("storage")
+    upper, lower = figure.axes
+    assert len(upper.lines) == 2
+    assert len(lower.patches) == len(comparison.money.stages)
+    assert comparison.plot("cost", "Thermal generation").axes
+    assert comparison.plot("water_value", 0).axes
+    with pytest.raises(ValueError, match="marginal_cost"):
+        comparison.plot("happiness")
+    with pytest.raises(ValueError, match="there are"):
+        comparison.plot("storage", "nowhere")
