@@ -19,6 +19,14 @@ std::vector<Int> longest_first(const Work& work) {
     return order;
 }
 
+// Path p starts from the p-th basis that was kept at the step before.
+Work continued(Work work, const Results& before, const std::vector<Int>& paths) {
+    work.start_status = before.basis_status;
+    work.start_cuts = before.basis_cuts;
+    work.start_index = paths.data();
+    return work;
+}
+
 }  // namespace
 
 Engine::Engine(const std::string& library, Int threads, const Settings& settings)
@@ -63,7 +71,7 @@ Count Engine::walk(const std::vector<Step>& steps, double* states) {
         for (size_t at = 0; at < steps.size(); ++at) {
             const Step& step = steps[at];
             solver.load(*step.stage, *step.cuts);
-            solver.solve_chain(path, step.work, step.results);
+            solver.solve_chain(path, step.follows ? continued(step.work, steps[at - 1].results, order) : step.work, step.results);
             const double* state = states + (at * paths + static_cast<size_t>(path)) * dimension;
             if (at + 1 < steps.size()) solver.leave(state, states + ((at + 1) * paths + static_cast<size_t>(path)) * dimension);
         }

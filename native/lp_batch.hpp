@@ -16,6 +16,7 @@ struct Step {
     const CutView* cuts;
     Work work;
     Results results;
+    bool follows = false;  // whether paths start from the bases in which they left the step before
 };
 
 class Engine {

@@ -205,7 +205,8 @@ struct Paths {
     }
 };
 
-// A stage of a walk: (stage, chunks, cuts, rows, in_play, items, inflow, load, availability, status and cuts of the basis).
+// A stage of a walk: (stage, chunks, cuts, rows, in_play, items, inflow, load, availability, status and cuts of the basis,
+// whether paths go on from the bases of the stage before).
 Step read_step(const nb::tuple& given, std::deque<CutView>& views, const Paths& paths) {
     Step step;
     step.stage = &nb::cast<const BoundStage&>(given[0]).model;
@@ -219,6 +220,7 @@ Step read_step(const nb::tuple& given, std::deque<CutView>& views, const Paths& 
     read_bases(step.work, *step.stage, given[9], given[10], {});
     const bool has_basis = Array<int8_t>(given[9], "status").height() > 0;
     step.work.start_index = (has_basis ? paths.from_basis : paths.from_nothing).data();
+    step.follows = nb::cast<bool>(given[11]);
     return step;
 }
 
@@ -238,6 +240,8 @@ BoundWalk walk(Engine& engine, const nb::list& given, nb::handle first_states) {
         Step& step = steps.emplace_back(read_step(nb::cast<nb::tuple>(given[at]), views, paths));
         const StageModel& stage = *step.stage;
         require(stage.dimension() == dimension, "states differ in size from stage to stage");
+        require(!step.follows || (at > 0 && steps[static_cast<size_t>(at) - 1].stage->has_shape_of(stage)),
+                "a step follows one of another shape");
         step.work.states = states + at * count * dimension;
         step.results.objective = objective + at * count;
         step.results.future_cost = future_cost + at * count;

@@ -80,7 +80,7 @@ class Factorisation {
     std::vector<double> eta_pivot_, eta_value_;
     std::vector<uint8_t> eta_is_row_;
     size_t eta_work_ = 0;                    // entries of etas, summed over updates
-    static constexpr size_t kEtaWork = 12;   // entries that cost as much as one of the matrix in a factorisation
+    static constexpr size_t kEtaWork = 16;   // entries that cost as much as one of the matrix in a factorisation
 
     // while factorising
     std::vector<Int> row_of_column_, column_count_, row_count_, row_start_, row_columns_, queue_;

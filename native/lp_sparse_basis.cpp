@@ -22,24 +22,30 @@ void SparseDualSimplex::load(const StageModel& stage, const CutView& cuts, doubl
     is_present_cut_.assign(static_cast<size_t>(cuts.count()), 0);
     state_change_.resize(static_cast<size_t>(stage.states));
     worst_of_family_.resize(static_cast<size_t>(stage.families));
+    joined_.resize(static_cast<size_t>(stage.columns));
+    for (std::vector<Joined>& entries : joined_) entries.clear();
     rows_.clear();
     start_loose();
 }
 
 void SparseDualSimplex::clear_rows() {
-    for (const WorkingRow& row : rows_)
-        if (row.is_cut()) is_present_cut_[row.index] = 0;
-        else place_of_row_[row.index] = -1;
+    for (Int row = 0; row < row_count(); ++row) {
+        if (rows_[row].is_cut()) is_present_cut_[rows_[row].index] = 0;
+        else place_of_row_[rows_[row].index] = -1;
+        if (!rows_[row].is_cut() && is_deferred(rows_[row].index))
+            for_row(row, [this](Int column, double) { joined_[column].clear(); });
+    }
     rows_.clear();
+    dual_bounds_.clear();
     cut_rows_.clear();
     copies_.clear();
     row_column_.clear();
     row_value_.clear();
     const auto columns = static_cast<size_t>(columns_);
     status_.assign(columns, at_lower);
-    weight_.assign(columns, 0.0);
+    weight_.assign(columns, 1.0);
     slot_of_.resize(columns);
-    freedom_.assign(columns, 0);
+    way_.assign(columns, 0.0);
     lower_.resize(columns);
     upper_.resize(columns);
     x_.assign(columns, 0.0);
@@ -56,11 +62,11 @@ void SparseDualSimplex::push_entry(Int column, double value) {
     row_value_.push_back(value);
 }
 
-// Entries of nonbasic columns to the front: the pivot row needs no others.
+// Entries of nonbasic columns, singletons apart, to the front: the pivot row needs no others.
 void SparseDualSimplex::split_entries(WorkingRow& row) {
     row.split = row.start;
     for (Int at = row.start; at < row.end; ++at) {
-        if (status_[row_column_[at]] == basic) continue;
+        if (!is_in_pivot_rows(row_column_[at])) continue;
         std::swap(row_column_[at], row_column_[row.split]);
         std::swap(row_value_[at], row_value_[row.split++]);
     }
@@ -68,6 +74,7 @@ void SparseDualSimplex::split_entries(WorkingRow& row) {
 
 // A column has become basic, or nonbasic: its entries change sides.
 void SparseDualSimplex::move_entries(Int column, bool is_basic) {
+    if (stage_->singleton_row[column] >= 0) return;
     for_column(column, [&](Int place, double) {
         WorkingRow& row = rows_[place];
         Int at = is_basic ? row.start : row.split;
@@ -90,16 +97,19 @@ void SparseDualSimplex::push_row(WorkingRow row, int8_t status) {
         push_entry(stage.future_cost, 1.0);
     } else {
         place_of_row_[row.index] = row_count();
-        for (Int at = stage.row_start[row.index]; at < stage.row_start[row.index + 1]; ++at)
+        for (Int at = stage.row_start[row.index]; at < stage.row_start[row.index + 1]; ++at) {
             push_entry(stage.column_index[at], stage.value[at]);
+            if (is_deferred(row.index)) joined_[stage.column_index[at]].push_back({row_count(), stage.value[at]});
+        }
     }
     row.end = static_cast<Int>(row_column_.size());
     split_entries(row);
     rows_.push_back(row);
+    dual_bounds_.push_back({});
     status_.push_back(status);
-    weight_.push_back(0.0);
+    weight_.push_back(1.0);
     slot_of_.push_back(-1);
-    freedom_.push_back(0);
+    way_.push_back(0.0);
     lower_.push_back(0.0);
     upper_.push_back(0.0);
     x_.push_back(0.0);
@@ -177,7 +187,7 @@ void SparseDualSimplex::load_column(Int variable, double factor, SparseVector& o
 }
 
 void SparseDualSimplex::resize_work() {
-    for (SparseVector* vector : {&rho_, &alpha_, &tau_, &flip_}) vector->resize(rows_.size());
+    for (SparseVector* vector : {&rho_, &alpha_, &flip_}) vector->resize(rows_.size());
     pivot_row_.resize(static_cast<size_t>(columns_));
 }
 

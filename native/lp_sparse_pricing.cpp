@@ -1,4 +1,4 @@
-// The leaving variable: the basic variable that is farthest out of its bounds, measured along its edge (dual steepest edge).
+// The leaving variable: the basic variable that is farthest out of its bounds, measured along its edge (Devex).
 // When none is, rows and cuts that do not take part yet are looked at.
 #include <algorithm>
 #include <cmath>
@@ -6,17 +6,6 @@
 #include "lp_sparse_simplex.hpp"
 
 namespace cobre::lp {
-
-// Weights of a new start are computed when they are first asked for: most rows never leave their bounds.
-double SparseDualSimplex::weight_of(Int slot) {
-    double& weight = weight_[head_[slot]];
-    if (weight > 0.0) return weight;
-    tau_.clear();
-    tau_.set(slot, 1.0);
-    factor_.btran(tau_);
-    for (const Int row : tau_.index()) weight += tau_.value[row] * tau_.value[row];
-    return weight;
-}
 
 bool SparseDualSimplex::find_leaving(Leaving& leaving) {
     double best = 0.0;
@@ -28,7 +17,7 @@ bool SparseDualSimplex::find_leaving(Leaving& leaving) {
             continue;
         }
         infeasible_[kept++] = slot;
-        const double merit = missing * missing / weight_of(slot);
+        const double merit = missing * missing / weight_[head_[slot]];
         if (merit > best) best = merit, leaving = {slot, missing};
     }
     infeasible_.resize(kept);
@@ -41,8 +30,9 @@ void SparseDualSimplex::join(const WorkingRow& row) {
     if (row.is_cut()) push_cut(row.index, basic);
     else push_row(row, basic);
     bound_row(place);
+    bound_dual(place);
     seat(slack(place), place);
-    for (SparseVector* vector : {&rho_, &alpha_, &tau_, &flip_}) vector->resize(rows_.size());
+    for (SparseVector* vector : {&rho_, &alpha_, &flip_}) vector->resize(rows_.size());
     alpha_.clear();
     double activity = 0.0;
     for_row(place, [&](Int column, double value) {

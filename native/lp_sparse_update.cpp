@@ -1,4 +1,4 @@
-// One pivot: values, reduced costs, weights and the factorisation follow from four solves.
+// One pivot: values, reduced costs, weights and the factorisation follow from three solves.
 #include <algorithm>
 #include <cmath>
 
@@ -9,7 +9,6 @@ namespace cobre::lp {
 namespace {
 
 constexpr double kPivotAgreement = 1e-7;   // between the pivot by row and by column, relative
-constexpr double kSmallestWeight = 1e-4;
 
 }  // namespace
 
@@ -21,6 +20,7 @@ void SparseDualSimplex::flip_bounds() {
         const double before = x_[variable];
         status_[variable] = status_[variable] == at_lower ? at_upper : at_lower;
         put_at_bound(variable);
+        bound_dual_again(variable);
         load_column(variable, before - x_[variable], flip_);
     }
     factor_.ftran(flip_);
@@ -30,8 +30,17 @@ void SparseDualSimplex::flip_bounds() {
     }
 }
 
+// No pivot after all: what was going to jump, or to enter, stays.
+void SparseDualSimplex::take_back_flips(Int entering) {
+    if (entering >= 0) flips_.push_back(entering);
+    for (const Int variable : flips_) {
+        put_at_bound(variable);
+        bound_dual_again(variable);
+    }
+}
+
 void SparseDualSimplex::update_reduced_costs(Int entering, Int leaving) {
-    const double step = reduced_[entering] / slope_of(entering);
+    const double step = reduced_cost_of(entering) / slope_of(entering);
     if (step != 0.0) {
         for (const Int column : pivot_row_.index()) reduced_[column] -= step * pivot_row_.value[column];
         for (const Int row : rho_.index())
@@ -41,17 +50,16 @@ void SparseDualSimplex::update_reduced_costs(Int entering, Int leaving) {
     reduced_[leaving] = -step;
 }
 
-// The steepest edge after the exchange (Forrest and Goldfarb); weights that nobody has asked for stay unknown.
+// Devex (Forrest and Goldfarb): estimates of steepest-edge weights that need no solve of their own.
 void SparseDualSimplex::update_weights(Int slot, Int entering) {
     const double pivot = alpha_.value[slot], weight = weight_[head_[slot]];
     for (const Int at : alpha_.index()) {
         double& other = weight_[head_[at]];
-        if (at == slot || other == 0.0) continue;
         const double ratio = alpha_.value[at] / pivot;
-        other = std::max(kSmallestWeight, other + ratio * (ratio * weight - 2.0 * tau_.value[at]));
+        other = std::max(other, ratio * ratio * weight);
     }
-    weight_[head_[slot]] = 0.0;
-    weight_[entering] = std::max(kSmallestWeight, weight / (pivot * pivot));
+    weight_[head_[slot]] = 1.0;
+    weight_[entering] = std::max(1.0, weight / (pivot * pivot));
 }
 
 void SparseDualSimplex::exchange(Int slot, Int entering, double missing) {
@@ -61,9 +69,11 @@ void SparseDualSimplex::exchange(Int slot, Int entering, double missing) {
     x_[entering] += step;
     seat(entering, slot);
     status_[entering] = basic;
-    freedom_[entering] = 0;
+    way_[entering] = 0.0;
     status_[leaving] = missing > 0.0 ? at_lower : at_upper;
     put_at_bound(leaving);
+    bound_dual_again(entering);
+    bound_dual_again(leaving);
     if (entering < columns_) move_entries(entering, true);
     if (leaving < columns_) move_entries(leaving, false);
     for (const Int at : alpha_.index()) {
@@ -76,19 +86,14 @@ void SparseDualSimplex::exchange(Int slot, Int entering, double missing) {
 
 SparseDualSimplex::Step SparseDualSimplex::pivot(const Leaving& leaving) {
     compute_pivot_row(leaving.slot);
-    double weight = 0.0;
-    for (const Int row : rho_.index()) weight += rho_.value[row] * rho_.value[row];
-    weight_[head_[leaving.slot]] = weight;
     Int entering = -1;
-    if (!choose_entering(leaving.missing, entering)) return Step::none;
+    if (!choose_entering(leaving.missing, entering)) return take_back_flips(entering), Step::none;
     alpha_.clear();
     load_column(entering, 1.0, alpha_);
     factor_.ftran(alpha_);
     const double by_row = slope_of(entering), by_column = alpha_.value[leaving.slot];
-    if (!(std::abs(by_row - by_column) <= kPivotAgreement * std::min(std::abs(by_row), std::abs(by_column)))) return Step::inaccurate;
-    tau_.clear();
-    for (const Int row : rho_.index()) tau_.set(row, rho_.value[row]);
-    factor_.ftran(tau_);
+    if (!(std::abs(by_row - by_column) <= kPivotAgreement * std::min(std::abs(by_row), std::abs(by_column))))
+        return take_back_flips(entering), Step::inaccurate;
     flip_bounds();
     update_reduced_costs(entering, head_[leaving.slot]);
     update_weights(leaving.slot, entering);

@@ -31,6 +31,7 @@ void SparseDualSimplex::take_bounds(const Bounds& bounds) {
 
 // Nonbasic variables sit at a bound that the present bounds have, on the side that their reduced cost wants.
 void SparseDualSimplex::place_nonbasic() {
+    has_free_ = false;
     for (size_t variable = 0; variable < status_.size(); ++variable) {
         int8_t& status = status_[variable];
         if (status == basic) continue;
@@ -41,13 +42,44 @@ void SparseDualSimplex::place_nonbasic() {
         else if (status == at_upper && reduced_[variable] > kNoise && has_lower) status = at_lower;
         put_at_bound(static_cast<Int>(variable));
     }
+    for (Int row = 0; row < row_count(); ++row) bound_dual(row);
 }
 
 void SparseDualSimplex::put_at_bound(Int variable) {
     const int8_t status = status_[variable];
     x_[variable] = status == at_lower ? lower_[variable] : status == at_upper ? upper_[variable] : 0.0;
     const bool is_fixed = lower_[variable] == upper_[variable];
-    freedom_[variable] = is_fixed ? 0 : status == at_lower ? may_rise : status == at_upper ? may_fall : may_rise | may_fall;
+    way_[variable] = is_fixed || status == at_zero ? 0.0 : status == at_lower ? 1.0 : -1.0;
+    has_free_ |= status == at_zero;
+}
+
+// The duals that a row may have: as far as the reduced costs of its slack and of its singletons keep their signs. With the
+// coefficient a and the cost c, the reduced cost c - a y is zero at the price y = c / a; a slack has a = -1 and c = 0.
+void SparseDualSimplex::bound_dual(Int row) {
+    DualBounds& bounds = dual_bounds_[row];
+    bounds = {};
+    const auto consider = [&](Int variable, double coefficient, double cost) {
+        if (way_[variable] == 0.0) return;
+        const bool is_above = (coefficient > 0.0) == (way_[variable] > 0.0);
+        const double price = cost / coefficient;
+        DualBound& bound = bounds[is_above];
+        if (bound.variable < 0 || (is_above ? price < bound.price : price > bound.price))
+            bound = {variable, price, std::abs(coefficient)};
+    };
+    consider(slack(row), -1.0, 0.0);
+    if (rows_[row].is_cut()) return;
+    const StageModel& stage = *stage_;
+    for (Int at = stage.singleton_start[rows_[row].index]; at < stage.singleton_start[rows_[row].index + 1]; ++at) {
+        const Int column = stage.singleton_column[at];
+        consider(column, stage.column_value[stage.column_start[column]], stage.cost[column]);
+    }
+}
+
+// A variable came to a bound, or left one.
+void SparseDualSimplex::bound_dual_again(Int variable) {
+    if (variable >= columns_) return bound_dual(variable - columns_);
+    const Int row = stage_->singleton_row[variable];
+    if (row >= 0 && place_of_row_[row] >= 0) bound_dual(place_of_row_[row]);
 }
 
 // B x_B = -N x_N

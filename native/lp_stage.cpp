@@ -44,6 +44,7 @@ void StageModel::finish() {
     require(are_below(source_column, columns) && source_column.size() == source_index.size() &&
                 source_column.size() == source_factor.size() && source_column.size() == source_is_pinned.size(),
             "sources are torn");
+    find_families();
     transpose();
     state_of_column.assign(width, -1);
     for (Int state = 0; state < states; ++state) state_of_column[state_column[state]] = state;
@@ -51,7 +52,7 @@ void StageModel::finish() {
     moving_rows.insert(moving_rows.end(), load_row.begin(), load_row.end());
     std::sort(moving_rows.begin(), moving_rows.end());
     moving_rows.erase(std::unique(moving_rows.begin(), moving_rows.end()), moving_rows.end());
-    find_families();
+    find_singletons();
 }
 
 void StageModel::find_families() {
@@ -73,12 +74,34 @@ void StageModel::transpose() {
     row_index.resize(value.size());
     column_value.resize(value.size());
     std::vector<Int> next(column_start.begin(), column_start.end() - 1);
-    for (Int row = 0; row < rows; ++row)
-        for (Int at = row_start[row]; at < row_start[row + 1]; ++at) {
-            const Int to = next[column_index[at]]++;
-            row_index[to] = row;
-            column_value[to] = value[at];
+    const auto place = [&](bool are_deferred) {
+        for (Int row = 0; row < rows; ++row) {
+            if ((family[row] >= 0) != are_deferred) continue;
+            for (Int at = row_start[row]; at < row_start[row + 1]; ++at) {
+                const Int to = next[column_index[at]]++;
+                row_index[to] = row;
+                column_value[to] = value[at];
+            }
         }
+    };
+    place(false);
+    deferred_start = next;
+    place(true);
+}
+
+void StageModel::find_singletons() {
+    singleton_row.assign(static_cast<size_t>(columns), -1);
+    singleton_start.assign(static_cast<size_t>(rows) + 1, 0);
+    for (Int column = 0; column < columns; ++column) {
+        if (column_start[column + 1] - column_start[column] != 1 || state_of_column[column] >= 0 || column == future_cost) continue;
+        singleton_row[column] = row_index[column_start[column]];
+        ++singleton_start[singleton_row[column] + 1];
+    }
+    for (Int row = 0; row < rows; ++row) singleton_start[row + 1] += singleton_start[row];
+    singleton_column.resize(static_cast<size_t>(singleton_start.back()));
+    std::vector<Int> next(singleton_start.begin(), singleton_start.end() - 1);
+    for (Int column = 0; column < columns; ++column)
+        if (singleton_row[column] >= 0) singleton_column[next[singleton_row[column]]++] = column;
 }
 
 }  // namespace cobre::lp

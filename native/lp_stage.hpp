@@ -48,15 +48,22 @@ struct StageModel {
     Part<double> source_factor;
     Part<uint8_t> source_is_pinned;
 
-    // The matrix once more, by columns, and which decided state a column is (-1: none).
-    std::vector<Int> column_start, row_index, state_of_column;
+    // The matrix once more, by columns, and which decided state a column is (-1: none). Entries in rows that may be left
+    // out come last in their column, from `deferred_start`.
+    std::vector<Int> column_start, deferred_start, row_index, state_of_column;
     std::vector<double> column_value;
+    // Columns with one entry, by the row that has it (slacks that are charged for, above all), and of every column its
+    // row, or -1. Columns that cuts know are none of them.
+    std::vector<Int> singleton_start, singleton_column, singleton_row;
     std::vector<Int> moving_rows;             // rows whose right side ever changes, ascending
     // Rows with one bound, which a solver may leave out until they are violated. Those over the same columns (the planes of
     // a production function) are a family: few of them can bind at once. By row: its family, or -1.
     std::vector<Int> family;
     Int families = 0;
 
+    bool has_shape_of(const StageModel& other) const {
+        return columns == other.columns && rows == other.rows && states == other.states;
+    }
     bool shifts_lags() const { return lag_from.empty(); }
     Int lag(Int number) const { return states + number * hydros; }
     Int passed() const { return static_cast<Int>(passed_from.size()); }
@@ -70,6 +77,7 @@ struct StageModel {
    private:
     void transpose();
     void find_families();
+    void find_singletons();
 };
 
 }  // namespace cobre::lp

@@ -35,6 +35,8 @@ def random_shape(random: np.random.Generator) -> Shape:
         spread=float(random.choice([0.0, 0.0, 2.0, 4.0])),
         inequalities=float(random.random()),
         boxed=float(random.random()),
+        tiers=int(random.integers(0, 4)),
+        free=int(random.integers(0, 4)) if random.random() < 0.3 else 0,
     )
 
 

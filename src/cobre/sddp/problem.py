@@ -13,7 +13,7 @@ from cobre.sddp.plugins.interfaces import RiskMeasure
 from cobre.sddp.plugins.risk import risk_measure
 from cobre.sddp.tree import ScenarioTree
 from cobre.solver.batches import Bases, Chains, Realisations
-from cobre.solver.program import Ints
+from cobre.solver.program import MOST_DENSE_ROWS, Ints
 from cobre.stochastic.model import NoiseModel
 
 
@@ -101,6 +101,17 @@ class Problem:
     def dimension(self) -> int:
         """Entries of the state."""
         return len(self.initial_state)
+
+    def follows(self, stage: int) -> bool:
+        """Whether a path starts a stage from the basis in which it left the one before.
+
+        So it is with large LPs of the same shape: about half as many pivots as from a basis of an earlier iteration,
+        which belongs to another state and another policy.
+        """
+        if stage == 0:
+            return False
+        before, program = self.stages[stage - 1].program, self.stages[stage].program
+        return len(program.row_lower) > MOST_DENSE_ROWS and program.has_shape_of(before)
 
     @property
     def discounts(self) -> Floats:

@@ -114,13 +114,18 @@ class Batch(Work, Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Step:
-    """A stage on the way of some paths: path p meets realisation items[p]; all start from one basis, or from none."""
+    """A stage on the way of some paths: path p meets realisation items[p]; all start from one basis, or from none.
+
+    follows: a path starts from the basis in which it left the step before instead. Both stages must have the same
+    shape; cuts keep their numbers.
+    """
 
     stage: int
     cuts: CutRows
     realisations: Realisations
     items: Ints
     bases: Bases
+    follows: bool = False
 
 
 class Walk(Work, Protocol):

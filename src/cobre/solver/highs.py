@@ -9,7 +9,7 @@ from typing import cast
 
 from cobre._native import LpEngine, LpFailure, LpStage
 from cobre.solver.batches import Batch, Chains, CutRows, Keep, LpSolver, Realisations, SolveFailedError, Step, Walk
-from cobre.solver.program import Floats, StageProgram
+from cobre.solver.program import MOST_DENSE_ROWS, Floats, StageProgram
 
 STATUS_WORDS = {
     7: "cuts keep being violated",
@@ -32,7 +32,7 @@ class HighsOptions:
     violation_tolerance: float = 1e-9
     max_added_per_round: int = 8
     retry_attempts: int = 5
-    most_dense_rows: int = 100
+    most_dense_rows: int = MOST_DENSE_ROWS
 
 
 class HighsSolver(LpSolver):
@@ -98,6 +98,7 @@ class HighsSolver(LpSolver):
                 step.realisations.availability,
                 step.bases.status,
                 step.bases.cuts,
+                step.follows,
             )
             for step in steps
         ]

@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int32]
 
+MOST_DENSE_ROWS = 100  # of a stage for which a dense inverse is quicker than a sparse factorisation
 PYTHON_ONLY = ("column_scale", "row_scale", "names")
 
 
@@ -88,6 +89,11 @@ class StageProgram:
     def dimension(self) -> int:
         """Entries of the state: all decided states, then lag 1 of all hydros, lag 2, ..., then states passed on."""
         return self.states + self.order * self.hydros + len(self.passed_from)
+
+    def has_shape_of(self, other: "StageProgram") -> bool:
+        """Whether a basis of the one can be a basis of the other."""
+        sizes = [(len(program.cost), len(program.row_lower), program.states) for program in (self, other)]
+        return sizes[0] == sizes[1]
 
     def next_states(self, state: Floats, decided: Floats, inflow: Floats) -> Floats:
         """What leaves the stage, for rows of incoming states: as a rule its inflow is lag 1, and other lags move on."""

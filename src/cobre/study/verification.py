@@ -20,7 +20,7 @@ from cobre.errors import CobreError
 from cobre.io.atomic import write_file
 from cobre.study.templates import templates
 
-ARITHMETIC = 1
+ARITHMETIC = 2
 """Raised by every change that alters the bits of a result on purpose."""
 RECORD = Path(__file__).with_name("known_digests.json")
 ITERATIONS = {"two_reservoirs": 10, "four_regions": 4, "large": 3, "large_sparse": 3}

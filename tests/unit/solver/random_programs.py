@@ -15,7 +15,8 @@ class Shape:
     """What a random program looks like.
 
     degenerate: many equal costs and right sides. spread: decades between the largest and the smallest coefficient.
-    inequalities: share of rows with one bound. boxed: share of columns between two bounds.
+    inequalities: share of rows with one bound. boxed: share of columns between two bounds. tiers: cheaper slack columns
+    of each row and side that end after a while, as tiers of a deficit do. free: columns without bounds.
     """
 
     rows: int = 30
@@ -25,27 +26,32 @@ class Shape:
     spread: float = 0.0
     inequalities: float = 0.4
     boxed: float = 0.5
+    tiers: int = 0
+    free: int = 0
 
 
 def random_program(shape: Shape, seed: int) -> StageProgram:
     """Every row has an expensive slack column on both sides, so that every right side is feasible."""
     random = np.random.default_rng(seed)
-    rows, inner = shape.rows, shape.columns
-    matrix = np.zeros((rows, inner + 2 * rows + 1))
+    rows, inner, slacks = shape.rows, shape.columns, 2 * shape.rows * (1 + shape.tiers)
+    matrix = np.zeros((rows, inner + slacks + 1))
     for row in range(rows):
         chosen = random.choice(inner, size=int(random.integers(2, 6)), replace=False)
         matrix[row, chosen] = _coefficients(shape, random, len(chosen))
-    matrix[:, inner : inner + rows] = np.eye(rows)
-    matrix[:, inner + rows : inner + 2 * rows] = -np.eye(rows)
+    matrix[:, inner:-1] = np.tile(np.hstack([np.eye(rows), -np.eye(rows)]), 1 + shape.tiers)
     columns = matrix.shape[1]
-    cost = np.concatenate([_costs(shape, random, inner), np.full(2 * rows, 500.0), [1.0]])
+    prices = 500.0 * 0.5 ** np.repeat(np.arange(1 + shape.tiers), 2 * rows)
+    cost = np.concatenate([_costs(shape, random, inner), prices, [1.0]])
     upper = np.where(random.random(columns) < shape.boxed, random.uniform(5.0, 50.0, columns), np.inf)
     upper[inner:] = np.inf
+    upper[inner + 2 * rows : -1] = 3.0
+    lower, free = np.zeros(columns), np.arange(inner - shape.free, inner)
+    lower[free], upper[free], cost[free] = -np.inf, np.inf, 0.0
     is_open = random.random(rows) < shape.inequalities
     row_index, column_index = np.nonzero(matrix)
     return StageProgram(
         cost=cost,
-        column_lower=np.zeros(columns),
+        column_lower=lower,
         column_upper=upper,
         row_lower=np.zeros(rows),
         row_upper=np.where(is_open, np.inf, 0.0),

@@ -19,6 +19,9 @@ SHAPES = {
     "wide": Shape(rows=20, columns=200),
     "one row": Shape(rows=1, columns=8, states=2),
     "large": Shape(rows=160, columns=300, states=12),
+    "slacks in tiers": Shape(tiers=3),
+    "slacks in tiers, degenerate": Shape(tiers=3, degenerate=True),
+    "free columns": Shape(free=6),
 }
 OPENINGS = 8
 CUTS = 40

@@ -1,11 +1,13 @@
 """Paths through several stages in one call: the same bits as stage after stage, whatever the threads."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from small_programs import cut_rows, no_bases, no_cuts, program, random_cuts, random_states, realisations
 
 from cobre.solver.batches import Bases, Chains, CutRows, Keep, SolveFailedError, Step, Walk
-from cobre.solver.highs import HighsSolver
+from cobre.solver.highs import HighsOptions, HighsSolver
 
 STAGES, PATHS, CUTS = 4, 7, 300
 
@@ -17,8 +19,8 @@ def steps(order: int, bases: Bases, count: int = PATHS) -> list[Step]:
     return [Step(t, cuts[t], realisations(6, seed=t), chosen[t], bases) for t in range(STAGES)]
 
 
-def loaded(threads: int, order: int) -> HighsSolver:
-    solver = HighsSolver(threads)
+def loaded(threads: int, order: int, most_dense_rows: int = 100) -> HighsSolver:
+    solver = HighsSolver(threads, HighsOptions(most_dense_rows=most_dense_rows))
     for stage in range(STAGES):
         solver.load(stage, program(order))
     return solver
@@ -61,6 +63,28 @@ def test_a_walk_is_its_stages_one_after_the_other(order: int, starts_from_basis:
 def test_threads_do_not_change_a_bit() -> None:
     bases, state = no_bases(program(2)), random_states(PATHS, 2)
     assert len({bits(loaded(threads, 2).walk(steps(2, bases), state)) for threads in (1, 2, 4)}) == 1
+
+
+@pytest.mark.parametrize("most_dense_rows", [0, 100])
+def test_paths_go_on_from_the_basis_in_which_they_left_the_stage_before(most_dense_rows: int) -> None:
+    given = [replace(step, follows=number > 0) for number, step in enumerate(steps(2, no_bases(program(2))))]
+    solver, state = loaded(1, 2, most_dense_rows), random_states(PATHS, 2)
+    walk = solver.walk(given, state)
+    bases, index = given[0].bases, np.full(PATHS, -1, np.int32)
+    for number, step in enumerate(given):
+        chains = Chains(state, np.arange(PATHS + 1, dtype=np.int32), step.items, bases, index)
+        batch = solver.solve(number, step.cuts, chains, step.realisations, Keep(basis=True))
+        assert walk.objective[number].tobytes() == batch.objective.tobytes()
+        assert walk.basis_status[number].tobytes() == batch.basis_status.tobytes()
+        state = program(2).next_states(state, batch.decided, batch.inflow)
+        bases, index = Bases(batch.basis_status, batch.basis_cuts), np.arange(PATHS, dtype=np.int32)
+    assert bits(loaded(4, 2, most_dense_rows).walk(given, random_states(PATHS, 2))) == bits(walk)
+
+
+def test_the_first_step_follows_none() -> None:
+    first = replace(steps(0, no_bases(program()))[0], follows=True)
+    with pytest.raises(ValueError, match="follows"):
+        loaded(1, 0).walk([first], random_states(PATHS))
 
 
 def test_no_paths_are_legal() -> None:

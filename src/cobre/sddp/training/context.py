@@ -96,7 +96,7 @@ class TrainingContext:
     def step(self, iteration: int, stage: int) -> Step:
         """A stage on the way of this rank's paths."""
         noise, items = self.realisations(iteration, stage)
-        return Step(stage, self.pool.rows(stage), noise, items, self.bases[stage])
+        return Step(stage, self.pool.rows(stage), noise, items, self.bases[stage], self.problem.follows(stage))
 
     def solve(
         self,

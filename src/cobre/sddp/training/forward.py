@@ -59,8 +59,13 @@ def _costs(problem: Problem, walk: Walk) -> Floats:
 
 def _find_failure(context: TrainingContext, iteration: int, steps: Sequence[Step], state: Floats) -> None:
     """Go the same way stage by stage: the failure comes again, where everything about it is known."""
+    left = Bases.none(context.problem.stages[0].program)
     for step in steps:
-        index = np.full(len(state), 0 if len(step.bases.status) else -1, np.int32)
-        chains = Chains(state, np.arange(len(state) + 1, dtype=np.int32), step.items, step.bases, index)
-        batch = context.solve(Phase.FORWARD, step.stage, iteration, chains, step.realisations, Keep())
+        bases = left if step.follows else step.bases
+        index = np.full(len(state), 0 if len(bases.status) else -1, np.int32)
+        if step.follows:
+            index = np.arange(len(state), dtype=np.int32)
+        chains = Chains(state, np.arange(len(state) + 1, dtype=np.int32), step.items, bases, index)
+        batch = context.solve(Phase.FORWARD, step.stage, iteration, chains, step.realisations, Keep(basis=True))
+        left = Bases(batch.basis_status, batch.basis_cuts)
         state = context.problem.stages[step.stage].program.next_states(state, batch.decided, batch.inflow)
