@@ -25,6 +25,14 @@ def test_the_command_says_what_was_asked_for(case, tmp_path):
     ]
 
 
+def test_refuses_one_more_than_may_run_at_a_time(case, tmp_path):
+    jobs = Jobs(max_studies=1)
+    jobs.start(StudyRequest(case, tmp_path / "first"))  # an empty case: it ends by itself, once it has been imported
+    with pytest.raises(JobError, match="1 studies are running already"):
+        jobs.start(StudyRequest(case, tmp_path / "second"))
+    jobs.wait(tmp_path / "first", 60.0)
+
+
 def test_refuses_an_output_that_is_in_use(case, tmp_path):
     with output_lock(tmp_path / "out"), pytest.raises(JobError, match="is running in"):
         Jobs().start(StudyRequest(case, tmp_path / "out"))
