@@ -78,14 +78,18 @@ def test_ctrl_c_stops_a_script_without_a_traceback(tmp_path, folder, how):
     wait_until_gone(pids)
 
 
-# Found before anything else on the way to a module: importing that one takes as long as the rank lives.
+# Found before anything else on the way to a module: importing that one takes as long as the process lives. Ranks are
+# forks of a template that loads for all of them, unless something has started a thread there.
 SLOW_IMPORT = """
-import os, pathlib, sys, time
+import os, pathlib, sys, threading, time
+
+if {has_thread} and any(word.endswith("template_process.py") for word in sys.orig_argv):
+    threading.Thread(target=time.sleep, args=(1000,), daemon=True).start()
 
 class Slow:
     @staticmethod
     def find_spec(name, path=None, target=None):
-        if name == {module!r}:
+        if name == "cobre.comm.launch.worker" and any(word.endswith({program!r}) for word in sys.orig_argv):
             pathlib.Path({folder!r}, str(os.getpid())).touch()
             while True:
                 time.sleep(0.01)
@@ -94,47 +98,49 @@ sys.meta_path.insert(0, Slow)
 """
 
 
-@pytest.fixture
-def slow_imports(tmp_path, folder, monkeypatch):
-    """Ranks announce themselves when they come to their own program, and get no further."""
+@pytest.fixture(params=["template_process.py", "worker_process.py"])
+def importing(request, tmp_path, folder, monkeypatch):
+    """How many processes announce themselves when they come to their own program, and get no further."""
     (tmp_path / "site").mkdir()
-    program = SLOW_IMPORT.format(module="cobre.comm.launch.worker", folder=str(folder))
+    is_forked = request.param == "template_process.py"
+    program = SLOW_IMPORT.format(program=request.param, folder=str(folder), has_thread=not is_forked)
     (tmp_path / "site" / "sitecustomize.py").write_text(program)
     monkeypatch.setenv("PYTHONPATH", str(tmp_path / "site"), prepend=os.pathsep)
+    return 1 if is_forked else 2
 
 
-@pytest.mark.usefixtures("slow_imports")
 @pytest.mark.parametrize("to_all", [False, True], ids=["to the command", "to its process group"])
-def test_ctrl_c_while_ranks_import_is_one_line(tmp_path, folder, to_all):
+def test_ctrl_c_while_ranks_import_is_one_line(tmp_path, folder, importing, to_all):
     process = start_script(tmp_path, folder)
-    pids = wait_for_pids(folder, 2)
+    pids = wait_for_pids(folder, importing)
     (os.killpg if to_all else os.kill)(process.pid, signal.SIGINT)
     code, out, err = finish(process)
     assert (code, out, printed(err)) == (130, "", ["interrupted; all ranks have been stopped"])
     wait_until_gone(pids)
 
 
-@pytest.mark.usefixtures("slow_imports")
 @pytest.mark.parametrize(
     ("number", "expected", "words"),
     [(signal.SIGINT, 130, "cobre: interrupted"), (signal.SIGTERM, 143, "cobre: terminated")],
 )
-def test_a_signal_while_the_workers_of_a_study_import_is_one_line(tmp_path, folder, number, expected, words):
+def test_a_signal_while_the_workers_of_a_study_import_is_one_line(tmp_path, folder, importing, number, expected, words):
     command = ["-m", "cobre.cli", "run", QUICK_CASE, "--output", tmp_path / "output", "--workers", "2"]
     process = start_python(*command)
-    pids = wait_for_pids(folder, 2)
+    pids = wait_for_pids(folder, importing)
     process.send_signal(number)
     code, out, err = finish(process)
     assert (code, out, [line for line in printed(err) if "usable cores" not in line]) == (expected, "", [words])
     wait_until_gone(pids)
 
 
-def test_a_rank_begins_its_task_with_interrupts_as_python_has_them():
-    def handler(comm):
-        is_blocked = signal.SIGINT in signal.pthread_sigmask(signal.SIG_BLOCK, [])
-        return signal.getsignal(signal.SIGINT) is signal.default_int_handler, is_blocked
+@pytest.mark.parametrize("size", [1, 2], ids=["spawned", "forked"])
+def test_a_rank_begins_its_task_with_signals_as_python_has_them(size):
+    def handlers(comm):
+        found = [signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)]
+        blocked = signal.pthread_sigmask(signal.SIG_BLOCK, [])
+        return found == [signal.default_int_handler, signal.SIG_DFL, signal.SIG_DFL], blocked
 
-    assert launch.run(handler, 2) == [(True, False)] * 2
+    assert launch.run(handlers, size) == [(True, set())] * size
     assert signal.SIGINT not in signal.pthread_sigmask(signal.SIG_BLOCK, [])
 
 

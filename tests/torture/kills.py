@@ -96,11 +96,11 @@ def _names():
 
 
 def launched_kills(backend, count, rng):
-    """A rank, the launcher, or the launcher and its keeper at once; ranks have started processes of their own."""
+    """A rank, the template, the launcher, or the launcher with its keeper; ranks have started processes."""
     tally = Tally(f"{backend}: killed, with our launcher")
     for _ in range(count):
         mark = secrets.token_hex(8)
-        what = rng.choice(["rank", "launcher", "both", "both"])
+        what = rng.choice(["rank", "template", "launcher", "both", "both"])
         process = subprocess.Popen(
             [sys.executable, str(LAUNCHED), backend],
             env=os.environ | {MARK: mark},
@@ -117,7 +117,7 @@ def launched_kills(backend, count, rng):
             tally.add("hangs", f"the launcher, after the death of {what}")
             process.kill()
             _, words = process.communicate()
-        if what == "rank" and process.returncode not in (0, -signal.SIGKILL) and "rank" not in words:
+        if what in ("rank", "template") and process.returncode not in (0, -signal.SIGKILL) and "rank" not in words:
             tally.add("unnamed ranks", words[-300:])
         for left in _left_processes(mark):
             tally.add("leaks", f"process {left} after the death of {what}")
@@ -128,11 +128,13 @@ def launched_kills(backend, count, rng):
 def _kill_launched(launcher, what, rng):
     children = _children(launcher)
     keepers = [pid for pid in children if b"keeper_process" in _read(pid, "cmdline")]
-    ranks = [pid for pid in children if pid not in keepers]
-    if what == "rank" and not ranks:
-        what = "launcher"  # it has not started any yet
-    victims = {"rank": [rng.choice(ranks or [0])], "launcher": [launcher], "both": [*keepers, launcher]}[what]
-    for pid in victims:
+    templates = [pid for pid in children if b"template_process" in _read(pid, "cmdline")]
+    ranks = [rank for pid in templates for rank in _children(pid)]
+    ranks += [pid for pid in children if pid not in keepers and pid not in templates]
+    candidates = {"rank": ranks, "template": templates, "launcher": [launcher], "both": [*keepers, launcher]}[what]
+    if not candidates:
+        candidates = [launcher]  # it has not started any yet
+    for pid in candidates if what == "both" else [rng.choice(candidates)]:
         with suppress(ProcessLookupError):
             os.kill(pid, signal.SIGKILL)
 

@@ -12,7 +12,13 @@ from cobre.comm.errors import BackendNotAvailableError, InitializationFailedErro
 from cobre.comm.types import BackendKind
 
 WORLD_PREFIXES = ("COBRE_SHM_", "COBRE_TCP_")
-THREAD_VARIABLES = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS")
+THREAD_VARIABLES = {
+    "OMP_NUM_THREADS": "1",
+    "OPENBLAS_NUM_THREADS": "1",
+    "MKL_NUM_THREADS": "1",
+    # Arrow's second allocator, which it does not use unless told to, starts a thread as soon as it is loaded.
+    "JE_ARROW_MALLOC_CONF": "background_thread:false",
+}
 
 Environment = dict[str, str]
 
@@ -124,4 +130,4 @@ def _inherited(environ: Mapping[str, str]) -> Environment:
         if not name.startswith(WORLD_PREFIXES) and name != BACKEND_VARIABLE
     }
     # The ranks are the parallelism: threads of BLAS on top of them would only compete.
-    return dict.fromkeys(THREAD_VARIABLES, "1") | kept | {"PYTHONUNBUFFERED": "1"}
+    return THREAD_VARIABLES | kept | {"PYTHONUNBUFFERED": "1"}

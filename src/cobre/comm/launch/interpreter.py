@@ -24,9 +24,14 @@ FLAGS = {
 
 def worker_command() -> list[str]:
     """Start the program of a rank under this interpreter with its flags."""
+    return interpreter_command(PROGRAM)
+
+
+def interpreter_command(program: Path) -> list[str]:
+    """Start a program of this package under this interpreter with its flags."""
     # -u: what a dying rank printed must be out. -P: a file in the current folder must not shadow a library
     # before the rank has taken over its parent's sys.path.
-    return [sys.executable, *interpreter_flags(), "-u", "-P", str(PROGRAM)]
+    return [sys.executable, *interpreter_flags(), "-u", "-P", str(program)]
 
 
 def interpreter_flags() -> list[str]:

@@ -1,8 +1,7 @@
 """A way from a rank's program to its parent's program, beside stdout and stderr: whole lines, in order."""
 
 import os
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from typing import TypeAlias
 
 from cobre.comm.launch.output import MESSAGES, Output
@@ -35,19 +34,6 @@ def message_descriptors() -> tuple[int, ...]:
     """The writing end that this rank inherited, if any."""
     descriptor = os.environ.get(MESSAGE_VARIABLE)
     return () if descriptor is None else (int(descriptor),)
-
-
-@contextmanager
-def message_pipe() -> Iterator[tuple[int, int]]:
-    """A pipe: the reading end stays with the caller unless the block fails, the writing end is closed after it."""
-    reading, writing = os.pipe()
-    try:
-        yield reading, writing
-    except BaseException:
-        os.close(reading)
-        raise
-    finally:
-        os.close(writing)
 
 
 def with_messages(output: Output, on_message: OnMessage | None) -> Output:

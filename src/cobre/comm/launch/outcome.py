@@ -59,12 +59,14 @@ def worker_error(failed: Sequence[RankProcess], size: int) -> WorkerError:
 
 
 def _is_secondary(process: RankProcess, failure: Failure | None) -> bool:
-    return process.was_stopped or (failure is not None and failure.is_consequence)
+    return process.was_stopped or bool(process.fate) or (failure is not None and failure.is_consequence)
 
 
 def _headline(process: RankProcess, failure: Failure | None) -> str:
     who = _who(process, failure)
     code = process.exit_code or 0
+    if process.fate:
+        return f"{who} {process.fate}"
     if failure is None:
         return f"{who} {_ending(code)}"
     return f"{who} raised {failure.summary}" + (f", then {_ending(code)}" if code < 0 else "")

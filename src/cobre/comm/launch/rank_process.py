@@ -3,57 +3,54 @@
 import contextlib
 import os
 import signal
-import subprocess
-from collections.abc import Mapping, Sequence
+from typing import Protocol
 
-from cobre.comm.launch.output import MESSAGES, Output, Stream
+from cobre.comm.launch.output import Output, Stream
 from cobre.comm.launch.payload import ResultReader
+from cobre.comm.launch.rank_pipes import RankPipes
+
+
+class Child(Protocol):
+    """A started process, spawned by this one or forked from the template."""
+
+    @property
+    def pid(self) -> int:
+        """Nobody else has this number before `wait` has returned."""
+
+    @property
+    def fate(self) -> str:
+        """Why it ended, in words, where its exit code does not tell; else empty."""
+
+    def has_exited(self) -> bool:
+        """Whether the process has ended, without collecting it where the platform can tell."""
+
+    def wait(self) -> int:
+        """Collect it: its exit code, negative for a signal."""
 
 
 class RankProcess:
     """A started rank. It leads its own process group: a terminal's Ctrl-C reaches the parent only."""
 
-    def __init__(
-        self,
-        rank: int,
-        command: Sequence[str],
-        environment: Mapping[str, str],
-        descriptors: Sequence[int],
-        result: ResultReader,
-        messages: int | None = None,
-    ) -> None:
-        """`messages`: the reading end of a pipe that the rank writes lines to; taken over."""
+    def __init__(self, rank: int, child: Child, pipes: RankPipes, result: ResultReader) -> None:
+        """`pipes` are taken over."""
         self.rank = rank
         self.result = result
         self.exit_code: int | None = None
         self.was_stopped = False
-        self._process = subprocess.Popen(
-            command,
-            env=environment,
-            stdin=subprocess.DEVNULL,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.PIPE,
-            bufsize=0,
-            pass_fds=descriptors,
-            process_group=0,
-        )
-        self.pid = self._process.pid
+        self.pid = child.pid
         self.exit_descriptor = _open_pidfd(self.pid)
-        pipes = {"stdout": self._process.stdout, "stderr": self._process.stderr}
-        self.streams = [Stream(rank, name, pipe.fileno()) for name, pipe in pipes.items() if pipe]
-        self._errors = self.streams[-1]
-        self._messages = messages
-        if messages is not None:
-            self.streams.append(Stream(rank, MESSAGES, messages))
+        self._child = child
+        self._pipes = pipes
+        self._errors = pipes.errors
+
+    @property
+    def streams(self) -> list[Stream]:
+        """What the rank writes."""
+        return self._pipes.streams
 
     def has_exited(self) -> bool:
         """Whether the process has ended, without collecting it where the platform can tell."""
-        if not hasattr(os, "waitid"):
-            return self._process.poll() is not None
-        try:
-            return os.waitid(os.P_PID, self.pid, os.WEXITED | os.WNOHANG | os.WNOWAIT) is not None
-        except ChildProcessError:  # collected by somebody else's wait for any child
-            return True
+        return self._child.has_exited()
 
     def signal_group(self, signum: signal.Signals) -> None:
         """Reach the rank and everything it has started."""
@@ -64,19 +61,21 @@ class RankProcess:
         """After the exit: end what the rank has started, forward its last words, take its exit code."""
         # Before wait(): as long as the dead process is not collected nobody else can have its number.
         self.signal_group(signal.SIGKILL)
-        self.exit_code = self._process.wait()
+        self.exit_code = self._child.wait()
         for stream in self.streams:
             stream.finish(output)
 
     def close(self) -> None:
         """Give the descriptors back."""
-        for pipe in (self._process.stdout, self._process.stderr):
-            if pipe is not None:
-                pipe.close()
-        for descriptor in (self.exit_descriptor, self._messages):
-            if descriptor is not None:
-                os.close(descriptor)
-        self.exit_descriptor = self._messages = None
+        self._pipes.close()
+        if self.exit_descriptor is not None:
+            os.close(self.exit_descriptor)
+        self.exit_descriptor = None
+
+    @property
+    def fate(self) -> str:
+        """Why it ended, in words, where its exit code does not tell; else empty."""
+        return self._child.fate
 
     @property
     def last_words(self) -> str:

@@ -40,3 +40,15 @@ def interrupts_held() -> Iterator[None]:
         yield
     finally:
         signal.pthread_sigmask(signal.SIG_SETMASK, former)
+
+
+class SignalsToRanks:
+    """What is told to `passing_on`: the ranks get the signal once all of them run, before that it ends the run."""
+
+    pass_on: Callable[[signal.Signals], None] | None = None
+
+    def __call__(self, signum: signal.Signals) -> None:
+        """Called by the signal's handler."""
+        if self.pass_on is None:
+            raise end_at_once(signum)
+        self.pass_on(signum)

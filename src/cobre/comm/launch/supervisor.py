@@ -54,9 +54,8 @@ class Supervisor:
         if process.exit_descriptor is not None:
             self._selector.register(process.exit_descriptor, selectors.EVENT_READ, (self._collect, process))
 
-    def watch(self, timeout_s: float | None) -> bool:
+    def watch(self, deadline: float | None) -> bool:
         """Wait for the end of all ranks or for the first failure; False when the time was over before."""
-        deadline = None if timeout_s is None else time.monotonic() + timeout_s
         return self._handle_events_until(lambda: not self._running or self._any_failed, deadline)
 
     def stop_after_failure(self) -> None:

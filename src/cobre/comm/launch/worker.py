@@ -9,7 +9,8 @@ import runpy
 import signal
 import sys
 import threading
-from typing import TextIO
+from dataclasses import dataclass
+from typing import NoReturn, TextIO
 
 from cobre._native import end_group_with_parent, end_with_group
 from cobre.comm.errors import TerminatedError
@@ -23,17 +24,40 @@ INTERRUPTED = 128 + signal.SIGINT
 TERMINATED = 128 + signal.SIGTERM
 
 
+@dataclass(frozen=True, slots=True)
+class RankDescriptors:
+    """What a rank inherits: its parent, the task, the file for its result, and the pipe that closes with the launcher.
+
+    parent_pid: of the process that the kernel tells it the end of: the launcher, or the template that it is a fork of.
+    """
+
+    parent_pid: int
+    task: int
+    result: int
+    lifeline: int
+
+
 def main() -> None:
+    """Be the rank that the command line describes."""
+    perform_as_rank(RankDescriptors(*map(int, sys.argv[1:])))
+
+
+def perform_as_rank(given: RankDescriptors) -> NoReturn:
     """Do the task of the inherited file and leave the result in the other one."""
-    parent_pid, task_descriptor, result_descriptor, lifeline = map(int, sys.argv[1:])
-    # Tied to the thread that started this process: it stays in the launcher until all ranks have gone.
-    end_group_with_parent(parent_pid, meeting_name(os.environ) or "")
-    _hold_lifeline(lifeline)
-    for descriptor in (task_descriptor, result_descriptor, lifeline, *message_descriptors()):
+    # Tied to the thread that started this process: it stays where it is until all ranks have gone.
+    end_group_with_parent(given.parent_pid, meeting_name(os.environ) or "")
+    _hold_lifeline(given.lifeline)
+    for descriptor in (given.task, given.result, given.lifeline, *message_descriptors()):
         os.set_inheritable(descriptor, False)
     faulthandler.enable(all_threads=False)
     _speak_utf8(sys.stdout, sys.stderr)
-    sys.exit(_perform(TaskReader(task_descriptor), ResultWriter(result_descriptor)))
+    sys.exit(_perform(TaskReader(given.task), ResultWriter(given.result)))
+
+
+def take_no_interrupts_yet() -> None:
+    """Until its task begins Ctrl-C ends a rank without a word: Python would show a traceback of its imports."""
+    if signal.getsignal(signal.SIGINT) is signal.default_int_handler:  # else whoever started the launcher wants none
+        signal.signal(signal.SIGINT, signal.SIG_DFL)
 
 
 def _perform(reader: TaskReader, result: ResultWriter) -> int:

@@ -1,3 +1,4 @@
+import socket
 from dataclasses import dataclass, field
 
 import pytest
@@ -15,6 +16,7 @@ class Left:
     left: Failure | None = None
     was_stopped: bool = False
     last_words: str = ""
+    fate: str = ""
     pid: int = field(init=False)
 
     def __post_init__(self):
@@ -88,3 +90,11 @@ def test_a_crash_after_an_exception_is_told_too():
 def test_without_a_traceback_the_last_lines_of_stderr_must_do():
     error = worker_error([Left(0, -6, last_words="terminate called after throwing an instance of 'X'")], 1)
     assert "Its last lines on stderr:\nterminate called" in str(error)
+
+
+def test_ranks_that_ended_with_their_template_are_no_cause_of_their_own():
+    fate = "was ended: the process that ranks are forked from (pid 7) was killed by SIGKILL (signal 9)"
+    error = worker_error([Left(1, -9, fate=fate), Left(0, -9, fate=fate)], 2)
+    assert str(error).startswith(f"Run stopped: rank 1 (host {socket.gethostname()}, pid 101) {fate}")
+    assert str(error).endswith("1 other rank was healthy and has exited.")
+    assert "out of memory" not in str(error)

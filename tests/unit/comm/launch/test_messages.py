@@ -1,13 +1,16 @@
 """Lines from a rank to its parent's program."""
 
+import contextlib
 import os
+import resource
 from pathlib import Path
 
 import pytest
 
 from cobre.comm import launch
-from cobre.comm.launch.messages import MESSAGE_VARIABLE, message_descriptors, message_pipe, tell_parent, with_messages
+from cobre.comm.launch.messages import MESSAGE_VARIABLE, message_descriptors, tell_parent, with_messages
 from cobre.comm.launch.output import MESSAGES
+from cobre.comm.launch.rank_pipes import RankPipes
 
 
 class Told:
@@ -66,30 +69,53 @@ def test_where_nobody_listens_nothing_happens(monkeypatch):
     assert message_descriptors() == ()
 
 
-def test_a_message_of_two_lines_is_refused(monkeypatch):
-    with message_pipe() as (reading, writing):
-        monkeypatch.setenv(MESSAGE_VARIABLE, str(writing))
-        assert message_descriptors() == (writing,)
-        with pytest.raises(ValueError, match="one line"):
-            tell_parent("a\nb")
+@pytest.fixture
+def pipe():
+    reading, writing = os.pipe()
+    yield reading, writing
+    for descriptor in (reading, writing):
+        with contextlib.suppress(OSError):
+            os.close(descriptor)
+
+
+def test_a_message_of_two_lines_is_refused(monkeypatch, pipe):
+    monkeypatch.setenv(MESSAGE_VARIABLE, str(pipe[1]))
+    assert message_descriptors() == (pipe[1],)
+    with pytest.raises(ValueError, match="one line"):
+        tell_parent("a\nb")
+
+
+def test_a_parent_that_has_gone_is_no_error(monkeypatch, pipe):
+    reading, writing = pipe
+    monkeypatch.setenv(MESSAGE_VARIABLE, str(writing))
     os.close(reading)
-
-
-def test_a_parent_that_has_gone_is_no_error(monkeypatch):
-    with message_pipe() as (reading, writing):
-        monkeypatch.setenv(MESSAGE_VARIABLE, str(writing))
-        os.close(reading)
-        tell_parent("too late")
+    tell_parent("too late")
 
 
 def open_descriptors():
-    return sorted(Path("/proc/self/fd").iterdir())
+    return sorted(path.name for path in Path("/proc/self/fd").iterdir())
 
 
-def test_a_failing_block_leaves_no_descriptor():
+def test_pipes_of_a_rank_give_all_descriptors_back():
     before = open_descriptors()
-    with pytest.raises(LookupError), message_pipe():
-        raise LookupError
+    pipes = RankPipes(3, listens=True)
+    assert list(pipes.writing) == ["stdout", "stderr", MESSAGES]
+    assert len(open_descriptors()) == len(before) + 6
+    pipes.hand_over()
+    assert len(open_descriptors()) == len(before) + 3
+    pipes.close()
+    assert open_descriptors() == before
+
+
+def test_pipes_that_cannot_all_be_opened_leave_no_descriptor():
+    before = open_descriptors()
+    former = resource.getrlimit(resource.RLIMIT_NOFILE)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (max(map(int, before)) + 4, former[1]))
+    try:
+        with pytest.raises(OSError, match="Too many open files"):
+            RankPipes(3, listens=True)
+    finally:
+        resource.setrlimit(resource.RLIMIT_NOFILE, former)
     assert open_descriptors() == before
 
 

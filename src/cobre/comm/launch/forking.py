@@ -1,0 +1,139 @@
+"""What the template does: import, see that there is no thread, and fork a rank for every request."""
+
+import contextlib
+import errno
+import gc
+import importlib
+import json
+import os
+import signal
+import socket
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any, NoReturn
+
+from cobre._native import die_with_parent
+from cobre.comm.launch.messages import MESSAGE_VARIABLE
+from cobre.comm.launch.output import MESSAGES
+from cobre.comm.launch.payload import TaskReader
+from cobre.comm.launch.worker import RankDescriptors, perform_as_rank, take_no_interrupts_yet
+
+MESSAGE_BYTES = 1 << 16
+MAX_DESCRIPTORS = 8
+STANDARD = {"stdout": 1, "stderr": 2}
+
+
+def main(signal_mask: set[int]) -> None:
+    """Serve the launcher until it closes the connection. Returns in ranks only, when they are done.
+
+    signal_mask: of a rank; the template itself holds back more.
+    """
+    parent_pid, task, lifeline, control = map(int, sys.argv[1:5])
+    modules = sys.argv[5:]
+    die_with_parent(parent_pid)
+    for descriptor in (task, lifeline, control):
+        os.set_inheritable(descriptor, False)
+    connection = socket.socket(fileno=control)
+    TaskReader(task).startup().apply()
+    _load(modules)
+    connection.send(json.dumps({"threads": _threads()}).encode())
+    template = os.getpid()
+    result = _Server(connection, signal_mask).serve()
+    perform_as_rank(RankDescriptors(template, task, result, lifeline))
+
+
+def _load(modules: Sequence[str]) -> None:
+    """Import what ranks need. A module that cannot be loaded is not told here: the rank that needs it fails on it."""
+    for module in modules:
+        with contextlib.suppress(Exception):
+            importlib.import_module(module)
+    # Objects that live as long as the process: the ranks' garbage collectors leave them alone, and their pages shared.
+    gc.collect()
+    gc.freeze()
+
+
+def _threads() -> list[str]:
+    """The names of all threads of this process, whoever has started them, the main one first."""
+    tasks = sorted(Path("/proc/self/task").iterdir(), key=lambda task: int(task.name))
+    return [(task / "comm").read_text().strip() for task in tasks]
+
+
+class _Server:
+    """The template between two forks."""
+
+    def __init__(self, connection: socket.socket, signal_mask: set[int]) -> None:
+        self._connection = connection
+        self._signal_mask = signal_mask
+        self._running: set[int] = set()
+        self._exit_codes: dict[int, int] = {}
+
+    def serve(self) -> int:
+        """Returns in a rank only: the descriptor of its result file."""
+        while True:
+            content, descriptors, _, _ = socket.recv_fds(self._connection, MESSAGE_BYTES, MAX_DESCRIPTORS)
+            if not content:
+                self._end()
+            request = json.loads(content)
+            is_fork = "fork" in request
+            answer = self._fork(request, descriptors) if is_fork else self._collect(request["collect"])
+            if answer is None:
+                return descriptors[0]
+            self._connection.send(json.dumps({"number": request["number"], **answer}).encode())
+
+    def _fork(self, request: dict[str, Any], descriptors: list[int]) -> dict[str, int] | None:
+        """The new rank's pid, or why there is none; None in the rank."""
+        if len(descriptors) != 1 + len(request["streams"]):  # the kernel leaves out what exceeds the limit
+            return {"error": errno.EMFILE}
+        try:
+            pid = os.fork()
+        except OSError as error:
+            return {"error": error.errno or errno.EAGAIN}
+        if pid == 0:
+            self._become_rank(request, descriptors)
+            return None
+        # By parent and child, whoever comes first: from the answer on the launcher signals groups.
+        with contextlib.suppress(OSError):
+            os.setpgid(pid, pid)
+        for descriptor in descriptors:
+            os.close(descriptor)
+        self._running.add(pid)
+        return {"pid": pid}
+
+    def _become_rank(self, request: dict[str, Any], descriptors: list[int]) -> None:
+        """In the fork: a group, streams, variables, random numbers and signals of its own."""
+        os.setpgid(0, 0)
+        self._connection.close()
+        os.environ.update(request["environment"])
+        for name, descriptor in zip(request["streams"], descriptors[1:], strict=True):
+            if name == MESSAGES:
+                os.environ[MESSAGE_VARIABLE] = str(descriptor)
+            else:
+                os.dup2(descriptor, STANDARD[name])
+                os.close(descriptor)
+        _draw_anew()
+        take_no_interrupts_yet()
+        signal.pthread_sigmask(signal.SIG_SETMASK, self._signal_mask)
+
+    def _collect(self, pid: int) -> dict[str, int]:
+        """The exit code of a rank, and again where the answer has been lost."""
+        if pid in self._running:
+            _, status = os.waitpid(pid, 0)
+            self._running.discard(pid)
+            self._exit_codes[pid] = os.waitstatus_to_exitcode(status)
+        return {"exit_code": self._exit_codes[pid]}
+
+    def _end(self) -> NoReturn:
+        """Nobody asks any more: end the ranks that were not collected, with what they have started."""
+        for pid in self._running:
+            with contextlib.suppress(OSError):
+                os.killpg(pid, signal.SIGKILL)
+        for pid in self._running:
+            os.waitpid(pid, 0)
+        os._exit(0)
+
+
+def _draw_anew() -> None:
+    """NumPy's own generator would draw the same numbers on all ranks; Python's is seeded anew by `os.fork` itself."""
+    if (random := sys.modules.get("numpy.random")) is not None:
+        random.seed()

@@ -1,0 +1,72 @@
+"""Starts the ranks of a run, one after the other: as forks of a template, or each as an interpreter of its own."""
+
+from collections.abc import Sequence
+from contextlib import ExitStack
+from typing import IO, Self
+
+from cobre.comm.launch.environment import Environment
+from cobre.comm.launch.keeper import Keeper
+from cobre.comm.launch.output import Output
+from cobre.comm.launch.payload import ResultReader
+from cobre.comm.launch.rank_pipes import RankPipes
+from cobre.comm.launch.rank_process import RankProcess
+from cobre.comm.launch.signals import interrupts_held
+from cobre.comm.launch.starting import Inheritance, Seat, spawn
+from cobre.comm.launch.template import Template, can_fork
+
+
+class RankStarter:
+    """`environments` and `results` are those of the ranks, in their order. Its `with` block ends the template."""
+
+    def __init__(
+        self, environments: Sequence[Environment], results: Sequence[IO[bytes]], shared: Inheritance, *, listens: bool
+    ) -> None:
+        self._environments = environments
+        self._results = results
+        self._shared = shared
+        self._listens = listens
+        self._first_pipes: RankPipes | None = None
+        self._template: Template | None = None
+        self._stack = ExitStack()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._stack.close()
+        if self._first_pipes is not None:
+            self._first_pipes.close()
+
+    def load(self, modules: Sequence[str], keeper: Keeper, output: Output, deadline: float | None) -> None:
+        """Load once what all ranks need, where they can be forks; `output` takes what is printed meanwhile.
+
+        A single rank has nobody to share with. Raises `TimeoutError` at the deadline.
+        """
+        if len(self._environments) == 1 or not can_fork():
+            return
+        common = dict(set.intersection(*(set(variables.items()) for variables in self._environments)))
+        self._first_pipes = RankPipes(0, listens=self._listens)
+        with interrupts_held():
+            template = self._stack.enter_context(Template(common, self._shared, self._first_pipes, modules))
+            keeper.guard(template.pid)
+            self._stack.callback(keeper.release, template.pid)
+        if template.wait_until_loaded(self._first_pipes, output, deadline):
+            self._template = template
+        else:
+            self._stack.close()
+
+    def start(self, rank: int) -> RankProcess:
+        """Start the next rank."""
+        pipes = self._take_first_pipes() or RankPipes(rank, listens=self._listens)
+        try:
+            seat = Seat(rank, self._environments[rank], self._results[rank].fileno(), pipes)
+            child = self._template.fork(seat) if self._template is not None else spawn(seat, self._shared)
+        except BaseException:
+            pipes.close()
+            raise
+        pipes.hand_over()
+        return RankProcess(rank, child, pipes, ResultReader(self._results[rank]))
+
+    def _take_first_pipes(self) -> RankPipes | None:
+        pipes, self._first_pipes = self._first_pipes, None
+        return pipes

@@ -1,0 +1,176 @@
+"""A template: one process that loads what all ranks need, and from which they are forked.
+
+This is the launcher's side; `template_process` is its program. The ranks are children of the template, which collects
+them when it is told to: their numbers stay theirs until then.
+"""
+
+import contextlib
+import json
+import logging
+import os
+import selectors
+import signal
+import socket
+import subprocess
+import sys
+import time
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any, Self
+
+from cobre.comm.launch.interpreter import interpreter_command, with_import_path
+from cobre.comm.launch.output import Output
+from cobre.comm.launch.rank_pipes import RankPipes
+from cobre.comm.launch.starting import Inheritance, Seat
+
+logger = logging.getLogger("cobre.comm")
+
+PROGRAM = Path(__file__).with_name("template_process.py")
+ANSWER_S = 30.0
+END_S = 5.0
+MAX_SELECT_S = 3600.0
+MESSAGE_BYTES = 1 << 16
+
+
+class TemplateGoneError(Exception):
+    """The template was killed, or does not answer."""
+
+
+def can_fork() -> bool:
+    """Whether ranks can be forked here: their parent is not this process, which then only sees them by a pidfd."""
+    if not sys.platform.startswith("linux") or not hasattr(os, "pidfd_open"):
+        return False
+    try:
+        os.close(os.pidfd_open(os.getpid()))
+    except OSError:  # an old kernel, or a sandbox that forbids it
+        return False
+    return True
+
+
+class Template:
+    """Its `with` block leaves neither it nor a rank of its own behind."""
+
+    def __init__(
+        self, environment: Mapping[str, str], shared: Inheritance, pipes: RankPipes, modules: Sequence[str]
+    ) -> None:
+        """`pipes` are those of rank 0, for whom the template speaks until there are ranks."""
+        self._socket, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+        self._environment = environment
+        self._is_loaded = False
+        self._requests = 0
+        with contextlib.ExitStack() as failing:
+            failing.callback(self._socket.close)
+            with theirs:
+                numbers = (os.getpid(), shared.task, shared.lifeline, theirs.fileno())
+                self._process = subprocess.Popen(
+                    [*interpreter_command(PROGRAM), *map(str, numbers), *modules],
+                    env=with_import_path(environment),
+                    stdin=subprocess.DEVNULL,
+                    stdout=pipes.writing["stdout"],
+                    stderr=pipes.writing["stderr"],
+                    pass_fds=(shared.task, shared.lifeline, theirs.fileno()),
+                    process_group=0,
+                )
+            failing.pop_all()
+
+    @property
+    def pid(self) -> int:
+        """Also the number of its process group, which the ranks are not in."""
+        return self._process.pid
+
+    def wait_until_loaded(self, pipes: RankPipes, output: Output, deadline: float | None) -> bool:
+        """Whether ranks can be forked from it; what it prints meanwhile goes to `output`.
+
+        Not when it was killed or could not be loaded, and not when a library has started a thread: a fork would
+        have the thread's locks, but not the thread. Raises `TimeoutError` at the deadline.
+        """
+        with selectors.DefaultSelector() as selector:
+            selector.register(self._socket, selectors.EVENT_READ)
+            for stream in pipes.streams:
+                selector.register(stream.descriptor, selectors.EVENT_READ, stream)
+            while True:
+                remaining = MAX_SELECT_S if deadline is None else deadline - time.monotonic()
+                if remaining <= 0:
+                    raise TimeoutError
+                for key, _ in selector.select(min(remaining, MAX_SELECT_S)):
+                    if key.data is None:
+                        return self._has_loaded()
+                    key.data.read(output)
+
+    def _has_loaded(self) -> bool:
+        try:
+            threads = json.loads(self._socket.recv(MESSAGE_BYTES))["threads"]
+        except (OSError, ValueError):  # an empty message: it has gone
+            logger.info("the template of the ranks ended while it was loading; each rank loads by itself")
+            return False
+        self._is_loaded = len(threads) == 1
+        if not self._is_loaded:
+            logger.info("libraries have started threads (%s); each rank loads by itself", ", ".join(threads[1:]))
+        return self._is_loaded
+
+    def fork(self, seat: Seat) -> "ForkedChild":
+        """Start a rank."""
+        own = {name: value for name, value in seat.environment.items() if self._environment.get(name) != value}
+        request = {"fork": seat.rank, "environment": own, "streams": list(seat.pipes.writing)}
+        answer = self._ask(request, [seat.result, *seat.pipes.writing.values()])
+        if "error" in answer:
+            raise OSError(answer["error"], os.strerror(answer["error"]))
+        return ForkedChild(self, answer["pid"])
+
+    def collect(self, pid: int) -> int:
+        """The exit code of a rank that has ended; asking again gives it again."""
+        return int(self._ask({"collect": pid})["exit_code"])
+
+    def _ask(self, request: Mapping[str, Any], descriptors: Sequence[int] = ()) -> dict[str, Any]:
+        # Numbered, because an exception of a signal's handler may come between a question and its answer.
+        self._requests += 1
+        number = self._requests
+        try:
+            self._socket.settimeout(ANSWER_S)
+            socket.send_fds(self._socket, [json.dumps({"number": number, **request}).encode()], descriptors)
+            while (answer := json.loads(self._socket.recv(MESSAGE_BYTES)))["number"] != number:
+                pass
+        except (ValueError, TimeoutError, ConnectionError) as error:
+            raise TemplateGoneError(self.fate()) from error
+        return dict(answer)
+
+    def fate(self) -> str:
+        """In words, how it ended; it is ended here where it does not answer."""
+        self._process.kill()
+        code = self._process.wait()
+        how = f"was killed by {signal.Signals(-code).name} (signal {-code})" if code < 0 else f"exited with code {code}"
+        return f"the process that ranks are forked from (pid {self.pid}) {how}"
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        try:
+            self._socket.close()
+            if self._is_loaded:  # it ends ranks that this process has not heard of, then itself
+                with contextlib.suppress(subprocess.TimeoutExpired):
+                    self._process.wait(END_S)
+        finally:
+            self._process.kill()
+            self._process.wait()
+
+
+class ForkedChild:
+    """A child of the template."""
+
+    def __init__(self, template: Template, pid: int) -> None:
+        self._template = template
+        self.pid = pid
+        self.fate = ""
+
+    def has_exited(self) -> bool:
+        """Never asked for: `can_fork` has seen that there are pidfds, which tell."""
+        return not Path(f"/proc/{self.pid}").exists()
+
+    def wait(self) -> int:
+        """Its exit code; where the template has gone the rank was killed with it."""
+        try:
+            return self._template.collect(self.pid)
+        except TemplateGoneError as error:
+            self.fate = f"was ended: {error}"
+            return -signal.SIGKILL

@@ -1,0 +1,270 @@
+"""Ranks are forks of a template: when they are, when they are not, and what its end means for them."""
+
+import logging
+import os
+import random
+import signal
+import subprocess
+import sys
+import threading
+import time
+from pathlib import Path
+
+import pytest
+from processes import (
+    DEADLINE_S,
+    forgotten_segments,
+    is_alive,
+    open_descriptors,
+    own_children,
+    start_python,
+    wait_until,
+    wait_until_gone,
+)
+
+from cobre.comm import InitializationFailedError, launch
+from cobre.comm.launch import WorkerError, template
+
+
+@pytest.fixture(autouse=True)
+def nothing_is_left_behind():
+    segments, descriptors, children = forgotten_segments(), open_descriptors(), own_children()
+    yield
+    assert open_descriptors() == descriptors
+    assert own_children() <= children
+    wait_until(lambda: forgotten_segments() <= segments, "the shared memory is as before")
+
+
+@pytest.fixture
+def module(tmp_path, monkeypatch):
+    """Writes a module that this process does not import, but that it could."""
+    monkeypatch.syspath_prepend(tmp_path)
+
+    def write(text, name="given_module"):
+        (tmp_path / f"{name}.py").write_text(text)
+        return name
+
+    return write
+
+
+def parents(comm):
+    return os.getppid()
+
+
+def threads_of_parent(comm):
+    return len(list(Path(f"/proc/{os.getppid()}/task").iterdir()))
+
+
+def test_ranks_are_forks_of_one_process_without_threads():
+    (parent,) = set(launch.run(parents, 3))
+    assert parent != os.getpid()
+    assert launch.run(threads_of_parent, 3) == [1, 1, 1]
+    wait_until_gone([parent])
+
+
+def test_a_single_rank_has_nobody_to_share_with():
+    assert launch.run(parents, 1) == [os.getpid()]
+
+
+def test_modules_are_loaded_once_for_all_ranks(module, tmp_path):
+    name = module(f"import os, pathlib\npathlib.Path({str(tmp_path)!r}, f'loaded-{{os.getpid()}}').touch()\n")
+
+    def is_loaded(comm):
+        return name in sys.modules, os.getppid()
+
+    values = launch.run(is_loaded, 3, preload=[name])
+    assert [path.name for path in tmp_path.glob("loaded-*")] == [f"loaded-{values[0][1]}"]
+    assert {value[0] for value in values} == {True}
+
+
+@pytest.mark.parametrize("text", ["raise LookupError\n", "import no_such_module\n", None])
+def test_a_module_that_cannot_be_loaded_harms_only_who_needs_it(module, text):
+    name = "no_such_module" if text is None else module(text)
+    assert len(set(launch.run(parents, 2, preload=[name]))) == 1
+
+
+THREAD = "import threading, time\nthreading.Thread(target=time.sleep, args=(1000,), daemon=True).start()\n"
+ENDS = {
+    "exits": "import sys\nsys.exit(3)\n",
+    "is killed": "import os, signal\nos.kill(os.getpid(), signal.SIGKILL)\n",
+    "crashes": "import os, signal\nos.kill(os.getpid(), signal.SIGSEGV)\n",
+}
+
+
+def test_where_a_library_has_started_a_thread_nothing_is_forked(module, caplog):
+    name = module(THREAD)
+    with caplog.at_level(logging.INFO, "cobre.comm"):
+        assert launch.run(parents, 2, preload=[name]) == [os.getpid()] * 2
+    assert "libraries have started threads" in caplog.text
+
+
+@pytest.mark.parametrize("how", ENDS)
+def test_where_the_template_ends_while_loading_every_rank_loads_by_itself(module, caplog, how):
+    with caplog.at_level(logging.INFO, "cobre.comm"):
+        assert launch.run(parents, 2, preload=[module(ENDS[how])]) == [os.getpid()] * 2
+    assert "ended while it was loading" in caplog.text
+
+
+def test_without_pidfds_nothing_is_forked(monkeypatch):
+    monkeypatch.delattr(os, "pidfd_open")
+    assert launch.run(parents, 2) == [os.getpid()] * 2
+
+
+def test_what_is_printed_while_loading_is_rank_0s_and_blocks_nobody(module):
+    """A megabyte is more than any pipe holds."""
+    name = module("import sys\nprint('x' * 1_000_000)\nsys.stderr.write('y' * 1_000_000 + '\\n')\n")
+    said = []
+    launch.run(parents, 2, preload=[name], output=lambda *words: said.append(words))
+    assert sorted(said) == [(0, "stderr", "y" * 1_000_000 + "\n"), (0, "stdout", "x" * 1_000_000 + "\n")]
+
+
+def test_a_limit_on_the_run_holds_while_loading(module):
+    name = module("import time\ntime.sleep(1000)\n")
+    with pytest.raises(TimeoutError, match=r"longer than 1 s; ranks \[0, 1\] were still running"):
+        launch.run(parents, 2, preload=[name], timeout_s=1)
+
+
+def test_ranks_draw_different_random_numbers():
+    def draw(comm):
+        import random
+
+        import numpy as np
+
+        return random.random(), float(np.random.random())
+
+    values = launch.run(draw, 3, preload=["random", "numpy.random"])
+    assert len({value for pair in values for value in pair}) == 6
+
+
+def test_every_rank_has_its_own_environment():
+    def variables(comm):
+        shown = subprocess.run(["env"], capture_output=True, text=True, check=True).stdout
+        return os.environ["COBRE_SHM_RANK"], f"COBRE_SHM_RANK={comm.rank}\n" in shown
+
+    assert launch.run(variables, 3) == [("0", True), ("1", True), ("2", True)]
+
+
+def test_ranks_hold_no_descriptors_of_each_other():
+    def held(comm):
+        return len(list(Path("/proc/self/fd").iterdir()))
+
+    first, *others = launch.run(held, 6, on_message=lambda *_: None)
+    assert max(others) <= first + 1
+
+
+def test_a_signal_that_reaches_every_process_of_a_job_leaves_the_template_alone():
+    """A batch system sends SIGTERM to all of them; ranks end in their own way."""
+
+    def ends_in_its_own_way(comm):
+        came = threading.Event()
+        signal.signal(signal.SIGTERM, lambda *_: came.set())
+        comm.barrier()
+        if comm.rank == 0:
+            os.kill(os.getppid(), signal.SIGTERM)
+            os.kill(os.getppid(), signal.SIGINT)
+            os.kill(os.getppid(), signal.SIGHUP)
+            os.kill(os.getppid(), signal.SIGUSR1)
+        comm.barrier()
+        os.kill(os.getpid(), signal.SIGTERM)
+        return came.wait(DEADLINE_S)
+
+    assert launch.run(ends_in_its_own_way, 2) == [True, True]
+
+
+def test_the_end_of_the_template_is_the_end_of_its_ranks_and_is_told():
+    def kills_its_parent(comm):
+        subprocess.Popen(["sleep", "1000"])
+        comm.barrier()
+        if comm.rank == 1:
+            os.kill(os.getppid(), signal.SIGKILL)
+        while True:
+            comm.barrier()
+
+    with pytest.raises(WorkerError, match=r"forked from \(pid \d+\) was killed by SIGKILL \(signal 9\)") as caught:
+        launch.run(kills_its_parent, 3)
+    assert caught.value.exit_code == -signal.SIGKILL
+    assert str(caught.value).endswith("2 other ranks were healthy and have exited.")
+
+
+def test_a_template_that_does_not_answer_is_ended(monkeypatch):
+    monkeypatch.setattr(template, "ANSWER_S", 0.5)
+
+    def stops_its_parent(comm):
+        comm.barrier()
+        if comm.rank == 1:
+            os.kill(os.getppid(), signal.SIGSTOP)
+        comm.barrier()
+
+    with pytest.raises(WorkerError, match=r"forked from \(pid \d+\) was killed by SIGKILL"):
+        launch.run(stops_its_parent, 2)
+
+
+MARK = "COBRE_TEST_MARK"
+WORLD = """
+import subprocess, sys
+from cobre.comm import launch
+
+def work(comm):
+    subprocess.Popen(["sleep", "1000"])
+    for _ in range(50):
+        comm.create_shared_region(1000, "float64").close()
+    return comm.rank
+
+assert launch.run(work, 4, preload=["cobre.comm.factory", "json", "decimal"]) == [0, 1, 2, 3]
+"""
+
+
+def marked(mark):
+    """The processes that inherited the mark."""
+    found = []
+    for path in Path("/proc").glob("[0-9]*"):
+        try:
+            if f"{MARK}={mark}".encode() in (path / "environ").read_bytes() and is_alive(path.name):
+                found.append(int(path.name))
+        except OSError:
+            continue
+    return found
+
+
+def program_of(pid):
+    try:
+        return Path(f"/proc/{pid}/cmdline").read_text()
+    except OSError:
+        return ""
+
+
+VICTIMS = ["the template", "a fork", "the launcher", "the launcher and its keeper", "the launcher and the template"]
+
+
+@pytest.mark.parametrize("victim", VICTIMS)
+@pytest.mark.parametrize("attempt", range(3))
+def test_killed_at_any_instant_nothing_is_left(tmp_path, victim, attempt):
+    """The template and its forks have the same command line; the oldest is the template."""
+    mark = f"{os.getpid()}-{VICTIMS.index(victim)}-{attempt}"
+    script = tmp_path / "world.py"
+    script.write_text(WORLD)
+    launcher = start_python(script, env=os.environ | {MARK: mark})
+    wait_until(lambda: launcher.poll() is not None or find(mark, "template_process"), "there is a template")
+    time.sleep(random.Random(mark).random() * 0.8)  # the instant is what the test is about
+    forks = find(mark, "template_process")
+    chosen = {
+        "the template": forks[:1],
+        "a fork": forks[-1:],
+        "the launcher": [launcher.pid],
+        "the launcher and its keeper": [*find(mark, "keeper_process"), launcher.pid],
+        "the launcher and the template": [launcher.pid, *forks[:1]],
+    }[victim]
+    for pid in chosen:
+        try:
+            os.kill(pid, signal.SIGKILL)
+        except ProcessLookupError:
+            continue
+    _, err = launcher.communicate(timeout=DEADLINE_S)
+    assert launcher.returncode in (0, -signal.SIGKILL) or any(
+        error.__name__ in err for error in (WorkerError, InitializationFailedError)
+    ), err
+    wait_until(lambda: not marked(mark), "all processes have gone")
+
+
+def find(mark, program):
+    return sorted(pid for pid in marked(mark) if program in program_of(pid))
