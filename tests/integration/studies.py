@@ -115,32 +115,37 @@ def wait_for_checkpoint(output, process):
 
 
 def children_of(pid):
-    """The ranks of a study, and the process that cleans up after them."""
-    found = Path(f"/proc/{pid}/task/{pid}/children").read_text().split()
-    return [int(child) for child in found]
+    """The processes that a study has started, and those that they have started: ranks, and who starts and ends them."""
+    family = []
+    for child in _children(pid):
+        family += [child, *children_of(child)]
+    return family
+
+
+def _children(pid):
+    try:
+        return [int(child) for child in Path(f"/proc/{pid}/task/{pid}/children").read_text().split()]
+    except (FileNotFoundError, ProcessLookupError):
+        return []
 
 
 def ranks_of(process):
     """The pid of each rank, in rank order, of a study whose ranks are processes of its own."""
-
-    def found():
-        ranks = {}
-        for pid in children_of(process.pid):
-            variables = environment_of(pid)
-            rank = variables.get("COBRE_SHM_RANK", variables.get("COBRE_TCP_RANK"))
-            if rank is not None:
-                ranks[int(rank)] = pid
-        return [ranks[rank] for rank in sorted(ranks)]
-
-    return wait_until(found, "the ranks are there")
+    return wait_until(lambda: ranks_below(process.pid), "the ranks are there")
 
 
-def environment_of(pid):
+def ranks_below(pid):
+    """Those that are known by their names."""
+    named = {child: _name(child) for child in children_of(pid)}
+    ranks = {int(name.removeprefix("cobre rank ")): child for child, name in named.items() if "cobre rank" in name}
+    return [ranks[rank] for rank in sorted(ranks)]
+
+
+def _name(pid):
     try:
-        entries = Path(f"/proc/{pid}/environ").read_bytes().split(b"\0")
+        return Path(f"/proc/{pid}/comm").read_text()
     except (FileNotFoundError, ProcessLookupError):
-        return {}
-    return dict(entry.decode(errors="replace").split("=", 1) for entry in entries if b"=" in entry)
+        return ""
 
 
 def small_copy(case, folder, **training):

@@ -9,7 +9,7 @@ import threading
 import pytest
 from demanding_case import write_demanding_case
 from processes import finish, run_python, start_python
-from studies import LOCAL, QUICK_CASE, References, digest_of, end_of, small_copy, start_study
+from studies import LOCAL, QUICK_CASE, References, digest_of, end_of, ranks_below, small_copy, start_study
 from tcp_worlds import new_address
 
 import cobre
@@ -120,17 +120,11 @@ def test_an_invalid_case_is_the_inner_error(tmp_path):
 def test_a_killed_worker_has_no_inner_error(case):
     def kill_rank_1(event):
         if event.iteration == 2 and event.worker == 1:
-            os.kill(worker_pid(1), signal.SIGKILL)
+            os.kill(ranks_below(os.getpid())[1], signal.SIGKILL)
 
     with pytest.raises(WorkerError, match="SIGKILL") as caught:
         cobre.train(case, num_workers=2, iterations=100_000, progress_callback=kill_rank_1)
     assert (caught.value.rank, caught.value.exit_code, caught.value.inner) == (1, -signal.SIGKILL, None)
-
-
-def worker_pid(rank):
-    from studies import children_of, environment_of
-
-    return next(pid for pid in children_of(os.getpid()) if environment_of(pid).get("COBRE_SHM_RANK") == str(rank))
 
 
 @pytest.mark.parametrize("workers", [0, -1, True, 2.5, "2", 5000])

@@ -144,6 +144,14 @@ def test_every_rank_has_its_own_environment():
     assert launch.run(variables, 3) == [("0", True), ("1", True), ("2", True)]
 
 
+@pytest.mark.parametrize("size", [1, 2])
+def test_ranks_are_known_by_name(size):
+    def name(comm):
+        return Path(f"/proc/{os.getpid()}/comm").read_text()
+
+    assert launch.run(name, size) == [f"cobre rank {rank}\n" for rank in range(size)]
+
+
 def test_ranks_hold_no_descriptors_of_each_other():
     def held(comm):
         return len(list(Path("/proc/self/fd").iterdir()))

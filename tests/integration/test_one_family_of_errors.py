@@ -3,10 +3,10 @@
 import os
 import pickle
 import signal
-from pathlib import Path
 
 import pytest
 from click.testing import CliRunner
+from studies import ranks_below
 
 import cobre
 from cobre.cli.main import main
@@ -30,11 +30,11 @@ def test_a_backend_that_does_not_exist(case):
 
 
 def test_a_worker_that_is_killed(case):
-    ours, killed = os.getpid(), []
+    killed = []
 
     def kill_a_child(_):
         if not killed:
-            killed.append(int(Path(f"/proc/{ours}/task/{ours}/children").read_text().split()[-1]))
+            killed.append(ranks_below(os.getpid())[-1])
             os.kill(killed[0], signal.SIGKILL)
 
     with pytest.raises(CobreError):

@@ -12,6 +12,7 @@ from cobre.comm.errors import BackendNotAvailableError, InitializationFailedErro
 from cobre.comm.types import BackendKind
 
 WORLD_PREFIXES = ("COBRE_SHM_", "COBRE_TCP_")
+RANK_VARIABLES = ("COBRE_SHM_RANK", "COBRE_TCP_RANK")
 THREAD_VARIABLES = {
     "OMP_NUM_THREADS": "1",
     "OPENBLAS_NUM_THREADS": "1",

@@ -1,7 +1,7 @@
 """The program of the template: loads what ranks need, then forks them on demand; each fork goes on as a rank.
 
-Run by its path. Signals that ask a run to end, or to tell what it does, concern the launcher and the ranks: the template
-holds them back.
+Run by its path. Signals that ask a run to end, or to tell what it does, concern the launcher and the ranks: they are
+held back here.
 """
 
 import signal

@@ -3,6 +3,7 @@
 It prints nothing of its own. An exception goes to the parent, which prints the one that matters.
 """
 
+import contextlib
 import faulthandler
 import os
 import runpy
@@ -10,12 +11,13 @@ import signal
 import sys
 import threading
 from dataclasses import dataclass
+from pathlib import Path
 from typing import NoReturn, TextIO
 
 from cobre._native import end_group_with_parent, end_with_group
 from cobre.comm.errors import TerminatedError
 from cobre.comm.factory import create_communicator
-from cobre.comm.launch.environment import meeting_name
+from cobre.comm.launch.environment import RANK_VARIABLES, meeting_name
 from cobre.comm.launch.failure import describe
 from cobre.comm.launch.messages import message_descriptors
 from cobre.comm.launch.payload import FunctionTask, ResultWriter, ScriptTask, TaskReader, dump_or_none
@@ -46,6 +48,7 @@ def perform_as_rank(given: RankDescriptors) -> NoReturn:
     """Do the task of the inherited file and leave the result in the other one."""
     # Tied to the thread that started this process: it stays where it is until all ranks have gone.
     end_group_with_parent(given.parent_pid, meeting_name(os.environ) or "")
+    _show_rank()
     _hold_lifeline(given.lifeline)
     for descriptor in (given.task, given.result, given.lifeline, *message_descriptors()):
         os.set_inheritable(descriptor, False)
@@ -117,6 +120,13 @@ def _hold_lifeline(descriptor: int) -> None:
         end_with_group()
 
     threading.Thread(target=wait, name="cobre-lifeline", daemon=True).start()
+
+
+def _show_rank() -> None:
+    """Be known to `ps`, `top` and `pkill` by the rank; the command line is that of all forks."""
+    rank = next((os.environ[name] for name in RANK_VARIABLES if name in os.environ), "0")
+    with contextlib.suppress(OSError):  # elsewhere than on Linux
+        Path("/proc/self/comm").write_text(f"cobre rank {rank}")
 
 
 def _speak_utf8(*streams: TextIO) -> None:
