@@ -63,6 +63,12 @@ def decode(document: Document | None, record: type[AnyFile], problems: Problems)
     return decoded if len(problems.errors) == known else None
 
 
+def build_decoders() -> None:
+    """Build now what is otherwise built when a file of its kind is first decoded: for processes that will be forked."""
+    for record in JsonFile.__subclasses__():
+        record.model_rebuild()
+
+
 def rewritten(document: Document, content: Any) -> Document:
     """The same file with another content."""
     return Document(document.name, content, json.dumps(content))

@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from cobre.core.case import ABSENT_ID, Table
 from cobre.io.foreign_file import check_foreign
 from cobre.io.magnitudes import LARGEST_NUMBER
+from cobre.io.output.columns import null_rows
 from cobre.io.problems import Layer, Problems
 
 if TYPE_CHECKING:
@@ -106,7 +107,7 @@ def _values(arrow: "pa.Table", column: Column, table: TableFormat, problems: Pro
     if column.name not in arrow.column_names:
         return _absent(column, arrow.num_rows)
     stored = arrow.column(column.name).combine_chunks()
-    is_null = _numbers(stored.is_null().cast("uint8"), np.dtype(np.uint8)) != 0
+    is_null = null_rows(stored)
     values = _filled(stored, is_null, column)
     if not column.is_nullable:
         _report_rows(np.flatnonzero(is_null), column, table, problems, "is null", "a value in every row")

@@ -4,6 +4,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from cobre.core.verdict import BoundHistory
+from cobre.io.output.columns import column_of, table_of
 from cobre.sddp.events import IterationRecord
 from cobre.sddp.phases import Phase
 from cobre.solver.statistics import SolveStatistics
@@ -38,25 +39,25 @@ def convergence_table(history: Sequence[IterationRecord]) -> "pa.Table":
     import pyarrow as pa
 
     columns = {
-        "iteration": pa.array([record.iteration for record in history], pa.int32()),
-        "lower_bound": pa.array([record.lower_bound for record in history], pa.float64()),
-        "upper_bound": pa.array([record.upper_bound for record in history], pa.float64()),
-        "upper_bound_std": pa.array([record.upper_bound_std for record in history], pa.float64()),
-        "upper_bound_half_width": pa.array([record.half_width for record in history], pa.float64()),
-        "upper_bound_kind": pa.array(
+        "iteration": column_of([record.iteration for record in history], pa.int32()),
+        "lower_bound": column_of([record.lower_bound for record in history], pa.float64()),
+        "upper_bound": column_of([record.upper_bound for record in history], pa.float64()),
+        "upper_bound_std": column_of([record.upper_bound_std for record in history], pa.float64()),
+        "upper_bound_half_width": column_of([record.half_width for record in history], pa.float64()),
+        "upper_bound_kind": column_of(
             ["exact" if record.is_exact else "statistical" for record in history], pa.string()
         ),
-        "gap_percent": pa.array([100.0 * record.gap for record in history], pa.float64()),
-        "forward_passes": pa.array([record.forward_passes for record in history], pa.int32()),
-        "cuts": pa.array([record.cuts for record in history], pa.int64()),
-        "cuts_active": pa.array([record.cuts_active for record in history], pa.int64()),
-        "lp_solves": pa.array([record.solves for record in history], pa.int64()),
-        "simplex_iterations": pa.array([record.simplex_iterations for record in history], pa.int64()),
+        "gap_percent": column_of([100.0 * record.gap for record in history], pa.float64()),
+        "forward_passes": column_of([record.forward_passes for record in history], pa.int32()),
+        "cuts": column_of([record.cuts for record in history], pa.int64()),
+        "cuts_active": column_of([record.cuts_active for record in history], pa.int64()),
+        "lp_solves": column_of([record.solves for record in history], pa.int64()),
+        "simplex_iterations": column_of([record.simplex_iterations for record in history], pa.int64()),
     }
     for phase in Phase:
         parts = [record.solver.get(phase) for record in history]
         columns |= {f"{phase}_{name}": _column(parts, name) for name in SOLVER_COLUMNS}
-    return pa.table(columns)
+    return table_of(columns)
 
 
 def without_times(table: "pa.Table") -> "pa.Table":
@@ -69,4 +70,4 @@ def _column(parts: Sequence[SolveStatistics | None], name: str) -> "pa.Array":
     import pyarrow as pa
 
     values = [None if part is None else getattr(part, name) for part in parts]
-    return pa.array(values, pa.float64() if name in MEANS else pa.int64())
+    return column_of(values, pa.float64() if name in MEANS else pa.int64())

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from cobre.core.config import ExportsConfig
+from cobre.io.output.columns import column_of, table_of
 from cobre.io.output.results import write_results
 from cobre.solver.program import Floats
 from cobre.study.hydro_export import fpha_tables
@@ -43,7 +44,6 @@ def states_table(study: PreparedStudy, visited: Sequence[Floats], first_iteratio
 
     visited: by iteration, forward passes x (stages x entries), as training keeps them.
     """
-    import pyarrow as pa
 
     stage_ids = [stage.id for stage in study.case.horizon.stages]
     names = state_names(study)
@@ -57,5 +57,5 @@ def states_table(study: PreparedStudy, visited: Sequence[Floats], first_iteratio
             [np.zeros(0), *(np.tile(np.arange(paths), len(stage_ids)) for _, paths in shapes)]
         ),
     }
-    table = {name: pa.array(np.asarray(column).astype(np.int32)) for name, column in columns.items()}
-    return pa.table(table | {name: pa.array(values[:, at]) for at, name in enumerate(names)})
+    table = {name: column_of(np.asarray(column).astype(np.int32)) for name, column in columns.items()}
+    return table_of(table | {name: column_of(values[:, at]) for at, name in enumerate(names)})

@@ -7,6 +7,7 @@ import numpy as np
 
 from cobre.core.case import Case
 from cobre.core.entities import is_in_service
+from cobre.io.output.columns import table_of
 from cobre.sddp.hydro_models.fpha_fitting import Fit
 from cobre.sddp.hydro_models.geometry import geometry_by_hydro
 from cobre.sddp.resolved.production import ProductionResolver
@@ -69,6 +70,5 @@ def _planes(hydro_id: int = 0, stage_id: int = 0, fit: Fit = NOTHING) -> Columns
 
 
 def _table(empty: Columns, parts: list[Columns]) -> "pa.Table":
-    import pyarrow as pa
 
-    return pa.table({name: np.concatenate([empty[name], *(part[name] for part in parts)]) for name in empty})
+    return table_of({name: np.concatenate([empty[name], *(part[name] for part in parts)]) for name in empty})

@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 
 from cobre.core.case import ABSENT_ID
 from cobre.core.stage_data import Floats
+from cobre.io.output.columns import column_of
 from cobre.io.output.growing_tables import ROWS_PER_GROUP, GrowingTables, Segment
 from cobre.sddp.simulation.spool import ScenarioColumns
 
@@ -142,8 +143,8 @@ def _arrow(name: str, values: NDArray[Any]) -> "pa.Array":
     import pyarrow as pa
 
     if name == "block_id":
-        return pa.array(values, pa.int32(), mask=values == ABSENT_ID)
-    return pa.array(values)
+        return column_of(values, pa.int32(), values == ABSENT_ID)
+    return column_of(values)
 
 
 def _plain(column: "pa.ChunkedArray") -> NDArray[Any]:

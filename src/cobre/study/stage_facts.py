@@ -15,6 +15,7 @@ from cobre.core.entities import WithService, is_in_service
 from cobre.core.hydro import Hydro
 from cobre.core.stage_data import StageData
 from cobre.core.temporal import Stage
+from cobre.io.output.columns import column_of, table_of
 from cobre.sddp.hydro_models.energy_productivity import EnergyProductivity, NoProductivityError
 from cobre.sddp.hydro_models.geometry import geometry_by_hydro
 from cobre.study.prepare import PreparedStudy
@@ -55,17 +56,16 @@ def entity_stages(study: PreparedStudy) -> "pa.Table":
     rows = [row for lp in study.problem.stages for row in _rows(study.case, lp.plan.data, energy)]
     kinds = {"table": pa.string(), "entity_id": pa.int32(), "stage_id": pa.int32(), "operative_state_code": pa.int8()}
     kinds |= dict.fromkeys(("stage_hours", *HYDRO_NUMBERS), pa.float64())
-    return pa.table({name: pa.array([row.get(name) for row in rows], kind) for name, kind in kinds.items()})
+    return table_of({name: column_of([row.get(name) for row in rows], kind) for name, kind in kinds.items()})
 
 
 def initial_lags(study: PreparedStudy) -> "pa.Table":
     """The inflows before the first stage that the state remembers; lag 0 is the most recent one."""
-    import pyarrow as pa
 
     hydros, orders = len(study.case.system.hydros), study.noise.max_order
     ids = np.array([hydro.id for hydro in study.case.system.hydros], np.int32)
     values = study.problem.initial_lags
-    return pa.table(
+    return table_of(
         {
             "hydro_id": np.repeat(ids, orders),
             "lag_index": np.tile(np.arange(orders, dtype=np.int32), hydros),
@@ -79,7 +79,6 @@ def tree_paths(study: PreparedStudy, paths: NDArray[np.int32] | None) -> "pa.Tab
 
     probability: of the scenario, where these are all that there are.
     """
-    import pyarrow as pa
 
     tree = study.problem.tree
     if tree is None:
@@ -87,23 +86,23 @@ def tree_paths(study: PreparedStudy, paths: NDArray[np.int32] | None) -> "pa.Tab
     nodes = tree.ids[tree.paths() if paths is None else tree.paths()[paths]]
     stage_ids = np.array([stage.id for stage in study.case.horizon.stages], np.int32)
     shares = np.full(len(nodes), np.nan) if paths is not None else tree.path_probabilities()
-    return pa.table(
+    probabilities = np.repeat(shares, len(stage_ids))
+    return table_of(
         {
             "scenario_id": np.repeat(np.arange(len(nodes), dtype=np.int32), len(stage_ids)),
             "stage_id": np.tile(stage_ids, len(nodes)),
             "node_id": nodes.reshape(-1),
-            "probability": pa.array(np.repeat(shares, len(stage_ids)), pa.float64(), from_pandas=True),
+            "probability": column_of(probabilities, is_null=np.isnan(probabilities)),
         }
     )
 
 
 def lag_steps(study: PreparedStudy) -> "pa.Table":
     """How lags that are means of seasons change at each stage: which they go on from (-1: none), and what they add."""
-    import pyarrow as pa
 
     steps = [study.noise.lag_changes(stage) for stage in range(study.noise.num_stages)]
     orders = study.noise.max_order
-    return pa.table(
+    return table_of(
         {
             "stage_id": np.repeat(np.array([stage.id for stage in study.case.horizon.stages], np.int32), orders),
             "lag_index": np.tile(np.arange(orders, dtype=np.int32), len(steps)),

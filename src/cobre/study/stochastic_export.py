@@ -10,6 +10,7 @@ import numpy as np
 from cobre.core.case import Case
 from cobre.io.atomic import check_writable, write_file
 from cobre.io.inside import remove_file
+from cobre.io.output.columns import table_of
 from cobre.io.output.results import write_results
 from cobre.io.saving.scenario_documents import correlation_document
 from cobre.stochastic.inflows import InflowDescription, describe_inflows
@@ -90,13 +91,12 @@ def _annual(description: InflowDescription) -> Iterator[Row]:
 
 
 def _openings(case: Case, noise: NoiseModel) -> "pa.Table":
-    import pyarrow as pa
 
     parts = [
         (stage.id, *np.indices(values.shape).reshape(2, -1), values.reshape(-1))
         for stage, values in zip(case.horizon.stages, noise.openings, strict=True)
     ]
-    return pa.table(
+    return table_of(
         {
             "stage_id": np.concatenate([np.full(len(values), id_, np.int32) for id_, _, _, values in parts]),
             "opening_index": np.concatenate([opening.astype(np.uint32) for _, opening, _, _ in parts]),
@@ -107,8 +107,7 @@ def _openings(case: Case, noise: NoiseModel) -> "pa.Table":
 
 
 def _table(names: Sequence[str], rows: Iterator[Row]) -> "pa.Table":
-    import pyarrow as pa
 
     columns = np.array(list(rows), np.float64).reshape(-1, len(names)).T
     typed = [column.astype(np.int32) if name in IDS else column for name, column in zip(names, columns, strict=True)]
-    return pa.table(dict(zip(names, typed, strict=True)))
+    return table_of(dict(zip(names, typed, strict=True)))

@@ -31,7 +31,7 @@ RankFunction = Callable[..., Value]
 """Called with a communicator, the arguments, and `tell`."""
 
 _PASSED_ON = (signal.SIGINT, signal.SIGTERM)
-_NEEDED_BY_RANKS = ("cobre.study.run", "pyarrow.parquet")
+_PRELOAD = ("cobre.study.rank_preload",)
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,7 +109,7 @@ def run_in(world: World, function: RankFunction[Value], args: tuple[Any, ...], t
         output=_forward,
         on_message=lambda _, line: tell(json.loads(line)),
         pass_on=_PASSED_ON,
-        preload=_NEEDED_BY_RANKS,
+        preload=_PRELOAD,
     )
 
 
