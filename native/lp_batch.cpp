@@ -34,11 +34,11 @@ Engine::Engine(const std::string& library, Int threads, const Settings& settings
     for (size_t thread = 0; thread < crew_.threads(); ++thread) solvers_.push_back(std::make_unique<Solver>(api_, settings));
 }
 
-Count Engine::run(const std::vector<Int>& order, const Crew::Task& task) {
+Count Engine::run(const std::vector<Int>& order, const Crew::Task& task, Crew::Counter* common) {
     failed_ = nullptr;
     for (auto& solver : solvers_) solver->count = {};
     try {
-        crew_.run(order, task);
+        crew_.run(order, task, common);
     } catch (...) {
         failed_ = solvers_[crew_.failed_thread()].get();
         throw;
@@ -48,26 +48,29 @@ Count Engine::run(const std::vector<Int>& order, const Crew::Task& task) {
     return total;
 }
 
-Count Engine::solve(const StageModel& stage, const CutView& cuts, const Work& work, const Results& results) {
+Count Engine::solve(const StageModel& stage, const CutView& cuts, const Work& work, const Results& results,
+                    Crew::Counter* common) {
     std::vector<uint8_t> is_loaded(solvers_.size(), 0);
-    return run(longest_first(work), [&](size_t thread, Int unit) {
+    const auto task = [&](size_t thread, Int unit) {
         const auto began = Clock::now();
         Solver& solver = *solvers_[thread];
         if (!is_loaded[thread]) solver.load(stage, cuts);
         is_loaded[thread] = 1;
         solver.solve_chain(unit, work, results);
         solver.count.busy_seconds += std::chrono::duration<double>(Clock::now() - began).count();
-    });
+    };
+    return run(longest_first(work), task, common);
 }
 
-Count Engine::walk(const std::vector<Step>& steps, double* states) {
+Count Engine::walk(const std::vector<Step>& steps, const double* first, double* states, Crew::Counter* common) {
     if (steps.empty()) return {};
     const auto dimension = static_cast<size_t>(steps[0].stage->dimension()), paths = static_cast<size_t>(steps[0].work.units);
     std::vector<Int> order(paths);
     std::iota(order.begin(), order.end(), 0);
-    return run(order, [&](size_t thread, Int path) {
+    const auto task = [&](size_t thread, Int path) {
         const auto began = Clock::now();
         Solver& solver = *solvers_[thread];
+        std::copy_n(first + static_cast<size_t>(path) * dimension, dimension, states + static_cast<size_t>(path) * dimension);
         for (size_t at = 0; at < steps.size(); ++at) {
             const Step& step = steps[at];
             solver.load(*step.stage, *step.cuts);
@@ -76,7 +79,8 @@ Count Engine::walk(const std::vector<Step>& steps, double* states) {
             if (at + 1 < steps.size()) solver.leave(state, states + ((at + 1) * paths + static_cast<size_t>(path)) * dimension);
         }
         solver.count.busy_seconds += std::chrono::duration<double>(Clock::now() - began).count();
-    });
+    };
+    return run(order, task, common);
 }
 
 void Engine::save_failed(const std::string& path, const std::vector<std::string>& columns,

@@ -165,12 +165,34 @@ struct BoundBatch {
         if (!slopes) to.gradient = nullptr;
         return to;
     }
+
+    // Costs and slopes go into tables that other processes see; nothing else is kept.
+    Results place(const StageModel& stage, const nb::tuple& tables, size_t solves) {
+        objective = nb::borrow(tables[0]);
+        gradient = nb::borrow(tables[1]);
+        const Array<double> costs(objective, "objective", true), slopes(gradient, "gradient", true);
+        require(costs.size() == solves && (slopes.size() == 0 || slopes.size() == solves * static_cast<size_t>(stage.dimension())),
+                "common tables have another size");
+        Results to;
+        to.objective = costs.data();
+        if (slopes.size()) to.gradient = slopes.data();
+        return to;
+    }
 };
+
+// The counter from which several processes take their units; none: this process does all of them.
+Crew::Counter* counter_of(const nb::object& counter) {
+    if (counter.is_none()) return nullptr;
+    const Array<int64_t> array(counter, "counter", true);
+    require(array.size() == 1, "a counter is one number");
+    return reinterpret_cast<Crew::Counter*>(array.data());
+}
 
 BoundBatch solve(Engine& engine, const BoundStage& bound, const nb::list& chunks, Int cuts, const nb::object& rows,
                  nb::handle in_play, nb::handle states, nb::handle chain_start, nb::handle chain_items, const nb::object& places, nb::handle inflow,
                  nb::handle load, nb::handle availability, nb::handle start_status, nb::handle start_cuts,
-                 nb::handle start_index, bool keeps_basis, bool keeps_solution, bool keeps_gradient) {
+                 nb::handle start_index, bool keeps_basis, bool keeps_solution, bool keeps_gradient, const nb::object& counter,
+                 const nb::object& tables) {
     const StageModel& stage = bound.model;
     const CutView view = view_of(stage.dimension(), chunks, cuts, rows, in_play);
     const Array<Int> items(chain_items, "chain_items"), index(start_index, "start_index");
@@ -180,11 +202,13 @@ BoundBatch solve(Engine& engine, const BoundStage& bound, const nb::list& chunks
     read_bases(work, stage, start_status, start_cuts, index.span());
     read_places(work, places, items.size());
     BoundBatch batch;
+    Crew::Counter* const common = counter_of(counter);
     const Results results =
-        batch.make(stage, static_cast<size_t>(work.units), items.size(), keeps_basis, keeps_solution, keeps_gradient);
+        common ? batch.place(stage, nb::cast<nb::tuple>(tables), items.size())
+               : batch.make(stage, static_cast<size_t>(work.units), items.size(), keeps_basis, keeps_solution, keeps_gradient);
     {
         const nb::gil_scoped_release release;
-        batch.count = engine.solve(stage, view, work, results);
+        batch.count = engine.solve(stage, view, work, results, common);
     }
     return batch;
 }
@@ -194,6 +218,51 @@ struct BoundWalk {
     nb::object states, objective, future_cost;
     nb::list basis_status, basis_cuts;
     Count count;
+
+    void make(const std::vector<Step>& steps, Py_ssize_t paths, Py_ssize_t dimension) {
+        const auto stages = static_cast<Py_ssize_t>(steps.size());
+        double* numbers;
+        Int* cuts;
+        int8_t* status;
+        states = make_array(numbers, {stages, paths, dimension});
+        objective = make_array(numbers, {stages, paths});
+        future_cost = make_array(numbers, {stages, paths});
+        for (const Step& step : steps) {
+            basis_status.append(make_array(status, {paths, step.stage->columns + step.stage->rows}));
+            basis_cuts.append(make_array(cuts, {paths, step.stage->states + 1}));
+        }
+    }
+
+    // (states, objective, future_cost, basis_status, basis_cuts), which other processes see.
+    void take(const nb::tuple& tables) {
+        states = nb::borrow(tables[0]);
+        objective = nb::borrow(tables[1]);
+        future_cost = nb::borrow(tables[2]);
+        basis_status = nb::cast<nb::list>(tables[3]);
+        basis_cuts = nb::cast<nb::list>(tables[4]);
+    }
+
+    // Tell every step where its results go; gives where states do.
+    double* aim(std::vector<Step>& steps, size_t paths, size_t dimension) const {
+        const Array<double> state(states, "states", true), cost(objective, "objective", true), future(future_cost, "future_cost", true);
+        require(state.size() == steps.size() * paths * dimension && cost.size() == steps.size() * paths && future.size() == cost.size() &&
+                    basis_status.size() == steps.size() && basis_cuts.size() == steps.size(),
+                "common tables have another size");
+        for (size_t at = 0; at < steps.size(); ++at) {
+            Step& step = steps[at];
+            const Array<int8_t> status(basis_status[at], "basis_status", true);
+            const Array<Int> cuts(basis_cuts[at], "basis_cuts", true);
+            require(status.size() == paths * static_cast<size_t>(step.stage->columns + step.stage->rows) &&
+                        cuts.size() == paths * static_cast<size_t>(step.stage->states + 1),
+                    "common tables of bases have another size");
+            step.work.states = state.data() + at * paths * dimension;
+            step.results.objective = cost.data() + at * paths;
+            step.results.future_cost = future.data() + at * paths;
+            step.results.basis_status = status.data();
+            step.results.basis_cuts = cuts.data();
+        }
+        return state.data();
+    }
 };
 
 // The paths of a walk: path p is the chain of item p, and starts from basis 0 where there is one.
@@ -224,34 +293,26 @@ Step read_step(const nb::tuple& given, std::deque<CutView>& views, const Paths& 
     return step;
 }
 
-BoundWalk walk(Engine& engine, const nb::list& given, nb::handle first_states) {
+BoundWalk walk(Engine& engine, const nb::list& given, nb::handle first_states, const nb::object& counter, const nb::object& tables) {
     const Array<double> first(first_states, "first_states");
-    const auto count = static_cast<Py_ssize_t>(first.height()), dimension = static_cast<Py_ssize_t>(first.width());
-    const auto stages = static_cast<Py_ssize_t>(given.size());
     const Paths paths(first.height());
     std::deque<CutView> views;
     std::vector<Step> steps;
-    BoundWalk bound;
-    double *states, *objective, *future_cost;
-    bound.states = make_array(states, {stages, count, dimension});
-    bound.objective = make_array(objective, {stages, count});
-    bound.future_cost = make_array(future_cost, {stages, count});
-    for (Py_ssize_t at = 0; at < stages; ++at) {
-        Step& step = steps.emplace_back(read_step(nb::cast<nb::tuple>(given[at]), views, paths));
-        const StageModel& stage = *step.stage;
-        require(stage.dimension() == dimension, "states differ in size from stage to stage");
-        require(!step.follows || (at > 0 && steps[static_cast<size_t>(at) - 1].stage->has_shape_of(stage)),
-                "a step follows one of another shape");
-        step.work.states = states + at * count * dimension;
-        step.results.objective = objective + at * count;
-        step.results.future_cost = future_cost + at * count;
-        bound.basis_status.append(make_array(step.results.basis_status, {count, stage.columns + stage.rows}));
-        bound.basis_cuts.append(make_array(step.results.basis_cuts, {count, stage.states + 1}));
+    for (const nb::handle step : given) {
+        const StageModel* const before = steps.empty() ? nullptr : steps.back().stage;
+        steps.push_back(read_step(nb::cast<nb::tuple>(step), views, paths));
+        const StageModel& stage = *steps.back().stage;
+        require(static_cast<size_t>(stage.dimension()) == first.width(), "states differ in size from stage to stage");
+        require(!steps.back().follows || (before && before->has_shape_of(stage)), "a step follows one of another shape");
     }
-    if (stages) std::copy(first.data(), first.data() + first.size(), states);
+    Crew::Counter* const common = counter_of(counter);
+    BoundWalk bound;
+    if (common) bound.take(nb::cast<nb::tuple>(tables));
+    else bound.make(steps, static_cast<Py_ssize_t>(first.height()), static_cast<Py_ssize_t>(first.width()));
+    double* const states = bound.aim(steps, first.height(), first.width());
     {
         const nb::gil_scoped_release release;
-        bound.count = engine.walk(steps, states);
+        bound.count = engine.walk(steps, first.data(), states, common);
     }
     return bound;
 }
@@ -335,6 +396,7 @@ void translate(const std::exception_ptr& thrown, void*) {
 
 template <typename Bound>
 void bind_count(nb::class_<Bound>& bound) {
+    bound.def_prop_ro("solves", [](const Bound& results) { return results.count.solves; });
     bound.def_prop_ro("pivots", [](const Bound& results) { return results.count.pivots; });
     bound.def_prop_ro("library_solves", [](const Bound& results) { return results.count.library_solves; });
     bound.def_prop_ro("retries", [](const Bound& results) { return results.count.retries; });
@@ -449,8 +511,8 @@ void bind(nb::module_& module) {
              "max_added_per_round"_a, "retry_attempts"_a, "most_dense_rows"_a)
         .def("solve", &solve, "stage"_a, "chunks"_a, "cuts"_a, "rows"_a.none(), "in_play"_a, "states"_a, "chain_start"_a,
              "chain_items"_a, "places"_a.none(), "inflow"_a, "load"_a, "availability"_a, "start_status"_a, "start_cuts"_a,
-             "start_index"_a, "keeps_basis"_a, "keeps_solution"_a, "keeps_gradient"_a)
-        .def("walk", &walk, "steps"_a, "first_states"_a)
+             "start_index"_a, "keeps_basis"_a, "keeps_solution"_a, "keeps_gradient"_a, "counter"_a.none(), "tables"_a.none())
+        .def("walk", &walk, "steps"_a, "first_states"_a, "counter"_a.none(), "tables"_a.none())
         .def("save_failed", &Engine::save_failed, "path"_a, "columns"_a, "rows"_a)
         .def_prop_ro("threads", &Engine::threads)
         .def_prop_ro("version", [](const Engine& engine) { return std::string(engine.version()); });

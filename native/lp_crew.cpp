@@ -25,13 +25,15 @@ void pause() {
 struct Crew::Job {
     const std::vector<int32_t>& order;
     const Task& task;
-    alignas(64) std::atomic<size_t> next{0};
+    alignas(64) Counter own{0};
+    Counter& next;
     alignas(64) std::atomic<int32_t> failed_unit{INT32_MAX};
     std::mutex mutex;
     std::exception_ptr error;
     size_t failed_thread = 0;
 
-    Job(const std::vector<int32_t>& order, const Task& task) : order(order), task(task) {}
+    Job(const std::vector<int32_t>& order, const Task& task, Counter* common)
+        : order(order), task(task), next(common ? *common : own) {}
 
     void fail(int32_t unit, size_t thread) {
         const std::lock_guard lock(mutex);
@@ -93,8 +95,9 @@ void Crew::serve(size_t thread) {
 
 // Units before the first failed one still run, so that the same failure is reported whatever the threads did.
 void Crew::work_off(size_t thread, Job& job) {
-    for (size_t at; (at = job.next.fetch_add(1, std::memory_order_relaxed)) < job.order.size();) {
-        const int32_t unit = job.order[at];
+    // relaxed: a number is all that is taken; inputs were there before, and results are handed over by what follows the job
+    for (int64_t at; (at = job.next.fetch_add(1, std::memory_order_relaxed)) < static_cast<int64_t>(job.order.size());) {
+        const int32_t unit = job.order[static_cast<size_t>(at)];
         if (unit > job.failed_unit.load(std::memory_order_relaxed)) continue;
         try {
             job.task(thread, unit);
@@ -104,8 +107,8 @@ void Crew::work_off(size_t thread, Job& job) {
     }
 }
 
-void Crew::run(const std::vector<int32_t>& order, const Task& task) {
-    Job job(order, task);
+void Crew::run(const std::vector<int32_t>& order, const Task& task, Counter* common) {
+    Job job(order, task, common);
     const bool is_shared = order.size() > 1 && !workers_.empty();
     if (is_shared) {
         {

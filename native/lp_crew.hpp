@@ -17,6 +17,10 @@ class Crew {
    public:
     // Does unit `unit` on thread `thread`.
     using Task = std::function<void(size_t thread, int32_t unit)>;
+    // How many units have been taken. It may lie in memory that other processes see: then their crews, given the same order,
+    // take units from it too, and each unit is done by one of them.
+    using Counter = std::atomic<int64_t>;
+    static_assert(Counter::is_always_lock_free, "a counter in shared memory must not hide a lock");
 
     explicit Crew(size_t threads);  // the calling thread is one of them
     ~Crew();
@@ -26,8 +30,8 @@ class Crew {
     size_t threads() const { return workers_.size() + 1; }
 
     // Do all units, in this order of starting. When some fail, what the one with the smallest number threw is thrown.
-    // Returns nothing before every thread has let go of the task.
-    void run(const std::vector<int32_t>& order, const Task& task);
+    // Returns nothing before every thread has let go of the task; what other processes took may still be under way.
+    void run(const std::vector<int32_t>& order, const Task& task, Counter* common = nullptr);
     // The thread whose unit failed in the last run; only after a failure.
     size_t failed_thread() const { return failed_thread_; }
 

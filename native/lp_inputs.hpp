@@ -17,6 +17,7 @@ template <typename T>
 constexpr ElementType element_of() {
     if constexpr (std::is_same_v<T, double>) return ElementType::float64;
     else if constexpr (std::is_same_v<T, Int>) return ElementType::int32;
+    else if constexpr (std::is_same_v<T, int64_t>) return ElementType::int64;
     else if constexpr (std::is_same_v<T, int8_t>) return ElementType::int8;
     else return ElementType::uint8;
 }

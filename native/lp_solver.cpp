@@ -36,6 +36,7 @@ void Count::add(const SimplexCount& done) {
 }
 
 void Count::add(const Count& other) {
+    solves += other.solves;
     pivots += other.pivots;
     library_solves += other.library_solves;
     retries += other.retries;
@@ -338,6 +339,7 @@ void Solver::solve_chain(Int unit, const Work& work, const Results& results) {
         count.solve_seconds += std::chrono::duration<double>(std::chrono::steady_clock::now() - began).count();
         const SimplexCount done = simplex_->take_count();
         count.add(done);
+        ++count.solves;
         const auto place = static_cast<size_t>(work.places ? work.places[item] : item);
         if (results.iterations) results.iterations[place] = static_cast<Int>(done.pivots);
         keep(place, results);
@@ -349,7 +351,7 @@ void Solver::keep(size_t place, const Results& results) {
     const StageModel& stage = *stage_;
     const auto n = static_cast<size_t>(stage.states);
     results.objective[place] = objective_;
-    results.future_cost[place] = column_value_[stage.future_cost];
+    if (results.future_cost) results.future_cost[place] = column_value_[stage.future_cost];
     if (results.decided)
         for (size_t state = 0; state < n; ++state)
             results.decided[place * n + state] = column_value_[stage.state_column[state]] * stage.state_scale[state];

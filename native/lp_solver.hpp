@@ -64,6 +64,7 @@ struct Results {
 
 // What was done, summed over threads.
 struct Count {
+    int64_t solves = 0;
     int64_t pivots = 0;
     int64_t library_solves = 0;   // solves that the LP library had to do
     int64_t retries = 0;

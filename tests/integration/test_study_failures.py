@@ -2,6 +2,7 @@
 
 import json
 import os
+import re
 import secrets
 import signal
 import sys
@@ -98,7 +99,7 @@ def test_a_stage_without_a_solution_on_one_rank_ends_the_run(tmp_path, flags):
     case, output = write_demanding_case(tmp_path / "case"), tmp_path / "output"
     code, _, err = run_study(case, output, *flags)
     assert code == 4
-    assert "iteration 1, trial point" in err and "of rank 1: the LP is infeasible" in err
+    assert re.search(r"iteration 1, trial point \d+: the LP is infeasible", err), err
     assert "Traceback" not in err
     saved = list((output / "failures").iterdir())
     assert saved, "the LP was saved"

@@ -14,7 +14,18 @@ import highspy
 import numpy as np
 from numpy.typing import NDArray
 
-from cobre.solver.batches import Batch, Chains, CutRows, Keep, LpSolver, Realisations, Step, Walk
+from cobre.solver.batches import (
+    Batch,
+    Chains,
+    CommonBatch,
+    CommonWalk,
+    CutRows,
+    Keep,
+    LpSolver,
+    Realisations,
+    Step,
+    Walk,
+)
 from cobre.solver.program import Floats, StageProgram
 
 OPTIONS: dict[str, bool | int | str] = {
@@ -52,6 +63,10 @@ class Answers:
     busy_seconds: float = 0.0
 
     @property
+    def solves(self) -> int:
+        return len(self.objective)
+
+    @property
     def pivots(self) -> int:
         return int(self.iterations.sum())
 
@@ -80,6 +95,7 @@ class Paths:
     future_cost: Floats
     basis_status: list[NDArray[np.int8]] = field(default_factory=list)
     basis_cuts: list[NDArray[np.int32]] = field(default_factory=list)
+    solves: int = 0
     pivots: int = 0
     library_solves: int = 0
     retries: int = 0
@@ -92,7 +108,7 @@ class Paths:
     def add(self, batch: Batch) -> None:
         self.basis_status.append(batch.basis_status)
         self.basis_cuts.append(batch.basis_cuts)
-        for name in ("pivots", "library_solves", "retries", "solve_seconds", "busy_seconds"):
+        for name in ("solves", "pivots", "library_solves", "retries", "solve_seconds", "busy_seconds"):
             setattr(self, name, getattr(self, name) + getattr(batch, name))
 
 
@@ -191,7 +207,16 @@ class HighspySolver(LpSolver):
     def load(self, stage: int, program: StageProgram) -> None:
         self._stages[stage] = StageModel(program)
 
-    def solve(self, stage: int, cuts: CutRows, chains: Chains, realisations: Realisations, keep: Keep) -> Batch:
+    def solve(
+        self,
+        stage: int,
+        cuts: CutRows,
+        chains: Chains,
+        realisations: Realisations,
+        keep: Keep,
+        common: CommonBatch | None = None,
+    ) -> Batch:
+        assert common is None, "this solver works alone"
         begin = time.perf_counter()
         model = self._stages[stage]
         model.add_new_cuts(cuts)
@@ -203,7 +228,8 @@ class HighspySolver(LpSolver):
         answers.busy_seconds = time.perf_counter() - begin
         return cast("Batch", answers)
 
-    def walk(self, steps: Sequence[Step], states: Floats) -> Walk:
+    def walk(self, steps: Sequence[Step], states: Floats, common: CommonWalk | None = None) -> Walk:
+        assert common is None, "this solver works alone"
         shape = len(steps), len(states)
         paths = Paths(np.zeros((*shape, states.shape[1])), np.zeros(shape), np.zeros(shape))
         index = np.full(len(states), -1, np.int32)

@@ -20,7 +20,18 @@ from process_memory import resident_bytes
 from cobre.comm.backends.local import LocalCommunicator
 from cobre.io.case import load_case
 from cobre.sddp.events import IterationRecord
-from cobre.solver.batches import Batch, Chains, CutRows, Keep, LpSolver, Realisations, Step, Walk
+from cobre.solver.batches import (
+    Batch,
+    Chains,
+    CommonBatch,
+    CommonWalk,
+    CutRows,
+    Keep,
+    LpSolver,
+    Realisations,
+    Step,
+    Walk,
+)
 from cobre.solver.highs import HighsSolver
 from cobre.solver.program import Floats, StageProgram
 from cobre.study.checkpoints import CheckpointPlan
@@ -42,15 +53,23 @@ class TimedSolver(LpSolver):
     def load(self, stage: int, program: StageProgram) -> None:
         self.inner.load(stage, program)
 
-    def solve(self, stage: int, cuts: CutRows, chains: Chains, realisations: Realisations, keep: Keep) -> Batch:
+    def solve(
+        self,
+        stage: int,
+        cuts: CutRows,
+        chains: Chains,
+        realisations: Realisations,
+        keep: Keep,
+        common: CommonBatch | None = None,
+    ) -> Batch:
         begin = time.perf_counter()
-        batch = self.inner.solve(stage, cuts, chains, realisations, keep)
+        batch = self.inner.solve(stage, cuts, chains, realisations, keep, common)
         self.call_s += time.perf_counter() - begin
         return batch
 
-    def walk(self, steps: Sequence[Step], states: Floats) -> Walk:
+    def walk(self, steps: Sequence[Step], states: Floats, common: CommonWalk | None = None) -> Walk:
         begin = time.perf_counter()
-        walk = self.inner.walk(steps, states)
+        walk = self.inner.walk(steps, states, common)
         self.call_s += time.perf_counter() - begin
         return walk
 

@@ -84,10 +84,36 @@ class Keep:
     gradient: bool = False
 
 
+@dataclass(frozen=True, slots=True)
+class CommonBatch:
+    """Tables in memory that several ranks see, and the number of chains that any of them has taken.
+
+    The ranks solve the same chains together: each takes the next one from the counter until none is left. A call
+    returns when this rank finds none; others may still be at theirs, so tables are read after a fence.
+    """
+
+    counter: NDArray[np.int64]  # one number, 0 before the first chain
+    objective: Floats  # solves
+    gradient: Floats  # solves x dimension, or no rows where nobody asks for it
+
+
+@dataclass(frozen=True, slots=True)
+class CommonWalk:
+    """The same for paths through some stages; tables are those of a `Walk`."""
+
+    counter: NDArray[np.int64]
+    states: Floats
+    objective: Floats
+    future_cost: Floats
+    basis_status: list[NDArray[np.int8]]
+    basis_cuts: list[Ints]
+
+
 class Work(Protocol):
     """What a call of the solver did, summed over its solves and threads."""
 
-    objective: Floats  # one for each solve
+    objective: Floats
+    solves: int
     pivots: int
     library_solves: int  # solves that needed the LP library
     retries: int
@@ -158,14 +184,27 @@ class LpSolver(ABC):
         """Take over a stage's program under a number."""
 
     @abstractmethod
-    def solve(self, stage: int, cuts: CutRows, chains: Chains, realisations: Realisations, keep: Keep) -> Batch:
-        """Solve all chains of a stage; raises `SolveFailedError` for the first chain that cannot be solved."""
+    def solve(
+        self,
+        stage: int,
+        cuts: CutRows,
+        chains: Chains,
+        realisations: Realisations,
+        keep: Keep,
+        common: CommonBatch | None = None,
+    ) -> Batch:
+        """Solve all chains of a stage; raises `SolveFailedError` for the first chain that cannot be solved.
+
+        common: together with other ranks, which ask for the same chains. The batch then has objectives and gradients,
+        and counts what this rank solved.
+        """
 
     @abstractmethod
-    def walk(self, steps: Sequence[Step], states: Floats) -> Walk:
+    def walk(self, steps: Sequence[Step], states: Floats, common: CommonWalk | None = None) -> Walk:
         """Take every path (rows of `states`) through all steps; the same bits as solving them one after the other.
 
-        Raises `SolveFailedError` when some path cannot go on; which one, and where, is for `solve` to tell.
+        common: together with other ranks, which ask for the same paths. Raises `SolveFailedError` when some path
+        cannot go on; which one, and where, is for `solve` to tell.
         """
 
     @abstractmethod

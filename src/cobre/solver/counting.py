@@ -3,7 +3,18 @@
 from collections.abc import Sequence
 from pathlib import Path
 
-from cobre.solver.batches import Batch, Chains, CutRows, Keep, LpSolver, Realisations, Step, Walk
+from cobre.solver.batches import (
+    Batch,
+    Chains,
+    CommonBatch,
+    CommonWalk,
+    CutRows,
+    Keep,
+    LpSolver,
+    Realisations,
+    Step,
+    Walk,
+)
 from cobre.solver.program import Floats, StageProgram
 from cobre.solver.statistics import SolveStatistics
 
@@ -19,15 +30,23 @@ class CountingSolver(LpSolver):
         """Take over a stage's program under a number."""
         self._inner.load(stage, program)
 
-    def solve(self, stage: int, cuts: CutRows, chains: Chains, realisations: Realisations, keep: Keep) -> Batch:
+    def solve(
+        self,
+        stage: int,
+        cuts: CutRows,
+        chains: Chains,
+        realisations: Realisations,
+        keep: Keep,
+        common: CommonBatch | None = None,
+    ) -> Batch:
         """Solve all chains of a stage."""
-        batch = self._inner.solve(stage, cuts, chains, realisations, keep)
+        batch = self._inner.solve(stage, cuts, chains, realisations, keep, common)
         self.statistics += SolveStatistics.of(batch)
         return batch
 
-    def walk(self, steps: Sequence[Step], states: Floats) -> Walk:
+    def walk(self, steps: Sequence[Step], states: Floats, common: CommonWalk | None = None) -> Walk:
         """Take every path through all steps."""
-        walk = self._inner.walk(steps, states)
+        walk = self._inner.walk(steps, states, common)
         self.statistics += SolveStatistics.of(walk)
         return walk
 

@@ -5,10 +5,22 @@ import importlib.util
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import cast
+from typing import Any, cast
 
 from cobre._native import LpEngine, LpFailure, LpStage
-from cobre.solver.batches import Batch, Chains, CutRows, Keep, LpSolver, Realisations, SolveFailedError, Step, Walk
+from cobre.solver.batches import (
+    Batch,
+    Chains,
+    CommonBatch,
+    CommonWalk,
+    CutRows,
+    Keep,
+    LpSolver,
+    Realisations,
+    SolveFailedError,
+    Step,
+    Walk,
+)
 from cobre.solver.program import MOST_DENSE_ROWS, Floats, StageProgram
 
 STATUS_WORDS = {
@@ -54,7 +66,15 @@ class HighsSolver(LpSolver):
         """Take over a stage's program under a number."""
         self._stages[stage] = program, LpStage(dict(program.parts()))
 
-    def solve(self, stage: int, cuts: CutRows, chains: Chains, realisations: Realisations, keep: Keep) -> Batch:
+    def solve(
+        self,
+        stage: int,
+        cuts: CutRows,
+        chains: Chains,
+        realisations: Realisations,
+        keep: Keep,
+        common: CommonBatch | None = None,
+    ) -> Batch:
         """Solve all chains of a stage."""
         try:
             batch = self._engine.solve(
@@ -76,6 +96,8 @@ class HighsSolver(LpSolver):
                 keep.basis,
                 keep.solution,
                 keep.gradient,
+                None if common is None else common.counter,
+                None if common is None else (common.objective, common.gradient),
             )
         except LpFailure as failure:
             raise _in_words(failure) from failure
@@ -83,7 +105,7 @@ class HighsSolver(LpSolver):
             raise SolveFailedError(0, 0, f"{error}; some number in the case may be far too large") from error
         return cast("Batch", batch)
 
-    def walk(self, steps: Sequence[Step], states: Floats) -> Walk:
+    def walk(self, steps: Sequence[Step], states: Floats, common: CommonWalk | None = None) -> Walk:
         """Take every path through all steps: a thread stays with its path from the first to the last."""
         given = [
             (
@@ -103,7 +125,7 @@ class HighsSolver(LpSolver):
             for step in steps
         ]
         try:
-            return cast("Walk", self._engine.walk(given, states))
+            return cast("Walk", self._engine.walk(given, states, *_tables_of(common)))
         except LpFailure as failure:
             raise _in_words(failure) from failure
         except RuntimeError as error:  # numbers that the library does not take
@@ -118,6 +140,14 @@ class HighsSolver(LpSolver):
     def version(self) -> str:
         """Name and version of the library."""
         return f"HiGHS {self._engine.version}"
+
+
+def _tables_of(common: CommonWalk | None) -> tuple[Any, Any]:
+    """The counter and the tables."""
+    if common is None:
+        return None, None
+    tables = common.states, common.objective, common.future_cost, common.basis_status, common.basis_cuts
+    return common.counter, tables
 
 
 def _in_words(failure: LpFailure) -> SolveFailedError:

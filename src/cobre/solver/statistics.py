@@ -30,7 +30,7 @@ class SolveStatistics:
     def of(cls, work: Work) -> "SolveStatistics":
         """One call of the solver."""
         return cls(
-            solves=work.objective.size,
+            solves=work.solves,
             pivots=work.pivots,
             refactorisations=work.refactorisations,
             active_rows=work.active_rows,

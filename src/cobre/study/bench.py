@@ -16,11 +16,12 @@ from cobre.comm.backends.local import LocalCommunicator
 from cobre.core.case import Case
 from cobre.sddp.boundary import PricedPool
 from cobre.sddp.phases import Phase
-from cobre.sddp.training.backward import make_cuts
+from cobre.sddp.training.backward import make_cuts, solve_openings
 from cobre.sddp.training.bounds import OPENINGS_PER_CHAIN, lower_bound
 from cobre.sddp.training.context import SolveCounter, TrainingContext
 from cobre.sddp.training.exchange import exchange_cuts
 from cobre.sddp.training.forward import Paths
+from cobre.sddp.training.team import Team
 from cobre.sddp.work_split import WorkSplit
 from cobre.solver.batches import Bases, Chains, Keep
 from cobre.solver.statistics import SolveStatistics
@@ -160,6 +161,7 @@ def _context(comm: LocalCommunicator, study: PreparedStudy, paths: int) -> Train
         sampler=study.noise.training_sampler,
         pool=PricedPool(comm, problem, study.end),
         split=WorkSplit(paths, 1),
+        team=Team.alone(0),
         bases=[Bases.none(stage.program) for stage in problem.stages],
     )
 
@@ -180,7 +182,8 @@ class _Round:
         context = self.context
         forward = [self._forward(stage) for stage in range(context.problem.num_stages)]
         slots = context.pool.open_slots(self.number, context.split.total)
-        paths = Paths(np.stack(self.states[:-1]), self.bases, self.met, np.zeros(context.split.total))
+        nothing = np.zeros((len(forward), context.split.total))  # costs of paths, which nobody asks for here
+        paths = Paths(np.stack(self.states[:-1]), self.bases, self.met, nothing, nothing)
         # The stage after one of the sample makes the cuts that it is solved with.
         swept = sorted({near for stage in self.sample for near in (stage, stage + 1)} - {len(forward)}, reverse=True)
         backward = {stage: self._backward(stage, slots, paths) for stage in swept}
@@ -207,7 +210,7 @@ class _Round:
         """CPU seconds of an opening's solve, and what the solver did."""
         context, began = self.context, time.process_time()
         context.counter = SolveCounter()
-        own = make_cuts(context, self.number, stage, paths)
+        own = make_cuts(context, stage, paths, solve_openings(context, self.number, stage, paths))
         exchange_cuts(context.comm, context.split, context.pool, stage - 1, slots, own)
         done = context.counter.total
         return (time.process_time() - began) / done.solves, done

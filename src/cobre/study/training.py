@@ -19,6 +19,7 @@ from cobre.sddp.stop import Stop
 from cobre.sddp.training.context import TrainingContext
 from cobre.sddp.training.hooks import Interruption, TrainingHooks, keep_nothing
 from cobre.sddp.training.loop import train
+from cobre.sddp.training.team import Team
 from cobre.sddp.work_split import WorkSplit
 from cobre.solver.batches import Bases, LpSolver
 from cobre.study.checkpoints import Checkpoint, CheckpointPlan, CheckpointWriter, check_same_run, restore
@@ -79,7 +80,7 @@ def train_study(
     writer = _writer(comm, options, fingerprint)
     spent_s = history[-1].elapsed_s if history else 0.0
     rules, selection = stopping_rules(config, spent_s), cut_selection(config.cut_selection)
-    with finally_do(writer.close if writer else _nothing):
+    with finally_do(writer.close if writer else _nothing), finally_do(context.team.close):
         hooks = TrainingHooks(
             options.on_iteration, writer.after_iteration if writer else keep_nothing, options.interruption
         )
@@ -109,13 +110,15 @@ def _context(
     options: TrainingOptions,
 ) -> TrainingContext:
     problem = study.problem
+    split = WorkSplit(1 if problem.tree else study.case.config.training.forward_passes, comm.size)
     context = TrainingContext(
         comm=comm,
         problem=problem,
         solver=solver,
         sampler=study.noise.training_sampler,
         pool=PricedPool(memory, problem, study.end),
-        split=WorkSplit(1 if problem.tree else study.case.config.training.forward_passes, comm.size),
+        split=split,
+        team=Team.of(comm, memory, problem, split),
         bases=[Bases.none(stage.program) for stage in problem.stages],
         keeps_states=study.case.config.exports.states,
         failure_folder=options.failure_folder,

@@ -5,6 +5,7 @@ from cobre.io.case import load_case
 from cobre.sddp.cuts.pool import CutPool
 from cobre.sddp.training.context import TrainingContext
 from cobre.sddp.training.loop import iterate
+from cobre.sddp.training.team import Team
 from cobre.sddp.work_split import WorkSplit
 from cobre.solver.batches import Bases
 from cobre.study.prepare import make_solver, prepare
@@ -15,13 +16,15 @@ def context_of(folder, overrides=None, comm=None, threads=1):
     comm = comm or LocalCommunicator()
     study = prepare(load_case(folder, overrides))
     problem = study.problem
+    split = WorkSplit(study.case.config.training.forward_passes, comm.size)
     return TrainingContext(
         comm=comm,
         problem=problem,
         solver=make_solver(study, threads),
         sampler=study.noise.training_sampler,
         pool=CutPool(comm, problem.num_stages, problem.dimension),
-        split=WorkSplit(study.case.config.training.forward_passes, comm.size),
+        split=split,
+        team=Team.of(comm, comm, problem, split),
         bases=[Bases.none(stage.program) for stage in problem.stages],
     )
 

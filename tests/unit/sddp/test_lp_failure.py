@@ -21,6 +21,7 @@ def context(tmp_path):
         thermals=[thermal(0, 10.0, 90.0)],
         stages=2,
         openings=2,
+        forward_passes=2,
         load={0: 60.0},
         inflow={0: (10.0, 1.0)},
         storage={0: 60.0},

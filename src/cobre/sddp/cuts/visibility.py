@@ -5,13 +5,18 @@ import numpy as np
 from cobre.comm import SharedMemoryProvider
 
 
-def ranks_that_see(memory: SharedMemoryProvider) -> int:
-    """How many ranks of the world read what this one writes into a region, itself included; every rank must ask."""
+def ranks_in_sight(memory: SharedMemoryProvider) -> tuple[int, ...]:
+    """The ranks of the world that read what this one writes into a region, itself included; every rank must ask."""
     if memory.size == 1:
-        return 1
+        return (memory.rank,)
     with memory.create_shared_region(memory.size, np.uint8, label="who is here") as region:
         region.as_mut_array(memory.rank, memory.rank + 1)[0] = 1
         region.fence(label="who is here")
-        seen = int(region.as_array().sum())
+        seen = tuple(np.flatnonzero(region.as_array()).tolist())
         region.fence(label="who is here")
     return seen
+
+
+def ranks_that_see(memory: SharedMemoryProvider) -> int:
+    """How many they are; every rank must ask."""
+    return len(ranks_in_sight(memory))

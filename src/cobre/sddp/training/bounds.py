@@ -1,6 +1,7 @@
 """The lower bound: what the first stage costs under the policy, over all its openings."""
 
 import numpy as np
+from numpy.typing import NDArray
 
 from cobre.sddp.phases import Phase
 from cobre.sddp.plugins.risk import weighted
@@ -15,26 +16,36 @@ def lower_bound(context: TrainingContext, iteration: int) -> float:
     """In $; with all cuts that were ever made, whatever selection put aside."""
     problem, comm = context.problem, context.comm
     opening = problem.openings[0]
-    split = WorkSplit(-(-opening.count // OPENINGS_PER_CHAIN), comm.size)
-    chains = _chains(context, split.block(comm.rank))
-    batch = context.solve(Phase.LOWER_BOUND, 0, iteration, chains, opening.realisations, Keep(), everything=True)
-    own = np.full((len(chains.states), OPENINGS_PER_CHAIN), np.nan)
-    own.reshape(-1)[: len(batch.objective)] = batch.objective
-    table = context.gather(split, own, "lower bound")
+    split, team = WorkSplit(-(-opening.count // OPENINGS_PER_CHAIN), comm.size), context.team
+    places = _places(team.items(split), opening.count)
+    chains = _chains(context, places)
+    common = team.solves(len(chains.items), 0)
+    batch = context.solve(
+        Phase.LOWER_BOUND, 0, iteration, chains, opening.realisations, Keep(), everything=True, common=common
+    )
+    team.wait("lower bound")
+    found = np.full(places.shape, np.nan)
+    found[places >= 0] = batch.objective
+    table = context.gather(split, found[team.own(split)], "lower bound")
     costs = np.empty((1, opening.count))
     costs[0, opening.order] = table.reshape(-1)[: opening.count]
     return float(weighted(problem.risk[0].weights(costs), costs)[0]) * problem.cost_scale
 
 
-def _chains(context: TrainingContext, mine: range) -> Chains:
+def _chains(context: TrainingContext, places: NDArray[np.int64]) -> Chains:
     """Neighbouring openings, a few in each chain."""
     problem = context.problem
-    order = problem.openings[0].order
-    edges = np.minimum(OPENINGS_PER_CHAIN * np.arange(mine.start, mine.stop + 1), len(order)).astype(np.int32)
+    lengths = (places >= 0).sum(axis=1)
     return Chains(
-        states=np.tile(problem.initial_state, (len(mine), 1)),
-        start=edges - edges[0],
-        items=order[edges[0] : edges[-1]],
+        states=np.tile(problem.initial_state, (len(places), 1)),
+        start=np.concatenate([[0], np.add.accumulate(lengths)]).astype(np.int32),
+        items=problem.openings[0].order[places[places >= 0]],
         bases=context.bases[0],
-        basis_index=np.full(len(mine), context.basis_index(0), np.int32),
+        basis_index=np.full(len(places), context.basis_index(0), np.int32),
     )
+
+
+def _places(numbers: NDArray[np.int64], openings: int) -> NDArray[np.int64]:
+    """Where in the order the openings of some chains lie; -1 beyond the last one."""
+    places = OPENINGS_PER_CHAIN * numbers[:, None] + np.arange(OPENINGS_PER_CHAIN)
+    return np.where(places < openings, places, -1)

@@ -14,12 +14,14 @@ from cobre.sddp.phases import Phase
 from cobre.sddp.plugins.interfaces import Sampler
 from cobre.sddp.problem import Problem, realise
 from cobre.sddp.training.exchange import gather_rows
+from cobre.sddp.training.team import Team
 from cobre.sddp.training.traffic import Traffic
 from cobre.sddp.work_split import WorkSplit
 from cobre.solver.batches import (
     Bases,
     Batch,
     Chains,
+    CommonBatch,
     Keep,
     LpSolver,
     Realisations,
@@ -57,6 +59,7 @@ class TrainingContext:
     sampler: Sampler
     pool: CutPool
     split: WorkSplit
+    team: Team  # the ranks that solve together with this one
     bases: list[Bases]  # by stage: where paths start, one basis or none
     visited: list[Floats] = field(default_factory=list)  # trial points, kept only where cut selection looks at them
     keeps_states: bool = False  # trial points are wanted for their own sake
@@ -64,10 +67,12 @@ class TrainingContext:
     counter: SolveCounter = field(default_factory=SolveCounter)
     traffic: Traffic = field(init=False)
     began: float = field(default_factory=time.monotonic)
-    own_paths: NDArray[np.int64] = field(init=False)  # the forward passes of this rank
+    team_paths: NDArray[np.int64] = field(init=False)  # the forward passes of this rank and those of its team
+    own: slice = field(init=False)  # where in these its own ones lie
 
     def __post_init__(self) -> None:
-        self.own_paths = np.array(self.split.block(self.comm.rank), np.int64)
+        self.team_paths = self.team.items(self.split)
+        self.own = self.team.own(self.split)
         self.start_counting()
 
     def start_counting(self) -> None:
@@ -86,15 +91,15 @@ class TrainingContext:
         return 0 if len(self.bases[stage].status) else -1
 
     def realisations(self, iteration: int, stage: int) -> tuple[Realisations, Ints]:
-        """What happens to this rank's paths at a stage: realisations, and which of them each path meets."""
+        """What happens to the team's paths at a stage: realisations, and which of them each path meets."""
         if self.sampler.is_in_sample:
-            met = self.sampler.opening_indices(iteration, self.own_paths, stage)
+            met = self.sampler.opening_indices(iteration, self.team_paths, stage)
             return self.problem.openings[stage].realisations, met.astype(np.int32)
-        noise = self.sampler.sample(iteration, self.own_paths, stage)
+        noise = self.sampler.sample(iteration, self.team_paths, stage)
         return realise(self.problem.noise, stage, noise), np.arange(len(noise), dtype=np.int32)
 
     def step(self, iteration: int, stage: int) -> Step:
-        """A stage on the way of this rank's paths."""
+        """A stage on the way of the team's paths."""
         noise, items = self.realisations(iteration, stage)
         return Step(stage, self.pool.rows(stage), noise, items, self.bases[stage], self.problem.follows(stage))
 
@@ -109,24 +114,25 @@ class TrainingContext:
         *,
         everything: bool = False,
         pool_number: int | None = None,
+        common: CommonBatch | None = None,
     ) -> Batch:
         """Solve chains of a stage with its cuts; `everything`: with those that selection put aside as well.
 
-        pool_number: whose cuts, where a stage has several nodes.
+        pool_number: whose cuts, where a stage has several nodes. common: together with the team.
         """
         rows = self.pool.rows(stage if pool_number is None else pool_number, everything=everything)
         try:
-            batch = self.solver.solve(stage, rows, chains, noise, keep)
+            batch = self.solver.solve(stage, rows, chains, noise, keep, common)
         except SolveFailedError as error:
-            raise self._explained(stage, iteration, error, chains, noise) from error
+            raise self._explained(phase, stage, iteration, error, chains, noise) from error
         self.counter.add(phase, batch)
         return batch
 
     def _explained(
-        self, stage: int, iteration: int, error: SolveFailedError, chains: Chains, noise: Realisations
+        self, phase: Phase, stage: int, iteration: int, error: SolveFailedError, chains: Chains, noise: Realisations
     ) -> StageFailedError:
         """Say what failed in words, and leave the LP for a closer look."""
-        where = f"iteration {iteration}, trial point {error.chain // chains.chains_per_point} of rank {self.comm.rank}"
+        where = f"iteration {iteration}, {self._trial_point(phase, error.chain // chains.chains_per_point)}"
         failed = FailedSolve.of(self.problem.stages[stage], where, error, chains, noise)
         message, saved = failed.explain(self.problem.names), None
         if self.failure_folder is not None:
@@ -135,9 +141,15 @@ class TrainingContext:
             message += f" The LP was saved as {saved}."
         return StageFailedError(message, self.problem.stages[stage].plan.data.stage.id, error.status, saved)
 
+    def _trial_point(self, phase: Phase, number: int) -> str:
+        """The name of a point: a forward pass has the same number whoever solves it."""
+        if phase in (Phase.FORWARD, Phase.BACKWARD) and self.problem.tree is None:
+            return f"trial point {self.team_paths[number]}"
+        return f"trial point {number} of rank {self.comm.rank}"
+
     def basis_from(self, bases: Bases) -> Bases:
-        """The first of some bases; a rank without paths makes room for the one that it is told."""
+        """A copy of the first of some bases; a rank without paths makes room for the one that it is told."""
         if not len(bases.status):
             widths = bases.status.shape[1], bases.cuts.shape[1]
             return Bases(np.zeros((1, widths[0]), np.int8), np.full((1, widths[1]), -1, np.int32))
-        return Bases(np.ascontiguousarray(bases.status[:1]), np.ascontiguousarray(bases.cuts[:1]))
+        return Bases(bases.status[:1].copy(), bases.cuts[:1].copy())

@@ -4,6 +4,7 @@ import numpy as np
 
 from cobre.comm import Communicator
 from cobre.sddp.cuts.pool import CutPool
+from cobre.sddp.training.team import Team
 from cobre.sddp.work_split import WorkSplit
 from cobre.solver.batches import Bases
 from cobre.solver.program import Floats
@@ -35,9 +36,9 @@ def exchange_cuts(comm: Communicator, split: WorkSplit, pool: CutPool, stage: in
     return len(slots) * 8 * int(own.shape[1])
 
 
-def share_bases(comm: Communicator, own: list[Bases]) -> list[Bases]:
-    """The bases of the first path, which rank 0 has, for all."""
-    if comm.size == 1:
+def share_bases(comm: Communicator, team: Team, own: list[Bases]) -> list[Bases]:
+    """The bases of the first path, which rank 0 and its team have, for all."""
+    if len(team.members) == comm.size:
         return own
     status, cuts = (
         np.concatenate([b.status.reshape(-1) for b in own]),

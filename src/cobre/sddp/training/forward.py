@@ -1,4 +1,4 @@
-"""The forward pass: every path through the stages under the present policy, all paths of a rank side by side."""
+"""The forward pass: every path through the stages under the present policy, all paths of a team side by side."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -8,27 +8,28 @@ import numpy as np
 from cobre.sddp.phases import Phase
 from cobre.sddp.problem import Problem
 from cobre.sddp.training.context import TrainingContext
-from cobre.solver.batches import Bases, Chains, Keep, SolveFailedError, Step, Walk
+from cobre.solver.batches import Bases, Chains, Keep, SolveFailedError, Step
 from cobre.solver.program import Floats, Ints
 
 
 @dataclass(frozen=True, slots=True)
 class Paths:
-    """This rank's paths. states[t] enters stage t; costs are $ today."""
+    """The paths of this rank and of its team. states[t] enters stage t; costs are LP money."""
 
     states: Floats  # stages x paths x dimension
     bases: list[Bases]  # by stage; one basis for each path
     met: list[Ints]  # by stage: how wet what each path met is among the openings, from 0
-    costs: Floats  # paths
+    objective: Floats  # stages x paths
+    future_cost: Floats
 
 
 def run_forward(context: TrainingContext, iteration: int) -> Paths:
-    """Walk all of this rank's paths from the first stage to the last."""
+    """Walk the team's paths from the first stage to the last; complete when the team has waited."""
     problem = context.problem
     steps = [context.step(iteration, stage) for stage in range(problem.num_stages)]
-    first = np.tile(problem.initial_state, (len(context.own_paths), 1))
+    first = np.tile(problem.initial_state, (len(context.team_paths), 1))
     try:
-        walk = context.solver.walk(steps, first)
+        walk = context.solver.walk(steps, first, context.team.paths())
     except SolveFailedError:
         _find_failure(context, iteration, steps, first)
         raise
@@ -37,22 +38,22 @@ def run_forward(context: TrainingContext, iteration: int) -> Paths:
     met = [
         opening.wetness(step.realisations, step.items) for opening, step in zip(problem.openings, steps, strict=True)
     ]
-    return Paths(walk.states, bases, met, _costs(problem, walk))
+    return Paths(walk.states, bases, met, walk.objective, walk.future_cost)
 
 
-def rows_of(paths: Paths) -> Floats:
+def rows_of(states: Floats) -> Floats:
     """The trial points of each path, all stages side by side."""
-    stages, count, dimension = paths.states.shape
-    return paths.states.transpose(1, 0, 2).reshape(count, stages * dimension)
+    stages, count, dimension = states.shape
+    return states.transpose(1, 0, 2).reshape(count, stages * dimension)
 
 
-def _costs(problem: Problem, walk: Walk) -> Floats:
-    """Costs of the stages, added from the first to the last."""
+def path_costs(problem: Problem, paths: Paths, own: slice) -> Floats:
+    """What some paths cost in $ today: the stages, added from the first to the last."""
     discounts = problem.discounts
     weights = np.concatenate([np.ones(1), np.multiply.accumulate(discounts)[:-1]])
     # What lies beyond the last stage is nothing, or priced by another study: it belongs to the cost of the path.
     future = np.concatenate([discounts[:-1], np.zeros(1)])
-    stage_costs = walk.objective - future[:, None] * walk.future_cost
+    stage_costs = paths.objective[:, own] - future[:, None] * paths.future_cost[:, own]
     total: Floats = np.add.accumulate(weights[:, None] * (stage_costs * problem.cost_scale), axis=0)[-1]
     return total
 

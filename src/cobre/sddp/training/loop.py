@@ -6,12 +6,12 @@ from dataclasses import dataclass
 from cobre.sddp.events import IterationRecord
 from cobre.sddp.plugins.interfaces import CutSelection, StoppingRule
 from cobre.sddp.stop import Stop
-from cobre.sddp.training.backward import make_cuts
+from cobre.sddp.training.backward import make_cuts, solve_openings
 from cobre.sddp.training.bounds import lower_bound
 from cobre.sddp.training.clock import Clock
 from cobre.sddp.training.context import TrainingContext
 from cobre.sddp.training.exchange import exchange_cuts, share_bases
-from cobre.sddp.training.forward import rows_of, run_forward
+from cobre.sddp.training.forward import path_costs, rows_of, run_forward
 from cobre.sddp.training.hooks import TrainingHooks
 from cobre.sddp.training.iteration_end import Measured, agree, iteration_record, stop_of
 from cobre.sddp.training.selection import apply_selection
@@ -54,24 +54,29 @@ def train(
 
 def iterate(context: TrainingContext, iteration: int, selection: CutSelection | None) -> Measured:
     """Forward, gather states, backward, gather cuts, bounds."""
-    comm, pool, split, stages = context.comm, context.pool, context.split, context.problem.num_stages
+    problem, pool, split, team, own = context.problem, context.pool, context.split, context.team, context.own
     context.start_counting()
     clock = Clock()
 
     paths = run_forward(context, iteration)
     clock.lap("forward")
-    costs = context.gather(split, paths.costs.reshape(-1, 1), "path costs")[:, 0]
+    team.wait("paths")
+    costs = context.gather(split, path_costs(problem, paths, own).reshape(-1, 1), "path costs")[:, 0]
     if (selection is not None and selection.reads_states) or context.keeps_states:  # nobody else reads all states
-        context.visited.append(context.gather(split, rows_of(paths), "trial states"))
+        context.visited.append(context.gather(split, rows_of(paths.states[:, own]), "trial states"))
     clock.lap("exchange")
 
     slots = pool.open_slots(iteration, split.total)
-    for stage in range(stages - 1, 0, -1):
-        own = make_cuts(context, iteration, stage, paths)
+    for stage in range(problem.num_stages - 1, 0, -1):
+        solved = solve_openings(context, iteration, stage, paths)
         clock.lap("backward")
-        context.traffic.add("cuts", exchange_cuts(comm, split, pool, stage - 1, slots, own))
+        team.wait("openings")
         clock.lap("exchange")
-    context.bases = share_bases(comm, [context.basis_from(bases) for bases in paths.bases])
+        cuts = make_cuts(context, stage, paths, solved)
+        clock.lap("backward")
+        context.traffic.add("cuts", exchange_cuts(context.comm, split, pool, stage - 1, slots, cuts))
+        clock.lap("exchange")
+    context.bases = share_bases(context.comm, team, [context.basis_from(bases) for bases in paths.bases])
     context.traffic.add("bases", sum(bases.status.nbytes + bases.cuts.nbytes for bases in context.bases))
     clock.lap("exchange")
 

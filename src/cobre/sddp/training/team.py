@@ -1,0 +1,80 @@
+"""Ranks that see one memory do their work together: each takes the next unit from a counter that all of them see.
+
+What ranks make of the results is split as ever, in blocks; who solves a unit is decided when somebody is free. A solve
+is a pure function of its inputs, so this changes no bit.
+"""
+
+from collections.abc import Sequence
+
+import numpy as np
+from numpy.typing import NDArray
+
+from cobre.comm import Communicator, ReduceOp, SharedMemoryProvider
+from cobre.sddp.cuts.visibility import ranks_in_sight
+from cobre.sddp.problem import Problem
+from cobre.sddp.training.team_tables import TeamLayout, TeamTables
+from cobre.sddp.work_split import WorkSplit
+from cobre.solver.batches import CommonBatch, CommonWalk
+
+
+class Team:
+    """Some ranks, their share of a split, and the tables that they fill together; a team of one has none."""
+
+    def __init__(self, members: Sequence[int], rank: int, tables: TeamTables | None = None) -> None:
+        self.members = tuple(members)
+        self.rank = rank
+        self._tables = tables
+
+    @classmethod
+    def alone(cls, rank: int) -> "Team":
+        """A rank that works by itself."""
+        return cls((rank,), rank)
+
+    @classmethod
+    def of(cls, comm: Communicator, memory: SharedMemoryProvider, problem: Problem, split: WorkSplit) -> "Team":
+        """The ranks that share memory with this one; every rank must ask."""
+        if comm.size == 1 or problem.tree is not None:
+            return cls.alone(comm.rank)
+        members = ranks_in_sight(memory)
+        layout = TeamLayout.of(problem, sum(len(split.block(rank)) for rank in members))
+        largest = np.array([len(members), layout.nbytes], np.int64)
+        comm.allreduce(largest.copy(), largest, ReduceOp.MAX, label="teams")
+        if largest[0] == 1:
+            return cls.alone(comm.rank)
+        region = memory.create_shared_region(int(largest[1]), np.uint8, label="tables of the team")
+        if len(members) == 1:
+            region.close()
+            return cls.alone(comm.rank)
+        return cls(members, comm.rank, TeamTables(region, layout, is_leader=memory.is_leader))
+
+    @property
+    def is_alone(self) -> bool:
+        """Nobody else sees this rank's memory."""
+        return len(self.members) == 1
+
+    def items(self, split: WorkSplit) -> NDArray[np.int64]:
+        """The team's share of a split: the blocks of its members, one after the other."""
+        return np.concatenate([np.array(split.block(rank), np.int64) for rank in self.members])
+
+    def own(self, split: WorkSplit) -> slice:
+        """Where in the team's share this rank's block lies."""
+        before = sum(len(split.block(rank)) for rank in self.members if rank < self.rank)
+        return slice(before, before + len(split.block(self.rank)))
+
+    def paths(self) -> CommonWalk | None:
+        """Where the forward pass goes; None: into memory of this rank's own."""
+        return self._tables.walk() if self._tables else None
+
+    def solves(self, count: int, dimension: int) -> CommonBatch | None:
+        """Where costs and, unless `dimension` is 0, slopes of some solves go."""
+        return self._tables.batch(count, dimension) if self._tables else None
+
+    def wait(self, label: str) -> None:
+        """Until all members have finished what they took; every job that was begun together must end so."""
+        if self._tables:
+            self._tables.fence(label)
+
+    def close(self) -> None:
+        """Let go of the tables."""
+        if self._tables:
+            self._tables.close()

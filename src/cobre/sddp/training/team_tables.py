@@ -1,0 +1,121 @@
+"""The memory in which the ranks of a team leave their results: counters, paths, and the solves of one stage."""
+
+from dataclasses import dataclass
+from math import prod
+from typing import Any
+
+import numpy as np
+from numpy.typing import DTypeLike, NDArray
+
+from cobre.comm import SharedRegion
+from cobre.sddp.problem import Problem
+from cobre.solver.batches import CommonBatch, CommonWalk
+
+ALIGNMENT = 64  # a cache line
+COUNTERS = 2  # used in turns: while one counts, the leader sets the other one back
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """Where an array lies."""
+
+    start: int
+    dtype: DTypeLike
+    shape: tuple[int, ...]
+
+    @property
+    def end(self) -> int:
+        """Where the next one may begin."""
+        nbytes = np.dtype(self.dtype).itemsize * prod(self.shape)
+        return self.start + -(-nbytes // ALIGNMENT) * ALIGNMENT
+
+    def view(self, memory: NDArray[np.uint8]) -> NDArray[Any]:
+        """The array."""
+        nbytes = np.dtype(self.dtype).itemsize * prod(self.shape)
+        return memory[self.start : self.start + nbytes].view(self.dtype).reshape(self.shape)
+
+
+@dataclass(frozen=True, slots=True)
+class TeamLayout:
+    """Counters, then the tables of a walk, then room for the solves of any stage."""
+
+    states: Place
+    objective: Place
+    future_cost: Place
+    status: tuple[Place, ...]  # by stage
+    cuts: tuple[Place, ...]
+    solves: Place
+
+    @classmethod
+    def of(cls, problem: Problem, paths: int) -> "TeamLayout":
+        """For a team with so many paths."""
+        stages, programs = problem.num_stages, [stage.program for stage in problem.stages]
+        costs = (stages, paths)
+        room = max(1, paths) * max(opening.count for opening in problem.openings) * (1 + problem.dimension)
+        wanted: list[tuple[DTypeLike, tuple[int, ...]]] = [
+            (np.float64, (*costs, problem.dimension)),
+            (np.float64, costs),
+            (np.float64, costs),
+            *((np.int8, (paths, len(program.cost) + len(program.row_lower))) for program in programs),
+            *((np.int32, (paths, program.states + 1)) for program in programs),
+            (np.float64, (room,)),
+        ]
+        places, end = [], COUNTERS * ALIGNMENT
+        for dtype, shape in wanted:
+            places.append(Place(end, dtype, shape))
+            end = places[-1].end
+        states, objective, future_cost, *bases, solves = places
+        return cls(states, objective, future_cost, tuple(bases[:stages]), tuple(bases[stages:]), solves)
+
+    @property
+    def nbytes(self) -> int:
+        """Of all of it."""
+        return self.solves.end
+
+
+class TeamTables:
+    """A region with this layout; all members have the same."""
+
+    def __init__(self, region: SharedRegion, layout: TeamLayout, *, is_leader: bool) -> None:
+        self._region = region
+        self._is_leader = is_leader
+        self._jobs = 0
+        memory: NDArray[np.uint8] = region.as_mut_array(0, region.count)
+        self._counters = [Place(turn * ALIGNMENT, np.int64, (1,)).view(memory) for turn in range(COUNTERS)]
+        self._walk = (
+            layout.states.view(memory),
+            layout.objective.view(memory),
+            layout.future_cost.view(memory),
+            [place.view(memory) for place in layout.status],
+            [place.view(memory) for place in layout.cuts],
+        )
+        self._solves = layout.solves.view(memory)
+
+    def walk(self) -> CommonWalk:
+        """A job: the paths of a forward pass."""
+        return CommonWalk(self._next_counter(), *self._walk)
+
+    def batch(self, count: int, dimension: int) -> CommonBatch:
+        """A job: some solves of one stage, with slopes unless `dimension` is 0."""
+        end = count * (1 + dimension)
+        slopes = self._solves[count:end].reshape(count if dimension else 0, dimension)
+        return CommonBatch(self._next_counter(), self._solves[:count], slopes)
+
+    def _next_counter(self) -> NDArray[np.int64]:
+        """All members begin the same jobs in the same order, and a fence ends each.
+
+        So nobody looks at the other counter any more: the last job is over. The fence at the end of this job tells
+        everybody that it is 0 again.
+        """
+        self._jobs += 1
+        if self._is_leader:
+            self._counters[(self._jobs + 1) % COUNTERS][0] = 0
+        return self._counters[self._jobs % COUNTERS]
+
+    def fence(self, label: str) -> None:
+        """The end of a job."""
+        self._region.fence(label=label)
+
+    def close(self) -> None:
+        """Let go of the memory."""
+        self._region.close()
