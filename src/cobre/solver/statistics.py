@@ -29,16 +29,7 @@ class SolveStatistics:
     @classmethod
     def of(cls, work: Work) -> "SolveStatistics":
         """One call of the solver."""
-        return cls(
-            solves=work.solves,
-            pivots=work.pivots,
-            refactorisations=work.refactorisations,
-            active_rows=work.active_rows,
-            nucleus=work.nucleus,
-            retries=work.retries,
-            library_solves=work.library_solves,
-            seconds=work.solve_seconds,
-        )
+        return cls.from_numbers(numbers_of(work))
 
     @classmethod
     def from_numbers(cls, numbers: Sequence[float]) -> "SolveStatistics":
@@ -81,3 +72,10 @@ class SolveStatistics:
 
 FIELDS = tuple(field.name for field in fields(SolveStatistics))
 _VALUES = attrgetter(*FIELDS)
+_OF_WORK = attrgetter(*FIELDS[:-1], "solve_seconds")
+
+
+def numbers_of(work: Work) -> tuple[int | float, ...]:
+    """What one call of the solver did, in the order of the fields."""
+    numbers: tuple[int | float, ...] = _OF_WORK(work)
+    return numbers

@@ -143,9 +143,9 @@ class CutPool:
         layout = self._layouts[stage]
         if layout.rows is None:
             return table
-        if table[:, 1:][:, layout.rows < 0].any():
+        if table.take(layout.dropped, axis=1).any():
             raise InternalError(f"a cut of stage {stage} depends on a state that nothing after the stage reads")
-        return np.ascontiguousarray(table[:, layout.columns])
+        return table.take(layout.columns, axis=1)
 
     def write_each(self, stages: range, slot: int, table: Floats) -> None:
         """Put one cut (a row of intercept and coefficients) that every rank has into a slot of each of some stages."""
@@ -237,6 +237,7 @@ class _Layout:
 
     height: int
     columns: NDArray[np.intp]
+    dropped: NDArray[np.intp]
     rows: NDArray[np.int32] | None
 
     @classmethod
@@ -244,8 +245,8 @@ class _Layout:
         components = np.flatnonzero(stored)
         rows = np.full(len(stored), -1, np.int32)
         rows[components] = np.arange(1, 1 + len(components), dtype=np.int32)
-        columns = np.concatenate([[0], 1 + components])
-        return cls(1 + len(components), columns, None if len(components) == len(stored) else rows)
+        columns, dropped = np.concatenate([[0], 1 + components]), 1 + np.flatnonzero(~stored)
+        return cls(1 + len(components), columns, dropped, None if len(components) == len(stored) else rows)
 
 
 def _widen(table: NDArray[Number], columns: int, value: int) -> NDArray[Number]:

@@ -2,6 +2,7 @@
 
 import time
 from dataclasses import dataclass, field
+from operator import add
 from pathlib import Path
 
 import numpy as np
@@ -30,18 +31,24 @@ from cobre.solver.batches import (
     Work,
 )
 from cobre.solver.program import Floats, Ints
-from cobre.solver.statistics import SolveStatistics
+from cobre.solver.statistics import SolveStatistics, numbers_of
 
 
 @dataclass
 class SolveCounter:
-    """What the solver did on this rank in one iteration."""
+    """What the solver did on this rank in one iteration; plain numbers, because a stage may take a millisecond."""
 
-    phases: dict[Phase, SolveStatistics] = field(default_factory=dict)
+    sums: dict[Phase, tuple[float, ...]] = field(default_factory=dict)
 
     def add(self, phase: Phase, work: Work) -> None:
         """Count what was solved."""
-        self.phases[phase] = self.phases.get(phase, SolveStatistics()) + SolveStatistics.of(work)
+        done = numbers_of(work)
+        self.sums[phase] = tuple(map(add, self.sums[phase], done)) if phase in self.sums else done
+
+    @property
+    def phases(self) -> dict[Phase, SolveStatistics]:
+        """Phase by phase."""
+        return {phase: SolveStatistics.from_numbers(numbers) for phase, numbers in self.sums.items()}
 
     @property
     def total(self) -> SolveStatistics:
