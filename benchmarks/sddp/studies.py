@@ -75,7 +75,7 @@ STUDIES = {
         ),
         Study("large", ROOT / "examples" / "large", 20, workers=(1, 2), has_checkpoints=True),
         Study("deck-2x1", DECK, 2, forward_passes=1),
-        Study("deck-6x4", DECK, 6, forward_passes=4),
+        Study("deck-6x4", DECK, 6, forward_passes=4, workers=(1, 2)),
         generated("hydros-160", 4, "--hydros", "160"),
         generated("hydros-80", 4, "--hydros", "80"),
         generated("planes-25", 2, "--hydros", "60", "--planes", "25", *SMALL_TREE),

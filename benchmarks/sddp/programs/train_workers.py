@@ -23,6 +23,7 @@ def main(request: dict[str, Any]) -> dict[str, Any]:
         backend="shm",
         threads=request["threads"],
         iterations=request["iterations"],
+        config_overrides=chosen_passes(request.get("forward_passes")),
     )
     wall_s = time.perf_counter() - begin
     history = trained.history
@@ -44,6 +45,11 @@ def main(request: dict[str, Any]) -> dict[str, Any]:
         "waiting_s": [worker.waiting_s for worker in trained.workers],
         "imbalance_s": [worker.imbalance_s for worker in trained.workers],
     }
+
+
+def chosen_passes(count: int | None) -> dict[str, Any] | None:
+    """Forward passes of an iteration, where they are not the case's."""
+    return {"training.selection": {"method": "sampled", "forward_passes": count}} if count else None
 
 
 if __name__ == "__main__":

@@ -28,7 +28,8 @@ class SharedRegion(ABC):
     """`count` elements that every rank of the node sees; zero at first.
 
     Writing: the leader may write everything, any rank may write the slice that it names; two ranks must not write the
-    same element between two fences. Reading: after a `fence`, everything written before it is visible.
+    same element between two fences. Reading: after a `fence`, everything written before it is visible. Native code of
+    several ranks may change one element at any time by atomic instructions: a counter from which they take work.
     """
 
     def __init__(self, endpoint: Endpoint, count: int, dtype: Dtype, is_leader: bool) -> None:

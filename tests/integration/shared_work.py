@@ -1,0 +1,78 @@
+"""Training whose common jobs a test can watch; as a program, a rank of two that may die with a unit in its hands.
+
+`shared_work.py RANK NAME CASE JOB`: rank 1 takes a unit of that job and is killed; rank 0 says what it is told.
+"""
+
+import os
+import signal
+import sys
+import time
+
+from cobre.comm import PeerLostError, ShmConfig, create_communicator
+from cobre.io.case import load_case
+from cobre.solver.counting import CountingSolver
+from cobre.study.prepare import make_solver, prepare
+from cobre.study.requests import with_iterations
+from cobre.study.training import train_study
+
+ITERATIONS = 3
+DEADLINE_S = 60.0
+
+
+class Watched(CountingSolver):
+    """Calls `before(job, counter, units)` ahead of every job that ranks do together."""
+
+    def __init__(self, inner, before):
+        super().__init__(inner)
+        self.before, self.jobs = before, 0
+
+    def solve(self, stage, cuts, chains, realisations, keep, common=None):
+        self.announce(common, len(chains.states))
+        return super().solve(stage, cuts, chains, realisations, keep, common)
+
+    def walk(self, steps, states, common=None):
+        self.announce(common, len(states))
+        return super().walk(steps, states, common)
+
+    def announce(self, common, units):
+        if common is not None:
+            self.jobs += 1
+            self.before(self.jobs, common.counter, units)
+
+
+def until(is_so):
+    deadline = time.monotonic() + DEADLINE_S
+    while not is_so():
+        assert time.monotonic() < deadline, "the other rank did not do its part"
+        time.sleep(0.0005)
+
+
+def train(comm, case, before, threads=1):
+    """The digest, how many jobs were done together, and what this rank solved."""
+    study = prepare(load_case(case, with_iterations(None, ITERATIONS)))
+    solver = Watched(make_solver(study, threads), before)
+    trained = train_study(comm, comm, study, solver)
+    return trained.digest, solver.jobs, solver.statistics.solves, sum(record.solves for record in trained.history)
+
+
+def main(rank, name, case, job):
+    with create_communicator(ShmConfig(name, rank, 2)) as comm:
+
+        def before(number, counter, _):
+            if number != job:
+                return
+            if rank == 1:
+                counter[0] += 1  # the unit is taken: rank 0 has not begun
+                os.kill(os.getpid(), signal.SIGKILL)
+            until(lambda: counter[0] > 0)
+
+        try:
+            train(comm, case, before)
+        except PeerLostError as error:
+            print(error)
+            return 1
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(int(sys.argv[1]), sys.argv[2], sys.argv[3], int(sys.argv[4])))

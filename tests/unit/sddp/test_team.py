@@ -1,0 +1,113 @@
+"""Teams: who has which part of a split, and where the common tables lie."""
+
+from itertools import pairwise
+
+import numpy as np
+import pytest
+from contexts import context_of
+from small_cases import SmallCase, hydro, thermal
+
+from cobre.comm.backends.local import LocalCommunicator
+from cobre.sddp.training.team import Team
+from cobre.sddp.training.team_tables import ALIGNMENT, Place, TeamLayout, TeamTables
+from cobre.sddp.work_split import WorkSplit
+
+PATHS = 5
+
+
+@pytest.fixture(scope="module")
+def problem(tmp_path_factory):
+    case = SmallCase(
+        hydros=[hydro(0)],
+        thermals=[thermal(0, 10.0, 90.0)],
+        stages=3,
+        openings=4,
+        load={0: 60.0},
+        inflow={0: (10.0, 1.0)},
+        storage={0: 60.0},
+    )
+    return context_of(case.write(tmp_path_factory.mktemp("team"))).problem
+
+
+def places_of(layout):
+    """All of them, in their order."""
+    return [layout.states, layout.objective, layout.future_cost, *layout.status, *layout.cuts, layout.solves]
+
+
+@pytest.mark.parametrize("members", [(0, 1, 2, 3), (0, 2), (1, 3), (3,)])
+def test_members_have_their_blocks_side_by_side(members):
+    split = WorkSplit(10, 4)  # 3, 3, 2, 2
+    for rank in members:
+        team = Team(members, rank)
+        items = team.items(split)
+        assert items[team.own(split)].tolist() == list(split.block(rank))
+        assert len(items) == sum(split.counts[member] for member in members)
+
+
+def test_a_rank_without_items_owns_nothing():
+    split = WorkSplit(2, 4)
+    team = Team((0, 1, 2, 3), 3)
+    assert len(team.items(split)[team.own(split)]) == 0
+
+
+def test_one_rank_needs_no_tables(problem):
+    comm = LocalCommunicator()
+    team = Team.of(comm, comm, problem, WorkSplit(PATHS, 1))
+    assert team.is_alone
+    assert team.paths() is None
+    assert team.solves(4, 1) is None
+    team.wait("nobody")
+    team.close()
+
+
+def test_tables_lie_apart_and_on_lines_of_their_own(problem):
+    layout = TeamLayout.of(problem, PATHS)
+    places = places_of(layout)
+    assert all(place.start % ALIGNMENT == 0 for place in places)
+    assert all(one.end <= other.start for one, other in pairwise(places))
+    assert places[0].start >= 2 * ALIGNMENT
+    assert layout.nbytes == places[-1].end
+
+
+def test_the_tables_hold_what_a_walk_gives(problem):
+    layout = TeamLayout.of(problem, PATHS)
+    program = problem.stages[1].program
+    assert layout.states.shape == (3, PATHS, problem.dimension)
+    assert layout.status[1].shape == (PATHS, len(program.cost) + len(program.row_lower))
+    assert layout.cuts[1].shape == (PATHS, program.states + 1)
+    assert layout.solves.shape[0] >= PATHS * 4 * (1 + problem.dimension)
+
+
+def test_counters_are_used_in_turns_and_set_back_by_the_leader(problem):
+    layout = TeamLayout.of(problem, PATHS)
+    region = LocalCommunicator().create_shared_region(layout.nbytes, np.uint8)
+    tables = TeamTables(region, layout, is_leader=True)
+    first = tables.walk().counter
+    first[0] = 9
+    second = tables.batch(4, 1).counter
+    assert not np.shares_memory(first, second)
+    assert (first[0], second[0]) == (0, 0)
+    second[0] = 7
+    third = tables.batch(4, 0)
+    assert np.shares_memory(first, third.counter)
+    assert (third.counter[0], second[0]) == (0, 0)
+    assert third.gradient.size == 0
+    tables.close()
+
+
+def test_only_the_leader_sets_counters_back(problem):
+    layout = TeamLayout.of(problem, PATHS)
+    region = LocalCommunicator().create_shared_region(layout.nbytes, np.uint8)
+    tables = TeamTables(region, layout, is_leader=False)
+    first = tables.walk().counter
+    first[0] = 9
+    tables.batch(4, 1)
+    assert first[0] == 9
+
+
+def test_a_place_is_a_view():
+    memory = np.zeros(256, np.uint8)
+    Place(64, np.float64, (2, 3)).view(memory)[1, 2] = 1.0
+    assert memory[64:112].any()
+    assert not memory[:64].any()
+    assert Place(64, np.float64, (2, 3)).end == 128

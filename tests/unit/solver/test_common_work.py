@@ -1,0 +1,129 @@
+"""Several solvers that take chains from one counter: together they do what one does alone."""
+
+import threading
+
+import numpy as np
+import pytest
+from small_programs import cut_rows, no_bases, program, random_cuts, random_states, realisations
+
+from cobre.solver.batches import Chains, CommonBatch, CommonWalk, Keep, Step
+from cobre.solver.highs import HighsSolver
+
+POINTS, OPENINGS, ORDER = 13, 5, 1
+DIMENSION = 2 * (1 + ORDER)
+
+
+@pytest.fixture
+def cuts():
+    return cut_rows(*random_cuts(60, DIMENSION))
+
+
+@pytest.fixture
+def chains():
+    index = np.full(POINTS, -1, np.int32)
+    openings = np.arange(OPENINGS, dtype=np.int32)
+    return Chains.all_of(random_states(POINTS, ORDER), openings, no_bases(program(ORDER)), index)
+
+
+def new_solver(threads=1):
+    solver = HighsSolver(threads)
+    solver.load(0, program(ORDER))
+    return solver
+
+
+def common_batch(solves=POINTS * OPENINGS, dimension=DIMENSION):
+    return CommonBatch(np.zeros(1, np.int64), np.full(solves, np.nan), np.full((solves, dimension), np.nan))
+
+
+def common_walk(stages):
+    width = len(program(ORDER).cost) + len(program(ORDER).row_lower)
+    return CommonWalk(
+        np.zeros(1, np.int64),
+        np.full((stages, POINTS, DIMENSION), np.nan),
+        np.full((stages, POINTS), np.nan),
+        np.full((stages, POINTS), np.nan),
+        [np.zeros((POINTS, width), np.int8) for _ in range(stages)],
+        [np.zeros((POINTS, 3), np.int32) for _ in range(stages)],
+    )
+
+
+def side_by_side(calls):
+    """What each call gave; the kernel lets others run while it solves."""
+    found = [None] * len(calls)
+
+    def call(number):
+        found[number] = calls[number]()
+
+    threads = [threading.Thread(target=call, args=(number,)) for number in range(len(calls))]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join(60)
+    assert None not in found
+    return found
+
+
+@pytest.mark.parametrize("threads", [1, 2])
+def test_two_solvers_together_give_the_bits_of_one(cuts, chains, threads):
+    noise, keep = realisations(OPENINGS), Keep(gradient=True)
+    alone = new_solver().solve(0, cuts, chains, noise, keep)
+    common, solvers = common_batch(), [new_solver(threads) for _ in range(2)]
+    batches = side_by_side(
+        [lambda solver=solver: solver.solve(0, cuts, chains, noise, keep, common) for solver in solvers]
+    )
+    assert common.objective.tobytes() == alone.objective.tobytes()
+    assert common.gradient.tobytes() == alone.gradient.tobytes()
+    assert sum(batch.solves for batch in batches) == alone.solves == POINTS * OPENINGS
+    assert sum(batch.pivots for batch in batches) == alone.pivots
+
+
+def test_paths_are_walked_together(cuts):
+    first, noise = random_states(POINTS, ORDER), realisations(POINTS)
+    bases = no_bases(program(ORDER))
+    steps = [Step(0, cuts, noise, np.arange(POINTS, dtype=np.int32), bases) for _ in range(3)]
+    alone = new_solver().walk(steps, first)
+    common, solvers = common_walk(3), [new_solver() for _ in range(2)]
+    walks = side_by_side([lambda solver=solver: solver.walk(steps, first, common) for solver in solvers])
+    assert sum(walk.solves for walk in walks) == alone.solves == 3 * POINTS
+    for name in ("states", "objective", "future_cost"):
+        assert getattr(common, name).tobytes() == getattr(alone, name).tobytes()
+    for stage in range(3):
+        assert common.basis_status[stage].tobytes() == alone.basis_status[stage].tobytes()
+        assert common.basis_cuts[stage].tobytes() == alone.basis_cuts[stage].tobytes()
+
+
+def test_what_others_took_is_left_to_them(cuts, chains):
+    """The counter stands at the last chain: this solver does that one, whoever has the others."""
+    noise, common = realisations(OPENINGS), common_batch()
+    common.counter[0] = POINTS - 1
+    batch = new_solver().solve(0, cuts, chains, noise, Keep(gradient=True), common)
+    assert batch.solves == OPENINGS
+    assert np.isfinite(common.objective).sum() == OPENINGS
+    assert new_solver().solve(0, cuts, chains, noise, Keep(gradient=True), common).solves == 0
+
+
+def test_slopes_are_kept_where_there_is_room_for_them(cuts, chains):
+    common = CommonBatch(np.zeros(1, np.int64), np.zeros(POINTS * OPENINGS), np.zeros((0, 0)))
+    batch = new_solver().solve(0, cuts, chains, realisations(OPENINGS), Keep(), common)
+    assert batch.solves == POINTS * OPENINGS
+    assert np.isfinite(common.objective).all()
+
+
+@pytest.mark.parametrize(
+    "common",
+    [
+        common_batch(solves=POINTS),
+        common_batch(dimension=DIMENSION + 1),
+        CommonBatch(np.zeros(2, np.int64), common_batch().objective, common_batch().gradient),
+    ],
+    ids=["solves", "dimension", "counters"],
+)
+def test_tables_that_do_not_fit_are_refused(cuts, chains, common):
+    with pytest.raises(ValueError, match=r"another size|one number"):
+        new_solver().solve(0, cuts, chains, realisations(OPENINGS), Keep(gradient=True), common)
+
+
+def test_a_counter_of_another_type_is_refused(cuts, chains):
+    common = CommonBatch(np.zeros(1, np.int32), common_batch().objective, common_batch().gradient)
+    with pytest.raises(TypeError, match="counter"):
+        new_solver().solve(0, cuts, chains, realisations(OPENINGS), Keep(gradient=True), common)
