@@ -24,7 +24,7 @@ from cobre.study.events import Tell
 from cobre.study.rank_entry import run_study
 from cobre.study.requests import CaseRequest, RunRequest, with_iterations
 from cobre.study.summary import RunSummary
-from cobre.study.work_size import pieces_of_work
+from cobre.study.work_size import is_tree, pieces_of_work
 from cobre.study.worlds import World, choose_world, run_in, threads_per_worker
 
 _SIGNALLED = {StopKind.INTERRUPTED: ExitCode.INTERRUPTED, StopKind.TERMINATED: ExitCode.TERMINATED}
@@ -135,8 +135,11 @@ def _study_of_rank(comm: Backend, request: RunRequest, tell: Tell) -> RunSummary
 
 
 def _world(flags: RunFlags) -> World:
-    """As asked for; where the number of workers is ours to choose, none is started that would have nothing to do."""
-    world = choose_world(flags.backend, flags.workers)
+    """As asked for; where the number of workers is ours to choose, none is started that would have nothing to do.
+
+    Nodes of a tree are solved one by one: threads share its leaves only, workers the nodes of every stage.
+    """
+    world = choose_world(flags.backend, flags.workers, threads_suffice=not is_tree(flags.case, flags.overrides))
     pieces = pieces_of_work(flags.case, flags.overrides)
     if flags.workers is None and world.size is not None and pieces is not None and pieces < world.size:
         return choose_world(flags.backend, pieces)

@@ -19,7 +19,8 @@ def _world_options(command: Command) -> Command:
             click.option(
                 "--workers",
                 type=click.IntRange(min=1),
-                help="Processes that share the work (one per usable core, but no more than there are paths).",
+                help="Processes that share the work (this one alone, with a thread for each usable core; over a tree "
+                "or with --backend shm or tcp one per usable core, but no more than there are paths).",
             ),
             click.option(
                 "--backend",

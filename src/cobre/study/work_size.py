@@ -13,19 +13,25 @@ Overrides = Mapping[str, Any]
 
 
 def pieces_of_work(case: Path, overrides: Overrides | None = None) -> int | None:
-    """Forward passes of training, or scenarios where nothing is trained; None when the file does not say.
+    """Forward passes of training, or scenarios where nothing is trained; None when the file does not say."""
+    content = _content(case, overrides)
+    if _at(content, "training", "enabled") is False:
+        return _count(_at(content, "simulation", "selection", "num_scenarios"))
+    return _count(_at(content, "training", "selection", "forward_passes"))
 
-    What is wrong with the file is not found out here: reading the case will tell.
-    """
+
+def is_tree(case: Path, overrides: Overrides | None = None) -> bool:
+    """Whether training goes over all paths of a tree."""
+    return bool(_at(_content(case, overrides), "training", "selection", "method") == "enumerated")
+
+
+def _content(case: Path, overrides: Overrides | None) -> Any:
+    """The file with its overrides; what is wrong with it is not found out here: reading the case will tell."""
     try:
         content = parse_stored(read_foreign_text(case / FILE))
     except (OSError, ValueError):
         return None
-    if overrides:
-        content = with_overrides(content, overrides, Problems())
-    if _at(content, "training", "enabled") is False:
-        return _count(_at(content, "simulation", "selection", "num_scenarios"))
-    return _count(_at(content, "training", "selection", "forward_passes"))
+    return with_overrides(content, overrides, Problems()) if overrides else content
 
 
 def _at(content: Any, *keys: str) -> Any:

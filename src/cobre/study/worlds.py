@@ -48,12 +48,18 @@ class World:
 
 
 def choose_world(
-    backend: str = "auto", num_workers: int | None = None, environ: Mapping[str, str] = os.environ
+    backend: str = "auto",
+    num_workers: int | None = None,
+    environ: Mapping[str, str] = os.environ,
+    *,
+    threads_suffice: bool = True,
 ) -> World:
     """Find out where to run, and refuse what cannot be, before anything is started.
 
-    In a world that a launcher or variables describe, this process is one of its ranks. Otherwise workers are started:
-    `num_workers` of them, by default one for each usable core; a single one is this process itself.
+    In a world that a launcher or variables describe, this process is one of its ranks. Otherwise `num_workers` workers
+    are started; a single one is this process itself. Without a number it is this process with its threads, which are
+    as fast as workers and need not be started; a worker for each usable core where a backend for workers was named, or
+    where threads do not suffice.
     """
     kind = _kind(backend)
     if kind is BackendKind.AUTO and environ.get(BACKEND_VARIABLE):
@@ -65,7 +71,8 @@ def choose_world(
         return World(joined.value, None)
     if kind is BackendKind.MPI:
         raise BackendNotAvailableError("mpi", _how_to_start_mpi(num_workers or usable_cores(), environ))
-    size = num_workers or (1 if kind is BackendKind.LOCAL else usable_cores())
+    is_alone = kind is BackendKind.LOCAL or (kind is BackendKind.AUTO and threads_suffice)
+    size = num_workers or (1 if is_alone else usable_cores())
     if kind is BackendKind.LOCAL and size > 1:
         raise InitializationFailedError("local", f"local is one process; for {size} workers use shm (or auto)")
     if size == 1 and kind in (BackendKind.AUTO, BackendKind.LOCAL):

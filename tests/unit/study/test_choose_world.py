@@ -48,9 +48,23 @@ def test_where_a_study_runs(backend, workers, environ, expected):
     assert choose_world(backend, workers, environ) == expected
 
 
-def test_by_default_all_cores_share_the_work():
+def test_by_default_the_threads_of_this_process_share_the_work():
+    world = choose_world("auto", None, {})
+    assert world == World("local", 1)
+    assert threads_per_worker(world, None) == usable_cores()
+
+
+def test_where_threads_do_not_suffice_there_is_a_worker_for_each_core():
     cores = usable_cores()
-    assert choose_world("auto", None, {}) == (World("shm", cores) if cores > 1 else World("local", 1))
+    assert choose_world("auto", None, {}, threads_suffice=False) == (
+        World("shm", cores) if cores > 1 else World("local", 1)
+    )
+    assert choose_world("local", None, {}, threads_suffice=False) == World("local", 1)
+
+
+@pytest.mark.parametrize("environ", [{}, {"COBRE_COMM_BACKEND": "shm"}])
+def test_a_backend_for_workers_means_workers(environ):
+    assert choose_world("auto" if environ else "shm", None, environ) == World("shm", usable_cores())
 
 
 @pytest.mark.parametrize(
