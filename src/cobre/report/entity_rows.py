@@ -1,10 +1,13 @@
 """From the rows of a simulation's table to arrays by scenario, stage, entity and block."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+
+from cobre.report.row_pattern import row_pattern
+from cobre.report.table_columns import TableColumns
 
 Floats = NDArray[np.float64]
 Columns = Mapping[str, NDArray[Any]]
@@ -12,38 +15,77 @@ MOST_IDS = 1 << 20  # ids farther apart than this are sorted instead of counted
 
 
 class EntityRows:
-    """A table whose rows are ordered by scenario, stage, entity and block. `entity` None: one row for each stage."""
+    """A table whose rows are ordered by scenario, stage, entity and block. `entity` None: one row for each stage.
+
+    Where all scenarios have the same rows, as they have but for damaged files, numbers are read a few scenarios at a
+    time.
+    """
 
     def __init__(self, columns: Columns, entity: str | None) -> None:
         self._columns = columns
-        self.scenarios, scenario = _coded(columns["scenario_id"])
-        self.stages, stage = _coded_in_order(columns["stage_id"])
-        self.entities, of_entity = _coded(columns[entity]) if entity else _one(len(scenario))
-        with_blocks = entity is not None and "block_id" in columns
-        self.blocks, block = _coded(columns["block_id"]) if with_blocks else _one(len(scenario))
+        names = (
+            ["stage_id"] if entity is None else ["stage_id", entity, *(["block_id"] if "block_id" in columns else [])]
+        )
+        pattern = row_pattern(_pieces(columns, ["scenario_id", *names]))
+        self._rows = 0 if pattern is None else pattern.rows  # of one scenario; 0: they differ
+        keys = [columns[name] for name in names] if pattern is None else pattern.keys
+        self.scenarios, scenario = _coded(columns["scenario_id"]) if pattern is None else (pattern.scenarios, None)
+        self.stages, stage = _coded_in_order(keys[0])
+        self.entities, of_entity = _coded(keys[1]) if entity else _one(len(stage))
+        self.blocks, block = _coded(keys[2]) if len(keys) > 2 else _one(len(stage))
         self.shape = (len(self.scenarios), len(self.stages), len(self.entities), len(self.blocks))
-        self._cell = _cells((scenario, stage, of_entity, block), self.shape)
+        codes = (stage, of_entity, block)
+        self._cell = _cells(
+            codes if scenario is None else (scenario, *codes), self.shape[0 if scenario is not None else 1 :]
+        )
+
+    def grids(self, number: str) -> Iterator[Floats]:
+        """S x T x E x B, a few scenarios at a time; NaN where an entity or a block is not there."""
+        if not self._rows:
+            yield self._placed(self._columns[number], self.shape[0])
+            return
+        held: NDArray[Any] | None = None
+        for (piece,) in _pieces(self._columns, [number]):
+            held = piece if held is None or not len(held) else np.concatenate([held, piece])
+            count = len(held) // self._rows
+            if count:
+                yield self._placed(held[: count * self._rows], count)
+            held = held[count * self._rows :]
 
     def grid(self, number: str) -> Floats:
-        """S x T x E x B, as it stands in the table; NaN where an entity or a block is not there."""
-        return self._placed(self._columns[number])
+        """All of it."""
+        return np.concatenate(list(self.grids(number)))
 
-    def _placed(self, by_row: NDArray[Any]) -> Floats:
-        """Rows that have all cells in order need no moving."""
-        if self._cell is None:
-            return np.asarray(by_row, np.float64).reshape(self.shape)
-        values = np.full(int(np.prod(self.shape)), np.nan)
-        values[self._cell] = by_row
-        return values.reshape(self.shape)
+    def over(self, number: str, reduced: Callable[[Floats], Floats]) -> Floats:
+        """S x T x E, of what becomes of grids without their blocks."""
+        found = np.empty(self.shape[:3])
+        first = 0
+        for grid in self.grids(number):
+            found[first : first + len(grid)] = reduced(grid)
+            first += len(grid)
+        return found
 
     def total(self, number: str) -> Floats:
         """S x T x E: added over blocks; 0 where an entity is not there."""
-        return added(self.grid(number))
+        return self.over(number, added)
 
     def by_scenario(self, by_row: Floats) -> Floats:
         """S: numbers of rows, added over stages in their order."""
-        by_scenario: Floats = added(self._placed(by_row)).sum(axis=(1, 2))
+        by_scenario: Floats = added(self._placed(by_row, self.shape[0])).sum(axis=(1, 2))
         return by_scenario
+
+    def _placed(self, by_row: NDArray[Any], count: int) -> Floats:
+        """Rows of so many scenarios; those that have all cells in order need no moving."""
+        shape = (count, *self.shape[1:])
+        if self._cell is None:
+            return np.asarray(by_row, np.float64).reshape(shape)
+        if not self._rows:
+            values = np.full(int(np.prod(shape)), np.nan)
+            values[self._cell] = by_row
+            return values.reshape(shape)
+        grid = np.full((count, int(np.prod(shape[1:]))), np.nan)
+        grid[:, self._cell] = np.asarray(by_row).reshape(count, self._rows)
+        return grid.reshape(shape)
 
 
 def added(grid: Floats) -> Floats:
@@ -81,6 +123,18 @@ def block_hours(rows: EntityRows) -> Floats:
     hours = np.divide(energy, power, out=np.zeros(power.shape), where=power > 0)
     found: Floats = np.nanmax(hours, axis=(0, 2), initial=0.0)
     return np.where(found > 0, found, 1.0)
+
+
+def _blocks_of(columns: Columns) -> list[str]:
+    return ["block_id"] if "block_id" in columns else []
+
+
+def _pieces(columns: Columns, names: Sequence[str]) -> Iterator[list[NDArray[Any]]]:
+    """Columns side by side, in parts where they can be read in parts."""
+    if isinstance(columns, TableColumns):
+        yield from columns.pieces(names)
+    else:
+        yield [columns[name] for name in names]
 
 
 def _cells(codes: tuple[NDArray[Any], ...], shape: tuple[int, ...]) -> NDArray[np.intp] | None:

@@ -16,12 +16,11 @@ from cobre.report.chart import Floats
 from cobre.report.line_limits import congestion, limits_by_stage
 from cobre.report.packed import pack
 from cobre.report.palette import BLUE, ORANGE, VARIABLES
-from cobre.report.quantities import KINDS, QUANTITIES, Quantity
+from cobre.report.quantities import KINDS, QUANTITIES
 from cobre.report.scenario_statistics import PERCENTILES, percentiles
-from cobre.report.simulated import Simulated
+from cobre.report.simulated import Cube, Simulated
 from cobre.report.study_facts import StudyFacts
 
-Places = NDArray[np.intp]
 STATISTICS = (*("median" if percentile == 50 else f"{percentile} %" for percentile in PERCENTILES), "mean")
 BLOCK_PERCENTILES = (5, 95)
 SHOWN_SCENARIOS = {"cheapest": 0.0, "median by cost": 0.5, "dearest": 1.0}
@@ -41,7 +40,8 @@ class Summary:
         is_there = ~np.isnan(means)
         sums, counts = np.where(is_there, means, 0.0).sum(axis=0), is_there.sum(axis=0)
         mean: Floats = np.divide(sums, counts, out=np.full(len(sums), np.nan), where=counts > 0)
-        return cls(mean, np.fmax.reduce(np.abs(values), axis=1) > NEGLIGIBLE)
+        highest, lowest = np.fmax.reduce(values, axis=1), np.fmin.reduce(values, axis=1)
+        return cls(mean, np.fmax(highest, -lowest) > NEGLIGIBLE)
 
     @property
     def scenario_share(self) -> Floats:
@@ -115,10 +115,9 @@ class Explorer:
         if not self.simulated.has(name):
             return None
         quantity = QUANTITIES[name]
-        grid = self.simulated.grid(name)
-        cube = self.simulated.over_blocks(name, grid)
-        self.summaries[name] = Summary.of(cube.values)
-        places = _places(cube.values, quantity)
+        cube, means = self._read(name)
+        summary = self.summaries[name] = Summary.of(cube.values)
+        places = np.flatnonzero(summary.happens.any(axis=0)) if quantity.is_violation else np.arange(len(cube.entities))
         if quantity.is_violation and not len(places):
             return None
         values = cube.values if len(places) == len(cube.entities) else cube.values[:, :, places]
@@ -131,23 +130,27 @@ class Explorer:
             "is_violation": quantity.is_violation,
             "entities": None if len(places) == len(cube.entities) else places.tolist(),
             "packed": pack(np.moveaxis(found, 2, 0)),  # entity by entity
-            **self._blocks(name, grid, places),
+            **self._blocks(name, means),
             **self._references(name),
         }
 
-    def _blocks(self, name: str, grid: Floats, places: Places) -> dict[str, Any]:
-        """Means by block, where blocks differ."""
+    def _read(self, name: str) -> tuple[Cube, Floats | None]:
+        """With means by block, where blocks differ."""
         quantity = QUANTITIES[name]
         rows = self.simulated.rows(quantity.table, quantity.entity)
         if quantity.way == "last" or quantity.is_violation or len(rows.blocks) < 2:
+            return self.simulated.cube(name), None
+        return self.simulated.cube_and_block_means(name)
+
+    def _blocks(self, name: str, means: Floats | None) -> dict[str, Any]:
+        """E x B x (statistics) x T."""
+        if means is None:
             return {}
-        grid = self.simulated.by_block(name, grid)
-        grid = grid if len(places) == grid.shape[2] else grid[:, :, places]
-        means = np.moveaxis(grid.mean(axis=0), 0, 2)[None]  # 1 x E x B x T
+        found = means[None]  # statistics x T x E x B
         if self.is_full:
-            means = np.concatenate([means, np.moveaxis(percentiles(grid, BLOCK_PERCENTILES), 1, 3)])
-        names = ["mean", *(f"{percentile} %" for percentile in BLOCK_PERCENTILES)][: len(means)]
-        return {"block_statistics": names, "packed_blocks": pack(np.moveaxis(means, 0, 2))}
+            found = np.concatenate([found, percentiles(self.simulated.blocks(name), BLOCK_PERCENTILES)])
+        names = ["mean", *(f"{percentile} %" for percentile in BLOCK_PERCENTILES)][: len(found)]
+        return {"block_statistics": names, "packed_blocks": pack(found.transpose(2, 3, 0, 1))}
 
     def _references(self, name: str) -> dict[str, Any]:
         """Limits that are drawn beside a fan."""
@@ -175,10 +178,3 @@ class Explorer:
                 "packed": pack(100.0 * shares),
             }
         ]
-
-
-def _places(values: Floats, quantity: Quantity) -> Places:
-    """The entities that a quantity is shown of."""
-    if not quantity.is_violation:
-        return np.arange(values.shape[2])
-    return np.flatnonzero(np.nanmax(np.abs(values), axis=(0, 1), initial=0.0) > NEGLIGIBLE)

@@ -50,14 +50,17 @@ def congestion(study: StudyFacts, rows: EntityRows, hours: Floats) -> Floats | N
     if found is None:
         return None
     weights = hours / hours.sum(axis=1, keepdims=True)
-    flow = np.moveaxis(rows.grid("net_flow_mw"), 2, 1)  # S x L x T x B
-    shares = [_share_at(sign * flow, limit, weights) for sign, limit in zip((1.0, -1.0), found, strict=True)]
-    return np.stack(shares, axis=1)
+    sums = np.zeros((2, *found[0].shape[:2]))
+    for grid in rows.grids("net_flow_mw"):
+        flow = np.moveaxis(grid, 2, 1)  # S x L x T x B
+        for place, (sign, limit) in enumerate(zip((1.0, -1.0), found, strict=True)):
+            sums[place] += _share_at(sign * flow, limit, weights)
+    return np.moveaxis(sums / len(rows.scenarios), 0, 1)
 
 
 def _share_at(flow: Floats, limit: Floats, weights: Floats) -> Floats:
-    """A line that can carry nothing is out of service, and not congested."""
+    """L x T, added over scenarios. A line that can carry nothing is out of service, and not congested."""
     slack = TOLERANCE * np.maximum(limit, 1.0)
     is_full = (flow >= limit - slack) & (limit > slack)
-    share: Floats = (is_full * weights).sum(axis=3).mean(axis=0)
-    return share
+    added_up: Floats = (is_full * weights).sum(axis=(0, 3))
+    return added_up

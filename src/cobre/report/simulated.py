@@ -92,25 +92,34 @@ class Simulated:
 
     def cube(self, name: str) -> Cube:
         """A quantity by scenario, stage and entity."""
-        return self.over_blocks(name, self.grid(name))
-
-    def grid(self, name: str) -> Floats:
-        """S x T x E x B, as it stands in the table."""
-        quantity = QUANTITIES[name]
-        return self.rows(quantity.table, quantity.entity).grid(quantity.number)
-
-    def over_blocks(self, name: str, grid: Floats) -> Cube:
-        """Of a grid: what a stage has as a whole."""
         quantity = QUANTITIES[name]
         rows = self.rows(quantity.table, quantity.entity)
-        return Cube(quantity, self._values(rows, quantity, grid), self._study.stage_labels(rows.stages), rows.entities)
+        values = rows.over(quantity.number, lambda grid: self._values(rows, quantity, grid))
+        return Cube(quantity, values, self._study.stage_labels(rows.stages), rows.entities)
 
-    def by_block(self, name: str, grid: Floats) -> Floats:
-        """Of a grid: energy as power over the block's hours."""
+    def cube_and_block_means(self, name: str) -> tuple[Cube, Floats]:
+        """A quantity, and its means over scenarios by stage, entity and block, in one reading."""
         quantity = QUANTITIES[name]
+        rows = self.rows(quantity.table, quantity.entity)
+        sums = np.zeros(rows.shape[1:])
+
+        def reduced(grid: Floats) -> Floats:
+            np.add(sums, self._by_block(rows, quantity, grid).sum(axis=0), out=sums)
+            return self._values(rows, quantity, grid)
+
+        values = rows.over(quantity.number, reduced)
+        return Cube(quantity, values, self._study.stage_labels(rows.stages), rows.entities), sums / len(rows.scenarios)
+
+    def blocks(self, name: str) -> Floats:
+        """S x T x E x B: energy as power over the block's hours. As large as the column of the table."""
+        quantity = QUANTITIES[name]
+        rows = self.rows(quantity.table, quantity.entity)
+        return self._by_block(rows, quantity, rows.grid(quantity.number))
+
+    def _by_block(self, rows: EntityRows, quantity: Quantity, grid: Floats) -> Floats:
         if quantity.way != "power":
             return grid
-        hours = self.hours(self.rows(quantity.table, quantity.entity))
+        hours = self.hours(rows)
         return grid / np.where(hours > 0, hours, np.nan)[:, None, :]
 
     def _values(self, rows: EntityRows, quantity: Quantity, grid: Floats) -> Floats:

@@ -1,6 +1,6 @@
 """Columns of a Parquet file, each read when it is asked for: a table of a large simulation does not fit into memory."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -27,19 +27,17 @@ class TableColumns(Mapping[str, NDArray[Any]]):
         return self._read(name)
 
     def _read(self, name: str) -> NDArray[Any]:
-        """Row group by row group, so that no second copy of a column is ever whole."""
+        found = [piece for (piece,) in self.pieces([name])]
+        return np.concatenate(found) if found else np.zeros(0)
+
+    def pieces(self, names: Sequence[str]) -> Iterator[list[NDArray[Any]]]:
+        """Columns side by side, row group by row group."""
         try:
-            found: NDArray[Any] | None = None
-            first = 0
             for group in range(self._file.num_row_groups):
-                piece = numbers_of(self._file.read_row_group(group, columns=[name], use_threads=False).column(0))
-                if found is None:
-                    found = np.empty(self._file.metadata.num_rows, piece.dtype)
-                found[first : first + len(piece)] = piece
-                first += len(piece)
+                piece = self._file.read_row_group(group, columns=list(names), use_threads=False)
+                yield [numbers_of(piece[name]) for name in names]
         except OSError as error:
             raise ValueError(f"{self._path.name} cannot be read: {error}") from error
-        return np.zeros(0) if found is None else found
 
     def __contains__(self, name: object) -> bool:
         return name in self._names

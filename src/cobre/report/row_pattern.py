@@ -1,0 +1,72 @@
+"""Rows that repeat, scenario after scenario: their places are those of the first scenario.
+
+The keys of a large simulation's table take gigabytes; they are looked at piece by piece, and only one scenario's are
+kept.
+"""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+Keys = Sequence[NDArray[Any]]  # scenario first, then whatever else names a row
+
+
+@dataclass(frozen=True, slots=True)
+class RowPattern:
+    """The scenarios in their order, and the other keys of the rows that each of them has."""
+
+    scenarios: tuple[int, ...]
+    keys: Keys
+
+    @property
+    def rows(self) -> int:
+        """Of one scenario."""
+        return len(self.keys[0])
+
+
+def row_pattern(pieces: Iterable[Keys]) -> RowPattern | None:
+    """None when scenarios have other rows than the first one, or do not come in the order of their ids."""
+    found: _Check | None = None
+    held: Keys | None = None  # rows of the first scenario, as long as no other one has begun
+    for piece in pieces:
+        held = piece if held is None else [np.concatenate(pair) for pair in zip(held, piece, strict=True)]
+        if found is None and len(held[0]) and held[0][-1] != held[0][0]:
+            found = _Check(held)
+        if found is not None:
+            if not found.holds(held):
+                return None
+            held = [key[:0] for key in held]
+    if found is None:
+        return _of_one(held)
+    return found.pattern()
+
+
+def _of_one(held: Keys | None) -> RowPattern | None:
+    if held is None or not len(held[0]):
+        return None
+    return RowPattern((int(held[0][0]),), held[1:])
+
+
+class _Check:
+    def __init__(self, first: Keys) -> None:
+        self._rows = int(np.argmax(first[0] != first[0][0]))
+        self._keys = [key[: self._rows].copy() for key in first[1:]]
+        self._scenarios: list[int] = []
+        self._seen = 0
+
+    def holds(self, piece: Keys) -> bool:
+        """Whether the next rows go on as the first scenario's."""
+        at = self._seen + np.arange(len(piece[0]))
+        turn, place = np.divmod(at, self._rows)
+        self._scenarios += piece[0][place == 0].tolist()
+        self._seen += len(at)
+        same_keys = all(bool((key == wanted[place]).all()) for key, wanted in zip(piece[1:], self._keys, strict=True))
+        return same_keys and bool((np.array(self._scenarios)[turn] == piece[0]).all())
+
+    def pattern(self) -> RowPattern | None:
+        is_whole = self._seen % self._rows == 0
+        is_in_order = all(a < b for a, b in zip(self._scenarios, self._scenarios[1:], strict=False))
+        return RowPattern(tuple(self._scenarios), self._keys) if is_whole and is_in_order else None
