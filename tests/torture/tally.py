@@ -27,12 +27,17 @@ class Tally:
             self.examples.append(f"{kind}: {words}")
 
     @property
+    def summary(self) -> str:
+        bad = ", ".join(f"{count} {name}" for name, count in self.counts.items() if count)
+        return f"{self.name}: {self.trials}, {bad or 'nothing bad'}"
+
+    @property
     def is_bad(self) -> bool:
         return any(self.counts.values())
 
 
 def print_table(tallies: list[Tally]) -> None:
-    width = max(len(tally.name) for tally in tallies)
+    width = max((len(tally.name) for tally in tallies), default=0)
     names = (*BAD, "stale names")
     print(f"{'':{width}}  {'trials':>6}  " + "  ".join(f"{name:>13}" for name in names) + "  note")
     for tally in tallies:

@@ -29,29 +29,33 @@ def main():
 
 
 def _torture(options):
+    seed = options.seed if options.seed is not None else int(time.time())
+    print(f"seed {seed}, scale {options.scale}", flush=True)
+    began, tallies = time.monotonic(), []
+    try:
+        for tally in _parts(options, seed):
+            tallies.append(tally)
+            print(f"{time.monotonic() - began:7.0f} s  {tally.summary}", flush=True)
+    except KeyboardInterrupt:
+        print_table(tallies)
+        print("interrupted: this is what was done")
+        return 130
+    print_table(tallies)
+    return 1 if any(tally.is_bad for tally in tallies) else 0
+
+
+def _parts(options, seed):
     from agreements import all_agreements
     from kills import all_kills
     from resumes import killed_and_resumed
 
-    seed = options.seed if options.seed is not None else int(time.time())
-    print(f"seed {seed}, scale {options.scale}", flush=True)
     parts = options.only or ["kills", "agreements", "resumes"]
-    began, tallies = time.monotonic(), []
-
-    def take(tally):
-        tallies.append(tally)
-        print(f"{time.monotonic() - began:7.0f} s  {tally.name}: {tally.trials}", flush=True)
-
     if "kills" in parts:
-        for tally in all_kills(options.scale, seed):
-            take(tally)
+        yield from all_kills(options.scale, seed)
     if "agreements" in parts:
-        for tally in all_agreements(options.scale, seed):
-            take(tally)
+        yield from all_agreements(options.scale, seed)
     if "resumes" in parts:
-        take(killed_and_resumed(max(1, round(60 * options.scale)), seed))
-    print_table(tallies)
-    return 1 if any(tally.is_bad for tally in tallies) else 0
+        yield killed_and_resumed(max(1, round(60 * options.scale)), seed)
 
 
 if __name__ == "__main__":
