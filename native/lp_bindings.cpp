@@ -457,9 +457,12 @@ struct BoundFactorisation {
         return work.value;
     }
     void update(Int slot, const std::vector<double>& column) {
+        work.resize(column.size());
+        work.set(slot, 1.0);
+        factorisation.btran(work, Factorisation::For::update);
         load(column);
-        factorisation.ftran(work);
-        factorisation.update(slot, work);
+        factorisation.ftran(work, Factorisation::For::update);
+        factorisation.update(slot);
     }
     void append_row(const std::vector<double>& entries) {
         load(entries);

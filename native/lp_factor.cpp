@@ -1,26 +1,40 @@
 #include "lp_factor.hpp"
 
 #include <cmath>
+#include <limits>
+#include <utility>
 
 namespace cobre::lp {
 
-// A right side, moved to positions. Rows that were appended later are not part of L and U: they wait for their eta.
-void Factorisation::scatter(SparseVector& v) {
-    beyond_.clear();
-    for (const Int at : v.index()) {
-        if (static_cast<size_t>(at) >= rows_) {
-            beyond_.push_back({at, 0, v.value[at]});
-            continue;
-        }
-        work_[position_[at]] = v.value[at];
-        pattern_.insert(position_[at]);
-    }
-    v.clear();
-    for (const Entry& entry : beyond_) v.set(entry.row, entry.value);
+void Factorisation::begin_updates() {
+    row_at_ = order_;
+    first_position_ = position_;
+    work_.assign(rows_, 0.0);
+    pattern_.resize(rows_);
+    eta_from_.clear(), eta_to_.clear(), eta_start_.assign(1, 0), eta_position_.clear(), eta_value_.clear();
+    newest_.assign(rows_, -1), older_.clear(), new_column_.clear(), new_value_.clear();
+    fresh_entries_ = upper_columns_.index.size() + lower_columns_.index.size();
+    update_work_ = 0;
 }
 
-void Factorisation::ftran(SparseVector& v) {
-    scatter(v);
+// A right side, moved to positions.
+void Factorisation::scatter(SparseVector& v, const std::vector<Int>& positions) {
+    for (const Int at : v.index()) {
+        work_[positions[at]] = v.value[at];
+        pattern_.insert(positions[at]);
+    }
+    v.clear();
+}
+
+void Factorisation::collect(std::vector<Part>& parts) const {
+    parts.clear();
+    pattern_.ascend([&](Int at) {
+        if (work_[at] != 0.0) parts.push_back({at, work_[at]});
+    });
+}
+
+void Factorisation::ftran(SparseVector& v, For purpose) {
+    scatter(v, first_position_);
     pattern_.ascend(lower_columns_.has, [this](Int at) {
         const double value = work_[at];
         if (value == 0.0) return;
@@ -30,6 +44,8 @@ void Factorisation::ftran(SparseVector& v) {
             pattern_.insert(row);
         }
     });
+    apply_etas();
+    if (purpose == For::update) collect(column_for_update_);
     pattern_.drain_descending([&](Int at) {
         const double value = work_[at] / pivot_[at];
         work_[at] = 0.0;
@@ -41,27 +57,35 @@ void Factorisation::ftran(SparseVector& v) {
             pattern_.insert(row);
         }
     });
-    apply_etas(v);
 }
 
-void Factorisation::btran(SparseVector& v) {
-    apply_etas_transposed(v);
-    scatter(v);
+void Factorisation::solve_upper_transposed() {
     pattern_.ascend([this](Int at) {
         const double value = work_[at] / pivot_[at];
         work_[at] = value;
         if (value == 0.0) return;
-        for (Int entry = upper_rows_.start[at]; entry < upper_rows_.start[at + 1]; ++entry) {
-            const Int column = upper_rows_.index[entry];
-            work_[column] -= upper_rows_.value[entry] * value;
+        const auto subtract = [&](Int column, double entry) {
+            work_[column] -= entry * value;
             pattern_.insert(column);
-        }
+        };
+        if (static_cast<size_t>(at) < rows_)
+            for (Int entry = upper_rows_.start[at]; entry < upper_rows_.start[at + 1]; ++entry)
+                subtract(upper_rows_.index[entry], upper_rows_.value[entry]);
+        for (Int entry = newest_[at]; entry >= 0; entry = older_[entry]) subtract(new_column_[entry], new_value_[entry]);
     });
+}
+
+void Factorisation::btran(SparseVector& v, For purpose) {
+    scatter(v, position_);
+    solve_upper_transposed();
+    if (purpose == For::update) collect(row_for_update_);
+    apply_etas_transposed();
     pattern_.drain_descending([&](Int at) {
         const double value = work_[at];
         work_[at] = 0.0;
         if (std::abs(value) < SparseVector::kTiny) return;
-        v.set(order_[at], value);
+        v.set(row_at_[at], value);
+        if (static_cast<size_t>(at) >= rows_) return;
         for (Int entry = lower_rows_.start[at]; entry < lower_rows_.start[at + 1]; ++entry) {
             const Int column = lower_rows_.index[entry];
             work_[column] -= lower_rows_.value[entry] * value;
@@ -70,62 +94,93 @@ void Factorisation::btran(SparseVector& v) {
     });
 }
 
-void Factorisation::apply_etas(SparseVector& v) const {
-    for (size_t eta = 0; eta < eta_slot_.size(); ++eta) {
-        const Int slot = eta_slot_[eta], first = eta_start_[eta], end = eta_start_[eta + 1];
-        if (eta_is_row_[eta]) {
-            double value = -v.value[slot];
-            for (Int at = first; at < end; ++at) value += eta_value_[at] * v.value[eta_row_[at]];
-            v.replace(slot, value);
-            continue;
+void Factorisation::apply_etas() {
+    for (size_t eta = 0; eta < eta_to_.size(); ++eta) {
+        const Int from = eta_from_[eta], to = eta_to_[eta];
+        double value = work_[from];
+        for (Int at = eta_start_[eta]; at < eta_start_[eta + 1]; ++at) value -= eta_value_[at] * work_[eta_position_[at]];
+        work_[from] = 0.0;
+        if (std::abs(value) < SparseVector::kTiny) continue;
+        work_[to] = value;
+        pattern_.insert(to);
+    }
+}
+
+void Factorisation::apply_etas_transposed() {
+    for (size_t eta = eta_to_.size(); eta-- > 0;) {
+        const Int from = eta_from_[eta], to = eta_to_[eta];
+        const double value = work_[to];
+        if (value == 0.0) continue;
+        work_[to] = 0.0;
+        work_[from] = value;
+        pattern_.insert(from);
+        for (Int at = eta_start_[eta]; at < eta_start_[eta + 1]; ++at) {
+            work_[eta_position_[at]] -= eta_value_[at] * value;
+            pattern_.insert(eta_position_[at]);
         }
-        if (v.value[slot] == 0.0) continue;
-        const double step = v.value[slot] / eta_pivot_[eta];
-        v.value[slot] = step;
-        SparseVector::Adder sum(v);
-        for (Int at = first; at < end; ++at) sum.add(eta_row_[at], -eta_value_[at] * step);
     }
 }
 
-void Factorisation::apply_etas_transposed(SparseVector& v) const {
-    for (size_t eta = eta_slot_.size(); eta-- > 0;) {
-        const Int slot = eta_slot_[eta], first = eta_start_[eta], end = eta_start_[eta + 1];
-        if (eta_is_row_[eta]) {
-            const double value = v.value[slot];
-            if (value == 0.0) continue;
-            v.value[slot] = -value;
-            for (Int at = first; at < end; ++at) v.add(eta_row_[at], eta_value_[at] * value);
-            continue;
-        }
-        double value = v.value[slot];
-        for (Int at = first; at < end; ++at) value -= eta_value_[at] * v.value[eta_row_[at]];
-        v.replace(slot, value / eta_pivot_[eta]);
-    }
+// A new last position of U. `row`: that begins there, or -1.
+void Factorisation::push_position(Int slot, Int row, double pivot) {
+    order_.push_back(slot);
+    row_at_.push_back(row);
+    pivot_.push_back(pivot);
+    work_.push_back(0.0);
+    newest_.push_back(-1);
+    upper_columns_.start.push_back(static_cast<Int>(upper_columns_.index.size()));
+    pattern_.extend(order_.size());
 }
 
-void Factorisation::close_eta(Int slot, double pivot, bool is_row) {
-    eta_slot_.push_back(slot);
-    eta_pivot_.push_back(pivot);
-    eta_is_row_.push_back(is_row);
-    eta_start_.push_back(static_cast<Int>(eta_row_.size()));
-    eta_work_ += eta_row_.size();
+void Factorisation::close_eta(Int from, Int to) {
+    eta_from_.push_back(from);
+    eta_to_.push_back(to);
+    eta_start_.push_back(static_cast<Int>(eta_position_.size()));
+    update_work_ += eta_position_.size() + new_column_.size();
 }
 
-void Factorisation::update(Int slot, const SparseVector& alpha) {
-    for (const Int at : alpha.index()) {
-        if (at == slot || alpha.value[at] == 0.0) continue;
-        eta_row_.push_back(at);
-        eta_value_.push_back(alpha.value[at]);
+void Factorisation::update(Int slot) {
+    const Int from = position_[slot], to = static_cast<Int>(order_.size());
+    for (const Part& part : column_for_update_) work_[part.position] = part.value;
+    double pivot = work_[from];
+    for (const Part& part : row_for_update_) {
+        if (part.position == from) continue;
+        const double multiple = -part.value * pivot_[from];  // the row of U is this sum of those below it
+        eta_position_.push_back(part.position);
+        eta_value_.push_back(multiple);
+        pivot -= multiple * work_[part.position];
     }
-    close_eta(slot, alpha.value[slot], false);
+    for (const Part& part : column_for_update_) {
+        work_[part.position] = 0.0;
+        if (part.position == from) continue;
+        upper_columns_.index.push_back(part.position);
+        upper_columns_.value.push_back(part.value);
+        older_.push_back(newest_[part.position]);
+        newest_[part.position] = static_cast<Int>(new_column_.size());
+        new_column_.push_back(to);
+        new_value_.push_back(part.value);
+    }
+    push_position(slot, -1, pivot);
+    position_[slot] = to;
+    pivot_[from] = std::numeric_limits<double>::infinity();
+    close_eta(from, to);
 }
 
-void Factorisation::append_row(Int row, const SparseVector& entries) {
-    for (const Int at : entries.index()) {
-        eta_row_.push_back(at);
-        eta_value_.push_back(entries.value[at]);
-    }
-    close_eta(row, -1.0, true);
+// The slack's equation says a x - s = v; in terms of what U is solved for, a x is a U^-1 times that.
+void Factorisation::append_row(Int row, SparseVector& entries) {
+    const Int to = static_cast<Int>(order_.size());
+    scatter(entries, position_);
+    solve_upper_transposed();
+    pattern_.drain_descending([this](Int at) {
+        const double value = std::exchange(work_[at], 0.0);
+        if (std::abs(value) < SparseVector::kTiny) return;
+        eta_position_.push_back(at);
+        eta_value_.push_back(value);
+    });
+    push_position(row, row, -1.0);
+    position_.push_back(to);
+    first_position_.push_back(to);
+    close_eta(to, to);
 }
 
 }  // namespace cobre::lp

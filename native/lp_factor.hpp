@@ -1,8 +1,13 @@
-// A factorised basis: B = L U up to the order of rows and columns, then one eta for every exchange of a column.
+// A factorised basis: B = L R U up to the order of rows and columns, where R has a row eta for every change since L and U
+// were made (Forrest and Tomlin).
 //
 // Positions count pivots in the order of elimination. The slack columns come first, then column singletons, then row
 // singletons, and last the nucleus, which alone can fill in (Markowitz, with a threshold for stability). A basic variable
 // takes the row of its pivot as its slot, so that one index serves rows and slots.
+//
+// When a column is exchanged, its position dies and its row moves to a new last position: there U gets what the new column
+// is after L and R, and a row eta takes away what was left of the old row. U stays triangular in the order of positions. A
+// dead position has an infinite pivot: whatever arrives there becomes zero.
 #pragma once
 
 #include <cstdint>
@@ -31,17 +36,18 @@ class Factorisation {
     // row of each column. False when the matrix is singular to working accuracy.
     bool factor(std::span<const uint8_t> slack_is_basic, const BasisColumns& columns, std::vector<Int>& slot_of_column);
 
-    // Solve B x = v: from rows to slots.
-    void ftran(SparseVector& v);
-    // Solve B' y = v: from slots to rows.
-    void btran(SparseVector& v);
-    // Another column takes a slot; `alpha` is B^-1 times that column.
-    void update(Int slot, const SparseVector& alpha);
+    enum class For { solution, update };
+    // Solve B x = v: from rows to slots. For an update: v is the column that will enter.
+    void ftran(SparseVector& v, For purpose = For::solution);
+    // Solve B' y = v: from slots to rows. For an update: v is one at the slot that will change.
+    void btran(SparseVector& v, For purpose = For::solution);
+    // Another column takes a slot: those of the last `ftran` and `btran` for an update.
+    void update(Int slot);
     // One row more at the end, whose slack is basic. `entries` are its coefficients at the basic columns, by slot.
-    void append_row(Int row, const SparseVector& entries);
+    void append_row(Int row, SparseVector& entries);
 
-    // Whether applying the etas has cost more than factorising anew does.
-    bool is_worn() const { return eta_work_ > kEtaWork * (rows_ + upper_columns_.index.size() + lower_columns_.index.size()); }
+    // Whether the changes have cost more than factorising anew does.
+    bool is_worn() const { return update_work_ > kUpdateWork * (rows_ + fresh_entries_); }
     Int nucleus() const { return nucleus_size_; }
 
    private:
@@ -59,28 +65,39 @@ class Factorisation {
     bool eliminate_nucleus(const BasisColumns& columns);
     void arrange(const BasisColumns& columns);
     void sort_lines(const std::vector<Entry>& entries, Lines& by_column, Lines& by_row) const;
-    void scatter(SparseVector& v);
-    void apply_etas(SparseVector& v) const;
-    void apply_etas_transposed(SparseVector& v) const;
-    void close_eta(Int slot, double pivot, bool is_row);
+    struct Part {
+        Int position;
+        double value;
+    };
+    void begin_updates();
+    void scatter(SparseVector& v, const std::vector<Int>& positions);
+    void solve_upper_transposed();
+    void apply_etas();
+    void apply_etas_transposed();
+    void collect(std::vector<Part>& parts) const;
+    void push_position(Int slot, Int row, double pivot);
+    void close_eta(Int from, Int to);
     Int row_of(Int column) const { return row_of_column_[static_cast<size_t>(column)]; }
 
-    size_t rows_ = 0;
-    std::vector<Int> order_, position_;      // row of each pivot, and the other way round
+    size_t rows_ = 0;                        // when it was factorised
+    std::vector<Int> order_, position_;      // slot of each position in U, and the other way round
+    std::vector<Int> row_at_, first_position_;  // the same for L, and for rows that were appended; -1: no row begins there
     std::vector<double> pivot_;              // by position
     Lines lower_columns_, lower_rows_, upper_columns_, upper_rows_;
     std::vector<double> work_;               // by position; zero between calls
     PositionSet pattern_;
-    std::vector<Entry> beyond_;              // entries of a right side in appended rows
     Int nucleus_size_ = 0;
 
-    // Etas, oldest first. One of a column exchange has its slot and pivot; one of an appended row has that row and the
-    // pivot -1 of its slack, and is told apart by `eta_is_row_`.
-    std::vector<Int> eta_slot_, eta_start_{0}, eta_row_;
-    std::vector<double> eta_pivot_, eta_value_;
-    std::vector<uint8_t> eta_is_row_;
-    size_t eta_work_ = 0;                    // entries of etas, summed over updates
-    static constexpr size_t kEtaWork = 16;   // entries that cost as much as one of the matrix in a factorisation
+    // Row etas, oldest first: the row at `from` moves on to `to`, less these multiples of others.
+    std::vector<Int> eta_from_, eta_to_, eta_start_{0}, eta_position_;
+    std::vector<double> eta_value_;
+    // Entries of new columns of U by rows: lists, the newest entry first.
+    std::vector<Int> newest_, older_, new_column_;
+    std::vector<double> new_value_;
+    std::vector<Part> row_for_update_, column_for_update_;
+    size_t fresh_entries_ = 0;               // of L and U when they were made
+    size_t update_work_ = 0;                 // entries of etas and of new columns, summed over updates
+    static constexpr size_t kUpdateWork = 48;  // entries that cost as much as one of the matrix in a factorisation
 
     // while factorising
     std::vector<Int> row_of_column_, column_count_, row_count_, row_start_, row_columns_, queue_;

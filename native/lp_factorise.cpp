@@ -30,8 +30,6 @@ void Factorisation::begin(std::span<const uint8_t> slack_is_basic, const BasisCo
     row_count_.assign(rows_, 0);
     lower_entries_.clear();
     upper_entries_.clear();
-    eta_slot_.clear(), eta_start_.assign(1, 0), eta_row_.clear(), eta_pivot_.clear(), eta_value_.clear(), eta_is_row_.clear();
-    eta_work_ = 0;
     for (size_t row = 0; row < rows_; ++row)
         if (slack_is_basic[row]) pivot_on(static_cast<Int>(row), -1, -1.0);
     for (Int column = 0; column < columns.count(); ++column)
@@ -169,8 +167,7 @@ bool Factorisation::factor(std::span<const uint8_t> slack_is_basic, const BasisC
     if (!peel_columns(columns) || !peel_rows(columns) || !eliminate_nucleus(columns)) return false;
     arrange(columns);
     slot_of_column = row_of_column_;
-    work_.assign(rows_, 0.0);
-    pattern_.resize(rows_);
+    begin_updates();
     return true;
 }
 

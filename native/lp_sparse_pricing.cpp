@@ -50,12 +50,14 @@ void SparseDualSimplex::join(const WorkingRow& row) {
 bool SparseDualSimplex::join_violated_rows() {
     const StageModel& stage = *stage_;
     std::fill(worst_of_family_.begin(), worst_of_family_.end(), std::pair<Int, double>{-1, 0.0});
-    for (Int row = 0; row < stage.rows; ++row) {
-        if (!is_deferred(row) || place_of_row_[row] >= 0) continue;
+    for (const Int row : stage.deferred_rows) {
+        const Int first = stage.row_start[row], end = stage.row_start[row + 1];
         double activity = 0.0;
-        for (Int at = stage.row_start[row]; at < stage.row_start[row + 1]; ++at) activity += stage.value[at] * x_[stage.column_index[at]];
-        const double missing = std::abs(missing_of(activity, bounds_.row_lower[row], bounds_.row_upper[row]));
+        for (Int at = first; at < end; ++at) activity += stage.value[at] * x_[stage.column_index[at]];
         auto& worst = worst_of_family_[stage.family[row]];
+        const double lower = bounds_.row_lower[row], upper = bounds_.row_upper[row];
+        if (std::max(lower - activity, activity - upper) <= worst.second || place_of_row_[row] >= 0) continue;
+        const double missing = std::abs(missing_of(activity, lower, upper));
         if (missing > worst.second) worst = {row, missing};
     }
     bool joined = false;

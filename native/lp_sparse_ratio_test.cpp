@@ -22,7 +22,7 @@ constexpr double kPriceSlack = 1e-10;  // by how much a reduced cost may get the
 void SparseDualSimplex::compute_pivot_row(Int slot) {
     rho_.clear();
     rho_.set(slot, 1.0);
-    factor_.btran(rho_);
+    factor_.btran(rho_, Factorisation::For::update);
     pivot_row_.clear();
     SparseVector::Adder sum(pivot_row_);
     for (const Int row : rho_.index()) {

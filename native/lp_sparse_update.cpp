@@ -80,7 +80,7 @@ void SparseDualSimplex::exchange(Int slot, Int entering, double missing) {
         if (at != slot) x_[head_[at]] -= step * alpha_.value[at];
         note_value(at);
     }
-    factor_.update(slot, alpha_);
+    factor_.update(slot);
     is_fresh_ = false;
 }
 
@@ -90,7 +90,7 @@ SparseDualSimplex::Step SparseDualSimplex::pivot(const Leaving& leaving) {
     if (!choose_entering(leaving.missing, entering)) return take_back_flips(entering), Step::none;
     alpha_.clear();
     load_column(entering, 1.0, alpha_);
-    factor_.ftran(alpha_);
+    factor_.ftran(alpha_, Factorisation::For::update);
     const double by_row = slope_of(entering), by_column = alpha_.value[leaving.slot];
     if (!(std::abs(by_row - by_column) <= kPivotAgreement * std::min(std::abs(by_row), std::abs(by_column))))
         return take_back_flips(entering), Step::inaccurate;

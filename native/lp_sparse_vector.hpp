@@ -78,12 +78,13 @@ class SparseVector {
 class PositionSet {
    public:
     void resize(size_t size) { words_.assign((size + 63) / 64, 0); }
+    void extend(size_t size) { words_.resize((size + 63) / 64, 0); }  // keeps its members
     void insert(Int at) { words_[static_cast<size_t>(at) >> 6] |= uint64_t{1} << (at & 63); }
 
-    // Visit the members of both sets, smallest first; `visit` may insert larger positions.
+    // Visit the members of both sets, smallest first; `visit` may insert larger positions. `only` may end earlier.
     template <typename Visit>
     void ascend(const PositionSet& only, Visit visit) const {
-        for (size_t word = 0; word < words_.size(); ++word) {
+        for (size_t word = 0; word < only.words_.size(); ++word) {
             uint64_t left = words_[word] & only.words_[word];
             while (left) {
                 const int bit = std::countr_zero(left);

@@ -63,6 +63,7 @@ void StageModel::find_families() {
         std::vector<Int> support(column_index.begin() + row_start[row], column_index.begin() + row_start[row + 1]);
         std::sort(support.begin(), support.end());
         family[row] = known.try_emplace(std::move(support), static_cast<Int>(known.size())).first->second;
+        deferred_rows.push_back(row);
     }
     families = static_cast<Int>(known.size());
 }

@@ -58,7 +58,7 @@ struct StageModel {
     std::vector<Int> moving_rows;             // rows whose right side ever changes, ascending
     // Rows with one bound, which a solver may leave out until they are violated. Those over the same columns (the planes of
     // a production function) are a family: few of them can bind at once. By row: its family, or -1.
-    std::vector<Int> family;
+    std::vector<Int> family, deferred_rows;
     Int families = 0;
 
     bool has_shape_of(const StageModel& other) const {
