@@ -4,6 +4,7 @@
 #include <nanobind/ndarray.h>
 #include <nanobind/stl/shared_ptr.h>
 #include <nanobind/stl/string.h>
+#include <nanobind/stl/vector.h>
 #include <sys/mman.h>
 
 #include <vector>
@@ -19,6 +20,7 @@ using namespace nb::literals;
 namespace {
 
 using cobre::shm::Region;
+using cobre::shm::Segment;
 using cobre::shm::World;
 
 const char* failure_name(cobre::shm::Failure kind) {
@@ -88,6 +90,17 @@ NB_MODULE(_native, module) {
         return nb::cast(region_bytes<const uint8_t>(region));
     }, "region"_a, "writable"_a);
 
+    nb::class_<Segment>(module, "ShmMemory")
+        .def_static("create", [](uint32_t size) {
+            const cobre::shm::WorldConfig config{"", 0, size, 0, 0, 0, false, 0, 0, false};
+            Segment segment = Segment::create_in_memory(cobre::shm::segment_bytes(config));
+            cobre::shm::initialise(segment.map(cobre::shm::Control::fixed_bytes(size), false)->data(), config);
+            return segment;
+        }, "size"_a)
+        .def_static("open", &Segment::open_of, "pid"_a, "descriptor"_a, "inode"_a)
+        .def_prop_ro("descriptor", &Segment::descriptor)
+        .def_prop_ro("inode", &Segment::inode);
+
     nb::class_<World>(module, "ShmWorld")
         .def("__init__", [](World* self, std::string name, uint32_t rank, uint32_t size, double timeout_s, double connect_timeout_s,
                             double operation_timeout_s, bool condvar, size_t window_bytes, uint32_t quota_cores,
@@ -96,6 +109,14 @@ NB_MODULE(_native, module) {
                               quota_cores, by_name}, guard, std::move(on_wait));
         }, "name"_a, "rank"_a, "size"_a, "timeout_s"_a, "connect_timeout_s"_a, "operation_timeout_s"_a, "condvar"_a,
              "window_bytes"_a, "quota_cores"_a, "by_name"_a, "guard"_a, "on_wait"_a, nb::keep_alive<1, 12>())
+        .def("__init__", [](World* self, Segment& memory, uint32_t rank, std::vector<uint32_t> names, double timeout_s,
+                            double connect_timeout_s, double operation_timeout_s, uint32_t quota_cores, cobre::CallGuard& guard,
+                            nb::object on_wait) {
+            const auto size = static_cast<uint32_t>(names.size());
+            new (self) World(memory, {"", rank, size, timeout_s, connect_timeout_s, operation_timeout_s, false, 0, quota_cores,
+                                      false, std::move(names), true}, guard, std::move(on_wait));
+        }, "memory"_a, "rank"_a, "names"_a, "timeout_s"_a, "connect_timeout_s"_a, "operation_timeout_s"_a, "quota_cores"_a,
+             "guard"_a, "on_wait"_a, nb::keep_alive<1, 9>())
         .def("__init__", [](World* self, World& parent, cobre::CallGuard& guard, nb::object on_wait) {
             new (self) World(parent, guard, std::move(on_wait));
         }, "parent"_a, "guard"_a, "on_wait"_a, nb::keep_alive<1, 3>())
@@ -103,6 +124,11 @@ NB_MODULE(_native, module) {
         .def("allgatherv", &World::allgatherv)
         .def("allreduce", &World::allreduce)
         .def("broadcast", &World::broadcast)
+        .def("spread", &World::spread)
+        .def("announce", [](World& self, nb::handle like, uint64_t count, uint64_t total, uint32_t detail, uint64_t counts_hash) {
+            self.announce(like.is_none() ? 0 : cobre::read_any(like.ptr()).dtype, count, total, detail, counts_hash);
+        }, "like"_a.none(), "count"_a, "total"_a, "detail"_a, "counts_hash"_a)
+        .def("set_limited", &World::set_limited)
         .def("fence", &World::fence)
         .def("create_region", [](World& self, size_t bytes, nb::handle dtype) {
             return self.create_region(bytes, cobre::sum_description(dtype.ptr()));

@@ -67,6 +67,42 @@ void Collectives::broadcast(std::byte* data, size_t bytes, uint32_t root, uint64
     }
 }
 
+// The parts are one stream, of which a step moves one slot. Where all ranks' buffers are one memory there is nothing to
+// move: the root has put the parts there, and the barrier shows them to all.
+void Collectives::spread(std::byte* data, const GatherLayout& layout, uint32_t root, uint64_t place, uint64_t call_hash) {
+    Gil gil;
+    if (layout.total > kQuickBytes) gil.release();
+    sync_.barrier(call_hash, gil);
+    const bool one_memory = place != 0 && all_receive_at(place);
+    sync_.barrier(call_hash, gil);  // everybody has looked before anybody publishes the next call
+    if (one_memory) return;
+    const auto copy = copy_out(layout.total);
+    const size_t chunk = std::min(control_.slot_bytes, kChunkBytes);
+    const size_t steps = steps_for(layout.total, chunk);
+    size_t part = 0, at = 0;  // where in which part the next step begins
+    for (size_t i = 0; i < steps; ++i, ++step_) {
+        std::byte* slot = control_.published(root, step_);
+        const size_t first_part = part, first_at = at;
+        auto move = [&](auto&& one) {
+            part = first_part;
+            at = first_at;
+            for (size_t done = 0; done < chunk && part < layout.bytes.size();) {
+                const size_t length = std::min(chunk - done, layout.bytes[part] - at);
+                one(data + layout.begin[part] + at, slot + done, length);
+                done += length;
+                at += length;
+                if (at == layout.bytes[part]) {
+                    ++part;
+                    at = 0;
+                }
+            }
+        };
+        if (rank_ == root) move([](std::byte* mine, std::byte* shared, size_t length) { copy_near(shared, mine, length); });
+        sync_.barrier(call_hash, gil);
+        if (rank_ != root) move([&](std::byte* mine, std::byte* shared, size_t length) { copy(mine, shared, length); });
+    }
+}
+
 // Whether all ranks receive in the same place of a region is known after the first barrier. That barrier also makes sure
 // that nobody still reads the region when the first rank writes.
 void Collectives::allgatherv(const std::byte* send, std::byte* recv, const GatherLayout& layout, uint64_t place,

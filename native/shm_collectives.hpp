@@ -36,6 +36,8 @@ public:
 
     void barrier(uint64_t call_hash);
     void broadcast(std::byte* data, size_t bytes, uint32_t root, uint64_t call_hash);
+    // Several parts of the root's buffer to everybody else's, wherever they lie there; layout: of the parts.
+    void spread(std::byte* data, const GatherLayout& layout, uint32_t root, uint64_t place, uint64_t call_hash);
     // place: identifies the receive buffer when it lies in a shared region, 0 otherwise.
     void allgatherv(const std::byte* send, std::byte* recv, const GatherLayout& layout, uint64_t place, uint64_t call_hash);
     void allreduce(const std::byte* send, std::byte* recv, size_t count, size_t itemsize, ElementType element, ReduceOp op,

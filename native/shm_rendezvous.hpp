@@ -5,6 +5,7 @@
 #include <exception>
 #include <memory>
 #include <string>
+#include <vector>
 
 #include "shm_layout.hpp"
 #include "shm_listener.hpp"
@@ -23,6 +24,8 @@ struct WorldConfig {
     size_t window_bytes;   // 0: chosen by size
     uint32_t quota_cores;  // CPU quota, 0: none
     bool by_name;          // meet by a name in /dev/shm, not by a socket
+    std::vector<uint32_t> names = {};  // what messages call the ranks; empty: as they are numbered
+    bool in_memory = false;            // regions lie outside of every file system
 };
 
 // The ranks could not meet.

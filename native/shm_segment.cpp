@@ -7,6 +7,8 @@
 #include <unistd.h>
 
 #include <cerrno>
+#include <fstream>
+#include <limits>
 #include <utility>
 
 namespace cobre::shm {
@@ -31,6 +33,20 @@ struct stat status_of(int descriptor) {
     if (fstat(descriptor, &status) != 0) fail(errno, "fstat");
     return status;
 }
+
+#ifdef __linux__
+// Memory that can be had without swapping; everything where the kernel does not say.
+size_t available_bytes() {
+    std::ifstream lines("/proc/meminfo");
+    std::string name;
+    size_t kib = 0;
+    while (lines >> name >> kib) {
+        if (name == "MemAvailable:") return kib * 1024;
+        lines.ignore(std::numeric_limits<std::streamsize>::max(), '\n');
+    }
+    return std::numeric_limits<size_t>::max();
+}
+#endif
 
 // Nobody but this user can have made it or can open it.
 bool is_private(const struct stat& status) {
@@ -70,6 +86,22 @@ Segment Segment::create_nameless(size_t bytes) {
 #else
     (void)bytes;
     fail(EOPNOTSUPP, "O_TMPFILE");
+#endif
+}
+
+Segment Segment::create_in_memory(size_t bytes) {
+#ifdef __linux__
+    // Nothing else limits such an object: the kernel would end processes to make room for it.
+    if (bytes > available_bytes()) fail(ENOMEM, "memfd_create");
+    const int descriptor = memfd_create("cobre", MFD_CLOEXEC);
+    if (descriptor < 0) fail(errno, "memfd_create");
+    Segment segment("", descriptor);
+    if (fchmod(descriptor, 0600) != 0) fail(errno, "fchmod");
+    if (const int code = allocate(descriptor, bytes); code != 0) fail(code, "allocate");
+    return segment;
+#else
+    (void)bytes;
+    fail(EOPNOTSUPP, "memfd_create");
 #endif
 }
 

@@ -38,6 +38,9 @@ public:
     // have no such objects.
     static Segment create_nameless(size_t bytes);
     static bool lacks_nameless(int code);
+    // The same outside of every file system, so that the size of /dev/shm does not matter; ENOMEM when the machine has
+    // not so much memory left. EOPNOTSUPP where there is no such thing.
+    static Segment create_in_memory(size_t bytes);
     // EACCES when the object is another user's, or open to others: they could read and change what is in it.
     static Segment open(const std::string& name);
     // The object behind another process's descriptor; ESTALE when it is not the one that is expected.

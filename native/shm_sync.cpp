@@ -95,7 +95,7 @@ Patience Patience::for_ranks(uint32_t ranks, uint32_t cores) {
 }
 
 Sync::Sync(Control control, SyncConfig config, std::function<bool(uint32_t)> dead, OnWait on_wait)
-    : control_(control), config_(config), dead_(std::move(dead)), on_wait_(std::move(on_wait)) {}
+    : control_(control), config_(std::move(config)), dead_(std::move(dead)), on_wait_(std::move(on_wait)) {}
 
 void Sync::barrier(uint64_t call_hash, Gil& gil) {
     if (troubled()) raise_verdict();
@@ -282,7 +282,7 @@ std::string Sync::describe(uint32_t rank) const {
     const RankSlot& slot = control_.slots[rank];
     const int pid = slot.pid.load(std::memory_order_relaxed);
     std::ostringstream out;
-    out << "rank " << rank;
+    out << "rank " << name_of(rank);
     if (pid == 0) return out.str() + " (not yet joined)";
     out << " (pid " << pid << ", last call #" << slot.call.sequence.load(std::memory_order_relaxed) << " "
         << describe_call(slot.call) << ")";
@@ -335,7 +335,7 @@ void Sync::raise_verdict() const {
     std::vector<WorldFailure::Culprit> culprits;
     for (uint32_t rank = 0; rank < control_.size; ++rank) {
         if (!(verdict.culprits[rank / 64] >> rank % 64 & 1)) continue;
-        culprits.push_back({rank, control_.slots[rank].pid.load(std::memory_order_relaxed), status_of(rank, verdict.kind)});
+        culprits.push_back({name_of(rank), control_.slots[rank].pid.load(std::memory_order_relaxed), status_of(rank, verdict.kind)});
     }
     throw WorldFailure(verdict.kind, std::move(culprits), verdict.text);
 }
@@ -354,8 +354,8 @@ void Sync::raise_mismatch() const {
     while (other < control_.size && signature(control_.slots[other].call) == signature(control_.slots[0].call)) ++other;
     if (other == control_.size) other = config_.rank;
     for (uint32_t rank : {0u, other}) {
-        culprits.push_back({rank, control_.slots[rank].pid.load(std::memory_order_relaxed), ""});
-        text += (text.empty() ? "" : " vs ") + ("rank " + std::to_string(rank) + ": ") + describe_call(control_.slots[rank].call);
+        culprits.push_back({name_of(rank), control_.slots[rank].pid.load(std::memory_order_relaxed), ""});
+        text += (text.empty() ? "" : " vs ") + ("rank " + std::to_string(name_of(rank)) + ": ") + describe_call(control_.slots[rank].call);
     }
     text += " at call #" + std::to_string(mine.call.sequence.load(std::memory_order_relaxed));
     throw WorldFailure(Failure::mismatch, std::move(culprits), text);

@@ -62,6 +62,7 @@ struct SyncConfig {
     int64_t timeout_ns;            // silence after which a rank is given up
     int64_t operation_timeout_ns;  // 0: none
     bool condvar;
+    std::vector<uint32_t> names;   // what messages call the ranks; empty: as they are numbered
 };
 
 class Sync {
@@ -109,6 +110,7 @@ private:
     [[noreturn]] void raise_verdict() const;
     [[noreturn]] void raise_mismatch() const;
     std::string status_of(uint32_t rank, Failure kind) const;
+    uint32_t name_of(uint32_t rank) const { return config_.names.empty() ? rank : config_.names[rank]; }
 
     Control control_;
     SyncConfig config_;

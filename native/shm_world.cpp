@@ -8,6 +8,7 @@
 #include <cerrno>
 #include <cstdio>
 #include <cstring>
+#include <limits>
 #include <optional>
 
 #include "process.hpp"
@@ -47,9 +48,22 @@ World::World(WorldConfig config, CallGuard& guard, nb::object on_wait)
     join();
 }
 
+World::World(Segment& segment, WorldConfig config, CallGuard& guard, nb::object on_wait)
+    : config_(std::move(config)), guard_(guard), on_wait_(std::move(on_wait)), forks_(fork_generation()) {
+    try {
+        check_header(segment);
+        attach(segment.map(segment.bytes(), true));
+        meet(segment);
+    } catch (...) {
+        close();
+        throw;
+    }
+}
+
 World::World(World& parent, CallGuard& guard, nb::object on_wait)
     : config_(parent.config_), guard_(guard), on_wait_(std::move(on_wait)), forks_(fork_generation()) {
     config_.name = parent.derived_name();  // regions of both worlds get different names
+    config_.names.clear();
     const std::shared_ptr<Region> region = parent.create_region(segment_bytes(config_), 0);
     if (config_.rank == 0) initialise(region->mapping->data(), config_);
     parent.step();  // the header is there
@@ -118,7 +132,7 @@ void World::attach(std::shared_ptr<Mapping> mapping) {
     const Control control = Control::at(mapping_->data(), config_.size, header.slot_bytes);
     watch_ = std::make_unique<Watch>(control, config_.rank, std::clamp(to_ns(config_.timeout_s) / 8, int64_t{10'000'000}, int64_t{500'000'000}),
                                      [this] { sync_->wake_all(); });
-    const SyncConfig sync{config_.rank, to_ns(config_.timeout_s), to_ns(config_.operation_timeout_s), header.wait_by_condvar != 0};
+    const SyncConfig sync{config_.rank, to_ns(config_.timeout_s), to_ns(config_.operation_timeout_s), header.wait_by_condvar != 0, config_.names};
     sync_ = std::make_unique<Sync>(
         control, sync, [this](uint32_t rank) { return watch_->dead(rank); },
         [this](double seconds, const std::vector<std::string>& missing) {
@@ -179,6 +193,13 @@ Sync& World::sync() {
 // Show the others what this rank is calling; gives the hash that the barrier compares.
 uint64_t World::publish_call(uint32_t dtype, uint64_t count, uint64_t total, uint32_t detail, uint64_t counts_hash, uint64_t place) {
     const CallRecord& record = guard_.last();
+    if (announced_.sequence == record.sequence) {
+        dtype = announced_.dtype;
+        count = announced_.count;
+        total = announced_.total;
+        detail = announced_.detail;
+        counts_hash = announced_.counts_hash;
+    }
     Call& call = sync().own().call;
     // relaxed throughout: others read these after a barrier, or for a message that may be a little late
     constexpr auto relaxed = std::memory_order_relaxed;
@@ -206,6 +227,15 @@ uint64_t World::publish_call(uint32_t dtype, uint64_t count, uint64_t total, uin
     uint64_t hash = mix(static_cast<uint64_t>(record.operation), (uint64_t{dtype} << 32) | detail);
     hash = mix(hash, total);
     return mix(hash, counts_hash);
+}
+
+void World::announce(uint32_t dtype, uint64_t count, uint64_t total, uint32_t detail, uint64_t counts_hash) {
+    announced_ = {guard_.last().sequence, dtype, count, total, detail, counts_hash};
+}
+
+void World::set_limited(bool limited) {
+    constexpr int64_t kForEver = std::numeric_limits<int64_t>::max();
+    sync().limit_next(limited ? 0 : kForEver);
 }
 
 void World::barrier() {
@@ -243,6 +273,21 @@ void World::allgatherv(nb::handle send, nb::handle recv, nb::handle counts, nb::
     const uint64_t place = place_of(to, layout_hash);
     const uint64_t hash = publish_call(to.dtype, from.count, layout.total / to.itemsize, 0, counts_hash, place);
     collectives_->allgatherv(from.data, to.data, layout, place, hash);
+}
+
+void World::spread(nb::handle buffer, nb::handle counts, nb::handle displs, uint32_t root) {
+    const InCall in_call(*this);
+    const Buffer data = read_any(buffer.ptr());
+    const std::vector<size_t> bytes = read_sizes(counts, data.itemsize), begin = read_sizes(displs, data.itemsize);
+    GatherLayout layout{bytes, begin};
+    uint64_t layout_hash = 0;
+    for (size_t part = 0; part < bytes.size(); ++part) {
+        layout_hash = mix(layout_hash, begin[part]);
+        layout.total += bytes[part];
+    }
+    const uint64_t place = place_of(data, layout_hash);
+    const uint64_t hash = publish_call(data.dtype, data.count, layout.total / data.itemsize, root, 0, place);
+    collectives_->spread(data.data, layout, root, place, hash);
 }
 
 // Equal on two ranks only when they receive in the same memory with the same layout.
@@ -325,7 +370,7 @@ int World::share_nameless(Region& region, size_t mapped, uint64_t hash, Gil& gil
     const int made = outcome_of([&] {
         if (config_.rank != 0) return 0;
         try {
-            segment.emplace(Segment::create_nameless(mapped));
+            segment.emplace(config_.in_memory ? Segment::create_in_memory(mapped) : Segment::create_nameless(mapped));
         } catch (const std::system_error& error) {
             if (Segment::lacks_nameless(error.code().value())) return kOtherWay;
             throw;
@@ -390,7 +435,7 @@ std::shared_ptr<Region> World::create_region(size_t bytes, uint32_t dtype) {
     sync().barrier(hash, gil);  // all agree on the call before anything is allocated
     gil.release();
     int code = in_one_pid_namespace() ? share_nameless(*region, mapped, hash, gil) : kOtherWay;
-    if (code == kOtherWay) code = share_by_name(*region, mapped, hash, gil);
+    if (code == kOtherWay) code = config_.in_memory ? EOPNOTSUPP : share_by_name(*region, mapped, hash, gil);
     if (code != 0) throw std::system_error(code, std::generic_category(), "shared region");
     std::erase_if(regions_, [](const auto& weak) { return weak.expired(); });
     regions_.push_back(region);

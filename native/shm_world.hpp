@@ -26,9 +26,21 @@ struct Region {
     uint32_t id;
 };
 
+// What ranks compare and messages show of a call, where its steps do not say it themselves.
+struct Announcement {
+    uint64_t sequence = 0;
+    uint32_t dtype = 0;
+    uint64_t count = 0;
+    uint64_t total = 0;
+    uint32_t detail = 0;
+    uint64_t counts_hash = 0;
+};
+
 class World {
 public:
     World(WorldConfig config, CallGuard& guard, nanobind::object on_wait);
+    // A world whose ranks have found its segment in another way than by name; rank 0 has initialised it.
+    World(Segment& segment, WorldConfig config, CallGuard& guard, nanobind::object on_wait);
     // A world of the same ranks inside another one's present call, which notices ranks that die on the way.
     World(World& parent, CallGuard& guard, nanobind::object on_wait);
     ~World();
@@ -37,9 +49,15 @@ public:
     void allgatherv(nanobind::handle send, nanobind::handle recv, nanobind::handle counts, nanobind::handle displs);
     void allreduce(nanobind::handle send, nanobind::handle recv, nanobind::handle op);
     void broadcast(nanobind::handle buffer, uint32_t root);
+    void spread(nanobind::handle buffer, nanobind::handle counts, nanobind::handle displs, uint32_t root);
     void fence(const Region& region);
     // Throws std::system_error on every rank when any of them could not.
     std::shared_ptr<Region> create_region(size_t bytes, uint32_t dtype);
+
+    // The present call is made of several of the above; each of them stands for the whole of it.
+    void announce(uint32_t dtype, uint64_t count, uint64_t total, uint32_t detail, uint64_t counts_hash);
+    // Whether the limit for one operation holds for what follows.
+    void set_limited(bool limited);
 
     void abort(const std::string& text);
     void close();
@@ -75,6 +93,7 @@ private:
     std::unique_ptr<Watch> watch_;
     std::unique_ptr<Collectives> collectives_;
     std::vector<std::weak_ptr<Region>> regions_;
+    Announcement announced_;
     uint32_t next_region_ = 1;
     uint32_t cores_ = 1;
     bool in_call_ = false;

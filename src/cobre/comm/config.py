@@ -184,6 +184,7 @@ class TcpConfig:
     run_id: tells runs apart that use the same address one after the other.
     insecure: do without a secret although others can reach the port.
     tls_cert, tls_key, tls_ca: PEM files; any of them turns TLS on.
+    ranks_per_host: how many ranks in a row may share memory where they are on one host; 0: all of them, 1: none.
     """
 
     kind: ClassVar[BackendKind] = BackendKind.TCP
@@ -203,6 +204,7 @@ class TcpConfig:
     tls_cert: str = ""
     tls_key: str = ""
     tls_ca: str = ""
+    ranks_per_host: int = 0
 
     def __post_init__(self) -> None:
         _check_types(self)
@@ -217,6 +219,10 @@ class TcpConfig:
             COBRE_TCP_CONNECT_TIMEOUT_SECS=self.connect_timeout_s,
             COBRE_TCP_OPERATION_TIMEOUT_SECS=self.operation_timeout_s,
         )
+        if self.ranks_per_host < 0:
+            raise InitializationFailedError(
+                "tcp", f"COBRE_TCP_RANKS_PER_HOST must be 0 (no limit) or more, got {self.ranks_per_host}"
+            )
         if len(self.run_id) > MAX_RUN_ID:
             raise InitializationFailedError("tcp", f"COBRE_TCP_RUN_ID has more than {MAX_RUN_ID} characters")
         if bool(self.tls_cert) != bool(self.tls_key):
@@ -241,6 +247,7 @@ class TcpConfig:
             connect_timeout_s=read.seconds("COBRE_TCP_CONNECT_TIMEOUT_SECS", DEFAULT_TIMEOUT_S),
             operation_timeout_s=read.optional_seconds("COBRE_TCP_OPERATION_TIMEOUT_SECS"),
             insecure=read.switch("COBRE_TCP_INSECURE"),
+            ranks_per_host=read.integer("COBRE_TCP_RANKS_PER_HOST", "ranks that share memory", default=0),
             **{name: environ.get(variable, "") for name, variable in _TCP_TEXTS.items()},
         )
 
@@ -255,6 +262,8 @@ class TcpConfig:
             "COBRE_TCP_CONNECT_TIMEOUT_SECS": repr(float(self.connect_timeout_s)),
             "COBRE_TCP_INSECURE": str(int(self.insecure)),
         }
+        if self.ranks_per_host:
+            environ["COBRE_TCP_RANKS_PER_HOST"] = str(self.ranks_per_host)
         if self.operation_timeout_s is not None:
             environ["COBRE_TCP_OPERATION_TIMEOUT_SECS"] = repr(float(self.operation_timeout_s))
         texts = {variable: getattr(self, name) for name, variable in _TCP_TEXTS.items()}

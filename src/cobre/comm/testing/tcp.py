@@ -6,7 +6,7 @@ import platform
 from cobre.comm.config import DEFAULT_TCP_PORT, TcpConfig
 from cobre.comm.testing.profiles import Profile, Seat, Variant, launched
 
-NO_FENCE = "faults/*operation=fence*"  # regions are private memory: a fence has nobody to wait for
+NO_FENCE = "faults/*operation=fence*"  # where regions are private memory a fence has nobody to wait for
 
 
 def take_seat(seat: Seat) -> dict[str, str]:
@@ -33,4 +33,13 @@ def _place_of(world: str) -> tuple[str, int]:
     return "127.0.0.1", 20000 + int.from_bytes(digest[:2]) % 12000
 
 
-PROFILE = Profile("tcp", launched("tcp"), variants=(Variant(leaves_out=(NO_FENCE,)),), seat=take_seat)
+PROFILE = Profile(
+    "tcp",
+    launched("tcp"),
+    variants=(
+        Variant("host"),  # all ranks of this host share its memory, as they do unless told otherwise
+        Variant("pairs", {"COBRE_TCP_RANKS_PER_HOST": "2"}),
+        Variant("star", {"COBRE_TCP_RANKS_PER_HOST": "1"}, leaves_out=(NO_FENCE,)),
+    ),
+    seat=take_seat,
+)

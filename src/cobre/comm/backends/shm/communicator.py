@@ -7,16 +7,15 @@ from typing import Any
 from weakref import WeakMethod
 
 from cobre._native import JoinFailure, ShmRegion, ShmWorld, WorldFailure
-from cobre.comm.backends.base import Backend
 from cobre.comm.backends.shm.failures import allocation_failed, no_window, world_failed
-from cobre.comm.backends.shm.region import ShmSharedRegion
+from cobre.comm.backends.shm.region import RegionOwner, ShmSharedRegion
 from cobre.comm.config import ShmConfig
 from cobre.comm.cores import cgroup_quota
 from cobre.comm.errors import InitializationFailedError, InvalidCommunicatorError, PeerLostError, PeerTimeoutError
 from cobre.comm.types import Dtype, Operation
 
 
-def _weakly(method: Callable[[float, list[str]], None]) -> Callable[[float, list[str]], None]:
+def weakly(method: Callable[[float, list[str]], None]) -> Callable[[float, list[str]], None]:
     """A callback that does not keep its communicator alive: the native world must not own its owner."""
     reference = WeakMethod(method)
 
@@ -31,7 +30,7 @@ def _not_joined(*_: object) -> None:
     raise InvalidCommunicatorError("this rank has not joined its world")
 
 
-class ShmCommunicator(Backend):
+class ShmCommunicator(RegionOwner):
     """A rank of a shared-memory world. All ranks are on one node; rank 0 is the leader."""
 
     backend = "shm"
@@ -46,7 +45,7 @@ class ShmCommunicator(Backend):
         """Join the world that the config names or, with a parent, make a new one of the parent's ranks."""
         super().__init__(config.rank, config.size)
         self._config = config
-        on_wait = _weakly(self._waiting)
+        on_wait = weakly(self._waiting)
         self._world = self._join(config, on_wait) if parent is None else ShmWorld(parent, self._guard, on_wait)
         for collective in ("allgatherv", "allreduce", "broadcast", "barrier"):
             setattr(self, f"_{collective}", getattr(self._world, collective))

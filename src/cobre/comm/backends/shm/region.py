@@ -1,19 +1,24 @@
 """Regions that really are shared: one mapping per rank, one copy per node."""
 
-from typing import TYPE_CHECKING
+from abc import abstractmethod
 
 from cobre._native import ShmRegion, region_bytes
+from cobre.comm.backends.base import Backend
 from cobre.comm.shared_memory import SharedRegion
 from cobre.comm.types import Array, Dtype
 
-if TYPE_CHECKING:
-    from cobre.comm.backends.shm.communicator import ShmCommunicator
+
+class RegionOwner(Backend):
+    """A backend whose regions are native mappings."""
+
+    @abstractmethod
+    def _fence_region(self, region: ShmRegion) -> None: ...
 
 
 class ShmSharedRegion(SharedRegion):
     """Arrays over the native mapping; each keeps the mapping alive."""
 
-    def __init__(self, owner: "ShmCommunicator", region: ShmRegion, count: int, dtype: Dtype) -> None:
+    def __init__(self, owner: RegionOwner, region: ShmRegion, count: int, dtype: Dtype) -> None:
         super().__init__(owner, count, dtype, is_leader=owner.is_leader)
         self._owner = owner
         self._region = region

@@ -4,175 +4,135 @@ import os
 import weakref
 from collections.abc import Sequence
 from functools import cache, partial
+from typing import Any
 
-from cobre._native import CallGuard
-from cobre.comm.backends.base import Backend
+from cobre._native import CallGuard, JoinFailure, ShmMemory, ShmRegion, WorldFailure
 from cobre.comm.backends.local import LocalCommunicator
-from cobre.comm.backends.tcp.calls import NO_DTYPE, call_head, describe_dtype, hash_counts
+from cobre.comm.backends.shm.communicator import ShmCommunicator, weakly
+from cobre.comm.backends.shm.region import RegionOwner
 from cobre.comm.backends.tcp.channel import LinkLostError
 from cobre.comm.backends.tcp.failures import WorldFailedError, error_of
 from cobre.comm.backends.tcp.fields import ProtocolError
 from cobre.comm.backends.tcp.handshake import this_process
+from cobre.comm.backends.tcp.host import Host, awaited, verdict_of, wake_host
+from cobre.comm.backends.tcp.hosts import find_hosts
 from cobre.comm.backends.tcp.meeting import meet
-from cobre.comm.backends.tcp.world import NOTHING, SMALL_BYTES, OwnCopy, World, as_bytes
+from cobre.comm.backends.tcp.protocol import Verdict
+from cobre.comm.backends.tcp.star import Star
+from cobre.comm.backends.tcp.two_levels import TwoLevels
+from cobre.comm.backends.tcp.world import World
 from cobre.comm.config import TcpConfig
-from cobre.comm.errors import AllocationFailedError, CollectiveFailedError
-from cobre.comm.heap_region import HeapRegion
-from cobre.comm.types import Array, Dtype, Operation, ReduceOp
-from cobre.comm.validation import packed
+from cobre.comm.errors import CollectiveFailedError, InitializationFailedError, InvalidCommunicatorError
+from cobre.comm.shared_memory import SharedRegion
+from cobre.comm.types import Dtype, Operation
 
-_ALLGATHERV, _ALLREDUCE = int(Operation.ALLGATHERV), int(Operation.ALLREDUCE)
-_BROADCAST, _BARRIER = int(Operation.BROADCAST), int(Operation.BARRIER)
 _worlds: "weakref.WeakSet[World]" = weakref.WeakSet()
 
 
-class TcpCommunicator(Backend):
-    """A rank of a world that is connected by TCP. Every rank has its own memory and is its own leader."""
+def _not_joined(*_: object) -> None:
+    raise InvalidCommunicatorError("this rank has not joined its world")
+
+
+class TcpCommunicator(RegionOwner):
+    """A rank of a world that is connected by TCP. Ranks of one host share memory; the lowest of them is its leader."""
 
     backend = "tcp"
+
+    # Those of the star or of the two levels, set when it is known which ranks share memory.
+    _allgatherv: Any = _not_joined
+    _allreduce: Any = _not_joined
+    _broadcast: Any = _not_joined
+    _barrier: Any = _not_joined
 
     def __init__(self, config: TcpConfig) -> None:
         super().__init__(config.rank, config.size)
         self._config = config
-        self._no_sizes = (0,) * config.size
+        self._host: Host | None = None
+        self._verdict: Verdict | None = None
         self._world = meet(config, self._waiting)
         self._world.progress.label = partial(_last_label, self._guard)
         _let_go_in_children(self._world)
+        self._collectives = self._group() if config.size > 1 else Star(self._world, self._guard, 0, 1)
+        for name in ("allgatherv", "allreduce", "broadcast", "barrier"):
+            setattr(self, f"_{name}", getattr(self._collectives, name))
 
     @property
     def is_leader(self) -> bool:
-        """Always: no memory is shared."""
-        return True
+        """The lowest rank of those that share memory; every rank where none is shared."""
+        return self._host is None or self._host.is_leader
 
-    def _allgatherv(self, send: Array, recv: Array, counts: Sequence[int], displs: Sequence[int] | None) -> None:
-        elements = tuple(counts)
-        total, itemsize = sum(elements), recv.itemsize
-        is_small = total * itemsize <= SMALL_BYTES
-        sequence = self._begin_call(_ALLGATHERV)
-        head = call_head(
-            sequence,
-            _ALLGATHERV,
-            inline_bytes=elements[self._rank] * itemsize if is_small else 0,
-            count=elements[self._rank],
-            total=total,
-            counts_hash=hash_counts(elements),
-            dtype=describe_dtype(recv.dtype),
-        )
-        whole, own = as_bytes(recv), as_bytes(send)
-        starts = packed(elements) if displs is None else displs
-        places = [
-            whole[start * itemsize : (start + count) * itemsize] for start, count in zip(starts, elements, strict=True)
-        ]
-        if is_small:
-            parts = self._world.gather(sequence, head, own, [len(place) for place in places])
-            for place, part in zip(places, parts, strict=True):
-                place[:] = part
-        else:
-            in_place = _is_in_place(send, recv, starts[self._rank])
-            copy = OwnCopy() if in_place else OwnCopy(own, places[self._rank])
-            self._world.gather_stream(sequence, head, own, places, copy)
-        self._world.end(sequence)
-
-    def _allreduce(self, send: Array, recv: Array, op: ReduceOp) -> None:
-        is_small = send.nbytes <= SMALL_BYTES
-        sequence = self._begin_call(_ALLREDUCE)
-        head = call_head(
-            sequence,
-            _ALLREDUCE,
-            inline_bytes=send.nbytes if is_small else 0,
-            count=send.size,
-            total=send.size,
-            dtype=describe_dtype(send.dtype),
-            reduction=op,
-        )
-        if is_small:
-            self._world.reduce(sequence, head, send, recv, op)
-        else:
-            self._world.reduce_stream(sequence, head, send, recv, op)
-        self._world.end(sequence)
-
-    def _broadcast(self, buffer: Array, root: int) -> None:
-        is_small = buffer.nbytes <= SMALL_BYTES
-        sequence = self._begin_call(_BROADCAST)
-        head = call_head(
-            sequence,
-            _BROADCAST,
-            inline_bytes=buffer.nbytes if is_small and self._rank == root else 0,
-            count=buffer.size,
-            total=buffer.size,
-            dtype=describe_dtype(buffer.dtype),
-            root=root,
-        )
-        spread = self._world.spread if is_small else self._world.spread_stream
-        spread(sequence, head, as_bytes(buffer), root)
-        self._world.end(sequence)
-
-    def _barrier(self) -> None:
-        sequence = self._begin_call(_BARRIER)
-        self._world.gather(sequence, call_head(sequence, _BARRIER), NOTHING, self._no_sizes)
-        self._world.end(sequence)
-
-    def _create_shared_region(self, count: int, dtype: Dtype) -> HeapRegion:
-        """Allocate, then hear whether all others could: the outcome must be the same everywhere."""
-        region, failure = None, None
+    def _group(self) -> Star | TwoLevels:
+        """Find out who shares memory with whom."""
         try:
-            region = HeapRegion(self, count, dtype)
-        except AllocationFailedError as error:
-            failure = error
-        flags = self._agree(Operation.CREATE_SHARED_REGION, bytes([failure is not None]), count, dtype)
-        if failure is not None:
-            raise failure
-        without = [rank for rank, flag in enumerate(flags) if flag[0]]
-        if without or region is None:
-            nbytes = count * dtype.itemsize
-            raise AllocationFailedError(nbytes, f"no memory for a region of {nbytes} bytes on ranks {without}")
-        return region
+            found = find_hosts(self._world, self._config)
+            if found is None:
+                return Star(self._world, self._guard, self._rank, self._size)
+            hosts, memory = found
+            self._host = self._join_host(hosts.of(self._rank), memory)
+            self._world.group(hosts.groups)
+        except BaseException as error:
+            self._leave_meeting(error)
+            raise
+        return TwoLevels(self._world, self._host, hosts, self._guard, self._rank, self._size)
 
-    def _split_local(self) -> LocalCommunicator:
-        """Nobody shares memory with this rank; the others must agree to the call all the same."""
-        self._agree(Operation.SPLIT_LOCAL, b"", 0, None)
-        return LocalCommunicator()
+    def _join_host(self, ranks: Sequence[int], memory: ShmMemory) -> Host:
+        on_wait = weakly(self._waiting_in_host)
+        host = Host(ranks, memory, self._config, self._guard, on_wait)
+        self._world.watch.on_verdict = partial(wake_host, host, self._world.progress)
+        return host
 
-    def _agree(self, operation: Operation, own: bytes, count: int, dtype: Dtype | None) -> list[memoryview]:
-        sequence = self._begin_call(operation)
-        described = NO_DTYPE if dtype is None else describe_dtype(dtype)
-        head = call_head(sequence, operation, inline_bytes=len(own), count=count, total=count, dtype=described)
-        answers = self._world.gather(sequence, head, memoryview(own), (len(own),) * self._size)
-        self._world.end(sequence)
-        return answers
+    def _leave_meeting(self, error: BaseException) -> None:
+        """The ranks have met, and one of them was lost before they knew their places."""
+        translated = self._translate(error, Operation.JOIN)
+        self.close()
+        if isinstance(error, JoinFailure) or translated is not error:
+            raise InitializationFailedError("tcp", getattr(translated, "message", str(translated))) from error
 
-    def _begin_call(self, operation: int) -> int:
-        sequence = self._guard.sequence
-        self._world.begin(sequence, operation)
-        return sequence
+    def _waiting_in_host(self, seconds: float, missing: list[str]) -> None:
+        self._waiting(seconds, awaited(self._world, missing))
+
+    def _create_shared_region(self, count: int, dtype: Dtype) -> SharedRegion:
+        return self._collectives.create_region(self, count, dtype)
+
+    def _fence_region(self, region: ShmRegion) -> None:
+        assert isinstance(self._collectives, TwoLevels)  # noqa: S101 - nobody else makes such regions
+        self._collectives.fence(region)
+
+    def _split_local(self) -> LocalCommunicator | ShmCommunicator:
+        return self._collectives.split_local()
 
     def _close(self) -> None:
         self._world.close()
+        if self._host is not None:
+            self._host.close()
 
     def _abort(self, reason: str) -> None:
-        self._world.abort(reason, this_process(self._rank))
+        verdict = self._world.abort(reason, this_process(self._rank))
+        if self._host is not None:
+            self._host.abort(self._verdict or verdict)
 
     def _translate(self, error: BaseException, operation: Operation) -> BaseException:
         try:
             if isinstance(error, LinkLostError):
-                return error_of(self._world.explain(error), operation, self.sequence)
+                return self._failed(self._world.explain(error), operation)
         except WorldFailedError as failure:  # the verdict came while we were asking
             error = failure
         if isinstance(error, WorldFailedError):
-            return error_of(error.verdict, operation, self.sequence)
+            return self._failed(error.verdict, operation)
+        if isinstance(error, WorldFailure):
+            return self._failed(verdict_of(error, self._world), operation)
         if isinstance(error, ProtocolError):
             return CollectiveFailedError(operation.title, 0, str(error), self.sequence)
         return super()._translate(error, operation)
+
+    def _failed(self, verdict: Verdict, operation: Operation) -> CollectiveFailedError:
+        self._verdict = verdict
+        return error_of(verdict, operation, self.sequence)
 
     def __repr__(self) -> str:
         return (
             f"{super().__repr__()[:-1]}, {self._config.coordinator or f'port {self._config.port}'}, pid {os.getpid()}>"
         )
-
-
-def _is_in_place(send: Array, recv: Array, start: int) -> bool:
-    place = recv.__array_interface__["data"][0] + start * recv.itemsize
-    return bool(send.__array_interface__["data"][0] == place)
 
 
 def _last_label(guard: CallGuard) -> str:

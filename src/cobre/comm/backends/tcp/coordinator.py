@@ -1,6 +1,6 @@
 """The coordinator's side of the collectives: rank 0 hears all calls, compares them, and only then delivers."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 
 import numpy as np
 
@@ -11,7 +11,7 @@ from cobre.comm.backends.tcp.failures import WorldFailedError
 from cobre.comm.backends.tcp.fields import ProtocolError
 from cobre.comm.backends.tcp.protocol import PREFIX, FailureKind, Tag, Verdict, go_head
 from cobre.comm.backends.tcp.reduction import ReductionWindow
-from cobre.comm.backends.tcp.streams import DataReader, PartWriter, Writer
+from cobre.comm.backends.tcp.streams import DataReader, PartsReader, PartWriter, Writer
 from cobre.comm.backends.tcp.waiting import READ, WRITE, CoordinatorWaiter, Patience
 from cobre.comm.backends.tcp.watch import CoordinatorWatch
 from cobre.comm.backends.tcp.world import NOTHING, SMALL_BYTES, OwnCopy, World, as_bytes, view_of
@@ -26,16 +26,16 @@ class Inbox:
     """One worker's call as it arrives: its head, and a small payload at an aligned address behind it."""
 
     def __init__(self, channel: Channel) -> None:
-        memory = np.zeros(2 * ALIGNMENT + HEAD_BYTES + SMALL_BYTES, np.uint8)
-        start = -(memory.ctypes.data + HEAD_BYTES) % ALIGNMENT
         self.channel = channel
-        self.view = view_of(memory)[start : start + HEAD_BYTES + SMALL_BYTES]
+        self.view = _aligned(SMALL_BYTES)
         self.expect(0)
 
     def expect(self, payload_bytes: int) -> None:
         """Make ready for the next call."""
         self.received = 0
         self.wanted = HEAD_BYTES + payload_bytes
+        if self.wanted > len(self.view):
+            self.view = _aligned(payload_bytes)
         self._prefix = PREFIX.pack(CALL_BYTES + payload_bytes, Tag.CALL)
 
     def advance(self) -> None:
@@ -63,6 +63,13 @@ class Inbox:
         return self.view[HEAD_BYTES : self.wanted]
 
 
+def _aligned(payload_bytes: int) -> memoryview:
+    """Memory for a head and a payload whose first byte is aligned."""
+    memory = np.zeros(2 * ALIGNMENT + HEAD_BYTES + payload_bytes, np.uint8)
+    start = -(memory.ctypes.data + HEAD_BYTES) % ALIGNMENT
+    return view_of(memory)[start : start + HEAD_BYTES + payload_bytes]
+
+
 class CoordinatorWorld(World):
     """A data connection to every worker."""
 
@@ -80,6 +87,7 @@ class CoordinatorWorld(World):
         self._me = me
         self._size = len(channels) + 1
         self._inboxes = {rank: Inbox(channel) for rank, channel in sorted(channels.items())}
+        self._groups: Mapping[int, Sequence[int]] = {rank: (rank,) for rank in range(self._size)}
         self._window = ReductionWindow(self._size)
         self._missing: set[int] = set()
         self.progress.missing = lambda: tuple(self._missing)
@@ -91,37 +99,42 @@ class CoordinatorWorld(World):
     def gather(self, sequence: int, head: bytes, own: memoryview, sizes: Sequence[int]) -> list[memoryview]:
         """Collect all workers' bytes, give each the others'."""
         self._collect(sequence, head, sizes)
-        parts = [own, *(inbox.payload for inbox in self._inboxes.values())]
-        for rank in self._inboxes:
-            others = b"".join(parts[:rank] + parts[rank + 1 :])
-            self._reply(sequence, rank, go_head(sequence, len(others)) + others)
+        parts = self._by_rank(own, sizes)
+        for leader in self._inboxes:
+            ranks = self._groups[leader]
+            others = b"".join([part for rank, part in enumerate(parts) if rank not in ranks])
+            self._reply(sequence, leader, go_head(sequence, len(others)) + others)
         return parts
 
     def reduce(self, sequence: int, head: bytes, send: Array, recv: Array, op: ReduceOp) -> None:
         """Collect the operands, fold in rank order, give all the result."""
-        self._collect(sequence, head, (send.nbytes,) * self._size)
-        operands = [np.frombuffer(inbox.payload, send.dtype) for inbox in self._inboxes.values()]
+        sizes = (recv.nbytes,) * self._size
+        self._collect(sequence, head, sizes)
         result = recv.reshape(-1)
         if result.size:
-            fold([send.reshape(-1), *operands], result, op)
+            fold([np.frombuffer(part, recv.dtype) for part in self._by_rank(as_bytes(send), sizes)], result, op)
         self._reply_all(sequence, go_head(sequence, recv.nbytes) + as_bytes(recv))
 
     def spread(self, sequence: int, head: bytes, buffer: memoryview, root: int) -> None:
         """Take the root's bytes, give them to the others."""
         sizes = [len(buffer) if rank == root else 0 for rank in range(self._size)]
         self._collect(sequence, head, sizes)
-        if root:
-            buffer[:] = self._inboxes[root].payload
+        source = self._leader_of(root)
+        if source:
+            buffer[:] = self._inboxes[source].payload
         message = go_head(sequence, len(buffer)) + buffer
-        for rank in self._inboxes:
-            self._reply(sequence, rank, go_head(sequence, 0) if rank == root else message)
+        for leader in self._inboxes:
+            self._reply(sequence, leader, go_head(sequence, 0) if leader == source else message)
 
     def gather_stream(
-        self, sequence: int, head: bytes, own: memoryview, places: Sequence[memoryview], copy: OwnCopy
+        self, sequence: int, head: bytes, own: Sequence[memoryview], places: Sequence[memoryview], copy: OwnCopy
     ) -> None:
         """Receive every part into its place and pass it on from there."""
         self._collect(sequence, head, (0,) * self._size)
-        self._relay(sequence, [own, *places[1:]], copy)
+        parts = list(places)
+        for rank, part in zip(self._groups[0], own, strict=True):
+            parts[rank] = part
+        self._relay(sequence, parts, copy)
 
     def spread_stream(self, sequence: int, head: bytes, buffer: memoryview, root: int) -> None:
         """Receive the root's bytes and pass them on while they arrive."""
@@ -153,9 +166,9 @@ class CoordinatorWorld(World):
                 self._sleep(waiter, waiting, writers, (window.folded_bytes,))
 
     def _collect(self, sequence: int, head: bytes, payload_sizes: Sequence[int]) -> None:
-        """Every worker's call, with its small payload; raises when one differs from ours."""
-        for rank, inbox in self._inboxes.items():
-            inbox.expect(payload_sizes[rank])
+        """Every worker's call, with its small payload; raises when one differs from ours. payload_sizes: by rank."""
+        for leader, inbox in self._inboxes.items():
+            inbox.expect(sum([payload_sizes[rank] for rank in self._groups[leader]]))
         self._missing = set(self._inboxes)
         if not self._take_calls_in_turn(head):
             waiter = self._waiter(sequence)
@@ -210,16 +223,17 @@ class CoordinatorWorld(World):
 
     def _relay(self, sequence: int, parts: Sequence[memoryview], copy: OwnCopy) -> None:
         """Receive all parts and send each to everybody else, whatever is possible first."""
-        available = [len(parts[0]), *(0 for _ in self._channels)]
+        here = self._groups[0]
+        available = [len(part) if rank in here else 0 for rank, part in enumerate(parts)]
         readers = {
-            rank: DataReader(channel, len(parts[rank])) for rank, channel in self._channels.items() if parts[rank]
+            leader: PartsReader(inbox.channel, {rank: parts[rank] for rank in self._groups[leader]}, available)
+            for leader, inbox in self._inboxes.items()
+            if any(parts[rank] for rank in self._groups[leader])
         }
-        writers = self._part_writers(
-            sequence, {rank: [*parts[:rank], None, *parts[rank + 1 :]] for rank in self._channels}
-        )
+        writers = self._part_writers(sequence, {leader: self._foreign(parts, leader) for leader in self._inboxes})
         waiter = self._waiter(sequence)
         while readers or writers:
-            moved = self._read(readers, parts, available) + self._write(writers, available)
+            moved = self._read(readers) + self._write(writers, available)
             if not moved and (readers or writers) and not copy.advance():
                 self._sleep(waiter, readers, writers, available)
         copy.finish()
@@ -231,14 +245,12 @@ class CoordinatorWorld(World):
             rank: PartWriter(self._channels[rank], sequence, parts, PIECE_BYTES) for rank, parts in parts_for.items()
         }
 
-    def _read(self, readers: dict[int, DataReader], parts: Sequence[memoryview], available: list[int]) -> int:
+    def _read(self, readers: dict[int, PartsReader]) -> int:
         total = 0
-        for rank, reader in list(readers.items()):
-            received = reader.read(parts[rank][available[rank] :])
-            available[rank] += received
-            total += received
-            if not reader.remaining:
-                del readers[rank]
+        for leader, reader in list(readers.items()):
+            total += reader.advance()
+            if reader.is_done:
+                del readers[leader]
         return total
 
     def _write(self, writers: dict[int, PartWriter], available: Sequence[int]) -> int:
@@ -253,7 +265,7 @@ class CoordinatorWorld(World):
     def _sleep(
         self,
         waiter: CoordinatorWaiter,
-        readers: Mapping[int, DataReader],
+        readers: Collection[int],
         writers: Mapping[int, PartWriter],
         available: Sequence[int],
     ) -> None:
@@ -264,6 +276,31 @@ class CoordinatorWorld(World):
                 interests[descriptor] = interests.get(descriptor, 0) | WRITE
         self._missing = {*readers, *writers}
         waiter.sleep(interests, self._missing)
+
+    def _by_rank(self, own: memoryview, sizes: Sequence[int]) -> list[memoryview]:
+        """The small payloads that have arrived, and our own, cut into every rank's."""
+        parts = [NOTHING] * self._size
+        payloads = {0: own} | {leader: inbox.payload for leader, inbox in self._inboxes.items()}
+        for leader, payload in payloads.items():
+            at = 0
+            for rank in self._groups[leader]:
+                parts[rank] = payload[at : at + sizes[rank]]
+                at += sizes[rank]
+        return parts
+
+    def _foreign(self, parts: Sequence[memoryview], leader: int) -> list[memoryview | None]:
+        """What a host does not have."""
+        ranks = self._groups[leader]
+        return [None if rank in ranks else part for rank, part in enumerate(parts)]
+
+    def _leader_of(self, rank: int) -> int:
+        return next(leader for leader, ranks in self._groups.items() if rank in ranks)
+
+    def _group(self, hosts: Sequence[Sequence[int]]) -> None:
+        self._groups = {ranks[0]: tuple(ranks) for ranks in hosts}
+        self._inboxes = {leader: self._inboxes[leader] for leader in self._groups if leader}
+        self.watch.groups = self._groups
+        self.progress.missing = lambda: self.watch.late(self._groups, self.progress.serving)
 
     def _waiter(self, sequence: int) -> CoordinatorWaiter:
         return CoordinatorWaiter(self.watch, sequence, self._patience)

@@ -22,7 +22,7 @@ from cobre.comm.backends.tcp.fields import FieldReader, ProtocolError, pack_text
 from cobre.comm.errors import Peer
 
 MAGIC = b"COBRE-TCP"
-PROTOCOL_VERSION = 3
+PROTOCOL_VERSION = 4
 NONCE_BYTES = 32
 PROOF_BYTES = 32
 INSTANCE_BYTES = 16
@@ -65,7 +65,7 @@ HANDSHAKE_LIMITS: Mapping[int, int] = {
     Tag.REFUSED: 2048,
     Tag.START: 8,
 }
-CONTROL_LIMITS: Mapping[int, int] = {Tag.HEARTBEAT: 1024, Tag.GOODBYE: 0, Tag.ABORT: 8192, Tag.VERDICT: 16384}
+CONTROL_LIMITS: Mapping[int, int] = {Tag.HEARTBEAT: 1024, Tag.GOODBYE: 8, Tag.ABORT: 8192, Tag.VERDICT: 16384}
 
 
 def frame(tag: int, payload: bytes = b"") -> bytes:
@@ -232,6 +232,21 @@ class Heartbeat:
         missing, label = reader.numbers(struct.Struct(f">{count}I")), reader.text(MAX_LABEL_BYTES)
         reader.end()
         return cls(sequence, operation, bool(in_call), missing, label)
+
+
+_GOODBYE = struct.Struct(">Q")
+
+
+def pack_goodbye(completed: int) -> bytes:
+    """The payload of a GOODBYE frame: the last call that the rank has completed."""
+    return _GOODBYE.pack(completed)
+
+
+def parse_goodbye(payload: bytes) -> int:
+    """Read a GOODBYE."""
+    if len(payload) != _GOODBYE.size:
+        raise ProtocolError(f"a goodbye of {len(payload)} bytes")
+    return int(_GOODBYE.unpack(payload)[0])
 
 
 class FailureKind(IntEnum):

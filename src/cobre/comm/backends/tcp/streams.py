@@ -1,7 +1,7 @@
 """Large payloads on a channel: written and read piece by piece, as much as fits, without copies."""
 
 from collections import deque
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from cobre.comm.backends.tcp.channel import MAX_VIEWS, Channel
 from cobre.comm.backends.tcp.fields import ProtocolError
@@ -123,6 +123,38 @@ class DataReader:
         self._head_bytes = 0
         self._in_frame = parse_data_head(self._head, self.remaining)
         return True
+
+
+class PartsReader:
+    """Reads the payloads of one host's ranks, one after the other. available: by rank, how much of it is here."""
+
+    def __init__(self, channel: Channel, places: Mapping[int, memoryview], available: list[int]) -> None:
+        self._places = deque((rank, place) for rank, place in places.items() if len(place))
+        self._available = available
+        self._channel = channel
+        self._reader = self._next()
+
+    @property
+    def is_done(self) -> bool:
+        """Whether everything has arrived."""
+        return not self._places
+
+    def advance(self) -> int:
+        """Read what is there and say how much that was."""
+        total = 0
+        while self._places:
+            rank, place = self._places[0]
+            received = self._reader.read(place[self._available[rank] :])
+            self._available[rank] += received
+            total += received
+            if self._reader.remaining:
+                break
+            self._places.popleft()
+            self._reader = self._next()
+        return total
+
+    def _next(self) -> DataReader:
+        return DataReader(self._channel, len(self._places[0][1]) if self._places else 0)
 
 
 class PartReader:

@@ -71,11 +71,14 @@ class Waiter(ABC):
 
     def _look_around(self, missing: Collection[int]) -> None:
         now = time.monotonic()
+        lost = self._lost(missing)
+        if lost:
+            self._fail(self._watch.gone[lost[0]], lost)
         silent = self._watch.silent(self._listened_to(missing))
         if silent:
             self._fail(FailureKind.SILENT, silent)
         if self._limit_s is not None and now - self._since > self._limit_s:
-            self._fail(FailureKind.OVERDUE, missing, f"{now - self._since:.1f} s")
+            self._fail(FailureKind.OVERDUE, self._late(missing), f"{now - self._since:.1f} s")
         if now >= self._next_report:
             self._next_report += REPORT_S
             self._on_wait(now - self._since, self._names(missing))
@@ -83,6 +86,14 @@ class Waiter(ABC):
     def _fail(self, kind: FailureKind, ranks: Collection[int], text: str = "") -> None:
         culprits = tuple(self._watch.describe(rank, kind) for rank in sorted(ranks))
         raise WorldFailedError(self._conclude(Verdict(kind, self._sequence, culprits, text)))
+
+    def _lost(self, missing: Collection[int]) -> Sequence[int]:
+        """Ranks that have gone without a trace on a data connection."""
+        return ()
+
+    def _late(self, missing: Collection[int]) -> Collection[int]:
+        """The ranks because of which others are missing."""
+        return missing
 
     @abstractmethod
     def _listened_to(self, missing: Collection[int]) -> Collection[int]: ...
@@ -102,8 +113,14 @@ class CoordinatorWaiter(Waiter):
     def _listened_to(self, missing: Collection[int]) -> Collection[int]:
         return missing
 
+    def _lost(self, missing: Collection[int]) -> Sequence[int]:
+        return self._watch.lost_members(missing)
+
+    def _late(self, missing: Collection[int]) -> Collection[int]:
+        return self._watch.late(missing, self._sequence) or missing
+
     def _names(self, missing: Collection[int]) -> list[str]:
-        return [self._watch.name(rank) for rank in sorted(missing)]
+        return [self._watch.name(rank) for rank in sorted(self._late(missing))]
 
     def _conclude(self, verdict: Verdict) -> Verdict:
         return self._watch.declare(verdict)

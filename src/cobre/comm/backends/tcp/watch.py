@@ -15,14 +15,14 @@ import select
 import threading
 import time
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import replace
 
 from cobre.comm.backends.tcp.calls import title_of
 from cobre.comm.backends.tcp.control import ControlLink
 from cobre.comm.backends.tcp.failures import WorldFailedError, is_unreachable
 from cobre.comm.backends.tcp.fields import ProtocolError
-from cobre.comm.backends.tcp.protocol import FailureKind, Heartbeat, Tag, Verdict
+from cobre.comm.backends.tcp.protocol import FailureKind, Heartbeat, Tag, Verdict, pack_goodbye, parse_goodbye
 from cobre.comm.errors import Peer
 
 MAX_INTERVAL_S = 1.0
@@ -37,6 +37,8 @@ class Progress:
         self.serving = 0
         self.completed = 0
         self.operation = 0
+        self.waits_for_host = False
+        """In a call, and not yet through to the other hosts: nobody looks at their connections."""
         self.missing: Callable[[], Collection[int]] = tuple
         self.label: Callable[[], str] = str
         self._told = 0
@@ -50,6 +52,10 @@ class Progress:
         return Heartbeat(self.serving, self.operation, in_call, missing, label)
 
 
+def _ignore(_verdict: Verdict) -> None:
+    """Nobody else is to be woken."""
+
+
 class Watch(ABC):
     """The control connections of one rank, by the rank at the other end."""
 
@@ -60,7 +66,9 @@ class Watch(ABC):
         self.timeout_s = timeout_s
         self.interval_s = min(timeout_s / 4, MAX_INTERVAL_S)
         self.verdict: Verdict | None = None
+        self.on_verdict: Callable[[Verdict], None] = _ignore
         self.gone: dict[int, FailureKind] = {}
+        self._last_completed: dict[int, int] = {}  # by rank that said goodbye: its last call
         self.beats: dict[int, Heartbeat] = {}
         self._heard = dict.fromkeys(links, now)
         self._lock = threading.Lock()
@@ -110,7 +118,7 @@ class Watch(ABC):
     def close(self) -> None:
         """Say goodbye and end the thread; waits for nobody."""
         for link in self.links.values():
-            link.send(Tag.GOODBYE)
+            link.send(Tag.GOODBYE, pack_goodbye(max(0, self.progress.completed)))
         with contextlib.suppress(OSError):
             os.write(self._stopper, b"x")
         if self._thread is not threading.current_thread():
@@ -156,7 +164,8 @@ class Watch(ABC):
                 self.verdict = verdict
                 with contextlib.suppress(OSError):
                     os.write(self._waker, b"x")  # never read: whoever waits from now on is awake at once
-            return self.verdict
+        self.on_verdict(self.verdict)
+        return self.verdict
 
     # The thread.
 
@@ -215,6 +224,7 @@ class Watch(ABC):
         if tag is Tag.HEARTBEAT:
             self.beats[rank] = Heartbeat.parse(payload)
         elif tag is Tag.GOODBYE:
+            self._last_completed[rank] = parse_goodbye(payload)
             self.gone.setdefault(rank, FailureKind.LEFT)
         else:
             self._take_verdict(rank, tag, Verdict.parse(payload))
@@ -226,8 +236,12 @@ class Watch(ABC):
                 link.send(Tag.HEARTBEAT, payload)
 
     @abstractmethod
-    def abort(self, text: str, me: Peer) -> None:
-        """Make the reason known to all other ranks."""
+    def abort(self, text: str, me: Peer) -> Verdict:
+        """Make the reason known to all other ranks; what they will hear."""
+
+    @abstractmethod
+    def report(self, verdict: Verdict) -> Verdict:
+        """Make known what this rank has found; what the others will hear."""
 
     @abstractmethod
     def _take_verdict(self, rank: int, tag: Tag, verdict: Verdict) -> None: ...
@@ -244,6 +258,8 @@ class CoordinatorWatch(Watch):
         for link in links.values():
             self._mail.register(link.fd, select.POLLIN)
         self._ranks = {link.fd: rank for rank, link in links.items()}
+        self.groups: Mapping[int, Sequence[int]] = {rank: (rank,) for rank in links}
+        """The ranks of each host by the one that speaks for them."""
         super().__init__(links, progress, timeout_s)
 
     def catch_up(self, sequence: int) -> None:
@@ -252,6 +268,15 @@ class CoordinatorWatch(Watch):
             if not self._read(self._ranks[descriptor], time.monotonic()):
                 self._mail.unregister(descriptor)
         self.check(sequence)
+
+    def late(self, leaders: Collection[int], sequence: int) -> list[int]:
+        """Those of some hosts' ranks that have not told of this call yet."""
+        ranks = [rank for leader in leaders for rank in self.groups[leader] if rank in self.links]
+        return [rank for rank in ranks if (beat := self.beats.get(rank)) is None or beat.sequence < sequence]
+
+    def lost_members(self, leaders: Collection[int]) -> list[int]:
+        """Those of some hosts' ranks that have gone and have no data connection that would show it."""
+        return [rank for leader in leaders for rank in self.groups[leader] if rank != leader and rank in self.gone]
 
     def declare(self, verdict: Verdict) -> Verdict:
         """Make this the verdict, unless there is one already, and tell every worker."""
@@ -262,28 +287,37 @@ class CoordinatorWatch(Watch):
                 link.send(Tag.VERDICT, payload)
         return settled
 
-    def abort(self, text: str, me: Peer) -> None:
+    def abort(self, text: str, me: Peer) -> Verdict:
         """Tell every worker."""
-        self.declare(Verdict(FailureKind.ABORTED, self.progress.completed + 1, (me,), text))
+        return self.declare(Verdict(FailureKind.ABORTED, self.progress.completed + 1, (me,), text))
+
+    def report(self, verdict: Verdict) -> Verdict:
+        """What the ranks of this host have found."""
+        return self.declare(verdict)
 
     def _take_verdict(self, rank: int, tag: Tag, verdict: Verdict) -> None:
         if tag is not Tag.ABORT:
             raise ProtocolError(f"{tag.name} from a worker")
-        self.declare(replace(verdict, culprits=(self.links[rank].peer,)))
+        if verdict.kind is FailureKind.ABORTED:
+            verdict = replace(verdict, culprits=(self.links[rank].peer,))
+        self.declare(verdict)
 
     def _judge(self) -> None:
-        """While this rank is in a call its own thread judges; in between somebody else may be waiting."""
+        """While this rank waits for other hosts its own thread judges; otherwise somebody else may be waiting."""
         progress = self.progress
         next_call = progress.completed + 1
-        if self.verdict is not None or progress.serving != progress.completed:
+        in_call = progress.serving != progress.completed
+        if self.verdict is not None or (in_call and not progress.waits_for_host):
             return
         for kind in (FailureKind.DIED, FailureKind.LEFT, FailureKind.SILENT):
             ranks = [rank for rank, reason in self.gone.items() if reason is kind]
             if ranks:
-                self.declare(Verdict(kind, next_call, tuple(self.describe(rank, kind) for rank in ranks)))
+                first = max(next_call, min(self._last_completed.get(rank, -1) for rank in ranks) + 1)
+                self.declare(Verdict(kind, first, tuple(self.describe(rank, kind) for rank in ranks)))
                 return
         silent = self.silent(self.links)
-        if silent and any(beat.in_call and beat.sequence >= next_call for beat in self.beats.values()):
+        is_awaited = in_call or any(beat.in_call and beat.sequence >= next_call for beat in self.beats.values())
+        if silent and is_awaited:
             culprits = tuple(self.describe(rank, FailureKind.SILENT) for rank in silent)
             self.declare(Verdict(FailureKind.SILENT, next_call, culprits))
 
@@ -291,11 +325,16 @@ class CoordinatorWatch(Watch):
 class WorkerWatch(Watch):
     """Hears from the coordinator."""
 
-    def abort(self, text: str, me: Peer) -> None:
+    def abort(self, text: str, me: Peer) -> Verdict:
         """Tell the coordinator, who tells the others."""
-        if self.verdict is None:
-            verdict = Verdict(FailureKind.ABORTED, self.progress.completed + 1, (me,), text)
-            self.links[0].send(Tag.ABORT, verdict.pack())
+        return self.report(Verdict(FailureKind.ABORTED, self.progress.completed + 1, (me,), text))
+
+    def report(self, verdict: Verdict) -> Verdict:
+        """Tell the coordinator, unless it has spoken already."""
+        if self.verdict is not None:
+            return self.verdict
+        self.links[0].send(Tag.ABORT, verdict.pack())
+        return verdict
 
     def _take_verdict(self, rank: int, tag: Tag, verdict: Verdict) -> None:
         if tag is not Tag.VERDICT:
@@ -303,4 +342,10 @@ class WorkerWatch(Watch):
         self.settle(verdict)
 
     def _judge(self) -> None:
-        """The coordinator's silence matters to a caller only, who looks for himself."""
+        """The coordinator matters to a caller only, who looks for himself as soon as he waits for other hosts."""
+        progress = self.progress
+        if not progress.waits_for_host or self.verdict is not None:
+            return
+        kind = self.gone.get(0, FailureKind.SILENT if self.silent((0,)) else None)
+        if kind is not None and self._last_completed.get(0, -1) < progress.serving:
+            self.settle(Verdict(kind, progress.serving, (self.describe(0, kind),)))

@@ -28,7 +28,7 @@ class WorkerWorld(World):
         patience: Patience,
     ) -> None:
         super().__init__(watch, watch.progress, patience)
-        self._rank = rank
+        self._own: tuple[int, ...] = (rank,)  # the ranks that this one speaks for
         self._size = size
         self._channel = channel
         self._inbox = memoryview(bytearray(GO_HEAD.size + SMALL_BYTES))
@@ -36,46 +36,49 @@ class WorkerWorld(World):
     def gather(self, sequence: int, head: bytes, own: memoryview, sizes: Sequence[int]) -> list[memoryview]:
         """Send our bytes, get all others' in rank order."""
         answer = self._ask(sequence, head, own, sum(sizes) - len(own))
-        parts, at = [], 0
+        parts, at, own_at = [], 0, 0
         for rank, nbytes in enumerate(sizes):
-            if rank == self._rank:
-                parts.append(own)
+            if rank in self._own:
+                parts.append(own[own_at : own_at + nbytes])
+                own_at += nbytes
                 continue
             parts.append(answer[at : at + nbytes])
             at += nbytes
         return parts
 
     def reduce(self, sequence: int, head: bytes, send: Array, recv: Array, op: ReduceOp) -> None:
-        """Send our operand, get the result."""
+        """Send our operands, get the result."""
         as_bytes(recv)[:] = self._ask(sequence, head, as_bytes(send), recv.nbytes)
 
     def spread(self, sequence: int, head: bytes, buffer: memoryview, root: int) -> None:
         """Send or get the root's bytes."""
-        if root == self._rank:
+        if root in self._own:
             self._ask(sequence, head, buffer, 0)
         else:
             buffer[:] = self._ask(sequence, head, NOTHING, len(buffer))
 
     def gather_stream(
-        self, sequence: int, head: bytes, own: memoryview, places: Sequence[memoryview], copy: OwnCopy
+        self, sequence: int, head: bytes, own: Sequence[memoryview], places: Sequence[memoryview], copy: OwnCopy
     ) -> None:
-        """Send our part while the others' arrive."""
-        others = [None if rank == self._rank else place for rank, place in enumerate(places)]
+        """Send our parts while the others' arrive."""
+        others = [None if rank in self._own else place for rank, place in enumerate(places)]
         self._stream(sequence, head, own, others, copy)
 
     def reduce_stream(self, sequence: int, head: bytes, send: Array, recv: Array, op: ReduceOp) -> None:
         """Send our operand while the first results arrive."""
-        self._stream(sequence, head, as_bytes(send), [as_bytes(recv)], OwnCopy())
+        self._stream(sequence, head, (as_bytes(send),), [as_bytes(recv)], OwnCopy())
 
     def spread_stream(self, sequence: int, head: bytes, buffer: memoryview, root: int) -> None:
         """Send or get the root's bytes."""
-        is_root = root == self._rank
+        is_root = root in self._own
         places = [buffer if rank == root and not is_root else None for rank in range(self._size)]
-        self._stream(sequence, head, buffer if is_root else NOTHING, places, OwnCopy())
+        self._stream(sequence, head, (buffer,) if is_root else (), places, OwnCopy())
 
     def _ask(self, sequence: int, head: bytes, payload: memoryview, answer_bytes: int) -> memoryview:
         """One round trip: our call with its payload, and the answer, which is valid until the next one."""
         self._send(sequence, head, payload)
+        if len(self._inbox) < GO_HEAD.size + answer_bytes:
+            self._inbox = memoryview(bytearray(GO_HEAD.size + answer_bytes))
         inbox = self._inbox[: GO_HEAD.size + answer_bytes]
         received = self._receive_some(sequence, inbox)
         while received < len(inbox):
@@ -105,13 +108,19 @@ class WorkerWorld(World):
         return received
 
     def _stream(
-        self, sequence: int, head: bytes, own: memoryview, places: Sequence[memoryview | None], copy: OwnCopy
+        self,
+        sequence: int,
+        head: bytes,
+        own: Sequence[memoryview],
+        places: Sequence[memoryview | None],
+        copy: OwnCopy,
     ) -> None:
         """Send and receive at once, until both are done; only the coordinator's GO allows to write anywhere."""
         channel, waiter = self._channel, self._waiter(sequence)
         writer, reader = Writer(channel), PartReader(channel, sequence, places)
         writer.push(head)
-        writer.push_data(own)
+        for part in own:
+            writer.push_data(part)
         while not (writer.is_idle and reader.is_done):
             if writer.flush() + reader.advance() or (reader.has_go and copy.advance()):
                 continue
@@ -121,6 +130,9 @@ class WorkerWorld(World):
 
     def _waiter(self, sequence: int) -> WorkerWaiter:
         return WorkerWaiter(self.watch, sequence, self._patience)
+
+    def _group(self, hosts: Sequence[Sequence[int]]) -> None:
+        self._own = next(tuple(ranks) for ranks in hosts if self._own[0] in ranks)
 
     def _close_channels(self) -> None:
         self._channel.close()

@@ -1,17 +1,21 @@
 """What the coordinator's and a worker's side of the collectives have in common.
 
+Ranks that share a host's memory have one leader, who speaks for them: its payload is theirs, one after the other, and
+the others have no part in what happens here. Without shared memory every rank speaks for itself.
+
 Small payloads travel in the same frame as the call and its answer: one round trip. Large ones are streams of
 frames; everything that can move moves at the same time.
 """
 
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
+from dataclasses import replace
 
 import numpy as np
 
 from cobre.comm.backends.tcp.channel import LinkLostError
 from cobre.comm.backends.tcp.protocol import Verdict
-from cobre.comm.backends.tcp.waiting import Patience
+from cobre.comm.backends.tcp.waiting import OVERDUE_GRACE_S, Patience
 from cobre.comm.backends.tcp.watch import Progress, Watch
 from cobre.comm.errors import Peer
 from cobre.comm.types import Array, ReduceOp
@@ -53,6 +57,13 @@ class World(ABC):
         self.progress = progress
         self._patience = patience
 
+    def group(self, hosts: Sequence[Sequence[int]]) -> None:
+        """From now on the first rank of each host speaks for all of it."""
+        if self._patience.limit_s is not None:
+            # The ranks of a host know exactly which of them are late, if they are given the time to find out.
+            self._patience = replace(self._patience, limit_s=self._patience.limit_s + OVERDUE_GRACE_S)
+        self._group(hosts)
+
     def begin(self, sequence: int, operation: int) -> None:
         """A call starts: raise if it is spoiled already."""
         progress = self.progress
@@ -69,9 +80,9 @@ class World(ABC):
         """Why a data connection ended, told to the others where that is ours to do."""
         return self.watch.explain(error.peer.rank, error.cause, self.progress.serving)
 
-    def abort(self, text: str, me: Peer) -> None:
-        """Make the reason known to all other ranks."""
-        self.watch.abort(text, me)
+    def abort(self, text: str, me: Peer) -> Verdict:
+        """Make the reason known to all other ranks; what they will hear."""
+        return self.watch.abort(text, me)
 
     def close(self) -> None:
         """Say goodbye and let go of everything."""
@@ -85,11 +96,11 @@ class World(ABC):
 
     @abstractmethod
     def gather(self, sequence: int, head: bytes, own: memoryview, sizes: Sequence[int]) -> list[memoryview]:
-        """Small: every rank's bytes, by rank; valid until the next call."""
+        """Small: every rank's bytes, by rank; valid until the next call. sizes: by rank; own: the whole host's."""
 
     @abstractmethod
     def reduce(self, sequence: int, head: bytes, send: Array, recv: Array, op: ReduceOp) -> None:
-        """Small: the ordered fold."""
+        """Small: the ordered fold. send: the operands of the host's ranks, one after the other."""
 
     @abstractmethod
     def spread(self, sequence: int, head: bytes, buffer: memoryview, root: int) -> None:
@@ -97,17 +108,20 @@ class World(ABC):
 
     @abstractmethod
     def gather_stream(
-        self, sequence: int, head: bytes, own: memoryview, places: Sequence[memoryview], copy: OwnCopy
+        self, sequence: int, head: bytes, own: Sequence[memoryview], places: Sequence[memoryview], copy: OwnCopy
     ) -> None:
-        """Large: every rank's bytes into their places."""
+        """Large: every rank's bytes into their places. own: a part for each of the host's ranks."""
 
     @abstractmethod
     def reduce_stream(self, sequence: int, head: bytes, send: Array, recv: Array, op: ReduceOp) -> None:
-        """Large: the ordered fold, chunk by chunk."""
+        """Large: the ordered fold, chunk by chunk; for ranks that speak for themselves."""
 
     @abstractmethod
     def spread_stream(self, sequence: int, head: bytes, buffer: memoryview, root: int) -> None:
         """Large: the root's bytes."""
+
+    @abstractmethod
+    def _group(self, hosts: Sequence[Sequence[int]]) -> None: ...
 
     @abstractmethod
     def _close_channels(self) -> None: ...

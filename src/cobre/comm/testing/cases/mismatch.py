@@ -1,5 +1,6 @@
 """Calls that disagree: no data, and an error on every rank that names both sides (clause 2)."""
 
+import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
@@ -13,6 +14,7 @@ from cobre.comm.testing.grids import MIB, combinations
 from cobre.comm.types import Array, ReduceOp
 
 ODD_RANK = -1  # the last one makes the other call
+TWO_SIDES = 2  # the odd rank, and any other
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,7 +94,7 @@ def _grid(size: int, depth: Depth) -> Sequence[Params]:
 
 
 def _judge(params: Params, values: Sequence[Value]) -> str:
-    words = ("rank 0", f"rank {len(values) - 1}", *DISAGREEMENTS[params["about"]].words)
+    words = (f"rank {len(values) - 1}: ", *DISAGREEMENTS[params["about"]].words)
     problems = [f"rank {rank}: {problem}" for rank, value in enumerate(values) for problem in _problems(value, words)]
     return "\n".join(problems)
 
@@ -104,6 +106,8 @@ def _problems(value: Value, words: Sequence[str]) -> list[str]:
     problems = [
         f"the message does not say '{word}': {seen['message']}" for word in words if word not in seen["message"]
     ]
+    if len(set(re.findall(r"rank \d+: ", seen["message"]))) != TWO_SIDES:
+        problems.append(f"the message does not name a rank on each side: {seen['message']}")
     if seen["sequence"] != 2:
         problems.append(f"expected call #2, got #{seen['sequence']}")
     if not value["untouched"]:

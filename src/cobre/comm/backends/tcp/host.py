@@ -1,0 +1,112 @@
+"""The ranks of one host: the memory that they share, and what becomes of a failure that one of them finds there."""
+
+import base64
+import binascii
+import math
+import socket
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+
+from cobre._native import CallGuard, ShmMemory, ShmWorld, WorldFailure
+from cobre.comm.backends.tcp.fields import ProtocolError
+from cobre.comm.backends.tcp.protocol import FailureKind, Verdict
+from cobre.comm.backends.tcp.watch import Progress
+from cobre.comm.backends.tcp.world import World
+from cobre.comm.config import TcpConfig
+from cobre.comm.cores import cgroup_quota
+from cobre.comm.errors import Peer
+
+KINDS = {
+    "died": FailureKind.DIED,
+    "left": FailureKind.LEFT,
+    "silent": FailureKind.SILENT,
+    "overdue": FailureKind.OVERDUE,
+    "mismatch": FailureKind.MISMATCH,
+    "aborted": FailureKind.ABORTED,
+}
+MAX_TEXT_BYTES, MAX_STATUS_BYTES, MAX_CULPRITS = 400, 180, 2  # what fits into the host's memory
+
+
+class Host:
+    """This rank among those of its host. ranks: all of them, ascending; the first one leads."""
+
+    def __init__(
+        self,
+        ranks: Sequence[int],
+        memory: ShmMemory,
+        config: TcpConfig,
+        guard: CallGuard,
+        on_wait: Callable[[float, list[str]], None],
+    ) -> None:
+        quota = cgroup_quota()
+        self.ranks = tuple(ranks)
+        self.place = self.ranks.index(config.rank)
+        self.world = ShmWorld(
+            memory=memory,
+            rank=self.place,
+            names=list(ranks),
+            timeout_s=config.timeout_s,
+            connect_timeout_s=config.connect_timeout_s,
+            operation_timeout_s=config.operation_timeout_s or 0.0,
+            quota_cores=0 if quota is None else math.ceil(quota),
+            guard=guard,
+            on_wait=on_wait,
+        )
+
+    @property
+    def is_leader(self) -> bool:
+        """Whether this rank speaks for its host."""
+        return self.place == 0
+
+    def abort(self, verdict: Verdict) -> None:
+        """End the calls of all ranks of the host, which then raise what the verdict says."""
+        self.world.abort(_to_text(verdict))
+
+    def close(self) -> None:
+        """Let go of the memory."""
+        self.world.close()
+
+
+def verdict_of(error: WorldFailure, world: World) -> Verdict:
+    """What a failure that was found in the host's memory means for the whole world, which is told of it."""
+    settled, sequence = world.watch.verdict, world.progress.serving
+    if settled is not None and settled.sequence <= sequence:
+        return settled
+    kind, culprits, text = error.args
+    if kind == "aborted":
+        return _from_text(text) or Verdict(FailureKind.ABORTED, sequence, (), text)
+    host = socket.gethostname()
+    peers = tuple(Peer(rank, host, pid, status) for rank, pid, status in culprits)
+    return world.watch.report(Verdict(KINDS[kind], sequence, peers, text))
+
+
+def wake_host(host: Host, progress: Progress, verdict: Verdict) -> None:
+    """A verdict has come: if it spoils this rank's present call, nobody on this host need wait any longer."""
+    if progress.serving != progress.completed and progress.serving >= verdict.sequence:
+        host.abort(verdict)
+
+
+def awaited(world: World, missing: Sequence[str]) -> Sequence[str]:
+    """Whom a host waits for: its own ranks or, when they have all come, whom the coordinator waits for."""
+    beat, progress = world.watch.beats.get(0), world.progress
+    if beat is None or progress.waits_for_host or not beat.in_call or beat.sequence < progress.serving:
+        return missing
+    return [f"rank {rank}" for rank in beat.missing] or missing
+
+
+def _to_text(verdict: Verdict) -> bytes:
+    """A verdict as text that fits into the host's memory, where the longest reasons are cut."""
+    culprits = [replace(peer, status=_cut(peer.status, MAX_STATUS_BYTES)) for peer in verdict.culprits[:MAX_CULPRITS]]
+    short = replace(verdict, culprits=tuple(culprits), text=_cut(verdict.text, MAX_TEXT_BYTES))
+    return base64.b64encode(short.pack())
+
+
+def _from_text(text: str) -> Verdict | None:
+    try:
+        return Verdict.parse(base64.b64decode(text, validate=True))
+    except (binascii.Error, ProtocolError, ValueError):
+        return None
+
+
+def _cut(text: str, limit: int) -> str:
+    return text.encode("utf-8", "replace")[:limit].decode("utf-8", "ignore")

@@ -1,0 +1,112 @@
+"""Which ranks share a host's memory: told by where they run, proven by opening what one of them made.
+
+Names of hosts prove nothing: containers of one machine may have one name and separate memory, or the other way round.
+So ranks that seem to be together (one running kernel, one namespace of processes, one user) try it: the first of them
+makes a nameless piece of memory, the others open it through that process. If one of them cannot, nobody shares.
+"""
+
+import hashlib
+import os
+import secrets
+import struct
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from cobre._native import ShmMemory
+from cobre.comm.backends.tcp.calls import call_head
+from cobre.comm.backends.tcp.world import World
+from cobre.comm.config import TcpConfig
+from cobre.comm.endpoint import logger
+from cobre.comm.types import Operation
+
+IDENTITY_BYTES = 16
+_OFFER = struct.Struct(">QIQ")  # process, descriptor, inode; all 0: there is nothing to open
+
+
+@dataclass(frozen=True, slots=True)
+class Hosts:
+    """The ranks of every host, ascending; hosts are in the order of their first ranks, which lead them."""
+
+    groups: tuple[tuple[int, ...], ...]
+
+    @classmethod
+    def told_apart(cls, identities: Sequence[bytes]) -> "Hosts":
+        """One host for each identity."""
+        groups: dict[bytes, list[int]] = {}
+        for rank, identity in enumerate(identities):
+            groups.setdefault(identity, []).append(rank)
+        return cls(tuple(map(tuple, groups.values())))
+
+    @property
+    def are_shared(self) -> bool:
+        """Whether any two ranks are on one host."""
+        return any(len(ranks) > 1 for ranks in self.groups)
+
+    def of(self, rank: int) -> tuple[int, ...]:
+        """The ranks on this one's host."""
+        return next(ranks for ranks in self.groups if rank in ranks)
+
+
+def find_hosts(world: World, config: TcpConfig) -> tuple[Hosts, ShmMemory] | None:
+    """The hosts of a world whose ranks have just met, and this host's memory; None: every rank is on its own."""
+    world.progress.completed = -1  # in a call, the one before the first
+    world.begin(0, Operation.JOIN)
+    hosts = Hosts.told_apart(_tell(world, config.size, _identity(config)))
+    memory = _open_memory(world, config, hosts) if hosts.are_shared else None
+    world.end(0)
+    return None if memory is None else (hosts, memory)
+
+
+def _open_memory(world: World, config: TcpConfig, hosts: Hosts) -> ShmMemory | None:
+    ranks = hosts.of(config.rank)
+    memory, trouble = _create(len(ranks)) if config.rank == ranks[0] else (None, "")
+    offers = _tell(world, config.size, _offer(memory))
+    if config.rank != ranks[0]:
+        memory, trouble = _open(offers[ranks[0]])
+    without = [rank for rank, flag in enumerate(_tell(world, config.size, bytes([memory is None]))) if flag[0]]
+    if not without:
+        return memory
+    if trouble or config.rank == 0:
+        reason = f": {trouble}" if trouble else ""
+        logger.warning("no memory is shared between ranks: ranks %s cannot open their host's%s", without, reason)
+    return None
+
+
+def _tell(world: World, size: int, own: bytes) -> list[bytes]:
+    """Every rank's bytes to all; the same number of them on all ranks."""
+    head = call_head(0, Operation.JOIN, inline_bytes=len(own))
+    return [bytes(part) for part in world.gather(0, head, memoryview(own), (len(own),) * size)]
+
+
+def _create(size: int) -> tuple[ShmMemory | None, str]:
+    try:
+        return ShmMemory.create(size), ""
+    except OSError as error:
+        return None, str(error)
+
+
+def _offer(memory: ShmMemory | None) -> bytes:
+    return _OFFER.pack(0, 0, 0) if memory is None else _OFFER.pack(os.getpid(), memory.descriptor, memory.inode)
+
+
+def _open(offer: bytes) -> tuple[ShmMemory | None, str]:
+    pid, descriptor, inode = _OFFER.unpack(offer)
+    if not pid:
+        return None, "its first rank could not make it"
+    try:
+        return ShmMemory.open(pid, descriptor, inode), ""
+    except OSError as error:
+        return None, str(error)
+
+
+def _identity(config: TcpConfig) -> bytes:
+    """The same bytes for ranks that may share memory; where that cannot be told, bytes that nobody else has."""
+    try:
+        boot = Path("/proc/sys/kernel/random/boot_id").read_text(encoding="ascii")
+        processes = Path("/proc/self/ns/pid").readlink()
+    except OSError:
+        return secrets.token_bytes(IDENTITY_BYTES)
+    row = config.rank // config.ranks_per_host if config.ranks_per_host else -1
+    text = f"{boot} {processes} {os.geteuid()} {row}"
+    return hashlib.blake2b(text.encode(), digest_size=IDENTITY_BYTES).digest()

@@ -1,0 +1,145 @@
+"""The collectives of ranks that speak for themselves: every call and every byte goes through the coordinator."""
+
+from collections.abc import Sequence
+
+from cobre._native import CallGuard
+from cobre.comm.backends.local import LocalCommunicator
+from cobre.comm.backends.tcp.calls import NO_DTYPE, call_head, describe_dtype, hash_counts
+from cobre.comm.backends.tcp.world import NOTHING, SMALL_BYTES, OwnCopy, World, as_bytes
+from cobre.comm.endpoint import Endpoint
+from cobre.comm.errors import AllocationFailedError
+from cobre.comm.heap_region import HeapRegion
+from cobre.comm.types import Array, Dtype, Operation, ReduceOp
+from cobre.comm.validation import packed
+
+_ALLGATHERV, _ALLREDUCE = int(Operation.ALLGATHERV), int(Operation.ALLREDUCE)
+_BROADCAST, _BARRIER = int(Operation.BROADCAST), int(Operation.BARRIER)
+
+
+class Star:
+    """One rank's part of the collectives; no memory is shared."""
+
+    def __init__(self, world: World, guard: CallGuard, rank: int, size: int) -> None:
+        self._world = world
+        self._guard = guard
+        self._rank = rank
+        self._size = size
+        self._no_sizes = (0,) * size
+
+    def allgatherv(self, send: Array, recv: Array, counts: Sequence[int], displs: Sequence[int] | None) -> None:
+        """Every rank's data to every rank."""
+        elements = tuple(counts)
+        total, itemsize = sum(elements), recv.itemsize
+        is_small = total * itemsize <= SMALL_BYTES
+        sequence = self._begin_call(_ALLGATHERV)
+        head = call_head(
+            sequence,
+            _ALLGATHERV,
+            inline_bytes=elements[self._rank] * itemsize if is_small else 0,
+            count=elements[self._rank],
+            total=total,
+            counts_hash=hash_counts(elements),
+            dtype=describe_dtype(recv.dtype),
+        )
+        own, starts = as_bytes(send), packed(elements) if displs is None else displs
+        places = places_in(recv, elements, starts)
+        if is_small:
+            parts = self._world.gather(sequence, head, own, [len(place) for place in places])
+            for place, part in zip(places, parts, strict=True):
+                place[:] = part
+        else:
+            in_place = _is_in_place(send, recv, starts[self._rank])
+            copy = OwnCopy() if in_place else OwnCopy(own, places[self._rank])
+            self._world.gather_stream(sequence, head, (own,), places, copy)
+        self._world.end(sequence)
+
+    def allreduce(self, send: Array, recv: Array, op: ReduceOp) -> None:
+        """The left fold in rank order."""
+        is_small = send.nbytes <= SMALL_BYTES
+        sequence = self._begin_call(_ALLREDUCE)
+        head = call_head(
+            sequence,
+            _ALLREDUCE,
+            inline_bytes=send.nbytes if is_small else 0,
+            count=send.size,
+            total=send.size,
+            dtype=describe_dtype(send.dtype),
+            reduction=op,
+        )
+        if is_small:
+            self._world.reduce(sequence, head, send, recv, op)
+        else:
+            self._world.reduce_stream(sequence, head, send, recv, op)
+        self._world.end(sequence)
+
+    def broadcast(self, buffer: Array, root: int) -> None:
+        """The root's data to every rank."""
+        is_small = buffer.nbytes <= SMALL_BYTES
+        sequence = self._begin_call(_BROADCAST)
+        head = call_head(
+            sequence,
+            _BROADCAST,
+            inline_bytes=buffer.nbytes if is_small and self._rank == root else 0,
+            count=buffer.size,
+            total=buffer.size,
+            dtype=describe_dtype(buffer.dtype),
+            root=root,
+        )
+        spread = self._world.spread if is_small else self._world.spread_stream
+        spread(sequence, head, as_bytes(buffer), root)
+        self._world.end(sequence)
+
+    def barrier(self) -> None:
+        """Until all ranks are here."""
+        sequence = self._begin_call(_BARRIER)
+        self._world.gather(sequence, call_head(sequence, _BARRIER), NOTHING, self._no_sizes)
+        self._world.end(sequence)
+
+    def create_region(self, owner: Endpoint, count: int, dtype: Dtype) -> HeapRegion:
+        """Allocate, then hear whether all others could: the outcome must be the same everywhere."""
+        region, failure = None, None
+        try:
+            region = HeapRegion(owner, count, dtype)
+        except AllocationFailedError as error:
+            failure = error
+        flags = self._agree(Operation.CREATE_SHARED_REGION, bytes([failure is not None]), count, dtype)
+        if failure is not None:
+            raise failure
+        without = [rank for rank, flag in enumerate(flags) if flag[0]]
+        if without or region is None:
+            raise no_memory(count * dtype.itemsize, without)
+        return region
+
+    def split_local(self) -> LocalCommunicator:
+        """Nobody shares memory with this rank; the others must agree to the call all the same."""
+        self._agree(Operation.SPLIT_LOCAL, b"", 0, None)
+        return LocalCommunicator()
+
+    def _agree(self, operation: Operation, own: bytes, count: int, dtype: Dtype | None) -> list[memoryview]:
+        sequence = self._begin_call(operation)
+        described = NO_DTYPE if dtype is None else describe_dtype(dtype)
+        head = call_head(sequence, operation, inline_bytes=len(own), count=count, total=count, dtype=described)
+        answers = self._world.gather(sequence, head, memoryview(own), (len(own),) * self._size)
+        self._world.end(sequence)
+        return answers
+
+    def _begin_call(self, operation: int) -> int:
+        sequence = self._guard.sequence
+        self._world.begin(sequence, operation)
+        return sequence
+
+
+def places_in(array: Array, counts: Sequence[int], starts: Sequence[int]) -> list[memoryview]:
+    """The bytes of some parts of an array, whose counts and starts are elements."""
+    whole, unit = as_bytes(array), array.itemsize
+    return [whole[start * unit : (start + count) * unit] for start, count in zip(starts, counts, strict=True)]
+
+
+def no_memory(nbytes: int, ranks: Sequence[int]) -> AllocationFailedError:
+    """Some ranks could not allocate a region."""
+    return AllocationFailedError(nbytes, f"no memory for a region of {nbytes} bytes on ranks {list(ranks)}")
+
+
+def _is_in_place(send: Array, recv: Array, start: int) -> bool:
+    place = recv.__array_interface__["data"][0] + start * recv.itemsize
+    return bool(send.__array_interface__["data"][0] == place)
