@@ -6,6 +6,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <fstream>
 #include <limits>
@@ -35,16 +36,19 @@ struct stat status_of(int descriptor) {
 }
 
 #ifdef __linux__
-// Memory that can be had without swapping; everything where the kernel does not say.
+// Memory that can be had without swapping, within what a container may have; everything where nobody says.
 size_t available_bytes() {
     std::ifstream lines("/proc/meminfo");
     std::string name;
     size_t kib = 0;
+    size_t bytes = std::numeric_limits<size_t>::max();
     while (lines >> name >> kib) {
-        if (name == "MemAvailable:") return kib * 1024;
+        if (name == "MemAvailable:") bytes = kib * 1024;
         lines.ignore(std::numeric_limits<std::streamsize>::max(), '\n');
     }
-    return std::numeric_limits<size_t>::max();
+    std::ifstream limit("/sys/fs/cgroup/memory.max");  // of a container; a number, or "max"
+    if (size_t most = 0; limit >> most) bytes = std::min(bytes, most);
+    return bytes;
 }
 #endif
 

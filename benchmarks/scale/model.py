@@ -11,7 +11,8 @@ a rank and a relative spread c of a chain's time, the largest of R means is abou
 Exchanges of V bytes in all, among R ranks:
 
     shm   V / memory bandwidth, plus a latency that grows with log2 R
-    tcp   a star: the coordinator's link carries V to each of the other machines' ranks, and takes their parts in
+    tcp   a star of machines: the coordinator's link carries V to each of the others, and takes their parts in; inside a
+          machine as shm, before and after
     mpi   a ring between machines: every link carries V once; inside a machine as shm
 """
 
@@ -93,11 +94,9 @@ def gather_s(cluster: Cluster, backend: str, ranks: int, total_bytes: float) -> 
     if backend == "mpi":
         ring = total_bytes * (machines - 1) / machines / cluster.link_bytes_per_s
         return local + ring + cluster.link_latency_s * math.ceil(math.log2(max(2, ranks)))
-    remote = ranks - inside  # ranks on other machines than the coordinator's
-    sent = total_bytes * remote / cluster.link_bytes_per_s
-    taken = total_bytes * remote / ranks / cluster.link_bytes_per_s
-    loopback = total_bytes * (inside - 1) / cluster.memory_bytes_per_s
-    return sent + taken + loopback + cluster.link_latency_s * (ranks - 1)
+    others = machines - 1  # the coordinator's link takes what each of them has and carries to each what it lacks
+    taken = total_bytes * others / machines / cluster.link_bytes_per_s
+    return 2 * local + taken * (1 + others) + cluster.link_latency_s * others
 
 
 def on_link(cluster: Cluster, gigabits_per_s: float, latency_s: float) -> Cluster:

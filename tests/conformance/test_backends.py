@@ -38,3 +38,13 @@ def test_payloads_through_the_smallest_window():
     results = list(run_cells(narrow, cells))
     assert len(results) > 300
     assert all(result.outcome is Outcome.PASS for result in results), report.failures(results)
+
+
+@pytest.mark.timeout(600)
+@pytest.mark.parametrize(("variant", "size"), [("host", 3), ("pairs", 4)])
+def test_payloads_on_tcp_with_memory_that_ranks_of_a_host_share(variant, size):
+    shared = setting("tcp", variant, size)
+    cells = [cell for cell in grid(shared, Depth.QUICK) if any(map(cell.matches, PAYLOADS))]
+    results = list(run_cells(shared, cells))
+    assert len(results) > 300
+    assert all(result.outcome is Outcome.PASS for result in results), report.failures(results)

@@ -9,10 +9,11 @@ from cobre.comm.testing.profiles import profile
 from cobre.comm.testing.results import Outcome
 
 FUTEX, CONDVAR = (variant for variant in profile("shm").variants if variant.name in ("futex", "condvar"))
+HOST, PAIRS, _ = profile("tcp").variants
 
 
-def cells(variant, size, *patterns):
-    setting = Setting(profile("shm"), variant, size)
+def cells(variant, size, *patterns, backend="shm"):
+    setting = Setting(profile(backend), variant, size)
     return [
         pytest.param(setting, cell, id=f"{variant.name}-{size}-{cell.name}")
         for cell in plan_grid(setting, Depth.QUICK)
@@ -28,6 +29,8 @@ def cells(variant, size, *patterns):
         *cells(FUTEX, 2, "*"),
         *cells(FUTEX, 4, "faults/kill", "faults/interrupt"),
         *cells(CONDVAR, 3, "faults/kill", "faults/stop*", "faults/raise"),
+        *cells(HOST, 2, "faults/kill", "faults/stop", "faults/raise", backend="tcp"),
+        *cells(PAIRS, 4, "faults/kill*", "faults/stop", "faults/operation_limit", backend="tcp"),
     ],
 )
 def test_plan(setting, cell):

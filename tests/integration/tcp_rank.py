@@ -71,6 +71,57 @@ def idle_coordinator(comm):
         endure(comm.barrier)
 
 
+def lose_a_rank_whose_host_computes(comm):
+    """Of two hosts with two ranks each: rank 3 dies, rank 2 computes; the other host must not wait for it."""
+    _lose_the_last(comm, computing=2)
+
+
+def lose_a_rank_while_a_neighbour_computes(comm):
+    """Rank 3 dies, rank 1 computes; rank 0, which waits for it in memory, and rank 2 are told at once."""
+    _lose_the_last(comm, computing=1)
+
+
+def lose_the_coordinator_while_a_neighbour_computes(comm):
+    """Rank 0 dies, rank 3 computes; rank 2 waits for it in memory, and is told at once."""
+    comm.barrier()
+    if comm.rank == 0:
+        os.kill(os.getpid(), signal.SIGKILL)
+    if comm.rank == 3:
+        sys.stdin.readline()
+    endure(comm.barrier)
+
+
+def _lose_the_last(comm, computing):
+    comm.barrier()
+    if comm.rank == comm.size - 1:
+        os.kill(os.getpid(), signal.SIGKILL)
+    if comm.rank == computing:
+        sys.stdin.readline()  # computes until the test says otherwise
+    endure(comm.barrier)
+
+
+def die_before_a_fence(comm):
+    """Rank 3 dies before its fence; the other host has made its own, and leaves."""
+    region = comm.create_shared_region(8, "u1")
+    if comm.rank == 3:
+        sys.stdin.readline()
+        os.kill(os.getpid(), signal.SIGKILL)
+    if comm.rank == 2:
+        endure(region.fence)
+    else:
+        region.fence()
+        say(fenced=True)
+
+
+def fence_and_leave(comm):
+    """Hosts are not in step at a fence: the last one leaves while rank 0 has not begun its own."""
+    region = comm.create_shared_region(8, "u1")
+    if comm.rank == 0:
+        sys.stdin.readline()
+    region.fence()
+    say(fenced=True)
+
+
 def abort_between_calls(comm):
     """Nobody is in a call when the last rank gives up; all others hear of it at their next one."""
     comm.barrier()

@@ -124,8 +124,15 @@ def test_a_rank_that_is_killed(backend):
     assert re.match(f"Run stopped: rank 3 {WHO} {end}", text)
 
 
-@both_backends
-def test_a_frozen_rank(backend):
+@pytest.mark.parametrize(
+    ("backend", "options", "silence"),
+    [
+        ("shm", {}, "has given no sign of life for"),
+        ("tcp", {}, "has given no sign of life for"),
+        ("tcp", {"COBRE_TCP_RANKS_PER_HOST": "1"}, "lost contact: no heartbeat for"),
+    ],
+)
+def test_a_frozen_rank(backend, options, silence):
     """Who, since when, in which call; and what it did last."""
 
     def train(comm):
@@ -138,8 +145,7 @@ def test_a_frozen_rank(backend):
         comm.barrier(label="backward")
 
     name = f"COBRE_{backend.upper()}_TIMEOUT_SECS"
-    text = stopped(train, 3, backend, **{name: "2"})
-    silence = {"shm": r"has given no sign of life for", "tcp": r"lost contact: no heartbeat for"}[backend]
+    text = stopped(train, 3, backend, **{name: "2"}, **options)
     last = r"its last call was #1 barrier 'forward'"
     assert re.search(rf"barrier call #2 failed: rank 1 {WHO} {silence} [23]\.\d s \(stopped.*; {last}", text)
     assert "#2 barrier 'backward' under way for" in text
@@ -148,7 +154,7 @@ def test_a_frozen_rank(backend):
 def test_a_long_wait_says_for_whom(monkeypatch, caplog):
     """Long before anything fails: who is missing, in which call, what it did last."""
     monkeypatch.setattr(waiting, "REPORT_S", 0.5)
-    with meeting(2, timeout_s=2.0) as world:
+    with meeting(2, timeout_s=2.0, ranks_per_host=1) as world:
         comms = results(world.start_all())
         world.everywhere(comms, lambda comm: comm.barrier(label="forward"))
         waits = threading.Thread(target=comms[0].barrier, kwargs={"label": "backward"})

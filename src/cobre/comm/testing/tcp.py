@@ -6,7 +6,7 @@ import platform
 from cobre.comm.config import DEFAULT_TCP_PORT, TcpConfig
 from cobre.comm.testing.profiles import Profile, Seat, Variant, launched
 
-NO_FENCE = "faults/*operation=fence*"  # where regions are private memory a fence has nobody to wait for
+NO_FENCE = "faults/*operation=fence*"  # a fence waits for ranks of the same host only
 
 
 def take_seat(seat: Seat) -> dict[str, str]:
@@ -38,7 +38,7 @@ PROFILE = Profile(
     launched("tcp"),
     variants=(
         Variant("host"),  # all ranks of this host share its memory, as they do unless told otherwise
-        Variant("pairs", {"COBRE_TCP_RANKS_PER_HOST": "2"}),
+        Variant("pairs", {"COBRE_TCP_RANKS_PER_HOST": "2"}, leaves_out=(NO_FENCE,)),
         Variant("star", {"COBRE_TCP_RANKS_PER_HOST": "1"}, leaves_out=(NO_FENCE,)),
     ),
     seat=take_seat,

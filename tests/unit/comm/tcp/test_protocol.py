@@ -208,3 +208,9 @@ def test_dtypes_that_differ_only_in_layout_differ():
 def test_counts_hash_to_the_same_number_everywhere():
     assert hash_counts((1, 2, 3)) == 0xF4D62952D2A3EE72
     assert hash_counts((1, 2, 3)) != hash_counts((3, 2, 1))
+
+
+def test_a_goodbye_says_which_call_was_the_last():
+    assert protocol.parse_goodbye(protocol.pack_goodbye(2**40)) == 2**40
+    with pytest.raises(ProtocolError):
+        protocol.parse_goodbye(b"")

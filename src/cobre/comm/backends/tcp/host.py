@@ -89,9 +89,10 @@ def wake_host(host: Host, progress: Progress, verdict: Verdict) -> None:
 def awaited(world: World, missing: Sequence[str]) -> Sequence[str]:
     """Whom a host waits for: its own ranks or, when they have all come, whom the coordinator waits for."""
     beat, progress = world.watch.beats.get(0), world.progress
+    here = [name.replace("(pid", f"(host {socket.gethostname()}, pid", 1) for name in missing]
     if beat is None or progress.waits_for_host or not beat.in_call or beat.sequence < progress.serving:
-        return missing
-    return [f"rank {rank}" for rank in beat.missing] or missing
+        return here
+    return [f"rank {rank}" for rank in beat.missing] or here
 
 
 def _to_text(verdict: Verdict) -> bytes:

@@ -1,8 +1,8 @@
 """Which ranks share a host's memory: told by where they run, proven by opening what one of them made.
 
 Names of hosts prove nothing: containers of one machine may have one name and separate memory, or the other way round.
-So ranks that seem to be together (one running kernel, one namespace of processes, one user) try it: the first of them
-makes a nameless piece of memory, the others open it through that process. If one of them cannot, nobody shares.
+So ranks that seem to be together (one running kernel, the same namespaces, one user) try it: the first of them makes a
+nameless piece of memory, the others open it through that process. If one of them cannot, nobody shares.
 """
 
 import hashlib
@@ -104,9 +104,9 @@ def _identity(config: TcpConfig) -> bytes:
     """The same bytes for ranks that may share memory; where that cannot be told, bytes that nobody else has."""
     try:
         boot = Path("/proc/sys/kernel/random/boot_id").read_text(encoding="ascii")
-        processes = Path("/proc/self/ns/pid").readlink()
+        spaces = [Path(f"/proc/self/ns/{name}").readlink() for name in ("pid", "net", "user")]
     except OSError:
         return secrets.token_bytes(IDENTITY_BYTES)
     row = config.rank // config.ranks_per_host if config.ranks_per_host else -1
-    text = f"{boot} {processes} {os.geteuid()} {row}"
+    text = f"{boot} {spaces} {os.geteuid()} {row}"
     return hashlib.blake2b(text.encode(), digest_size=IDENTITY_BYTES).digest()

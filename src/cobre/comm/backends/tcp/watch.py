@@ -56,6 +56,11 @@ def _ignore(_verdict: Verdict) -> None:
     """Nobody else is to be woken."""
 
 
+def _earlier(settled: Verdict | None, found: Verdict) -> Verdict:
+    """What a call that has failed raises: a verdict that spoils only later ones does not explain it."""
+    return found if settled is None or settled.sequence > found.sequence else settled
+
+
 class Watch(ABC):
     """The control connections of one rank, by the rank at the other end."""
 
@@ -289,11 +294,11 @@ class CoordinatorWatch(Watch):
 
     def abort(self, text: str, me: Peer) -> Verdict:
         """Tell every worker."""
-        return self.declare(Verdict(FailureKind.ABORTED, self.progress.completed + 1, (me,), text))
+        return self.report(Verdict(FailureKind.ABORTED, self.progress.completed + 1, (me,), text))
 
     def report(self, verdict: Verdict) -> Verdict:
         """What the ranks of this host have found."""
-        return self.declare(verdict)
+        return _earlier(self.declare(verdict), verdict)
 
     def _take_verdict(self, rank: int, tag: Tag, verdict: Verdict) -> None:
         if tag is not Tag.ABORT:
@@ -331,10 +336,9 @@ class WorkerWatch(Watch):
 
     def report(self, verdict: Verdict) -> Verdict:
         """Tell the coordinator, unless it has spoken already."""
-        if self.verdict is not None:
-            return self.verdict
-        self.links[0].send(Tag.ABORT, verdict.pack())
-        return verdict
+        if self.verdict is None:
+            self.links[0].send(Tag.ABORT, verdict.pack())
+        return _earlier(self.verdict, verdict)
 
     def _take_verdict(self, rank: int, tag: Tag, verdict: Verdict) -> None:
         if tag is not Tag.VERDICT:

@@ -1,0 +1,160 @@
+"""Ranks of one tcp world that share memory: who does, what moves between hosts, and who is told of a death."""
+
+import os
+import socket
+import stat
+import struct
+import time
+
+import numpy as np
+import pytest
+from tcp_processes import Rank
+from tcp_worlds import DEADLINE_S, SECRET, meeting, new_address, results
+
+from cobre._native import ShmMemory
+from cobre.comm import TcpConfig
+from cobre.comm.backends.tcp import hosts
+from cobre.comm.testing.programs import expected_digest, run_program
+
+QUICK_S = 10.0  # generous on a busy machine, and far below the timeouts of these worlds
+PART = 1_000_000  # bytes of each rank
+LITTLE = 20_000  # bytes of heads and calls
+BYTES_ACKED, BYTES_RECEIVED = struct.Struct("120xQ"), struct.Struct("128xQ")  # of Linux's tcp_info
+
+
+def split_local(comm):
+    with comm.split_local() as local:
+        return local.rank, local.size
+
+
+def test_ranks_of_one_host_share_by_default():
+    with meeting(3) as world:
+        communicators = results(world.start_all())
+        assert world.everywhere(communicators, split_local) == [(0, 3), (1, 3), (2, 3)]
+        assert [comm.is_leader for comm in communicators] == [True, False, False]
+
+
+def test_a_limit_makes_several_hosts_of_one():
+    with meeting(5, ranks_per_host=2) as world:
+        communicators = results(world.start_all())
+        assert world.everywhere(communicators, split_local) == [(0, 2), (1, 2), (0, 2), (1, 2), (0, 1)]
+
+
+@pytest.mark.parametrize("hosts_of", [(0, 1, 0, 1), (0, 1, 1, 0, 2), (0, 0, 1, 1, 1)])
+def test_ranks_in_any_order_on_hosts_give_the_same_bits(monkeypatch, hosts_of):
+    """Slurm may deal out tasks in turn; a host may have one rank only."""
+    monkeypatch.setattr(hosts, "_identity", lambda config: bytes([hosts_of[config.rank]]) * hosts.IDENTITY_BYTES)
+    size, seed, length = len(hosts_of), 5, 60
+    with meeting(size) as world:
+        communicators = results(world.start_all())
+        digests = world.everywhere(communicators, lambda comm: run_program(comm, seed, length))
+        assert digests == [expected_digest(size, seed, length)] * size
+
+
+def moved(comm):
+    """Bytes that a worker has sent and received on its data connection."""
+    info = comm._world._channel.sock.getsockopt(socket.IPPROTO_TCP, socket.TCP_INFO, 256)
+    return BYTES_ACKED.unpack_from(info)[0], BYTES_RECEIVED.unpack_from(info)[0]
+
+
+def gather(comm):
+    recv = np.empty(comm.size * PART, np.uint8)
+    comm.allgatherv(np.full(PART, comm.rank, np.uint8), recv, [PART] * comm.size)
+    comm.barrier()  # so that everything is acknowledged
+    return bool((recv == np.repeat(np.arange(comm.size), PART)).all())
+
+
+@pytest.mark.parametrize(
+    ("ranks_per_host", "expected"), [(0, [(0, 0)] * 3), (2, [(0, 0), (2, 2), (0, 0)]), (1, [(1, 3)] * 3)]
+)
+def test_every_byte_moves_once_between_hosts(ranks_per_host, expected):
+    with meeting(4, ranks_per_host=ranks_per_host) as world:
+        communicators = results(world.start_all())
+        assert all(world.everywhere(communicators, gather))
+        for comm, parts in zip(communicators[1:], expected, strict=True):
+            for seen, wanted in zip(moved(comm), parts, strict=True):
+                assert wanted * PART <= seen < wanted * PART + LITTLE
+
+
+def test_nobody_shares_where_memory_cannot_be_opened(monkeypatch, caplog):
+    class Refusing(ShmMemory):
+        @staticmethod
+        def open(pid, descriptor, inode):
+            raise PermissionError(13, "Permission denied")
+
+    monkeypatch.setattr(hosts, "ShmMemory", Refusing)
+    with meeting(3) as world:
+        communicators = results(world.start_all())
+        assert all(comm.is_leader for comm in communicators)
+        assert all(world.everywhere(communicators, gather))
+    assert "no memory is shared between ranks: ranks [1, 2] cannot open their host's" in caplog.text
+    assert "Permission denied" in caplog.text
+
+
+def test_shared_memory_is_this_users_alone():
+    memory = ShmMemory.create(2)
+    status = os.fstat(memory.descriptor)
+    assert (status.st_uid, stat.S_IMODE(status.st_mode), status.st_nlink) == (os.geteuid(), 0o600, 0)
+
+
+def test_another_object_behind_the_descriptor_is_refused():
+    """What is behind the descriptor must be what was offered."""
+    memory = ShmMemory.create(2)
+    with pytest.raises(OSError, match="Stale"):
+        ShmMemory.open(os.getpid(), memory.descriptor, memory.inode + 1)
+
+
+@pytest.fixture
+def start():
+    ranks = []
+
+    def start_all(action, **options):
+        options = {"secret": SECRET, "timeout_s": 30.0, "ranks_per_host": 2} | options
+        address = new_address()
+        ranks.extend(Rank(action, TcpConfig(address, rank, 4, **options)) for rank in range(4))
+        for rank in ranks:
+            rank.hear("joined")
+        return ranks
+
+    yield start_all
+    for rank in ranks:
+        rank.end()
+
+
+@pytest.mark.parametrize(
+    ("action", "lost", "waiting"),
+    [
+        ("lose_a_rank_whose_host_computes", 3, (0, 1)),
+        ("lose_a_rank_while_a_neighbour_computes", 3, (0, 2)),
+        ("lose_the_coordinator_while_a_neighbour_computes", 0, (1, 2)),
+    ],
+)
+def test_a_death_is_told_while_a_rank_of_some_host_computes(start, action, lost, waiting):
+    ranks = start(action)
+    begin = time.monotonic()
+    for rank in waiting:
+        seen = ranks[rank].hear("error")
+        assert (seen["error"], seen["ranks"]) == ("PeerLostError", [lost])
+    assert time.monotonic() - begin < QUICK_S
+
+
+def test_a_death_in_a_fence_is_told_to_the_host_that_it_concerns(start):
+    """Also when the coordinator has left since, and others before it."""
+    ranks = start("die_before_a_fence")
+    for rank in ranks[:2]:
+        assert rank.hear("fenced")
+        assert rank.process.wait(DEADLINE_S) == 0
+    ranks[3].tell()
+    seen = ranks[2].hear("error")
+    assert (seen["error"], seen["ranks"]) == ("PeerLostError", [3])
+
+
+def test_leaving_after_a_fence_disturbs_no_other_host(start):
+    ranks = start("fence_and_leave")
+    for rank in ranks[2:]:
+        assert rank.hear("fenced")
+        assert rank.process.wait(DEADLINE_S) == 0
+    ranks[0].tell()
+    for rank in ranks[:2]:
+        assert rank.hear("fenced")
+        assert rank.process.wait(DEADLINE_S) == 0
