@@ -127,7 +127,7 @@ def _forward(rank: int, stream: str, text: str) -> None:
 
 def _tuning(environ: Mapping[str, str]) -> dict[str, str]:
     """How the user's environment wants workers to wait and to give up; which world they are in is ours to say."""
-    endings = ("_TIMEOUT_SECS", "_WAIT", "_WINDOW_BYTES")
+    endings = ("_TIMEOUT_SECS", "_WAIT", "_WINDOW_BYTES", "_RANKS_PER_HOST")
     return {
         name: value
         for name, value in environ.items()
