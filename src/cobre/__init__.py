@@ -1,6 +1,6 @@
 """Cobre: distributed SDDP training that returns the same bits everywhere.
 
-`load_case`, `validate`, `train` and `simulate` are all that a script needs; `changed` and `save_case` make
+`load_case`, `validate`, `train`, `simulate` and `bound` are all that a script needs; `changed` and `save_case` make
 another case of it, `compare` says what that changed, and `system_map` draws it. Scripts written for cobre-python find
 `Study`, `Policy`, `run`, `io`, `results`, `errors`, `model`, `schema` and `write_policy_checkpoint` here.
 Importing this package starts nothing and loads nothing heavy: no process, no socket, no MPI, no solver.
@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from cobre.study.api import simulate as simulate
     from cobre.study.api import train as train
     from cobre.study.api import validate as validate
+    from cobre.study.bound import bound as bound
     from cobre.study.policy import Policy as Policy
     from cobre.study.policy_checkpoint import write_policy_checkpoint as write_policy_checkpoint
     from cobre.study.results import SimulationResult as SimulationResult
@@ -44,6 +45,7 @@ _HOMES = {
     "Study": "cobre.study.study_object",
     "StudyComparison": "cobre.comparison.result",
     "TrainingResult": "cobre.study.results",
+    "bound": "cobre.study.bound",
     "changed": "cobre.core.editing",
     "compare": "cobre.comparison.api",
     "load_case": "cobre.io.case",

@@ -12,7 +12,7 @@ from cobre.cli.standard_streams import StandardStreams
 
 SECTIONS = (
     ("Studies", ("init", "convert", "validate", "migrate", "run", "simulate")),
-    ("Results", ("top", "report", "compare", "export", "explain")),
+    ("Results", ("top", "report", "bound", "compare", "export", "explain")),
     ("Machines and programs", ("doctor", "verify", "bench", "launch", "mcp")),
     ("About", ("version", "completion")),
 )

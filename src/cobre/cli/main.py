@@ -7,6 +7,7 @@ import click
 from cobre import __version__
 from cobre.cli.about_commands import completion, doctor, version
 from cobre.cli.bench_command import bench
+from cobre.cli.bound_command import bound
 from cobre.cli.case_commands import init, migrate, validate
 from cobre.cli.command_group import SectionedGroup
 from cobre.cli.convert_command import convert
@@ -92,6 +93,6 @@ def report(folder: Path, output: Path | None, is_full: bool, is_to_be_opened: bo
 
 
 STUDIES = (init, convert, validate, migrate, run, simulate)
-OTHERS = (top, export, explain, doctor, verify, bench, launch, mcp, version, completion)
+OTHERS = (top, bound, export, explain, doctor, verify, bench, launch, mcp, version, completion)
 for command in (*STUDIES, *OTHERS):
     main.add_command(command)

@@ -12,7 +12,7 @@ Command = TypeVar("Command", bound=Callable[..., Any])
 CASE = click.Path(exists=True, file_okay=False, path_type=Path)
 
 
-def _world_options(command: Command) -> Command:
+def world_options(command: Command) -> Command:
     """Where a study runs; the first decorator comes first in the help."""
     for decorate in reversed(
         (
@@ -57,7 +57,7 @@ def _speech_options(command: Command) -> Command:
 @click.argument("case", type=CASE)
 @click.option("--output", "-o", type=OutputPath(is_directory=True), help="Where results go (CASE/output).")
 @click.option("--iterations", type=click.IntRange(min=1), help="Train so many iterations instead of the case's rules.")
-@_world_options
+@world_options
 @click.option("--resume", is_flag=True, help="Go on from the newest checkpoint in the output directory.")
 @click.option("--auto-resume", is_flag=True, help="As --resume where there is a checkpoint, else begin.")
 @click.option("--overwrite", is_flag=True, help="Replace an earlier run in the output directory.")
@@ -107,7 +107,7 @@ def run(case: Path, **options: Any) -> None:
 @click.option("--output", "-o", type=OutputPath(is_directory=True), required=True, help="Where results go.")
 @click.option("--overwrite", is_flag=True, help="Replace an earlier simulation in the output directory.")
 @click.option("--scenarios", type=click.IntRange(min=1), help="How many (as the case says).")
-@_world_options
+@world_options
 @_speech_options
 def simulate(case: Path, **options: Any) -> None:
     """Simulate a stored policy on CASE, without training.

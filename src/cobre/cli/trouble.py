@@ -136,7 +136,9 @@ def _kinds() -> tuple[tuple[type[BaseException] | tuple[type[BaseException], ...
     from cobre.io.problems import InvalidCaseError
     from cobre.sddp.boundary import BoundaryMismatchError
     from cobre.sddp.lp.failure import StageFailedError
+    from cobre.sddp.upper_bounds.find import BoundError
     from cobre.stochastic.errors import NoiseModelError
+    from cobre.study.bound import NothingToBoundError
     from cobre.study.checkpoints import CheckpointError
     from cobre.study.explanation import NothingToExplainError
     from cobre.study.fingerprint import WorldMismatchError
@@ -149,7 +151,7 @@ def _kinds() -> tuple[tuple[type[BaseException] | tuple[type[BaseException], ...
     from cobre.study.verification import NotVerifiedError
 
     return (
-        ((InvalidCaseError, NoiseModelError, DeckNotConvertedError), ExitCode.INVALID_CASE),
+        ((InvalidCaseError, NoiseModelError, DeckNotConvertedError, BoundError), ExitCode.INVALID_CASE),
         (StageFailedError, ExitCode.UNSOLVABLE),
         ((WriteError, OutputInUseError, OutputHoldsRunError), ExitCode.OUTPUT),
         ((PolicyFileError, PolicyMismatchError, CheckpointError, BoundaryMismatchError), ExitCode.POLICY),
@@ -157,7 +159,14 @@ def _kinds() -> tuple[tuple[type[BaseException] | tuple[type[BaseException], ...
         ((NoBridgeError, MissingLibraryError), ExitCode.MISSING_EXTRA),
         ((BackendError, UnknownTemplateError), ExitCode.USAGE),
         (
-            (NotAWholeRunError, ExportError, NothingToFollowError, NothingToExplainError, NotVerifiedError),
+            (
+                NotAWholeRunError,
+                ExportError,
+                NothingToBoundError,
+                NothingToFollowError,
+                NothingToExplainError,
+                NotVerifiedError,
+            ),
             ExitCode.RESULTS,
         ),
     )

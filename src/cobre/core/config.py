@@ -47,7 +47,18 @@ class Gap:
     relative_tolerance: float | None = None
 
 
-StoppingRuleConfig = IterationLimit | TimeLimit | BoundStalling | SimulationBased | Gap
+@dataclass(frozen=True, slots=True)
+class UpperBoundGap:
+    """Stop when an upper bound that is valid under risk measures is within `gap_percent` of the lower bound."""
+
+    gap_percent: float
+    period: int = 10
+    method: Literal["auto", "enumeration", "inner", "sampled"] = "auto"
+    paths: int = 200
+    confidence: float = 0.95
+
+
+StoppingRuleConfig = IterationLimit | TimeLimit | BoundStalling | SimulationBased | Gap | UpperBoundGap
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,8 +12,7 @@ FLAT = 1e-4
 CLOSED = 1e-4
 """Of the lower bound: an exact gap below this is none."""
 NO_UPPER_BOUND = (
-    "under a risk measure the mean of sampled paths is no upper bound of what is minimised; "
-    "the two figures cannot be compared"
+    "under a risk measure the mean of sampled paths is no upper bound of what is minimised (`cobre bound` finds one)"
 )
 
 

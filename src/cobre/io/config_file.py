@@ -21,6 +21,7 @@ from cobre.core.config import (
     StoppingRuleConfig,
     TimeLimit,
     TrainingConfig,
+    UpperBoundGap,
 )
 from cobre.io.config_overrides import with_overrides
 from cobre.io.config_records import (
@@ -37,6 +38,7 @@ from cobre.io.config_records import (
     SimulationRecord,
     TimeLimitRecord,
     TrainingRecord,
+    UpperBoundGapRecord,
     YearRange,
 )
 from cobre.io.json_files import Document, decode, rewritten
@@ -138,6 +140,8 @@ def _stopping_rule(record: Any) -> StoppingRuleConfig:
         return BoundStalling(record.iterations, record.tolerance)
     if isinstance(record, SimulationBasedRecord):
         return SimulationBased(record.replications, record.period, record.confidence, record.relative_tolerance)
+    if isinstance(record, UpperBoundGapRecord):
+        return UpperBoundGap(record.gap_percent, record.period, record.method, record.paths, record.confidence)
     return Gap(record.tolerance, record.relative_tolerance)
 
 

@@ -113,8 +113,32 @@ class SimulationBasedRecord:
     relative_tolerance: NonNegative = 0.0
 
 
+@dataclass(frozen=True, slots=True)
+class UpperBoundGapRecord:
+    """See core.config.UpperBoundGap: a rule of our own, for studies with a risk measure too.
+
+    gap_percent: how far above the lower bound the upper bound may be, in percent of the lower bound.
+    period: iterations between two upper bounds.
+    method: as of `cobre bound`.
+    paths: sampled paths of each bound.
+    confidence: of a sampled estimate.
+    """
+
+    type: Literal["upper_bound"]
+    gap_percent: NonNegative
+    period: Count = 10
+    method: Literal["auto", "enumeration", "inner", "sampled"] = "auto"
+    paths: Annotated[int, Field(ge=2)] = 200
+    confidence: Annotated[float, Field(gt=0, lt=1)] = 0.95
+
+
 StoppingRuleRecord = Annotated[
-    IterationLimitRecord | TimeLimitRecord | BoundStallingRecord | GapRecord | SimulationBasedRecord,
+    IterationLimitRecord
+    | TimeLimitRecord
+    | BoundStallingRecord
+    | GapRecord
+    | SimulationBasedRecord
+    | UpperBoundGapRecord,
     Field(discriminator="type"),
 ]
 

@@ -20,6 +20,7 @@ from cobre.report.study_facts import StudyFacts
 from cobre.report.table_columns import TableColumns
 
 STUDY = "study.json"
+BOUND = "bound.json"
 # Any of these makes a directory one that `cobre run` has written to.
 SIGNS = (EVENT_FILE, STUDY, run_state.SUMMARY, "training/manifest.json", "simulation/manifest.json")
 
@@ -36,6 +37,7 @@ class RunFolder:
     manifests: Mapping[str, Mapping[str, Any]]
     bounds: Bounds
     simulated: Simulated | None
+    upper_bound: Mapping[str, Any] = field(default_factory=dict)  # as `cobre bound` left it
     troubles: list[str] = field(default_factory=list)
 
 
@@ -55,6 +57,7 @@ def read_run(folder: Path) -> RunFolder:
         manifests=manifests,
         bounds=_classified(_bounds(folder / "training", manifests["training"], log, troubles), study),
         simulated=_simulated(folder / "simulation", manifests["simulation"], study, troubles),
+        upper_bound=_object(folder / BOUND, troubles),
         troubles=troubles,
     )
 

@@ -80,6 +80,11 @@ class PricedPool(CutPool):
         self._end = end
         self._last = problem.last_pools
 
+    @property
+    def end(self) -> CutRows | None:
+        """Cuts of another study after the last stage, where there are any."""
+        return self._end
+
     def rows(self, stage: int, *, everything: bool = False) -> CutRows:
         """The cuts of a stage for the solver; `everything`: those that selection put aside as well."""
         if self._end is not None and stage >= self.num_stages - self._last:

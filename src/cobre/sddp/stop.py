@@ -5,13 +5,14 @@ from enum import StrEnum
 
 
 class StopKind(StrEnum):
-    """What ended a run. The first five are rules of the case; a rule of somebody else's making is `OTHER_RULE`."""
+    """What ended a run. The first six are rules of the case; a rule of somebody else's making is `OTHER_RULE`."""
 
     ITERATION_LIMIT = "iteration_limit"
     TIME_LIMIT = "time_limit"
     BOUND_STALLING = "bound_stalling"
     SIMULATION = "simulation"
     GAP = "gap"
+    UPPER_BOUND = "upper_bound"
     OTHER_RULE = "other_rule"
     REQUESTED = "requested"
     RUN_TIME_LIMIT = "run_time_limit"
@@ -21,7 +22,8 @@ class StopKind(StrEnum):
     @property
     def has_converged(self) -> bool:
         """Whether a rule that looks at the bounds was content."""
-        return self in (StopKind.BOUND_STALLING, StopKind.SIMULATION, StopKind.GAP, StopKind.OTHER_RULE)
+        looking = (StopKind.BOUND_STALLING, StopKind.SIMULATION, StopKind.GAP, StopKind.UPPER_BOUND)
+        return self in (*looking, StopKind.OTHER_RULE)
 
     @property
     def is_interruption(self) -> bool:

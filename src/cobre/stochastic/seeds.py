@@ -21,6 +21,9 @@ EXTERNAL_BASE = 0x65787465726E616C
 # Of the draws that choose a path through a tree: ASCII "treepath".
 PATH_BASE = 0x7472656570617468
 
+# Of the draws that choose openings by the weights of a risk measure: ASCII "upperbnd".
+BOUND_BASE = 0x7570706572626E64
+
 _BITS_32 = 32
 _LENGTH_SHIFT = np.uint64(56)
 _GROUPED_TAG = 1

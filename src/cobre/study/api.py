@@ -15,7 +15,7 @@ from cobre.io.problems import Layer, Problem, Problems
 from cobre.io.saving.checking import find_problems
 from cobre.stochastic.errors import NoiseModelError
 from cobre.stochastic.model import build_noise_model
-from cobre.study.arguments import MAX_THREADS, check_policy, count, plain_number, training_request
+from cobre.study.arguments import MAX_THREADS, check_policy, count, training_request
 from cobre.study.events import Event, Tell
 from cobre.study.given_case import case_and_overrides
 from cobre.study.plausibility import check_plausibility
@@ -23,7 +23,8 @@ from cobre.study.policy import Policy
 from cobre.study.ranks import as_case, simulate_rank, train_rank
 from cobre.study.requests import CaseRequest, Overrides
 from cobre.study.results import ProgressEvent, SimulationResult, TrainingResult
-from cobre.study.worlds import World, choose_world, run_in, threads_per_worker
+from cobre.study.script_world import script_world
+from cobre.study.worlds import run_in, threads_per_worker
 
 Result = TypeVar("Result")
 ProgressCallback = Callable[[ProgressEvent], None]
@@ -171,13 +172,6 @@ def simulate(
     given, overrides = case_and_overrides(case, config_overrides)
     source = CaseRequest(given, overrides, threads_per_worker(world, threads))
     return _first(run_in(world, simulate_rank, (source, stored, scenarios, world.is_joined), _nobody))
-
-
-def script_world(backend: str, num_workers: int | None) -> World:
-    """As asked for; without a number of workers one, unless a world is there already."""
-    wanted: Any = plain_number(num_workers)  # what is no number is refused there
-    world = choose_world(backend, wanted)
-    return world if world.is_joined or num_workers is not None else choose_world(backend, 1)
 
 
 def _first(values: Sequence[Result | None]) -> Result:

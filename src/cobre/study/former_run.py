@@ -23,7 +23,7 @@ from cobre.study.requests import RunRequest
 
 CHECKPOINTS = "checkpoints"
 # What every run writes anew, and what only one does that begins from nothing.
-_AFTER_TRAINING = ("summary.json", "report.html", "simulation")
+_AFTER_TRAINING = ("summary.json", "report.html", "bound.json", "simulation")
 _FROM_THE_START = ("study.json", "training", "states", "stochastic", "hydro_models", "failures", CHECKPOINTS)
 _WHOLE = ("summary.json", "training/manifest.json", "simulation/manifest.json", f"policy/{POLICY_FILE}")
 

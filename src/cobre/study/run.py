@@ -15,7 +15,7 @@ from cobre import __version__
 from cobre.comm import Backend
 from cobre.core.case import Case
 from cobre.core.config import Config
-from cobre.core.verdict import Verdict, verdict
+from cobre.core.verdict import Verdict, VerdictKind, verdict
 from cobre.io.atomic import WriteError, finally_do, write_file
 from cobre.io.inside import no_links_below
 from cobre.io.output.results import write_results
@@ -23,11 +23,13 @@ from cobre.io.output.table_pieces import table_pieces
 from cobre.sddp.cuts.pool import CutPool
 from cobre.sddp.events import IterationRecord
 from cobre.sddp.phases import Phase, PhaseStatistics, added, as_dict
+from cobre.sddp.stop import StopKind
 from cobre.sddp.training.exchange import gather_rows
 from cobre.sddp.training.traffic import total_traffic
 from cobre.sddp.work_split import WorkSplit
 from cobre.solver.counting import CountingSolver
 from cobre.solver.statistics import SolveStatistics
+from cobre.study.bound import PolicyBound, write_bound
 from cobre.study.checkpoints import CheckpointPlan, list_checkpoints
 from cobre.study.convergence import bound_history, convergence_table
 from cobre.study.cost_note import cost_note
@@ -203,6 +205,8 @@ def _write_training(output: Path, policy_folder: Path, trained: TrainedStudy) ->
         "solver": trained.solver.version,
     }
     write_results(output / "training", {"convergence": convergence_table(trained.history)}, facts)
+    if (bound := trained.context.upper_bound) is not None:
+        write_bound(output, PolicyBound(bound, trained.study.case.is_risk_averse))
     visited = trained.context.visited
     write_state_export(output, trained.study, visited, len(trained.history) - len(visited) + 1)
 
@@ -285,6 +289,8 @@ def _verdict(trained: TrainedStudy | None) -> Verdict | None:
     if trained is None:
         return None
     history = bound_history(trained.history, is_risk_averse=trained.study.case.is_risk_averse)
+    if trained.stop.kind is StopKind.UPPER_BOUND:
+        return Verdict(VerdictKind.CONVERGED, f"converged: {trained.stop.reason}", history.rise)
     return verdict(history, is_interrupted=trained.stop.kind.is_interruption)
 
 

@@ -15,13 +15,14 @@ from cobre.io.foreign_file import read_foreign_text
 from cobre.io.output.results import write_results
 from cobre.io.stored_json import parse_stored
 from cobre.study.answers import IterationCallback, answering
-from cobre.study.api import script_world, simulate
+from cobre.study.api import simulate
 from cobre.study.events import EVENT_FILE, EventLog, event
 from cobre.study.output_lock import output_lock
 from cobre.study.policy import Policy
 from cobre.study.rank_entry import run_study
 from cobre.study.requests import CaseRequest, RunRequest
 from cobre.study.results import SimulationResult
+from cobre.study.script_world import script_world
 from cobre.study.summary import RunSummary
 from cobre.study.worlds import run_in, threads_per_worker
 

@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 import cobre
-from cobre.study.api import script_world
 from cobre.study.arguments import count, seconds
+from cobre.study.script_world import script_world
 
 EXAMPLE = Path(__file__).parents[3] / "examples" / "two_reservoirs"
 

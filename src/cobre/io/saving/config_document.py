@@ -15,6 +15,7 @@ from cobre.core.config import (
     StoppingRuleConfig,
     TimeLimit,
     TrainingConfig,
+    UpperBoundGap,
 )
 from cobre.io.config_records import DominationRecord, DynamicRecord, Level1Record
 from cobre.io.saving.plain_values import plain
@@ -24,6 +25,7 @@ _RULES: dict[type, str] = {
     TimeLimit: "time_limit",
     BoundStalling: "bound_stalling",
     Gap: "gap",
+    UpperBoundGap: "upper_bound",
 }
 ENUMERATED = {"method": "enumerated"}
 _SELECTIONS: dict[str, type[Level1Record | DominationRecord | DynamicRecord]] = {

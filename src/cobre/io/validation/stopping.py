@@ -16,7 +16,7 @@ def simulation_rule(case: Case, findings: Findings) -> None:
     averse = [stage.id for stage in case.horizon.stages if stage.risk is not None and stage.risk.lambda_ > 0]
     if averse:
         message = f"the rule `simulation` compares means, and stage(s) {listed(averse)} do not count the mean alone"
-        findings.error(FILE, "", FIELD, message, "bound_stalling, which is right for any risk measure")
+        findings.error(FILE, "", FIELD, message, "upper_bound or bound_stalling, which are right for any risk measure")
     source = config.scenario_source
     others = [name for name in ("inflow", "load", "ncs") if getattr(source, name) != "in_sample"]
     if others:

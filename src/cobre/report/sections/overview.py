@@ -7,6 +7,7 @@ from html import escape
 
 from cobre.report.run_folder import RunFolder
 from cobre.report.run_state import RunState
+from cobre.report.sections.upper_bound import upper_bound_tiles
 from cobre.report.units import NOTHING, duration, money, percent
 
 
@@ -55,7 +56,7 @@ def warning_list(warnings: Sequence[str]) -> str:
 
 def tiles(run: RunFolder) -> str:
     """The numbers that a planner asks for first."""
-    found = [*_bound_tiles(run), *_simulation_tiles(run), *_effort_tiles(run)]
+    found = [*_bound_tiles(run), *upper_bound_tiles(run), *_simulation_tiles(run), *_effort_tiles(run)]
     cards = "".join(
         f'<div class="tile"><dt>{escape(title)}</dt><dd>{escape(value)}</dd>'
         f'<dd class="small">{escape(remark)}</dd></div>'

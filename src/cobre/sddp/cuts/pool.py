@@ -177,6 +177,11 @@ class CutPool:
         flags = (self.written if everything else self.in_play)[stage]
         return CutRows(self._chunks[stage], self.count, flags, self._layouts[stage].rows)
 
+    @property
+    def end(self) -> CutRows | None:
+        """Cuts of another study after the last stage, where there are any."""
+        return None
+
     def written_cuts(self, stage: int) -> StoredCuts:
         """All cuts that a stage has got, also those that selection put aside."""
         return StoredCuts(self.rows(stage, everything=True), np.flatnonzero(self.written[stage]))

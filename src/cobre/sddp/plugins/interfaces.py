@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 
 from cobre.sddp.events import IterationRecord
 from cobre.sddp.stop import StopKind
+from cobre.sddp.upper_bounds.result import BoundPlan, UpperBound
 from cobre.solver.program import Floats, Ints
 
 
@@ -57,11 +58,18 @@ class StoppingRule(ABC):
         """
         return 0
 
+    def needs_bound(self, history: Sequence[IterationRecord]) -> BoundPlan | None:
+        """The upper bound that the rule wants to see before it is asked; the same on all ranks, as above."""
+        return None
+
     @abstractmethod
-    def reason_to_stop(self, history: Sequence[IterationRecord], simulated: Floats | None = None) -> str | None:
+    def reason_to_stop(
+        self, history: Sequence[IterationRecord], simulated: Floats | None = None, bound: UpperBound | None = None
+    ) -> str | None:
         """Words for a person, or None to go on; asked after every iteration.
 
         simulated: costs in $ of at least as many paths as were asked for, in order, under the present policy.
+        bound: the upper bound that was asked for.
         """
 
 

@@ -11,11 +11,13 @@ from cobre.core.config import (
     StoppingRuleConfig,
     TimeLimit,
     TrainingConfig,
+    UpperBoundGap,
 )
 from cobre.sddp.events import IterationRecord
 from cobre.sddp.plugins.confidence import mean_with_half_width
 from cobre.sddp.plugins.interfaces import StoppingRule
 from cobre.sddp.stop import StopKind
+from cobre.sddp.upper_bounds.result import BoundMethod, BoundPlan, UpperBound
 from cobre.solver.program import Floats
 
 
@@ -30,7 +32,9 @@ class StopAfterIterations(StoppingRule):
         """By name."""
         return StopKind.ITERATION_LIMIT
 
-    def reason_to_stop(self, history: Sequence[IterationRecord], simulated: Floats | None = None) -> str | None:
+    def reason_to_stop(
+        self, history: Sequence[IterationRecord], simulated: Floats | None = None, bound: UpperBound | None = None
+    ) -> str | None:
         """When the last allowed iteration is done."""
         return f"iteration limit of {self.limit} reached" if len(history) >= self.limit else None
 
@@ -47,7 +51,9 @@ class StopAfterTime(StoppingRule):
         """By name."""
         return StopKind.TIME_LIMIT
 
-    def reason_to_stop(self, history: Sequence[IterationRecord], simulated: Floats | None = None) -> str | None:
+    def reason_to_stop(
+        self, history: Sequence[IterationRecord], simulated: Floats | None = None, bound: UpperBound | None = None
+    ) -> str | None:
         """When the time is up."""
         elapsed = history[-1].elapsed_s - self.spent_s
         return f"time limit of {self.seconds:g} s reached" if elapsed >= self.seconds else None
@@ -65,7 +71,9 @@ class StopWhenStalled(StoppingRule):
         """By name."""
         return StopKind.BOUND_STALLING
 
-    def reason_to_stop(self, history: Sequence[IterationRecord], simulated: Floats | None = None) -> str | None:
+    def reason_to_stop(
+        self, history: Sequence[IterationRecord], simulated: Floats | None = None, bound: UpperBound | None = None
+    ) -> str | None:
         """When the last so many bounds (at least two) differ by less than the tolerance, relative to the newest."""
         window = max(2, self.iterations)
         if len(history) < window:
@@ -99,20 +107,22 @@ class StopWhenSimulationAgrees(StoppingRule):
         """All paths when it is time, none otherwise."""
         return self.replications if history[-1].iteration % self.period == 0 else 0
 
-    def reason_to_stop(self, history: Sequence[IterationRecord], simulated: Floats | None = None) -> str | None:
+    def reason_to_stop(
+        self, history: Sequence[IterationRecord], simulated: Floats | None = None, bound: UpperBound | None = None
+    ) -> str | None:
         """When the interval reaches down to the bound."""
         if simulated is None or not self.needs_simulation(history):
             return None
         mean, half_width = mean_with_half_width(simulated[: self.replications].tolist(), self.confidence)
-        bound = history[-1].lower_bound
-        unit = max(1.0, abs(bound))
-        if mean - half_width > bound + self.relative_tolerance * unit:
+        lower = history[-1].lower_bound
+        unit = max(1.0, abs(lower))
+        if mean - half_width > lower + self.relative_tolerance * unit:
             return None
-        where = "lies inside" if mean - half_width <= bound else f"is within {100 * self.relative_tolerance:g} % of it"
-        most = max(0.0, 100 * (mean + half_width - bound) / unit)
+        where = "lies inside" if mean - half_width <= lower else f"is within {100 * self.relative_tolerance:g} % of it"
+        most = max(0.0, 100 * (mean + half_width - lower) / unit)
         return (
-            f"a simulation of {self.replications} paths costs {mean:.6g} +- {half_width:.3g} $ at "
-            f"{100 * self.confidence:g} % confidence: the lower bound, {bound:.6g} $, {where}; "
+            f"a simulation of {self.replications} paths costs {mean:,.2f} ± {half_width:,.2f} $ at "
+            f"{100 * self.confidence:g} % confidence: the lower bound, {lower:,.2f} $, {where}; "
             f"the policy costs at most {most:.3g} % more than the bound"
         )
 
@@ -129,18 +139,52 @@ class StopWhenClosed(StoppingRule):
         """By name."""
         return StopKind.GAP
 
-    def reason_to_stop(self, history: Sequence[IterationRecord], simulated: Floats | None = None) -> str | None:
+    def reason_to_stop(
+        self, history: Sequence[IterationRecord], simulated: Floats | None = None, bound: UpperBound | None = None
+    ) -> str | None:
         """When one of the two tolerances is met."""
         lower = history[-1].lower_bound
         gap = max(0.0, history[-1].upper_bound - lower)
         percent = 100.0 * gap / max(1.0, abs(lower))
         if self.tolerance is not None and gap <= self.tolerance:
-            return f"the exact upper bound is {gap:.6g} $ above the lower bound, at most {self.tolerance:g} $"
+            return f"the exact upper bound is {gap:,.2f} $ above the lower bound, at most {self.tolerance:,.2f} $"
         if self.relative_tolerance is not None and percent <= self.relative_tolerance:
             return (
                 f"the exact upper bound is {percent:.3g} % above the lower bound, at most {self.relative_tolerance:g} %"
             )
         return None
+
+
+@dataclass(frozen=True, slots=True)
+class StopWhenBounded(StoppingRule):
+    """Every few iterations an upper bound is found that is valid under a risk measure too; it is near the lower one.
+
+    Of a sampled estimate the upper end of the confidence interval counts.
+    """
+
+    plan: BoundPlan
+    period: int
+    gap_percent: float
+
+    @property
+    def kind(self) -> StopKind:
+        """By name."""
+        return StopKind.UPPER_BOUND
+
+    def needs_bound(self, history: Sequence[IterationRecord]) -> BoundPlan | None:
+        """When it is time."""
+        return self.plan if history[-1].iteration % self.period == 0 else None
+
+    def reason_to_stop(
+        self, history: Sequence[IterationRecord], simulated: Floats | None = None, bound: UpperBound | None = None
+    ) -> str | None:
+        """When the gap is small enough."""
+        if bound is None or not 100.0 * bound.gap <= self.gap_percent:
+            return None
+        percent = max(0.0, 100.0 * bound.gap)
+        return (
+            f"the {bound.name} is at most {percent:.3g} % above the lower bound, as asked for ({self.gap_percent:g} %)"
+        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -159,9 +203,15 @@ class StopWhenAll(StoppingRule):
         """As many paths as the most demanding of them wants."""
         return max(rule.needs_simulation(history) for rule in self.rules)
 
-    def reason_to_stop(self, history: Sequence[IterationRecord], simulated: Floats | None = None) -> str | None:
+    def needs_bound(self, history: Sequence[IterationRecord]) -> BoundPlan | None:
+        """What the first of them wants that wants one."""
+        return next((plan for rule in self.rules if (plan := rule.needs_bound(history))), None)
+
+    def reason_to_stop(
+        self, history: Sequence[IterationRecord], simulated: Floats | None = None, bound: UpperBound | None = None
+    ) -> str | None:
         """All reasons, or none."""
-        reasons = [rule.reason_to_stop(history, simulated) for rule in self.rules]
+        reasons = [rule.reason_to_stop(history, simulated, bound) for rule in self.rules]
         return None if None in reasons else "; ".join(reason for reason in reasons if reason)
 
 
@@ -188,6 +238,8 @@ def _rule(config: StoppingRuleConfig, spent_s: float) -> StoppingRule:
             return StopWhenStalled(iterations, tolerance)
         case SimulationBased(replications, period, confidence, tolerance):
             return StopWhenSimulationAgrees(replications, period, confidence, tolerance)
+        case UpperBoundGap(gap_percent, period, method, paths, confidence):
+            return StopWhenBounded(BoundPlan(BoundMethod(method), paths, confidence), period, gap_percent)
         case Gap(tolerance, relative_tolerance):
             return StopWhenClosed(tolerance, relative_tolerance)
     raise ValueError(f"no stopping rule for {config}")

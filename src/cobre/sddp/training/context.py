@@ -17,6 +17,7 @@ from cobre.sddp.problem import Problem, realise
 from cobre.sddp.training.exchange import gather_rows
 from cobre.sddp.training.team import Team
 from cobre.sddp.training.traffic import Traffic
+from cobre.sddp.upper_bounds.result import UpperBound
 from cobre.sddp.work_split import WorkSplit
 from cobre.solver.batches import (
     Bases,
@@ -70,6 +71,7 @@ class TrainingContext:
     bases: list[Bases]  # by stage: where paths start, one basis or none
     visited: list[Floats] = field(default_factory=list)  # trial points, kept only where cut selection looks at them
     keeps_states: bool = False  # trial points are wanted for their own sake
+    upper_bound: UpperBound | None = None  # of the last iteration, where a stopping rule wanted one
     failure_folder: Path | None = None  # where an LP goes that cannot be solved
     counter: SolveCounter = field(default_factory=SolveCounter)
     traffic: Traffic = field(init=False)

@@ -9,6 +9,8 @@ from cobre.sddp.phases import Phase
 from cobre.sddp.plugins.interfaces import Sampler, StoppingRule
 from cobre.sddp.problem import realise
 from cobre.sddp.training.context import TrainingContext
+from cobre.sddp.upper_bounds.find import find_upper_bound
+from cobre.sddp.upper_bounds.result import UpperBound
 from cobre.sddp.work_split import WorkSplit
 from cobre.solver.batches import Chains, Keep, Realisations
 from cobre.solver.program import Floats, Ints
@@ -23,6 +25,17 @@ def simulated_costs(
     """Costs of as many paths as some rule wants to see now; None when none does."""
     wanted = max((rule.needs_simulation(history) for rule in rules), default=0)
     return evaluate_policy(context, history[-1].iteration, wanted) if wanted else None
+
+
+def upper_bounds(
+    context: TrainingContext, rules: Sequence[StoppingRule], history: Sequence[IterationRecord]
+) -> list[UpperBound | None]:
+    """For each rule the upper bound that it wants to see now; the last one stays in the context."""
+    plans = [rule.needs_bound(history) for rule in rules]
+    iteration = history[-1].iteration
+    found = [None if plan is None else find_upper_bound(context, plan, iteration) for plan in plans]
+    context.upper_bound = next((bound for bound in found if bound is not None), None)
+    return found
 
 
 def evaluate_policy(context: TrainingContext, iteration: int, replications: int) -> Floats:

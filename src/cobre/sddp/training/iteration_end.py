@@ -2,7 +2,7 @@
 
 import time
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 import numpy as np
 
@@ -10,10 +10,11 @@ from cobre.sddp import phases
 from cobre.sddp.events import IterationRecord, PhaseTimes, RankLoad
 from cobre.sddp.plugins.interfaces import StoppingRule
 from cobre.sddp.stop import Stop
-from cobre.sddp.training.clock import Clock
 from cobre.sddp.training.context import TrainingContext
-from cobre.sddp.training.evaluate import simulated_costs
+from cobre.sddp.training.evaluate import simulated_costs, upper_bounds
 from cobre.sddp.training.hooks import Interruption
+from cobre.sddp.training.measured import Measured
+from cobre.sddp.upper_bounds.result import UpperBound
 from cobre.sddp.work_split import WorkSplit
 from cobre.solver.program import Floats
 from cobre.solver.statistics import SolveStatistics
@@ -21,17 +22,6 @@ from cobre.solver.statistics import SolveStatistics
 # Columns of the exchanged table, one row for each rank; what the solver did and the pieces of work follow.
 VERDICT, INTERRUPTION, SOLVER_S, EXCHANGE_S, FIRST_COUNT = range(5)
 FIRST_PIECE = FIRST_COUNT + phases.WIDTH
-
-
-@dataclass(frozen=True, slots=True)
-class Measured:
-    """What an iteration found; costs are those of all ranks' paths."""
-
-    iteration: int
-    lower_bound: float
-    costs: Floats
-    clock: Clock
-    exact: float | None = None  # what the policy costs in $, where all paths took part
 
 
 def iteration_record(context: TrainingContext, measured: Measured) -> IterationRecord:
@@ -67,7 +57,7 @@ def agree(
 
     Rank 0 judges by the rules, for clocks differ; an interruption counts wherever it came.
     """
-    reasons = _reasons(rules, history, simulated_costs(context, rules, history))
+    reasons = _reasons(rules, history, simulated_costs(context, rules, history), upper_bounds(context, rules, history))
     verdict = next((number for number, reason in enumerate(reasons) if reason), -1)
     table = _gather(context, measured, verdict, interruption)
     solver = phases.added(phases.from_numbers(row) for row in table[:, FIRST_COUNT:FIRST_PIECE])
@@ -93,9 +83,13 @@ def stop_of(rules: Sequence[StoppingRule], history: Sequence[IterationRecord]) -
 
 
 def _reasons(
-    rules: Sequence[StoppingRule], history: Sequence[IterationRecord], simulated: Floats | None = None
+    rules: Sequence[StoppingRule],
+    history: Sequence[IterationRecord],
+    simulated: Floats | None = None,
+    bounds: Sequence[UpperBound | None] | None = None,
 ) -> list[str | None]:
-    return [rule.reason_to_stop(history, simulated) for rule in rules]
+    found = [None] * len(rules) if bounds is None else bounds
+    return [rule.reason_to_stop(history, simulated, bound) for rule, bound in zip(rules, found, strict=True)]
 
 
 def _gather(context: TrainingContext, measured: Measured, verdict: int, interruption: Interruption) -> Floats:

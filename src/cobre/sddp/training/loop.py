@@ -13,7 +13,8 @@ from cobre.sddp.training.context import TrainingContext
 from cobre.sddp.training.exchange import exchange_cuts, share_bases
 from cobre.sddp.training.forward import path_costs, rows_of, run_forward
 from cobre.sddp.training.hooks import TrainingHooks
-from cobre.sddp.training.iteration_end import Measured, agree, iteration_record, stop_of
+from cobre.sddp.training.iteration_end import agree, iteration_record, stop_of
+from cobre.sddp.training.measured import Measured
 from cobre.sddp.training.selection import apply_selection
 from cobre.sddp.training.tree import iterate_tree
 

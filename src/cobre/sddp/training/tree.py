@@ -14,7 +14,7 @@ from cobre.sddp.plugins.interfaces import CutSelection
 from cobre.sddp.training.bounds import lower_bound
 from cobre.sddp.training.clock import Clock
 from cobre.sddp.training.context import TrainingContext
-from cobre.sddp.training.iteration_end import Measured
+from cobre.sddp.training.measured import Measured
 from cobre.sddp.training.selection import apply_selection
 from cobre.sddp.tree import ScenarioTree, children_weights
 from cobre.sddp.work_split import WorkSplit
@@ -54,6 +54,11 @@ def iterate_tree(
     clock.lap("bound")
     values = tree_value(context, tree, [found.costs for found in visited])
     return Measured(iteration, bound_value, _path_costs(context, tree, visited), clock, values)
+
+
+def policy_value(context: TrainingContext, tree: ScenarioTree) -> float:
+    """What the present policy costs in $, exactly: every node solved once."""
+    return tree_value(context, tree, [found.costs for found in _forward(context, tree, 0)])
 
 
 def tree_value(context: TrainingContext, tree: ScenarioTree, costs: list[Floats]) -> float:

@@ -3,12 +3,13 @@
 import numpy as np
 import pytest
 
-from cobre.core.config import BoundStalling, IterationLimit, SimulationBased, TimeLimit, TrainingConfig
+from cobre.core.config import BoundStalling, IterationLimit, SimulationBased, TimeLimit, TrainingConfig, UpperBoundGap
 from cobre.sddp.events import IterationRecord, PhaseTimes
 from cobre.sddp.plugins.confidence import mean_with_half_width, student_quantile
 from cobre.sddp.plugins.stopping import stopping_rules
 from cobre.sddp.stop import StopKind
 from cobre.sddp.training.hooks import Interruption
+from cobre.sddp.upper_bounds.result import BoundMethod, BoundPlan, UpperBound
 
 NO_TIME = PhaseTimes(0.0, 0.0, 0.0, 0.0, 0.0)
 
@@ -87,7 +88,7 @@ def test_reason_states_confidence_and_numbers():
     (rule,) = rules(SimulationBased(10, 1, 0.9))
     reason = rule.reason_to_stop(history(98.0), np.array([95.0, 105.0] * 5))
     assert reason == (
-        "a simulation of 10 paths costs 100 +- 3.06 $ at 90 % confidence: the lower bound, 98 $, lies inside; "
+        "a simulation of 10 paths costs 100.00 ± 3.06 $ at 90 % confidence: the lower bound, 98.00 $, lies inside; "
         "the policy costs at most 5.16 % more than the bound"
     )
 
@@ -117,8 +118,37 @@ def test_programs_learn_what_ended_a_run_without_reading_its_words():
 
 
 def test_a_limit_is_no_convergence_and_a_request_no_interruption():
-    assert {kind for kind in StopKind if kind.has_converged} == {"bound_stalling", "simulation", "gap", "other_rule"}
+    assert {kind for kind in StopKind if kind.has_converged} == {
+        "bound_stalling",
+        "simulation",
+        "gap",
+        "upper_bound",
+        "other_rule",
+    }
     stops = {kind: kind.stop for kind in Interruption}
     assert stops.pop(Interruption.NONE) is None
     outside = {kind for kind, stop in stops.items() if stop.kind.is_interruption}
     assert outside == set(Interruption) - {Interruption.NONE, Interruption.REQUESTED}
+
+
+def bounded(value, method=BoundMethod.INNER, half_width=0.0):
+    return UpperBound(method, value, 100.0, half_width, None, 10)
+
+
+def test_an_upper_bound_near_the_lower_one_ends_the_run():
+    (rule,) = rules(UpperBoundGap(1.0, period=2))
+    assert rule.needs_bound(history(100.0)) is None
+    assert rule.needs_bound(history(100.0, 100.0)) == BoundPlan(paths=200)
+    assert rule.reason_to_stop(history(100.0, 100.0), None, bounded(101.5)) is None
+    assert "0.5 % above the lower bound" in rule.reason_to_stop(history(100.0, 100.0), None, bounded(100.5))
+
+
+def test_of_an_estimate_the_upper_end_counts():
+    (rule,) = rules(UpperBoundGap(1.0, period=1))
+    assert rule.reason_to_stop(history(100.0), None, bounded(100.5, BoundMethod.SAMPLED, 0.6)) is None
+    assert rule.reason_to_stop(history(100.0), None, bounded(100.5, BoundMethod.SAMPLED, 0.4)) is not None
+
+
+def test_an_infinite_bound_ends_nothing():
+    (rule,) = rules(UpperBoundGap(1.0, period=1))
+    assert rule.reason_to_stop(history(100.0), None, bounded(float("inf"))) is None

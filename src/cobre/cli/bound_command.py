@@ -1,0 +1,72 @@
+"""`cobre bound`: is the policy as good as the lower bound says, under the risk measure of the study?"""
+
+from pathlib import Path
+from typing import Any
+
+import click
+
+from cobre.cli.run_path import RunPath
+from cobre.cli.say import say, say_json
+from cobre.cli.study_commands import world_options
+from cobre.cli.trouble import told
+
+
+@click.command()
+@click.argument("folder", metavar="CASE|RUN", type=RunPath())
+@click.option("--policy", "-p", type=RunPath(), help="A policy file, or the folder of one or of a run.")
+@click.option(
+    "--method",
+    type=click.Choice(["auto", "enumeration", "inner", "sampled"]),
+    default="auto",
+    show_default=True,
+    help="How to find it.",
+)
+@click.option("--paths", type=click.IntRange(min=2), default=200, show_default=True, help="Sampled paths.")
+@click.option(
+    "--confidence",
+    type=click.FloatRange(min=0.0, max=1.0, min_open=True, max_open=True),
+    default=0.95,
+    show_default=True,
+    help="Of the interval of a sampled estimate.",
+)
+@click.option(
+    "--most-nodes",
+    type=click.IntRange(min=1),
+    default=20_000,
+    show_default=True,
+    help="The largest tree that is enumerated.",
+)
+@world_options
+@click.option("--json", "as_json", is_flag=True, help="Print a JSON object.")
+def bound(folder: Path, policy: Path | None, as_json: bool, **options: Any) -> None:
+    """Find an upper bound for the policy of a run that is valid under a risk measure, too.
+
+    RUN is the output directory of a run. A CASE needs its policy (--policy), unless CASE/output has one. The result
+    is kept in the run's bound.json, and its report has a line on it.
+
+    \b
+    Methods:
+      enumeration  the policy on every path of the opening tree: its exact cost
+      inner        inner approximation of the cost-to-go: deterministic, for few state variables
+      sampled      paths drawn by the weights of the risk measure: an estimate and its confidence
+      auto         the first of these that the size of the study allows
+
+    \b
+    Examples:
+      cobre bound results
+      cobre bound results --method sampled --paths 1000
+      cobre bound my_case --policy results/policy --json
+    """
+    from cobre.study.bound import bound_in, bound_plan, bound_request
+    from cobre.study.events import Event
+    from cobre.study.script_world import script_world
+    from cobre.study.worlds import threads_per_worker
+
+    heard: list[Event] = []
+    with told():
+        world = script_world(options["backend"], options["workers"])
+        plan = bound_plan(*(options[name] for name in ("method", "paths", "confidence", "most_nodes")))
+        request = bound_request(folder, policy, plan, threads_per_worker(world, options["threads"]))
+        found = bound_in(world, request, heard.append)
+    if heard:  # of several ranks the first one speaks
+        say_json(found.as_dict()) if as_json else say(found)

@@ -1,0 +1,17 @@
+"""What an iteration found."""
+
+from dataclasses import dataclass
+
+from cobre.sddp.training.clock import Clock
+from cobre.solver.program import Floats
+
+
+@dataclass(frozen=True, slots=True)
+class Measured:
+    """Bounds and costs of an iteration; costs are those of all ranks' paths."""
+
+    iteration: int
+    lower_bound: float
+    costs: Floats
+    clock: Clock
+    exact: float | None = None  # what the policy costs in $, where all paths took part

@@ -1,0 +1,76 @@
+"""The upper bound of a policy by the method that suits its study."""
+
+import numpy as np
+
+from cobre.errors import CobreError
+from cobre.sddp.plugins.confidence import mean_with_half_width
+from cobre.sddp.problem import Problem
+from cobre.sddp.training.bounds import lower_bound
+from cobre.sddp.training.context import TrainingContext
+from cobre.sddp.upper_bounds.enumeration import policy_cost, tree_size
+from cobre.sddp.upper_bounds.inner import inner_bound, is_convex
+from cobre.sddp.upper_bounds.result import BoundMethod, BoundPlan, UpperBound
+from cobre.sddp.upper_bounds.sampled import sample_paths
+from cobre.sddp.upper_bounds.vertices import state_variables
+
+MOST_STATES = 8  # beyond so many state variables an inner approximation is loose
+
+
+class BoundError(CobreError):
+    """A bound that cannot be found by the method that was asked for, and why."""
+
+
+def choose_method(problem: Problem, plan: BoundPlan) -> BoundMethod:
+    """As asked for; `auto`: all paths where they are few, an inner approximation of a small state, else a sample."""
+    if problem.tree is not None:
+        return BoundMethod.ENUMERATION
+    if plan.method is not BoundMethod.AUTO:
+        return plan.method
+    if tree_size(problem) <= plan.most_nodes:
+        return BoundMethod.ENUMERATION
+    return BoundMethod.INNER if is_convex(problem) and state_variables(problem) <= MOST_STATES else BoundMethod.SAMPLED
+
+
+def find_upper_bound(context: TrainingContext, plan: BoundPlan, iteration: int = 0) -> UpperBound:
+    """The bound under the policy in the context's pool.
+
+    iteration: samples of different iterations differ. Raises `BoundError` where the method does not suit the study.
+    """
+    match choose_method(context.problem, plan):
+        case BoundMethod.ENUMERATION:
+            return _enumerated(context, plan)
+        case BoundMethod.INNER:
+            return _inner(context, plan, iteration)
+    return _sampled(context, plan, iteration)
+
+
+def _enumerated(context: TrainingContext, plan: BoundPlan) -> UpperBound:
+    size = tree_size(context.problem)
+    if context.problem.tree is None and size > plan.most_nodes:
+        raise BoundError(
+            f"the opening tree has {size:,} nodes, more than the {plan.most_nodes:,} that are enumerated: "
+            "use the method inner or sampled, or allow more nodes"
+        )
+    lower = lower_bound(context, 0)
+    return UpperBound(BoundMethod.ENUMERATION, policy_cost(context), lower, 0.0, None, size)
+
+
+def _inner(context: TrainingContext, plan: BoundPlan, iteration: int) -> UpperBound:
+    if not is_convex(context.problem):
+        raise BoundError(
+            "inflow truncated at zero while it depends on its past makes the cost-to-go non-convex: an inner "
+            "approximation is no bound. Use the method sampled, or the inflow method penalty"
+        )
+    # Dear openings shape the cost, and every other one must find vertices near it too.
+    paths = sample_paths(context, -(-plan.paths // 2), iteration)
+    others = sample_paths(context, -(-plan.paths // 2), iteration, is_weighted=False)
+    visited = np.concatenate([paths.states, others.states], axis=1)
+    value, vertices = inner_bound(context, visited)
+    return UpperBound(BoundMethod.INNER, value, paths.lower_bound, 0.0, None, vertices)
+
+
+def _sampled(context: TrainingContext, plan: BoundPlan, iteration: int) -> UpperBound:
+    paths = sample_paths(context, plan.paths, iteration)
+    mean, half_width = mean_with_half_width(paths.excess.tolist(), plan.confidence)
+    value = paths.lower_bound + mean
+    return UpperBound(BoundMethod.SAMPLED, value, paths.lower_bound, half_width, plan.confidence, plan.paths)

@@ -1,0 +1,56 @@
+"""A stage solved for every opening from some states, and the risk of what that costs."""
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from cobre.sddp.phases import Phase
+from cobre.sddp.plugins.interfaces import RiskMeasure
+from cobre.sddp.problem import Opening, Problem
+from cobre.sddp.training.context import TrainingContext
+from cobre.solver.batches import Bases, Batch, Chains, Keep
+from cobre.solver.program import Floats, Ints, StageProgram
+
+
+@dataclass(frozen=True, slots=True)
+class Outcomes:
+    """Results by state and opening, in LP money. costs: with the future; stage_costs: without it."""
+
+    costs: Floats
+    stage_costs: Floats
+    future: Floats
+    leaving: Floats  # states x openings x dimension
+
+
+def risk_into(problem: Problem, stage: int) -> RiskMeasure:
+    """The measure over the openings of a stage: that of the stage before it, or its own for the first."""
+    return problem.risk[max(0, stage - 1)]
+
+
+def solve_openings(context: TrainingContext, stage: int, states: Floats) -> Outcomes:
+    """Every state (rows) with every opening of a stage, under the policy with all its cuts."""
+    problem = context.problem
+    opening, program = problem.openings[stage], problem.stages[stage].program
+    chains = chains_over_openings(opening, states, program)
+    batch = context.solve(Phase.SIMULATION, stage, 0, chains, opening.realisations, Keep(), everything=True)
+    leaving = program.next_states(np.repeat(states, opening.count, axis=0), batch.decided, batch.inflow)
+    return _outcomes(problem, stage, batch, leaving, (len(states), opening.count))
+
+
+def _outcomes(problem: Problem, stage: int, batch: Batch, leaving: Floats, shape: tuple[int, int]) -> Outcomes:
+    """What another study says of the end belongs to the cost of the last stage."""
+    is_last = stage == problem.num_stages - 1
+    discount = 0.0 if is_last else float(problem.discounts[stage])
+    future = batch.future_cost.reshape(shape)
+    costs = batch.objective.reshape(shape)
+    return Outcomes(costs, costs - discount * future, future, leaving.reshape(*shape, problem.dimension))
+
+
+def chains_over_openings(opening: Opening, states: Floats, program: StageProgram) -> Chains:
+    """One chain for each state, from the driest opening to the wettest; results lie by state, then by opening."""
+    count = opening.count
+    start = (count * np.arange(len(states) + 1)).astype(np.int32)
+    places: Ints = (start[:-1, None] + opening.order).reshape(-1).astype(np.int32)
+    items = np.tile(opening.order, len(states)).astype(np.int32)
+    index = np.full(len(states), -1, np.int32)
+    return Chains(np.ascontiguousarray(states), start, items, Bases.none(program), index, places)

@@ -1,0 +1,82 @@
+"""What is asked of an upper bound, and what comes back."""
+
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import Any
+
+
+class BoundMethod(StrEnum):
+    """How an upper bound is found."""
+
+    AUTO = "auto"  # the tightest that the size of the study allows
+    ENUMERATION = "enumeration"  # the policy on every path of the opening tree: its exact cost
+    INNER = "inner"  # inner approximation: deterministic, for few state variables
+    SAMPLED = "sampled"  # paths drawn by the weights of the risk measure: an estimate with a confidence interval
+
+
+_NAMES = {
+    BoundMethod.ENUMERATION: "exact cost of the policy",
+    BoundMethod.INNER: "upper bound by inner approximation",
+    BoundMethod.SAMPLED: "estimated cost of the policy",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class BoundPlan:
+    """How to find a bound.
+
+    paths: sampled ones, which an inner approximation takes its vertices from. most_nodes: of a tree that is enumerated.
+    """
+
+    method: BoundMethod = BoundMethod.AUTO
+    paths: int = 100
+    confidence: float = 0.95
+    most_nodes: int = 20_000
+
+
+@dataclass(frozen=True, slots=True)
+class UpperBound:
+    """In $. half_width: of the confidence interval, 0 where the bound is deterministic.
+
+    size: nodes of the tree, vertices of the inner approximation, or sampled paths.
+    """
+
+    method: BoundMethod
+    value: float
+    lower_bound: float
+    half_width: float
+    confidence: float | None
+    size: int
+
+    @property
+    def is_deterministic(self) -> bool:
+        """Whether no sampling error is left."""
+        return self.method is not BoundMethod.SAMPLED
+
+    @property
+    def name(self) -> str:
+        """What it is called."""
+        return _NAMES[self.method]
+
+    @property
+    def largest(self) -> float:
+        """The upper end of the confidence interval, or the bound itself."""
+        return self.value + self.half_width
+
+    @property
+    def gap(self) -> float:
+        """From the lower bound to `largest`, relative to the lower bound."""
+        return (self.largest - self.lower_bound) / max(1.0, abs(self.lower_bound))
+
+    def as_dict(self) -> dict[str, Any]:
+        """For a program that reads."""
+        return {
+            "method": str(self.method),
+            "upper_bound": self.value,
+            "half_width": self.half_width,
+            "confidence": self.confidence,
+            "lower_bound": self.lower_bound,
+            "gap": self.gap,
+            "is_deterministic": self.is_deterministic,
+            "size": self.size,
+        }

@@ -1,0 +1,223 @@
+"""Upper bounds of a stored policy that are valid under a risk measure: what `cobre bound` and `cobre.bound` do."""
+
+import json
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from cobre.comm import Backend
+from cobre.core.case import Case
+from cobre.errors import OutputError
+from cobre.io.atomic import write_file
+from cobre.sddp.boundary import PricedPool
+from cobre.sddp.training.context import TrainingContext
+from cobre.sddp.upper_bounds.find import find_upper_bound
+from cobre.sddp.upper_bounds.result import BoundMethod, BoundPlan, UpperBound
+from cobre.sddp.work_split import WorkSplit
+from cobre.solver.batches import Bases
+from cobre.study.arguments import MAX_THREADS, check_policy, count
+from cobre.study.events import Event, Tell
+from cobre.study.given_case import case_and_overrides
+from cobre.study.policy import Policy
+from cobre.study.policy_store import fill_pool, policy_file
+from cobre.study.ranks import ReadyStudy, get_ready, share_policy
+from cobre.study.readable import money, percent
+from cobre.study.requests import CaseRequest
+from cobre.study.run_facts import stored_study
+from cobre.study.script_world import script_world
+from cobre.study.study_file import STUDY_FILE
+from cobre.study.worlds import World, run_in, threads_per_worker
+
+BOUND_FILE = "bound.json"
+
+
+class NothingToBoundError(OutputError):
+    """No policy, or no case, where a bound should be found."""
+
+
+@dataclass(frozen=True, slots=True)
+class PolicyBound:
+    """An upper bound of a policy. is_risk_averse: what is bounded is a nested risk, not an expectation."""
+
+    bound: UpperBound
+    is_risk_averse: bool
+
+    @property
+    def upper_bound(self) -> float:
+        """In $; of a sampled estimate the middle of its interval."""
+        return self.bound.value
+
+    @property
+    def lower_bound(self) -> float:
+        """In $."""
+        return self.bound.lower_bound
+
+    @property
+    def gap(self) -> float:
+        """From the lower bound to the upper one, or to the upper end of its interval, relative to the lower bound."""
+        return self.bound.gap
+
+    def as_dict(self) -> dict[str, Any]:
+        """For a program that reads."""
+        return self.bound.as_dict() | {"is_risk_averse": self.is_risk_averse}
+
+    def __str__(self) -> str:
+        return "\n".join(self._lines())
+
+    def _lines(self) -> Iterator[str]:
+        bound = self.bound
+        yield f"lower bound {money(bound.lower_bound)} $"
+        match bound.method:
+            case BoundMethod.ENUMERATION:
+                yield f"upper bound {money(bound.value)} $: the exact cost of the policy on all {bound.size:,} nodes"
+            case BoundMethod.INNER:
+                how = f"inner approximation with {bound.size:,} vertices"
+                yield f"upper bound {money(bound.value)} $: of the optimum, by {how}"
+            case _:
+                yield from self._sampled()
+        most = "" if bound.is_deterministic else " at most"
+        yield f"gap {percent_of_bound(bound.gap)} of the lower bound{most}"
+
+    def _sampled(self) -> Iterator[str]:
+        bound = self.bound
+        spread = f"{money(bound.value)} ± {money(bound.half_width)} $"
+        yield f"cost of the policy {spread}: {bound.size:,} paths, {100 * (bound.confidence or 0.0):g} % confidence"
+        if self.is_risk_averse:
+            yield "an estimate, not a bound: it approaches the policy's cost under the risk measure from below"
+
+
+def percent_of_bound(share: float) -> str:
+    """A small gap keeps its digits."""
+    return f"{100 * share:.3f} %" if abs(share) < 0.01 else percent(share)
+
+
+@dataclass(frozen=True, slots=True)
+class BoundRequest:
+    """What to bound. keep_in: the output directory that the result is written to."""
+
+    case: CaseRequest
+    policy: Policy | Path
+    plan: BoundPlan
+    keep_in: Path | None = None
+
+
+def bound(
+    case: Case | str | Path,
+    policy: Policy | str | Path | None = None,
+    *,
+    method: str = "auto",
+    paths: int = 200,
+    confidence: float = 0.95,
+    most_nodes: int = 20_000,
+    num_workers: int | None = None,
+    backend: str = "auto",
+    threads: int | None = None,
+) -> PolicyBound:
+    """An upper bound of what training minimises, valid under a risk measure too; workers as in `train`.
+
+    case: a case with a policy, or the output directory of a run, which knows both.
+    method: `enumeration` (the policy on every path of the opening tree), `inner` (inner approximation: deterministic,
+    for few state variables), `sampled` (an estimate with a confidence interval), or `auto`.
+    paths: sampled ones; an inner approximation has its vertices there. most_nodes: of a tree that is enumerated.
+    """
+    world = script_world(backend, num_workers)
+    plan = bound_plan(method, paths, confidence, most_nodes)
+    each = threads_per_worker(world, count("threads", threads, MAX_THREADS))
+    return bound_in(world, bound_request(case, policy, plan, each), _nobody)
+
+
+def bound_plan(method: str, paths: int, confidence: float, most_nodes: int) -> BoundPlan:
+    """Checked; raises ValueError for what cannot be."""
+    if method not in list(BoundMethod):
+        raise ValueError(f"method is {method!r}: expected one of {', '.join(BoundMethod)}")
+    if not 0.0 < confidence < 1.0:
+        raise ValueError(f"confidence is {confidence!r}: expected a number between 0 and 1")
+    return BoundPlan(BoundMethod(method), _at_least_two(paths), confidence, count("most_nodes", most_nodes) or 1)
+
+
+def bound_request(
+    case: Case | str | Path, policy: Policy | str | Path | None, plan: BoundPlan, threads: int
+) -> BoundRequest:
+    """Where case and policy are; raises `NothingToBoundError` when one of them is not there."""
+    found, stored, keep_in = _case_and_policy(case, policy)
+    given, overrides = case_and_overrides(found, None)
+    return BoundRequest(CaseRequest(given, overrides, threads), stored, plan, keep_in)
+
+
+def _at_least_two(paths: int) -> int:
+    if (count("paths", paths) or 0) < 2:
+        raise ValueError(f"paths is {paths}: a confidence interval needs at least 2")
+    return paths
+
+
+def bound_in(world: World, request: BoundRequest, tell: Tell) -> PolicyBound:
+    """Find it on the ranks of a world; of a joined one `tell` hears of it on rank 0 alone."""
+    return run_in(world, bound_rank, (request,), tell)[0]
+
+
+def bound_rank(comm: Backend, request: BoundRequest, tell: Tell) -> PolicyBound:
+    """What every rank does; rank 0 writes."""
+    ready = get_ready(comm, request.case, tell)
+    policy = share_policy(comm, request.policy)
+    context = _context(comm, ready, policy)
+    found = PolicyBound(find_upper_bound(context, request.plan), ready.study.case.is_risk_averse)
+    context.pool.close()
+    if comm.rank == 0 and request.keep_in is not None:
+        write_bound(request.keep_in, found)
+    comm.all_well()
+    return found
+
+
+def write_bound(output: Path, found: PolicyBound) -> None:
+    """bound.json of an output directory, for its report."""
+    write_file(output / BOUND_FILE, (json.dumps(found.as_dict(), indent=1) + "\n").encode())
+
+
+def _context(comm: Backend, ready: ReadyStudy, policy: Policy) -> TrainingContext:
+    study = ready.study
+    pool = PricedPool(comm, study.problem, study.end)
+    fill_pool(pool, policy, study)
+    return TrainingContext(
+        comm=comm,
+        problem=study.problem,
+        solver=ready.solver,
+        sampler=study.noise.training_sampler,
+        pool=pool,
+        split=WorkSplit(1, comm.size),
+        bases=[Bases.none(stage.program) for stage in study.problem.stages],
+    )
+
+
+def _case_and_policy(
+    case: Case | str | Path, policy: Policy | str | Path | None
+) -> tuple[Case | Path, Policy | Path, Path | None]:
+    """The case, its policy, and where to keep the result: nowhere when the policy was named."""
+    if policy is not None:
+        check_policy("policy", policy)
+        return Path(case) if isinstance(case, str) else case, Path(policy) if isinstance(policy, str) else policy, None
+    if isinstance(case, Case):
+        raise ValueError("a case in memory has no policy: give one, such as cobre.train(case).policy")
+    return _of_directory(Path(case))
+
+
+def _of_directory(folder: Path) -> tuple[Path, Path, Path]:
+    """The output directory of a run, or a case with the output directory inside it."""
+    output = folder if (folder / STUDY_FILE).exists() else folder / "output"
+    if not policy_file(output).exists():
+        raise NothingToBoundError(
+            f"{output} holds no policy: give the output directory of a run, or a case and its policy (--policy)"
+        )
+    if output != folder:
+        return folder, output, output
+    named = stored_study(folder).get("case") or ""
+    if not named or not Path(named).is_dir():
+        where = f"{named} is not there any more" if named else "it was run from memory"
+        raise NothingToBoundError(
+            f"the case of {folder} is not known: {where}. Give it with its policy: cobre bound CASE --policy {folder}"
+        )
+    return Path(named), folder, folder
+
+
+def _nobody(_: Event) -> None:
+    """Nobody listens."""

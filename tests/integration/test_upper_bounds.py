@@ -1,0 +1,179 @@
+"""Upper bounds under nested CVaR beside the extensive form, and beside a walk over every path of the tree."""
+
+import json
+import tempfile
+from itertools import product
+from pathlib import Path
+
+import numpy as np
+import pytest
+from bound_systems import reservoirs
+from cli_runs import cobre as command
+from drawn_systems import small_systems
+from extensive_form import optimum
+from hypothesis import HealthCheck, given, settings
+from small_case import write_case
+
+import cobre
+
+ABOVE = 1e-9  # of the optimum: what the LPs' tolerances may hide
+PATIENT = settings(max_examples=12, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+RISKS = [(0.3, 0.6), (0.25, 1.0), None]
+
+
+def trained(folder, system, iterations):
+    case = write_case(folder, system, forward_passes=4, iterations=iterations)
+    return case, cobre.train(case, threads=1)
+
+
+@pytest.mark.parametrize("memory", [None, 0.5])
+@pytest.mark.parametrize("risk", RISKS)
+def test_bounds_enclose_the_optimum(tmp_path, risk, memory):
+    system = reservoirs(risk, memory)
+    case, result = trained(tmp_path, system, iterations=30)
+    best = optimum(system)
+    exact = cobre.bound(case, result.policy, method="enumeration")
+    inner = cobre.bound(case, result.policy, method="inner", paths=200)
+    assert exact.lower_bound <= best * (1 + ABOVE)
+    assert best * (1 - ABOVE) <= exact.upper_bound
+    assert best * (1 - ABOVE) <= inner.upper_bound
+    assert inner.upper_bound <= best * 1.01  # tight, too: the state is small
+
+
+@pytest.mark.parametrize("method", ["enumeration", "inner"])
+def test_a_bound_holds_for_a_policy_that_has_learned_little(tmp_path, method):
+    system = reservoirs()
+    case, result = trained(tmp_path, system, iterations=2)
+    assert cobre.bound(case, result.policy, method=method).upper_bound >= optimum(system) * (1 - ABOVE)
+
+
+@PATIENT
+@given(small_systems(is_averse=True))
+def test_inner_bounds_of_drawn_systems_lie_above_the_optimum(system):
+    with tempfile.TemporaryDirectory() as folder:
+        case, result = trained(Path(folder), system, iterations=6)
+        found = cobre.bound(case, result.policy, method="inner", paths=20)
+    best = optimum(system)
+    assert found.upper_bound >= best - 1e-7 * max(10_000.0, abs(best))
+
+
+def test_enumeration_is_the_nested_risk_of_every_path(tmp_path):
+    """Paths are walked one by one under the policy, and their costs folded back by hand."""
+    system = reservoirs()
+    case, result = trained(tmp_path, system, iterations=3)
+    found = cobre.bound(case, result.policy, method="enumeration")
+    openings, stages = system.num_openings, system.num_stages
+    costs = stage_costs_of_all_paths(case, result.policy, openings, stages)
+    assert found.bound.size == sum(openings**stage for stage in range(1, stages + 1))
+    assert found.upper_bound == pytest.approx(nested(system, costs), rel=1e-9)
+
+
+def stage_costs_of_all_paths(case, policy, openings, stages):
+    """By path, a tuple of openings: what each stage costs in $."""
+    from cobre.comm.backends.local import LocalCommunicator
+    from cobre.sddp.boundary import PricedPool
+    from cobre.solver.batches import Bases, Chains, Keep
+    from cobre.study.policy_store import fill_pool
+    from cobre.study.prepare import make_solver, prepare
+
+    study = prepare(cobre.load_case(case))
+    solver, problem = make_solver(study, 1), study.problem
+    found = {}
+    with LocalCommunicator() as comm:
+        pool = PricedPool(comm, problem, None)
+        fill_pool(pool, policy, study)
+        for path in product(range(openings), repeat=stages):
+            state, costs = problem.initial_state[None], []
+            for stage, opening in enumerate(path):
+                program = problem.stages[stage].program
+                items, start = np.array([opening], np.int32), np.array([0, 1], np.int32)
+                chains = Chains(state, start, items, Bases.none(program), np.full(1, -1, np.int32))
+                rows = pool.rows(stage, everything=True)
+                batch = solver.solve(stage, rows, chains, problem.openings[stage].realisations, Keep())
+                future = 0.0 if stage == stages - 1 else problem.discounts[stage] * batch.future_cost[0]
+                costs.append((batch.objective[0] - future) * problem.cost_scale)
+                state = program.next_states(state, batch.decided, batch.inflow)
+            found[path] = costs
+        pool.close()
+    return found
+
+
+def nested(system, costs, path=()):
+    """The risk over the openings after a path of (stage cost + discounted risk of the rest)."""
+    alpha, share = system.risk
+    stage, values = len(path), []
+    for opening in range(system.num_openings):
+        longer = (*path, opening)
+        if stage + 1 == system.num_stages:
+            values.append(costs[longer][stage])
+        else:
+            any_path = longer + (0,) * (system.num_stages - stage - 1)
+            values.append(costs[any_path][stage] + system.discount(stage) * nested(system, costs, longer))
+    worst, room = sorted(values, reverse=True), alpha * len(values)
+    tail = 0.0
+    for value in worst:
+        tail += min(1.0, room) * value
+        room -= min(1.0, room)
+    return (1 - share) * sum(values) / len(values) + share * tail / (alpha * len(values))
+
+
+def test_the_sampled_estimate_lies_between_the_bounds(tmp_path):
+    """In expectation: lower bound <= estimate <= exact cost of the policy."""
+    system = reservoirs()
+    case, result = trained(tmp_path, system, iterations=2)
+    exact = cobre.bound(case, result.policy, method="enumeration")
+    estimate = cobre.bound(case, result.policy, method="sampled", paths=4000, confidence=0.999)
+    assert estimate.lower_bound == pytest.approx(exact.lower_bound, rel=1e-12)
+    assert estimate.lower_bound <= estimate.upper_bound
+    assert estimate.upper_bound - estimate.bound.half_width <= exact.upper_bound
+    # At this policy the gap is 5 % and more; the estimate sees most of it.
+    assert estimate.upper_bound - estimate.lower_bound >= 0.5 * (exact.upper_bound - exact.lower_bound)
+
+
+def test_without_a_risk_measure_the_estimate_is_that_of_the_mean(tmp_path):
+    case, result = trained(tmp_path, reservoirs(risk=None), iterations=2)
+    exact = cobre.bound(case, result.policy, method="enumeration")
+    estimate = cobre.bound(case, result.policy, method="sampled", paths=4000, confidence=0.999)
+    assert abs(estimate.upper_bound - exact.upper_bound) <= estimate.bound.half_width
+
+
+@pytest.mark.parametrize("method", ["enumeration", "inner", "sampled"])
+def test_bits_do_not_depend_on_workers_or_threads(tmp_path, method):
+    case, result = trained(tmp_path, reservoirs(memory=0.5), iterations=3)
+    alone = cobre.bound(case, result.policy, method=method, threads=1)
+    shared = cobre.bound(case, result.policy, method=method, num_workers=3, threads=2)
+    assert alone.as_dict() == shared.as_dict()
+
+
+def test_the_stopping_rule_ends_a_risk_averse_run(tmp_path):
+    case = write_case(tmp_path, reservoirs(), forward_passes=4, iterations=60)
+    rules = [
+        {"type": "iteration_limit", "limit": 60},
+        {"type": "upper_bound", "gap_percent": 0.5, "period": 5, "method": "inner", "paths": 100},
+    ]
+    result = cobre.train(case, threads=1, config_overrides={"training.stopping_rules": rules})
+    assert result.stop_kind == "upper_bound"
+    assert len(result.history) % 5 == 0
+    assert "inner approximation" in result.stop_reason
+    best = optimum(reservoirs())
+    assert result.lower_bound == pytest.approx(best, rel=0.005)
+
+
+def test_the_command_keeps_what_it_found_for_the_report(tmp_path):
+    case = write_case(tmp_path, reservoirs(), forward_passes=2, iterations=4)
+    output = tmp_path / "results"
+    assert command("run", case, "-o", output, "--quiet", "--no-report", "--workers", "1").returncode == 0
+    answer = command("bound", output, "--json")
+    found = json.loads(answer.stdout)
+    assert found["method"] == "enumeration"
+    assert found["is_risk_averse"]
+    assert json.loads((output / "bound.json").read_text()) == found
+    page = command("report", output, "-o", tmp_path / "page.html")
+    assert page.returncode == 0
+    assert "exact cost of the policy" in (tmp_path / "page.html").read_text()
+
+
+def test_a_directory_without_a_policy_is_refused(tmp_path):
+    answer = command("bound", tmp_path)
+    assert answer.returncode == 8
+    assert "holds no policy" in answer.stderr
