@@ -77,7 +77,9 @@ def _help(command: click.Command) -> str:
 
 
 def _exit_codes() -> Iterator[str]:
-    yield "\n## Exit codes\n\n| code | kind | meaning |\n|---|---|---|"
+    yield "\n## Exit codes"
+    yield '\nWith `--json` an error is the last line of standard output, too: `{"error": "...", "exit_code": 3}`.'
+    yield "\n| code | kind | meaning |\n|---|---|---|"
     comments = dict(re.findall(r"^    (\w+) = \d+ *(?:# (.*))?$", inspect.getsource(ExitCode), re.MULTILINE))
     for code in ExitCode:
         meaning = comments[code.name] or PLAIN_MEANINGS[code]

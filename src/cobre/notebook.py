@@ -16,6 +16,7 @@ from typing import Any
 Event = Mapping[str, Any]
 
 REDRAW_S = 0.3
+NO_BOUND = "sampled, no bound under a risk measure"
 CURVE_WIDTH, CURVE_HEIGHT, MOST_POINTS = 220, 36, 110
 
 
@@ -86,7 +87,7 @@ class ProgressTable:
                 if told.get("is_exact"):
                     self.upper_bound_words = "exact"
                 elif told.get("is_risk_averse"):
-                    self.upper_bound_words = "sampled mean, no bound"
+                    self.upper_bound_words = NO_BOUND
             case "warning":
                 self.warnings += 1
             case "iteration":
@@ -113,10 +114,11 @@ class ProgressTable:
         limit = f" of {self.iteration_limit}" if self.iteration_limit else ""
         rows = {
             "iteration": f"{told['iteration']}{limit}, {told['elapsed_s']:.1f} s",
-            "lower bound": f"{told['lower_bound']:,.6g} $ {_curve(self.lower_bounds)}",
-            "upper bound": self._upper_bound(told),
-            "gap": "-" if told["gap"] is None else f"{100 * told['gap']:.3g} %",
+            "lower bound": f"{_number(told['lower_bound'])} $ {_curve(self.lower_bounds)}",
+            "mean cost" if self.upper_bound_words == NO_BOUND else "upper bound": self._upper_bound(told),
         }
+        if self.upper_bound_words != NO_BOUND:
+            rows["gap"] = "-" if told["gap"] is None else f"{100 * told['gap']:.1f} %"
         if len(told.get("load", ())) > 1:
             rows["busy"] = ", ".join(_share(busy_s, waiting_s) for busy_s, waiting_s in told["load"])
         if self.warnings:
@@ -158,7 +160,7 @@ def _curve(values: Sequence[float]) -> str:
 
 
 def _number(value: float | None) -> str:
-    return "-" if value is None else f"{value:,.6g}"
+    return "-" if value is None else f"{value:,.2f}"
 
 
 def _share(busy_s: float, waiting_s: float) -> str:

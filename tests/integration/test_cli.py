@@ -248,3 +248,23 @@ def test_top_in_a_pipe_prints_how_things_stand(trained):
 def test_doctor_for_programs():
     diagnosis = json.loads(cobre("doctor", "--json").stdout)
     assert {"healthy", "verdicts"} <= set(diagnosis)
+
+
+@pytest.mark.parametrize(
+    ("words", "code", "part"),
+    [
+        (("run", "nowhere"), 2, "'nowhere' does not exist"),
+        (("run", QUICK_CASE, "--output", __file__), 2, "is a file; give a directory"),
+        (("run", QUICK_CASE, "--iterations", "none"), 2, "is not a valid integer"),
+        (("compare", "nowhere", "elsewhere"), 8, "nowhere"),
+        (("bound", "nowhere"), 8, "holds no policy"),
+        (("explain", "nowhere"), 8, "nowhere"),
+    ],
+)
+def test_errors_before_a_run_are_json_where_json_was_asked_for(words, code, part):
+    done = cobre(*words, "--json")
+    assert done.returncode == code
+    last = json.loads(done.stdout.splitlines()[-1])
+    assert last["exit_code"] == code
+    assert part in last["error"]
+    assert part in done.stderr

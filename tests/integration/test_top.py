@@ -150,7 +150,7 @@ def test_it_follows_what_is_written(finished, tmp_path):
 def test_a_killed_run_is_called_that(finished, tmp_path):
     copy_of(finished, tmp_path / "out", 6)
     _, text, _ = driven(tmp_path / "out", nothing)
-    assert "ended without a word" in text["status"]
+    assert "ended unexpectedly" in text["status"]
     assert "it was killed" in text["figures"]
 
 

@@ -7,7 +7,7 @@ from typing import Any
 import click
 
 from cobre.cli.exit_codes import ExitCode
-from cobre.cli.say import say, show_traceback
+from cobre.cli.say import as_error, say, say_json, show_traceback
 from cobre.cli.standard_streams import StandardStreams
 
 SECTIONS = (
@@ -56,12 +56,17 @@ class SectionedGroup(click.Group):
 
     def invoke(self, ctx: click.Context) -> Any:
         """Ctrl-C before a command is ready to take it ends as it does later; so does a wrong command line under MPI."""
+        wants_json = "--json" in sys.argv[1:]
         try:
             return super().invoke(ctx)
         except KeyboardInterrupt:
             say("cobre: interrupted", err=True)
+            if wants_json:
+                say_json(as_error("interrupted", ExitCode.INTERRUPTED))
             sys.exit(ExitCode.INTERRUPTED)
         except click.ClickException as error:
+            if wants_json:
+                say_json(as_error(error.format_message(), error.exit_code))
             if any("RANK" in name for name in os.environ):  # a launcher's variable, perhaps; a closer look takes longer
                 from cobre.cli.trouble import told_with_others
 

@@ -16,7 +16,7 @@ UPPER_BOUND = "upper bound $ (sampled)"
 
 def header(upper_bound: str = UPPER_BOUND) -> str:
     """Of the lines of iterations."""
-    return f"{'iteration':>9}  {'lower bound $':>20}  {upper_bound:>24}  {'+- 95 %':>12}  {'cuts':>7}  {'s':>8}"
+    return f"{'iteration':>9}  {'lower bound $':>20}  {upper_bound:>24}  {'± 95 %':>12}  {'cuts':>7}  {'s':>8}"
 
 
 HEADER = header()
@@ -87,6 +87,7 @@ class LineProgress:
 
     def __init__(self, stream: IO[str] | None = None) -> None:
         self._stream = stream or sys.stdout
+        self._has_gap = True
         self._is_narrow = self._stream.isatty() and shutil.get_terminal_size().columns < len(HEADER)
         self.has_spoken = False
 
@@ -104,13 +105,14 @@ class LineProgress:
             case "phase":
                 self._announce(told)
             case "iteration":
-                self._say(_short_line(told) if self._is_narrow else _line(told))
+                self._say(_short_line(told, has_gap=self._has_gap) if self._is_narrow else _line(told))
 
     def close(self) -> None:
         """Nothing is open."""
 
     def _announce(self, told: "Event") -> None:
         self._say(f"{told['name']} ...")
+        self._has_gap = bool(told.get("is_exact")) or not told.get("is_risk_averse")
         if told["name"] == "training" and not self._is_narrow:
             self._say(header(_upper_bound(told)))
 
@@ -128,7 +130,7 @@ def _upper_bound(told: "Event") -> str:
     """From the start of training: what the upper bound is."""
     if told.get("is_exact"):
         return "upper bound $ (exact)"
-    return "sampled mean $, no bound" if told.get("is_risk_averse") else UPPER_BOUND
+    return "mean cost $ (no bound)" if told.get("is_risk_averse") else UPPER_BOUND
 
 
 def _line(told: "Event") -> str:
@@ -138,5 +140,6 @@ def _line(told: "Event") -> str:
     )
 
 
-def _short_line(told: "Event") -> str:
-    return f"{told['iteration']:>5} {short_money(told['lower_bound']):>13} {percent(told['gap']):>9}"
+def _short_line(told: "Event", *, has_gap: bool) -> str:
+    line = f"{told['iteration']:>5} {short_money(told['lower_bound']):>13}"
+    return f"{line} {percent(told['gap']):>9}" if has_gap else line

@@ -1,5 +1,7 @@
 """The last lines of a run, and its report."""
 
+import shutil
+import textwrap
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import IO
@@ -24,7 +26,7 @@ def write_report(output: Path) -> Path | None:
 def print_summary(summary: RunSummary, report: Path | None, stream: IO[str], *, with_bounds: bool) -> None:
     """For a person."""
     for line in _lines(summary, with_bounds=with_bounds):
-        say(line, file=stream)
+        say(_wrapped(line, stream), file=stream)
     if summary.is_interrupted:
         say("the policy so far was kept; the same command with --resume goes on from here", file=stream)
     if summary.digest:
@@ -32,6 +34,14 @@ def print_summary(summary: RunSummary, report: Path | None, stream: IO[str], *, 
     say(f"results in {summary.output}", file=stream)
     if report is not None:
         say_label("report ", report, file=stream)
+
+
+def _wrapped(line: str, stream: IO[str]) -> str:
+    """Sentences break between words on a terminal; a log keeps them whole."""
+    if not stream.isatty():
+        return line
+    width = max(20, shutil.get_terminal_size().columns)
+    return textwrap.fill(line, width, subsequent_indent="  ", break_on_hyphens=False)
 
 
 def _lines(summary: RunSummary, *, with_bounds: bool) -> Iterator[str]:
@@ -56,16 +66,33 @@ def _bounds(summary: RunSummary) -> Iterator[str]:
     if summary.lower_bound is not None:
         yield f"lower bound {money(summary.lower_bound)} $"
     if summary.upper_bound is not None:
-        half = f" +- {money(summary.upper_bound_half_width)}" if summary.upper_bound_half_width else ""
-        kind = "exact: all paths" if summary.upper_bound_is_exact else "mean of the sampled paths of the last iteration"
-        yield f"upper bound {money(summary.upper_bound)}{half} $ ({kind})"
-    if summary.gap is not None:
-        yield f"gap {percent(summary.gap)} of the lower bound, {summary.training_seconds:.2f} s of training"
+        half = f" ± {money(summary.upper_bound_half_width)}" if summary.upper_bound_half_width else ""
+        yield f"{_upper_name(summary)} {money(summary.upper_bound)}{half} $ ({_upper_kind(summary)})"
+    if summary.gap is not None and _has_upper_bound(summary):
+        yield f"gap {percent(summary.gap)} of the lower bound"
+    if summary.digest:
+        yield f"{summary.training_seconds:.2f} s of training"
     if len(summary.workers) > 1:
         waited = [100 * report.waiting_s / max(report.wall_s, 1e-9) for report in summary.workers]
         yield f"{len(waited)} workers by {summary.workers[0].backend}, waiting {max(waited):.1f} % at most"
         yield f"shared by the workers of a node {_size(summary.shared_bytes)}, which saves {_size(summary.saved_bytes)}"
         yield from _traffic(summary.traffic_bytes)
+
+
+def _has_upper_bound(summary: RunSummary) -> bool:
+    """Under a risk measure a mean of sampled paths bounds nothing."""
+    return summary.upper_bound_is_exact or not summary.is_risk_averse
+
+
+def _upper_name(summary: RunSummary) -> str:
+    return "upper bound" if _has_upper_bound(summary) else "mean cost"
+
+
+def _upper_kind(summary: RunSummary) -> str:
+    if summary.upper_bound_is_exact:
+        return "exact: all paths"
+    paths = "mean of the sampled paths of the last iteration"
+    return paths if _has_upper_bound(summary) else f"{paths}; no bound under a risk measure"
 
 
 def _traffic(told: Mapping[str, int]) -> Iterator[str]:

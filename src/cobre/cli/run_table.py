@@ -75,16 +75,19 @@ def _figures(view: RunView, width: int) -> Iterator[RenderableType]:
 def _bounds(view: RunView, last: Event, width: int) -> Iterator[RenderableType]:
     line = sparkline(view.series("lower_bound"), width - NAME_WIDTH - 28)
     yield _row("lower bound", f"{money(last['lower_bound']):>20} $", Text(line, style="cyan"))
-    yield _row("upper bound", f"{money(last['upper_bound']):>20} $", _spread(view, last["half_width"]))
-    gap = Text(f"{last['cuts']:,} cuts, {rate(view.solves_per_s, 'LPs')}", style="dim")
-    yield _row("gap", f"{percent(last['gap']):>22}", gap)
+    yield _row(view.upper_name, f"{money(last['upper_bound']):>20} $", _spread(view, last["half_width"]))
+    effort = f"{last['cuts']:,} cuts, {rate(view.solves_per_s, 'LPs')}"
+    if view.has_upper_bound:
+        yield _row("gap", f"{percent(last['gap']):>22}", Text(effort, style="dim"))
+    else:
+        yield _row("gap", f"{'-':>22}", Text(f"{effort}; `cobre bound` finds a bound", style="dim"))
 
 
 def _spread(view: RunView, half_width: float | None) -> Text:
     if view.is_exact:
         return Text("exact: all paths", style="dim")
     if view.is_risk_averse:
-        return Text(f"± {short_money(half_width)} (sampled mean, no bound)", style="dim")
+        return Text(f"± {short_money(half_width)} (sampled, no bound under a risk measure)", style="dim")
     return _half_width(half_width)
 
 
@@ -136,8 +139,9 @@ def _small(view: RunView, width: int, now: float) -> Iterator[Text]:
     yield _short(f"{view.phase} {last['iteration']}{of}  {duration(view.seconds(now))}", "bold")
     yield _short(f"lower {short_money(last['lower_bound'])}")
     spread = " (exact)" if view.is_exact else f" ± {short_money(last['half_width'])}"
-    yield _short(f"upper {short_money(last['upper_bound'])}{spread}")
-    yield _short(f"gap   {percent(last['gap'])}")
+    yield _short(f"{'upper' if view.has_upper_bound else 'mean '} {short_money(last['upper_bound'])}{spread}")
+    if view.has_upper_bound:
+        yield _short(f"gap   {percent(last['gap'])}")
     yield _short(sparkline(view.series("lower_bound"), width - 1), "cyan")
     if len(view.loads) > 1:
         shares = [100 * busy_s / ((busy_s + waiting_s) or 1.0) for busy_s, waiting_s in view.loads]
@@ -152,7 +156,7 @@ def _line(name: str) -> Text:
 
 def _small_simulation(view: RunView) -> Iterator[Text]:
     if view.simulated is not None:
-        yield _short(f"mean  {short_money(view.simulated['mean_cost'])} ± {short_money(view.simulated['half_width'])}")
+        yield _short(f"simulated {short_money(view.simulated['mean_cost'])} ± {short_money(view.simulated['half_width'])}")
 
 
 def _short(text: str, style: str = "") -> Text:

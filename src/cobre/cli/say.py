@@ -21,6 +21,11 @@ def say_json(content: object) -> None:
     click.echo(json.dumps(content).replace("\x7f", "\\u007f"))
 
 
+def as_error(words: str, exit_code: int) -> dict[str, object]:
+    """What `--json` prints instead of an answer: the last line of standard output."""
+    return {"error": words.removeprefix("cobre: "), "exit_code": int(exit_code)}
+
+
 def say_label(label: str, value: object, file: IO[str] | None = None) -> None:
     """Print a value in bold after its label."""
     click.echo(f"{label} {click.style(printable(str(value)), bold=True)}", file=file)

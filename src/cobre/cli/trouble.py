@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, NoReturn
 import click
 
 from cobre.cli.exit_codes import ExitCode
-from cobre.cli.say import say
+from cobre.cli.say import as_error, say, say_json
 
 if TYPE_CHECKING:
     from cobre.comm import Backend
@@ -40,6 +40,7 @@ def told() -> Iterator[None]:
             raise
         if end.words:
             say(end.words, err=True)
+            _answer_program(end.words, end.exit_code)
         sys.exit(end.exit_code)
 
 
@@ -180,7 +181,15 @@ def in_words(error: BaseException | None) -> str:
     return str(error) if saved is None else f"{error}\n`cobre explain {as_argument(saved)}` says what contradicts what."
 
 
+def _answer_program(words: str, exit_code: int) -> None:
+    """A program that asked for JSON gets it, too, when there is no answer."""
+    context = click.get_current_context(silent=True)
+    if context is not None and context.params.get("as_json"):
+        say_json(as_error(words, exit_code))
+
+
 def fail(message: str, code: ExitCode) -> NoReturn:
     """Say it and leave."""
     say(f"cobre: {message}", err=True)
+    _answer_program(message, code)
     sys.exit(code)

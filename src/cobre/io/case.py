@@ -32,7 +32,7 @@ from cobre.io.production_models import read_production_models
 from cobre.io.stages_file import read_stages
 from cobre.io.table_formats import OVERRIDE_TABLES, SCENARIO_TABLES
 from cobre.io.validation import check_case
-from cobre.io.validation.raw_references import check_raw_references
+from cobre.io.validation.partial import NO_CONDITIONS, NO_CONFIG, NO_HORIZON, NO_PENALTIES, check_parts
 
 Overrides = Mapping[str, object]
 
@@ -61,8 +61,8 @@ def load_case_with_problems(path: str | Path, config_overrides: Overrides | None
 def read_case(path: str | Path, problems: Problems, overrides: Overrides | None = None) -> Case | None:
     """The case, or None when something is wrong with it; `problems` then says what.
 
-    Structure and schema are checked file by file, in all files; references between entities even then, as far as the
-    files that are right or wrong tell the ids; what else concerns several files only when each is right.
+    Structure and schema are checked file by file, in all files. Where one is violated, references between entities
+    and rules about single files are checked all the same, as far as the files tell (`validation.partial`).
     """
     folder = Path(path)
     if not check_files(folder, problems):
@@ -71,8 +71,8 @@ def read_case(path: str | Path, problems: Problems, overrides: Overrides | None 
     if is_old_format(documents, problems):
         return None
     case = _decode(folder, documents, overrides, problems)
-    if case is None or problems.errors:
-        check_raw_references(documents, problems)
+    if problems.errors:
+        check_parts(case, documents, problems)
         return None
     refuse_what_is_not_modelled(case, problems)
     check_case(case, problems)
@@ -88,7 +88,8 @@ def _read_documents(folder: Path, problems: Problems) -> dict[str, Document | No
 
 def _decode(
     folder: Path, documents: Mapping[str, Document | None], overrides: Overrides | None, problems: Problems
-) -> Case | None:
+) -> Case:
+    """The case, with stand-ins for what cannot be decoded."""
     config = read_config(documents["config.json"], overrides, problems)
     horizon = read_stages(documents["stages.json"], problems)
     initial_conditions = read_initial_conditions(documents["initial_conditions.json"], problems)
@@ -99,14 +100,12 @@ def _decode(
     overriding = {name: read_table(folder, table, problems) for name, table in OVERRIDE_TABLES.items()}
     generic_constraints = read_generic_constraints(folder, problems)
     post_study = read_post_study_stages(documents["post_study_stages.json"], problems)
-    if config is None or horizon is None or initial_conditions is None or penalties is None:
-        return None
     return Case(
         name=folder.resolve().name,
-        config=with_paths_from(folder, config),
-        horizon=horizon,
-        initial_conditions=initial_conditions,
-        penalties=penalties,
+        config=with_paths_from(folder, config or NO_CONFIG),
+        horizon=horizon or NO_HORIZON,
+        initial_conditions=initial_conditions or NO_CONDITIONS,
+        penalties=penalties or NO_PENALTIES,
         system=system,
         production=production,
         scenarios=scenarios,

@@ -91,7 +91,9 @@ def _parse(name: str, text: str, problems: Problems) -> Document | None:
     except json.JSONDecodeError as error:
         where = f"line {error.lineno}, column {error.colno}"
         ends = not text[error.pos :].strip()
-        what = "the file ends in the middle of a value" if ends else f"is not JSON: {error.msg.lower()}"
+        what = f"is not JSON: {error.msg.lower()}"
+        if ends:
+            what = "the file ends before its JSON object is complete" if text.strip() else "the file is empty"
         problems.error(Layer.STRUCTURE, name, where, "", what, "a whole JSON object")
         return None
     except RecursionError:

@@ -20,7 +20,8 @@ if TYPE_CHECKING:
 ColumnKind = Literal["id", "index", "number", "date"]
 # How each kind is stored in a file.
 STORED_AS: dict[ColumnKind, str] = {"id": "int32", "index": "uint32", "number": "double", "date": "date32[day]"}
-WORDS: dict[ColumnKind, str] = {"id": "Int32", "index": "UInt32", "number": "Float64", "date": "Date32"}
+WORDS: dict[ColumnKind, str] = {"id": "int32", "index": "uint32", "number": "float64", "date": "date32"}
+_PLAIN_NAMES = {"double": "float64", "float": "float32", "date32[day]": "date32"}  # of types, as other programs say
 MAX_ROWS_NAMED = 5
 
 
@@ -98,9 +99,10 @@ def _check_columns(schema: "pa.Schema", table: TableFormat, problems: Problems) 
 
 
 def _check_type(found: str, column: Column, table: TableFormat, problems: Problems) -> None:
+    wanted = WORDS[column.kind]
     if found != STORED_AS[column.kind]:
-        remedy = f"{WORDS[column.kind]} ({STORED_AS[column.kind]})"
-        problems.error(Layer.SCHEMA, table.file, "", column.name, f"the column has type {found}", remedy)
+        message = f"expected {wanted}, got {_PLAIN_NAMES.get(found, found)}"
+        problems.error(Layer.SCHEMA, table.file, "", column.name, message, f"convert the column to {wanted}")
 
 
 def _values(arrow: "pa.Table", column: Column, table: TableFormat, problems: Problems) -> NDArray[Any]:

@@ -1,6 +1,6 @@
 """What is wrong with a case: problems are collected, layer by layer, and shown together."""
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from enum import Enum
 
@@ -74,6 +74,10 @@ class Problems:
     def warn(self, layer: Layer, file: str, entity: str, field: str, message: str, remedy: str = "") -> None:
         """Add a warning."""
         self._problems.append(Problem(layer, file, entity, field, message, remedy, is_warning=True))
+
+    def take(self, others: Iterable[Problem]) -> None:
+        """Add problems that were found elsewhere."""
+        self._problems.extend(others)
 
     def raise_errors(self, case: str) -> None:
         """Raise when there is at least one error."""

@@ -136,10 +136,12 @@ class TrainingResult:
 
     def __repr__(self) -> str:
         last = self.history[-1]
-        kind = "exact" if last.is_exact else "sampled"
+        name, kind = "upper bound", "exact" if last.is_exact else "sampled"
+        if self.is_risk_averse and not last.is_exact:
+            name, kind = "mean cost", "sampled, no bound under a risk measure"
         return (
-            f"<TrainingResult: {self.iterations} iterations, lower bound {last.lower_bound:.10g}, "
-            f"upper bound {last.upper_bound:.6g} +- {last.half_width:.3g} ({kind}), {self.stop_reason}>"
+            f"<TrainingResult: {self.iterations} iterations, lower bound {last.lower_bound:,.2f} $, "
+            f"{name} {last.upper_bound:,.2f} ± {last.half_width:,.2f} $ ({kind}), {self.stop_reason}>"
         )
 
 
@@ -225,6 +227,6 @@ class SimulationResult:
 
     def __repr__(self) -> str:
         return (
-            f"<SimulationResult: {len(self.scenario_costs)} scenarios, mean cost {self.mean_cost:.10g} "
-            f"+- {self.half_width:.3g}, tables {', '.join(self.tables)}>"
+            f"<SimulationResult: {len(self.scenario_costs)} scenarios, mean cost {self.mean_cost:,.2f} "
+            f"± {self.half_width:,.2f} $, tables {', '.join(self.tables)}>"
         )

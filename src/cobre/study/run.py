@@ -318,6 +318,7 @@ def _summary(
         verdict=None if judged is None else judged.words,
         verdict_kind=None if judged is None else judged.kind,
         upper_bound_is_exact=last is not None and last.is_exact,
+        is_risk_averse=ready.study.case.is_risk_averse,
         gap=None if last is None else last.gap,
         iterations=iterations,
         stop_reason="a stored policy was used" if trained is None else trained.stop.reason,

@@ -25,7 +25,7 @@ class RunStatus(StrEnum):
     FINISHED = "finished"
     STOPPED = "stopped"  # from outside; it can be resumed
     FAILED = "failed"
-    SILENT = "ended without a word"
+    SILENT = "ended unexpectedly"
 
 
 @dataclass
@@ -128,11 +128,21 @@ class RunView:
         return verdict(history, is_interrupted=self._was_interrupted)
 
     @property
+    def has_upper_bound(self) -> bool:
+        """Whether costs of paths bound what is minimised: under a risk measure a sampled mean does not."""
+        return self.is_exact or not self.is_risk_averse
+
+    @property
+    def upper_name(self) -> str:
+        """What stands beside the lower bound; short enough for a column."""
+        return "upper bound" if self.has_upper_bound else "mean cost"
+
+    @property
     def upper_bound_words(self) -> str:
         """What the upper bound is."""
         if self.is_exact:
             return "exact"
-        return "sampled mean, no bound" if self.is_risk_averse else "sampled"
+        return "sampled" if self.has_upper_bound else "sampled, no bound"
 
     @property
     def is_simulation_only(self) -> bool:

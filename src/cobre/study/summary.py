@@ -34,6 +34,7 @@ class RunSummary:
     """How a run ended; the simulation's numbers are None when there was none, stop_kind when nothing was trained.
 
     traffic_bytes: what ranks told each other while this run trained, by purpose.
+    is_risk_averse: upper_bound, unless it is exact, is a mean of sampled paths that bounds nothing, and so is the gap.
     verdict: on the bounds, in words; verdict_kind: for programs. cost_note: when penalties are most of the cost.
     solver: what all ranks' solvers did, by phase (see `cobre.sddp.phases`).
     """
@@ -59,6 +60,7 @@ class RunSummary:
     simulation_digest: str | None = None
     solver: Mapping[str, Any] = field(default_factory=dict)
     upper_bound_is_exact: bool = False
+    is_risk_averse: bool = False
     verdict: str | None = None
     verdict_kind: VerdictKind | None = None
     cost_note: str | None = None

@@ -32,7 +32,7 @@ class WatchApp(App[None]):
         Binding("z", "zoom", "Zoom", tooltip="Without the first fifth, all iterations, the last 50"),
         Binding("g", "gap", "Gap", tooltip="The gap instead of the bounds, and back"),
         Binding("i", "iterations", "Log", tooltip="The log with or without iterations"),
-        Binding("p", "pause", "Pause", tooltip="Look no further, or go on"),
+        Binding("p", "pause", "Pause", tooltip="Freeze the display, or follow the run again"),
         Binding("question_mark", "keys", "Keys", key_display="?", tooltip="What the keys do"),
     ]
     CSS = """
@@ -138,7 +138,7 @@ class WatchApp(App[None]):
         self._rewrite_log()
 
     def action_pause(self) -> None:
-        """Look no further, or go on."""
+        """Freeze the display, or follow the run again."""
         self.is_paused = not self.is_paused
         self.look()
 

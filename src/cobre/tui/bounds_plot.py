@@ -68,15 +68,15 @@ class BoundsPlot(PlotextPlot):
 
     def _title(self) -> str:
         """A title that does not fit above the plot would not be drawn at all."""
-        what = "gap, %" if self.is_gap else "bounds, M$"
+        what = "gap, %" if self.is_gap and self._view.has_upper_bound else "bounds, M$"
         whole = f"{what} ({self.shown.value})"
         return whole if len(whole) < self.size.width - LABEL_WIDTH else what
 
     def _curves(self) -> list[Curve]:
-        if self.is_gap:
+        if self.is_gap and self._view.has_upper_bound:
             return [self._curve("gap", UPPER, "gap", 100.0)]
         return [
-            self._curve(f"upper bound ({self._view.upper_bound_words})", UPPER, "upper_bound", 1e-6),
+            self._curve(f"{self._view.upper_name} ({self._view.upper_bound_words})", UPPER, "upper_bound", 1e-6),
             self._curve("lower bound", LOWER, "lower_bound", 1e-6),
         ]
 

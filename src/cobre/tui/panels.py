@@ -64,9 +64,9 @@ def figures(view: RunView, folder: Path, width: int) -> Text:
     rows = (
         ("iteration", f"{last['iteration']}{limit}"),
         ("lower bound", _dollars(last["lower_bound"], room)),
-        ("upper bound", _dollars(last["upper_bound"], room)),
+        (view.upper_name, _dollars(last["upper_bound"], room)),
         ("± 95 %", "exact" if view.is_exact else f"{money(last['half_width'], 0)} $"),
-        ("gap", percent(last["gap"])),
+        ("gap", percent(last["gap"]) if view.has_upper_bound else _fitting(room, "none under a risk measure", "none")),
         ("cuts", f"{last['cuts']:,}"),
         ("pace", _fitting(room, f"{pace}, {rate(view.solves_per_s, 'LPs')}", pace)),
         *_later(view, room),

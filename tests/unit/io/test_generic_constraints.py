@@ -193,7 +193,7 @@ def test_bounds_have_strict_types(tmp_path):
     bounds = pa.table({"constraint_id": [1], "stage_id": pa.array([0], pa.int32()), "bound_upper": [1.0]})
     texts = problem_texts(write(tmp_path, [constraint()], bounds=bounds))
     assert len(texts) == 1
-    assert "constraint_id: the column has type int64 (Int32" in texts[0]
+    assert "constraint_id: expected int32, got int64" in texts[0]
 
 
 def test_bounds_without_constraints(tmp_path):

@@ -15,7 +15,7 @@ from cobre.io.table_formats import OVERRIDE_TABLES, PRODUCTION_TABLES, SCENARIO_
 ALL_TABLES = [*SCENARIO_TABLES.values(), *OVERRIDE_TABLES.values(), *PRODUCTION_TABLES.values()]
 TYPES = {"id": pa.int32(), "index": pa.uint32(), "number": pa.float64(), "date": pa.date32()}
 WRONG_TYPES = {"id": pa.int64(), "index": pa.int32(), "number": pa.float32(), "date": pa.timestamp("ms")}
-WORDS = {"id": "Int32", "index": "UInt32", "number": "Float64", "date": "Date32"}
+WORDS = {"id": "int32", "index": "uint32", "number": "float64", "date": "date32"}
 BOUNDS = OVERRIDE_TABLES["thermal_bounds"]
 
 

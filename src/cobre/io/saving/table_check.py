@@ -50,7 +50,7 @@ def _check_column(form: TableFormat, column: Column, values: NDArray[Any] | None
     if values is None:
         message, remedy = "the column is missing", f"a column of {WORDS[column.kind]}"
     elif values.dtype.kind not in KINDS[column.kind]:
-        message, remedy = f"the column has type {values.dtype}", WORDS[column.kind]
+        message, remedy = f"expected {WORDS[column.kind]}, got {values.dtype}", f"convert it to {WORDS[column.kind]}"
     elif (odd := _odd_rows(column, values)).size:
         message, remedy = f"is {values[odd[0]]} in row {odd[0]}", _right(column)
     else:

@@ -1,5 +1,7 @@
 """The layers and their rules, in the order in which they run."""
 
+from contextlib import suppress
+
 from cobre.core.case import Case
 from cobre.io.problems import Layer, Problems
 from cobre.io.validation import (
@@ -79,13 +81,24 @@ ORDER = tuple(Layer)
 
 
 def check_case(case: Case, problems: Problems) -> None:
-    """Add all that is wrong. A layer runs only when the earlier ones found no error, for it relies on them."""
+    """Add all that is wrong. After an error of an earlier layer, a rule says what it can without the broken part."""
     for layer, rules in LAYERS:
         if _has_errors_before(layer, problems):
-            return
-        findings = Findings(layer, problems)
-        for rule in rules:
-            rule(case, findings)
+            _check_the_rest(case, layer, rules, problems)
+        else:
+            findings = Findings(layer, problems)
+            for rule in rules:
+                rule(case, findings)
+
+
+def _check_the_rest(case: Case, layer: Layer, rules: tuple[Rule, ...], problems: Problems) -> None:
+    """A rule that stumbles over the broken part, such as a plant without a bus, has nothing to say."""
+    broken = {(problem.file, problem.entity.removeprefix("rows of ")) for problem in problems.errors}
+    for rule in rules:
+        found = Problems()
+        with suppress(LookupError, StopIteration, ValueError):
+            rule(case, Findings(layer, found))
+            problems.take(problem for problem in found if (problem.file, problem.entity) not in broken)
 
 
 def _has_errors_before(layer: Layer, problems: Problems) -> bool:

@@ -34,7 +34,7 @@ Documents = Mapping[str, Document | None]
 def check_raw_references(documents: Documents, problems: Problems) -> None:
     """Add an error for each id that no entity has."""
     findings = Findings(Layer.REFERENCES, problems)
-    known = {word: _declared(documents, *place) for word, place in ARRAYS.items()}
+    known = {word: declared_in(documents, *place) for word, place in ARRAYS.items()}
     for file, array, word, fields in REFERENCES:
         for element in _elements(documents, file, array):
             for field, target in fields.items():
@@ -52,7 +52,7 @@ def _demand(
         findings.demand_known(known, word, id_, file, entity, field)
 
 
-def _declared(documents: Documents, file: str, array: str) -> frozenset[int] | None:
+def declared_in(documents: Documents, file: str, array: str) -> frozenset[int] | None:
     """Ids of a class; None where they are not all known."""
     document = documents.get(file)
     content = document.content if document is not None else None

@@ -42,7 +42,10 @@ def _spread(by_scenario: Floats) -> DataTable:
     }
     divisor, unit = scale_for(float(np.abs(by_scenario).max()), "$")
     columns = [Column(title, "number", divisor) for title in found]
-    note = "± is the confidence of the mean; under a percentage stands what so many of the scenarios cost at most."
+    note = (
+        "± is the half-width of the mean's 95 % confidence interval. "
+        "A column such as 90 % is that percentile of the scenarios."
+    )
     return DataTable(
         "cost-spread", f"Spread over scenarios ({unit})", columns, [tuple(found.values())], note, is_wide=True
     )

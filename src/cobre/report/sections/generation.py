@@ -84,7 +84,7 @@ def _thermals(simulated: Simulated, study: StudyFacts) -> DataTable:
     )
     note = (
         "Energy and cost of the whole horizon; costs are not discounted. "
-        "Under 5 % and 95 % stands what so many of the scenarios stay below."
+        "5 % and 95 % are percentiles over the scenarios."
     )
     return DataTable("thermals", "Thermal plants", columns, found, note, is_wide=True, kind="thermals")
 

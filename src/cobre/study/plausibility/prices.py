@@ -34,10 +34,26 @@ def deficit_above_plants(case: Case, expected: Expected, findings: Findings) -> 
         dearer = int((cost >= cheapest).sum())
         if dearer:
             message = (
-                f"the cheapest deficit costs {cheapest:,.6g} $/MWh, and {dearer} of {len(cost)} thermal plants cost as "
-                f"much or more (the dearest, {word}, {cost[dearest]:,.6g} $/MWh): load is shed before they run"
+                f"the cheapest deficit costs {cheapest:,.3f} $/MWh, and {dearer} of {len(cost)} thermal plants cost as "
+                f"much or more (the dearest, {word}, {cost[dearest]:,.3f} $/MWh): load is shed before they run"
             )
             findings.warn(file, entity, field, message, "a deficit dearer than every plant")
+
+
+def minimum_generation_above_plants(case: Case, expected: Expected, findings: Findings) -> None:
+    """A minimum generation is given up before a plant runs that is dearer than giving it up."""
+    if not case.system.thermals:
+        return
+    dearest = float(_thermal_costs(expected).max())
+    cost = expected.study.stages[0].hydro.generation_violation_below_cost
+    has_limit = np.array([hydro.generation.min_generation_mw > 0 for hydro in case.system.hydros], bool)
+    for at in np.flatnonzero(has_limit & (cost <= dearest)).tolist():
+        message = (
+            f"giving up minimum generation costs {cost[at]:,.2f} $/MWh, no more than the dearest thermal plant "
+            f"({dearest:,.2f} $/MWh): the limit is violated before that plant runs"
+        )
+        field, remedy = "hydro.generation_violation_below_cost", "a violation cost above that of every plant"
+        findings.warn(penalties_file.FILE, named("hydro", case.system.hydros[at]), field, message, remedy)
 
 
 def _thermal_costs(expected: Expected) -> Floats:
@@ -56,10 +72,15 @@ def range_of_prices(case: Case, expected: Expected, findings: Findings) -> None:
     (least, cheap), (most, dear) = min(prices), max(prices)
     if most > WIDEST_RANGE * least:
         message = (
-            f"costs in the objective range from {least:.3g} $ per unit ({cheap}) to {most:.3g} $ per unit ({dear}), "
-            f"a factor of {most / least:.0e}: the small ones may be lost in the tolerances of the solver"
+            f"costs in the objective range from {_plain(least)} $ per unit ({cheap}) to {_plain(most)} $ per unit "
+            f"({dear}), a factor of {most / least:,.0f}: the small ones may be lost in the tolerances of the solver"
         )
         findings.warn(penalties_file.FILE, "", "", message)
+
+
+def _plain(amount: float) -> str:
+    """Without an exponent, unless it is tiny."""
+    return f"{amount:,.2f}" if amount >= 0.01 else f"{amount:.2g}"
 
 
 def _prices(case: Case, expected: Expected) -> Iterator[tuple[float, str]]:
@@ -78,4 +99,4 @@ def _prices(case: Case, expected: Expected) -> Iterator[tuple[float, str]]:
         yield cost * hours, f"exchange_cost of {named('line', line)}"
 
 
-RULES = (deficit_above_plants, range_of_prices)
+RULES = (deficit_above_plants, minimum_generation_above_plants, range_of_prices)

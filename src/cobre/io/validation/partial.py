@@ -1,0 +1,96 @@
+"""What can be told of a case some of whose files violate their schema: a wrong type must not hide other mistakes.
+
+References are looked up in the files as they were parsed. Rules that look at one file by itself see the files that are
+right; whatever they say of a broken one, or of a stand-in for it, is dropped.
+"""
+
+from collections.abc import Iterator, Mapping
+
+import numpy as np
+
+from cobre.core.case import ABSENT_ID, Case, InitialConditions, Table
+from cobre.core.config import Config, IterationLimit, TrainingConfig
+from cobre.core.entities import DeficitSegment
+from cobre.core.penalties import BusPenalties, HydroPenalties, LinePenalties, NonControllablePenalties, Penalties
+from cobre.core.temporal import Horizon, PolicyGraph
+from cobre.io import entities, stages_file
+from cobre.io.parquet_tables import TableFormat
+from cobre.io.problems import Layer, Problems
+from cobre.io.validation import correlation, horizon, inflows, limits, override_values, prices, stage_dimensions
+from cobre.io.validation.case_tables import CLASS_OF_COLUMN, override_tables, production_tables, scenario_tables
+from cobre.io.validation.findings import Findings, Rule, distinct
+from cobre.io.validation.raw_references import Documents, check_raw_references, declared_in
+from cobre.io.validation.table_references import MAY_NAME_OTHER_STAGES
+
+CLASSES = {
+    "bus": (entities.BUSES, "buses"),
+    "hydro": (entities.HYDROS, "hydros"),
+    "thermal": (entities.THERMALS, "thermals"),
+    "line": (entities.LINES, "lines"),
+    "non-controllable source": (entities.SOURCES, "non_controllable_sources"),
+    "pumping station": (entities.STATIONS, "pumping_stations"),
+    "contract": (entities.CONTRACTS, "contracts"),
+}
+STAGE_RULES = tuple(rule for rule in stage_dimensions.RULES if rule is not stage_dimensions.factors_for_each_block)
+RULES: tuple[tuple[Layer, tuple[Rule, ...]], ...] = (
+    (Layer.DIMENSIONS, STAGE_RULES),
+    (Layer.MEANING, horizon.RULES),
+    (Layer.MEANING, limits.RULES),
+    (Layer.MEANING, (prices.prices_above_zero, prices.prices_of_entities_above_zero, prices.tiers_of_deficit)),
+    (Layer.MEANING, (correlation.matrices, inflows.numbers_in_range, inflows.factors_above_zero)),
+    (Layer.MEANING, (override_values.nothing_negative,)),
+)
+# In place of files that cannot be decoded; what rules say of them is dropped.
+NO_CONFIG = Config(TrainingConfig(1, (IterationLimit(1),)))
+NO_HORIZON = Horizon(PolicyGraph("finite_horizon", 0.0, (), ()), ())
+NO_CONDITIONS = InitialConditions({})
+NO_PENALTIES = Penalties(
+    BusPenalties((DeficitSegment(depth_mw=None, cost=1.0),), 1.0),
+    LinePenalties(1.0),
+    HydroPenalties(*[1.0] * 11),
+    NonControllablePenalties(1.0),
+)
+
+
+def check_parts(case: Case, documents: Documents, problems: Problems) -> None:
+    """Add what is wrong besides the schema."""
+    broken = {problem.file for problem in problems.errors}
+    check_raw_references(documents, problems)
+    _check_tables(case, documents, problems)
+    for layer, rules in RULES:
+        found = Problems()
+        for rule in rules:
+            rule(case, Findings(layer, found))
+        problems.take(problem for problem in found if problem.file not in broken)
+
+
+def _check_tables(case: Case, documents: Documents, problems: Problems) -> None:
+    """Ids of entities and stages in the tables that can be read."""
+    findings = Findings(Layer.REFERENCES, problems)
+    known = {word: declared_in(documents, *place) for word, place in CLASSES.items()}
+    stages = declared_in(documents, stages_file.FILE, "stages")
+    for form, table in (*scenario_tables(case), *override_tables(case), *production_tables(case)):
+        _demand_entities(form, table, known, findings)
+        if stages is not None and "stage_id" in table and _base_name(form) not in MAY_NAME_OTHER_STAGES:
+            for id_ in (int(value) for value in np.unique(table["stage_id"]) if value != ABSENT_ID):
+                findings.demand_known(stages, "stage", id_, form.file, f"rows of stage {id_}", "stage_id")
+
+
+def _demand_entities(
+    form: TableFormat, table: Table, known: Mapping[str, frozenset[int] | None], findings: Findings
+) -> None:
+    for column, word in _id_columns(form):
+        declared = known.get(word)
+        for (id_,) in distinct(table, column) if declared is not None else ():
+            findings.demand_known(declared or frozenset(), word, id_, form.file, f"rows of {word} {id_}", column)
+
+
+def _id_columns(form: TableFormat) -> Iterator[tuple[str, str]]:
+    """Columns of ids, and whose they are."""
+    for column in form.columns:
+        if column.name in CLASS_OF_COLUMN:
+            yield column.name, CLASS_OF_COLUMN[column.name]
+
+
+def _base_name(form: TableFormat) -> str:
+    return form.file.rsplit("/", 1)[-1].removesuffix(".parquet")
