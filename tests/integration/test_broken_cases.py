@@ -125,7 +125,7 @@ BROKEN = {
     "a minimum above its maximum": (edit(THERMALS, "thermals", 0, "generation", "min_mw", to=300.0), "is 300, above"),
     "a date that is none": (edit(STAGES, "stages", 3, "start_date", to="2030-13-01"), "2030-13-01"),
     "a stage that ends before it begins": (
-        edit(STAGES, "stages", 11, "end_date", to="2030-12-01"),
+        edit(STAGES, "stages", 0, "start_date", to="2030-02-01"),
         "not after start_date",
     ),
     "hours below zero": (edit(STAGES, "stages", 2, "blocks", 0, "hours", to=-1.0), "hours"),

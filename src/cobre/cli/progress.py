@@ -16,7 +16,7 @@ UPPER_BOUND = "upper bound $ (sampled)"
 
 def header(upper_bound: str = UPPER_BOUND) -> str:
     """Of the lines of iterations."""
-    return f"{'iteration':>9}  {'lower bound $':>20}  {upper_bound:>24}  {'± 95 %':>12}  {'cuts':>7}  {'s':>8}"
+    return f"{'iteration':>9}  {'lower bound $':>20}  {upper_bound:>24}  {'+- 95 %':>12}  {'cuts':>7}  {'s':>8}"
 
 
 HEADER = header()

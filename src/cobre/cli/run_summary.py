@@ -66,7 +66,7 @@ def _bounds(summary: RunSummary) -> Iterator[str]:
     if summary.lower_bound is not None:
         yield f"lower bound {money(summary.lower_bound)} $"
     if summary.upper_bound is not None:
-        half = f" ± {money(summary.upper_bound_half_width)}" if summary.upper_bound_half_width else ""
+        half = f" +- {money(summary.upper_bound_half_width)}" if summary.upper_bound_half_width else ""
         yield f"{_upper_name(summary)} {money(summary.upper_bound)}{half} $ ({_upper_kind(summary)})"
     if summary.gap is not None and _has_upper_bound(summary):
         yield f"gap {percent(summary.gap)} of the lower bound"

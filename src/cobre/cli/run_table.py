@@ -156,7 +156,9 @@ def _line(name: str) -> Text:
 
 def _small_simulation(view: RunView) -> Iterator[Text]:
     if view.simulated is not None:
-        yield _short(f"simulated {short_money(view.simulated['mean_cost'])} ± {short_money(view.simulated['half_width'])}")
+        yield _short(
+            f"simulated {short_money(view.simulated['mean_cost'])} ± {short_money(view.simulated['half_width'])}"
+        )
 
 
 def _short(text: str, style: str = "") -> Text:

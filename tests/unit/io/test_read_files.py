@@ -77,7 +77,7 @@ def test_a_truncated_json_file_is_a_problem_of_structure(folder, name):
 
 def test_an_empty_json_file(folder):
     (folder / "stages.json").write_text("")
-    assert "ends in the middle" in only_error(folder).message
+    assert only_error(folder).message == "the file is empty"
 
 
 @pytest.mark.parametrize("name", sorted(sound_tables()))

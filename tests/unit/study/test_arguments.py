@@ -106,7 +106,7 @@ def tables(stats):
         "missing": ({name: values for name, values in stats.items() if name != "mean_m3s"}, "mean_m3s: the column is"),
         "not finite": ({**stats, "mean_m3s": np.where(np.arange(mean.size) == 3, np.inf, mean)}, "is inf in row 3"),
         "short": ({**stats, "mean_m3s": mean[1:]}, "columns of several lengths"),
-        "whole": ({**stats, "mean_m3s": mean.astype(np.int64)}, "mean_m3s: expected float64, got int64"),
+        "whole": ({**stats, "mean_m3s": mean.astype(np.int64)}, "mean_m3s: expected floating-point numbers, got int64"),
         "turned": ({name: values[::-1] for name, values in stats.items()}, "the rows are not in the order of"),
     }
 

@@ -86,7 +86,7 @@ IMPLAUSIBLE = {
     ),
     "deficit": (
         edited("system/buses.json", cheap_deficit),
-        ["the cheapest deficit costs 0.004 $/MWh", "3 of 3 thermal plants", "thermal 2 (Gas turbine), 240 $/MWh"],
+        ["the cheapest deficit costs 0.004 $/MWh", "3 of 3 thermal plants", "thermal 2 (Gas turbine), 240.000 $/MWh"],
     ),
     "names": (edited("system/thermals.json", same_name), ["is the name of 2 entities of this class, ids 0, 1"]),
     "idle": (edited("system/thermals.json", idle_plant), ["thermal 2 (Gas turbine): cannot run in any stage"]),
@@ -96,7 +96,7 @@ IMPLAUSIBLE = {
             "costs in the objective range from",
             "(turbined_cost of hydro",
             "(outflow_violation_below_cost of hydro",
-            "5e+10",
+            "50,000,000,000",
         ],
     ),
 }

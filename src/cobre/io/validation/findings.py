@@ -10,6 +10,7 @@ from cobre.core.case import Case, Table
 from cobre.io.problems import Layer, Problems
 
 MOST_NAMED = 8
+NO_ENTITY = "there is no "
 
 
 class Findings:
@@ -32,7 +33,7 @@ class Findings:
     ) -> None:
         """An id (None: no reference) must be one of those that are declared."""
         if id_ is not None and id_ not in known:
-            self.error(file, entity, field, f"there is no {word} {id_}", f"declared: {listed(known)}")
+            self.error(file, entity, field, f"{NO_ENTITY}{word} {id_}", f"declared: {listed(known)}")
 
     def demand_least(self, least: float, value: float, file: str, entity: str, field: str) -> None:
         """A number must not be below another."""

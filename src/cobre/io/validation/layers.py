@@ -32,7 +32,7 @@ from cobre.io.validation import (
     tailrace_curves,
     travel_times,
 )
-from cobre.io.validation.findings import Findings, Rule
+from cobre.io.validation.findings import NO_ENTITY, Findings, Rule
 
 LAYERS: tuple[tuple[Layer, tuple[Rule, ...]], ...] = (
     (
@@ -93,12 +93,19 @@ def check_case(case: Case, problems: Problems) -> None:
 
 def _check_the_rest(case: Case, layer: Layer, rules: tuple[Rule, ...], problems: Problems) -> None:
     """A rule that stumbles over the broken part, such as a plant without a bus, has nothing to say."""
-    broken = {(problem.file, problem.entity.removeprefix("rows of ")) for problem in problems.errors}
+    unknown = _unknown_entities(problems)
     for rule in rules:
         found = Problems()
         with suppress(LookupError, StopIteration, ValueError):
             rule(case, Findings(layer, found))
-            problems.take(problem for problem in found if (problem.file, problem.entity) not in broken)
+            problems.take(problem for problem in found if problem.entity.partition(",")[0] not in unknown)
+
+
+def _unknown_entities(problems: Problems) -> set[str]:
+    """Such as `hydro 9`, which rows speak of and nobody declares: what else is wrong with it is no news."""
+    return {
+        problem.message.removeprefix(NO_ENTITY) for problem in problems.errors if problem.message.startswith(NO_ENTITY)
+    }
 
 
 def _has_errors_before(layer: Layer, problems: Problems) -> bool:

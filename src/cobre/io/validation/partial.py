@@ -67,7 +67,8 @@ def check_parts(case: Case, documents: Documents, problems: Problems) -> None:
 def _check_tables(case: Case, documents: Documents, problems: Problems) -> None:
     """Ids of entities and stages in the tables that can be read."""
     findings = Findings(Layer.REFERENCES, problems)
-    known = {word: declared_in(documents, *place) for word, place in CLASSES.items()}
+    wrong_ids = {problem.file for problem in problems.errors if problem.field == "id"}
+    known = {word: None if place[0] in wrong_ids else declared_in(documents, *place) for word, place in CLASSES.items()}
     stages = declared_in(documents, stages_file.FILE, "stages")
     for form, table in (*scenario_tables(case), *override_tables(case), *production_tables(case)):
         _demand_entities(form, table, known, findings)
