@@ -1,0 +1,96 @@
+"""Under a risk measure the mean of sampled paths is called what it is, wherever a person reads it."""
+
+import io
+from pathlib import Path
+
+import pytest
+from event_streams import START, iteration, phase, started
+from rich.console import Console
+
+from cobre.cli.progress import LineProgress
+from cobre.cli.run_summary import print_summary
+from cobre.cli.run_table import run_table
+from cobre.notebook import ProgressTable
+from cobre.study.run_view import RunView
+from cobre.study.summary import RunSummary
+from cobre.tui.panels import page
+
+EVENTS = [started(), phase("training", is_risk_averse=True), *(iteration(number) for number in (1, 2, 3))]
+
+
+class Terminal(io.StringIO):
+    def isatty(self):
+        return True
+
+
+def viewed():
+    view = RunView()
+    view.take_all(EVENTS)
+    return view
+
+
+def table(width):
+    console = Console(file=io.StringIO(), width=width, height=30, color_system=None)
+    console.print(run_table(viewed(), width, 30, START + 20.0))
+    return console.file.getvalue()
+
+
+def lines():
+    stream = io.StringIO()
+    progress = LineProgress(stream)
+    for told in EVENTS:
+        progress.tell(told)
+    return stream.getvalue()
+
+
+def notebook():
+    shown = ProgressTable()
+    for told in EVENTS:
+        shown.take(told)
+    return shown.html()
+
+
+def summary(stream=None, **changes):
+    facts = {
+        "lower_bound": 2e6,
+        "upper_bound": 1.5e6,
+        "upper_bound_half_width": 1e5,
+        "gap": -0.25,
+        "iterations": 3,
+        "stop_reason": "iteration limit of 3 reached",
+        "stop_kind": None,
+        "is_interrupted": False,
+        "digest": "abc",
+        "training_seconds": 1.0,
+        "output": "out",
+        "is_risk_averse": True,
+        "verdict": "levelled off: " + "words " * 30,
+    }
+    stream = stream or io.StringIO()
+    print_summary(RunSummary(**facts | changes), None, stream, with_bounds=True)
+    return stream.getvalue()
+
+
+@pytest.mark.parametrize(
+    "text",
+    [lambda: table(100), lambda: table(50), lines, notebook, summary, lambda: page(viewed(), Path("out"))],
+    ids=["table", "small table", "lines", "notebook", "summary", "top"],
+)
+def test_no_upper_bound_and_no_gap_is_shown(text):
+    shown = text()
+    assert "upper" not in shown
+    assert "5.0 %" not in shown  # the gap
+    assert "mean" in shown
+
+
+def test_exact_bounds_of_trees_are_bounds_under_a_risk_measure_too():
+    text = summary(upper_bound_is_exact=True, upper_bound_half_width=0.0, gap=0.0)
+    assert "upper bound 1,500,000.00 $ (exact: all paths)" in text
+    assert "gap 0.0 % of the lower bound" in text
+
+
+def test_sentences_wrap_on_a_terminal_and_stay_whole_in_a_log(monkeypatch):
+    monkeypatch.setenv("COLUMNS", "40")
+    narrow = summary(Terminal())
+    assert max(map(len, narrow.splitlines())) <= 40
+    assert "levelled off: " + ("words " * 30).strip() in summary()
