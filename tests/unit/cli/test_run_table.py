@@ -42,7 +42,7 @@ def test_everything_is_there():
     assert set("▁█") <= set(text)
 
 
-@pytest.mark.parametrize(("width", "words"), [(100, "2,500,000.00 $"), (40, "mean  2.50 M$ ± 9.00 k$")])
+@pytest.mark.parametrize(("width", "words"), [(100, "2,500,000.00 $"), (40, "simulated 2.50 M$ ± 9.00 k$")])
 def test_a_stored_policy_that_was_simulated(width, words):
     told = {"event": "simulation_finished", "time": START, "scenarios": 5, "mean_cost": 2.5e6, "half_width": 9e3}
     assert words in plain([started(), phase("simulation"), told], width)
