@@ -12,6 +12,7 @@ from cobre.errors import OutputError
 from cobre.io.atomic import write_file
 from cobre.sddp.boundary import PricedPool
 from cobre.sddp.training.context import TrainingContext
+from cobre.sddp.training.team import Team
 from cobre.sddp.upper_bounds.find import find_upper_bound
 from cobre.sddp.upper_bounds.result import BoundMethod, BoundPlan, UpperBound
 from cobre.sddp.work_split import WorkSplit
@@ -162,6 +163,7 @@ def bound_rank(comm: Backend, request: BoundRequest, tell: Tell) -> PolicyBound:
     policy = share_policy(comm, request.policy)
     context = _context(comm, ready, policy)
     found = PolicyBound(find_upper_bound(context, request.plan), ready.study.case.is_risk_averse)
+    context.team.close()
     context.pool.close()
     if comm.rank == 0 and request.keep_in is not None:
         write_bound(request.keep_in, found)
@@ -178,13 +180,15 @@ def _context(comm: Backend, ready: ReadyStudy, policy: Policy) -> TrainingContex
     study = ready.study
     pool = PricedPool(comm, study.problem, study.end)
     fill_pool(pool, policy, study)
+    split = WorkSplit(1, comm.size)
     return TrainingContext(
         comm=comm,
         problem=study.problem,
         solver=ready.solver,
         sampler=study.noise.training_sampler,
         pool=pool,
-        split=WorkSplit(1, comm.size),
+        split=split,
+        team=Team.of(comm, comm, study.problem, split),
         bases=[Bases.none(stage.program) for stage in study.problem.stages],
     )
 
