@@ -12,17 +12,34 @@ author = "The Cobre in Python authors"
 project_copyright = "The Cobre in Python authors"
 release = version = cobre.__version__
 
-extensions = ["myst_parser", "source_pages", "generated_pages"]
+extensions = [
+    "myst_parser",
+    "sphinx.ext.autodoc",
+    "sphinx_copybutton",
+    "source_pages",
+    "generated_pages",
+    "python_reference",
+]
 exclude_patterns = ["_build", "_extensions"]
 source_suffix = {".md": "markdown"}
 root_doc = "index"
 nitpicky = True
+nitpick_ignore_regex = [
+    ("py:.*", ".*")
+]  # types of signatures: most are of other libraries, whose pages are not fetched
 suppress_warnings = ["misc.highlighting_failure"]  # console blocks show output that no lexer knows
 
 myst_enable_extensions = ["colon_fence", "deflist"]
 myst_heading_anchors = 3
 highlight_language = "text"
 smartquotes_action = "qe"  # not dashes: two of them begin an option
+
+default_role = "code"  # docstrings write names as Markdown does
+autodoc_member_order = "bysource"
+autodoc_typehints_format = "short"
+python_use_unqualified_type_names = True
+maximum_signature_line_length = 88
+copybutton_prompt_text = "$ "  # a console block is copied as its commands, without prompts and output
 
 html_theme = "furo"
 html_title = f"Cobre {release}"

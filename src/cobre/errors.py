@@ -2,7 +2,7 @@
 
 `except cobre.errors.ValidationError` and `except ValueError` both catch an invalid case. More precise errors of this
 package are subclasses of these. Errors of communication (`cobre.comm.errors`: a lost worker, a missing backend) and
-of started ranks (`cobre.comm.launch.WorkerError`) are `CobreError`s too.
+of started ranks (`cobre.comm.launch.WorkerError`) descend from `CobreError`, too.
 """
 
 from typing import Any

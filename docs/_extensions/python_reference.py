@@ -1,0 +1,40 @@
+"""Docstrings as autodoc reads them: lines `name: meaning` on parameters and fields become a list."""
+
+import re
+from typing import Any
+
+from sphinx.application import Sphinx
+
+_ITEM = re.compile(r"^((?:[a-z]\w*, )*[a-z]\w*): (\S.*)$")
+_SENTENCE = re.compile(r"^(examples?|raises?|note|warning)$", re.IGNORECASE)
+
+
+def with_lists(lines: list[str]) -> list[str]:
+    """Each `name: meaning` is an item; the lines below it, up to the next item or an empty line, belong to it."""
+    found: list[str] = []
+    is_item = False
+    for place, line in enumerate(lines):
+        item = _ITEM.match(line)
+        if place and item and not _SENTENCE.match(item[1]):
+            if found and found[-1] and not is_item:
+                found.append("")
+            names = ", ".join(f"**{name}**" for name in item[1].split(", "))
+            found.append(f"* {names}: {item[2]}")
+            is_item = True
+        elif not line.strip():
+            found.append(line)
+            is_item = False
+        else:
+            found.append(f"  {line}" if is_item else line)
+    return found
+
+
+def process(app: Sphinx, what: str, name: str, obj: Any, options: Any, lines: list[str]) -> None:
+    """In place, as autodoc wants it."""
+    lines[:] = [line.replace("|", r"\|") for line in with_lists(lines)]  # |x| is a size, and no substitution
+
+
+def setup(app: Sphinx) -> dict[str, object]:
+    """Listen to autodoc."""
+    app.connect("autodoc-process-docstring", process)
+    return {"parallel_read_safe": True}
