@@ -24,9 +24,7 @@ exclude_patterns = ["_build", "_extensions"]
 source_suffix = {".md": "markdown"}
 root_doc = "index"
 nitpicky = True
-nitpick_ignore_regex = [
-    ("py:.*", ".*")
-]  # types of signatures: most are of other libraries, whose pages are not fetched
+nitpick_ignore_regex = [("py:.*", ".*")]  # types in signatures, most of them of other libraries
 suppress_warnings = ["misc.highlighting_failure"]  # console blocks show output that no lexer knows
 
 myst_enable_extensions = ["colon_fence", "deflist"]
@@ -39,6 +37,7 @@ autodoc_member_order = "bysource"
 autodoc_typehints_format = "short"
 python_use_unqualified_type_names = True
 maximum_signature_line_length = 88
+toc_object_entries_show_parents = "hide"
 copybutton_prompt_text = "$ "  # a console block is copied as its commands, without prompts and output
 
 html_theme = "furo"

@@ -29,8 +29,9 @@ def with_lists(lines: list[str]) -> list[str]:
     return found
 
 
-def process(app: Sphinx, what: str, name: str, obj: Any, options: Any, lines: list[str]) -> None:
-    """In place, as autodoc wants it."""
+def process(*arguments: Any) -> None:
+    """The last argument are the lines, to be changed in place."""
+    lines: list[str] = arguments[-1]
     lines[:] = [line.replace("|", r"\|") for line in with_lists(lines)]  # |x| is a size, and no substitution
 
 

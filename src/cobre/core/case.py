@@ -150,6 +150,11 @@ class Case:
         )
         return f"<Case {self.name!r}: {', '.join(f'{count} {kind}' for count, kind in counts if count)}>"
 
+    def _repr_html_(self) -> str:
+        from cobre.core.case_html import case_html  # noqa: PLC0415 - it needs this module
+
+        return case_html(self)
+
     @property
     def is_risk_averse(self) -> bool:
         """Whether something else than the expected cost is minimised."""

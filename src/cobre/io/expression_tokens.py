@@ -5,6 +5,8 @@ import re
 from dataclasses import dataclass
 from enum import Enum
 
+from cobre.errors import CobreError
+
 _PATTERN = re.compile(
     r"(?P<number>(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d+)?)"
     r"|(?P<reference>@[A-Za-z_]\w*)"
@@ -40,7 +42,7 @@ class Token:
         return "the end" if self.kind is TokenKind.END else f"`{self.text}`"
 
 
-class ExpressionError(ValueError):
+class ExpressionError(CobreError, ValueError):
     """An expression that cannot be read: where, why, and what would be right."""
 
     def __init__(self, position: int, message: str, remedy: str) -> None:

@@ -12,10 +12,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from cobre.errors import CobreError
+
 _OFFSET, _BACK, _SHORT = struct.Struct("<I"), struct.Struct("<i"), struct.Struct("<H")
 
 
-class FlatTableError(ValueError):
+class FlatTableError(CobreError, ValueError):
     """Content that is no such table."""
 
 

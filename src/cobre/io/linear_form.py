@@ -4,13 +4,14 @@ from collections.abc import Iterable
 from dataclasses import dataclass, replace
 
 from cobre.core.generic_constraints import Coefficient, Term
+from cobre.errors import CobreError
 
 # Named expressions can be multiplied into one another; a user's mistake shall not eat all memory.
 MOST_PARAMETERS = 8
 MOST_PARTS = 20_000
 
 
-class NotLinearError(ValueError):
+class NotLinearError(CobreError, ValueError):
     """A product that an LP cannot hold."""
 
 

@@ -4,13 +4,15 @@ import re
 from collections.abc import Iterator
 from itertools import product
 
+from cobre.errors import CobreError
+
 _ENTRY = re.compile(r"(?:[^,\[\]]|\[[^\[\]]*\])+")
 _PART = re.compile(r"\[([^\]]*)\]|([^\[\]]+)")
 _RANGE = re.compile(r"([0-9]+)(?:-([0-9]+))?")
 MAX_RANGE = 100_000
 
 
-class HostListError(ValueError):
+class HostListError(CobreError, ValueError):
     """A text that is no host list."""
 
 

@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from typing import Self
 
 from cobre.comm.config import DEFAULT_TCP_PORT, MAX_SHM_RANKS, MAX_TCP_PORT
+from cobre.errors import CobreError
 
 DNS_LABEL = r"[a-z]([a-z0-9-]*[a-z0-9])?"
 CLAIM_PART = r"[a-z0-9]([a-z0-9-]*[a-z0-9])?"
@@ -20,7 +21,7 @@ ARRAY_INDEX = "%a"  # as Slurm writes it in the names of files
 _ENDS = "with a letter first and no '-' last"
 
 
-class LaunchFileError(ValueError):
+class LaunchFileError(CobreError, ValueError):
     """A setting that would give a file nobody could run."""
 
 

@@ -12,6 +12,7 @@ from collections.abc import Mapping, Sequence
 
 from cobre.comm.config import BACKEND_VARIABLE
 from cobre.comm.types import BackendKind
+from cobre.errors import CobreError
 from cobre.launchfiles.host_list import HostListError, hosts
 
 RANK, SIZE, NODES = "SLURM_PROCID", "SLURM_STEP_NUM_TASKS", "SLURM_STEP_NODELIST"
@@ -20,7 +21,7 @@ USAGE_ERROR, CANNOT_RUN = 2, 127
 PATIENCE_S, RETRY_S = 5.0, 0.5
 
 
-class NoStepError(Exception):
+class NoStepError(CobreError):
     """The variables of a step are missing or make no sense."""
 
 

@@ -14,6 +14,7 @@ from typing import Protocol
 import numpy as np
 from numpy.typing import NDArray
 
+from cobre.errors import CobreError
 from cobre.solver.program import Floats, Ints, StageProgram
 
 
@@ -163,7 +164,7 @@ class Walk(Work, Protocol):
     basis_cuts: Sequence[Ints]
 
 
-class SolveFailedError(Exception):
+class SolveFailedError(CobreError):
     """No setting of the solver led to an optimum.
 
     chain, item: where. status: `infeasible`, `unbounded` or what the solver said.

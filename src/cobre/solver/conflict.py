@@ -10,11 +10,13 @@ from typing import Any
 
 import numpy as np
 
+from cobre.errors import CobreError
+
 OPTIMAL, INFEASIBLE, UNBOUNDED = "optimal", "infeasible", "unbounded"
 _ZERO = 1e-9
 
 
-class UnreadableLpError(Exception):
+class UnreadableLpError(CobreError):
     """A file that is no LP."""
 
 

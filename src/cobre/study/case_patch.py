@@ -37,6 +37,8 @@ class Patch:
 
 def read_case_file(case: Path, file: str) -> Any:
     """The content of a JSON file of a case. Raises CasePatchError."""
+    if ".." in Path(file).parts or Path(file).is_absolute():  # the same name is written to, in the copy
+        raise CasePatchError(f"the file {file!r} leads out of the case: name it from the case's directory on")
     path = named_inside(case, file, f"the file {file!r}")
     if path.suffix != ".json":
         raise CasePatchError(f"{file} is no JSON file; {case} has {', '.join(json_files(case))}")

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from cobre.core.case import Case
+from cobre.core.case_html import facts_html
 from cobre.core.stage_data import COMMITMENT
 from cobre.sddp.cuts.pool import CutPool, CutSet
 from cobre.sddp.events import IterationRecord
@@ -59,6 +60,19 @@ class Policy:
             f"<Policy: {self.num_stages} stages, {self.dimension} states, {cuts:,} cuts after {self.iterations} "
             f"iterations, lower bound {self.final_lower_bound:,.2f} $>"
         )
+
+    def _repr_html_(self) -> str:
+        cuts = [len(found.intercepts) for found in self.cuts]
+        kinds = dict.fromkeys(name.partition(":")[0] for name in self.state_names)
+        counts = {kind: sum(name.partition(":")[0] == kind for name in self.state_names) for kind in kinds}
+        facts = {
+            "stages": f"{self.num_stages}",
+            "state": f"{self.dimension} entries: {', '.join(f'{count} {kind}' for kind, count in counts.items())}",
+            "cuts": f"{sum(cuts):,}, up to {max(cuts, default=0):,} in a stage",
+            "iterations": f"{self.iterations:,}",
+            "lower bound": f"{self.final_lower_bound:,.2f} $",
+        }
+        return facts_html("Cobre policy", facts)
 
     @property
     def num_stages(self) -> int:

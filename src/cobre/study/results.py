@@ -198,6 +198,20 @@ class SimulationResult:
         notebook.show_figures()
         return plot_fan(self, quantity, entity)
 
+    def plot(self, table: str, column: str, entity: int | None = None) -> "Figure":
+        """Percentiles over scenarios, by stage, of any number of any table, such as `plot("hydros", "spillage_m3s")`.
+
+        Energy and cost are added over blocks, other numbers averaged. entity: the id of a plant, bus or line; without
+        it all are added up, where that means something. See `plot_fan` for quantities with names.
+        """
+        from cobre.study.hand_over import library
+
+        library("matplotlib", "cobre[plots]")
+        from cobre.report.table_figure import plot_table
+
+        notebook.show_figures()
+        return plot_table(self, table, column, entity)
+
     def to_arrow(self, name: str = "costs") -> "pa.Table":
         """A table."""
         return self.table(name)

@@ -8,6 +8,7 @@ from typing import Any
 
 from cobre.comm.flight_recorder import RecordedCall
 from cobre.comm.trace.writer import FORMAT_VERSION
+from cobre.errors import CobreError
 
 _HEADER_FIELDS: Mapping[str, type] = {
     "backend": str,
@@ -30,7 +31,7 @@ _CALL_FIELDS: Mapping[str, type] = {
 }
 
 
-class NotATraceError(ValueError):
+class NotATraceError(CobreError, ValueError):
     """This file was not written by a rank, or not so that it can be read here."""
 
 

@@ -6,9 +6,10 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from cobre.comm.trace.recording import NotATraceError, Recording, read_recording
+from cobre.errors import CobreError
 
 
-class TraceError(Exception):
+class TraceError(CobreError):
     """The folder holds nothing that can be merged."""
 
 

@@ -11,6 +11,7 @@ from cobre.core.case import ABSENT_ID, Case, Table
 from cobre.core.hydro import Hydro
 from cobre.core.production import ProductionModels
 from cobre.core.temporal import Stage
+from cobre.errors import CobreError
 from cobre.sddp.hydro_models.geometry import ReservoirGeometry
 from cobre.sddp.hydro_models.production_function import net_head_m, tailrace_m
 
@@ -18,7 +19,7 @@ from cobre.sddp.hydro_models.production_function import net_head_m, tailrace_m
 DEFAULT_REFERENCE_SHARE = 0.65
 
 
-class NoProductivityError(ValueError):
+class NoProductivityError(CobreError, ValueError):
     """A productivity that no file gives."""
 
 

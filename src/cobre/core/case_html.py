@@ -1,0 +1,46 @@
+"""A case, and other objects with a few facts, as notebooks show them; nothing is fetched, and no script runs."""
+
+from collections.abc import Mapping
+from html import escape
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from cobre.core.case import Case
+
+_HEAD = 'style="text-align:left;font-weight:500;opacity:.75"'
+_CELL = 'style="text-align:left"'
+
+
+def facts_html(title: str, facts: Mapping[str, str]) -> str:
+    """A heading and a table of names and values, in the notebook's own colours."""
+    rows = "".join(
+        f"<tr><th {_HEAD}>{escape(name)}</th><td {_CELL}>{escape(value)}</td></tr>"
+        for name, value in facts.items()
+        if value
+    )
+    return f'<div class="cobre-result"><strong>{escape(title)}</strong><table style="margin:4px 0">{rows}</table></div>'
+
+
+def case_html(case: "Case") -> str:
+    """What a person asks first: how long, how many, how much."""
+    system, stages, training = case.system, case.horizon.stages, case.config.training
+    storage = sum(hydro.reservoir.max_storage_hm3 for hydro in system.hydros)
+    power = sum(plant.generation.max_mw for plant in system.thermals)
+    facts = {
+        "stages": f"{len(stages)}, from {stages[0].start_date} to {stages[-1].end_date}" if stages else "none",
+        "hydro plants": _counted(len(system.hydros), f"{storage:,.0f} hm³ of storage"),
+        "thermal plants": _counted(len(system.thermals), f"{power:,.0f} MW"),
+        "wind, sun and the like": _counted(len(system.non_controllable_sources)),
+        "buses": _counted(len(system.buses)),
+        "lines": _counted(len(system.lines)),
+        "contracts": _counted(len(system.energy_contracts)),
+        "pumping stations": _counted(len(system.pumping_stations)),
+        "objective": "risk-averse" if case.is_risk_averse else "expected cost",
+        "training": "" if training.enabled else "switched off",
+    }
+    return facts_html(f"Case {case.name}", facts)
+
+
+def _counted(count: int, more: str = "") -> str:
+    """Nothing for none."""
+    return f"{count:,}" + (f", {more}" if more else "") if count else ""

@@ -1,0 +1,90 @@
+"""Any number of any table of a simulation as a fan over scenarios, by stage: a figure of Matplotlib."""
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+from matplotlib.figure import Figure
+
+from cobre.io.output.columns import numbers_of
+from cobre.report.canvas import house_style
+from cobre.report.fan_charts import fan_legend
+from cobre.report.notebook_legend import put_legend
+from cobre.report.notebook_plots import draw_fan
+from cobre.report.palette import BLUE
+from cobre.report.simulated import Fan
+from cobre.report.study_facts import StudyFacts
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+    from cobre.study.results import SimulationResult
+
+KEYS = ("scenario_id", "stage_id", "block_id")
+UNITS = {
+    "_per_hm3": "$/hm³",
+    "_mwh": "MWh",
+    "_mw": "MW",
+    "_hm3": "hm³",
+    "_m3s": "m³/s",
+    "_cost": "$",
+    "_price": "$/MWh",
+}
+ADDED_OVER_BLOCKS = ("_mwh", "_cost", "_reward")
+NOT_ADDED_OVER_ENTITIES = ("_price", "_per_hm3", "_per_mw", "_per_mwh", "_factor")
+
+
+def plot_table(result: "SimulationResult", table: str, column: str, entity: int | None = None) -> Figure:
+    """Percentiles over scenarios of a column.
+
+    Energy and cost are added over blocks, other numbers averaged. Without an entity all are added up, where that means
+    something. Raises ValueError and says what there is.
+    """
+    rows = _chosen(result.table(table), table, column, entity)
+    scenario, stage = (np.unique(numbers_of(rows[name]), return_inverse=True) for name in KEYS[:2])
+    values = numbers_of(rows[column]).astype(np.float64)
+    cell = scenario[1] * len(stage[0]) + stage[1]
+    size = len(scenario[0]) * len(stage[0])
+    totals = np.bincount(cell, values, size).astype(np.float64)
+    if not column.endswith(ADDED_OVER_BLOCKS):
+        totals = totals / np.maximum(1, _blocks(rows, cell, size))
+    fan = Fan.over_scenarios(
+        totals.reshape(len(scenario[0]), -1), StudyFacts(result.facts).stage_labels(stage[0].tolist())
+    )
+    unit = next((unit for suffix, unit in UNITS.items() if column.endswith(suffix)), "")
+    with house_style():
+        figure, axes = draw_fan(fan, unit, BLUE)
+        put_legend(figure, axes, fan_legend(BLUE))
+    return figure
+
+
+def _blocks(rows: "pa.Table", cell: "np.ndarray", size: int) -> "np.ndarray":
+    """How many blocks each stage has, by its rows of one entity."""
+    owner = _owner(rows)
+    if "block_id" not in rows.column_names or owner is None:
+        return np.bincount(cell, minlength=size)
+    counts = np.bincount(cell, minlength=size)
+    entities = len(np.unique(numbers_of(rows[owner])))
+    return counts / max(1, entities)
+
+
+def _owner(rows: "pa.Table") -> str | None:
+    return next((name for name in rows.column_names if name.endswith("_id") and name not in KEYS), None)
+
+
+def _chosen(rows: "pa.Table", table: str, column: str, entity: int | None) -> "pa.Table":
+    names = rows.column_names
+    if not set(KEYS[:2]) <= set(names):
+        raise ValueError(f"the table {table} has no scenarios and stages to plot")
+    known = [name for name in names if not name.endswith("_id")]
+    if column not in known:
+        raise ValueError(f"the table {table} has no {column!r} to plot; it has {', '.join(known)}")
+    owner = _owner(rows)
+    ids = [] if owner is None else sorted(set(rows[owner].to_pylist()))
+    if entity is not None:
+        if entity not in ids:
+            raise ValueError(f"the table {table} has no {owner} {entity!r}; there are {', '.join(map(str, ids))}")
+        return rows.filter(numbers_of(rows[owner]) == entity)
+    if len(ids) > 1 and column.endswith(NOT_ADDED_OVER_ENTITIES):
+        there = ", ".join(map(str, ids))
+        raise ValueError(f"{column} does not add up: name one {owner} with entity=; there are {there}")
+    return rows

@@ -1,0 +1,51 @@
+"""`except cobre.errors.CobreError` catches every error that this package defines."""
+
+import importlib
+import pkgutil
+
+import cobre
+from cobre.errors import CobreError
+
+OWN_WAY = (KeyboardInterrupt, SystemExit)  # how a terminal or a worker ends
+# Raised and caught inside a backend or the extension; what leaves them is a CommError or a StageFailedError.
+INSIDE = {
+    "cobre._native.JoinFailure",
+    "cobre._native.LpFailure",
+    "cobre._native.WorldFailure",
+    "cobre.comm.backends.tcp.channel.LinkLostError",
+    "cobre.comm.backends.tcp.failures.WorldFailedError",
+    "cobre.comm.backends.tcp.fields.ProtocolError",
+    "cobre.comm.backends.tcp.handshake.RefusedError",
+    "cobre.comm.backends.tcp.handshake.UnprovenRefusalError",
+    "cobre.comm.backends.tcp.joining.HangUpError",
+    "cobre.comm.backends.tcp.protocol.VersionError",
+    "cobre.comm.launch.template.TemplateGoneError",
+}
+
+
+def modules():
+    found = [cobre]
+    for info in pkgutil.walk_packages(cobre.__path__, "cobre."):
+        if ".testing" in info.name or info.name.endswith("__main__") or ".templates" in info.name:
+            continue
+        try:
+            found.append(importlib.import_module(info.name))
+        except ModuleNotFoundError as error:  # an extra that is not installed
+            assert not (error.name or "").startswith("cobre"), error
+    return found
+
+
+def test_every_error_of_ours_is_a_cobre_error():
+    defined = {
+        value
+        for module in modules()
+        for value in vars(module).values()
+        if isinstance(value, type) and issubclass(value, BaseException) and value.__module__.startswith("cobre")
+    }
+    assert len(defined) > 30
+    strays = {
+        f"{kind.__module__}.{kind.__qualname__}"
+        for kind in defined
+        if not issubclass(kind, (CobreError, *OWN_WAY)) and not kind.__name__.startswith("_")
+    }
+    assert strays - INSIDE == set()
