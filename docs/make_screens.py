@@ -1,17 +1,17 @@
 """Screens for the documentation, from a real run: `python docs/make_screens.py OUTPUT_OF_A_RUN` (needs Chromium).
 
-Writes docs/_static/screens: the live table while the run went on, the live view, the top of the report.
+Writes docs/_static/screens: the live table while the run went on, the live view, the top of the report, a plant.
 """
 
 import asyncio
+import base64
 import io
 import re
-import shutil
-import subprocess
 import sys
 import tempfile
 import time
 from pathlib import Path
+from typing import Any
 
 from rich.console import Console
 
@@ -20,13 +20,14 @@ from cobre.study.events import EVENT_FILE, read_events
 from cobre.study.run_view import RunView
 from cobre.tui.app import WatchApp
 
+sys.path.insert(0, str(Path(__file__).parents[1] / "tests" / "browser"))
 SCREENS = Path(__file__).parent / "_static" / "screens"
 SHOWN = 0.6  # the part of the iterations that is done when the table is drawn
 LIMIT_S = 30.0
 
 
 def main(output: Path) -> None:
-    """Draw all three."""
+    """Draw all of them."""
     SCREENS.mkdir(parents=True, exist_ok=True)
     live_table(output)
     asyncio.run(live_view(output))
@@ -62,15 +63,24 @@ async def live_view(output: Path) -> None:
 
 
 def report(output: Path) -> None:
-    """The first screen of report.html."""
-    browser = shutil.which("chromium") or shutil.which("chromium-browser")
-    if browser is None:
-        sys.exit("the picture of the report needs Chromium")
-    with tempfile.TemporaryDirectory() as folder:
-        picture = f"--screenshot={SCREENS / 'report.png'}"
-        flags = ["--headless", "--no-sandbox", "--disable-gpu", "--hide-scrollbars", "--window-size=1200,1350"]
-        page = (output / "report.html").resolve().as_uri()
-        subprocess.run([browser, *flags, f"--user-data-dir={folder}", picture, page], check=True, capture_output=True)
+    """The first screen of report.html, and what it says of one plant."""
+    import chromium
+
+    if chromium.executable() is None:
+        sys.exit("pictures of the report need Chromium")
+    with tempfile.TemporaryDirectory() as profile, chromium.open_browser(profile) as tab:
+        tab.open(output / "report.html", 1200, 1350)
+        tab.until('document.getElementById("explorer").dataset.shown')
+        save(tab, "report.png")
+        tab.value('document.documentElement.style.scrollBehavior = "auto"; location.hash = "hydros-3"')
+        tab.until('document.getElementById("explorer").dataset.shown === "hydros-3"')
+        save(tab, "plant.png")
+
+
+def save(tab: Any, name: str) -> None:
+    """What the tab shows."""
+    tab.value("new Promise((done) => requestAnimationFrame(() => requestAnimationFrame(done)))")
+    (SCREENS / name).write_bytes(base64.b64decode(tab.call("Page.captureScreenshot", format="png")["data"]))
 
 
 if __name__ == "__main__":

@@ -11,7 +11,7 @@
     const wanted = factor ? before * factor : frame.clientWidth;
     const width = Math.max(Math.min(frame.clientWidth, natural), Math.min(4 * natural, wanted));
     const share = (frame.scrollLeft + frame.clientWidth / 2) / before, down = (frame.scrollTop + frame.clientHeight / 2) / before;
-    frame.classList.toggle("zoomed", width > natural);
+    frame.classList.toggle("zoomed", width > frame.clientWidth + 1);
     map.style.width = `${width}px`;
     map.style.height = "auto";
     frame.scrollTo(share * width - frame.clientWidth / 2, down * width - frame.clientHeight / 2);
