@@ -41,7 +41,7 @@ TWO_WORKERS = {"four_regions": 1.9, "large": 1.9, "deck-6x4": 1.9}
 WORKERS_BESIDE_THREADS = {"four_regions": 1.02, "large": 1.02, "deck-6x4": 1.02}
 WAITING = {"four_regions": 0.05, "large": 0.05}
 CHECKPOINT = {"large": 0.05}
-START_S = {"start": 1.5}
+START_S = {"start": 0.4}
 CHECKED = "cobre, checkpoints"
 
 
