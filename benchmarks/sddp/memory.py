@@ -7,7 +7,7 @@ held more than once.
 import argparse
 import sys
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -15,7 +15,7 @@ sys.path.insert(0, str(ROOT / "benchmarks"))
 
 from cobre.comm import Backend, launch  # noqa: E402
 from cobre.io.case import load_case  # noqa: E402
-from cobre.sddp.sharing import share_problem  # noqa: E402
+from cobre.sddp.sharing import share  # noqa: E402
 from cobre.study.prepare import make_solver, prepare  # noqa: E402
 from cobre.study.requests import with_iterations  # noqa: E402
 from cobre.study.training import train_study  # noqa: E402
@@ -82,9 +82,8 @@ class Finding:
 def hold(comm: Backend, folder: str, iterations: int) -> Held:
     """Runs on every rank: a study from its folder to a policy."""
     with measured_growth(comm) as growth:
-        study = prepare(load_case(folder, with_iterations(None, iterations)))
-        shared = share_problem(comm, study.problem)
-        study = replace(study, problem=shared.problem, noise=shared.problem.noise)
+        shared = share(comm, lambda: prepare(load_case(folder, with_iterations(None, iterations))))
+        study = shared.value
         pool = train_study(comm, comm, study, make_solver(study, 1)).context.pool
     return Held(shared.shared_bytes, shared.saved_bytes, pool.nbytes, pool.count, pool.num_stages, growth)
 

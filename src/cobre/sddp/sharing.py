@@ -1,38 +1,38 @@
-"""What ranks of one node hold together: the numbers of a problem, once for all of them.
+"""What ranks of one node hold together: a study that one of them builds, whose numbers lie in memory once.
 
-Every rank builds the problem; the leader copies its arrays into one shared region, those with the same content once,
-and all ranks go on with views of it, read-only. Where no memory is shared the region is each rank's own; the code is
-the same.
+The leader of a node builds, and writes into a shared region what the others need to have the same objects: a pickle of
+everything but large arrays, and those arrays, those with the same content once. All ranks of the node, the leader too,
+go on with objects whose arrays are views of the region, read-only. Where no memory is shared the region is each rank's
+own, and each builds; the code is the same.
+
+The pickle comes from a process of the same job, through memory that no other user can write to; nothing that was
+stored or sent over a network is read this way.
 """
 
-import copy
 import hashlib
+import pickle
 from collections.abc import Callable
-from dataclasses import dataclass, fields, is_dataclass
-from enum import Enum
-from typing import Any, TypeVar
+from dataclasses import dataclass
+from typing import Any, Generic, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
-from cobre.comm import SharedMemoryProvider, SharedRegion
+from cobre.comm import Backend, ReduceOp, SharedRegion
 from cobre.sddp.cuts.visibility import ranks_that_see
-from cobre.sddp.problem import Problem
 
 T = TypeVar("T")
-Array = NDArray[Any]
-Content = tuple[str, tuple[int, ...], bytes]
+Bytes = NDArray[np.uint8]
 
 SMALLEST_BYTES = 512  # less than that is not worth a place of its own
 ALIGNMENT = 64
-PLAIN = frozenset({str, int, float, bool, bytes, type(None)})  # most parts, which need no second look
 
 
 @dataclass(frozen=True, slots=True)
-class SharedProblem:
-    """A problem whose arrays lie in a region. shared_bytes: its size; saved_bytes: what this node does without."""
+class Shared(Generic[T]):
+    """A value whose arrays lie in a region. shared_bytes: its size; saved_bytes: what this node does without."""
 
-    problem: Problem
+    value: T
     shared_bytes: int
     saved_bytes: int
     region: SharedRegion
@@ -42,82 +42,83 @@ class SharedProblem:
         self.region.close()
 
 
-def share_problem(memory: SharedMemoryProvider, problem: Problem) -> SharedProblem:
-    """The same problem with its arrays in one region; every rank must ask. Drop the old one, or nothing is saved."""
-    found: dict[Content, Array] = {}
-    _rebuilt(problem, lambda array: found.setdefault(_content(array), array), {})
-    starts, size = _places(list(found.values()))
-    region = memory.create_shared_region(max(1, size), np.uint8, label="problem")
-    if memory.is_leader:
-        _fill(region.as_mut_array(), zip(found.values(), starts, strict=True))
+def share(comm: Backend, build: Callable[[], T]) -> Shared[T]:
+    """What the leader of each node builds, for all of its ranks; every rank must ask.
+
+    Where building fails it fails on the leaders, and the other ranks hear of it as of any rank that gives up.
+    """
+    packed = _Packed.of(build()) if comm.is_leader else None
+    comm.all_well()
+    size = _largest(comm, 0 if packed is None else packed.nbytes)
+    region = comm.create_shared_region(size, np.uint8, label="problem")
+    if packed is not None:
+        packed.write(region.as_mut_array())
+    del packed  # what was built goes before the value in the region is made
     region.fence(label="problem")
-    place = dict(zip(found, starts, strict=True))
-    whole = region.as_array()
-    shared = _rebuilt(problem, lambda array: _view(whole, place[_content(array)], array), {})
-    return SharedProblem(shared, size, (ranks_that_see(memory) - 1) * size, region)
+    value: T = _read(region.as_array())
+    return Shared(value, size, (ranks_that_see(comm) - 1) * size, region)
 
 
-def _content(array: Array) -> Content:
+@dataclass(frozen=True, slots=True)
+class _Packed:
+    """A value as a pickle and the large arrays that it leaves out; places: where each of them begins and its bytes."""
+
+    content: bytes
+    arrays: list[memoryview]
+    starts: list[int]
+    places: NDArray[np.int64]
+    nbytes: int
+
+    @classmethod
+    def of(cls, value: object) -> "_Packed":
+        found: list[memoryview] = []
+        content = pickle.dumps(value, protocol=5, buffer_callback=lambda buffer: _left_in(buffer, found))
+        keys = [_key(array) for array in found]
+        first = dict(zip(keys, found, strict=True))
+        end = _aligned(8 * (2 + 2 * len(found)) + len(content))
+        start = {}
+        for key, array in first.items():
+            start[key], end = end, end + _aligned(array.nbytes)
+        places = np.array([(start[key], array.nbytes) for key, array in zip(keys, found, strict=True)], np.int64)
+        return cls(content, list(first.values()), list(start.values()), places.reshape(-1, 2), max(1, end))
+
+    def write(self, region: Bytes) -> None:
+        """How many arrays there are, the length of the pickle, the places, the pickle, the arrays."""
+        header = np.concatenate([[len(self.places), len(self.content)], self.places.reshape(-1)]).astype(np.int64)
+        region[: header.nbytes] = header.view(np.uint8)
+        region[header.nbytes : header.nbytes + len(self.content)] = np.frombuffer(self.content, np.uint8)
+        for array, start in zip(self.arrays, self.starts, strict=True):
+            region[start : start + array.nbytes] = np.frombuffer(array, np.uint8)
+
+
+def _read(region: Bytes) -> Any:
+    """What `_Packed.write` wrote, with views of the region in the place of large arrays."""
+    count, length = region[:16].view(np.int64).tolist()
+    header = 16 + 16 * count
+    places = region[16:header].view(np.int64).reshape(-1, 2).tolist()
+    views = (region[start : start + size] for start, size in places)
+    return pickle.loads(region[header : header + length].data, buffers=views)  # noqa: S301 - see above
+
+
+def _left_in(buffer: pickle.PickleBuffer, found: list[memoryview]) -> bool:
+    """Whether an array stays in the pickle; others are added to `found`."""
+    array = buffer.raw()
+    if array.nbytes >= SMALLEST_BYTES:
+        found.append(array)
+    return array.nbytes < SMALLEST_BYTES
+
+
+def _key(array: memoryview) -> tuple[int, bytes]:
     """What makes two arrays one: stages that are alike in something hold it once."""
-    return array.dtype.str, array.shape, hashlib.blake2b(array.data, digest_size=16).digest()
+    return array.nbytes, hashlib.blake2b(array, digest_size=16).digest()
 
 
-def _places(arrays: list[Array]) -> tuple[list[int], int]:
-    """Where each array begins, and the end."""
-    starts, end = [], 0
-    for array in arrays:
-        starts.append(end)
-        end += -(-array.nbytes // ALIGNMENT) * ALIGNMENT
-    return starts, end
+def _aligned(size: int) -> int:
+    return -(-size // ALIGNMENT) * ALIGNMENT
 
 
-def _fill(region: Array, content: "zip[tuple[Array, int]]") -> None:
-    for array, start in content:
-        region[start : start + array.nbytes] = array.reshape(-1).view(np.uint8)
-
-
-def _view(region: Array, start: int, like: Array) -> Array:
-    view: Array = region[start : start + like.nbytes].view(like.dtype).reshape(like.shape)
-    return view
-
-
-def _is_shareable(array: Array) -> bool:
-    """Plain numbers that lie in one piece."""
-    return array.nbytes >= SMALLEST_BYTES and array.dtype.kind in "biuf" and array.flags.c_contiguous
-
-
-def _rebuilt(value: T, take: Callable[[Array], Array], known: dict[int, tuple[Any, Any]]) -> T:
-    """The same value with other arrays in it. What occurs twice stays one; parts without arrays stay what they are."""
-    if type(value) in PLAIN:
-        return value
-    if id(value) not in known:
-        known[id(value)] = value, _with_parts(value, take, known)  # the value itself, so that its id stays its own
-    return known[id(value)][1]  # type: ignore[no-any-return]
-
-
-def _with_parts(value: Any, take: Callable[[Array], Array], known: dict[int, tuple[Any, Any]]) -> Any:
-    if isinstance(value, np.ndarray):
-        return take(value) if _is_shareable(value) else value
-    if type(value) in (tuple, list):
-        parts = [_rebuilt(part, take, known) for part in value]
-        return type(value)(parts) if any(new is not old for new, old in zip(parts, value, strict=True)) else value
-    if type(value) is dict:
-        return {key: _rebuilt(part, take, known) for key, part in value.items()}
-    names = _attributes(value)
-    changed = {name: _rebuilt(getattr(value, name), take, known) for name in names}
-    changed = {name: part for name, part in changed.items() if part is not getattr(value, name)}
-    if not changed:
-        return value
-    other = copy.copy(value)
-    for name, part in changed.items():
-        object.__setattr__(other, name, part)  # of frozen classes, too: nobody has seen the copy yet
-    return other
-
-
-def _attributes(value: Any) -> list[str]:
-    """Of our own objects; others are left alone."""
-    if isinstance(value, type | Enum) or not type(value).__module__.startswith("cobre."):
-        return []
-    if is_dataclass(value):
-        return [field.name for field in fields(value)]
-    return list(getattr(value, "__dict__", ()))
+def _largest(comm: Backend, size: int) -> int:
+    """Over all ranks: regions of all nodes have one size."""
+    found = np.empty(1, np.int64)
+    comm.allreduce(np.array([size], np.int64), found, ReduceOp.MAX, label="size of the problem")
+    return int(found[0])

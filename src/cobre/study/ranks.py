@@ -12,7 +12,7 @@ from cobre.core.config import IterationLimit
 from cobre.io.case import load_case_with_problems
 from cobre.io.policy_file import read_policy_bytes
 from cobre.sddp.events import IterationRecord
-from cobre.sddp.sharing import share_problem
+from cobre.sddp.sharing import share
 from cobre.sddp.training.hooks import Interruption
 from cobre.solver.batches import LpSolver
 from cobre.study.answers import Answers
@@ -47,16 +47,20 @@ class ReadyStudy:
 
 
 def get_ready(comm: Backend, request: CaseRequest, tell: Tell) -> ReadyStudy:
-    """Read the case, build its LPs, make sure that all ranks have the same ones."""
-    case, warnings = as_case(request.case, request.overrides)
-    tell(event("phase", name="building"))
-    study = prepare(case)
-    warnings = (*warnings, *study.notes)
+    """Read the case and build its LPs, once for each node; make sure that all ranks have the same ones."""
+
+    def build() -> tuple[PreparedStudy, tuple[str, ...]]:
+        case, warnings = as_case(request.case, request.overrides)
+        tell(event("phase", name="building"))
+        study = prepare(case)
+        return study, (*warnings, *study.notes)
+
+    shared = share(comm, build)
+    study, warnings = shared.value
+    if isinstance(request.case, Case):  # which the caller keeps anyway
+        study = replace(study, case=request.case)
     for warning in warnings:
         tell(event("warning", message=warning))
-    comm.all_well()
-    shared = share_problem(comm, study.problem)
-    study = replace(study, problem=shared.problem, noise=shared.problem.noise)
     solver = make_solver(study, request.threads)
     agree_on(comm, Fingerprint.of(study, solver))
     return ReadyStudy(study, solver, warnings, shared.shared_bytes, shared.saved_bytes)

@@ -3,6 +3,7 @@
 from dataclasses import replace
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 from cobre.comm import Backend
@@ -11,7 +12,7 @@ from cobre.comm.launch import run
 from cobre.io.case import load_case
 from cobre.sddp.cuts.visibility import ranks_that_see
 from cobre.sddp.problem import Problem
-from cobre.sddp.sharing import share_problem
+from cobre.sddp.sharing import share
 from cobre.study.prepare import PreparedStudy, make_solver, prepare
 from cobre.study.requests import with_iterations
 from cobre.study.training import train_study
@@ -36,10 +37,10 @@ def numbers(problem: Problem) -> list[bytes]:
 def test_the_numbers_are_the_same_and_cannot_be_written() -> None:
     problem = two_reservoirs().problem
     with LocalCommunicator() as comm:
-        shared = share_problem(comm, problem)
-    assert numbers(shared.problem) == numbers(problem)
+        shared = share(comm, lambda: problem)
+    assert numbers(shared.value) == numbers(problem)
     assert shared.saved_bytes == 0
-    large = [opening.realisations.inflow_m3s for opening in shared.problem.openings]
+    large = [opening.realisations.inflow_m3s for opening in shared.value.openings]
     assert all(not array.flags.writeable for array in large if array.nbytes >= 512)
     assert shared.shared_bytes >= sum(array.nbytes for array in large if array.nbytes >= 512)
 
@@ -47,22 +48,36 @@ def test_the_numbers_are_the_same_and_cannot_be_written() -> None:
 def test_what_was_one_array_stays_one() -> None:
     problem = two_reservoirs().problem
     with LocalCommunicator() as comm:
-        shared = share_problem(comm, replace(problem, stages=(problem.stages[0], problem.stages[0]))).problem
+        shared = share(comm, lambda: replace(problem, stages=(problem.stages[0], problem.stages[0]))).value
     assert shared.stages[0] is shared.stages[1]
+
+
+def test_arrays_with_the_same_content_lie_in_one_place() -> None:
+    with LocalCommunicator() as comm:
+        first, second, other = share(comm, lambda: [np.ones(100), np.ones(100), np.arange(100)]).value
+    assert np.shares_memory(first, second) and not np.shares_memory(first, other)
+    assert (first == 1.0).all() and (other == np.arange(100)).all()
 
 
 def test_numbers_outlive_the_region() -> None:
     problem = two_reservoirs().problem
     with LocalCommunicator() as comm:
-        shared = share_problem(comm, problem)
+        shared = share(comm, lambda: problem)
         shared.close()
-    assert numbers(shared.problem) == numbers(problem)
+    assert numbers(shared.value) == numbers(problem)
 
 
 def train_shared(comm: Backend) -> tuple[str, int, int, int]:
-    study = two_reservoirs()
-    shared = share_problem(comm, study.problem)
-    study = replace(study, problem=shared.problem, noise=shared.problem.noise)
+    built = []
+
+    def build() -> PreparedStudy:
+        built.append(comm.rank)
+        return two_reservoirs()
+
+    shared = share(comm, build)
+    study = shared.value
+    assert study.noise is study.problem.noise
+    assert built == ([comm.rank] if comm.is_leader else [])
     digest = train_study(comm, comm, study, make_solver(study, 1)).digest
     return digest, ranks_that_see(comm), shared.shared_bytes, shared.saved_bytes
 

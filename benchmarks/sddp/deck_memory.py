@@ -1,0 +1,132 @@
+"""Memory of a study at production size, asked of the kernel (PSS: a page that several ranks map counts once in all).
+
+`python benchmarks/sddp/deck_memory.py CASE`: what ranks hold once a study is ready, by number of ranks; the peak of a
+run by number of simulated scenarios; a pool of cuts of some GB with the checkpoint, policy and digest made of it.
+`--parts` chooses. Every measurement is a process of its own.
+"""
+
+import argparse
+import sys
+import tempfile
+from collections.abc import Sequence
+from pathlib import Path
+
+import numpy as np
+
+ROOT = Path(__file__).resolve().parents[2]
+sys.path.insert(0, str(ROOT / "benchmarks"))
+
+from cobre.comm import Backend, launch  # noqa: E402
+from cobre.study.requests import CaseRequest, RunRequest, with_iterations  # noqa: E402
+from collectives.footprint import account, peak_bytes  # noqa: E402
+from collectives.report import table  # noqa: E402
+
+RANKS = (1, 2, 4)
+SCENARIOS = (20, 100)
+PARTS = ("ranks", "scenarios", "pool")
+
+
+def hold_ready(comm: Backend, case: str) -> tuple[int, int, int]:
+    """Runs on every rank: PSS and peak of the resident size once the study is ready, and bytes that are shared."""
+    from cobre.study.ranks import get_ready  # noqa: PLC0415
+
+    ready = get_ready(comm, CaseRequest(Path(case), None, 1), lambda _: None)
+    comm.barrier()
+    held = account()["Pss"], peak_bytes(), ready.shared_bytes
+    comm.barrier()
+    return held
+
+
+def run_whole(comm: Backend, case: str, output: str, scenarios: int) -> tuple[int, str]:
+    """Runs on every rank: one iteration with one forward pass, then a simulation; the peak, and its digest."""
+    from cobre.study.run import run_study  # noqa: PLC0415
+
+    overrides = {"training.selection.forward_passes": 1, "simulation.selection.num_scenarios": scenarios}
+    request = CaseRequest(Path(case), with_iterations(overrides, 1), 1)
+    summary = run_study(comm, RunRequest(request, Path(output)), lambda _: None)
+    return peak_bytes(), summary.simulation_digest or ""
+
+
+def hold_pool(comm: Backend, folder: str, stages: int, cuts: int, dimension: int) -> list[tuple[str, int, int]]:
+    """Runs on one rank: what was done, resident bytes after it and at most meanwhile."""
+    from cobre.io.array_file import write_arrays  # noqa: PLC0415
+    from cobre.sddp.cuts.pool import CutPool, CutSet  # noqa: PLC0415
+    from cobre.sddp.training.context import TrainingContext  # noqa: PLC0415
+    from cobre.study.checkpoints import snapshot  # noqa: PLC0415
+    from cobre.study.digest import training_digest  # noqa: PLC0415
+
+    found = []
+
+    def note(what: str) -> None:
+        found.append((what, account()["Rss"], peak_bytes()))
+        Path("/proc/self/clear_refs").write_text("5")
+
+    note("nothing yet")
+    pool = CutPool(comm, stages, dimension)
+    step = 250
+    for iteration in range(cuts // step):
+        slots = pool.open_slots(iteration + 1, step)
+        block = CutSet(np.full(step, float(iteration)), np.full((step, dimension), 0.5 + iteration))
+        for stage in range(stages):
+            pool.write(stage, slots, block)
+    note(f"a pool of {pool.nbytes / 1e9:.2f} GB")
+    training_digest([], pool)
+    note("its digest")
+    context = TrainingContext.__new__(TrainingContext)
+    context.pool, context.bases, context.visited = pool, [], []
+    write_arrays(Path(folder) / "pool.ckpt", {}, snapshot(context, []))
+    note("a checkpoint of it")
+    return found
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Measure and print."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("case", type=Path, help="a case directory")
+    parser.add_argument("--parts", nargs="+", choices=PARTS, default=PARTS)
+    parser.add_argument("--scenarios", nargs="+", type=int, default=SCENARIOS)
+    parser.add_argument("--pool-gb", type=float, default=4.0, help="size of the pool (4)")
+    options = parser.parse_args(arguments)
+    if "ranks" in options.parts:
+        print(
+            table(("ranks", "PSS, all, MB", "PSS by rank, MB", "peak RSS by rank, MB", "shared, MB"), _ranks(options))
+        )
+    if "scenarios" in options.parts:
+        print(table(("scenarios", "peak, MB", "digest"), _scenarios(options)))
+    if "pool" in options.parts:
+        print(table(("", "resident, MB", "peak meanwhile, MB"), _pool(options)))
+    return 0
+
+
+def _megabytes(values: Sequence[int]) -> str:
+    return " ".join(f"{value / 1e6:.0f}" for value in values)
+
+
+def _ranks(options: argparse.Namespace) -> list[list[str]]:
+    rows = []
+    for ranks in RANKS:
+        held = launch.run(hold_ready, ranks, "shm", (str(options.case),))
+        pss, peaks, shared = zip(*held, strict=True)
+        rows.append([str(ranks), _megabytes([sum(pss)]), _megabytes(pss), _megabytes(peaks), _megabytes(shared[:1])])
+    return rows
+
+
+def _scenarios(options: argparse.Namespace) -> list[list[str]]:
+    rows = []
+    for scenarios in options.scenarios:
+        with tempfile.TemporaryDirectory() as folder:
+            held = launch.run(run_whole, 1, "shm", (str(options.case), folder, scenarios))
+        rows.append([str(scenarios), _megabytes([held[0][0]]), held[0][1][:12]])
+    return rows
+
+
+def _pool(options: argparse.Namespace) -> list[list[str]]:
+    stages, dimension = 12, 1057
+    cuts = int(options.pool_gb * 1e9 / (8 * stages * (1 + dimension)) / 250) * 250
+    with tempfile.TemporaryDirectory() as folder:
+        held = launch.run(hold_pool, 1, "shm", (folder, stages, cuts, dimension))
+    return [[what, _megabytes([now]), _megabytes([peak])] for what, now, peak in held[0]]
+
+
+if __name__ == "__main__":
+    sys.exit(main())
