@@ -76,7 +76,7 @@ def _bounds(summary: RunSummary) -> Iterator[str]:
         waited = [100 * report.waiting_s / max(report.wall_s, 1e-9) for report in summary.workers]
         yield f"{len(waited)} workers by {summary.workers[0].backend}, waiting {max(waited):.1f} % at most"
         yield f"shared by the workers of a node {_size(summary.shared_bytes)}, which saves {_size(summary.saved_bytes)}"
-        yield from _traffic(summary.traffic_bytes)
+        yield from _traffic(summary.traffic_bytes, summary.traffic_least_bytes)
 
 
 def _has_upper_bound(summary: RunSummary) -> bool:
@@ -95,13 +95,13 @@ def _upper_kind(summary: RunSummary) -> str:
     return paths if _has_upper_bound(summary) else f"{paths}; no bound under a risk measure"
 
 
-def _traffic(told: Mapping[str, int]) -> Iterator[str]:
-    """What workers told each other, the most first."""
+def _traffic(told: Mapping[str, int], least: int) -> Iterator[str]:
+    """What workers told each other, the most first, and how much of it the method needs."""
     total = sum(told.values())
     if total:
         parts = sorted(told.items(), key=lambda part: -part[1])
         shares = ", ".join(f"{purpose} {100 * count / total:.0f} %" for purpose, count in parts if 100 * count >= total)
-        yield f"workers told each other {_size(total)}: {shares}"
+        yield f"workers told each other {_size(total)} (the method needs {_size(least)}): {shares}"
 
 
 def _size(count: int) -> str:

@@ -25,7 +25,7 @@ from cobre.sddp.events import IterationRecord
 from cobre.sddp.phases import Phase, PhaseStatistics, added, as_dict
 from cobre.sddp.stop import StopKind
 from cobre.sddp.training.exchange import gather_rows
-from cobre.sddp.training.traffic import total_traffic
+from cobre.sddp.training.traffic import least_traffic, total_traffic
 from cobre.sddp.work_split import WorkSplit
 from cobre.solver.counting import CountingSolver
 from cobre.solver.statistics import SolveStatistics
@@ -311,6 +311,7 @@ def _summary(
     last = None if trained is None else trained.history[-1]
     lower, upper, iterations = _final_bounds(policy, last)
     judged = _verdict(trained)
+    traffic = {} if trained is None else total_traffic(record.traffic_bytes for record in trained.history)
     return RunSummary(
         lower_bound=lower,
         upper_bound=upper,
@@ -330,7 +331,8 @@ def _summary(
         workers=() if trained is None else trained.workers,
         shared_bytes=ready.shared_bytes + (0 if pool is None else pool.nbytes),
         saved_bytes=ready.saved_bytes + (0 if pool is None else pool.saved_bytes),
-        traffic_bytes={} if trained is None else total_traffic(record.traffic_bytes for record in trained.history),
+        traffic_bytes=traffic,
+        traffic_least_bytes=least_traffic(traffic),
         simulated_scenarios=None if simulation is None else len(simulation.scenario_costs),
         simulated_mean_cost=None if simulation is None else simulation.mean_cost,
         simulated_std_cost=None if simulation is None else simulation.std_cost,

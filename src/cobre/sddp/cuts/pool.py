@@ -7,7 +7,7 @@ once there are many cuts; nothing is ever copied. Components that no cut of a st
 
 from bisect import bisect_left
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TypeVar
 
 import numpy as np
@@ -40,6 +40,13 @@ class CutSet:
             values += states[:, component, None] * self.coefficients[None, :, component]
         return values
 
+    def __len__(self) -> int:
+        return len(self.intercepts)
+
+    def values_from(self, states: Floats, first: int) -> Floats:
+        """The same for the cuts from the place `first` on."""
+        return CutSet(self.intercepts[first:], self.coefficients[first:]).values_at(states)
+
 
 @dataclass(frozen=True, slots=True)
 class StoredCuts:
@@ -56,6 +63,22 @@ class StoredCuts:
         rows, points = self.rows, np.ascontiguousarray(states)
         values: Floats = cut_values(rows.chunks, rows.count, None, rows.in_play, points)
         return values if len(self.slots) == rows.count else values[:, self.slots]
+
+    def __len__(self) -> int:
+        return len(self.slots)
+
+    def values_from(self, states: Floats, first: int) -> Floats:
+        """The same for the cuts from the place `first` on; only chunks that hold them are looked at."""
+        starts = np.concatenate([[0], np.cumsum([chunk.shape[1] for chunk in self.rows.chunks])])
+        place = int(np.searchsorted(starts, self.slots[first], side="right")) - 1
+        start = int(starts[place])
+        rows = replace(
+            self.rows,
+            chunks=self.rows.chunks[place:],
+            count=self.rows.count - start,
+            in_play=self.rows.in_play[start:],
+        )
+        return StoredCuts(rows, self.slots[first:] - start).values_at(states)
 
 
 class CutPool:

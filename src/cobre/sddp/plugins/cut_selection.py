@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from cobre.core.config import CutSelectionConfig
+from cobre.sddp.cuts.oldest_best import BLOCK_STATES, OldestBest
 from cobre.sddp.plugins.interfaces import CutSelection, CutsOfStage
 from cobre.solver.program import Floats, Ints
 
@@ -30,16 +31,18 @@ class Level1(CutSelection):
 
     def choose(self, cuts: CutsOfStage, states: Floats, born: Ints, iteration: int, in_play: Flags) -> Flags:
         """Best or near best somewhere."""
-        values = cuts.values_at(states)
-        best = values.max(axis=1, keepdims=True)
-        near = values >= best - self.tolerance
         if self.only_oldest:
-            kept = np.zeros(values.shape[1], bool)
-            kept[np.argmax(near, axis=1)] = True  # slots are in order of birth
-        else:
-            kept = near.any(axis=0)
-        stays: Flags = (kept | (born == iteration)).astype(np.uint8)
-        return stays
+            return self.choose_again(OldestBest(self.tolerance), cuts, states, born, iteration)
+        return _stays(_near_somewhere(cuts, states, self.tolerance), born, iteration)
+
+    def new_memory(self) -> OldestBest | None:
+        """Of the oldest cuts alone; others would need the heights of all of them."""
+        return OldestBest(self.tolerance) if self.only_oldest else None
+
+    def choose_again(self, memory: OldestBest, cuts: CutsOfStage, states: Floats, born: Ints, iteration: int) -> Flags:
+        """The oldest of the best at some state."""
+        memory.update(cuts, states)
+        return _stays(memory.chosen(), born, iteration)
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,10 +58,7 @@ class Domination(CutSelection):
 
     def choose(self, cuts: CutsOfStage, states: Floats, born: Ints, iteration: int, in_play: Flags) -> Flags:
         """Not dominated everywhere."""
-        values = cuts.values_at(states)
-        kept = (values >= values.max(axis=1, keepdims=True) - self.tolerance).any(axis=0)
-        stays: Flags = (kept | (born == iteration)).astype(np.uint8)
-        return stays
+        return _stays(_near_somewhere(cuts, states, self.tolerance), born, iteration)
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,6 +112,21 @@ class Capped(CutSelection):
         chosen = np.zeros_like(kept)
         chosen[slots[ranking[:most]]] = 1
         return chosen
+
+
+def _near_somewhere(cuts: CutsOfStage, states: Floats, tolerance: float) -> NDArray[np.bool_]:
+    """By cut: whether it is within a tolerance of the best at some state; heights at a block of states at a time."""
+    kept = np.zeros(len(cuts), bool)
+    for start in range(0, len(states), BLOCK_STATES):
+        values = cuts.values_at(states[start : start + BLOCK_STATES])
+        kept |= (values >= values.max(axis=1, keepdims=True) - tolerance).any(axis=0)
+    return kept
+
+
+def _stays(kept: NDArray[np.bool_], born: Ints, iteration: int) -> Flags:
+    """Cuts of the present iteration always stay."""
+    stays: Flags = (kept | (born == iteration)).astype(np.uint8)
+    return stays
 
 
 def _activity(values: Floats, iteration: int) -> tuple[Ints, Ints]:

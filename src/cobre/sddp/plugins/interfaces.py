@@ -10,6 +10,7 @@ from typing import Protocol
 import numpy as np
 from numpy.typing import NDArray
 
+from cobre.sddp.cuts.oldest_best import OldestBest
 from cobre.sddp.events import IterationRecord
 from cobre.sddp.stop import StopKind
 from cobre.sddp.upper_bounds.result import BoundPlan, UpperBound
@@ -79,6 +80,12 @@ class CutsOfStage(Protocol):
     def values_at(self, states: Floats) -> Floats:
         """States x cuts: the height of every cut at every state, in LP money."""
 
+    def values_from(self, states: Floats, first: int) -> Floats:
+        """The same for the cuts from the place `first` on."""
+
+    def __len__(self) -> int:
+        """How many there are."""
+
 
 class CutSelection(ABC):
     """Which cuts stay in the LPs of forward and backward passes. The lower bound keeps all."""
@@ -87,6 +94,16 @@ class CutSelection(ABC):
     def reads_states(self) -> bool:
         """Whether `choose` looks at visited states; where it does not, none are exchanged or kept, and none come."""
         return True
+
+    def new_memory(self) -> OldestBest | None:
+        """What `choose_again` keeps of a stage from one look to the next; None: `choose` looks at everything anew."""
+        return None
+
+    def choose_again(
+        self, memory: OldestBest, cuts: CutsOfStage, states: Floats, born: Ints, iteration: int
+    ) -> NDArray[np.uint8]:
+        """The same as `choose`, with what was found out before. Cuts and states begin with those of the last time."""
+        raise NotImplementedError
 
     @abstractmethod
     def is_due(self, iteration: int) -> bool:

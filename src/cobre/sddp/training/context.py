@@ -15,6 +15,7 @@ from cobre.sddp.phases import Phase
 from cobre.sddp.plugins.interfaces import Sampler
 from cobre.sddp.problem import Problem, realise
 from cobre.sddp.training.exchange import gather_rows
+from cobre.sddp.training.selection import SelectionMemory
 from cobre.sddp.training.team import Team
 from cobre.sddp.training.traffic import Traffic
 from cobre.sddp.upper_bounds.result import UpperBound
@@ -70,6 +71,7 @@ class TrainingContext:
     team: Team  # the ranks that solve together with this one
     bases: list[Bases]  # by stage: where paths start, one basis or none
     visited: list[Floats] = field(default_factory=list)  # trial points, kept only where cut selection looks at them
+    selection_memory: SelectionMemory = field(default_factory=SelectionMemory)
     keeps_states: bool = False  # trial points are wanted for their own sake
     upper_bound: UpperBound | None = None  # of the last iteration, where a stopping rule wanted one
     failure_folder: Path | None = None  # where an LP goes that cannot be solved

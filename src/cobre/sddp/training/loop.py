@@ -84,6 +84,6 @@ def iterate(context: TrainingContext, iteration: int, selection: CutSelection | 
     bound_value = lower_bound(context, iteration)
     clock.lap("bound")
     if selection is not None and selection.is_due(iteration):
-        apply_selection(pool, selection, context.visited, iteration)
+        apply_selection(pool, selection, context.visited, iteration, context.selection_memory)
         clock.lap("bound")
     return Measured(iteration, bound_value, costs, clock)

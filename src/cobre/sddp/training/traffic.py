@@ -2,6 +2,9 @@
 
 from collections.abc import Iterable, Mapping
 
+# What no way of sharing the work can do without: what each path costs, each cut, and the states that selection reads.
+NEEDED = frozenset({"path costs", "cuts", "trial states"})
+
 
 class Traffic:
     """Bytes that one rank makes and the others read, each counted once however many ranks read it.
@@ -32,3 +35,8 @@ def total_traffic(parts: Iterable[Mapping[str, int]]) -> dict[str, int]:
         for purpose, nbytes in part.items():
             total[purpose] = total.get(purpose, 0) + nbytes
     return total
+
+
+def least_traffic(told: Mapping[str, int]) -> int:
+    """Of what was told, the bytes that the method needs whoever does the work."""
+    return sum(nbytes for purpose, nbytes in told.items() if purpose in NEEDED)

@@ -50,7 +50,7 @@ def iterate_tree(
     if (selection is not None and selection.reads_states) or context.keeps_states:
         context.visited.append(_states(visited))
     if selection is not None and selection.is_due(iteration):
-        apply_selection(context.pool, selection, context.visited, iteration)
+        apply_selection(context.pool, selection, context.visited, iteration, context.selection_memory)
     clock.lap("bound")
     values = tree_value(context, tree, [found.costs for found in visited])
     return Measured(iteration, bound_value, _path_costs(context, tree, visited), clock, values)

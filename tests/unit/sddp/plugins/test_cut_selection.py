@@ -11,7 +11,7 @@ from cobre.comm.backends.local import LocalCommunicator
 from cobre.core.config import CutSelectionConfig
 from cobre.sddp.cuts.pool import CutPool, CutSet
 from cobre.sddp.plugins.cut_selection import Capped, Level1, cut_selection
-from cobre.sddp.training.selection import apply_selection
+from cobre.sddp.training.selection import SelectionMemory, apply_selection
 
 # Lines over one state: falling, flat, rising; the fourth is never best, the fifth is the second again.
 CUTS = CutSet(np.array([4.0, 2.0, 0.0, -1.0, 2.0]), np.array([[-2.0], [0.0], [2.0], [0.0], [0.0]]))
@@ -103,9 +103,66 @@ def test_slots_without_a_cut_play_no_part():
     pool = CutPool(comm, 2, 1)
     pool.open_slots(0, 3)
     pool.write(0, range(2), CutSet(np.array([-5.0, -4.0]), np.array([[0.0], [-2.0]])))
-    apply_selection(pool, Level1(1, 1e-10, only_oldest=True), [np.array([[0.0, 0.0], [0.0, 3.0]])], 1)
+    apply_selection(
+        pool, Level1(1, 1e-10, only_oldest=True), [np.array([[0.0, 0.0], [0.0, 3.0]])], 1, SelectionMemory()
+    )
     assert pool.in_play[0].tolist() == [1, 1, 0]
     pool.close()
+
+
+def anew(cuts, states, tolerance):
+    """By definition, with the heights of all cuts at all states."""
+    values = cuts.values_at(states)
+    kept = np.zeros(len(cuts), np.uint8)
+    kept[np.argmax(values >= values.max(axis=1, keepdims=True) - tolerance, axis=1)] = 1
+    return kept
+
+
+@pytest.mark.parametrize("tolerance", [0.0, 1e-10, 0.3])
+@pytest.mark.parametrize("seed", range(3))
+def test_what_was_found_before_need_not_be_looked_at_again(tolerance, seed):
+    """Heights that are often equal, cuts in slots with gaps, iterations at which selection is not due."""
+    random = np.random.default_rng(seed)
+    comm = LocalCommunicator()
+    pool, memory, visited = CutPool(comm, 2, 3), SelectionMemory(), []
+    pool.open_slots(0, 5)
+    pool.write(0, range(3), CutSet(np.array([-1.0, 2.0, 0.0]), random.integers(-2, 3, (3, 3)).astype(float)))
+    for iteration in range(1, 40):
+        visited.append(random.integers(0, 4, (7, 6)).astype(float))
+        slots = pool.open_slots(iteration, 7)
+        pool.write(0, slots, CutSet(random.random(7), random.integers(-2, 3, (7, 3)) / 2))
+        if iteration % 3 == 0:
+            continue
+        rule = Level1(1, tolerance, only_oldest=True)
+        apply_selection(pool, rule, visited, iteration, memory)
+        cuts, states = pool.written_cuts(0), np.concatenate(visited)[:, 3:]
+        expected = anew(cuts, states, tolerance) | (pool.born[cuts.slots] == iteration)
+        assert pool.in_play[0, cuts.slots].tolist() == expected.tolist()
+    pool.close()
+
+
+class CountedCuts(CutSet):
+    """Counts heights."""
+
+    heights = 0
+
+    def values_from(self, states, first):
+        CountedCuts.heights += len(states) * (len(self) - first)
+        return super().values_from(states, first)
+
+
+def test_only_new_states_and_new_cuts_are_looked_at():
+    random = np.random.default_rng(1)
+    rule = Level1(1, 1e-10, only_oldest=True)
+    memory, intercepts, slopes, states = rule.new_memory(), random.random(400), random.random((400, 2)), []
+    for iteration in range(1, 21):
+        CountedCuts.heights = 0
+        states.append(random.random((20, 2)))
+        count = 20 * iteration
+        cuts = CountedCuts(intercepts[:count], slopes[:count])
+        rule.choose_again(memory, cuts, np.concatenate(states), np.zeros(count, np.int32), iteration)
+        assert CountedCuts.heights == 20 * (2 * count - 20)
+    assert len(memory._height) < 2 * 400  # one record or so for each state, whatever the number of cuts
 
 
 @pytest.mark.parametrize(

@@ -1,0 +1,73 @@
+"""Which cut is the oldest of the best at each visited state, kept up to date as cuts and states come.
+
+Cuts and states only ever come, and a cut's height at a state never changes. So what is known of old states and old cuts
+stays true: an iteration looks at its own states with all cuts, and at all states with its own cuts.
+"""
+
+from typing import Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from cobre.solver.program import Floats
+
+BLOCK_STATES = 512  # whose heights are in memory at once
+Places = NDArray[np.int64]
+
+
+class Heights(Protocol):
+    """Cuts of a stage in order of birth."""
+
+    def __len__(self) -> int:
+        """How many there are."""
+
+    def values_from(self, states: Floats, first: int) -> Floats:
+        """States x cuts from the place `first` on."""
+
+
+class OldestBest:
+    """For each state, the cuts that are higher there than all older ones and within a tolerance of the best.
+
+    The oldest cut within the tolerance of the best is always one of them: an older cut that is at least as high would
+    be within the tolerance, too. The best only rises, so that a cut that falls out never comes back.
+    """
+
+    def __init__(self, tolerance: float) -> None:
+        self._tolerance = tolerance
+        self._cuts = 0
+        self._best = np.zeros(0)  # by state
+        self._state: Places = np.zeros(0, np.int64)  # of each record, with its cut and height
+        self._cut: Places = np.zeros(0, np.int64)
+        self._height = np.zeros(0)
+
+    def update(self, cuts: Heights, states: Floats) -> None:
+        """Look at what is new; cuts and states begin with those of the last time."""
+        known = len(self._best)
+        self._best = np.concatenate([self._best, np.full(len(states) - known, -np.inf)])
+        self._look(cuts, states, range(known), self._cuts)
+        self._look(cuts, states, range(known, len(states)), 0)
+        self._cuts = len(cuts)
+        stays = self._height >= self._best[self._state] - self._tolerance
+        self._state, self._cut, self._height = self._state[stays], self._cut[stays], self._height[stays]
+
+    def _look(self, cuts: Heights, states: Floats, which: range, first: int) -> None:
+        """Find records among the cuts from `first` on, at some states."""
+        if first == len(cuts):
+            return
+        for start in range(which.start, which.stop, BLOCK_STATES):
+            stop = min(start + BLOCK_STATES, which.stop)
+            heights = cuts.values_from(states[start:stop], first)
+            before = np.concatenate([self._best[start:stop, None], heights[:, :-1]], axis=1)
+            state, cut = np.nonzero(heights > np.maximum.accumulate(before, axis=1))
+            self._state = np.concatenate([self._state, state + start])
+            self._cut = np.concatenate([self._cut, cut + first])
+            self._height = np.concatenate([self._height, heights[state, cut]])
+            self._best[start:stop] = np.maximum(self._best[start:stop], heights.max(axis=1))
+
+    def chosen(self) -> NDArray[np.bool_]:
+        """By cut: whether it is the oldest of the best somewhere."""
+        oldest = np.full(len(self._best), self._cuts, np.int64)
+        np.minimum.at(oldest, self._state, self._cut)
+        kept = np.zeros(self._cuts, bool)
+        kept[oldest] = True
+        return kept
