@@ -33,13 +33,9 @@ class WorkerReport:
 class RunSummary:
     """How a run ended; the simulation's numbers are None when there was none, stop_kind when nothing was trained.
 
-<<<<<<< HEAD
-    traffic_bytes: what ranks told each other while this run trained, by purpose.
-    is_risk_averse: upper_bound, unless it is exact, is a mean of sampled paths that bounds nothing, and so is the gap.
-=======
     traffic_bytes: what ranks told each other while this run trained, by purpose; traffic_least_bytes: of that, what the
     method needs however the work is shared.
->>>>>>> 9ef2f74 (Cut selection looks at new cuts and new states alone; traffic beside the least that the method needs)
+    is_risk_averse: upper_bound, unless it is exact, is a mean of sampled paths that bounds nothing, and so is the gap.
     verdict: on the bounds, in words; verdict_kind: for programs. cost_note: when penalties are most of the cost.
     solver: what all ranks' solvers did, by phase (see `cobre.sddp.phases`).
     """
