@@ -74,7 +74,9 @@ def verdict_of(error: WorldFailure, world: World) -> Verdict:
         return settled
     kind, culprits, text = error.args
     if kind == "aborted":
-        return _from_text(text) or Verdict(FailureKind.ABORTED, sequence, (), text)
+        found = _from_text(text)
+        # Said again, because what this rank says next, that it gave up, may be heard before what the finder has said.
+        return Verdict(FailureKind.ABORTED, sequence, (), text) if found is None else world.watch.report(found)
     host = socket.gethostname()
     peers = tuple(Peer(rank, host, pid, status) for rank, pid, status in culprits)
     return world.watch.report(Verdict(KINDS[kind], sequence, peers, text))

@@ -303,7 +303,7 @@ class CoordinatorWatch(Watch):
     def _take_verdict(self, rank: int, tag: Tag, verdict: Verdict) -> None:
         if tag is not Tag.ABORT:
             raise ProtocolError(f"{tag.name} from a worker")
-        if verdict.kind is FailureKind.ABORTED:
+        if verdict.kind is FailureKind.ABORTED and not verdict.culprits:
             verdict = replace(verdict, culprits=(self.links[rank].peer,))
         self.declare(verdict)
 
