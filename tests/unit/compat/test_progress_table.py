@@ -30,7 +30,7 @@ def test_a_run():
         table.take(told)
     text = table.html()
     HTMLParser().feed(text)
-    for words in ("training", "2 of 40, 1.5 s", "9.5 ± 0.5 $", "25 %", "75 %, 50 %", "<polyline"):
+    for words in ("training", "2 of 40, 1.5 s", "9.50 ± 0.50 $", "25.0 %", "75 %, 50 %", "<polyline"):
         assert words in text
     assert "<b>" not in text
 
