@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass, fields
-from operator import attrgetter
+from operator import add, attrgetter
 from typing import Any
 
 from cobre.solver.batches import Work
@@ -34,8 +34,7 @@ class SolveStatistics:
     @classmethod
     def from_numbers(cls, numbers: Sequence[float]) -> "SolveStatistics":
         """The opposite of `numbers`."""
-        counts = dict(zip(FIELDS[:-1], map(int, numbers[:-1]), strict=True))
-        return cls(seconds=float(numbers[-1]), **counts)
+        return cls(*[int(number) for number in numbers[:-1]], float(numbers[-1]))  # type: ignore[call-arg]
 
     @property
     def numbers(self) -> list[float]:
@@ -43,7 +42,7 @@ class SolveStatistics:
         return [float(value) for value in _VALUES(self)]
 
     def __add__(self, other: "SolveStatistics") -> "SolveStatistics":
-        return SolveStatistics(*(one + two for one, two in zip(_VALUES(self), _VALUES(other), strict=True)))
+        return SolveStatistics(*map(add, _VALUES(self), _VALUES(other)))
 
     @property
     def us_per_pivot(self) -> float | None:

@@ -60,7 +60,7 @@ def agree(
     reasons = _reasons(rules, history, simulated_costs(context, rules, history), upper_bounds(context, rules, history))
     verdict = next((number for number, reason in enumerate(reasons) if reason), -1)
     table = _gather(context, measured, verdict, interruption)
-    solver = phases.added(phases.from_numbers(row) for row in table[:, FIRST_COUNT:FIRST_PIECE])
+    solver = phases.from_numbers(table[:, FIRST_COUNT:FIRST_PIECE].sum(axis=0))
     total = sum(solver.values(), SolveStatistics())
     record = replace(
         history[-1],
