@@ -257,7 +257,7 @@ def test_doctor_for_programs():
         (("run", QUICK_CASE, "--output", __file__), 2, "is a file; give a directory"),
         (("run", QUICK_CASE, "--iterations", "none"), 2, "is not a valid integer"),
         (("compare", "nowhere", "elsewhere"), 8, "nowhere"),
-        (("bound", "nowhere"), 8, "holds no policy"),
+        (("bound", "nowhere"), 8, "nowhere does not exist: give"),
         (("explain", "nowhere"), 8, "nowhere"),
     ],
 )

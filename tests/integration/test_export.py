@@ -151,7 +151,7 @@ def test_what_is_no_run(tmp_path):
     assert "training came to its end" in done.stderr
     with pytest.raises(ExportError, match="'parchment' is no form of export"):
         export_run(tmp_path, tmp_path / "out", layout="parchment")
-    with pytest.raises(ExportError, match="is not the output directory"):
+    with pytest.raises(ExportError, match="nothing does not exist: give the output directory of a run"):
         export_run(tmp_path / "nothing", tmp_path / "out")
 
 

@@ -262,7 +262,8 @@ def test_a_policy_of_another_system_is_refused(two_checkpoints, tmp_path):
     other = small_copy(SLOW_CASE.parent / "two_reservoirs", tmp_path / "elsewhere")
     code, _, err = run_study(other, tmp_path / "second", *SHM_2, "--warm-start", two_checkpoints)
     assert code == 7
-    assert "the policy's state is (" in err
+    assert "the policy has " in err
+    assert "only in the policy: " in err
 
 
 @pytest.mark.parametrize("flags", [LOCAL, SHM_2], ids=["local", "shm"])

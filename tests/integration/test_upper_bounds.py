@@ -176,4 +176,11 @@ def test_the_command_keeps_what_it_found_for_the_report(tmp_path):
 def test_a_directory_without_a_policy_is_refused(tmp_path):
     answer = command("bound", tmp_path)
     assert answer.returncode == 8
-    assert "holds no policy" in answer.stderr
+    assert f"{tmp_path} holds no policy, nor does {tmp_path / 'output'}: give" in answer.stderr
+
+
+def test_a_file_is_no_directory_with_a_policy(tmp_path):
+    (tmp_path / "file").touch()
+    answer = command("bound", tmp_path / "file")
+    assert answer.returncode == 8
+    assert f"{tmp_path / 'file'} is not a directory: give" in answer.stderr

@@ -67,7 +67,8 @@ FORMATS: Mapping[str, TableFormat] = {
 def default_target(run: Path, layout: str) -> Path:
     """Beside the run: RUN.xlsx, RUN.nc, RUN.duckdb, or the directory RUN-csv."""
     suffix = FORMATS[layout].suffix if layout in FORMATS else ""
-    return run.with_name(f"{run.resolve().name}{suffix or f'-{layout}'}")
+    place = run if run.name not in ("", "..") else run.resolve()  # `.` has no name to stand beside
+    return place.with_name(f"{run.resolve().name}{suffix or f'-{layout}'}")
 
 
 def export_run(
@@ -89,7 +90,8 @@ def export_run(
         raise ExportError(f"{layout!r} is no form of export: there are {', '.join((*FORMATS, *LAYOUTS))}")
     folder = Path(run)
     if not folder.is_dir():
-        raise ExportError(f"{folder} is not the output directory of a run")
+        why = "is not a directory" if folder.exists() else "does not exist"
+        raise ExportError(f"{folder} {why}: give the output directory of a run")
     target = default_target(folder, layout) if output is None else Path(output)
     try:
         _write(folder, target, layout, None if case is None else Path(case), tables)

@@ -209,9 +209,8 @@ def _of_directory(folder: Path) -> tuple[Path, Path, Path]:
     """The output directory of a run, or a case with the output directory inside it."""
     output = folder if (folder / STUDY_FILE).exists() else folder / "output"
     if not policy_file(output).exists():
-        raise NothingToBoundError(
-            f"{output} holds no policy: give the output directory of a run, or a case and its policy (--policy)"
-        )
+        missing = _what_is_missing(folder, output)
+        raise NothingToBoundError(f"{missing}: give the output directory of a run, or a case and its policy (--policy)")
     if output != folder:
         return folder, output, output
     named = stored_study(folder).get("case") or ""
@@ -221,6 +220,12 @@ def _of_directory(folder: Path) -> tuple[Path, Path, Path]:
             f"the case of {folder} is not known: {where}. Give it with its policy: cobre bound CASE --policy {folder}"
         )
     return Path(named), folder, folder
+
+
+def _what_is_missing(folder: Path, output: Path) -> str:
+    if not folder.is_dir():
+        return f"{folder} is not a directory" if folder.exists() else f"{folder} does not exist"
+    return f"{folder} holds no policy" + ("" if output == folder else f", nor does {output}")
 
 
 def _nobody(_: Event) -> None:

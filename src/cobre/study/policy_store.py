@@ -196,13 +196,22 @@ def aligned(policy: Policy, expected: tuple[str, ...]) -> Policy:
     return replace(policy, state_names=expected, cuts=cuts)
 
 
+def _only_in(whose: str, names: Sequence[str], others: Sequence[str], most: int = 6) -> list[str]:
+    """The first few names that the others lack, and how many more there are."""
+    own = [name for name in names if name not in set(others)]
+    more = f" and {len(own) - most} more" if len(own) > most else ""
+    return [f"only in the {whose}: {', '.join(own[:most])}{more}"] if own else []
+
+
 def check_fit(policy: Policy, study: PreparedStudy) -> None:
     """Raise when the states or the stages are others than the study's."""
     expected = state_names(study)
     if aligned(policy, expected).state_names != expected:
+        mine, its = policy.state_names, expected
+        differences = (*_only_in("policy", mine, its), *_only_in("study", its, mine))
         raise PolicyMismatchError(
-            f"the policy's state is ({', '.join(policy.state_names)}), the study's is ({', '.join(expected)}); "
-            "it belongs to a study with other plants or another inflow model"
+            f"the policy has {len(policy.state_names)} state variables, the study {len(expected)} "
+            f"({'; '.join(differences)}): it belongs to a study with other plants or another inflow model"
         )
     stage_ids = pool_stage_ids(study)
     if policy.stage_ids != stage_ids:

@@ -200,3 +200,13 @@ def test_tables_in_memory_become_arrays(run):
     hydros = as_xarray(stored(run, "hydros"))
     assert hydros["storage_final_hm3"].dims == ("scenario_id", "stage_id", "block_id", "hydro_id")
     assert as_xarray(stored(run, "costs"))["immediate_cost"].dims == ("scenario_id", "stage_id")
+
+
+def test_a_run_may_be_the_current_directory(run, tmp_path, monkeypatch):
+    import shutil
+
+    monkeypatch.chdir(shutil.copytree(run, tmp_path / "here"))
+    for named in (".", "training/.."):
+        done = invoke("export", named, "--to", "csv", "--table", "costs")
+        assert (done.exit_code, done.output.strip()) == (0, str(tmp_path / "here-csv"))
+        shutil.rmtree(tmp_path / "here-csv")
