@@ -1,5 +1,6 @@
 """Ranks are forks of a template: when they are, when they are not, and what its end means for them."""
 
+import contextlib
 import logging
 import os
 import random
@@ -24,6 +25,7 @@ from processes import (
 
 from cobre.comm import InitializationFailedError, launch
 from cobre.comm.launch import WorkerError, template
+from cobre.comm.launch.messages import MESSAGE_VARIABLE
 
 
 @pytest.fixture(autouse=True)
@@ -154,10 +156,19 @@ def test_ranks_are_known_by_name(size):
 
 def test_ranks_hold_no_descriptors_of_each_other():
     def held(comm):
-        return len(list(Path("/proc/self/fd").iterdir()))
+        found = []
+        for descriptor in Path("/proc/self/fd").iterdir():
+            with contextlib.suppress(OSError):  # the one that lists them, and those that a thread closes meanwhile
+                found.append(str(descriptor.readlink()))
+        numbers = (1, 2, int(os.environ[MESSAGE_VARIABLE]))
+        own = [str(Path(f"/proc/self/fd/{number}").readlink()) for number in numbers]
+        return own, found
 
-    first, *others = launch.run(held, 6, on_message=lambda *_: None)
-    assert max(others) <= first + 1
+    answers = launch.run(held, 6, on_message=lambda *_: None)
+    for rank, (own, _) in enumerate(answers):
+        assert all(link.startswith("pipe:") for link in own)
+        for other, (_, found) in enumerate(answers):
+            assert rank == other or not set(own) & set(found)
 
 
 def test_a_signal_that_reaches_every_process_of_a_job_leaves_the_template_alone():
@@ -211,6 +222,7 @@ MARK = "COBRE_TEST_MARK"
 WORLD = """
 import subprocess, sys
 from cobre.comm import launch
+from cobre.comm.launch.messages import MESSAGE_VARIABLE
 
 def work(comm):
     subprocess.Popen(["sleep", "1000"])
