@@ -6,7 +6,6 @@ namespace with a /dev/shm of its own, so that every name there is ours, and acts
 
 import argparse
 import os
-import subprocess
 import sys
 import time
 
@@ -24,7 +23,9 @@ def main():
     if os.geteuid() == 0 and PRIVATE not in os.environ:
         mount = 'mount -t tmpfs -o size=2g,mode=1777 tmpfs /dev/shm && exec "$@"'
         command = ["unshare", "--mount", "sh", "-c", mount, "sh", sys.executable, *sys.argv]
-        sys.exit(subprocess.run(command, env=os.environ | {PRIVATE: "1"}, check=False).returncode)
+        os.execvpe(
+            command[0], command, os.environ | {PRIVATE: "1"}
+        )  # one process: Ctrl-C reaches whoever has the table
     sys.exit(_torture(options))
 
 

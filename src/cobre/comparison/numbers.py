@@ -90,8 +90,11 @@ def basis(comparison: StudyComparison) -> str:
     money = comparison.money
     if money is None:
         return ""
-    words = {True: ", with the same inflows in both studies", False: ", whose inflows differ between the studies"}
-    inflows = words.get(money.has_same_inflows, "")  # type: ignore[arg-type]
+    inflows = {
+        True: ", with the same inflows in both studies",
+        False: ", whose inflows differ between the studies",
+        None: "",
+    }[money.has_same_inflows]
     scenarios = f"{money.scenarios:,} common scenario{'s' if money.scenarios > 1 else ''}"
     span = f"{len(money.stages)} stages from {money.stages[0].name} to {money.stages[-1].name}"
     return f"Means over {scenarios}{inflows}; {span}; money in $ of the first stage"

@@ -34,7 +34,8 @@ class SolveStatistics:
     @classmethod
     def from_numbers(cls, numbers: Sequence[float]) -> "SolveStatistics":
         """The opposite of `numbers`."""
-        return cls(*[int(number) for number in numbers[:-1]], float(numbers[-1]))  # type: ignore[call-arg]
+        counts = [int(number) for number in numbers[:-1]]
+        return cls(*counts, float(numbers[-1]))  # type: ignore[call-arg]  # it takes a star for all arguments
 
     @property
     def numbers(self) -> list[float]:

@@ -102,7 +102,10 @@ class CutSelection(ABC):
     def choose_again(
         self, memory: OldestBest, cuts: CutsOfStage, states: Floats, born: Ints, iteration: int
     ) -> NDArray[np.uint8]:
-        """The same as `choose`, with what was found out before. Cuts and states begin with those of the last time."""
+        """The same as `choose`, with what was found out before. Cuts and states begin with those of the last time.
+
+        Asked for only where `new_memory` gives a memory; define both or neither.
+        """
         raise NotImplementedError
 
     @abstractmethod
