@@ -7,13 +7,14 @@ import click
 
 from cobre.cli.run_path import RunPath
 from cobre.cli.say import say, say_json
-from cobre.cli.study_commands import world_options
+from cobre.cli.study_commands import CASE, world_options
 from cobre.cli.trouble import told
 
 
 @click.command()
 @click.argument("folder", metavar="CASE|RUN", type=RunPath())
 @click.option("--policy", "-p", type=RunPath(), help="A policy file, or the folder of one or of a run.")
+@click.option("--case", "moved_to", type=CASE, help="Where the case of RUN is now, if it has moved.")
 @click.option(
     "--method",
     type=click.Choice(["auto", "enumeration", "inner", "sampled"]),
@@ -38,11 +39,13 @@ from cobre.cli.trouble import told
 )
 @world_options
 @click.option("--json", "as_json", is_flag=True, help="Print a JSON object.")
-def bound(folder: Path, policy: Path | None, as_json: bool, **options: Any) -> None:
+def bound(folder: Path, policy: Path | None, moved_to: Path | None, as_json: bool, **options: Any) -> None:
     """Find an upper bound for the policy of a run that is valid under a risk measure, too.
 
     RUN is the output directory of a run. A CASE needs its policy (--policy), unless CASE/output has one. The result
-    is kept in the run's bound.json, and its report has a line on it.
+    is kept in the run's bound.json and shown in its report.
+
+    A case that has changed since the run was trained is refused, because its bounds would be those of another problem.
 
     \b
     Methods:
@@ -62,11 +65,13 @@ def bound(folder: Path, policy: Path | None, as_json: bool, **options: Any) -> N
     from cobre.study.script_world import script_world
     from cobre.study.worlds import threads_per_worker
 
+    if policy is not None and moved_to is not None:
+        raise click.UsageError("--case says where the case of a RUN is; with --policy give the case itself as CASE")
     heard: list[Event] = []
     with told():
         world = script_world(options["backend"], options["workers"])
         plan = bound_plan(*(options[name] for name in ("method", "paths", "confidence", "most_nodes")))
-        request = bound_request(folder, policy, plan, threads_per_worker(world, options["threads"]))
+        request = bound_request(folder, policy, plan, threads_per_worker(world, options["threads"]), moved_to)
         found = bound_in(world, request, heard.append)
     if heard:  # of several ranks the first one speaks
         say_json(found.as_dict()) if as_json else say(found)

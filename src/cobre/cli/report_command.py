@@ -12,6 +12,7 @@ def report_run(folder: Path, target: Path | None, *, is_full: bool, is_to_be_ope
     """Write it and print where it is."""
     from cobre.report import ReportError, write_report
     from cobre.report.errors import ReportNotWrittenError
+    from cobre.study.trained_case import changed_case
 
     with told():
         try:
@@ -22,5 +23,7 @@ def report_run(folder: Path, target: Path | None, *, is_full: bool, is_to_be_ope
             fail(str(error), ExitCode.RESULTS)
         else:
             say(str(written))
+            if (changed := changed_case(folder)) is not None:
+                say(f"note: {changed}; the report shows the case as it was", err=True)
             if is_to_be_opened:
                 webbrowser.open(written.resolve().as_uri())

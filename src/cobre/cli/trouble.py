@@ -139,7 +139,7 @@ def _kinds() -> tuple[tuple[type[BaseException] | tuple[type[BaseException], ...
     from cobre.sddp.lp.failure import StageFailedError
     from cobre.sddp.upper_bounds.find import BoundError
     from cobre.stochastic.errors import NoiseModelError
-    from cobre.study.bound import NothingToBoundError
+    from cobre.study.bound import CaseChangedError, NothingToBoundError
     from cobre.study.checkpoints import CheckpointError
     from cobre.study.explanation import NothingToExplainError
     from cobre.study.fingerprint import WorldMismatchError
@@ -155,7 +155,10 @@ def _kinds() -> tuple[tuple[type[BaseException] | tuple[type[BaseException], ...
         ((InvalidCaseError, NoiseModelError, DeckNotConvertedError, BoundError), ExitCode.INVALID_CASE),
         (StageFailedError, ExitCode.UNSOLVABLE),
         ((WriteError, OutputInUseError, OutputHoldsRunError), ExitCode.OUTPUT),
-        ((PolicyFileError, PolicyMismatchError, CheckpointError, BoundaryMismatchError), ExitCode.POLICY),
+        (
+            (PolicyFileError, PolicyMismatchError, CaseChangedError, CheckpointError, BoundaryMismatchError),
+            ExitCode.POLICY,
+        ),
         ((WorldMismatchError, CommError), ExitCode.WORKER),
         ((NoBridgeError, MissingLibraryError), ExitCode.MISSING_EXTRA),
         ((BackendError, UnknownTemplateError), ExitCode.USAGE),

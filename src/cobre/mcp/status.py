@@ -11,6 +11,7 @@ from cobre.mcp.jobs import Job, Jobs, log_tail
 from cobre.study.events import Event
 from cobre.study.following import EventFollower
 from cobre.study.run_view import RunStatus, RunView
+from cobre.study.trained_case import changed_case
 
 SUMMARY_FILE = "summary.json"
 RECENT = 5
@@ -64,7 +65,8 @@ def study_result(output: Path, jobs: Jobs) -> dict[str, Any]:
         raise NoResultError(f"{output / SUMMARY_FILE} cannot be read: {error}") from error
     if not isinstance(content, dict):
         raise NoResultError(f"{output / SUMMARY_FILE} holds no JSON object")
-    return {"job": str(output), **content}
+    changed = changed_case(output)
+    return {"job": str(output), **content, **({} if changed is None else {"note": changed})}
 
 
 def _before_it_told_anything(output: Path, job: Job) -> dict[str, Any]:

@@ -8,7 +8,7 @@ from typing import Any
 
 from cobre.comm import Backend
 from cobre.core.case import Case
-from cobre.errors import OutputError
+from cobre.errors import OutputError, PolicyIncompatibleError
 from cobre.io.atomic import write_file
 from cobre.sddp.boundary import PricedPool
 from cobre.sddp.training.context import TrainingContext
@@ -25,24 +25,37 @@ from cobre.study.policy_store import fill_pool, policy_file
 from cobre.study.ranks import ReadyStudy, get_ready, share_policy
 from cobre.study.readable import money, percent
 from cobre.study.requests import CaseRequest
-from cobre.study.run_facts import stored_study
+from cobre.study.run_content import STUDY_FILE
 from cobre.study.script_world import script_world
-from cobre.study.study_file import STUDY_FILE
+from cobre.study.trained_case import TrainedCase, case_of_policy, case_of_run, other_problem
 from cobre.study.worlds import World, run_in, threads_per_worker
 
 BOUND_FILE = "bound.json"
+
+
+_UNKNOWN_PROBLEM = (
+    "the policy does not record what it was trained on; the lower bound is valid only if it was trained on this case"
+)
 
 
 class NothingToBoundError(OutputError):
     """No policy, or no case, where a bound should be found."""
 
 
+class CaseChangedError(PolicyIncompatibleError):
+    """A policy and a case that describe different problems."""
+
+
 @dataclass(frozen=True, slots=True)
 class PolicyBound:
-    """An upper bound of a policy. is_risk_averse: what is bounded is a nested risk, not an expectation."""
+    """An upper bound of a policy. is_risk_averse: what is bounded is a nested risk, not an expectation.
+
+    notes: what a reader should know before relying on it.
+    """
 
     bound: UpperBound
     is_risk_averse: bool
+    notes: tuple[str, ...] = ()
 
     @property
     def upper_bound(self) -> float:
@@ -61,10 +74,11 @@ class PolicyBound:
 
     def as_dict(self) -> dict[str, Any]:
         """For a program that reads."""
-        return self.bound.as_dict() | {"is_risk_averse": self.is_risk_averse}
+        notes = {"notes": list(self.notes)} if self.notes else {}
+        return self.bound.as_dict() | {"is_risk_averse": self.is_risk_averse} | notes
 
     def __str__(self) -> str:
-        return "\n".join(self._lines())
+        return "\n".join((*self._lines(), *(f"note: {note}" for note in self.notes)))
 
     def _lines(self) -> Iterator[str]:
         bound = self.bound
@@ -95,11 +109,15 @@ def percent_of_bound(share: float) -> str:
 
 @dataclass(frozen=True, slots=True)
 class BoundRequest:
-    """What to bound. keep_in: the output directory that the result is written to."""
+    """What to bound. trained: the case of the policy's run, as the run recorded it.
+
+    keep_in: the output directory that the result is written to.
+    """
 
     case: CaseRequest
     policy: Policy | Path
     plan: BoundPlan
+    trained: TrainedCase | None = None
     keep_in: Path | None = None
 
 
@@ -138,12 +156,21 @@ def bound_plan(method: str, paths: int, confidence: float, most_nodes: int) -> B
 
 
 def bound_request(
-    case: Case | str | Path, policy: Policy | str | Path | None, plan: BoundPlan, threads: int
+    case: Case | str | Path,
+    policy: Policy | str | Path | None,
+    plan: BoundPlan,
+    threads: int,
+    moved_to: Path | None = None,
 ) -> BoundRequest:
-    """Where case and policy are; raises `NothingToBoundError` when one of them is not there."""
-    found, stored, keep_in = _case_and_policy(case, policy)
-    given, overrides = case_and_overrides(found, None)
-    return BoundRequest(CaseRequest(given, overrides, threads), stored, plan, keep_in)
+    """Where case and policy are; raises `NothingToBoundError` when one of them is not there.
+
+    moved_to: where the case of the run is now. Settings that the run was given beside its case apply here, too.
+    """
+    found, stored, keep_in = _case_and_policy(case, policy, moved_to)
+    trained = case_of_policy(stored)
+    settings = trained.overrides if trained is not None and isinstance(found, Path) else None
+    given, overrides = case_and_overrides(found, settings or None)
+    return BoundRequest(CaseRequest(given, overrides, threads), stored, plan, trained, keep_in)
 
 
 def _at_least_two(paths: int) -> int:
@@ -161,14 +188,27 @@ def bound_rank(comm: Backend, request: BoundRequest, tell: Tell) -> PolicyBound:
     """What every rank does; rank 0 writes."""
     ready = get_ready(comm, request.case, tell)
     policy = share_policy(comm, request.policy)
+    notes = _checked_problem(ready, policy, request.trained)
     context = _context(comm, ready, policy)
-    found = PolicyBound(find_upper_bound(context, request.plan), ready.study.case.is_risk_averse)
+    found = PolicyBound(find_upper_bound(context, request.plan), ready.study.case.is_risk_averse, notes)
     context.team.close()
     context.pool.close()
     if comm.rank == 0 and request.keep_in is not None:
         write_bound(request.keep_in, found)
     comm.all_well()
     return found
+
+
+def _checked_problem(ready: ReadyStudy, policy: Policy, trained: TrainedCase | None) -> tuple[str, ...]:
+    """Raise for a policy of another problem; a note for one that does not say what it was trained on."""
+    how = other_problem(policy, ready.study, trained, ready.folder)
+    if how is not None:
+        where = "this case" if ready.folder is None else str(ready.folder)
+        raise CaseChangedError(
+            f"{how}. Bounds for {where} would be wrong: restore the case, name the directory that still holds it "
+            "(cobre bound RUN --case DIR), or train again"
+        )
+    return () if policy.problem else (_UNKNOWN_PROBLEM,)
 
 
 def write_bound(output: Path, found: PolicyBound) -> None:
@@ -194,7 +234,7 @@ def _context(comm: Backend, ready: ReadyStudy, policy: Policy) -> TrainingContex
 
 
 def _case_and_policy(
-    case: Case | str | Path, policy: Policy | str | Path | None
+    case: Case | str | Path, policy: Policy | str | Path | None, moved_to: Path | None
 ) -> tuple[Case | Path, Policy | Path, Path | None]:
     """The case, its policy, and where to keep the result: nowhere when the policy was named."""
     if policy is not None:
@@ -202,24 +242,26 @@ def _case_and_policy(
         return Path(case) if isinstance(case, str) else case, Path(policy) if isinstance(policy, str) else policy, None
     if isinstance(case, Case):
         raise ValueError("a case in memory has no policy: give one, such as cobre.train(case).policy")
-    return _of_directory(Path(case))
+    return _of_directory(Path(case), moved_to)
 
 
-def _of_directory(folder: Path) -> tuple[Path, Path, Path]:
+def _of_directory(folder: Path, moved_to: Path | None) -> tuple[Path, Path, Path]:
     """The output directory of a run, or a case with the output directory inside it."""
     output = folder if (folder / STUDY_FILE).exists() else folder / "output"
     if not policy_file(output).exists():
         missing = _what_is_missing(folder, output)
         raise NothingToBoundError(f"{missing}: give the output directory of a run, or a case and its policy (--policy)")
     if output != folder:
-        return folder, output, output
-    named = stored_study(folder).get("case") or ""
-    if not named or not Path(named).is_dir():
-        where = f"{named} is not there any more" if named else "it was run from memory"
-        raise NothingToBoundError(
-            f"the case of {folder} is not known: {where}. Give it with its policy: cobre bound CASE --policy {folder}"
-        )
-    return Path(named), folder, folder
+        return moved_to or folder, output, output
+    return moved_to or _case_folder(folder), folder, folder
+
+
+def _case_folder(run: Path) -> Path:
+    named = None if (found := case_of_run(run)) is None else found.folder
+    if named is not None and named.is_dir():
+        return named
+    where = "was in memory" if named is None else f"{named} does not exist any more"
+    raise NothingToBoundError(f"the case of {run} {where}: say where it is, cobre bound {run} --case DIR")
 
 
 def _what_is_missing(folder: Path, output: Path) -> str:

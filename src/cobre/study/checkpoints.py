@@ -172,9 +172,11 @@ def parse_checkpoint(path: Path, content: bytes) -> Checkpoint:
         raise CheckpointError(str(error)) from error
 
 
-def check_same_run(checkpoint: Checkpoint, fingerprint: Fingerprint) -> None:
-    """Only what gives the same bits may be resumed."""
+def check_same_run(checkpoint: Checkpoint, fingerprint: Fingerprint, changes: str = "") -> None:
+    """Only what gives the same bits may be resumed. changes: of the case, where they are known."""
     if differences := fingerprint.differences(checkpoint.fingerprint):
+        if changes and fingerprint.case != checkpoint.fingerprint.case:
+            differences.append(changes)
         raise CheckpointError(
             f"{checkpoint.path} belongs to another run ({'; '.join(differences)}): use the case and the versions that "
             "it was made with, or start afresh and give its policy to --warm-start"

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
+from cobre.io.case_digests import differing_files
 from cobre.io.policy_file import PolicyData, StageCuts
 from cobre.study.run_content import RunContent, column_values, read_run_content
 
@@ -256,6 +257,9 @@ def _notes(a: RunContent, b: RunContent) -> Iterator[str]:
     for name in ("name", "versions", "config"):
         for key, mine, its in _leaves(name, a.study.get(name), b.study.get(name)):
             yield f"{key}: {mine} and {its}"
+    files = [found for run in (a, b) if isinstance(found := run.study.get("case_files"), dict) and found]
+    if len(files) == 2 and (names := differing_files(*files)):
+        yield f"files of the case that differ: {', '.join(names)}"
 
 
 def _are_both_nan(mine: object, its: object) -> bool:

@@ -10,7 +10,8 @@ from cobre.io.foreign_file import check_foreign, read_foreign_text
 from cobre.io.stored_json import parse_stored
 from cobre.solver.conflict import INFEASIBLE, OPTIMAL, UNBOUNDED, Conflict, Limit, UnreadableLpError, find_conflict
 from cobre.study.lp_words import Dictionary, Meaning
-from cobre.study.study_file import STUDY_FILE
+from cobre.study.run_content import STUDY_FILE
+from cobre.study.trained_case import changed_case
 
 FOLDER = "failures"
 MOST_PLANTS = 12
@@ -31,6 +32,7 @@ class Explanation:
     missing: tuple[str, ...]
     inputs: tuple[str, ...]
     advice: tuple[str, ...]
+    notes: tuple[str, ...] = ()
 
     def as_dict(self) -> dict[str, Any]:
         """For a program that reads."""
@@ -43,6 +45,7 @@ class Explanation:
             ("What is missing, at the least:", self.missing),
             ("What the stage was given:", self.inputs),
             ("What helps:", self.advice),
+            ("Note:", self.notes),
         ):
             if entries:
                 lines += ["", title, *(f"  - {entry}" for entry in entries)]
@@ -95,6 +98,7 @@ def explain_failure(path: Path) -> Explanation:
         missing=tuple(_missing(saved, conflict)),
         inputs=tuple(_inputs(saved, conflict)),
         advice=tuple(_advice(saved, conflict)),
+        notes=() if (changed := changed_case(saved.mps.parent.parent)) is None else (changed,),
     )
 
 

@@ -1,15 +1,14 @@
 """What must be the same on all ranks, and in a run that is resumed: the programs and the problem itself."""
 
 import hashlib
-from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, fields, is_dataclass
-from typing import Any
+from dataclasses import asdict, dataclass, fields
 
 import numpy as np
 
 from cobre import __version__
 from cobre.comm import Communicator
 from cobre.errors import CobreError
+from cobre.sddp.problem_digest import feed
 from cobre.solver.batches import LpSolver
 from cobre.study.prepare import PreparedStudy, most_dense_rows
 
@@ -67,54 +66,16 @@ def agree_on(comm: Communicator, own: Fingerprint) -> None:
 
 
 def case_digest(study: PreparedStudy) -> str:
-    """SHA-256 over the LPs, the openings and the settings of training; not over when to stop or what to simulate."""
+    """SHA-256 over the problem and the settings of training; not over when to stop or what to simulate."""
     digest = hashlib.sha256()
     problem, config = study.problem, study.case.config.training
-    for stage, opening in zip(problem.stages, problem.openings, strict=True):
-        _feed(digest, stage.program)
-        _feed(digest, opening)
-    _feed(
-        digest,
-        [problem.initial_state, problem.cost_scale, [(type(risk).__name__, _numbers(risk)) for risk in problem.risk]],
-    )
-    _feed(digest, [stage.id for stage in study.case.horizon.stages])
-    _feed(digest, [config.forward_passes, config.tree_seed, config.cut_selection, config.scenario_source])
-    _feed(digest, [study.end, most_dense_rows()])
-    if problem.tree is not None:
-        _feed(digest, problem.tree)
+    feed(digest, study.digest)
+    feed(digest, [config.forward_passes, config.tree_seed, config.cut_selection, config.scenario_source])
+    feed(digest, most_dense_rows())
     scenarios = range(min(_PROBED_SCENARIOS, config.forward_passes))
     for stage_number in range(problem.num_stages):
-        _feed(digest, study.noise.training_sampler.sample(1, scenarios, stage_number))
+        feed(digest, study.noise.training_sampler.sample(1, scenarios, stage_number))
     return digest.hexdigest()
-
-
-def _feed(digest: Any, value: object) -> None:
-    """Anything that a problem is made of, with its type, so that different things differ."""
-    if isinstance(value, np.ndarray):
-        digest.update(f"{value.dtype.str}{value.shape}".encode())
-        digest.update(np.ascontiguousarray(value).tobytes())
-    elif is_dataclass(value) and not isinstance(value, type):
-        for item in fields(value):
-            digest.update(item.name.encode())
-            _feed(digest, getattr(value, item.name))
-    elif isinstance(value, Mapping):
-        for key, entry in value.items():
-            _feed(digest, key)
-            _feed(digest, entry)
-    elif isinstance(value, Sequence) and not isinstance(value, str):
-        digest.update(f"[{len(value)}]".encode())
-        if value and all(type(entry) is str for entry in value):  # thousands of names in every LP: all at once
-            digest.update("\0".join(value).encode())
-            return
-        for entry in value:
-            _feed(digest, entry)
-    else:
-        digest.update(f"{type(value).__name__}:{value!r};".encode())
-
-
-def _numbers(measure: object) -> list[object]:
-    """What a plugin was made with."""
-    return [getattr(measure, item.name) for item in fields(measure)] if is_dataclass(measure) else []
 
 
 def _short(value: str) -> str:

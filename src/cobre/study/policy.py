@@ -22,7 +22,7 @@ class Policy:
     """What training leaves: lower bounds on the cost after each stage. Cuts are in LP money ($ / cost_scale).
 
     state_names: such as `storage:3` or `inflow_lag1:3`, with the plant's id; see `sddp.state_names`.
-    Slots follow (iteration, forward pass).
+    Slots follow (iteration, forward pass). problem: the digest of what it was trained on; empty where nobody knows.
     """
 
     stage_ids: tuple[int, ...]
@@ -35,6 +35,7 @@ class Policy:
     final_lower_bound: float
     final_upper_bound: float
     iterations: int
+    problem: str = ""
 
     @classmethod
     def of(cls, study: PreparedStudy, pool: CutPool, history: Sequence[IterationRecord]) -> "Policy":
@@ -52,6 +53,7 @@ class Policy:
             final_lower_bound=history[-1].lower_bound,
             final_upper_bound=history[-1].upper_bound,
             iterations=history[-1].iteration,
+            problem=study.digest,
         )
 
     def __repr__(self) -> str:

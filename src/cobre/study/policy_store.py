@@ -43,7 +43,7 @@ def save_pool(folder: Path, study: PreparedStudy, pool: CutPool, history: Sequen
     """Write the policy that a pool holds, the same bytes as `save_policy`, without a copy of it in memory."""
     check_writable(folder)
     last = history[-1]
-    facts = (study.problem.cost_scale, last.iteration, last.lower_bound, last.upper_bound)
+    facts = (study.problem.cost_scale, last.iteration, last.lower_bound, last.upper_bound, study.digest)
     stages = [_streamed(pool, stage) for stage in range(pool.num_stages)]
     return write_stages(
         folder / POLICY_FILE, _metadata(study, pool_stage_ids(study), state_names(study), *facts), stages
@@ -103,6 +103,7 @@ def to_data(policy: Policy, study: PreparedStudy) -> PolicyData:
         policy.iterations,
         policy.final_lower_bound,
         policy.final_upper_bound,
+        policy.problem,
     )
     cuts = tuple(
         StageCuts(
@@ -125,6 +126,7 @@ def _metadata(
     iterations: int,
     lower_bound: float,
     upper_bound: float,
+    problem: str,
 ) -> PolicyMetadata:
     by_id, config = {stage.id: stage for stage in study.case.horizon.stages}, study.case.config
     stages = [by_id[stage_id] for stage_id in stage_ids]
@@ -137,7 +139,7 @@ def _metadata(
         iterations=iterations,
         seeds={"tree_seed": config.training.tree_seed},
         cost_scale=cost_scale,
-        facts={"lower_bound": lower_bound, "upper_bound": upper_bound},
+        facts={"lower_bound": lower_bound, "upper_bound": upper_bound, "problem": problem},
     )
 
 
@@ -156,6 +158,7 @@ def from_data(data: PolicyData) -> Policy:
         final_lower_bound=_bound(metadata.facts["lower_bound"]),
         final_upper_bound=_bound(metadata.facts["upper_bound"]),
         iterations=metadata.iterations,
+        problem=str(metadata.facts.get("problem", "")),
     )
 
 

@@ -10,6 +10,7 @@ from cobre.errors import ValidationError
 from cobre.sddp.lp.failure import EntityNames
 from cobre.sddp.lp.plan import PlanOptions
 from cobre.sddp.problem import Problem, build_problem
+from cobre.sddp.problem_digest import problem_digest
 from cobre.sddp.resolved.resolve import resolve
 from cobre.sddp.tree_build import with_tree
 from cobre.solver.batches import CutRows, LpSolver
@@ -32,6 +33,11 @@ class PreparedStudy:
     problem: Problem
     end: CutRows | None = None
     notes: tuple[str, ...] = ()
+
+    @property
+    def digest(self) -> str:
+        """Of the problem: what cuts and bounds belong to. Takes a tenth of a second at production size."""
+        return problem_digest(self.problem, [stage.id for stage in self.case.horizon.stages], self.end)
 
 
 def prepare(case: Case) -> PreparedStudy:

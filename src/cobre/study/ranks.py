@@ -32,18 +32,26 @@ from cobre.study.requests import CaseRequest, Overrides, TrainingRequest
 from cobre.study.results import SimulationResult, TrainingResult
 from cobre.study.simulation import simulate_policy
 from cobre.study.stop_request import StopRequest
+from cobre.study.trained_case import case_of_policy, case_of_run, changes_since, other_problem
 from cobre.study.training import TrainedStudy, TrainingOptions, train_study
+
+FOREIGN_CUTS = "its cuts may be too high for this one, and so may the lower bound"
+FOREIGN_POLICY = "the simulated costs are valid for this case, but the lower bound stored with the policy is not"
 
 
 @dataclass(frozen=True, slots=True)
 class ReadyStudy:
-    """A study that all ranks agree upon. shared_bytes: what ranks of a node hold once; saved_bytes: what that saves."""
+    """A study that all ranks agree upon. folder: the directory of its case; None for one that was in memory.
+
+    shared_bytes: what ranks of a node hold once; saved_bytes: what that saves.
+    """
 
     study: PreparedStudy
     solver: LpSolver
     warnings: tuple[str, ...]
     shared_bytes: int = 0
     saved_bytes: int = 0
+    folder: Path | None = None
 
 
 def get_ready(comm: Backend, request: CaseRequest, tell: Tell) -> ReadyStudy:
@@ -63,7 +71,8 @@ def get_ready(comm: Backend, request: CaseRequest, tell: Tell) -> ReadyStudy:
         tell(event("warning", message=warning))
     solver = make_solver(study, request.threads)
     agree_on(comm, Fingerprint.of(study, solver))
-    return ReadyStudy(study, solver, warnings, shared.shared_bytes, shared.saved_bytes)
+    folder = request.case if isinstance(request.case, Path) else None
+    return ReadyStudy(study, solver, warnings, shared.shared_bytes, shared.saved_bytes, folder)
 
 
 def train_here(
@@ -97,7 +106,8 @@ def train_here(
     if (request.resume or request.resume_if_possible) and request.checkpoints is not None:
         start = share_checkpoint(comm, request.checkpoints.folder, tell, is_needed=request.resume)
         if start is not None:
-            check_same_run(start, Fingerprint.of(ready.study, ready.solver))
+            was = case_of_run(request.checkpoints.folder.parent)
+            check_same_run(start, Fingerprint.of(ready.study, ready.solver), changes_since(was, ready.folder))
         options = replace(options, start=start)
     if request.warm_start is not None and options.start is not None:
         message = "a run that is resumed has its cuts already: the policy to begin with is not read"
@@ -105,6 +115,7 @@ def train_here(
     elif request.warm_start is not None:
         policy = share_policy(comm, request.warm_start)
         check_fit(policy, ready.study)
+        warn_of_other_problem(ready, policy, request.warm_start, tell, FOREIGN_CUTS)
         options = replace(options, warm_start=policy)
     before()
     comm.all_well()
@@ -167,7 +178,8 @@ def simulate_rank(
     ready = get_ready(comm, case, tell)
     shared = share_policy(comm, policy)
     count = scenarios or ready.study.case.config.simulation.num_scenarios
-    result = simulate_policy(comm, comm, ready.study, ready.solver, shared, count, ready.warnings)
+    warnings = (*ready.warnings, *warn_of_other_problem(ready, shared, policy, tell, FOREIGN_POLICY))
+    result = simulate_policy(comm, comm, ready.study, ready.solver, shared, count, warnings)
     return result if everywhere or comm.rank == 0 else None
 
 
@@ -199,6 +211,18 @@ def share_policy(comm: Communicator, policy: Policy | Path) -> Policy:
     content = read_policy_bytes(path) if comm.rank == 0 else b""
     comm.all_well()
     return decode_policy(path, share_bytes(comm, content, "policy"))
+
+
+def warn_of_other_problem(
+    ready: ReadyStudy, policy: Policy, source: Policy | Path, tell: Tell, consequence: str
+) -> tuple[str, ...]:
+    """Tell, and give, the warning that a policy was trained on another problem."""
+    how = other_problem(policy, ready.study, case_of_policy(source), ready.folder)
+    if how is None:
+        return ()
+    message = f"{how}: {consequence}"
+    tell(event("warning", message=message))
+    return (message,)
 
 
 def share_bytes(comm: Communicator, content: bytes, label: str) -> bytes:

@@ -41,10 +41,12 @@ from cobre.study.output_lock import output_lock
 from cobre.study.policy import Policy
 from cobre.study.policy_store import check_fit, save_pool
 from cobre.study.ranks import (
+    FOREIGN_POLICY,
     ReadyStudy,
     get_ready,
     share_policy,
     train_here,
+    warn_of_other_problem,
 )
 from cobre.study.requests import RunRequest, TrainingRequest
 from cobre.study.results import SimulationResult
@@ -155,6 +157,7 @@ def _train_or_load(
     if not config.training.enabled:
         policy = share_policy(comm, request.warm_start or stored)
         check_fit(policy, ready.study)
+        warn_of_other_problem(ready, policy, request.warm_start or stored, tell, FOREIGN_POLICY)
         begin()
         comm.all_well()
         return None, policy

@@ -7,6 +7,7 @@ from typing import Any
 
 from cobre.core.stage_data import Floats
 from cobre.io.atomic import write_file
+from cobre.io.case_digests import file_digests
 from cobre.io.conversion_manifest import read_conversion
 from cobre.io.output.manifest import software_versions
 from cobre.study.case_facts import plain, stages_and_entities
@@ -28,7 +29,10 @@ def study_facts(ready: ReadyStudy, request: CaseRequest) -> dict[str, Any]:
     return {
         "format_version": 1,
         "name": case.name,
-        "case": str(source) if isinstance(source, Path) else "",
+        "case": str(source.absolute()) if isinstance(source, Path) else "",
+        "case_files": file_digests(source) if isinstance(source, Path) else {},
+        "config_overrides": plain(dict(request.overrides or {})),
+        "problem": ready.study.digest,
         **stages_and_entities(case),
         "line_limits": _line_limits(ready),
         "config": plain(case.config),

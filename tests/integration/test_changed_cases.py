@@ -1,0 +1,154 @@
+"""A run and a case that has changed since: refused where the answer would be wrong, told where it would only be odd."""
+
+import json
+import shutil
+
+import pytest
+from bound_systems import reservoirs
+from cli_runs import ONE_PROCESS
+from cli_runs import cobre as command
+from small_case import write_case
+
+import cobre
+from cobre.errors import PolicyIncompatibleError
+
+POLICY = 7
+RESULTS = 8
+THERMALS = "system/thermals.json"
+
+
+@pytest.fixture(scope="module")
+def trained(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("trained")
+    case = write_case(folder / "case", reservoirs(), forward_passes=2, iterations=4)
+    answer = command("run", case, "-o", folder / "results", "--quiet", "--no-report", *ONE_PROCESS)
+    assert answer.returncode == 0, answer.stderr
+    return folder
+
+
+@pytest.fixture
+def run(trained, tmp_path):
+    """The case and its results where each test may change them; study.json names the first place."""
+    shutil.copytree(trained, tmp_path / "copy")
+    study = tmp_path / "copy" / "results" / "study.json"
+    facts = json.loads(study.read_text())
+    assert facts["case"] == str(trained / "case"), "an absolute path, so that it does not matter where one stands"
+    study.write_text(json.dumps(facts | {"case": str(tmp_path / "copy" / "case")}))
+    return tmp_path / "copy"
+
+
+def make_dearer(case):
+    path = case / THERMALS
+    content = json.loads(path.read_text())
+    for thermal in content["thermals"]:
+        thermal["cost_per_mwh"] *= 2.0
+    path.write_text(json.dumps(content))
+
+
+def test_a_bound_of_a_changed_case_is_refused_and_the_file_is_named(run):
+    make_dearer(run / "case")
+    answer = command("bound", run / "results")
+    assert answer.returncode == POLICY
+    assert "the policy was trained on a different problem (changed file: system/thermals.json)" in answer.stderr
+    assert not answer.stdout
+    assert not (run / "results" / "bound.json").exists()
+
+
+def test_a_case_that_only_looks_different_is_the_same_problem(run):
+    """Another layout of the file, and another iteration limit, change nothing that a bound depends on."""
+    path = run / "case" / THERMALS
+    path.write_text(json.dumps(json.loads(path.read_text()), indent=8))
+    config = json.loads((run / "case" / "config.json").read_text())
+    config["training"]["stopping_rules"][0]["limit"] = 99
+    (run / "case" / "config.json").write_text(json.dumps(config))
+    assert command("bound", run / "results").returncode == 0
+
+
+def test_the_place_of_a_case_that_has_moved_can_be_named(run):
+    expected = command("bound", run / "results").stdout
+    (run / "case").rename(run / "moved")
+    lost = command("bound", run / "results")
+    assert lost.returncode == RESULTS
+    assert f"{run / 'case'} does not exist any more: say where it is, cobre bound" in lost.stderr
+    found = command("bound", run / "results", "--case", run / "moved")
+    assert found.stdout == expected
+    assert (run / "results" / "bound.json").exists()
+
+
+def test_the_place_is_checked_too(run):
+    shutil.copytree(run / "case", run / "other")
+    make_dearer(run / "other")
+    answer = command("bound", run / "results", "--case", run / "other")
+    assert answer.returncode == POLICY
+    assert f"Bounds for {run / 'other'} would be wrong" in answer.stderr
+
+
+def test_a_policy_alone_knows_what_it_was_trained_on(run, tmp_path):
+    """Without study.json nobody knows which file it was, but the policy is still refused."""
+    shutil.copy(run / "results" / "policy" / "policy.bin", tmp_path / "policy.bin")
+    assert command("bound", run / "case", "--policy", tmp_path / "policy.bin").returncode == 0
+    make_dearer(run / "case")
+    answer = command("bound", run / "case", "--policy", tmp_path / "policy.bin")
+    assert answer.returncode == POLICY
+    assert "trained on a different problem. Bounds for" in answer.stderr
+
+
+def test_policies_in_memory_are_checked(trained):
+    case = cobre.load_case(trained / "case")
+    policy = cobre.train(case, threads=1).policy
+    assert cobre.bound(case, policy, threads=1).notes == ()
+    thermal = case.system.thermals[0]
+    dearer = cobre.changed(case, {f"system.thermals[{thermal.id}].cost_per_mwh": 2.0 * thermal.cost_per_mwh})
+    with pytest.raises(PolicyIncompatibleError, match="different problem"):
+        cobre.bound(dearer, policy, threads=1)
+
+
+def test_settings_that_a_run_was_given_apply_to_its_bound(trained, tmp_path):
+    """A risk measure, or other openings, from config_overrides are part of the problem that was trained."""
+    overrides = {"training.scenario_source": {}, "training.tree_seed": 5}
+    cobre.run.run(str(trained / "case"), output_dir=str(tmp_path / "out"), config_overrides=overrides, threads=1)
+    assert json.loads((tmp_path / "out" / "study.json").read_text())["config_overrides"] == overrides
+    found = cobre.bound(tmp_path / "out", threads=1)
+    assert found.upper_bound >= found.lower_bound
+
+
+def test_simulating_on_a_changed_case_says_so(run, tmp_path):
+    make_dearer(run / "case")
+    told = command("simulate", run / "case", "-p", run / "results", "-o", tmp_path / "out", "--quiet", *ONE_PROCESS)
+    assert told.returncode == 0, told.stderr
+    assert "trained on a different problem (changed file: system/thermals.json)" in told.stderr
+    assert cobre.simulate(run / "case", run / "results", scenarios=2, threads=1).warnings[-1] in told.stderr
+
+
+def test_simulating_on_the_same_case_says_nothing_of_it(run, tmp_path):
+    told = command("simulate", run / "case", "-p", run / "results", "-o", tmp_path / "out", "--quiet", *ONE_PROCESS)
+    assert "different problem" not in told.stderr
+
+
+def test_cuts_of_another_problem_are_told_of(run, tmp_path):
+    make_dearer(run / "case")
+    words = ("run", run / "case", "-o", tmp_path / "out", "--warm-start", run / "results", "--quiet", *ONE_PROCESS)
+    told = command(*words)
+    assert told.returncode == 0, told.stderr
+    assert "its cuts may be too high for this one, and so may the lower bound" in told.stderr
+
+
+def test_a_run_that_cannot_be_resumed_names_the_file(run):
+    make_dearer(run / "case")
+    told = command("run", run / "case", "-o", run / "results", "--resume", "--quiet", *ONE_PROCESS)
+    assert told.returncode == POLICY
+    assert "changed file: system/thermals.json" in told.stderr
+
+
+def test_a_report_of_a_run_whose_case_has_changed_notes_it(run):
+    assert "has changed" not in command("report", run / "results").stderr
+    make_dearer(run / "case")
+    told = command("report", run / "results")
+    assert f"note: {run / 'case'} has changed since this run (changed file: {THERMALS})" in told.stderr
+
+
+def test_a_comparison_names_the_files_that_differ(run, tmp_path):
+    make_dearer(run / "case")
+    command("run", run / "case", "-o", tmp_path / "out", "--quiet", "--no-report", *ONE_PROCESS)
+    told = command("compare", run / "results", tmp_path / "out", "--bits")
+    assert f"note: files of the case that differ: {THERMALS}" in told.stdout
