@@ -39,13 +39,18 @@ def world(backend, workers):
     return ("--backend", backend, "--workers", str(workers))
 
 
-def cobre(*flags):
+def cobre(*flags, **environ):
     """A plain run."""
 
     def run(case, output, shared):
-        check(start_study(case, output, *shared, *flags))
+        check(start_study(case, output, *shared, *flags, **environ))
 
     return run
+
+
+def on_hosts(workers, ranks_per_host):
+    """Over tcp, as if only so many ranks were on each host; the last host may have fewer."""
+    return cobre(*world("tcp", workers), COBRE_TCP_RANKS_PER_HOST=str(ranks_per_host))
 
 
 def under_mpiexec(wheel, size, *flags):
@@ -127,6 +132,7 @@ QUICK = (
     Cell("shm 2", cobre(*world("shm", 2))),
     Cell("shm 3", cobre(*world("shm", 3))),
     Cell("tcp 2", cobre(*world("tcp", 2))),
+    Cell("tcp 3 on hosts of 2 and 1", on_hosts(3, 2)),
     Cell("shm 2 killed, tcp 3 goes on", killed(world("shm", 2), cobre(*world("tcp", 3)))),
 )
 
@@ -138,6 +144,9 @@ WHOLE = (
     Cell("shm 2, 2 threads each", cobre(*world("shm", 2), "--threads", "2")),
     Cell("shm 7: more ranks than cores or paths", cobre(*world("shm", 7))),
     Cell("tcp 4", cobre(*world("tcp", 4))),
+    Cell("tcp 4 on hosts of 2", on_hosts(4, 2)),
+    Cell("tcp 4 on hosts of 3 and 1", on_hosts(4, 3)),
+    Cell("tcp 3 on hosts of 1", on_hosts(3, 1)),
     Cell("shuffled", shuffled(1, *LOCAL)),
     Cell("shuffled otherwise, shm 3", shuffled(2, *world("shm", 3))),
     Cell("local killed, shm 4 goes on", killed(LOCAL, cobre(*world("shm", 4)))),

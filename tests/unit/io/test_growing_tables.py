@@ -77,6 +77,7 @@ def test_a_segment_whose_record_is_damaged_does_not_count(tmp_path, damage):
 def test_after_a_failure_closed_segments_stay(tmp_path):
     tables = grown(tmp_path, 1)
     tables.append("costs", rows(3))
+    (tmp_path / UNFINISHED / "rows-of-another-rank").touch()
     tables.abandon()
     assert files(tmp_path / UNFINISHED) == ["0000/costs.parquet", "0000/record.json", "0000/violations/generic.parquet"]
 

@@ -92,7 +92,7 @@ def test_counters_are_used_in_turns_and_set_back_by_the_leader(problem):
     assert np.shares_memory(first, third.counter)
     assert (third.counter[0], second[0]) == (0, 0)
     assert third.gradient.size == 0
-    tables.close()
+    region.close()
 
 
 def test_only_the_leader_sets_counters_back(problem):

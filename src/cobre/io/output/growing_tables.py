@@ -94,9 +94,7 @@ class GrowingTables:
         self._identity = identity
         self._unfinished = folder / UNFINISHED
         self.segments = _closed_segments(self._unfinished, identity) if resume else []
-        for path in self._unfinished.glob("*"):
-            if path not in [segment.folder for segment in self.segments]:
-                remove_tree(path)
+        self._remove_all_but_segments()
         self._writers: dict[str, _TableWriter] = {}
 
     @property
@@ -147,7 +145,15 @@ class GrowingTables:
         """After a failure: closed segments stay for a run that resumes this one, and nothing else does."""
         for writer in self._writers.values():
             writer.abandon()
-        remove_tree(self._unfinished if not self.segments else self._current)
+        self._remove_all_but_segments()
+        if not self.segments:
+            remove_tree(self._unfinished)
+
+    def _remove_all_but_segments(self) -> None:
+        closed = [segment.folder for segment in self.segments]
+        for path in self._unfinished.glob("*"):
+            if path not in closed:
+                remove_tree(path)
 
 
 class _TableWriter:

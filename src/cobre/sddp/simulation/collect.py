@@ -6,7 +6,6 @@ import numpy as np
 
 from cobre.comm import Communicator, SharedMemoryProvider, SharedRegion
 from cobre.core.stage_data import Floats
-from cobre.sddp.cuts.visibility import ranks_that_see
 from cobre.sddp.training.exchange import gather_rows
 from cobre.sddp.work_split import WorkSplit
 
@@ -14,8 +13,8 @@ from cobre.sddp.work_split import WorkSplit
 class Collector:
     """Brings rows of numbers from all ranks to rank 0; every rank must take part in every call.
 
-    Where all ranks see the same memory each writes its rows there, and nothing else moves. Elsewhere rows are gathered.
-    most: numbers that all ranks together bring at once, at most.
+    memory: where all ranks see what each writes; without it rows are gathered, which brings them to all ranks. most:
+    numbers that all ranks together bring at once, at most.
     """
 
     def __init__(self, comm: Communicator, memory: SharedMemoryProvider | None, most: int) -> None:
@@ -23,7 +22,7 @@ class Collector:
         self._half = most
         self._turn = 0
         self._region: SharedRegion | None = None
-        if memory is not None and comm.size > 1 and ranks_that_see(memory) == comm.size:
+        if memory is not None and comm.size > 1:
             # Two halves, used in turn: rank 0 reads one while the others write into the other.
             self._region = memory.create_shared_region(2 * most, np.float64, label="results")
 

@@ -10,13 +10,12 @@ from cobre.core.stage_data import Floats
 from cobre.sddp.cuts.pool import CutPool
 from cobre.sddp.plugins.interfaces import Sampler
 from cobre.sddp.problem import Problem
-from cobre.sddp.simulation.collect import Collector
 from cobre.sddp.simulation.extract import StageExtractor
 from cobre.sddp.simulation.outcome import StageOutcome
 from cobre.sddp.simulation.spool import (
     ScenarioColumns,
     Sink,
-    Spool,
+    StoredNumbers,
     TableLayout,
     scenarios_per_chunk,
     table_layouts,
@@ -24,6 +23,7 @@ from cobre.sddp.simulation.spool import (
 from cobre.sddp.simulation.summary import SimulationOutcome
 from cobre.sddp.simulation.tables import EntityIds
 from cobre.sddp.simulation.walk import Walker
+from cobre.sddp.simulation.wave import Wave, Waves
 from cobre.sddp.training.exchange import gather_rows
 from cobre.sddp.work_split import WorkSplit
 from cobre.solver.batches import Bases, Keep, LpSolver
@@ -51,8 +51,8 @@ def simulate(
 
     The rows and costs have the same bits for every number of ranks and threads. Scenarios are simulated in waves that
     the ranks share evenly, of whole chunks (`chunk_scenarios`, chosen from the size of the study when not given).
-    Until the last stage of a wave is known its results lie on rank 0: in memory, or in a file in `spool_folder`, so
-    that memory grows with the LPs of a stage and not with the number of stages or scenarios. done: costs of the first
+    Until the last stage of a wave is known its results lie in memory, or in files in `spool_folder`, so that memory
+    grows with the LPs of a stage and not with the number of stages or scenarios. done: costs of the first
     scenarios, whole chunks of them, which the sink has got already. paths: over a tree, which of its paths each
     scenario follows; without them every path is one scenario, and costs count by their probabilities.
     """
@@ -64,18 +64,16 @@ def simulate(
     starts = walker.find_starts()
     chunk = chunk_scenarios or scenarios_per_chunk(extractors)
     wave = chunk * -(-comm.size // chunk)  # whole chunks, and a scenario for every rank
-    widest = max(extractor.width for extractor in extractors)
-    collector = Collector(comm, memory, min(wave, num_scenarios) * widest)
+    waves = Waves(comm, memory, spool_folder, extractors, min(wave, num_scenarios))
     costs = np.zeros(0) if done is None else done
     while len(costs) < num_scenarios:
         scenarios = range(len(costs), min(len(costs) + wave, num_scenarios))
-        spool = Spool(scenarios, extractors, spool_folder if comm.rank == 0 else None)
-        costs = np.append(costs, _simulate_wave(comm, walker, starts, extractors, collector, spool))
-        if comm.rank == 0:
-            _hand_over(spool, layouts, chunk, sink)
-            sink.scenarios_done(costs)
-        spool.close()
-    collector.close()
+        with waves.next(scenarios) as results:
+            costs = np.append(costs, _simulate_wave(comm, walker, starts, extractors, scenarios, results))
+            if comm.rank == 0:
+                _hand_over(results.numbers(), layouts, chunk, sink)
+                sink.scenarios_done(costs)
+    waves.close()
     tree = problem.tree
     return SimulationOutcome.of(costs, None if tree is None or paths is not None else tree.path_probabilities())
 
@@ -94,21 +92,22 @@ def _simulate_wave(
     walker: Walker,
     starts: list[Bases],
     extractors: tuple[StageExtractor, ...],
-    collector: Collector,
-    spool: Spool,
+    scenarios: range,
+    wave: Wave,
 ) -> Floats:
     """Consecutive scenarios side by side, a block of them on each rank; gives their costs."""
-    split = WorkSplit(len(spool.scenarios), comm.size)
+    split = WorkSplit(len(scenarios), comm.size)
     own = split.block(comm.rank)
-    mine = spool.scenarios[own.start : own.stop]
+    mine = scenarios[own.start : own.stop]
     costs = np.zeros(len(mine))
     results = _results(walker, starts, extractors, mine, costs) if mine else _nothing(extractors)
-    for stage, numbers in enumerate(results):
-        collector.collect(split, numbers, f"results of stage {stage}", spool.add_stage)
+    for numbers in results:
+        wave.add_stage(numbers)
+    wave.end()
     return gather_rows(comm, split, costs.reshape(-1, 1), "scenario costs")[:, 0]
 
 
-def _hand_over(spool: Spool, layouts: Mapping[str, TableLayout], chunk: int, sink: Sink) -> None:
+def _hand_over(spool: StoredNumbers, layouts: Mapping[str, TableLayout], chunk: int, sink: Sink) -> None:
     """Give all rows to the sink, chunk by chunk and table by table."""
     scenarios = spool.scenarios
     for first in range(scenarios.start, scenarios.stop, chunk):

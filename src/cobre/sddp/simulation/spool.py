@@ -5,10 +5,9 @@ between the two grows with the study, so a spool may keep it in a file; memory t
 """
 
 import os
-import tempfile
-from collections.abc import Iterator, Mapping
-from pathlib import Path
-from typing import Protocol
+from collections.abc import Iterator, Mapping, Sequence
+from itertools import accumulate
+from typing import BinaryIO, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -69,59 +68,97 @@ def table_layouts(extractors: tuple[StageExtractor, ...]) -> dict[str, TableLayo
     return layouts
 
 
+class StoredNumbers(Protocol):
+    """Numbers of consecutive scenarios in all stages."""
+
+    @property
+    def scenarios(self) -> range:
+        """Whose numbers they are."""
+
+    def numbers(self, scenarios: range, stage: int, at: int, rows: int) -> Floats:
+        """Of some of the scenarios, side by side: the `rows` numbers of a column that `at` others come before."""
+
+
 class Spool:
     """Numbers of consecutive scenarios, by stage; within a stage column after column.
 
-    folder: where a file without a name takes them; None: they stay in memory.
+    file: where they go, or where another process has put them; None: they stay in memory.
     """
 
-    def __init__(self, scenarios: range, extractors: tuple[StageExtractor, ...], folder: Path | None) -> None:
+    def __init__(self, scenarios: range, extractors: tuple[StageExtractor, ...], file: BinaryIO | None) -> None:
         self.scenarios = scenarios
         self._extractors = extractors
-        self._file = None if folder is None else tempfile.TemporaryFile(dir=folder, buffering=0)  # noqa: SIM115
-        self._stages: list[Floats] = []
-        self._starts = [0]
+        self._file = file
+        self._kept: list[Floats] = []
+        self._starts = [0, *accumulate(len(scenarios) * extractor.width for extractor in extractors)]
+        self._stage = 0
 
     def add_stage(self, numbers: Floats) -> None:
         """All scenarios' numbers of the next stage: scenarios x width, each table column after column."""
-        extractor = self._extractors[len(self._starts) - 1]
+        extractor = self._extractors[self._stage]
         for _, part in extractor.split(numbers):
             for column in range(part.shape[1]):
                 self._keep(part[:, column].flatten())  # a copy, of one column at a time
-        self._starts.append(self._starts[-1] + numbers.size)
+        self._stage += 1
 
     def _keep(self, part: Floats) -> None:
         if self._file is None:
-            self._stages.append(part)
+            self._kept.append(part)
             return
         left = part.data.cast("B")
         while left:
             left = left[self._file.write(left) :]
 
-    def read(self, stage: int, at: int, count: int) -> Floats:
-        """`count` numbers of a stage, from the place `at` on."""
-        start = self._starts[stage] + at
+    def numbers(self, scenarios: range, stage: int, at: int, rows: int) -> Floats:
+        """Of some of the scenarios, side by side: the `rows` numbers of a column that `at` others come before."""
+        before = scenarios.start - self.scenarios.start
+        start = self._starts[stage] + len(self.scenarios) * at + before * rows
+        return self._read(start, len(scenarios) * rows).reshape(len(scenarios), rows)
+
+    def _read(self, start: int, count: int) -> Floats:
         if self._file is not None:
             return np.frombuffer(os.pread(self._file.fileno(), 8 * count, 8 * start))
         return self._whole[start : start + count]
 
     @property
     def _whole(self) -> Floats:
-        if len(self._stages) > 1:
-            self._stages = [np.concatenate(self._stages)]
-        return self._stages[0]
+        if len(self._kept) > 1:
+            self._kept = [np.concatenate(self._kept)]
+        return self._kept[0]
+
+    def close(self) -> None:
+        """Let go of the numbers; what is in a file is then there for others to read."""
+        self._kept = []
+        if self._file is not None:
+            self._file.close()
+
+
+class JoinedSpools:
+    """Spools of consecutive scenarios, one after the other, as if they were one."""
+
+    def __init__(self, parts: Sequence[Spool]) -> None:
+        self._parts = parts
+        self.scenarios = range(parts[0].scenarios.start, parts[-1].scenarios.stop)
+
+    def numbers(self, scenarios: range, stage: int, at: int, rows: int) -> Floats:
+        """Of some of the scenarios, side by side: the `rows` numbers of a column that `at` others come before."""
+        common = [(part, _overlap(part.scenarios, scenarios)) for part in self._parts]
+        return np.concatenate([part.numbers(shared, stage, at, rows) for part, shared in common if shared])
 
     def close(self) -> None:
         """Let go of the numbers."""
-        self._stages = []
-        if self._file is not None:
-            self._file.close()
+        for part in self._parts:
+            part.close()
+
+
+def _overlap(one: range, other: range) -> range:
+    return range(max(one.start, other.start), min(one.stop, other.stop))
 
 
 class ScenarioColumns(Mapping[str, NDArray[np.int32] | Floats]):
     """A table's columns for some scenarios of a spool; each is read when it is asked for."""
 
-    def __init__(self, spool: Spool, layout: TableLayout, scenarios: range) -> None:
+    def __init__(self, spool: StoredNumbers, layout: TableLayout, scenarios: range) -> None:
         self._spool = spool
         self._layout = layout
         self.scenarios = scenarios
@@ -148,10 +185,9 @@ class ScenarioColumns(Mapping[str, NDArray[np.int32] | Floats]):
 
     def _numbers(self, column: int, count: int) -> Floats:
         table = np.empty((count, self._layout.rows))
-        before, side_by_side, row = self.scenarios.start - self._spool.scenarios.start, len(self._spool.scenarios), 0
+        row = 0
         for stage, at, rows in self._layout.parts:
-            place = side_by_side * (at + column * rows) + before * rows
-            table[:, row : row + rows] = self._spool.read(stage, place, count * rows).reshape(count, rows)
+            table[:, row : row + rows] = self._spool.numbers(self.scenarios, stage, at + column * rows, rows)
             row += rows
         return table.reshape(-1)
 

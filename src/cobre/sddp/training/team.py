@@ -9,7 +9,7 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from cobre.comm import Communicator, ReduceOp, SharedMemoryProvider
+from cobre.comm import Communicator, ReduceOp, SharedMemoryProvider, SharedRegion
 from cobre.sddp.cuts.visibility import ranks_in_sight
 from cobre.sddp.problem import Problem
 from cobre.sddp.training.team_tables import TeamLayout, TeamTables
@@ -18,12 +18,23 @@ from cobre.solver.batches import CommonBatch, CommonWalk
 
 
 class Team:
-    """Some ranks, their share of a split, and the tables that they fill together; a team of one has none."""
+    """Some ranks, their share of a split, and the tables that they fill together; a team of one has none.
 
-    def __init__(self, members: Sequence[int], rank: int, tables: TeamTables | None = None) -> None:
+    region: where the tables are. A team of one waits at its region too where other teams have several members: all
+    ranks of the world make the same calls.
+    """
+
+    def __init__(
+        self,
+        members: Sequence[int],
+        rank: int,
+        tables: TeamTables | None = None,
+        region: SharedRegion | None = None,
+    ) -> None:
         self.members = tuple(members)
         self.rank = rank
         self._tables = tables
+        self._region = region
 
     @classmethod
     def alone(cls, rank: int) -> "Team":
@@ -42,10 +53,8 @@ class Team:
         if largest[0] == 1:
             return cls.alone(comm.rank)
         region = memory.create_shared_region(int(largest[1]), np.uint8, label="tables of the team")
-        if len(members) == 1:
-            region.close()
-            return cls.alone(comm.rank)
-        return cls(members, comm.rank, TeamTables(region, layout, is_leader=memory.is_leader))
+        tables = TeamTables(region, layout, is_leader=memory.is_leader) if len(members) > 1 else None
+        return cls(members, comm.rank, tables, region)
 
     @property
     def is_alone(self) -> bool:
@@ -71,10 +80,10 @@ class Team:
 
     def wait(self, label: str) -> None:
         """Until all members have finished what they took; every job that was begun together must end so."""
-        if self._tables:
-            self._tables.fence(label)
+        if self._region is not None:
+            self._region.fence(label=label)
 
     def close(self) -> None:
         """Let go of the tables."""
-        if self._tables:
-            self._tables.close()
+        if self._region is not None:
+            self._region.close()

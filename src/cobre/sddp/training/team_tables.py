@@ -77,7 +77,6 @@ class TeamTables:
     """A region with this layout; all members have the same."""
 
     def __init__(self, region: SharedRegion, layout: TeamLayout, *, is_leader: bool) -> None:
-        self._region = region
         self._is_leader = is_leader
         self._jobs = 0
         memory: NDArray[np.uint8] = region.as_mut_array(0, region.count)
@@ -111,11 +110,3 @@ class TeamTables:
         if self._is_leader:
             self._counters[(self._jobs + 1) % COUNTERS][0] = 0
         return self._counters[self._jobs % COUNTERS]
-
-    def fence(self, label: str) -> None:
-        """The end of a job."""
-        self._region.fence(label=label)
-
-    def close(self) -> None:
-        """Let go of the memory."""
-        self._region.close()
