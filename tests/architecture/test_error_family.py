@@ -15,9 +15,9 @@ INSIDE = {
     "cobre.comm.backends.tcp.channel.LinkLostError",
     "cobre.comm.backends.tcp.failures.WorldFailedError",
     "cobre.comm.backends.tcp.fields.ProtocolError",
-    "cobre.comm.backends.tcp.handshake.RefusedError",
-    "cobre.comm.backends.tcp.handshake.UnprovenRefusalError",
-    "cobre.comm.backends.tcp.joining.HangUpError",
+    "cobre.comm.backends.tcp.rendezvous.handshake.RefusedError",
+    "cobre.comm.backends.tcp.rendezvous.handshake.UnprovenRefusalError",
+    "cobre.comm.backends.tcp.rendezvous.connector.HangUpError",
     "cobre.comm.backends.tcp.protocol.VersionError",
     "cobre.comm.launch.template.TemplateGoneError",
 }

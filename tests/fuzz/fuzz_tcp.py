@@ -12,7 +12,6 @@ import atheris
 with atheris.instrument_imports():
     from cobre.comm.backends.tcp.calls import HEAD_BYTES, Call
     from cobre.comm.backends.tcp.fields import ProtocolError
-    from cobre.comm.backends.tcp.handshake import CoordinatorHandshake, RefusedError, WorkerHandshake
     from cobre.comm.backends.tcp.protocol import (
         CONTROL_LIMITS,
         PART_HEAD,
@@ -24,6 +23,7 @@ with atheris.instrument_imports():
         Verdict,
         parse_part_head,
     )
+    from cobre.comm.backends.tcp.rendezvous.handshake import CoordinatorHandshake, RefusedError, WorkerHandshake
 
 SECRET = b"the secret of the fuzzed run"
 REFUSALS = (ProtocolError, RefusedError)

@@ -13,7 +13,7 @@ from tcp_worlds import DEADLINE_S, SECRET, meeting, new_address, results
 
 from cobre._native import ShmMemory
 from cobre.comm import TcpConfig
-from cobre.comm.backends.tcp import hosts
+from cobre.comm.backends.tcp import host_discovery
 from cobre.comm.testing.programs import expected_digest, run_program
 
 QUICK_S = 10.0  # generous on a busy machine, and far below the timeouts of these worlds
@@ -43,7 +43,9 @@ def test_a_limit_makes_several_hosts_of_one():
 @pytest.mark.parametrize("hosts_of", [(0, 1, 0, 1), (0, 1, 1, 0, 2), (0, 0, 1, 1, 1)])
 def test_ranks_in_any_order_on_hosts_give_the_same_bits(monkeypatch, hosts_of):
     """Slurm may deal out tasks in turn; a host may have one rank only."""
-    monkeypatch.setattr(hosts, "_identity", lambda config: bytes([hosts_of[config.rank]]) * hosts.IDENTITY_BYTES)
+    monkeypatch.setattr(
+        host_discovery, "_identity", lambda config: bytes([hosts_of[config.rank]]) * host_discovery.IDENTITY_BYTES
+    )
     size, seed, length = len(hosts_of), 5, 60
     with meeting(size) as world:
         communicators = results(world.start_all())
@@ -82,7 +84,7 @@ def test_nobody_shares_where_memory_cannot_be_opened(monkeypatch, caplog):
         def open(pid, descriptor, inode):
             raise PermissionError(13, "Permission denied")
 
-    monkeypatch.setattr(hosts, "ShmMemory", Refusing)
+    monkeypatch.setattr(host_discovery, "ShmMemory", Refusing)
     with meeting(3) as world:
         communicators = results(world.start_all())
         assert all(comm.is_leader for comm in communicators)

@@ -12,10 +12,9 @@ import pytest
 from tcp_worlds import DEADLINE_S, SECRET, failure, meeting, new_address, results
 
 from cobre.comm import InitializationFailedError, MissingConfigurationError, ReduceOp
-from cobre.comm.backends.tcp import guest as guests
-from cobre.comm.backends.tcp import rendezvous
-from cobre.comm.backends.tcp.handshake import RefusedError, WorkerHandshake
 from cobre.comm.backends.tcp.protocol import Link
+from cobre.comm.backends.tcp.rendezvous import acceptor, pending_connection
+from cobre.comm.backends.tcp.rendezvous.handshake import RefusedError, WorkerHandshake
 
 TLS = Path(__file__).parent / "tls"
 
@@ -154,7 +153,7 @@ def test_a_port_may_be_used_again_at_once():
 
 
 def test_idle_connections_and_garbage_do_not_stall_the_rendezvous(monkeypatch):
-    monkeypatch.setattr(rendezvous, "MAX_GUESTS", 16)
+    monkeypatch.setattr(acceptor, "MAX_PENDING", 16)
     with meeting(3) as world:
         coordinator = world.start(0)
         wait_until_listening(world)
@@ -168,7 +167,7 @@ def test_idle_connections_and_garbage_do_not_stall_the_rendezvous(monkeypatch):
 
 def test_a_stranger_has_little_time(monkeypatch, caplog):
     caplog.set_level(logging.INFO, "cobre.comm")
-    monkeypatch.setattr(guests, "HANDSHAKE_S", 0.2)
+    monkeypatch.setattr(pending_connection, "HANDSHAKE_S", 0.2)
     with meeting(2) as world:
         coordinator = world.start(0)
         wait_until_listening(world)

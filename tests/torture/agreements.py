@@ -12,7 +12,7 @@ import numpy as np
 from forked_worlds import SHM, fork_world, shm_environment, tcp_environment
 from tally import Tally
 
-from cobre.comm.backends.tcp.handshake import RefusedError
+from cobre.comm.backends.tcp.rendezvous.handshake import RefusedError
 from cobre.comm.testing.cases.mismatch import DISAGREEMENTS
 from cobre.comm.testing.programs import expected_digest, run_program
 

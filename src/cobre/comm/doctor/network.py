@@ -8,7 +8,7 @@ import threading
 from collections.abc import Mapping
 from pathlib import Path
 
-from cobre.comm.backends.tcp.secret import load_secret
+from cobre.comm.backends.tcp.rendezvous.secret import load_secret
 from cobre.comm.config import TcpConfig
 from cobre.comm.doctor.findings import Finding
 from cobre.comm.errors import BackendError

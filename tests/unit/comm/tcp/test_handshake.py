@@ -6,16 +6,16 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from cobre.comm.backends.tcp import handshake
 from cobre.comm.backends.tcp.fields import ProtocolError
-from cobre.comm.backends.tcp.handshake import (
+from cobre.comm.backends.tcp.protocol import PREFIX_BYTES, Hello, Link, Tag, frame
+from cobre.comm.backends.tcp.rendezvous import handshake
+from cobre.comm.backends.tcp.rendezvous.handshake import (
     CoordinatorHandshake,
     RefusedError,
     UnprovenRefusalError,
     WorkerHandshake,
     parse_refusal,
 )
-from cobre.comm.backends.tcp.protocol import PREFIX_BYTES, Hello, Link, Tag, frame
 
 SECRET = b"the secret of this run"
 INSTANCE = bytes(range(16))

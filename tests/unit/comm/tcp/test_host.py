@@ -5,7 +5,7 @@ from types import SimpleNamespace
 import pytest
 
 from cobre.comm.backends.tcp import host
-from cobre.comm.backends.tcp.hosts import Hosts
+from cobre.comm.backends.tcp.host_discovery import Hosts
 from cobre.comm.backends.tcp.protocol import FailureKind, Heartbeat, Verdict
 from cobre.comm.errors import Peer
 

@@ -11,13 +11,13 @@ from cobre.comm.backends.local import LocalCommunicator
 from cobre.comm.backends.shm.communicator import ShmCommunicator, weakly
 from cobre.comm.backends.shm.region import RegionOwner
 from cobre.comm.backends.tcp.channel import LinkLostError
+from cobre.comm.backends.tcp.connect import connect
 from cobre.comm.backends.tcp.failures import WorldFailedError, error_of
 from cobre.comm.backends.tcp.fields import ProtocolError
-from cobre.comm.backends.tcp.handshake import this_process
 from cobre.comm.backends.tcp.host import Host, awaited, verdict_of, wake_host
-from cobre.comm.backends.tcp.hosts import find_hosts
-from cobre.comm.backends.tcp.meeting import meet
+from cobre.comm.backends.tcp.host_discovery import find_hosts
 from cobre.comm.backends.tcp.protocol import Verdict
+from cobre.comm.backends.tcp.rendezvous.handshake import this_process
 from cobre.comm.backends.tcp.star import Star
 from cobre.comm.backends.tcp.two_levels import TwoLevels
 from cobre.comm.backends.tcp.world import World
@@ -49,7 +49,7 @@ class TcpCommunicator(RegionOwner):
         self._config = config
         self._host: Host | None = None
         self._verdict: Verdict | None = None
-        self._world = meet(config, self._waiting)
+        self._world = connect(config, self._waiting)
         self._world.progress.label = partial(_last_label, self._guard)
         _let_go_in_children(self._world)
         self._collectives = self._group() if config.size > 1 else Star(self._world, self._guard, 0, 1)
@@ -71,7 +71,7 @@ class TcpCommunicator(RegionOwner):
             self._host = self._join_host(hosts.of(self._rank), memory)
             self._world.group(hosts.groups)
         except BaseException as error:
-            self._leave_meeting(error)
+            self._leave_rendezvous(error)
             raise
         return TwoLevels(self._world, self._host, hosts, self._guard, self._rank, self._size)
 
@@ -81,7 +81,7 @@ class TcpCommunicator(RegionOwner):
         self._world.watch.on_verdict = partial(wake_host, host, self._world.progress)
         return host
 
-    def _leave_meeting(self, error: BaseException) -> None:
+    def _leave_rendezvous(self, error: BaseException) -> None:
         """The ranks have met, and one of them was lost before they knew their places."""
         translated = self._translate(error, Operation.JOIN)
         self.close()

@@ -18,7 +18,7 @@ from cobre.comm.backends.shm.communicator import ShmCommunicator
 from cobre.comm.backends.shm.region import RegionOwner, ShmSharedRegion
 from cobre.comm.backends.tcp.calls import NO_DTYPE, call_head, describe_dtype, hash_counts
 from cobre.comm.backends.tcp.host import Host
-from cobre.comm.backends.tcp.hosts import Hosts
+from cobre.comm.backends.tcp.host_discovery import Hosts
 from cobre.comm.backends.tcp.star import no_memory, places_in
 from cobre.comm.backends.tcp.world import NOTHING, SMALL_BYTES, OwnCopy, World, as_bytes, view_of
 from cobre.comm.config import ShmConfig

@@ -6,11 +6,11 @@ import ssl
 import time
 from dataclasses import dataclass
 
-from cobre.comm.backends.tcp.address import Endpoint, is_loopback, parse_address, resolve
 from cobre.comm.backends.tcp.fields import ProtocolError
-from cobre.comm.backends.tcp.handshake import RefusedError, UnprovenRefusalError, WorkerHandshake
-from cobre.comm.backends.tcp.listener import close_all, require_secret
 from cobre.comm.backends.tcp.protocol import INSTANCE_BYTES, Link
+from cobre.comm.backends.tcp.rendezvous.address import Endpoint, is_loopback, parse_address, resolve
+from cobre.comm.backends.tcp.rendezvous.handshake import RefusedError, UnprovenRefusalError, WorkerHandshake
+from cobre.comm.backends.tcp.rendezvous.listener import close_all, require_secret
 from cobre.comm.config import TcpConfig
 from cobre.comm.endpoint import logger
 from cobre.comm.errors import InitializationFailedError, Peer
@@ -25,7 +25,7 @@ LONGEST_WAIT_S = 1e6  # a socket counts milliseconds in 32 bits
 
 
 @dataclass(frozen=True, slots=True)
-class Joined:
+class CoordinatorConnection:
     """A worker's two connections, and who is at the other end."""
 
     links: dict[Link, socket.socket]
@@ -36,7 +36,7 @@ class HangUpError(Exception):
     """The other side ended the connection without a word."""
 
 
-class Joining:
+class Connector:
     """One worker's way into the world."""
 
     def __init__(self, config: TcpConfig, secret: bytes, context: ssl.SSLContext | None) -> None:
@@ -53,14 +53,14 @@ class Joining:
         """The last trouble that says more than that nobody answers: rank 0 may have given up before this rank does."""
         self._hearsay = ""
 
-    def join(self) -> Joined:
+    def connect(self) -> CoordinatorConnection:
         """Connect, prove, and wait until all ranks are there."""
         pause = FIRST_PAUSE_S
         while True:
             for endpoint in self._endpoints():
-                joined = self._try(endpoint)
-                if joined is not None:
-                    return joined
+                connection = self._try(endpoint)
+                if connection is not None:
+                    return connection
             if time.monotonic() + pause >= self._deadline:
                 raise self._too_late()
             self._warn()
@@ -78,10 +78,10 @@ class Joining:
                 require_secret(self._secret, self._config.insecure, f"the coordinator is at {endpoint}")
         return endpoints
 
-    def _try(self, endpoint: Endpoint) -> Joined | None:
+    def _try(self, endpoint: Endpoint) -> CoordinatorConnection | None:
         links: dict[Link, socket.socket] = {}
         try:
-            return self._join_at(endpoint, links)
+            return self._connect_at(endpoint, links)
         except RefusedError as refusal:
             close_all(list(links.values()))
             self._take_refusal(endpoint, refusal)
@@ -109,7 +109,7 @@ class Joining:
         else:
             raise self._refused(endpoint, refusal) from refusal
 
-    def _join_at(self, endpoint: Endpoint, links: dict[Link, socket.socket]) -> Joined:
+    def _connect_at(self, endpoint: Endpoint, links: dict[Link, socket.socket]) -> CoordinatorConnection:
         instance = secrets.token_bytes(INSTANCE_BYTES)
         for link in (Link.CONTROL, Link.DATA):
             links[link] = self._connect(endpoint)
@@ -117,7 +117,7 @@ class Joining:
             self._shake_hands(links[link], handshake)
         self._await_start(links[Link.DATA], handshake)
         assert handshake.coordinator is not None  # noqa: S101 - named in the handshake
-        return Joined(links, handshake.coordinator)
+        return CoordinatorConnection(links, handshake.coordinator)
 
     def _connect(self, endpoint: Endpoint) -> socket.socket:
         sock = socket.socket(endpoint.family, socket.SOCK_STREAM)

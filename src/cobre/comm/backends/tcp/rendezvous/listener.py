@@ -5,7 +5,7 @@ import errno
 import socket
 import time
 
-from cobre.comm.backends.tcp.address import Address, Endpoint, is_loopback, parse_address, resolve
+from cobre.comm.backends.tcp.rendezvous.address import Address, Endpoint, is_loopback, parse_address, resolve
 from cobre.comm.config import TcpConfig
 from cobre.comm.endpoint import logger
 from cobre.comm.errors import InitializationFailedError, MissingConfigurationError

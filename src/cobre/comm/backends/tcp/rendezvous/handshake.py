@@ -16,7 +16,6 @@ import sys
 from collections.abc import Mapping
 
 from cobre import __version__
-from cobre.comm.backends.tcp import authentication as auth
 from cobre.comm.backends.tcp.fields import FieldReader, ProtocolError, pack_text
 from cobre.comm.backends.tcp.protocol import (
     HANDSHAKE_LIMITS,
@@ -30,6 +29,7 @@ from cobre.comm.backends.tcp.protocol import (
     VersionError,
     frame,
 )
+from cobre.comm.backends.tcp.rendezvous import authentication as auth
 from cobre.comm.errors import Peer
 from cobre.printable import printable
 

@@ -5,14 +5,14 @@ import socket
 import ssl
 import time
 
-from cobre.comm.backends.tcp.handshake import CoordinatorHandshake
+from cobre.comm.backends.tcp.rendezvous.handshake import CoordinatorHandshake
 
 HANDSHAKE_S = 5.0
 TLS_HANDSHAKE = b"\x16\x03"
 WANTS_READ = (BlockingIOError, ssl.SSLWantReadError)
 
 
-class Guest:
+class PendingConnection:
     """One connection in its handshake; never blocks."""
 
     def __init__(
@@ -31,7 +31,7 @@ class Guest:
         self._in_tls_handshake = context is not None
 
     def advance(self) -> bool:
-        """Go on with the handshake; False when the guest has hung up. Raises what the handshake raises."""
+        """Go on with the handshake; False when the peer has hung up. Raises what the handshake raises."""
         if self._in_tls_handshake and not self._advance_tls():
             return True
         while not self.handshake.is_authenticated:

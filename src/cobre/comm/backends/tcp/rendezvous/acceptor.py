@@ -12,24 +12,24 @@ import ssl
 import time
 from dataclasses import dataclass, field
 
-from cobre.comm.backends.tcp import listener as listening
 from cobre.comm.backends.tcp.fields import ProtocolError
-from cobre.comm.backends.tcp.guest import Guest
-from cobre.comm.backends.tcp.handshake import RefusedError, name_of, this_process
 from cobre.comm.backends.tcp.protocol import Hello, Link, Tag, frame
+from cobre.comm.backends.tcp.rendezvous import listener as listening
+from cobre.comm.backends.tcp.rendezvous.handshake import RefusedError, name_of, this_process
+from cobre.comm.backends.tcp.rendezvous.pending_connection import PendingConnection
 from cobre.comm.config import TcpConfig
 from cobre.comm.endpoint import logger
 from cobre.comm.errors import InitializationFailedError, Peer
 from cobre.printable import printable
 
-MAX_GUESTS = 128
-MAX_ACCEPTS = 64  # per turn, so that a flood of connections leaves time for the guests
+MAX_PENDING = 128
+MAX_ACCEPTS = 64  # per turn, so that a flood of connections leaves time for those accepted before
 MAX_REMEMBERED = 8
 MAX_SELECT_S = 3600.0  # epoll counts milliseconds in 32 bits
 
 
 @dataclass(slots=True)
-class Member:
+class AcceptedWorker:
     """A worker that has proven itself, with its connections."""
 
     hello: Hello
@@ -65,8 +65,8 @@ def _has_ended(sock: socket.socket) -> bool:
         return True
 
 
-class Rendezvous:
-    """One meeting. `gather` gives the members by rank."""
+class Acceptor:
+    """Accepts and authenticates the workers of one run; `accept_all` returns them by rank."""
 
     def __init__(self, config: TcpConfig, secret: bytes, context: ssl.SSLContext | None) -> None:
         self._config = config
@@ -74,13 +74,13 @@ class Rendezvous:
         self._context = context
         self._began = time.monotonic()
         self._deadline = self._began + config.connect_timeout_s
-        self._members: dict[int, Member] = {}
-        self._guests: dict[int, Guest] = {}  # by descriptor, the oldest first
+        self._workers: dict[int, AcceptedWorker] = {}
+        self._pending: dict[int, PendingConnection] = {}  # by descriptor, the oldest first
         self._refused: list[str] = []
         self._selector = selectors.DefaultSelector()
         self._listeners: list[socket.socket] = []
 
-    def gather(self) -> dict[int, Member]:
+    def accept_all(self) -> dict[int, AcceptedWorker]:
         """Wait until all workers have come, or say who has not."""
         try:
             self._listeners = listening.open_listeners(self._config, self._secret, self._deadline)
@@ -94,29 +94,29 @@ class Rendezvous:
             raise
         finally:
             self._close()
-        return self._members
+        return self._workers
 
     def _is_complete(self) -> bool:
-        complete = [member for member in self._members.values() if member.is_complete]
-        return len(complete) == self._config.size - 1 and not self._drop_dead_members()
+        complete = [worker for worker in self._workers.values() if worker.is_complete]
+        return len(complete) == self._config.size - 1 and not self._drop_dead_workers()
 
     def _turn(self) -> None:
         now = time.monotonic()
         if now >= self._deadline:
             raise self._missing_ranks(now)
-        limits = [self._deadline, now + MAX_SELECT_S, *(guest.deadline for guest in self._guests.values())]
+        limits = [self._deadline, now + MAX_SELECT_S, *(pending.deadline for pending in self._pending.values())]
         for key, _ in self._selector.select(max(0.0, min(limits) - now)):
             self._serve(key.fileobj)
-        self._drop_late_guests()
+        self._drop_late_pending()
 
     def _serve(self, fileobj: object) -> None:
         assert isinstance(fileobj, socket.socket)  # noqa: S101 - only sockets are registered
         if fileobj in self._listeners:
             self._accept(fileobj)
-        elif (guest := self._guests.get(fileobj.fileno())) is not None:
-            self._advance(guest)
+        elif (pending := self._pending.get(fileobj.fileno())) is not None:
+            self._advance(pending)
         else:
-            self._drop_dead_members()
+            self._drop_dead_workers()
 
     def _accept(self, listener: socket.socket) -> None:
         for _ in range(MAX_ACCEPTS):
@@ -124,43 +124,43 @@ class Rendezvous:
                 sock, address = listener.accept()
             except OSError:  # nobody else is waiting, or one has already given up, or we are out of descriptors
                 return
-            if len(self._guests) >= MAX_GUESTS:
-                self._drop(next(iter(self._guests.values())))
-            guest = Guest(sock, address[0], address[1], self._secret, self._context)
-            self._guests[guest.sock.fileno()] = guest
-            self._selector.register(guest.sock, selectors.EVENT_READ)
+            if len(self._pending) >= MAX_PENDING:
+                self._drop(next(iter(self._pending.values())))
+            pending = PendingConnection(sock, address[0], address[1], self._secret, self._context)
+            self._pending[pending.sock.fileno()] = pending
+            self._selector.register(pending.sock, selectors.EVENT_READ)
 
-    def _advance(self, guest: Guest) -> None:
+    def _advance(self, pending: PendingConnection) -> None:
         try:
-            if not guest.advance():
-                self._drop(guest)
-            elif guest.handshake.is_authenticated:
-                self._admit(guest)
+            if not pending.advance():
+                self._drop(pending)
+            elif pending.handshake.is_authenticated:
+                self._admit(pending)
         except RefusedError as refusal:
-            self._refuse(guest, refusal)
+            self._refuse(pending, refusal)
         except ssl.SSLError as error:
-            self._remember(guest, f"{guest.host} does not speak TLS as this rank does ({error.reason or error})")
-            self._drop(guest)
+            self._remember(pending, f"{pending.host} does not speak TLS as this rank does ({error.reason or error})")
+            self._drop(pending)
         except (ProtocolError, OSError) as error:
-            if guest.speaks_tls:
-                self._remember(guest, f"{guest.host} speaks TLS, which this rank does not (COBRE_TCP_TLS_CERT)")
+            if pending.speaks_tls:
+                self._remember(pending, f"{pending.host} speaks TLS, which this rank does not (COBRE_TCP_TLS_CERT)")
             else:
-                logger.info("a connection from %s was dropped: %s", guest.address, error)
-            self._drop(guest)
+                logger.info("a connection from %s was dropped: %s", pending.address, error)
+            self._drop(pending)
 
-    def _admit(self, guest: Guest) -> None:
-        hello = guest.handshake.hello
+    def _admit(self, pending: PendingConnection) -> None:
+        hello = pending.handshake.hello
         assert hello is not None  # noqa: S101 - nobody is authenticated without one
         self._check_world(hello)
-        member = self._place_for(hello)
-        if hello.link in member.links:
+        worker = self._slot_for(hello)
+        if hello.link in worker.links:
             raise RefusedError(f"{name_of(hello)} connects twice", may_retry=True)
-        self._guests.pop(guest.sock.fileno())
-        member.links[hello.link] = guest.sock
-        self._members[hello.rank] = member
-        guest.say(guest.handshake.welcome())
-        if member.is_complete:
-            logger.info("%s has joined from %s", member.peer, guest.address)
+        self._pending.pop(pending.sock.fileno())
+        worker.links[hello.link] = pending.sock
+        self._workers[hello.rank] = worker
+        pending.say(pending.handshake.welcome())
+        if worker.is_complete:
+            logger.info("%s has joined from %s", worker.peer, pending.address)
 
     def _check_world(self, hello: Hello) -> None:
         config, me = self._config, this_process(0)
@@ -177,48 +177,48 @@ class Rendezvous:
         if not 1 <= hello.rank < config.size:
             raise RefusedError(f"{name_of(hello)} claims a rank that {me} does not have to give")
 
-    def _place_for(self, hello: Hello) -> Member:
-        present = self._members.get(hello.rank)
+    def _slot_for(self, hello: Hello) -> AcceptedWorker:
+        present = self._workers.get(hello.rank)
         if present is None or present.hello.instance == hello.instance:
-            return present or Member(hello)
+            return present or AcceptedWorker(hello)
         if present.has_hung_up():
-            self._drop_dead_members()
-            return Member(hello)
+            self._drop_dead_workers()
+            return AcceptedWorker(hello)
         raise RefusedError(f"two processes claim rank {hello.rank}: {present.peer} and {name_of(hello)}")
 
-    def _refuse(self, guest: Guest, refusal: RefusedError) -> None:
-        self._remember(guest, refusal.text)
-        guest.say(guest.handshake.refusal(refusal))
-        self._drop(guest)
+    def _refuse(self, pending: PendingConnection, refusal: RefusedError) -> None:
+        self._remember(pending, refusal.text)
+        pending.say(pending.handshake.refusal(refusal))
+        self._drop(pending)
 
-    def _remember(self, guest: Guest, text: str) -> None:
+    def _remember(self, pending: PendingConnection, text: str) -> None:
         """Once for each reason: a worker tries again until its time is up."""
         if text not in self._refused and len(self._refused) < MAX_REMEMBERED:
-            logger.warning("a connection from %s was refused: %s", guest.address, text)
+            logger.warning("a connection from %s was refused: %s", pending.address, text)
             self._refused.append(text)
         else:
-            logger.info("a connection from %s was refused again: %s", guest.address, text)
+            logger.info("a connection from %s was refused again: %s", pending.address, text)
 
-    def _drop(self, guest: Guest) -> None:
-        self._guests.pop(guest.sock.fileno(), None)
-        self._forget(guest.sock)
-        guest.close()
+    def _drop(self, pending: PendingConnection) -> None:
+        self._pending.pop(pending.sock.fileno(), None)
+        self._forget(pending.sock)
+        pending.close()
 
-    def _drop_late_guests(self) -> None:
+    def _drop_late_pending(self) -> None:
         now = time.monotonic()
-        for guest in [guest for guest in self._guests.values() if guest.deadline <= now]:
-            logger.info("a connection from %s was dropped: no handshake in time", guest.address)
-            self._drop(guest)
+        for pending in [pending for pending in self._pending.values() if pending.deadline <= now]:
+            logger.info("a connection from %s was dropped: no handshake in time", pending.address)
+            self._drop(pending)
 
-    def _drop_dead_members(self) -> bool:
+    def _drop_dead_workers(self) -> bool:
         """A worker that died before the start makes room for its successor."""
-        dead = [member for member in self._members.values() if member.has_hung_up()]
-        for member in dead:
-            logger.warning("%s has gone before the start; its place is free", member.peer)
-            for sock in member.links.values():
+        dead = [worker for worker in self._workers.values() if worker.has_hung_up()]
+        for worker in dead:
+            logger.warning("%s has gone before the start; its place is free", worker.peer)
+            for sock in worker.links.values():
                 self._forget(sock)
-            member.close()
-            del self._members[member.hello.rank]
+            worker.close()
+            del self._workers[worker.hello.rank]
         return bool(dead)
 
     def _forget(self, sock: socket.socket) -> None:
@@ -227,7 +227,7 @@ class Rendezvous:
 
     def _missing_ranks(self, now: float) -> InitializationFailedError:
         size = self._config.size
-        missing = [rank for rank in range(1, size) if not (m := self._members.get(rank)) or not m.is_complete]
+        missing = [rank for rank in range(1, size) if not (m := self._workers.get(rank)) or not m.is_complete]
         names = ", ".join(f"rank {rank}" for rank in missing[:32]) + (", ..." if len(missing) > 32 else "")
         refused = f" Refused: {'; '.join(self._refused)}." if self._refused else ""
         return InitializationFailedError(
@@ -236,23 +236,23 @@ class Rendezvous:
         )
 
     def _start(self) -> None:
-        for member in self._members.values():
-            _say(member.links[Link.DATA], frame(Tag.START))
+        for worker in self._workers.values():
+            _say(worker.links[Link.DATA], frame(Tag.START))
 
     def _dismiss(self) -> None:
         """Tell those who have come why nothing came of it."""
         text = "the coordinator gave up"
         if time.monotonic() >= self._deadline:
             text = self._missing_ranks(time.monotonic()).message
-        for member in self._members.values():
-            if Link.DATA in member.links:
-                _say(member.links[Link.DATA], RefusedError(text).frame())
-            member.close()
+        for worker in self._workers.values():
+            if Link.DATA in worker.links:
+                _say(worker.links[Link.DATA], RefusedError(text).frame())
+            worker.close()
 
     def _close(self) -> None:
         """From here on nobody can connect."""
-        for guest in list(self._guests.values()):
-            self._drop(guest)
+        for pending in list(self._pending.values()):
+            self._drop(pending)
         listening.close_all(self._listeners)
         self._selector.close()
 
