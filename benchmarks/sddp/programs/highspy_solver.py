@@ -14,6 +14,7 @@ import highspy
 import numpy as np
 from numpy.typing import NDArray
 
+from cobre.core.arrays import Floats
 from cobre.solver.batches import (
     Batch,
     Chains,
@@ -26,7 +27,7 @@ from cobre.solver.batches import (
     Step,
     Walk,
 )
-from cobre.solver.program import Floats, StageProgram
+from cobre.solver.program import StageProgram
 
 OPTIONS: dict[str, bool | int | str] = {
     "output_flag": False,

@@ -18,6 +18,7 @@ from highspy_solver import HighspySolver
 from process_memory import resident_bytes
 
 from cobre.comm.backends.local import LocalCommunicator
+from cobre.core.arrays import Floats
 from cobre.io.case import load_case
 from cobre.sddp.events import IterationRecord
 from cobre.solver.batches import (
@@ -33,7 +34,7 @@ from cobre.solver.batches import (
     Walk,
 )
 from cobre.solver.highs import HighsSolver
-from cobre.solver.program import Floats, StageProgram
+from cobre.solver.program import StageProgram
 from cobre.study.checkpoints import CheckpointPlan
 from cobre.study.prepare import PreparedStudy, make_solver, prepare
 from cobre.study.requests import Overrides, with_iterations

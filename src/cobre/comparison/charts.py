@@ -5,9 +5,9 @@ from typing import Any
 
 import numpy as np
 
-from cobre.comparison.paired_means import Floats
 from cobre.comparison.quantities import title_of, unit_of
 from cobre.comparison.result import StudyComparison
+from cobre.core.arrays import Floats
 from cobre.report.chart import Band, Chart, Mark, Series
 from cobre.report.palette import BLUE, GREEN, ORANGE
 

@@ -7,8 +7,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from cobre.comparison.compared_run import ComparedRun
-from cobre.comparison.paired_means import Floats
 from cobre.comparison.quantities import NOT_OF_THE_SYSTEM, QUANTITIES, Quantity
+from cobre.core.arrays import Floats
 from cobre.io.output.scenario_rows import Columns
 
 Ints = NDArray[np.intp]

@@ -3,13 +3,11 @@
 import math
 
 import numpy as np
-from numpy.typing import NDArray
 
+from cobre.core.arrays import Floats
 from cobre.sddp.plugins.confidence import student_quantile
 
 CONFIDENCE = 0.95
-
-Floats = NDArray[np.float64]
 
 
 class PairedMeans:

@@ -5,10 +5,10 @@ from dataclasses import dataclass, field
 from datetime import date
 from typing import Any, Final
 
-import numpy as np
 from numpy.typing import NDArray
 
 from cobre.core.anticipation import PastCommitment, PostStudy
+from cobre.core.arrays import Floats
 from cobre.core.config import Config
 from cobre.core.entities import (
     Bus,
@@ -40,7 +40,7 @@ class CorrelationGroup:
 
     name: str
     entities: tuple[tuple[str, int], ...]
-    matrix: NDArray[np.float64]
+    matrix: Floats
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,13 +9,11 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from cobre.core.arrays import Flags, Floats, Indices
 from cobre.core.temporal import Stage
 
 HM3_PER_M3S_HOUR = 0.0036
 COMMITMENT, IN_TRANSIT = "commitment", "in_transit"  # what is known ahead
-Floats = NDArray[np.float64]
-Flags = NDArray[np.bool_]
-Indices = NDArray[np.int64]
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,13 +11,12 @@ from datetime import date
 from itertools import accumulate
 
 import numpy as np
-from numpy.typing import NDArray
 
+from cobre.core.arrays import Floats
 from cobre.core.hydro import Hydro
 from cobre.core.temporal import Horizon, Stage
 
 HOURS_PER_DAY = 24.0
-Floats = NDArray[np.float64]
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,7 +6,8 @@ from itertools import pairwise
 
 import numpy as np
 
-from cobre.report.chart import Chart, Floats, Mark, Series
+from cobre.core.arrays import Floats
+from cobre.report.chart import Chart, Mark, Series
 from cobre.report.palette import INK, SKY
 from cobre.report.units import digits, money, scale_for
 

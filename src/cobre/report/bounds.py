@@ -7,10 +7,9 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
+from cobre.core.arrays import Floats
 from cobre.core.verdict import BoundHistory, Verdict, verdict
 from cobre.io.event_file import Event
-
-Floats = NDArray[np.float64]
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,12 +5,11 @@ from dataclasses import dataclass, replace
 from typing import Any, Literal
 
 import numpy as np
-from numpy.typing import NDArray
 
+from cobre.core.arrays import Floats
 from cobre.report.palette import VARIABLES
 from cobre.report.units import scale_for
 
-Floats = NDArray[np.float64]
 Drawing = Literal["line", "thin", "dash", "dots", "bar", "none"]
 
 

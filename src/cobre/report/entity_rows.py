@@ -6,10 +6,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from cobre.core.arrays import Floats
 from cobre.report.row_pattern import row_pattern
 from cobre.report.table_columns import TableColumns
 
-Floats = NDArray[np.float64]
 Columns = Mapping[str, NDArray[Any]]
 MOST_IDS = 1 << 20  # ids farther apart than this are sorted instead of counted
 

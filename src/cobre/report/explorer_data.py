@@ -11,8 +11,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from cobre.core.arrays import Floats
 from cobre.core.indicators import NEGLIGIBLE
-from cobre.report.chart import Floats
 from cobre.report.line_limits import congestion, limits_by_stage
 from cobre.report.packed import pack
 from cobre.report.palette import BLUE, ORANGE, VARIABLES

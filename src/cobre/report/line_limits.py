@@ -5,7 +5,7 @@ from typing import Any
 
 import numpy as np
 
-from cobre.report.chart import Floats
+from cobre.core.arrays import Floats
 from cobre.report.entity_rows import EntityRows
 from cobre.report.study_facts import StudyFacts
 

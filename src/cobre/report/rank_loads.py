@@ -5,8 +5,8 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from cobre.core.arrays import Floats
 from cobre.io.event_file import Event
-from cobre.report.entity_rows import Floats
 from cobre.report.events import EventLog
 
 STRAGGLES_ABOVE = 0.10

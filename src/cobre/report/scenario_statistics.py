@@ -3,9 +3,9 @@
 from collections.abc import Sequence
 
 import numpy as np
-from numpy.typing import NDArray
 
-Floats = NDArray[np.float64]
+from cobre.core.arrays import Floats
+
 PERCENTILES = (5, 25, 50, 75, 95)
 # Cells that are sorted together: as many as stay in a cache.
 CELLS_AT_ONCE = 1 << 12

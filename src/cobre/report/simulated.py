@@ -6,8 +6,9 @@ from functools import cached_property
 
 import numpy as np
 
+from cobre.core.arrays import Floats
 from cobre.core.indicators import NEGLIGIBLE
-from cobre.report.entity_rows import Columns, EntityRows, Floats, added, average, block_hours, last
+from cobre.report.entity_rows import Columns, EntityRows, added, average, block_hours, last
 from cobre.report.quantities import QUANTITIES, Quantity, columns_of
 from cobre.report.scenario_statistics import percentiles
 from cobre.report.study_facts import StudyFacts

@@ -13,6 +13,7 @@ import numpy as np
 
 from cobre._native import CUTS_PER_BLOCK
 from cobre.comm import SharedMemoryProvider
+from cobre.core.arrays import Floats
 from cobre.core.stage_data import COMMITMENT, ResolvedStudy
 from cobre.errors import PolicyIncompatibleError
 from cobre.sddp.cuts.components import stored_components
@@ -21,7 +22,6 @@ from cobre.sddp.lp.build import StageLp, build_stage_lp
 from cobre.sddp.problem import Problem
 from cobre.sddp.state_names import LAG, STORAGE
 from cobre.solver.batches import CutRows
-from cobre.solver.program import Floats
 
 ANY_VOLUME_HM3 = 1e6  # more than any river carries in a stage
 # Inflows at the end of a study are taken to lie within so many times what is usual, either way.

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from cobre.solver.program import Floats
+from cobre.core.arrays import Floats
 from cobre.solver.statistics import FIELDS, SolveStatistics
 
 

@@ -5,7 +5,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from cobre._native import fan_chains
-from cobre.core.stage_data import Floats, ResolvedStudy, StageData
+from cobre.core.arrays import Floats, Ints
+from cobre.core.stage_data import ResolvedStudy, StageData
 from cobre.sddp.lp.build import StageLp, build_stage_lp
 from cobre.sddp.lp.failure import EntityNames
 from cobre.sddp.lp.plan import PlanOptions, StagePlan
@@ -13,7 +14,7 @@ from cobre.sddp.plugins.interfaces import RiskMeasure
 from cobre.sddp.plugins.risk import risk_measure
 from cobre.sddp.tree import ScenarioTree
 from cobre.solver.batches import Bases, Chains, Realisations
-from cobre.solver.program import MOST_DENSE_ROWS, Ints
+from cobre.solver.program import MOST_DENSE_ROWS
 from cobre.stochastic.model import NoiseModel
 
 

@@ -19,6 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from cobre.comm import Backend, ReduceOp, SharedRegion
+from cobre.core.arrays import Indices
 from cobre.sddp.cuts.visibility import ranks_that_see
 
 T = TypeVar("T")
@@ -66,7 +67,7 @@ class _Packed:
     content: bytes
     arrays: list[memoryview]
     starts: list[int]
-    places: NDArray[np.int64]
+    places: Indices
     nbytes: int
 
     @classmethod

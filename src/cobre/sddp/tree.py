@@ -8,11 +8,10 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from cobre.core.stage_data import Floats
+from cobre.core.arrays import Floats, Ints
 from cobre.sddp.plugins.interfaces import RiskMeasure
 from cobre.sddp.plugins.risk import CvarMix
 from cobre.solver.batches import Realisations
-from cobre.solver.program import Ints
 
 NOBODY = -1  # the parent of the root
 

@@ -5,13 +5,12 @@ from itertools import pairwise
 
 import numpy as np
 
+from cobre.core.arrays import Floats, Ints
 from cobre.core.case import Case
-from cobre.core.stage_data import Floats
 from cobre.core.temporal import Node, PolicyGraph, Transition
 from cobre.sddp.problem import Opening, Problem, realise
 from cobre.sddp.tree import NOBODY, ScenarioTree
 from cobre.solver.batches import Realisations
-from cobre.solver.program import Ints
 from cobre.stochastic.external import external_library
 from cobre.stochastic.layout import CLASSES
 

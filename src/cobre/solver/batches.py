@@ -14,8 +14,9 @@ from typing import Protocol
 import numpy as np
 from numpy.typing import NDArray
 
+from cobre.core.arrays import Floats, Indices, Ints
 from cobre.errors import CobreError
-from cobre.solver.program import Floats, Ints, StageProgram
+from cobre.solver.program import StageProgram
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,7 +94,7 @@ class CommonBatch:
     returns when this rank finds none; others may still be at theirs, so tables are read after a fence.
     """
 
-    counter: NDArray[np.int64]  # one number, 0 before the first chain
+    counter: Indices  # one number, 0 before the first chain
     objective: Floats  # solves
     gradient: Floats  # solves x dimension, or no rows where nobody asks for it
 
@@ -102,7 +103,7 @@ class CommonBatch:
 class CommonWalk:
     """The same for paths through some stages; tables are those of a `Walk`."""
 
-    counter: NDArray[np.int64]
+    counter: Indices
     states: Floats
     objective: Floats
     future_cost: Floats

@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 from pathlib import Path
 
+from cobre.core.arrays import Floats
 from cobre.solver.batches import (
     Batch,
     Chains,
@@ -15,7 +16,7 @@ from cobre.solver.batches import (
     Step,
     Walk,
 )
-from cobre.solver.program import Floats, StageProgram
+from cobre.solver.program import StageProgram
 from cobre.solver.statistics import SolveStatistics
 
 

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any, cast
 
 from cobre._native import LpEngine, LpFailure, LpStage
+from cobre.core.arrays import Floats
 from cobre.solver.batches import (
     Batch,
     Chains,
@@ -21,7 +22,7 @@ from cobre.solver.batches import (
     Step,
     Walk,
 )
-from cobre.solver.program import MOST_DENSE_ROWS, Floats, StageProgram
+from cobre.solver.program import MOST_DENSE_ROWS, StageProgram
 
 STATUS_WORDS = {
     7: "cuts keep being violated",

@@ -15,8 +15,7 @@ from dataclasses import dataclass, fields
 import numpy as np
 from numpy.typing import NDArray
 
-Floats = NDArray[np.float64]
-Ints = NDArray[np.int32]
+from cobre.core.arrays import Floats, Ints
 
 MOST_DENSE_ROWS = 100  # of a stage for which a dense inverse is quicker than a sparse factorisation
 PYTHON_ONLY = ("column_scale", "row_scale", "names")

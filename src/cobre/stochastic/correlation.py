@@ -12,11 +12,10 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from cobre.core.arrays import Floats
 from cobre.core.case import Correlation, CorrelationGroup
 from cobre.stochastic.errors import NoiseModelError
 from cobre.stochastic.notes import NoiseNote
-
-Floats = NDArray[np.float64]
 
 # Where the noise of (class, id) stands in the noise vector.
 Places = Mapping[tuple[str, int], int]

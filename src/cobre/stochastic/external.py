@@ -11,13 +11,11 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
+from cobre.core.arrays import Floats, Ints
 from cobre.core.case import Case, Table
 from cobre.stochastic.errors import NoiseModelError
 from cobre.stochastic.par.sample_statistics import ordered_sum
-
-Floats = NDArray[np.float64]
 
 _FORMATS = {
     "inflow": ("scenarios/external_inflow_scenarios.parquet", "hydro_id", "value_m3s"),
@@ -99,7 +97,7 @@ def _ids(case: Case, entity_class: str) -> list[int]:
     }[entity_class]
 
 
-def _present(column: NDArray[np.int32], known: Sequence[int], file: str, name: str) -> tuple[int, ...]:
+def _present(column: Ints, known: Sequence[int], file: str, name: str) -> tuple[int, ...]:
     """The known ids that a column holds, in their own order; others are refused."""
     found = set(column.tolist())
     for unknown in sorted(found - set(known)):

@@ -8,8 +8,8 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
+from cobre.core.arrays import Floats, Indices
 from cobre.core.temporal import Stage
 from cobre.stochastic.errors import NoiseModelError
 from cobre.stochastic.halton import halton_points
@@ -19,9 +19,6 @@ from cobre.stochastic.pcg64 import Pcg64Sequence, Pcg64Streams
 from cobre.stochastic.quantile import norm_quantile
 from cobre.stochastic.seeds import forward_seeds, grouped_forward_seeds, opening_seeds
 from cobre.stochastic.sobol import gray_rank, sobol_points
-
-Floats = NDArray[np.float64]
-Indices = NDArray[np.int64]
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,13 +9,11 @@ purpose.
 import math
 
 import numpy as np
-from numpy.typing import NDArray
 
+from cobre.core.arrays import Floats, Indices
 from cobre.stochastic.pcg64 import Pcg64Sequence
 from cobre.stochastic.quantile import norm_quantile
 from cobre.stochastic.seeds import stage_seeds
-
-Floats = NDArray[np.float64]
 
 _MANTISSA_BITS = 53
 
@@ -25,7 +23,7 @@ def halton(seed: int, stage_id: int, count: int, dimension: int) -> Floats:
     return halton_points(int(stage_seeds(seed, stage_id)[0]), np.arange(count), dimension)
 
 
-def halton_points(seed: int, numbers: NDArray[np.int64], dimension: int) -> Floats:
+def halton_points(seed: int, numbers: Indices, dimension: int) -> Floats:
     """The points with these numbers, scrambled by `seed`."""
     stream = Pcg64Sequence(seed)
     values = np.empty((len(numbers), dimension))
@@ -34,7 +32,7 @@ def halton_points(seed: int, numbers: NDArray[np.int64], dimension: int) -> Floa
     return values
 
 
-def _scrambled_inverse(stream: Pcg64Sequence, numbers: NDArray[np.int64], base: int) -> Floats:
+def _scrambled_inverse(stream: Pcg64Sequence, numbers: Indices, base: int) -> Floats:
     """The digits of each number in reverse, behind the point, each sent through a permutation of its own."""
     total, weight, rest = np.zeros(len(numbers)), 1.0, numbers
     for _ in range(math.ceil(_MANTISSA_BITS / math.log2(base))):

@@ -3,16 +3,14 @@
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
+from cobre.core.arrays import Floats
 from cobre.core.case import Case
 from cobre.stochastic.errors import NoiseModelError
 from cobre.stochastic.par.history import HISTORY_FILE
 from cobre.stochastic.par.observations import Observations, observations
 from cobre.stochastic.par.seasons import SeasonCycle
 from cobre.stochastic.par.stage_periods import StagePeriods
-
-Floats = NDArray[np.float64]
 
 
 @dataclass(frozen=True, slots=True)

@@ -4,13 +4,11 @@ Checked bit for bit against openings that the Rust program wrote.
 """
 
 import numpy as np
-from numpy.typing import NDArray
 
+from cobre.core.arrays import Floats, Indices
 from cobre.stochastic.pcg64 import Pcg64Sequence
 from cobre.stochastic.quantile import norm_quantile
 from cobre.stochastic.seeds import stage_seeds
-
-Floats = NDArray[np.float64]
 
 
 def latin_hypercube(seed: int, stage_id: int, count: int, dimension: int) -> Floats:
@@ -23,7 +21,7 @@ def latin_hypercube(seed: int, stage_id: int, count: int, dimension: int) -> Flo
     return values
 
 
-def shuffled(stream: Pcg64Sequence, count: int) -> NDArray[np.int64]:
+def shuffled(stream: Pcg64Sequence, count: int) -> Indices:
     """A random order of 0..count, by exchanging each place, from the last, with one at or before it."""
     order = list(range(count))
     others = stream.choices(np.arange(count, 1, -1))

@@ -6,6 +6,8 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from cobre.core.arrays import Flags
+
 CLASSES = ("inflow", "load", "ncs")
 
 
@@ -53,9 +55,9 @@ class NoiseLayout:
 def noise_layout(
     hydro_ids: Sequence[int],
     bus_ids: Sequence[int],
-    has_random_load: NDArray[np.bool_],
+    has_random_load: Flags,
     ncs_ids: Sequence[int],
-    has_statistics: NDArray[np.bool_],
+    has_statistics: Flags,
 ) -> NoiseLayout:
     """The layout of a study from what its buses and sources have."""
     buses, sources = np.flatnonzero(has_random_load), np.flatnonzero(has_statistics)

@@ -5,6 +5,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from cobre.core.arrays import Floats, Ints
 from cobre.core.case import Case
 from cobre.stochastic.inflows import describe_inflows
 from cobre.stochastic.layout import NoiseLayout, noise_layout
@@ -15,9 +16,6 @@ from cobre.stochastic.par.model import inflow_model
 from cobre.stochastic.plain_classes import PlainClass, availability_class, load_class
 from cobre.stochastic.sampling import Sampler
 from cobre.stochastic.scenario_sources import SourceData, correlation, openings, sampler, training_libraries
-
-Floats = NDArray[np.float64]
-Ints = NDArray[np.int32]
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,6 +11,7 @@ from functools import cache
 import numpy as np
 from numpy.typing import NDArray
 
+from cobre.core.arrays import Flags, Floats
 from cobre.stochastic.pcg64 import Pcg64Streams
 from cobre.stochastic.siphash import Words
 
@@ -19,8 +20,6 @@ _TAIL_START = 3.654152885361009
 # The area of a layer. Fewer digits than a float has: the published tables were made with exactly this number.
 _LAYER_AREA = 0.00492867323399
 _MANTISSA_OF_2_TO_4 = np.uint64(0x4000000000000000)
-
-Floats = NDArray[np.float64]
 
 
 def standard_normals(streams: Pcg64Streams, dimension: int) -> Floats:
@@ -67,7 +66,7 @@ def _between_minus_one_and_one(bits: Words) -> Floats:
 
 def _is_below_density(
     streams: Pcg64Streams, drawing: NDArray[np.intp], layers: NDArray[np.intp], values: Floats
-) -> NDArray[np.bool_]:
+) -> Flags:
     """Whether a random height within the layer lies under the curve at each value."""
     if not len(drawing):
         return np.zeros(0, dtype=np.bool_)

@@ -4,8 +4,8 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
+from cobre.core.arrays import Floats
 from cobre.core.case import Table
 from cobre.core.temporal import Stage
 from cobre.stochastic.correlation import CorrelationProfiles
@@ -19,7 +19,6 @@ from cobre.stochastic.pcg64 import Pcg64Streams
 from cobre.stochastic.seeds import opening_seeds
 from cobre.stochastic.sobol import sobol
 
-Floats = NDArray[np.float64]
 # Independent standard normals (opening, entity) of a stage, from (tree seed, stage id, openings, dimension).
 Design = Callable[[int, int, int, int], Floats]
 

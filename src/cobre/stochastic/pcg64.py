@@ -9,6 +9,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from cobre.core.arrays import Floats, Indices
 from cobre.stochastic.siphash import Words
 
 _MULTIPLIER_HIGH = np.uint64(0x2360ED051FC65DA4)
@@ -52,11 +53,11 @@ class Pcg64Streams:
         self._state.low[streams] = state.low
         return _output(state)
 
-    def next_range_unit(self) -> NDArray[np.float64]:
+    def next_range_unit(self) -> Floats:
         """Numbers in [0, 1) as Rust draws them from a range of floats: multiples of 2^-52."""
         return _range_unit(self.next_u64())
 
-    def next_unit(self, streams: NDArray[np.intp] | None = None) -> NDArray[np.float64]:
+    def next_unit(self, streams: NDArray[np.intp] | None = None) -> Floats:
         """The next numbers in [0, 1), multiples of 2^-53."""
         return (self.next_u64(streams) >> np.uint64(11)).astype(np.float64) * 2.0**-53
 
@@ -80,11 +81,11 @@ class Pcg64Sequence:
         """The next `count` times 64 bits."""
         return self._bits.random_raw(count)
 
-    def next_range_unit(self, count: int) -> NDArray[np.float64]:
+    def next_range_unit(self, count: int) -> Floats:
         """Numbers in [0, 1) as Rust draws them from a range of floats: multiples of 2^-52."""
         return _range_unit(self.next_u64(count))
 
-    def choices(self, counts: NDArray[np.int64]) -> list[int]:
+    def choices(self, counts: Indices) -> list[int]:
         """For each count a number in 0..count, as `selection.choose` gives it."""
         before = self._bits.state
         products = (self.next_u64(len(counts)) & _LOW_32) * counts.astype(np.uint64)
@@ -104,7 +105,7 @@ class Pcg64Sequence:
         return (product >> 32) + ((low + more) >> 32)
 
 
-def _range_unit(bits: Words) -> NDArray[np.float64]:
+def _range_unit(bits: Words) -> Floats:
     return (bits >> np.uint64(12)).astype(np.float64) * 2.0**-52
 
 

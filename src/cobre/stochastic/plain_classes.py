@@ -3,14 +3,12 @@
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
+from cobre.core.arrays import Flags, Floats
 from cobre.core.case import Case, Table
 from cobre.stochastic.errors import NoiseModelError
 from cobre.stochastic.external import ExternalLibrary
 from cobre.stochastic.stage_tables import StageTable
-
-Floats = NDArray[np.float64]
 
 LOAD_FILE = "scenarios/load_seasonal_stats.parquet"
 NCS_FILE = "scenarios/non_controllable_stats.parquet"
@@ -23,7 +21,7 @@ class PlainClass:
     entity_ids: tuple[int, ...]
     mean: Floats
     std: Floats
-    has_noise: NDArray[np.bool_]
+    has_noise: Flags
 
     def of_library(self, library: ExternalLibrary) -> "PlainClass":
         """The same with the statistics of an external library, for the entities that it has."""

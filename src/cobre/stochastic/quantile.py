@@ -8,9 +8,8 @@ Probabilities next to 0 and 1 are cut off at 8.21 standard deviations, as there.
 import math
 
 import numpy as np
-from numpy.typing import NDArray
 
-Floats = NDArray[np.float64]
+from cobre.core.arrays import Floats
 
 _NUMERATOR = (2.50662823884, -18.61500062529, 41.39119773534, -25.44106049637)
 _DENOMINATOR = (1.0, -8.47351093090, 23.08336743743, -21.06224101826, 3.13082909833)

@@ -3,13 +3,11 @@
 from collections.abc import Sequence
 
 import numpy as np
-from numpy.typing import NDArray
 
+from cobre.core.arrays import Floats
 from cobre.stochastic.errors import NoiseModelError
 from cobre.stochastic.par.memory import InflowMemory
 from cobre.stochastic.par.model import InflowModel
-
-Floats = NDArray[np.float64]
 
 # What counts as equal where a model has no noise, relative to the values.
 _SAME = 1e-9

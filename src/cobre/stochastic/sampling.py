@@ -9,8 +9,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
-from numpy.typing import NDArray
 
+from cobre.core.arrays import Floats, Indices
 from cobre.core.temporal import Stage
 from cobre.stochastic.correlation import CorrelationProfiles
 from cobre.stochastic.fresh_noise import FreshDraw, fresh_noise
@@ -19,9 +19,6 @@ from cobre.stochastic.noise_groups import group_leaders, group_numbers
 from cobre.stochastic.pcg64 import Pcg64Streams
 from cobre.stochastic.seeds import as_indices, forward_seeds
 from cobre.stochastic.selection import choose
-
-Floats = NDArray[np.float64]
-Indices = NDArray[np.int64]
 
 # Simulations draw as if they were an iteration before the first.
 SIMULATION_ITERATION = 0

@@ -3,9 +3,7 @@
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-import numpy as np
-from numpy.typing import NDArray
-
+from cobre.core.arrays import Floats
 from cobre.core.case import Case, Correlation
 from cobre.core.config import ScenarioSource
 from cobre.stochastic.correlation import CORRELATION_FILE, CorrelationProfiles, correlation_profiles
@@ -23,8 +21,6 @@ from cobre.stochastic.plain_classes import PlainClass
 from cobre.stochastic.replay import inflow_noise, plain_noise
 from cobre.stochastic.sampling import InSample, OutOfSample, Replay, Sampler, Scheme
 from cobre.stochastic.seeds import EXTERNAL_BASE, HISTORICAL_BASE, as_seed, class_forward_seed
-
-Floats = NDArray[np.float64]
 
 _CONFIG_FILE = "config.json"
 

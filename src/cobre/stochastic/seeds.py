@@ -8,8 +8,9 @@ confused with each other.
 from collections.abc import Sequence
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
+from cobre.core.arrays import Floats, Indices
 from cobre.stochastic.siphash import Words, siphash13, siphash13_bytes
 
 Integers = ArrayLike
@@ -61,7 +62,7 @@ def stage_seeds(base: int, stage_ids: Integers) -> Words:
     return siphash13([_word(base), _field(stage_ids) | _length(12)])
 
 
-def uniform_draws(base: int, seed: int, count: int) -> NDArray[np.float64]:
+def uniform_draws(base: int, seed: int, count: int) -> Floats:
     """Numbers in [0, 1), one for each scenario of a simulation."""
     words = siphash13([_word(base ^ as_seed(seed)), _field(np.arange(count)) | _length(12)])
     return (words >> np.uint64(11)).astype(np.float64) * 2.0**-53
@@ -78,7 +79,7 @@ def _word(value: int) -> Words:
 
 def _field(values: Integers) -> Words:
     """32-bit fields, each in a word of its own; negative ids wrap as two's complement."""
-    wide: NDArray[np.int64] = np.atleast_1d(np.asarray(values, dtype=np.int64))
+    wide: Indices = np.atleast_1d(np.asarray(values, dtype=np.int64))
     return (wide & 0xFFFFFFFF).astype(np.uint64)
 
 
@@ -90,6 +91,6 @@ def _length(count_bytes: int) -> Words:
     return np.array([count_bytes], dtype=np.uint64) << _LENGTH_SHIFT
 
 
-def as_indices(values: Sequence[int] | NDArray[np.int64]) -> NDArray[np.int64]:
+def as_indices(values: Sequence[int] | Indices) -> Indices:
     """Scenario numbers as an array."""
     return np.asarray(values, dtype=np.int64)

@@ -3,6 +3,7 @@
 import numpy as np
 from numpy.typing import NDArray
 
+from cobre.core.arrays import Indices
 from cobre.stochastic.pcg64 import Pcg64Streams
 from cobre.stochastic.siphash import Words
 
@@ -10,7 +11,7 @@ _LOW_32 = np.uint64(0xFFFFFFFF)
 _32 = np.uint64(32)
 
 
-def choose(streams: Pcg64Streams, count: int) -> NDArray[np.int64]:
+def choose(streams: Pcg64Streams, count: int) -> Indices:
     """A number in 0..count from each stream.
 
     32 random bits times `count`: the high half is the choice. Where the low half leaves doubt, 32 more bits

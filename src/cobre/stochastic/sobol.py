@@ -9,12 +9,11 @@ from importlib.resources import files
 import numpy as np
 from numpy.typing import NDArray
 
+from cobre.core.arrays import Floats, Indices
 from cobre.stochastic.errors import NoiseModelError
 from cobre.stochastic.pcg64 import Pcg64Sequence
 from cobre.stochastic.quantile import norm_quantile
 from cobre.stochastic.seeds import stage_seeds
-
-Floats = NDArray[np.float64]
 
 _BITS = 32
 _LOW_32 = np.uint64(0xFFFFFFFF)
@@ -25,7 +24,7 @@ def sobol(seed: int, stage_id: int, count: int, dimension: int) -> Floats:
     return sobol_points(int(stage_seeds(seed, stage_id)[0]), np.arange(count), dimension)
 
 
-def sobol_points(seed: int, numbers: NDArray[np.int64], dimension: int) -> Floats:
+def sobol_points(seed: int, numbers: Indices, dimension: int) -> Floats:
     """The points with these numbers, in the order of the Gray code, scrambled by `seed`."""
     factors, offsets = _scrambling(seed, dimension)
     gray = numbers ^ (numbers >> 1)
@@ -37,7 +36,7 @@ def sobol_points(seed: int, numbers: NDArray[np.int64], dimension: int) -> Float
     return values
 
 
-def gray_rank(numbers: NDArray[np.int64]) -> NDArray[np.int64]:
+def gray_rank(numbers: Indices) -> Indices:
     """Where points stand in the order of the Gray code whose bits are those of the numbers themselves."""
     rank, shift = numbers, 1
     while shift < _BITS:
@@ -52,7 +51,7 @@ def _scrambling(seed: int, dimension: int) -> tuple[NDArray[np.uint64], NDArray[
     return drawn[0::2] | np.uint64(1), drawn[1::2]
 
 
-def _combine(directions: NDArray[np.uint64], gray: NDArray[np.int64]) -> NDArray[np.uint64]:
+def _combine(directions: NDArray[np.uint64], gray: Indices) -> NDArray[np.uint64]:
     points = np.zeros(len(gray), dtype=np.uint64)
     for bit in range(int(gray.max(initial=0)).bit_length()):
         points ^= np.where((gray >> bit) & 1, directions[bit], np.uint64(0))

@@ -3,12 +3,10 @@
 from collections.abc import Mapping, Sequence
 
 import numpy as np
-from numpy.typing import NDArray
 
+from cobre.core.arrays import Floats
 from cobre.core.case import Table
 from cobre.stochastic.errors import NoiseModelError
-
-Floats = NDArray[np.float64]
 
 
 class StageTable:

@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from cobre.core.arrays import Floats
 from cobre.errors import CobreError
 from cobre.io.array_file import ArrayFileError, Arrays, StreamedArray, parse_arrays, write_arrays
 from cobre.io.atomic import check_writable, sweep
@@ -21,7 +22,6 @@ from cobre.sddp.cuts.pool import CutSet
 from cobre.sddp.events import IterationRecord, PhaseTimes
 from cobre.sddp.training.context import TrainingContext
 from cobre.solver.batches import Bases
-from cobre.solver.program import Floats
 from cobre.solver.statistics import SolveStatistics
 from cobre.study.fingerprint import Fingerprint
 

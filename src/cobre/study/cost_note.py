@@ -6,9 +6,9 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from cobre.core.arrays import Floats
 from cobre.core.case import Case, System
 from cobre.core.indicators import MOSTLY, NEGLIGIBLE
-from cobre.core.stage_data import Floats
 from cobre.io.output.columns import numbers_of
 
 if TYPE_CHECKING:

@@ -6,13 +6,14 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
+from cobre.core.arrays import Floats
+
 if TYPE_CHECKING:
     import pyarrow as pa
 
     # Facts of the rows of a table, by the names of their columns.
     RowFacts = Callable[[str, pa.Table, tuple[str, ...]], dict[str, pa.ChunkedArray] | None]
 
-Floats = NDArray[np.float64]
 
 # 1 hm3 through a machine of 1 MW per m3/s.
 MWH_PER_HM3 = 1e6 / 3600.0

@@ -11,10 +11,10 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from cobre.core.arrays import Floats
 from cobre.core.config import ExportsConfig
 from cobre.io.output.columns import column_of, table_of
 from cobre.io.output.results import write_results
-from cobre.solver.program import Floats
 from cobre.study.hydro_export import fpha_tables
 from cobre.study.policy import state_names
 from cobre.study.prepare import PreparedStudy

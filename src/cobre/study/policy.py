@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from cobre.core.arrays import Floats, Ints
 from cobre.core.case import Case
 from cobre.core.case_html import facts_html
 from cobre.core.stage_data import COMMITMENT
@@ -13,7 +14,6 @@ from cobre.sddp.cuts.pool import CutPool, CutSet
 from cobre.sddp.events import IterationRecord
 from cobre.sddp.state_names import STORAGE, StateOwners
 from cobre.sddp.state_names import state_names as names_of_states
-from cobre.solver.program import Floats, Ints
 from cobre.study.prepare import PreparedStudy
 
 

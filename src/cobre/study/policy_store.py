@@ -7,6 +7,7 @@ from pathlib import Path
 
 import numpy as np
 
+from cobre.core.arrays import Floats
 from cobre.errors import PolicyIncompatibleError
 from cobre.io.atomic import check_writable
 from cobre.io.policy_file import (
@@ -22,7 +23,6 @@ from cobre.io.policy_file import (
 )
 from cobre.sddp.cuts.pool import CutPool, CutSet
 from cobre.sddp.events import IterationRecord
-from cobre.solver.program import Floats
 from cobre.study.policy import Policy, pool_stage_ids, state_names
 from cobre.study.prepare import PreparedStudy
 

@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from cobre.comm import Backend, Communicator, SharedMemoryProvider
+from cobre.core.arrays import Floats, Ints
 from cobre.core.case import System
-from cobre.core.stage_data import Floats
 from cobre.io.atomic import explained, on_failure
 from cobre.io.inside import make_folder
 from cobre.io.output.growing_tables import UNFINISHED, GrowingTables
@@ -22,7 +22,6 @@ from cobre.sddp.simulation.spool import Sink
 from cobre.sddp.simulation.summary import SimulationOutcome
 from cobre.sddp.simulation.tables import EntityIds
 from cobre.solver.batches import LpSolver
-from cobre.solver.program import Ints
 from cobre.stochastic.seeds import PATH_BASE, uniform_draws
 from cobre.study.case_facts import stages_and_entities
 from cobre.study.policy import Policy

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
+from cobre.core.arrays import Floats
 from cobre.core.case import ABSENT_ID
-from cobre.core.stage_data import Floats
 from cobre.io.output.columns import column_of
 from cobre.io.output.growing_tables import ROWS_PER_GROUP, GrowingTables, Segment
 from cobre.sddp.simulation.spool import ScenarioColumns

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
+from cobre.core.arrays import Floats
 from cobre.core.case import Case
 from cobre.core.entities import WithService, is_in_service
 from cobre.core.hydro import Hydro
@@ -23,7 +24,6 @@ from cobre.study.prepare import PreparedStudy
 if TYPE_CHECKING:
     import pyarrow as pa
 
-Floats = NDArray[np.float64]
 
 ENTITY_STAGES = "entity_stages"
 INITIAL_LAGS = "initial_inflow_lags"

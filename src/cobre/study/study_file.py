@@ -5,7 +5,7 @@ import math
 from pathlib import Path
 from typing import Any
 
-from cobre.core.stage_data import Floats
+from cobre.core.arrays import Floats
 from cobre.io.atomic import write_file
 from cobre.io.case_digests import file_digests
 from cobre.io.conversion_manifest import read_conversion

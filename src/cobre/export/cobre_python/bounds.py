@@ -5,8 +5,9 @@ from typing import Any
 
 import numpy as np
 
+from cobre.core.arrays import Floats
 from cobre.core.case import System
-from cobre.core.stage_data import Floats, StageData
+from cobre.core.stage_data import StageData
 from cobre.study.prepare import PreparedStudy
 
 ENTITIES = {

@@ -2,10 +2,10 @@
 
 import numpy as np
 
+from cobre.core.arrays import Floats
 from cobre.report.bar_charts import histogram_chart
 from cobre.report.chart import Chart
 from cobre.report.data_table import Column, DataTable
-from cobre.report.entity_rows import Floats
 from cobre.report.run_folder import RunFolder
 from cobre.report.scenario_statistics import PERCENTILES
 from cobre.report.section import Section

@@ -4,7 +4,7 @@ import math
 
 import numpy as np
 
-from cobre.report.chart import Floats
+from cobre.core.arrays import Floats
 from cobre.report.data_table import Cell, Column, DataTable
 from cobre.report.explorer_data import Explorer
 from cobre.report.line_limits import congestion

@@ -5,11 +5,11 @@ from itertools import pairwise
 
 import numpy as np
 
+from cobre.core.arrays import Floats
 from cobre.io.event_file import Event
 from cobre.report.bar_charts import Layer, numbers_chart
 from cobre.report.chart import Chart
 from cobre.report.data_table import Cell, Column, DataTable
-from cobre.report.entity_rows import Floats
 from cobre.report.events import EventLog
 from cobre.report.palette import BLUE, GREEN, GREY, ORANGE, PURPLE, SKY
 from cobre.report.rank_loads import RankLoads, loads_of

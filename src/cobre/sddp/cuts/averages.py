@@ -3,7 +3,7 @@
 from typing import cast
 
 from cobre._native import average_cuts as _average_cuts
-from cobre.solver.program import Floats
+from cobre.core.arrays import Floats
 
 
 def average_cuts(costs: Floats, weights: Floats, slopes: Floats, states: Floats) -> Floats:

@@ -3,11 +3,9 @@
 from collections.abc import Sequence
 
 import numpy as np
-from numpy.typing import NDArray
 
+from cobre.core.arrays import Flags
 from cobre.solver.program import StageProgram
-
-Flags = NDArray[np.bool_]
 
 
 def stored_components(programs: Sequence[StageProgram], *, is_priced: bool) -> list[Flags]:

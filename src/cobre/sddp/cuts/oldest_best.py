@@ -7,12 +7,10 @@ stays true: an iteration looks at its own states with all cuts, and at all state
 from typing import Protocol
 
 import numpy as np
-from numpy.typing import NDArray
 
-from cobre.solver.program import Floats
+from cobre.core.arrays import Flags, Floats, Indices
 
 BLOCK_STATES = 512  # whose heights are in memory at once
-Places = NDArray[np.int64]
 
 
 class Heights(Protocol):
@@ -36,8 +34,8 @@ class OldestBest:
         self._tolerance = tolerance
         self._cuts = 0
         self._best = np.zeros(0)  # by state
-        self._state: Places = np.zeros(0, np.int64)  # of each record, with its cut and height
-        self._cut: Places = np.zeros(0, np.int64)
+        self._state: Indices = np.zeros(0, np.int64)  # of each record, with its cut and height
+        self._cut: Indices = np.zeros(0, np.int64)
         self._height = np.zeros(0)
 
     def update(self, cuts: Heights, states: Floats) -> None:
@@ -64,7 +62,7 @@ class OldestBest:
             self._height = np.concatenate([self._height, heights[state, cut]])
             self._best[start:stop] = np.maximum(self._best[start:stop], heights.max(axis=1))
 
-    def chosen(self) -> NDArray[np.bool_]:
+    def chosen(self) -> Flags:
         """By cut: whether it is the oldest of the best somewhere."""
         oldest = np.full(len(self._best), self._cuts, np.int64)
         np.minimum.at(oldest, self._state, self._cut)

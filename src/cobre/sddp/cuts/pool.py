@@ -15,13 +15,12 @@ from numpy.typing import NDArray
 
 from cobre._native import CUTS_PER_BLOCK, cut_values, place_cuts
 from cobre.comm import SharedMemoryProvider, SharedRegion
+from cobre.core.arrays import Flags, Floats, Ints
 from cobre.errors import InternalError
 from cobre.sddp.cuts.visibility import ranks_that_see
 from cobre.solver.batches import CutRows
-from cobre.solver.program import Floats
 
 Number = TypeVar("Number", bound=np.generic)
-Flags = NDArray[np.bool_]
 
 WIDEST_CHUNK = 256  # cuts
 
@@ -266,7 +265,7 @@ class _Layout:
     height: int
     columns: NDArray[np.intp]
     dropped: NDArray[np.intp]
-    rows: NDArray[np.int32] | None
+    rows: Ints | None
 
     @classmethod
     def of(cls, stored: Flags) -> "_Layout":

@@ -10,8 +10,8 @@ from dataclasses import dataclass
 from math import fsum
 
 import numpy as np
-from numpy.typing import NDArray
 
+from cobre.core.arrays import Floats
 from cobre.core.hydro import Hydro
 from cobre.core.production import FittingWindow, FphaConfig, PlaneReduction
 from cobre.sddp.hydro_models.geometry import ReservoirGeometry
@@ -19,7 +19,6 @@ from cobre.sddp.hydro_models.plane_reduction import Region, reduce_planes
 from cobre.sddp.hydro_models.production_function import ProductionFunction
 from cobre.sddp.hydro_models.upper_hull import Facet, upper_facets
 
-Floats = NDArray[np.float64]
 SPILLAGE_POINTS = 9
 DUST = 1e-12
 

@@ -3,11 +3,9 @@
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
+from cobre.core.arrays import Floats
 from cobre.core.case import Table
-
-Floats = NDArray[np.float64]
 
 
 @dataclass(frozen=True, slots=True)

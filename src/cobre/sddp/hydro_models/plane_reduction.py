@@ -9,11 +9,9 @@ import math
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
+from cobre.core.arrays import Floats
 from cobre.core.production import PlaneReduction
-
-Floats = NDArray[np.float64]
 
 
 @dataclass(frozen=True, slots=True)

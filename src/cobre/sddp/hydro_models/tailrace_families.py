@@ -8,11 +8,9 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
 from cobre.core.case import Table
 
-Floats = NDArray[np.float64]
 COEFFICIENTS = tuple(f"coefficient_{power}" for power in range(5))
 
 

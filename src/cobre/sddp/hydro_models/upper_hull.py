@@ -4,9 +4,9 @@ from collections import deque
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
-Floats = NDArray[np.float64]
+from cobre.core.arrays import Floats
+
 Edge = tuple[int, int]
 # Heights that differ by less than this share of the largest are the same height.
 TOLERANCE = 1e-10

@@ -4,11 +4,10 @@ from collections.abc import Sequence
 from functools import lru_cache
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
-from cobre.solver.program import Floats, Ints
+from cobre.core.arrays import Flags, Floats, Indices, Ints
 
-Index = NDArray[np.int64]
 ABSENT = -1
 
 
@@ -22,8 +21,8 @@ class Assembly:
         self.row_names: list[str] = []
         self._columns: list[tuple[Floats, Floats, Floats]] = []
         self._rows: list[tuple[Floats, Floats]] = []
-        self._entries: list[tuple[Index, Index, Floats]] = []
-        self._inputs: list[tuple[Index, Index, Floats]] = []
+        self._entries: list[tuple[Indices, Indices, Floats]] = []
+        self._inputs: list[tuple[Indices, Indices, Floats]] = []
 
     def add_columns(
         self,
@@ -33,7 +32,7 @@ class Assembly:
         upper: ArrayLike,
         cost: ArrayLike,
         exists: ArrayLike = True,
-    ) -> Index:
+    ) -> Indices:
         """Columns for the elements that exist; the others get the index ABSENT and their entries are dropped."""
         present = np.broadcast_to(np.asarray(exists, bool), shape)
         count = int(present.sum())
@@ -47,7 +46,7 @@ class Assembly:
 
     def add_rows(
         self, name: str, shape: Sequence[int], lower: ArrayLike, upper: ArrayLike, exists: ArrayLike = True
-    ) -> Index:
+    ) -> Indices:
         """Rows for the elements that exist."""
         present = np.broadcast_to(np.asarray(exists, bool), shape)
         count = int(present.sum())
@@ -87,11 +86,11 @@ class Assembly:
         return np.repeat(np.arange(self.num_rows, dtype=np.int32), np.diff(start)), index, value
 
 
-def _pick(present: NDArray[np.bool_], *parts: ArrayLike) -> tuple[Floats, ...]:
+def _pick(present: Flags, *parts: ArrayLike) -> tuple[Floats, ...]:
     return tuple(np.broadcast_to(np.asarray(part, np.float64), present.shape)[present] for part in parts)
 
 
-def _labels(name: str, present: NDArray[np.bool_]) -> tuple[str, ...]:
+def _labels(name: str, present: Flags) -> tuple[str, ...]:
     return _labels_of(name, present.shape, np.ascontiguousarray(present).tobytes())
 
 
@@ -104,20 +103,22 @@ def _labels_of(name: str, shape: tuple[int, ...], flags: bytes) -> tuple[str, ..
     return tuple(f"{name}[{','.join(map(str, place))}]" for place in np.argwhere(present).tolist())
 
 
-def _present_entries(rows: ArrayLike, columns: ArrayLike, values: ArrayLike) -> tuple[Index, Index, Floats]:
+def _present_entries(rows: ArrayLike, columns: ArrayLike, values: ArrayLike) -> tuple[Indices, Indices, Floats]:
     row, column, value = np.broadcast_arrays(np.asarray(rows), np.asarray(columns), np.asarray(values, np.float64))
     keep = (row != ABSENT) & (column != ABSENT) & (value != 0.0)
     return row[keep].astype(np.int64), column[keep].astype(np.int64), value[keep]
 
 
-def _joined(parts: list[tuple[Index, Index, Floats]]) -> tuple[Index, Index, Floats]:
+def _joined(parts: list[tuple[Indices, Indices, Floats]]) -> tuple[Indices, Indices, Floats]:
     if not parts:
         return np.zeros(0, np.int64), np.zeros(0, np.int64), np.zeros(0)
     rows, columns, values = (np.concatenate(part) for part in zip(*parts, strict=True))
     return rows, columns, values
 
 
-def _by_rows(rows: Index, columns: Index, values: Floats, num_rows: int, num_columns: int) -> tuple[Ints, Ints, Floats]:
+def _by_rows(
+    rows: Indices, columns: Indices, values: Floats, num_rows: int, num_columns: int
+) -> tuple[Ints, Ints, Floats]:
     place = rows * num_columns + columns
     order = np.argsort(place, kind="stable")
     place, values = place[order], values[order]

@@ -4,8 +4,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from cobre.core.stage_data import Floats
-from cobre.sddp.lp.assembly import ABSENT, Assembly, Index
+from cobre.core.arrays import Floats, Indices, Ints
+from cobre.sddp.lp.assembly import ABSENT, Assembly
 from cobre.sddp.lp.columns import Columns, add_columns
 from cobre.sddp.lp.commitment_rows import add_commitment_rows
 from cobre.sddp.lp.generic_rows import add_generic_rows
@@ -13,7 +13,7 @@ from cobre.sddp.lp.plan import StagePlan
 from cobre.sddp.lp.power_rows import PowerRows, add_power_rows
 from cobre.sddp.lp.scaling import power_of_two_scales
 from cobre.sddp.lp.water_rows import WaterRows, add_water_rows
-from cobre.solver.program import Ints, Names, StageProgram
+from cobre.solver.program import Names, StageProgram
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,8 +26,8 @@ class StageLp:
     water: WaterRows
     power: PowerRows
     cost: Floats  # $ per plain unit of every column; the future's column counts 0
-    generic_slacks: Index  # generic rows x 2: by how much one is short, and over
-    deliveries: Index  # J: the rows of thermal power that was decided ahead
+    generic_slacks: Indices  # generic rows x 2: by how much one is short, and over
+    deliveries: Indices  # J: the rows of thermal power that was decided ahead
 
 
 def build_stage_lp(plan: StagePlan) -> StageLp:
@@ -89,7 +89,7 @@ def _scaled(lp: Assembly, plan: StagePlan, columns: Columns, power: PowerRows) -
     )
 
 
-def _source_columns(plan: StagePlan, columns: Index) -> tuple[Ints, Ints, Floats]:
+def _source_columns(plan: StagePlan, columns: Indices) -> tuple[Ints, Ints, Floats]:
     """Columns that availability limits, whose source it is, and MW when all is available."""
     kind, source, block = np.nonzero(columns != ABSENT)
     numbers = plan.data.source

@@ -7,7 +7,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from cobre.sddp.lp.assembly import Assembly, Index
+from cobre.core.arrays import Indices
+from cobre.sddp.lp.assembly import Assembly
 from cobre.sddp.lp.plan import StagePlan
 
 
@@ -15,37 +16,37 @@ from cobre.sddp.lp.plan import StagePlan
 class Columns:
     """Indices; ABSENT where a stage has no such decision. Shapes: N hydros, K blocks, F pairs of plant and bus."""
 
-    storage: Index  # N x storage points: the end of the stage, or of every block when blocks are chronological
-    future_cost: Index
-    turbined: Index  # F x K
-    generation: Index  # F x K, plants whose power is limited by planes
-    spilled: Index  # N x K
-    diverted: Index
-    thermal: Index
-    direct: Index
-    reverse: Index
-    deficit: Index  # B x segments x K
-    excess: Index
-    source: Index
-    available: Index  # what a source could give, where somebody speaks of curtailment
-    pumped: Index
-    contract: Index
-    inflow_slack: Index  # N
-    evaporated: Index  # N x storage points, m3/s
-    evaporation_less: Index
-    evaporation_more: Index
-    withdrawal_less: Index
-    withdrawal_more: Index
-    outflow_below: Index  # N x K
-    outflow_above: Index
-    turbined_below: Index  # only where a plant must keep more than its groups together
-    generation_below: Index
-    group_turbined_below: Index  # F x K
-    group_generation_below: Index
-    storage_below: Index  # N: soft minimum of plants that were filled
-    filling_below: Index  # N: short of the target of a filling
-    commitment: Index  # thermal power for later stages, by the layout of the state
-    in_transit: Index  # water for later stages, likewise
+    storage: Indices  # N x storage points: the end of the stage, or of every block when blocks are chronological
+    future_cost: Indices
+    turbined: Indices  # F x K
+    generation: Indices  # F x K, plants whose power is limited by planes
+    spilled: Indices  # N x K
+    diverted: Indices
+    thermal: Indices
+    direct: Indices
+    reverse: Indices
+    deficit: Indices  # B x segments x K
+    excess: Indices
+    source: Indices
+    available: Indices  # what a source could give, where somebody speaks of curtailment
+    pumped: Indices
+    contract: Indices
+    inflow_slack: Indices  # N
+    evaporated: Indices  # N x storage points, m3/s
+    evaporation_less: Indices
+    evaporation_more: Indices
+    withdrawal_less: Indices
+    withdrawal_more: Indices
+    outflow_below: Indices  # N x K
+    outflow_above: Indices
+    turbined_below: Indices  # only where a plant must keep more than its groups together
+    generation_below: Indices
+    group_turbined_below: Indices  # F x K
+    group_generation_below: Indices
+    storage_below: Indices  # N: soft minimum of plants that were filled
+    filling_below: Indices  # N: short of the target of a filling
+    commitment: Indices  # thermal power for later stages, by the layout of the state
+    in_transit: Indices  # water for later stages, likewise
 
 
 def add_columns(lp: Assembly, plan: StagePlan) -> Columns:
@@ -61,7 +62,7 @@ def add_columns(lp: Assembly, plan: StagePlan) -> Columns:
     )
 
 
-def _water(lp: Assembly, plan: StagePlan) -> dict[str, Index]:
+def _water(lp: Assembly, plan: StagePlan) -> dict[str, Indices]:
     data, hours = plan.data, plan.hours
     n, k, f = plan.num_hydros, plan.num_blocks, plan.num_pairs
     points = plan.storage_points
@@ -107,7 +108,7 @@ def _water(lp: Assembly, plan: StagePlan) -> dict[str, Index]:
     }
 
 
-def _power(lp: Assembly, plan: StagePlan) -> dict[str, Index]:
+def _power(lp: Assembly, plan: StagePlan) -> dict[str, Indices]:
     data, hours, k = plan.data, plan.hours, plan.num_blocks
     thermal, line, bus, source = data.thermal, data.line, data.bus, data.source
     pumping, contract = data.pumping, data.contract
@@ -167,7 +168,7 @@ def _power(lp: Assembly, plan: StagePlan) -> dict[str, Index]:
     }
 
 
-def _stage_slacks(lp: Assembly, plan: StagePlan) -> dict[str, Index]:
+def _stage_slacks(lp: Assembly, plan: StagePlan) -> dict[str, Indices]:
     """Slacks and flows that hold for the stage as a whole, or from one volume to the next."""
     hydro, total, n = plan.data.hydro, plan.total_hours, plan.num_hydros
     # What is withdrawn may not change its sign: less of it at most down to nothing.
@@ -188,7 +189,7 @@ def _stage_slacks(lp: Assembly, plan: StagePlan) -> dict[str, Index]:
     }
 
 
-def _evaporation(lp: Assembly, plan: StagePlan) -> dict[str, Index]:
+def _evaporation(lp: Assembly, plan: StagePlan) -> dict[str, Indices]:
     """Flows in both directions, because rain may exceed evaporation."""
     hydro = plan.data.hydro
     shape = (plan.num_hydros, plan.storage_points)
@@ -203,12 +204,12 @@ def _evaporation(lp: Assembly, plan: StagePlan) -> dict[str, Index]:
     }
 
 
-def _block_slacks(lp: Assembly, plan: StagePlan) -> dict[str, Index]:
+def _block_slacks(lp: Assembly, plan: StagePlan) -> dict[str, Indices]:
     """Slacks of limits that hold in every block."""
     hydro, hours = plan.data.hydro, plan.hours
     is_there = plan.is_there[:, None]
 
-    def slack(name: str, cost: np.ndarray[tuple[int], np.dtype[np.float64]], exists: np.ndarray) -> Index:
+    def slack(name: str, cost: np.ndarray[tuple[int], np.dtype[np.float64]], exists: np.ndarray) -> Indices:
         return lp.add_columns(name, exists.shape, 0.0, np.inf, cost[:, None] * hours, exists)
 
     owner = plan.pair_hydro
@@ -234,7 +235,7 @@ def _block_slacks(lp: Assembly, plan: StagePlan) -> dict[str, Index]:
     }
 
 
-def _filling(lp: Assembly, plan: StagePlan) -> dict[str, Index]:
+def _filling(lp: Assembly, plan: StagePlan) -> dict[str, Indices]:
     hydro, n = plan.data.hydro, plan.num_hydros
     return {
         "storage_below": lp.add_columns(
@@ -246,7 +247,7 @@ def _filling(lp: Assembly, plan: StagePlan) -> dict[str, Index]:
     }
 
 
-def _commitments(lp: Assembly, plan: StagePlan) -> dict[str, Index]:
+def _commitments(lp: Assembly, plan: StagePlan) -> dict[str, Indices]:
     """What is decided lies within the limits of its delivery; what is carried is what it is; the rest is nothing."""
     numbers = plan.data.commitment
     low = np.where(numbers.is_carried, -np.inf, numbers.min_mw)
@@ -254,7 +255,7 @@ def _commitments(lp: Assembly, plan: StagePlan) -> dict[str, Index]:
     return {"commitment": lp.add_columns("commitment", low.shape, low, high, numbers.cost)}
 
 
-def _in_transit(lp: Assembly, plan: StagePlan) -> dict[str, Index]:
+def _in_transit(lp: Assembly, plan: StagePlan) -> dict[str, Indices]:
     """What its row says; what would arrive after the study is not counted."""
     is_carried = plan.data.transit.is_carried
     most = np.where(is_carried, np.inf, 0.0)

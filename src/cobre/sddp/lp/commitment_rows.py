@@ -2,13 +2,14 @@
 
 import numpy as np
 
+from cobre.core.arrays import Indices
 from cobre.core.stage_data import COMMITMENT, StateSlot
-from cobre.sddp.lp.assembly import ABSENT, Assembly, Index
+from cobre.sddp.lp.assembly import ABSENT, Assembly
 from cobre.sddp.lp.columns import Columns
 from cobre.sddp.lp.plan import StagePlan
 
 
-def add_commitment_rows(lp: Assembly, plan: StagePlan, columns: Columns) -> Index:
+def add_commitment_rows(lp: Assembly, plan: StagePlan, columns: Columns) -> Indices:
     """Deliveries are kept on the mean of the stage's hours; blocks share them within the limits of the plant.
 
     Gives their rows, by thermal plant: their duals say what one more MW would cost.
@@ -17,7 +18,7 @@ def add_commitment_rows(lp: Assembly, plan: StagePlan, columns: Columns) -> Inde
     return _deliveries(lp, plan, columns)
 
 
-def _deliveries(lp: Assembly, plan: StagePlan, columns: Columns) -> Index:
+def _deliveries(lp: Assembly, plan: StagePlan, columns: Columns) -> Indices:
     is_committed = plan.data.commitment.is_committed & (columns.thermal != ABSENT).any(axis=1)
     rows = lp.add_rows("delivery", is_committed.shape, 0.0, 0.0, is_committed)
     lp.add_entries(rows[:, None], columns.thermal, plan.hours / plan.total_hours)

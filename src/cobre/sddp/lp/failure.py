@@ -8,12 +8,13 @@ from pathlib import Path
 
 import numpy as np
 
+from cobre.core.arrays import Floats
 from cobre.core.stage_data import HM3_PER_M3S_HOUR
 from cobre.errors import SolverError
 from cobre.io.atomic import check_writable, write_file
 from cobre.sddp.lp.build import StageLp
 from cobre.solver.batches import Chains, LpSolver, Realisations, SolveFailedError
-from cobre.solver.program import Floats, Names
+from cobre.solver.program import Names
 
 STATUS_WORDS = ("at lower", "basic", "at upper", "at zero")
 

@@ -4,8 +4,9 @@ from collections.abc import Callable, Iterator
 
 import numpy as np
 
-from cobre.core.stage_data import COMMITMENT, HM3_PER_M3S_HOUR, IN_TRANSIT, Flags, GenericRow, GenericTerm, StateSlot
-from cobre.sddp.lp.assembly import ABSENT, Assembly, Index
+from cobre.core.arrays import Flags, Indices
+from cobre.core.stage_data import COMMITMENT, HM3_PER_M3S_HOUR, IN_TRANSIT, GenericRow, GenericTerm, StateSlot
+from cobre.sddp.lp.assembly import ABSENT, Assembly
 from cobre.sddp.lp.columns import Columns
 from cobre.sddp.lp.plan import StagePlan
 
@@ -136,7 +137,7 @@ class Vocabulary:
 INITIAL_VOLUMES = ("hydro_storage_initial", "hydro_useful_volume_initial")
 
 
-def add_generic_rows(lp: Assembly, plan: StagePlan, columns: Columns) -> Index:
+def add_generic_rows(lp: Assembly, plan: StagePlan, columns: Columns) -> Indices:
     """One row each, with slacks where allowed; gives rows x 2: the columns by which a row is short, and over."""
     vocabulary = Vocabulary(plan, columns)
     slacks = np.full((len(plan.data.generic_rows), 2), ABSENT, np.int64)

@@ -5,9 +5,9 @@ from functools import cached_property
 
 import numpy as np
 
-from cobre.core.stage_data import COMMITMENT, Flags, Floats, Indices, StageData, StateLayout, Topology
+from cobre.core.arrays import Flags, Floats, Indices, Ints
+from cobre.core.stage_data import COMMITMENT, StageData, StateLayout, Topology
 from cobre.sddp.lp.state_places import StatePlaces
-from cobre.solver.program import Ints
 
 
 @dataclass(frozen=True)

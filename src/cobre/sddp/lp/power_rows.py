@@ -3,9 +3,10 @@
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
-from cobre.sddp.lp.assembly import ABSENT, Assembly, Index
+from cobre.core.arrays import Flags, Indices
+from cobre.sddp.lp.assembly import ABSENT, Assembly
 from cobre.sddp.lp.columns import Columns
 from cobre.sddp.lp.plan import StagePlan
 
@@ -14,7 +15,7 @@ from cobre.sddp.lp.plan import StagePlan
 class PowerRows:
     """Rows whose duals mean something to a planner: the price of energy, B x K."""
 
-    balance: Index
+    balance: Indices
 
 
 def add_power_rows(lp: Assembly, plan: StagePlan, columns: Columns) -> PowerRows:
@@ -27,7 +28,7 @@ def add_power_rows(lp: Assembly, plan: StagePlan, columns: Columns) -> PowerRows
     return PowerRows(balance)
 
 
-def _supply(lp: Assembly, plan: StagePlan, columns: Columns, balance: Index) -> None:
+def _supply(lp: Assembly, plan: StagePlan, columns: Columns, balance: Indices) -> None:
     topology = plan.topology
     consumption = plan.pumping_consumption[:, None]
     lp.add_entries(balance[plan.pair_bus], columns.turbined, plan.pair_productivity[:, None])
@@ -40,7 +41,7 @@ def _supply(lp: Assembly, plan: StagePlan, columns: Columns, balance: Index) -> 
     lp.add_entries(balance, columns.excess, -1.0)
 
 
-def _network(lp: Assembly, plan: StagePlan, columns: Columns, balance: Index) -> None:
+def _network(lp: Assembly, plan: StagePlan, columns: Columns, balance: Indices) -> None:
     """What enters a line at one end leaves it, less the losses, at the other."""
     topology = plan.topology
     kept = 1.0 - plan.data.line.loss_fraction[:, None]
@@ -76,20 +77,18 @@ def _plant_limits(lp: Assembly, plan: StagePlan, columns: Columns) -> None:
     _add_power(lp, plan, columns, power[plan.pair_hydro])
 
 
-def _plant_rows(
-    lp: Assembly, plan: StagePlan, name: str, least: ArrayLike, most: ArrayLike, exists: NDArray[np.bool_]
-) -> Index:
+def _plant_rows(lp: Assembly, plan: StagePlan, name: str, least: ArrayLike, most: ArrayLike, exists: Flags) -> Indices:
     return lp.add_rows(name, (plan.num_hydros, plan.num_blocks), least, most, exists)
 
 
-def _add_flow(lp: Assembly, columns: Columns, rows: Index, slack: Index | None = None) -> None:
+def _add_flow(lp: Assembly, columns: Columns, rows: Indices, slack: Indices | None = None) -> None:
     """What the pairs turbine, with their slack."""
     lp.add_entries(rows, columns.turbined, 1.0)
     if slack is not None:
         lp.add_entries(rows, slack, 1.0)
 
 
-def _add_power(lp: Assembly, plan: StagePlan, columns: Columns, rows: Index, slack: Index | None = None) -> None:
+def _add_power(lp: Assembly, plan: StagePlan, columns: Columns, rows: Indices, slack: Indices | None = None) -> None:
     """What the pairs generate, with their slack."""
     lp.add_entries(rows, columns.turbined, plan.pair_productivity[:, None])
     lp.add_entries(rows, columns.generation, 1.0)
@@ -115,7 +114,7 @@ def _planes(lp: Assembly, plan: StagePlan, columns: Columns) -> None:
         _mean_volume(lp, plan, columns, rows, hydro, share * by_volume / 2.0)
 
 
-def _mean_volume(lp: Assembly, plan: StagePlan, columns: Columns, rows: Index, hydro: int, half: np.ndarray) -> None:
+def _mean_volume(lp: Assembly, plan: StagePlan, columns: Columns, rows: Indices, hydro: int, half: np.ndarray) -> None:
     """Half of the first and half of the last volume: of the stage, or of the block."""
     last = columns.storage[hydro] if plan.is_chronological else np.repeat(columns.storage[hydro], plan.num_blocks)
     lp.add_entries(rows, last, -half)

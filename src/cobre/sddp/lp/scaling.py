@@ -5,14 +5,13 @@ depend on what was solved before.
 """
 
 import numpy as np
-from numpy.typing import NDArray
 
-from cobre.solver.program import Floats, Ints
+from cobre.core.arrays import Floats, Indices, Ints
 
 ROUNDS = 4
 
 
-Exponents = NDArray[np.int64]
+Exponents = Indices
 
 
 def power_of_two_scales(start: Ints, index: Ints, value: Floats, num_columns: int) -> tuple[Floats, Floats]:

@@ -9,9 +9,9 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
+from cobre.core.arrays import Indices, Ints
 from cobre.core.stage_data import StateLayout, StateSlot
-from cobre.sddp.lp.assembly import ABSENT, Index
-from cobre.solver.program import Ints
+from cobre.sddp.lp.assembly import ABSENT
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,7 +40,7 @@ class StatePlaces:
             return self.decided + self.hydros + self.layout.passed.index(slot)
         return ABSENT
 
-    def inputs_farther(self, slots: Sequence[StateSlot]) -> Index:
+    def inputs_farther(self, slots: Sequence[StateSlot]) -> Indices:
         """For each slot the input one stage farther: what it was when the stage began."""
         return np.array([self.input_of(replace(slot, distance=slot.distance + 1)) for slot in slots], np.int64)
 

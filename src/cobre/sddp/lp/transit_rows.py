@@ -2,13 +2,14 @@
 
 import numpy as np
 
-from cobre.core.stage_data import HM3_PER_M3S_HOUR, IN_TRANSIT, Floats, StateSlot
-from cobre.sddp.lp.assembly import ABSENT, Assembly, Index
+from cobre.core.arrays import Floats, Indices
+from cobre.core.stage_data import HM3_PER_M3S_HOUR, IN_TRANSIT, StateSlot
+from cobre.sddp.lp.assembly import ABSENT, Assembly
 from cobre.sddp.lp.columns import Columns
 from cobre.sddp.lp.plan import StagePlan
 
 
-def add_transit_rows(lp: Assembly, plan: StagePlan, columns: Columns, balance: Index) -> None:
+def add_transit_rows(lp: Assembly, plan: StagePlan, columns: Columns, balance: Indices) -> None:
     """Entries of the balances of plants that get water from afar, and a row for each volume that stays under way."""
     numbers, slots = plan.data.transit, plan.layout.decided_of(IN_TRANSIT)
     rows = lp.add_rows("in_transit", numbers.is_carried.shape, 0.0, 0.0, numbers.is_carried)
@@ -23,13 +24,13 @@ def add_transit_rows(lp: Assembly, plan: StagePlan, columns: Columns, balance: I
         lp.move_by_inputs(_balance_of(plan, balance, target), first, numbers.arriving[target])
 
 
-def _balance_of(plan: StagePlan, balance: Index, target: int) -> Index:
+def _balance_of(plan: StagePlan, balance: Indices, target: int) -> Indices:
     """Of the plant that gets what arrives at another: itself, or the next that is there."""
     receiver = int(plan.receiver[target])
     return balance[receiver] if receiver >= 0 else np.full(balance.shape[1], ABSENT)
 
 
-def _released(lp: Assembly, plan: StagePlan, rows: Index, flow: Index, shares: Floats) -> None:
+def _released(lp: Assembly, plan: StagePlan, rows: Indices, flow: Indices, shares: Floats) -> None:
     """flow: columns x blocks. shares: periods x rows, of what is released in a period."""
     volume = HM3_PER_M3S_HOUR * plan.hours[:, None] * plan.by_block(shares)
     lp.add_entries(rows[None, None, :], flow[:, :, None], -volume[None, :, :])

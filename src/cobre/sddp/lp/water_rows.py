@@ -4,8 +4,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from cobre.core.stage_data import HM3_PER_M3S_HOUR, Floats, Indices
-from cobre.sddp.lp.assembly import ABSENT, Assembly, Index
+from cobre.core.arrays import Floats, Indices
+from cobre.core.stage_data import HM3_PER_M3S_HOUR
+from cobre.sddp.lp.assembly import ABSENT, Assembly
 from cobre.sddp.lp.columns import Columns
 from cobre.sddp.lp.plan import StagePlan
 from cobre.sddp.lp.transit_rows import add_transit_rows
@@ -15,7 +16,7 @@ from cobre.sddp.lp.transit_rows import add_transit_rows
 class WaterRows:
     """Rows whose duals mean something to a planner: the value of water, N x balances."""
 
-    balance: Index
+    balance: Indices
 
 
 def add_water_rows(lp: Assembly, plan: StagePlan, columns: Columns) -> WaterRows:
@@ -36,7 +37,7 @@ def volumes(plan: StagePlan) -> Floats:
     return tau if plan.is_chronological else np.array([sum(tau.tolist())])
 
 
-def _balances(lp: Assembly, plan: StagePlan, columns: Columns) -> Index:
+def _balances(lp: Assembly, plan: StagePlan, columns: Columns) -> Indices:
     """End minus start, with what is withdrawn on the right side; a plant that is not there keeps what it has.
 
     What is taken from the river at a plant that is not there is missing at the next one that is.
@@ -52,13 +53,13 @@ def _balances(lp: Assembly, plan: StagePlan, columns: Columns) -> Index:
     return rows
 
 
-def _balance_of(balance: Index, hydro: Indices, plan: StagePlan) -> Index:
+def _balance_of(balance: Indices, hydro: Indices, plan: StagePlan) -> Indices:
     """The balance rows, per block, of plants that may be -1."""
     rows = np.where((hydro >= 0)[:, None], balance[np.maximum(hydro, 0)], ABSENT)
     return rows if plan.is_chronological else np.repeat(rows, plan.num_blocks, axis=1)
 
 
-def _flows(lp: Assembly, plan: StagePlan, columns: Columns, balance: Index) -> None:
+def _flows(lp: Assembly, plan: StagePlan, columns: Columns, balance: Indices) -> None:
     """What is turbined, spilled, diverted and pumped, block by block."""
     tau = HM3_PER_M3S_HOUR * plan.hours
     topology = plan.topology
@@ -77,7 +78,7 @@ def _flows(lp: Assembly, plan: StagePlan, columns: Columns, balance: Index) -> N
     lp.add_entries(_balance_of(balance, topology.pumping_destination, plan), columns.pumped, -tau)
 
 
-def _stage_flows(lp: Assembly, plan: StagePlan, columns: Columns, balance: Index) -> None:
+def _stage_flows(lp: Assembly, plan: StagePlan, columns: Columns, balance: Indices) -> None:
     """Natural inflow, evaporation and slacks, which do not differ by block when blocks are parallel."""
     zeta = volumes(plan)
     for column, sign in (

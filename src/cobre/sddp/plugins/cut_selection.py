@@ -7,14 +7,11 @@ Tolerances are in LP money.
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
+from cobre.core.arrays import ByteFlags, Flags, Floats, Ints
 from cobre.core.config import CutSelectionConfig
 from cobre.sddp.cuts.oldest_best import BLOCK_STATES, OldestBest
 from cobre.sddp.plugins.interfaces import CutSelection, CutsOfStage
-from cobre.solver.program import Floats, Ints
-
-Flags = NDArray[np.uint8]
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,7 +26,7 @@ class Level1(CutSelection):
         """Every few iterations."""
         return iteration % self.check_frequency == 0
 
-    def choose(self, cuts: CutsOfStage, states: Floats, born: Ints, iteration: int, in_play: Flags) -> Flags:
+    def choose(self, cuts: CutsOfStage, states: Floats, born: Ints, iteration: int, in_play: ByteFlags) -> ByteFlags:
         """Best or near best somewhere."""
         if self.only_oldest:
             return self.choose_again(OldestBest(self.tolerance), cuts, states, born, iteration)
@@ -39,7 +36,9 @@ class Level1(CutSelection):
         """Of the oldest cuts alone; others would need the heights of all of them."""
         return OldestBest(self.tolerance) if self.only_oldest else None
 
-    def choose_again(self, memory: OldestBest, cuts: CutsOfStage, states: Floats, born: Ints, iteration: int) -> Flags:
+    def choose_again(
+        self, memory: OldestBest, cuts: CutsOfStage, states: Floats, born: Ints, iteration: int
+    ) -> ByteFlags:
         """The oldest of the best at some state."""
         memory.update(cuts, states)
         return _stays(memory.chosen(), born, iteration)
@@ -56,7 +55,7 @@ class Domination(CutSelection):
         """Every few iterations."""
         return iteration % self.check_frequency == 0
 
-    def choose(self, cuts: CutsOfStage, states: Floats, born: Ints, iteration: int, in_play: Flags) -> Flags:
+    def choose(self, cuts: CutsOfStage, states: Floats, born: Ints, iteration: int, in_play: ByteFlags) -> ByteFlags:
         """Not dominated everywhere."""
         return _stays(_near_somewhere(cuts, states, self.tolerance), born, iteration)
 
@@ -77,7 +76,7 @@ class Recent(CutSelection):
         """Every iteration, once it begins to matter for the next."""
         return iteration + 1 >= self.start
 
-    def choose(self, cuts: CutsOfStage, states: Floats, born: Ints, iteration: int, in_play: Flags) -> Flags:
+    def choose(self, cuts: CutsOfStage, states: Floats, born: Ints, iteration: int, in_play: ByteFlags) -> ByteFlags:
         """By age alone."""
         return (born > iteration - self.window).astype(np.uint8)
 
@@ -97,7 +96,7 @@ class Capped(CutSelection):
         """Every iteration: a cap holds always."""
         return True
 
-    def choose(self, cuts: CutsOfStage, states: Floats, born: Ints, iteration: int, in_play: Flags) -> Flags:
+    def choose(self, cuts: CutsOfStage, states: Floats, born: Ints, iteration: int, in_play: ByteFlags) -> ByteFlags:
         """The inner choice when it is due, then the cap."""
         kept = in_play
         if self.inner is not None and self.inner.is_due(iteration):
@@ -114,7 +113,7 @@ class Capped(CutSelection):
         return chosen
 
 
-def _near_somewhere(cuts: CutsOfStage, states: Floats, tolerance: float) -> NDArray[np.bool_]:
+def _near_somewhere(cuts: CutsOfStage, states: Floats, tolerance: float) -> Flags:
     """By cut: whether it is within a tolerance of the best at some state; heights at a block of states at a time."""
     kept = np.zeros(len(cuts), bool)
     for start in range(0, len(states), BLOCK_STATES):
@@ -123,9 +122,9 @@ def _near_somewhere(cuts: CutsOfStage, states: Floats, tolerance: float) -> NDAr
     return kept
 
 
-def _stays(kept: NDArray[np.bool_], born: Ints, iteration: int) -> Flags:
+def _stays(kept: Flags, born: Ints, iteration: int) -> ByteFlags:
     """Cuts of the present iteration always stay."""
-    stays: Flags = (kept | (born == iteration)).astype(np.uint8)
+    stays: ByteFlags = (kept | (born == iteration)).astype(np.uint8)
     return stays
 
 

@@ -10,11 +10,11 @@ from typing import Protocol
 import numpy as np
 from numpy.typing import NDArray
 
+from cobre.core.arrays import Floats, Indices, Ints
 from cobre.sddp.cuts.oldest_best import OldestBest
 from cobre.sddp.events import IterationRecord
 from cobre.sddp.stop import StopKind
 from cobre.sddp.upper_bounds.result import BoundPlan, UpperBound
-from cobre.solver.program import Floats, Ints
 
 
 class RiskMeasure(ABC):
@@ -28,16 +28,14 @@ class RiskMeasure(ABC):
 class Sampler(Protocol):
     """What happens in the scenarios of a forward pass or a simulation; `cobre.stochastic.sampling` has the schemes."""
 
-    def sample(self, iteration: int, scenarios: Sequence[int] | NDArray[np.int64], stage: int) -> Floats:
+    def sample(self, iteration: int, scenarios: Sequence[int] | Indices, stage: int) -> Floats:
         """The noise of some scenarios (rows), by their numbers in the whole study, at one stage."""
 
     @property
     def is_in_sample(self) -> bool:
         """Whether all noise comes from the openings."""
 
-    def opening_indices(
-        self, iteration: int, scenarios: Sequence[int] | NDArray[np.int64], stage: int
-    ) -> NDArray[np.int64]:
+    def opening_indices(self, iteration: int, scenarios: Sequence[int] | Indices, stage: int) -> Indices:
         """Which opening each scenario meets; only where all noise comes from the openings."""
 
     def for_scenarios(self, total: int) -> "Sampler":

@@ -5,9 +5,9 @@ from functools import lru_cache
 
 import numpy as np
 
+from cobre.core.arrays import Floats
 from cobre.core.temporal import CvarParameters
 from cobre.sddp.plugins.interfaces import RiskMeasure
-from cobre.solver.program import Floats
 
 
 class Expectation(RiskMeasure):

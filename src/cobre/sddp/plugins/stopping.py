@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from cobre.core.arrays import Floats
 from cobre.core.config import (
     BoundStalling,
     Gap,
@@ -18,7 +19,6 @@ from cobre.sddp.plugins.confidence import mean_with_half_width
 from cobre.sddp.plugins.interfaces import StoppingRule
 from cobre.sddp.stop import StopKind
 from cobre.sddp.upper_bounds.result import BoundMethod, BoundPlan, UpperBound
-from cobre.solver.program import Floats
 
 
 @dataclass(frozen=True, slots=True)

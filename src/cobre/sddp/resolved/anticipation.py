@@ -3,15 +3,13 @@
 from collections.abc import Iterator, Mapping, Sequence
 
 import numpy as np
-from numpy.typing import NDArray
 
 from cobre.core.anticipation import BEFORE_STUDY, HOURS_PER_DAY, Anticipation, Deliveries, PostStudyBound, anticipations
+from cobre.core.arrays import Floats
 from cobre.core.case import Case
 from cobre.core.stage_data import COMMITMENT, CommitmentNumbers, StateSlot, ThermalNumbers
 from cobre.sddp.resolved.declared import positions_by_id
 from cobre.sddp.resolved.discounting import DAYS_PER_YEAR, discount_factor
-
-Floats = NDArray[np.float64]
 
 
 class CommitmentResolver:

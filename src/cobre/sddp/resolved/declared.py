@@ -4,11 +4,10 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import TypeVar
 
 import numpy as np
-from numpy.typing import NDArray
 
+from cobre.core.arrays import Flags, Floats, Indices
 from cobre.core.entities import WithService, is_in_service
 
-Floats = NDArray[np.float64]
 Item = TypeVar("Item")
 
 
@@ -17,7 +16,7 @@ def numbers(items: Iterable[Item], number: Callable[[Item], float]) -> Floats:
     return np.array([number(item) for item in items], dtype=np.float64)
 
 
-def indices(items: Iterable[Item], index: Callable[[Item], int]) -> NDArray[np.int64]:
+def indices(items: Iterable[Item], index: Callable[[Item], int]) -> Indices:
     """One index per item."""
     return np.array([index(item) for item in items], dtype=np.int64)
 
@@ -32,12 +31,12 @@ def per_block(values: Floats, num_blocks: int) -> Floats:
     return np.repeat(values[:, np.newaxis], num_blocks, axis=1)
 
 
-def in_service(entities: Sequence[WithService], stage_id: int) -> NDArray[np.bool_]:
+def in_service(entities: Sequence[WithService], stage_id: int) -> Flags:
     """Which entities have entered and not left."""
     return np.array([is_in_service(entity, stage_id) for entity in entities], dtype=np.bool_)
 
 
-def zero_unless(is_active: NDArray[np.bool_], values: Floats) -> Floats:
+def zero_unless(is_active: Flags, values: Floats) -> Floats:
     """Zero where an entity is out of service."""
     shape = (-1,) + (1,) * (values.ndim - 1)
     return np.where(is_active.reshape(shape), values, 0.0)

@@ -1,8 +1,8 @@
 """Plants whose dead volume is filled for the first time."""
 
 import numpy as np
-from numpy.typing import NDArray
 
+from cobre.core.arrays import Flags, Floats
 from cobre.core.case import Case
 from cobre.core.hydro import Hydro
 from cobre.sddp.resolved.declared import numbers
@@ -23,15 +23,15 @@ class FillingPlan:
         self._stages = case.horizon.stages
         self._bounds = bounds
 
-    def is_filling(self, stage_id: int) -> NDArray[np.bool_]:
+    def is_filling(self, stage_id: int) -> Flags:
         """Plants that fill in a stage."""
         return np.array([_fills(hydro, stage_id) for hydro in self._hydros], dtype=np.bool_)
 
-    def was_filled(self, stage_id: int) -> NDArray[np.bool_]:
+    def was_filled(self, stage_id: int) -> Flags:
         """Plants in service that were filled before."""
         return np.array([_was_filled(hydro, stage_id) for hydro in self._hydros], dtype=np.bool_)
 
-    def target_hm3(self, stage_id: int) -> NDArray[np.float64]:
+    def target_hm3(self, stage_id: int) -> Floats:
         """By the end of a stage; NaN for plants that do not fill."""
         targets = [self._target(position, stage_id) for position in range(len(self._hydros))]
         return np.array(targets, dtype=np.float64)

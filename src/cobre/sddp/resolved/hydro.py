@@ -3,8 +3,8 @@
 from collections.abc import Mapping
 
 import numpy as np
-from numpy.typing import NDArray
 
+from cobre.core.arrays import Flags, Floats
 from cobre.core.case import Case
 from cobre.core.hydro import Hydro
 from cobre.core.stage_data import GroupNumbers, HydroNumbers
@@ -17,7 +17,6 @@ from cobre.sddp.resolved.hydro_costs import HydroCostResolver
 from cobre.sddp.resolved.override_rows import OverrideRows
 from cobre.sddp.resolved.production import ProductionResolver
 
-Floats = NDArray[np.float64]
 WITHOUT_MACHINES = ("min_outflow_m3s", "max_outflow_m3s", "min_spillage_m3s", "max_spillage_m3s")
 
 
@@ -72,9 +71,7 @@ class HydroResolver:
             "water_withdrawal_m3s": self._bounds.by_stage(stage.id, "water_withdrawal_m3s", none),
         }
 
-    def _block_limits(
-        self, stage: Stage, is_active: NDArray[np.bool_], is_filling: NDArray[np.bool_]
-    ) -> Mapping[str, Floats]:
+    def _block_limits(self, stage: Stage, is_active: Flags, is_filling: Flags) -> Mapping[str, Floats]:
         limits = {}
         for name, declared in self._declared().items():
             values = self._bounds.by_block(stage.id, name, per_block(declared, len(stage.blocks)))

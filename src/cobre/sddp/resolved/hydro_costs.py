@@ -4,13 +4,11 @@ from collections.abc import Mapping
 from dataclasses import asdict
 
 import numpy as np
-from numpy.typing import NDArray
 
+from cobre.core.arrays import Floats
 from cobre.core.case import Case
 from cobre.sddp.resolved.declared import positions_by_id
 from cobre.sddp.resolved.override_rows import OverrideRows
-
-Floats = NDArray[np.float64]
 
 PLAIN = (
     "spillage_cost",

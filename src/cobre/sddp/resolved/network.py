@@ -3,8 +3,8 @@
 from collections.abc import Mapping
 
 import numpy as np
-from numpy.typing import NDArray
 
+from cobre.core.arrays import Floats
 from cobre.core.case import Case
 from cobre.core.stage_data import (
     BusNumbers,
@@ -17,8 +17,6 @@ from cobre.core.stage_data import (
 from cobre.core.temporal import Stage
 from cobre.sddp.resolved.declared import in_service, numbers, per_block, positions_by_id, zero_unless
 from cobre.sddp.resolved.override_rows import OverrideRows
-
-Floats = NDArray[np.float64]
 
 
 class ThermalResolver:

@@ -6,9 +6,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from cobre.core.arrays import Floats, Indices
 from cobre.core.case import ABSENT_ID, Table
-
-Floats = NDArray[np.float64]
 
 
 class OverrideRows:
@@ -20,7 +19,7 @@ class OverrideRows:
         self._rows_of_stage = {int(stage): np.flatnonzero(stages == stage) for stage in np.unique(stages)}
         self._positions = self._find_positions(ids, order)
 
-    def _find_positions(self, ids: Sequence[str], order: Mapping[Any, int]) -> NDArray[np.int64]:
+    def _find_positions(self, ids: Sequence[str], order: Mapping[Any, int]) -> Indices:
         columns = [self._table[name].tolist() for name in ids if name in self._table]
         keys: list[Any] = (
             list(zip(*columns, strict=True)) if len(ids) > 1 else [key for part in columns for key in part]

@@ -3,8 +3,8 @@
 from collections.abc import Mapping
 
 import numpy as np
-from numpy.typing import NDArray
 
+from cobre.core.arrays import Floats
 from cobre.core.case import ABSENT_ID, Case, Table
 from cobre.core.hydro import Hydro
 from cobre.core.production import FphaConfig
@@ -16,7 +16,6 @@ from cobre.sddp.hydro_models.production_function import ProductionFunction
 from cobre.sddp.hydro_models.tailrace_families import tailrace_families
 from cobre.sddp.resolved.declared import in_service
 
-Floats = NDArray[np.float64]
 PRECOMPUTED = FphaConfig("precomputed")
 
 

@@ -1,8 +1,8 @@
 """From a case to numbers: the list of what each stage gets."""
 
 import numpy as np
-from numpy.typing import NDArray
 
+from cobre.core.arrays import Floats
 from cobre.core.case import Case
 from cobre.core.stage_data import ResolvedStudy, StageData, StateLayout
 from cobre.core.temporal import Stage
@@ -74,7 +74,7 @@ class _StageResolver:
         )
 
 
-def _initial_storage(case: Case) -> NDArray[np.float64]:
+def _initial_storage(case: Case) -> Floats:
     """As given; a plant that fills first starts from its filling storage."""
     conditions = case.initial_conditions
     given = {**conditions.filling_storage_hm3, **conditions.storage_hm3}

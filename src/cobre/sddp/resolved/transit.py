@@ -3,14 +3,12 @@
 from collections.abc import Iterator, Sequence
 
 import numpy as np
-from numpy.typing import NDArray
 
+from cobre.core.arrays import Floats
 from cobre.core.case import Case
 from cobre.core.stage_data import HM3_PER_M3S_HOUR, IN_TRANSIT, StateSlot, TransitNumbers
 from cobre.core.travel_time import PastRelease, TravelArc, TravelAxis, travel_arcs
 from cobre.sddp.resolved.declared import positions_by_id
-
-Floats = NDArray[np.float64]
 
 
 class TransitResolver:

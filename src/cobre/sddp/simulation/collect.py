@@ -5,7 +5,7 @@ from collections.abc import Callable
 import numpy as np
 
 from cobre.comm import Communicator, SharedMemoryProvider, SharedRegion
-from cobre.core.stage_data import Floats
+from cobre.core.arrays import Floats
 from cobre.sddp.training.exchange import gather_rows
 from cobre.sddp.work_split import WorkSplit
 

@@ -2,13 +2,13 @@
 
 import numpy as np
 
+from cobre.core.arrays import Floats, Ints
 from cobre.core.case import ABSENT_ID
-from cobre.core.stage_data import COMMITMENT, Floats, StateSlot
+from cobre.core.stage_data import COMMITMENT, StateSlot
 from cobre.sddp.lp.build import StageLp
 from cobre.sddp.simulation.network_tables import THERMALS, read_thermals
 from cobre.sddp.simulation.outcome import StageOutcome
 from cobre.sddp.simulation.tables import StageRows, TableFormat
-from cobre.solver.program import Ints
 
 # Numbers that only some rows have: NaN elsewhere.
 AHEAD = ("anticipated_committed_mw", "anticipated_decision_mw", "commitment_value_per_mw")

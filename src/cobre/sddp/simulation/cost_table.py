@@ -5,8 +5,8 @@ from dataclasses import fields
 
 import numpy as np
 
-from cobre.core.stage_data import Floats
-from cobre.sddp.lp.assembly import ABSENT, Index
+from cobre.core.arrays import Floats, Indices
+from cobre.sddp.lp.assembly import ABSENT
 from cobre.sddp.lp.build import StageLp
 from cobre.sddp.simulation.network_tables import available_mw
 from cobre.sddp.simulation.outcome import StageOutcome, running_sum
@@ -75,18 +75,18 @@ class CostReader:
         ahead = (self._sum(outcome, self._ahead),) if self.format is COSTS_AHEAD else ()
         return outcome.total_cost, immediate, outcome.future_cost, factor, *components, violations, *ahead
 
-    def _sum(self, outcome: StageOutcome, columns: Index) -> Floats:
+    def _sum(self, outcome: StageOutcome, columns: Indices) -> Floats:
         return running_sum(outcome.decisions[:, columns] * self._cost[columns])
 
 
-def _present(lp: StageLp, kinds: tuple[str, ...]) -> Index:
-    parts: list[Index] = [getattr(lp.columns, kind).reshape(-1) for kind in kinds]
-    index: Index = np.concatenate(parts)
-    present: Index = index[index != ABSENT]
+def _present(lp: StageLp, kinds: tuple[str, ...]) -> Indices:
+    parts: list[Indices] = [getattr(lp.columns, kind).reshape(-1) for kind in kinds]
+    index: Indices = np.concatenate(parts)
+    present: Indices = index[index != ABSENT]
     return present
 
 
-def _without_name(lp: StageLp) -> Index:
+def _without_name(lp: StageLp) -> Indices:
     """Columns that belong to no kind: the slacks of constraints that users wrote."""
     is_known = np.zeros(len(lp.cost), bool)
     is_known[_present(lp, tuple(field.name for field in fields(lp.columns)))] = True

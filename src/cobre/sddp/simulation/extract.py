@@ -4,8 +4,8 @@ from collections.abc import Iterator
 
 import numpy as np
 
+from cobre.core.arrays import Floats, Ints
 from cobre.core.case import ABSENT_ID
-from cobre.core.stage_data import Floats
 from cobre.sddp.lp.build import StageLp
 from cobre.sddp.simulation.commitment_tables import (
     ANTICIPATED_THERMALS,
@@ -34,7 +34,6 @@ from cobre.sddp.simulation.network_tables import (
 from cobre.sddp.simulation.outcome import StageOutcome
 from cobre.sddp.simulation.tables import EntityIds, StageRows, TableFormat, rows_by_block
 from cobre.sddp.simulation.transit_tables import read_seed, read_transit, seed_rows, transit_rows
-from cobre.solver.program import Ints
 
 
 class StageExtractor:

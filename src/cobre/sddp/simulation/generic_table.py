@@ -2,8 +2,8 @@
 
 import numpy as np
 
+from cobre.core.arrays import Floats
 from cobre.core.case import ABSENT_ID
-from cobre.core.stage_data import Floats
 from cobre.sddp.lp.build import StageLp
 from cobre.sddp.simulation.outcome import StageOutcome
 from cobre.sddp.simulation.tables import StageRows, TableFormat

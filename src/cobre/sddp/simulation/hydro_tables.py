@@ -4,7 +4,7 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from cobre.core.stage_data import Floats
+from cobre.core.arrays import Floats
 from cobre.sddp.simulation.outcome import StageOutcome, sum_into
 from cobre.sddp.simulation.tables import TableFormat
 

@@ -4,7 +4,8 @@ from collections.abc import Callable, Iterable
 
 import numpy as np
 
-from cobre.core.stage_data import HM3_PER_M3S_HOUR, Floats
+from cobre.core.arrays import Floats
+from cobre.core.stage_data import HM3_PER_M3S_HOUR
 from cobre.sddp.simulation.outcome import StageOutcome, running_sum
 from cobre.sddp.simulation.tables import TableFormat
 

@@ -4,8 +4,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from cobre.core.stage_data import Floats
-from cobre.sddp.lp.assembly import Index
+from cobre.core.arrays import Floats, Indices
 from cobre.sddp.lp.build import StageLp
 from cobre.sddp.simulation.tree_paths import JoinedBatch
 from cobre.solver.batches import Batch, Realisations
@@ -53,15 +52,15 @@ class StageOutcome:
         """S."""
         return len(self.total_cost)
 
-    def values(self, columns: Index) -> Floats:
+    def values(self, columns: Indices) -> Floats:
         """S x the shape of the columns; 0 where a stage has no such decision."""
         return self.decisions[:, columns]
 
-    def duals(self, rows: Index) -> Floats:
+    def duals(self, rows: Indices) -> Floats:
         """S x the shape of the rows."""
         return self.prices[:, rows]
 
-    def by_block(self, columns: Index) -> Floats:
+    def by_block(self, columns: Indices) -> Floats:
         """S x entities x K, from columns by entity or by entity and volume."""
         values = self.values(columns)
         if values.ndim == 2:
@@ -82,7 +81,7 @@ def running_sum(values: Floats) -> Floats:
     return total
 
 
-def sum_into(values: Floats, owner: Index, count: int) -> Floats:
+def sum_into(values: Floats, owner: Indices, count: int) -> Floats:
     """Add S x F x K up to S x `count` x K by the owner of every F, in order; owner -1: nobody's."""
     total = np.zeros((count, values.shape[0], values.shape[2]))
     known = owner >= 0

@@ -6,7 +6,7 @@ from pathlib import Path
 import numpy as np
 
 from cobre.comm import Communicator, SharedMemoryProvider
-from cobre.core.stage_data import Floats
+from cobre.core.arrays import Floats, Ints
 from cobre.sddp.cuts.pool import CutPool
 from cobre.sddp.plugins.interfaces import Sampler
 from cobre.sddp.problem import Problem
@@ -27,7 +27,6 @@ from cobre.sddp.simulation.wave import Wave, Waves
 from cobre.sddp.training.exchange import gather_rows
 from cobre.sddp.work_split import WorkSplit
 from cobre.solver.batches import Bases, Keep, LpSolver
-from cobre.solver.program import Ints
 
 
 def simulate(

@@ -10,12 +10,10 @@ from itertools import accumulate
 from typing import BinaryIO, Protocol
 
 import numpy as np
-from numpy.typing import NDArray
 
-from cobre.core.stage_data import Floats
+from cobre.core.arrays import Floats, Ints
 from cobre.sddp.simulation.extract import StageExtractor
 from cobre.sddp.simulation.tables import StageRows
-from cobre.solver.program import Ints
 
 BYTES_PER_CHUNK = 64 << 20
 MOST_SCENARIOS = 256
@@ -155,7 +153,7 @@ def _overlap(one: range, other: range) -> range:
     return range(max(one.start, other.start), min(one.stop, other.stop))
 
 
-class ScenarioColumns(Mapping[str, NDArray[np.int32] | Floats]):
+class ScenarioColumns(Mapping[str, Ints | Floats]):
     """A table's columns for some scenarios of a spool; each is read when it is asked for."""
 
     def __init__(self, spool: StoredNumbers, layout: TableLayout, scenarios: range) -> None:
@@ -175,7 +173,7 @@ class ScenarioColumns(Mapping[str, NDArray[np.int32] | Floats]):
     def __len__(self) -> int:
         return len(self._names)
 
-    def __getitem__(self, name: str) -> NDArray[np.int32] | Floats:
+    def __getitem__(self, name: str) -> Ints | Floats:
         count = len(self.scenarios)
         if name == "scenario_id":
             return np.repeat(np.array(self.scenarios, np.int32), self._layout.rows)

@@ -4,7 +4,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from cobre.core.stage_data import Floats
+from cobre.core.arrays import Floats
 from cobre.sddp.training.iteration_end import mean_and_std
 
 Z_95 = 1.96

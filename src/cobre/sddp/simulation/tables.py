@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from cobre.solver.program import Ints
+from cobre.core.arrays import Ints
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,9 +6,9 @@ from dataclasses import dataclass, fields
 import numpy as np
 from numpy.typing import NDArray
 
+from cobre.core.arrays import Floats, Indices, Ints
 from cobre.sddp.tree import ScenarioTree
 from cobre.solver.batches import Batch, Realisations
-from cobre.solver.program import Floats, Ints
 
 
 def chosen_paths(tree: ScenarioTree, paths: Ints | None, scenarios: range) -> Ints:
@@ -40,7 +40,7 @@ class JoinedBatch:
     iterations: Ints
 
 
-def join_batches(parts: Sequence[tuple[NDArray[np.int64], Batch]], count: int) -> JoinedBatch:
+def join_batches(parts: Sequence[tuple[Indices, Batch]], count: int) -> JoinedBatch:
     """One batch of `count` solves; each part says which of them are its own."""
     joined = {}
     for field in fields(JoinedBatch):

@@ -6,13 +6,13 @@ from pathlib import Path
 
 import numpy as np
 
+from cobre.core.arrays import Floats, Ints
 from cobre.sddp.cuts.pool import CutPool
 from cobre.sddp.lp.failure import FailedSolve, StageFailedError
 from cobre.sddp.plugins.interfaces import Sampler
 from cobre.sddp.problem import Problem, realise
 from cobre.sddp.simulation.tree_paths import JoinedBatch, chosen_paths, join_batches, node_realisations
 from cobre.solver.batches import Bases, Batch, Chains, Keep, LpSolver, Realisations, SolveFailedError
-from cobre.solver.program import Floats, Ints
 
 SIMULATION_ITERATION = 0  # scenarios are drawn as if they belonged to an iteration before the first
 

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import BinaryIO, Protocol
 
 from cobre.comm import Communicator, SharedMemoryProvider
-from cobre.core.stage_data import Floats
+from cobre.core.arrays import Floats
 from cobre.io.atomic import on_failure
 from cobre.sddp.cuts.visibility import ranks_that_see
 from cobre.sddp.simulation.collect import Collector

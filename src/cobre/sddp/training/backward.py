@@ -2,12 +2,12 @@
 
 import numpy as np
 
+from cobre.core.arrays import Floats
 from cobre.sddp.cuts.averages import average_cuts
 from cobre.sddp.phases import Phase
 from cobre.sddp.training.context import TrainingContext
 from cobre.sddp.training.forward import Paths
 from cobre.solver.batches import Batch, Keep
-from cobre.solver.program import Floats
 
 
 def solve_openings(context: TrainingContext, iteration: int, stage: int, paths: Paths) -> Batch:

@@ -1,8 +1,8 @@
 """The lower bound: what the first stage costs under the policy, over all its openings."""
 
 import numpy as np
-from numpy.typing import NDArray
 
+from cobre.core.arrays import Indices
 from cobre.sddp.phases import Phase
 from cobre.sddp.plugins.risk import weighted
 from cobre.sddp.training.context import TrainingContext
@@ -32,7 +32,7 @@ def lower_bound(context: TrainingContext, iteration: int) -> float:
     return float(weighted(problem.risk[0].weights(costs), costs)[0]) * problem.cost_scale
 
 
-def _chains(context: TrainingContext, places: NDArray[np.int64]) -> Chains:
+def _chains(context: TrainingContext, places: Indices) -> Chains:
     """Neighbouring openings, a few in each chain."""
     problem = context.problem
     lengths = (places >= 0).sum(axis=1)
@@ -45,7 +45,7 @@ def _chains(context: TrainingContext, places: NDArray[np.int64]) -> Chains:
     )
 
 
-def _places(numbers: NDArray[np.int64], openings: int) -> NDArray[np.int64]:
+def _places(numbers: Indices, openings: int) -> Indices:
     """Where in the order the openings of some chains lie; -1 beyond the last one."""
     places = OPENINGS_PER_CHAIN * numbers[:, None] + np.arange(OPENINGS_PER_CHAIN)
     return np.where(places < openings, places, -1)

@@ -6,9 +6,9 @@ from operator import add
 from pathlib import Path
 
 import numpy as np
-from numpy.typing import NDArray
 
 from cobre.comm import Communicator
+from cobre.core.arrays import Floats, Indices, Ints
 from cobre.sddp.cuts.pool import CutPool
 from cobre.sddp.lp.failure import FailedSolve, StageFailedError
 from cobre.sddp.phases import Phase
@@ -32,7 +32,6 @@ from cobre.solver.batches import (
     Step,
     Work,
 )
-from cobre.solver.program import Floats, Ints
 from cobre.solver.statistics import SolveStatistics, numbers_of
 
 
@@ -78,7 +77,7 @@ class TrainingContext:
     counter: SolveCounter = field(default_factory=SolveCounter)
     traffic: Traffic = field(init=False)
     began: float = field(default_factory=time.monotonic)
-    team_paths: NDArray[np.int64] = field(init=False)  # the forward passes of this rank and those of its team
+    team_paths: Indices = field(init=False)  # the forward passes of this rank and those of its team
     own: slice = field(init=False)  # where in these its own ones lie
 
     def __post_init__(self) -> None:

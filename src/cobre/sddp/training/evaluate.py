@@ -4,6 +4,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from cobre.core.arrays import Floats, Ints
 from cobre.sddp.events import IterationRecord
 from cobre.sddp.phases import Phase
 from cobre.sddp.plugins.interfaces import Sampler, StoppingRule
@@ -13,7 +14,6 @@ from cobre.sddp.upper_bounds.find import find_upper_bound
 from cobre.sddp.upper_bounds.result import UpperBound
 from cobre.sddp.work_split import WorkSplit
 from cobre.solver.batches import Chains, Keep, Realisations
-from cobre.solver.program import Floats, Ints
 
 # Forward passes count iterations from 1 and simulations use 0: with this bit no noise is met twice.
 EVALUATION = 1 << 31

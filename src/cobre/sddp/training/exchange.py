@@ -3,11 +3,11 @@
 import numpy as np
 
 from cobre.comm import Communicator
+from cobre.core.arrays import Floats
 from cobre.sddp.cuts.pool import CutPool
 from cobre.sddp.training.team import Team
 from cobre.sddp.work_split import WorkSplit
 from cobre.solver.batches import Bases
-from cobre.solver.program import Floats
 
 
 def gather_rows(comm: Communicator, split: WorkSplit, own: Floats, label: str) -> Floats:

@@ -5,11 +5,11 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from cobre.core.arrays import Floats, Ints
 from cobre.sddp.phases import Phase
 from cobre.sddp.problem import Problem
 from cobre.sddp.training.context import TrainingContext
 from cobre.solver.batches import Bases, Chains, Keep, SolveFailedError, Step
-from cobre.solver.program import Floats, Ints
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,6 +6,7 @@ from dataclasses import replace
 
 import numpy as np
 
+from cobre.core.arrays import Floats
 from cobre.sddp import phases
 from cobre.sddp.events import IterationRecord, PhaseTimes, RankLoad
 from cobre.sddp.plugins.interfaces import StoppingRule
@@ -16,7 +17,6 @@ from cobre.sddp.training.hooks import Interruption
 from cobre.sddp.training.measured import Measured
 from cobre.sddp.upper_bounds.result import UpperBound
 from cobre.sddp.work_split import WorkSplit
-from cobre.solver.program import Floats
 from cobre.solver.statistics import SolveStatistics
 
 # Columns of the exchanged table, one row for each rank; what the solver did and the pieces of work follow.

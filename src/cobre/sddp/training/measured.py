@@ -2,8 +2,8 @@
 
 from dataclasses import dataclass
 
+from cobre.core.arrays import Floats
 from cobre.sddp.training.clock import Clock
-from cobre.solver.program import Floats
 
 
 @dataclass(frozen=True, slots=True)

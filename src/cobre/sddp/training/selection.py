@@ -3,10 +3,10 @@
 import numpy as np
 from numpy.typing import NDArray
 
+from cobre.core.arrays import Floats
 from cobre.sddp.cuts.oldest_best import OldestBest
 from cobre.sddp.cuts.pool import CutPool
 from cobre.sddp.plugins.interfaces import CutSelection
-from cobre.solver.program import Floats
 
 
 class SelectionMemory:

@@ -7,9 +7,9 @@ is a pure function of its inputs, so this changes no bit.
 from collections.abc import Sequence
 
 import numpy as np
-from numpy.typing import NDArray
 
 from cobre.comm import Communicator, ReduceOp, SharedMemoryProvider, SharedRegion
+from cobre.core.arrays import Indices
 from cobre.sddp.cuts.visibility import ranks_in_sight
 from cobre.sddp.problem import Problem
 from cobre.sddp.training.team_tables import TeamLayout, TeamTables
@@ -61,7 +61,7 @@ class Team:
         """Nobody else sees this rank's memory."""
         return len(self.members) == 1
 
-    def items(self, split: WorkSplit) -> NDArray[np.int64]:
+    def items(self, split: WorkSplit) -> Indices:
         """The team's share of a split: the blocks of its members, one after the other."""
         return np.concatenate([np.array(split.block(rank), np.int64) for rank in self.members])
 

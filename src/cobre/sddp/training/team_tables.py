@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import DTypeLike, NDArray
 
 from cobre.comm import SharedRegion
+from cobre.core.arrays import Indices
 from cobre.sddp.problem import Problem
 from cobre.solver.batches import CommonBatch, CommonWalk
 
@@ -100,7 +101,7 @@ class TeamTables:
         slopes = self._solves[count:end].reshape(count if dimension else 0, dimension)
         return CommonBatch(self._next_counter(), self._solves[:count], slopes)
 
-    def _next_counter(self) -> NDArray[np.int64]:
+    def _next_counter(self) -> Indices:
         """All members begin the same jobs in the same order, and a fence ends each.
 
         So nobody looks at the other counter any more: the last job is over. The fence at the end of this job tells

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from cobre.core.arrays import Floats
 from cobre.sddp.cuts.averages import average_cuts
 from cobre.sddp.phases import Phase
 from cobre.sddp.plugins.interfaces import CutSelection
@@ -19,7 +20,6 @@ from cobre.sddp.training.selection import apply_selection
 from cobre.sddp.tree import ScenarioTree, children_weights
 from cobre.sddp.work_split import WorkSplit
 from cobre.solver.batches import Bases, Batch, Chains, Keep
-from cobre.solver.program import Floats
 
 
 @dataclass(frozen=True, slots=True)

@@ -2,13 +2,13 @@
 
 import numpy as np
 
+from cobre.core.arrays import Floats
 from cobre.sddp.plugins.risk import weighted
 from cobre.sddp.problem import Problem
 from cobre.sddp.training.context import TrainingContext
 from cobre.sddp.training.tree import policy_value as value_on_nodes
 from cobre.sddp.upper_bounds.openings import risk_into, solve_openings
 from cobre.sddp.work_split import WorkSplit
-from cobre.solver.program import Floats
 
 
 def tree_size(problem: Problem) -> int:

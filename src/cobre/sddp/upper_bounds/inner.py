@@ -7,8 +7,8 @@ own past is not, and is refused.
 """
 
 import numpy as np
-from numpy.typing import NDArray
 
+from cobre.core.arrays import Flags, Floats
 from cobre.sddp.cuts.components import stored_components
 from cobre.sddp.phases import Phase
 from cobre.sddp.plugins.risk import weighted
@@ -20,7 +20,6 @@ from cobre.sddp.upper_bounds.slopes import slopes_before, slopes_of_end
 from cobre.sddp.upper_bounds.vertices import boxes, corners
 from cobre.sddp.work_split import WorkSplit
 from cobre.solver.batches import Keep, SolveFailedError
-from cobre.solver.program import Floats
 
 
 def is_convex(problem: Problem) -> bool:
@@ -49,7 +48,7 @@ class _Sweep:
         self.context, self.problem, self.visited = context, problem, visited
         self.number = problem.num_stages  # a place in the solver that no stage has
         programs = [stage.program for stage in problem.stages]
-        self.matters: list[NDArray[np.bool_]] = stored_components(programs, is_priced=end is not None)
+        self.matters: list[Flags] = stored_components(programs, is_priced=end is not None)
         self.boxes = boxes(problem, visited)
         self.slopes = slopes_of_end(problem.dimension, end)
         self.future: InnerFuture | None = None

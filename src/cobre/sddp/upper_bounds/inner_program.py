@@ -15,10 +15,10 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
 import numpy as np
-from numpy.typing import NDArray
 
+from cobre.core.arrays import Flags, Floats, Indices, Ints
 from cobre.solver.batches import CutRows
-from cobre.solver.program import Floats, Names, StageProgram
+from cobre.solver.program import Names, StageProgram
 
 NO_CUTS = CutRows([], 0, np.zeros(0, np.uint8))
 
@@ -38,7 +38,7 @@ class InnerFuture:
     vertices: Floats
     values: Floats
     slopes: Slopes
-    matters: NDArray[np.bool_]
+    matters: Flags
 
 
 def with_lags(program: StageProgram, states: Floats) -> Floats:
@@ -93,7 +93,7 @@ class _InnerBuilder:
             names=self._names(count, rows),
         )
 
-    def _columns(self) -> tuple[Floats, NDArray[np.int64], Floats]:
+    def _columns(self) -> tuple[Floats, Indices, Floats]:
         """Costs of weights and slacks; the row and the sign of every slack. A direction without a limit has none."""
         price, future = float(self.program.cost[self.program.future_cost]), self.future
         weights = price * (future.values - float(future.values.min()))
@@ -104,13 +104,11 @@ class _InnerBuilder:
         sign = np.concatenate([np.ones(int(has_up.sum())), -np.ones(int(has_down.sum()))])
         return np.concatenate([weights, slacks]), rows, sign
 
-    def _rows(
-        self, row_of_slack: NDArray[np.int64], sign: Floats
-    ) -> tuple[NDArray[np.int64], NDArray[np.int64], Floats]:
+    def _rows(self, row_of_slack: Indices, sign: Floats) -> tuple[Indices, Indices, Floats]:
         """Ends of rows, column indices, values."""
         program, vertices = self.program, self.future.vertices
         weights = self.first_weight + np.arange(len(vertices), dtype=np.int64)
-        parts: list[tuple[list[NDArray[np.int64]], list[Floats]]] = []
+        parts: list[tuple[list[Indices], list[Floats]]] = []
         for row, component in enumerate(self.components.tolist()):
             own = np.flatnonzero(row_of_slack == row)
             columns, values = [weights, self.first_slack + own], [vertices[:, component] * self.scale[row], sign[own]]
@@ -166,7 +164,7 @@ class _InnerBuilder:
             return self._lag_input(component - program.states)
         return component - lags + program.hydros
 
-    def _no_lags(self) -> NDArray[np.int32]:
+    def _no_lags(self) -> Ints:
         """The lags that follow the state are nobody's business after the stage."""
         return np.full(self.program.order * self.program.hydros, -1, np.int32)
 

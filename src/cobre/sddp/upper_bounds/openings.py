@@ -4,12 +4,13 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from cobre.core.arrays import Floats, Ints
 from cobre.sddp.phases import Phase
 from cobre.sddp.plugins.interfaces import RiskMeasure
 from cobre.sddp.problem import Opening, Problem
 from cobre.sddp.training.context import TrainingContext
 from cobre.solver.batches import Bases, Batch, Chains, Keep
-from cobre.solver.program import Floats, Ints, StageProgram
+from cobre.solver.program import StageProgram
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,10 +10,11 @@ from dataclasses import replace
 
 import numpy as np
 
+from cobre.core.arrays import Floats
 from cobre.sddp.problem import Problem
 from cobre.sddp.upper_bounds.inner_program import NO_CUTS, InnerFuture, Slopes, inner_program, with_lags
 from cobre.solver.batches import Bases, Chains, CutRows, Keep, LpSolver, Realisations, SolveFailedError
-from cobre.solver.program import Floats, StageProgram
+from cobre.solver.program import StageProgram
 
 
 def slopes_of_end(dimension: int, end: CutRows | None) -> Slopes:

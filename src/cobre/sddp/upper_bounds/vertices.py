@@ -4,11 +4,11 @@ import itertools
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
+from cobre.core.arrays import Flags, Floats
 from cobre.sddp.cuts.components import stored_components
 from cobre.sddp.problem import Problem
-from cobre.solver.program import Floats, StageProgram
+from cobre.solver.program import StageProgram
 
 MOST_CORNERS = 256
 
@@ -37,7 +37,7 @@ def boxes(problem: Problem, visited: Floats) -> list[Box]:
     return found
 
 
-def corners(box: Box, matters: NDArray[np.bool_]) -> Floats:
+def corners(box: Box, matters: Flags) -> Floats:
     """All corners in the components that matter; where that would be too many, the one with the least of everything."""
     varies = np.flatnonzero(matters & (box.high > box.low))
     if 2 ** len(varies) > MOST_CORNERS:

@@ -3,8 +3,8 @@
 from collections.abc import Iterator, Mapping, Sequence
 
 import numpy as np
-from numpy.typing import NDArray
 
+from cobre.core.arrays import Floats
 from cobre.core.case import Case
 from cobre.core.config import EstimationConfig
 from cobre.stochastic.errors import NoiseModelError
@@ -17,8 +17,6 @@ from cobre.stochastic.par.sample_residuals import residual_deviations
 from cobre.stochastic.par.sample_statistics import SampleStatistics, ordered_sum, sample_statistics, statistics_of
 from cobre.stochastic.par.seasons import SeasonCycle
 from cobre.stochastic.par.terms import MONTHS, AutoregressiveTerms, TermsRow
-
-Floats = NDArray[np.float64]
 
 _LEAST_OBSERVATIONS = 2
 

@@ -8,10 +8,11 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from cobre.core.arrays import Flags, Floats, Indices
 from cobre.core.case import Case
 from cobre.stochastic.errors import NoiseModelError
 
-Days = NDArray[np.int64]
+Days = Indices
 HISTORY_FILE = "scenarios/inflow_history.parquet"
 _EPOCH = date(1970, 1, 1).toordinal()
 
@@ -30,7 +31,7 @@ class Windows:
 
     start: Days
     end: Days
-    value_m3s: NDArray[np.float64]
+    value_m3s: Floats
 
     def since(self, day: date) -> list[Window]:
         """Those that end after a day."""
@@ -68,7 +69,7 @@ def _ordinals(days: NDArray[np.datetime64]) -> Days:
     return days.astype("datetime64[D]").astype(np.int64) + _EPOCH
 
 
-def _refuse(is_wrong: NDArray[np.bool_], ids: Days, start: Days, problem: str) -> None:
+def _refuse(is_wrong: Flags, ids: Days, start: Days, problem: str) -> None:
     """Raise for the first row that is wrong; the row before it can be named."""
     for row in np.flatnonzero(is_wrong)[:1]:
         day, before = (date.fromordinal(int(start[at])) for at in (row, max(row - 1, 0)))

@@ -5,15 +5,13 @@ from dataclasses import dataclass
 from datetime import date
 
 import numpy as np
-from numpy.typing import NDArray
 
+from cobre.core.arrays import Flags, Floats
 from cobre.core.case import Case
 from cobre.stochastic.errors import NoiseModelError
 from cobre.stochastic.notes import NoiseNote
 from cobre.stochastic.par.history import HISTORY_FILE, NOTHING, Window, history_windows
 from cobre.stochastic.par.seasons import SeasonCycle
-
-Floats = NDArray[np.float64]
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,7 +44,7 @@ def initial_lags(case: Case, psi: Floats, cycle: SeasonCycle | None, *, may_miss
     return InitialLags(np.where(np.isnan(lags), 0.0, lags), tuple(_notes(case, missing)))
 
 
-def _notes(case: Case, missing: NDArray[np.bool_]) -> Iterator[NoiseNote]:
+def _notes(case: Case, missing: Flags) -> Iterator[NoiseNote]:
     """One note for all plants that miss the same lags."""
     plants: dict[tuple[int, ...], list[str]] = {}
     for index, hydro in enumerate(case.system.hydros):
@@ -61,7 +59,7 @@ def _notes(case: Case, missing: NDArray[np.bool_]) -> Iterator[NoiseNote]:
         )
 
 
-def _is_read(psi: Floats) -> NDArray[np.bool_]:
+def _is_read(psi: Floats) -> Flags:
     """Whether some stage's inflow depends on a lag from before the study: stage t reads it at lag l + t."""
     stages, order, hydros = psi.shape
     read = np.zeros((order, hydros), dtype=np.bool_)
@@ -141,7 +139,7 @@ class KnownPast:
         is_known = all(days.mean(start, end) is not None for days in self._days) if start < end < period[1] else True
         return max(0, (end - start).days) if is_known else 0
 
-    def means(self, period: tuple[date, date], lag: int, is_read: NDArray[np.bool_]) -> Floats:
+    def means(self, period: tuple[date, date], lag: int, is_read: Flags) -> Floats:
         """Of every hydro over the days before the study; 0 where it is unknown and not read."""
         start, end = period[0], min(period[1], self._start)
         found = np.zeros(len(self._days))

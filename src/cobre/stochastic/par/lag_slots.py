@@ -11,13 +11,11 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
+from cobre.core.arrays import Floats, Ints
 from cobre.stochastic.errors import NoiseModelError
 from cobre.stochastic.par.stage_periods import Occurrence, StagePeriods
 
-Floats = NDArray[np.float64]
-Ints = NDArray[np.int32]
 NOTHING = -1
 
 

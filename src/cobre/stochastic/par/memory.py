@@ -4,16 +4,13 @@ from dataclasses import dataclass
 from datetime import date
 
 import numpy as np
-from numpy.typing import NDArray
 
+from cobre.core.arrays import Flags, Floats
 from cobre.core.case import Case
 from cobre.stochastic.notes import NoiseNote
 from cobre.stochastic.par.initial_lags import KnownPast, initial_lags
 from cobre.stochastic.par.lag_slots import LagSlots, LagSteps, lag_slots
 from cobre.stochastic.par.stage_periods import StagePeriods
-
-Floats = NDArray[np.float64]
-Ints = NDArray[np.int32]
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,7 +72,7 @@ def _first(past: KnownPast, slots: LagSlots, end_reads: Floats | None) -> Floats
     return values
 
 
-def _is_read(slots: LagSlots, end_reads: Floats | None) -> NDArray[np.bool_]:
+def _is_read(slots: LagSlots, end_reads: Floats | None) -> Flags:
     """Whether some stage, or the end, depends on what a slot (slot, hydro) holds at first."""
     stages, width, hydros = slots.psi.shape
     read = np.zeros((width, hydros), bool)

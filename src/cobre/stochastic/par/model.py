@@ -9,16 +9,14 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
+from cobre.core.arrays import Flags, Floats
 from cobre.stochastic.errors import NoiseModelError
 from cobre.stochastic.notes import NoiseNote
 from cobre.stochastic.par.residuals import periodic_correlations, residual_variance
 from cobre.stochastic.par.stage_periods import StagePeriods
 from cobre.stochastic.par.statistics import InflowStatistics
 from cobre.stochastic.par.terms import MONTHS, AutoregressiveTerms, TermsRow
-
-Floats = NDArray[np.float64]
 
 # Less than this share of unexplained variance is rounding, not noise.
 _LEAST_VARIANCE = 1e-12
@@ -147,17 +145,13 @@ def _standardised(
     return found
 
 
-def _refuse_explosive(
-    statistics: InflowStatistics, source: str, variance: Floats, is_refused: NDArray[np.bool_]
-) -> None:
+def _refuse_explosive(statistics: InflowStatistics, source: str, variance: Floats, is_refused: Flags) -> None:
     for note in _explosive(statistics, source, variance, is_refused):
         remedy = "use smaller coefficients, or give residual_std_ratio with them"
         raise NoiseModelError(note.file, note.where, f"{note.text}; {remedy}")
 
 
-def _explosive(
-    statistics: InflowStatistics, source: str, variance: Floats, is_broken: NDArray[np.bool_]
-) -> Iterator[NoiseNote]:
+def _explosive(statistics: InflowStatistics, source: str, variance: Floats, is_broken: Flags) -> Iterator[NoiseNote]:
     """What is wrong with each plant that has a stage without a stationary process; the worst stage is told."""
     for hydro in np.flatnonzero(is_broken.any(axis=0)):
         stages = np.flatnonzero(is_broken[:, hydro])

@@ -13,10 +13,8 @@ A season with deviation 0 is white noise of order 0: it remembers nothing, and n
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
-Floats = NDArray[np.float64]
-Flags = NDArray[np.bool_]
+from cobre.core.arrays import Flags, Floats, Indices
 
 _SAME_M3S = 1e-6
 _ROUNDING = 1e-10
@@ -73,7 +71,7 @@ def _first_known(values: Floats) -> Floats:
     return found
 
 
-def _most_frequent(values: Floats) -> tuple[Floats, NDArray[np.int64]]:
+def _most_frequent(values: Floats) -> tuple[Floats, Indices]:
     """The number that occurs most often over the first axis, and how often; the smallest of several."""
     mode = np.full(values.shape[1:], np.nan)
     most = np.zeros(values.shape[1:], dtype=np.int64)

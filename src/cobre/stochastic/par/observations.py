@@ -5,13 +5,11 @@ from dataclasses import dataclass
 from datetime import date
 
 import numpy as np
-from numpy.typing import NDArray
 
+from cobre.core.arrays import Floats
 from cobre.core.case import Case
 from cobre.stochastic.par.history import NOTHING, Windows, history_windows
 from cobre.stochastic.par.seasons import SeasonCycle
-
-Floats = NDArray[np.float64]
 
 
 @dataclass(frozen=True, slots=True)

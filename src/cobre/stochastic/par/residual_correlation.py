@@ -4,15 +4,13 @@ Every season has a matrix of its own, unless it has few years: then the residual
 """
 
 import numpy as np
-from numpy.typing import NDArray
 
+from cobre.core.arrays import Flags, Floats
 from cobre.core.case import Case, Correlation, CorrelationGroup
 from cobre.stochastic.par.sample_residuals import lag_residuals
 from cobre.stochastic.par.sample_statistics import SampleStatistics
 from cobre.stochastic.par.seasons import SeasonCycle
 from cobre.stochastic.par.terms import AutoregressiveTerms
-
-Floats = NDArray[np.float64]
 
 POOLED_PROFILE = "default"
 # Years that each pair of plants must have in common for a season to have a matrix of its own.
@@ -88,7 +86,7 @@ def _whole_products(values: Floats) -> tuple[Floats, Floats]:
     return products, np.repeat(np.diagonal(products)[:, None], hydros, axis=1)
 
 
-def _pairwise_products(values: Floats, known: NDArray[np.bool_]) -> tuple[Floats, Floats]:
+def _pairwise_products(values: Floats, known: Flags) -> tuple[Floats, Floats]:
     """The same where values are missing: each pair has means of its own."""
     hydros = values.shape[1]
     total, count = np.zeros((hydros, hydros)), np.zeros((hydros, hydros))

@@ -6,9 +6,8 @@ the steady state of its yearly cycle. Seasons without a model count as white noi
 """
 
 import numpy as np
-from numpy.typing import NDArray
 
-Floats = NDArray[np.float64]
+from cobre.core.arrays import Floats
 
 _TOLERANCE = 1e-15
 _MAX_YEARS = 2000

@@ -1,11 +1,9 @@
 """What a model leaves unexplained of history, in standardised form."""
 
 import numpy as np
-from numpy.typing import NDArray
 
+from cobre.core.arrays import Floats
 from cobre.stochastic.par.sample_statistics import SampleStatistics, ordered_sum
-
-Floats = NDArray[np.float64]
 
 
 def lag_residuals(statistics: SampleStatistics, coefficients: Floats, season: int) -> Floats:

@@ -6,19 +6,17 @@ Sums run over years in order, all hydros at a time, so the bits do not depend on
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
+from cobre.core.arrays import Floats, Indices
 from cobre.stochastic.par.observation_kinds import ObservationKinds, observation_kinds
 from cobre.stochastic.par.observations import Observations
-
-Floats = NDArray[np.float64]
 
 
 @dataclass(frozen=True, slots=True)
 class SampleStatistics:
     """By season and hydro: how many observations, their mean and population deviation, and standardised values."""
 
-    count: NDArray[np.int64]
+    count: Indices
     mean: Floats
     std: Floats
     standardised: Floats

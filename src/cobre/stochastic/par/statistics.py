@@ -4,14 +4,12 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
+from cobre.core.arrays import Flags, Floats
 from cobre.core.case import Case
 from cobre.stochastic.par.sample_statistics import SampleStatistics
 from cobre.stochastic.par.seasons import SeasonCycle
 from cobre.stochastic.stage_tables import StageTable
-
-Floats = NDArray[np.float64]
 
 STATS_FILE = "scenarios/inflow_seasonal_stats.parquet"
 
@@ -24,7 +22,7 @@ class InflowStatistics:
     hydro_ids: tuple[int, ...]
     mean_m3s: Floats
     std_m3s: Floats
-    is_given: NDArray[np.bool_]
+    is_given: Flags
     before: Mapping[int, tuple[Floats, Floats]]
     by_season: Mapping[int, tuple[Floats, Floats]]
 

@@ -4,13 +4,11 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
+from cobre.core.arrays import Flags, Floats
 from cobre.core.case import Case
 from cobre.stochastic.errors import NoiseModelError
 from cobre.stochastic.stage_tables import StageTable
-
-Floats = NDArray[np.float64]
 
 COEFFICIENTS_FILE = "scenarios/inflow_ar_coefficients.parquet"
 ANNUAL_FILE = "scenarios/inflow_annual_component.parquet"
@@ -52,7 +50,7 @@ class AutoregressiveTerms:
         """Whether any stage has a yearly component."""
         return any((row.annual_coefficient != 0.0).any() for row in self.stages)
 
-    def has_memory(self) -> NDArray[np.bool_]:
+    def has_memory(self) -> Flags:
         """Per hydro: whether it has any term at any stage."""
         rows = [(row.coefficients != 0.0).any(axis=0) | (row.annual_coefficient != 0.0) for row in self.stages]
         return np.asarray(np.array(rows).any(axis=0))

@@ -2,8 +2,8 @@
 
 import numpy as np
 
+from cobre.core.arrays import Floats
 from cobre.core.case import Case
-from cobre.core.stage_data import Floats
 from cobre.io import entities
 from cobre.io.table_formats import SCENARIO_TABLES
 from cobre.io.validation.findings import Findings, named

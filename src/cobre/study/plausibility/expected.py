@@ -5,7 +5,8 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from cobre.core.stage_data import Floats, Indices, ResolvedStudy, StageData, Topology
+from cobre.core.arrays import Floats, Indices
+from cobre.core.stage_data import ResolvedStudy, StageData, Topology
 from cobre.stochastic.model import NoiseModel
 
 

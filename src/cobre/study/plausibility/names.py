@@ -4,8 +4,8 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from cobre.core.arrays import Floats
 from cobre.core.case import Case
-from cobre.core.stage_data import Floats
 from cobre.io import entities
 from cobre.io.validation.findings import Findings, Named, listed, named
 from cobre.study.plausibility.expected import Expected

@@ -2,8 +2,9 @@
 
 import numpy as np
 
+from cobre.core.arrays import Flags, Floats, Indices
 from cobre.core.case import Case
-from cobre.core.stage_data import HM3_PER_M3S_HOUR, Flags, Floats, Indices
+from cobre.core.stage_data import HM3_PER_M3S_HOUR
 from cobre.io import entities
 from cobre.io.table_formats import SCENARIO_TABLES
 from cobre.io.validation.findings import Findings, named
