@@ -12,6 +12,8 @@ from pathlib import Path
 
 import numpy as np
 
+from cobre.core.stage_data import COMMITMENT, IN_TRANSIT
+from cobre.core.state_names import INFLOW_LAG, STORAGE, StateName, entity_ids
 from cobre.io.flat_table import FlatTable, FlatTableError
 from cobre.io.foreign_file import MOST_BYTES, read_foreign
 from cobre.io.policy_file import PolicyData, PolicyFileError, PolicyMetadata, StageCuts
@@ -19,7 +21,7 @@ from cobre.io.policy_file import PolicyData, PolicyFileError, PolicyMetadata, St
 IDENTIFIER = b"CBVF"
 FORMAT_VERSION = 3
 NO_DATE = -(2**31)
-STORAGE, INFLOW_LAG, ANTICIPATED, IN_TRANSIT = range(4)
+STATE_KINDS = (STORAGE, INFLOW_LAG, COMMITMENT, IN_TRANSIT)  # by the number that cobre-python gives them
 
 
 class _Manifest:
@@ -112,7 +114,7 @@ def _metadata(manifest: Path, table: FlatTable, pools: list[FlatTable], scale: f
         stage_ids=tuple(pool.integer(_Pool.STAGE_ID) for pool in pools),
         stage_start_dates=(_first_day(pools[0]), *ends[:-1]),
         stage_end_dates=ends,
-        entity_ids={"hydros": tuple(int(name[8:]) for name in names[0] if name.startswith("storage:"))},
+        entity_ids={"hydros": entity_ids(names[0], STORAGE)},
         iterations=table.integer(_Manifest.ITERATIONS, "<u4"),
         seeds={"tree_seed": table.integer(_Manifest.SEED, "<u8")},
         cost_scale=scale,
@@ -134,21 +136,16 @@ def _state_names(manifest: Path, pool: FlatTable, stage: int) -> tuple[str, ...]
     if len(entities) != pool.integer(_Pool.DIMENSION, "<u4"):
         raise PolicyFileError(manifest, "does not say what its states are: train the policy again")
     found = [_Entity.of(entity) for entity in entities]
-    ring = 1 + max((number for kind, _, number in found if kind == ANTICIPATED), default=0)
+    ring = 1 + max((number for kind, _, number in found if kind == STATE_KINDS.index(COMMITMENT)), default=0)
     return tuple(_state_name(manifest, stage, ring, *entity) for entity in found)
 
 
 def _state_name(manifest: Path, stage: int, ring: int, kind: int, id_: int, number: int) -> str:
     """Commitments stand in a ring there, at the number of the delivery's stage modulo its size."""
-    if kind == STORAGE:
-        return f"storage:{id_}"
-    if kind == INFLOW_LAG:
-        return f"inflow_lag{number}:{id_}"
-    if kind == ANTICIPATED:
-        return f"commitment{(number - stage - 1) % ring + 1}:{id_}"
-    if kind == IN_TRANSIT:
-        return f"in_transit{number}:{id_}"
-    raise PolicyFileError(manifest, f"has a state of kind {kind}, which is not known here")
+    if not 0 <= kind < len(STATE_KINDS):
+        raise PolicyFileError(manifest, f"has a state of kind {kind}, which is not known here")
+    distance = {STORAGE: 0, COMMITMENT: (number - stage - 1) % ring + 1}.get(STATE_KINDS[kind], number)
+    return str(StateName(STATE_KINDS[kind], id_, distance))
 
 
 def _first_day(pool: FlatTable) -> str:

@@ -15,12 +15,12 @@ from cobre._native import CUTS_PER_BLOCK
 from cobre.comm import SharedMemoryProvider
 from cobre.core.arrays import Floats
 from cobre.core.stage_data import COMMITMENT, ResolvedStudy
+from cobre.core.state_names import INFLOW_LAG, STORAGE, StateName, kind_of
 from cobre.errors import PolicyIncompatibleError
 from cobre.sddp.cuts.components import stored_components
 from cobre.sddp.cuts.pool import WIDEST_CHUNK, CutPool, CutSet
 from cobre.sddp.lp.build import StageLp, build_stage_lp
 from cobre.sddp.problem import Problem
-from cobre.sddp.state_names import LAG, STORAGE
 from cobre.solver.batches import CutRows
 
 ANY_VOLUME_HM3 = 1e6  # more than any river carries in a stage
@@ -120,7 +120,7 @@ def lags_read(priced: PricedStates, hydro_ids: Sequence[int]) -> np.ndarray[tupl
     place = {name: position for position, name in enumerate(priced.state_names)}
     read: list[list[bool]] = []
     for lag in range(1, 1 + max((_depth(name) for name in priced.state_names), default=0)):
-        found = [place.get(f"{LAG}{lag}:{id_}") for id_ in hydro_ids]
+        found = [place.get(str(StateName(INFLOW_LAG, id_, lag))) for id_ in hydro_ids]
         read.append([at is not None and bool(priced.cuts.coefficients[:, at].any()) for at in found])
     table = np.array(read, bool).reshape(len(read), len(hydro_ids))
     deepest = np.flatnonzero(table.any(axis=1))
@@ -193,9 +193,9 @@ def _require_cuts(priced: PricedStates) -> None:
 
 
 def _require_storages(priced: PricedStates, names: Sequence[str]) -> None:
-    missing = [name.partition(":")[2] for name in names if name.startswith(STORAGE) and name not in priced.state_names]
+    missing = [_owner(name) for name in names if kind_of(name) == STORAGE and name not in priced.state_names]
     if missing:
-        known = [name.partition(":")[2] for name in priced.state_names if name.startswith(STORAGE)]
+        known = [_owner(name) for name in priced.state_names if kind_of(name) == STORAGE]
         raise BoundaryMismatchError(
             f"the boundary policy does not price the water of hydro(s) {', '.join(missing)}; "
             f"it knows the hydro(s) {', '.join(known) or 'none'}"
@@ -211,7 +211,7 @@ def _shares(priced: PricedStates, names: Sequence[str], days: Days) -> dict[tupl
             for other, interval in priced.days.items():
                 if _owner(other) == _owner(name) and (share := _common_share(days[name], interval)):
                     shares[position, place[other]] = share
-        elif name in place and not name.startswith(COMMITMENT):
+        elif name in place and kind_of(name) != COMMITMENT:
             shares[position, place[name]] = 1.0
     return shares
 
@@ -234,5 +234,5 @@ def _priced_but_unknown(priced: PricedStates, shares: Mapping[tuple[int, int], f
 
 
 def _depth(name: str) -> int:
-    """The lag that a name speaks of; 0 for storages."""
-    return int(name.partition(":")[0].removeprefix(LAG)) if name.startswith(LAG) else 0
+    """The lag of a lagged inflow, 1 or more; 0 for other states."""
+    return StateName.parse(name).distance if kind_of(name) == INFLOW_LAG else 0

@@ -10,6 +10,7 @@ import numpy as np
 from cobre.core.anticipation import Deliveries
 from cobre.core.case import Case
 from cobre.core.stage_data import COMMITMENT, ResolvedStudy
+from cobre.core.state_names import INFLOW_LAG, StateName, StateOwners, kind_of, state_names
 from cobre.io.boundary_file import find_boundary_file, stage_that_ends_on
 from cobre.io.policy_file import PolicyMetadata, read_policy
 from cobre.sddp.boundary import (
@@ -22,7 +23,6 @@ from cobre.sddp.boundary import (
 )
 from cobre.sddp.cuts.pool import CutSet
 from cobre.sddp.problem import Problem
-from cobre.sddp.state_names import LAG, StateOwners, state_names
 from cobre.solver.batches import CutRows
 from cobre.stochastic.model import NoiseModel
 from cobre.stochastic.par.memory import inflow_memory
@@ -100,9 +100,8 @@ def _days_of_deliveries(
     """By the name of each commitment at the end of a stage: when it is delivered, where that is known."""
     found = {}
     for name in names:
-        word = name.partition(":")[0]
-        if word.startswith(COMMITMENT):
-            delivery = stage + int(word.removeprefix(COMMITMENT))
+        if kind_of(name) == COMMITMENT:
+            delivery = stage + StateName.parse(name).distance
             if delivery < len(periods):
                 found[name] = periods[delivery]
     return found
@@ -119,8 +118,8 @@ def _notes(priced: PricedStates, names: tuple[str, ...], boundary: Boundary) -> 
             "policy.boundary: the policy prices what this study does not have, which counts as zero: "
             + ", ".join(boundary.dropped)
         )
-    has_lags = any(name.startswith(LAG) for name in names)
-    if has_lags and not any(name.startswith(LAG) for name in priced.state_names):
+    has_lags, prices_lags = (INFLOW_LAG in map(kind_of, known) for known in (names, priced.state_names))
+    if has_lags and not prices_lags:
         notes.append(
             "policy.boundary: the policy was trained without memory of inflows, which this study's inflows have: "
             "what is left at the end is priced whatever the last inflows were"

@@ -7,13 +7,14 @@ from typing import Any
 
 import numpy as np
 
+from cobre.core.stage_data import COMMITMENT, IN_TRANSIT
+from cobre.core.state_names import INFLOW_LAG, StateName
+from cobre.io.cobre_python_policy import STATE_KINDS
 from cobre.io.foreign_file import check_foreign
 from cobre.io.policy_file import VERSION, PolicyData, PolicyMetadata, StageCuts, read_policy
 from cobre.study.policy_store import policy_file
 from cobre.study.run_facts import instant, iteration_limit, stored_study
 
-STORAGE, INFLOW_LAG, ANTICIPATED, IN_TRANSIT = range(4)
-KINDS = {"storage": STORAGE, "inflow_lag": INFLOW_LAG, "commitment": ANTICIPATED, "in_transit": IN_TRANSIT}
 NO_DATE = -(2**31)
 # What is said of seasons when nothing is: policies here do not keep them.
 NO_SEASONS = {"cycle_code": 255, "n_seasons": 0, "hydro_orders": []}
@@ -137,19 +138,16 @@ def entity_manifest(metadata: PolicyMetadata, stage: int) -> list[dict[str, Any]
 
 
 def _entity(state_name: str, stage: int, metadata: PolicyMetadata) -> dict[str, Any]:
-    """`storage:3` is the volume of hydro 3; numbers before the colon count stages (`sddp.state_names`)."""
-    word, _, id_ = state_name.partition(":")
-    kind = word.rstrip("0123456789")
-    number = int(word[len(kind) :] or 0)
-    read, start, end = NO_DATE, NO_DATE, NO_DATE
-    if kind == "inflow_lag" and stage + 1 >= number:
+    name, read, start, end = StateName.parse(state_name), NO_DATE, NO_DATE, NO_DATE
+    number = name.distance
+    if name.kind == INFLOW_LAG and stage + 1 >= number:
         read = number_of_day(metadata.stage_start_dates[stage + 1 - number])
-    elif KINDS[kind] in (ANTICIPATED, IN_TRANSIT) and stage + number < len(metadata.stage_ids):
+    elif name.kind in (COMMITMENT, IN_TRANSIT) and stage + number < len(metadata.stage_ids):
         start = number_of_day(metadata.stage_start_dates[stage + number])
         end = number_of_day(metadata.stage_end_dates[stage + number])
     return {
-        "entity_type": KINDS[kind],
-        "entity_id": int(id_),
+        "entity_type": STATE_KINDS.index(name.kind),
+        "entity_id": name.entity_id,
         "subindex": number,
         "was_active": True,
         "reference_date": read,

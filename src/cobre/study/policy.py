@@ -10,10 +10,10 @@ from cobre.core.arrays import Floats, Ints
 from cobre.core.case import Case
 from cobre.core.case_html import facts_html
 from cobre.core.stage_data import COMMITMENT
+from cobre.core.state_names import STORAGE, StateOwners, kind_of
+from cobre.core.state_names import state_names as names_of_states
 from cobre.sddp.cuts.pool import CutPool, CutSet
 from cobre.sddp.events import IterationRecord
-from cobre.sddp.state_names import STORAGE, StateOwners
-from cobre.sddp.state_names import state_names as names_of_states
 from cobre.study.prepare import PreparedStudy
 
 
@@ -21,7 +21,7 @@ from cobre.study.prepare import PreparedStudy
 class Policy:
     """What training leaves: lower bounds on the cost after each stage. Cuts are in LP money ($ / cost_scale).
 
-    state_names: such as `storage:3` or `inflow_lag1:3`, with the plant's id; see `sddp.state_names`.
+    state_names: such as `storage:3` or `inflow_lag1:3`, with the plant's id; see `core.state_names`.
     Slots follow (iteration, forward pass). problem: the digest of what it was trained on; empty where nobody knows.
     """
 
@@ -111,10 +111,10 @@ class Policy:
     def _worth(self, stage: int, state: Sequence[float], kind: str) -> dict[str, float]:
         values = self._heights(stage, state)
         if not len(values):
-            return {name: 0.0 for name in self.state_names if name.startswith(kind)}
+            return {name: 0.0 for name in self.state_names if kind_of(name) == kind}
         slopes = self.cuts[stage].coefficients[int(values.argmax())]
         named = zip(self.state_names, slopes.tolist(), strict=True)
-        return {name: -slope * self.cost_scale for name, slope in named if name.startswith(kind)}
+        return {name: -slope * self.cost_scale for name, slope in named if kind_of(name) == kind}
 
     def commitment_values(self, stage: int, state: Sequence[float]) -> dict[str, float]:
         """What one more MW of each commitment saves, $: like water values, by names such as `commitment2:5`."""

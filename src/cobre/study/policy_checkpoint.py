@@ -9,10 +9,12 @@ from typing import Any
 
 import numpy as np
 
+from cobre.core.state_names import INFLOW_LAG, STORAGE, StateName, entity_ids, kind_of
 from cobre.errors import ValidationError
 from cobre.io.atomic import check_writable
+from cobre.io.cobre_python_policy import STATE_KINDS
 from cobre.io.policy_file import PolicyData, PolicyMetadata, StageCuts, write_policy
-from cobre.study.plain_policy import INFLOW_LAG, NO_DATE, STORAGE
+from cobre.study.plain_policy import NO_DATE
 from cobre.study.policy_store import POLICY_FILE
 
 Plain = Mapping[str, Any]
@@ -67,9 +69,10 @@ class _Stage:
         dimension = _item(given, "state_dimension", place)
         if len(names) != dimension:
             raise ValidationError(f"{place}: entity_manifest has {len(names)} entries for state_dimension={dimension}")
-        if lag_depth and any(not name.startswith("storage:") for name in names):
+        if lag_depth and any(kind_of(name) != STORAGE for name in names):
             raise ValidationError(f"{place}: with inflow_lag_depth, entity_manifest has storages alone")
-        lags = (f"inflow_lag{lag}:{name.partition(':')[2]}" for lag in range(1, lag_depth + 1) for name in names)
+        plants = entity_ids(names, STORAGE)
+        lags = (str(StateName(INFLOW_LAG, id_, lag)) for lag in range(1, lag_depth + 1) for id_ in plants)
         return cls(place, given, (*names, *lags), lag_depth)
 
     def cuts(self, scale: float) -> StageCuts:
@@ -94,7 +97,7 @@ class _Stage:
 
     def _of_lags(self, given: Mapping[int, Sequence[float]], place: str) -> list[float]:
         """In the order of the state; what is not given is 0."""
-        plants = [int(name.partition(":")[2]) for name in self.state_names if name.startswith("storage:")]
+        plants = entity_ids(self.state_names, STORAGE)
         for plant, values in given.items():
             if plant not in plants or len(values) > self.lag_depth:
                 depth = f"inflow_lag_depth={self.lag_depth}"
@@ -110,11 +113,12 @@ class _Stage:
 
 def _state_name(entity: Plain, place: str) -> str:
     kind, id_ = _item(entity, "entity_type", place), _item(entity, "entity_id", place)
-    if kind == STORAGE:
-        return f"storage:{id_}"
-    if kind == INFLOW_LAG:
-        return f"inflow_lag{_item(entity, 'subindex', place)}:{id_}"
-    known = f"storage ({STORAGE}) and lagged inflows ({INFLOW_LAG})"
+    storage, lag = STATE_KINDS.index(STORAGE), STATE_KINDS.index(INFLOW_LAG)
+    if kind == storage:
+        return str(StateName(STORAGE, id_))
+    if kind == lag:
+        return str(StateName(INFLOW_LAG, id_, _item(entity, "subindex", place)))
+    known = f"storage ({storage}) and lagged inflows ({lag})"
     raise ValidationError(f"{place}: entity_type is {kind}; a state here has {known}")
 
 
@@ -132,7 +136,7 @@ def _metadata(stages: Sequence[_Stage], metadata: Plain, scale: float) -> Policy
         stage_ids=tuple(int(_item(stage.given, "stage_id", stage.place)) for stage in stages),
         stage_start_dates=starts,
         stage_end_dates=ends,
-        entity_ids={"hydros": tuple(int(name[8:]) for name in names if name.startswith("storage:"))},
+        entity_ids={"hydros": entity_ids(names, STORAGE)},
         iterations=int(_item(producer, "completed_iterations", "metadata.producer")),
         seeds={"tree_seed": int(producer.get("rng_seed") or 0)},
         cost_scale=scale,

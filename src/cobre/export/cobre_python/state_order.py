@@ -6,8 +6,11 @@ side by side. Ours go by distance from the present stage.
 
 from typing import Any
 
+from cobre.core.stage_data import COMMITMENT, IN_TRANSIT
+from cobre.core.state_names import INFLOW_LAG, STORAGE, StateName
+from cobre.io.cobre_python_policy import STATE_KINDS
 from cobre.io.policy_file import PolicyMetadata
-from cobre.study.plain_policy import ANTICIPATED, IN_TRANSIT, INFLOW_LAG, NO_DATE, STORAGE, entity_manifest
+from cobre.study.plain_policy import NO_DATE, entity_manifest
 
 NOTHING = -1
 Entity = dict[str, Any]
@@ -16,29 +19,29 @@ Entity = dict[str, Any]
 def their_states(metadata: PolicyMetadata, stage: int) -> tuple[list[Entity], list[int]]:
     """Their entries after a stage (by position), and where each stands in ours; NOTHING: its coefficient is 0."""
     ours = list(enumerate(entity_manifest(metadata, stage)))
-    plain = [(entity, at) for kind in (STORAGE, INFLOW_LAG) for at, entity in ours if entity["entity_type"] == kind]
-    water = sorted(
-        ((entity, at) for at, entity in ours if entity["entity_type"] == IN_TRANSIT),
-        key=lambda pair: (_place(metadata, pair[0]), pair[0]["subindex"]),
-    )
-    ring = _ring([(entity, at) for at, entity in ours if entity["entity_type"] == ANTICIPATED], stage)
-    states = [*plain, *water, *ring]
+    by_kind = {
+        kind: [(entity, at) for at, entity in ours if entity["entity_type"] == number]
+        for number, kind in enumerate(STATE_KINDS)
+    }
+    water = sorted(by_kind[IN_TRANSIT], key=lambda pair: (_place(metadata, pair[0]), pair[0]["subindex"]))
+    states = [*by_kind[STORAGE], *by_kind[INFLOW_LAG], *water, *_ring(by_kind[COMMITMENT], stage)]
     return [entity for entity, _ in states], [at for _, at in states]
 
 
 def _place(metadata: PolicyMetadata, entity: Entity) -> int:
-    return metadata.state_names.index(f"storage:{entity['entity_id']}")
+    return metadata.state_names.index(str(StateName(STORAGE, entity["entity_id"])))
 
 
 def _ring(commitments: list[tuple[Entity, int]], stage: int) -> list[tuple[Entity, int]]:
     known = {(entity["entity_id"], entity["subindex"]): (entity, at) for entity, at in commitments}
     plants = list(dict.fromkeys(plant for plant, _ in sorted(known)))
     size = max((distance for _, distance in known), default=0)
-    ring = []
+    empty = {"entity_type": STATE_KINDS.index(COMMITMENT), "was_active": True, "reference_date": NO_DATE}
+    empty |= {"interval_start": NO_DATE, "interval_end": NO_DATE}
+    ring: list[tuple[Entity, int]] = []
     for residue in range(size):
         distance = (residue - stage - 1) % size + 1
         for plant in plants:
-            entity, at = known.get((plant, distance), ({"entity_type": ANTICIPATED, "entity_id": plant}, NOTHING))
-            empty = {"was_active": True, "reference_date": NO_DATE, "interval_start": NO_DATE, "interval_end": NO_DATE}
+            entity, at = known.get((plant, distance), (empty | {"entity_id": plant}, NOTHING))
             ring.append((empty | entity | {"subindex": residue}, at))
     return ring

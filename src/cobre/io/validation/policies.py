@@ -3,6 +3,7 @@
 from pathlib import Path
 
 from cobre.core.case import Case
+from cobre.core.state_names import STORAGE, StateName
 from cobre.io.boundary_file import find_boundary_file, stage_that_ends_on
 from cobre.io.config_file import FILE
 from cobre.io.policy_file import PolicyFileError, PolicyMetadata, read_policy
@@ -30,7 +31,7 @@ def boundary_policy(case: Case, findings: Findings) -> None:
 
 def _check_plants(case: Case, metadata: PolicyMetadata, findings: Findings) -> None:
     for hydro in case.system.hydros:
-        if f"storage:{hydro.id}" not in metadata.state_names:
+        if str(StateName(STORAGE, hydro.id)) not in metadata.state_names:
             message = f"does not price the water of hydro {hydro.id} ({hydro.name})"
             findings.error(FILE, "", FIELD, message, "the policy of a study with the same plants")
 
