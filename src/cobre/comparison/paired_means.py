@@ -5,7 +5,7 @@ import math
 import numpy as np
 
 from cobre.core.arrays import Floats
-from cobre.sddp.plugins.confidence import student_quantile
+from cobre.core.confidence import student_quantile
 
 CONFIDENCE = 0.95
 

@@ -3,6 +3,7 @@
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
+from cobre.core.confidence import half_width_95
 from cobre.sddp.phases import PhaseStatistics
 
 
@@ -56,7 +57,7 @@ class IterationRecord:
     @property
     def half_width(self) -> float:
         """Of the 95 % confidence interval of the upper bound; 0 for a single path, which says nothing of its spread."""
-        return float(1.96 * self.upper_bound_std / self.forward_passes**0.5)
+        return half_width_95(self.upper_bound_std, self.forward_passes)
 
     @property
     def gap(self) -> float:

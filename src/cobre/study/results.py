@@ -5,6 +5,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from cobre import notebook
+from cobre.core.confidence import half_width_95
 from cobre.core.verdict import Verdict, verdict
 from cobre.sddp.events import IterationRecord
 from cobre.sddp.stop import StopKind
@@ -162,7 +163,7 @@ class SimulationResult:
     @property
     def half_width(self) -> float:
         """Of the 95 % confidence interval of the mean."""
-        return float(1.96 * self.std_cost / max(1, len(self.scenario_costs)) ** 0.5)
+        return half_width_95(self.std_cost, max(1, len(self.scenario_costs)))
 
     @property
     def cost_note(self) -> str | None:

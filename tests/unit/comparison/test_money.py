@@ -16,10 +16,10 @@ from cobre.comparison.compared_run import ComparedRun, in_step
 from cobre.comparison.matching import match_entities, match_stages
 from cobre.comparison.paired_means import PairedMeans
 from cobre.comparison.quantities import COMPONENTS
+from cobre.core.confidence import mean_with_half_width
 from cobre.io.output import ResultsError
 from cobre.io.output.scenario_rows import RowsInMemory
 from cobre.report.study_facts import StudyFacts
-from cobre.sddp.plugins.confidence import mean_with_half_width
 
 
 def table(run, name):

@@ -3,6 +3,7 @@
 import numpy as np
 
 from cobre.core.arrays import Floats
+from cobre.core.confidence import half_width_95
 from cobre.report.bar_charts import histogram_chart
 from cobre.report.chart import Chart
 from cobre.report.data_table import Column, DataTable
@@ -34,7 +35,7 @@ def _spread(by_scenario: Floats) -> DataTable:
     deviation = float(by_scenario.std(ddof=1)) if len(by_scenario) > 1 else None
     found: dict[str, float | None] = {
         "mean": float(by_scenario.mean()),
-        "± 95 %": None if deviation is None else 1.96 * deviation / len(by_scenario) ** 0.5,
+        "± 95 %": None if deviation is None else half_width_95(deviation, len(by_scenario)),
         "standard deviation": deviation,
         "cheapest": float(by_scenario.min()),
         **{f"{p} %": float(np.percentile(by_scenario, p)) for p in PERCENTILES},

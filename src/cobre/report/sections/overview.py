@@ -5,6 +5,7 @@ from collections.abc import Sequence
 from datetime import UTC, datetime
 from html import escape
 
+from cobre.core.confidence import half_width_95
 from cobre.report.run_folder import RunFolder
 from cobre.report.run_state import RunState
 from cobre.report.sections.upper_bound import upper_bound_tiles
@@ -103,7 +104,7 @@ def _simulation_tiles(run: RunFolder) -> list[tuple[str, str, str]]:
     if run.simulated is None:
         return []
     costs = run.simulated.scenario_costs()
-    half = 1.96 * costs.std(ddof=1) / len(costs) ** 0.5 if len(costs) > 1 else 0.0
+    half = half_width_95(costs.std(ddof=1), len(costs)) if len(costs) > 1 else 0.0
     return [("Simulated cost", money(costs.mean()), f"± {money(half)}, {len(costs)} scenarios")]
 
 

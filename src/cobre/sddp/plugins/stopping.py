@@ -4,6 +4,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from cobre.core.arrays import Floats
+from cobre.core.confidence import mean_with_half_width
 from cobre.core.config import (
     BoundStalling,
     Gap,
@@ -15,7 +16,6 @@ from cobre.core.config import (
     UpperBoundGap,
 )
 from cobre.sddp.events import IterationRecord
-from cobre.sddp.plugins.confidence import mean_with_half_width
 from cobre.sddp.plugins.interfaces import StoppingRule
 from cobre.sddp.stop import StopKind
 from cobre.sddp.upper_bounds.result import BoundMethod, BoundPlan, UpperBound

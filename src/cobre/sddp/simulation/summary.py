@@ -5,9 +5,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from cobre.core.arrays import Floats
+from cobre.core.confidence import half_width_95
 from cobre.sddp.training.iteration_end import mean_and_std
-
-Z_95 = 1.96
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,7 +30,7 @@ class SimulationOutcome:
     @property
     def half_width(self) -> float:
         """Of the 95 % confidence interval of the mean; 0 for a single scenario, which says nothing of the spread."""
-        return float(Z_95 * self.std / len(self.costs) ** 0.5)
+        return half_width_95(self.std, len(self.costs))
 
     @property
     def interval(self) -> tuple[float, float]:

@@ -2,8 +2,8 @@
 
 import numpy as np
 
+from cobre.core.confidence import mean_with_half_width
 from cobre.errors import CobreError
-from cobre.sddp.plugins.confidence import mean_with_half_width
 from cobre.sddp.problem import Problem
 from cobre.sddp.training.bounds import lower_bound
 from cobre.sddp.training.context import TrainingContext

@@ -13,12 +13,11 @@ import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
+from cobre.core.confidence import NORMAL_QUANTILE_95
 from cobre.stochastic.par.linear_solve import solve
 
 # The correlation of a season (any integer, counted in cycles) and the one so many seasons before it.
 PeriodicCorrelation = Callable[[int, int], float]
-
-_SIGNIFICANCE = 1.96
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,7 +81,7 @@ def _fit_season(sample: HydroSample, season: int, max_order: int, max_magnitude:
 
 def select_order(sample: HydroSample, season: int, max_order: int) -> int:
     """The largest order whose partial correlation is significant."""
-    threshold = _SIGNIFICANCE / math.sqrt(sample.count[season])
+    threshold = NORMAL_QUANTILE_95 / math.sqrt(sample.count[season])
     for order in range(max_order, 0, -1):
         if abs(partial_correlation(sample, season, order)) > threshold:
             return order
