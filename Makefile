@@ -49,13 +49,13 @@ unit: $(READY)
 test-long: $(READY)  ## interrupted, killed and frozen studies, Dask, the assistant server, every snippet of the documentation
 	$(BIN)/python -m pytest -m long $(SIDE_BY_SIDE)
 
-conformance: $(READY)  ## the whole conformance kit on local, shm (both ways to wait) and tcp
+conformance: $(READY)  ## the whole conformance kit on local, shm (both ways to wait) and tcp (one host, hosts of two ranks, hosts of one)
 	$(BIN)/python -m cobre.comm.testing --backend local --ranks 1
 	$(BIN)/python -m cobre.comm.testing --backend shm --ranks $(RANKS)
 	$(BIN)/python -m cobre.comm.testing --backend tcp --ranks $(RANKS)
 	$(BIN)/python -m cobre.comm.testing --backend shm --wait futex --ranks 4 --quick --mutants
 
-faults: $(READY)  ## the whole fault table on shm and tcp
+faults: $(READY)  ## the whole fault table on shm and tcp, there too on one host, hosts of two ranks and of one
 	$(BIN)/python -m cobre.comm.testing --backend shm --wait futex --faults
 	$(BIN)/python -m cobre.comm.testing --backend shm --wait condvar --faults
 	$(BIN)/python -m cobre.comm.testing --backend tcp --faults

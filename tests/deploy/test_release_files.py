@@ -30,16 +30,26 @@ def test_schema(schema):
     assert done.returncode == 0, done.stdout + done.stderr
 
 
+def targets_of(file):
+    """The make targets that a workflow calls, those of a matrix included."""
+    for job in yaml.safe_load(file.read_text())["jobs"].values():
+        chosen = job.get("strategy", {}).get("matrix", {}).get("target", [])
+        for step in job["steps"]:
+            yield from re.findall(r"\bmake ([a-z-]+)", step.get("run", ""))
+            if "make ${{ matrix.target }}" in step.get("run", ""):
+                yield from chosen
+
+
 def test_workflows_call_targets_that_exist():
     targets = set(re.findall(r"^([a-z-]+):", (ROOT / "Makefile").read_text(), re.MULTILINE))
-    called = {
-        target
-        for file in SCHEMAS["vendor.github-workflows"]
-        for job in yaml.safe_load(file.read_text())["jobs"].values()
-        for step in job["steps"]
-        for target in re.findall(r"\bmake ([a-z-]+)", step.get("run", ""))
-    }
+    called = {target for file in SCHEMAS["vendor.github-workflows"] for target in targets_of(file)}
     assert {"test", "conformance", "docs", "deploy-check", "package", "wheels"} <= called <= targets
+
+
+def test_what_takes_long_runs_every_night():
+    nightly = {*targets_of(FORGE / "workflows" / "nightly.yml")}
+    on_every_backend = {"conformance", "conformance-mpi", "determinism", "faults", "mpi", "torture"}
+    assert on_every_backend | {"containers", "fuzz", "slurm", "test-browser", "test-long"} <= nightly
 
 
 def test_every_job_has_a_time_limit():
