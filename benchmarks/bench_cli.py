@@ -19,9 +19,9 @@ from pathlib import Path
 
 from cobre.cli.live_table import LiveProgress
 from cobre.cli.progress import LineProgress
+from cobre.study.placement import World, run_in
 from cobre.study.requests import CaseRequest, RunRequest, with_iterations
 from cobre.study.run import run_study
-from cobre.study.worlds import World, run_in
 
 EXAMPLES = Path(__file__).resolve().parents[1] / "examples"
 REPEATS = 15

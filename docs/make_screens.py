@@ -16,8 +16,8 @@ from typing import Any
 from rich.console import Console
 
 from cobre.cli.run_table import run_table
-from cobre.study.events import EVENT_FILE, read_events
-from cobre.study.run_view import RunView
+from cobre.runs.events import EVENT_FILE, read_events
+from cobre.runs.view import RunView
 from cobre.tui.app import WatchApp
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "tests" / "browser"))

@@ -8,8 +8,8 @@ from record_tables import Style, is_list, records, table, words
 
 from cobre.io import block_factors, correlation_file, entities, stages_file
 from cobre.io.case_files import MOVED, REQUIRED_JSON
-from cobre.io.generic_constraints import BOUNDS
-from cobre.io.generic_variables import VARIABLES
+from cobre.io.constraints.reading import BOUNDS
+from cobre.io.constraints.variables import VARIABLES
 from cobre.io.initial_conditions import InitialConditionsFile
 from cobre.io.parquet_tables import TableFormat
 from cobre.io.penalties_file import PenaltiesFile

@@ -7,7 +7,7 @@ from typing import Any
 from docstrings import introduction
 from record_tables import Style, table
 
-from cobre.io.config_records import ConfigFile
+from cobre.io.config.records import ConfigFile
 
 INTRODUCTION = """\
 # config.json

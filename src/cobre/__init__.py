@@ -7,42 +7,15 @@ Importing this package starts nothing and loads nothing heavy: no process, no so
 """
 
 from importlib import import_module
-from typing import TYPE_CHECKING
 
 __version__ = "0.1.0"
-
-if TYPE_CHECKING:
-    from cobre import errors as errors
-    from cobre import io as io
-    from cobre import model as model
-    from cobre import results as results
-    from cobre import run as run
-    from cobre import schema as schema
-    from cobre.comparison.api import compare as compare
-    from cobre.comparison.result import StudyComparison as StudyComparison
-    from cobre.core.case import Case as Case
-    from cobre.core.editing import changed as changed
-    from cobre.io.case import load_case as load_case
-    from cobre.io.problems import InvalidCaseError as InvalidCaseError
-    from cobre.io.saving import save_case as save_case
-    from cobre.study.api import simulate as simulate
-    from cobre.study.api import train as train
-    from cobre.study.api import validate as validate
-    from cobre.study.bound import bound as bound
-    from cobre.study.policy import Policy as Policy
-    from cobre.study.policy_checkpoint import write_policy_checkpoint as write_policy_checkpoint
-    from cobre.study.results import SimulationResult as SimulationResult
-    from cobre.study.results import TrainingResult as TrainingResult
-    from cobre.study.study_object import Study as Study
-    from cobre.study.system_picture import system_map as system_map
-    from cobre.versions import version_info as version_info
 
 _HOMES = {
     "Case": "cobre.core.case",
     "InvalidCaseError": "cobre.io.problems",
-    "Policy": "cobre.study.policy",
+    "Policy": "cobre.policy.object",
     "SimulationResult": "cobre.study.results",
-    "Study": "cobre.study.study_object",
+    "Study": "cobre.compat.study_object",
     "StudyComparison": "cobre.comparison.result",
     "TrainingResult": "cobre.study.results",
     "bound": "cobre.study.bound",
@@ -55,7 +28,7 @@ _HOMES = {
     "train": "cobre.study.api",
     "validate": "cobre.study.api",
     "version_info": "cobre.versions",
-    "write_policy_checkpoint": "cobre.study.policy_checkpoint",
+    "write_policy_checkpoint": "cobre.compat.policy_checkpoint",
 }
 _MODULES = ("errors", "io", "model", "results", "run", "schema")
 

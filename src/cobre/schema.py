@@ -1,15 +1,5 @@
-"""JSON Schemas of the files of a case, for editors that check and complete what is typed."""
+"""JSON Schemas of the files of a case, under the name that scripts for cobre-python use."""
 
-from pathlib import Path
+from cobre.compat.schema import export
 
 __all__ = ["export"]
-
-
-def export(output_dir: str | Path = ".") -> int:
-    """Write one schema for each JSON file of a case into a folder, which is made if need be; gives their number.
-
-    Raises OutputError (an OSError) where nothing can be written.
-    """
-    from cobre.io.case_schemas import write_schemas  # noqa: PLC0415 - importing this module shall load nothing heavy
-
-    return write_schemas(Path(output_dir))

@@ -20,7 +20,7 @@ from cells import QUICK, WHOLE, CellFailedError
 from studies import QUICK_CASE, SLOW_CASE, digest_of, small_copy
 
 from cobre.io.output.manifest import software_versions
-from cobre.study.compare import compare_runs
+from cobre.runs.bit_comparison import compare_runs
 
 ITERATIONS = ("--iterations", "8")
 SELECTION = {"selection": {"method": "level1", "check_frequency": 3}}

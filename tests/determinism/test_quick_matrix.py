@@ -4,7 +4,7 @@ import pytest
 from cells import QUICK
 from studies import SLOW_CASE, digest_of, small_copy
 
-from cobre.study.compare import compare_runs
+from cobre.runs.bit_comparison import compare_runs
 
 # Inflows with memory, a cascade, lines: whatever could depend on an order. Enough iterations to be killed between.
 FLAGS = ("--iterations", "6")

@@ -15,7 +15,7 @@ from cobre.cli.main import main
 from cobre.comm.testing.case import all_cases
 from cobre.comm.testing.faults.table import all_plans
 from cobre.io.case_files import known_files
-from cobre.io.config_records import ConfigFile
+from cobre.io.config.records import ConfigFile
 
 COMM = ROOT / "src" / "cobre" / "comm"
 INTERNAL = {"COBRE_TABLE", "COBRE_VECTOR", "COBRE_SANITIZE"}  # macros of native code

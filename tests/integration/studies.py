@@ -12,8 +12,8 @@ from click.testing import CliRunner
 from processes import wait_until
 
 from cobre.cli.main import main
-from cobre.study.events import read_events
-from cobre.study.run_content import read_run_content
+from cobre.runs.content import read_run_content
+from cobre.runs.events import read_events
 
 EXAMPLES = Path(__file__).resolve().parents[2] / "examples"
 QUICK_CASE = EXAMPLES / "two_reservoirs"

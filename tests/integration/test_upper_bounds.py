@@ -71,9 +71,9 @@ def test_enumeration_is_the_nested_risk_of_every_path(tmp_path):
 def stage_costs_of_all_paths(case, policy, openings, stages):
     """By path, a tuple of openings: what each stage costs in $."""
     from cobre.comm.backends.local import LocalCommunicator
+    from cobre.policy.store import fill_pool
     from cobre.sddp.boundary import PricedPool
     from cobre.solver.batches import Bases, Chains, Keep
-    from cobre.study.policy_store import fill_pool
     from cobre.study.prepare import make_solver, prepare
 
     study = prepare(cobre.load_case(case))

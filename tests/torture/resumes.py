@@ -14,7 +14,7 @@ from pathlib import Path
 from forked_worlds import SHM
 from tally import Tally
 
-from cobre.study.run_content import read_run_content
+from cobre.runs.content import read_run_content
 
 CASE = Path(__file__).parents[2] / "examples" / "two_reservoirs"
 ITERATIONS = 12

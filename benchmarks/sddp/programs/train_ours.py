@@ -21,6 +21,7 @@ from cobre.comm.backends.local import LocalCommunicator
 from cobre.core.arrays import Floats
 from cobre.io.case import load_case
 from cobre.sddp.events import IterationRecord
+from cobre.sddp.prepared import PreparedStudy
 from cobre.solver.batches import (
     Batch,
     Chains,
@@ -36,7 +37,7 @@ from cobre.solver.batches import (
 from cobre.solver.highs import HighsSolver
 from cobre.solver.program import StageProgram
 from cobre.study.checkpoints import CheckpointPlan
-from cobre.study.prepare import PreparedStudy, make_solver, prepare
+from cobre.study.prepare import make_solver, prepare
 from cobre.study.requests import Overrides, with_iterations
 from cobre.study.training import TrainedStudy, TrainingOptions, train_study
 

@@ -18,7 +18,7 @@ from cobre._native import die_with_parent
 from cobre.bridge.environment import Bridge, clean_environment
 from cobre.bridge.errors import DeckNotConvertedError
 from cobre.io.atomic import WriteError, explained, new_directory, scratch_directory
-from cobre.io.inside import move_file, no_links_below, remove_tree
+from cobre.io.confined import move_file, no_links_below, remove_tree
 
 Model = Literal["newave", "decomp"]
 CASE_PARTS = (

@@ -8,13 +8,13 @@ import click
 from cobre.cli.exit_codes import ExitCode
 from cobre.cli.say import say, say_json
 from cobre.cli.trouble import told
-from cobre.io.shell_words import as_argument
+from cobre.io.shell_quoting import as_argument
 
 CASE = click.Path(exists=True, file_okay=False, path_type=Path)
 
 
 def _complete_template(_: click.Context, __: click.Parameter, incomplete: str) -> list[str]:
-    from cobre.study.templates import templates
+    from cobre.io.templates import templates
 
     return [entry.name for entry in templates() if entry.name.startswith(incomplete)]
 
@@ -39,7 +39,7 @@ def init(folder: Path | None, template: str, is_list: bool) -> None:
       cobre init my_case
       cobre init my_case --template four_regions
     """
-    from cobre.study.templates import create_case, templates
+    from cobre.io.templates import create_case, templates
 
     if is_list:
         for entry in templates():

@@ -14,7 +14,7 @@ def compare(first: Path, second: Path, *, html: Path | None, is_bits_only: bool,
     """Say whether two runs are identical, or where they first differ; then what changed in money."""
     from cobre.comparison.api import compare_folders
     from cobre.comparison.result import StudyComparison
-    from cobre.study.compare import compare_runs
+    from cobre.runs.bit_comparison import compare_runs
 
     with told():
         if is_bits_only:

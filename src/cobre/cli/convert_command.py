@@ -11,7 +11,7 @@ from cobre.cli.exit_codes import ExitCode
 from cobre.cli.run_path import OutputPath
 from cobre.cli.say import say, say_json
 from cobre.cli.trouble import told
-from cobre.io.shell_words import as_argument
+from cobre.io.shell_quoting import as_argument
 
 if TYPE_CHECKING:
     from cobre.bridge.conversion import DeckRequest

@@ -12,11 +12,11 @@ from rich.live import Live
 from cobre import __version__
 from cobre.cli.run_table import run_table
 from cobre.cli.signal_notes import SignalNotes
-from cobre.study.readable import printable_event
-from cobre.study.run_view import RunView
+from cobre.runs.formatting import printable_event
+from cobre.runs.view import RunView
 
 if TYPE_CHECKING:
-    from cobre.study.events import Event
+    from cobre.runs.events import Event
 
 SHORTEST_INTERVAL_S = 0.5
 LARGEST_SHARE = 0.003

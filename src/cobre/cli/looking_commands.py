@@ -13,7 +13,7 @@ from cobre.cli.say import say, say_json
 from cobre.cli.trouble import fail, told
 
 if TYPE_CHECKING:
-    from cobre.study.following import EventFollower
+    from cobre.runs.event_follower import EventFollower
 
 
 @click.command()
@@ -29,7 +29,7 @@ def top(folder: Path) -> None:
       cobre top results
       ssh cluster -t cobre top /scratch/results
     """
-    from cobre.study.following import EventFollower
+    from cobre.runs.event_follower import EventFollower
 
     with told():
         follower = EventFollower(folder)
@@ -49,7 +49,7 @@ def top(folder: Path) -> None:
 def _print_once(folder: Path, follower: "EventFollower") -> None:
     """In a pipe: how things stand at this moment."""
     from cobre.io.event_file import EVENT_FILE
-    from cobre.study.run_view import RunView
+    from cobre.runs.view import RunView
     from cobre.tui.panels import page
 
     view = RunView()
@@ -74,7 +74,7 @@ def explain(path: Path, as_json: bool) -> None:
       cobre explain results
       cobre explain results/failures/iteration3-stage5-rank0.mps
     """
-    from cobre.study.explanation import explain_failure
+    from cobre.runs.explanation import explain_failure
 
     with told():
         explanation = explain_failure(path)

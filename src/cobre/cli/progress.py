@@ -6,10 +6,10 @@ import sys
 from typing import IO, TYPE_CHECKING, Protocol
 
 from cobre.cli.say import say
-from cobre.study.readable import money, percent, short_money
+from cobre.runs.formatting import money, percent, short_money
 
 if TYPE_CHECKING:
-    from cobre.study.events import Event
+    from cobre.runs.events import Event
 
 UPPER_BOUND = "upper bound $ (sampled)"
 

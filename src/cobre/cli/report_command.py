@@ -12,7 +12,7 @@ def report_run(folder: Path, target: Path | None, *, is_full: bool, is_to_be_ope
     """Write it and print where it is."""
     from cobre.report import ReportError, write_report
     from cobre.report.errors import ReportNotWrittenError
-    from cobre.study.trained_case import changed_case
+    from cobre.runs.trained_case import changed_case
 
     with told():
         try:

@@ -19,13 +19,13 @@ from cobre.cli.trouble import told, told_by_rank
 from cobre.comm import Backend
 from cobre.comm.detection import find_launch
 from cobre.printable import printable
+from cobre.runs.events import Tell
+from cobre.runs.summary import RunSummary
 from cobre.sddp.stop import StopKind
-from cobre.study.events import Tell
+from cobre.study.placement import World, choose_world, run_in, threads_per_worker
 from cobre.study.rank_entry import run_study
 from cobre.study.requests import CaseRequest, RunRequest, with_iterations
-from cobre.study.summary import RunSummary
 from cobre.study.work_size import is_tree, pieces_of_work
-from cobre.study.worlds import World, choose_world, run_in, threads_per_worker
 
 _SIGNALLED = {StopKind.INTERRUPTED: ExitCode.INTERRUPTED, StopKind.TERMINATED: ExitCode.TERMINATED}
 

@@ -7,8 +7,8 @@ from pathlib import Path
 from typing import IO
 
 from cobre.cli.say import say, say_label
-from cobre.study.readable import money, percent
-from cobre.study.summary import RunSummary
+from cobre.runs.formatting import money, percent
+from cobre.runs.summary import RunSummary
 
 
 def write_report(output: Path) -> Path | None:

@@ -8,9 +8,9 @@ from rich.table import Table
 from rich.text import Text
 
 from cobre.cli.progress import workers_in_words
-from cobre.study.events import Event
-from cobre.study.readable import bar, duration, money, percent, rate, short_money, sparkline
-from cobre.study.run_view import PHASES, RunView
+from cobre.runs.events import Event
+from cobre.runs.formatting import bar, duration, money, percent, rate, short_money, sparkline
+from cobre.runs.view import PHASES, RunView
 
 WIDE = 72
 FULL_WIDTH = 100

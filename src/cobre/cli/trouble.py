@@ -64,7 +64,7 @@ def told_by_rank(comm: "Backend") -> Iterator[None]:
 def told_with_others(error: click.ClickException) -> None:
     """A command line that is refused under mpiexec is refused by all ranks, and said once. Returns outside of MPI."""
     from cobre.comm import BackendError, create_communicator
-    from cobre.study.worlds import choose_world
+    from cobre.study.placement import choose_world
 
     try:
         world = choose_world()
@@ -135,20 +135,20 @@ def _kinds() -> tuple[tuple[type[BaseException] | tuple[type[BaseException], ...
     from cobre.io.atomic import WriteError
     from cobre.io.policy_file import PolicyFileError
     from cobre.io.problems import InvalidCaseError
+    from cobre.io.templates import UnknownTemplateError
+    from cobre.policy.store import PolicyMismatchError
+    from cobre.runs.content import NotAWholeRunError
+    from cobre.runs.event_follower import NothingToFollowError
+    from cobre.runs.explanation import NothingToExplainError
     from cobre.sddp.boundary import BoundaryMismatchError
     from cobre.sddp.lp.failure import StageFailedError
     from cobre.sddp.upper_bounds.find import BoundError
     from cobre.stochastic.errors import NoiseModelError
     from cobre.study.bound import CaseChangedError, NothingToBoundError
     from cobre.study.checkpoints import CheckpointError
-    from cobre.study.explanation import NothingToExplainError
     from cobre.study.fingerprint import WorldMismatchError
-    from cobre.study.following import NothingToFollowError
-    from cobre.study.former_run import OutputHoldsRunError
     from cobre.study.output_lock import OutputInUseError
-    from cobre.study.policy_store import PolicyMismatchError
-    from cobre.study.run_content import NotAWholeRunError
-    from cobre.study.templates import UnknownTemplateError
+    from cobre.study.previous_run import OutputHoldsRunError
     from cobre.study.verification import NotVerifiedError
 
     return (
@@ -178,7 +178,7 @@ def _kinds() -> tuple[tuple[type[BaseException] | tuple[type[BaseException], ...
 
 def in_words(error: BaseException | None) -> str:
     """The message, and where to learn more."""
-    from cobre.io.shell_words import as_argument
+    from cobre.io.shell_quoting import as_argument
 
     saved = getattr(error, "saved", None)
     return str(error) if saved is None else f"{error}\n`cobre explain {as_argument(saved)}` says what contradicts what."

@@ -8,8 +8,8 @@ from cobre.comparison.errors import NotComparableError
 from cobre.comparison.money import Money, compare_money
 from cobre.comparison.result import StudyComparison
 from cobre.io.output import ResultsError
-from cobre.study.compare import compare_runs
-from cobre.study.run_content import NotAWholeRunError
+from cobre.runs.bit_comparison import compare_runs
+from cobre.runs.content import NotAWholeRunError
 
 if TYPE_CHECKING:
     from cobre.study.results import SimulationResult

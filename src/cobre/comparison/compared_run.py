@@ -6,10 +6,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from cobre.comparison.errors import NotComparableError
-from cobre.io.foreign_file import named_inside, read_foreign_text
 from cobre.io.output import ResultsError, read_manifest
 from cobre.io.output.scenario_rows import Columns, RowsInMemory, RowSource, StoredRows, scenario_rows
 from cobre.io.stored_json import parse_stored
+from cobre.io.untrusted_file import named_inside, read_foreign_text
 from cobre.report.study_facts import StudyFacts
 
 if TYPE_CHECKING:

@@ -10,7 +10,7 @@ from cobre import notebook
 from cobre.comparison import tables
 from cobre.comparison.money import Money
 from cobre.comparison.paired_means import CONFIDENCE
-from cobre.study.compare import Comparison
+from cobre.runs.bit_comparison import Comparison
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -76,13 +76,13 @@ class StudyComparison:
 
     def to_pandas(self, name: str = "summary") -> Any:
         """A table as a pandas DataFrame."""
-        from cobre.study.hand_over import as_pandas
+        from cobre.study.dataframes import as_pandas
 
         return as_pandas(self.table(name))
 
     def to_polars(self, name: str = "summary") -> Any:
         """A table as a polars DataFrame."""
-        from cobre.study.hand_over import as_polars
+        from cobre.study.dataframes import as_polars
 
         return as_polars(self.table(name))
 
@@ -93,7 +93,7 @@ class StudyComparison:
         any other of `summary`. entity: the id or name of a plant or bus, or the name of a component of the cost;
         without it, the system.
         """
-        from cobre.study.hand_over import library
+        from cobre.study.dataframes import library
 
         library("matplotlib", "cobre[plots]")
         from cobre.comparison.figures import plot

@@ -16,7 +16,7 @@ from cobre.comparison.numbers import (
 )
 from cobre.comparison.quantities import COST
 from cobre.comparison.result import StudyComparison
-from cobre.study.compare import Comparison
+from cobre.runs.bit_comparison import Comparison
 
 BY_STAGE = (COST, "marginal_cost", "storage", "thermal_generation", "deficit")
 BY_ENTITY = (

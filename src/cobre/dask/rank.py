@@ -10,7 +10,7 @@ from cobre.comm import create_communicator
 from cobre.comm.launch.failure import Failure, describe
 from cobre.comm.launch.payload import dump_or_none
 from cobre.dask.placement import Seat
-from cobre.study.events import Event
+from cobre.runs.events import Event
 from cobre.study.ranks import train_rank
 from cobre.study.requests import CaseRequest, TrainingRequest
 from cobre.study.results import TrainingResult

@@ -13,11 +13,11 @@ from cobre.core.case import Case
 from cobre.dask.placement import Seat, check_client, place
 from cobre.dask.rank import run_rank
 from cobre.dask.watching import News, Watch
+from cobre.policy.object import Policy
+from cobre.policy.store import load_policy
 from cobre.study.api import ProgressCallback, progress_teller
 from cobre.study.arguments import MAX_THREADS, count, seconds, training_request
-from cobre.study.given_case import case_and_overrides
-from cobre.study.policy import Policy
-from cobre.study.policy_store import load_policy
+from cobre.study.case_argument import case_and_overrides
 from cobre.study.ranks import as_case
 from cobre.study.requests import CaseRequest, Overrides, TrainingRequest
 from cobre.study.results import TrainingResult

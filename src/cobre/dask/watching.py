@@ -12,7 +12,7 @@ from cobre.comm.launch.failure import Failure
 from cobre.comm.launch.payload import load_or_none
 from cobre.dask.placement import Seat
 from cobre.dask.rank import RankEnd, ask_to_stop
-from cobre.study.events import Event, Tell
+from cobre.runs.events import Event, Tell
 from cobre.study.results import TrainingResult
 
 if TYPE_CHECKING:

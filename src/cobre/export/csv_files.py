@@ -3,7 +3,7 @@
 from pathlib import Path
 
 from cobre.export.run_tables import RunTables
-from cobre.io.inside import create_file
+from cobre.io.confined import create_file
 
 
 def write_csv(tables: RunTables, folder: Path) -> None:

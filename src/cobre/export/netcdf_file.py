@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from cobre.export.run_tables import RunTables
 from cobre.io.output.columns import numbers_of
 from cobre.io.output.scenario_rows import Columns, RowSource, scenario_rows
-from cobre.study.hand_over import library
+from cobre.study.dataframes import library
 
 if TYPE_CHECKING:
     import pyarrow as pa

@@ -6,7 +6,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from cobre.io.atomic import WriteError, explained, scratch_directory
-from cobre.io.inside import make_folder, move_file
+from cobre.io.confined import make_folder, move_file
 
 
 @contextmanager

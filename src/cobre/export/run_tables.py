@@ -6,10 +6,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from cobre.export.source import ExportError
-from cobre.io.foreign_file import named_inside
 from cobre.io.output.manifest import digest_of, read_manifest
 from cobre.io.output.scenario_rows import RowsInMemory, RowSource, StoredRows
-from cobre.study.run_facts import stored_study
+from cobre.io.untrusted_file import named_inside
+from cobre.runs.stored import stored_study
 
 if TYPE_CHECKING:
     import pyarrow as pa

@@ -6,11 +6,12 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
+from cobre.compat.run_metadata import training_facts
 from cobre.core.case import Case
 from cobre.errors import CobreError
 from cobre.io.case import load_case
-from cobre.study.events import Event
-from cobre.study.run_facts import logged_events, stored_study, training_facts
+from cobre.runs.events import Event
+from cobre.runs.stored import logged_events, stored_study
 
 _CLASSES = ("hydros", "thermals", "buses", "lines")
 

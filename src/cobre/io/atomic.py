@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import BinaryIO
 
 from cobre.errors import CobreError, OutputError
-from cobre.io.inside import create_file, make_folder, move_file, remove_file, remove_tree
+from cobre.io.confined import create_file, make_folder, move_file, remove_file, remove_tree
 
 _REASONS = {
     errno.ENOSPC: ("no space is left on the device", "free some space or choose another directory"),

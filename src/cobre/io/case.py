@@ -8,7 +8,8 @@ from cobre.core.case import Case, OverrideTables, ScenarioTables, System
 from cobre.io.block_factors import LOAD_FILE, SOURCE_FILE, read_load_factors, read_source_factors
 from cobre.io.case_files import OPTIONAL_JSON, REQUIRED_JSON, check_files
 from cobre.io.computed_values import check_computed_values
-from cobre.io.config_file import read_config, with_paths_from
+from cobre.io.config.file import read_config, with_paths_from
+from cobre.io.constraints.reading import read_generic_constraints
 from cobre.io.correlation_file import read_correlation
 from cobre.io.entities import (
     read_buses,
@@ -19,7 +20,6 @@ from cobre.io.entities import (
     read_pumping_stations,
     read_thermals,
 )
-from cobre.io.generic_constraints import read_generic_constraints
 from cobre.io.initial_conditions import read_initial_conditions
 from cobre.io.json_files import Document, read_document
 from cobre.io.not_modelled import refuse_what_is_not_modelled

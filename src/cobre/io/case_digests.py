@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from cobre.io.case_files import known_files
-from cobre.io.foreign_file import MOST_TABLE_BYTES, open_foreign
+from cobre.io.untrusted_file import MOST_TABLE_BYTES, open_foreign
 
 
 def file_digests(folder: Path) -> dict[str, str]:

@@ -6,7 +6,9 @@ from pathlib import Path
 
 from cobre.io.atomic import check_writable, write_file
 from cobre.io.block_factors import LoadFactorsFile, SourceFactorsFile
-from cobre.io.config_records import ConfigFile
+from cobre.io.config.records import ConfigFile
+from cobre.io.constraints.parameters import GenericParametersFile
+from cobre.io.constraints.reading import GenericConstraintsFile
 from cobre.io.correlation_file import CorrelationFile
 from cobre.io.entities import (
     BusesFile,
@@ -17,8 +19,6 @@ from cobre.io.entities import (
     StationsFile,
     ThermalsFile,
 )
-from cobre.io.generic_constraints import GenericConstraintsFile
-from cobre.io.generic_parameters import GenericParametersFile
 from cobre.io.initial_conditions import InitialConditionsFile
 from cobre.io.json_files import JsonFile
 from cobre.io.penalties_file import PenaltiesFile

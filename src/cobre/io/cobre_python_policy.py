@@ -15,8 +15,8 @@ import numpy as np
 from cobre.core.stage_data import COMMITMENT, IN_TRANSIT
 from cobre.core.state_names import INFLOW_LAG, STORAGE, StateName, entity_ids
 from cobre.io.flat_table import FlatTable, FlatTableError
-from cobre.io.foreign_file import MOST_BYTES, read_foreign
 from cobre.io.policy_file import PolicyData, PolicyFileError, PolicyMetadata, StageCuts
+from cobre.io.untrusted_file import MOST_BYTES, read_foreign
 
 IDENTIFIER = b"CBVF"
 FORMAT_VERSION = 3

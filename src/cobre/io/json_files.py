@@ -9,10 +9,10 @@ from typing import Any, TypeVar
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
-from cobre.io.foreign_file import read_foreign
 from cobre.io.magnitudes import LARGEST_NUMBER
 from cobre.io.problems import Layer, Problems
-from cobre.io.schema_words import Place, report_schema_errors
+from cobre.io.schema_messages import Place, report_schema_errors
+from cobre.io.untrusted_file import read_foreign
 
 ISO_DATE = re.compile(r"\d{4}-\d{2}-\d{2}")
 INT32_LIMIT = 2**31

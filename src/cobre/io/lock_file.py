@@ -7,7 +7,7 @@ import time
 from dataclasses import dataclass
 from pathlib import Path
 
-from cobre.io.foreign_file import open_foreign
+from cobre.io.untrusted_file import open_foreign
 
 LOCK_FILE = "run.lock"
 FRESH_S = 600.0

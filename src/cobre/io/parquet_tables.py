@@ -9,10 +9,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from cobre.core.case import ABSENT_ID, Table
-from cobre.io.foreign_file import check_foreign
 from cobre.io.magnitudes import LARGEST_NUMBER
 from cobre.io.output.columns import null_rows
 from cobre.io.problems import Layer, Problems
+from cobre.io.untrusted_file import check_foreign
 
 if TYPE_CHECKING:
     import pyarrow as pa

@@ -24,11 +24,12 @@ from numpy.typing import NDArray
 
 from cobre.errors import ValidationError
 from cobre.io.atomic import replacing_file
-from cobre.io.foreign_file import MOST_BYTES, read_foreign
 from cobre.io.stored_json import parse_stored
+from cobre.io.untrusted_file import MOST_BYTES, read_foreign
 
 MAGIC = b"COBREPOL"
 VERSION = 1
+POLICY_FILE = "policy.bin"
 FOREIGN_MANIFEST = "manifest.bin"  # what a policy of cobre-python has in its folder
 _HEADER = struct.Struct("<8sIIQQ")
 _STAGE = struct.Struct("<QI")

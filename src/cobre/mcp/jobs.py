@@ -18,9 +18,9 @@ from cobre.comm.launch.environment import WORLD_PREFIXES
 from cobre.comm.launch.interpreter import interpreter_flags, with_import_path
 from cobre.errors import CobreError
 from cobre.io.atomic import explained
-from cobre.io.foreign_file import open_foreign, read_foreign
-from cobre.io.inside import make_folder, no_links_below, open_own, remove_file
-from cobre.study.events import EVENT_FILE
+from cobre.io.confined import make_folder, no_links_below, open_own, remove_file
+from cobre.io.untrusted_file import open_foreign, read_foreign
+from cobre.runs.events import EVENT_FILE
 from cobre.study.output_lock import LOCK_FILE, is_in_use
 
 LOG_FILE = "run.log"

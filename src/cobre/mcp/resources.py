@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from urllib.parse import quote
 
-from cobre.io.foreign_file import MOST_BYTES, read_foreign
+from cobre.io.untrusted_file import MOST_BYTES, read_foreign
 from cobre.mcp.discovery import look_around
 from cobre.mcp.roots import Roots
 
@@ -62,7 +62,7 @@ def _events(folder: Path) -> str:
 
 
 def _convergence(folder: Path) -> str:
-    from cobre.study.table_query import TableQuery, query_table
+    from cobre.runs.table_query import TableQuery, query_table
 
     answer = query_table(folder, TableQuery("convergence", limit=10**9))
     return json.dumps([dict(row) for row in answer.rows])

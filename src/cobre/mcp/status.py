@@ -5,13 +5,13 @@ from pathlib import Path
 from typing import Any
 
 from cobre.errors import CobreError
-from cobre.io.foreign_file import read_foreign_text
 from cobre.io.stored_json import parse_stored
+from cobre.io.untrusted_file import read_foreign_text
 from cobre.mcp.jobs import Job, Jobs, log_tail
-from cobre.study.events import Event
-from cobre.study.following import EventFollower
-from cobre.study.run_view import RunStatus, RunView
-from cobre.study.trained_case import changed_case
+from cobre.runs.event_follower import EventFollower
+from cobre.runs.events import Event
+from cobre.runs.trained_case import changed_case
+from cobre.runs.view import RunStatus, RunView
 
 SUMMARY_FILE = "summary.json"
 RECENT = 5

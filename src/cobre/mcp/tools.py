@@ -150,7 +150,7 @@ class Tools:
 
         Units are in the names of the columns; money is $. Without a table: the names of all tables and columns.
         """
-        from cobre.study.table_query import TableQuery, available_tables, query_table
+        from cobre.runs.table_query import TableQuery, available_tables, query_table
 
         output = self._roots.folder(job)
         if table is None:
@@ -223,7 +223,7 @@ class Tools:
 
     def explain_failure(self, job: JobPath) -> dict[str, Any]:
         """Say in words of hydro planning why a stage of a failed study has no solution, and what helps."""
-        from cobre.study.explanation import explain_failure
+        from cobre.runs.explanation import explain_failure
 
         return explain_failure(self._roots.folder(job)).as_dict()
 
@@ -235,7 +235,7 @@ class Tools:
         ] = None,
     ) -> dict[str, Any]:
         """The content of a JSON file of a case, to be changed with change_case."""
-        from cobre.study.case_patch import json_files, read_case_file
+        from cobre.io.case_patch import json_files, read_case_file
 
         folder = self._case(case)
         if file is None:
@@ -248,7 +248,7 @@ class Tools:
         template: Annotated[str | None, Field(description="Without it: the list of all, and nothing is made.")] = None,
     ) -> dict[str, Any]:
         """Make a new case from a template: a whole study to begin with, which change_case can change."""
-        from cobre.study.templates import create_case, templates
+        from cobre.io.templates import create_case, templates
 
         if template is None:
             return {"templates": {found.name: found.title for found in templates()}}
@@ -266,8 +266,8 @@ class Tools:
 
         Gives `valid`, errors and warnings as validate_case does. All changes are made, or none.
         """
+        from cobre.io.case_patch import Patch, patched_case
         from cobre.study.api import validate
-        from cobre.study.case_patch import Patch, patched_case
 
         folder, target = self._case(case), self._roots.resolve(output)
         patches = [Patch(change.file, change.op, change.path, change.value) for change in _listed(changes) or ()]

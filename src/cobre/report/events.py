@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from cobre.io.event_file import Event, event_of
-from cobre.io.foreign_file import MOST_BYTES, read_foreign
+from cobre.io.untrusted_file import MOST_BYTES, read_foreign
 
 
 @dataclass(frozen=True, slots=True)

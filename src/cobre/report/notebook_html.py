@@ -3,18 +3,15 @@
 from collections.abc import Mapping
 from html import escape
 from importlib.util import find_spec
-from typing import TYPE_CHECKING
 
 from cobre.report.bounds import Bounds
 from cobre.report.bounds_chart import legend_of
 from cobre.report.result_bounds import bounds_of_result
+from cobre.report.shown_results import ShownSimulation, ShownTraining
 from cobre.report.units import duration, money, percent
 
-if TYPE_CHECKING:
-    from cobre.study.results import SimulationResult, TrainingResult
 
-
-def training_html(result: "TrainingResult") -> str:
+def training_html(result: ShownTraining) -> str:
     """For `_repr_html_`: the last numbers and the bounds."""
     bounds = bounds_of_result(result)
     facts = {
@@ -34,7 +31,7 @@ def training_html(result: "TrainingResult") -> str:
     return _snippet("Training", numbers | facts, _drawn(bounds))
 
 
-def simulation_html(result: "SimulationResult") -> str:
+def simulation_html(result: ShownSimulation) -> str:
     """For `_repr_html_`: what scenarios cost, and which tables there are."""
     tables = ", ".join(f"{name} ({table.num_rows:,} rows)" for name, table in result.tables.items())
     numbers = {

@@ -1,16 +1,13 @@
 """The bounds of a result in hand."""
 
 from dataclasses import replace
-from typing import TYPE_CHECKING
 
 from cobre.io.output.columns import numbers_of
 from cobre.report.bounds import Bounds, bounds_of_table
-
-if TYPE_CHECKING:
-    from cobre.study.results import TrainingResult
+from cobre.report.shown_results import ShownTraining
 
 
-def bounds_of_result(result: "TrainingResult") -> Bounds:
+def bounds_of_result(result: ShownTraining) -> Bounds:
     """By iteration, with what is known of the upper one."""
     table = result.bounds
     bounds = bounds_of_table({name: numbers_of(table[name]) for name in Bounds.COLUMNS})

@@ -6,10 +6,10 @@ from pathlib import Path
 from typing import Any
 
 from cobre.io.event_file import EVENT_FILE
-from cobre.io.foreign_file import read_foreign_text
 from cobre.io.output import ResultsError, read_manifest
-from cobre.io.shell_words import as_argument
+from cobre.io.shell_quoting import as_argument
 from cobre.io.stored_json import parse_stored
+from cobre.io.untrusted_file import read_foreign_text
 from cobre.report import run_state
 from cobre.report.bounds import Bounds, bounds_of_events, bounds_of_table
 from cobre.report.errors import ReportError

@@ -7,8 +7,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from cobre.io.foreign_file import check_foreign
 from cobre.io.output.columns import numbers_of
+from cobre.io.untrusted_file import check_foreign
 
 
 class TableColumns(Mapping[str, NDArray[Any]]):

@@ -12,13 +12,13 @@ import numpy as np
 from cobre.core.arrays import Floats, Indices
 from cobre.core.temporal import Stage
 from cobre.stochastic.errors import NoiseModelError
-from cobre.stochastic.halton import halton_points
-from cobre.stochastic.latin_hypercube import shuffled
-from cobre.stochastic.normal import standard_normals
-from cobre.stochastic.pcg64 import Pcg64Sequence, Pcg64Streams
-from cobre.stochastic.quantile import norm_quantile
-from cobre.stochastic.seeds import forward_seeds, grouped_forward_seeds, opening_seeds
-from cobre.stochastic.sobol import gray_rank, sobol_points
+from cobre.stochastic.random.halton import halton_points
+from cobre.stochastic.random.latin_hypercube import shuffled
+from cobre.stochastic.random.normal import standard_normals
+from cobre.stochastic.random.pcg64 import Pcg64Sequence, Pcg64Streams
+from cobre.stochastic.random.quantile import norm_quantile
+from cobre.stochastic.random.seeds import forward_seeds, grouped_forward_seeds, opening_seeds
+from cobre.stochastic.random.sobol import gray_rank, sobol_points
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,11 +9,11 @@ from cobre.core.arrays import Floats, Ints
 from cobre.core.case import Case
 from cobre.stochastic.inflows import describe_inflows
 from cobre.stochastic.layout import NoiseLayout, noise_layout
+from cobre.stochastic.memoryless import PlainClass, availability_class, load_class
 from cobre.stochastic.notes import NoiseNote
 from cobre.stochastic.par.lag_slots import LagSteps
 from cobre.stochastic.par.memory import inflow_memory
 from cobre.stochastic.par.model import inflow_model
-from cobre.stochastic.plain_classes import PlainClass, availability_class, load_class
 from cobre.stochastic.sampling import Sampler
 from cobre.stochastic.scenario_sources import SourceData, correlation, openings, sampler, training_libraries
 

@@ -10,14 +10,14 @@ from cobre.core.case import Table
 from cobre.core.temporal import Stage
 from cobre.stochastic.correlation import CorrelationProfiles
 from cobre.stochastic.errors import NoiseModelError
-from cobre.stochastic.halton import halton
-from cobre.stochastic.latin_hypercube import latin_hypercube
 from cobre.stochastic.layout import NoiseLayout
 from cobre.stochastic.noise_groups import group_leaders
-from cobre.stochastic.normal import standard_normals
-from cobre.stochastic.pcg64 import Pcg64Streams
-from cobre.stochastic.seeds import opening_seeds
-from cobre.stochastic.sobol import sobol
+from cobre.stochastic.random.halton import halton
+from cobre.stochastic.random.latin_hypercube import latin_hypercube
+from cobre.stochastic.random.normal import standard_normals
+from cobre.stochastic.random.pcg64 import Pcg64Streams
+from cobre.stochastic.random.seeds import opening_seeds
+from cobre.stochastic.random.sobol import sobol
 
 # Independent standard normals (opening, entity) of a stage, from (tree seed, stage id, openings, dimension).
 Design = Callable[[int, int, int, int], Floats]

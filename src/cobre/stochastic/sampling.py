@@ -16,9 +16,9 @@ from cobre.stochastic.correlation import CorrelationProfiles
 from cobre.stochastic.fresh_noise import FreshDraw, fresh_noise
 from cobre.stochastic.layout import NoiseLayout
 from cobre.stochastic.noise_groups import group_leaders, group_numbers
-from cobre.stochastic.pcg64 import Pcg64Streams
-from cobre.stochastic.seeds import as_indices, forward_seeds
-from cobre.stochastic.selection import choose
+from cobre.stochastic.random.pcg64 import Pcg64Streams
+from cobre.stochastic.random.seeds import as_indices, forward_seeds
+from cobre.stochastic.random.selection import choose
 
 # Simulations draw as if they were an iteration before the first.
 SIMULATION_ITERATION = 0

@@ -12,15 +12,15 @@ from cobre.stochastic.external import ExternalLibrary, external_library
 from cobre.stochastic.fresh_noise import check_methods
 from cobre.stochastic.historical import historical_library
 from cobre.stochastic.layout import CLASSES, NoiseLayout
+from cobre.stochastic.memoryless import PlainClass
 from cobre.stochastic.opening_tree import HISTORICAL_RESIDUALS, TreePlan, generated_openings, openings_from_file
 from cobre.stochastic.par.history import HISTORY_FILE
 from cobre.stochastic.par.memory import InflowMemory
 from cobre.stochastic.par.model import InflowModel
 from cobre.stochastic.par.seasons import season_cycle
-from cobre.stochastic.plain_classes import PlainClass
+from cobre.stochastic.random.seeds import EXTERNAL_BASE, HISTORICAL_BASE, as_seed, class_forward_seed
 from cobre.stochastic.replay import inflow_noise, plain_noise
 from cobre.stochastic.sampling import InSample, OutOfSample, Replay, Sampler, Scheme
-from cobre.stochastic.seeds import EXTERNAL_BASE, HISTORICAL_BASE, as_seed, class_forward_seed
 
 _CONFIG_FILE = "config.json"
 

@@ -7,24 +7,24 @@ from typing import Any, TypeVar
 
 from cobre import notebook
 from cobre.core.case import Case
-from cobre.io.alike import lines_of
 from cobre.io.case import read_case
-from cobre.io.case_at_a_glance import as_findings
+from cobre.io.case_overview import as_findings
 from cobre.io.conversion_manifest import conversion_in_words, read_conversion
+from cobre.io.grouped_findings import lines_of
 from cobre.io.problems import Layer, Problem, Problems
 from cobre.io.saving.checking import find_problems
+from cobre.policy.object import Policy
+from cobre.runs.events import Event, Tell
 from cobre.stochastic.errors import NoiseModelError
 from cobre.stochastic.model import build_noise_model
 from cobre.study.arguments import MAX_THREADS, check_policy, count, training_request
-from cobre.study.events import Event, Tell
-from cobre.study.given_case import case_and_overrides
+from cobre.study.case_argument import case_and_overrides
+from cobre.study.placement import run_in, threads_per_worker
 from cobre.study.plausibility import check_plausibility
-from cobre.study.policy import Policy
 from cobre.study.ranks import as_case, simulate_rank, train_rank
 from cobre.study.requests import CaseRequest, Overrides
 from cobre.study.results import ProgressEvent, SimulationResult, TrainingResult
-from cobre.study.script_world import script_world
-from cobre.study.worlds import run_in, threads_per_worker
+from cobre.study.script_placement import script_world
 
 Result = TypeVar("Result")
 ProgressCallback = Callable[[ProgressEvent], None]

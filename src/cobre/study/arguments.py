@@ -9,8 +9,8 @@ from numbers import Real
 from pathlib import Path
 from typing import overload
 
+from cobre.policy.object import Policy
 from cobre.study.checkpoints import CheckpointPlan
-from cobre.study.policy import Policy
 from cobre.study.requests import TrainingRequest
 
 MAX_THREADS = 1024

@@ -16,6 +16,7 @@ from cobre.comm.backends.local import LocalCommunicator
 from cobre.core.case import Case
 from cobre.sddp.boundary import PricedPool
 from cobre.sddp.phases import Phase
+from cobre.sddp.prepared import PreparedStudy
 from cobre.sddp.training.backward import make_cuts, solve_openings
 from cobre.sddp.training.bounds import OPENINGS_PER_CHAIN, lower_bound
 from cobre.sddp.training.context import SolveCounter, TrainingContext
@@ -25,7 +26,7 @@ from cobre.sddp.training.team import Team
 from cobre.sddp.work_split import WorkSplit
 from cobre.solver.batches import Bases, Chains, Keep
 from cobre.solver.statistics import SolveStatistics
-from cobre.study.prepare import PreparedStudy, make_solver, prepare
+from cobre.study.prepare import make_solver, prepare
 from cobre.study.ranks import iteration_limit
 
 

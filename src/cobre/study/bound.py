@@ -10,6 +10,12 @@ from cobre.comm import Backend
 from cobre.core.case import Case
 from cobre.errors import OutputError, PolicyIncompatibleError
 from cobre.io.atomic import write_file
+from cobre.policy.object import Policy
+from cobre.policy.store import fill_pool, policy_file
+from cobre.runs.events import Event, Tell
+from cobre.runs.files import STUDY_FILE
+from cobre.runs.formatting import money, percent
+from cobre.runs.trained_case import TrainedCase, case_of_run
 from cobre.sddp.boundary import PricedPool
 from cobre.sddp.training.context import TrainingContext
 from cobre.sddp.training.team import Team
@@ -18,17 +24,12 @@ from cobre.sddp.upper_bounds.result import BoundMethod, BoundPlan, UpperBound
 from cobre.sddp.work_split import WorkSplit
 from cobre.solver.batches import Bases
 from cobre.study.arguments import MAX_THREADS, check_policy, count
-from cobre.study.events import Event, Tell
-from cobre.study.given_case import case_and_overrides
-from cobre.study.policy import Policy
-from cobre.study.policy_store import fill_pool, policy_file
+from cobre.study.case_argument import case_and_overrides
+from cobre.study.placement import World, run_in, threads_per_worker
+from cobre.study.policy_origin import case_of_policy, other_problem
 from cobre.study.ranks import ReadyStudy, get_ready, share_policy
-from cobre.study.readable import money, percent
 from cobre.study.requests import CaseRequest
-from cobre.study.run_content import STUDY_FILE
-from cobre.study.script_world import script_world
-from cobre.study.trained_case import TrainedCase, case_of_policy, case_of_run, other_problem
-from cobre.study.worlds import World, run_in, threads_per_worker
+from cobre.study.script_placement import script_world
 
 BOUND_FILE = "bound.json"
 

@@ -15,8 +15,8 @@ from cobre.core.arrays import Floats
 from cobre.errors import CobreError
 from cobre.io.array_file import ArrayFileError, Arrays, StreamedArray, parse_arrays, write_arrays
 from cobre.io.atomic import check_writable, sweep
-from cobre.io.foreign_file import MOST_BYTES, read_foreign
-from cobre.io.inside import remove_file
+from cobre.io.confined import remove_file
+from cobre.io.untrusted_file import MOST_BYTES, read_foreign
 from cobre.sddp import phases
 from cobre.sddp.cuts.pool import CutSet
 from cobre.sddp.events import IterationRecord, PhaseTimes

@@ -8,9 +8,10 @@ import numpy as np
 from cobre import __version__
 from cobre.comm import Communicator
 from cobre.errors import CobreError
+from cobre.sddp.prepared import PreparedStudy
 from cobre.sddp.problem_digest import feed
 from cobre.solver.batches import LpSolver
-from cobre.study.prepare import PreparedStudy, most_dense_rows
+from cobre.study.prepare import most_dense_rows
 
 _PROBED_SCENARIOS = 4
 _WORDS = {

@@ -1,43 +1,23 @@
 """From a case to a problem that can be trained or simulated."""
 
 import os
-from dataclasses import dataclass
 
 import numpy as np
 
 from cobre.core.case import Case
 from cobre.errors import ValidationError
+from cobre.policy.boundary import load_priced_states, price_the_end, with_lags_of_boundary
 from cobre.sddp.lp.failure import EntityNames
 from cobre.sddp.lp.plan import PlanOptions
-from cobre.sddp.problem import Problem, build_problem
-from cobre.sddp.problem_digest import problem_digest
+from cobre.sddp.prepared import PreparedStudy
+from cobre.sddp.problem import build_problem
 from cobre.sddp.resolved.resolve import resolve
 from cobre.sddp.tree_build import with_tree
-from cobre.solver.batches import CutRows, LpSolver
+from cobre.solver.batches import LpSolver
 from cobre.solver.highs import HighsOptions, HighsSolver
-from cobre.stochastic.model import NoiseModel, build_noise_model
-from cobre.study.boundary_policy import load_priced_states, price_the_end, with_lags_of_boundary
+from cobre.stochastic.model import build_noise_model
 
 MOST_DENSE_ROWS_VARIABLE = "COBRE_MOST_DENSE_ROWS"
-
-
-@dataclass(frozen=True, slots=True)
-class PreparedStudy:
-    """A case with its noise and its LPs.
-
-    end: cuts of another study after the last stage. notes: what its user should know.
-    """
-
-    case: Case
-    noise: NoiseModel
-    problem: Problem
-    end: CutRows | None = None
-    notes: tuple[str, ...] = ()
-
-    @property
-    def digest(self) -> str:
-        """Of the problem: what cuts and bounds belong to. Takes a tenth of a second at production size."""
-        return problem_digest(self.problem, [stage.id for stage in self.case.horizon.stages], self.end)
 
 
 def prepare(case: Case) -> PreparedStudy:

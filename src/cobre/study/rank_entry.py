@@ -4,9 +4,9 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from cobre.comm import Backend
-    from cobre.study.events import Tell
+    from cobre.runs.events import Tell
+    from cobre.runs.summary import RunSummary
     from cobre.study.requests import RunRequest
-    from cobre.study.summary import RunSummary
 
 
 def run_study(comm: "Backend", request: "RunRequest", tell: "Tell") -> "RunSummary":

@@ -11,11 +11,15 @@ from cobre.core.case import Case
 from cobre.core.config import IterationLimit
 from cobre.io.case import load_case_with_problems
 from cobre.io.policy_file import read_policy_bytes
+from cobre.policy.object import Policy
+from cobre.policy.store import check_fit, decode_policy, policy_file
+from cobre.runs.events import Tell, event, iteration_event
+from cobre.runs.trained_case import case_of_run, changes_since
 from cobre.sddp.events import IterationRecord
+from cobre.sddp.prepared import PreparedStudy
 from cobre.sddp.sharing import share
 from cobre.sddp.training.hooks import Interruption
 from cobre.solver.batches import LpSolver
-from cobre.study.answers import Answers
 from cobre.study.checkpoints import (
     Checkpoint,
     check_same_run,
@@ -23,16 +27,14 @@ from cobre.study.checkpoints import (
     newest_content,
     parse_checkpoint,
 )
-from cobre.study.events import Tell, event, iteration_event
 from cobre.study.fingerprint import Fingerprint, agree_on
-from cobre.study.policy import Policy
-from cobre.study.policy_store import check_fit, decode_policy, policy_file
-from cobre.study.prepare import PreparedStudy, make_solver, prepare
+from cobre.study.iteration_callback import Answers
+from cobre.study.policy_origin import case_of_policy, other_problem
+from cobre.study.prepare import make_solver, prepare
 from cobre.study.requests import CaseRequest, Overrides, TrainingRequest
 from cobre.study.results import SimulationResult, TrainingResult
 from cobre.study.simulation import simulate_policy
 from cobre.study.stop_request import StopRequest
-from cobre.study.trained_case import case_of_policy, case_of_run, changes_since, other_problem
 from cobre.study.training import TrainedStudy, TrainingOptions, train_study
 
 FOREIGN_CUTS = "its cuts may be too high for this one, and so may the lower bound"

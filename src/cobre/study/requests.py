@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from cobre.core.case import Case
+    from cobre.policy.object import Policy
     from cobre.study.checkpoints import CheckpointPlan
-    from cobre.study.policy import Policy
 
 Overrides = Mapping[str, Any]
 

@@ -7,11 +7,11 @@ from typing import TYPE_CHECKING, Any
 from cobre import notebook
 from cobre.core.confidence import half_width_95
 from cobre.core.verdict import Verdict, verdict
+from cobre.policy.object import Policy
+from cobre.runs.summary import WorkerReport
 from cobre.sddp.events import IterationRecord
 from cobre.sddp.stop import StopKind
 from cobre.solver.statistics import SolveStatistics
-from cobre.study.policy import Policy
-from cobre.study.summary import WorkerReport
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -77,7 +77,7 @@ class TrainingResult:
     @property
     def verdict(self) -> Verdict | None:
         """Whether it is done, as far as the bounds tell."""
-        from cobre.study.convergence import bound_history
+        from cobre.runs.convergence import bound_history
 
         history = bound_history(self.history, is_risk_averse=self.is_risk_averse)
         return verdict(history, is_interrupted=self.stop_kind.is_interruption)
@@ -85,7 +85,7 @@ class TrainingResult:
     @property
     def bounds(self) -> "pa.Table":
         """One row for each iteration."""
-        from cobre.study.convergence import convergence_table
+        from cobre.runs.convergence import convergence_table
 
         return convergence_table(self.history)
 
@@ -94,13 +94,13 @@ class TrainingResult:
 
         The state has the entries that `policy.state_names` names.
         """
-        from cobre.study.water_values import policy_water_values
+        from cobre.policy.water_values import policy_water_values
 
         return policy_water_values(self.policy, state)
 
     def plot_bounds(self) -> "Figure":
         """The bounds by iteration, with the confidence band of the sampled one: a figure of matplotlib."""
-        from cobre.study.hand_over import library
+        from cobre.study.dataframes import library
 
         library("matplotlib")
         from cobre.report.figures import plot_bounds
@@ -114,19 +114,19 @@ class TrainingResult:
 
     def to_pandas(self) -> Any:
         """The bounds as a pandas DataFrame."""
-        from cobre.study.hand_over import as_pandas
+        from cobre.study.dataframes import as_pandas
 
         return as_pandas(self.bounds)
 
     def to_polars(self) -> Any:
         """The bounds as a polars DataFrame."""
-        from cobre.study.hand_over import as_polars
+        from cobre.study.dataframes import as_polars
 
         return as_polars(self.bounds)
 
     def to_xarray(self) -> Any:
         """The bounds as an xarray Dataset, by iteration."""
-        from cobre.study.hand_over import as_xarray
+        from cobre.study.dataframes import as_xarray
 
         return as_xarray(self.bounds)
 
@@ -180,7 +180,7 @@ class SimulationResult:
 
     def water_values(self) -> "pa.Table":
         """$ per hm3 by stage and reservoir: mean and percentiles over the scenarios."""
-        from cobre.study.water_values import simulated_water_values
+        from cobre.policy.water_values import simulated_water_values
 
         return simulated_water_values(self.table("hydros"))
 
@@ -191,7 +191,7 @@ class SimulationResult:
         non_controllable_generation, curtailment, deficit, load, line_flow, spot_price, water_value, ... (an unknown one
         names them all). entity: the id of a plant, bus or line; without it all are added up.
         """
-        from cobre.study.hand_over import library
+        from cobre.study.dataframes import library
 
         library("matplotlib")
         from cobre.report.figures import plot_fan
@@ -205,7 +205,7 @@ class SimulationResult:
         Energy and cost are added over blocks, other numbers averaged. entity: the id of a plant, bus or line; without
         it all are added up, where that means something. See `plot_fan` for quantities with names.
         """
-        from cobre.study.hand_over import library
+        from cobre.study.dataframes import library
 
         library("matplotlib", "cobre[plots]")
         from cobre.report.table_figure import plot_table
@@ -219,19 +219,19 @@ class SimulationResult:
 
     def to_pandas(self, name: str = "costs") -> Any:
         """A table as a pandas DataFrame."""
-        from cobre.study.hand_over import as_pandas
+        from cobre.study.dataframes import as_pandas
 
         return as_pandas(self.table(name))
 
     def to_polars(self, name: str = "costs") -> Any:
         """A table as a polars DataFrame."""
-        from cobre.study.hand_over import as_polars
+        from cobre.study.dataframes import as_polars
 
         return as_polars(self.table(name))
 
     def to_xarray(self, name: str = "costs") -> Any:
         """A table as an xarray Dataset: scenarios, stages, blocks and entities are its dimensions."""
-        from cobre.study.hand_over import as_xarray
+        from cobre.study.dataframes import as_xarray
 
         return as_xarray(self.table(name))
 

@@ -17,9 +17,15 @@ from cobre.core.case import Case
 from cobre.core.config import Config
 from cobre.core.verdict import Verdict, VerdictKind, verdict
 from cobre.io.atomic import WriteError, finally_do, write_file
-from cobre.io.inside import no_links_below
+from cobre.io.confined import no_links_below
 from cobre.io.output.results import write_results
 from cobre.io.output.table_pieces import table_pieces
+from cobre.policy.object import Policy
+from cobre.policy.store import check_fit, save_pool
+from cobre.runs.convergence import bound_history, convergence_table
+from cobre.runs.events import Event, Tell, event
+from cobre.runs.files import CHECKPOINTS, FAILURES, SIMULATION, SUMMARY_FILE, TRAINING
+from cobre.runs.summary import RunSummary
 from cobre.sddp.cuts.pool import CutPool
 from cobre.sddp.events import IterationRecord
 from cobre.sddp.phases import Phase, PhaseStatistics, added, as_dict
@@ -31,15 +37,11 @@ from cobre.solver.counting import CountingSolver
 from cobre.solver.statistics import SolveStatistics
 from cobre.study.bound import PolicyBound, write_bound
 from cobre.study.checkpoints import CheckpointPlan, list_checkpoints
-from cobre.study.convergence import bound_history, convergence_table
 from cobre.study.cost_note import cost_note
-from cobre.study.events import Event, Tell, event
-from cobre.study.exports import write_state_export, write_study_exports
+from cobre.study.exports.writing import write_state_export, write_study_exports
 from cobre.study.fingerprint import Fingerprint
-from cobre.study.former_run import CHECKPOINTS, clear_former_run, refuse_to_replace
 from cobre.study.output_lock import output_lock
-from cobre.study.policy import Policy
-from cobre.study.policy_store import check_fit, save_pool
+from cobre.study.previous_run import clear_former_run, refuse_to_replace
 from cobre.study.ranks import (
     FOREIGN_POLICY,
     ReadyStudy,
@@ -53,7 +55,6 @@ from cobre.study.results import SimulationResult
 from cobre.study.run_log import RunLog
 from cobre.study.simulation import StreamedSimulation
 from cobre.study.study_file import write_study_file
-from cobre.study.summary import RunSummary
 from cobre.study.training import TrainedStudy
 
 DEFAULT_INTERVAL = 10
@@ -78,7 +79,7 @@ def run_study(comm: Backend, request: RunRequest, tell: Tell) -> RunSummary:
         if comm.rank == 0:
             if simulation is not None:
                 summary = replace(summary, cost_note=_cost_note(request.output, ready.study.case))
-            write_file(request.output / "summary.json", (json.dumps(summary.as_dict(), indent=1) + "\n").encode())
+            write_file(request.output / SUMMARY_FILE, (json.dumps(summary.as_dict(), indent=1) + "\n").encode())
         comm.all_well()
         tell_all(event("run_finished", seconds=time.monotonic() - began))
         return summary
@@ -171,7 +172,7 @@ def _train_or_load(
             resume_if_possible=request.resume_if_possible,
             warm_start=warm,
             time_limit_s=request.time_limit_s,
-            failure_folder=request.output / "failures",
+            failure_folder=request.output / FAILURES,
             answers=request.answers,
         ),
         tell,
@@ -207,7 +208,7 @@ def _write_training(output: Path, policy_folder: Path, trained: TrainedStudy) ->
         "stop_kind": trained.stop.kind,
         "solver": trained.solver.version,
     }
-    write_results(output / "training", {"convergence": convergence_table(trained.history)}, facts)
+    write_results(output / TRAINING, {"convergence": convergence_table(trained.history)}, facts)
     if (bound := trained.context.upper_bound) is not None:
         write_bound(output, PolicyBound(bound, trained.study.case.is_risk_averse))
     visited = trained.context.visited
@@ -244,11 +245,11 @@ def _simulate(
     config = ready.study.case.config.simulation
     count = config.num_scenarios
     streamed = StreamedSimulation(
-        request.output / "simulation",
+        request.output / SIMULATION,
         # A policy from elsewhere has no digest to be known by: its simulation begins anew.
         "" if trained is None else f"{Fingerprint.of(ready.study, ready.solver)} {trained.digest} {config}",
         resume=trained is not None and (request.resume or request.resume_if_possible),
-        failure_folder=request.output / "failures",
+        failure_folder=request.output / FAILURES,
     )
     solver = CountingSolver(ready.solver)
     result = streamed.run(comm, ready.study, solver, policy, count)
@@ -299,7 +300,7 @@ def _verdict(trained: TrainedStudy | None) -> Verdict | None:
 
 def _cost_note(output: Path, case: Case) -> str | None:
     """Of the simulation that was just written."""
-    folder = output / "simulation"
+    folder = output / SIMULATION
     return cost_note(lambda name, columns: table_pieces(folder / f"{name}.parquet", columns), case)
 
 

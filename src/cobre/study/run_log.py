@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-from cobre.study.events import EVENT_FILE, Event, EventLog, Tell
+from cobre.runs.events import EVENT_FILE, Event, EventLog, Tell
 
 
 class RunLog:

@@ -13,20 +13,20 @@ from cobre.comm import Backend, Communicator, SharedMemoryProvider
 from cobre.core.arrays import Floats, Ints
 from cobre.core.case import System
 from cobre.io.atomic import explained, on_failure
-from cobre.io.inside import make_folder
+from cobre.io.confined import make_folder
 from cobre.io.output.growing_tables import UNFINISHED, GrowingTables
+from cobre.policy.object import Policy
+from cobre.policy.store import fill_pool
 from cobre.sddp.boundary import PricedPool
 from cobre.sddp.cuts.pool import CutPool
+from cobre.sddp.prepared import PreparedStudy
 from cobre.sddp.simulation.simulate import simulate
 from cobre.sddp.simulation.spool import Sink
 from cobre.sddp.simulation.summary import SimulationOutcome
 from cobre.sddp.simulation.tables import EntityIds
 from cobre.solver.batches import LpSolver
-from cobre.stochastic.seeds import PATH_BASE, uniform_draws
+from cobre.stochastic.random.seeds import PATH_BASE, uniform_draws
 from cobre.study.case_facts import stages_and_entities
-from cobre.study.policy import Policy
-from cobre.study.policy_store import fill_pool
-from cobre.study.prepare import PreparedStudy
 from cobre.study.results import SimulationResult
 from cobre.study.simulation_sinks import ArrowSink, StreamingSink
 from cobre.study.stage_facts import TREE_PATHS, fact_tables, tree_paths

@@ -19,7 +19,7 @@ from cobre.core.temporal import Stage
 from cobre.io.output.columns import column_of, table_of
 from cobre.sddp.hydro_models.energy_productivity import EnergyProductivity, NoProductivityError
 from cobre.sddp.hydro_models.geometry import geometry_by_hydro
-from cobre.study.prepare import PreparedStudy
+from cobre.sddp.prepared import PreparedStudy
 
 if TYPE_CHECKING:
     import pyarrow as pa

@@ -10,11 +10,10 @@ from cobre.io.atomic import write_file
 from cobre.io.case_digests import file_digests
 from cobre.io.conversion_manifest import read_conversion
 from cobre.io.output.manifest import software_versions
+from cobre.runs.files import STUDY_FILE
 from cobre.study.case_facts import plain, stages_and_entities
 from cobre.study.ranks import ReadyStudy
 from cobre.study.requests import CaseRequest
-
-STUDY_FILE = "study.json"
 
 
 def write_study_file(output: Path, ready: ReadyStudy, request: CaseRequest) -> None:

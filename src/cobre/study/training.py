@@ -11,10 +11,14 @@ import numpy as np
 
 from cobre.comm import Communicator, SharedMemoryProvider
 from cobre.io.atomic import finally_do
+from cobre.policy.object import Policy
+from cobre.policy.store import fill_pool
+from cobre.runs.summary import WorkerReport
 from cobre.sddp.boundary import PricedPool
 from cobre.sddp.events import IterationRecord
 from cobre.sddp.plugins.cut_selection import cut_selection
 from cobre.sddp.plugins.stopping import stopping_rules
+from cobre.sddp.prepared import PreparedStudy
 from cobre.sddp.stop import Stop
 from cobre.sddp.training.context import TrainingContext
 from cobre.sddp.training.hooks import Interruption, TrainingHooks, keep_nothing
@@ -25,10 +29,6 @@ from cobre.solver.batches import Bases, LpSolver
 from cobre.study.checkpoints import Checkpoint, CheckpointPlan, CheckpointWriter, check_same_run, restore
 from cobre.study.digest import training_digest
 from cobre.study.fingerprint import Fingerprint
-from cobre.study.policy import Policy
-from cobre.study.policy_store import fill_pool
-from cobre.study.prepare import PreparedStudy
-from cobre.study.summary import WorkerReport
 
 Listener = Callable[[IterationRecord], None]
 

@@ -18,7 +18,7 @@ from typing import Any
 
 from cobre.errors import CobreError
 from cobre.io.atomic import write_file
-from cobre.study.templates import templates
+from cobre.io.templates import templates
 
 ARITHMETIC = 2
 """Raised by every change that alters the bits of a result on purpose."""

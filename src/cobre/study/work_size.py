@@ -4,10 +4,10 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from cobre.io.config_overrides import FILE, with_overrides
-from cobre.io.foreign_file import read_foreign_text
+from cobre.io.config.overrides import FILE, with_overrides
 from cobre.io.problems import Problems
 from cobre.io.stored_json import parse_stored
+from cobre.io.untrusted_file import read_foreign_text
 
 Overrides = Mapping[str, Any]
 

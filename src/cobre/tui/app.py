@@ -8,9 +8,9 @@ from textual.binding import Binding, BindingType
 from textual.containers import Horizontal, VerticalScroll
 from textual.widgets import Footer, RichLog, Static
 
-from cobre.study.events import Event
-from cobre.study.following import EventFollower
-from cobre.study.run_view import RunView
+from cobre.runs.event_follower import EventFollower
+from cobre.runs.events import Event
+from cobre.runs.view import RunView
 from cobre.tui.bounds_plot import BoundsPlot
 from cobre.tui.event_words import in_words
 from cobre.tui.keys_screen import KeysScreen

@@ -6,7 +6,7 @@ from typing import Any
 
 from textual_plotext import PlotextPlot
 
-from cobre.study.run_view import RunView
+from cobre.runs.view import RunView
 
 LOWER, UPPER = "cyan", "orange"
 RECENT = 50

@@ -3,8 +3,8 @@
 import time
 
 from cobre.printable import printable
-from cobre.study.events import Event
-from cobre.study.readable import duration, money, percent, short_money
+from cobre.runs.events import Event
+from cobre.runs.formatting import duration, money, percent, short_money
 
 
 def in_words(told: Event) -> str:

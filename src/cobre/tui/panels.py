@@ -6,8 +6,8 @@ from pathlib import Path
 
 from rich.text import Text
 
-from cobre.study.readable import bar, duration, money, percent, rate, short_money
-from cobre.study.run_view import PHASES, RunStatus, RunView
+from cobre.runs.formatting import bar, duration, money, percent, rate, short_money
+from cobre.runs.view import PHASES, RunStatus, RunView
 
 COLOURS = {
     RunStatus.RUNNING: "green",

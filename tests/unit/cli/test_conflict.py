@@ -2,8 +2,8 @@
 
 import pytest
 
+from cobre.runs.explanation import NothingToExplainError, explain_failure
 from cobre.solver.conflict import UnreadableLpError, find_conflict
-from cobre.study.explanation import NothingToExplainError, explain_failure
 
 INFEASIBLE = """NAME
 ROWS

@@ -3,7 +3,7 @@
 import pytest
 from known_names import known_columns, known_rows
 
-from cobre.study.lp_words import Dictionary
+from cobre.runs.lp_names import Dictionary
 
 ENTITIES = {
     "hydros": [{"id": 7, "name": "Upper"}, {"id": 9, "name": "Lower"}],

@@ -2,7 +2,7 @@
 
 import pytest
 
-from cobre.study.readable import bar, duration, money, percent, rate, short_money, sparkline
+from cobre.runs.formatting import bar, duration, money, percent, rate, short_money, sparkline
 
 
 @pytest.mark.parametrize(

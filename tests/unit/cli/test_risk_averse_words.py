@@ -11,8 +11,8 @@ from cobre.cli.progress import LineProgress
 from cobre.cli.run_summary import print_summary
 from cobre.cli.run_table import run_table
 from cobre.notebook import ProgressTable
-from cobre.study.run_view import RunView
-from cobre.study.summary import RunSummary
+from cobre.runs.summary import RunSummary
+from cobre.runs.view import RunView
 from cobre.tui.panels import page
 
 EVENTS = [started(), phase("training", is_risk_averse=True), *(iteration(number) for number in (1, 2, 3))]

@@ -7,7 +7,7 @@ from event_streams import START, iteration, phase, started, training
 from rich.console import Console
 
 from cobre.cli.run_table import run_table
-from cobre.study.run_view import RunView
+from cobre.runs.view import RunView
 
 
 def drawn(events, width, height=30, **settings):

@@ -8,8 +8,8 @@ import time
 import pytest
 from event_streams import START, iteration, phase, started, training
 
-from cobre.study.following import EventFollower, NothingToFollowError
-from cobre.study.run_view import RunStatus, RunView
+from cobre.runs.event_follower import EventFollower, NothingToFollowError
+from cobre.runs.view import RunStatus, RunView
 from cobre.tui.panels import figures
 
 

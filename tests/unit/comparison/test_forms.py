@@ -10,7 +10,7 @@ from compared_studies import NEW_PLANT
 
 import cobre
 from cobre.cli.main import main
-from cobre.study.run_content import NotAWholeRunError
+from cobre.runs.content import NotAWholeRunError
 
 
 def invoke(*arguments):

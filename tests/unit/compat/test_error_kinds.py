@@ -9,10 +9,10 @@ from cobre import errors
 from cobre.io.atomic import WriteError
 from cobre.io.policy_file import PolicyFileError
 from cobre.io.problems import InvalidCaseError, Layer, Problem
+from cobre.policy.store import PolicyMismatchError
 from cobre.sddp.lp.failure import StageFailedError
 from cobre.stochastic.errors import NoiseModelError
 from cobre.study.output_lock import OutputInUseError
-from cobre.study.policy_store import PolicyMismatchError
 
 BUILT_IN = {
     errors.ValidationError: ValueError,

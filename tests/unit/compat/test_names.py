@@ -20,8 +20,9 @@ def test_names_are_offered(name):
 
 
 def test_modules_are_modules():
-    assert cobre.run.run.__module__ == "cobre.run"
-    assert cobre.io.load_case.__module__ == "cobre.io.case_at_a_glance"
+    assert cobre.run.__name__ == "cobre.run"
+    assert cobre.run.run.__module__ == "cobre.compat.run"
+    assert cobre.io.load_case.__module__ == "cobre.io.case_overview"
     assert {"load_case", "validate"} <= set(dir(cobre.io))
 
 

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import cobre
-from cobre.study.hand_over import as_pandas
+from cobre.study.dataframes import as_pandas
 
 
 @pytest.fixture(scope="module")

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 import cobre
-from cobre.study.run_content import read_run_content
+from cobre.runs.content import read_run_content
 
 KEYS = {
     "converged", "gap_percent", "hydro_models", "iterations", "lower_bound", "output_dir", "provenance", "simulation",

@@ -86,7 +86,7 @@ def test_a_study_loads_neither_pandas_nor_the_compute_functions(tmp_path, worker
     program = (
         "import sys\n"
         "from cobre.study.requests import CaseRequest, RunRequest, with_iterations\n"
-        "from cobre.study.worlds import choose_world, run_in\n"
+        "from cobre.study.placement import choose_world, run_in\n"
         "from pathlib import Path\n"
         "def run(comm, request, tell):\n"
         "    from cobre.study.run import run_study\n"

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from cobre.io.boundary_file import find_boundary_file
 from cobre.io.cobre_python_policy import read_cobre_python_policy
 from cobre.io.policy_file import PolicyFileError, parse_policy, read_policy_bytes
-from cobre.study.policy_store import load_policy, policy_file
+from cobre.policy.store import load_policy, policy_file
 
 FOLDER = Path(__file__).with_name("cobre_python_policy")
 MANIFEST = FOLDER / "manifest.bin"

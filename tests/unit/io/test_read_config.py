@@ -15,7 +15,7 @@ from cobre.core.config import (
     SolverConfig,
     TimeLimit,
 )
-from cobre.io.config_file import read_config
+from cobre.io.config.file import read_config
 from cobre.io.json_files import Document
 from cobre.io.problems import Problems
 

@@ -33,8 +33,8 @@ from cobre.core.production import (
 )
 from cobre.core.temporal import CvarParameters, StateVariables
 from cobre.io.atomic import WriteError
-from cobre.io.generic_expressions import parse_constraint
-from cobre.io.linear_form import parameter
+from cobre.io.constraints.expressions import parse_constraint
+from cobre.io.constraints.linear_form import parameter
 from cobre.io.problems import InvalidCaseError
 from cobre.io.saving.config_document import config_document
 from cobre.io.saving.constraint_documents import expression_text

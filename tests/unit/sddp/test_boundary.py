@@ -17,11 +17,11 @@ from cobre.core.config import BoundaryPolicy
 from cobre.io.case import load_case
 from cobre.io.policy_file import PolicyData, PolicyMetadata, StageCuts, write_policy
 from cobre.io.problems import InvalidCaseError
+from cobre.policy.boundary import load_priced_states, price_the_end, with_lags_of_boundary
 from cobre.sddp.boundary import BoundaryMismatchError, PricedPool, PricedStates, fit_boundary, lags_read, with_boundary
 from cobre.sddp.cuts.pool import WIDEST_CHUNK, CutSet
 from cobre.sddp.problem import build_problem
 from cobre.sddp.resolved.resolve import resolve
-from cobre.study.boundary_policy import load_priced_states, price_the_end, with_lags_of_boundary
 from cobre.study.prepare import prepare
 
 SEASONS = {

@@ -11,9 +11,10 @@ from cobre.comm.backends.local import LocalCommunicator
 from cobre.comm.launch import run
 from cobre.io.case import load_case
 from cobre.sddp.cuts.visibility import ranks_that_see
+from cobre.sddp.prepared import PreparedStudy
 from cobre.sddp.problem import Problem
 from cobre.sddp.sharing import share
-from cobre.study.prepare import PreparedStudy, make_solver, prepare
+from cobre.study.prepare import make_solver, prepare
 from cobre.study.requests import with_iterations
 from cobre.study.training import train_study
 

@@ -8,10 +8,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from cobre.stochastic.errors import NoiseModelError
-from cobre.stochastic.halton import first_primes, halton
-from cobre.stochastic.latin_hypercube import latin_hypercube
-from cobre.stochastic.quantile import norm_quantile
-from cobre.stochastic.sobol import gray_rank, sobol
+from cobre.stochastic.random.halton import first_primes, halton
+from cobre.stochastic.random.latin_hypercube import latin_hypercube
+from cobre.stochastic.random.quantile import norm_quantile
+from cobre.stochastic.random.sobol import gray_rank, sobol
 
 # Openings of the Rust program: seed 42, stage 0, 8 openings of 3 entities; the first three.
 LATIN_HYPERCUBE = [

@@ -9,6 +9,8 @@ from example_study import EXAMPLE, overrides
 
 from cobre.comm.backends.local import LocalCommunicator
 from cobre.io.atomic import WriteError
+from cobre.policy.object import Policy
+from cobre.policy.store import save_policy, save_pool
 from cobre.sddp.cuts.pool import CutPool, CutSet
 from cobre.sddp.events import IterationRecord, PhaseTimes
 from cobre.study.checkpoints import (
@@ -23,8 +25,6 @@ from cobre.study.checkpoints import (
 )
 from cobre.study.digest import training_digest
 from cobre.study.fingerprint import Fingerprint
-from cobre.study.policy import Policy
-from cobre.study.policy_store import save_policy, save_pool
 from cobre.study.prepare import make_solver, prepare
 from cobre.study.ranks import as_case
 from cobre.study.requests import CaseRequest, RunRequest

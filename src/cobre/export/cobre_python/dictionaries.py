@@ -10,7 +10,7 @@ from cobre.core.case import System
 from cobre.export.cobre_python.bounds import ENTITIES, bound_columns
 from cobre.export.cobre_python.columns import COLUMNS, DICTIONARY_NAMES, columns_of
 from cobre.export.cobre_python.writing import write_json, write_table
-from cobre.study.prepare import PreparedStudy
+from cobre.sddp.prepared import PreparedStudy
 
 BOUNDS = (
     *("storage_min", "storage_max", "turbined_min", "turbined_max", "outflow_min", "outflow_max"),

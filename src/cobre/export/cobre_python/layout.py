@@ -5,14 +5,14 @@ from pathlib import Path
 
 import numpy as np
 
+from cobre.compat.stored_results import convergence_with_times
 from cobre.export.cobre_python.policy import Producer, Seasons, write_policy_files
 from cobre.export.cobre_python.simulation import write_simulation
 from cobre.export.cobre_python.training import copy_exports, write_training
 from cobre.export.source import RunSource
-from cobre.io.policy_file import read_policy
-from cobre.study.policy_store import POLICY_FILE
-from cobre.study.prepare import PreparedStudy, prepare
-from cobre.study.stored_results import convergence_with_times
+from cobre.io.policy_file import POLICY_FILE, read_policy
+from cobre.sddp.prepared import PreparedStudy
+from cobre.study.prepare import prepare
 
 CYCLES = {"monthly": 0, "weekly": 1, "custom": 2}
 

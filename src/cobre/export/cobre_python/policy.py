@@ -13,10 +13,10 @@ from typing import Any
 
 import numpy as np
 
+from cobre.compat.policy_dictionaries import from_elsewhere, number_of_day
 from cobre.export.cobre_python.flat_writer import Field, FlatWriter
 from cobre.export.cobre_python.state_order import their_states
 from cobre.io.policy_file import PolicyData, StageCuts
-from cobre.study.plain_policy import from_elsewhere, number_of_day
 
 FORMAT_VERSION = 3
 # cobre-python loads no policy of another version than its own: these are the name and version of the format.

@@ -7,14 +7,14 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from cobre.compat.energy_columns import lagged_inflows
+from cobre.compat.run_metadata import simulation_facts
+from cobre.compat.simulation_columns import StageFacts, known_table, with_nodes
 from cobre.export.cobre_python.writing import write_json, write_table
 from cobre.export.source import ExportError, RunSource
-from cobre.io.foreign_file import named_inside
 from cobre.io.output.manifest import ResultsError, digest_of, read_manifest
 from cobre.io.output.results import read_results
-from cobre.study.energy_columns import lagged_inflows
-from cobre.study.known_columns import StageFacts, known_table, with_nodes
-from cobre.study.run_facts import simulation_facts
+from cobre.io.untrusted_file import named_inside
 from cobre.study.stage_facts import ENTITY_STAGES, FACT_TABLES, INITIAL_LAGS, LAG_STEPS, TREE_PATHS
 
 if TYPE_CHECKING:

@@ -4,12 +4,12 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from cobre.compat.stored_results import convergence_with_times
+from cobre.compat.study_summaries import hydro_models_summary, provenance_report
 from cobre.export.cobre_python.dictionaries import write_dictionaries
 from cobre.export.cobre_python.writing import copy_inside, write_json, write_table
 from cobre.export.source import RunSource
-from cobre.study.prepare import PreparedStudy
-from cobre.study.stored_results import convergence_with_times
-from cobre.study.study_summaries import hydro_models_summary, provenance_report
+from cobre.sddp.prepared import PreparedStudy
 
 WHOLE = "iteration"  # no phase of theirs, so that nobody takes a sum for one
 PLANE_SOURCES = {"computed": "computed_from_geometry", "precomputed": "precomputed_hyperplanes"}

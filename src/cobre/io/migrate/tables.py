@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
-from cobre.io.generic_constraints import BOUNDS
+from cobre.io.constraints.reading import BOUNDS
 from cobre.io.migrate.initial_conditions import HISTORY, windows_of_history
 from cobre.io.migrate.notes import Notes
 from cobre.io.migrate.old_case import EXCHANGE_FACTORS, GENERIC_CONSTRAINTS, OldCase

@@ -8,8 +8,6 @@ from pydantic import ValidationError
 
 from cobre.io import (
     block_factors,
-    config_file,
-    config_records,
     correlation_file,
     entities,
     initial_conditions,
@@ -17,6 +15,8 @@ from cobre.io import (
     production_models,
     stages_file,
 )
+from cobre.io.config import file as config_file
+from cobre.io.config import records as config_records
 from cobre.io.json_files import JsonFile
 from cobre.io.migrate.notes import Notes
 from cobre.io.migrate.old_case import OldCase

@@ -17,10 +17,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from cobre.io.atomic import flush_tree, write_file
-from cobre.io.foreign_file import check_foreign, read_foreign_text
-from cobre.io.inside import create_file, make_folder, remove_file, remove_tree
+from cobre.io.confined import create_file, make_folder, remove_file, remove_tree
 from cobre.io.output.results import ResultTables, publish, write_table
 from cobre.io.stored_json import parse_stored
+from cobre.io.untrusted_file import check_foreign, read_foreign_text
 
 if TYPE_CHECKING:
     import pyarrow as pa

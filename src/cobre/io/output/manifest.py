@@ -11,8 +11,8 @@ from typing import Any
 
 from cobre import __version__
 from cobre.errors import CobreError
-from cobre.io.foreign_file import MOST_TABLE_BYTES, open_foreign, read_foreign_text
 from cobre.io.stored_json import parse_stored
+from cobre.io.untrusted_file import MOST_TABLE_BYTES, open_foreign, read_foreign_text
 
 FILE = "manifest.json"
 FORMAT_VERSION = 1

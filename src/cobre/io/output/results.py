@@ -6,9 +6,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from cobre.io.atomic import flush_tree, scratch_directory, write_file
-from cobre.io.foreign_file import ForeignFileError, named_inside
-from cobre.io.inside import create_file, make_folder, move_file, remove_file
+from cobre.io.confined import create_file, make_folder, move_file, remove_file
 from cobre.io.output.manifest import FILE, ResultsError, describe_table, digest_of, manifest_text, read_manifest
+from cobre.io.untrusted_file import ForeignFileError, named_inside
 
 if TYPE_CHECKING:
     import pyarrow as pa

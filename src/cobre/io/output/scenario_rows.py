@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, Any, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from cobre.io.foreign_file import check_foreign
 from cobre.io.output.columns import numbers_of
 from cobre.io.output.manifest import ResultsError
+from cobre.io.untrusted_file import check_foreign
 
 if TYPE_CHECKING:
     import pyarrow as pa

@@ -7,13 +7,13 @@ from typing import Any
 from cobre.core.case import Case
 from cobre.io import block_factors, entities
 from cobre.io.computed_values import check_computed_values
-from cobre.io.config_file import read_config
+from cobre.io.config.file import read_config
+from cobre.io.constraints.parameters import FILE as PARAMETER_FILE
+from cobre.io.constraints.parameters import decode_parameters
+from cobre.io.constraints.reading import FILE as CONSTRAINT_FILE
+from cobre.io.constraints.reading import decode_constraints
 from cobre.io.correlation_file import FILE as CORRELATION_FILE
 from cobre.io.correlation_file import read_correlation
-from cobre.io.generic_constraints import FILE as CONSTRAINT_FILE
-from cobre.io.generic_constraints import decode_constraints
-from cobre.io.generic_parameters import FILE as PARAMETER_FILE
-from cobre.io.generic_parameters import decode_parameters
 from cobre.io.initial_conditions import read_initial_conditions
 from cobre.io.json_files import Document, decode
 from cobre.io.not_modelled import refuse_what_is_not_modelled

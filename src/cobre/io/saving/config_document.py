@@ -17,7 +17,7 @@ from cobre.core.config import (
     TrainingConfig,
     UpperBoundGap,
 )
-from cobre.io.config_records import DominationRecord, DynamicRecord, Level1Record
+from cobre.io.config.records import DominationRecord, DynamicRecord, Level1Record
 from cobre.io.saving.plain_values import plain
 
 _RULES: dict[type, str] = {

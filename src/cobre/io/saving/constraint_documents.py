@@ -4,9 +4,9 @@ from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
 from cobre.core.generic_constraints import Coefficient, GenericConstraint, GenericConstraints, Parameter, Term
-from cobre.io.generic_constraints import FILE
-from cobre.io.generic_parameters import FILE as PARAMETER_FILE
-from cobre.io.generic_parameters import PAYLOADS
+from cobre.io.constraints.parameters import FILE as PARAMETER_FILE
+from cobre.io.constraints.parameters import PAYLOADS
+from cobre.io.constraints.reading import FILE
 
 Piece = tuple[bool, list[str]]
 """Whether it is negative, and its factors, the number first."""

@@ -7,7 +7,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from cobre.core.case import ABSENT_ID, Case, Table
-from cobre.io.generic_constraints import BOUNDS
+from cobre.io.constraints.reading import BOUNDS
 from cobre.io.magnitudes import LARGEST_NUMBER
 from cobre.io.parquet_tables import Column, TableFormat
 from cobre.io.problems import Layer, Problems

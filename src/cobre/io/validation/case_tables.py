@@ -4,7 +4,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from cobre.core.case import Case, Table
-from cobre.io.generic_constraints import BOUNDS
+from cobre.io.constraints.reading import BOUNDS
 from cobre.io.parquet_tables import TableFormat
 from cobre.io.table_formats import OVERRIDE_TABLES, PRODUCTION_TABLES, SCENARIO_TABLES
 from cobre.io.validation.findings import Named

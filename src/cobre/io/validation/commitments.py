@@ -9,7 +9,8 @@ from cobre.core.anticipation import BEFORE_STUDY, Anticipation, Deliveries, Past
 from cobre.core.case import ABSENT_ID, Case
 from cobre.core.entities import Thermal, is_in_service
 from cobre.core.temporal import Stage
-from cobre.io import entities, generic_constraints, initial_conditions, post_study_stages
+from cobre.io import entities, initial_conditions, post_study_stages
+from cobre.io.constraints import reading as generic_constraints
 from cobre.io.table_formats import OVERRIDE_TABLES
 from cobre.io.validation.findings import Findings, Rule, listed, named
 from cobre.io.validation.generic_references import entity_of

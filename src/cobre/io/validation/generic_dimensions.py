@@ -3,9 +3,9 @@
 from cobre.core.case import Case
 from cobre.core.generic_constraints import Parameter
 from cobre.core.temporal import Stage
-from cobre.io.generic_constraints import FILE
-from cobre.io.generic_parameters import FILE as PARAMETERS_FILE
-from cobre.io.generic_variables import VARIABLES
+from cobre.io.constraints.parameters import FILE as PARAMETERS_FILE
+from cobre.io.constraints.reading import FILE
+from cobre.io.constraints.variables import VARIABLES
 from cobre.io.validation.findings import Findings, Rule, distinct, listed, named
 from cobre.io.validation.generic_references import entity_of
 

@@ -4,7 +4,7 @@ import numpy as np
 
 from cobre.core.case import Case
 from cobre.core.generic_constraints import GenericConstraint
-from cobre.io.generic_constraints import BOUNDS, FILE
+from cobre.io.constraints.reading import BOUNDS, FILE
 from cobre.io.validation.findings import Findings, Rule
 from cobre.io.validation.generic_dimensions import acting_stages
 from cobre.io.validation.generic_references import entity_of

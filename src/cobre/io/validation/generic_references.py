@@ -4,9 +4,9 @@ from collections.abc import Mapping
 
 from cobre.core.case import Case
 from cobre.core.generic_constraints import GenericConstraint, Term
-from cobre.io.generic_constraints import FILE
-from cobre.io.generic_parameters import FILE as PARAMETERS_FILE
-from cobre.io.generic_variables import VARIABLES, EntityClass
+from cobre.io.constraints.parameters import FILE as PARAMETERS_FILE
+from cobre.io.constraints.reading import FILE
+from cobre.io.constraints.variables import VARIABLES, EntityClass
 from cobre.io.validation.case_tables import declared_ids
 from cobre.io.validation.findings import Findings, Rule, named
 

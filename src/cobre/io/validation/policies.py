@@ -5,7 +5,7 @@ from pathlib import Path
 from cobre.core.case import Case
 from cobre.core.state_names import STORAGE, StateName
 from cobre.io.boundary_file import find_boundary_file, stage_that_ends_on
-from cobre.io.config_file import FILE
+from cobre.io.config.file import FILE
 from cobre.io.policy_file import PolicyFileError, PolicyMetadata, read_policy
 from cobre.io.validation.findings import Findings, Rule
 

@@ -4,7 +4,7 @@ import numpy as np
 
 from cobre.core.case import Case
 from cobre.core.config import ScenarioSource
-from cobre.io.config_file import FILE
+from cobre.io.config.file import FILE
 from cobre.io.stages_file import FILE as STAGES_FILE
 from cobre.io.validation.findings import Findings, Rule, listed
 from cobre.io.validation.scenario_dimensions import scenario_sources

@@ -2,7 +2,7 @@
 
 from cobre.core.case import Case
 from cobre.core.config import SimulationBased
-from cobre.io.config_file import FILE
+from cobre.io.config.file import FILE
 from cobre.io.validation.findings import Findings, Rule, listed
 
 FIELD = "training.stopping_rules"

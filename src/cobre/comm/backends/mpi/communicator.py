@@ -12,7 +12,6 @@ from collections.abc import Callable, Sequence
 import numpy as np
 
 from cobre._native import fold
-from cobre.comm.backends.base import Backend
 from cobre.comm.backends.mpi.assembly import agreed_end
 from cobre.comm.backends.mpi.call_check import (
     Call,
@@ -27,7 +26,7 @@ from cobre.comm.backends.mpi.job import Job, is_orderly_exit
 from cobre.comm.backends.mpi.library import Mpi, MpiComm, load_mpi
 from cobre.comm.backends.mpi.ordered_reduce import OrderedReduction
 from cobre.comm.backends.mpi.pieces import broadcast_in_pieces, gather_in_pieces, raw
-from cobre.comm.backends.mpi.region import MpiSharedRegion
+from cobre.comm.backends.mpi.region import MpiSharedRegion, WindowOwner
 from cobre.comm.backends.mpi.release import DeferredRelease
 from cobre.comm.backends.mpi.units import Units
 from cobre.comm.backends.mpi.windows import Window, Windows
@@ -40,7 +39,7 @@ from cobre.comm.validation import packed as packed_places
 GATHERING_S = 2.0  # so long a rank that gives up waits for others to give up, too
 
 
-class MpiCommunicator(Backend):
+class MpiCommunicator(WindowOwner):
     """A rank of an MPI world, or of one node of it. The lowest rank of each node is its leader."""
 
     backend = "mpi"

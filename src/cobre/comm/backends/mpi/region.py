@@ -1,19 +1,24 @@
 """Regions over MPI windows: one copy per node."""
 
-from typing import TYPE_CHECKING
+from abc import abstractmethod
 
+from cobre.comm.backends.base import Backend
 from cobre.comm.backends.mpi.windows import Window
 from cobre.comm.shared_memory import SharedRegion
 from cobre.comm.types import Array, Dtype
 
-if TYPE_CHECKING:
-    from cobre.comm.backends.mpi.communicator import MpiCommunicator
+
+class WindowOwner(Backend):
+    """A backend whose regions are MPI windows."""
+
+    @abstractmethod
+    def _fence_window(self, window: Window) -> None: ...
 
 
 class MpiSharedRegion(SharedRegion):
     """Arrays over a window, which is kept while any of them is referenced."""
 
-    def __init__(self, owner: "MpiCommunicator", window: Window, count: int, dtype: Dtype) -> None:
+    def __init__(self, owner: WindowOwner, window: Window, count: int, dtype: Dtype) -> None:
         super().__init__(owner, count, dtype, is_leader=owner.is_leader)
         self._owner = owner
         self._window = window

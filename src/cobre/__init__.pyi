@@ -1,0 +1,28 @@
+"""The names of `cobre` for type checkers and editors; at run time they come when they are first used."""
+
+from cobre import errors as errors
+from cobre import io as io
+from cobre import model as model
+from cobre import results as results
+from cobre import run as run
+from cobre import schema as schema
+from cobre.comparison.api import compare as compare
+from cobre.comparison.result import StudyComparison as StudyComparison
+from cobre.compat.policy_checkpoint import write_policy_checkpoint as write_policy_checkpoint
+from cobre.compat.study_object import Study as Study
+from cobre.core.case import Case as Case
+from cobre.core.editing import changed as changed
+from cobre.io.case import load_case as load_case
+from cobre.io.problems import InvalidCaseError as InvalidCaseError
+from cobre.io.saving import save_case as save_case
+from cobre.policy.object import Policy as Policy
+from cobre.study.api import simulate as simulate
+from cobre.study.api import train as train
+from cobre.study.api import validate as validate
+from cobre.study.bound import bound as bound
+from cobre.study.results import SimulationResult as SimulationResult
+from cobre.study.results import TrainingResult as TrainingResult
+from cobre.study.system_picture import system_map as system_map
+from cobre.versions import version_info as version_info
+
+__version__: str

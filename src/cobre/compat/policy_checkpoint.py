@@ -1,0 +1,169 @@
+"""A policy from plain dictionaries, as `cobre.results.load_policy` gives them, to a folder that studies can load."""
+
+import warnings
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import date
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from cobre.compat.policy_dictionaries import NO_DATE
+from cobre.core.state_names import INFLOW_LAG, STORAGE, StateName, entity_ids, kind_of
+from cobre.errors import ValidationError
+from cobre.io.atomic import check_writable
+from cobre.io.cobre_python_policy import STATE_KINDS
+from cobre.io.policy_file import POLICY_FILE, PolicyData, PolicyMetadata, StageCuts, write_policy
+
+Plain = Mapping[str, Any]
+
+
+def write_policy_checkpoint(
+    path: str | Path,
+    stage_cuts: Sequence[Plain],
+    metadata: Plain,
+    stage_bases: Sequence[Plain] | None = None,
+    stage_states: Sequence[Plain] | None = None,
+    inflow_lag_depth: int | None = None,
+) -> None:
+    """Write the folder of a policy; `stage_cuts` and `metadata` are as `cobre.results.load_policy` has them, in $.
+
+    Of the metadata the producer's iterations, bounds, seed and `cost_scale_factor` are kept. Bases and states are not:
+    a simulation here finds its own bases, and a warning says so. inflow_lag_depth: adds so many lagged inflows of every
+    plant to the state; a cut gives their coefficients as {hydro_id: [lag 1, lag 2, ...]} in `inflow_lag_coefficients`.
+
+    Raises ValidationError for dictionaries that make no policy.
+    """
+    for name, given in (("stage_bases", stage_bases), ("stage_states", stage_states)):
+        if given:
+            warnings.warn(f"{name} are not kept: nothing here reads them", stacklevel=2)
+    if not stage_cuts:
+        raise ValidationError("stage_cuts is empty: a policy has at least one stage")
+    stages = [_Stage.of(place, given, inflow_lag_depth or 0) for place, given in enumerate(stage_cuts)]
+    names = stages[0].state_names
+    for stage in stages:
+        if stage.state_names != names:
+            raise ValidationError(f"{stage.place}: its entity_manifest is another one than that of the first stage")
+    scale = _cost_scale(stage_cuts, metadata)
+    data = PolicyData(_metadata(stages, metadata, scale), tuple(stage.cuts(scale) for stage in stages))
+    check_writable(Path(path))
+    write_policy(Path(path) / POLICY_FILE, data)
+
+
+@dataclass(frozen=True, slots=True)
+class _Stage:
+    """The dictionary of a stage; `place` is what messages call it."""
+
+    place: str
+    given: Plain
+    state_names: tuple[str, ...]
+    lag_depth: int
+
+    @classmethod
+    def of(cls, position: int, given: Plain, lag_depth: int) -> "_Stage":
+        place = f"stage_cuts[{position}]"
+        manifest = _item(given, "entity_manifest", place)
+        names = tuple(_state_name(entity, f"{place}.entity_manifest[{at}]") for at, entity in enumerate(manifest))
+        dimension = _item(given, "state_dimension", place)
+        if len(names) != dimension:
+            raise ValidationError(f"{place}: entity_manifest has {len(names)} entries for state_dimension={dimension}")
+        if lag_depth and any(kind_of(name) != STORAGE for name in names):
+            raise ValidationError(f"{place}: with inflow_lag_depth, entity_manifest has storages alone")
+        plants = entity_ids(names, STORAGE)
+        lags = (str(StateName(INFLOW_LAG, id_, lag)) for lag in range(1, lag_depth + 1) for id_ in plants)
+        return cls(place, given, (*names, *lags), lag_depth)
+
+    def cuts(self, scale: float) -> StageCuts:
+        """In the order of their slots."""
+        given = sorted(_item(self.given, "cuts", self.place), key=lambda cut: int(cut.get("slot_index", 0)))
+        places = [f"{self.place}, cut {cut.get('cut_id', at)}" for at, cut in enumerate(given)]
+        pairs = list(zip(given, places, strict=True))
+        rows = [self._coefficients(cut, place) for cut, place in pairs]
+        return StageCuts(
+            intercepts=np.array([_item(cut, "intercept", place) for cut, place in pairs], np.float64) / scale,
+            coefficients=np.array(rows, np.float64).reshape(len(given), len(self.state_names)) / scale,
+            iteration=np.array([_item(cut, "iteration", place) for cut, place in pairs], np.int32),
+            forward_pass=np.array([_item(cut, "forward_pass_index", place) for cut, place in pairs], np.int32),
+            is_active=np.array([bool(cut.get("is_active", True)) for cut in given], np.uint8),
+        )
+
+    def _coefficients(self, cut: Plain, place: str) -> list[float]:
+        values, width = list(_item(cut, "coefficients", place)), int(self.given["state_dimension"])
+        if len(values) != width:
+            raise ValidationError(f"{place}: coefficients has {len(values)} entries, expected state_dimension={width}")
+        return values + self._of_lags(cut.get("inflow_lag_coefficients") or {}, place)
+
+    def _of_lags(self, given: Mapping[int, Sequence[float]], place: str) -> list[float]:
+        """In the order of the state; what is not given is 0."""
+        plants = entity_ids(self.state_names, STORAGE)
+        for plant, values in given.items():
+            if plant not in plants or len(values) > self.lag_depth:
+                depth = f"inflow_lag_depth={self.lag_depth}"
+                message = f"{place}: inflow_lag_coefficients of hydro {plant} have no place in a state of {depth}"
+                raise ValidationError(message)
+        padded = {plant: [*given.get(plant, ()), *[0.0] * self.lag_depth] for plant in plants}
+        return [float(padded[plant][lag]) for lag in range(self.lag_depth) for plant in plants]
+
+    def end_date(self) -> str:
+        """The day on which the cuts price the state; empty when it is not said."""
+        return _day(self.given.get("priced_state_date", NO_DATE))
+
+
+def _state_name(entity: Plain, place: str) -> str:
+    kind, id_ = _item(entity, "entity_type", place), _item(entity, "entity_id", place)
+    storage, lag = STATE_KINDS.index(STORAGE), STATE_KINDS.index(INFLOW_LAG)
+    if kind == storage:
+        return str(StateName(STORAGE, id_))
+    if kind == lag:
+        return str(StateName(INFLOW_LAG, id_, _item(entity, "subindex", place)))
+    known = f"storage ({storage}) and lagged inflows ({lag})"
+    raise ValidationError(f"{place}: entity_type is {kind}; a state here has {known}")
+
+
+def _metadata(stages: Sequence[_Stage], metadata: Plain, scale: float) -> PolicyMetadata:
+    producer = _item(metadata, "producer", "metadata")
+    names = stages[0].state_names
+    ends = tuple(metadata.get("stage_end_dates") or (stage.end_date() for stage in stages))
+    # Stages follow one another; before the first one nothing says when it began.
+    starts = tuple(metadata.get("stage_start_dates") or ("", *ends[:-1]))
+    for name, days in (("stage_start_dates", starts), ("stage_end_dates", ends)):
+        if len(days) != len(stages):
+            raise ValidationError(f"metadata.{name} has {len(days)} dates for {len(stages)} stages")
+    return PolicyMetadata(
+        state_names=names,
+        stage_ids=tuple(int(_item(stage.given, "stage_id", stage.place)) for stage in stages),
+        stage_start_dates=starts,
+        stage_end_dates=ends,
+        entity_ids={"hydros": entity_ids(names, STORAGE)},
+        iterations=int(_item(producer, "completed_iterations", "metadata.producer")),
+        seeds={"tree_seed": int(producer.get("rng_seed") or 0)},
+        cost_scale=scale,
+        facts={"lower_bound": producer.get("final_lower_bound"), "upper_bound": producer.get("best_upper_bound")},
+    )
+
+
+def _cost_scale(stage_cuts: Sequence[Plain], metadata: Plain) -> float:
+    """How many $ make one unit of the stored cuts: the same in all stages."""
+    given = [stage.get("cost_scale_factor") for stage in stage_cuts]
+    given.append(metadata.get("producer", {}).get("cost_scale_factor"))
+    known = {float(value) for value in given if value is not None}
+    if len(known) > 1:
+        raise ValidationError(f"cost_scale_factor differs by stage: {sorted(known)}; a policy has one")
+    scale = known.pop() if known else 1.0
+    if not scale > 0.0:
+        raise ValidationError(f"cost_scale_factor is {scale}; a number above 0 is needed")
+    return scale
+
+
+def _day(number: int) -> str:
+    """20300131 as 2030-01-31; empty when there is none."""
+    if number == NO_DATE:
+        return ""
+    return date(number // 10000, number // 100 % 100, number % 100).isoformat()
+
+
+def _item(given: Plain, name: str, place: str) -> Any:
+    if name not in given:
+        raise ValidationError(f"{place} has no `{name}`")
+    return given[name]

@@ -1,0 +1,74 @@
+"""A whole run in one call: train, simulate if the case says so, and write the results."""
+
+import time
+from collections.abc import Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from cobre.runs.summary import RunSummary
+    from cobre.study.iteration_callback import IterationCallback
+
+__all__ = ["run"]
+
+
+def run(
+    case_dir: str | Path,
+    output_dir: str | Path | None = None,
+    threads: int | None = None,
+    config_overrides: Mapping[str, Any] | None = None,
+    on_iteration: "IterationCallback | None" = None,
+    *,
+    num_workers: int | None = None,
+    backend: str = "auto",
+    overwrite: bool = False,
+) -> dict[str, Any]:
+    """Run a case, and give the bounds and how they came about as a dictionary; files go to CASE/output by default.
+
+    config_overrides: flat dotted keys, such as {"training.tree_seed": 7}.
+    on_iteration: called with a dictionary after each iteration; a true value ends training with the next one.
+    num_workers, backend: as in `cobre.train`; without them this process does the work.
+    overwrite: an earlier run in the output directory may be replaced; without it OutputError says what is there.
+
+    Raises CaseIoError where there is no such case, and other errors of `cobre.errors`.
+    """
+    from cobre.compat.study_object import Study
+
+    study = Study(
+        case_dir, output_dir, threads, config_overrides, num_workers=num_workers, backend=backend, overwrite=overwrite
+    )
+    facts = {"stochastic": study.stochastic, "hydro_models": study.hydro_models, "provenance": study.provenance}
+    config = study.case.config
+    if not config.training.enabled and not config.simulation.enabled:
+        return _nothing_done(study.output_dir) | facts
+    began = time.monotonic()
+    summary = study.run(on_iteration)
+    elapsed_ms = int(1000 * (time.monotonic() - began))
+    return _outcome(summary, study.output_dir, elapsed_ms, has_trained=config.training.enabled) | facts
+
+
+def _outcome(summary: "RunSummary", output_dir: str, elapsed_ms: int, *, has_trained: bool) -> dict[str, Any]:
+    scenarios = summary.simulated_scenarios
+    return {
+        "converged": summary.stop_kind is not None and summary.stop_kind.has_converged,
+        "iterations": summary.iterations if has_trained else 0,
+        "lower_bound": summary.lower_bound,
+        "upper_bound": summary.upper_bound,
+        "gap_percent": None if summary.gap is None else 100.0 * summary.gap,
+        "total_time_ms": elapsed_ms,
+        "output_dir": output_dir,
+        "simulation": None if scenarios is None else {"n_scenarios": scenarios, "completed": scenarios},
+    }
+
+
+def _nothing_done(output_dir: str) -> dict[str, Any]:
+    return {
+        "converged": False,
+        "iterations": 0,
+        "lower_bound": 0.0,
+        "upper_bound": None,
+        "gap_percent": None,
+        "total_time_ms": 0,
+        "output_dir": output_dir,
+        "simulation": None,
+    }

@@ -1,0 +1,15 @@
+"""JSON Schemas of the files of a case, for editors that check and complete what is typed."""
+
+from pathlib import Path
+
+__all__ = ["export"]
+
+
+def export(output_dir: str | Path = ".") -> int:
+    """Write one schema for each JSON file of a case into a folder, which is made if need be; gives their number.
+
+    Raises OutputError (an OSError) where nothing can be written.
+    """
+    from cobre.io.case_schemas import write_schemas
+
+    return write_schemas(Path(output_dir))

@@ -1,0 +1,130 @@
+"""`cobre.Study`: a case with the directory of its results, step by step."""
+
+from collections.abc import Mapping
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+from cobre.compat.study_summaries import hydro_models_summary, provenance_report, stochastic_summary
+from cobre.core.case import Case
+from cobre.core.system_overview import System, system_of
+from cobre.errors import SimulationError, SolverError, ValidationError
+from cobre.io.case import load_case_with_problems
+from cobre.io.case_overview import as_findings, check_folder
+from cobre.policy.object import Policy
+from cobre.policy.store import check_fit, load_policy
+from cobre.runs.summary import RunSummary
+from cobre.sddp.prepared import PreparedStudy
+from cobre.study.iteration_callback import IterationCallback
+from cobre.study.prepare import prepare
+from cobre.study.script_run import ScriptRun, keep_simulation, simulate_stored
+
+
+class Study:
+    """A case that was read and checked; `train`, `simulate` and `load_policy` work in its output directory.
+
+    output_dir: CASE/output unless it is given. threads, num_workers, backend: as in `cobre.train`; without workers
+    this process does the work. overwrite: an earlier run in the output directory may be replaced.
+
+    Raises CaseIoError where there is no such case, and ValidationError for an invalid one.
+    """
+
+    def __init__(
+        self,
+        case_dir: str | Path,
+        output_dir: str | Path | None = None,
+        threads: int | None = None,
+        config_overrides: Mapping[str, Any] | None = None,
+        *,
+        num_workers: int | None = None,
+        backend: str = "auto",
+        overwrite: bool = False,
+    ) -> None:
+        check_folder(case_dir)
+        self._run = ScriptRun(
+            Path(case_dir),
+            Path(case_dir) / "output" if output_dir is None else Path(output_dir),
+            threads,
+            dict(config_overrides or {}),
+            num_workers,
+            backend,
+            overwrite,
+        )
+        self._case, self._problems = load_case_with_problems(case_dir, config_overrides)
+
+    def __repr__(self) -> str:
+        return f"<Study of {self._run.case}, results in {self._run.output}>"
+
+    @property
+    def output_dir(self) -> str:
+        """Where results go."""
+        return str(self._run.output)
+
+    @property
+    def case(self) -> Case:
+        """All of it."""
+        return self._case
+
+    @property
+    def system(self) -> System:
+        """The case at a glance."""
+        return system_of(self._case)
+
+    @property
+    def stochastic(self) -> dict[str, Any]:
+        """Sources and sizes of the noise."""
+        return stochastic_summary(self._prepared)
+
+    @property
+    def hydro_models(self) -> dict[str, Any]:
+        """How many plants are modelled in which way."""
+        return hydro_models_summary(self._prepared)
+
+    @property
+    def provenance(self) -> dict[str, Any]:
+        """Which numbers came from files, and which were found."""
+        return provenance_report(self._prepared)
+
+    @cached_property
+    def _prepared(self) -> PreparedStudy:
+        return prepare(self._case)
+
+    def validate(self) -> dict[str, Any]:
+        """`valid`, `errors` and `warnings`, as `cobre.io.validate` has them; a study exists only for a valid case."""
+        return as_findings(self._problems)
+
+    def train(self, on_iteration: IterationCallback | None = None) -> Policy:
+        """Train, and write the policy and the bounds to the output directory.
+
+        on_iteration: called with a dictionary after each iteration; a true value ends training with the next one.
+        """
+        if not self._case.config.training.enabled:
+            raise ValidationError("training.enabled is false in the configuration of this study: nothing to train")
+        self._run.start({"simulation.enabled": False}, on_iteration)
+        return self.load_policy()
+
+    def run(self, on_iteration: IterationCallback | None = None) -> RunSummary:
+        """All that the configuration asks for in one go; `train` and `simulate` do it in two."""
+        return self._run.start({}, on_iteration)
+
+    def load_policy(self, output_dir: str | Path | None = None) -> Policy:
+        """The policy that a run left in an output directory; raises PolicyIncompatibleError for another study's."""
+        folder = Path(output_dir or self._run.output) / self._case.config.policy.path
+        policy = load_policy(folder)
+        check_fit(policy, self._prepared)
+        return policy
+
+    def simulate(self, policy: Policy, output_dir: str | Path | None = None) -> dict[str, Any]:
+        """Simulate as many scenarios as the case says, write the tables, and give `n_scenarios` and `completed`."""
+        if not isinstance(policy, Policy):
+            raise TypeError(f"a policy is needed, as train() or load_policy() give it, not {type(policy).__name__}")
+        if not self._case.config.simulation.enabled:
+            return {"n_scenarios": 0, "completed": 0}
+        check_fit(policy, self._prepared)
+        try:
+            result = simulate_stored(self._run, policy)
+        except SolverError as error:
+            raise SimulationError(str(error)) from error
+        keep_simulation(Path(output_dir or self._run.output), result)
+        count = len(result.scenario_costs)
+        return {"n_scenarios": count, "completed": count}

@@ -1,0 +1,60 @@
+"""What `cobre.io` offers to scripts: a case at a glance, and what is wrong with one as plain dictionaries."""
+
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+from typing import Any
+
+from cobre.core.system_overview import System, system_of
+from cobre.errors import CaseIoError
+from cobre.io.case import load_case as load_whole_case
+from cobre.io.case import read_case
+from cobre.io.problems import Problem, Problems
+
+
+def load_case(path: str | Path) -> System:
+    """The counts and entities of a case; `cobre.load_case` gives the whole of it.
+
+    Raises CaseIoError where there is no such directory, and ValidationError with everything that is wrong with a case.
+    """
+    check_folder(path)
+    return system_of(load_whole_case(path))
+
+
+def validate(
+    path: str | Path,
+    config_overrides: Mapping[str, Any] | None = None,
+    *,
+    output_dir: str | Path | None = None,  # noqa: ARG001
+) -> dict[str, Any]:
+    """Whether a case is `valid`, with its `errors` and `warnings` as dictionaries; raises nothing for a bad case.
+
+    `output_dir` plays no role: a case is checked without it.
+    """
+    problems = Problems()
+    read_case(path, problems, config_overrides)
+    return as_findings(problems)
+
+
+def as_findings(problems: Iterable[Problem]) -> dict[str, Any]:
+    """Problems as plain values: kind, message, file and entity (None where a whole file is meant)."""
+    found = list(problems)
+    errors = [_finding(problem) for problem in found if not problem.is_warning]
+    warnings = [_finding(problem) for problem in found if problem.is_warning]
+    return {"valid": not errors, "errors": errors, "warnings": warnings}
+
+
+def check_folder(path: str | Path) -> None:
+    """Raise CaseIoError unless there is a directory."""
+    if not Path(path).is_dir():
+        what = "is not a directory" if Path(path).exists() else "does not exist"
+        raise CaseIoError(f"case directory {what}: {path}")
+
+
+def _finding(problem: Problem) -> dict[str, Any]:
+    return {
+        "kind": problem.layer.value,
+        "message": str(problem),
+        "file": problem.file,
+        "entity": problem.entity or None,
+        "field": problem.field or None,
+    }

@@ -1,0 +1,194 @@
+"""config.json: what is asked for."""
+
+from collections.abc import Mapping
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+from cobre.core.config import (
+    BoundStalling,
+    CheckpointingConfig,
+    Config,
+    CutSelectionConfig,
+    EstimationConfig,
+    Gap,
+    IterationLimit,
+    ModelingConfig,
+    PolicyConfig,
+    ScenarioSource,
+    SimulationBased,
+    SimulationConfig,
+    StoppingRuleConfig,
+    TimeLimit,
+    TrainingConfig,
+    UpperBoundGap,
+)
+from cobre.io.config.overrides import with_overrides
+from cobre.io.config.records import (
+    BoundStallingRecord,
+    ConfigFile,
+    CutSelectionRecord,
+    Enumerated,
+    IterationLimitRecord,
+    ModelingRecord,
+    PolicyRecord,
+    SampledSimulation,
+    ScenarioSourceRecord,
+    SimulationBasedRecord,
+    SimulationRecord,
+    TimeLimitRecord,
+    TrainingRecord,
+    UpperBoundGapRecord,
+    YearRange,
+)
+from cobre.io.config.settings_without_effect import warn_of_settings_without_effect
+from cobre.io.config.solver_profiles import solver_config
+from cobre.io.json_files import Document, decode, rewritten
+from cobre.io.problems import Layer, Problems
+
+FILE = "config.json"
+DEFAULT_TREE_SEED = 42
+DEFAULT_COST_SCALE = 1e6
+
+
+def read_config(document: Document | None, overrides: Mapping[str, object] | None, problems: Problems) -> Config | None:
+    """The configuration with overrides merged in before anything is checked."""
+    known = len(problems.errors)
+    if document is not None and overrides:
+        _check_replaced_rules(document, overrides, problems)
+        document = rewritten(document, with_overrides(document.content, overrides, problems))
+    file = decode(document, ConfigFile, problems)
+    if file is None:
+        return None
+    warn_of_settings_without_effect(file, problems)
+    training = _training(file.training, problems)
+    simulation = _simulation(file.simulation, problems)
+    if len(problems.errors) > known or training is None:
+        return None
+    return Config(
+        training=training,
+        simulation=simulation,
+        modeling=_modeling(file.modeling),
+        estimation=EstimationConfig(**_as_dict(file.estimation)),
+        policy=_policy(file.policy),
+        exports=file.exports,
+    )
+
+
+def _check_replaced_rules(document: Document, overrides: Mapping[str, object], problems: Problems) -> None:
+    """Rules of the file that a number of iterations replaces must still be right: the next run may use them."""
+    rules = "training.stopping_rules"
+    training = document.content.get("training") if isinstance(document.content, dict) else None
+    if rules not in overrides or not isinstance(training, dict) or "stopping_rules" not in training:
+        return
+    found = Problems()
+    others = {name: value for name, value in overrides.items() if name != rules}
+    file = decode(rewritten(document, with_overrides(document.content, others, found)), ConfigFile, found)
+    if file is not None:
+        _stopping_rules(file.training.stopping_rules, found)
+    for problem in found.errors:
+        if "stopping_rules" in f"{problem.entity} {problem.field}":
+            problems.error(problem.layer, problem.file, problem.entity, problem.field, problem.message, problem.remedy)
+
+
+def with_paths_from(folder: Path, config: Config) -> Config:
+    """Paths of the configuration that are relative to the case, as they are from anywhere."""
+    boundary = config.policy.boundary
+    if boundary is None:
+        return config
+    located = replace(boundary, path=str((folder / boundary.path).resolve()))
+    return replace(config, policy=replace(config.policy, boundary=located))
+
+
+def _as_dict(record: Any) -> dict[str, Any]:
+    return {name: getattr(record, name) for name in record.__dataclass_fields__}
+
+
+def _training(record: TrainingRecord, problems: Problems) -> TrainingConfig | None:
+    rules = _stopping_rules(record.stopping_rules, problems)
+    source = _scenario_source(record.scenario_source, "training", problems)
+    is_enumerated = isinstance(record.selection, Enumerated)
+    return TrainingConfig(
+        forward_passes=1 if isinstance(record.selection, Enumerated) else record.selection.forward_passes,
+        is_enumerated=is_enumerated,
+        stopping_rules=rules,
+        enabled=record.enabled,
+        tree_seed=DEFAULT_TREE_SEED if record.tree_seed is None else abs(record.tree_seed),
+        stopping_mode=record.stopping_mode,
+        cut_selection=_cut_selection(record.cut_selection),
+        scenario_source=source or ScenarioSource(),
+        solver=solver_config(record.solver, problems),
+    )
+
+
+def _stopping_rules(records: tuple[Any, ...], problems: Problems) -> tuple[StoppingRuleConfig, ...]:
+    rules = tuple(_stopping_rule(record) for record in records)
+    if not any(isinstance(rule, IterationLimit) for rule in rules):
+        message = "there is no rule of type iteration_limit"
+        problems.error(
+            Layer.SCHEMA, FILE, "", "training.stopping_rules", message, 'add {"type": "iteration_limit", "limit": N}'
+        )
+    return rules
+
+
+def _stopping_rule(record: Any) -> StoppingRuleConfig:
+    if isinstance(record, IterationLimitRecord):
+        return IterationLimit(record.limit)
+    if isinstance(record, TimeLimitRecord):
+        return TimeLimit(record.seconds)
+    if isinstance(record, BoundStallingRecord):
+        return BoundStalling(record.iterations, record.tolerance)
+    if isinstance(record, SimulationBasedRecord):
+        return SimulationBased(record.replications, record.period, record.confidence, record.relative_tolerance)
+    if isinstance(record, UpperBoundGapRecord):
+        return UpperBoundGap(record.gap_percent, record.period, record.method, record.paths, record.confidence)
+    return Gap(record.tolerance, record.relative_tolerance)
+
+
+def _cut_selection(record: CutSelectionRecord) -> CutSelectionConfig:
+    chosen = {} if record.selection is None else _as_dict(record.selection)
+    return CutSelectionConfig(
+        **chosen,
+        max_active_per_stage=record.max_active_per_stage,
+        row_activity_tolerance=record.row_activity_tolerance,
+    )
+
+
+def _scenario_source(record: ScenarioSourceRecord | None, section: str, problems: Problems) -> ScenarioSource | None:
+    if record is None:
+        return None
+    return ScenarioSource(
+        inflow=record.inflow.scheme if record.inflow else "in_sample",
+        load=record.load.scheme if record.load else "in_sample",
+        ncs=record.ncs.scheme if record.ncs else "in_sample",
+        seed=record.seed,
+        historical_years=_years(record.historical_years, section, problems),
+        openings=record.openings.source if record.openings else "generated",
+    )
+
+
+def _years(years: tuple[int, ...] | YearRange | None, section: str, problems: Problems) -> tuple[int, ...] | None:
+    if not isinstance(years, YearRange):
+        return years
+    if years.from_ > years.to:
+        field = f"{section}.scenario_source.historical_years"
+        problems.error(Layer.MEANING, FILE, "", field, f"goes from {years.from_} to {years.to}", "an earlier `from`")
+    return tuple(range(years.from_, years.to + 1))
+
+
+def _simulation(record: SimulationRecord, problems: Problems) -> SimulationConfig:
+    source = _scenario_source(record.scenario_source, "simulation", problems)
+    if isinstance(record.selection, Enumerated):
+        return SimulationConfig(record.enabled, scenario_source=source, is_enumerated=True)
+    if not isinstance(record.selection, SampledSimulation):
+        return SimulationConfig(record.enabled, scenario_source=source)
+    return SimulationConfig(record.enabled, record.selection.num_scenarios, source)
+
+
+def _modeling(record: ModelingRecord) -> ModelingConfig:
+    return ModelingConfig(record.inflow_non_negativity.method, record.cost_scale_factor or DEFAULT_COST_SCALE)
+
+
+def _policy(record: PolicyRecord) -> PolicyConfig:
+    given = {name: value for name, value in _as_dict(record.checkpointing).items() if value is not None}
+    return PolicyConfig(record.path, record.mode, record.boundary, CheckpointingConfig(**given))

@@ -1,0 +1,79 @@
+"""Settings of config.json that the format has and that nothing here depends on: each that is given is named."""
+
+from collections.abc import Iterator
+
+from cobre.io.config.records import (
+    ByNode,
+    CheckpointingRecord,
+    ConfigFile,
+    CutSelectionRecord,
+    DynamicRecord,
+    SimulationRecord,
+    TrainingRecord,
+)
+from cobre.io.config.solver_profiles import TrainingSolverRecord, warn_of_profile
+from cobre.io.problems import Layer, Problems
+
+FILE = "config.json"
+SOLVER_RULES = ("max_added_per_round", "violation_tolerance")
+OF_A_WINDOW = ("seed_window", "start_iteration")  # what matters beside candidate_recency
+
+Finding = tuple[str, str]
+
+
+def warn_of_settings_without_effect(file: ConfigFile, problems: Problems) -> None:
+    """A warning for each, with its place and why."""
+    for field, message in _findings(file):
+        problems.warn(Layer.SCHEMA, FILE, "", field, f"has no effect: {message}")
+    warn_of_profile(file.simulation.solver, "simulation.solver", problems)
+
+
+def _findings(file: ConfigFile) -> Iterator[Finding]:
+    if file.upper_bound_evaluation.enabled:
+        message = "the upper bound is the mean over forward passes and, with an interval, over simulations"
+        yield "upper_bound_evaluation", message
+    yield from _training(file.training)
+    yield from _cut_selection(file.training.cut_selection)
+    yield from _simulation(file.simulation)
+    yield from _checkpointing(file.policy.checkpointing)
+
+
+def _training(record: TrainingRecord) -> Iterator[Finding]:
+    if isinstance(record.parallelism.backward_scheduler, ByNode):
+        yield "training.parallelism.backward_scheduler", "work is split without changing any number"
+    if record.solver.retry_time_budget_seconds != TrainingSolverRecord().retry_time_budget_seconds:
+        message = "how often a solve is retried may not depend on the clock, or results would; see retry_max_attempts"
+        yield "training.solver.retry_time_budget_seconds", message
+
+
+def _cut_selection(record: CutSelectionRecord) -> Iterator[Finding]:
+    section = "training.cut_selection"
+    if record.row_activity_tolerance is not None:
+        message = "whether a cut is active is seen from its value at visited states, not from its dual"
+        yield f"{section}.row_activity_tolerance", message
+    chosen = record.selection
+    if not isinstance(chosen, DynamicRecord):
+        return
+    default = DynamicRecord("dynamic")
+    message = "cuts enter an LP as they are violated, by fixed rules, and the optimum is that of all cuts"
+    for name in SOLVER_RULES:
+        if getattr(chosen, name) != getattr(default, name):
+            yield f"{section}.selection.{name}", message
+    for name in OF_A_WINDOW if chosen.candidate_recency is None else ():
+        if getattr(chosen, name) != getattr(default, name):
+            yield f"{section}.selection.{name}", message
+
+
+def _simulation(record: SimulationRecord) -> Iterator[Finding]:
+    if record.io_channel_capacity != SimulationRecord().io_channel_capacity:
+        yield "simulation.io_channel_capacity", "results are written at the end"
+    if record.scenario_source is not None and record.scenario_source.openings is not None:
+        yield "simulation.scenario_source.openings", "simulations meet the openings of training"
+
+
+def _checkpointing(record: CheckpointingRecord) -> Iterator[Finding]:
+    if record.compress:
+        yield "policy.checkpointing.compress", "checkpoints are written as they are, which is quicker"
+    if record.store_basis is False:
+        message = "bases are always kept, for a run that is resumed must give the same bits"
+        yield "policy.checkpointing.store_basis", message

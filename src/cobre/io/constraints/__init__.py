@@ -1,0 +1,1 @@
+"""Generic constraints of a case: their expressions, parameters and bounds."""

@@ -1,0 +1,227 @@
+"""Read the expressions of generic constraints.
+
+    constraint := expression [("<=" | ">=" | "==") expression]
+    expression := product {("+" | "-") product}
+    product    := factor {"*" factor}
+    factor     := ("+" | "-") factor | number | "@" name | variable | "(" expression ")"
+    variable   := name "(" entity id {"," (block id | "bus" "=" bus id)} ")"
+
+`@name` is a parameter or a named expression. Any product is allowed that has variables on one side at most.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from difflib import get_close_matches
+from typing import Literal, cast
+
+from cobre.core.generic_constraints import Coefficient, Term
+from cobre.io.constraints.linear_form import LinearForm, NotLinearError, add, multiply, negate, number
+from cobre.io.constraints.tokens import ExpressionError, Token, TokenKind, tokenise
+from cobre.io.constraints.variables import VARIABLES, VariableKind
+
+Relation = Literal["<=", ">=", "=="]
+MOST_PARENTHESES = 50
+MOST_ID = 2**31 - 1
+
+
+@dataclass(frozen=True, slots=True)
+class ParsedConstraint:
+    """`left relation right`; without a relation there is no right side. Variables are all on the left."""
+
+    left: LinearForm
+    relation: Relation | None
+    right: tuple[Coefficient, ...]
+
+
+def parse_constraint(text: str, references: Mapping[str, LinearForm]) -> ParsedConstraint:
+    """A constraint; `references` is what `@name` may name."""
+    parser = _Parser(text, references)
+    left = parser.expression()
+    relation = parser.take_relation()
+    right = parser.expression() if relation else LinearForm()
+    parser.finish()
+    left = add(left, negate(LinearForm(right.terms)))
+    if not left.terms:
+        raise ExpressionError(1, "there is no variable in it", "write at least one, such as hydro_storage(0)")
+    return ParsedConstraint(left, relation, right.constants)
+
+
+def parse_expression(text: str, references: Mapping[str, LinearForm]) -> LinearForm:
+    """An expression without a relation."""
+    parser = _Parser(text, references)
+    form = parser.expression()
+    parser.finish()
+    return form
+
+
+def references_in(text: str) -> tuple[str, ...]:
+    """The names behind `@`, each once, in order of appearance."""
+    names = (token.text[1:] for token in tokenise(text) if token.kind is TokenKind.REFERENCE)
+    return tuple(dict.fromkeys(names))
+
+
+class _Parser:
+    """Recursive descent over the words of one text."""
+
+    def __init__(self, text: str, references: Mapping[str, LinearForm]) -> None:
+        self._tokens = tokenise(text)
+        self._next = 0
+        self._references = references
+        self._depth = 0
+        if self._tokens[0].kind is TokenKind.END:
+            raise ExpressionError(1, "the expression is empty", "write a sum of terms, such as 2 * hydro_storage(0)")
+
+    @property
+    def _token(self) -> Token:
+        return self._tokens[self._next]
+
+    def _advance(self) -> Token:
+        token = self._token
+        self._next += 1
+        return token
+
+    def _take(self, *signs: str) -> Token | None:
+        is_sign = self._token.kind is TokenKind.SIGN and self._token.text in signs
+        return self._advance() if is_sign else None
+
+    def _demand(self, sign: str, purpose: str) -> None:
+        if self._take(sign) is None:
+            raise ExpressionError(self._token.position, f"{self._token} stands where `{sign}` must", purpose)
+
+    def take_relation(self) -> Relation | None:
+        """The relation, when one stands here."""
+        if self._token.kind is not TokenKind.RELATION:
+            return None
+        return cast("Relation", self._advance().text)
+
+    def finish(self) -> None:
+        """Nothing may follow."""
+        token = self._token
+        if token.kind is TokenKind.END:
+            return
+        if token.kind is TokenKind.RELATION:
+            remedy = "write two constraints, or give bound_lower and bound_upper in generic_constraint_bounds.parquet"
+            raise ExpressionError(token.position, f"{token} is not the only relation", remedy)
+        if token.text == "=":
+            raise ExpressionError(token.position, "`=` has no meaning here", "write `==`")
+        raise ExpressionError(token.position, f"{token} does not belong here", "join terms by `+`, `-` or `*`")
+
+    def expression(self) -> LinearForm:
+        """A sum of products."""
+        form = self._product()
+        while sign := self._take("+", "-"):
+            product = self._product()
+            form = add(form, product if sign.text == "+" else negate(product))
+        return form
+
+    def _product(self) -> LinearForm:
+        form = self._factor()
+        while star := self._take("*"):
+            factor = self._factor()
+            try:
+                form = multiply(form, factor)
+            except NotLinearError as error:
+                raise ExpressionError(star.position, str(error), "keep the expression linear") from error
+        return form
+
+    def _factor(self) -> LinearForm:
+        self._depth += 1
+        if self._depth > MOST_PARENTHESES:
+            raise ExpressionError(self._token.position, "it is nested too deeply", "take parentheses out")
+        try:
+            return self._signed() or self._group() or self._atom()
+        finally:
+            self._depth -= 1
+
+    def _signed(self) -> LinearForm | None:
+        sign = self._take("+", "-")
+        if sign is None:
+            return None
+        factor = self._factor()
+        return factor if sign.text == "+" else negate(factor)
+
+    def _group(self) -> LinearForm | None:
+        if self._take("(") is None:
+            return None
+        form = self.expression()
+        self._demand(")", "close the parenthesis")
+        return form
+
+    def _atom(self) -> LinearForm:
+        token = self._token
+        if token.kind is TokenKind.NUMBER:
+            return number(float(self._advance().text))
+        if token.kind is TokenKind.REFERENCE:
+            return self._reference(self._advance())
+        if token.kind is TokenKind.NAME:
+            return self._variable(self._advance())
+        message = f"{token} stands where a term must"
+        raise ExpressionError(token.position, message, "write a number, a variable, @name or a parenthesis")
+
+    def _reference(self, token: Token) -> LinearForm:
+        name = token.text[1:]
+        if name not in self._references:
+            remedy = "declare it in generic_parameters.json or under `expressions`" + _suggestion(
+                name, self._references
+            )
+            raise ExpressionError(token.position, f"nothing is called @{name}", remedy)
+        return self._references[name]
+
+    def _variable(self, token: Token) -> LinearForm:
+        kind = _kind_of(token)
+        self._demand("(", f"write {token.text}(id)")
+        entity_id = self._integer("the id of an entity")
+        block_id, bus_id = self._arguments(token.text, kind)
+        self._demand(")", f"close the parenthesis of {token.text}")
+        return LinearForm((Term(Coefficient(), token.text, entity_id, block_id, bus_id),))
+
+    def _arguments(self, variable: str, kind: VariableKind) -> tuple[int | None, int | None]:
+        block_id: int | None = None
+        bus_id: int | None = None
+        while self._take(","):
+            token = self._token
+            if token.kind is not TokenKind.NAME:
+                _refuse_argument(token, variable, "block", is_allowed=kind.takes_block, is_second=block_id is not None)
+                block_id = self._integer("the id of a block")
+            else:
+                self._bus_word()
+                _refuse_argument(token, variable, "bus", is_allowed=kind.takes_bus, is_second=bus_id is not None)
+                bus_id = self._integer("the id of a bus")
+        return block_id, bus_id
+
+    def _bus_word(self) -> None:
+        token = self._advance()
+        if token.text != "bus":
+            remedy = "only a block id and bus=ID may follow the entity's id"
+            raise ExpressionError(token.position, f"`{token.text}` is no argument", remedy)
+        self._demand("=", "write bus=ID")
+
+    def _integer(self, what: str) -> int:
+        token = self._token
+        is_whole = token.kind is TokenKind.NUMBER and float(token.text).is_integer() and float(token.text) <= MOST_ID
+        if not is_whole:
+            raise ExpressionError(token.position, f"{token} stands where {what} must", "write a whole number from 0")
+        self._advance()
+        return int(float(token.text))
+
+
+def _kind_of(token: Token) -> VariableKind:
+    kind = VARIABLES.get(token.text)
+    if kind is None:
+        remedy = f"the names are {', '.join(VARIABLES)}" + _suggestion(token.text, VARIABLES)
+        raise ExpressionError(token.position, f"{token} is no variable", remedy)
+    return kind
+
+
+def _refuse_argument(token: Token, variable: str, argument: str, *, is_allowed: bool, is_second: bool) -> None:
+    if not is_allowed:
+        takers = [name for name, kind in VARIABLES.items() if kind.takes_bus]
+        remedy = f"leave it out; only {' and '.join(takers)} take one" if argument == "bus" else "leave it out"
+        raise ExpressionError(token.position, f"{variable} takes no {argument}", remedy)
+    if is_second:
+        raise ExpressionError(token.position, f"{variable} has two arguments for the {argument}", "give one")
+
+
+def _suggestion(name: str, known: Mapping[str, object]) -> str:
+    near = get_close_matches(name, known, n=1)
+    return f"; did you mean {near[0]}?" if near else ""

@@ -1,0 +1,190 @@
+"""Read constraints/generic_constraints.json, generic_parameters.json and generic_constraint_bounds.parquet."""
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+from pydantic import BaseModel, ConfigDict
+
+from cobre.core.generic_constraints import Coefficient, GenericConstraint, GenericConstraints, Parameter, Term
+from cobre.io.constraints.expressions import parse_constraint, parse_expression, references_in
+from cobre.io.constraints.linear_form import LinearForm, parameter
+from cobre.io.constraints.parameters import is_reference_name, read_parameters
+from cobre.io.constraints.tokens import ExpressionError
+from cobre.io.json_files import Document, JsonFile, decode, read_document
+from cobre.io.parquet_tables import Column, TableFormat, read_table
+from cobre.io.problems import Layer, Problems
+
+FILE = "constraints/generic_constraints.json"
+BOUNDS = TableFormat(
+    "constraints/generic_constraint_bounds.parquet",
+    (
+        Column("constraint_id", "id"),
+        Column("stage_id", "id"),
+        Column("block_id", "id", is_required=False, is_nullable=True),
+        Column("bound_lower", "number", is_required=False, is_nullable=True),
+        Column("bound_upper", "number", is_required=False, is_nullable=True),
+    ),
+    ("constraint_id", "stage_id", "block_id"),
+)
+# Stands for an expression that could not be read, so that mistakes elsewhere still show; the case is refused anyway.
+UNREADABLE = LinearForm((Term(Coefficient(), "hydro_storage", 0),))
+
+
+class _Record(BaseModel):
+    model_config = ConfigDict(extra="forbid", strict=True, allow_inf_nan=False, frozen=True, defer_build=True)
+
+
+class _Slack(_Record):
+    enabled: bool
+    penalty: float | None = None
+
+
+class _Constraint(_Record):
+    id: int
+    name: str
+    expression: str
+    slack: _Slack
+    description: str | None = None
+
+
+class _NamedExpression(_Record):
+    name: str
+    expression: str
+    description: str | None = None
+
+
+class GenericConstraintsFile(JsonFile):
+    """All of generic_constraints.json."""
+
+    constraints: tuple[_Constraint, ...]
+    expressions: tuple[_NamedExpression, ...] = ()
+
+
+def read_generic_constraints(folder: Path, problems: Problems) -> GenericConstraints:
+    """All generic constraints of the case in `folder`, parsed; none when there are no such files."""
+    parameters = read_parameters(folder, problems)
+    bounds = read_table(folder, BOUNDS, problems)
+    constraints = decode_constraints(read_document(folder, FILE, problems), parameters, problems)
+    if constraints is None:
+        _refuse_orphans(folder, problems)
+    return GenericConstraints(constraints or (), parameters, bounds)
+
+
+def decode_constraints(
+    document: Document | None, parameters: Mapping[str, Parameter], problems: Problems
+) -> tuple[GenericConstraint, ...] | None:
+    """All constraints of a document, by id; None when there is none that could be read."""
+    file = decode(document, GenericConstraintsFile, problems)
+    if file is None:
+        return None
+    references = _references(file.expressions, parameters, problems)
+    _refuse_duplicates(file.constraints, problems)
+    parsed = [_constraint(record, references, problems) for record in file.constraints]
+    return tuple(sorted((found for found in parsed if found is not None), key=lambda found: found.id))
+
+
+def _refuse_orphans(folder: Path, problems: Problems) -> None:
+    if (folder / BOUNDS.file).exists() and not (folder / FILE).exists():
+        message = "there are bounds, but no constraints"
+        problems.error(Layer.STRUCTURE, BOUNDS.file, "", "", message, f"add {FILE} or remove this file")
+
+
+def _references(
+    expressions: Sequence[_NamedExpression], parameters: Mapping[str, Parameter], problems: Problems
+) -> dict[str, LinearForm]:
+    """What `@name` may name: parameters, and the named expressions that could be read."""
+    found = {name: parameter(name) for name in parameters}
+    waiting: dict[str, _NamedExpression] = {}
+    for expression in expressions:
+        if not is_reference_name(expression.name):
+            message = f"`{expression.name}` cannot stand behind `@`"
+            remedy = "letters, digits and underscores, no digit first"
+            problems.error(Layer.SCHEMA, FILE, _named(expression), "name", message, remedy)
+        elif expression.name in found or expression.name in waiting:
+            message, remedy = "another expression or a parameter has this name", "names behind `@` must differ"
+            problems.error(Layer.SCHEMA, FILE, _named(expression), "name", message, remedy)
+        else:
+            waiting[expression.name] = expression
+    _resolve(waiting, found, problems)
+    return found
+
+
+def _resolve(waiting: dict[str, _NamedExpression], found: dict[str, LinearForm], problems: Problems) -> None:
+    """Read expressions whose own references are known, until none is left or those that are left go in a circle."""
+    while waiting:
+        ready = [expression for expression in waiting.values() if not _awaits(expression, waiting)]
+        if not ready:
+            names = ", ".join(f"@{name}" for name in waiting)
+            message = f"these expressions refer to one another in a circle: {names}"
+            problems.error(Layer.SCHEMA, FILE, "", "expressions", message, "take one reference out")
+            found.update(dict.fromkeys(waiting, UNREADABLE))
+            return
+        for expression in ready:
+            del waiting[expression.name]
+            _read_named(expression, found, problems)
+
+
+def _awaits(expression: _NamedExpression, waiting: Mapping[str, _NamedExpression]) -> bool:
+    try:
+        return any(name in waiting for name in references_in(expression.expression))
+    except ExpressionError:
+        return False  # reported when it is read
+
+
+def _read_named(expression: _NamedExpression, found: dict[str, LinearForm], problems: Problems) -> None:
+    try:
+        found[expression.name] = parse_expression(expression.expression, found)
+    except ExpressionError as error:
+        _report(_named(expression), error, problems)
+        found[expression.name] = UNREADABLE
+
+
+def _constraint(
+    record: _Constraint, references: Mapping[str, LinearForm], problems: Problems
+) -> GenericConstraint | None:
+    entity = f"constraint {record.id} ({record.name})"
+    _check_slack(record.slack, entity, problems)
+    try:
+        parsed = parse_constraint(record.expression, references)
+    except ExpressionError as error:
+        _report(entity, error, problems)
+        return None
+    return GenericConstraint(
+        id=record.id,
+        name=record.name,
+        description=record.description or "",
+        terms=parsed.left.terms,
+        constant=parsed.left.constants,
+        relation=parsed.relation,
+        bound=parsed.right,
+        slack_enabled=record.slack.enabled,
+        slack_penalty=record.slack.penalty if record.slack.enabled else None,
+    )
+
+
+def _check_slack(slack: _Slack, entity: str, problems: Problems) -> None:
+    if not slack.enabled:
+        return
+    if slack.penalty is None:
+        remedy = "add it, in $ per unit and hour"
+        problems.error(Layer.SCHEMA, FILE, entity, "slack.penalty", "a slack without a price", remedy)
+    elif slack.penalty <= 0:
+        problems.error(Layer.SCHEMA, FILE, entity, "slack.penalty", f"is {slack.penalty:g}", "a number above 0")
+
+
+def _refuse_duplicates(constraints: Sequence[_Constraint], problems: Problems) -> None:
+    seen: set[int] = set()
+    for record in constraints:
+        if record.id in seen:
+            entity = f"constraint {record.id} ({record.name})"
+            problems.error(Layer.SCHEMA, FILE, entity, "id", "another constraint has this id", "ids must differ")
+        seen.add(record.id)
+
+
+def _report(entity: str, error: ExpressionError, problems: Problems) -> None:
+    message = f"at character {error.position}: {error.message}"
+    problems.error(Layer.SCHEMA, FILE, entity, "expression", message, error.remedy)
+
+
+def _named(expression: _NamedExpression) -> str:
+    return f"expression {expression.name}"

@@ -1,0 +1,165 @@
+"""A trained policy: the cuts of every stage, and what they say about the cost of a state."""
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from cobre.core.arrays import Floats, Ints
+from cobre.core.case import Case
+from cobre.core.case_html import facts_html
+from cobre.core.stage_data import COMMITMENT
+from cobre.core.state_names import STORAGE, StateOwners, kind_of
+from cobre.core.state_names import state_names as names_of_states
+from cobre.sddp.cuts.pool import CutPool, CutSet
+from cobre.sddp.events import IterationRecord
+from cobre.sddp.prepared import PreparedStudy
+
+
+@dataclass(frozen=True, repr=False)
+class Policy:
+    """What training leaves: lower bounds on the cost after each stage. Cuts are in LP money ($ / cost_scale).
+
+    state_names: such as `storage:3` or `inflow_lag1:3`, with the plant's id; see `core.state_names`.
+    Slots follow (iteration, forward pass). problem: the digest of what it was trained on; empty where nobody knows.
+    """
+
+    stage_ids: tuple[int, ...]
+    state_names: tuple[str, ...]
+    cuts: tuple[CutSet, ...]
+    in_play: tuple[np.ndarray[tuple[int], np.dtype[np.uint8]], ...]
+    born: Ints
+    forward_pass: Ints
+    cost_scale: float
+    final_lower_bound: float
+    final_upper_bound: float
+    iterations: int
+    problem: str = ""
+
+    @classmethod
+    def of(cls, study: PreparedStudy, pool: CutPool, history: Sequence[IterationRecord]) -> "Policy":
+        """The policy that a pool holds."""
+        written = [pool.written[stage] != 0 for stage in range(pool.num_stages)]
+        cuts = [pool.cuts(stage) for stage in range(pool.num_stages)]
+        return cls(
+            stage_ids=pool_stage_ids(study),
+            state_names=state_names(study),
+            cuts=tuple(CutSet(c.intercepts[w], c.coefficients[w]) for c, w in zip(cuts, written, strict=True)),
+            in_play=tuple(pool.in_play[stage][w].copy() for stage, w in enumerate(written)),
+            born=pool.born.copy(),
+            forward_pass=pool.forward_pass.copy(),
+            cost_scale=study.problem.cost_scale,
+            final_lower_bound=history[-1].lower_bound,
+            final_upper_bound=history[-1].upper_bound,
+            iterations=history[-1].iteration,
+            problem=study.digest,
+        )
+
+    def __repr__(self) -> str:
+        cuts = sum(len(found.intercepts) for found in self.cuts)
+        return (
+            f"<Policy: {self.num_stages} stages, {self.dimension} states, {cuts:,} cuts after {self.iterations} "
+            f"iterations, lower bound {self.final_lower_bound:,.2f} $>"
+        )
+
+    def _repr_html_(self) -> str:
+        cuts = [len(found.intercepts) for found in self.cuts]
+        kinds = dict.fromkeys(name.partition(":")[0] for name in self.state_names)
+        counts = {kind: sum(name.partition(":")[0] == kind for name in self.state_names) for kind in kinds}
+        facts = {
+            "stages": f"{self.num_stages}",
+            "state": f"{self.dimension} entries: {', '.join(f'{count} {kind}' for kind, count in counts.items())}",
+            "cuts": f"{sum(cuts):,}, up to {max(cuts, default=0):,} in a stage",
+            "iterations": f"{self.iterations:,}",
+            "lower bound": f"{self.final_lower_bound:,.2f} $",
+        }
+        return facts_html("Cobre policy", facts)
+
+    @property
+    def num_stages(self) -> int:
+        """T."""
+        return len(self.stage_ids)
+
+    @property
+    def dimension(self) -> int:
+        """Entries of a state."""
+        return len(self.state_names)
+
+    def cost_to_go(self, stage: int, state: Sequence[float]) -> float:
+        """In $: the least that the stages after `stage` (counted from 0) cost, from a state at its end."""
+        values = self._heights(stage, state)
+        return float(values.max()) * self.cost_scale if len(values) else 0.0
+
+    def evaluate(self, stage: int, state: Sequence[float]) -> float:
+        """The highest cut at a state, in the unit of the stored cuts: $ divided by the case's cost_scale_factor.
+
+        A stage without cuts, such as the last one, gives minus infinity: nothing is known there. See `cost_to_go`.
+        """
+        values = self._heights(stage, state)
+        return float(values.max()) if len(values) else -math.inf
+
+    def cut_matrix(self, stage: int) -> tuple[Floats, Floats]:
+        """Intercepts (one for each cut) and coefficients (cuts x state) of a stage, in the unit of the stored cuts."""
+        self._check_stage(stage)
+        return self.cuts[stage].intercepts.copy(), self.cuts[stage].coefficients.copy()
+
+    def water_values(self, stage: int, state: Sequence[float]) -> dict[str, float]:
+        """$ per hm3 of each reservoir at the end of a stage: the slope of the cut that is highest there."""
+        return self._worth(stage, state, STORAGE)
+
+    def _worth(self, stage: int, state: Sequence[float], kind: str) -> dict[str, float]:
+        values = self._heights(stage, state)
+        if not len(values):
+            return {name: 0.0 for name in self.state_names if kind_of(name) == kind}
+        slopes = self.cuts[stage].coefficients[int(values.argmax())]
+        named = zip(self.state_names, slopes.tolist(), strict=True)
+        return {name: -slope * self.cost_scale for name, slope in named if kind_of(name) == kind}
+
+    def commitment_values(self, stage: int, state: Sequence[float]) -> dict[str, float]:
+        """What one more MW of each commitment saves, $: like water values, by names such as `commitment2:5`."""
+        return self._worth(stage, state, COMMITMENT)
+
+    def _heights(self, stage: int, state: Sequence[float]) -> Floats:
+        """Every cut of a stage at a state; components are added in order, so that the sum is the same everywhere."""
+        self._check_stage(stage)
+        point = self.checked_state(state)
+        values = self.cuts[stage].intercepts.copy()
+        for component, x in enumerate(point.tolist()):
+            values += x * self.cuts[stage].coefficients[:, component]
+        return values
+
+    def checked_state(self, state: Sequence[float]) -> Floats:
+        """A state as an array; raises ValueError unless it has a finite number for each of `state_names`."""
+        point = np.asarray(state, np.float64)
+        if point.shape != (self.dimension,):
+            raise ValueError(
+                f"a state of this policy has {self.dimension} entries ({', '.join(self.state_names)}), "
+                f"not {point.shape}"
+            )
+        odd = [
+            f"{name} is {x}" for name, x in zip(self.state_names, point.tolist(), strict=True) if not math.isfinite(x)
+        ]
+        if odd:
+            raise ValueError(f"a state has finite numbers only: {', '.join(odd)}")
+        return point
+
+    def _check_stage(self, stage: int) -> None:
+        if not 0 <= stage < self.num_stages:
+            raise IndexError(f"stage {stage} is not in 0 .. {self.num_stages - 1}")
+
+
+def pool_stage_ids(study: PreparedStudy) -> tuple[int, ...]:
+    """The stage of each value function: of each stage, or of each node of a tree."""
+    ids, tree = [stage.id for stage in study.case.horizon.stages], study.problem.tree
+    return tuple(ids) if tree is None else tuple(id_ for stage, id_ in enumerate(ids) for _ in tree.nodes(stage))
+
+
+def state_names(study: PreparedStudy) -> tuple[str, ...]:
+    """One name for each entry of the state."""
+    return names_of_states(state_owners(study.case), study.problem.stages[0].plan.layout, study.noise.max_order)
+
+
+def state_owners(case: Case) -> StateOwners:
+    """Whose states they are."""
+    return StateOwners([hydro.id for hydro in case.system.hydros], [plant.id for plant in case.system.thermals])

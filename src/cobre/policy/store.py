@@ -1,0 +1,220 @@
+"""Policies on disk: from memory to the file format and back, and whether a stored policy fits a study."""
+
+import math
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+
+from cobre.core.arrays import Floats
+from cobre.errors import PolicyIncompatibleError
+from cobre.io.atomic import check_writable
+from cobre.io.policy_file import (
+    FOREIGN_MANIFEST,
+    POLICY_FILE,
+    PolicyData,
+    PolicyMetadata,
+    StageCuts,
+    StreamedStage,
+    parse_policy,
+    read_policy_bytes,
+    write_policy,
+    write_stages,
+)
+from cobre.policy.object import Policy, pool_stage_ids, state_names
+from cobre.sddp.cuts.pool import CutPool, CutSet
+from cobre.sddp.events import IterationRecord
+from cobre.sddp.prepared import PreparedStudy
+
+
+class PolicyMismatchError(PolicyIncompatibleError):
+    """A policy that belongs to another study."""
+
+
+def save_policy(folder: Path, policy: Policy, study: PreparedStudy) -> str:
+    """Write the policy into a folder; gives the digest of the file."""
+    check_writable(folder)
+    return write_policy(folder / POLICY_FILE, to_data(policy, study))
+
+
+def save_pool(folder: Path, study: PreparedStudy, pool: CutPool, history: Sequence[IterationRecord]) -> str:
+    """Write the policy that a pool holds, the same bytes as `save_policy`, without a copy of it in memory."""
+    check_writable(folder)
+    last = history[-1]
+    facts = (study.problem.cost_scale, last.iteration, last.lower_bound, last.upper_bound, study.digest)
+    stages = [_streamed(pool, stage) for stage in range(pool.num_stages)]
+    return write_stages(
+        folder / POLICY_FILE, _metadata(study, pool_stage_ids(study), state_names(study), *facts), stages
+    )
+
+
+def _streamed(pool: CutPool, stage: int) -> StreamedStage:
+    """The cuts that a stage has got."""
+    is_written = pool.written[stage] != 0
+    count = int(is_written.sum())
+
+    def pieces() -> Iterator[Floats]:
+        first = 0
+        for block in pool.blocks(stage, pool.count):
+            yield block.coefficients[is_written[first : first + len(block.intercepts)]]
+            first += len(block.intercepts)
+
+    return StreamedStage(
+        pool.dimension,
+        pool.intercepts(stage)[is_written],
+        pieces,
+        pool.born[:count],
+        pool.forward_pass[:count],
+        pool.in_play[stage][is_written],
+    )
+
+
+def load_policy(path: Path) -> Policy:
+    """A policy from its file, or from the folder that holds it."""
+    file = policy_file(path)
+    return decode_policy(file, read_policy_bytes(file))
+
+
+def policy_file(path: Path) -> Path:
+    """The file itself, where a folder was given: that of a policy, or the output directory of a run.
+
+    A policy of cobre-python is known by its manifest, where there is none of ours.
+    """
+    if not path.is_dir():
+        return path
+    places = [folder / name for name in (POLICY_FILE, FOREIGN_MANIFEST) for folder in (path / "policy", path)]
+    return next((place for place in places if place.exists()), path / POLICY_FILE)
+
+
+def decode_policy(path: Path, content: bytes) -> Policy:
+    """A policy from the content of its file."""
+    return from_data(parse_policy(path, content))
+
+
+def to_data(policy: Policy, study: PreparedStudy) -> PolicyData:
+    """What goes into the file."""
+    metadata = _metadata(
+        study,
+        policy.stage_ids,
+        policy.state_names,
+        policy.cost_scale,
+        policy.iterations,
+        policy.final_lower_bound,
+        policy.final_upper_bound,
+        policy.problem,
+    )
+    cuts = tuple(
+        StageCuts(
+            c.intercepts,
+            c.coefficients,
+            policy.born[: len(c.intercepts)],
+            policy.forward_pass[: len(c.intercepts)],
+            flags,
+        )
+        for c, flags in zip(policy.cuts, policy.in_play, strict=True)
+    )
+    return PolicyData(metadata, cuts)
+
+
+def _metadata(
+    study: PreparedStudy,
+    stage_ids: Sequence[int],
+    names: Sequence[str],
+    cost_scale: float,
+    iterations: int,
+    lower_bound: float,
+    upper_bound: float,
+    problem: str,
+) -> PolicyMetadata:
+    by_id, config = {stage.id: stage for stage in study.case.horizon.stages}, study.case.config
+    stages = [by_id[stage_id] for stage_id in stage_ids]
+    return PolicyMetadata(
+        state_names=tuple(names),
+        stage_ids=tuple(stage_ids),
+        stage_start_dates=tuple(stage.start_date.isoformat() for stage in stages),
+        stage_end_dates=tuple(stage.end_date.isoformat() for stage in stages),
+        entity_ids={"hydros": tuple(hydro.id for hydro in study.case.system.hydros)},
+        iterations=iterations,
+        seeds={"tree_seed": config.training.tree_seed},
+        cost_scale=cost_scale,
+        facts={"lower_bound": lower_bound, "upper_bound": upper_bound, "problem": problem},
+    )
+
+
+def from_data(data: PolicyData) -> Policy:
+    """A policy as it was when it was written."""
+    metadata = data.metadata
+    longest = max(data.stages, key=lambda stage: len(stage.intercepts))
+    return Policy(
+        stage_ids=metadata.stage_ids,
+        state_names=metadata.state_names,
+        cuts=tuple(CutSet(stage.intercepts, stage.coefficients) for stage in data.stages),
+        in_play=tuple(stage.is_active for stage in data.stages),
+        born=longest.iteration,
+        forward_pass=longest.forward_pass,
+        cost_scale=metadata.cost_scale,
+        final_lower_bound=_bound(metadata.facts["lower_bound"]),
+        final_upper_bound=_bound(metadata.facts["upper_bound"]),
+        iterations=metadata.iterations,
+        problem=str(metadata.facts.get("problem", "")),
+    )
+
+
+def _bound(value: float | None) -> float:
+    """NaN where the producer of the policy said nothing."""
+    return math.nan if value is None else float(value)
+
+
+def fill_pool(pool: CutPool, policy: Policy, study: PreparedStudy) -> None:
+    """Put a stored policy's cuts into an empty pool, as cuts that were there before the first iteration."""
+    check_fit(policy, study)
+    policy = aligned(policy, state_names(study))
+    count = max((len(cuts.intercepts) for cuts in policy.cuts), default=0)
+    if not count:
+        return
+    for stage, cuts in enumerate(policy.cuts):
+        pool.admit(stage, cuts.coefficients)
+    pool.open_slots(0, count)
+    rescale = policy.cost_scale / study.problem.cost_scale
+    for stage, cuts in enumerate(policy.cuts):
+        if len(cuts.intercepts):
+            pool.write(
+                stage, range(len(cuts.intercepts)), CutSet(cuts.intercepts * rescale, cuts.coefficients * rescale)
+            )
+            pool.in_play[stage, : len(cuts.intercepts)] = policy.in_play[stage]
+
+
+def aligned(policy: Policy, expected: tuple[str, ...]) -> Policy:
+    """The policy with its states in the order of a study; what the study has not is left out where no cut needs it."""
+    place = {name: at for at, name in enumerate(policy.state_names)}
+    if policy.state_names == expected or not set(expected) <= set(place):
+        return policy
+    extra = [at for name, at in place.items() if name not in expected]
+    if any(cuts.coefficients[:, extra].any() for cuts in policy.cuts):
+        return policy
+    order = [place[name] for name in expected]
+    cuts = tuple(CutSet(cuts.intercepts, np.ascontiguousarray(cuts.coefficients[:, order])) for cuts in policy.cuts)
+    return replace(policy, state_names=expected, cuts=cuts)
+
+
+def _only_in(whose: str, names: Sequence[str], others: Sequence[str], most: int = 6) -> list[str]:
+    """The first few names that the others lack, and how many more there are."""
+    own = [name for name in names if name not in set(others)]
+    more = f" and {len(own) - most} more" if len(own) > most else ""
+    return [f"only in the {whose}: {', '.join(own[:most])}{more}"] if own else []
+
+
+def check_fit(policy: Policy, study: PreparedStudy) -> None:
+    """Raise when the states or the stages are others than the study's."""
+    expected = state_names(study)
+    if aligned(policy, expected).state_names != expected:
+        mine, its = policy.state_names, expected
+        differences = (*_only_in("policy", mine, its), *_only_in("study", its, mine))
+        raise PolicyMismatchError(
+            f"the policy has {len(policy.state_names)} state variables, the study {len(expected)} "
+            f"({'; '.join(differences)}): it belongs to a study with other plants or another inflow model"
+        )
+    stage_ids = pool_stage_ids(study)
+    if policy.stage_ids != stage_ids:
+        raise PolicyMismatchError(f"the policy has the stages {policy.stage_ids}, the study has {stage_ids}")

@@ -1,0 +1,56 @@
+"""What a training or simulation result must offer to be drawn or shown in a notebook.
+
+`cobre.study.results` has both; the report, which lies below, only says what it reads.
+"""
+
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any, Protocol
+
+from cobre.core.verdict import Verdict
+from cobre.sddp.events import IterationRecord
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+
+class ShownTraining(Protocol):
+    """A training that has ended; times are seconds."""
+
+    @property
+    def history(self) -> Sequence[IterationRecord]: ...
+    @property
+    def bounds(self) -> "pa.Table": ...
+    @property
+    def iterations(self) -> int: ...
+    @property
+    def stop_reason(self) -> str: ...
+    @property
+    def training_seconds(self) -> float: ...
+    @property
+    def digest(self) -> str: ...
+    @property
+    def verdict(self) -> Verdict | None: ...
+    @property
+    def is_risk_averse(self) -> bool: ...
+
+
+class ShownSimulation(Protocol):
+    """A simulation that has ended; money is $, `facts` has dates and names as study.json has them."""
+
+    @property
+    def tables(self) -> Mapping[str, "pa.Table"]: ...
+    @property
+    def scenario_costs(self) -> Sequence[float]: ...
+    @property
+    def mean_cost(self) -> float: ...
+    @property
+    def std_cost(self) -> float: ...
+    @property
+    def half_width(self) -> float: ...
+    @property
+    def digest(self) -> str: ...
+    @property
+    def cost_note(self) -> str | None: ...
+    @property
+    def facts(self) -> Mapping[str, Any]: ...
+    def table(self, name: str) -> "pa.Table": ...

@@ -1,0 +1,284 @@
+"""Two runs, compared to the last bit: identical, or the first place where they differ.
+
+First means first in time: the paths of an iteration, then its cuts from the last stage to the first, then its lower
+bound, then the next iteration; what is only known at the end, and the simulation, comes after all iterations.
+"""
+
+import math
+import struct
+from collections.abc import Iterator, Mapping
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from cobre.io.case_digests import differing_files
+from cobre.io.policy_file import PolicyData, StageCuts
+from cobre.runs.content import RunContent, column_values, read_run_content
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+_FORWARD, _BACKWARD, _BOUND = range(3)
+_AT_THE_END = 10**9  # later than any iteration
+_OF_FORWARD_PASS = ("upper_bound", "upper_bound_std", "upper_bound_half_width", "forward_passes")
+_NAMED_LATE = ("seeds", "iterations", "facts")  # numbers that differ say more than the seed that made them
+_KEYS = ("scenario_id", "stage_id", "block_id")
+
+Candidate = tuple[tuple[int, ...], "Difference"]
+
+
+@dataclass(frozen=True, slots=True)
+class Difference:
+    """A place in two runs, and what each has there; None: nothing."""
+
+    part: str
+    place: Mapping[str, Any]
+    first: Any
+    second: Any
+
+    def __str__(self) -> str:
+        where = ", ".join(f"{name} {value}" for name, value in self.place.items())
+        return f"{self.part}: {where}: {_shown(self.first)} and {_shown(self.second)}"
+
+    def as_dict(self) -> dict[str, Any]:
+        """For a program that reads."""
+        return {
+            "part": self.part,
+            "place": dict(self.place),
+            "first": _told(self.first),
+            "second": _told(self.second),
+        }
+
+
+@dataclass(frozen=True, slots=True)
+class Comparison:
+    """`digests` are over all results, the first run's first; `notes` say how settings and programs differ."""
+
+    digests: tuple[str, str]
+    difference: Difference | None
+    notes: tuple[str, ...] = ()
+
+    @property
+    def is_identical(self) -> bool:
+        """Whether no bit differs."""
+        return self.difference is None
+
+    def as_dict(self) -> dict[str, Any]:
+        """For a program that reads."""
+        difference = None if self.difference is None else self.difference.as_dict()
+        return {
+            "identical": self.is_identical,
+            "digests": list(self.digests),
+            "difference": difference,
+            "notes": list(self.notes),
+        }
+
+
+def compare_runs(first: Path | str, second: Path | str) -> Comparison:
+    """Compare the output directories of two runs. Raises NotAWholeRunError."""
+    a, b = read_run_content(Path(first)), read_run_content(Path(second))
+    digests = (a.digest, b.digest)
+    if digests[0] == digests[1]:
+        return Comparison(digests, None)
+    _, difference = min(_candidates(a, b), key=lambda candidate: candidate[0])
+    return Comparison(digests, difference, tuple(_notes(a, b)))
+
+
+def _candidates(a: RunContent, b: RunContent) -> Iterator[Candidate]:
+    """A first difference of each part, with its time."""
+    if a.policy is not None and b.policy is not None:
+        yield from _problem(a.policy, b.policy)
+        yield from _cuts(a.policy, b.policy)
+        yield from _policy_end(a.policy, b.policy)
+    elif a.policy is not b.policy:
+        yield (_AT_THE_END, 1), _presence("policy", {"file": "policy.bin"}, a.policy, b.policy)
+    if a.bounds is not None and b.bounds is not None:
+        yield from _bounds(a.bounds, b.bounds)
+    elif a.bounds is not b.bounds:
+        yield (_AT_THE_END, 0), _presence("bounds", {"table": "convergence"}, a.bounds, b.bounds)
+    yield from _simulation(a.tables, b.tables)
+    # Whatever the digests see and the above does not: an order in the file, or a type.
+    yield (_AT_THE_END, 9), Difference("files", {"digest of": "all results"}, a.digest, b.digest)
+
+
+def _presence(part: str, place: Mapping[str, Any], first: object, second: object) -> Difference:
+    return Difference(part, place, *(None if one is None else "there" for one in (first, second)))
+
+
+def _problem(a: PolicyData, b: PolicyData) -> Iterator[Candidate]:
+    """States and stages: other ones make another problem, before the first iteration."""
+    yield from _metadata(a, b, (-1,), is_end=False)
+    if len(a.stages) != len(b.stages):
+        yield (-1,), Difference("policy", {"metadata": "number of stages"}, len(a.stages), len(b.stages))
+
+
+def _policy_end(a: PolicyData, b: PolicyData) -> Iterator[Candidate]:
+    yield from _metadata(a, b, (_AT_THE_END, 3), is_end=True)
+
+
+def _metadata(a: PolicyData, b: PolicyData, time: tuple[int, ...], *, is_end: bool) -> Iterator[Candidate]:
+    mine, its = asdict(a.metadata), asdict(b.metadata)
+    for name in mine:
+        if (name in _NAMED_LATE) is is_end:
+            pairs = _leaves(name, mine[name], its[name])
+            yield from ((time, Difference("policy", {"metadata": key}, x, y)) for key, x, y in pairs)
+
+
+def _leaves(key: str, mine: Any, its: Any) -> Iterator[tuple[str, Any, Any]]:
+    """The entries that differ."""
+    if isinstance(mine, Mapping) and isinstance(its, Mapping):
+        for name in dict.fromkeys((*mine, *its)):
+            yield from _leaves(f"{key}.{name}", mine.get(name), its.get(name))
+    elif mine != its and not _are_both_nan(mine, its):
+        yield key, mine, its
+
+
+def _cuts(a: PolicyData, b: PolicyData) -> Iterator[Candidate]:
+    for stage, (mine, its) in enumerate(zip(a.stages, b.stages, strict=False)):
+        stage_id = a.metadata.stage_ids[stage]
+        count = min(len(mine.intercepts), len(its.intercepts))
+        if mine.coefficients.shape[1] == its.coefficients.shape[1]:
+            yield from _numbers(mine, its, count, stage, stage_id, a.metadata.state_names)
+        yield from _flags(mine, its, count, stage, stage_id)
+        if len(mine.intercepts) != len(its.intercepts):
+            place = {"stage": stage_id, "entry": "number of cuts"}
+            yield (
+                (_AT_THE_END, 1, stage),
+                Difference("cuts", place, len(mine.intercepts), len(its.intercepts)),
+            )
+
+
+def _numbers(
+    a: StageCuts, b: StageCuts, count: int, stage: int, stage_id: int, names: tuple[str, ...]
+) -> Iterator[Candidate]:
+    """The first cut of a stage, in time, that has another number."""
+    mine, its = _rows(a, count), _rows(b, count)
+    slots, components = np.nonzero(mine.view(np.uint64) != its.view(np.uint64))
+    if not len(slots):
+        return
+    first = min(range(len(slots)), key=lambda at: (a.iteration[slots[at]], slots[at], components[at]))
+    slot, component = int(slots[first]), int(components[first])
+    iteration = int(a.iteration[slot])
+    place = {
+        "iteration": iteration,
+        "stage": stage_id,
+        "cut": slot,
+        "forward pass": int(a.forward_pass[slot]),
+        "component": ("intercept", *names)[component],
+    }
+    difference = Difference("cuts", place, float(mine[slot, component]), float(its[slot, component]))
+    yield (iteration, _BACKWARD, -stage, slot, component), difference
+
+
+def _rows(cuts: StageCuts, count: int) -> NDArray[np.float64]:
+    return np.ascontiguousarray(np.column_stack([cuts.intercepts, cuts.coefficients])[:count], np.float64)
+
+
+def _flags(a: StageCuts, b: StageCuts, count: int, stage: int, stage_id: int) -> Iterator[Candidate]:
+    """Where a cut came from, and whether selection kept it."""
+    for order, name in enumerate(("iteration", "forward_pass", "is_active")):
+        mine, its = getattr(a, name)[:count], getattr(b, name)[:count]
+        if len(slots := np.nonzero(mine != its)[0]):
+            slot = int(slots[0])
+            place = {"iteration": int(a.iteration[slot]), "stage": stage_id, "cut": slot, "entry": name}
+            yield (_AT_THE_END, 2, stage, order), Difference("cuts", place, int(mine[slot]), int(its[slot]))
+
+
+def _bounds(a: "pa.Table", b: "pa.Table") -> Iterator[Candidate]:
+    """The first iteration that has another number, by each column."""
+    iterations = a.column("iteration").to_pylist()
+    for order, column in enumerate(a.column_names):
+        if column in b.column_names and (found := _first_row(a, b, column)):
+            row, first, second = found
+            phase = _FORWARD if column in _OF_FORWARD_PASS else _BOUND
+            place = {"iteration": iterations[row], "column": column}
+            yield (iterations[row], phase, order), Difference("bounds", place, first, second)
+    yield from _shape("bounds", {}, a, b, (_AT_THE_END, 0))
+
+
+def _simulation(a: Mapping[str, "pa.Table"], b: Mapping[str, "pa.Table"]) -> Iterator[Candidate]:
+    for number, name in enumerate(sorted({*a, *b})):
+        if name not in a or name not in b:
+            yield (
+                (_AT_THE_END, 5, number),
+                _presence("simulation", {"table": name}, a.get(name), b.get(name)),
+            )
+            continue
+        for order, column in enumerate(a[name].column_names):
+            if column in b[name].column_names and (found := _first_row(a[name], b[name], column)):
+                row, first, second = found
+                place = {"table": name, "row": row, **_keys(a[name], row), "column": column}
+                yield (_AT_THE_END, 4, number, row, order), Difference("simulation", place, first, second)
+        yield from _shape("simulation", {"table": name}, a[name], b[name], (_AT_THE_END, 5, number))
+
+
+def _shape(
+    part: str, place: Mapping[str, Any], a: "pa.Table", b: "pa.Table", time: tuple[int, ...]
+) -> Iterator[Candidate]:
+    if a.column_names != b.column_names:
+        yield time, Difference(part, {**place, "entry": "columns"}, a.column_names, b.column_names)
+    if a.num_rows != b.num_rows:
+        unit = "rows" if place else "iterations"
+        yield time, Difference(part, {**place, "entry": f"number of {unit}"}, a.num_rows, b.num_rows)
+
+
+def _first_row(a: "pa.Table", b: "pa.Table", column: str) -> tuple[int, Any, Any] | None:
+    """The first row, of those that both tables have, with another value in a column."""
+    count = min(a.num_rows, b.num_rows)
+    (mine, mine_there), (its, its_there) = (column_values(table.column(column)[:count]) for table in (a, b))
+    if mine.dtype.kind != its.dtype.kind:
+        return (0, str(mine.dtype), str(its.dtype)) if count else None
+    is_other = (_bits(mine) != _bits(its)) | (mine_there != its_there)
+    rows = np.nonzero(is_other)[0]
+    if not len(rows):
+        return None
+    row = int(rows[0])
+    values = ((mine, mine_there), (its, its_there))
+    first, second = (array[row].item() if there[row] else None for array, there in values)
+    return row, first, second
+
+
+def _bits(values: NDArray[Any]) -> NDArray[Any]:
+    """As they are compared: not a number equals itself, and 0 is not -0."""
+    return values.view(np.uint64) if values.dtype == np.float64 else values
+
+
+def _keys(table: "pa.Table", row: int) -> dict[str, Any]:
+    """What a row is about: its scenario, its stage, its entity."""
+    names = [name for name in table.column_names if name in _KEYS or name.endswith("_id")]
+    return {name: table.column(name)[row].as_py() for name in names}
+
+
+def _notes(a: RunContent, b: RunContent) -> Iterator[str]:
+    """Settings and versions that may be the reason."""
+    for name in ("name", "versions", "config"):
+        for key, mine, its in _leaves(name, a.study.get(name), b.study.get(name)):
+            yield f"{key}: {mine} and {its}"
+    files = [found for run in (a, b) if isinstance(found := run.study.get("case_files"), dict) and found]
+    if len(files) == 2 and (names := differing_files(*files)):
+        yield f"files of the case that differ: {', '.join(names)}"
+
+
+def _are_both_nan(mine: object, its: object) -> bool:
+    both = (mine, its)
+    return all(isinstance(value, float) and math.isnan(value) for value in both)
+
+
+def _hex(value: float) -> str:
+    """All bits of a number; those of NaN have no other name than themselves."""
+    return f"nan:{struct.pack('>d', value).hex()}" if math.isnan(value) else value.hex()
+
+
+def _shown(value: Any) -> str:
+    if value is None:
+        return "nothing"
+    return f"{_hex(value)} ({value!r})" if isinstance(value, float) else str(value)
+
+
+def _told(value: Any) -> Any:
+    if not isinstance(value, float):
+        return {"value": value}
+    return {"value": value if math.isfinite(value) else None, "hex": _hex(value)}

@@ -1,0 +1,135 @@
+"""What a run left in its output directory, read back whole and checked; and one digest over all of it."""
+
+import hashlib
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from cobre.errors import CobreError
+from cobre.io.lock_file import is_in_use
+from cobre.io.output import ResultsError, read_manifest, read_results
+from cobre.io.policy_file import PolicyData, PolicyFileError, parse_policy, read_policy_bytes
+from cobre.io.stored_json import parse_stored
+from cobre.io.untrusted_file import ForeignFileError, named_inside, read_foreign_text
+from cobre.runs.convergence import without_times
+from cobre.runs.files import POLICY_FILE, SIMULATION, STUDY_FILE, SUMMARY_FILE, TRAINING
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+
+class NotAWholeRunError(CobreError):
+    """A directory that does not hold the results of a run that has ended: which, and what is missing."""
+
+
+@dataclass(frozen=True)
+class RunContent:
+    """The results of a run. A part that the run did not have (it trained nothing, or simulated nothing) is empty.
+
+    study: what study.json says. bounds: without times. tables: of the simulation, by name.
+    """
+
+    folder: Path
+    summary: Mapping[str, Any]
+    study: Mapping[str, Any]
+    bounds: "pa.Table | None"
+    policy: PolicyData | None
+    policy_bytes: bytes
+    tables: Mapping[str, "pa.Table"] = field(default_factory=dict)
+
+    @property
+    def digest(self) -> str:
+        """SHA-256 over the bounds, the bytes of the policy file, and the values of all simulated tables."""
+        digest = hashlib.sha256()
+        if self.bounds is not None:
+            _feed_table(digest, "bounds", self.bounds)
+        digest.update(self.policy_bytes)
+        for name in sorted(self.tables):
+            _feed_table(digest, name, self.tables[name])
+        return digest.hexdigest()
+
+
+def read_run_content(folder: Path) -> RunContent:
+    """Everything that `cobre run` wrote there. Raises NotAWholeRunError."""
+    summary = _summary(folder)
+    study = _json_object(folder / STUDY_FILE)
+    try:
+        bounds = _bounds(folder / TRAINING, summary["digest"]) if summary["digest"] else None
+        simulated = summary["simulation_digest"]
+        tables = _tables(folder / SIMULATION, simulated) if simulated else {}
+        path = _policy_path(folder, study)
+        policy_bytes = read_policy_bytes(path) if bounds is not None or path.exists() else b""
+        policy = parse_policy(path, policy_bytes) if policy_bytes else None
+    except KeyError as error:
+        raise NotAWholeRunError(f"{folder / SUMMARY_FILE} does not say {error}: another program wrote it") from error
+    except (ResultsError, PolicyFileError, ForeignFileError) as error:
+        raise NotAWholeRunError(str(error)) from error
+    return RunContent(folder, summary, study, bounds, policy, policy_bytes, tables)
+
+
+def column_values(column: "pa.ChunkedArray") -> tuple[NDArray[Any], NDArray[np.bool_]]:
+    """The values of a column, and which of them are there; those that are not there are 0 or empty."""
+    import pyarrow as pa
+
+    is_there = np.asarray(column.is_valid().to_numpy(), bool)
+    if pa.types.is_string(column.type) or pa.types.is_large_string(column.type):
+        return np.array([value or "" for value in column.to_pylist()], dtype=np.str_), is_there
+    filled = column.fill_null(False if pa.types.is_boolean(column.type) else 0)
+    return np.ascontiguousarray(filled.to_numpy()), is_there
+
+
+def _feed_table(digest: Any, name: str, table: "pa.Table") -> None:
+    """Values only: how a file was compressed, and by which version, does not matter."""
+    for column in table.column_names:
+        values, is_there = column_values(table.column(column))
+        stored = "\0".join(values.tolist()).encode() if values.dtype.kind == "U" else values.tobytes()
+        digest.update(f"{name}.{column}:{values.dtype.kind}{len(values)};".encode())
+        digest.update(stored)
+        digest.update(is_there.tobytes())
+
+
+def _summary(folder: Path) -> Mapping[str, Any]:
+    if not folder.is_dir():
+        raise NotAWholeRunError(f"{folder} is not a directory: give the output directory of a run")
+    if is_in_use(folder):
+        raise NotAWholeRunError(f"{folder} belongs to a run that still goes on: wait for its end")
+    if not (folder / SUMMARY_FILE).exists():
+        hint = "the run did not end" if (folder / STUDY_FILE).exists() else "`cobre run` did not write it"
+        raise NotAWholeRunError(f"{folder} is not a whole output directory, for it has no {SUMMARY_FILE}: {hint}")
+    return _json_object(folder / SUMMARY_FILE)
+
+
+def _json_object(path: Path) -> Mapping[str, Any]:
+    try:
+        found = parse_stored(read_foreign_text(path))
+    except (OSError, ValueError) as error:
+        raise NotAWholeRunError(f"{path} cannot be read: {error}") from error
+    if not isinstance(found, dict):
+        raise NotAWholeRunError(f"{path} is damaged: it holds no JSON object")
+    return found
+
+
+def _tables(folder: Path, expected_digest: str) -> Mapping[str, "pa.Table"]:
+    """Tables of a part of the run, if they are of the run that the summary is about."""
+    found = read_manifest(folder)["run"].get("digest")
+    if found != expected_digest:
+        raise ResultsError(f"{folder} is of another run than {SUMMARY_FILE}: its digest is {found}")
+    return read_results(folder)
+
+
+def _bounds(folder: Path, expected_digest: str) -> "pa.Table | None":
+    """Without times, which no two runs have in common."""
+    table = _tables(folder, expected_digest).get("convergence")
+    return None if table is None else without_times(table)
+
+
+def _policy_path(folder: Path, study: Mapping[str, Any]) -> Path:
+    """Where the case's settings put the policy, seen from the output directory."""
+    config = study.get("config")
+    policy = config.get("policy", {}) if isinstance(config, dict) else {}
+    name = policy.get("path", "policy") if isinstance(policy, dict) else "policy"
+    return named_inside(folder, name, f"config.policy.path in {folder / STUDY_FILE}") / POLICY_FILE

@@ -1,0 +1,115 @@
+"""What a run tells, as plain JSON objects: one stream for the log file, the terminal, notebooks and live views.
+
+Every event has `event`, its kind, and `time`, in seconds since 1970 (UTC). Money is $.
+"""
+
+import json
+import math
+import os
+import time
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import IO, Any
+
+from cobre.io.atomic import WriteError, explained
+from cobre.io.confined import open_own, remove_file
+from cobre.io.event_file import EVENT_FILE, Event, events_in, whole_lines
+from cobre.io.untrusted_file import MOST_BYTES, open_foreign, read_foreign
+from cobre.sddp.events import IterationRecord
+from cobre.sddp.phases import as_dict
+
+__all__ = ["EVENT_FILE", "Event", "EventLog", "Tell", "encode", "event", "iteration_event", "read_events"]
+
+Tell = Callable[[Event], None]
+
+
+def event(kind: str, /, **facts: Any) -> Event:
+    """An event of this moment."""
+    return {"event": kind, "time": time.time(), **facts}
+
+
+def iteration_event(record: IterationRecord) -> Event:
+    """An iteration, with how each rank spent it."""
+    times = record.times
+    return event(
+        "iteration",
+        iteration=record.iteration,
+        lower_bound=record.lower_bound,
+        upper_bound=record.upper_bound,
+        upper_bound_std=record.upper_bound_std,
+        half_width=record.half_width,
+        gap=record.gap,
+        forward_passes=record.forward_passes,
+        solves=record.solves,
+        simplex_iterations=record.simplex_iterations,
+        cuts=record.cuts,
+        elapsed_s=record.elapsed_s,
+        forward_s=times.forward_s,
+        backward_s=times.backward_s,
+        bound_s=times.bound_s,
+        exchange_s=times.exchange_s,
+        solver_s=times.solver_s,
+        load=[[load.busy_s, load.waiting_s] for load in record.loads],
+        imbalance_s=[load.imbalance_s for load in record.loads],
+        solver=as_dict(record.solver),
+        traffic_bytes=dict(record.traffic_bytes),
+    )
+
+
+def encode(told: Event) -> str:
+    """One line of JSON; numbers that JSON does not know become null."""
+    return json.dumps({key: _plain(value) for key, value in told.items()}, separators=(",", ":"), allow_nan=False)
+
+
+def _plain(value: Any) -> Any:
+    if isinstance(value, float) and not math.isfinite(value):
+        return None
+    if isinstance(value, (list, tuple)):
+        return [_plain(entry) for entry in value]
+    if isinstance(value, Mapping):
+        return {key: _plain(entry) for key, entry in value.items()}
+    return value
+
+
+class EventLog:
+    """events.jsonl: a line for each event, there as soon as it is told. Lines of a run that is resumed stay."""
+
+    def __init__(self, folder: Path, *, append: bool) -> None:
+        self._path = folder / EVENT_FILE
+        with explained(self._path):
+            self._file: IO[str] = _opened(self._path, append=append)
+            if append and not _ends_with_newline(self._path):
+                self._file.write("\n")  # a killed run may leave half a line: it must not take ours along
+
+    def tell(self, told: Event) -> None:
+        """Write a line."""
+        try:
+            self._file.write(encode(told) + "\n")
+            self._file.flush()
+        except OSError as error:
+            raise WriteError(self._path, error.strerror or str(error)) from error
+
+    def close(self) -> None:
+        """No more lines."""
+        self._file.close()
+
+
+def _opened(path: Path, *, append: bool) -> IO[str]:
+    """What an earlier run has told is kept, or loses its name."""
+    if not append:
+        remove_file(path)
+    flags = os.O_WRONLY | os.O_CREAT | (os.O_APPEND if append else os.O_EXCL)
+    return os.fdopen(open_own(path, flags), "w", encoding="utf-8")
+
+
+def _ends_with_newline(path: Path) -> bool:
+    """Or is empty."""
+    with os.fdopen(open_foreign(path), "rb") as stream:
+        size = stream.seek(0, os.SEEK_END)
+        stream.seek(max(0, size - 1))
+        return stream.read(1) in (b"", b"\n")
+
+
+def read_events(folder: Path) -> list[Event]:
+    """All whole lines so far; a line that is being written is left for the next time."""
+    return events_in(whole_lines(read_foreign(folder / EVENT_FILE, MOST_BYTES)))

@@ -1,0 +1,227 @@
+"""A stage that could not be solved, explained from the files that the run left: what contradicts what, in words."""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from cobre.errors import CobreError
+from cobre.io.stored_json import parse_stored
+from cobre.io.untrusted_file import check_foreign, read_foreign_text
+from cobre.runs.files import FAILURES as FOLDER
+from cobre.runs.files import STUDY_FILE
+from cobre.runs.lp_names import Dictionary, Meaning
+from cobre.runs.trained_case import changed_case
+from cobre.solver.conflict import INFEASIBLE, OPTIMAL, UNBOUNDED, Conflict, Limit, UnreadableLpError, find_conflict
+
+MOST_PLANTS = 12
+
+
+class NothingToExplainError(CobreError):
+    """There is no saved LP; the message says where one would be."""
+
+
+@dataclass(frozen=True, slots=True)
+class Explanation:
+    """In the order in which a person wants to know: what failed, what cannot all hold, what is missing, what helps."""
+
+    file: str
+    headline: str
+    status: str
+    contradiction: tuple[str, ...]
+    missing: tuple[str, ...]
+    inputs: tuple[str, ...]
+    advice: tuple[str, ...]
+    notes: tuple[str, ...] = ()
+
+    def as_dict(self) -> dict[str, Any]:
+        """For a program that reads."""
+        return {name: getattr(self, name) for name in self.__dataclass_fields__}
+
+    def __str__(self) -> str:
+        lines = [self.file, self.headline]
+        for title, entries in (
+            ("These cannot all hold:" if self.status == INFEASIBLE else "These grow without end:", self.contradiction),
+            ("What is missing, at the least:", self.missing),
+            ("What the stage was given:", self.inputs),
+            ("What helps:", self.advice),
+            ("Note:", self.notes),
+        ):
+            if entries:
+                lines += ["", title, *(f"  - {entry}" for entry in entries)]
+        return "\n".join(lines)
+
+
+@dataclass(frozen=True, slots=True)
+class SavedFailure:
+    """The files of one failure, read."""
+
+    mps: Path
+    facts: dict[str, Any]
+    study: dict[str, Any]
+
+    @classmethod
+    def read(cls, mps: Path) -> "SavedFailure":
+        """The LP must be there; what is missing beside it makes the words poorer."""
+        if not mps.exists():
+            raise NothingToExplainError(f"{mps} does not exist")
+        try:
+            check_foreign(mps)
+        except OSError as error:
+            raise NothingToExplainError(f"{mps} cannot be read: {error.strerror}") from error
+        return cls(mps, _json(mps.with_suffix(".json")), _json(mps.parent.parent / STUDY_FILE))
+
+    @property
+    def words(self) -> Dictionary:
+        """The meaning of names."""
+        return Dictionary(self.study.get("entities", {}), self.facts.get("plant_of_pair", ()))
+
+    def plain(self, limit: Limit) -> float:
+        """The value in the units that people use, not in those of the scaled LP."""
+        scales = self.facts.get("row_scale" if limit.is_row else "column_scale", ())
+        scale = float(scales[limit.index]) if limit.index < len(scales) else 1.0
+        return limit.value / scale if limit.is_row else limit.value * scale
+
+
+def explain_failure(path: Path) -> Explanation:
+    """Explain a saved LP, or the newest one of an output directory."""
+    saved = SavedFailure.read(_find(path))
+    try:
+        conflict = find_conflict(saved.mps)
+    except UnreadableLpError as error:
+        raise NothingToExplainError(str(error)) from error
+    return Explanation(
+        file=str(saved.mps),
+        headline=_headline(saved, conflict),
+        status=conflict.status,
+        contradiction=tuple(_limits(saved, conflict.limits) if conflict.limits else _rising(saved, conflict)),
+        missing=tuple(_missing(saved, conflict)),
+        inputs=tuple(_inputs(saved, conflict)),
+        advice=tuple(_advice(saved, conflict)),
+        notes=() if (changed := changed_case(saved.mps.parent.parent)) is None else (changed,),
+    )
+
+
+def _find(path: Path) -> Path:
+    if path.suffix == ".json" and path.is_file():
+        return path.with_suffix(".mps")
+    if not path.is_dir():
+        return path
+    folder = path / FOLDER if (path / FOLDER).is_dir() else path
+    found = sorted(filter(Path.is_file, folder.glob("*.mps")), key=lambda file: (file.stat().st_mtime, file.name))
+    if not found:
+        raise NothingToExplainError(f"{path} holds no saved LP: they are in OUT/{FOLDER}/*.mps when a stage fails")
+    return found[-1]
+
+
+def _json(path: Path) -> dict[str, Any]:
+    try:
+        content = parse_stored(read_foreign_text(path))
+    except (OSError, ValueError):
+        return {}
+    return content if isinstance(content, dict) else {}
+
+
+def _headline(saved: SavedFailure, conflict: Conflict) -> str:
+    stage = saved.facts.get("stage_id", "?")
+    dates = next((entry for entry in saved.study.get("stages", ()) if entry.get("id") == stage), None)
+    when = "" if dates is None else f" ({dates['start_date']} to {dates['end_date']})"
+    where = f", {saved.facts['where']}" if "where" in saved.facts else ""
+    if conflict.status == OPTIMAL:
+        then = saved.facts.get("status", "not solved")
+        return f"Stage {stage}{when}{where}: the LP was {then} in the run, and is solved from scratch now."
+    return f"Stage {stage}{when}{where}: the LP is {conflict.status}."
+
+
+def _limits(saved: SavedFailure, limits: Sequence[Limit]) -> Iterator[str]:
+    """Rows first; limits of the same kind that differ by the block only are one line, and so are all zeros."""
+    grouped: dict[tuple[str, str, str], list[int]] = {}
+    zeros: dict[str, list[str]] = {}
+    for limit in limits:
+        meaning = saved.words.row(limit.name) if limit.is_row else saved.words.column(limit.name)
+        value = saved.plain(limit)
+        if not limit.is_row and value == 0.0 and limit.side == "at least":
+            _add(zeros, meaning.entity, meaning.words)
+        else:
+            _add(grouped, (*_subject(meaning), _condition(meaning, limit, value)), meaning.block)
+    for (words, entity, condition), blocks in grouped.items():
+        of = f" of {entity}" if entity else ""
+        yield f"{words}{of}{_in_blocks(blocks)}{condition}"
+    for entity, quantities in zeros.items():
+        yield f"not below zero{' at ' + entity if entity else ''}: {', '.join(quantities)}"
+
+
+def _add(groups: dict[Any, list[Any]], key: Any, entry: Any) -> None:
+    entries = groups.setdefault(key, [])
+    if entry is not None and entry not in entries:
+        entries.append(entry)
+
+
+def _subject(meaning: Meaning) -> tuple[str, str]:
+    return meaning.words, meaning.entity
+
+
+def _condition(meaning: Meaning, limit: Limit, value: float) -> str:
+    if meaning.kind == "water_balance":
+        return f": what is kept and let go, less what comes from above, is {value:.6g} hm3 (start plus natural inflow)"
+    if meaning.kind == "power_balance":
+        return f": supply meets a load of {value:.6g} MW"
+    unit = f" {meaning.unit}" if meaning.unit else ""
+    return f": {limit.side} {value:.6g}{unit}"
+
+
+def _in_blocks(blocks: Sequence[int]) -> str:
+    if not blocks:
+        return ""
+    return f" in block{'s' * (len(blocks) > 1)} {', '.join(map(str, sorted(blocks)))}"
+
+
+def _rising(saved: SavedFailure, conflict: Conflict) -> Iterator[str]:
+    for limit in conflict.rising:
+        meaning = saved.words.column(limit.name)
+        of = f" of {meaning.entity}" if meaning.entity else ""
+        block = "" if meaning.block is None else f" in block {meaning.block}"
+        yield f"{meaning.words}{of}{block}"
+
+
+def _missing(saved: SavedFailure, conflict: Conflict) -> Iterator[str]:
+    for limit in conflict.violations:
+        meaning = saved.words.row(limit.name)
+        of = f" of {meaning.entity}" if meaning.entity else ""
+        block = "" if meaning.block is None else f" in block {meaning.block}"
+        amount = f"{saved.plain(limit):.6g} {meaning.unit}".strip()
+        yield f"{amount} in the {meaning.words}{of}{block} ({'too little' if _is_short(limit) else 'too much'})"
+
+
+def _is_short(limit: Limit) -> bool:
+    """A balance that cannot be met from above lacks water: its right side is less than what must be kept."""
+    return limit.side == "at most" if limit.name.startswith("water_balance") else limit.side == "at least"
+
+
+def _inputs(saved: SavedFailure, conflict: Conflict) -> Iterator[str]:
+    """The plants that take part in the contradiction, or the first few."""
+    state, inflow = saved.facts.get("state", ()), saved.facts.get("inflow_m3s", ())
+    involved = " ".join(_limits(saved, conflict.limits))
+    names = [saved.words.hydro(index) for index in range(len(inflow))]
+    chosen = [index for index, name in enumerate(names) if name in involved] or list(range(len(names)))
+    for index in chosen[:MOST_PLANTS]:
+        yield f"{names[index]}: starts with {state[index]:.6g} hm3, natural inflow {inflow[index]:.6g} m3/s"
+
+
+def _advice(saved: SavedFailure, conflict: Conflict) -> Iterator[str]:
+    kinds = {saved.words.row(limit.name).kind for limit in conflict.limits if limit.is_row}
+    involved = {saved.words.column(limit.name).kind for limit in conflict.limits if not limit.is_row}
+    if conflict.status == OPTIMAL:
+        yield "numbers of very different size are hard for any solver: look for huge costs and limits"
+    if conflict.status == UNBOUNDED:
+        yield "look for negative costs, or for prices of contracts, without an upper limit"
+    if any(value < 0 for value in saved.facts.get("inflow_m3s", ())) and "water_balance" in kinds:
+        yield (
+            "an inflow is negative: with `modeling.inflow_non_negativity` `penalty` or `truncation` the study can go on"
+        )
+    if "water_balance" in kinds and "storage" in involved:
+        yield "the limits of the volume are hard: check `reservoir` of the plant, and its initial storage"
+    if any(kind.startswith("generic") for kind in kinds):
+        yield "a generic constraint without slack is hard: give it a penalty, or check its bounds"
+    if "power_balance" in kinds:
+        yield "check minimum generation of thermal plants and contracts, and the deficit of the bus"

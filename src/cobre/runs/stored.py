@@ -1,0 +1,27 @@
+"""What the JSON files of a run say, for readers that take them as they are."""
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from cobre.io.stored_json import parse_stored
+from cobre.io.untrusted_file import read_foreign_text
+from cobre.runs.events import Event, read_events
+from cobre.runs.files import EVENT_FILE, STUDY_FILE
+
+
+def logged_events(folder: Path) -> list[Event]:
+    """What the log of a run says; nothing when there is none."""
+    return read_events(folder) if (folder / EVENT_FILE).exists() else []
+
+
+def stored_study(folder: Path) -> dict[str, Any]:
+    """What study.json says; nothing when there is none."""
+    path = folder / STUDY_FILE
+    return dict(parse_stored(read_foreign_text(path))) if path.exists() else {}
+
+
+def iteration_limit(config: Mapping[str, Any]) -> int | None:
+    """The most iterations that a stored configuration allows."""
+    rules = config.get("training", {}).get("stopping_rules", ())
+    return next((rule["limit"] for rule in rules if rule.get("type") == "IterationLimit"), None)

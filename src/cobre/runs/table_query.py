@@ -1,0 +1,210 @@
+"""Questions to the tables of a run: some columns, some scenarios, stages and entities, as rows or as statistics."""
+
+import math
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from cobre.errors import CobreError
+from cobre.io.output import read_manifest
+from cobre.io.stored_json import parse_stored
+from cobre.io.untrusted_file import check_foreign, read_foreign_text
+from cobre.runs.files import MANIFEST_FILE, SIMULATION, STUDY_FILE, TRAINING
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+KEYS = ("scenario_id", "stage_id", "block_id")
+STATISTICS = ("mean", "min", "max")
+CONVERGENCE = "convergence"
+_NAME = re.compile(r"[a-z0-9_]+(/[a-z0-9_]+)*")
+_ENTITIES = {
+    "hydro_id": "hydros",
+    "thermal_id": "thermals",
+    "bus_id": "buses",
+    "line_id": "lines",
+    "non_controllable_id": "non_controllables",
+    "contract_id": "contracts",
+    "pumping_station_id": "pumping_stations",
+}
+
+
+class QueryError(CobreError):
+    """A question that the results cannot answer; the words say what they could."""
+
+
+@dataclass(frozen=True, slots=True)
+class TableQuery:
+    """What is asked of a table; what is None or empty is not asked for, and no columns are all.
+
+    entities: numbers or names, of what the table's own column names (`hydro_id` in the table of hydros).
+    group_by: columns whose equal values make one row, with mean, least and greatest of the other columns.
+    """
+
+    table: str
+    columns: Sequence[str] = ()
+    scenarios: Sequence[int] | None = None
+    stages: Sequence[int] | None = None
+    entities: Sequence[int | str] | None = None
+    group_by: Sequence[str] = ()
+    limit: int = 100
+    offset: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class TableAnswer:
+    """total: the rows that fit the question, of which `rows` are those from the offset up to the limit."""
+
+    table: str
+    columns: tuple[str, ...]
+    rows: tuple[Mapping[str, Any], ...]
+    total: int
+    names: Mapping[str, Mapping[int, str]]
+
+    def as_dict(self) -> dict[str, Any]:
+        """For a program that reads."""
+        names = {column: {str(id_): name for id_, name in of.items()} for column, of in self.names.items()}
+        return {
+            "table": self.table,
+            "columns": list(self.columns),
+            "rows": [dict(row) for row in self.rows],
+            "total": self.total,
+            "names": names,
+        }
+
+
+def available_tables(folder: Path) -> dict[str, list[str]]:
+    """The tables of a run with their columns; raises ResultsError when there are none."""
+    parts = [part for part in (TRAINING, SIMULATION) if (folder / part / MANIFEST_FILE).exists()]
+    return {name: columns for part in parts or (SIMULATION,) for name, columns in _entries(folder / part).items()}
+
+
+def query_table(folder: Path, query: TableQuery) -> TableAnswer:
+    """Answer from the output directory of a run. Raises QueryError and ResultsError."""
+    import pyarrow.compute as pc
+
+    columns = _columns(folder, query)
+    names = _names(folder)
+    filters = {
+        "scenario_id": query.scenarios,
+        "stage_id": query.stages,
+        **_entity_filter(query, columns, names),
+    }
+    chosen = _chosen(query, columns)
+    asked = {name: values for name, values in filters.items() if values is not None}
+    _refuse_unknown(query.table, columns, (*chosen, *query.group_by, *asked))
+    table = _read(folder, query.table, dict.fromkeys((*query.group_by, *chosen, *asked)))
+    for name, values in asked.items():
+        table = table.filter(pc.is_in(table[name], _as_array(values, table[name].type)))
+    table = _statistics(table, query.group_by, chosen) if query.group_by else table.select(chosen)
+    part = table.slice(query.offset, query.limit)
+    rows = tuple({key: _plain(value) for key, value in row.items()} for row in part.to_pylist())
+    return TableAnswer(query.table, tuple(table.column_names), rows, table.num_rows, _names_in(rows, names))
+
+
+def _entries(folder: Path) -> dict[str, list[str]]:
+    tables = read_manifest(folder).get("tables", {})
+    return {str(name): [str(column["name"]) for column in entry["columns"]] for name, entry in tables.items()}
+
+
+def _columns(folder: Path, query: TableQuery) -> list[str]:
+    tables = available_tables(folder)
+    if query.table not in tables:
+        raise QueryError(f"there is no table {query.table!r}; there are {', '.join(sorted(tables))}")
+    return tables[query.table]
+
+
+def _chosen(query: TableQuery, columns: Sequence[str]) -> list[str]:
+    """Those that were asked for; for statistics all numbers that are no keys."""
+    if query.columns:
+        return [name for name in dict.fromkeys(query.columns) if name not in query.group_by]
+    if query.group_by:
+        return [name for name in columns if name not in query.group_by and not name.endswith("_id")]
+    return list(columns)
+
+
+def _refuse_unknown(table: str, columns: Sequence[str], wanted: Iterable[str]) -> None:
+    if unknown := [name for name in dict.fromkeys(wanted) if name not in columns]:
+        raise QueryError(f"the table {table} has no column {', '.join(unknown)}; it has {', '.join(columns)}")
+
+
+def _entity_filter(
+    query: TableQuery, columns: Sequence[str], names: Mapping[str, Mapping[int, str]]
+) -> dict[str, list[int]]:
+    if query.entities is None:
+        return {}
+    column = next((name for name in columns if name.endswith("_id") and name not in KEYS), None)
+    if column is None:
+        raise QueryError(f"the table {query.table} is not about entities; it has {', '.join(columns)}")
+    return {column: [_entity(value, names.get(column, {}), column) for value in query.entities]}
+
+
+def _entity(value: int | str, names: Mapping[int, str], column: str) -> int:
+    if isinstance(value, int):
+        return value
+    found = [id_ for id_, name in names.items() if name == value]
+    if len(found) != 1:
+        known = ", ".join(f"{name} ({id_})" for id_, name in names.items()) or "none by name"
+        raise QueryError(f"{value!r} is the name of {len(found)} entities of {column}; there are {known}")
+    return found[0]
+
+
+def _read(folder: Path, name: str, columns: Iterable[str]) -> "pa.Table":
+    import pyarrow as pa
+    from pyarrow import parquet
+
+    if not _NAME.fullmatch(name):
+        raise QueryError(f"{name!r} is no name of a table")
+    path = folder / (TRAINING if name == CONVERGENCE else SIMULATION) / f"{name}.parquet"
+    try:
+        return parquet.ParquetFile(check_foreign(path)).read(columns=list(columns), use_threads=False)
+    except (OSError, pa.ArrowException) as error:
+        raise QueryError(f"{path} cannot be read: {error}") from error
+
+
+def _as_array(values: Sequence[int], kind: "pa.DataType") -> "pa.Array":
+    import pyarrow as pa
+
+    try:
+        return pa.array(list(values), type=kind)
+    except (pa.ArrowException, OverflowError) as error:
+        raise QueryError(f"{list(values)} are no numbers of this column: {error}") from error
+
+
+def _statistics(table: "pa.Table", keys: Sequence[str], columns: Sequence[str]) -> "pa.Table":
+    import pyarrow as pa
+
+    if texts := [name for name in columns if pa.types.is_string(table.schema.field(name).type)]:
+        raise QueryError(f"there is no mean of {', '.join(texts)}: these are words")
+    unique = list(dict.fromkeys(keys))
+    grouped = table.group_by(unique, use_threads=False)
+    found = grouped.aggregate([(name, statistic) for name in columns for statistic in STATISTICS])
+    return found.sort_by([(key, "ascending") for key in unique])
+
+
+def _names(folder: Path) -> dict[str, dict[int, str]]:
+    """Names of entities by the column that has their numbers; none where study.json is not there."""
+    try:
+        entities = parse_stored(read_foreign_text(folder / STUDY_FILE))["entities"]
+        return {
+            column: {int(entity["id"]): str(entity["name"]) for entity in entities.get(kind, ())}
+            for column, kind in _ENTITIES.items()
+        }
+    except FileNotFoundError:
+        return {}
+    except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
+        raise QueryError(f"{folder / STUDY_FILE} cannot be read: {error!r}") from error
+
+
+def _names_in(rows: Sequence[Mapping[str, Any]], names: Mapping[str, Mapping[int, str]]) -> dict[str, dict[int, str]]:
+    """Of the entities in the rows."""
+    columns = [column for column in (rows[0] if rows else ()) if column in names]
+    shown = {column: sorted({row[column] for row in rows}) for column in columns}
+    return {column: {id_: names[column][id_] for id_ in ids if id_ in names[column]} for column, ids in shown.items()}
+
+
+def _plain(value: Any) -> Any:
+    """JSON knows no infinity."""
+    return None if isinstance(value, float) and not math.isfinite(value) else value

@@ -1,0 +1,241 @@
+"""What is known of a run from the events that it told: one picture for terminals, live views and notebooks."""
+
+from collections.abc import Iterable, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, field
+from enum import StrEnum
+from itertools import pairwise
+from pathlib import Path
+from typing import Any
+
+from cobre.core.verdict import BoundHistory, Verdict, verdict
+from cobre.io.lock_file import LastSign, is_alive
+from cobre.runs.events import Event
+from cobre.runs.formatting import printable_event
+from cobre.sddp.stop import StopKind
+
+PHASES = ("forward", "backward", "bound", "exchange")
+RECENT = 10
+
+
+class RunStatus(StrEnum):
+    """How things stand."""
+
+    RUNNING = "running"
+    FINISHED = "finished"
+    STOPPED = "stopped"  # from outside; it can be resumed
+    FAILED = "failed"
+    SILENT = "ended unexpectedly"
+
+
+@dataclass
+class RunView:
+    """Grows with every event. `loads`: seconds busy and waiting, by rank. Money is $."""
+
+    facts: Event = field(default_factory=dict)  # of the start
+    phase: str = "starting"
+    phase_began: float = 0.0
+    iteration_limit: int | None = None
+    iterations: list[Event] = field(default_factory=list)
+    loads: list[list[float]] = field(default_factory=list)
+    phase_seconds: dict[str, float] = field(default_factory=lambda: dict.fromkeys(PHASES, 0.0))
+    is_exact: bool = False  # the upper bound, of all paths of a tree
+    is_risk_averse: bool = False
+    warnings: list[str] = field(default_factory=list)
+    checkpoint: Event | None = None
+    trained: Event | None = None
+    simulated: Event | None = None
+    finished: Event | None = None
+    failed: Event | None = None
+    last_time: float = 0.0
+
+    def take_all(self, events: Iterable[Event]) -> None:
+        """Take several."""
+        for told in events:
+            self.take(told)
+
+    def take(self, told: Event) -> None:
+        """Take one; kinds that are not known change nothing. Its texts are made safe to show."""
+        told = printable_event(told)
+        self.last_time = _number(told.get("time")) or self.last_time
+        with suppress(KeyError, TypeError, ValueError):  # a line that somebody else wrote is no reason to fail
+            self._take(told)
+
+    def _take(self, told: Event) -> None:
+        match told["event"]:
+            case "run_started":
+                self._start(told)
+            case "phase":
+                self._enter(told)
+            case "iteration":
+                self._iterate(told)
+            case "warning":
+                self.warnings.append(str(told.get("message", "")))
+            case "checkpoint":
+                self.checkpoint = told
+            case "training_finished":
+                self.trained = told
+            case "simulation_finished":
+                _check_simulation(told)
+                self.simulated = told
+            case "run_finished":
+                self.finished, self.phase = told, "stopped" if self._was_interrupted else "finished"
+            case "run_failed":
+                self.failed, self.phase = told, "failed"
+
+    def _start(self, told: Event) -> None:
+        """A run that goes on from another keeps its iterations; how long ranks worked is counted anew."""
+        kept = self.iterations if told.get("is_resumed") else []
+        fresh = RunView(facts=told, iterations=kept, last_time=self.last_time, phase_began=self.last_time)
+        self.__dict__.update(fresh.__dict__)
+
+    def _enter(self, told: Event) -> None:
+        self.phase, self.phase_began = str(told.get("name", "")), self.last_time
+        self.iteration_limit = told.get("iteration_limit", self.iteration_limit)
+        self.is_exact = bool(told.get("is_exact", self.is_exact))
+        self.is_risk_averse = bool(told.get("is_risk_averse", self.is_risk_averse))
+
+    def _iterate(self, told: Event) -> None:
+        _check_iteration(told)
+        number = told["iteration"]
+        while self.iterations and self.iterations[-1]["iteration"] >= number:
+            self.iterations.pop()  # the checkpoint that the run went on from was older than its last iteration
+        self.iterations.append(told)
+        for name in PHASES:
+            self.phase_seconds[name] += _number(told.get(f"{name}_s")) or 0.0
+        self._add_loads(told.get("load", ()))
+
+    def _add_loads(self, loads: Sequence[Sequence[float]]) -> None:
+        if len(self.loads) != len(loads):
+            self.loads = [[0.0, 0.0] for _ in loads]
+        for total, (busy_s, waiting_s) in zip(self.loads, loads, strict=True):
+            total[0] += busy_s
+            total[1] += waiting_s
+
+    @property
+    def last(self) -> Event | None:
+        """The last iteration."""
+        return self.iterations[-1] if self.iterations else None
+
+    @property
+    def verdict(self) -> Verdict | None:
+        """On the bounds so far; iterations without numbers are left out."""
+        names = ("lower_bound", "upper_bound", "half_width")
+        rows = [[_number(told.get(name)) for name in names] for told in self.iterations]
+        whole = [[value for value in row if value is not None] for row in rows if None not in row]
+        lower, upper, half = zip(*whole, strict=True) if whole else ((), (), ())
+        history = BoundHistory(lower, upper, half, self.is_exact, self.is_risk_averse)
+        return verdict(history, is_interrupted=self._was_interrupted)
+
+    @property
+    def has_upper_bound(self) -> bool:
+        """Whether costs of paths bound what is minimised: under a risk measure a sampled mean does not."""
+        return self.is_exact or not self.is_risk_averse
+
+    @property
+    def upper_name(self) -> str:
+        """What stands beside the lower bound; short enough for a column."""
+        return "upper bound" if self.has_upper_bound else "mean cost"
+
+    @property
+    def upper_bound_words(self) -> str:
+        """What the upper bound is."""
+        if self.is_exact:
+            return "exact"
+        return "sampled" if self.has_upper_bound else "sampled, no bound"
+
+    @property
+    def is_simulation_only(self) -> bool:
+        """Whether a stored policy is simulated: training would have told of an iteration by then."""
+        has_come_so_far = self.simulated is not None or self.finished is not None or self.phase == "simulation"
+        return has_come_so_far and not self.iterations
+
+    @property
+    def no_bounds_words(self) -> str:
+        """Why there is nothing to show of training, for as long as there is nothing."""
+        if self.is_simulation_only:
+            return "a stored policy, nothing to train"
+        return "no iteration was finished" if self.failed else "no iteration yet"
+
+    @property
+    def began(self) -> float:
+        """When it was started."""
+        return _number(self.facts.get("time")) or self.last_time
+
+    def seconds(self, now: float) -> float:
+        """How long it has been running, or did."""
+        end = self.last_time if self.finished or self.failed else max(now, self.last_time)
+        return max(0.0, end - self.began)
+
+    @property
+    def iterations_per_s(self) -> float | None:
+        """Of late."""
+        return _rate(self.iterations[-RECENT - 1 :], lambda _: 1)
+
+    @property
+    def solves_per_s(self) -> float | None:
+        """LPs, of late."""
+        return _rate(self.iterations[-RECENT - 1 :], lambda told: told.get("solves") or 0)
+
+    @property
+    def seconds_left(self) -> float | None:
+        """Until the limit of iterations at the rate of late; other rules may stop it earlier."""
+        rate, last = self.iterations_per_s, self.last
+        if self.iteration_limit is None or rate is None or last is None or self.phase != "training":
+            return None
+        return max(0.0, float(self.iteration_limit - last["iteration"])) / rate
+
+    def series(self, name: str) -> list[float | None]:
+        """A number of all iterations; None where there was none."""
+        return [_number(told.get(name)) for told in self.iterations]
+
+    def status(self, folder: Path) -> RunStatus:
+        """With a look at the directory, since a killed run tells nothing."""
+        if self.failed:
+            return RunStatus.FAILED
+        if self.finished:
+            return RunStatus.STOPPED if self._was_interrupted else RunStatus.FINISHED
+        return RunStatus.RUNNING if is_alive(folder, self.last_sign) else RunStatus.SILENT
+
+    @property
+    def last_sign(self) -> LastSign:
+        """Where it runs, and when it was last heard of."""
+        host = self.facts.get("host")
+        times = [told["time"] for told in self.iterations[-RECENT - 1 :]]
+        gaps = [after - before for before, after in pairwise(times)]
+        return LastSign(host if isinstance(host, str) else None, self.last_time, max(gaps, default=0.0))
+
+    @property
+    def _was_interrupted(self) -> bool:
+        kind = (self.trained or {}).get("stop_kind")
+        return kind in list(StopKind) and StopKind(kind).is_interruption
+
+
+def _number(value: Any) -> float | None:
+    return float(value) if isinstance(value, (int, float)) and not isinstance(value, bool) else None
+
+
+def _check_iteration(told: Event) -> None:
+    """Raise for one that could not be drawn, before anything of it is taken."""
+    _check_numbers(told[name] for name in ("iteration", "time", "cuts"))
+    _check_numbers(seconds for busy, waiting in told.get("load", ()) for seconds in (busy, waiting))
+    known = [told[name] for name in ("lower_bound", "upper_bound", "half_width", "gap")]
+    _check_numbers(value for value in (*known, told.get("solves")) if value is not None)
+
+
+def _check_simulation(told: Event) -> None:
+    known = [told[name] for name in ("mean_cost", "half_width")]
+    _check_numbers([told["scenarios"], *(value for value in known if value is not None)])
+
+
+def _check_numbers(values: Iterable[Any]) -> None:
+    if any(_number(value) is None for value in values):
+        raise TypeError("words or lists where numbers belong")
+
+
+def _rate(recent: Sequence[Event], amount: Any) -> float | None:
+    """By the clock of the events; the first one only says when counting began."""
+    if len(recent) < 2:
+        return None
+    seconds = recent[-1]["time"] - recent[0]["time"]
+    return sum(amount(told) for told in recent[1:]) / seconds if seconds > 0 else None

@@ -1,0 +1,157 @@
+"""PCG64 (XSL-RR, 128/64) generators, many at a time: each element of the arrays is a generator of its own.
+
+The bits are those of Rust's `rand_pcg::Pcg64::seed_from_u64`. NumPy has this generator too, but one object per stream;
+thousands of short streams are faster as arrays of their 128-bit states, held as two words each.
+"""
+
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from cobre.core.arrays import Floats, Indices
+from cobre.stochastic.random.siphash import Words
+
+_MULTIPLIER_HIGH = np.uint64(0x2360ED051FC65DA4)
+_MULTIPLIER_LOW = np.uint64(0x4385DF649FCCF645)
+# The small generator that stretches a 64-bit seed to the 256 bits of a state.
+_EXPANSION_MULTIPLIER = np.uint64(6364136223846793005)
+_EXPANSION_INCREMENT = np.uint64(11634580027462260723)
+_LOW_32 = np.uint64(0xFFFFFFFF)
+_32 = np.uint64(32)
+_63 = np.uint64(63)
+
+
+class _Wide(NamedTuple):
+    """128-bit numbers."""
+
+    high: Words
+    low: Words
+
+
+class Pcg64Streams:
+    """One generator per seed; every draw names the streams that advance."""
+
+    def __init__(self, seeds: Words) -> None:
+        words = _expand(np.atleast_1d(seeds))
+        self._increment = _Wide(words[3], words[2] | np.uint64(1))
+        self._state = _step(_add(_Wide(words[1], words[0]), self._increment), self._increment)
+
+    @property
+    def count(self) -> int:
+        """How many generators these are."""
+        return len(self._state.low)
+
+    def next_u64(self, streams: NDArray[np.intp] | None = None) -> Words:
+        """The next 64 bits of all streams, or of those that are named."""
+        if streams is None:
+            self._state = _step(self._state, self._increment)
+            return _output(self._state)
+        increment = _Wide(self._increment.high[streams], self._increment.low[streams])
+        state = _step(_Wide(self._state.high[streams], self._state.low[streams]), increment)
+        self._state.high[streams] = state.high
+        self._state.low[streams] = state.low
+        return _output(state)
+
+    def next_range_unit(self) -> Floats:
+        """Numbers in [0, 1) as Rust draws them from a range of floats: multiples of 2^-52."""
+        return _range_unit(self.next_u64())
+
+    def next_unit(self, streams: NDArray[np.intp] | None = None) -> Floats:
+        """The next numbers in [0, 1), multiples of 2^-53."""
+        return (self.next_u64(streams) >> np.uint64(11)).astype(np.float64) * 2.0**-53
+
+
+class Pcg64Sequence:
+    """A single generator with the same bits, for long runs of draws; NumPy's own, with its state set by hand."""
+
+    def __init__(self, seed: int) -> None:
+        words = [int(word[0]) for word in _expand(np.array([seed], dtype=np.uint64))]
+        increment = (words[3] << 64 | words[2]) | 1
+        state = _stepped((words[1] << 64 | words[0]) + increment, increment)
+        self._bits = np.random.PCG64(0)
+        self._bits.state = {
+            "bit_generator": "PCG64",
+            "state": {"state": state, "inc": increment},
+            "has_uint32": 0,
+            "uinteger": 0,
+        }
+
+    def next_u64(self, count: int) -> Words:
+        """The next `count` times 64 bits."""
+        return self._bits.random_raw(count)
+
+    def next_range_unit(self, count: int) -> Floats:
+        """Numbers in [0, 1) as Rust draws them from a range of floats: multiples of 2^-52."""
+        return _range_unit(self.next_u64(count))
+
+    def choices(self, counts: Indices) -> list[int]:
+        """For each count a number in 0..count, as `selection.choose` gives it."""
+        before = self._bits.state
+        products = (self.next_u64(len(counts)) & _LOW_32) * counts.astype(np.uint64)
+        if ((products & _LOW_32) <= np.uint64(2**32) - counts.astype(np.uint64)).all():
+            chosen: list[int] = (products >> _32).tolist()
+            return chosen
+        # Some draw needs more bits: go back and take them one by one.
+        self._bits.state = before
+        return [self._choose(int(count)) for count in counts]
+
+    def _choose(self, count: int) -> int:
+        product = (int(self._bits.random_raw()) & 0xFFFFFFFF) * count
+        low = product & 0xFFFFFFFF
+        if low <= 2**32 - count:
+            return product >> 32
+        more = ((int(self._bits.random_raw()) & 0xFFFFFFFF) * count) >> 32
+        return (product >> 32) + ((low + more) >> 32)
+
+
+def _range_unit(bits: Words) -> Floats:
+    return (bits >> np.uint64(12)).astype(np.float64) * 2.0**-52
+
+
+def _stepped(state: int, increment: int) -> int:
+    multiplier = int(_MULTIPLIER_HIGH) << 64 | int(_MULTIPLIER_LOW)
+    return (state * multiplier + increment) % 2**128
+
+
+def _expand(seeds: Words) -> list[Words]:
+    """Four 64-bit words from each seed: eight outputs of a 32-bit PCG, low half first."""
+    state, halves = seeds, []
+    for _ in range(8):
+        state = state * _EXPANSION_MULTIPLIER + _EXPANSION_INCREMENT
+        shifted = (((state >> np.uint64(18)) ^ state) >> np.uint64(27)) & _LOW_32
+        halves.append(_rotate_right_32(shifted, state >> np.uint64(59)))
+    return [halves[2 * i] | (halves[2 * i + 1] << _32) for i in range(4)]
+
+
+def _rotate_right_32(values: Words, counts: Words) -> Words:
+    return ((values >> counts) | (values << (_32 - counts))) & _LOW_32
+
+
+def _step(state: _Wide, increment: _Wide) -> _Wide:
+    high, low = _multiply_low(state.low)
+    high = high + state.high * _MULTIPLIER_LOW + state.low * _MULTIPLIER_HIGH
+    return _add(_Wide(high, low), increment)
+
+
+def _multiply_low(low: Words) -> _Wide:
+    """The full product of `low` and the low word of the multiplier, from 32-bit halves."""
+    a1, a0 = low >> _32, low & _LOW_32
+    b1, b0 = _MULTIPLIER_LOW >> _32, _MULTIPLIER_LOW & _LOW_32
+    middle = a1 * b0 + ((a0 * b0) >> _32)
+    other = a0 * b1 + (middle & _LOW_32)
+    return _Wide(a1 * b1 + (middle >> _32) + (other >> _32), low * _MULTIPLIER_LOW)
+
+
+def _add(left: _Wide, right: _Wide) -> _Wide:
+    low = left.low + right.low
+    carry = (low < left.low).astype(np.uint64)
+    return _Wide(left.high + right.high + carry, low)
+
+
+def _output(state: _Wide) -> Words:
+    folded = state.high ^ state.low
+    turn = state.high >> np.uint64(58)
+    back: Words = (np.uint64(64) - turn) & _63
+    turned: Words = (folded >> turn) | (folded << back)
+    return turned

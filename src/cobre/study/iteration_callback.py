@@ -1,0 +1,93 @@
+"""A caller that looks at every iteration and may end the run, wherever the ranks are.
+
+Rank 0 tells an iteration and then waits for an answer on a pipe with a name, so that the run ends at the same iteration
+whether its ranks are this process or others. A stop takes effect with the next iteration, on which all ranks agree.
+"""
+
+import os
+import select
+import tempfile
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any, Self
+
+from cobre import notebook
+from cobre.runs.events import Event, Tell
+
+IterationCallback = Callable[[dict[str, Any]], object]
+"""Gets an iteration; a true value ends the run."""
+
+_GO_ON, _STOP = b"0", b"1"
+_LOOK_ROUND_S = 0.1
+
+
+@contextmanager
+def answering(callback: IterationCallback | None) -> Iterator[tuple[Path | None, Tell]]:
+    """The pipe for a request, and who takes the events of its run. What the callback raises ends the run.
+
+    Without a callback a notebook shows progress by itself.
+    """
+    if callback is None:
+        with notebook.progress() as tell:
+            yield None, tell
+        return
+    with tempfile.TemporaryDirectory(prefix="cobre-") as folder:
+        path = Path(folder) / "answers"
+        os.mkfifo(path, 0o600)
+        descriptor = os.open(path, os.O_RDWR)  # not for writing alone: that would wait for a reader
+        try:
+            yield path, _listener(callback, descriptor)
+        finally:
+            os.close(descriptor)
+
+
+def _listener(callback: IterationCallback, descriptor: int) -> Tell:
+    has_stopped = False
+
+    def tell(told: Event) -> None:
+        nonlocal has_stopped
+        if told["event"] != "iteration":
+            return
+        has_stopped = has_stopped or bool(callback(as_iteration(told)))
+        os.write(descriptor, _STOP if has_stopped else _GO_ON)
+
+    return tell
+
+
+def as_iteration(told: Event) -> dict[str, Any]:
+    """What `on_iteration` gets; money is $, and the gap is a share of the lower bound."""
+    return {
+        "kind": "iteration",
+        "iteration": told["iteration"],
+        "lower_bound": told["lower_bound"],
+        "upper_bound": told["upper_bound"],
+        "gap": told["gap"],
+        "wall_time_ms": int(1000 * told["elapsed_s"]),
+    }
+
+
+class Answers:
+    """The reading end, on rank 0; without a path there is nobody to wait for."""
+
+    def __init__(self, path: Path | None) -> None:
+        self._path = path
+        self._descriptor: int | None = None
+
+    def __enter__(self) -> Self:
+        self._descriptor = None if self._path is None else os.open(self._path, os.O_RDWR)
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        if self._descriptor is not None:
+            os.close(self._descriptor)
+            self._descriptor = None
+
+    def says_stop(self, is_ending: Callable[[], bool]) -> bool:
+        """Wait for the answer to one iteration; a run that ends anyway waits no longer."""
+        if self._descriptor is None:
+            return False
+        while not select.select([self._descriptor], [], [], _LOOK_ROUND_S)[0]:
+            if is_ending():
+                return False
+        return os.read(self._descriptor, 1) == _STOP

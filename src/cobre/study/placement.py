@@ -1,0 +1,165 @@
+"""Where a study runs: in this process, in a world that this process was started into, or in workers of its own."""
+
+import json
+import os
+import signal
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from numbers import Integral
+from typing import Any, TypeVar
+
+from cobre.comm import Backend, BackendNotAvailableError, InitializationFailedError, InvalidBackendError, launch
+from cobre.comm.backends.local import LocalCommunicator
+from cobre.comm.config import BACKEND_VARIABLE
+from cobre.comm.cores import usable_cores
+from cobre.comm.detection import (
+    SHM_VARIABLES,
+    SRUN_WITH_MPI,
+    TCP_VARIABLES,
+    detect,
+    find_launch,
+    installed_backends,
+    slurm_tasks,
+)
+from cobre.comm.factory import create_communicator, select_backend
+from cobre.comm.types import BackendKind
+from cobre.printable import printable
+from cobre.runs.events import Event, Tell, encode
+
+Value = TypeVar("Value")
+RankFunction = Callable[..., Value]
+"""Called with a communicator, the arguments, and `tell`."""
+
+_PASSED_ON = (signal.SIGINT, signal.SIGTERM)
+_PRELOAD = ("cobre.study.rank_preload",)
+
+
+@dataclass(frozen=True, slots=True)
+class World:
+    """`backend` is a name. size None: the world is there already, and knows its size."""
+
+    backend: str
+    size: int | None
+
+    @property
+    def is_joined(self) -> bool:
+        """Whether this process is a rank of it."""
+        return self.size is None
+
+
+def choose_world(
+    backend: str = "auto",
+    num_workers: int | None = None,
+    environ: Mapping[str, str] = os.environ,
+    *,
+    threads_suffice: bool = True,
+) -> World:
+    """Find out where to run, and refuse what cannot be, before anything is started.
+
+    In a world that a launcher or variables describe, this process is one of its ranks. Otherwise `num_workers` workers
+    are started; a single one is this process itself. Without a number it is this process with its threads, which are
+    as fast as workers and need not be started; a worker for each usable core where a backend for workers was named, or
+    where threads do not suffice.
+    """
+    kind = _kind(backend)
+    if kind is BackendKind.AUTO and environ.get(BACKEND_VARIABLE):
+        kind = _kind(environ[BACKEND_VARIABLE])
+    if num_workers is not None:
+        _check_number(kind, num_workers)
+    if (joined := _described_world(kind, environ)) is not None:
+        select_backend(joined.value, environ)  # raises when its variables are set by half
+        return World(joined.value, None)
+    if kind is BackendKind.MPI:
+        raise BackendNotAvailableError("mpi", _how_to_start_mpi(num_workers or usable_cores(), environ))
+    is_alone = kind is BackendKind.LOCAL or (kind is BackendKind.AUTO and threads_suffice)
+    size = num_workers or (1 if is_alone else usable_cores())
+    if kind is BackendKind.LOCAL and size > 1:
+        raise InitializationFailedError("local", f"local is one process; for {size} workers use shm (or auto)")
+    if size == 1 and kind in (BackendKind.AUTO, BackendKind.LOCAL):
+        return World("local", 1)
+    return World("shm" if kind is BackendKind.AUTO else kind.value, size)
+
+
+def _how_to_start_mpi(ranks: int, environ: Mapping[str, str]) -> str:
+    if slurm_tasks(environ) is not None:
+        return f"srun started this process without MPI. Use {SRUN_WITH_MPI}"
+    return f"MPI's own launcher starts the ranks: mpiexec -n {ranks} cobre run ..."
+
+
+def _check_number(kind: BackendKind, workers: object) -> None:
+    if isinstance(workers, bool) or not isinstance(workers, Integral) or workers < 1:
+        raise InitializationFailedError(kind.value, f"the number of workers must be 1 or more, not {workers!r}")
+
+
+def threads_per_worker(world: World, threads: int | None) -> int:
+    """As asked for, or an equal share of the cores of this machine; one in a world that others started."""
+    return threads or (1 if world.size is None else max(1, usable_cores() // world.size))
+
+
+def run_in(world: World, function: RankFunction[Value], args: tuple[Any, ...], tell: Tell) -> list[Value]:
+    """Call `function(comm, *args, tell)` on every rank: what the ranks of this process's making returned.
+
+    Events of rank 0 go to `tell`, here. In a joined world the list has this rank's value only.
+    """
+    if world.is_joined:
+        with create_communicator(world.backend) as comm:
+            return [function(comm, *args, tell if comm.rank == 0 else _nobody)]
+    if world.backend == "local":
+        with LocalCommunicator() as comm:
+            return [function(comm, *args, tell)]
+    return launch.run(
+        _on_rank,
+        world.size or 1,
+        world.backend,
+        args=(function, args),
+        environment=_tuning(os.environ),
+        output=_forward,
+        on_message=lambda _, line: tell(json.loads(line)),
+        pass_on=_PASSED_ON,
+        preload=_PRELOAD,
+    )
+
+
+def _forward(rank: int, stream: str, text: str) -> None:
+    """What a worker prints may quote the case."""
+    launch.forward(rank, stream, printable(text))
+
+
+def _tuning(environ: Mapping[str, str]) -> dict[str, str]:
+    """How the user's environment wants workers to wait and to give up; which world they are in is ours to say."""
+    endings = ("_TIMEOUT_SECS", "_WAIT", "_WINDOW_BYTES", "_RANKS_PER_HOST")
+    return {
+        name: value
+        for name, value in environ.items()
+        if name.startswith(("COBRE_SHM_", "COBRE_TCP_")) and name.endswith(endings)
+    }
+
+
+def _on_rank(comm: Backend, function: RankFunction[Value], args: tuple[Any, ...]) -> Value:
+    return function(comm, *args, _tell_parent if comm.rank == 0 else _nobody)
+
+
+def _tell_parent(told: Event) -> None:
+    launch.tell_parent(encode(told))
+
+
+def _nobody(_: Event) -> None:
+    """Only rank 0 speaks."""
+
+
+def _kind(backend: str) -> BackendKind:
+    try:
+        return BackendKind(str(backend).strip().lower())
+    except ValueError:
+        raise InvalidBackendError(str(backend), [member.value for member in BackendKind]) from None
+
+
+def _described_world(kind: BackendKind, environ: Mapping[str, str]) -> BackendKind | None:
+    """The world that this process is in already, as far as that is what was asked for."""
+    if kind is BackendKind.AUTO:
+        found, _ = detect(environ, installed_backends())
+        return None if found is BackendKind.LOCAL else found
+    if kind is BackendKind.MPI and find_launch(environ) is not None:
+        return kind
+    variables = {BackendKind.TCP: TCP_VARIABLES, BackendKind.SHM: SHM_VARIABLES}.get(kind, ())
+    return kind if any(environ.get(variable) for variable in variables) else None

@@ -1,0 +1,157 @@
+"""What an earlier run left in an output directory: whether it may go, and how it goes."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+from cobre.core.case import Case
+from cobre.errors import OutputError
+from cobre.io.atomic import explained
+from cobre.io.config.overrides import FILE, with_overrides
+from cobre.io.confined import remove_file, remove_tree
+from cobre.io.event_file import Event
+from cobre.io.output.growing_tables import UNFINISHED
+from cobre.io.problems import Problems
+from cobre.io.stored_json import parse_stored
+from cobre.io.untrusted_file import ForeignFileError, read_foreign
+from cobre.runs.events import read_events
+from cobre.runs.files import (
+    BOUND_FILE,
+    CHECKPOINTS,
+    FAILURES,
+    MANIFEST_FILE,
+    POLICY,
+    POLICY_FILE,
+    REPORT_FILE,
+    SIMULATION,
+    STUDY_FILE,
+    SUMMARY_FILE,
+    TRAINING,
+)
+from cobre.study.checkpoints import list_checkpoints
+from cobre.study.requests import RunRequest
+
+# What every run writes anew, and what only one does that begins from nothing.
+_AFTER_TRAINING = (SUMMARY_FILE, REPORT_FILE, BOUND_FILE, SIMULATION)
+_FROM_THE_START = (STUDY_FILE, TRAINING, "states", "stochastic", "hydro_models", FAILURES, CHECKPOINTS)
+_WHOLE = (
+    SUMMARY_FILE,
+    f"{TRAINING}/{MANIFEST_FILE}",
+    f"{SIMULATION}/{MANIFEST_FILE}",
+    f"{POLICY}/{POLICY_FILE}",
+)
+
+
+class OutputHoldsRunError(OutputError):
+    """An output directory has the results of an earlier run, and nobody has said that they may go."""
+
+
+@dataclass(frozen=True, slots=True)
+class FormerRun:
+    """An earlier run, as far as its log tells."""
+
+    case: str
+    iterations: int
+    last_time: float | None
+    is_finished: bool
+
+    def __str__(self) -> str:
+        when = "" if self.last_time is None else f", {datetime.fromtimestamp(self.last_time, UTC):%Y-%m-%d %H:%M} UTC"
+        state = "finished" if self.is_finished else "not finished"
+        return f"a run of {self.case} ({self.iterations} iterations, {state}{when})"
+
+
+def find_former_run(output: Path) -> FormerRun | None:
+    """None where there are no results: a run that was refused, or killed early, leaves a log and nothing to lose."""
+    if not any(_is_own(output / name) for name in _WHOLE) and not list_checkpoints(output / CHECKPOINTS):
+        return None
+    events = _events(output)
+    started: Event = next((event for event in reversed(events) if event["event"] == "run_started"), {})
+    last: Event = events[-1] if events else {}
+    time_s = last.get("time")
+    return FormerRun(
+        case=str(started.get("case", "a case that is not known")),
+        iterations=sum(1 for event in events if event["event"] == "iteration"),
+        last_time=float(time_s) if isinstance(time_s, (int, float)) and 0 < time_s < 1e11 else None,
+        is_finished=last.get("event") == "run_finished",
+    )
+
+
+def _keep_unfinished(simulation: Path) -> None:
+    """Scenarios that are done need not be simulated again; tables that claim to be whole go."""
+    if simulation.is_symlink() or not simulation.is_dir():
+        remove_tree(simulation)
+        return
+    for path in simulation.iterdir():
+        if path.name != UNFINISHED:
+            remove_tree(path)
+
+
+def _is_own(path: Path) -> bool:
+    """A link is none of ours."""
+    return path.is_file() and not path.is_symlink()
+
+
+def refuse_to_replace(request: RunRequest) -> None:
+    """Raise when the directory holds an earlier run that this one would replace without being told to."""
+    if request.overwrite or request.resume or _builds_on_what_is_there(request):
+        return
+    if request.resume_if_possible and list_checkpoints(request.output / CHECKPOINTS):
+        return
+    former = find_former_run(request.output)
+    if former is not None:
+        raise OutputHoldsRunError(
+            f"{request.output} holds {former}: go on with it (--resume), replace it (--overwrite, in Python "
+            "overwrite=True), or choose another --output"
+        )
+
+
+def clear_former_run(output: Path, *, is_resumed: bool, has_training: bool, keeps_policy: bool) -> None:
+    """From here on nothing of an earlier run can be taken for a result of this one; other files are left alone."""
+    names: tuple[str, ...] = _AFTER_TRAINING
+    if has_training and not is_resumed:
+        names += _FROM_THE_START
+    for name in names:
+        with explained(output / name):
+            if name == SIMULATION and is_resumed:
+                _keep_unfinished(output / name)
+            else:
+                remove_tree(output / name)
+    if has_training and not is_resumed and not keeps_policy:
+        with explained(output / POLICY / POLICY_FILE):
+            remove_file(output / POLICY / POLICY_FILE)
+
+
+def _builds_on_what_is_there(request: RunRequest) -> bool:
+    """A case may say that it goes on from the policy in its own output directory."""
+    if isinstance(request.case.case, Case):
+        config = request.case.case.config
+        mode, is_trained = config.policy.mode, config.training.enabled
+    else:
+        content = _config(request.case.case, request.case.overrides)
+        mode = _section(content, "policy").get("mode", "fresh")
+        is_trained = _section(content, "training").get("enabled", True) is not False
+    return mode == "resume" or (request.warm_start is None and (mode == "warm_start" or not is_trained))
+
+
+def _config(case: Path, overrides: Mapping[str, Any] | None) -> Any:
+    """What is wrong with the file is not found out here: reading the case will tell."""
+    try:
+        content = parse_stored(read_foreign(case / FILE))
+    except (OSError, ValueError, ForeignFileError):
+        return {}
+    return with_overrides(content, overrides, Problems()) if overrides else content
+
+
+def _section(content: Any, name: str) -> Mapping[str, Any]:
+    section = content.get(name) if isinstance(content, dict) else None
+    return section if isinstance(section, dict) else {}
+
+
+def _events(output: Path) -> list[Event]:
+    try:
+        return read_events(output)
+    except (OSError, ForeignFileError):
+        return []

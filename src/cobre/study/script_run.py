@@ -1,0 +1,114 @@
+"""Runs with an output directory, as scripts start them: in this process, or in workers that it starts."""
+
+import json
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from cobre.comm import BackendError, CommError
+from cobre.comm.launch import WorkerError
+from cobre.errors import CobreError
+from cobre.io.atomic import write_file
+from cobre.io.output.results import write_results
+from cobre.io.stored_json import parse_stored
+from cobre.io.untrusted_file import read_foreign_text
+from cobre.policy.object import Policy
+from cobre.runs.events import EVENT_FILE, EventLog, event
+from cobre.runs.summary import RunSummary
+from cobre.study.api import simulate
+from cobre.study.iteration_callback import IterationCallback, answering
+from cobre.study.output_lock import output_lock
+from cobre.study.placement import run_in, threads_per_worker
+from cobre.study.rank_entry import run_study
+from cobre.study.requests import CaseRequest, RunRequest
+from cobre.study.results import SimulationResult
+from cobre.study.script_placement import script_world
+
+
+@dataclass(frozen=True, slots=True)
+class ScriptRun:
+    """What to run, where its results go, and with how many threads and workers."""
+
+    case: Path
+    output: Path
+    threads: int | None
+    overrides: Mapping[str, Any]
+    num_workers: int | None
+    backend: str
+    overwrite: bool = False
+
+    def __post_init__(self) -> None:
+        if self.threads is not None and self.threads < 1:
+            raise ValueError(f"threads must be 1 or more, not {self.threads}")
+
+    def start(self, more_overrides: Mapping[str, Any], on_iteration: IterationCallback | None) -> RunSummary:
+        """Run to the end; an error of a worker comes as if it had happened here."""
+        world = script_world(self.backend, self.num_workers)
+        source = CaseRequest(self.case, {**self.overrides, **more_overrides}, threads_per_worker(world, self.threads))
+        with as_if_here(), answering(on_iteration) as (answers, tell):
+            request = RunRequest(source, self.output, overwrite=self.overwrite, answers=answers)
+            return run_in(world, run_study, (request,), tell)[0]
+
+
+def simulate_stored(run: ScriptRun, policy: Policy) -> SimulationResult:
+    """Simulate a policy, without writing anything."""
+    with as_if_here():
+        return simulate(
+            run.case,
+            policy,
+            num_workers=run.num_workers,
+            backend=run.backend,
+            threads=run.threads,
+            config_overrides=run.overrides,
+        )
+
+
+def keep_simulation(output: Path, result: SimulationResult) -> None:
+    """Write the tables of a simulation; the log and the summary of a run that is in the directory tell of it."""
+    with output_lock(output):
+        write_results(output / "simulation", result.tables, {"digest": result.digest})
+        if (output / EVENT_FILE).exists():
+            _log(output, result)
+        if (output / "summary.json").exists():
+            _add_to_summary(output / "summary.json", result)
+
+
+def _log(output: Path, result: SimulationResult) -> None:
+    log = EventLog(output, append=True)
+    log.tell(
+        event(
+            "simulation_finished",
+            scenarios=len(result.scenario_costs),
+            mean_cost=result.mean_cost,
+            std_cost=result.std_cost,
+            half_width=result.half_width,
+            digest=result.digest,
+            seconds=result.seconds,
+        )
+    )
+    log.close()
+
+
+def _add_to_summary(path: Path, result: SimulationResult) -> None:
+    summary = parse_stored(read_foreign_text(path))
+    summary |= {
+        "simulated_scenarios": len(result.scenario_costs),
+        "simulated_mean_cost": result.mean_cost,
+        "simulated_std_cost": result.std_cost,
+        "simulation_digest": result.digest,
+    }
+    write_file(path, (json.dumps(summary, indent=1) + "\n").encode())
+
+
+@contextmanager
+def as_if_here() -> Iterator[None]:
+    """An error of Cobre that ended a worker, instead of the news that a worker failed."""
+    try:
+        yield
+    except WorkerError as error:
+        is_of_worlds = isinstance(error.inner, CommError | BackendError)  # who failed is what WorkerError knows
+        if isinstance(error.inner, CobreError) and not is_of_worlds:
+            raise error.inner from error
+        raise

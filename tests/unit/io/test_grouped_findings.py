@@ -1,0 +1,29 @@
+"""Findings that are alike share a line."""
+
+from cobre.io.grouped_findings import lines_of
+from cobre.io.problems import Layer, Problem
+
+
+def observation(hydro_id, value):
+    message = f"is {value}: taken as incremental inflow"
+    return Problem(Layer.MEANING, "initial_conditions.json", f"hydro {hydro_id} (P{hydro_id})", "value_m3s", message)
+
+
+def test_many_alike_are_one_line_with_a_count_and_examples():
+    problems = [observation(hydro_id, -1.5 * hydro_id) for hydro_id in (1, 2, 2, 3, 4, 5, 6, 7)]
+    (line,) = lines_of(problems)
+    assert line == (
+        "initial_conditions.json, hydro 1 (P1), value_m3s: is -1.5: taken as incremental inflow; "
+        "7 more like it: hydro 2 (P2), hydro 3 (P3), hydro 4 (P4), hydro 5 (P5) and 2 others"
+    )
+
+
+def test_a_few_alike_keep_their_lines():
+    problems = [observation(hydro_id, -1.0) for hydro_id in (1, 2, 3)]
+    assert lines_of(problems) == [str(problem) for problem in problems]
+
+
+def test_lists_of_numbers_are_alike_and_other_files_and_fields_are_not():
+    seasons = [Problem(Layer.MEANING, "a", f"hydro {n}", "", f"season {', '.join('123'[:n])}: odd") for n in (1, 2, 3)]
+    others = [Problem(Layer.MEANING, "b", "hydro 9", "", "season 1: odd"), Problem(Layer.MEANING, "a", "", "x", "odd")]
+    assert len(lines_of([*seasons, seasons[0], *others])) == 3

@@ -1,0 +1,22 @@
+"""Names as a shell takes them."""
+
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from cobre.io.shell_quoting import as_argument
+
+
+@pytest.mark.parametrize("name", ["plain", "with space", "it's", 'say "x"', "$HOME", "a;b", "line\nbreak", "ñ 日本"])
+def test_a_shell_gives_the_name_back(name):
+    done = subprocess.run(f"printf %s {as_argument(Path(name))}", shell=True, capture_output=True, check=True)
+    assert done.stdout.decode() == name
+
+
+def test_a_leading_dash_makes_no_option():
+    assert as_argument("-x y") == "'./-x y'"
+
+
+def test_a_plain_name_stays_plain():
+    assert as_argument(Path("results/run-1")) == "results/run-1"
