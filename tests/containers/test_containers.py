@@ -18,7 +18,9 @@ pytestmark = pytest.mark.timeout(900)
 
 
 def digest_of(output):
-    return json.loads((output / "summary.json").read_text())["digest"]
+    """Of the policy and of the simulated rows."""
+    summary = json.loads((output / "summary.json").read_text())
+    return summary["digest"], summary["simulation_digest"]
 
 
 @pytest.fixture(scope="session")

@@ -13,6 +13,7 @@ from studies import LOCAL, end_of, start_command, start_study, wait_for_checkpoi
 ROOT = Path(__file__).resolve().parents[2]
 LIMIT_S = 400.0
 ATTEMPTS = 5
+NODES = "MPIR_CVAR_NUM_CLIQUES"
 AS_ROOT = {"OMPI_ALLOW_RUN_AS_ROOT": "1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1"}
 
 Run = Callable[[Path, Path, tuple[str, ...]], None]
@@ -53,11 +54,12 @@ def on_hosts(workers, ranks_per_host):
     return cobre(*world("tcp", workers), COBRE_TCP_RANKS_PER_HOST=str(ranks_per_host))
 
 
-def under_mpiexec(wheel, size, *flags):
+def under_mpiexec(wheel, size, *flags, **environ):
     """The same command under an MPI's own launcher."""
 
     def run(case, output, shared):
-        check(start_command(mpi_command(wheel, size, case, output, (*shared, *flags)), {**os.environ, **AS_ROOT}))
+        command = mpi_command(wheel, size, case, output, (*shared, *flags))
+        check(start_command(command, {**os.environ, **AS_ROOT, **environ}))
 
     return run
 
@@ -159,5 +161,10 @@ WHOLE = (
             Cell(f"mpi 4 ({wheel})", under_mpiexec(wheel, 4), wheel),
             Cell(f"local killed, mpi 3 ({wheel}) goes on", killed_in_mpi(wheel, 3), wheel),
         )
+    ),
+    # Only MPICH can tell ranks of one machine apart as if they were on several nodes, taken in turn.
+    *(
+        Cell(f"mpi {size} on {nodes} nodes (mpich)", under_mpiexec("mpich", size, **{NODES: str(nodes)}), "mpich")
+        for size, nodes in ((4, 2), (4, 3))
     ),
 )

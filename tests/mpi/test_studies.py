@@ -37,7 +37,9 @@ with create_communicator() as comm:
 
 
 def digest_of(output):
-    return json.loads((output / "summary.json").read_text())["digest"]
+    """Of the policy and of the simulated rows."""
+    summary = json.loads((output / "summary.json").read_text())
+    return summary["digest"], summary["simulation_digest"]
 
 
 @pytest.fixture(scope="module")

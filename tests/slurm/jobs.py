@@ -25,7 +25,9 @@ def cobre(*words, python=sys.executable):
 
 
 def digest_of(output):
-    return json.loads((Path(output) / "summary.json").read_text())["digest"]
+    """Of the policy and of the simulated rows."""
+    summary = json.loads((Path(output) / "summary.json").read_text())
+    return summary["digest"], summary["simulation_digest"]
 
 
 def events(output, kind):
