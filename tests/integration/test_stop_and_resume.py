@@ -270,17 +270,35 @@ def test_a_policy_of_another_system_is_refused(two_checkpoints, tmp_path):
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
 def test_a_signal_during_simulation_keeps_the_trained_policy(tmp_path, flags, number, references):
     """Training is over; the run cannot be whole, but nothing of it is lost."""
-    case = small_copy(SLOW_CASE, tmp_path / "case")
-    config = json.loads((case / "config.json").read_text())
-    config["simulation"]["selection"]["num_scenarios"] = 100_000
-    (case / "config.json").write_text(json.dumps(config))
-    output = tmp_path / "output"
+    case, output = with_scenarios(small_copy(SLOW_CASE, tmp_path / "case"), 100_000), tmp_path / "output"
     process = start_study(case, output, *flags, "--iterations", "2")
     wait_until(lambda: any(told["name"] == "simulation" for told in events_of(output, "phase")), "it simulates")
     process.send_signal(number)
     code, _, err = end_of(process)
     assert code in {128 + number, -number}, err
     assert not (output / "summary.json").exists()
-    config["simulation"]["selection"]["num_scenarios"] = 12
-    (case / "config.json").write_text(json.dumps(config))
+    with_scenarios(case, 12)
     assert must_run(case, output, *LOCAL, "--iterations", "2", "--resume") == references.digest(2)
+
+
+def test_a_rank_of_another_host_dies_in_simulation(tmp_path, references):
+    """It was writing its rows where rank 0 would have read them; nothing of that is left in the end."""
+    case, output = with_scenarios(small_copy(SLOW_CASE, tmp_path / "case"), 100_000), tmp_path / "output"
+    flags = ("--backend", "tcp", "--workers", "3", "--iterations", "2")
+    process = start_study(case, output, *flags, COBRE_TCP_RANKS_PER_HOST="2")
+    unfinished = output / "simulation" / ".unfinished"
+    wait_until(lambda: list(unfinished.glob("rows-*-2-[1-9]*")), "rank 2 writes rows")
+    os.kill(ranks_of(process)[2], signal.SIGKILL)
+    code, _, err = end_of(process)
+    assert code not in {0, -signal.SIGKILL} and "rank 2" in err
+    with_scenarios(case, 12)
+    digest = must_run(case, output, *flags, "--resume", COBRE_TCP_RANKS_PER_HOST="2")
+    assert digest == references.digest(2)
+    assert not unfinished.exists()
+
+
+def with_scenarios(case, count):
+    config = json.loads((case / "config.json").read_text())
+    config["simulation"]["selection"]["num_scenarios"] = count
+    (case / "config.json").write_text(json.dumps(config))
+    return case
