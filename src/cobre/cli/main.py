@@ -18,6 +18,7 @@ from cobre.cli.mcp_command import mcp
 from cobre.cli.run_path import OutputPath, RunPath
 from cobre.cli.study_commands import run, simulate
 from cobre.cli.verify_command import verify
+from cobre.io.free_memory import prefer_system_allocator
 
 
 @click.group(cls=SectionedGroup, context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100})
@@ -39,6 +40,7 @@ def main() -> None:
     7 a policy does not fit, 8 results are missing or not whole, 9 an extra is not
     installed, 130 interrupted, 143 terminated.
     """
+    prefer_system_allocator()
 
 
 @main.command()

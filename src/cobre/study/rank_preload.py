@@ -1,8 +1,12 @@
 """Importing this loads what every rank needs, decoders of case files included: the ranks' template imports it."""
 
-import pyarrow.parquet  # noqa: F401
+from cobre.io.free_memory import prefer_system_allocator
 
-from cobre.io import json_files
-from cobre.study import run  # noqa: F401
+prefer_system_allocator()
+
+import pyarrow.parquet  # noqa: E402, F401
+
+from cobre.io import json_files  # noqa: E402
+from cobre.study import run  # noqa: E402, F401
 
 json_files.build_decoders()

@@ -2,7 +2,7 @@
 
 import hashlib
 import time
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 
 from cobre.core.arrays import Floats
 from cobre.core.case import ABSENT_ID
+from cobre.io.free_memory import give_back_memory
 from cobre.io.output.columns import column_of
 from cobre.io.output.growing_tables import ROWS_PER_GROUP, GrowingTables, Segment
 from cobre.sddp.simulation.spool import ScenarioColumns
@@ -17,6 +18,7 @@ from cobre.sddp.simulation.spool import ScenarioColumns
 if TYPE_CHECKING:
     import pyarrow as pa
 
+ROWS_PER_DIGEST = 4 * ROWS_PER_GROUP  # in memory at once, of one column
 SECONDS_PER_SEGMENT = 120.0  # what a simulation that is killed loses at most, beside the scenarios it was at
 
 
@@ -33,8 +35,13 @@ class RowDigest:
 
     def feed_column(self, table: str, name: str, values: NDArray[Any]) -> None:
         """One column of a chunk's rows."""
+        self.feed_pieces(table, name, (values,))
+
+    def feed_pieces(self, table: str, name: str, pieces: Iterable[NDArray[Any]]) -> None:
+        """The same in pieces, one after the other."""
         self._digest.update(f"{table}.{name}".encode())
-        self._digest.update(np.ascontiguousarray(values).data)
+        for values in pieces:
+            self._digest.update(np.ascontiguousarray(values).data)
 
     def hexdigest(self) -> str:
         """Of everything so far."""
@@ -88,7 +95,8 @@ class StreamingSink:
 
     def write(self, table: str, columns: ScenarioColumns) -> None:
         """Take rows of a table."""
-        self._digest.feed(table, columns)
+        for name in columns:
+            self._digest.feed_pieces(table, name, (piece[name] for piece in columns.pieces(ROWS_PER_DIGEST)))
         self._rows.setdefault(table, columns.rows_per_scenario)
         self._chunk = max(self._chunk, len(columns.scenarios))
         self._is_open = True
@@ -96,9 +104,10 @@ class StreamingSink:
             self._tables.append(table, _arrow_table(piece))
 
     def scenarios_done(self, costs: Floats) -> None:
-        """Close a segment when the last one is old enough."""
-        if time.monotonic() - self._closed_at >= self._seconds:
+        """Close a segment when the last one is old enough, or when it takes too much memory to remember."""
+        if time.monotonic() - self._closed_at >= self._seconds or self._tables.is_heavy:
             self.close(costs)
+        give_back_memory()
 
     def close(self, costs: Floats) -> None:
         """Everything that came so far is in closed segments. costs: of all scenarios that came."""

@@ -2,7 +2,7 @@
 
 A segment is a directory with a piece of every table. It is closed now and then: its files are then whole and on the
 disk, and `record.json`, written last, says what it holds. In the end one segment's files become the tables as they are;
-several are copied into one file for each table, row group by row group.
+of several the row groups are copied into one file for each table, as they are (`parquet_join.py`).
 
     folder/.unfinished/0000/hydros.parquet ... record.json
     folder/.unfinished/0001/...
@@ -10,7 +10,7 @@ several are copied into one file for each table, row group by row group.
 
 import json
 from bisect import bisect_left, bisect_right
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from itertools import accumulate
 from pathlib import Path
@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Any
 
 from cobre.io.atomic import flush_tree, write_file
 from cobre.io.confined import create_file, make_folder, remove_file, remove_tree
+from cobre.io.output.parquet_join import join_parquet
 from cobre.io.output.results import ResultTables, publish, write_table
 from cobre.io.stored_json import parse_stored
 from cobre.io.untrusted_file import check_foreign, read_foreign_text
@@ -29,6 +30,8 @@ UNFINISHED = ".unfinished"
 RECORD = "record.json"
 ROWS_PER_GROUP = 32_768
 FEWEST_ROWS_PER_GROUP = ROWS_PER_GROUP * 3 // 4  # pieces that are not quite full need not wait for another one
+MOST_WAITING_BYTES = 2 << 20  # of the rows of all tables that wait for others
+MOST_COLUMN_CHUNKS = 1024  # of a segment: Arrow keeps about 1 kB for each until a file is closed
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,17 +44,6 @@ class Segment:
     def columns(self, name: str) -> "StoredColumns":
         """A table, to be read column by column."""
         return StoredColumns(_path(self.folder, name))
-
-    def batches(self, name: str) -> Iterator["pa.Table"]:
-        """The rows of a table, row group by row group."""
-        from pyarrow import parquet  # noqa: PLC0415
-
-        path = _path(self.folder, name)
-        if not path.exists():
-            return
-        with parquet.ParquetFile(check_foreign(path)) as file:
-            for group in range(file.num_row_groups):
-                yield file.read_row_group(group, use_threads=False)
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -106,6 +98,13 @@ class GrowingTables:
         if name not in self._writers:
             self._writers[name] = _TableWriter(_path(self._current, name), rows.schema)
         self._writers[name].append(rows)
+        while sum(writer.waiting_bytes for writer in self._writers.values()) > MOST_WAITING_BYTES:
+            max(self._writers.values(), key=lambda writer: writer.waiting_bytes).write()
+
+    @property
+    def is_heavy(self) -> bool:
+        """Whether what writers must remember until a segment is closed takes much memory."""
+        return sum(writer.column_chunks for writer in self._writers.values()) >= MOST_COLUMN_CHUNKS
 
     def close_segment(self, record: Mapping[str, Any]) -> None:
         """What was appended since the last segment is on the disk when this returns."""
@@ -131,14 +130,11 @@ class GrowingTables:
         target = self._unfinished / "whole"
         remove_tree(target)
         for name in sorted({name for segment in self.segments for name in segment.names}):
-            writer: _TableWriter | None = None
-            for segment in self.segments:
-                for rows in segment.batches(name):
-                    writer = writer or _TableWriter(_path(target, name), rows.schema)
-                    writer.append(rows)
-                    del rows  # before the next piece is read
-            if writer is not None:
-                writer.close()
+            path = _path(target, name)
+            make_folder(path.parent)
+            pieces = [_path(segment.folder, name) for segment in self.segments if name in segment.names]
+            with create_file(path) as stream:
+                join_parquet(stream, pieces)
         return target
 
     def abandon(self) -> None:
@@ -167,24 +163,30 @@ class _TableWriter:
         self._writer: parquet.ParquetWriter = parquet.ParquetWriter(self._stream, schema, compression="zstd")
         self._waiting: list[pa.Table] = []
         self._rows = 0
+        self.column_chunks = 0  # that were written
 
     def append(self, rows: "pa.Table") -> None:
         self._waiting.append(rows)
         self._rows += rows.num_rows
         if self._rows >= FEWEST_ROWS_PER_GROUP:
-            self._write()
+            self.write()
 
-    def _write(self) -> None:
+    @property
+    def waiting_bytes(self) -> int:
+        return sum(rows.nbytes for rows in self._waiting)
+
+    def write(self) -> None:
         import pyarrow as pa  # noqa: PLC0415
 
         if self._rows:
             rows = self._waiting[0] if len(self._waiting) == 1 else pa.concat_tables(self._waiting).combine_chunks()
             self._waiting = []
             self._writer.write_table(rows, row_group_size=self._rows)
+            self.column_chunks += rows.num_columns
         self._waiting, self._rows = [], 0
 
     def close(self) -> None:
-        self._write()
+        self.write()
         self._writer.close()
         self._stream.close()
 

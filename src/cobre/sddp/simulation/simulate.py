@@ -1,6 +1,7 @@
 """Simulation of a policy in one place: waves of scenarios over all ranks, rows to a sink on rank 0."""
 
 from collections.abc import Iterator, Mapping
+from contextlib import ExitStack
 from pathlib import Path
 
 import numpy as np
@@ -13,11 +14,13 @@ from cobre.sddp.problem import Problem
 from cobre.sddp.simulation.extract import StageExtractor
 from cobre.sddp.simulation.outcome import StageOutcome
 from cobre.sddp.simulation.spool import (
+    JoinedNumbers,
     ScenarioColumns,
     Sink,
     StoredNumbers,
     TableLayout,
     scenarios_per_chunk,
+    scenarios_side_by_side,
     table_layouts,
 )
 from cobre.sddp.simulation.summary import SimulationOutcome
@@ -49,11 +52,11 @@ def simulate(
     """Follow the policy in scenarios 0 to num_scenarios - 1; every rank gets the costs, rank 0 fills the sink.
 
     The rows and costs have the same bits for every number of ranks and threads. Scenarios are simulated in waves that
-    the ranks share evenly, of whole chunks (`chunk_scenarios`, chosen from the size of the study when not given).
-    Until the last stage of a wave is known its results lie in memory, or in files in `spool_folder`, so that memory
-    grows with the LPs of a stage and not with the number of stages or scenarios. done: costs of the first
-    scenarios, whole chunks of them, which the sink has got already. paths: over a tree, which of its paths each
-    scenario follows; without them every path is one scenario, and costs count by their probabilities.
+    the ranks share evenly, and handed over in chunks (`chunk_scenarios`, chosen from the size of the study when not
+    given). Until a chunk is whole its results lie in memory, or in files in `spool_folder`, so that memory grows with
+    the LPs of a stage and not with the number of stages or scenarios. done: costs of the first scenarios, whole chunks
+    of them, which the sink has got already. paths: over a tree, which of its paths each scenario follows; without them
+    every path is one scenario, and costs count by their probabilities.
     """
     if num_scenarios < 1:
         raise ValueError(f"a simulation needs at least one scenario, not {num_scenarios}")
@@ -62,15 +65,20 @@ def simulate(
     layouts = table_layouts(extractors)
     starts = walker.find_starts()
     chunk = chunk_scenarios or scenarios_per_chunk(extractors)
-    wave = chunk * -(-comm.size // chunk)  # whole chunks, and a scenario for every rank
+    wave = scenarios_side_by_side(extractors, chunk, comm.size)
+    some = chunk * -(-wave // chunk)  # whole chunks, with enough scenarios for a wave
     waves = Waves(comm, memory, spool_folder, extractors, min(wave, num_scenarios))
     costs = np.zeros(0) if done is None else done
     while len(costs) < num_scenarios:
-        scenarios = range(len(costs), min(len(costs) + wave, num_scenarios))
-        with waves.next(scenarios) as results:
-            costs = np.append(costs, _simulate_wave(comm, walker, starts, extractors, scenarios, results))
+        scenarios = range(len(costs), min(len(costs) + some, num_scenarios))
+        with ExitStack() as stack:
+            parts = []
+            for first in scenarios[::wave]:
+                part = range(first, min(first + wave, scenarios.stop))
+                parts.append(stack.enter_context(waves.next(part)))
+                costs = np.append(costs, _simulate_wave(comm, walker, starts, extractors, part, parts[-1]))
             if comm.rank == 0:
-                _hand_over(results.numbers(), layouts, chunk, sink)
+                _hand_over(JoinedNumbers([part.numbers() for part in parts]), layouts, chunk, sink)
                 sink.scenarios_done(costs)
     waves.close()
     tree = problem.tree

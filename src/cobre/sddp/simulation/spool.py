@@ -16,14 +16,23 @@ from cobre.sddp.simulation.extract import StageExtractor
 from cobre.sddp.simulation.tables import StageRows
 
 BYTES_PER_CHUNK = 64 << 20
+BYTES_PER_STAGE = 2 << 20
 MOST_SCENARIOS = 256
 FEWEST_SCENARIOS = 16
+FEWEST_PER_RANK = 4
 
 
 def scenarios_per_chunk(extractors: tuple[StageExtractor, ...]) -> int:
     """How many scenarios a sink gets at once. It depends on the study alone, so that digests do not depend on ranks."""
     bytes_per_scenario = 8 * sum(extractor.width for extractor in extractors)
     return min(MOST_SCENARIOS, max(FEWEST_SCENARIOS, BYTES_PER_CHUNK // max(1, bytes_per_scenario)))
+
+
+def scenarios_side_by_side(extractors: tuple[StageExtractor, ...], chunk: int, ranks: int) -> int:
+    """How many scenarios go through the stages at once: memory grows with them, and every rank should have some."""
+    bytes_per_scenario = 8 * max(extractor.width for extractor in extractors)
+    fitting = max(FEWEST_SCENARIOS, BYTES_PER_STAGE // max(1, bytes_per_scenario))
+    return max(FEWEST_PER_RANK * (ranks - 1), min(chunk, fitting))  # alone, a rank has all of them anyway
 
 
 class TableLayout:
@@ -131,10 +140,10 @@ class Spool:
             self._file.close()
 
 
-class JoinedSpools:
-    """Spools of consecutive scenarios, one after the other, as if they were one."""
+class JoinedNumbers:
+    """Numbers of consecutive scenarios, one part after the other, as if they were one."""
 
-    def __init__(self, parts: Sequence[Spool]) -> None:
+    def __init__(self, parts: Sequence[StoredNumbers]) -> None:
         self._parts = parts
         self.scenarios = range(parts[0].scenarios.start, parts[-1].scenarios.stop)
 
@@ -142,11 +151,6 @@ class JoinedSpools:
         """Of some of the scenarios, side by side: the `rows` numbers of a column that `at` others come before."""
         common = [(part, _overlap(part.scenarios, scenarios)) for part in self._parts]
         return np.concatenate([part.numbers(shared, stage, at, rows) for part, shared in common if shared])
-
-    def close(self) -> None:
-        """Let go of the numbers."""
-        for part in self._parts:
-            part.close()
 
 
 def _overlap(one: range, other: range) -> range:

@@ -13,7 +13,7 @@ from cobre.sddp.cuts.visibility import ranks_that_see
 from cobre.sddp.simulation.collect import Collector
 from cobre.sddp.simulation.common_folder import CommonFolder, find_common_folder
 from cobre.sddp.simulation.extract import StageExtractor
-from cobre.sddp.simulation.spool import JoinedSpools, Spool, StoredNumbers
+from cobre.sddp.simulation.spool import JoinedNumbers, Spool, StoredNumbers
 from cobre.sddp.work_split import WorkSplit
 
 Extractors = tuple[StageExtractor, ...]
@@ -81,7 +81,7 @@ class WaveInFiles:
         own = blocks[rank]
         file = _nameless_file(folder) if rank == 0 else common.create(rank, own.start) if own else None
         self._own = Spool(own, extractors, file)
-        self._joined: JoinedSpools | None = None
+        self._others: list[Spool] = []
 
     def add_stage(self, numbers: Floats) -> None:
         """This rank's numbers of the next stage."""
@@ -95,13 +95,13 @@ class WaveInFiles:
     def numbers(self) -> StoredNumbers:
         """Of all scenarios, on rank 0, after all ranks have come to the end."""
         others = [(rank, block) for rank, block in enumerate(self._blocks) if rank and block]
-        taken = [Spool(block, self._extractors, self._common.take(rank, block.start)) for rank, block in others]
-        self._joined = JoinedSpools([self._own, *taken])
-        return self._joined
+        self._others = [Spool(block, self._extractors, self._common.take(rank, block.start)) for rank, block in others]
+        return JoinedNumbers([self._own, *self._others])
 
     def close(self) -> None:
         """Let go of the numbers."""
-        (self._joined or self._own).close()
+        for spool in (self._own, *self._others):
+            spool.close()
 
     def abandon(self) -> None:
         """After a failure: this rank's file goes."""
