@@ -12,11 +12,11 @@ from cobre.comm.errors import Peer
 ROOM = 1535  # bytes of a verdict's text in the host's memory
 
 
-def test_ranks_are_told_apart_by_their_identities():
-    hosts = Hosts.told_apart([b"a", b"b", b"a", b"c", b"b"])
+def test_ranks_are_from_identities_by_their_identities():
+    hosts = Hosts.from_identities([b"a", b"b", b"a", b"c", b"b"])
     assert hosts.groups == ((0, 2), (1, 4), (3,))
     assert hosts.are_shared and hosts.of(4) == (1, 4)
-    assert not Hosts.told_apart([b"a", b"b"]).are_shared
+    assert not Hosts.from_identities([b"a", b"b"]).are_shared
 
 
 @pytest.mark.parametrize("text", ["", "rank 2 (host a, pid 7): ValueError: no", "\u2603" * 5000])
@@ -35,8 +35,8 @@ def test_text_that_is_no_verdict_is_not_taken_for_one():
 
 
 def world(*, waits_for_host, beat):
-    watch = SimpleNamespace(beats={} if beat is None else {0: beat})
-    return SimpleNamespace(watch=watch, progress=SimpleNamespace(serving=5, waits_for_host=waits_for_host))
+    monitor = SimpleNamespace(heartbeats={} if beat is None else {0: beat})
+    return SimpleNamespace(monitor=monitor, progress=SimpleNamespace(serving=5, waits_for_host=waits_for_host))
 
 
 @pytest.mark.parametrize(

@@ -1,4 +1,4 @@
-"""How a rank waits: who may look before it sleeps, and that looking changes nothing else."""
+"""How a rank waits: who may check_peers before it sleeps, and that looking changes nothing else."""
 
 import os
 import socket
@@ -10,10 +10,11 @@ import pytest
 from cobre.comm.backends.tcp import waiting
 from cobre.comm.backends.tcp.channel import Channel, LinkLostError, TlsChannel
 from cobre.comm.backends.tcp.failures import WorldFailedError
+from cobre.comm.backends.tcp.liveness_monitor import CoordinatorMonitor
+from cobre.comm.backends.tcp.progress import Progress
 from cobre.comm.backends.tcp.protocol import FailureKind, Verdict
-from cobre.comm.backends.tcp.spinning import MAX_SKIPPED, Spinner, spinner_for
-from cobre.comm.backends.tcp.waiting import READ, CoordinatorWaiter, Patience
-from cobre.comm.backends.tcp.watch import CoordinatorWatch, Progress
+from cobre.comm.backends.tcp.spin_wait import MAX_SKIPPED, SpinWait, spin_wait_for
+from cobre.comm.backends.tcp.waiting import READ, CoordinatorWaiter, WaitPolicy
 from cobre.comm.cores import usable_cores
 from cobre.comm.errors import Peer
 
@@ -29,27 +30,27 @@ def pair():
 
 
 @pytest.fixture
-def watch():
-    watch = CoordinatorWatch({}, Progress(), DEADLINE_S)
-    yield watch
-    watch.close()
+def monitor():
+    monitor = CoordinatorMonitor({}, Progress(), DEADLINE_S)
+    yield monitor
+    monitor.close()
 
 
-def waiter(watch, spin_s, limit_s=DEADLINE_S):
-    return CoordinatorWaiter(watch, 1, Patience(Spinner(spin_s), limit_s, lambda seconds, names: None))
+def waiter(monitor, spin_s, limit_s=DEADLINE_S):
+    return CoordinatorWaiter(monitor, 1, WaitPolicy(SpinWait(spin_s), limit_s, lambda seconds, names: None))
 
 
-def looks(spinner):
-    """How often the spinner looks, in vain, before one may sleep."""
+def looks(spin_wait):
+    """How often a spin wait looks, in vain, before one may sleep."""
     attempts = []
-    assert spinner.spin(lambda: attempts.append(1)) is None
+    assert spin_wait.spin(lambda: attempts.append(1)) is None
     return len(attempts)
 
 
 def test_only_ranks_with_a_core_of_their_own_look_before_they_sleep():
-    assert looks(spinner_for(1)) > 0
-    assert looks(spinner_for(usable_cores())) > 0
-    assert looks(spinner_for(usable_cores() + 1)) == 0
+    assert looks(spin_wait_for(1)) > 0
+    assert looks(spin_wait_for(usable_cores())) > 0
+    assert looks(spin_wait_for(usable_cores() + 1)) == 0
 
 
 @pytest.mark.skipif(not hasattr(os, "sched_setaffinity"), reason="the platform has no affinity masks")
@@ -57,29 +58,29 @@ def test_ranks_bound_to_one_core_sleep_at_once():
     everything = os.sched_getaffinity(0)
     os.sched_setaffinity(0, {min(everything)})
     try:
-        assert looks(spinner_for(2)) == 0
+        assert looks(spin_wait_for(2)) == 0
     finally:
         os.sched_setaffinity(0, everything)
 
 
 def test_looks_in_vain_become_rare():
-    spinner = Spinner(1e-6)
-    looked = [looks(spinner) > 0 for _ in range(1000)]
+    spin_wait = SpinWait(1e-6)
+    looked = [looks(spin_wait) > 0 for _ in range(1000)]
     assert looked[:8] == [True, False, True, False, False, False, True, False]
     assert 0 < sum(looked[-2 * MAX_SKIPPED :]) <= 2
 
 
 def test_looks_that_find_something_become_usual_again():
-    spinner = Spinner(1e-6)
+    spin_wait = SpinWait(1e-6)
     for _ in range(1000):
-        looks(spinner)
-    found = [spinner.spin(lambda: "it") == "it" for _ in range(1000)]
+        looks(spin_wait)
+    found = [spin_wait.spin(lambda: "it") == "it" for _ in range(1000)]
     assert all(found[-100:])
 
 
 @SPINS
 def test_bytes_that_are_there_are_taken_and_a_nap_without_any_ends(pair, spin_s):
-    channel, view = Channel(pair[0], Peer(1), Spinner(spin_s)), memoryview(bytearray(4))
+    channel, view = Channel(pair[0], Peer(1), SpinWait(spin_s)), memoryview(bytearray(4))
     assert channel.await_bytes(view) == 0
     pair[1].send(b"abcd")
     assert channel.await_bytes(view) == 4 and view == b"abcd"
@@ -87,7 +88,7 @@ def test_bytes_that_are_there_are_taken_and_a_nap_without_any_ends(pair, spin_s)
 
 @SPINS
 def test_an_ended_connection_is_noticed_while_waiting(pair, spin_s):
-    channel = Channel(pair[0], Peer(1), Spinner(spin_s))
+    channel = Channel(pair[0], Peer(1), SpinWait(spin_s))
     pair[1].close()
     with pytest.raises(LinkLostError):
         channel.await_bytes(memoryview(bytearray(4)))
@@ -99,43 +100,45 @@ def test_an_unfinished_encrypted_connection_has_no_bytes(pair, spin_s):
     context.check_hostname = False
     sock = context.wrap_socket(pair[0], do_handshake_on_connect=False)
     with sock:
-        assert TlsChannel(sock, Peer(1), Spinner(spin_s)).await_bytes(memoryview(bytearray(4))) == 0
+        assert TlsChannel(sock, Peer(1), SpinWait(spin_s)).await_bytes(memoryview(bytearray(4))) == 0
 
 
 @SPINS
-def test_a_descriptor_that_is_ready_ends_the_sleep(pair, watch, spin_s):
+def test_a_descriptor_that_is_ready_ends_the_sleep(pair, monitor, spin_s):
     pair[1].send(b"x")
-    waiter(watch, spin_s).sleep({pair[0].fileno(): READ}, ())
+    waiter(monitor, spin_s).sleep({pair[0].fileno(): READ}, ())
 
 
 @SPINS
-def test_a_verdict_ends_the_sleep(pair, watch, spin_s):
+def test_a_verdict_ends_the_sleep(pair, monitor, spin_s):
     verdict = Verdict(FailureKind.ABORTED, 1, (), "enough")
-    later = threading.Timer(0.01, watch.settle, (verdict,))
+    later = threading.Timer(0.01, monitor.settle, (verdict,))
     later.start()
     with pytest.raises(WorldFailedError):
-        waiter(watch, spin_s).sleep({pair[0].fileno(): READ}, ())
+        waiter(monitor, spin_s).sleep({pair[0].fileno(): READ}, ())
     later.join()
 
 
 @SPINS
 @pytest.mark.parametrize("is_known", [True, False])
-def test_a_verdict_about_a_later_call_does_not(pair, watch, spin_s, is_known, monkeypatch):
-    monkeypatch.setattr(waiting, "SLICE_S", 0.005)  # several times around before there is something to read
-    settled = threading.Timer(0.0 if is_known else 0.02, watch.settle, (Verdict(FailureKind.ABORTED, 2, (), "enough"),))
+def test_a_verdict_about_a_later_call_does_not(pair, monitor, spin_s, is_known, monkeypatch):
+    monkeypatch.setattr(waiting, "POLL_S", 0.005)  # several times around before there is something to read
+    settled = threading.Timer(
+        0.0 if is_known else 0.02, monitor.settle, (Verdict(FailureKind.ABORTED, 2, (), "enough"),)
+    )
     settled.start()
     if is_known:
         settled.join()
     later = threading.Timer(0.06, pair[1].send, (b"x",))
     later.start()
-    waiter(watch, spin_s).sleep({pair[0].fileno(): READ}, ())
+    waiter(monitor, spin_s).sleep({pair[0].fileno(): READ}, ())
     settled.join()
     later.join()
     assert pair[0].recv(1) == b"x"
 
 
 @SPINS
-def test_the_limit_of_one_call_holds(pair, watch, spin_s):
+def test_the_limit_of_one_call_holds(pair, monitor, spin_s):
     with pytest.raises(WorldFailedError) as caught:
-        waiter(watch, spin_s, limit_s=0.01).sleep({pair[0].fileno(): READ}, ())
+        waiter(monitor, spin_s, limit_s=0.01).sleep({pair[0].fileno(): READ}, ())
     assert caught.value.verdict.kind is FailureKind.OVERDUE

@@ -8,11 +8,11 @@ import ssl
 import struct
 from collections.abc import Sequence
 
-from cobre.comm.backends.tcp.spinning import Spinner
+from cobre.comm.backends.tcp.spin_wait import SpinWait
 from cobre.comm.errors import Peer
 
 TLS_PIECE_BYTES = 1 << 18  # OpenSSL encrypts a copy; there is no use in offering it more at once
-NAP_S = 0.1  # how long a caller goes without looking around
+RECEIVE_TIMEOUT_S = 0.1  # how long a caller goes without looking around
 MAX_VIEWS = 16  # how many pieces one system call takes
 
 
@@ -29,24 +29,24 @@ class Channel:
     """A data connection to one peer.
 
     The socket blocks, for a nap at most, so that the answer to a small call costs one system call; everything else
-    asks not to wait. spinner: looks for bytes before the nap.
+    asks not to wait. spin_wait: looks for bytes before the nap.
     """
 
-    def __init__(self, sock: socket.socket, peer: Peer, spinner: Spinner | None = None) -> None:
+    def __init__(self, sock: socket.socket, peer: Peer, spin_wait: SpinWait | None = None) -> None:
         self.sock = sock
         self.peer = peer
         self.fd = sock.fileno()
-        self._spinner = spinner or Spinner()
+        self._spin_wait = spin_wait or SpinWait()
         self._make_ready()
 
     def _make_ready(self) -> None:
         self.sock.setblocking(True)
-        nap = struct.pack("ll", 0, int(NAP_S * 1e6))
+        nap = struct.pack("ll", 0, int(RECEIVE_TIMEOUT_S * 1e6))
         self.sock.setsockopt(socket.SOL_SOCKET, socket.SO_RCVTIMEO, nap)
 
     def await_bytes(self, view: memoryview) -> int:
         """Put the next bytes into the view, waiting for a nap at most; 0 when none came."""
-        return self._spinner.spin(lambda: self.receive(view)) or self._receive(view, 0)
+        return self._spin_wait.spin(lambda: self.receive(view)) or self._receive(view, 0)
 
     def receive(self, view: memoryview) -> int:
         """Put what is there into the view; 0 when nothing is there yet."""
@@ -99,8 +99,8 @@ class TlsChannel(Channel):
 
     def await_bytes(self, view: memoryview) -> int:
         """Put the next bytes into the view, waiting for a nap at most; 0 when none came."""
-        received = self._spinner.spin(lambda: self.receive(view)) or self.receive(view)
-        if received == 0 and self._poller.poll(NAP_S * 1000):
+        received = self._spin_wait.spin(lambda: self.receive(view)) or self.receive(view)
+        if received == 0 and self._poller.poll(RECEIVE_TIMEOUT_S * 1000):
             received = self.receive(view)
         return received
 
@@ -141,6 +141,6 @@ def _lost(peer: Peer, error: OSError, views: Sequence[memoryview | bytes] = ()) 
     return error
 
 
-def make_channel(sock: socket.socket, peer: Peer, spinner: Spinner) -> Channel:
+def make_channel(sock: socket.socket, peer: Peer, spin_wait: SpinWait) -> Channel:
     """A channel over a plain or an encrypted socket."""
-    return TlsChannel(sock, peer, spinner) if isinstance(sock, ssl.SSLSocket) else Channel(sock, peer, spinner)
+    return TlsChannel(sock, peer, spin_wait) if isinstance(sock, ssl.SSLSocket) else Channel(sock, peer, spin_wait)

@@ -19,14 +19,14 @@ from cobre.comm.backends.tcp.host_discovery import find_hosts
 from cobre.comm.backends.tcp.protocol import Verdict
 from cobre.comm.backends.tcp.rendezvous.handshake import this_process
 from cobre.comm.backends.tcp.star import Star
+from cobre.comm.backends.tcp.transport import Transport
 from cobre.comm.backends.tcp.two_levels import TwoLevels
-from cobre.comm.backends.tcp.world import World
 from cobre.comm.config import TcpConfig
 from cobre.comm.errors import CollectiveFailedError, InitializationFailedError, InvalidCommunicatorError
 from cobre.comm.shared_memory import SharedRegion
 from cobre.comm.types import Dtype, Operation
 
-_worlds: "weakref.WeakSet[World]" = weakref.WeakSet()
+_transports: "weakref.WeakSet[Transport]" = weakref.WeakSet()
 
 
 def _not_joined(*_: object) -> None:
@@ -49,10 +49,10 @@ class TcpCommunicator(RegionOwner):
         self._config = config
         self._host: Host | None = None
         self._verdict: Verdict | None = None
-        self._world = connect(config, self._waiting)
-        self._world.progress.label = partial(_last_label, self._guard)
-        _let_go_in_children(self._world)
-        self._collectives = self._group() if config.size > 1 else Star(self._world, self._guard, 0, 1)
+        self._transport = connect(config, self._waiting)
+        self._transport.progress.label = partial(_last_label, self._guard)
+        _close_in_children(self._transport)
+        self._collectives = self._group() if config.size > 1 else Star(self._transport, self._guard, 0, 1)
         for name in ("allgatherv", "allreduce", "broadcast", "barrier"):
             setattr(self, f"_{name}", getattr(self._collectives, name))
 
@@ -64,21 +64,21 @@ class TcpCommunicator(RegionOwner):
     def _group(self) -> Star | TwoLevels:
         """Find out who shares memory with whom."""
         try:
-            found = find_hosts(self._world, self._config)
+            found = find_hosts(self._transport, self._config)
             if found is None:
-                return Star(self._world, self._guard, self._rank, self._size)
+                return Star(self._transport, self._guard, self._rank, self._size)
             hosts, memory = found
             self._host = self._join_host(hosts.of(self._rank), memory)
-            self._world.group(hosts.groups)
+            self._transport.group(hosts.groups)
         except BaseException as error:
             self._leave_rendezvous(error)
             raise
-        return TwoLevels(self._world, self._host, hosts, self._guard, self._rank, self._size)
+        return TwoLevels(self._transport, self._host, hosts, self._guard, self._rank, self._size)
 
     def _join_host(self, ranks: Sequence[int], memory: ShmMemory) -> Host:
         on_wait = weakly(self._waiting_in_host)
         host = Host(ranks, memory, self._config, self._guard, on_wait)
-        self._world.watch.on_verdict = partial(wake_host, host, self._world.progress)
+        self._transport.monitor.on_verdict = partial(wake_host, host, self._transport.progress)
         return host
 
     def _leave_rendezvous(self, error: BaseException) -> None:
@@ -89,7 +89,7 @@ class TcpCommunicator(RegionOwner):
             raise InitializationFailedError("tcp", getattr(translated, "message", str(translated))) from error
 
     def _waiting_in_host(self, seconds: float, missing: list[str]) -> None:
-        self._waiting(seconds, awaited(self._world, missing))
+        self._waiting(seconds, awaited(self._transport, missing))
 
     def _create_shared_region(self, count: int, dtype: Dtype) -> SharedRegion:
         return self._collectives.create_region(self, count, dtype)
@@ -102,25 +102,25 @@ class TcpCommunicator(RegionOwner):
         return self._collectives.split_local()
 
     def _close(self) -> None:
-        self._world.close()
+        self._transport.close()
         if self._host is not None:
             self._host.close()
 
     def _abort(self, reason: str) -> None:
-        verdict = self._world.abort(reason, this_process(self._rank))
+        verdict = self._transport.abort(reason, this_process(self._rank))
         if self._host is not None:
             self._host.abort(self._verdict or verdict)
 
     def _translate(self, error: BaseException, operation: Operation) -> BaseException:
         try:
             if isinstance(error, LinkLostError):
-                return self._failed(self._world.explain(error), operation)
+                return self._failed(self._transport.explain(error), operation)
         except WorldFailedError as failure:  # the verdict came while we were asking
             error = failure
         if isinstance(error, WorldFailedError):
             return self._failed(error.verdict, operation)
         if isinstance(error, WorldFailure):
-            return self._failed(verdict_of(error, self._world), operation)
+            return self._failed(verdict_of(error, self._transport), operation)
         if isinstance(error, ProtocolError):
             return CollectiveFailedError(operation.title, 0, str(error), self.sequence)
         return super()._translate(error, operation)
@@ -141,18 +141,18 @@ def _last_label(guard: CallGuard) -> str:
     return calls[-1][3] if calls else ""
 
 
-def _let_go_in_children(world: World) -> None:
+def _close_in_children(transport: Transport) -> None:
     """A forked child holds copies of our connections: as long as it does, nobody would notice our death."""
     _watch_forks()
-    _worlds.add(world)
+    _transports.add(transport)
 
 
 @cache
 def _watch_forks() -> None:
-    os.register_at_fork(after_in_child=_drop_worlds)
+    os.register_at_fork(after_in_child=_drop_transports)
 
 
-def _drop_worlds() -> None:
-    for world in list(_worlds):
-        world.drop()
-    _worlds.clear()
+def _drop_transports() -> None:
+    for transport in list(_transports):
+        transport.drop()
+    _transports.clear()

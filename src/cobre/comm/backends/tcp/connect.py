@@ -2,7 +2,9 @@
 
 from cobre.comm.backends.tcp.channel import make_channel
 from cobre.comm.backends.tcp.control import ControlLink
-from cobre.comm.backends.tcp.coordinator import CoordinatorWorld
+from cobre.comm.backends.tcp.coordinator import CoordinatorTransport
+from cobre.comm.backends.tcp.liveness_monitor import CoordinatorMonitor, WorkerMonitor
+from cobre.comm.backends.tcp.progress import Progress
 from cobre.comm.backends.tcp.protocol import Link
 from cobre.comm.backends.tcp.rendezvous.acceptor import Acceptor
 from cobre.comm.backends.tcp.rendezvous.connector import Connector
@@ -10,40 +12,39 @@ from cobre.comm.backends.tcp.rendezvous.handshake import this_process
 from cobre.comm.backends.tcp.rendezvous.secret import load_secret
 from cobre.comm.backends.tcp.rendezvous.tls import client_context, server_context
 from cobre.comm.backends.tcp.socket_options import prepare_control, prepare_data
-from cobre.comm.backends.tcp.spinning import spinner_for
-from cobre.comm.backends.tcp.waiting import OnWait, Patience
-from cobre.comm.backends.tcp.watch import CoordinatorWatch, Progress, WorkerWatch
-from cobre.comm.backends.tcp.worker import WorkerWorld
-from cobre.comm.backends.tcp.world import World
+from cobre.comm.backends.tcp.spin_wait import spin_wait_for
+from cobre.comm.backends.tcp.transport import Transport
+from cobre.comm.backends.tcp.waiting import OnWait, WaitPolicy
+from cobre.comm.backends.tcp.worker import WorkerTransport
 from cobre.comm.config import TcpConfig
 
 
-def connect(config: TcpConfig, on_wait: OnWait) -> World:
+def connect(config: TcpConfig, on_wait: OnWait) -> Transport:
     """Join the world that the configuration describes."""
     secret = load_secret(config)
-    patience = Patience(spinner_for(config.size), config.operation_timeout_s, on_wait)
+    wait_policy = WaitPolicy(spin_wait_for(config.size), config.operation_timeout_s, on_wait)
     if config.rank == 0:
-        return _connect_coordinator(config, secret, patience)
-    return _connect_worker(config, secret, patience)
+        return _connect_coordinator(config, secret, wait_policy)
+    return _connect_worker(config, secret, wait_policy)
 
 
-def _connect_coordinator(config: TcpConfig, secret: bytes, patience: Patience) -> CoordinatorWorld:
+def _connect_coordinator(config: TcpConfig, secret: bytes, wait_policy: WaitPolicy) -> CoordinatorTransport:
     workers = Acceptor(config, secret, server_context(config)).accept_all() if config.size > 1 else {}
     channels, links = {}, {}
     for rank, worker in workers.items():
         prepare_data(worker.links[Link.DATA], config.timeout_s)
         prepare_control(worker.links[Link.CONTROL], config.timeout_s)
-        channels[rank] = make_channel(worker.links[Link.DATA], worker.peer, patience.spinner)
+        channels[rank] = make_channel(worker.links[Link.DATA], worker.peer, wait_policy.spin_wait)
         links[rank] = ControlLink(worker.links[Link.CONTROL], worker.peer)
-    watch = CoordinatorWatch(links, Progress(), config.timeout_s)
-    return CoordinatorWorld(channels, this_process(0), watch, patience)
+    monitor = CoordinatorMonitor(links, Progress(), config.timeout_s)
+    return CoordinatorTransport(channels, this_process(0), monitor, wait_policy)
 
 
-def _connect_worker(config: TcpConfig, secret: bytes, patience: Patience) -> WorkerWorld:
+def _connect_worker(config: TcpConfig, secret: bytes, wait_policy: WaitPolicy) -> WorkerTransport:
     connection = Connector(config, secret, client_context(config)).connect()
     prepare_data(connection.links[Link.DATA], config.timeout_s)
     prepare_control(connection.links[Link.CONTROL], config.timeout_s)
-    channel = make_channel(connection.links[Link.DATA], connection.coordinator, patience.spinner)
+    channel = make_channel(connection.links[Link.DATA], connection.coordinator, wait_policy.spin_wait)
     link = ControlLink(connection.links[Link.CONTROL], connection.coordinator)
-    watch = WorkerWatch({0: link}, Progress(), config.timeout_s)
-    return WorkerWorld(config.rank, config.size, channel, watch, patience)
+    monitor = WorkerMonitor({0: link}, Progress(), config.timeout_s)
+    return WorkerTransport(config.rank, config.size, channel, monitor, wait_policy)

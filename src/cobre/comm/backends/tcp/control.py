@@ -1,4 +1,4 @@
-"""One control connection: small frames, sent by any thread, read by the watch."""
+"""One control connection: small frames, sent by any thread, read by the monitor."""
 
 import contextlib
 import socket

@@ -9,12 +9,12 @@ from cobre.comm.backends.tcp.calls import CALL_BYTES, HEAD_BYTES, SIGNATURE_AT, 
 from cobre.comm.backends.tcp.channel import Channel, LinkLostError
 from cobre.comm.backends.tcp.failures import WorldFailedError
 from cobre.comm.backends.tcp.fields import ProtocolError
+from cobre.comm.backends.tcp.liveness_monitor import CoordinatorMonitor
 from cobre.comm.backends.tcp.protocol import PREFIX, FailureKind, Tag, Verdict, go_head
 from cobre.comm.backends.tcp.reduction import ReductionWindow
 from cobre.comm.backends.tcp.streams import DataReader, PartsReader, PartWriter, Writer
-from cobre.comm.backends.tcp.waiting import READ, WRITE, CoordinatorWaiter, Patience
-from cobre.comm.backends.tcp.watch import CoordinatorWatch
-from cobre.comm.backends.tcp.world import NOTHING, SMALL_BYTES, OwnCopy, World, as_bytes, view_of
+from cobre.comm.backends.tcp.transport import NOTHING, SMALL_BYTES, DeferredCopy, Transport, as_bytes, view_of
+from cobre.comm.backends.tcp.waiting import READ, WRITE, CoordinatorWaiter, WaitPolicy
 from cobre.comm.errors import Peer
 from cobre.comm.types import Array, ReduceOp
 
@@ -70,19 +70,19 @@ def _aligned(payload_bytes: int) -> memoryview:
     return view_of(memory)[start : start + HEAD_BYTES + payload_bytes]
 
 
-class CoordinatorWorld(World):
+class CoordinatorTransport(Transport):
     """A data connection to every worker."""
 
-    watch: CoordinatorWatch
+    monitor: CoordinatorMonitor
 
     def __init__(
         self,
         channels: Mapping[int, Channel],
         me: Peer,
-        watch: CoordinatorWatch,
-        patience: Patience,
+        monitor: CoordinatorMonitor,
+        wait_policy: WaitPolicy,
     ) -> None:
-        super().__init__(watch, watch.progress, patience)
+        super().__init__(monitor, monitor.progress, wait_policy)
         self._channels = channels
         self._me = me
         self._size = len(channels) + 1
@@ -94,7 +94,7 @@ class CoordinatorWorld(World):
 
     def explain(self, error: LinkLostError) -> Verdict:
         """Why a data connection ended; everybody is told."""
-        return self.watch.declare(super().explain(error))
+        return self.monitor.declare(super().explain(error))
 
     def gather(self, sequence: int, head: bytes, own: memoryview, sizes: Sequence[int]) -> list[memoryview]:
         """Collect all workers' bytes, give each the others'."""
@@ -115,7 +115,7 @@ class CoordinatorWorld(World):
             fold([np.frombuffer(part, recv.dtype) for part in self._by_rank(as_bytes(send), sizes)], result, op)
         self._reply_all(sequence, go_head(sequence, recv.nbytes) + as_bytes(recv))
 
-    def spread(self, sequence: int, head: bytes, buffer: memoryview, root: int) -> None:
+    def broadcast(self, sequence: int, head: bytes, buffer: memoryview, root: int) -> None:
         """Take the root's bytes, give them to the others."""
         sizes = [len(buffer) if rank == root else 0 for rank in range(self._size)]
         self._collect(sequence, head, sizes)
@@ -127,7 +127,7 @@ class CoordinatorWorld(World):
             self._reply(sequence, leader, go_head(sequence, 0) if leader == source else message)
 
     def gather_stream(
-        self, sequence: int, head: bytes, own: Sequence[memoryview], places: Sequence[memoryview], copy: OwnCopy
+        self, sequence: int, head: bytes, own: Sequence[memoryview], places: Sequence[memoryview], copy: DeferredCopy
     ) -> None:
         """Receive every part into its place and pass it on from there."""
         self._collect(sequence, head, (0,) * self._size)
@@ -136,10 +136,10 @@ class CoordinatorWorld(World):
             parts[rank] = part
         self._relay(sequence, parts, copy)
 
-    def spread_stream(self, sequence: int, head: bytes, buffer: memoryview, root: int) -> None:
+    def broadcast_stream(self, sequence: int, head: bytes, buffer: memoryview, root: int) -> None:
         """Receive the root's bytes and pass them on while they arrive."""
         self._collect(sequence, head, (0,) * self._size)
-        self._relay(sequence, [buffer if rank == root else NOTHING for rank in range(self._size)], OwnCopy())
+        self._relay(sequence, [buffer if rank == root else NOTHING for rank in range(self._size)], DeferredCopy())
 
     def reduce_stream(self, sequence: int, head: bytes, send: Array, recv: Array, op: ReduceOp) -> None:
         """Receive, fold and send at once, chunk by chunk through a window."""
@@ -174,7 +174,7 @@ class CoordinatorWorld(World):
             waiter = self._waiter(sequence)
             while not self._take_calls(head):
                 waiter.sleep({self._channels[rank].fd: READ for rank in self._missing}, self._missing)
-        self.watch.catch_up(sequence)
+        self.monitor.catch_up(sequence)
 
     def _take_calls_in_turn(self, head: bytes) -> bool:
         """The usual case, where all arrive within a nap: one system call per worker."""
@@ -204,7 +204,7 @@ class CoordinatorWorld(World):
         text = f"rank 0: {ours} vs rank {rank}: {theirs} at call {number}"
         first = min(ours.sequence, theirs.sequence)
         verdict = Verdict(FailureKind.MISMATCH, first, (self._me, inbox.channel.peer), text)
-        raise WorldFailedError(self.watch.declare(verdict))
+        raise WorldFailedError(self.monitor.declare(verdict))
 
     def _reply_all(self, sequence: int, message: bytes) -> None:
         for rank in self._inboxes:
@@ -221,7 +221,7 @@ class CoordinatorWorld(World):
             if not writer.flush():
                 waiter.sleep({channel.fd: WRITE}, (rank,))
 
-    def _relay(self, sequence: int, parts: Sequence[memoryview], copy: OwnCopy) -> None:
+    def _relay(self, sequence: int, parts: Sequence[memoryview], copy: DeferredCopy) -> None:
         """Receive all parts and send each to everybody else, whatever is possible first."""
         here = self._groups[0]
         available = [len(part) if rank in here else 0 for rank, part in enumerate(parts)]
@@ -299,11 +299,11 @@ class CoordinatorWorld(World):
     def _group(self, hosts: Sequence[Sequence[int]]) -> None:
         self._groups = {ranks[0]: tuple(ranks) for ranks in hosts}
         self._inboxes = {leader: self._inboxes[leader] for leader in self._groups if leader}
-        self.watch.groups = self._groups
-        self.progress.missing = lambda: self.watch.late(self._groups, self.progress.serving)
+        self.monitor.groups = self._groups
+        self.progress.missing = lambda: self.monitor.late(self._groups, self.progress.serving)
 
     def _waiter(self, sequence: int) -> CoordinatorWaiter:
-        return CoordinatorWaiter(self.watch, sequence, self._patience)
+        return CoordinatorWaiter(self.monitor, sequence, self._wait_policy)
 
     def _close_channels(self) -> None:
         for channel in self._channels.values():

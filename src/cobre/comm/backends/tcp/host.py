@@ -9,9 +9,9 @@ from dataclasses import replace
 
 from cobre._native import CallGuard, ShmMemory, ShmWorld, WorldFailure
 from cobre.comm.backends.tcp.fields import ProtocolError
+from cobre.comm.backends.tcp.progress import Progress
 from cobre.comm.backends.tcp.protocol import FailureKind, Verdict
-from cobre.comm.backends.tcp.watch import Progress
-from cobre.comm.backends.tcp.world import World
+from cobre.comm.backends.tcp.transport import Transport
 from cobre.comm.config import TcpConfig
 from cobre.comm.cores import cgroup_quota
 from cobre.comm.errors import Peer
@@ -41,7 +41,7 @@ class Host:
         quota = cgroup_quota()
         self.ranks = tuple(ranks)
         self.place = self.ranks.index(config.rank)
-        self.world = ShmWorld(
+        self.shm = ShmWorld(
             memory=memory,
             rank=self.place,
             names=list(ranks),
@@ -60,26 +60,26 @@ class Host:
 
     def abort(self, verdict: Verdict) -> None:
         """End the calls of all ranks of the host, which then raise what the verdict says."""
-        self.world.abort(_to_text(verdict))
+        self.shm.abort(_to_text(verdict))
 
     def close(self) -> None:
         """Let go of the memory."""
-        self.world.close()
+        self.shm.close()
 
 
-def verdict_of(error: WorldFailure, world: World) -> Verdict:
+def verdict_of(error: WorldFailure, transport: Transport) -> Verdict:
     """What a failure that was found in the host's memory means for the whole world, which is told of it."""
-    settled, sequence = world.watch.verdict, world.progress.serving
+    settled, sequence = transport.monitor.verdict, transport.progress.serving
     if settled is not None and settled.sequence <= sequence:
         return settled
     kind, culprits, text = error.args
     if kind == "aborted":
         found = _from_text(text)
         # Said again, because what this rank says next, that it gave up, may be heard before what the finder has said.
-        return Verdict(FailureKind.ABORTED, sequence, (), text) if found is None else world.watch.report(found)
+        return Verdict(FailureKind.ABORTED, sequence, (), text) if found is None else transport.monitor.report(found)
     host = socket.gethostname()
     peers = tuple(Peer(rank, host, pid, status) for rank, pid, status in culprits)
-    return world.watch.report(Verdict(KINDS[kind], sequence, peers, text))
+    return transport.monitor.report(Verdict(KINDS[kind], sequence, peers, text))
 
 
 def wake_host(host: Host, progress: Progress, verdict: Verdict) -> None:
@@ -88,9 +88,9 @@ def wake_host(host: Host, progress: Progress, verdict: Verdict) -> None:
         host.abort(verdict)
 
 
-def awaited(world: World, missing: Sequence[str]) -> Sequence[str]:
+def awaited(transport: Transport, missing: Sequence[str]) -> Sequence[str]:
     """Whom a host waits for: its own ranks or, when they have all come, whom the coordinator waits for."""
-    beat, progress = world.watch.beats.get(0), world.progress
+    beat, progress = transport.monitor.heartbeats.get(0), transport.progress
     here = [name.replace("(pid", f"(host {socket.gethostname()}, pid", 1) for name in missing]
     if beat is None or progress.waits_for_host or not beat.in_call or beat.sequence < progress.serving:
         return here

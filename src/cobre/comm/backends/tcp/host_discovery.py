@@ -15,7 +15,7 @@ from pathlib import Path
 
 from cobre._native import ShmMemory
 from cobre.comm.backends.tcp.calls import call_head
-from cobre.comm.backends.tcp.world import World
+from cobre.comm.backends.tcp.transport import Transport
 from cobre.comm.config import TcpConfig
 from cobre.comm.endpoint import logger
 from cobre.comm.types import Operation
@@ -31,7 +31,7 @@ class Hosts:
     groups: tuple[tuple[int, ...], ...]
 
     @classmethod
-    def told_apart(cls, identities: Sequence[bytes]) -> "Hosts":
+    def from_identities(cls, identities: Sequence[bytes]) -> "Hosts":
         """One host for each identity."""
         groups: dict[bytes, list[int]] = {}
         for rank, identity in enumerate(identities):
@@ -48,35 +48,35 @@ class Hosts:
         return next(ranks for ranks in self.groups if rank in ranks)
 
 
-def find_hosts(world: World, config: TcpConfig) -> tuple[Hosts, ShmMemory] | None:
+def find_hosts(transport: Transport, config: TcpConfig) -> tuple[Hosts, ShmMemory] | None:
     """The hosts of a world whose ranks have just met, and this host's memory; None: every rank is on its own."""
-    world.progress.completed = -1  # in a call, the one before the first
-    world.begin(0, Operation.JOIN)
-    hosts = Hosts.told_apart(_tell(world, config.size, _identity(config)))
-    memory = _open_memory(world, config, hosts) if hosts.are_shared else None
-    world.end(0)
+    transport.progress.completed = -1  # in a call, the one before the first
+    transport.begin(0, Operation.JOIN)
+    hosts = Hosts.from_identities(_exchange(transport, config.size, _identity(config)))
+    memory = _open_memory(transport, config, hosts) if hosts.are_shared else None
+    transport.end(0)
     return None if memory is None else (hosts, memory)
 
 
-def _open_memory(world: World, config: TcpConfig, hosts: Hosts) -> ShmMemory | None:
+def _open_memory(transport: Transport, config: TcpConfig, hosts: Hosts) -> ShmMemory | None:
     ranks = hosts.of(config.rank)
-    memory, trouble = _create(len(ranks)) if config.rank == ranks[0] else (None, "")
-    offers = _tell(world, config.size, _offer(memory))
+    memory, problem = _create(len(ranks)) if config.rank == ranks[0] else (None, "")
+    offers = _exchange(transport, config.size, _offer(memory))
     if config.rank != ranks[0]:
-        memory, trouble = _open(offers[ranks[0]])
-    without = [rank for rank, flag in enumerate(_tell(world, config.size, bytes([memory is None]))) if flag[0]]
+        memory, problem = _open(offers[ranks[0]])
+    without = [rank for rank, flag in enumerate(_exchange(transport, config.size, bytes([memory is None]))) if flag[0]]
     if not without:
         return memory
-    if trouble or config.rank == 0:
-        reason = f": {trouble}" if trouble else ""
+    if problem or config.rank == 0:
+        reason = f": {problem}" if problem else ""
         logger.warning("no memory is shared between ranks: ranks %s cannot open their host's%s", without, reason)
     return None
 
 
-def _tell(world: World, size: int, own: bytes) -> list[bytes]:
+def _exchange(transport: Transport, size: int, own: bytes) -> list[bytes]:
     """Every rank's bytes to all; the same number of them on all ranks."""
     head = call_head(0, Operation.JOIN, inline_bytes=len(own))
-    return [bytes(part) for part in world.gather(0, head, memoryview(own), (len(own),) * size)]
+    return [bytes(part) for part in transport.gather(0, head, memoryview(own), (len(own),) * size)]
 
 
 def _create(size: int) -> tuple[ShmMemory | None, str]:

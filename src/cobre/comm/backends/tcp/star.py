@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from cobre._native import CallGuard
 from cobre.comm.backends.local import LocalCommunicator
 from cobre.comm.backends.tcp.calls import NO_DTYPE, call_head, describe_dtype, hash_counts
-from cobre.comm.backends.tcp.world import NOTHING, SMALL_BYTES, OwnCopy, World, as_bytes
+from cobre.comm.backends.tcp.transport import NOTHING, SMALL_BYTES, DeferredCopy, Transport, as_bytes
 from cobre.comm.endpoint import Endpoint
 from cobre.comm.errors import AllocationFailedError
 from cobre.comm.heap_region import HeapRegion
@@ -19,8 +19,8 @@ _BROADCAST, _BARRIER = int(Operation.BROADCAST), int(Operation.BARRIER)
 class Star:
     """One rank's part of the collectives; no memory is shared."""
 
-    def __init__(self, world: World, guard: CallGuard, rank: int, size: int) -> None:
-        self._world = world
+    def __init__(self, transport: Transport, guard: CallGuard, rank: int, size: int) -> None:
+        self._transport = transport
         self._guard = guard
         self._rank = rank
         self._size = size
@@ -44,14 +44,14 @@ class Star:
         own, starts = as_bytes(send), packed(elements) if displs is None else displs
         places = places_in(recv, elements, starts)
         if is_small:
-            parts = self._world.gather(sequence, head, own, [len(place) for place in places])
+            parts = self._transport.gather(sequence, head, own, [len(place) for place in places])
             for place, part in zip(places, parts, strict=True):
                 place[:] = part
         else:
             in_place = _is_in_place(send, recv, starts[self._rank])
-            copy = OwnCopy() if in_place else OwnCopy(own, places[self._rank])
-            self._world.gather_stream(sequence, head, (own,), places, copy)
-        self._world.end(sequence)
+            copy = DeferredCopy() if in_place else DeferredCopy(own, places[self._rank])
+            self._transport.gather_stream(sequence, head, (own,), places, copy)
+        self._transport.end(sequence)
 
     def allreduce(self, send: Array, recv: Array, op: ReduceOp) -> None:
         """The left fold in rank order."""
@@ -67,10 +67,10 @@ class Star:
             reduction=op,
         )
         if is_small:
-            self._world.reduce(sequence, head, send, recv, op)
+            self._transport.reduce(sequence, head, send, recv, op)
         else:
-            self._world.reduce_stream(sequence, head, send, recv, op)
-        self._world.end(sequence)
+            self._transport.reduce_stream(sequence, head, send, recv, op)
+        self._transport.end(sequence)
 
     def broadcast(self, buffer: Array, root: int) -> None:
         """The root's data to every rank."""
@@ -85,15 +85,15 @@ class Star:
             dtype=describe_dtype(buffer.dtype),
             root=root,
         )
-        spread = self._world.spread if is_small else self._world.spread_stream
-        spread(sequence, head, as_bytes(buffer), root)
-        self._world.end(sequence)
+        broadcast = self._transport.broadcast if is_small else self._transport.broadcast_stream
+        broadcast(sequence, head, as_bytes(buffer), root)
+        self._transport.end(sequence)
 
     def barrier(self) -> None:
         """Until all ranks are here."""
         sequence = self._begin_call(_BARRIER)
-        self._world.gather(sequence, call_head(sequence, _BARRIER), NOTHING, self._no_sizes)
-        self._world.end(sequence)
+        self._transport.gather(sequence, call_head(sequence, _BARRIER), NOTHING, self._no_sizes)
+        self._transport.end(sequence)
 
     def create_region(self, owner: Endpoint, count: int, dtype: Dtype) -> HeapRegion:
         """Allocate, then hear whether all others could: the outcome must be the same everywhere."""
@@ -119,13 +119,13 @@ class Star:
         sequence = self._begin_call(operation)
         described = NO_DTYPE if dtype is None else describe_dtype(dtype)
         head = call_head(sequence, operation, inline_bytes=len(own), count=count, total=count, dtype=described)
-        answers = self._world.gather(sequence, head, memoryview(own), (len(own),) * self._size)
-        self._world.end(sequence)
+        answers = self._transport.gather(sequence, head, memoryview(own), (len(own),) * self._size)
+        self._transport.end(sequence)
         return answers
 
     def _begin_call(self, operation: int) -> int:
         sequence = self._guard.sequence
-        self._world.begin(sequence, operation)
+        self._transport.begin(sequence, operation)
         return sequence
 
 

@@ -20,7 +20,7 @@ from cobre.comm.backends.tcp.calls import NO_DTYPE, call_head, describe_dtype, h
 from cobre.comm.backends.tcp.host import Host
 from cobre.comm.backends.tcp.host_discovery import Hosts
 from cobre.comm.backends.tcp.star import no_memory, places_in
-from cobre.comm.backends.tcp.world import NOTHING, SMALL_BYTES, OwnCopy, World, as_bytes, view_of
+from cobre.comm.backends.tcp.transport import NOTHING, SMALL_BYTES, DeferredCopy, Transport, as_bytes, view_of
 from cobre.comm.config import ShmConfig
 from cobre.comm.types import Array, Dtype, Operation, ReduceOp
 from cobre.comm.validation import packed
@@ -34,10 +34,10 @@ REDUCTION_BYTES = 1 << 20  # of one host's operands that are under way at once
 class TwoLevels:
     """One rank's part of the collectives."""
 
-    def __init__(self, world: World, host: Host, hosts: Hosts, guard: CallGuard, rank: int, size: int) -> None:
-        self._world = world
+    def __init__(self, transport: Transport, host: Host, hosts: Hosts, guard: CallGuard, rank: int, size: int) -> None:
+        self._transport = transport
         self._host = host
-        self._shared = host.world
+        self._shared = host.shm
         self._guard = guard
         self._rank = rank
         self._size = size
@@ -70,7 +70,7 @@ class TwoLevels:
         self._host_has_come()
         rest = np.empty(sum(sizes) - own.size, np.uint8)
         if self._host.is_leader:
-            parts = self._world.gather(sequence, head(inline_bytes=own.size), view_of(own), sizes)
+            parts = self._transport.gather(sequence, head(inline_bytes=own.size), view_of(own), sizes)
             view_of(rest)[:] = b"".join([parts[rank] for rank in self._elsewhere])
         self._shared.broadcast(rest, 0)
         _place(own, [places[rank] for rank in self._host.ranks])
@@ -84,8 +84,8 @@ class TwoLevels:
         self._shared.allgatherv(send, recv, [elements[rank] for rank in here], [starts[rank] for rank in here])
         if self._host.is_leader:
             places = places_in(recv, elements, starts)
-            self._world.gather_stream(
-                sequence, head(inline_bytes=0), [places[rank] for rank in here], places, OwnCopy()
+            self._transport.gather_stream(
+                sequence, head(inline_bytes=0), [places[rank] for rank in here], places, DeferredCopy()
             )
         self._shared.spread(recv, [elements[rank] for rank in elsewhere], [starts[rank] for rank in elsewhere], 0)
 
@@ -107,7 +107,7 @@ class TwoLevels:
         self._host_has_come()
         result = np.empty_like(operand)
         if self._host.is_leader:
-            self._world.reduce(sequence, head(inline_bytes=operands.nbytes), operands, result, op)
+            self._transport.reduce(sequence, head(inline_bytes=operands.nbytes), operands, result, op)
         self._shared.broadcast(result, 0)
         return result
 
@@ -128,7 +128,7 @@ class TwoLevels:
         self._host_has_come()
         if self._host.is_leader:
             inline_bytes = data.size if root in self._host.ranks else 0
-            self._world.spread(sequence, head(inline_bytes=inline_bytes), view_of(data), root)
+            self._transport.broadcast(sequence, head(inline_bytes=inline_bytes), view_of(data), root)
         self._shared.broadcast(data, 0)
         if self._rank != root:
             buffer[:] = view_of(data)
@@ -137,7 +137,7 @@ class TwoLevels:
         self._agree(sequence, head)
         self._bring_to_leader(buffer, root)
         if self._host.is_leader:
-            self._world.spread_stream(sequence, head(inline_bytes=0), as_bytes(buffer), root)
+            self._transport.broadcast_stream(sequence, head(inline_bytes=0), as_bytes(buffer), root)
         if root in self._host.ranks:
             self._shared.barrier()
         else:
@@ -158,20 +158,20 @@ class TwoLevels:
                 self._host_has_come()
                 if self._host.is_leader:
                     head = call_head(sequence, Operation.BARRIER)
-                    self._world.gather(sequence, head, NOTHING, self._no_sizes)
+                    self._transport.gather(sequence, head, NOTHING, self._no_sizes)
                 self._shared.barrier()
 
     # Regions, and the ranks of this host.
 
     def create_region(self, owner: RegionOwner, count: int, dtype: Dtype) -> ShmSharedRegion:
         """Allocate once on every host, then hear whether all others could."""
-        nbytes, region, trouble = count * dtype.itemsize, None, ""
+        nbytes, region, problem = count * dtype.itemsize, None, ""
         with self._call(Operation.CREATE_SHARED_REGION, np.empty(0, dtype), nbytes, nbytes) as sequence:
             try:
                 region = self._shared.create_region(nbytes, dtype)
             except OSError as error:  # on every rank of this host alike
-                trouble = error.strerror or str(error)
-            without = self._hosts_without(sequence, Operation.CREATE_SHARED_REGION, dtype, nbytes, is_here=not trouble)
+                problem = error.strerror or str(error)
+            without = self._hosts_without(sequence, Operation.CREATE_SHARED_REGION, dtype, nbytes, is_here=not problem)
         if region is None or without:
             raise no_memory(nbytes, without)
         return ShmSharedRegion(owner, region, count, dtype)
@@ -179,13 +179,13 @@ class TwoLevels:
     def split_local(self) -> ShmCommunicator:
         """A communicator of this host's ranks."""
         config = ShmConfig(f"cobre-host-{self._rank}", self._host.place, len(self._host.ranks))
-        local, trouble = None, ""
+        local, problem = None, ""
         with self._call(Operation.SPLIT_LOCAL) as sequence:
             try:
                 local = ShmCommunicator(config, self._shared)
             except OSError as error:
-                trouble = error.strerror or str(error)
-            without = self._hosts_without(sequence, Operation.SPLIT_LOCAL, None, 0, is_here=not trouble)
+                problem = error.strerror or str(error)
+            without = self._hosts_without(sequence, Operation.SPLIT_LOCAL, None, 0, is_here=not problem)
         if local is None or without:
             raise no_memory(self._shared.window_bytes, without)
         return local
@@ -205,7 +205,7 @@ class TwoLevels:
             if self._host.is_leader:
                 own = bytes(flags[: len(self._host.ranks)])
                 head = _head(sequence, operation, dtype, total)(inline_bytes=len(own))
-                view_of(flags)[:] = b"".join(self._world.gather(sequence, head, memoryview(own), (1,) * self._size))
+                view_of(flags)[:] = b"".join(self._transport.gather(sequence, head, memoryview(own), (1,) * self._size))
             self._shared.broadcast(flags, 0)
         return [int(rank) for rank in np.flatnonzero(flags)]
 
@@ -221,20 +221,20 @@ class TwoLevels:
         detail: int = 0,
         counts_hash: int = 0,
     ) -> Iterator[int]:
-        sequence, progress = self._guard.sequence, self._world.progress
+        sequence, progress = self._guard.sequence, self._transport.progress
         progress.waits_for_host = not self._is_alone
         try:
-            self._world.begin(sequence, operation)
+            self._transport.begin(sequence, operation)
             self._shared.announce(like, count, total, detail, counts_hash)
             self._shared.set_limited(True)
             yield sequence
         finally:
             progress.waits_for_host = False
-        self._world.end(sequence)
+        self._transport.end(sequence)
 
     def _host_has_come(self) -> None:
         """From here on this host waits for its leader, and the leader for the other hosts."""
-        self._world.progress.waits_for_host = False
+        self._transport.progress.waits_for_host = False
         self._shared.set_limited(False)
 
     def _agree(self, sequence: int, head: Head) -> None:
@@ -242,7 +242,7 @@ class TwoLevels:
         self._shared.barrier()
         self._host_has_come()
         if self._host.is_leader:
-            self._world.gather(sequence, head(inline_bytes=0), NOTHING, self._no_sizes)
+            self._transport.gather(sequence, head(inline_bytes=0), NOTHING, self._no_sizes)
 
     def _gather_host(self, own: Array, counts: Sequence[int]) -> Array:
         """The data of this host's ranks, one after the other."""

@@ -1,4 +1,4 @@
-"""One wait inside a call: sleep until a connection is ready, and look around meanwhile.
+"""One wait inside a call: sleep until a connection is ready, and check the peers meanwhile.
 
 A peer's death shows as the end of its data connection, after the last byte that it sent: the control connection may end
 earlier, while good data is still under way, and only explains.
@@ -11,11 +11,11 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 
 from cobre.comm.backends.tcp.failures import WorldFailedError
+from cobre.comm.backends.tcp.liveness_monitor import CoordinatorMonitor, LivenessMonitor, WorkerMonitor
 from cobre.comm.backends.tcp.protocol import FailureKind, Verdict
-from cobre.comm.backends.tcp.spinning import Spinner
-from cobre.comm.backends.tcp.watch import CoordinatorWatch, Watch, WorkerWatch
+from cobre.comm.backends.tcp.spin_wait import SpinWait
 
-SLICE_S = 0.25
+POLL_S = 0.25
 REPORT_S = 30.0
 OVERDUE_GRACE_S = 1.0  # the coordinator's verdict knows more than a worker's own
 READ, WRITE = select.POLLIN, select.POLLOUT
@@ -24,10 +24,10 @@ OnWait = Callable[[float, Sequence[str]], None]
 
 
 @dataclass(frozen=True, slots=True)
-class Patience:
+class WaitPolicy:
     """How a rank waits: looks, then sleeps. limit_s: for one call, None is for ever. on_wait: hears of long waits."""
 
-    spinner: Spinner
+    spin_wait: SpinWait
     limit_s: float | None
     on_wait: OnWait
 
@@ -35,12 +35,12 @@ class Patience:
 class Waiter(ABC):
     """Waits on behalf of one call. `missing`: the ranks that are still to be heard from."""
 
-    def __init__(self, watch: Watch, sequence: int, patience: Patience) -> None:
-        self._watch = watch
+    def __init__(self, monitor: LivenessMonitor, sequence: int, wait_policy: WaitPolicy) -> None:
+        self._monitor = monitor
         self._sequence = sequence
-        self._spinner = patience.spinner
-        self._limit_s = patience.limit_s
-        self._on_wait = patience.on_wait
+        self._spin_wait = wait_policy.spin_wait
+        self._limit_s = wait_policy.limit_s
+        self._on_wait = wait_policy.on_wait
         self._since = time.monotonic()
         self._next_report = self._since + REPORT_S
 
@@ -50,31 +50,31 @@ class Waiter(ABC):
         for descriptor, events in interests.items():
             poller.register(descriptor, events)
         # A verdict about a later call keeps the wake descriptor ready for ever: then it is not listened to.
-        listens = not self._watch.check(self._sequence)
+        listens = not self._monitor.check(self._sequence)
         if listens:
-            poller.register(self._watch.wake_fd, READ)
-        if self._is_ready(self._spinner.spin(lambda: poller.poll(0)) or ()):
+            poller.register(self._monitor.wake_fd, READ)
+        if self._is_ready(self._spin_wait.spin(lambda: poller.poll(0)) or ()):
             return
-        while not self._is_ready(poller.poll(SLICE_S * 1000)):
-            if self._watch.check(self._sequence) and listens:
-                poller.unregister(self._watch.wake_fd)
+        while not self._is_ready(poller.poll(POLL_S * 1000)):
+            if self._monitor.check(self._sequence) and listens:
+                poller.unregister(self._monitor.wake_fd)
                 listens = False
-            self._look_around(missing)
+            self._check_peers(missing)
 
-    def look(self, missing: Collection[int]) -> None:
+    def check(self, missing: Collection[int]) -> None:
         """Raise when waiting is in vain; for callers who sleep in another way."""
-        self._watch.check(self._sequence)
-        self._look_around(missing)
+        self._monitor.check(self._sequence)
+        self._check_peers(missing)
 
     def _is_ready(self, events: Sequence[tuple[int, int]]) -> bool:
-        return any(descriptor != self._watch.wake_fd for descriptor, _ in events)
+        return any(descriptor != self._monitor.wake_fd for descriptor, _ in events)
 
-    def _look_around(self, missing: Collection[int]) -> None:
+    def _check_peers(self, missing: Collection[int]) -> None:
         now = time.monotonic()
         lost = self._lost(missing)
         if lost:
-            self._fail(self._watch.gone[lost[0]], lost)
-        silent = self._watch.silent(self._listened_to(missing))
+            self._fail(self._monitor.departed[lost[0]], lost)
+        silent = self._monitor.silent(self._expected_heartbeats(missing))
         if silent:
             self._fail(FailureKind.SILENT, silent)
         if self._limit_s is not None and now - self._since > self._limit_s:
@@ -84,11 +84,11 @@ class Waiter(ABC):
             self._on_wait(now - self._since, self._names(missing))
 
     def _fail(self, kind: FailureKind, ranks: Collection[int], text: str = "") -> None:
-        culprits = tuple(self._watch.describe(rank, kind) for rank in sorted(ranks))
-        raise WorldFailedError(self._conclude(Verdict(kind, self._sequence, culprits, text)))
+        culprits = tuple(self._monitor.describe(rank, kind) for rank in sorted(ranks))
+        raise WorldFailedError(self._settle(Verdict(kind, self._sequence, culprits, text)))
 
     def _lost(self, missing: Collection[int]) -> Sequence[int]:
-        """Ranks that have gone without a trace on a data connection."""
+        """Ranks that have departed without a trace on a data connection."""
         return ()
 
     def _late(self, missing: Collection[int]) -> Collection[int]:
@@ -96,54 +96,54 @@ class Waiter(ABC):
         return missing
 
     @abstractmethod
-    def _listened_to(self, missing: Collection[int]) -> Collection[int]: ...
+    def _expected_heartbeats(self, missing: Collection[int]) -> Collection[int]: ...
 
     @abstractmethod
     def _names(self, missing: Collection[int]) -> list[str]: ...
 
     @abstractmethod
-    def _conclude(self, verdict: Verdict) -> Verdict: ...
+    def _settle(self, verdict: Verdict) -> Verdict: ...
 
 
 class CoordinatorWaiter(Waiter):
     """Decides for all."""
 
-    _watch: CoordinatorWatch
+    _monitor: CoordinatorMonitor
 
-    def _listened_to(self, missing: Collection[int]) -> Collection[int]:
+    def _expected_heartbeats(self, missing: Collection[int]) -> Collection[int]:
         return missing
 
     def _lost(self, missing: Collection[int]) -> Sequence[int]:
-        return self._watch.lost_members(missing)
+        return self._monitor.lost_members(missing)
 
     def _late(self, missing: Collection[int]) -> Collection[int]:
-        return self._watch.late(missing, self._sequence) or missing
+        return self._monitor.late(missing, self._sequence) or missing
 
     def _names(self, missing: Collection[int]) -> list[str]:
-        return [self._watch.name(rank) for rank in sorted(self._late(missing))]
+        return [self._monitor.name(rank) for rank in sorted(self._late(missing))]
 
-    def _conclude(self, verdict: Verdict) -> Verdict:
-        return self._watch.declare(verdict)
+    def _settle(self, verdict: Verdict) -> Verdict:
+        return self._monitor.declare(verdict)
 
 
 class WorkerWaiter(Waiter):
     """Hears from the coordinator alone, which is missing as long as it has not answered."""
 
-    _watch: WorkerWatch
+    _monitor: WorkerMonitor
 
-    def __init__(self, watch: WorkerWatch, sequence: int, patience: Patience) -> None:
-        super().__init__(watch, sequence, patience)
+    def __init__(self, monitor: WorkerMonitor, sequence: int, wait_policy: WaitPolicy) -> None:
+        super().__init__(monitor, sequence, wait_policy)
         if self._limit_s is not None:
             self._limit_s += OVERDUE_GRACE_S
 
-    def _listened_to(self, missing: Collection[int]) -> Collection[int]:
+    def _expected_heartbeats(self, missing: Collection[int]) -> Collection[int]:
         return (0,)
 
     def _names(self, missing: Collection[int]) -> list[str]:
-        beat = self._watch.beats.get(0)
+        beat = self._monitor.heartbeats.get(0)
         if beat is not None and beat.in_call and beat.sequence >= self._sequence and beat.missing:
             return [f"rank {rank}" for rank in beat.missing]
-        return [self._watch.name(0)]
+        return [self._monitor.name(0)]
 
-    def _conclude(self, verdict: Verdict) -> Verdict:
+    def _settle(self, verdict: Verdict) -> Verdict:
         return verdict

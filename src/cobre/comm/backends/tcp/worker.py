@@ -4,30 +4,30 @@ from collections.abc import Sequence
 
 from cobre.comm.backends.tcp.channel import Channel
 from cobre.comm.backends.tcp.fields import ProtocolError
+from cobre.comm.backends.tcp.liveness_monitor import WorkerMonitor
 from cobre.comm.backends.tcp.protocol import GO_HEAD, go_head
 from cobre.comm.backends.tcp.streams import PartReader, Writer
-from cobre.comm.backends.tcp.waiting import READ, WRITE, Patience, WorkerWaiter
-from cobre.comm.backends.tcp.watch import WorkerWatch
-from cobre.comm.backends.tcp.world import NOTHING, SMALL_BYTES, OwnCopy, World, as_bytes
+from cobre.comm.backends.tcp.transport import NOTHING, SMALL_BYTES, DeferredCopy, Transport, as_bytes
+from cobre.comm.backends.tcp.waiting import READ, WRITE, WaitPolicy, WorkerWaiter
 from cobre.comm.types import Array, ReduceOp
 
 COORDINATOR = (0,)
 
 
-class WorkerWorld(World):
+class WorkerTransport(Transport):
     """One data connection, to the coordinator."""
 
-    watch: WorkerWatch
+    monitor: WorkerMonitor
 
     def __init__(
         self,
         rank: int,
         size: int,
         channel: Channel,
-        watch: WorkerWatch,
-        patience: Patience,
+        monitor: WorkerMonitor,
+        wait_policy: WaitPolicy,
     ) -> None:
-        super().__init__(watch, watch.progress, patience)
+        super().__init__(monitor, monitor.progress, wait_policy)
         self._own: tuple[int, ...] = (rank,)  # the ranks that this one speaks for
         self._size = size
         self._channel = channel
@@ -50,7 +50,7 @@ class WorkerWorld(World):
         """Send our operands, get the result."""
         as_bytes(recv)[:] = self._ask(sequence, head, as_bytes(send), recv.nbytes)
 
-    def spread(self, sequence: int, head: bytes, buffer: memoryview, root: int) -> None:
+    def broadcast(self, sequence: int, head: bytes, buffer: memoryview, root: int) -> None:
         """Send or get the root's bytes."""
         if root in self._own:
             self._ask(sequence, head, buffer, 0)
@@ -58,7 +58,7 @@ class WorkerWorld(World):
             buffer[:] = self._ask(sequence, head, NOTHING, len(buffer))
 
     def gather_stream(
-        self, sequence: int, head: bytes, own: Sequence[memoryview], places: Sequence[memoryview], copy: OwnCopy
+        self, sequence: int, head: bytes, own: Sequence[memoryview], places: Sequence[memoryview], copy: DeferredCopy
     ) -> None:
         """Send our parts while the others' arrive."""
         others = [None if rank in self._own else place for rank, place in enumerate(places)]
@@ -66,13 +66,13 @@ class WorkerWorld(World):
 
     def reduce_stream(self, sequence: int, head: bytes, send: Array, recv: Array, op: ReduceOp) -> None:
         """Send our operand while the first results arrive."""
-        self._stream(sequence, head, (as_bytes(send),), [as_bytes(recv)], OwnCopy())
+        self._stream(sequence, head, (as_bytes(send),), [as_bytes(recv)], DeferredCopy())
 
-    def spread_stream(self, sequence: int, head: bytes, buffer: memoryview, root: int) -> None:
+    def broadcast_stream(self, sequence: int, head: bytes, buffer: memoryview, root: int) -> None:
         """Send or get the root's bytes."""
         is_root = root in self._own
         places = [buffer if rank == root and not is_root else None for rank in range(self._size)]
-        self._stream(sequence, head, (buffer,) if is_root else (), places, OwnCopy())
+        self._stream(sequence, head, (buffer,) if is_root else (), places, DeferredCopy())
 
     def _ask(self, sequence: int, head: bytes, payload: memoryview, answer_bytes: int) -> memoryview:
         """One round trip: our call with its payload, and the answer, which is valid until the next one."""
@@ -104,7 +104,7 @@ class WorkerWorld(World):
             return received
         waiter = self._waiter(sequence)
         while not (received := channel.await_bytes(view)):
-            waiter.look(COORDINATOR)
+            waiter.check(COORDINATOR)
         return received
 
     def _stream(
@@ -113,7 +113,7 @@ class WorkerWorld(World):
         head: bytes,
         own: Sequence[memoryview],
         places: Sequence[memoryview | None],
-        copy: OwnCopy,
+        copy: DeferredCopy,
     ) -> None:
         """Send and receive at once, until both are done; only the coordinator's GO allows to write anywhere."""
         channel, waiter = self._channel, self._waiter(sequence)
@@ -129,7 +129,7 @@ class WorkerWorld(World):
         copy.finish()
 
     def _waiter(self, sequence: int) -> WorkerWaiter:
-        return WorkerWaiter(self.watch, sequence, self._patience)
+        return WorkerWaiter(self.monitor, sequence, self._wait_policy)
 
     def _group(self, hosts: Sequence[Sequence[int]]) -> None:
         self._own = next(tuple(ranks) for ranks in hosts if self._own[0] in ranks)

@@ -158,7 +158,7 @@ class Acceptor:
         self._pending.pop(pending.sock.fileno())
         worker.links[hello.link] = pending.sock
         self._workers[hello.rank] = worker
-        pending.say(pending.handshake.welcome())
+        pending.send(pending.handshake.welcome())
         if worker.is_complete:
             logger.info("%s has joined from %s", worker.peer, pending.address)
 
@@ -188,7 +188,7 @@ class Acceptor:
 
     def _refuse(self, pending: PendingConnection, refusal: RefusedError) -> None:
         self._remember(pending, refusal.text)
-        pending.say(pending.handshake.refusal(refusal))
+        pending.send(pending.handshake.refusal(refusal))
         self._drop(pending)
 
     def _remember(self, pending: PendingConnection, text: str) -> None:
@@ -237,7 +237,7 @@ class Acceptor:
 
     def _start(self) -> None:
         for worker in self._workers.values():
-            _say(worker.links[Link.DATA], frame(Tag.START))
+            _send(worker.links[Link.DATA], frame(Tag.START))
 
     def _dismiss(self) -> None:
         """Tell those who have come why nothing came of it."""
@@ -246,7 +246,7 @@ class Acceptor:
             text = self._missing_ranks(time.monotonic()).message
         for worker in self._workers.values():
             if Link.DATA in worker.links:
-                _say(worker.links[Link.DATA], RefusedError(text).frame())
+                _send(worker.links[Link.DATA], RefusedError(text).frame())
             worker.close()
 
     def _close(self) -> None:
@@ -257,6 +257,6 @@ class Acceptor:
         self._selector.close()
 
 
-def _say(sock: socket.socket, data: bytes) -> None:
+def _send(sock: socket.socket, data: bytes) -> None:
     with contextlib.suppress(OSError):
         sock.send(data)

@@ -21,7 +21,7 @@ class Address:
 
 
 @dataclass(frozen=True, slots=True)
-class Endpoint:
+class SocketAddress:
     """One resolved address that a socket can be bound or connected to."""
 
     family: int
@@ -63,11 +63,11 @@ def _port(text: str) -> int | None:
     return int(text) if text.isascii() and text.isdigit() else None
 
 
-def resolve(address: Address, *, passive: bool = False) -> list[Endpoint]:
-    """All endpoints behind an address, in the system's order; raises `socket.gaierror`."""
+def resolve(address: Address, *, passive: bool = False) -> list[SocketAddress]:
+    """All socket addresses behind an address, in the system's order; raises `socket.gaierror`."""
     flags = socket.AI_PASSIVE if passive else 0
     found = socket.getaddrinfo(address.host, address.port, type=socket.SOCK_STREAM, flags=flags)
-    unique = dict.fromkeys(Endpoint(family, sockaddr) for family, _, _, _, sockaddr in found)
+    unique = dict.fromkeys(SocketAddress(family, sockaddr) for family, _, _, _, sockaddr in found)
     return list(unique)
 
 

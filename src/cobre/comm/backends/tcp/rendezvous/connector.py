@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 from cobre.comm.backends.tcp.fields import ProtocolError
 from cobre.comm.backends.tcp.protocol import INSTANCE_BYTES, Link
-from cobre.comm.backends.tcp.rendezvous.address import Endpoint, is_loopback, parse_address, resolve
+from cobre.comm.backends.tcp.rendezvous.address import SocketAddress, is_loopback, parse_address, resolve
 from cobre.comm.backends.tcp.rendezvous.handshake import RefusedError, UnprovenRefusalError, WorkerHandshake
 from cobre.comm.backends.tcp.rendezvous.listener import close_all, require_secret
 from cobre.comm.config import TcpConfig
@@ -19,8 +19,8 @@ from cobre.printable import printable
 HANDSHAKE_S = 5.0
 TLS_RECORDS = (b"\x15\x03", b"\x16\x03")
 CONNECT_S = 5.0  # per address: a firewall that swallows packets must not hide the next address
-FIRST_PAUSE_S, LAST_PAUSE_S = 0.02, 0.5
-PATIENCE_S = 5.0  # after which a rank that has not found the coordinator says so
+FIRST_BACKOFF_S, MAX_BACKOFF_S = 0.02, 0.5
+WARN_AFTER_S = 5.0  # after which a rank that has not found the coordinator says so
 LONGEST_WAIT_S = 1e6  # a socket counts milliseconds in 32 bits
 
 
@@ -46,84 +46,86 @@ class Connector:
         self._address = parse_address(config.coordinator, config.port)
         self._began = time.monotonic()
         self._deadline = self._began + config.connect_timeout_s
-        self._told: set[str] = set()
+        self._logged: set[str] = set()
         self._warned: set[str] = set()
-        self._trouble = "nothing was tried"
+        self._last_problem = "nothing was tried"
         self._cause = ""
-        """The last trouble that says more than that nobody answers: rank 0 may have given up before this rank does."""
-        self._hearsay = ""
+        """The last problem that says more than that nobody answers: rank 0 may have given up before this rank does."""
+        self._unproven_text = ""
 
     def connect(self) -> CoordinatorConnection:
         """Connect, prove, and wait until all ranks are there."""
-        pause = FIRST_PAUSE_S
+        backoff = FIRST_BACKOFF_S
         while True:
-            for endpoint in self._endpoints():
-                connection = self._try(endpoint)
+            for target in self._targets():
+                connection = self._try(target)
                 if connection is not None:
                     return connection
-            if time.monotonic() + pause >= self._deadline:
-                raise self._too_late()
-            self._warn()
-            time.sleep(pause)
-            pause = min(2 * pause, LAST_PAUSE_S)
+            if time.monotonic() + backoff >= self._deadline:
+                raise self._timed_out()
+            self._warn_if_slow()
+            time.sleep(backoff)
+            backoff = min(2 * backoff, MAX_BACKOFF_S)
 
-    def _endpoints(self) -> list[Endpoint]:
+    def _targets(self) -> list[SocketAddress]:
         try:
-            endpoints = resolve(self._address)
+            targets = resolve(self._address)
         except socket.gaierror as error:
-            self._note(f"the name {self._address.host} is not known ({error.strerror})")
+            self._note_problem(f"the name {self._address.host} is not known ({error.strerror})")
             return []
-        for endpoint in endpoints:
-            if not is_loopback(endpoint.host):
-                require_secret(self._secret, self._config.insecure, f"the coordinator is at {endpoint}")
-        return endpoints
+        for target in targets:
+            if not is_loopback(target.host):
+                require_secret(self._secret, self._config.insecure, f"the coordinator is at {target}")
+        return targets
 
-    def _try(self, endpoint: Endpoint) -> CoordinatorConnection | None:
+    def _try(self, target: SocketAddress) -> CoordinatorConnection | None:
         links: dict[Link, socket.socket] = {}
         try:
-            return self._connect_at(endpoint, links)
+            return self._connect_at(target, links)
         except RefusedError as refusal:
             close_all(list(links.values()))
-            self._take_refusal(endpoint, refusal)
+            self._handle_refusal(target, refusal)
         except ssl.SSLCertVerificationError as error:
             close_all(list(links.values()))
-            self._note(f"the certificate of {endpoint} is not accepted: {error.verify_message}", is_cause=True)
+            self._note_problem(f"the certificate of {target} is not accepted: {error.verify_message}", is_cause=True)
         except (HangUpError, ProtocolError) as error:
             close_all(list(links.values()))
-            self._note(f"{endpoint}: {error}", is_cause=True)
+            self._note_problem(f"{target}: {error}", is_cause=True)
         except OSError as error:
             close_all(list(links.values()))
-            self._note(f"{endpoint}: {error.strerror or error}")
+            self._note_problem(f"{target}: {error.strerror or error}")
         except BaseException:
             close_all(list(links.values()))
             raise
         return None
 
-    def _take_refusal(self, endpoint: Endpoint, refusal: RefusedError) -> None:
+    def _handle_refusal(self, target: SocketAddress, refusal: RefusedError) -> None:
         """Only a coordinator that has proven to be ours can send this rank away; anybody may answer at an address."""
         if isinstance(refusal, UnprovenRefusalError):
-            self._hearsay = printable(refusal.text, lines=False)
-            self._note(f"whoever answers at {endpoint} refuses, without proof that it holds the secret", is_cause=True)
+            self._unproven_text = printable(refusal.text, lines=False)
+            self._note_problem(
+                f"whoever answers at {target} refuses, without proof that it holds the secret", is_cause=True
+            )
         elif refusal.may_retry:
-            self._note(f"{endpoint} refuses: {printable(refusal.text)}", is_cause=True)
+            self._note_problem(f"{target} refuses: {printable(refusal.text)}", is_cause=True)
         else:
-            raise self._refused(endpoint, refusal) from refusal
+            raise self._refused(target, refusal) from refusal
 
-    def _connect_at(self, endpoint: Endpoint, links: dict[Link, socket.socket]) -> CoordinatorConnection:
+    def _connect_at(self, target: SocketAddress, links: dict[Link, socket.socket]) -> CoordinatorConnection:
         instance = secrets.token_bytes(INSTANCE_BYTES)
         for link in (Link.CONTROL, Link.DATA):
-            links[link] = self._connect(endpoint)
+            links[link] = self._connect(target)
             handshake = self._handshake(link, instance)
-            self._shake_hands(links[link], handshake)
+            self._run_handshake(links[link], handshake)
         self._await_start(links[Link.DATA], handshake)
         assert handshake.coordinator is not None  # noqa: S101 - named in the handshake
         return CoordinatorConnection(links, handshake.coordinator)
 
-    def _connect(self, endpoint: Endpoint) -> socket.socket:
-        sock = socket.socket(endpoint.family, socket.SOCK_STREAM)
+    def _connect(self, target: SocketAddress) -> socket.socket:
+        sock = socket.socket(target.family, socket.SOCK_STREAM)
         try:
             sock.settimeout(self._at_most(CONNECT_S))
-            sock.connect(endpoint.sockaddr)
+            sock.connect(target.sockaddr)
             if sock.getsockname() == sock.getpeername():
                 # Linux may connect a socket to itself while nobody listens on a port of its own range.
                 raise HangUpError("nobody listens there")
@@ -150,7 +152,7 @@ class Connector:
         config = self._config
         return WorkerHandshake(config.rank, config.size, config.run_id, self._secret, link, instance)
 
-    def _shake_hands(self, sock: socket.socket, handshake: WorkerHandshake) -> None:
+    def _run_handshake(self, sock: socket.socket, handshake: WorkerHandshake) -> None:
         limit = min(time.monotonic() + HANDSHAKE_S, self._deadline)
         sock.settimeout(self._at_most(HANDSHAKE_S))
         sock.sendall(handshake.begin())
@@ -158,8 +160,8 @@ class Connector:
             self._advance(sock, handshake, limit)
 
     def _await_start(self, sock: socket.socket, handshake: WorkerHandshake) -> None:
-        self._note("connected, waiting for the other ranks")
-        # A little longer than the coordinator's own patience: it knows who is missing.
+        self._note_problem("connected, waiting for the other ranks")
+        # A little longer than the coordinator's own limit: it knows who is missing.
         limit = self._deadline + 1.0
         while not handshake.has_started:
             self._advance(sock, handshake, limit)
@@ -187,43 +189,43 @@ class Connector:
     def _at_most(self, seconds: float) -> float:
         return max(0.001, min(seconds, self._deadline - time.monotonic()))
 
-    def _note(self, trouble: str, *, is_cause: bool = False) -> None:
-        self._trouble = trouble
-        self._cause = trouble if is_cause else self._cause
-        if trouble not in self._told:
-            self._told.add(trouble)
-            logger.info("rank %d on its way to %s: %s", self._config.rank, self._address, trouble)
+    def _note_problem(self, problem: str, *, is_cause: bool = False) -> None:
+        self._last_problem = problem
+        self._cause = problem if is_cause else self._cause
+        if problem not in self._logged:
+            self._logged.add(problem)
+            logger.info("rank %d on its way to %s: %s", self._config.rank, self._address, problem)
 
-    def _warn(self) -> None:
+    def _warn_if_slow(self) -> None:
         """Nobody waits in silence for a name with a typing error in it."""
         waited = time.monotonic() - self._began
-        if waited >= PATIENCE_S and self._trouble not in self._warned:
-            self._warned.add(self._trouble)
+        if waited >= WARN_AFTER_S and self._last_problem not in self._warned:
+            self._warned.add(self._last_problem)
             logger.warning(
                 "rank %d (host %s) has looked for rank 0 at %s for %.0f s: %s; it gives up after %g s",
                 self._config.rank,
                 socket.gethostname(),
                 self._address,
                 waited,
-                self._trouble,
+                self._last_problem,
                 self._config.connect_timeout_s,
             )
 
-    def _refused(self, endpoint: Endpoint, refusal: RefusedError) -> InitializationFailedError:
+    def _refused(self, target: SocketAddress, refusal: RefusedError) -> InitializationFailedError:
         text = printable(refusal.text)
         return InitializationFailedError(
-            "tcp", f"the coordinator at {endpoint} and rank {self._config.rank} do not agree: {text}"
+            "tcp", f"the coordinator at {target} and rank {self._config.rank} do not agree: {text}"
         )
 
-    def _too_late(self) -> InitializationFailedError:
+    def _timed_out(self) -> InitializationFailedError:
         return InitializationFailedError(
             "tcp",
             f"rank {self._config.rank} did not meet rank 0, the coordinator, at {self._address} in "
-            f"{self._config.connect_timeout_s:g} s: {self._told_in_the_end()}",
+            f"{self._config.connect_timeout_s:g} s: {self._explanation()}",
         )
 
-    def _told_in_the_end(self) -> str:
-        cause = self._cause or self._trouble
-        last = f"; in the end: {self._trouble}" if self._trouble != cause else ""
-        hearsay = f"; it says: {self._hearsay}" if self._hearsay else ""
-        return f"{cause}{hearsay}{last}"
+    def _explanation(self) -> str:
+        cause = self._cause or self._last_problem
+        last = f"; in the end: {self._last_problem}" if self._last_problem != cause else ""
+        unproven = f"; it says: {self._unproven_text}" if self._unproven_text else ""
+        return f"{cause}{unproven}{last}"

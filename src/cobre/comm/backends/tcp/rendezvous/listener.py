@@ -5,14 +5,14 @@ import errno
 import socket
 import time
 
-from cobre.comm.backends.tcp.rendezvous.address import Address, Endpoint, is_loopback, parse_address, resolve
+from cobre.comm.backends.tcp.rendezvous.address import Address, SocketAddress, is_loopback, parse_address, resolve
 from cobre.comm.config import TcpConfig
 from cobre.comm.endpoint import logger
 from cobre.comm.errors import InitializationFailedError, MissingConfigurationError
 
 BACKLOG = 1024
 RETRY_S = 0.2
-PATIENCE_S = 3.0  # a name that is not known by then may never be; those who wait shall hear of it
+WARN_AFTER_S = 3.0  # a name that is not known by then may never be; those who wait shall hear of it
 NOT_OURS = (errno.EADDRNOTAVAIL, errno.EAFNOSUPPORT)
 
 
@@ -32,11 +32,11 @@ def open_listeners(config: TcpConfig, secret: bytes, deadline: float) -> list[so
     if not config.coordinator and not config.bind:
         return _listen_everywhere(config, secret, config.port, "COBRE_TCP_COORDINATOR is not set")
     address = _address_to_bind(config)
-    endpoints = _resolve_in_time(address, deadline)
-    open_to_others = [endpoint for endpoint in endpoints if not is_loopback(endpoint.host)]
+    addresses = _resolve_in_time(address, deadline)
+    open_to_others = [one for one in addresses if not is_loopback(one.host)]
     if open_to_others:
         require_secret(secret, config.insecure, f"rank 0 would listen on {open_to_others[0]}")
-    listeners = _listen_on_all(endpoints)
+    listeners = _listen_on_all(addresses)
     if listeners:
         return listeners
     if config.bind:
@@ -54,10 +54,10 @@ def _address_to_bind(config: TcpConfig) -> Address:
     return parse_address(config.coordinator, port)
 
 
-def _resolve_in_time(address: Address, deadline: float) -> list[Endpoint]:
+def _resolve_in_time(address: Address, deadline: float) -> list[SocketAddress]:
     """In a cluster rank 0's own name may become known only after it has started."""
-    warn_at = time.monotonic() + PATIENCE_S
-    told = False
+    warn_at = time.monotonic() + WARN_AFTER_S
+    logged = False
     while True:
         try:
             return resolve(address, passive=True)
@@ -69,9 +69,9 @@ def _resolve_in_time(address: Address, deadline: float) -> list[Endpoint]:
             if now >= warn_at:
                 logger.warning("rank 0 cannot listen yet: %s; it gives up in %.0f s", text, deadline - now)
                 warn_at = deadline
-            if not told:
+            if not logged:
                 logger.info("%s; trying again", text)
-                told = True
+                logged = True
             time.sleep(RETRY_S)
 
 
@@ -80,14 +80,14 @@ def _listen_everywhere(config: TcpConfig, secret: bytes, port: int, why: str) ->
     require_secret(secret, config.insecure, f"{why}, so rank 0 would listen on all addresses of this machine")
     logger.info("%s: listening on all addresses of this machine; COBRE_TCP_BIND overrides this", why)
     wildcards = ((socket.AF_INET6, "::"), (socket.AF_INET, "0.0.0.0"))  # noqa: S104 - allowed just above
-    return _listen_on_all([Endpoint(family, (host, port)) for family, host in wildcards])
+    return _listen_on_all([SocketAddress(family, (host, port)) for family, host in wildcards])
 
 
-def _listen_on_all(endpoints: list[Endpoint]) -> list[socket.socket]:
+def _listen_on_all(addresses: list[SocketAddress]) -> list[socket.socket]:
     listeners: list[socket.socket] = []
     try:
-        for endpoint in endpoints:
-            listener = _listen(endpoint)
+        for address in addresses:
+            listener = _listen(address)
             if listener is not None:
                 listeners.append(listener)
     except BaseException:
@@ -97,38 +97,38 @@ def _listen_on_all(endpoints: list[Endpoint]) -> list[socket.socket]:
     return listeners
 
 
-def _listen(endpoint: Endpoint) -> socket.socket | None:
+def _listen(address: SocketAddress) -> socket.socket | None:
     """A listening socket; None when the address is not one of this machine's."""
     try:
-        listener = socket.socket(endpoint.family, socket.SOCK_STREAM)
+        listener = socket.socket(address.family, socket.SOCK_STREAM)
     except OSError:  # no such family here
         return None
     try:
         listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-        if endpoint.family == socket.AF_INET6:
+        if address.family == socket.AF_INET6:
             listener.setsockopt(socket.IPPROTO_IPV6, socket.IPV6_V6ONLY, 1)
-        listener.bind(endpoint.sockaddr)
+        listener.bind(address.sockaddr)
         listener.listen(BACKLOG)
         listener.setblocking(False)
     except OSError as error:
         listener.close()
         if error.errno in NOT_OURS:
             return None
-        raise _cannot_listen(endpoint, error) from error
+        raise _cannot_listen(address, error) from error
     return listener
 
 
-def _cannot_listen(endpoint: Endpoint, error: OSError) -> InitializationFailedError:
+def _cannot_listen(address: SocketAddress, error: OSError) -> InitializationFailedError:
     if error.errno == errno.EADDRINUSE:
         return InitializationFailedError(
             "tcp",
-            f"{endpoint} is in use by another process, perhaps an earlier run: end that, or choose another port "
+            f"{address} is in use by another process, perhaps an earlier run: end that, or choose another port "
             "with COBRE_TCP_PORT on all ranks",
         )
     if error.errno in (errno.EACCES, errno.EPERM):
         advice = "use a port above 1023"
-        return InitializationFailedError("tcp", f"{endpoint} may not be listened on: {error.strerror}; {advice}")
-    return InitializationFailedError("tcp", f"{endpoint} cannot be listened on: {error.strerror}")
+        return InitializationFailedError("tcp", f"{address} may not be listened on: {error.strerror}; {advice}")
+    return InitializationFailedError("tcp", f"{address} cannot be listened on: {error.strerror}")
 
 
 def close_all(sockets: list[socket.socket]) -> None:

@@ -44,10 +44,10 @@ class PendingConnection:
             if not data:
                 return False
             self.speaks_tls = self.handshake.hello is None and data.startswith(TLS_HANDSHAKE)
-            self.say(self.handshake.receive(data))
+            self.send(self.handshake.receive(data))
         return True
 
-    def say(self, data: bytes) -> None:
+    def send(self, data: bytes) -> None:
         """Send; the few bytes of a handshake always fit into a fresh connection, or it is no good."""
         with contextlib.suppress(OSError):
             self.sock.send(data)

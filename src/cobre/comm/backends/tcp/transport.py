@@ -14,9 +14,10 @@ from dataclasses import replace
 import numpy as np
 
 from cobre.comm.backends.tcp.channel import LinkLostError
+from cobre.comm.backends.tcp.liveness_monitor import LivenessMonitor
+from cobre.comm.backends.tcp.progress import Progress
 from cobre.comm.backends.tcp.protocol import Verdict
-from cobre.comm.backends.tcp.waiting import OVERDUE_GRACE_S, Patience
-from cobre.comm.backends.tcp.watch import Progress, Watch
+from cobre.comm.backends.tcp.waiting import OVERDUE_GRACE_S, WaitPolicy
 from cobre.comm.errors import Peer
 from cobre.comm.types import Array, ReduceOp
 
@@ -26,7 +27,7 @@ NOTHING = memoryview(b"")
 _OCTET = np.dtype(np.uint8)
 
 
-class OwnCopy:
+class DeferredCopy:
     """A rank's own part on its way to its place, done while the network has nothing for us."""
 
     def __init__(self, source: memoryview = NOTHING, target: memoryview = NOTHING) -> None:
@@ -49,19 +50,19 @@ class OwnCopy:
             pass
 
 
-class World(ABC):
+class Transport(ABC):
     """This rank's connections and the collectives over them; arguments are checked, sizes are bytes."""
 
-    def __init__(self, watch: Watch, progress: Progress, patience: Patience) -> None:
-        self.watch = watch
+    def __init__(self, monitor: LivenessMonitor, progress: Progress, wait_policy: WaitPolicy) -> None:
+        self.monitor = monitor
         self.progress = progress
-        self._patience = patience
+        self._wait_policy = wait_policy
 
     def group(self, hosts: Sequence[Sequence[int]]) -> None:
         """From now on the first rank of each host speaks for all of it."""
-        if self._patience.limit_s is not None:
+        if self._wait_policy.limit_s is not None:
             # The ranks of a host know exactly which of them are late, if they are given the time to find out.
-            self._patience = replace(self._patience, limit_s=self._patience.limit_s + OVERDUE_GRACE_S)
+            self._wait_policy = replace(self._wait_policy, limit_s=self._wait_policy.limit_s + OVERDUE_GRACE_S)
         self._group(hosts)
 
     def begin(self, sequence: int, operation: int) -> None:
@@ -69,8 +70,8 @@ class World(ABC):
         progress = self.progress
         progress.operation = operation
         progress.serving = sequence
-        if self.watch.verdict is not None:
-            self.watch.check(sequence)
+        if self.monitor.verdict is not None:
+            self.monitor.check(sequence)
 
     def end(self, sequence: int) -> None:
         """The call is complete on this rank."""
@@ -78,20 +79,20 @@ class World(ABC):
 
     def explain(self, error: LinkLostError) -> Verdict:
         """Why a data connection ended, told to the others where that is ours to do."""
-        return self.watch.explain(error.peer.rank, error.cause, self.progress.serving)
+        return self.monitor.explain(error.peer.rank, error.cause, self.progress.serving)
 
     def abort(self, text: str, me: Peer) -> Verdict:
         """Make the reason known to all other ranks; what they will hear."""
-        return self.watch.abort(text, me)
+        return self.monitor.abort(text, me)
 
     def close(self) -> None:
         """Say goodbye and let go of everything."""
-        self.watch.close()
+        self.monitor.close()
         self._close_channels()
 
     def drop(self) -> None:
         """Let go of this process's copies: in a forked child."""
-        self.watch.drop()
+        self.monitor.drop()
         self._close_channels()
 
     @abstractmethod
@@ -103,12 +104,12 @@ class World(ABC):
         """Small: the ordered fold. send: the operands of the host's ranks, one after the other."""
 
     @abstractmethod
-    def spread(self, sequence: int, head: bytes, buffer: memoryview, root: int) -> None:
+    def broadcast(self, sequence: int, head: bytes, buffer: memoryview, root: int) -> None:
         """Small: the root's bytes."""
 
     @abstractmethod
     def gather_stream(
-        self, sequence: int, head: bytes, own: Sequence[memoryview], places: Sequence[memoryview], copy: OwnCopy
+        self, sequence: int, head: bytes, own: Sequence[memoryview], places: Sequence[memoryview], copy: DeferredCopy
     ) -> None:
         """Large: every rank's bytes into their places. own: a part for each of the host's ranks."""
 
@@ -117,7 +118,7 @@ class World(ABC):
         """Large: the ordered fold, chunk by chunk; for ranks that speak for themselves."""
 
     @abstractmethod
-    def spread_stream(self, sequence: int, head: bytes, buffer: memoryview, root: int) -> None:
+    def broadcast_stream(self, sequence: int, head: bytes, buffer: memoryview, root: int) -> None:
         """Large: the root's bytes."""
 
     @abstractmethod

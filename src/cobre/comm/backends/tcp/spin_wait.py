@@ -17,7 +17,7 @@ MAX_SKIPPED = 63  # sleeps: then a look in vain costs little, and a quiet host i
 Found = TypeVar("Found")
 
 
-class Spinner:
+class SpinWait:
     """Looks again and again, for `limit_s` at most; 0 is never. One per rank, for the thread that calls."""
 
     def __init__(self, limit_s: float = 0.0) -> None:
@@ -44,9 +44,9 @@ class Spinner:
         return found
 
 
-def spinner_for(size: int) -> Spinner:
+def spin_wait_for(size: int) -> SpinWait:
     """For a rank of a world of this size.
 
     As if all ranks were on this host: true of the worlds for which a moment matters, and safe for all others.
     """
-    return Spinner(SPIN_S if size <= usable_cores() else 0.0)
+    return SpinWait(SPIN_S if size <= usable_cores() else 0.0)
