@@ -123,8 +123,8 @@ slurm: mpi-environments  ## jobs on a real Slurm of two nodes, made on this mach
 	$(BIN)/python -m pytest tests/slurm
 
 containers: $(READY)  ## the image built and run by podman: tcp between containers, a killed container, a small /dev/shm; needs root
-	$(BIN)/python tests/containers/prepare.py
-	$(BIN)/python -m pytest tests/containers
+	$(BIN)/python tests/containers/prepare.py && $(BIN)/python -m pytest tests/containers; \
+	    status=$$?; $(BIN)/python tests/containers/take_down.py; exit $$status
 
 package: $(READY)  ## build wheel and sdist, install each into an empty environment, use it there
 	$(BIN)/python tests/package/check_package.py

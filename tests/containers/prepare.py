@@ -23,6 +23,8 @@ BASE = "localhost/cobre-test-base"
 IMAGE = f"localhost/cobre-test:{cobre.__version__}"
 # The compiler is in the base, so that the build needs no package server of Debian.
 INSIDE = ("python3", "python3-venv", "python3-dev", "g++", "ca-certificates")
+DOCKERFILE = ROOT / "deploy" / "Dockerfile"
+NO_CACHE = ("--layers=false", "--force-rm")  # nothing but the image itself is left
 CERTIFICATES = "/etc/ssl/certs/ca-certificates.crt"
 
 
@@ -79,7 +81,7 @@ def build(base):
         file.write_text(settings)
         volumes = [f"--volume={path}:{path}:ro" for path in folders]
         options = ["--build-arg", f"BASE={base}", "--secret", f"id=pip.conf,src={file}", "--network=host", *volumes]
-        words = ["build", *LIMITS, *options, "--file", ROOT / "deploy" / "Dockerfile", "--tag", IMAGE, ROOT]
+        words = ["build", *NO_CACHE, *LIMITS, *options, "--file", DOCKERFILE, "--tag", IMAGE, ROOT]
         done = podman(*words, check=False, limit_s=3600)
     return None if done.returncode == 0 else f"podman build failed:\n{(done.stdout + done.stderr)[-4000:]}"
 
