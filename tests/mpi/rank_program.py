@@ -18,7 +18,7 @@ from cobre.comm import (
     ReduceOp,
     create_communicator,
 )
-from cobre.comm.plain_end import PlainEnd, mark, plain_end
+from cobre.comm.exit_report import ExitReport, attach_exit_report, exit_report_of
 
 ODD = 1
 FOR_EVER_S = 600
@@ -38,7 +38,7 @@ def raise_error(_comm):
 
 def raise_plain_error(comm):
     error = ValueError("no more water")
-    mark(error, PlainEnd("the lake is empty", 7, origin=f"rank {comm.rank}" if comm.rank else ""))
+    attach_exit_report(error, ExitReport("the lake is empty", 7, origin=f"rank {comm.rank}" if comm.rank else ""))
     raise error
 
 
@@ -86,9 +86,9 @@ def ended_plainly():
     try:
         yield
     except (ValueError, AbortedError) as error:
-        end = plain_end(error)
-        if end.words:
-            say(end.words)
+        end = exit_report_of(error)
+        if end.text:
+            say(end.text)
         sys.exit(end.exit_code)
 
 
@@ -101,10 +101,10 @@ def fail_together(action):
 def fail_before_a_question(action):
     """One rank fails, the others ask whether all is well."""
     with ended_plainly(), create_communicator() as comm:
-        comm.all_well()
+        comm.check_failures()
         if comm.rank == ODD:
             action(comm)
-        comm.all_well()
+        comm.check_failures()
 
 
 def interrupted(_action):
@@ -181,7 +181,7 @@ def many_of_each(_action):
         say("lost little", before - free_bytes() < 30 << 20, max(held) <= 1)
     for _ in range(20):
         create_communicator().close()
-    say("worlds", len(create_communicator()._job.worlds._held) <= 2)
+    say("worlds", len(create_communicator()._job.closed_worlds._held) <= 2)
 
 
 def free_bytes():

@@ -15,8 +15,8 @@ from cobre.cli.say import as_error, say, say_json
 
 if TYPE_CHECKING:
     from cobre.comm import Backend
+    from cobre.comm.exit_report import ExitReport
     from cobre.comm.launch import WorkerError
-    from cobre.comm.plain_end import PlainEnd
 
 # A worker that was ended by a signal while it started, or that told of one in its own way.
 _BY_SIGNAL = {
@@ -30,17 +30,17 @@ _BY_SIGNAL = {
 @contextmanager
 def told() -> Iterator[None]:
     """Turn the errors that a user can act on into messages; anything else is our fault and is shown whole."""
-    from cobre.comm.plain_end import plain_end
+    from cobre.comm.exit_report import exit_report_of
 
     try:
         yield
     except (Exception, KeyboardInterrupt) as error:
-        end = plain_end(error) or end_of(error)
+        end = exit_report_of(error) or end_of(error)
         if end is None:
             raise
-        if end.words:
-            say(end.words, err=True)
-            _answer_program(end.words, end.exit_code)
+        if end.text:
+            say(end.text, err=True)
+            _answer_program(end.text, end.exit_code)
         sys.exit(end.exit_code)
 
 
@@ -50,14 +50,14 @@ def told_by_rank(comm: "Backend") -> Iterator[None]:
 
     The message is printed by `told`, or by a backend that has to end the other ranks.
     """
-    from cobre.comm.plain_end import PlainEnd, mark, plain_end
+    from cobre.comm.exit_report import ExitReport, attach_exit_report, exit_report_of
 
     try:
         yield
     except (Exception, KeyboardInterrupt) as error:
-        if plain_end(error) is None and (end := end_of(error)) is not None:
+        if exit_report_of(error) is None and (end := end_of(error)) is not None:
             origin = f"rank {comm.rank} (host {socket.gethostname()})" if comm.rank else ""
-            mark(error, PlainEnd(end.message, end.exit_code, origin))
+            attach_exit_report(error, ExitReport(end.message, end.exit_code, origin))
         raise
 
 
@@ -76,23 +76,23 @@ def told_with_others(error: click.ClickException) -> None:
             raise error
 
 
-def end_of(error: BaseException) -> "PlainEnd | None":
+def end_of(error: BaseException) -> "ExitReport | None":
     """Its words and its exit code; None for an error that a user can do nothing about."""
+    from cobre.comm.exit_report import ExitReport
     from cobre.comm.launch import WorkerError
-    from cobre.comm.plain_end import PlainEnd
 
     if isinstance(error, KeyboardInterrupt):
         return _end_by_signal(_signal_code(error))
     if isinstance(error, WorkerError):
         return _end_of_worker(error)
     if isinstance(error, click.ClickException):
-        return PlainEnd(_shown(error), error.exit_code)
+        return ExitReport(_shown(error), error.exit_code)
     code = exit_code_of(error)
-    return None if code is None else PlainEnd(f"cobre: {in_words(error)}", code)
+    return None if code is None else ExitReport(f"cobre: {in_words(error)}", code)
 
 
-def _end_of_worker(error: "WorkerError") -> "PlainEnd":
-    from cobre.comm.plain_end import PlainEnd
+def _end_of_worker(error: "WorkerError") -> "ExitReport":
+    from cobre.comm.exit_report import ExitReport
 
     if isinstance(error.inner, KeyboardInterrupt):
         return _end_by_signal(_signal_code(error.inner))
@@ -100,8 +100,8 @@ def _end_of_worker(error: "WorkerError") -> "PlainEnd":
         return _end_by_signal(_BY_SIGNAL[error.exit_code])
     code = exit_code_of(error.inner)
     if code is None:
-        return PlainEnd(f"cobre: {error}", ExitCode.WORKER)
-    return PlainEnd(f"cobre: {in_words(error.inner)}", code)
+        return ExitReport(f"cobre: {error}", ExitCode.WORKER)
+    return ExitReport(f"cobre: {in_words(error.inner)}", code)
 
 
 def _signal_code(error: KeyboardInterrupt) -> ExitCode:
@@ -110,10 +110,10 @@ def _signal_code(error: KeyboardInterrupt) -> ExitCode:
     return ExitCode.TERMINATED if isinstance(error, TerminatedError) else ExitCode.INTERRUPTED
 
 
-def _end_by_signal(code: ExitCode) -> "PlainEnd":
-    from cobre.comm.plain_end import PlainEnd
+def _end_by_signal(code: ExitCode) -> "ExitReport":
+    from cobre.comm.exit_report import ExitReport
 
-    return PlainEnd("cobre: terminated" if code is ExitCode.TERMINATED else "cobre: interrupted", code)
+    return ExitReport("cobre: terminated" if code is ExitCode.TERMINATED else "cobre: interrupted", code)
 
 
 def _shown(error: click.ClickException) -> str:

@@ -116,11 +116,14 @@ class Communicator(Endpoint):
             with self._call(_BARRIER, 0, label):
                 self._barrier()
 
-    def all_well(self) -> None:
-        """Ask, on all ranks at the same point, whether another one gave up before.
+    def check_failures(self) -> None:
+        """Raise `AbortedError` on this rank if another one gave up before; all ranks call it at the same point.
 
-        Nothing happens where a failure reaches all ranks at any time. MPI can tell it at such a point only; without one
-        the job is ended in the midst of a call. A program asks after work that may fail on one rank alone.
+        Call it after work that may fail on one rank alone: reading a file, preparing data, writing results.
+
+        On mpi it is a collective, and the only point at which a rank can learn of another's failure without the job
+        being aborted in the midst of a call. On the other backends a failure reaches all ranks at any time, and this
+        does nothing. A backend need not override it.
         """
 
     # What a backend provides. Arguments are checked; arrays are C-contiguous; data either arrives whole or

@@ -49,7 +49,7 @@ def share(comm: Backend, build: Callable[[], T]) -> Shared[T]:
     Where building fails it fails on the leaders, and the other ranks hear of it as of any rank that gives up.
     """
     packed = _Packed.of(build()) if comm.is_leader else None
-    comm.all_well()
+    comm.check_failures()
     size = _largest(comm, 0 if packed is None else packed.nbytes)
     region = comm.create_shared_region(size, np.uint8, label="problem")
     if packed is not None:

@@ -196,7 +196,7 @@ def bound_rank(comm: Backend, request: BoundRequest, tell: Tell) -> PolicyBound:
     context.pool.close()
     if comm.rank == 0 and request.keep_in is not None:
         write_bound(request.keep_in, found)
-    comm.all_well()
+    comm.check_failures()
     return found
 
 

@@ -120,7 +120,7 @@ def train_here(
         warn_of_other_problem(ready, policy, request.warm_start, tell, FOREIGN_CUTS)
         options = replace(options, warm_start=policy)
     before()
-    comm.all_well()
+    comm.check_failures()
     case = ready.study.case
     facts = {"is_exact": case.config.training.is_enumerated, "is_risk_averse": case.is_risk_averse}
     tell(event("phase", name="training", iteration_limit=iteration_limit(case), **facts))
@@ -200,7 +200,7 @@ def share_checkpoint(comm: Communicator, folder: Path, tell: Tell, *, is_needed:
     content, path = b"", folder
     if comm.rank == 0 and (is_needed or list_checkpoints(folder)):
         path, content = newest_content(folder, lambda message: tell(event("warning", message=message)))
-    comm.all_well()
+    comm.check_failures()
     shared = share_bytes(comm, content, "checkpoint")
     return parse_checkpoint(path, shared) if shared else None
 
@@ -211,7 +211,7 @@ def share_policy(comm: Communicator, policy: Policy | Path) -> Policy:
         return policy
     path = policy_file(policy)
     content = read_policy_bytes(path) if comm.rank == 0 else b""
-    comm.all_well()
+    comm.check_failures()
     return decode_policy(path, share_bytes(comm, content, "policy"))
 
 

@@ -80,7 +80,7 @@ def run_study(comm: Backend, request: RunRequest, tell: Tell) -> RunSummary:
             if simulation is not None:
                 summary = replace(summary, cost_note=_cost_note(request.output, ready.study.case))
             write_file(request.output / SUMMARY_FILE, (json.dumps(summary.as_dict(), indent=1) + "\n").encode())
-        comm.all_well()
+        comm.check_failures()
         tell_all(event("run_finished", seconds=time.monotonic() - began))
         return summary
 
@@ -160,7 +160,7 @@ def _train_or_load(
         check_fit(policy, ready.study)
         warn_of_other_problem(ready, policy, request.warm_start or stored, tell, FOREIGN_POLICY)
         begin()
-        comm.all_well()
+        comm.check_failures()
         return None, policy
     warm = request.warm_start or (stored if config.policy.mode == "warm_start" else None)
     trained = train_here(
@@ -181,7 +181,7 @@ def _train_or_load(
     pool = trained.context.pool
     if comm.rank == 0:
         _write_training(request.output, stored, trained)
-    comm.all_well()
+    comm.check_failures()
     tell(_trained_event(trained))
     return trained, Policy.of(trained.study, pool, trained.history) if pool.has_gaps else pool
 

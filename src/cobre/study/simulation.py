@@ -70,7 +70,7 @@ class StreamedSimulation:
         began = time.monotonic()
         with explained(self.folder), ExitStack() as stack:
             sink = stack.enter_context(self._sink()) if comm.rank == 0 else None
-            comm.all_well()
+            comm.check_failures()
             done = _shared_costs(comm, np.zeros(0) if sink is None else sink.done)
             outcome = _simulate(
                 comm,

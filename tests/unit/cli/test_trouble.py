@@ -8,8 +8,8 @@ import pytest
 from cobre.cli.trouble import told, told_by_rank
 from cobre.comm import AbortedError, TerminatedError
 from cobre.comm.backends.local import LocalCommunicator
+from cobre.comm.exit_report import ExitReport, attach_exit_report
 from cobre.comm.launch import WorkerError
-from cobre.comm.plain_end import PlainEnd, mark
 from cobre.io.problems import InvalidCaseError
 
 
@@ -20,7 +20,7 @@ class SecondRank(LocalCommunicator):
 
 
 def marked(error, end):
-    mark(error, end)
+    attach_exit_report(error, end)
     return error
 
 
@@ -34,8 +34,8 @@ ENDS = [
     (WorkerError(1, -signal.SIGKILL, message="rank 1 was killed"), 6, "cobre: rank 1 was killed\n"),
     (WorkerError(1, 1, InvalidCaseError("here", ())), 3, "cobre: here"),
     (InvalidCaseError("here", ()), 3, "cobre: here"),
-    (marked(AbortedError("all_well", 0, "x"), PlainEnd("empty", 3, "rank 2")), 3, "rank 2: empty\n"),
-    (marked(AbortedError("all_well", 0, "x"), PlainEnd("", 3, is_agreed=True)), 3, ""),
+    (marked(AbortedError("check_failures", 0, "x"), ExitReport("empty", 3, "rank 2")), 3, "rank 2: empty\n"),
+    (marked(AbortedError("check_failures", 0, "x"), ExitReport("", 3, is_agreed=True)), 3, ""),
 ]
 
 

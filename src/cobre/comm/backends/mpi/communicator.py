@@ -2,8 +2,8 @@
 
 On MPI a failure cannot be told to the other ranks: it can only end the job. `abort`, leaving the `with` block by an
 exception and an unhandled exception do so at once. A failure inside a collective is raised to the caller first, with
-its `mpi_error_code`; the job ends when the communicator is closed or the process ends. An error in plain words is met
-with more patience: where all ranks have one, or ask `all_well`, they leave in order and one of them says it.
+its `mpi_error_code`; the job ends when the communicator is closed or the process ends. An error with an exit report is
+given a moment: where all ranks have one, or call `check_failures`, they leave in order and one of them prints it.
 """
 
 import weakref
@@ -12,7 +12,6 @@ from collections.abc import Callable, Sequence
 import numpy as np
 
 from cobre._native import fold
-from cobre.comm.backends.mpi.assembly import agreed_end
 from cobre.comm.backends.mpi.call_check import (
     Call,
     CallCheck,
@@ -22,21 +21,22 @@ from cobre.comm.backends.mpi.call_check import (
     fence_call,
     region_call,
 )
+from cobre.comm.backends.mpi.chunks import broadcast_in_chunks, gather_in_chunks, raw
+from cobre.comm.backends.mpi.datatypes import Datatypes
+from cobre.comm.backends.mpi.deferred_release import DeferredRelease
+from cobre.comm.backends.mpi.error_exchange import agreed_exit
 from cobre.comm.backends.mpi.job import Job, is_orderly_exit
 from cobre.comm.backends.mpi.library import Mpi, MpiComm, load_mpi
 from cobre.comm.backends.mpi.ordered_reduce import OrderedReduction
-from cobre.comm.backends.mpi.pieces import broadcast_in_pieces, gather_in_pieces, raw
 from cobre.comm.backends.mpi.region import MpiSharedRegion, WindowOwner
-from cobre.comm.backends.mpi.release import DeferredRelease
-from cobre.comm.backends.mpi.units import Units
 from cobre.comm.backends.mpi.windows import Window, Windows
 from cobre.comm.config import MpiConfig
 from cobre.comm.errors import AbortedError, CollectiveFailedError, MismatchedCallError
-from cobre.comm.plain_end import mark, plain_end
+from cobre.comm.exit_report import attach_exit_report, exit_report_of
 from cobre.comm.types import Array, Dtype, Operation, ReduceOp
 from cobre.comm.validation import packed as packed_places
 
-GATHERING_S = 2.0  # so long a rank that gives up waits for others to give up, too
+EXCHANGE_S = 2.0  # how long a rank that gives up waits for the others to give up or call `check_failures`
 
 
 class MpiCommunicator(WindowOwner):
@@ -55,9 +55,9 @@ class MpiCommunicator(WindowOwner):
         for comm in (self._comm, self._node):
             comm.Set_errhandler(mpi.ERRORS_RETURN)
         self._prepare(mpi)
-        self._job.watch(self, is_world=node is None)
+        self._job.watch_over(self, is_world=node is None)
         if node is None:
-            self._job.worlds.hold(*_release_of(self))
+            self._job.closed_worlds.hold(*_release_of(self))
 
     @property
     def is_leader(self) -> bool:
@@ -70,27 +70,27 @@ class MpiCommunicator(WindowOwner):
         else:
             super().__exit__(kind, None if is_orderly_exit(error) else error, trace)
 
-    def all_well(self) -> None:
+    def check_failures(self) -> None:
         """Wait until all ranks have come here, and leave with those that gave up before."""
         self._require_open()
-        ends = self._job.assembly.meet(None) if self._has_others() else None
-        if ends is not None and (agreed := agreed_end(self._rank, ends)) is not None:
-            error = AbortedError("all_well", 0, agreed.message or "another rank gave up", self.sequence)
-            mark(error, agreed)
+        ends = self._job.error_exchange.exchange(None) if self._has_others() else None
+        if ends is not None and (agreed := agreed_exit(self._rank, ends)) is not None:
+            error = AbortedError("check_failures", 0, agreed.message or "another rank gave up", self.sequence)
+            attach_exit_report(error, agreed)
             raise error
 
     def _all_leave(self, error: BaseException) -> bool:
         """Whether all ranks leave together, so that nobody needs to end the others."""
-        end = plain_end(error)
+        end = exit_report_of(error)
         if end is None or end.is_agreed or self.state != "open" or not self._has_others():
             return end is not None and end.is_agreed
         try:
-            ends = self._job.assembly.meet(end, GATHERING_S)
+            ends = self._job.error_exchange.exchange(end, EXCHANGE_S)
         except KeyboardInterrupt:  # somebody is impatient
             return False
-        if ends is None or (agreed := agreed_end(self._rank, ends)) is None:
+        if ends is None or (agreed := agreed_exit(self._rank, ends)) is None:
             return False
-        mark(error, agreed)
+        attach_exit_report(error, agreed)
         return True
 
     def _has_others(self) -> bool:
@@ -98,15 +98,16 @@ class MpiCommunicator(WindowOwner):
 
     def _own_world(self, mpi: Mpi) -> tuple[MpiComm, MpiComm]:
         """Communicators of our own, so that our messages never meet the program's."""
-        self._job.worlds.agree_and_release(mpi, mpi.COMM_WORLD)
+        # All ranks are here to make a communicator, so this is where earlier ones, closed by all, can be freed.
+        self._job.closed_worlds.agree_and_release(mpi, mpi.COMM_WORLD)
         world = mpi.COMM_WORLD.Dup()
         return world, world.Split_type(mpi.COMM_TYPE_SHARED, world.Get_rank())
 
     def _prepare(self, mpi: Mpi) -> None:
         self._limit = self._config.max_message_bytes
         self._byte, self._in_place = mpi.BYTE, mpi.IN_PLACE
-        self._units = Units(mpi)
-        self._reduction = OrderedReduction(mpi, self._comm, self._units, self._limit)
+        self._datatypes = Datatypes(mpi)
+        self._reduction = OrderedReduction(mpi, self._comm, self._datatypes, self._limit)
         self._is_leader = bool(self._node.Get_rank() == 0)
         self._is_one_node = bool(self._node.Get_size() == self._size)
         self._windows = Windows(mpi, self._comm, self._node)
@@ -137,7 +138,7 @@ class MpiCommunicator(WindowOwner):
         if nbytes <= self._limit:
             self._comm.Bcast((buffer, nbytes, self._byte), root)
         else:
-            broadcast_in_pieces(self._mpi, self._comm, raw(buffer), root, self._limit)
+            broadcast_in_chunks(self._mpi, self._comm, raw(buffer), root, self._limit)
 
     def _barrier(self) -> None:
         if self._call_check is not None:
@@ -153,7 +154,7 @@ class MpiCommunicator(WindowOwner):
         elif recv.nbytes > self._limit:
             self._gather_far(send, recv, counts, displs)
         else:
-            unit = self._units[recv.itemsize]
+            unit = self._datatypes[recv.itemsize]
             source = self._in_place if np.may_share_memory(send, recv) else (send, send.size, unit)
             self._comm.Allgatherv(source, (recv, counts, displs, unit))
 
@@ -161,7 +162,7 @@ class MpiCommunicator(WindowOwner):
         place(send, recv, displs[self._rank])
         unit = recv.itemsize
         places = [(start * unit, (start + count) * unit) for count, start in zip(counts, displs, strict=True)]
-        gather_in_pieces(self._mpi, self._comm, raw(recv), places, self._limit)
+        gather_in_chunks(self._mpi, self._comm, raw(recv), places, self._limit)
 
     def _gather_far(self, send: Array, recv: Array, counts: Sequence[int], displs: Sequence[int]) -> None:
         """A small gather into places that a 32-bit displacement may not reach."""

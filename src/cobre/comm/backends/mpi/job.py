@@ -13,14 +13,14 @@ import sys
 import traceback
 from types import TracebackType
 
-from cobre.comm.backends.mpi.assembly import Assembly
-from cobre.comm.backends.mpi.farewell import Farewell
+from cobre.comm.backends.mpi.call_watchdog import CallWatchdog
+from cobre.comm.backends.mpi.deferred_release import DeferredRelease
+from cobre.comm.backends.mpi.error_exchange import ErrorExchange
 from cobre.comm.backends.mpi.library import Mpi
-from cobre.comm.backends.mpi.release import DeferredRelease
-from cobre.comm.backends.mpi.watch import Watch
+from cobre.comm.backends.mpi.shutdown import ShutdownExchange
 from cobre.comm.endpoint import Endpoint
 from cobre.comm.errors import TerminatedError
-from cobre.comm.plain_end import plain_end
+from cobre.comm.exit_report import exit_report_of
 
 FAILED = 1
 INTERRUPTED = 128 + signal.SIGINT
@@ -29,7 +29,7 @@ PROGRESS_S = 30.0
 
 
 class Job:
-    """The processes that one launcher started, seen from one of them."""
+    """The processes that one launcher started, seen from one of them. One object per process."""
 
     _current: "Job | None" = None
 
@@ -38,11 +38,11 @@ class Job:
         self._pid = os.getpid()
         self._failure = ""
         self._previous_hook = sys.excepthook
-        self._farewell = Farewell(mpi)
-        self.assembly = Assembly(mpi)
-        self._watch = Watch(self._interrupted, self._stuck)
-        self._warned: dict[int, float] = {}
-        self.worlds = DeferredRelease()
+        self._shutdown = ShutdownExchange(mpi)
+        self.error_exchange = ErrorExchange(mpi)
+        self._watchdog = CallWatchdog(self._interrupted, self._stuck)
+        self._warned: dict[int, float] = {}  # by call: how long it had waited when a progress line was last logged
+        self.closed_worlds = DeferredRelease()  # communicators of the whole job, which only all ranks together can free
 
     @classmethod
     def current(cls, mpi: Mpi) -> "Job":
@@ -52,30 +52,37 @@ class Job:
             cls._current._install()
         return cls._current
 
-    def watch(self, endpoint: Endpoint, *, is_world: bool) -> None:
-        """Look after the calls of this endpoint; `is_world`: all processes of the job take part in them."""
-        self._watch.add(endpoint)
+    def watch_over(self, endpoint: Endpoint, *, is_world: bool) -> None:
+        """Watch over the calls of this endpoint; `is_world`: all processes of the job take part in them."""
+        self._watchdog.add(endpoint)
         if is_world:
-            self._farewell.add_world(endpoint._guard)
+            self._shutdown.add_communicator(endpoint._guard)
 
     def end(self, reason: str) -> None:
-        """Say why, with the traceback if there is one, and end all processes. Returns only where nobody can be told."""
+        """Print the reason, with the traceback if there is one, and abort all processes.
+
+        Returns only where there is nothing to abort: in a forked child, after MPI was finalised, in a job of one.
+        """
         if not self._can_end():
             return
         error = sys.exception()
-        if (plain := plain_end(error)) is not None:
-            self._abort(plain.words, plain.exit_code)
+        if (report := exit_report_of(error)) is not None:
+            self._abort(report.text, report.exit_code)
         text = "".join(traceback.format_exception(error)) if error is not None else ""
         self._abort(f"{text}{reason}", exit_code(error))
 
     def end_at_exit(self, reason: str) -> None:
-        """The failure is on its way to the caller; if the process ends with it, so does the job."""
+        """Remember a failure that was raised to the caller: if the process exits, the job is aborted with this reason.
+
+        Not aborted at once, because the program may want to print or save something first.
+        """
         self._failure = self._failure or reason
 
     def _install(self) -> None:
+        # excepthook runs before atexit, so an unhandled exception is reported as such and not as a rank that left.
         sys.excepthook = self._unhandled
         atexit.register(self._at_exit)  # runs before mpi4py finalises, which would wait for the others
-        self._watch.start()
+        self._watchdog.start()
 
     def _unhandled(self, kind: type[BaseException], error: BaseException, trace: TracebackType | None) -> None:
         self._previous_hook(kind, error, trace)
@@ -89,7 +96,8 @@ class Job:
     def _stuck(self, endpoint: Endpoint, waited_s: float) -> None:
         if not self._can_end():
             return
-        missed = self._farewell.missed_by(endpoint._guard)
+        missed = self._shutdown.departed_before(endpoint._guard)
+        # Asked again: the call may have returned while the messages were read, and then nothing is wrong.
         if missed is not None and endpoint.state == "busy":
             rank, last = missed
             text = f"{self._who()} waits in {_current_call(endpoint)} for rank {rank}, which left after call #{last}"
@@ -103,7 +111,8 @@ class Job:
             return
         if self._failure:
             self._abort(self._failure, FAILED)
-        self._farewell.leave()
+        # In order: stay until all others leave as well. Those that are stuck in a call find out here that we have left.
+        self._shutdown.announce_and_wait()
 
     def _can_end(self) -> bool:
         # A forked child has no part in the job, and a job of one ends by itself.
@@ -114,6 +123,7 @@ class Job:
 
     def _abort(self, text: str, code: int) -> None:
         others = self._mpi.COMM_WORLD.Get_size() - 1
+        # Everything is flushed by hand: neither Abort nor _exit runs Python's own clean-up.
         sys.stdout.flush()
         sys.stderr.write(f"{text}\ncobre.comm: run stopped; {others} other ranks are ended\n")
         sys.stderr.flush()

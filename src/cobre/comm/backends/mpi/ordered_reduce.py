@@ -8,8 +8,8 @@ from itertools import pairwise
 import numpy as np
 
 from cobre._native import fold
+from cobre.comm.backends.mpi.datatypes import Datatypes
 from cobre.comm.backends.mpi.library import Mpi, MpiComm
-from cobre.comm.backends.mpi.units import Units
 from cobre.comm.types import Array, ReduceOp
 
 SMALL_BYTES = 1 << 16  # all contributions together; below, one exchange is cheaper than two
@@ -20,10 +20,10 @@ MAX_CACHED_SHAPES = 256
 class OrderedReduction:
     """Reductions over one communicator, with the memory that they need."""
 
-    def __init__(self, mpi: Mpi, comm: MpiComm, units: Units, max_message_bytes: int) -> None:
+    def __init__(self, mpi: Mpi, comm: MpiComm, datatypes: Datatypes, max_message_bytes: int) -> None:
         self._mpi = mpi
         self._comm = comm
-        self._units = units
+        self._datatypes = datatypes
         self._rank, self._size = comm.Get_rank(), comm.Get_size()
         self._byte = mpi.BYTE
         self._small_bytes = min(SMALL_BYTES, max_message_bytes) // self._size
@@ -60,7 +60,7 @@ class OrderedReduction:
 
     def _reduce_chunk(self, send: Array, recv: Array, scratch: Array, op: ReduceOp) -> None:
         """Every rank folds its own slice in rank order; then all share their slices."""
-        unit = self._units[send.itemsize]
+        unit = self._datatypes[send.itemsize]
         bounds = [send.size * rank // self._size for rank in range(self._size + 1)]
         counts = [end - start for start, end in pairwise(bounds)]
         mine = counts[self._rank]

@@ -11,8 +11,8 @@ from typing import Any
 
 import numpy as np
 
+from cobre.comm.backends.mpi.deferred_release import DeferredRelease, agree
 from cobre.comm.backends.mpi.library import Mpi, MpiComm
-from cobre.comm.backends.mpi.release import DeferredRelease, agree
 from cobre.comm.errors import AllocationFailedError
 from cobre.comm.types import Array
 

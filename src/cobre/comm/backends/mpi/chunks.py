@@ -14,20 +14,20 @@ def raw(array: Array) -> Array:
     return np.asarray(array).reshape(-1).view(np.uint8)
 
 
-def broadcast_in_pieces(mpi: Mpi, comm: MpiComm, data: Array, root: int, limit: int) -> None:
+def broadcast_in_chunks(mpi: Mpi, comm: MpiComm, data: Array, root: int, limit: int) -> None:
     """Broadcast bytes, at most `limit` at a time."""
-    for piece in _pieces(data, limit):
-        comm.Bcast((piece, piece.size, mpi.BYTE), root)
+    for chunk in _chunks(data, limit):
+        comm.Bcast((chunk, chunk.size, mpi.BYTE), root)
 
 
-def gather_in_pieces(mpi: Mpi, comm: MpiComm, data: Array, places: Sequence[tuple[int, int]], limit: int) -> None:
+def gather_in_chunks(mpi: Mpi, comm: MpiComm, data: Array, places: Sequence[tuple[int, int]], limit: int) -> None:
     """Gather bytes in place: every rank's own part is in `data`; `places` are the start and end of each.
 
     A ring: in every step each rank hands on to its right what it got from its left in the step before.
     """
     rank, size = comm.Get_rank(), comm.Get_size()
     right, left = (rank + 1) % size, (rank - 1) % size
-    blocks = [_pieces(data[start:end], limit) for start, end in places]
+    blocks = [_chunks(data[start:end], limit) for start, end in places]
     for step in range(size - 1):
         outgoing, incoming = blocks[(rank - step) % size], blocks[(rank - step - 1) % size]
         for sent, received in zip_longest(outgoing, incoming):
@@ -39,9 +39,9 @@ def gather_in_pieces(mpi: Mpi, comm: MpiComm, data: Array, places: Sequence[tupl
             )
 
 
-def _pieces(data: Array, limit: int) -> list[Array]:
+def _chunks(data: Array, limit: int) -> list[Array]:
     return [data[start : start + limit] for start in range(0, data.size, limit)]
 
 
-def _message(mpi: Mpi, piece: Array | None) -> tuple[Array | None, int, object]:
-    return (piece, 0 if piece is None else piece.size, mpi.BYTE)
+def _message(mpi: Mpi, chunk: Array | None) -> tuple[Array | None, int, object]:
+    return (chunk, 0 if chunk is None else chunk.size, mpi.BYTE)

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from cobre.comm.backends.mpi.library import Mpi, MpiComm
 
-Flags = NDArray[np.uint8]
+Votes = NDArray[np.uint8]
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,7 +45,7 @@ class DeferredRelease:
         return bool(agreed[0])
 
 
-def agree(mpi: Mpi, comm: MpiComm, flags: Flags) -> Flags:
-    """Which flags are set on all ranks. A collective."""
-    comm.Allreduce(mpi.IN_PLACE, flags, mpi.BAND)
-    return flags
+def agree(mpi: Mpi, comm: MpiComm, votes: Votes) -> Votes:
+    """Which votes are set on all ranks. A collective."""
+    comm.Allreduce(mpi.IN_PLACE, votes, mpi.BAND)
+    return votes

@@ -3,8 +3,8 @@
 from cobre.comm.backends.mpi.library import Mpi
 
 
-class Units(dict[int, object]):
-    """`units[itemsize]`: a datatype of so many bytes; made when first asked for, kept for ever."""
+class Datatypes(dict[int, object]):
+    """`datatypes[itemsize]`: a datatype of so many bytes; made when first asked for, kept for ever."""
 
     def __init__(self, mpi: Mpi) -> None:
         # MPI moves its own types by plain copies; a type of several bytes that we make may take the slow way.

@@ -1,7 +1,8 @@
-"""Looks after calls that MPI does not return from: Python runs no handler and no code of ours before they return.
+"""Watches over calls that MPI does not return from: Python runs no signal handler before they return.
 
-A thread does: it learns of Ctrl-C and of SIGUSR1, because the interpreter writes the number of each signal into a pipe
-at once, and it looks now and then whether a call has got stuck.
+Signal handlers of Python run between bytecodes of the main thread, which is inside MPI. But the C-level handler writes
+the number of each signal into a pipe at once (`signal.set_wakeup_fd`). A thread reads that pipe, so Ctrl-C and SIGUSR1
+work during a call; it also looks now and then whether a call has got stuck.
 """
 
 import os
@@ -17,27 +18,28 @@ from cobre.comm.endpoint import Endpoint
 from cobre.comm.live_reports import answer_signal
 
 TICK_S = 0.5
-GRACE_S = 0.1  # for Python's own handler, which is quicker unless a call is stuck
+GRACE_S = 0.1  # for Python's own handler, which comes first unless a call is stuck
 
 Stuck: TypeAlias = Callable[[Endpoint, float], None]
 
 
-class Watch:
+class CallWatchdog:
     """Calls `on_interrupt` at Ctrl-C during a wait, and `on_stuck` again and again while a call does not return."""
 
     def __init__(self, on_interrupt: Callable[[Endpoint], None], on_stuck: Stuck) -> None:
         self._on_interrupt = on_interrupt
         self._on_stuck = on_stuck
+        # Weak: to be watched over must not keep a communicator alive that the program has dropped.
         self._endpoints: weakref.WeakSet[Endpoint] = weakref.WeakSet()
-        self._seen: dict[int, tuple[int, float]] = {}
+        self._seen: dict[int, tuple[int, float]] = {}  # by endpoint: its call at the last tick, and since when
 
     def add(self, endpoint: Endpoint) -> None:
-        """Watch this one too."""
+        """Watch over the calls of this one, too."""
         self._endpoints.add(endpoint)
 
     def start(self) -> None:
         """Start the thread."""
-        threading.Thread(target=self._run, args=(_signal_pipe(),), name="cobre-mpi-watch", daemon=True).start()
+        threading.Thread(target=self._run, args=(_signal_pipe(),), name="cobre-mpi-watchdog", daemon=True).start()
 
     def _run(self, pipe: int | None) -> None:
         pipes = [] if pipe is None else [pipe]
@@ -51,6 +53,8 @@ class Watch:
             self._look_for_stuck()
 
     def _look_for_interrupted(self) -> None:
+        # A call that is still the same one after the grace did not see the interrupt. One that has returned did, by
+        # Python's own handler: aborting the job then would take the exception away from the program.
         before = {(endpoint, endpoint.sequence) for endpoint in self._busy()}
         time.sleep(GRACE_S)
         for endpoint in self._busy():
@@ -58,6 +62,7 @@ class Watch:
                 self._on_interrupt(endpoint)
 
     def _look_for_stuck(self) -> None:
+        """Report every call that was already under way at the previous tick, with its age in seconds."""
         now = time.monotonic()
         seen = self._seen
         self._seen = {}
@@ -78,11 +83,12 @@ def _signal_pipe() -> int | None:
     if threading.current_thread() is not threading.main_thread():
         return None
     reader, writer = os.pipe()
-    os.set_blocking(writer, False)
+    os.set_blocking(writer, False)  # a signal handler must never block; set_wakeup_fd insists on it
     previous = signal.set_wakeup_fd(writer, warn_on_full_buffer=False)
     if previous == -1:
         os.register_at_fork(after_in_child=_forget_pipe)
         return reader
+    # There is one such descriptor per process, and asyncio for one uses it: give it back.
     signal.set_wakeup_fd(previous)
     os.close(reader)
     os.close(writer)

@@ -1,0 +1,84 @@
+"""How the processes of a job agree on an error report, beside the calls of any communicator.
+
+A rank that gives up takes part, and so does every rank that calls `check_failures`, where all can still leave in order.
+Then one rank prints for all what was wrong. A rank that nobody joins knows that the others wait for it in a collective,
+which only aborting the job can end.
+"""
+
+import json
+import time
+from collections.abc import Sequence
+from dataclasses import asdict, replace
+
+import numpy as np
+
+from cobre.comm.backends.mpi.library import Mpi
+from cobre.comm.exit_report import ExitReport
+
+MAX_BACKOFF_S = 0.005
+MAX_MESSAGE = 10_000
+
+
+class ErrorExchange:
+    """Exchanges of reports between all processes, each a collective, on a communicator of their own."""
+
+    def __init__(self, mpi: Mpi) -> None:
+        self._mpi = mpi
+        self._comm = mpi.COMM_WORLD.Dup()
+        # Buffers of exchanges that were given up. A nonblocking collective cannot be cancelled: MPI may write into them
+        # at any time later, so they are kept.
+        self._lent: list[object] = []
+
+    def exchange(self, own: ExitReport | None, within_s: float | None = None) -> list[ExitReport | None] | None:
+        """Every rank's report by rank, None for one without an error; None at all: not all ranks came in time.
+
+        within_s: how long to wait for the others, in seconds; None: as long as it takes.
+        """
+        words = np.frombuffer(_encode(own), np.uint8)
+        counts = np.zeros(self._comm.Get_size(), np.int64)
+        sent = np.array([words.size], np.int64)
+        self._lent.append((sent, counts))
+        # The sizes by a nonblocking collective, because the others may never come. Once it is complete all ranks are
+        # here, and a blocking call for the reports themselves cannot hang.
+        if not _is_over(self._comm.Iallgather(sent, counts), within_s):
+            return None
+        self._lent.pop()
+        everything = np.empty(int(counts.sum()), np.uint8)
+        if everything.size:
+            self._comm.Allgatherv((words, self._mpi.BYTE), (everything, counts.tolist(), self._mpi.BYTE))
+        parts = np.split(everything, np.cumsum(counts)[:-1])
+        return [_decode(part.tobytes()) for part in parts]
+
+
+def agreed_exit(rank: int, ends: Sequence[ExitReport | None]) -> ExitReport | None:
+    """The report that this rank ends with: rank 0 prints for all, each message once; None where nobody failed."""
+    failed = [end for end in ends if end is not None]
+    if not failed:
+        return None
+    different = {end.message: end for end in reversed(failed)}
+    texts = [end.text for end in failed if different[end.message] is end]
+    message = "\n".join(texts) if rank == 0 else ""
+    return ExitReport(message, failed[0].exit_code, is_agreed=True)
+
+
+def _is_over(request: Mpi, within_s: float | None) -> bool:
+    deadline = None if within_s is None else time.monotonic() + within_s
+    backoff_s = 0.0
+    while not request.Test():
+        if deadline is not None and time.monotonic() > deadline:
+            return False
+        time.sleep(backoff_s)  # Test makes progress only while it is called, so the pauses stay short
+        backoff_s = min(backoff_s + 0.0001, MAX_BACKOFF_S)
+    return True
+
+
+def _encode(end: ExitReport | None) -> bytes:
+    return b"" if end is None else json.dumps(asdict(replace(end, message=_shortened(end.message)))).encode()
+
+
+def _shortened(message: str) -> str:
+    return message if len(message) <= MAX_MESSAGE else f"{message[:MAX_MESSAGE]} ..."
+
+
+def _decode(content: bytes) -> ExitReport | None:
+    return ExitReport(**json.loads(content)) if content else None

@@ -1,0 +1,74 @@
+"""The exchange at the end of a process: how many calls each one made, so that nobody waits for a rank that has left.
+
+MPI has no notion of a rank that is gone: a collective that one process never entered blocks the others for ever, and
+MPI_Finalize of the one that left blocks until the others come. So a process that ends sends its last call number to all
+others, and waits for theirs, as MPI_Finalize would do anyway. A rank that is stuck in a call can then see that another
+one left before making it.
+"""
+
+import threading
+import time
+
+import numpy as np
+
+from cobre._native import CallGuard
+from cobre.comm.backends.mpi.library import Mpi
+
+MAX_BACKOFF_S = 0.02
+
+
+class ShutdownExchange:
+    """Point-to-point messages between all processes of a job: the number of the last call on each communicator."""
+
+    def __init__(self, mpi: Mpi) -> None:
+        self._mpi = mpi
+        # A communicator of its own: these messages must never match a receive of a collective or of the program.
+        self._comm = mpi.COMM_WORLD.Dup()
+        self._size = self._comm.Get_size()
+        self._guards: list[CallGuard] = []
+        self._last_calls: dict[int, list[int]] = {}
+        # Held from the probe to the receive: the message that one thread has seen must not be taken by another, which
+        # would leave the first one blocked in Recv. The watchdog and a process that is ending may both read.
+        self._one_reader = threading.Lock()
+        # With a lower level only the main thread may call MPI, and that is the one that is stuck.
+        self._any_thread = mpi.Query_thread() == mpi.THREAD_MULTIPLE
+
+    def add_communicator(self, guard: CallGuard) -> None:
+        """Count the calls of this communicator; all processes add theirs in the same order."""
+        self._guards.append(guard)
+
+    def departed_before(self, guard: CallGuard) -> tuple[int, int] | None:
+        """A rank that has left without making the call that this communicator is in, and its last call; None if none.
+
+        Always None below THREAD_MULTIPLE, where the watchdog's thread must not call MPI.
+        """
+        if not self._any_thread or guard not in self._guards:
+            return None
+        self._listen()
+        index = self._guards.index(guard)
+        for rank, calls in self._last_calls.items():
+            if index < len(calls) and calls[index] < guard.sequence:
+                return rank, calls[index]
+        return None
+
+    def announce_and_wait(self) -> None:
+        """Send this process's call numbers to all others, and return when all of theirs are here. May wait long."""
+        own = np.array([guard.sequence for guard in self._guards], np.int64)
+        others = [rank for rank in range(self._size) if rank != self._comm.Get_rank()]
+        # Nonblocking, all before the first wait: with blocking sends two processes that leave at once would deadlock.
+        requests = [self._comm.Isend(own, rank) for rank in others]
+        backoff_s = 0.0
+        while len(self._last_calls) < len(others):
+            self._listen()
+            time.sleep(backoff_s)  # a blocking receive would spin on a core that other ranks may need
+            backoff_s = min(backoff_s + 0.001, MAX_BACKOFF_S)
+        self._mpi.Request.Waitall(requests)
+
+    def _listen(self) -> None:
+        """Take the messages that have arrived; never blocks."""
+        status = self._mpi.Status()
+        with self._one_reader:
+            while self._comm.Iprobe(status=status):
+                words = np.empty(status.Get_count(self._mpi.INT64_T), np.int64)
+                self._comm.Recv(words, status.Get_source())
+                self._last_calls[status.Get_source()] = words.tolist()
