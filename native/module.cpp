@@ -162,6 +162,7 @@ NB_MODULE(_native, module) {
     module.def("end_group_with_parent", [](int parent_pid, const std::string& segment) {
         cobre::end_group_with_parent(parent_pid, segment.empty() ? "" : cobre::shm::path_of(segment));
     }, "parent_pid"_a, "segment"_a);
+    module.attr("PARENT_DEATH_SIGNAL") = cobre::parent_death_signal();
     module.def("end_with_group", &cobre::end_with_group);
     cobre::lp::bind(module);
 }

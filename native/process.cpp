@@ -110,10 +110,28 @@ uint64_t fork_generation() {
 namespace {
 
 char name_to_unlink[256] = {};  // read by a signal handler
+pid_t group_leader = 0;         // this process, unless it is a fork of the one that asked
 
 void on_parent_death(int) { end_with_group(); }
 
+// At exit: what this process has started goes with it. Whoever started it would see to that, but may be killed before.
+void end_rest_of_group() {
+    const pid_t own = getpid();
+    if (own != group_leader || getpgrp() != own) return;
+    // Out of the group first: this process is to end with its own exit code. A parent outside of the namespace has no number.
+    const pid_t parents = getppid() > 0 ? getpgid(getppid()) : 0;
+    if (parents > 0 && parents != own && setpgid(0, parents) == 0) kill(-own, SIGKILL);
+}
+
 }  // namespace
+
+int parent_death_signal() {
+#ifdef __linux__
+    return SIGRTMAX - 1;
+#else
+    return 0;
+#endif
+}
 
 // Async-signal-safe.
 void end_with_group() {
@@ -132,10 +150,12 @@ void die_with_parent(int parent_pid) {
 
 void end_group_with_parent(int parent_pid, const std::string& segment_path) {
     std::snprintf(name_to_unlink, sizeof name_to_unlink, "%s", segment_path.c_str());
+    static const int at_exit = std::atexit(end_rest_of_group);  // once, also for forks that ask again
+    if (at_exit == 0) group_leader = getpid();
 #ifdef __linux__
     // Not SIGKILL: it would end this process alone, and leave what it has started, and the name of a segment whose other
     // ranks may all end at this moment. This one ends the process even where somebody has taken the handler away.
-    const int signal_number = SIGRTMAX - 1;
+    const int signal_number = parent_death_signal();
     struct sigaction action = {};
     action.sa_handler = on_parent_death;
     sigfillset(&action.sa_mask);

@@ -35,8 +35,11 @@ uint64_t fork_generation();
 void die_with_parent(int parent_pid);
 
 // The same for a process that leads a group: everything that it has started goes too, and the file of the segment that it
-// was to meet others in ("" for none).
+// was to meet others in ("" for none). When it exits by itself, what it has started is killed as well.
 void end_group_with_parent(int parent_pid, const std::string& segment_path);
+
+// The signal that the kernel sends then; 0 where there is none.
+int parent_death_signal();
 
 // What happens then.
 [[noreturn]] void end_with_group();

@@ -251,7 +251,7 @@ def test_the_end_of_the_lifeline_ends_the_rank_and_what_it_started():
     program = (
         "import subprocess, sys, time\n"
         "from cobre.comm.launch.worker import _hold_lifeline\n"
-        "_hold_lifeline(int(sys.argv[1]))\n"
+        "_hold_lifeline(int(sys.argv[1]), 0)\n"
         "print(subprocess.Popen(['sleep', '1000'], stdout=subprocess.DEVNULL).pid, flush=True)\n"
         "while True: time.sleep(0.01)\n"
     )

@@ -12,6 +12,7 @@ from pathlib import Path
 
 import numpy as np
 from forked_worlds import SHM, fork_world, shm_environment, tcp_environment
+from left_processes import outlasting, read
 from tally import Tally
 
 LAUNCHED = Path(__file__).with_name("launched.py")
@@ -108,7 +109,13 @@ def launched_kills(backend, count, rng):
             stderr=subprocess.PIPE,
             text=True,
         )
-        time.sleep(rng.random() * 2.5)
+        began = time.monotonic()
+        if rng.random() < 0.3:
+            _await_first_end(process)
+            time.sleep(rng.random() * 0.01)
+        else:
+            time.sleep(rng.random() * 2.5)
+        after_s = time.monotonic() - began
         _kill_launched(process.pid, what, rng)
         tally.trials += 1
         try:
@@ -119,16 +126,16 @@ def launched_kills(backend, count, rng):
             _, words = process.communicate()
         if what in ("rank", "template") and process.returncode not in (0, -signal.SIGKILL) and "rank" not in words:
             tally.add("unnamed ranks", words[-300:])
-        for left in _left_processes(mark):
-            tally.add("leaks", f"process {left} after the death of {what}")
+        for words in outlasting(mark, ENDED_S):
+            tally.add("leaks", f"after the death of {what} {after_s:.3f} s after the start: {words}")
         _count_names(tally, f" after the death of {what}")
     return tally
 
 
 def _kill_launched(launcher, what, rng):
     children = _children(launcher)
-    keepers = [pid for pid in children if b"keeper_process" in _read(pid, "cmdline")]
-    templates = [pid for pid in children if b"template_process" in _read(pid, "cmdline")]
+    keepers = [pid for pid in children if b"keeper_process" in read(pid, "cmdline")]
+    templates = [pid for pid in children if b"template_process" in read(pid, "cmdline")]
     ranks = [rank for pid in templates for rank in _children(pid)]
     ranks += [pid for pid in children if pid not in keepers and pid not in templates]
     candidates = {"rank": ranks, "template": templates, "launcher": [launcher], "both": [*keepers, launcher]}[what]
@@ -139,30 +146,21 @@ def _kill_launched(launcher, what, rng):
             os.kill(pid, signal.SIGKILL)
 
 
+def _await_first_end(launcher):
+    """Until one of its ranks has ended: then the launcher has most to do, and what that rank started is still there."""
+    most = 0
+    while launcher.poll() is None:
+        templates = [pid for pid in _children(launcher.pid) if b"template_process" in read(pid, "cmdline")]
+        running = [pid for template in templates for pid in _children(template) if b") Z" not in read(pid, "stat")]
+        if len(running) < most:
+            return
+        most = len(running)
+
+
 def _children(pid):
     with suppress(OSError):
         return [int(child) for child in Path(f"/proc/{pid}/task/{pid}/children").read_text().split()]
     return []
-
-
-def _read(pid, name):
-    with suppress(OSError):
-        return Path(f"/proc/{pid}/{name}").read_bytes()
-    return b""
-
-
-def _left_processes(mark):
-    """Processes that inherited the mark, once they have had time to go; those are ended here."""
-    deadline = time.monotonic() + ENDED_S
-    while True:
-        left = [int(path.name) for path in Path("/proc").glob("[0-9]*") if mark.encode() in _read(path.name, "environ")]
-        if not left or time.monotonic() > deadline:
-            break
-        time.sleep(0.05)
-    for pid in left:
-        with suppress(ProcessLookupError):
-            os.kill(pid, signal.SIGKILL)
-    return left
 
 
 def all_kills(scale, seed):
@@ -173,4 +171,11 @@ def all_kills(scale, seed):
     yield forked_kills("shm", round(30 * scale), rng, kills_all=True, meeting="name")
     yield launched_kills("shm", round(60 * scale), rng)
     yield forked_kills("tcp", round(70 * scale), rng)
+    yield launched_kills("tcp", round(30 * scale), rng)
+
+
+def all_launched_kills(scale, seed):
+    """The same kills of launched worlds without the others, to look for what is rare there."""
+    rng = random.Random(seed)
+    yield launched_kills("shm", round(60 * scale), rng)
     yield launched_kills("tcp", round(30 * scale), rng)

@@ -23,6 +23,7 @@ class Tally:
 
     def add(self, kind: str, words: str) -> None:
         self.counts[kind] += 1
+        print(f"{self.name}, trial {self.trials}: {kind}: {words}", flush=True)  # the table may never come
         if len(self.examples) < 5:
             self.examples.append(f"{kind}: {words}")
 

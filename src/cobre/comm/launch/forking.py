@@ -13,7 +13,9 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, NoReturn
 
-from cobre._native import die_with_parent
+from cobre._native import PARENT_DEATH_SIGNAL, end_group_with_parent, end_with_group
+from cobre.comm.launch.environment import meeting_name
+from cobre.comm.launch.keeper_process import forget
 from cobre.comm.launch.messages import MESSAGE_VARIABLE
 from cobre.comm.launch.output import MESSAGES
 from cobre.comm.launch.payload import TaskReader
@@ -31,7 +33,7 @@ def main(signal_mask: set[int]) -> None:
     """
     parent_pid, task, lifeline, control = map(int, sys.argv[1:5])
     modules = sys.argv[5:]
-    die_with_parent(parent_pid)
+    end_group_with_parent(parent_pid, "")
     for descriptor in (task, lifeline, control):
         os.set_inheritable(descriptor, False)
     connection = socket.socket(fileno=control)
@@ -70,6 +72,8 @@ class _Server:
 
     def serve(self) -> int:
         """Returns in a rank only: the descriptor of its result file."""
+        # As the end of the connection, which somebody else may hold open: a fork of the launcher's process.
+        signal.signal(PARENT_DEATH_SIGNAL, lambda *_: self._end())
         while True:
             content, descriptors, _, _ = socket.recv_fds(self._connection, MESSAGE_BYTES, MAX_DESCRIPTORS)
             if not content:
@@ -103,6 +107,8 @@ class _Server:
     def _become_rank(self, request: dict[str, Any], descriptors: list[int]) -> None:
         """In the fork: a group, streams, variables, random numbers and signals of its own."""
         os.setpgid(0, 0)
+        # Python must know of no handler: it would take away the rank's own, which is native, when the interpreter ends.
+        signal.signal(PARENT_DEATH_SIGNAL, signal.SIG_DFL)
         self._connection.close()
         os.environ.update(request["environment"])
         for name, descriptor in zip(request["streams"], descriptors[1:], strict=True):
@@ -124,13 +130,19 @@ class _Server:
         return {"exit_code": self._exit_codes[pid]}
 
     def _end(self) -> NoReturn:
-        """Nobody asks any more: end the ranks that were not collected, with what they have started."""
+        """Nobody asks any more: end the ranks that were not collected, dead or alive, with what they have started.
+
+        The launcher and its keeper may both have been killed. May be called again while it runs, by the signal.
+        """
         for pid in self._running:
             with contextlib.suppress(OSError):
                 os.killpg(pid, signal.SIGKILL)
         for pid in self._running:
-            os.waitpid(pid, 0)
-        os._exit(0)
+            with contextlib.suppress(OSError):
+                os.waitpid(pid, 0)
+        if (name := meeting_name(os.environ)) is not None:
+            forget({name})
+        end_with_group()
 
 
 def _draw_anew() -> None:

@@ -1,7 +1,7 @@
 """Somebody who outlives us: a small process that ends the ranks' process groups when this one is killed.
 
 On Linux each rank does so by itself, by a signal that the kernel sends (`end_group_with_parent`). The keeper also
-reaches ranks that are stopped, and does the work on every other platform.
+reaches ranks that are stopped, what crashed ranks have started, and does the work on every other platform.
 """
 
 import contextlib
@@ -9,6 +9,8 @@ import subprocess
 import sys
 from pathlib import Path
 from typing import Self
+
+from cobre.comm.launch.keeper_process import start_of
 
 PROGRAM = Path(__file__).with_name("keeper_process.py")
 
@@ -24,13 +26,13 @@ class Keeper:
             command, stdin=subprocess.PIPE, stdout=null, stderr=null, bufsize=0, process_group=0
         )
 
-    def guard(self, group: int) -> None:
-        """End this group when this process dies."""
-        self._tell(f"+{group}\n")
+    def guard(self, leader: int) -> None:
+        """End this process's group when this one dies; say so while it cannot be collected yet."""
+        self._tell(f"+{leader} {start_of(leader)}\n")
 
-    def release(self, group: int) -> None:
-        """Forget this group; say so while its number cannot be used again."""
-        self._tell(f"-{group}\n")
+    def release(self, leader: int) -> None:
+        """Forget the group, of which nobody is left."""
+        self._tell(f"-{leader}\n")
 
     def guard_segment(self, name: str) -> None:
         """Take this name out of shared memory when this process dies."""

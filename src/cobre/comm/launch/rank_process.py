@@ -1,10 +1,9 @@
 """The parent's hold on one rank: its process, its exit, its output, its result."""
 
-import contextlib
-import os
 import signal
 from typing import Protocol
 
+from cobre.comm.launch.keeper_process import ProcessGroup, start_of
 from cobre.comm.launch.output import Output, Stream
 from cobre.comm.launch.payload import ResultReader
 from cobre.comm.launch.rank_pipes import RankPipes
@@ -38,10 +37,15 @@ class RankProcess:
         self.exit_code: int | None = None
         self.was_stopped = False
         self.pid = child.pid
-        self.exit_descriptor = _open_pidfd(self.pid)
+        self._group = ProcessGroup(self.pid, start_of(self.pid))
         self._child = child
         self._pipes = pipes
         self._errors = pipes.errors
+
+    @property
+    def exit_descriptor(self) -> int | None:
+        """Becomes readable when the process ends; None where the platform has none, and after `close`."""
+        return self._group.descriptor
 
     @property
     def streams(self) -> list[Stream]:
@@ -54,13 +58,10 @@ class RankProcess:
 
     def signal_group(self, signum: signal.Signals) -> None:
         """Reach the rank and everything it has started."""
-        with contextlib.suppress(ProcessLookupError, PermissionError):
-            os.killpg(self.pid, signum)
+        self._group.signal(signum)
 
     def collect(self, output: Output) -> None:
-        """After the exit: end what the rank has started, forward its last words, take its exit code."""
-        # Before wait(): as long as the dead process is not collected nobody else can have its number.
-        self.signal_group(signal.SIGKILL)
+        """After the exit and the end of what the rank has started: forward its last words, take its exit code."""
         self.exit_code = self._child.wait()
         for stream in self.streams:
             stream.finish(output)
@@ -68,9 +69,7 @@ class RankProcess:
     def close(self) -> None:
         """Give the descriptors back."""
         self._pipes.close()
-        if self.exit_descriptor is not None:
-            os.close(self.exit_descriptor)
-        self.exit_descriptor = None
+        self._group.close()
 
     @property
     def fate(self) -> str:
@@ -81,13 +80,3 @@ class RankProcess:
     def last_words(self) -> str:
         """The end of what the rank wrote to stderr."""
         return "\n".join(self._errors.tail)
-
-
-def _open_pidfd(pid: int) -> int | None:
-    """A descriptor that becomes readable when the process ends; None where the platform has none."""
-    if not hasattr(os, "pidfd_open"):
-        return None
-    try:
-        return os.pidfd_open(pid)
-    except OSError:  # an old kernel, or a sandbox that forbids it
-        return None

@@ -125,6 +125,8 @@ class Supervisor:
         for stream in process.streams:
             if not stream.has_ended():
                 self._selector.unregister(stream.descriptor)
+        # In this order: whoever is killed on the way, somebody still knows of the group as long as it has members.
+        process.signal_group(signal.SIGKILL)
         self._keeper.release(process.pid)
         try:
             process.collect(self._output)

@@ -136,7 +136,7 @@ class Template:
 
     def fate(self) -> str:
         """In words, how it ended; it is ended here where it does not answer."""
-        self._process.kill()
+        self._kill()
         code = self._process.wait()
         how = f"was killed by {signal.Signals(-code).name} (signal {-code})" if code < 0 else f"exited with code {code}"
         return f"the process that ranks are forked from (pid {self.pid}) {how}"
@@ -151,8 +151,14 @@ class Template:
                 with contextlib.suppress(subprocess.TimeoutExpired):
                     self._process.wait(END_S)
         finally:
-            self._process.kill()
+            self._kill()
             self._process.wait()
+
+    def _kill(self) -> None:
+        """With what modules have started while they were loaded."""
+        if self._process.returncode is None:  # not collected: the number is still its own
+            with contextlib.suppress(ProcessLookupError, PermissionError):
+                os.killpg(self.pid, signal.SIGKILL)
 
 
 class ForkedChild:
@@ -164,8 +170,12 @@ class ForkedChild:
         self.fate = ""
 
     def has_exited(self) -> bool:
-        """Never asked for: `can_fork` has seen that there are pidfds, which tell."""
-        return not Path(f"/proc/{self.pid}").exists()
+        """Asked only where there are too many open files for a pidfd. A dead rank is there until it is collected."""
+        try:
+            stat = Path(f"/proc/{self.pid}/stat").read_text()
+        except OSError:
+            return True
+        return stat.rpartition(")")[2].split()[0] in "ZX"
 
     def wait(self) -> int:
         """Its exit code; where the template has gone the rank was killed with it."""

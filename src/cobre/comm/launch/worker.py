@@ -49,7 +49,7 @@ def perform_as_rank(given: RankDescriptors) -> NoReturn:
     # Tied to the thread that started this process: it stays where it is until all ranks have gone.
     end_group_with_parent(given.parent_pid, meeting_name(os.environ) or "")
     _show_rank()
-    _hold_lifeline(given.lifeline)
+    _hold_lifeline(given.lifeline, given.parent_pid)
     for descriptor in (given.task, given.result, given.lifeline, *message_descriptors()):
         os.set_inheritable(descriptor, False)
     faulthandler.enable(all_threads=False)
@@ -112,11 +112,14 @@ def _run_script(task: ScriptTask) -> None:
         runpy.run_path(task.program, run_name="__main__")
 
 
-def _hold_lifeline(descriptor: int) -> None:
-    """End with the parent on every platform: it alone holds the other end, so end of file is its death."""
+def _hold_lifeline(descriptor: int, parent_pid: int) -> None:
+    """End with the launcher on every platform: it alone holds the other end, so end of file is its death."""
 
     def wait() -> None:
         os.read(descriptor, 1)
+        if os.getppid() == parent_pid:  # a template; a stopped one would not notice
+            with contextlib.suppress(OSError):
+                os.kill(parent_pid, signal.SIGCONT)
         end_with_group()
 
     threading.Thread(target=wait, name="cobre-lifeline", daemon=True).start()

@@ -1,0 +1,82 @@
+"""Groups are signalled as long as they are the ones that were meant, and nobody else is."""
+
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from cobre.comm.launch import keeper_process
+from cobre.comm.launch.keeper_process import ProcessGroup, start_of
+
+DEADLINE_S = 30.0
+PARENT = "import subprocess; print(subprocess.Popen(['sleep', '1000']).pid, flush=True); {then}"
+
+
+@pytest.fixture(params=["by descriptor", "by number"])
+def way(request, monkeypatch):
+    """Old kernels do not know the flag; it stands for one that no kernel knows."""
+    if request.param == "by number":
+        monkeypatch.setattr(keeper_process, "WHOLE_GROUP", 1 << 30)
+
+
+def started(then):
+    process = subprocess.Popen(
+        [sys.executable, "-c", PARENT.format(then=then)], stdout=subprocess.PIPE, text=True, process_group=0
+    )
+    return process, int(process.stdout.readline())
+
+
+def goes(pid):
+    deadline = time.monotonic() + DEADLINE_S
+    while is_alive(pid) and time.monotonic() < deadline:
+        time.sleep(0.01)
+    return not is_alive(pid)
+
+
+def is_alive(pid):
+    try:
+        stat = Path(f"/proc/{pid}/stat").read_text()
+    except OSError:
+        return False
+    return stat.rpartition(")")[2].split()[0] not in "ZX"
+
+
+def test_leader_and_members_are_reached(way):
+    leader, member = started("input()")
+    group = ProcessGroup(leader.pid, start_of(leader.pid))
+    assert group.signal(signal.SIGKILL)
+    assert leader.wait() == -signal.SIGKILL
+    assert goes(member)
+    leader.stdout.close()
+    group.close()
+
+
+def test_members_are_reached_when_the_leader_has_been_collected(way):
+    leader, member = started("")
+    group = ProcessGroup(leader.pid, start_of(leader.pid))
+    leader.wait()
+    assert group.signal(signal.SIGKILL)
+    assert goes(member)
+    leader.stdout.close()
+    group.close()
+
+
+def test_a_process_that_has_got_the_number_later_is_left_alone(way):
+    somebody = subprocess.Popen(["sleep", "1000"], process_group=0)
+    group = ProcessGroup(somebody.pid, start_of(somebody.pid) - 1)  # the one that was meant began before
+    assert group.descriptor is None
+    assert not group.signal(signal.SIGKILL)
+    assert somebody.poll() is None
+    somebody.kill()
+    assert somebody.wait() == -signal.SIGKILL
+
+
+def test_nobody_is_left(way):
+    process = subprocess.Popen(["true"], process_group=0)
+    group = ProcessGroup(process.pid, start_of(process.pid))
+    process.wait()
+    assert not group.signal(signal.SIGKILL)
+    group.close()
