@@ -7,8 +7,7 @@ from dataclasses import dataclass, replace
 from distributed import get_worker
 
 from cobre.comm import create_communicator
-from cobre.comm.launch.failure import Failure, describe
-from cobre.comm.launch.payload import dump_or_none
+from cobre.comm.launch import RankFailure, describe_failure
 from cobre.dask.placement import Seat
 from cobre.runs.events import Event
 from cobre.study.ranks import train_rank
@@ -29,7 +28,7 @@ class RankEnd:
 
     rank: int
     result: TrainingResult | None = None
-    failure: Failure | None = None
+    failure: RankFailure | None = None
     told: int = 0
 
 
@@ -41,7 +40,7 @@ def run_rank(seat: Seat, work: tuple[CaseRequest, TrainingRequest], topic: str |
         with _stoppable(seat.world.run_id, request.time_limit_s) as stop, create_communicator(seat.world) as comm:
             result = train_rank(comm, replace(case, threads=seat.threads), request, False, teller.tell, stop)
     except BaseException as error:  # noqa: BLE001 - the client raises it
-        return RankEnd(seat.rank, failure=describe(error, dump_or_none(error)))
+        return RankEnd(seat.rank, failure=describe_failure(error))
     return RankEnd(seat.rank, result, told=teller.count)
 
 

@@ -7,9 +7,7 @@ import time
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, TypeAlias
 
-from cobre.comm.launch import WorkerError
-from cobre.comm.launch.failure import Failure
-from cobre.comm.launch.payload import load_or_none
+from cobre.comm.launch import RankFailure, WorkerError, original_exception
 from cobre.dask.placement import Seat
 from cobre.dask.rank import RankEnd, ask_to_stop
 from cobre.runs.events import Event, Tell
@@ -147,9 +145,9 @@ def worker_error(seats: Sequence[Seat], ends: dict[int, RankEnd | BaseException]
             f"Its log tells more; out of memory is the usual reason.{also}",
         )
     failures = [(seats[rank], failure) for rank, end in sorted(ends.items()) if (failure := _failure(end)) is not None]
-    seat, cause = min(failures, key=lambda entry: isinstance(entry[1], Failure) and entry[1].is_consequence)
-    if isinstance(cause, Failure):
-        inner = load_or_none(cause.exception)
+    seat, cause = min(failures, key=lambda entry: isinstance(entry[1], RankFailure) and entry[1].is_consequence)
+    if isinstance(cause, RankFailure):
+        inner = original_exception(cause)
         text = f"Run stopped: {seat.name} raised {cause.summary}\n{cause.traceback_text}"
     else:
         inner = cause
@@ -168,5 +166,5 @@ def _end_of(future: "Future[Any]") -> RankEnd | BaseException:
     return end
 
 
-def _failure(end: RankEnd | BaseException) -> Failure | BaseException | None:
+def _failure(end: RankEnd | BaseException) -> RankFailure | BaseException | None:
     return end.failure if isinstance(end, RankEnd) else end

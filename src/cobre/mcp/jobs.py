@@ -12,10 +12,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import BinaryIO
 
-from cobre.comm.config import BACKEND_VARIABLE
 from cobre.comm.cores import usable_cores
-from cobre.comm.launch.environment import WORLD_PREFIXES
-from cobre.comm.launch.interpreter import interpreter_flags, with_import_path
+from cobre.comm.launch import interpreter_flags, new_process_environment
 from cobre.errors import CobreError
 from cobre.io.atomic import explained
 from cobre.io.confined import make_folder, no_links_below, open_own, remove_file
@@ -214,12 +212,7 @@ def log_tail(output: Path) -> str:
 
 def _environment() -> dict[str, str]:
     """Ours, without a world that this server might have been started into."""
-    kept = {
-        name: value
-        for name, value in os.environ.items()
-        if not name.startswith(WORLD_PREFIXES) and name != BACKEND_VARIABLE
-    }
-    return with_import_path(kept | {"NO_COLOR": "1"})
+    return new_process_environment({"NO_COLOR": "1"})
 
 
 def _pid_of_owner(output: Path) -> int:

@@ -13,11 +13,32 @@
     launch.run(total, 4, args=([1, 2, 3, 4],))    # [10, 10, 10, 10]
 
 `run_script` and `python -m cobre.comm.launch -n 4 script.py` run a script that calls `create_communicator()`.
+
+For programs that start ranks in a way of their own (Dask) or other processes beside a world: `describe_failure` turns
+the exception of a rank into a `RankFailure` that travels, `original_exception` turns it back; `interpreter_flags` and
+`new_process_environment` are what a new Python process needs to be like this one without being a rank.
 """
 
+from cobre.comm.launch.environment import new_process_environment
 from cobre.comm.launch.errors import WorkerError
+from cobre.comm.launch.failure import RankFailure
+from cobre.comm.launch.interpreter import interpreter_flags
 from cobre.comm.launch.launcher import run, run_script
 from cobre.comm.launch.messages import tell_parent
 from cobre.comm.launch.output import Output, discard, forward
+from cobre.comm.launch.payload import describe_failure, original_exception
 
-__all__ = ["Output", "WorkerError", "discard", "forward", "run", "run_script", "tell_parent"]
+__all__ = [
+    "Output",
+    "RankFailure",
+    "WorkerError",
+    "describe_failure",
+    "discard",
+    "forward",
+    "interpreter_flags",
+    "new_process_environment",
+    "original_exception",
+    "run",
+    "run_script",
+    "tell_parent",
+]

@@ -1,4 +1,4 @@
-"""Which variables each rank gets: how it finds its world, and what it must not inherit."""
+"""Environment variables of new processes: how a rank finds its world, and what it must not inherit from this one."""
 
 import operator
 import os
@@ -9,6 +9,7 @@ from collections.abc import Callable, Mapping
 
 from cobre.comm.config import BACKEND_VARIABLE, MAX_SHM_RANKS, LocalConfig, ShmConfig, TcpConfig
 from cobre.comm.errors import BackendNotAvailableError, InitializationFailedError, InvalidBackendError
+from cobre.comm.launch.interpreter import with_import_path
 from cobre.comm.types import BackendKind
 
 WORLD_PREFIXES = ("COBRE_SHM_", "COBRE_TCP_")
@@ -64,7 +65,10 @@ def launchable_backends() -> tuple[str, ...]:
 
 
 def meeting_name(environment: Mapping[str, str]) -> str | None:
-    """The segment that the ranks meet in, which outlives them if all are killed before they have met."""
+    """The name of the segment that the ranks attach to, which outlives them if all are killed before they have.
+
+    None where the ranks do not share memory by name.
+    """
     return environment.get("COBRE_SHM_NAME")
 
 
@@ -124,11 +128,26 @@ _WORLDS: dict[BackendKind, Callable[[int, Mapping[str, str]], list[Environment]]
 }
 
 
-def _inherited(environ: Mapping[str, str]) -> Environment:
-    kept = {
+def without_world(environ: Mapping[str, str]) -> Environment:
+    """The variables except those that make a process a rank of a world (`COBRE_SHM_*`, `COBRE_TCP_*`, the backend).
+
+    A child that inherited them would claim its parent's place.
+    """
+    return {
         name: value
         for name, value in environ.items()
         if not name.startswith(WORLD_PREFIXES) and name != BACKEND_VARIABLE
     }
+
+
+def new_process_environment(extra: Mapping[str, str]) -> Environment:
+    """The whole environment of a process that is no rank of this one's world, and can import `cobre` as this one can.
+
+    extra: further variables, which win. Example: `subprocess.Popen(command, env=new_process_environment({}))`.
+    """
+    return with_import_path({**without_world(os.environ), **extra})
+
+
+def _inherited(environ: Mapping[str, str]) -> Environment:
     # The ranks are the parallelism: threads of BLAS on top of them would only compete.
-    return THREAD_VARIABLES | kept | {"PYTHONUNBUFFERED": "1"}
+    return THREAD_VARIABLES | without_world(environ) | {"PYTHONUNBUFFERED": "1"}

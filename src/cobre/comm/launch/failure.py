@@ -1,4 +1,4 @@
-"""What a rank tells its parent about the exception that ended it."""
+"""The exception that ended a rank, as its parent reports it."""
 
 import os
 import socket
@@ -15,10 +15,12 @@ OWN_FILES = str(Path(__file__).parent) + os.sep
 
 
 @dataclass(frozen=True, slots=True)
-class Failure:
-    """An exception in words, so that it can be told even where the class cannot be imported.
+class RankFailure:
+    """An exception as text, so that it can be reported even where its class cannot be imported.
 
-    is_consequence: raised because another rank had failed.
+    summary: the last line of the traceback, "ValueError: ...".
+    traceback_text: all of it, without the launcher's own frames.
+    is_consequence: raised because another rank had failed, so not the cause of the run's end.
     exception: the pickled original, None where it does not pickle.
     """
 
@@ -30,10 +32,10 @@ class Failure:
     exception: bytes | None
 
 
-def describe(error: BaseException, pickled: bytes | None) -> Failure:
-    """Put the exception in words, without the launcher's own frames."""
+def as_text(error: BaseException, pickled: bytes | None) -> RankFailure:
+    """Format the exception. pickled: the exception itself, None where it does not pickle."""
     trace = _from_user_code(error.__traceback__)
-    return Failure(
+    return RankFailure(
         host=socket.gethostname(),
         pid=os.getpid(),
         summary=traceback.format_exception_only(error)[0].strip(),

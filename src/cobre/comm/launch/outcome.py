@@ -6,8 +6,8 @@ from collections.abc import Sequence
 from typing import Any
 
 from cobre.comm.launch.errors import WorkerError
-from cobre.comm.launch.failure import Failure
-from cobre.comm.launch.payload import VALUE, load_or_none
+from cobre.comm.launch.failure import RankFailure
+from cobre.comm.launch.payload import VALUE, original_exception
 from cobre.comm.launch.rank_process import RankProcess
 
 HINTS = {
@@ -54,15 +54,15 @@ def worker_error(failed: Sequence[RankProcess], size: int) -> WorkerError:
         *(f"Also, {_headline(other, failures[other.rank])}" for other in guilty),
         _rest(size - 1 - len(guilty), all_healthy=not _hides_a_cause(cause, failure, others)),
     ]
-    inner = load_or_none(failure.exception) if failure else None
+    inner = original_exception(failure) if failure else None
     return WorkerError(cause.rank, cause.exit_code or 0, inner, "\n".join(filter(None, parts)))
 
 
-def _is_secondary(process: RankProcess, failure: Failure | None) -> bool:
+def _is_secondary(process: RankProcess, failure: RankFailure | None) -> bool:
     return process.was_stopped or bool(process.fate) or (failure is not None and failure.is_consequence)
 
 
-def _headline(process: RankProcess, failure: Failure | None) -> str:
+def _headline(process: RankProcess, failure: RankFailure | None) -> str:
     who = _who(process, failure)
     code = process.exit_code or 0
     if process.fate:
@@ -72,7 +72,7 @@ def _headline(process: RankProcess, failure: Failure | None) -> str:
     return f"{who} raised {failure.summary}" + (f", then {_ending(code)}" if code < 0 else "")
 
 
-def _who(process: RankProcess, failure: Failure | None) -> str:
+def _who(process: RankProcess, failure: RankFailure | None) -> str:
     host = failure.host if failure else socket.gethostname()
     return f"rank {process.rank} (host {host}, pid {process.pid})"
 
@@ -92,7 +92,7 @@ def _last_words(process: RankProcess) -> str:
     return f"Its last lines on stderr:\n{process.last_words}" if process.last_words else ""
 
 
-def _hides_a_cause(cause: RankProcess, failure: Failure | None, others: Sequence[RankProcess]) -> bool:
+def _hides_a_cause(cause: RankProcess, failure: RankFailure | None, others: Sequence[RankProcess]) -> bool:
     """Whether all errors are about a rank that told nothing itself, and that we had to end: it hung."""
     return _is_secondary(cause, failure) and any(other.was_stopped for other in others)
 

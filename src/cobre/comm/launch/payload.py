@@ -18,7 +18,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import IO, Any, Self, TypeAlias
 
-from cobre.comm.launch.failure import Failure
+from cobre.comm.launch.failure import RankFailure, as_text
 
 VALUE, FAILURE, NOTHING = b"V", b"F", b""
 
@@ -136,6 +136,20 @@ def load_or_none(pickled: bytes | None) -> Any:
         return None
 
 
+def describe_failure(error: BaseException) -> RankFailure:
+    """What a rank sends to its parent about the exception that ended it; call it where the exception is handled."""
+    return as_text(error, dump_or_none(error))
+
+
+def original_exception(failure: RankFailure) -> BaseException | None:
+    """The exception itself, rebuilt in this process; None where it does not pickle or its class is unknown here.
+
+    Runs code of whoever pickled it: only for failures of ranks that this program started itself.
+    """
+    error = load_or_none(failure.exception)
+    return error if isinstance(error, BaseException) else None
+
+
 class TaskReader:
     """A rank's view of the task file. Mapped, because all ranks share one file position."""
 
@@ -170,7 +184,7 @@ class ResultWriter:
             raise TypeError(f"the return value ({_shown(value)}) cannot be sent back: {error}") from None
         self._seal(VALUE)
 
-    def write_failure(self, failure: Failure) -> None:
+    def write_failure(self, failure: RankFailure) -> None:
         """Send what is known of the exception that ended the rank."""
         self._restart()
         pickle.dump(failure, self._file)
@@ -205,10 +219,10 @@ class ResultReader:
         """The rank's return value."""
         return self._load()
 
-    def failure(self) -> Failure | None:
+    def failure(self) -> RankFailure | None:
         """The rank's exception, if it left one."""
         failure = self._load() if self.kind() == FAILURE else None
-        return failure if isinstance(failure, Failure) else None
+        return failure if isinstance(failure, RankFailure) else None
 
     def _load(self) -> Any:
         self._file.seek(1)

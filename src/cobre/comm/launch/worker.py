@@ -18,9 +18,8 @@ from cobre._native import end_group_with_parent, end_with_group
 from cobre.comm.errors import TerminatedError
 from cobre.comm.factory import create_communicator
 from cobre.comm.launch.environment import RANK_VARIABLES, meeting_name
-from cobre.comm.launch.failure import describe
 from cobre.comm.launch.messages import message_descriptors
-from cobre.comm.launch.payload import FunctionTask, ResultWriter, ScriptTask, TaskReader, dump_or_none
+from cobre.comm.launch.payload import FunctionTask, ResultWriter, ScriptTask, TaskReader, describe_failure
 
 INTERRUPTED = 128 + signal.SIGINT
 TERMINATED = 128 + signal.SIGTERM
@@ -74,11 +73,11 @@ def _perform(reader: TaskReader, result: ResultWriter) -> int:
             result.write_value(_call_function(task))
             _ignore_interrupts()
     except SystemExit as error:
-        result.write_failure(describe(error, dump_or_none(error)))
+        result.write_failure(describe_failure(error))
         raise  # the interpreter knows best which code and which text it means
     except BaseException as error:  # noqa: BLE001 - whatever it was, the parent must know
         _ignore_interrupts()
-        result.write_failure(describe(error, dump_or_none(error)))
+        result.write_failure(describe_failure(error))
         return _exit_code(error)
     return 0
 

@@ -10,9 +10,8 @@ from cobre.comm import (
     PeerLostError,
     PeerTimeoutError,
 )
-from cobre.comm.launch import WorkerError
-from cobre.comm.launch.failure import describe
-from cobre.comm.launch.payload import FunctionTask, dump_or_none, load_or_none
+from cobre.comm.launch import WorkerError, describe_failure, original_exception
+from cobre.comm.launch.payload import FunctionTask, dump_or_none
 from cobre.comm.launch.worker import _call_function
 
 
@@ -31,7 +30,7 @@ def failing(comm):
 def test_the_traceback_starts_at_the_users_function(monkeypatch):
     monkeypatch.setenv("COBRE_COMM_BACKEND", "local")
     error = caught(lambda: _call_function(FunctionTask(failing)))
-    failure = describe(error.with_traceback(error.__traceback__.tb_next.tb_next), None)
+    failure = describe_failure(error.with_traceback(error.__traceback__.tb_next.tb_next))
     lines = failure.traceback_text.splitlines()
     assert lines[0] == "Traceback (most recent call last):"
     assert lines[1].endswith("in failing")
@@ -46,18 +45,18 @@ def test_the_traceback_of_a_script_starts_at_the_script(tmp_path):
     trace = error.__traceback__
     while trace.tb_frame.f_code.co_filename != "<frozen runpy>":
         trace = trace.tb_next
-    text = describe(error.with_traceback(trace), None).traceback_text
+    text = describe_failure(error.with_traceback(trace)).traceback_text
     assert f'Traceback (most recent call last):\n  File "{script}", line 1' in text
     assert "runpy" not in text
 
 
 @pytest.mark.parametrize("kind", [PeerLostError, AbortedError, PeerTimeoutError])
 def test_errors_about_another_rank_are_consequences(kind):
-    assert describe(kind("barrier", 0, "rank 3 is gone"), None).is_consequence
+    assert describe_failure(kind("barrier", 0, "rank 3 is gone")).is_consequence
 
 
 def test_a_broken_communicator_is_a_consequence():
-    assert describe(CommunicatorBrokenError("broke earlier"), None).is_consequence
+    assert describe_failure(CommunicatorBrokenError("broke earlier")).is_consequence
 
 
 def test_what_came_from_a_consequence_is_one():
@@ -73,20 +72,20 @@ def test_what_came_from_a_consequence_is_one():
         except AbortedError:
             raise SystemExit(1) from None
 
-    assert describe(caught(wrapped), None).is_consequence
-    assert describe(caught(hidden), None).is_consequence
+    assert describe_failure(caught(wrapped)).is_consequence
+    assert describe_failure(caught(hidden)).is_consequence
 
 
 @pytest.mark.parametrize("error", [ValueError("x"), MismatchedCallError("barrier", 0, "x"), KeyboardInterrupt()])
 def test_other_errors_are_not(error):
-    assert not describe(error, None).is_consequence
+    assert not describe_failure(error).is_consequence
 
 
 def test_a_chain_that_bites_its_tail_ends():
     error = ValueError("x")
     other = ValueError("y")
     error.__cause__, other.__cause__ = other, error
-    assert not describe(error, None).is_consequence
+    assert not describe_failure(error).is_consequence
 
 
 def test_an_exception_that_cannot_be_rebuilt_is_still_told():
@@ -98,16 +97,16 @@ def test_an_exception_that_cannot_be_rebuilt_is_still_told():
             super().__init__(f"{first} and {second}")
 
     error = TwoArgumentsError(1, 2)
-    failure = describe(error, dump_or_none(error))
+    failure = describe_failure(error)
     assert failure.exception is not None
-    assert load_or_none(failure.exception) is None
+    assert original_exception(failure) is None
     assert failure.summary.endswith("TwoArgumentsError: 1 and 2")
 
 
 def test_an_exception_that_does_not_pickle_is_still_told():
     error = ValueError(x for x in ())
     assert dump_or_none(error) is None
-    assert "generator" in describe(error, None).summary
+    assert "generator" in describe_failure(error).summary
 
 
 def test_a_worker_error_survives_pickling():

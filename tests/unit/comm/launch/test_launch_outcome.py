@@ -3,7 +3,7 @@ from dataclasses import dataclass, field
 
 import pytest
 
-from cobre.comm.launch.failure import Failure
+from cobre.comm.launch.failure import RankFailure
 from cobre.comm.launch.outcome import worker_error
 
 
@@ -13,7 +13,7 @@ class Left:
 
     rank: int
     exit_code: int
-    left: Failure | None = None
+    left: RankFailure | None = None
     was_stopped: bool = False
     last_words: str = ""
     fate: str = ""
@@ -31,7 +31,7 @@ class Left:
 
 
 def raised(summary, is_consequence=False):
-    return Failure("n07", 1, summary, f"Traceback (most recent call last):\n{summary}", is_consequence, None)
+    return RankFailure("n07", 1, summary, f"Traceback (most recent call last):\n{summary}", is_consequence, None)
 
 
 def test_the_first_to_end_is_the_cause():

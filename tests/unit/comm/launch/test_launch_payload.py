@@ -80,12 +80,12 @@ def test_a_result_is_nothing_until_it_is_whole(file):
 
 
 def test_a_failure_replaces_what_was_there(file):
-    from cobre.comm.launch.failure import describe
+    from cobre.comm.launch.payload import describe_failure
 
     reader = ResultReader(file)
     writer = ResultWriter(reader.descriptor)
     writer.write_value(list(range(100_000)))
-    writer.write_failure(describe(ValueError("late"), None))
+    writer.write_failure(describe_failure(ValueError("late")))
     assert reader.kind() == FAILURE
     assert reader.failure().summary == "ValueError: late"
 

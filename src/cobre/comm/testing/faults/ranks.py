@@ -16,12 +16,11 @@ from pathlib import Path
 from types import TracebackType
 from typing import IO, Any, Self
 
-from cobre.comm.config import BACKEND_VARIABLE
+from cobre.comm.launch.environment import without_world
 from cobre.comm.testing.harness import Setting
 from cobre.comm.testing.profiles import Seat
 
 Event = Mapping[str, Any]
-WORLD_PREFIXES = ("COBRE_SHM_", "COBRE_TCP_", BACKEND_VARIABLE)
 
 
 class PlanError(Exception):
@@ -168,10 +167,9 @@ class Ranks:
 
     def start_with(self, rank: int, order: Mapping[str, Any], variables: Mapping[str, str]) -> RankProcess:
         """Start one process with these variables and none of an outer world."""
-        inherited = {name: value for name, value in os.environ.items() if not name.startswith(WORLD_PREFIXES)}
         command = [*self.prefix, sys.executable, "-m", "cobre.comm.testing.rank", json.dumps(order)]
         environment = {
-            **inherited,
+            **without_world(os.environ),
             "PYTHONPATH": os.pathsep.join(filter(None, sys.path)),
             **self._environment,
             **variables,
