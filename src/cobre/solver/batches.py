@@ -27,6 +27,10 @@ class Realisations:
     load_mw: Floats  # x buses
     availability: Floats  # x sources, 0 to 1
 
+    def take(self, rows: Ints | Indices) -> "Realisations":
+        """Some of them, one for each entry of `rows`."""
+        return Realisations(self.inflow_m3s[rows], self.load_mw[rows], self.availability[rows])
+
 
 @dataclass(frozen=True, slots=True)
 class Bases:
@@ -65,10 +69,10 @@ class Chains:
     chains_per_point: int = 1  # that many consecutive chains have the same state
 
     @classmethod
-    def single(cls, states: Floats, bases: Bases, basis_index: Ints) -> "Chains":
-        """Every trial point with a realisation of its own."""
-        count = np.arange(len(states) + 1, dtype=np.int32)
-        return cls(states, count, count[:-1].copy(), bases, basis_index)
+    def single(cls, states: Floats, items: Ints, bases: Bases) -> "Chains":
+        """Every trial point with one realisation; all start from the first of the bases, or from nothing."""
+        index = np.full(len(states), 0 if len(bases.status) else -1, np.int32)
+        return cls(states, np.arange(len(states) + 1, dtype=np.int32), items, bases, index)
 
     @classmethod
     def all_of(cls, states: Floats, order: Ints, bases: Bases, basis_index: Ints) -> "Chains":

@@ -199,8 +199,7 @@ class _Round:
         if not self.states:
             self.states.append(np.tile(problem.initial_state, (context.split.total, 1)))
         state, step = self.states[-1], context.step(self.number, stage)
-        index = np.full(len(state), context.basis_index(stage), np.int32)
-        chains = Chains(state, np.arange(len(state) + 1, dtype=np.int32), step.items, step.bases, index)
+        chains = Chains.single(state, step.items, step.bases)
         batch = context.solve(Phase.FORWARD, stage, self.number, chains, step.realisations, Keep(basis=True))
         self.bases.append(Bases(batch.basis_status, batch.basis_cuts))
         self.met.append(problem.openings[stage].wetness(step.realisations, step.items))

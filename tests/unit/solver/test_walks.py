@@ -29,7 +29,7 @@ def loaded(threads: int, order: int, most_dense_rows: int = 100) -> HighsSolver:
 def some_basis(order: int) -> Bases:
     """Of the first path's first stage."""
     stage, solver = program(order), loaded(1, order)
-    chains = Chains.single(random_states(1, order), no_bases(stage), np.full(1, -1, np.int32))
+    chains = Chains.single(random_states(1, order), np.zeros(1, np.int32), no_bases(stage))
     batch = solver.solve(0, cut_rows(*random_cuts(20, 2 * (1 + order))), chains, realisations(1), Keep(basis=True))
     return Bases(batch.basis_status, batch.basis_cuts)
 

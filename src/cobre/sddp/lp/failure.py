@@ -93,6 +93,16 @@ class FailedSolve:
         basis = StartingBasis.of(error, chains)
         return cls(lp, where, error.status, state, inflow, noise.load_mw[row], noise.availability[row], basis)
 
+    def as_error(
+        self, names: EntityNames, solver: LpSolver, stage: int, folder: Path | None, file_name: str
+    ) -> StageFailedError:
+        """What failed in words; the LP goes to `folder` (None: nowhere) under `file_name`, for a closer look."""
+        message, saved = self.explain(names), None
+        if folder is not None:
+            saved = self.save(solver, stage, folder, file_name)
+            message += f" The LP was saved as {saved}."
+        return StageFailedError(message, self.lp.plan.data.stage.id, self.status, saved)
+
     def explain(self, names: EntityNames) -> str:
         """A message for a planner."""
         stage = self.lp.plan.data.stage

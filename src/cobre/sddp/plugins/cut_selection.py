@@ -1,4 +1,4 @@
-"""Which cuts stay in play: level 1, limited-memory level 1, domination, the recent ones, and a cap on their number.
+"""Which cuts stay active: level 1 (or domination), limited-memory level 1, the recent ones, and a cap on their number.
 
 Most of them look at the values of the cuts at the states that were visited. Cuts of the present iteration always stay.
 Tolerances are in LP money.
@@ -16,7 +16,12 @@ from cobre.sddp.plugins.interfaces import CutSelection, CutsOfStage
 
 @dataclass(frozen=True, slots=True)
 class Level1(CutSelection):
-    """Keep cuts within a tolerance of the best one at some visited state; `only_oldest`: one for each state."""
+    """Keep the cuts that are within a tolerance of the highest one at some visited state.
+
+    Seen the other way: cuts that lie below the others by more than the tolerance at every visited state, which are
+    dominated, are put aside. `level1` and `domination` of a configuration are this rule, each with its own tolerance.
+    only_oldest: one cut for each state, the oldest of those within the tolerance (limited-memory level 1, `lml1`).
+    """
 
     check_frequency: int
     tolerance: float
@@ -42,22 +47,6 @@ class Level1(CutSelection):
         """The oldest of the best at some state."""
         memory.update(cuts, states)
         return _stays(memory.chosen(), born, iteration)
-
-
-@dataclass(frozen=True, slots=True)
-class Domination(CutSelection):
-    """Drop cuts that lie below the others by more than a tolerance at every visited state."""
-
-    check_frequency: int
-    tolerance: float
-
-    def is_due(self, iteration: int) -> bool:
-        """Every few iterations."""
-        return iteration % self.check_frequency == 0
-
-    def choose(self, cuts: CutsOfStage, states: Floats, born: Ints, iteration: int, in_play: ByteFlags) -> ByteFlags:
-        """Not dominated everywhere."""
-        return _stays(_near_somewhere(cuts, states, self.tolerance), born, iteration)
 
 
 @dataclass(frozen=True, slots=True)
@@ -143,7 +132,7 @@ def cut_selection(config: CutSelectionConfig) -> CutSelection | None:
     if config.method in ("level1", "lml1"):
         inner = Level1(config.check_frequency, config.tie_tolerance, config.method == "lml1")
     elif config.method == "domination":
-        inner = Domination(config.check_frequency, config.domination_tolerance)
+        inner = Level1(config.check_frequency, config.domination_tolerance)
     elif config.method == "dynamic" and config.candidate_recency is not None:
         # Rows that seed every LP stay, however old a candidate may be.
         inner = Recent(max(config.candidate_recency, config.seed_window), config.start_iteration)

@@ -8,7 +8,7 @@ from numpy.typing import NDArray
 
 from cobre.core.arrays import Floats, Indices, Ints
 from cobre.sddp.tree import ScenarioTree
-from cobre.solver.batches import Batch, Realisations
+from cobre.solver.batches import Batch
 
 
 def chosen_paths(tree: ScenarioTree, paths: Ints | None, scenarios: range) -> Ints:
@@ -16,12 +16,6 @@ def chosen_paths(tree: ScenarioTree, paths: Ints | None, scenarios: range) -> In
     numbers = np.array(scenarios, np.int64)
     found: Ints = tree.paths()[numbers if paths is None else paths[numbers]]
     return found
-
-
-def node_realisations(tree: ScenarioTree, stage: int, nodes: Ints) -> Realisations:
-    """What happens at some nodes of a stage."""
-    rows, found = nodes - tree.first[stage], tree.realisations[stage]
-    return Realisations(found.inflow_m3s[rows], found.load_mw[rows], found.availability[rows])
 
 
 @dataclass

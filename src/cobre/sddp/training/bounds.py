@@ -41,7 +41,7 @@ def _chains(context: TrainingContext, places: Indices) -> Chains:
         start=np.concatenate([[0], np.add.accumulate(lengths)]).astype(np.int32),
         items=problem.openings[0].order[places[places >= 0]],
         bases=context.bases[0],
-        basis_index=np.full(len(places), context.basis_index(0), np.int32),
+        basis_index=np.full(len(places), 0 if len(context.bases[0].status) else -1, np.int32),
     )
 
 

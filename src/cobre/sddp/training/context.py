@@ -8,12 +8,13 @@ from pathlib import Path
 import numpy as np
 
 from cobre.comm import Communicator
-from cobre.core.arrays import Floats, Indices, Ints
+from cobre.core.arrays import Floats, Indices
 from cobre.sddp.cuts.pool import CutPool
 from cobre.sddp.lp.failure import FailedSolve, StageFailedError
 from cobre.sddp.phases import Phase
 from cobre.sddp.plugins.interfaces import Sampler
-from cobre.sddp.problem import Problem, realise
+from cobre.sddp.problem import Problem
+from cobre.sddp.stage_walk import sampled
 from cobre.sddp.training.exchange import gather_rows
 from cobre.sddp.training.selection import SelectionMemory
 from cobre.sddp.training.team import Team
@@ -96,21 +97,9 @@ class TrainingContext:
         self.traffic.add(purpose, table.nbytes)
         return table
 
-    def basis_index(self, stage: int) -> int:
-        """0 once there is a basis, -1 before."""
-        return 0 if len(self.bases[stage].status) else -1
-
-    def realisations(self, iteration: int, stage: int) -> tuple[Realisations, Ints]:
-        """What happens to the team's paths at a stage: realisations, and which of them each path meets."""
-        if self.sampler.is_in_sample:
-            met = self.sampler.opening_indices(iteration, self.team_paths, stage)
-            return self.problem.openings[stage].realisations, met.astype(np.int32)
-        noise = self.sampler.sample(iteration, self.team_paths, stage)
-        return realise(self.problem.noise, stage, noise), np.arange(len(noise), dtype=np.int32)
-
     def step(self, iteration: int, stage: int) -> Step:
         """A stage on the way of the team's paths."""
-        noise, items = self.realisations(iteration, stage)
+        noise, items = sampled(self.problem, self.sampler, iteration, self.team_paths, stage)
         return Step(stage, self.pool.rows(stage), noise, items, self.bases[stage], self.problem.follows(stage))
 
     def solve(
@@ -144,12 +133,8 @@ class TrainingContext:
         """Say what failed in words, and leave the LP for a closer look."""
         where = f"iteration {iteration}, {self._trial_point(phase, error.chain // chains.chains_per_point)}"
         failed = FailedSolve.of(self.problem.stages[stage], where, error, chains, noise)
-        message, saved = failed.explain(self.problem.names), None
-        if self.failure_folder is not None:
-            name = f"iteration{iteration}-stage{stage}-rank{self.comm.rank}"
-            saved = failed.save(self.solver, stage, self.failure_folder, name)
-            message += f" The LP was saved as {saved}."
-        return StageFailedError(message, self.problem.stages[stage].plan.data.stage.id, error.status, saved)
+        name = f"iteration{iteration}-stage{stage}-rank{self.comm.rank}"
+        return failed.as_error(self.problem.names, self.solver, stage, self.failure_folder, name)
 
     def _trial_point(self, phase: Phase, number: int) -> str:
         """The name of a point: a forward pass has the same number whoever solves it."""

@@ -8,12 +8,12 @@ from cobre.core.arrays import Floats, Ints
 from cobre.sddp.events import IterationRecord
 from cobre.sddp.phases import Phase
 from cobre.sddp.plugins.interfaces import Sampler, StoppingRule
-from cobre.sddp.problem import realise
+from cobre.sddp.stage_walk import discounted_costs, sampled, walk_stages
 from cobre.sddp.training.context import TrainingContext
 from cobre.sddp.upper_bounds.find import find_upper_bound
 from cobre.sddp.upper_bounds.result import UpperBound
 from cobre.sddp.work_split import WorkSplit
-from cobre.solver.batches import Chains, Keep, Realisations
+from cobre.solver.batches import Batch, Chains, Keep, Realisations
 
 # Forward passes count iterations from 1 and simulations use 0: with this bit no noise is met twice.
 EVALUATION = 1 << 31
@@ -46,32 +46,20 @@ def evaluate_policy(context: TrainingContext, iteration: int, replications: int)
     """
     split = WorkSplit(replications, context.comm.size)
     sampler = context.sampler.for_scenarios(replications)
-    costs = _walk(context, sampler, iteration, split.block(context.comm.rank))
+    costs = _path_costs(context, sampler, iteration, split.block(context.comm.rank))
     return context.gather(split, costs.reshape(-1, 1), "costs of simulated paths")[:, 0]
 
 
-def _walk(context: TrainingContext, sampler: Sampler, iteration: int, paths: range) -> Floats:
+def _path_costs(context: TrainingContext, sampler: Sampler, iteration: int, paths: range) -> Floats:
     problem, keep = context.problem, Keep()
-    state, costs, weight = np.tile(problem.initial_state, (len(paths), 1)), np.zeros(len(paths)), 1.0
-    for t, lp in enumerate(problem.stages):
-        noise, items = _realisations(context, sampler, iteration | EVALUATION, paths, t)
-        basis_index = np.full(len(paths), context.basis_index(t), np.int32)
-        chains = Chains(state, np.arange(len(paths) + 1, dtype=np.int32), items, context.bases[t], basis_index)
-        batch = context.solve(Phase.SIMULATION, t, iteration, chains, noise, keep, everything=True)
-        # What another study says of the end belongs to the cost of the path.
-        future = 0.0 if t == problem.num_stages - 1 else lp.plan.data.discount
-        costs += weight * ((batch.objective - future * batch.future_cost) * problem.cost_scale)
-        weight *= lp.plan.data.discount
-        state = lp.program.next_states(state, batch.decided, batch.inflow)
-    return costs
 
+    def meet(stage: int) -> tuple[Realisations, Ints]:
+        return sampled(problem, sampler, iteration | EVALUATION, paths, stage)
 
-def _realisations(
-    context: TrainingContext, sampler: Sampler, key: int, paths: range, stage: int
-) -> tuple[Realisations, Ints]:
-    """What happens, and which of it each path meets."""
-    if sampler.is_in_sample:
-        met = sampler.opening_indices(key, paths, stage)
-        return context.problem.openings[stage].realisations, met.astype(np.int32)
-    noise = sampler.sample(key, paths, stage)
-    return realise(context.problem.noise, stage, noise), np.arange(len(noise), dtype=np.int32)
+    def solve(stage: int, states: Floats, realisations: Realisations, items: Ints) -> Batch:
+        chains = Chains.single(states, items, context.bases[stage])
+        return context.solve(Phase.SIMULATION, stage, iteration, chains, realisations, keep, everything=True)
+
+    visits = walk_stages(problem, len(paths), meet, solve)
+    table = np.array([(visit.batch.objective, visit.batch.future_cost) for visit in visits])
+    return discounted_costs(problem, table[:, 0], table[:, 1])

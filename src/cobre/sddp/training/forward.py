@@ -1,15 +1,16 @@
 """The forward pass: every path through the stages under the present policy, all paths of a team side by side."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
 from cobre.core.arrays import Floats, Ints
 from cobre.sddp.phases import Phase
 from cobre.sddp.problem import Problem
+from cobre.sddp.stage_walk import discounted_costs, walk_stages
 from cobre.sddp.training.context import TrainingContext
-from cobre.solver.batches import Bases, Chains, Keep, SolveFailedError, Step
+from cobre.solver.batches import Bases, Batch, Chains, Keep, Realisations, SolveFailedError, Step
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,7 +32,7 @@ def run_forward(context: TrainingContext, iteration: int) -> Paths:
     try:
         walk = context.solver.walk(steps, first, context.team.paths())
     except SolveFailedError:
-        _find_failure(context, iteration, steps, first)
+        _find_failure(context, iteration, steps)
         raise
     context.counter.add(Phase.FORWARD, walk)
     bases = [Bases(status, cuts) for status, cuts in zip(walk.basis_status, walk.basis_cuts, strict=True)]
@@ -48,25 +49,22 @@ def rows_of(states: Floats) -> Floats:
 
 
 def path_costs(problem: Problem, paths: Paths, own: slice) -> Floats:
-    """What some paths cost in $ today: the stages, added from the first to the last."""
-    discounts = problem.discounts
-    weights = np.concatenate([np.ones(1), np.multiply.accumulate(discounts)[:-1]])
-    # What lies beyond the last stage is nothing, or priced by another study: it belongs to the cost of the path.
-    future = np.concatenate([discounts[:-1], np.zeros(1)])
-    stage_costs = paths.objective[:, own] - future[:, None] * paths.future_cost[:, own]
-    total: Floats = np.add.accumulate(weights[:, None] * (stage_costs * problem.cost_scale), axis=0)[-1]
-    return total
+    """What some paths cost, in $ of the first stage's money."""
+    return discounted_costs(problem, paths.objective[:, own], paths.future_cost[:, own])
 
 
-def _find_failure(context: TrainingContext, iteration: int, steps: Sequence[Step], state: Floats) -> None:
+def _find_failure(context: TrainingContext, iteration: int, steps: Sequence[Step]) -> None:
     """Go the same way stage by stage: the failure comes again, where everything about it is known."""
     left = Bases.none(context.problem.stages[0].program)
-    for step in steps:
-        bases = left if step.follows else step.bases
-        index = np.full(len(state), 0 if len(bases.status) else -1, np.int32)
-        if step.follows:
-            index = np.arange(len(state), dtype=np.int32)
-        chains = Chains(state, np.arange(len(state) + 1, dtype=np.int32), step.items, bases, index)
-        batch = context.solve(Phase.FORWARD, step.stage, iteration, chains, step.realisations, Keep(basis=True))
-        left = Bases(batch.basis_status, batch.basis_cuts)
-        state = context.problem.stages[step.stage].program.next_states(state, batch.decided, batch.inflow)
+
+    def solve(stage: int, states: Floats, realisations: Realisations, items: Ints) -> Batch:
+        chains = Chains.single(states, items, left if steps[stage].follows else steps[stage].bases)
+        if steps[stage].follows:
+            chains = replace(chains, basis_index=np.arange(len(states), dtype=np.int32))
+        return context.solve(Phase.FORWARD, stage, iteration, chains, realisations, Keep(basis=True))
+
+    def meet(stage: int) -> tuple[Realisations, Ints]:
+        return steps[stage].realisations, steps[stage].items
+
+    for visit in walk_stages(context.problem, len(context.team_paths), meet, solve):
+        left = Bases(visit.batch.basis_status, visit.batch.basis_cuts)

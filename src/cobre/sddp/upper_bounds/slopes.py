@@ -70,7 +70,7 @@ def _unlimited(side: Floats) -> Floats:
 
 def _least_cost(solver: LpSolver, number: int, program: StageProgram, change: Floats, still: Realisations) -> float:
     """In LP money, never below zero; inf where nothing takes the change up for certain."""
-    chains = Chains.single(change, Bases.none(program), np.full(1, -1, np.int32))
+    chains = Chains.single(change, np.zeros(1, np.int32), Bases.none(program))
     try:
         batch = solver.solve(number, NO_CUTS, chains, still, Keep())
     except SolveFailedError:

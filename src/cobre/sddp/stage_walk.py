@@ -1,0 +1,86 @@
+"""The one way through the stages: scenarios side by side, each entering a stage in the state in which it left the last.
+
+Simulations, evaluations during training and the search for a failed solve go this way. The forward pass proper is a
+single call of the solver (`LpSolver.walk`), which gives the same bits without coming back to Python at every stage.
+"""
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Generic, Protocol, TypeVar
+
+import numpy as np
+
+from cobre.core.arrays import Floats, Indices, Ints
+from cobre.sddp.plugins.interfaces import Sampler
+from cobre.sddp.problem import Problem, realise
+from cobre.solver.batches import Realisations
+
+# What happens at a stage: its realisations, and for each scenario the index of the one that it meets.
+Meet = Callable[[int], tuple[Realisations, Ints]]
+
+
+class StageBatch(Protocol):
+    """The results of a batch that every walk reads."""
+
+    objective: Floats
+    future_cost: Floats
+    decided: Floats
+    inflow: Floats
+
+
+AnyBatch = TypeVar("AnyBatch", bound=StageBatch)
+
+
+@dataclass(frozen=True, slots=True)
+class StageVisit(Generic[AnyBatch]):
+    """A stage as the scenarios of a walk found and left it; scenario s met realisation items[s]."""
+
+    stage: int
+    states: Floats  # scenarios x dimension, entering
+    realisations: Realisations
+    items: Ints
+    batch: AnyBatch
+
+    @property
+    def met(self) -> Realisations:
+        """One row for each scenario: what it met."""
+        return self.realisations.take(self.items)
+
+
+def walk_stages(
+    problem: Problem, scenarios: int, meet: Meet, solve: Callable[[int, Floats, Realisations, Ints], AnyBatch]
+) -> Iterator[StageVisit[AnyBatch]]:
+    """From the first stage to the last. `solve` gets the stage, entering states, realisations and indices of these.
+
+    Nothing of a stage is kept here: what is wanted of a visit must be taken before the next one.
+    """
+    states = np.tile(problem.initial_state, (scenarios, 1))
+    for stage, lp in enumerate(problem.stages):
+        realisations, items = meet(stage)
+        batch = solve(stage, states, realisations, items)
+        yield StageVisit(stage, states, realisations, items, batch)
+        states = lp.program.next_states(states, batch.decided, batch.inflow)
+
+
+def sampled(
+    problem: Problem, sampler: Sampler, iteration: int, scenarios: Sequence[int] | Indices, stage: int
+) -> tuple[Realisations, Ints]:
+    """What a sampler draws for some scenarios at a stage: the openings themselves where nothing else is drawn from."""
+    if sampler.is_in_sample:
+        met = sampler.opening_indices(iteration, scenarios, stage)
+        return problem.openings[stage].realisations, met.astype(np.int32)
+    noise = sampler.sample(iteration, scenarios, stage)
+    return realise(problem.noise, stage, noise), np.arange(len(noise), dtype=np.int32)
+
+
+def discounted_costs(problem: Problem, objective: Floats, future_cost: Floats) -> Floats:
+    """By scenario, in $ of the first stage's money, from tables (stage, scenario) of LP money: stages added in order.
+
+    What lies beyond the last stage is nothing, or priced by another study: it belongs to the cost.
+    """
+    discounts = problem.discounts
+    weights = np.concatenate([np.ones(1), np.multiply.accumulate(discounts)[:-1]])
+    future = np.concatenate([discounts[:-1], np.zeros(1)])
+    stage_costs = objective - future[:, None] * future_cost
+    total: Floats = np.add.accumulate(weights[:, None] * (stage_costs * problem.cost_scale), axis=0)[-1]
+    return total
