@@ -139,10 +139,10 @@ def test_no_scenarios_are_refused(trained):
 
 
 def test_a_scenario_that_cannot_be_solved_is_named(tmp_path):
-    """Training met no inflow as low as that of a scenario in which a reservoir runs dry."""
+    """The only opening of a stage is drier than when the policy was trained: a reservoir runs dry."""
     case = random_inflows(method="none", openings=1, inflow={0: (8.0, 0.0), 1: (2.0, 0.0)})
     trained = train(case, tmp_path / "case")
-    trained.study.noise.inflow_base[1, 0] = -40.0
+    trained.study.problem.openings[1].realisations.inflow_m3s[:, 0] = -40.0
     with pytest.raises(StageFailedError, match=r"simulated scenario 0.*infeasible.*Too little water.*saved as"):
         simulate_trained(trained, 2, failure_folder=tmp_path / "failures")
     assert len(list((tmp_path / "failures").glob("scenario0-stage1*"))) == 2
