@@ -11,16 +11,16 @@ namespace {
 template <typename Function>
 void look_up(void* library, const char* name, Function& function) {
     void* symbol = dlsym(library, name);
-    if (!symbol) throw std::runtime_error(std::string("the LP library has no function ") + name);
+    if (!symbol) throw std::runtime_error(std::string("the HiGHS library has no function ") + name);
     function = reinterpret_cast<Function>(symbol);
 }
 
 }  // namespace
 
 HighsApi::HighsApi(const std::string& path) {
-    // Never closed: instances of the library may outlive us at exit.
+    // Never closed: at exit, solvers may be destroyed after this object.
     void* library = dlopen(path.c_str(), RTLD_NOW | RTLD_LOCAL);
-    if (!library) throw std::runtime_error(std::string("cannot load the LP library: ") + dlerror());
+    if (!library) throw std::runtime_error(std::string("cannot load the HiGHS library: ") + dlerror());
     look_up(library, "Highs_create", create);
     look_up(library, "Highs_destroy", destroy);
     look_up(library, "Highs_version", version);
@@ -30,26 +30,19 @@ HighsApi::HighsApi(const std::string& path) {
     look_up(library, "Highs_setDoubleOptionValue", set_double);
     look_up(library, "Highs_setStringOptionValue", set_string);
     look_up(library, "Highs_passLp", pass_lp);
-    look_up(library, "Highs_changeRowsBoundsBySet", change_rows);
-    look_up(library, "Highs_changeRowsBoundsByRange", change_row_range);
-    look_up(library, "Highs_changeColsBoundsBySet", change_cols);
     look_up(library, "Highs_addRows", add_rows);
-    look_up(library, "Highs_deleteRowsByRange", delete_rows);
     look_up(library, "Highs_clearSolver", clear_solver);
-    look_up(library, "Highs_setBasis", set_basis);
     look_up(library, "Highs_getBasis", get_basis);
     look_up(library, "Highs_run", run);
     look_up(library, "Highs_getModelStatus", model_status);
     look_up(library, "Highs_getSolution", get_solution);
-    look_up(library, "Highs_getObjectiveValue", objective);
-    look_up(library, "Highs_getSimplexIterationCount", simplex_iterations);
     look_up(library, "Highs_writeModel", write_model);
     look_up(library, "Highs_passColName", pass_col_name);
     look_up(library, "Highs_passRowName", pass_row_name);
     void* probe = create();
     const Int size = size_of_int(probe);
     destroy(probe);
-    if (size != sizeof(Int)) throw std::runtime_error("the LP library was built with integers of another size");
+    if (size != sizeof(Int)) throw std::runtime_error("the HiGHS library was built with integers of another size (HIGHSINT64)");
 }
 
 }  // namespace cobre::lp

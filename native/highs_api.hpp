@@ -1,4 +1,5 @@
-// The LP library's C interface, found at run time: the wheel that holds the library ships no headers.
+// The C interface of HiGHS, looked up at run time in the library inside the highspy wheel, which ships no headers. The
+// signatures are those of HiGHS 1.15 (highs_c_api.h).
 #pragma once
 
 #include <cstdint>
@@ -8,19 +9,17 @@ namespace cobre::lp {
 
 using Int = int32_t;  // HighsInt of the wheels; checked when the library is opened
 
-// Values of the library that we use.
+// Values of highs_c_api.h.
 constexpr Int kStatusError = -1;
 constexpr Int kRowwise = 2;
 constexpr Int kMinimise = 1;
-constexpr Int kAtLower = 0;
 constexpr Int kBasic = 1;
 constexpr Int kOptimal = 7;
 constexpr Int kInfeasible = 8;
-constexpr Int kUnboundedOrInfeasible = 9;
 constexpr Int kUnbounded = 10;
 
 struct HighsApi {
-    explicit HighsApi(const std::string& path);  // throws std::runtime_error when it is not the library we know
+    explicit HighsApi(const std::string& path);  // throws std::runtime_error for another library
 
     void* (*create)();
     void (*destroy)(void*);
@@ -32,19 +31,12 @@ struct HighsApi {
     Int (*set_string)(void*, const char*, const char*);
     Int (*pass_lp)(void*, Int, Int, Int, Int, Int, double, const double*, const double*, const double*, const double*,
                    const double*, const Int*, const Int*, const double*);
-    Int (*change_rows)(void*, Int, const Int*, const double*, const double*);
-    Int (*change_row_range)(void*, Int, Int, const double*, const double*);
-    Int (*change_cols)(void*, Int, const Int*, const double*, const double*);
     Int (*add_rows)(void*, Int, const double*, const double*, Int, const Int*, const Int*, const double*);
-    Int (*delete_rows)(void*, Int, Int);
     Int (*clear_solver)(void*);
-    Int (*set_basis)(void*, const Int*, const Int*);
     Int (*get_basis)(const void*, Int*, Int*);
     Int (*run)(void*);
     Int (*model_status)(const void*);
     Int (*get_solution)(const void*, double*, double*, double*, double*);
-    double (*objective)(const void*);
-    Int (*simplex_iterations)(const void*);
     Int (*write_model)(void*, const char*);
     Int (*pass_col_name)(const void*, Int, const char*);
     Int (*pass_row_name)(const void*, Int, const char*);

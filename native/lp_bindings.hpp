@@ -5,6 +5,7 @@
 
 namespace cobre::lp {
 
-void bind(nanobind::module_& module);
+void bind_engine(nanobind::module_& module);
+void bind_cuts(nanobind::module_& module);
 
 }  // namespace cobre::lp

@@ -1,5 +1,5 @@
-// The cuts of one stage as they lie in the pool: chunks of cuts, component after component, so that all cuts of a chunk
-// are evaluated side by side while the order of additions stays that of the components.
+// The cuts of one stage as they lie in the pool: chunks of cuts, one row for each component, so that all cuts of a chunk are
+// evaluated at once (SIMD across cuts) while each cut adds its terms in the order of the components.
 #pragma once
 
 #include <cstdint>

@@ -9,9 +9,9 @@ namespace cobre::lp {
 
 namespace {
 
-constexpr double kThreshold = 0.1;        // a pivot is at least this part of the largest entry of its column
+constexpr double kThreshold = 0.1;        // a pivot has at least this share of the largest entry of its column
 constexpr double kSmallestPivot = 1e-10;
-constexpr int kMostSearched = 4;          // lines looked at before the best pivot so far is taken
+constexpr int kMaxSearched = 4;           // rows and columns searched before the best pivot so far is taken
 
 }  // namespace
 
@@ -39,7 +39,7 @@ void Nucleus::reset(size_t rows, size_t columns) {
     for (const Int column : used_columns_) columns_[column].clear();
     used_rows_.clear();
     used_columns_.clear();
-    if (rows_.size() < rows) rows_.resize(rows), where_.resize(rows, -1);
+    if (rows_.size() < rows) rows_.resize(rows), position_of_row_.resize(rows, -1);
     if (columns_.size() < columns) columns_.resize(columns);
 }
 
@@ -50,7 +50,7 @@ void Nucleus::add(Int row, Int column, double value) {
     columns_[column].push_back({row, value});
 }
 
-// Lines with few entries come first in the search; among equals the one that was listed last.
+// Rows and columns (lines) with few entries are searched first; among equals, the one listed last.
 void Nucleus::list_lines() {
     const size_t most = std::max(used_rows_.size(), used_columns_.size());
     by_row_.reset(rows_.size(), most);
@@ -71,7 +71,7 @@ const Nucleus::Cell* Nucleus::cell(Int row, Int column) const {
     return nullptr;
 }
 
-// Take an entry as the pivot when it is large enough in its column and promises less fill-in than the best so far.
+// Take an entry as the pivot when it is large enough in its column and its Markowitz count is below the best so far.
 void Nucleus::consider(Int row, Int column, double& best, Pivot& pivot) const {
     const double fill = static_cast<double>(rows_[row].size() - 1) * static_cast<double>(columns_[column].size() - 1);
     if (fill > best) return;
@@ -90,19 +90,19 @@ bool Nucleus::find_pivot(Pivot& pivot) const {
     for (Int count = 1; static_cast<size_t>(count) <= most; ++count) {
         for (Int column = by_column_.first(count); column >= 0; column = by_column_.after(column)) {
             for (const Cell& entry : columns_[column]) consider(entry.row, column, best, pivot);
-            if (++searched >= kMostSearched && pivot.value != 0.0) return true;
+            if (++searched >= kMaxSearched && pivot.value != 0.0) return true;
         }
         for (Int row = by_row_.first(count); row >= 0; row = by_row_.after(row)) {
             for (const Int column : rows_[row]) consider(row, column, best, pivot);
-            if (++searched >= kMostSearched && pivot.value != 0.0) return true;
+            if (++searched >= kMaxSearched && pivot.value != 0.0) return true;
         }
         if (best <= static_cast<double>(count) * static_cast<double>(count - 1)) return true;
     }
     return pivot.value != 0.0;
 }
 
-// Remove the pivot's row and column from the lists; what is left of the column becomes multipliers.
-void Nucleus::take_out(const Pivot& pivot, std::vector<Entry>& lower) {
+// Remove the pivot's row and column from the lists; the rest of the column, over the pivot, becomes a column of L.
+void Nucleus::remove_pivot(const Pivot& pivot, std::vector<Entry>& lower) {
     by_row_.remove(pivot.row);
     by_column_.remove(pivot.column);
     multipliers_.clear();
@@ -129,17 +129,17 @@ void Nucleus::update_column(const Pivot& pivot, Int column, std::vector<Entry>& 
         break;
     }
     upper.push_back({pivot.row, column, factor});
-    for (size_t at = 0; at < cells.size(); ++at) where_[cells[at].row] = static_cast<Int>(at);
+    for (size_t at = 0; at < cells.size(); ++at) position_of_row_[cells[at].row] = static_cast<Int>(at);
     for (const Cell& multiplier : multipliers_) {
         const double change = -multiplier.value * factor;
-        if (const Int at = where_[multiplier.row]; at >= 0) {
+        if (const Int at = position_of_row_[multiplier.row]; at >= 0) {
             cells[at].value += change;
             continue;
         }
         cells.push_back({multiplier.row, change});
         rows_[multiplier.row].push_back(column);
     }
-    for (const Cell& entry : cells) where_[entry.row] = -1;
+    for (const Cell& entry : cells) position_of_row_[entry.row] = -1;
     by_column_.insert(column, static_cast<Int>(cells.size()));
 }
 
@@ -150,7 +150,7 @@ bool Nucleus::eliminate(std::vector<Pivot>& pivots, std::vector<Entry>& lower, s
         Pivot pivot{};
         if (!find_pivot(pivot)) return false;
         pivots.push_back(pivot);
-        take_out(pivot, lower);
+        remove_pivot(pivot, lower);
         for (const Int column : rows_[pivot.row])
             if (column != pivot.column) update_column(pivot, column, upper);
         for (const Cell& multiplier : multipliers_)

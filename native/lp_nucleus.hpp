@@ -49,7 +49,7 @@ class Nucleus {
     void consider(Int row, Int column, double& best, Pivot& pivot) const;
     double largest(Int column) const;
     const Cell* cell(Int row, Int column) const;
-    void take_out(const Pivot& pivot, std::vector<Entry>& lower);
+    void remove_pivot(const Pivot& pivot, std::vector<Entry>& lower);
     void update_column(const Pivot& pivot, Int column, std::vector<Entry>& upper);
 
     std::vector<std::vector<Cell>> columns_;
@@ -57,7 +57,7 @@ class Nucleus {
     std::vector<Int> used_rows_, used_columns_;
     CountLists by_row_, by_column_;
     std::vector<Cell> multipliers_;          // of the present pivot
-    std::vector<Int> where_;                 // by row: place in the column at hand, or -1
+    std::vector<Int> position_of_row_;                 // by row: place in the column at hand, or -1
 };
 
 }  // namespace cobre::lp

@@ -8,7 +8,7 @@ namespace cobre::lp {
 
 namespace {
 
-constexpr Int kFewLooseRows = 16;
+constexpr Int kFewInactiveRows = 16;
 
 }  // namespace
 
@@ -18,64 +18,64 @@ void SparseDualSimplex::load(const StageModel& stage, const CutView& cuts, doubl
     feasibility_ = feasibility;
     violation_ = violation;
     columns_ = stage.columns;
-    place_of_row_.assign(static_cast<size_t>(stage.rows), -1);
+    working_row_of_.assign(static_cast<size_t>(stage.rows), -1);
     is_present_cut_.assign(static_cast<size_t>(cuts.count()), 0);
     state_change_.resize(static_cast<size_t>(stage.states));
     worst_of_family_.resize(static_cast<size_t>(stage.families));
-    joined_.resize(static_cast<size_t>(stage.columns));
-    for (std::vector<Joined>& entries : joined_) entries.clear();
+    deferred_entries_.resize(static_cast<size_t>(stage.columns));
+    for (std::vector<DeferredEntry>& entries : deferred_entries_) entries.clear();
     rows_.clear();
-    start_loose();
+    start_from_slacks();
 }
 
 void SparseDualSimplex::clear_rows() {
     for (Int row = 0; row < row_count(); ++row) {
         if (rows_[row].is_cut()) is_present_cut_[rows_[row].index] = 0;
-        else place_of_row_[rows_[row].index] = -1;
+        else working_row_of_[rows_[row].index] = -1;
         if (!rows_[row].is_cut() && is_deferred(rows_[row].index))
-            for_row(row, [this](Int column, double) { joined_[column].clear(); });
+            for_each_in_row(row, [this](Int column, double) { deferred_entries_[column].clear(); });
     }
     rows_.clear();
     dual_bounds_.clear();
     cut_rows_.clear();
-    copies_.clear();
+    cut_coefficients_.clear();
     row_column_.clear();
     row_value_.clear();
     const auto columns = static_cast<size_t>(columns_);
     status_.assign(columns, at_lower);
     weight_.assign(columns, 1.0);
     slot_of_.resize(columns);
-    way_.assign(columns, 0.0);
+    direction_.assign(columns, 0.0);
     lower_.resize(columns);
     upper_.resize(columns);
     x_.assign(columns, 0.0);
     reduced_.assign(columns, 0.0);
     head_.clear();
-    missing_.clear();
-    is_candidate_.clear();
+    infeasibility_.clear();
+    is_listed_.clear();
     infeasible_.clear();
     has_reduced_costs_ = false;
 }
 
-void SparseDualSimplex::push_entry(Int column, double value) {
+void SparseDualSimplex::append_entry(Int column, double value) {
     row_column_.push_back(column);
     row_value_.push_back(value);
 }
 
-// Entries of nonbasic columns, singletons apart, to the front: the pivot row needs no others.
+// Entries of nonbasic columns that are not singletons first: the pivot row needs no others.
 void SparseDualSimplex::split_entries(WorkingRow& row) {
     row.split = row.start;
     for (Int at = row.start; at < row.end; ++at) {
-        if (!is_in_pivot_rows(row_column_[at])) continue;
+        if (!is_priced(row_column_[at])) continue;
         std::swap(row_column_[at], row_column_[row.split]);
         std::swap(row_value_[at], row_value_[row.split++]);
     }
 }
 
-// A column has become basic, or nonbasic: its entries change sides.
+// A column has become basic, or nonbasic: its entries move to the other side of `split`.
 void SparseDualSimplex::move_entries(Int column, bool is_basic) {
     if (stage_->singleton_row[column] >= 0) return;
-    for_column(column, [&](Int place, double) {
+    for_each_in_column(column, [&](Int place, double) {
         WorkingRow& row = rows_[place];
         Int at = is_basic ? row.start : row.split;
         while (row_column_[at] != column) ++at;
@@ -85,21 +85,21 @@ void SparseDualSimplex::move_entries(Int column, bool is_basic) {
     });
 }
 
-void SparseDualSimplex::push_row(WorkingRow row, int8_t status) {
+void SparseDualSimplex::append_row(WorkingRow row, int8_t status) {
     const StageModel& stage = *stage_;
     row.start = static_cast<Int>(row_column_.size());
     if (row.is_cut()) {
         is_present_cut_[row.index] = 1;
         cut_rows_.push_back(row_count());
-        const double* coefficients = copies_.data() + static_cast<size_t>(row.copy) * stage.states;
+        const double* coefficients = cut_coefficients_.data() + static_cast<size_t>(row.copy) * stage.states;
         for (Int state = 0; state < stage.states; ++state)
-            if (coefficients[state] != 0.0) push_entry(stage.state_column[state], coefficients[state]);
-        push_entry(stage.future_cost, 1.0);
+            if (coefficients[state] != 0.0) append_entry(stage.state_column[state], coefficients[state]);
+        append_entry(stage.future_cost, 1.0);
     } else {
-        place_of_row_[row.index] = row_count();
+        working_row_of_[row.index] = row_count();
         for (Int at = stage.row_start[row.index]; at < stage.row_start[row.index + 1]; ++at) {
-            push_entry(stage.column_index[at], stage.value[at]);
-            if (is_deferred(row.index)) joined_[stage.column_index[at]].push_back({row_count(), stage.value[at]});
+            append_entry(stage.column_index[at], stage.value[at]);
+            if (is_deferred(row.index)) deferred_entries_[stage.column_index[at]].push_back({row_count(), stage.value[at]});
         }
     }
     row.end = static_cast<Int>(row_column_.size());
@@ -109,121 +109,122 @@ void SparseDualSimplex::push_row(WorkingRow row, int8_t status) {
     status_.push_back(status);
     weight_.push_back(1.0);
     slot_of_.push_back(-1);
-    way_.push_back(0.0);
+    direction_.push_back(0.0);
     lower_.push_back(0.0);
     upper_.push_back(0.0);
     x_.push_back(0.0);
     reduced_.push_back(0.0);
     head_.push_back(-1);
-    missing_.push_back(0.0);
-    is_candidate_.push_back(0);
+    infeasibility_.push_back(0.0);
+    is_listed_.push_back(0);
 }
 
-// A cut with its coefficients side by side: in the pool they lie far from each other.
-void SparseDualSimplex::push_cut(Int cut, int8_t status) {
+// A cut with its coefficients next to each other: in the pool a stride lies between them.
+void SparseDualSimplex::append_cut(Int cut, int8_t status) {
     const auto copy = static_cast<Int>(cut_rows_.size());
     for (Int state = 0; state < stage_->states; ++state)
-        copies_.push_back(-cuts_->coefficient(cut, state) * stage_->state_scale[state]);
-    push_row({cut, copy}, status);
+        cut_coefficients_.push_back(-cuts_->coefficient(cut, state) * stage_->state_scale[state]);
+    append_row({cut, copy}, status);
 }
 
-// A chain must not depend on solutions before it.
-void SparseDualSimplex::forget_states() {
+// Cut values are updated from one solve of a chain to the next. A new chain starts over: it must not depend on what was
+// solved before.
+void SparseDualSimplex::reset_cut_values() {
     state_.assign(static_cast<size_t>(stage_->states), 0.0);
-    state_part_.assign(static_cast<size_t>(cuts_->count()), 0.0);
+    cut_value_.assign(static_cast<size_t>(cuts_->count()), 0.0);
 }
 
-void SparseDualSimplex::start_loose() {
-    forget_states();
+void SparseDualSimplex::start_from_slacks() {
+    reset_cut_values();
     clear_rows();
     for (Int row = 0; row < stage_->rows; ++row)
-        if (!is_deferred(row)) push_row({row}, basic);
-    factor();
+        if (!is_deferred(row)) append_row({row}, basic);
+    factorise();
 }
 
-bool SparseDualSimplex::start(const int8_t* status, const Int* tight_cuts, Int most_cuts) {
-    forget_states();
+bool SparseDualSimplex::start(const int8_t* status, const Int* active_cuts, Int max_cuts) {
+    reset_cut_values();
     clear_rows();
     std::copy(status, status + columns_, status_.begin());
     for (Int row = 0; row < stage_->rows; ++row)
-        if (status[columns_ + row] != basic || !is_deferred(row)) push_row({row}, status[columns_ + row]);
-    for (Int entry = 0; entry < most_cuts && tight_cuts[entry] >= 0; ++entry)
-        if (tight_cuts[entry] < cuts_->count() && cuts_->is_in_play(tight_cuts[entry])) push_cut(tight_cuts[entry], at_lower);
-    if (factor()) return true;
-    start_loose();
+        if (status[columns_ + row] != basic || !is_deferred(row)) append_row({row}, status[columns_ + row]);
+    for (Int entry = 0; entry < max_cuts && active_cuts[entry] >= 0; ++entry)
+        if (active_cuts[entry] < cuts_->count() && cuts_->is_in_play(active_cuts[entry])) append_cut(active_cuts[entry], at_lower);
+    if (factorise()) return true;
+    start_from_slacks();
     return false;
 }
 
-// Rows that joined and are loose now leave, when they have become many: a loose row has no say but costs work.
-bool SparseDualSimplex::drop_loose_rows() {
-    Int loose = 0;
-    for (Int row = 0; row < row_count(); ++row) loose += may_leave(row);
-    if (loose <= std::max(kFewLooseRows, row_count() / 2)) return true;
+// Cuts and deferred rows that have become inactive leave the working LP once there are many: they cannot bind but cost work.
+bool SparseDualSimplex::remove_inactive_rows() {
+    Int inactive = 0;
+    for (Int row = 0; row < row_count(); ++row) inactive += is_removable(row);
+    if (inactive <= std::max(kFewInactiveRows, row_count() / 2)) return true;
     const std::vector<WorkingRow> rows = rows_;
     const std::vector<int8_t> status = status_;
     const std::vector<double> weight = weight_, reduced = reduced_;
-    std::vector<uint8_t> leaves(rows.size());
-    for (Int row = 0; row < row_count(); ++row) leaves[row] = may_leave(row);
+    std::vector<uint8_t> is_removed(rows.size());
+    for (Int row = 0; row < row_count(); ++row) is_removed[row] = is_removable(row);
     clear_rows();
     std::copy_n(status.begin(), columns_, status_.begin());
     std::copy_n(weight.begin(), columns_, weight_.begin());
     std::copy_n(reduced.begin(), columns_, reduced_.begin());
     for (size_t row = 0; row < rows.size(); ++row) {
-        if (leaves[row]) continue;
+        if (is_removed[row]) continue;
         const size_t variable = static_cast<size_t>(columns_) + row;
-        if (rows[row].is_cut()) push_cut(rows[row].index, status[variable]);
-        else push_row(rows[row], status[variable]);
+        if (rows[row].is_cut()) append_cut(rows[row].index, status[variable]);
+        else append_row(rows[row], status[variable]);
         weight_.back() = weight[variable];
         reduced_.back() = reduced[variable];
     }
     has_reduced_costs_ = true;
-    return factor();
+    return factorise();
 }
 
 void SparseDualSimplex::load_column(Int variable, double factor, SparseVector& out) const {
     if (variable >= columns_) return out.add(variable - columns_, -factor);
     SparseVector::Adder sum(out);
-    for_column(variable, [&](Int row, double value) { sum.add(row, factor * value); });
+    for_each_in_column(variable, [&](Int row, double value) { sum.add(row, factor * value); });
 }
 
-void SparseDualSimplex::resize_work() {
-    for (SparseVector* vector : {&rho_, &alpha_, &flip_}) vector->resize(rows_.size());
+void SparseDualSimplex::resize_vectors() {
+    for (SparseVector* vector : {&inverse_row_, &pivot_column_, &flip_column_}) vector->resize(rows_.size());
     pivot_row_.resize(static_cast<size_t>(columns_));
 }
 
-bool SparseDualSimplex::factor() {
-    ++count_.refactorisations;
-    resize_work();
+bool SparseDualSimplex::factorise() {
+    ++counts_.refactorisations;
+    resize_vectors();
     basis_columns_.clear();
     basic_columns_.clear();
     for (Int column = 0; column < columns_; ++column) {
         if (status_[column] != basic) continue;
         basic_columns_.push_back(column);
-        for_column(column, [this](Int row, double value) { basis_columns_.push(row, value); });
+        for_each_in_column(column, [this](Int row, double value) { basis_columns_.push(row, value); });
         basis_columns_.close();
     }
     slack_is_basic_.resize(rows_.size());
     for (Int row = 0; row < row_count(); ++row) slack_is_basic_[row] = status_[slack(row)] == basic;
-    if (!factor_.factor(slack_is_basic_, basis_columns_, slot_of_column_)) return false;
-    count_.nucleus += factor_.nucleus();
+    if (!factorisation_.factorise(slack_is_basic_, basis_columns_, slot_of_column_)) return false;
+    counts_.nucleus += factorisation_.nucleus();
     for (Int row = 0; row < row_count(); ++row)
-        if (slack_is_basic_[row]) seat(slack(row), row);
-    for (size_t at = 0; at < basic_columns_.size(); ++at) seat(basic_columns_[at], slot_of_column_[at]);
-    is_fresh_ = true;
+        if (slack_is_basic_[row]) set_basic(slack(row), row);
+    for (size_t at = 0; at < basic_columns_.size(); ++at) set_basic(basic_columns_[at], slot_of_column_[at]);
+    is_freshly_factorised_ = true;
     return true;
 }
 
 void SparseDualSimplex::solution(std::vector<double>& columns, std::vector<double>& column_duals,
-                                 std::vector<double>& row_duals, std::vector<Int>& tight_cuts) const {
+                                 std::vector<double>& row_duals, std::vector<Int>& active_cuts) const {
     columns.assign(x_.begin(), x_.begin() + columns_);
     column_duals.assign(reduced_.begin(), reduced_.begin() + columns_);
     row_duals.assign(static_cast<size_t>(stage_->rows), 0.0);
     for (Int row = 0; row < row_count(); ++row)
         if (!rows_[row].is_cut()) row_duals[rows_[row].index] = reduced_[slack(row)];
-    tight_cuts.clear();
+    active_cuts.clear();
     for (const Int row : cut_rows_) {
         if (status_[slack(row)] == basic) continue;
-        tight_cuts.push_back(rows_[row].index);
+        active_cuts.push_back(rows_[row].index);
         row_duals.push_back(reduced_[slack(row)]);
     }
 }

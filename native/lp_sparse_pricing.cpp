@@ -1,5 +1,5 @@
-// The leaving variable: the basic variable that is farthest out of its bounds, measured along its edge (Devex).
-// When none is, rows and cuts that do not take part yet are looked at.
+// Pricing: the leaving variable has the largest squared infeasibility over its Devex weight. When no basic variable is
+// infeasible, deferred rows and cuts outside of the working LP are checked.
 #include <algorithm>
 #include <cmath>
 
@@ -11,43 +11,43 @@ bool SparseDualSimplex::find_leaving(Leaving& leaving) {
     double best = 0.0;
     size_t kept = 0;
     for (const Int slot : infeasible_) {
-        const double missing = missing_[slot];
-        if (missing == 0.0) {
-            is_candidate_[slot] = 0;
+        const double infeasibility = infeasibility_[slot];
+        if (infeasibility == 0.0) {
+            is_listed_[slot] = 0;
             continue;
         }
         infeasible_[kept++] = slot;
-        const double merit = missing * missing / weight_[head_[slot]];
-        if (merit > best) best = merit, leaving = {slot, missing};
+        const double merit = infeasibility * infeasibility / weight_[head_[slot]];
+        if (merit > best) best = merit, leaving = {slot, infeasibility};
     }
     infeasible_.resize(kept);
     return best > 0.0;
 }
 
-// A row that joins: its slack is basic and has the row's activity.
-void SparseDualSimplex::join(const WorkingRow& row) {
+// Append a row to the working LP: its slack becomes basic, with the row's activity as its value.
+void SparseDualSimplex::add_row(const WorkingRow& row) {
     const Int place = row_count();
-    if (row.is_cut()) push_cut(row.index, basic);
-    else push_row(row, basic);
-    bound_row(place);
-    bound_dual(place);
-    seat(slack(place), place);
-    for (SparseVector* vector : {&rho_, &alpha_, &flip_}) vector->resize(rows_.size());
-    alpha_.clear();
+    if (row.is_cut()) append_cut(row.index, basic);
+    else append_row(row, basic);
+    set_row_bounds(place);
+    compute_dual_bounds(place);
+    set_basic(slack(place), place);
+    for (SparseVector* vector : {&inverse_row_, &pivot_column_, &flip_column_}) vector->resize(rows_.size());
+    pivot_column_.clear();
     double activity = 0.0;
-    for_row(place, [&](Int column, double value) {
+    for_each_in_row(place, [&](Int column, double value) {
         activity += value * x_[column];
-        if (status_[column] == basic) alpha_.set(slot_of_[column], value);
+        if (status_[column] == basic) pivot_column_.set(slot_of_[column], value);
     });
     x_[slack(place)] = activity;
-    factor_.append_row(place, alpha_);
-    alpha_.clear();
-    is_fresh_ = false;
-    note_value(place);
+    factorisation_.append_row(place, pivot_column_);
+    pivot_column_.clear();
+    is_freshly_factorised_ = false;
+    update_infeasibility(place);
 }
 
-// Of every family of deferred rows the one that is violated most.
-bool SparseDualSimplex::join_violated_rows() {
+// Of each family of deferred rows, add the most violated one.
+bool SparseDualSimplex::add_violated_rows() {
     const StageModel& stage = *stage_;
     std::fill(worst_of_family_.begin(), worst_of_family_.end(), std::pair<Int, double>{-1, 0.0});
     for (const Int row : stage.deferred_rows) {
@@ -56,42 +56,42 @@ bool SparseDualSimplex::join_violated_rows() {
         for (Int at = first; at < end; ++at) activity += stage.value[at] * x_[stage.column_index[at]];
         auto& worst = worst_of_family_[stage.family[row]];
         const double lower = bounds_.row_lower[row], upper = bounds_.row_upper[row];
-        if (std::max(lower - activity, activity - upper) <= worst.second || place_of_row_[row] >= 0) continue;
-        const double missing = std::abs(missing_of(activity, lower, upper));
-        if (missing > worst.second) worst = {row, missing};
+        if (std::max(lower - activity, activity - upper) <= worst.second || working_row_of_[row] >= 0) continue;
+        const double infeasibility = std::abs(infeasibility_of(activity, lower, upper));
+        if (infeasibility > worst.second) worst = {row, infeasibility};
     }
-    bool joined = false;
-    for (const auto& [row, missing] : worst_of_family_) {
+    bool has_added = false;
+    for (const auto& [row, infeasibility] : worst_of_family_) {
         if (row < 0) continue;
-        join({row});
-        joined = true;
+        add_row({row});
+        has_added = true;
     }
-    return joined;
+    return has_added;
 }
 
-// What the decided states contribute to every cut. From one solution of a chain to the next few of them change.
-void SparseDualSimplex::update_state_parts() {
+// Coefficients times decided states, for every cut. From one solve of a chain to the next few states change.
+void SparseDualSimplex::update_cut_values() {
     const StageModel& stage = *stage_;
     for (Int state = 0; state < stage.states; ++state) {
         const double value = x_[stage.state_column[state]] * stage.state_scale[state];
         state_change_[state] = value - state_[state];
         state_[state] = value;
     }
-    cuts_->add_products(0, stage.states, state_change_.data(), state_part_.data());
+    cuts_->add_products(0, stage.states, state_change_.data(), cut_value_.data());
 }
 
-bool SparseDualSimplex::join_violated_cut() {
+bool SparseDualSimplex::add_violated_cut() {
     if (cuts_->count() == 0) return false;
-    update_state_parts();
+    update_cut_values();
     const double theta = x_[stage_->future_cost];
     double most = theta + violation_ * std::max(1.0, std::abs(theta));
     Int found = -1;
     for (Int cut = 0; cut < cuts_->count(); ++cut) {
-        const double value = bounds_.cut_right[cut] + state_part_[cut];
+        const double value = bounds_.cut_rhs[cut] + cut_value_[cut];
         if (value > most && !is_present_cut_[cut] && cuts_->is_in_play(cut)) most = value, found = cut;
     }
     if (found < 0) return false;
-    join({found, 0});
+    add_row({found, 0});
     return true;
 }
 

@@ -1,4 +1,4 @@
-// One pivot: values, reduced costs, weights and the factorisation follow from three solves.
+// One pivot: BTRAN, FTRAN and FTRAN of the bound flips update values, reduced costs, weights and the factorisation.
 #include <algorithm>
 #include <cmath>
 
@@ -8,136 +8,136 @@ namespace cobre::lp {
 
 namespace {
 
-constexpr double kPivotAgreement = 1e-7;   // between the pivot by row and by column, relative
+constexpr double kPivotAgreement = 1e-7;   // relative, between the pivot from the row and from the column
 
 }  // namespace
 
-// Variables that jump to their other bound move all basic ones at once.
+// All bound flips of a pivot change the basic variables by one FTRAN.
 void SparseDualSimplex::flip_bounds() {
     if (flips_.empty()) return;
-    flip_.clear();
+    flip_column_.clear();
     for (const Int variable : flips_) {
         const double before = x_[variable];
         status_[variable] = status_[variable] == at_lower ? at_upper : at_lower;
-        put_at_bound(variable);
-        bound_dual_again(variable);
-        load_column(variable, before - x_[variable], flip_);
+        move_to_bound(variable);
+        update_dual_bounds(variable);
+        load_column(variable, before - x_[variable], flip_column_);
     }
-    factor_.ftran(flip_);
-    for (const Int slot : flip_.index()) {
-        x_[head_[slot]] += flip_.value[slot];
-        note_value(slot);
+    factorisation_.ftran(flip_column_);
+    for (const Int slot : flip_column_.index()) {
+        x_[head_[slot]] += flip_column_.value[slot];
+        update_infeasibility(slot);
     }
 }
 
-// No pivot after all: what was going to jump, or to enter, stays.
-void SparseDualSimplex::take_back_flips(Int entering) {
+// No pivot after all: variables that were going to flip or to enter stay at their bounds.
+void SparseDualSimplex::undo_flips(Int entering) {
     if (entering >= 0) flips_.push_back(entering);
     for (const Int variable : flips_) {
-        put_at_bound(variable);
-        bound_dual_again(variable);
+        move_to_bound(variable);
+        update_dual_bounds(variable);
     }
 }
 
 void SparseDualSimplex::update_reduced_costs(Int entering, Int leaving) {
-    const double step = reduced_cost_of(entering) / slope_of(entering);
+    const double step = reduced_cost_of(entering) / pivot_entry_of(entering);
     if (step != 0.0) {
         for (const Int column : pivot_row_.index()) reduced_[column] -= step * pivot_row_.value[column];
-        for (const Int row : rho_.index())
-            if (status_[slack(row)] != basic) reduced_[slack(row)] += step * rho_.value[row];
+        for (const Int row : inverse_row_.index())
+            if (status_[slack(row)] != basic) reduced_[slack(row)] += step * inverse_row_.value[row];
     }
     reduced_[entering] = 0.0;
     reduced_[leaving] = -step;
 }
 
-// Devex (Forrest and Goldfarb): estimates of steepest-edge weights that need no solve of their own.
+// Dual Devex (Forrest and Goldfarb): estimates of steepest-edge weights that need no FTRAN of their own.
 void SparseDualSimplex::update_weights(Int slot, Int entering) {
-    const double pivot = alpha_.value[slot], weight = weight_[head_[slot]];
-    for (const Int at : alpha_.index()) {
+    const double pivot = pivot_column_.value[slot], weight = weight_[head_[slot]];
+    for (const Int at : pivot_column_.index()) {
         double& other = weight_[head_[at]];
-        const double ratio = alpha_.value[at] / pivot;
+        const double ratio = pivot_column_.value[at] / pivot;
         other = std::max(other, ratio * ratio * weight);
     }
     weight_[head_[slot]] = 1.0;
     weight_[entering] = std::max(1.0, weight / (pivot * pivot));
 }
 
-void SparseDualSimplex::exchange(Int slot, Int entering, double missing) {
+void SparseDualSimplex::update_basis(Int slot, Int entering, double infeasibility) {
     const Int leaving = head_[slot];
-    const double bound = missing > 0.0 ? lower_[leaving] : upper_[leaving];
-    const double step = (x_[leaving] - bound) / alpha_.value[slot];
+    const double bound = infeasibility > 0.0 ? lower_[leaving] : upper_[leaving];
+    const double step = (x_[leaving] - bound) / pivot_column_.value[slot];
     x_[entering] += step;
-    seat(entering, slot);
+    set_basic(entering, slot);
     status_[entering] = basic;
-    way_[entering] = 0.0;
-    status_[leaving] = missing > 0.0 ? at_lower : at_upper;
-    put_at_bound(leaving);
-    bound_dual_again(entering);
-    bound_dual_again(leaving);
+    direction_[entering] = 0.0;
+    status_[leaving] = infeasibility > 0.0 ? at_lower : at_upper;
+    move_to_bound(leaving);
+    update_dual_bounds(entering);
+    update_dual_bounds(leaving);
     if (entering < columns_) move_entries(entering, true);
     if (leaving < columns_) move_entries(leaving, false);
-    for (const Int at : alpha_.index()) {
-        if (at != slot) x_[head_[at]] -= step * alpha_.value[at];
-        note_value(at);
+    for (const Int at : pivot_column_.index()) {
+        if (at != slot) x_[head_[at]] -= step * pivot_column_.value[at];
+        update_infeasibility(at);
     }
-    factor_.update(slot);
-    is_fresh_ = false;
+    factorisation_.update(slot);
+    is_freshly_factorised_ = false;
 }
 
-SparseDualSimplex::Step SparseDualSimplex::pivot(const Leaving& leaving) {
+SparseDualSimplex::PivotResult SparseDualSimplex::pivot(const Leaving& leaving) {
     compute_pivot_row(leaving.slot);
     Int entering = -1;
-    if (!choose_entering(leaving.missing, entering)) return take_back_flips(entering), Step::none;
-    alpha_.clear();
-    load_column(entering, 1.0, alpha_);
-    factor_.ftran(alpha_, Factorisation::For::update);
-    const double by_row = slope_of(entering), by_column = alpha_.value[leaving.slot];
+    if (!ratio_test(leaving.infeasibility, entering)) return undo_flips(entering), PivotResult::no_entering;
+    pivot_column_.clear();
+    load_column(entering, 1.0, pivot_column_);
+    factorisation_.ftran(pivot_column_, Factorisation::Purpose::update);
+    const double by_row = pivot_entry_of(entering), by_column = pivot_column_.value[leaving.slot];
     if (!(std::abs(by_row - by_column) <= kPivotAgreement * std::min(std::abs(by_row), std::abs(by_column))))
-        return take_back_flips(entering), Step::inaccurate;
+        return undo_flips(entering), PivotResult::inaccurate;
     flip_bounds();
     update_reduced_costs(entering, head_[leaving.slot]);
     update_weights(leaving.slot, entering);
-    exchange(leaving.slot, entering, leaving.missing);
-    ++count_.pivots;
-    return Step::done;
+    update_basis(leaving.slot, entering, leaving.infeasibility);
+    ++counts_.pivots;
+    return PivotResult::done;
 }
 
-// Factorise, and compute everything anew that was updated.
-bool SparseDualSimplex::refresh() {
-    if (!factor()) return false;
+// Factorise from scratch, and recompute what was updated.
+bool SparseDualSimplex::refactor() {
+    if (!factorise()) return false;
     compute_reduced_costs();
-    compute_values();
+    compute_primal();
     return true;
 }
 
 Outcome SparseDualSimplex::optimise(const Bounds& bounds) {
-    const int64_t limit = count_.pivots + 200 + 10 * (stage_->rows + stage_->columns);
-    if (!drop_loose_rows()) return Outcome::gave_up;
-    take_bounds(bounds);
+    const int64_t limit = counts_.pivots + 200 + 10 * (stage_->rows + stage_->columns);
+    if (!remove_inactive_rows()) return Outcome::gave_up;
+    load_bounds(bounds);
     if (!has_reduced_costs_) compute_reduced_costs();
-    place_nonbasic();
-    compute_values();
-    for (int repairs = 0; count_.pivots < limit;) {
+    reset_nonbasic();
+    compute_primal();
+    for (int repairs = 0; counts_.pivots < limit;) {
         Leaving leaving;
         if (find_leaving(leaving)) {
-            const Step step = pivot(leaving);
-            if (step == Step::done) {
-                if (factor_.is_worn() && !refresh()) return Outcome::gave_up;
+            const PivotResult step = pivot(leaving);
+            if (step == PivotResult::done) {
+                if (factorisation_.needs_refactor() && !refactor()) return Outcome::gave_up;
                 continue;
             }
-            if (is_fresh_ || ++repairs > 20 || !refresh()) return Outcome::gave_up;
+            if (is_freshly_factorised_ || ++repairs > 20 || !refactor()) return Outcome::gave_up;
             continue;
         }
-        if (join_violated_rows() || join_violated_cut()) continue;
+        if (add_violated_rows() || add_violated_cut()) continue;
         compute_reduced_costs();
-        place_nonbasic();
-        compute_values();
+        reset_nonbasic();
+        compute_primal();
         if (!infeasible_.empty() && repairs++ < 20) continue;
         if (is_consistent()) {
-            count_.active_rows += row_count() - std::count(status_.begin() + columns_, status_.end(), static_cast<int8_t>(basic));
+            counts_.active_rows += row_count() - std::count(status_.begin() + columns_, status_.end(), static_cast<int8_t>(basic));
             return Outcome::optimal;
         }
-        if (++repairs > 20 || is_fresh_ || !refresh()) return Outcome::gave_up;
+        if (++repairs > 20 || is_freshly_factorised_ || !refactor()) return Outcome::gave_up;
     }
     return Outcome::gave_up;
 }

@@ -1,4 +1,4 @@
-// Vectors of which few entries are not zero, and sets of positions that are visited in order.
+// Vectors with few nonzero entries, and sets of positions that are visited in order.
 #pragma once
 
 #include <bit>
@@ -73,7 +73,7 @@ class SparseVector {
 };
 
 // A set of positions as bits. Visiting it in ascending or descending order meets positions that are inserted ahead of the
-// visitor, which is what a triangular solve with a sparse right side needs: no search for the pattern beforehand, and one
+// visitor, which is what a triangular solve with a sparse right-hand side needs: no search for the pattern beforehand, and one
 // order of all sums.
 class PositionSet {
    public:

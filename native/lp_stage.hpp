@@ -1,4 +1,4 @@
-// The fixed part of one stage's LP, and how states, inflows, loads and availabilities enter it.
+// The fixed part of one stage's LP, and how the state, inflows, loads and availabilities enter it.
 #pragma once
 
 #include <cstdint>
@@ -22,8 +22,8 @@ struct StageModel {
     Part<double> value;
 
     // The state: what a stage decides (each a column of its LP, with cut coefficients on it), the inflows of earlier
-    // stages, lag by lag, and what the stage only passes on. The last two are known when a stage is solved: they live on
-    // right sides.
+    // stages, lag by lag, and what the stage only passes on. The last two are known when a stage is solved: they are part of
+    // right-hand sides.
     Int states = 0;                           // decided ones
     Int hydros = 0;                           // with an inflow each
     Int order = 0;                            // lags in the state
@@ -36,11 +36,11 @@ struct StageModel {
     Part<Int> passed_from;                    // of every state passed on: the incoming state that it takes over; -1: 0
     bool truncates = false;                   // negative inflows become zero
 
-    // right side of a row += value * input; inputs are the incoming decided states, the realised inflows, and the
+    // right-hand side of a row += value * input; inputs are the incoming decided states, the realised inflows, and the
     // incoming states that are passed on
     Part<Int> input_row, input_index;
     Part<double> input_value;
-    // right side of a row += factor * load of a bus
+    // right-hand side of a row += factor * load of a bus
     Part<Int> load_row, load_bus;
     Part<double> load_factor;
     // upper (and, where pinned, lower) bound of a column = factor * availability of a source
@@ -48,16 +48,16 @@ struct StageModel {
     Part<double> source_factor;
     Part<uint8_t> source_is_pinned;
 
-    // The matrix once more, by columns, and which decided state a column is (-1: none). Entries in rows that may be left
-    // out come last in their column, from `deferred_start`.
+    // The matrix by columns, and which decided state a column is (-1: none). Entries in deferred rows come last in their
+    // column, from `deferred_start`.
     std::vector<Int> column_start, deferred_start, row_index, state_of_column;
     std::vector<double> column_value;
-    // Columns with one entry, by the row that has it (slacks that are charged for, above all), and of every column its
-    // row, or -1. Columns that cuts know are none of them.
+    // Singleton columns (one entry; above all penalised slacks) by their row, and by column its row, or -1. A column with cut
+    // coefficients is not a singleton.
     std::vector<Int> singleton_start, singleton_column, singleton_row;
-    std::vector<Int> moving_rows;             // rows whose right side ever changes, ascending
-    // Rows with one bound, which a solver may leave out until they are violated. Those over the same columns (the planes of
-    // a production function) are a family: few of them can bind at once. By row: its family, or -1.
+    std::vector<Int> moving_rows;             // rows whose right-hand side depends on inputs, ascending
+    // Deferred rows have one bound and may stay out of an LP until they are violated. Those over the same columns (the planes
+    // of a production function) are a family: few of them can be active at once. By row: its family, or -1.
     std::vector<Int> family, deferred_rows;
     Int families = 0;
 

@@ -164,5 +164,6 @@ NB_MODULE(_native, module) {
     }, "parent_pid"_a, "segment"_a);
     module.attr("PARENT_DEATH_SIGNAL") = cobre::parent_death_signal();
     module.def("end_with_group", &cobre::end_with_group);
-    cobre::lp::bind(module);
+    cobre::lp::bind_cuts(module);
+    cobre::lp::bind_engine(module);
 }

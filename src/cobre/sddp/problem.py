@@ -4,7 +4,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from cobre._native import fan_chains
+from cobre._native import opening_chains
 from cobre.core.arrays import Floats, Ints
 from cobre.core.stage_data import ResolvedStudy, StageData
 from cobre.sddp.lp.build import StageLp, build_stage_lp
@@ -56,7 +56,7 @@ class Opening:
         A point's basis is optimal for what its path met: one chain goes from there to the wettest opening, another
         one to the driest.
         """
-        twice, start, items, basis_index, places = fan_chains(self.order, met, states)
+        twice, start, items, basis_index, places = opening_chains(self.order, met, states)
         return Chains(twice, start, items, bases, basis_index, places, 2)
 
 

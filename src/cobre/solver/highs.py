@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any, cast
 
 from cobre._native import LpEngine, LpFailure, LpStage
+from cobre.comm.cores import usable_cores
 from cobre.core.arrays import Floats
 from cobre.solver.batches import (
     Batch,
@@ -55,6 +56,7 @@ class HighsSolver(LpSolver):
         self._engine = LpEngine(
             str(find_library()),
             threads,
+            usable_cores(),
             options.feasibility_tolerance,
             options.violation_tolerance,
             options.max_added_per_round,
@@ -78,7 +80,7 @@ class HighsSolver(LpSolver):
     ) -> Batch:
         """Solve all chains of a stage."""
         try:
-            batch = self._engine.solve(
+            batch = self._engine.solve_chains(
                 self._stages[stage][1],
                 cuts.chunks,
                 cuts.count,
@@ -126,7 +128,7 @@ class HighsSolver(LpSolver):
             for step in steps
         ]
         try:
-            return cast("Walk", self._engine.walk(given, states, *_tables_of(common)))
+            return cast("Walk", self._engine.solve_paths(given, states, *_tables_of(common)))
         except LpFailure as failure:
             raise _in_words(failure) from failure
         except RuntimeError as error:  # numbers that the library does not take

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from cobre._native import fan_chains
+from cobre._native import opening_chains
 from cobre.sddp.problem import Opening
 from cobre.solver.batches import Bases, Realisations
 
@@ -44,4 +44,4 @@ def test_two_chains_go_from_what_was_met_to_both_ends() -> None:
 
 def test_a_place_outside_the_order_is_refused() -> None:
     with pytest.raises(ValueError, match="opening"):
-        fan_chains(np.arange(3, dtype=np.int32), np.array([3], np.int32), np.zeros((1, 1)))
+        opening_chains(np.arange(3, dtype=np.int32), np.array([3], np.int32), np.zeros((1, 1)))

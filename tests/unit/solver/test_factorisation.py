@@ -23,7 +23,7 @@ class Basis:
             start.append(start[-1] + len(index))
         entries = [float(matrix[i, j]) for j, index in enumerate(row) for i in index]
         flat = [int(i) for index in row for i in index]
-        slots = self.factorisation.factor([int(flag) for flag in slack_is_basic], start, flat, entries)
+        slots = self.factorisation.factorise([int(flag) for flag in slack_is_basic], start, flat, entries)
         self.by_slot = -np.eye(rows)
         for column, slot in enumerate(slots):
             self.by_slot[:, slot] = matrix[:, column]

@@ -126,5 +126,5 @@ def test_results_lie_in_their_places() -> None:
     assert placed.objective[places].tobytes() == plain.objective.tobytes()
     assert placed.decided[places].tobytes() == plain.decided.tobytes()
     outside = Chains(states, start, np.tile(order, 2), no_bases(stage), none, places + 1)
-    with pytest.raises(ValueError, match="place"):
+    with pytest.raises(ValueError, match="result_index"):
         solver.solve(0, cuts, outside, noise, Keep())

@@ -2,7 +2,7 @@
 #include <algorithm>
 #include <cmath>
 
-#include "lp_factor.hpp"
+#include "lp_factorisation.hpp"
 
 namespace cobre::lp {
 
@@ -45,7 +45,7 @@ void Factorisation::begin(std::span<const uint8_t> slack_is_basic, const BasisCo
 }
 
 // Columns with one entry left: their row becomes a row of U, and nothing is below the pivot.
-bool Factorisation::peel_columns(const BasisColumns& columns) {
+bool Factorisation::pivot_column_singletons(const BasisColumns& columns) {
     queue_.clear();
     for (Int column = 0; column < columns.count(); ++column)
         if (column_count_[column] == 1) queue_.push_back(column);
@@ -65,7 +65,7 @@ bool Factorisation::peel_columns(const BasisColumns& columns) {
 }
 
 // Rows with one entry left: their column becomes a column of L, and the rest of the matrix does not change.
-bool Factorisation::peel_rows(const BasisColumns& columns) {
+bool Factorisation::pivot_row_singletons(const BasisColumns& columns) {
     queue_.clear();
     for (size_t row = 0; row < rows_; ++row) {
         if (position_[row] >= 0) continue;
@@ -141,7 +141,7 @@ void Factorisation::sort_lines(const std::vector<Entry>& entries, Lines& by_colu
 }
 
 // From rows and columns of the basis to positions. What stands in a row that was eliminated before its column belongs to U.
-void Factorisation::arrange(const BasisColumns& columns) {
+void Factorisation::permute_to_positions(const BasisColumns& columns) {
     const Int first_of_nucleus = static_cast<Int>(rows_) - nucleus_size_;
     const auto to_positions = [this](Entry& entry) {
         entry.row = position_[entry.row];
@@ -160,12 +160,12 @@ void Factorisation::arrange(const BasisColumns& columns) {
     sort_lines(upper_entries_, upper_columns_, upper_rows_);
 }
 
-bool Factorisation::factor(std::span<const uint8_t> slack_is_basic, const BasisColumns& columns,
+bool Factorisation::factorise(std::span<const uint8_t> slack_is_basic, const BasisColumns& columns,
                            std::vector<Int>& slot_of_column) {
     begin(slack_is_basic, columns);
     if (order_.size() + row_of_column_.size() != rows_) return false;
-    if (!peel_columns(columns) || !peel_rows(columns) || !eliminate_nucleus(columns)) return false;
-    arrange(columns);
+    if (!pivot_column_singletons(columns) || !pivot_row_singletons(columns) || !eliminate_nucleus(columns)) return false;
+    permute_to_positions(columns);
     slot_of_column = row_of_column_;
     begin_updates();
     return true;

@@ -1,4 +1,4 @@
-// Cuts from the solves of a backward pass: averages over openings, and their way into the pool.
+// Cuts from the solves of a backward pass: averages over openings, and how they are stored in the pool.
 #pragma once
 
 #include <cstddef>
@@ -10,7 +10,7 @@ namespace cobre::lp {
 struct Openings {
     size_t points, openings, dimension;
     const double *cost, *weight;  // points x openings
-    const double* slope;          // points x openings x dimension
+    const double* gradient;          // points x openings x dimension
     const double* state;          // points x dimension
 };
 void average_cuts(const Openings& from, double* cuts);

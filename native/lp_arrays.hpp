@@ -1,4 +1,4 @@
-// Arrays that Python hands to the LP kernel, checked; and those that it gets back.
+// NumPy arrays at the border of the LP kernel: those that it reads, checked, and those that it makes.
 #pragma once
 
 #include <nanobind/nanobind.h>
@@ -28,7 +28,7 @@ class Array {
    public:
     Array(nanobind::handle object, const char* name, bool writable = false) {
         if (!read_plain(object.ptr(), writable, buffer_) || buffer_.element != element_of<T>())
-            throw nanobind::type_error((std::string(name) + ": expected a C-contiguous array of the right type").c_str());
+            throw nanobind::type_error((std::string(name) + ": expected a C-contiguous array of " + element_name(element_of<T>())).c_str());
     }
 
     T* data() const { return reinterpret_cast<T*>(buffer_.data); }
@@ -41,7 +41,7 @@ class Array {
     Buffer buffer_;
 };
 
-// A new array and where its numbers lie.
+// A new array; `data` points at its numbers.
 template <typename T>
 nanobind::object make_array(T*& data, std::initializer_list<Py_ssize_t> shape) {
     auto object = nanobind::steal(new_array(element_of<T>(), shape));

@@ -1,14 +1,14 @@
-#include "lp_average.hpp"
+#include "lp_cut_average.hpp"
 
 namespace cobre::lp {
 
 namespace {
 
-// cost - slope . state
-double constant_term(double cost, const double* slope, const double* state, size_t dimension) {
+// cost - gradient . state
+double constant_term(double cost, const double* gradient, const double* state, size_t dimension) {
     if (dimension == 0) return cost;
-    double explained = slope[0] * state[0];
-    for (size_t component = 1; component < dimension; ++component) explained += slope[component] * state[component];
+    double explained = gradient[0] * state[0];
+    for (size_t component = 1; component < dimension; ++component) explained += gradient[component] * state[component];
     return cost - explained;
 }
 
@@ -21,12 +21,12 @@ void average_cuts(const Openings& from, double* cuts) {
         for (size_t opening = 0; opening < from.openings; ++opening) {
             const size_t solve = point * from.openings + opening;
             const double weight = from.weight[solve];
-            const double* slope = from.slope + solve * dimension;
-            const double constant = weight * constant_term(from.cost[solve], slope, state, dimension);
+            const double* gradient = from.gradient + solve * dimension;
+            const double constant = weight * constant_term(from.cost[solve], gradient, state, dimension);
             const bool is_first = opening == 0;
             cuts[0] = is_first ? constant : cuts[0] + constant;
             for (size_t component = 0; component < dimension; ++component) {
-                const double term = weight * slope[component];
+                const double term = weight * gradient[component];
                 cuts[1 + component] = is_first ? term : cuts[1 + component] + term;
             }
         }

@@ -1,4 +1,4 @@
-#include "lp_factor.hpp"
+#include "lp_factorisation.hpp"
 
 #include <cmath>
 #include <limits>
@@ -17,7 +17,7 @@ void Factorisation::begin_updates() {
     update_work_ = 0;
 }
 
-// A right side, moved to positions.
+// A right-hand side, moved to positions.
 void Factorisation::scatter(SparseVector& v, const std::vector<Int>& positions) {
     for (const Int at : v.index()) {
         work_[positions[at]] = v.value[at];
@@ -33,7 +33,7 @@ void Factorisation::collect(std::vector<Part>& parts) const {
     });
 }
 
-void Factorisation::ftran(SparseVector& v, For purpose) {
+void Factorisation::ftran(SparseVector& v, Purpose purpose) {
     scatter(v, first_position_);
     pattern_.ascend(lower_columns_.has, [this](Int at) {
         const double value = work_[at];
@@ -45,7 +45,7 @@ void Factorisation::ftran(SparseVector& v, For purpose) {
         }
     });
     apply_etas();
-    if (purpose == For::update) collect(column_for_update_);
+    if (purpose == Purpose::update) collect(column_for_update_);
     pattern_.drain_descending([&](Int at) {
         const double value = work_[at] / pivot_[at];
         work_[at] = 0.0;
@@ -75,10 +75,10 @@ void Factorisation::solve_upper_transposed() {
     });
 }
 
-void Factorisation::btran(SparseVector& v, For purpose) {
+void Factorisation::btran(SparseVector& v, Purpose purpose) {
     scatter(v, position_);
     solve_upper_transposed();
-    if (purpose == For::update) collect(row_for_update_);
+    if (purpose == Purpose::update) collect(row_for_update_);
     apply_etas_transposed();
     pattern_.drain_descending([&](Int at) {
         const double value = work_[at];

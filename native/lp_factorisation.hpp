@@ -1,5 +1,5 @@
 // A factorised basis: B = L R U up to the order of rows and columns, where R has a row eta for every change since L and U
-// were made (Forrest and Tomlin).
+// were computed (Forrest and Tomlin).
 //
 // Positions count pivots in the order of elimination. The slack columns come first, then column singletons, then row
 // singletons, and last the nucleus, which alone can fill in (Markowitz, with a threshold for stability). A basic variable
@@ -34,24 +34,24 @@ class Factorisation {
    public:
     // Factorise; the slack of row i is -e_i and is basic where `slack_is_basic[i]`. Fills `slot_of_column`: the pivot
     // row of each column. False when the matrix is singular to working accuracy.
-    bool factor(std::span<const uint8_t> slack_is_basic, const BasisColumns& columns, std::vector<Int>& slot_of_column);
+    bool factorise(std::span<const uint8_t> slack_is_basic, const BasisColumns& columns, std::vector<Int>& slot_of_column);
 
-    enum class For { solution, update };
+    enum class Purpose { solution, update };
     // Solve B x = v: from rows to slots. For an update: v is the column that will enter.
-    void ftran(SparseVector& v, For purpose = For::solution);
+    void ftran(SparseVector& v, Purpose purpose = Purpose::solution);
     // Solve B' y = v: from slots to rows. For an update: v is one at the slot that will change.
-    void btran(SparseVector& v, For purpose = For::solution);
-    // Another column takes a slot: those of the last `ftran` and `btran` for an update.
+    void btran(SparseVector& v, Purpose purpose = Purpose::solution);
+    // Exchange the column at a slot, for the column and row of the last `ftran` and `btran` for an update.
     void update(Int slot);
     // One row more at the end, whose slack is basic. `entries` are its coefficients at the basic columns, by slot.
     void append_row(Int row, SparseVector& entries);
 
-    // Whether the changes have cost more than factorising anew does.
-    bool is_worn() const { return update_work_ > kUpdateWork * (rows_ + fresh_entries_); }
+    // Whether the updates cost more by now than a new factorisation would.
+    bool needs_refactor() const { return update_work_ > kUpdateWork * (rows_ + fresh_entries_); }
     Int nucleus() const { return nucleus_size_; }
 
    private:
-    // Off-diagonal entries of a triangular factor by lines; lines that have none are not members of `has`.
+    // Off-diagonal entries of a triangular factor by rows or columns (lines). `has`: the lines that have any.
     struct Lines {
         std::vector<Int> start, index;
         std::vector<double> value;
@@ -60,10 +60,10 @@ class Factorisation {
 
     void begin(std::span<const uint8_t> slack_is_basic, const BasisColumns& columns);
     void pivot_on(Int row, Int column, double value);
-    bool peel_columns(const BasisColumns& columns);
-    bool peel_rows(const BasisColumns& columns);
+    bool pivot_column_singletons(const BasisColumns& columns);
+    bool pivot_row_singletons(const BasisColumns& columns);
     bool eliminate_nucleus(const BasisColumns& columns);
-    void arrange(const BasisColumns& columns);
+    void permute_to_positions(const BasisColumns& columns);
     void sort_lines(const std::vector<Entry>& entries, Lines& by_column, Lines& by_row) const;
     struct Part {
         Int position;
@@ -88,7 +88,7 @@ class Factorisation {
     PositionSet pattern_;
     Int nucleus_size_ = 0;
 
-    // Row etas, oldest first: the row at `from` moves on to `to`, less these multiples of others.
+    // Row etas, oldest first: the row at position `from` moves to position `to`, minus these multiples of others.
     std::vector<Int> eta_from_, eta_to_, eta_start_{0}, eta_position_;
     std::vector<double> eta_value_;
     // Entries of new columns of U by rows: lists, the newest entry first.
@@ -97,9 +97,9 @@ class Factorisation {
     std::vector<Part> row_for_update_, column_for_update_;
     size_t fresh_entries_ = 0;               // of L and U when they were made
     size_t update_work_ = 0;                 // entries of etas and of new columns, summed over updates
-    static constexpr size_t kUpdateWork = 48;  // entries that cost as much as one of the matrix in a factorisation
+    static constexpr size_t kUpdateWork = 48;  // entries of updates that cost as much as one entry of the matrix in a factorisation
 
-    // while factorising
+    // Only while factorising.
     std::vector<Int> row_of_column_, column_count_, row_count_, row_start_, row_columns_, queue_;
     std::vector<Entry> lower_entries_, upper_entries_;
     std::vector<Nucleus::Pivot> nucleus_pivots_;

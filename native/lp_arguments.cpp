@@ -1,0 +1,142 @@
+#include "lp_arguments.hpp"
+
+#include <algorithm>
+#include <utility>
+#include <vector>
+
+namespace nb = nanobind;
+
+namespace cobre::lp {
+
+namespace {
+
+template <typename T>
+void read(const nb::dict& parts, const char* name, Part<T>& part) {
+    part = Array<T>(parts[name], name).span();
+}
+
+// How many rows the chunks of a stage must have.
+size_t chunk_height(Int dimension, const nb::object& rows) {
+    if (rows.is_none()) return 1 + static_cast<size_t>(dimension);
+    const Array<Int> row_of(rows, "rows");
+    require(row_of.size() == static_cast<size_t>(dimension), "rows: expected one for each component of the state");
+    Int last = 0;
+    for (const Int row : row_of.span()) {
+        require(row == -1 || row > 0, "rows: row 0 holds the intercepts; a component needs a row of its own, or -1");
+        last = std::max(last, row);
+    }
+    return 1 + static_cast<size_t>(last);
+}
+
+}  // namespace
+
+BoundStage::BoundStage(nb::dict given) : parts(std::move(given)) {
+    read(parts, "cost", model.cost);
+    read(parts, "column_lower", model.column_lower);
+    read(parts, "column_upper", model.column_upper);
+    read(parts, "row_lower", model.row_lower);
+    read(parts, "row_upper", model.row_upper);
+    read(parts, "row_start", model.row_start);
+    read(parts, "column_index", model.column_index);
+    read(parts, "value", model.value);
+    read(parts, "state_column", model.state_column);
+    read(parts, "state_scale", model.state_scale);
+    read(parts, "autoregression", model.autoregression);
+    read(parts, "lag_from", model.lag_from);
+    read(parts, "lag_share", model.lag_share);
+    read(parts, "passed_from", model.passed_from);
+    read(parts, "input_row", model.input_row);
+    read(parts, "input_index", model.input_index);
+    read(parts, "input_value", model.input_value);
+    read(parts, "load_row", model.load_row);
+    read(parts, "load_bus", model.load_bus);
+    read(parts, "load_factor", model.load_factor);
+    read(parts, "source_column", model.source_column);
+    read(parts, "source_index", model.source_index);
+    read(parts, "source_factor", model.source_factor);
+    read(parts, "source_is_pinned", model.source_is_pinned);
+    model.states = nb::cast<Int>(parts["states"]);
+    model.hydros = nb::cast<Int>(parts["hydros"]);
+    model.order = nb::cast<Int>(parts["order"]);
+    model.future_cost = nb::cast<Int>(parts["future_cost"]);
+    model.truncates = nb::cast<bool>(parts["truncates"]);
+    model.finish();
+}
+
+CutView read_cuts(Int dimension, const nb::list& chunks, Int cuts, const nb::object& rows, nb::handle in_play) {
+    const size_t height = chunk_height(dimension, rows);
+    std::vector<CutChunk> views;
+    size_t capacity = 0;
+    for (const nb::handle chunk : chunks) {
+        const Array<double> array(chunk, "chunks");
+        require(array.height() >= height && array.width() % kCutsPerBlock == 0,
+                "chunks: too few rows, or not a multiple of CUTS_PER_BLOCK columns");
+        views.push_back({array.data(), static_cast<Int>(array.width())});
+        capacity += array.width();
+    }
+    const Array<uint8_t> flags(in_play, "in_play");
+    require(static_cast<size_t>(cuts) <= capacity && flags.size() >= static_cast<size_t>(cuts),
+            "more cuts than the chunks or in_play hold");
+    return {std::move(views), cuts, rows.is_none() ? nullptr : Array<Int>(rows, "rows").data(), flags.data()};
+}
+
+void read_chains(ChainBatch& batch, const StageModel& stage, const Array<double>& states, const Array<Int>& start,
+                 const Array<Int>& items, size_t bases) {
+    require(start.size() > 0 && states.size() == (start.size() - 1) * static_cast<size_t>(stage.dimension()) &&
+                bases == start.size() - 1,
+            "states, chains and starting bases differ in number");
+    batch.chains = static_cast<Int>(start.size()) - 1;
+    batch.states = states.data();
+    batch.chain_start = start.data();
+    require(start.data()[0] == 0 && static_cast<size_t>(start.data()[batch.chains]) == items.size(),
+            "chain_start does not end where the items do");
+    for (Int chain = 0; chain < batch.chains; ++chain)
+        require(start.data()[chain] <= start.data()[chain + 1], "chain_start descends");
+}
+
+void read_realisations(ChainBatch& batch, const StageModel& stage, const Array<Int>& items, nb::handle inflow,
+                       nb::handle load, nb::handle availability) {
+    const Array<double> inflows(inflow, "inflow"), loads(load, "load"), available(availability, "availability");
+    batch.inflow = inflows.data();
+    batch.load = loads.data();
+    batch.availability = available.data();
+    batch.buses = static_cast<Int>(loads.width());
+    batch.sources = static_cast<Int>(available.width());
+    require(inflows.size() == inflows.height() * static_cast<size_t>(stage.hydros), "inflow: expected one column a hydro");
+    require(loads.height() == inflows.height() && available.height() == inflows.height(),
+            "inflow, load and availability differ in number of realisations");
+    const auto realisations = static_cast<Int>(inflows.height());
+    for (const Int item : items.span()) require(0 <= item && item < realisations, "items: no such realisation");
+    batch.items = items.data();
+}
+
+void read_bases(ChainBatch& batch, const StageModel& stage, nb::handle status, nb::handle cuts, std::span<const Int> index) {
+    const Array<int8_t> statuses(status, "start_status");
+    const Array<Int> active_cuts(cuts, "start_cuts");
+    const auto bases = static_cast<Int>(statuses.height());
+    require(statuses.size() == statuses.height() * static_cast<size_t>(stage.columns + stage.rows) &&
+                active_cuts.size() == statuses.height() * static_cast<size_t>(stage.states + 1),
+            "start_status, start_cuts: not the size of this stage's bases");
+    for (const Int basis : index) require(basis < bases, "start_index: no such basis");
+    batch.start_status = statuses.data();
+    batch.start_cuts = active_cuts.data();
+    batch.start_index = index.data();
+}
+
+void read_result_index(ChainBatch& batch, const nb::object& result_index, size_t items) {
+    if (result_index.is_none()) return;
+    const Array<Int> array(result_index, "result_index");
+    require(array.size() == items, "result_index: expected one for each item");
+    for (const Int row : array.span())
+        require(0 <= row && static_cast<size_t>(row) < items, "result_index: no such row of the results");
+    batch.result_index = array.data();
+}
+
+WorkCounter* read_counter(const nb::object& counter) {
+    if (counter.is_none()) return nullptr;
+    const Array<int64_t> array(counter, "counter", true);
+    require(array.size() == 1, "counter: expected one number");
+    return reinterpret_cast<WorkCounter*>(array.data());
+}
+
+}  // namespace cobre::lp

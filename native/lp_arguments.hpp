@@ -1,0 +1,40 @@
+// What Python passes to the LP kernel: read from NumPy arrays, checked, never copied.
+#pragma once
+
+#include <nanobind/nanobind.h>
+
+#include <cstddef>
+#include <span>
+
+#include "lp_arrays.hpp"
+#include "lp_cuts.hpp"
+#include "lp_solver.hpp"
+#include "lp_stage.hpp"
+#include "thread_pool.hpp"
+
+namespace cobre::lp {
+
+// A stage and the arrays that hold its numbers.
+struct BoundStage {
+    explicit BoundStage(nanobind::dict given);
+
+    StageModel model;
+    nanobind::dict parts;  // keeps the arrays alive: `model` has spans into them
+};
+
+// The cuts of a stage. rows: by component of the state, its row in the chunks; None: all components have one, in order.
+CutView read_cuts(Int dimension, const nanobind::list& chunks, Int cuts, const nanobind::object& rows, nanobind::handle in_play);
+
+void read_chains(ChainBatch& batch, const StageModel& stage, const Array<double>& states, const Array<Int>& start,
+                 const Array<Int>& items, size_t bases);
+void read_realisations(ChainBatch& batch, const StageModel& stage, const Array<Int>& items, nanobind::handle inflow,
+                       nanobind::handle load, nanobind::handle availability);
+// index: by chain, the basis it starts from; empty when the caller sets it.
+void read_bases(ChainBatch& batch, const StageModel& stage, nanobind::handle status, nanobind::handle cuts,
+                std::span<const Int> index);
+void read_result_index(ChainBatch& batch, const nanobind::object& result_index, size_t items);
+
+// The counter in shared memory from which several processes take their chains; null for None: this process solves all.
+WorkCounter* read_counter(const nanobind::object& counter);
+
+}  // namespace cobre::lp

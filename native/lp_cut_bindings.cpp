@@ -1,0 +1,97 @@
+// What Python sees of cuts outside of a solve: values, averages over openings, the chains of a backward pass.
+#include <nanobind/nanobind.h>
+
+#include <algorithm>
+
+#include "lp_arguments.hpp"
+#include "lp_bindings.hpp"
+#include "lp_cut_average.hpp"
+#include "lp_opening_chains.hpp"
+
+namespace nb = nanobind;
+using namespace nb::literals;
+
+namespace cobre::lp {
+
+namespace {
+
+// Values of cuts at states (rows), added component by component. A cut that is not in play gives its intercept.
+nb::object cut_values(const nb::list& chunks, Int cuts, const nb::object& rows, nb::handle in_play, nb::handle states) {
+    const Array<double> points(states, "states");
+    const CutView view = read_cuts(static_cast<Int>(points.width()), chunks, cuts, rows, in_play);
+    double* values;
+    const nb::object table = make_array(values, {static_cast<Py_ssize_t>(points.height()), static_cast<Py_ssize_t>(cuts)});
+    const nb::gil_scoped_release release;
+    for (size_t point = 0; point < points.height(); ++point) {
+        view.intercepts(values + point * static_cast<size_t>(cuts));
+        view.add_products(0, static_cast<Int>(points.width()), points.data() + point * points.width(),
+                          values + point * static_cast<size_t>(cuts));
+    }
+    return table;
+}
+
+// Rows of intercept and coefficients, one for each trial point.
+nb::object averages(nb::handle costs, nb::handle weights, nb::handle gradients, nb::handle states) {
+    const Array<double> cost(costs, "costs"), weight(weights, "weights"), gradient(gradients, "gradients");
+    const Array<double> state(states, "states");
+    const Openings from{state.height(), cost.width(),    state.width(), cost.data(),
+                        weight.data(),  gradient.data(), state.data()};
+    require(cost.height() == from.points && weight.height() == from.points && weight.width() == from.openings &&
+                gradient.size() == cost.size() * from.dimension,
+            "costs, weights, gradients and states differ in number");
+    double* cuts;
+    auto table = make_array(cuts, {static_cast<Py_ssize_t>(from.points), static_cast<Py_ssize_t>(1 + from.dimension)});
+    average_cuts(from, cuts);
+    return table;
+}
+
+// (states, chain_start, items, start_index, result_index) of a backward pass: two chains for each trial point.
+nb::tuple chains_of_openings(nb::handle order, nb::handle sampled, nb::handle states) {
+    const Array<Int> openings(order, "order"), first(sampled, "sampled");
+    const Array<double> points_states(states, "states");
+    require(points_states.height() == first.size(), "sampled: expected one for each trial point");
+    for (const Int position : first.span())
+        require(0 <= position && static_cast<size_t>(position) < openings.size(), "sampled: no such opening");
+    const auto points = static_cast<Py_ssize_t>(first.size()), solves = points * static_cast<Py_ssize_t>(openings.size());
+    OpeningChains chains;
+    const nb::object start = make_array(chains.start, {2 * points + 1}), items = make_array(chains.items, {solves}),
+                     index = make_array(chains.start_index, {2 * points}), rows = make_array(chains.result_index, {solves});
+    build_opening_chains(openings.span(), first.span(), chains);
+    const auto width = static_cast<Py_ssize_t>(points_states.width());
+    double* twice;
+    const nb::object repeated = make_array(twice, {2 * points, width});
+    for (Py_ssize_t chain = 0; chain < 2 * points; ++chain)
+        std::copy_n(points_states.data() + chain / 2 * width, width, twice + chain * width);
+    return nb::make_tuple(repeated, start, items, index, rows);
+}
+
+// Write cuts (rows of intercept and coefficients) into the chunks of a stage, from a slot on.
+void store_cuts(nb::handle table, const nb::list& chunks, size_t slot) {
+    const Array<double> cuts(table, "table");
+    const size_t width = cuts.width();
+    size_t cut = 0, start = 0;
+    for (const nb::handle part : chunks) {
+        const Array<double> chunk(part, "chunks", true);
+        require(chunk.height() == width, "chunks: expected a row for each number of a cut");
+        const size_t end = start + chunk.width();
+        if (slot + cut < end && cut < cuts.height()) {
+            const size_t fitting = std::min(cuts.height() - cut, end - slot - cut);
+            place_cuts(cuts.data() + cut * width, fitting, width, chunk.data(), chunk.width(), slot + cut - start);
+            cut += fitting;
+        }
+        start = end;
+    }
+    require(cut == cuts.height(), "chunks: too small for these cuts");
+}
+
+}  // namespace
+
+void bind_cuts(nb::module_& module) {
+    module.attr("CUTS_PER_BLOCK") = kCutsPerBlock;
+    module.def("average_cuts", &averages, "costs"_a, "weights"_a, "gradients"_a, "states"_a);
+    module.def("cut_values", &cut_values, "chunks"_a, "cuts"_a, "rows"_a.none(), "in_play"_a, "states"_a);
+    module.def("opening_chains", &chains_of_openings, "order"_a, "sampled"_a, "states"_a);
+    module.def("place_cuts", &store_cuts, "table"_a, "chunks"_a, "slot"_a);
+}
+
+}  // namespace cobre::lp

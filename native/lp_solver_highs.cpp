@@ -1,0 +1,172 @@
+// HiGHS for the LPs that our own simplex could not finish.
+#include <algorithm>
+#include <cmath>
+#include <iterator>
+#include <limits>
+
+#include "lp_solver.hpp"
+
+namespace cobre::lp {
+
+namespace {
+
+constexpr double kInfinity = std::numeric_limits<double>::infinity();
+constexpr Int kMaxRounds = 1000;  // of adding violated cuts
+
+// A cut as a row: theta - coefficients . decided states >= right-hand side. Lags and passed states are known when a stage is
+// solved, so they are part of the right-hand side.
+void append_cut(const StageModel& stage, const CutView& cuts, Int cut, std::vector<Int>& index, std::vector<double>& value) {
+    for (Int state = 0; state < stage.states; ++state) {
+        const double coefficient = cuts.coefficient(cut, state) * stage.state_scale[state];
+        if (coefficient == 0.0) continue;
+        index.push_back(stage.state_column[state]);
+        value.push_back(-coefficient);
+    }
+    index.push_back(stage.future_cost);
+    value.push_back(1.0);
+}
+
+}  // namespace
+
+void Solver::check(Int status, const char* what) const {
+    if (status == kStatusError) throw std::runtime_error(std::string("HiGHS refused to ") + what);
+}
+
+void Solver::set_defaults() {
+    check(api_.set_bool(highs_, "output_flag", 0), "be quiet");
+    check(api_.set_int(highs_, "threads", 1), "use one thread");
+    check(api_.set_string(highs_, "parallel", "off"), "use one thread");
+    check(api_.set_string(highs_, "solver", "simplex"), "use simplex");
+    check(api_.set_string(highs_, "presolve", "off"), "leave presolve out");
+    check(api_.set_int(highs_, "simplex_strategy", 1), "use the dual simplex method");
+    // Scale factors survive from one LP to the next; ours are part of the stage.
+    check(api_.set_int(highs_, "simplex_scale_strategy", 0), "leave scaling to us");
+    check(api_.set_double(highs_, "primal_feasibility_tolerance", settings_.tolerances.feasibility), "take a tolerance");
+    check(api_.set_double(highs_, "dual_feasibility_tolerance", settings_.tolerances.feasibility), "take a tolerance");
+}
+
+void Solver::pass_lp_to_highs() {
+    const StageModel& stage = *stage_;
+    check(api_.pass_lp(highs_, stage.columns, stage.rows, static_cast<Int>(stage.value.size()), kRowwise, kMinimise, 0.0,
+                       stage.cost.data(), column_lower_.data(), column_upper_.data(), row_lower_.data(), row_upper_.data(),
+                       stage.row_start.data(), stage.column_index.data(), stage.value.data()),
+          "take an LP");
+    // Limited by iterations and not by seconds: seconds differ from run to run, and so would the results.
+    check(api_.set_int(highs_, "simplex_iteration_limit", 50 * (stage.columns + stage.rows) + 10000), "take a limit");
+    priced_cuts_.clear();
+    is_in_highs_.assign(static_cast<size_t>(cuts_->count()), 0);
+}
+
+void Solver::add_cuts(const std::vector<Int>& wanted) {
+    std::vector<Int> start, index;
+    std::vector<double> value, lower, upper;
+    for (const Int cut : wanted) {
+        is_in_highs_[cut] = 1;
+        priced_cuts_.push_back(cut);
+        start.push_back(static_cast<Int>(index.size()));
+        append_cut(*stage_, *cuts_, cut, index, value);
+        lower.push_back(cut_rhs_[cut]);
+        upper.push_back(kInfinity);
+    }
+    check(api_.add_rows(highs_, static_cast<Int>(lower.size()), lower.data(), upper.data(), static_cast<Int>(value.size()),
+                        start.data(), index.data(), value.data()),
+          "take further cuts");
+}
+
+bool Solver::run_highs() {
+    const Int status = api_.run(highs_);
+    if (status == kStatusError || api_.model_status(highs_) != kOptimal) return false;
+    column_value_.resize(static_cast<size_t>(stage_->columns));
+    column_dual_.resize(column_value_.size());
+    row_value_.resize(static_cast<size_t>(stage_->rows) + priced_cuts_.size());
+    row_dual_.resize(row_value_.size());
+    check(api_.get_solution(highs_, column_value_.data(), column_dual_.data(), row_value_.data(), row_dual_.data()),
+          "show its solution");
+    return is_accurate(settings_.tolerances.highs_gap);
+}
+
+// Other settings of HiGHS, in a fixed order so that every run takes the same: with scaling, primal simplex, presolve, looser
+// tolerances, interior point.
+bool Solver::retry_with_other_settings() {
+    struct Attempt {
+        const char *solver, *presolve;
+        Int strategy, scaling;
+        double tolerance;
+    };
+    static constexpr Attempt attempts[] = {{"simplex", "off", 1, 2, 1.0}, {"simplex", "off", 4, 0, 1.0}, {"simplex", "on", 1, 2, 1.0},
+                                     {"simplex", "off", 4, 2, 10.0}, {"ipm", "on", 1, 2, 10.0}};
+    bool solved = false;
+    const auto count = std::min<Int>(settings_.retry_attempts, std::size(attempts));
+    for (Int at = 0; at < count && !solved; ++at) {
+        const Attempt& attempt = attempts[at];
+        ++counts.retries;
+        const double tolerance = settings_.tolerances.feasibility * attempt.tolerance;
+        check(api_.clear_solver(highs_), "start anew");
+        check(api_.set_string(highs_, "solver", attempt.solver), "change its method");
+        check(api_.set_string(highs_, "presolve", attempt.presolve), "change presolve");
+        check(api_.set_int(highs_, "simplex_strategy", attempt.strategy), "change its method");
+        check(api_.set_int(highs_, "simplex_scale_strategy", attempt.scaling), "change its scaling");
+        check(api_.set_double(highs_, "primal_feasibility_tolerance", tolerance), "take a tolerance");
+        check(api_.set_double(highs_, "dual_feasibility_tolerance", tolerance), "take a tolerance");
+        solved = run_highs();
+        const Int status = api_.model_status(highs_);
+        if (status == kInfeasible || status == kUnbounded) break;
+    }
+    set_defaults();
+    return solved;
+}
+
+// Cuts of the pool that this solution violates, the worst ones first.
+bool Solver::find_violated_cuts(std::vector<Int>& found) {
+    const StageModel& stage = *stage_;
+    found.clear();
+    for (Int state = 0; state < stage.states; ++state)
+        decided_[state] = column_value_[stage.state_column[state]] * stage.state_scale[state];
+    values_.assign(cut_rhs_, cut_rhs_ + base_cut_rhs_.size());
+    cuts_->add_products(0, stage.states, decided_.data(), values_.data());
+    const double theta = column_value_[stage.future_cost];
+    const double limit = theta + settings_.tolerances.violation * std::max(1.0, std::abs(theta));
+    for (Int cut = 0; cut < cuts_->count(); ++cut)
+        if (values_[cut] > limit && !is_in_highs_[cut] && cuts_->is_in_play(cut)) found.push_back(cut);
+    const auto worse = [this](Int a, Int b) { return values_[a] != values_[b] ? values_[a] > values_[b] : a < b; };
+    std::sort(found.begin(), found.end(), worse);
+    if (static_cast<Int>(found.size()) > settings_.max_added_per_round) found.resize(settings_.max_added_per_round);
+    return !found.empty();
+}
+
+void Solver::solve_by_highs(Int chain, Int item) {
+    ++counts.library_solves;
+    pass_lp_to_highs();
+    std::vector<Int> found;
+    for (Int round = 0; round < kMaxRounds; ++round) {
+        if (!run_highs() && !retry_with_other_settings())
+            throw LpFailure(chain, item, api_.model_status(highs_), "no solver setting led to an optimum");
+        if (!find_violated_cuts(found)) return start_from_highs_basis();
+        add_cuts(found);
+    }
+    throw LpFailure(chain, item, kOptimal, "cuts keep being violated");
+}
+
+// The next realisation of the chain starts from HiGHS's basis.
+void Solver::start_from_highs_basis() {
+    const StageModel& stage = *stage_;
+    std::vector<Int> columns(static_cast<size_t>(stage.columns)), rows(static_cast<size_t>(stage.rows) + priced_cuts_.size());
+    check(api_.get_basis(highs_, columns.data(), rows.data()), "show its basis");
+    std::vector<int8_t> status(columns.begin(), columns.end());
+    status.insert(status.end(), rows.begin(), rows.begin() + stage.rows);
+    std::vector<Int> active_cuts;
+    for (size_t row = 0; row < priced_cuts_.size(); ++row)
+        if (rows[stage.rows + row] != kBasic) active_cuts.push_back(priced_cuts_[row]);
+    simplex_->start(status.data(), active_cuts.data(), static_cast<Int>(active_cuts.size()));
+}
+
+void Solver::save(const std::string& path, const std::vector<std::string>& columns, const std::vector<std::string>& rows) {
+    for (size_t column = 0; column < columns.size(); ++column)
+        api_.pass_col_name(highs_, static_cast<Int>(column), columns[column].c_str());
+    for (size_t row = 0; row < rows.size(); ++row) api_.pass_row_name(highs_, static_cast<Int>(row), rows[row].c_str());
+    for (size_t row = 0; row < priced_cuts_.size(); ++row)
+        api_.pass_row_name(highs_, stage_->rows + static_cast<Int>(row), ("cut_" + std::to_string(priced_cuts_[row])).c_str());
+    check(api_.write_model(highs_, path.c_str()), "write the LP");
+}
+
+}  // namespace cobre::lp

@@ -1,0 +1,91 @@
+// What a solve gives: the cost, its gradient in the incoming state, the outgoing state, the basis.
+#include <algorithm>
+
+#include "lp_solver.hpp"
+
+namespace cobre::lp {
+
+void Solver::store(size_t row, const Results& results) {
+    const StageModel& stage = *stage_;
+    const auto n = static_cast<size_t>(stage.states);
+    results.objective[row] = objective_;
+    if (results.future_cost) results.future_cost[row] = column_value_[stage.future_cost];
+    if (results.decided)
+        for (size_t state = 0; state < n; ++state)
+            results.decided[row * n + state] = column_value_[stage.state_column[state]] * stage.state_scale[state];
+    if (results.inflow) std::copy(inflow_.begin(), inflow_.end(), results.inflow + row * inflow_.size());
+    if (results.gradient) store_gradient(results.gradient + row * stage.dimension());
+    if (results.primal) std::copy(column_value_.begin(), column_value_.end(), results.primal + row * stage.columns);
+    if (results.dual) std::copy(row_dual_.begin(), row_dual_.begin() + stage.rows, results.dual + row * stage.rows);
+}
+
+void Solver::outgoing_state(const double* state, double* next) const {
+    const StageModel& stage = *stage_;
+    for (Int at = 0; at < stage.states; ++at)
+        next[at] = column_value_[stage.state_column[at]] * stage.state_scale[at];
+    outgoing_passed(state, next + stage.first_passed());
+    if (stage.order == 0) return;
+    double* lags = next + stage.states;
+    if (!stage.shifts_lags()) return outgoing_lags(state + stage.states, lags);
+    std::copy(inflow_.begin(), inflow_.end(), lags);
+    std::copy_n(state + stage.states, static_cast<size_t>(stage.order - 1) * stage.hydros, lags + stage.hydros);
+}
+
+// Lags that are means over a season: each continues an incoming one, and takes a share of this stage's inflow.
+void Solver::outgoing_lags(const double* lags, double* next) const {
+    const StageModel& stage = *stage_;
+    const Int n = stage.hydros;
+    for (Int lag = 0; lag < stage.order; ++lag)
+        for (Int hydro = 0; hydro < n; ++hydro) {
+            const double before = stage.lag_from[lag] >= 0 ? lags[stage.lag_from[lag] * n + hydro] : 0.0;
+            next[lag * n + hydro] = before + stage.lag_share[lag] * inflow_[hydro];
+        }
+}
+
+// The gradient of the optimal cost in the incoming state, from the duals of the rows whose right-hand sides it moves and of
+// the active cuts, whose right-hand sides depend on lags and passed states.
+void Solver::store_gradient(double* gradient) {
+    const StageModel& stage = *stage_;
+    const Int n = stage.hydros;
+    std::fill(gradient, gradient + stage.dimension(), 0.0);
+    std::fill(inflow_gradient_.begin(), inflow_gradient_.end(), 0.0);
+    for (size_t entry = 0; entry < stage.input_row.size(); ++entry) {
+        const Int input = stage.input_index[entry];
+        double& slope = stage.is_inflow(input) ? inflow_gradient_[input - stage.states] : gradient[stage.component_of(input)];
+        slope += stage.input_value[entry] * row_dual_[stage.input_row[entry]];
+    }
+    if (stage.order == 0 && stage.passed() == 0) return;
+    double* lags = gradient + stage.states;
+    for (size_t row = 0; row < priced_cuts_.size(); ++row) {
+        const double dual = row_dual_[stage.rows + row];
+        if (dual == 0.0) continue;
+        const auto coefficient = [&](Int component) { return cuts_->coefficient(priced_cuts_[row], component); };
+        for (Int entry = 0; entry < stage.passed(); ++entry)
+            if (const Int from = stage.passed_from[entry]; from >= 0)
+                gradient[from] += dual * coefficient(stage.first_passed() + entry);
+        for (size_t lag = 0; lag < stage.lag_from.size(); ++lag)
+            for (Int hydro = 0; hydro < n; ++hydro) {
+                const double slope = dual * coefficient(stage.lag(static_cast<Int>(lag)) + hydro);
+                inflow_gradient_[hydro] += stage.lag_share[lag] * slope;
+                if (stage.lag_from[lag] >= 0) lags[stage.lag_from[lag] * n + hydro] += slope;
+            }
+        if (stage.order == 0 || !stage.shifts_lags()) continue;
+        for (Int hydro = 0; hydro < n; ++hydro) inflow_gradient_[hydro] += dual * coefficient(stage.states + hydro);
+        for (Int entry = 0; entry < (stage.order - 1) * n; ++entry) lags[entry] += dual * coefficient(stage.states + n + entry);
+    }
+    for (Int lag = 0; lag < stage.order; ++lag)
+        for (Int hydro = 0; hydro < n; ++hydro)
+            lags[lag * n + hydro] += stage.autoregression[static_cast<size_t>(lag) * n + hydro] * inflow_gradient_[hydro];
+}
+
+void Solver::store_basis(Int chain, const Results& results) const {
+    const auto width = static_cast<size_t>(stage_->columns + stage_->rows), max_cuts = static_cast<size_t>(stage_->states + 1);
+    simplex_->basis(results.basis_status + chain * width, results.basis_cuts + chain * max_cuts);
+}
+
+// States that this stage only passes on.
+void Solver::outgoing_passed(const double* state, double* to) const {
+    for (const Int from : stage_->passed_from) *to++ = from < 0 ? 0.0 : state[from];
+}
+
+}  // namespace cobre::lp
