@@ -52,6 +52,7 @@ def hold_pool(comm: Backend, folder: str, stages: int, cuts: int, dimension: int
     from cobre.io.array_file import write_arrays  # noqa: PLC0415
     from cobre.sddp.cuts.pool import CutPool, CutSet  # noqa: PLC0415
     from cobre.sddp.training.context import TrainingContext  # noqa: PLC0415
+    from cobre.sddp.training.visited import VisitedStates  # noqa: PLC0415
     from cobre.study.checkpoints import snapshot  # noqa: PLC0415
     from cobre.study.digest import training_digest  # noqa: PLC0415
 
@@ -73,7 +74,7 @@ def hold_pool(comm: Backend, folder: str, stages: int, cuts: int, dimension: int
     training_digest([], pool)
     note("its digest")
     context = TrainingContext.__new__(TrainingContext)
-    context.pool, context.bases, context.visited = pool, [], []
+    context.pool, context.bases, context.visited = pool, [], VisitedStates(pool)
     write_arrays(Path(folder) / "pool.ckpt", {}, snapshot(context, []))
     note("a checkpoint of it")
     return found

@@ -21,6 +21,7 @@ from cobre.sddp import phases
 from cobre.sddp.cuts.pool import CutSet
 from cobre.sddp.events import IterationRecord, PhaseTimes
 from cobre.sddp.training.context import TrainingContext
+from cobre.sddp.training.visited import StoredStates, VisitedStates, entry_flags
 from cobre.solver.batches import Bases
 from cobre.solver.statistics import SolveStatistics
 from cobre.study.fingerprint import Fingerprint
@@ -30,6 +31,7 @@ _NAME = re.compile(r"iteration-(\d{6,})\.ckpt")
 _NUMBERS = ("lower_bound", "upper_bound", "upper_bound_std", "elapsed_s")
 _COUNTS = ("iteration", "forward_passes", "solves", "simplex_iterations", "cuts")
 _EXACT = "history_exact"  # only where upper bounds are exact
+_STATES, _STATES_KEPT = "visited_states", "visited_entries"  # only where selection or an export reads them
 _UNKNOWN = -1
 _TIMES = ("forward_s", "backward_s", "bound_s", "exchange_s", "solver_s")
 
@@ -212,15 +214,16 @@ def snapshot(context: TrainingContext, history: Sequence[IterationRecord]) -> di
         arrays["history_solver"] = np.array([phases.to_numbers(record.solver) for record in history])
     for stage, bases in enumerate(context.bases):
         arrays[f"basis_{stage}"], arrays[f"basis_cuts_{stage}"] = bases.status.copy(), bases.cuts.copy()
-    if context.visited:
-        arrays["visited"] = _joined(tuple(context.visited))
+    if len(context.visited):
+        arrays[_STATES_KEPT] = entry_flags(context.visited, pool.dimension)
+        arrays[_STATES] = _visited(context.visited)
     return arrays
 
 
-def _joined(tables: tuple[Floats, ...]) -> StreamedArray:
-    """One below the other."""
-    shape = (sum(map(len, tables)), tables[0].shape[1])
-    return StreamedArray(shape, np.dtype(np.float64), lambda: iter(tables))
+def _visited(visited: VisitedStates) -> StreamedArray:
+    """Place by place the states there, one below the other."""
+    parts = [view for place in range(visited.places) for view in visited.views(place)]
+    return StreamedArray((sum(part.size for part in parts),), np.dtype(np.float64), lambda: iter(parts))
 
 
 def restore(context: TrainingContext, checkpoint: Checkpoint) -> None:
@@ -237,9 +240,16 @@ def restore(context: TrainingContext, checkpoint: Checkpoint) -> None:
     context.bases = [
         Bases(arrays[f"basis_{stage}"], arrays[f"basis_cuts_{stage}"]) for stage in range(len(context.bases))
     ]
-    if "visited" in arrays:
-        context.visited = np.split(arrays["visited"], checkpoint.iteration)
+    if _STATES in arrays:
+        _restore_states(context, checkpoint)
     context.began -= checkpoint.history[-1].elapsed_s
+
+
+def _restore_states(context: TrainingContext, checkpoint: Checkpoint) -> None:
+    stored = StoredStates(checkpoint.arrays[_STATES_KEPT], checkpoint.arrays[_STATES])
+    if context.keeps_states and not stored.kept.all():
+        raise CheckpointError(f"{checkpoint.path} has not all states that an export of states needs: resume without it")
+    context.visited.restore(stored, checkpoint.iteration)
 
 
 def _history(arrays: dict[str, NDArray[Any]]) -> tuple[IterationRecord, ...]:

@@ -181,6 +181,7 @@ def _train_or_load(
     pool = trained.context.pool
     if comm.rank == 0:
         _write_training(request.output, stored, trained)
+    trained.context.visited.close()
     comm.check_failures()
     tell(_trained_event(trained))
     return trained, Policy.of(trained.study, pool, trained.history) if pool.has_gaps else pool
@@ -212,7 +213,7 @@ def _write_training(output: Path, policy_folder: Path, trained: TrainedStudy) ->
     if (bound := trained.context.upper_bound) is not None:
         write_bound(output, PolicyBound(bound, trained.study.case.is_risk_averse))
     visited = trained.context.visited
-    write_state_export(output, trained.study, visited, len(trained.history) - len(visited) + 1)
+    write_state_export(output, trained.study, visited, len(trained.history) - len(visited.iterations) + 1)
 
 
 def _trained_event(trained: TrainedStudy) -> Event:

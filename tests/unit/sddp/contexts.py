@@ -11,7 +11,7 @@ from cobre.solver.batches import Bases
 from cobre.study.prepare import make_solver, prepare
 
 
-def context_of(folder, overrides=None, comm=None, threads=1):
+def context_of(folder, overrides=None, comm=None, threads=1, keeps_states=False):
     """Nothing is trained yet."""
     comm = comm or LocalCommunicator()
     study = prepare(load_case(folder, overrides))
@@ -26,6 +26,7 @@ def context_of(folder, overrides=None, comm=None, threads=1):
         split=split,
         team=Team.of(comm, comm, problem, split),
         bases=[Bases.none(stage.program) for stage in problem.stages],
+        keeps_states=keeps_states,
     )
 
 

@@ -93,7 +93,7 @@ class CutPool:
         dimension: int,
         components: Sequence[Flags] | None = None,
     ) -> None:
-        self._memory = memory
+        self.memory = memory
         self.num_stages = num_stages
         self.dimension = dimension
         self._regions: list[SharedRegion] = []
@@ -175,7 +175,7 @@ class CutPool:
             stored = self.stored_columns(stage, table[row : row + 1])
             if self.is_leader:
                 self.place(stage, slot, np.ascontiguousarray(stored))
-        if self._memory.size > 1:
+        if self.memory.size > 1:
             for region in self._regions:
                 region.fence(label="cuts")
         self.in_play[stages.start : stages.stop, slot] = 1
@@ -187,7 +187,7 @@ class CutPool:
 
     def publish(self, stage: int, slots: range) -> None:
         """Wait until all ranks of the node have placed their cuts, and let them take part."""
-        if self._memory.size > 1:
+        if self.memory.size > 1:
             for region, end in zip(self._regions, self._starts[1:], strict=True):
                 if end > slots.start:
                     region.fence(label="cuts")
@@ -247,7 +247,7 @@ class CutPool:
         blocks = -(-max(needed, self.count // 4) // CUTS_PER_BLOCK)
         width = min(WIDEST_CHUNK, blocks * CUTS_PER_BLOCK)
         heights = [layout.height for layout in self._layouts]
-        region = self._memory.create_shared_region(width * sum(heights), np.dtype(np.float64), label="cuts")
+        region = self.memory.create_shared_region(width * sum(heights), np.dtype(np.float64), label="cuts")
         self._regions.append(region)
         self._starts.append(self._starts[-1] + width)
         readable, writable, start = region.as_array(), region.as_mut_array(0, region.count), 0

@@ -19,6 +19,7 @@ from cobre.sddp.training.exchange import gather_rows
 from cobre.sddp.training.selection import SelectionMemory
 from cobre.sddp.training.team import Team
 from cobre.sddp.training.traffic import Traffic
+from cobre.sddp.training.visited import VisitedStates
 from cobre.sddp.upper_bounds.result import UpperBound
 from cobre.sddp.work_split import WorkSplit
 from cobre.solver.batches import (
@@ -70,13 +71,13 @@ class TrainingContext:
     split: WorkSplit
     team: Team  # the ranks that solve together with this one
     bases: list[Bases]  # by stage: where paths start, one basis or none
-    visited: list[Floats] = field(default_factory=list)  # trial points, kept only where cut selection looks at them
     selection_memory: SelectionMemory = field(default_factory=SelectionMemory)
-    keeps_states: bool = False  # trial points are wanted for their own sake
+    keeps_states: bool = False  # trial points are wanted for their own sake, with all their entries
     upper_bound: UpperBound | None = None  # of the last iteration, where a stopping rule wanted one
     failure_folder: Path | None = None  # where an LP goes that cannot be solved
     counter: SolveCounter = field(default_factory=SolveCounter)
     traffic: Traffic = field(init=False)
+    visited: VisitedStates = field(init=False)  # filled only where cut selection or an export reads them
     began: float = field(default_factory=time.monotonic)
     team_paths: Indices = field(init=False)  # the forward passes of this rank and those of its team
     own: slice = field(init=False)  # where in these its own ones lie
@@ -84,6 +85,7 @@ class TrainingContext:
     def __post_init__(self) -> None:
         self.team_paths = self.team.items(self.split)
         self.own = self.team.own(self.split)
+        self.visited = VisitedStates(self.pool, keeps_all=self.keeps_states)
         self.start_counting()
 
     def start_counting(self) -> None:

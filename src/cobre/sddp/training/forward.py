@@ -42,12 +42,6 @@ def run_forward(context: TrainingContext, iteration: int) -> Paths:
     return Paths(walk.states, bases, met, walk.objective, walk.future_cost)
 
 
-def rows_of(states: Floats) -> Floats:
-    """The trial points of each path, all stages side by side."""
-    stages, count, dimension = states.shape
-    return states.transpose(1, 0, 2).reshape(count, stages * dimension)
-
-
 def path_costs(problem: Problem, paths: Paths, own: slice) -> Floats:
     """What some paths cost, in $ of the first stage's money."""
     return discounted_costs(problem, paths.objective[:, own], paths.future_cost[:, own])

@@ -11,7 +11,7 @@ from cobre.sddp.training.bounds import lower_bound
 from cobre.sddp.training.clock import Clock
 from cobre.sddp.training.context import TrainingContext
 from cobre.sddp.training.exchange import exchange_cuts, share_bases
-from cobre.sddp.training.forward import path_costs, rows_of, run_forward
+from cobre.sddp.training.forward import path_costs, run_forward
 from cobre.sddp.training.hooks import TrainingHooks
 from cobre.sddp.training.iteration_end import agree, iteration_record, stop_of
 from cobre.sddp.training.measured import Measured
@@ -64,7 +64,7 @@ def iterate(context: TrainingContext, iteration: int, selection: CutSelection | 
     team.wait("paths")
     costs = context.gather(split, path_costs(problem, paths, own).reshape(-1, 1), "path costs")[:, 0]
     if (selection is not None and selection.reads_states) or context.keeps_states:  # nobody else reads all states
-        context.visited.append(context.gather(split, rows_of(paths.states[:, own]), "trial states"))
+        context.traffic.add("trial states", context.visited.add(context.comm, split, paths.states[:, own]))
     clock.lap("exchange")
 
     slots = pool.open_slots(iteration, split.total)
@@ -84,6 +84,7 @@ def iterate(context: TrainingContext, iteration: int, selection: CutSelection | 
     bound_value = lower_bound(context, iteration)
     clock.lap("bound")
     if selection is not None and selection.is_due(iteration):
-        apply_selection(pool, selection, context.visited, iteration, context.selection_memory)
+        told = apply_selection(context.comm, pool, selection, context.visited, iteration, context.selection_memory)
+        context.traffic.add("cuts in play", told)
         clock.lap("bound")
     return Measured(iteration, bound_value, costs, clock)

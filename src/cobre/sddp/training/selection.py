@@ -3,10 +3,12 @@
 import numpy as np
 from numpy.typing import NDArray
 
-from cobre.core.arrays import Floats
+from cobre.comm import Communicator
 from cobre.sddp.cuts.oldest_best import OldestBest
 from cobre.sddp.cuts.pool import CutPool
 from cobre.sddp.plugins.interfaces import CutSelection
+from cobre.sddp.training.visited import VisitedStates
+from cobre.sddp.work_split import WorkSplit
 
 
 class SelectionMemory:
@@ -26,18 +28,41 @@ class SelectionMemory:
 
 
 def apply_selection(
-    pool: CutPool, selection: CutSelection, visited: list[Floats], iteration: int, memory: SelectionMemory
+    comm: Communicator,
+    pool: CutPool,
+    selection: CutSelection,
+    visited: VisitedStates,
+    iteration: int,
+    memory: SelectionMemory,
+) -> int:
+    """Let the plugin look at the cuts of every stage: each rank has some stages, and all learn what stays.
+
+    Gives the bytes that ranks tell each other.
+    """
+    split = WorkSplit(pool.num_stages - 1, comm.size)
+    own = split.block(comm.rank)
+    for stage in own:
+        _select(pool, selection, visited, iteration, memory, stage)
+    if comm.size == 1:
+        return 0
+    table = np.empty((split.total, pool.count), np.uint8)
+    chosen = np.ascontiguousarray(pool.in_play[own.start : own.stop])
+    counts = [count * pool.count for count in split.counts]
+    comm.allgatherv(chosen.reshape(-1), table.reshape(-1), counts, label="cuts in play")
+    pool.in_play[: split.total] = table
+    return table.nbytes
+
+
+def _select(
+    pool: CutPool, selection: CutSelection, visited: VisitedStates, iteration: int, memory: SelectionMemory, stage: int
 ) -> None:
-    """Let the plugin look at every stage's cuts. `visited`: by iteration, all stages' trial points side by side."""
-    for stage in range(pool.num_stages - 1):
-        cuts = pool.written_cuts(stage)  # a stored policy may have fewer cuts in some stages than in others
-        if not len(slots := cuts.slots):
-            continue
-        columns = (stage + 1) * pool.dimension + pool.components(stage)
-        states = np.concatenate([np.zeros((0, len(columns))), *(points[:, columns] for points in visited)])
-        born, now, known = pool.born[slots], pool.in_play[stage, slots], memory.of(stage, selection, slots)
-        pool.in_play[stage, slots] = (
-            selection.choose(cuts, states, born, iteration, now)
-            if known is None
-            else selection.choose_again(known, cuts, states, born, iteration)
-        )
+    cuts = pool.written_cuts(stage)  # a stored policy may have fewer cuts in some stages than in others
+    if not len(slots := cuts.slots):
+        return
+    states = visited.states(stage + 1, pool.components(stage))
+    born, now, known = pool.born[slots], pool.in_play[stage, slots], memory.of(stage, selection, slots)
+    pool.in_play[stage, slots] = (
+        selection.choose(cuts, states, born, iteration, now)
+        if known is None
+        else selection.choose_again(known, cuts, states, born, iteration)
+    )

@@ -48,9 +48,11 @@ def iterate_tree(
     bound_value = lower_bound(context, iteration)
     clock.lap("bound")
     if (selection is not None and selection.reads_states) or context.keeps_states:
-        context.visited.append(_states(visited))
+        split = WorkSplit(1, context.comm.size)
+        own = split.block(context.comm.rank)
+        context.visited.add(context.comm, split, _states(visited)[:, own.start : own.stop])
     if selection is not None and selection.is_due(iteration):
-        apply_selection(context.pool, selection, context.visited, iteration, context.selection_memory)
+        apply_selection(context.comm, context.pool, selection, context.visited, iteration, context.selection_memory)
     clock.lap("bound")
     values = tree_value(context, tree, [found.costs for found in visited])
     return Measured(iteration, bound_value, _path_costs(context, tree, visited), clock, values)
@@ -160,8 +162,8 @@ def _solve(
 
 
 def _states(visited: list[Visited]) -> Floats:
-    """One row: what enters the root, then what leaves each node."""
-    return np.concatenate([visited[0].entering, *(found.leaving for found in visited)]).reshape(1, -1)
+    """Places x 1 x dimension: what enters the root, then what leaves each node."""
+    return np.concatenate([visited[0].entering, *(found.leaving for found in visited)])[:, None]
 
 
 def _path_costs(context: TrainingContext, tree: ScenarioTree, visited: list[Visited]) -> Floats:

@@ -17,6 +17,7 @@ from cobre.io.output.columns import column_of, table_of
 from cobre.io.output.results import write_results
 from cobre.policy.object import state_names
 from cobre.sddp.prepared import PreparedStudy
+from cobre.sddp.training.visited import VisitedStates
 from cobre.study.exports.hydro import fpha_tables
 from cobre.study.exports.stochastic import write_stochastic
 
@@ -33,10 +34,11 @@ def write_study_exports(output: Path, study: PreparedStudy) -> None:
         write_results(output / "hydro_models", fpha_tables(study.case), {})
 
 
-def write_state_export(output: Path, study: PreparedStudy, visited: Sequence[Floats], first_iteration: int = 1) -> None:
+def write_state_export(output: Path, study: PreparedStudy, visited: VisitedStates, first_iteration: int = 1) -> None:
     """What training visited; see `states_table`."""
     if study.case.config.exports.states:
-        write_results(output / "states", {"states": states_table(study, visited, first_iteration)}, {})
+        table = states_table(study, list(visited.tables()), first_iteration)
+        write_results(output / "states", {"states": table}, {})
 
 
 def states_table(study: PreparedStudy, visited: Sequence[Floats], first_iteration: int = 1) -> "pa.Table":

@@ -12,6 +12,8 @@ from cobre.core.config import CutSelectionConfig
 from cobre.sddp.cuts.pool import CutPool, CutSet
 from cobre.sddp.plugins.cut_selection import Capped, Level1, cut_selection
 from cobre.sddp.training.selection import SelectionMemory, apply_selection
+from cobre.sddp.training.visited import VisitedStates
+from cobre.sddp.work_split import WorkSplit
 
 # Lines over one state: falling, flat, rising; the fourth is never best, the fifth is the second again.
 CUTS = CutSet(np.array([4.0, 2.0, 0.0, -1.0, 2.0]), np.array([[-2.0], [0.0], [2.0], [0.0], [0.0]]))
@@ -103,9 +105,9 @@ def test_slots_without_a_cut_play_no_part():
     pool = CutPool(comm, 2, 1)
     pool.open_slots(0, 3)
     pool.write(0, range(2), CutSet(np.array([-5.0, -4.0]), np.array([[0.0], [-2.0]])))
-    apply_selection(
-        pool, Level1(1, 1e-10, only_oldest=True), [np.array([[0.0, 0.0], [0.0, 3.0]])], 1, SelectionMemory()
-    )
+    visited = VisitedStates(pool)
+    visited.add(comm, WorkSplit(2, 1), np.array([[[0.0], [0.0]], [[0.0], [3.0]]]))
+    apply_selection(comm, pool, Level1(1, 1e-10, only_oldest=True), visited, 1, SelectionMemory())
     assert pool.in_play[0].tolist() == [1, 1, 0]
     pool.close()
 
@@ -124,18 +126,20 @@ def test_what_was_found_before_need_not_be_looked_at_again(tolerance, seed):
     """Heights that are often equal, cuts in slots with gaps, iterations at which selection is not due."""
     random = np.random.default_rng(seed)
     comm = LocalCommunicator()
-    pool, memory, visited = CutPool(comm, 2, 3), SelectionMemory(), []
+    pool, memory = CutPool(comm, 2, 3), SelectionMemory()
+    visited, entering = VisitedStates(pool), []
     pool.open_slots(0, 5)
     pool.write(0, range(3), CutSet(np.array([-1.0, 2.0, 0.0]), random.integers(-2, 3, (3, 3)).astype(float)))
     for iteration in range(1, 40):
-        visited.append(random.integers(0, 4, (7, 6)).astype(float))
+        entering.append(random.integers(0, 4, (7, 3)).astype(float))
+        visited.add(comm, WorkSplit(7, 1), np.stack([np.zeros((7, 3)), entering[-1]]))
         slots = pool.open_slots(iteration, 7)
         pool.write(0, slots, CutSet(random.random(7), random.integers(-2, 3, (7, 3)) / 2))
         if iteration % 3 == 0:
             continue
         rule = Level1(1, tolerance, only_oldest=True)
-        apply_selection(pool, rule, visited, iteration, memory)
-        cuts, states = pool.written_cuts(0), np.concatenate(visited)[:, 3:]
+        apply_selection(comm, pool, rule, visited, iteration, memory)
+        cuts, states = pool.written_cuts(0), np.concatenate(entering)
         expected = anew(cuts, states, tolerance) | (pool.born[cuts.slots] == iteration)
         assert pool.in_play[0, cuts.slots].tolist() == expected.tolist()
     pool.close()

@@ -1,0 +1,203 @@
+"""The states that training visited, for cut selection and exports: once per node, and only what somebody reads.
+
+States lie by the *place* at which they were met: place t is the beginning of stage t; over a tree, place 0 is the
+beginning of the root and place n + 1 the end of node n. The cuts of stage t are looked at by the states of place t + 1,
+of which only the entries matter that these cuts depend on. Memory grows by chunks of whole iterations, at most a
+quarter of what there is; nothing is ever copied, and what is there never changes.
+"""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from itertools import pairwise
+
+import numpy as np
+
+from cobre.comm import Communicator, SharedRegion
+from cobre.core.arrays import ByteFlags, Floats, Indices
+from cobre.sddp.cuts.pool import CutPool
+from cobre.sddp.training.exchange import gather_rows
+from cobre.sddp.work_split import WorkSplit
+
+MOST_GATHERED_BYTES = 16 << 20  # in one message, where ranks do not see each other's memory
+WIDEST_CHUNK_BYTES = 256 << 20  # unless one iteration has more
+LABEL = "trial states"
+
+
+class VisitedStates:
+    """States of all iterations in order, and in each in the order of forward passes; the same on all ranks.
+
+    keeps_all: every entry at every place, for an export; otherwise what the pool's cuts can depend on.
+    """
+
+    def __init__(self, pool: CutPool, *, keeps_all: bool = False) -> None:
+        self._pool = pool
+        self._keeps_all = keeps_all
+        self._entries: list[Indices] = []  # by place; known when the first states come
+        self._regions: list[SharedRegion] = []
+        self._chunks: list[list[Floats]] = []  # by place: states x entries, to read
+        self._writable: list[list[Floats]] = []
+        self._rows: list[int] = []  # states in each chunk that are there
+        self.iterations: list[int] = []  # states of each iteration
+
+    def __len__(self) -> int:
+        """States at one place."""
+        return sum(self.iterations)
+
+    @property
+    def nbytes(self) -> int:
+        """Memory of the numbers, on one node."""
+        return sum(region.nbytes for region in self._regions)
+
+    @property
+    def places(self) -> int:
+        """How many there are; 0 before the first states come."""
+        return len(self._entries)
+
+    def entries(self, place: int) -> Indices:
+        """What is kept of the states of a place, ascending."""
+        return self._entries[place]
+
+    def add(self, comm: Communicator, split: WorkSplit, own: Floats) -> int:
+        """An iteration's states, of which this rank has a block: places x paths x dimension. Gives the bytes of all."""
+        self._open(own.shape[0], own.shape[2])
+        first, chunk = self._room(split.total), len(self._rows) - 1
+        if self._pool.is_seen_by_all:
+            block = split.block(comm.rank)
+            for place, kept in enumerate(self._entries):
+                self._writable[place][chunk][first + block.start : first + block.stop] = own[place][:, kept]
+        else:
+            for places in self._in_messages(split.total):
+                table = gather_rows(comm, split, np.concatenate(self._kept(own, places), axis=1), LABEL)
+                self._place(chunk, first, places, table)
+        self._publish(chunk, split.total)
+        return 8 * split.total * sum(map(len, self._entries))
+
+    def restore(self, stored: "StoredStates", iterations: int) -> None:
+        """The states of a run that is resumed, the same on all ranks; as many in each iteration."""
+        places, dimension = stored.kept.shape
+        self._open(places, dimension)
+        first, chunk = self._room(stored.count), len(self._rows) - 1
+        if self._pool.is_leader:
+            for place, entries in enumerate(self._entries):
+                self._writable[place][chunk][first : first + stored.count] = stored.states(place)[:, entries]
+        self._publish(chunk, stored.count)
+        self.iterations = [stored.count // iterations] * iterations
+
+    def states(self, place: int, entries: Indices) -> Floats:
+        """All states of a place, with some of the entries that are kept; none where nobody asked for states."""
+        if not self._entries:
+            return np.zeros((0, len(entries)))
+        parts = self.views(place)
+        if len(entries) < len(self._entries[place]):
+            columns = np.searchsorted(self._entries[place], entries)
+            parts = [part[:, columns] for part in parts]
+        return parts[0] if len(parts) == 1 else np.concatenate(parts)
+
+    def views(self, place: int) -> list[Floats]:
+        """The same where they lie, chunk by chunk."""
+        return [chunk[:rows] for chunk, rows in zip(self._chunks[place], self._rows, strict=True)]
+
+    def tables(self) -> Iterator[Floats]:
+        """By iteration: paths x (places x entries)."""
+        for start, stop in pairwise(np.cumsum([0, *self.iterations]).tolist()):
+            kept = [self.states(place, entries)[start:stop] for place, entries in enumerate(self._entries)]
+            yield np.concatenate(kept, axis=1)
+
+    def close(self) -> None:
+        """Let go of the memory."""
+        self._chunks, self._writable, self._entries, self._rows = [], [], [], []
+        for region in self._regions:
+            region.close()
+        self._regions = []
+
+    def _open(self, places: int, dimension: int) -> None:
+        """Now it is known what cuts depend on: a stored policy may have brought more than the study's own cuts have."""
+        if self._entries:
+            return
+        everything, nothing = np.arange(dimension), np.zeros(0, np.int64)
+        for place in range(places):
+            read = self._pool.components(place - 1) if place else nothing
+            self._entries.append(everything if self._keeps_all else read)
+            self._chunks.append([])
+            self._writable.append([])
+
+    def _room(self, states: int) -> int:
+        """The first row of an iteration's states in the last chunk, which has room for all of them."""
+        if not self._rows or self._rows[-1] + states > len(self._chunks[0][-1]):
+            self._grow(states)
+        return self._rows[-1]
+
+    def _grow(self, states: int) -> None:
+        widths = [len(entries) for entries in self._entries]
+        most = max(1, WIDEST_CHUNK_BYTES // max(1, 8 * states * sum(widths)))
+        rows = states * min(most, 1 + len(self.iterations) // 4)
+        region = self._pool.memory.create_shared_region(max(1, rows * sum(widths)), np.float64, label=LABEL)
+        readable, writable, start = region.as_array(), region.as_mut_array(0, region.count), 0
+        for place, width in enumerate(widths):
+            end = start + rows * width
+            self._chunks[place].append(readable[start:end].reshape(rows, width))
+            self._writable[place].append(writable[start:end].reshape(rows, width))
+            start = end
+        self._regions.append(region)
+        self._rows.append(0)
+
+    def _publish(self, chunk: int, states: int) -> None:
+        """Wait until all ranks of the node have written theirs."""
+        if self._pool.memory.size > 1:
+            self._regions[chunk].fence(label=LABEL)
+        self._rows[chunk] += states
+        self.iterations.append(states)
+
+    def _kept(self, own: Floats, places: range) -> list[Floats]:
+        return [own[place][:, self._entries[place]] for place in places]
+
+    def _in_messages(self, states: int) -> Iterator[range]:
+        """Places whose states fit into one message."""
+        first, size = 0, 0
+        for place, entries in enumerate(self._entries):
+            more = 8 * states * len(entries)
+            if size and size + more > MOST_GATHERED_BYTES:
+                yield range(first, place)
+                first, size = place, 0
+            size += more
+        if size:
+            yield range(first, self.places)
+
+    def _place(self, chunk: int, first: int, places: range, table: Floats) -> None:
+        """Write all ranks' states; ranks of a node see what its leader writes."""
+        if not self._pool.is_leader:
+            return
+        at = 0
+        for place in places:
+            width = len(self._entries[place])
+            self._writable[place][chunk][first : first + len(table)] = table[:, at : at + width]
+            at += width
+
+
+@dataclass(frozen=True, slots=True)
+class StoredStates:
+    """States as a file holds them. kept: places x entries, 1 for what is there; numbers: place by place."""
+
+    kept: ByteFlags
+    numbers: Floats
+
+    @property
+    def count(self) -> int:
+        """States at one place."""
+        return len(self.numbers) // int(self.kept.sum())
+
+    def states(self, place: int) -> Floats:
+        """Of one place, with all entries; those that were not kept are zero."""
+        before, width = int(self.kept[:place].sum()), int(self.kept[place].sum())
+        start = self.count * before
+        table = np.zeros((self.count, self.kept.shape[1]))
+        table[:, self.kept[place] == 1] = self.numbers[start : start + self.count * width].reshape(self.count, width)
+        return table
+
+
+def entry_flags(visited: VisitedStates, dimension: int) -> ByteFlags:
+    """Places x entries of the state: 1 for what is kept."""
+    flags = np.zeros((visited.places, dimension), np.uint8)
+    for place in range(visited.places):
+        flags[place, visited.entries(place)] = 1
+    return flags

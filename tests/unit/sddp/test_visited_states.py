@@ -1,0 +1,72 @@
+"""Visited states: the same on all ranks and backends, once per node, and only what cuts depend on."""
+
+import numpy as np
+import pytest
+
+from cobre.comm import launch
+from cobre.comm.backends.local import LocalCommunicator
+from cobre.sddp.cuts.pool import CutPool
+from cobre.sddp.training import visited as module
+from cobre.sddp.training.visited import StoredStates, VisitedStates, entry_flags
+from cobre.sddp.work_split import WorkSplit
+
+STAGES, DIMENSION, PATHS, ITERATIONS = 3, 4, 5, 9
+KEPT = [np.array([True, False, True, True]), np.array([False, True, False, False]), np.zeros(DIMENSION, bool)]
+
+
+def met(iteration):
+    """Stages x paths x entries."""
+    return np.random.default_rng(iteration).random((STAGES, PATHS, DIMENSION))
+
+
+def gathered(comm, keeps_all=False, most_bytes=None):
+    """All states of all places after some iterations, bytes told in the last one, and bytes that are held."""
+    if most_bytes is not None:
+        module.MOST_GATHERED_BYTES = most_bytes  # in a process of its own
+    pool, split = CutPool(comm, STAGES, DIMENSION, KEPT), WorkSplit(PATHS, comm.size)
+    visited, own = VisitedStates(pool, keeps_all=keeps_all), split.block(comm.rank)
+    for iteration in range(ITERATIONS):
+        told = visited.add(comm, split, met(iteration)[:, own.start : own.stop])
+    states = [visited.states(place, visited.entries(place)) for place in range(visited.places)]
+    assert len(visited) == PATHS * ITERATIONS
+    return states, told, visited.nbytes
+
+
+def expected(keeps_all=False):
+    kept = [np.ones(DIMENSION, bool)] * STAGES if keeps_all else [np.zeros(DIMENSION, bool), *KEPT[:-1]]
+    return [
+        np.concatenate([met(iteration)[place][:, kept[place]] for iteration in range(ITERATIONS)])
+        for place in range(STAGES)
+    ]
+
+
+@pytest.mark.parametrize("keeps_all", [False, True])
+@pytest.mark.parametrize(("backend", "ranks"), [("local", 1), ("shm", 3), ("tcp", 2), ("tcp", 3)])
+def test_states_are_the_same_everywhere(backend, ranks, keeps_all):
+    environment = {"COBRE_TCP_RANKS_PER_HOST": "1" if ranks == 2 else "2"}
+    for states, told, _ in launch.run(gathered, ranks, backend, (keeps_all, 100), environment=environment):
+        assert told == 8 * PATHS * (STAGES * DIMENSION if keeps_all else 3 + 1)
+        for found, right in zip(states, expected(keeps_all), strict=True):
+            np.testing.assert_array_equal(found, right)
+
+
+def test_memory_grows_by_a_quarter_at_most():
+    _, _, held = gathered(LocalCommunicator())
+    needed = 8 * PATHS * ITERATIONS * (3 + 1)
+    assert needed <= held <= 1.25 * needed + 8 * PATHS * (3 + 1)
+
+
+def test_what_was_stored_comes_back():
+    comm = LocalCommunicator()
+    pool = CutPool(comm, STAGES, DIMENSION, KEPT)
+    visited = VisitedStates(pool)
+    for iteration in range(ITERATIONS):
+        visited.add(comm, WorkSplit(PATHS, 1), met(iteration))
+    numbers = np.concatenate([view.reshape(-1) for place in range(STAGES) for view in visited.views(place)])
+    again = VisitedStates(pool)
+    again.restore(StoredStates(entry_flags(visited, DIMENSION), numbers), ITERATIONS)
+    assert again.iterations == visited.iterations
+    for place, right in enumerate(expected()):
+        np.testing.assert_array_equal(again.states(place, again.entries(place)), right)
+    again.close()
+    assert again.nbytes == 0
