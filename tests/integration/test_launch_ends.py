@@ -58,9 +58,11 @@ def children(pid):
     return [int(child) for child in Path(f"/proc/{pid}/task/{pid}/children").read_text().split()]
 
 
-def keeper_of(launcher):
-    (keeper,) = (pid for pid in children(launcher) if b"keeper_process" in Path(f"/proc/{pid}/cmdline").read_bytes())
-    return keeper
+def reaper_of(launcher):
+    (reaper,) = (
+        pid for pid in children(launcher) if b"orphan_reaper_process" in Path(f"/proc/{pid}/cmdline").read_bytes()
+    )
+    return reaper
 
 
 def has_dead_child(launcher):
@@ -69,10 +71,10 @@ def has_dead_child(launcher):
 
 
 @pytest.mark.parametrize("how", ENDS)
-def test_a_rank_has_ended_and_launcher_and_keeper_are_killed_before_they_know(how):
+def test_a_rank_has_ended_and_launcher_and_orphan_reaper_are_killed_before_they_know(how):
     launcher, mark = start_marked(WORLD.format(size=3, ends=ENDS[how]))
     wait_until(lambda: state_of(launcher.pid) == "T" and has_dead_child(launcher.pid), "a rank has ended unseen")
-    for pid in (keeper_of(launcher.pid), launcher.pid):
+    for pid in (reaper_of(launcher.pid), launcher.pid):
         os.kill(pid, signal.SIGKILL)
     finish(launcher)
     wait_until(lambda: not marked(mark), "all processes have gone")
@@ -82,21 +84,21 @@ def test_a_rank_has_ended_and_launcher_and_keeper_are_killed_before_they_know(ho
 def test_a_rank_without_template_ends_what_it_has_started_by_itself(how):
     launcher, mark = start_marked(WORLD.format(size=1, ends=ENDS[how]))
     wait_until(lambda: state_of(launcher.pid) == "T" and has_dead_child(launcher.pid), "the rank has ended unseen")
-    wait_until(lambda: len(marked(mark)) == 2, "only the launcher and its keeper are there")
-    for pid in (keeper_of(launcher.pid), launcher.pid):
+    wait_until(lambda: len(marked(mark)) == 2, "only the launcher and its orphan reaper are there")
+    for pid in (reaper_of(launcher.pid), launcher.pid):
         os.kill(pid, signal.SIGKILL)
     finish(launcher)
     wait_until(lambda: not marked(mark), "all processes have gone")
 
 
-def test_a_launcher_that_dies_while_it_tells_its_keeper_of_an_end():
+def test_a_launcher_that_dies_while_it_unregisters_a_group():
     dies = """
-from cobre.comm.launch.keeper import Keeper
-release = Keeper.release
+from cobre.comm.launch.orphan_reaper import OrphanReaper
+release = OrphanReaper.unregister
 def release_and_die(self, leader):
     release(self, leader)
     os.kill(os.getpid(), signal.SIGKILL)
-Keeper.release = release_and_die
+OrphanReaper.unregister = release_and_die
 """
     world = WORLD.format(size=1, ends=ENDS["is killed"]).replace("os.kill(launcher, signal.SIGSTOP)", "")
     imports, rest = world.split("\n\n", 1)
@@ -140,25 +142,25 @@ def test_what_a_module_starts_while_it_is_loaded_ends_with_the_template(loading,
     wait_until(lambda: not is_alive(started), "the process that the module has started is gone")
 
 
-def test_launcher_and_keeper_are_killed_while_the_template_is_loading(loading, tmp_path):
+def test_launcher_and_orphan_reaper_are_killed_while_the_template_is_loading(loading, tmp_path):
     launcher, mark = start_marked(loading("import time; time.sleep(1000)"))
     wait_until((tmp_path / "loading").exists, "the template is loading")
-    for pid in (keeper_of(launcher.pid), launcher.pid):
+    for pid in (reaper_of(launcher.pid), launcher.pid):
         os.kill(pid, signal.SIGKILL)
     finish(launcher)
     wait_until(lambda: not marked(mark), "all processes have gone")
 
 
 @pytest.mark.parametrize("who", ["rank", "template"])
-def test_launcher_and_keeper_are_killed_while_another_is_stopped(who):
+def test_launcher_and_orphan_reaper_are_killed_while_another_is_stopped(who):
     world = WORLD.format(size=3, ends=ENDS["returns"]).replace("return\n", "pass\n")
     launcher, mark = start_marked(world)
     wait_until(lambda: state_of(launcher.pid) == "T", "all ranks run")
-    (template,) = (pid for pid in children(launcher.pid) if pid != keeper_of(launcher.pid))
+    (template,) = (pid for pid in children(launcher.pid) if pid != reaper_of(launcher.pid))
     victim = {"template": template, "rank": children(template)[0]}[who]
     os.kill(victim, signal.SIGSTOP)
     wait_until(lambda: state_of(victim) == "T", "it is stopped")
-    for pid in (keeper_of(launcher.pid), launcher.pid):
+    for pid in (reaper_of(launcher.pid), launcher.pid):
         os.kill(pid, signal.SIGKILL)
     finish(launcher)
     wait_until(lambda: not marked(mark), "all processes have gone")

@@ -139,15 +139,15 @@ def marked(mark):
     return found
 
 
-def test_launcher_and_keeper_killed_at_once_leave_no_grandchild():
+def test_launcher_and_orphan_reaper_killed_at_once_leave_no_grandchild():
     mark = secrets.token_hex(8)
     launcher = start_python("-c", WITH_GRANDCHILDREN, env=os.environ | {"COBRE_TEST_MARK": mark})
     for _ in range(2):
         assert "working" in launcher.stdout.readline()
     children = Path(f"/proc/{launcher.pid}/task/{launcher.pid}/children").read_text().split()
-    keepers = [int(pid) for pid in children if b"keeper_process" in Path(f"/proc/{pid}/cmdline").read_bytes()]
-    assert len(keepers) == 1 and len(marked(mark)) >= 6
-    for pid in (*keepers, launcher.pid):
+    reapers = [int(pid) for pid in children if b"orphan_reaper_process" in Path(f"/proc/{pid}/cmdline").read_bytes()]
+    assert len(reapers) == 1 and len(marked(mark)) >= 6
+    for pid in (*reapers, launcher.pid):
         os.kill(pid, signal.SIGKILL)
     finish(launcher)
     wait_until(lambda: not marked(mark), "all that was started has gone")

@@ -1,4 +1,4 @@
-"""Ranks, launchers and keepers killed at random instants."""
+"""Ranks, launchers and reapers killed at random instants."""
 
 import os
 import random
@@ -97,7 +97,7 @@ def _names():
 
 
 def launched_kills(backend, count, rng):
-    """A rank, the template, the launcher, or the launcher with its keeper; ranks have started processes."""
+    """A rank, the template, the launcher, or the launcher with its orphan reaper; ranks have started processes."""
     tally = Tally(f"{backend}: killed, with our launcher")
     for _ in range(count):
         mark = secrets.token_hex(8)
@@ -134,11 +134,11 @@ def launched_kills(backend, count, rng):
 
 def _kill_launched(launcher, what, rng):
     children = _children(launcher)
-    keepers = [pid for pid in children if b"keeper_process" in read(pid, "cmdline")]
+    reapers = [pid for pid in children if b"orphan_reaper_process" in read(pid, "cmdline")]
     templates = [pid for pid in children if b"template_process" in read(pid, "cmdline")]
     ranks = [rank for pid in templates for rank in _children(pid)]
-    ranks += [pid for pid in children if pid not in keepers and pid not in templates]
-    candidates = {"rank": ranks, "template": templates, "launcher": [launcher], "both": [*keepers, launcher]}[what]
+    ranks += [pid for pid in children if pid not in reapers and pid not in templates]
+    candidates = {"rank": ranks, "template": templates, "launcher": [launcher], "both": [*reapers, launcher]}[what]
     if not candidates:
         candidates = [launcher]  # it has not started any yet
     for pid in candidates if what == "both" else [rng.choice(candidates)]:

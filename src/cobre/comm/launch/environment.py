@@ -64,7 +64,7 @@ def launchable_backends() -> tuple[str, ...]:
     return tuple(kind.value for kind in _WORLDS if kind is not BackendKind.AUTO)
 
 
-def meeting_name(environment: Mapping[str, str]) -> str | None:
+def segment_name(environment: Mapping[str, str]) -> str | None:
     """The name of the segment that the ranks attach to, which outlives them if all are killed before they have.
 
     None where the ranks do not share memory by name.

@@ -15,17 +15,17 @@ from typing import Any, TypeVar
 from cobre._native import unlink_segment
 from cobre.comm.cores import usable_cores
 from cobre.comm.errors import InitializationFailedError, TerminatedError
-from cobre.comm.launch.environment import check_size, meeting_name, rank_environments
-from cobre.comm.launch.keeper import Keeper
-from cobre.comm.launch.keeper_process import forget
+from cobre.comm.launch.environment import check_size, rank_environments, segment_name
 from cobre.comm.launch.messages import OnMessage, with_messages
+from cobre.comm.launch.orphan_reaper import OrphanReaper
+from cobre.comm.launch.orphan_reaper_process import unlink_segments
 from cobre.comm.launch.outcome import has_crashed, has_no_value, values, worker_error
 from cobre.comm.launch.output import Output, forward
 from cobre.comm.launch.payload import FunctionTask, ScriptTask, Startup, Task, anonymous_file, write_task
 from cobre.comm.launch.rank_process import RankProcess
 from cobre.comm.launch.rank_starter import RankStarter
 from cobre.comm.launch.signals import SignalsToRanks, interrupts_held, passing_on
-from cobre.comm.launch.starting import Inheritance
+from cobre.comm.launch.spawning import SharedDescriptors
 from cobre.comm.launch.supervisor import INTERRUPT_GRACE_S, Supervisor
 from cobre.comm.launch.template import TemplateGoneError
 
@@ -70,7 +70,7 @@ def run(
     if not callable(function):
         raise TypeError(f"the first argument must be a function of a communicator, got {function!r}")
     task = FunctionTask(function, tuple(args), dict(kwargs or {}))
-    world = _World(
+    request = _LaunchRequest(
         check_size(backend, size),
         backend,
         dict(environment or {}),
@@ -82,9 +82,9 @@ def run(
     signals = SignalsToRanks()
     with ExitStack() as stack:
         with passing_on(pass_on, signals):
-            supervisor = stack.enter_context(_started(world, task, Startup.of_this_process()))
+            supervisor = stack.enter_context(_started(request, task, Startup.of_this_process()))
             signals.pass_on = supervisor.pass_on
-            _finish(world, supervisor)
+            _finish(request, supervisor)
         return values(supervisor.ended)
 
 
@@ -103,10 +103,12 @@ def run_script(
 
     Each rank calls `create_communicator()` and is well when its exit code is 0. The rest is as in `run`.
     """
-    world = _World(check_size(backend, size), backend, dict(environment or {}), output, timeout_s, has_crashed)
+    request = _LaunchRequest(
+        check_size(backend, size), backend, dict(environment or {}), output, timeout_s, has_crashed
+    )
     startup = Startup(_script_path(program, is_module), [program, *args], {})
-    with _started(world, ScriptTask(program, is_module), startup) as supervisor:
-        _finish(world, supervisor)
+    with _started(request, ScriptTask(program, is_module), startup) as supervisor:
+        _finish(request, supervisor)
 
 
 def _script_path(program: str, is_module: bool) -> list[str]:
@@ -118,8 +120,8 @@ def _script_path(program: str, is_module: bool) -> list[str]:
 
 
 @dataclass(frozen=True, slots=True)
-class _World:
-    """What was asked for. deadline: of the whole run, on the monotonic clock."""
+class _LaunchRequest:
+    """The arguments of one `run` or `run_script`. deadline: of the whole run, by the monotonic clock, or None."""
 
     size: int
     backend: str
@@ -143,40 +145,43 @@ class _World:
 
 
 @contextmanager
-def _started(world: _World, task: Task, startup: Startup) -> Iterator[Supervisor]:
-    """All ranks, running; at the end none is."""
-    environments = rank_environments(world.backend, world.size, world.environment)
+def _started(request: _LaunchRequest, task: Task, startup: Startup) -> Iterator[Supervisor]:
+    """Start all ranks; when the block is left none is running any more, whatever happened in it."""
+    environments = rank_environments(request.backend, request.size, request.environment)
+    # The stack unwinds in reverse: first the supervisor, which kills what still runs; then the template, whose children
+    # the ranks may be; then the reaper, which must outlive both; then the lifeline and the files.
     with ExitStack() as stack:
         task_file = stack.enter_context(anonymous_file("cobre-task"))
         write_task(task_file, startup, task)
-        _warn_of_crowding(world.size)
-        with _startup_errors(world):
+        _warn_of_crowding(request.size)
+        with _startup_errors(request):
             # Ranks hold the reading end; they go when the writing end does, which only this process has.
-            shared = Inheritance(task_file.fileno(), stack.enter_context(_pipe()))
-            results = [stack.enter_context(anonymous_file("cobre-result")) for _ in range(world.size)]
-            keeper = stack.enter_context(Keeper())
-            if (name := meeting_name(environments[0])) is not None:
-                keeper.guard_segment(name)
-                stack.callback(_forget_segments, name)
-            listens, output = world.on_message is not None, with_messages(world.output, world.on_message)
+            shared = SharedDescriptors(task_file.fileno(), stack.enter_context(_pipe()))
+            results = [stack.enter_context(anonymous_file("cobre-result")) for _ in range(request.size)]
+            reaper = stack.enter_context(OrphanReaper())
+            if (name := segment_name(environments[0])) is not None:
+                reaper.register_segment(name)
+                stack.callback(_unlink_segments, name)
+            listens, output = request.on_message is not None, with_messages(request.output, request.on_message)
             ranks = stack.enter_context(RankStarter(environments, results, shared, listens=listens))
-            ranks.load(world.preload, keeper, output, world.deadline)
-            supervisor = stack.enter_context(Supervisor(output, world.has_failed, keeper))
-            for rank in range(world.size):
+            ranks.load(request.preload, reaper, output, request.deadline)
+            supervisor = stack.enter_context(Supervisor(output, request.has_failed, reaper))
+            for rank in range(request.size):
+                # Ctrl-C between a start and `add` would leave a process that nobody knows of.
                 with interrupts_held():
                     supervisor.add(ranks.start(rank))
         yield supervisor
 
 
-def _forget_segments(name: str) -> None:
-    """The one in which the ranks met, and what was named after it and left by ranks that were all killed at once."""
+def _unlink_segments(name: str) -> None:
+    """Remove the ranks' segment and those named after it, which ranks that were all killed at once have left."""
     unlink_segment(f"/{name}")
-    forget({name})
+    unlink_segments({name})
 
 
 @contextmanager
 def _pipe() -> Iterator[int]:
-    """The reading end of a pipe whose writing end stays here."""
+    """The reading end of a pipe whose writing end stays in this process: the ranks' lifeline."""
     reading, writing = os.pipe()
     try:
         yield reading
@@ -186,19 +191,19 @@ def _pipe() -> Iterator[int]:
 
 
 @contextmanager
-def _startup_errors(world: _World) -> Iterator[None]:
+def _startup_errors(request: _LaunchRequest) -> Iterator[None]:
     try:
         yield
     except TimeoutError:
-        raise world.timed_out(range(world.size)) from None
+        raise request.timed_out(range(request.size)) from None
     except TemplateGoneError as error:
         raise InitializationFailedError(
-            world.backend, f"{world.size} ranks could not be started: {error}; start the run again"
+            request.backend, f"{request.size} ranks could not be started: {error}; start the run again"
         ) from error
     except OSError as error:
         raise InitializationFailedError(
-            world.backend,
-            f"{world.size} ranks could not be started: {error}; try fewer ranks, or raise the limits of open "
+            request.backend,
+            f"{request.size} ranks could not be started: {error}; try fewer ranks, or raise the limits of open "
             "files (ulimit -n) and processes (ulimit -u)",
         ) from error
 
@@ -209,14 +214,14 @@ def _warn_of_crowding(size: int) -> None:
         logger.warning("%d ranks share %d usable cores: this works, but more slowly", size, cores)
 
 
-def _finish(world: _World, supervisor: Supervisor) -> None:
-    """Wait for all ranks; raise what went wrong when all have gone."""
+def _finish(request: _LaunchRequest, supervisor: Supervisor) -> None:
+    """Wait for all ranks, then raise what went wrong: `WorkerError`, `TimeoutError`, or the interrupt."""
     try:
-        in_time = supervisor.watch(world.deadline)
+        in_time = supervisor.watch(request.deadline)
         late = supervisor.running_ranks()
         if not in_time:
             supervisor.stop(signal.SIGTERM, INTERRUPT_GRACE_S)
-            raise world.timed_out(late)
+            raise request.timed_out(late)
         if late:
             supervisor.stop_after_failure()
     except BaseException as error:
@@ -224,7 +229,7 @@ def _finish(world: _World, supervisor: Supervisor) -> None:
         is_interrupt = isinstance(error, KeyboardInterrupt) and not isinstance(error, TerminatedError)
         supervisor.stop(signal.SIGINT if is_interrupt else signal.SIGTERM, INTERRUPT_GRACE_S)
         raise
-    failed = [process for process in supervisor.ended if world.has_failed(process)]
+    failed = [process for process in supervisor.ended if request.has_failed(process)]
     if failed:
-        failure = worker_error(failed, world.size)
+        failure = worker_error(failed, request.size)
         raise failure from failure.inner

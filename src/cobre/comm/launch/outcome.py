@@ -50,7 +50,7 @@ def worker_error(failed: Sequence[RankProcess], size: int) -> WorkerError:
     failure = failures[cause.rank]
     parts = [
         f"Run stopped: {_headline(cause, failure)}",
-        failure.traceback_text if failure else _last_words(cause),
+        failure.traceback_text if failure else _stderr_tail(cause),
         *(f"Also, {_headline(other, failures[other.rank])}" for other in guilty),
         _rest(size - 1 - len(guilty), all_healthy=not _hides_a_cause(cause, failure, others)),
     ]
@@ -59,14 +59,14 @@ def worker_error(failed: Sequence[RankProcess], size: int) -> WorkerError:
 
 
 def _is_secondary(process: RankProcess, failure: RankFailure | None) -> bool:
-    return process.was_stopped or bool(process.fate) or (failure is not None and failure.is_consequence)
+    return process.was_stopped or bool(process.exit_reason) or (failure is not None and failure.is_consequence)
 
 
 def _headline(process: RankProcess, failure: RankFailure | None) -> str:
     who = _who(process, failure)
     code = process.exit_code or 0
-    if process.fate:
-        return f"{who} {process.fate}"
+    if process.exit_reason:
+        return f"{who} {process.exit_reason}"
     if failure is None:
         return f"{who} {_ending(code)}"
     return f"{who} raised {failure.summary}" + (f", then {_ending(code)}" if code < 0 else "")
@@ -88,8 +88,8 @@ def _ending(exit_code: int) -> str:
     return f"was killed by {signum.name} (signal {-exit_code}){hint}"
 
 
-def _last_words(process: RankProcess) -> str:
-    return f"Its last lines on stderr:\n{process.last_words}" if process.last_words else ""
+def _stderr_tail(process: RankProcess) -> str:
+    return f"Its last lines on stderr:\n{process.stderr_tail}" if process.stderr_tail else ""
 
 
 def _hides_a_cause(cause: RankProcess, failure: RankFailure | None, others: Sequence[RankProcess]) -> bool:

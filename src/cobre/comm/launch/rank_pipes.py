@@ -29,14 +29,17 @@ class RankPipes:
         """What comes from stderr."""
         return self.streams[1]
 
-    def hand_over(self) -> None:
-        """The rank has its ends: close them here, so that its end is the end of the streams."""
+    def close_writing_ends(self) -> None:
+        """Close the writing ends here, once the rank has them.
+
+        As long as any process holds one, reading never comes to end of file: the rank's death would go unnoticed here.
+        """
         while self.writing:
             os.close(self.writing.popitem()[1])
 
     def close(self) -> None:
         """Give all descriptors back."""
-        self.hand_over()
+        self.close_writing_ends()
         while self.streams:
             with contextlib.suppress(OSError):
                 os.close(self.streams.pop().descriptor)

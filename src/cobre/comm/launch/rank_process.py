@@ -3,7 +3,7 @@
 import signal
 from typing import Protocol
 
-from cobre.comm.launch.keeper_process import ProcessGroup, start_of
+from cobre.comm.launch.orphan_reaper_process import ProcessGroup, start_ticks_of
 from cobre.comm.launch.output import Output, Stream
 from cobre.comm.launch.payload import ResultReader
 from cobre.comm.launch.rank_pipes import RankPipes
@@ -17,8 +17,8 @@ class Child(Protocol):
         """Nobody else has this number before `wait` has returned."""
 
     @property
-    def fate(self) -> str:
-        """Why it ended, in words, where its exit code does not tell; else empty."""
+    def exit_reason(self) -> str:
+        """Why it ended, for people, where its exit code does not say; else empty."""
 
     def has_exited(self) -> bool:
         """Whether the process has ended, without collecting it where the platform can tell."""
@@ -37,7 +37,7 @@ class RankProcess:
         self.exit_code: int | None = None
         self.was_stopped = False
         self.pid = child.pid
-        self._group = ProcessGroup(self.pid, start_of(self.pid))
+        self._group = ProcessGroup(self.pid, start_ticks_of(self.pid))
         self._child = child
         self._pipes = pipes
         self._errors = pipes.errors
@@ -61,7 +61,7 @@ class RankProcess:
         self._group.signal(signum)
 
     def collect(self, output: Output) -> None:
-        """After the exit and the end of what the rank has started: forward its last words, take its exit code."""
+        """Take the exit code and forward the rest of the output; when the rank and its processes have ended."""
         self.exit_code = self._child.wait()
         for stream in self.streams:
             stream.finish(output)
@@ -72,11 +72,11 @@ class RankProcess:
         self._group.close()
 
     @property
-    def fate(self) -> str:
-        """Why it ended, in words, where its exit code does not tell; else empty."""
-        return self._child.fate
+    def exit_reason(self) -> str:
+        """Why it ended, for people, where its exit code does not say; else empty."""
+        return self._child.exit_reason
 
     @property
-    def last_words(self) -> str:
-        """The end of what the rank wrote to stderr."""
+    def stderr_tail(self) -> str:
+        """The last lines that the rank wrote to stderr, for error reports."""
         return "\n".join(self._errors.tail)

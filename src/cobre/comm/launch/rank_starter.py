@@ -5,13 +5,13 @@ from contextlib import ExitStack
 from typing import IO, Self
 
 from cobre.comm.launch.environment import Environment
-from cobre.comm.launch.keeper import Keeper
+from cobre.comm.launch.orphan_reaper import OrphanReaper
 from cobre.comm.launch.output import Output
 from cobre.comm.launch.payload import ResultReader
 from cobre.comm.launch.rank_pipes import RankPipes
 from cobre.comm.launch.rank_process import RankProcess
 from cobre.comm.launch.signals import interrupts_held
-from cobre.comm.launch.starting import Inheritance, Seat, spawn
+from cobre.comm.launch.spawning import RankSpec, SharedDescriptors, spawn
 from cobre.comm.launch.template import Template, can_fork
 
 
@@ -19,7 +19,12 @@ class RankStarter:
     """`environments` and `results` are those of the ranks, in their order. Its `with` block ends the template."""
 
     def __init__(
-        self, environments: Sequence[Environment], results: Sequence[IO[bytes]], shared: Inheritance, *, listens: bool
+        self,
+        environments: Sequence[Environment],
+        results: Sequence[IO[bytes]],
+        shared: SharedDescriptors,
+        *,
+        listens: bool,
     ) -> None:
         self._environments = environments
         self._results = results
@@ -37,7 +42,7 @@ class RankStarter:
         if self._first_pipes is not None:
             self._first_pipes.close()
 
-    def load(self, modules: Sequence[str], keeper: Keeper, output: Output, deadline: float | None) -> None:
+    def load(self, modules: Sequence[str], reaper: OrphanReaper, output: Output, deadline: float | None) -> None:
         """Load once what all ranks need, where they can be forks; `output` takes what is printed meanwhile.
 
         A single rank has nobody to share with. Raises `TimeoutError` at the deadline.
@@ -48,8 +53,8 @@ class RankStarter:
         self._first_pipes = RankPipes(0, listens=self._listens)
         with interrupts_held():
             template = self._stack.enter_context(Template(common, self._shared, self._first_pipes, modules))
-            keeper.guard(template.pid)
-            self._stack.callback(keeper.release, template.pid)
+            reaper.register(template.pid)
+            self._stack.callback(reaper.unregister, template.pid)
         if template.wait_until_loaded(self._first_pipes, output, deadline):
             self._template = template
         else:
@@ -59,12 +64,12 @@ class RankStarter:
         """Start the next rank."""
         pipes = self._take_first_pipes() or RankPipes(rank, listens=self._listens)
         try:
-            seat = Seat(rank, self._environments[rank], self._results[rank].fileno(), pipes)
-            child = self._template.fork(seat) if self._template is not None else spawn(seat, self._shared)
+            spec = RankSpec(rank, self._environments[rank], self._results[rank].fileno(), pipes)
+            child = self._template.fork(spec) if self._template is not None else spawn(spec, self._shared)
         except BaseException:
             pipes.close()
             raise
-        pipes.hand_over()
+        pipes.close_writing_ends()
         return RankProcess(rank, child, pipes, ResultReader(self._results[rank]))
 
     def _take_first_pipes(self) -> RankPipes | None:

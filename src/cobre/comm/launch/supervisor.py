@@ -1,4 +1,4 @@
-"""One loop, in the calling thread, that forwards the ranks' output, notices their ends and stops the rest."""
+"""One event loop, in the calling thread, that forwards the ranks' output, notices their exits and stops the rest."""
 
 import logging
 import selectors
@@ -7,7 +7,7 @@ import time
 from collections.abc import Callable
 from typing import Self
 
-from cobre.comm.launch.keeper import Keeper
+from cobre.comm.launch.orphan_reaper import OrphanReaper
 from cobre.comm.launch.output import Output, Stream, discard
 from cobre.comm.launch.rank_process import RankProcess
 
@@ -17,16 +17,16 @@ POLL_S = 0.05
 MAX_SELECT_S = 3600.0  # epoll counts milliseconds in 32 bits
 FAILURE_GRACE_S = 2.0
 INTERRUPT_GRACE_S = 5.0
-KILL_GRACE_S = 30.0
+KILL_GRACE_S = 30.0  # SIGKILL cannot be refused, but a process in an uninterruptible wait does not see it
 
 
 class Supervisor:
     """Watches ranks until all have gone. Its `with` block leaves no process and no descriptor behind."""
 
-    def __init__(self, output: Output, has_failed: Callable[[RankProcess], bool], keeper: Keeper) -> None:
+    def __init__(self, output: Output, has_failed: Callable[[RankProcess], bool], reaper: OrphanReaper) -> None:
         self._output = output
         self._has_failed = has_failed
-        self._keeper = keeper
+        self._reaper = reaper
         self._selector = selectors.DefaultSelector()
         self._running: list[RankProcess] = []
         self._any_failed = False
@@ -47,8 +47,9 @@ class Supervisor:
 
     def add(self, process: RankProcess) -> None:
         """Watch one more rank."""
+        # Known here first: if the registration with the reaper fails, leaving the block still kills this rank.
         self._running.append(process)
-        self._keeper.guard(process.pid)
+        self._reaper.register(process.pid)
         for stream in process.streams:
             self._selector.register(stream.descriptor, selectors.EVENT_READ, (self._read, stream))
         if process.exit_descriptor is not None:
@@ -59,18 +60,18 @@ class Supervisor:
         return self._handle_events_until(lambda: not self._running or self._any_failed, deadline)
 
     def stop_after_failure(self) -> None:
-        """Let the others notice by themselves, so that their errors tell who was first; then make them go."""
+        """Give the other ranks a moment to fail by themselves, so that their errors name the cause; then stop them."""
         if not self._handle_events_for(FAILURE_GRACE_S):
             self.stop(signal.SIGTERM, FAILURE_GRACE_S)
 
     def stop(self, signum: signal.Signals, grace_s: float) -> None:
-        """Ask all ranks to go, and kill those that do not."""
+        """Send a signal to all ranks, and kill those that are still running after `grace_s` seconds."""
         self._signal_all(signum)
         if not self._handle_events_for(grace_s):
             self._kill()
 
     def pass_on(self, signum: signal.Signals) -> None:
-        """Let all ranks know of a signal; they go on until they end by themselves."""
+        """Forward a signal to all ranks, which then end in their own way; nobody is killed."""
         for process in list(self._running):
             process.signal_group(signum)
 
@@ -88,7 +89,7 @@ class Supervisor:
 
     def _signal_all(self, signum: signal.Signals) -> None:
         for process in self._running:
-            process.was_stopped = True
+            process.was_stopped = True  # its error is a consequence of ours, not the cause of the run's end
             process.signal_group(signum)
 
     def _handle_events_for(self, seconds: float) -> bool:
@@ -127,7 +128,7 @@ class Supervisor:
                 self._selector.unregister(stream.descriptor)
         # In this order: whoever is killed on the way, somebody still knows of the group as long as it has members.
         process.signal_group(signal.SIGKILL)
-        self._keeper.release(process.pid)
+        self._reaper.unregister(process.pid)
         try:
             process.collect(self._output)
         finally:

@@ -21,7 +21,7 @@ from typing import Any, Self
 from cobre.comm.launch.interpreter import interpreter_command, with_import_path
 from cobre.comm.launch.output import Output
 from cobre.comm.launch.rank_pipes import RankPipes
-from cobre.comm.launch.starting import Inheritance, Seat
+from cobre.comm.launch.spawning import RankSpec, SharedDescriptors
 
 logger = logging.getLogger("cobre.comm")
 
@@ -51,7 +51,7 @@ class Template:
     """Its `with` block leaves neither it nor a rank of its own behind."""
 
     def __init__(
-        self, environment: Mapping[str, str], shared: Inheritance, pipes: RankPipes, modules: Sequence[str]
+        self, environment: Mapping[str, str], shared: SharedDescriptors, pipes: RankPipes, modules: Sequence[str]
     ) -> None:
         """`pipes` are those of rank 0, for whom the template speaks until there are ranks."""
         self._socket, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
@@ -108,11 +108,11 @@ class Template:
             logger.info("libraries have started threads (%s); each rank loads by itself", ", ".join(threads[1:]))
         return self._is_loaded
 
-    def fork(self, seat: Seat) -> "ForkedChild":
+    def fork(self, spec: RankSpec) -> "ForkedChild":
         """Start a rank."""
-        own = {name: value for name, value in seat.environment.items() if self._environment.get(name) != value}
-        request = {"fork": seat.rank, "environment": own, "streams": list(seat.pipes.writing)}
-        answer = self._ask(request, [seat.result, *seat.pipes.writing.values()])
+        own = {name: value for name, value in spec.environment.items() if self._environment.get(name) != value}
+        request = {"fork": spec.rank, "environment": own, "streams": list(spec.pipes.writing)}
+        answer = self._ask(request, [spec.result, *spec.pipes.writing.values()])
         if "error" in answer:
             raise OSError(answer["error"], os.strerror(answer["error"]))
         return ForkedChild(self, answer["pid"])
@@ -131,10 +131,10 @@ class Template:
             while (answer := json.loads(self._socket.recv(MESSAGE_BYTES)))["number"] != number:
                 pass
         except (ValueError, TimeoutError, ConnectionError) as error:
-            raise TemplateGoneError(self.fate()) from error
+            raise TemplateGoneError(self.exit_reason()) from error
         return dict(answer)
 
-    def fate(self) -> str:
+    def exit_reason(self) -> str:
         """In words, how it ended; it is ended here where it does not answer."""
         self._kill()
         code = self._process.wait()
@@ -167,7 +167,7 @@ class ForkedChild:
     def __init__(self, template: Template, pid: int) -> None:
         self._template = template
         self.pid = pid
-        self.fate = ""
+        self.exit_reason = ""
 
     def has_exited(self) -> bool:
         """Asked only where there are too many open files for a pidfd. A dead rank is there until it is collected."""
@@ -182,5 +182,5 @@ class ForkedChild:
         try:
             return self._template.collect(self.pid)
         except TemplateGoneError as error:
-            self.fate = f"was ended: {error}"
+            self.exit_reason = f"was ended: {error}"
             return -signal.SIGKILL

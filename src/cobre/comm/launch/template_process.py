@@ -9,7 +9,7 @@ import signal
 HELD = {signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGUSR1}
 former = signal.pthread_sigmask(signal.SIG_BLOCK, HELD)
 
-from cobre.comm.launch.forking import main  # noqa: E402 - takes long, and must not be interrupted
+from cobre.comm.launch.template_server import main  # noqa: E402 - takes long, and must not be interrupted
 
 if __name__ == "__main__":
     main(former - {signal.SIGINT})

@@ -17,7 +17,7 @@ from typing import NoReturn, TextIO
 from cobre._native import end_group_with_parent, end_with_group
 from cobre.comm.errors import TerminatedError
 from cobre.comm.factory import create_communicator
-from cobre.comm.launch.environment import RANK_VARIABLES, meeting_name
+from cobre.comm.launch.environment import RANK_VARIABLES, segment_name
 from cobre.comm.launch.messages import message_descriptors
 from cobre.comm.launch.payload import FunctionTask, ResultWriter, ScriptTask, TaskReader, describe_failure
 
@@ -46,7 +46,7 @@ def main() -> None:
 def perform_as_rank(given: RankDescriptors) -> NoReturn:
     """Do the task of the inherited file and leave the result in the other one."""
     # Tied to the thread that started this process: it stays where it is until all ranks have gone.
-    end_group_with_parent(given.parent_pid, meeting_name(os.environ) or "")
+    end_group_with_parent(given.parent_pid, segment_name(os.environ) or "")
     _show_rank()
     _hold_lifeline(given.lifeline, given.parent_pid)
     for descriptor in (given.task, given.result, given.lifeline, *message_descriptors()):

@@ -7,6 +7,7 @@
 - `programs`: seeded random programs that must give the same bits on every backend.
 - `faults`: dead, stopped, missing and misbehaving ranks, each with a deadline and a check for leaks.
 - `mutants`: wrong communicators that the cases must reject, so that the kit itself is tested.
+- `delegate.FaultyCommunicator`: a communicator that fails at a chosen call, for tests of programs that use one.
 
 Nothing here needs pytest. A backend of your own plugs in with a `Profile` (see `profiles`).
 """

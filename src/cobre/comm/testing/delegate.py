@@ -1,4 +1,4 @@
-"""A communicator in front of another one: the base of mutants, and of doubles that fail on purpose."""
+"""A communicator in front of another one: the base of mutants, and of the double that fails on purpose."""
 
 from collections.abc import Callable, Mapping, Sequence
 from typing import cast
@@ -67,9 +67,15 @@ class DelegatingCommunicator(Backend):
 
 
 class FaultyCommunicator(DelegatingCommunicator):
-    """Does something bad at chosen calls: raise, exit, wait. For tests of programs that must survive it.
+    """A fault-injecting double: raises, exits or waits at chosen calls. For tests of programs that must survive it.
 
-    faults: what to do right before the call with that sequence number.
+    faults: by sequence number (from 1), what to do right before that call leaves this rank; each happens once.
+
+        comm = FaultyCommunicator(create_communicator(), {3: lambda: os._exit(9)})    # dies before its third call
+
+    What a fault raises is handled like a failure of the backend: the call raises, the communicator is broken, and the
+    other ranks hear of it (clauses 4 and 5). `create_shared_region`, `fence` and `split_local` are numbered but never
+    struck.
     """
 
     def __init__(self, inner: Backend, faults: Mapping[int, Callable[[], object]]) -> None:
@@ -77,23 +83,23 @@ class FaultyCommunicator(DelegatingCommunicator):
         self._faults = dict(faults)
 
     def _allgatherv(self, send: Array, recv: Array, counts: Sequence[int], displs: Sequence[int]) -> None:
-        self._strike()
+        self._inject_fault()
         super()._allgatherv(send, recv, counts, displs)
 
     def _allreduce(self, send: Array, recv: Array, op: ReduceOp) -> None:
-        self._strike()
+        self._inject_fault()
         super()._allreduce(send, recv, op)
 
     def _broadcast(self, buffer: Array, root: int) -> None:
-        self._strike()
+        self._inject_fault()
         super()._broadcast(buffer, root)
 
     def _barrier(self) -> None:
-        self._strike()
+        self._inject_fault()
         super()._barrier()
 
     def _split_local(self) -> Backend:
         return DelegatingCommunicator(cast("Backend", self._inner.split_local()))
 
-    def _strike(self) -> None:
+    def _inject_fault(self) -> None:
         self._faults.pop(self.sequence, lambda: None)()

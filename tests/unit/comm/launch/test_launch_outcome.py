@@ -15,8 +15,8 @@ class Left:
     exit_code: int
     left: RankFailure | None = None
     was_stopped: bool = False
-    last_words: str = ""
-    fate: str = ""
+    stderr_tail: str = ""
+    exit_reason: str = ""
     pid: int = field(init=False)
 
     def __post_init__(self):
@@ -88,13 +88,13 @@ def test_a_crash_after_an_exception_is_told_too():
 
 
 def test_without_a_traceback_the_last_lines_of_stderr_must_do():
-    error = worker_error([Left(0, -6, last_words="terminate called after throwing an instance of 'X'")], 1)
+    error = worker_error([Left(0, -6, stderr_tail="terminate called after throwing an instance of 'X'")], 1)
     assert "Its last lines on stderr:\nterminate called" in str(error)
 
 
 def test_ranks_that_ended_with_their_template_are_no_cause_of_their_own():
-    fate = "was ended: the process that ranks are forked from (pid 7) was killed by SIGKILL (signal 9)"
-    error = worker_error([Left(1, -9, fate=fate), Left(0, -9, fate=fate)], 2)
-    assert str(error).startswith(f"Run stopped: rank 1 (host {socket.gethostname()}, pid 101) {fate}")
+    exit_reason = "was ended: the process that ranks are forked from (pid 7) was killed by SIGKILL (signal 9)"
+    error = worker_error([Left(1, -9, exit_reason=exit_reason), Left(0, -9, exit_reason=exit_reason)], 2)
+    assert str(error).startswith(f"Run stopped: rank 1 (host {socket.gethostname()}, pid 101) {exit_reason}")
     assert str(error).endswith("1 other rank was healthy and has exited.")
     assert "out of memory" not in str(error)

@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from cobre.comm.launch import keeper_process
-from cobre.comm.launch.keeper_process import ProcessGroup, start_of
+from cobre.comm.launch import orphan_reaper_process
+from cobre.comm.launch.orphan_reaper_process import ProcessGroup, start_ticks_of
 
 DEADLINE_S = 30.0
 PARENT = "import subprocess; print(subprocess.Popen(['sleep', '1000']).pid, flush=True); {then}"
@@ -19,7 +19,7 @@ PARENT = "import subprocess; print(subprocess.Popen(['sleep', '1000']).pid, flus
 def way(request, monkeypatch):
     """Old kernels do not know the flag; it stands for one that no kernel knows."""
     if request.param == "by number":
-        monkeypatch.setattr(keeper_process, "WHOLE_GROUP", 1 << 30)
+        monkeypatch.setattr(orphan_reaper_process, "WHOLE_GROUP", 1 << 30)
 
 
 def started(then):
@@ -46,7 +46,7 @@ def is_alive(pid):
 
 def test_leader_and_members_are_reached(way):
     leader, member = started("input()")
-    group = ProcessGroup(leader.pid, start_of(leader.pid))
+    group = ProcessGroup(leader.pid, start_ticks_of(leader.pid))
     assert group.signal(signal.SIGKILL)
     assert leader.wait() == -signal.SIGKILL
     assert goes(member)
@@ -56,7 +56,7 @@ def test_leader_and_members_are_reached(way):
 
 def test_members_are_reached_when_the_leader_has_been_collected(way):
     leader, member = started("")
-    group = ProcessGroup(leader.pid, start_of(leader.pid))
+    group = ProcessGroup(leader.pid, start_ticks_of(leader.pid))
     leader.wait()
     assert group.signal(signal.SIGKILL)
     assert goes(member)
@@ -66,7 +66,7 @@ def test_members_are_reached_when_the_leader_has_been_collected(way):
 
 def test_a_process_that_has_got_the_number_later_is_left_alone(way):
     somebody = subprocess.Popen(["sleep", "1000"], process_group=0)
-    group = ProcessGroup(somebody.pid, start_of(somebody.pid) - 1)  # the one that was meant began before
+    group = ProcessGroup(somebody.pid, start_ticks_of(somebody.pid) - 1)  # the one that was meant began before
     assert group.descriptor is None
     assert not group.signal(signal.SIGKILL)
     assert somebody.poll() is None
@@ -76,7 +76,7 @@ def test_a_process_that_has_got_the_number_later_is_left_alone(way):
 
 def test_nobody_is_left(way):
     process = subprocess.Popen(["true"], process_group=0)
-    group = ProcessGroup(process.pid, start_of(process.pid))
+    group = ProcessGroup(process.pid, start_ticks_of(process.pid))
     process.wait()
     assert not group.signal(signal.SIGKILL)
     group.close()

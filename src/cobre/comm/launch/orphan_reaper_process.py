@@ -1,4 +1,4 @@
-"""The program of the keeper: reads groups until end of file, then ends them, for the parent has gone.
+"""The program of the orphan reaper: reads groups until end of file, then ends them, for the parent has gone.
 
 A group is known by its leader and that process's start, so that nobody who got the number later is ever signalled.
 
@@ -11,7 +11,7 @@ import signal
 import sys
 import time
 
-GONE_WITHIN_S = 5.0
+KILL_LIMIT_S = 5.0
 POLL_S = 0.005
 WHOLE_GROUP = 1 << 2  # PIDFD_SIGNAL_PROCESS_GROUP
 SHARED_MEMORY = "/dev/shm"  # noqa: S108
@@ -29,8 +29,8 @@ def main() -> None:
             groups[leader] = ProcessGroup(leader, start)
         elif (released := groups.pop(int(line[1:]), None)) is not None:
             released.close()
-    end(groups)
-    forget(segments)
+    kill_groups(groups)
+    unlink_segments(segments)
 
 
 class ProcessGroup:
@@ -48,7 +48,7 @@ class ProcessGroup:
         except (AttributeError, OSError):  # none on this platform; a sandbox that forbids it; too many; gone
             return None
         # Looked at after opening: only now is it certain whom the descriptor means.
-        if start_of(self._leader) == self._start:
+        if start_ticks_of(self._leader) == self._start:
             return descriptor
         os.close(descriptor)
         return None
@@ -76,7 +76,7 @@ class ProcessGroup:
 
     def _signal_by_number(self, signum: int) -> None:
         # As long as the group has members nobody else can get its number, whether its leader is still there or not.
-        if start_of(self._leader) not in (0, self._start):
+        if start_ticks_of(self._leader) not in (0, self._start):
             raise ProcessLookupError
         os.killpg(self._leader, signum)
 
@@ -87,7 +87,7 @@ class ProcessGroup:
         self.descriptor = None
 
 
-def start_of(pid: int) -> int:
+def start_ticks_of(pid: int) -> int:
     """When a process began, in ticks since the machine did, dead but uncollected ones included; 0: not known."""
     try:
         with open(f"/proc/{pid}/stat", "rb") as stream:  # noqa: PTH123 - pathlib would triple the start
@@ -96,7 +96,7 @@ def start_of(pid: int) -> int:
         return 0
 
 
-def forget(names: set[str]) -> None:
+def unlink_segments(names: set[str]) -> None:
     """Take away the segments in which the ranks met, and those whose names begin with theirs."""
     with contextlib.suppress(OSError):
         for left in os.listdir(SHARED_MEMORY):  # noqa: PTH208 - pathlib would triple the start
@@ -105,9 +105,9 @@ def forget(names: set[str]) -> None:
                     os.unlink(os.path.join(SHARED_MEMORY, left))  # noqa: PTH108, PTH118
 
 
-def end(groups: dict[int, ProcessGroup]) -> None:
+def kill_groups(groups: dict[int, ProcessGroup]) -> None:
     """Kill them, and wait until they have gone: only then can nobody make a segment any more."""
-    deadline = time.monotonic() + GONE_WITHIN_S
+    deadline = time.monotonic() + KILL_LIMIT_S
     while groups and time.monotonic() < deadline:
         for leader in [leader for leader, group in groups.items() if not group.signal(signal.SIGKILL)]:
             del groups[leader]

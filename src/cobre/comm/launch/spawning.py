@@ -1,4 +1,4 @@
-"""What a rank is started with, and the plainer way to start it: as an interpreter of its own."""
+"""What a rank is started with, and how it is spawned as an interpreter of its own (the other way is `template`)."""
 
 import os
 import subprocess
@@ -12,16 +12,20 @@ from cobre.comm.launch.rank_pipes import RankPipes
 
 
 @dataclass(frozen=True, slots=True)
-class Inheritance:
-    """Descriptors that all ranks of a run share: the task, and the end of a pipe that closes with the launcher."""
+class SharedDescriptors:
+    """Descriptors that all ranks of a run inherit.
+
+    task: the anonymous file with the task. lifeline: the reading end of a pipe whose writing end only the launcher has;
+    end of file there is the launcher's death.
+    """
 
     task: int
     lifeline: int
 
 
 @dataclass(frozen=True, slots=True)
-class Seat:
-    """One rank's own: `environment` is the whole of it, `result` the descriptor of its result file."""
+class RankSpec:
+    """What is one rank's own: `environment` is the whole of it, `result` the descriptor of its result file."""
 
     rank: int
     environment: Mapping[str, str]
@@ -30,9 +34,9 @@ class Seat:
 
 
 class SpawnedChild:
-    """A child of this process."""
+    """A rank that is a direct child of this process."""
 
-    fate = ""
+    exit_reason = ""
 
     def __init__(self, process: subprocess.Popen[bytes]) -> None:
         self._process = process
@@ -56,19 +60,19 @@ class SpawnedChild:
         return self._process.wait()
 
 
-def spawn(seat: Seat, shared: Inheritance) -> SpawnedChild:
+def spawn(spec: RankSpec, shared: SharedDescriptors) -> SpawnedChild:
     """Start an interpreter that imports what the rank needs."""
-    numbers = (os.getpid(), shared.task, seat.result, shared.lifeline)
-    environment, descriptors = seat.environment, [shared.task, seat.result, shared.lifeline]
-    if (messages := seat.pipes.writing.get(MESSAGES)) is not None:
+    numbers = (os.getpid(), shared.task, spec.result, shared.lifeline)
+    environment, descriptors = spec.environment, [shared.task, spec.result, shared.lifeline]
+    if (messages := spec.pipes.writing.get(MESSAGES)) is not None:
         environment = {**environment, MESSAGE_VARIABLE: str(messages)}
         descriptors.append(messages)
     process = subprocess.Popen(
         [*worker_command(), *map(str, numbers)],
         env=with_import_path(environment),
         stdin=subprocess.DEVNULL,
-        stdout=seat.pipes.writing["stdout"],
-        stderr=seat.pipes.writing["stderr"],
+        stdout=spec.pipes.writing["stdout"],
+        stderr=spec.pipes.writing["stderr"],
         pass_fds=descriptors,
         process_group=0,
     )

@@ -14,9 +14,9 @@ from pathlib import Path
 from typing import Any, NoReturn
 
 from cobre._native import PARENT_DEATH_SIGNAL, end_group_with_parent, end_with_group
-from cobre.comm.launch.environment import meeting_name
-from cobre.comm.launch.keeper_process import forget
+from cobre.comm.launch.environment import segment_name
 from cobre.comm.launch.messages import MESSAGE_VARIABLE
+from cobre.comm.launch.orphan_reaper_process import unlink_segments
 from cobre.comm.launch.output import MESSAGES
 from cobre.comm.launch.payload import TaskReader
 from cobre.comm.launch.worker import RankDescriptors, perform_as_rank, take_no_interrupts_yet
@@ -132,7 +132,7 @@ class _Server:
     def _end(self) -> NoReturn:
         """Nobody asks any more: end the ranks that were not collected, dead or alive, with what they have started.
 
-        The launcher and its keeper may both have been killed. May be called again while it runs, by the signal.
+        The launcher and its orphan reaper may both have been killed. May be called again while it runs, by the signal.
         """
         for pid in self._running:
             with contextlib.suppress(OSError):
@@ -140,8 +140,8 @@ class _Server:
         for pid in self._running:
             with contextlib.suppress(OSError):
                 os.waitpid(pid, 0)
-        if (name := meeting_name(os.environ)) is not None:
-            forget({name})
+        if (name := segment_name(os.environ)) is not None:
+            unlink_segments({name})
         end_with_group()
 
 

@@ -1,0 +1,54 @@
+"""The fault-injecting double: fails at the chosen call, once, and the contract's clauses hold for what follows."""
+
+import os
+
+import numpy as np
+import pytest
+
+from cobre.comm import CollectiveFailedError, CommunicatorBrokenError, LocalCommunicator, PeerLostError, launch
+from cobre.comm.testing.delegate import FaultyCommunicator
+
+
+def raise_error(error):
+    raise error
+
+
+def sums(comm, calls):
+    result = np.zeros(1)
+    for value in range(calls):
+        comm.allreduce(np.array([float(value)]), result)
+    return float(result[0])
+
+
+def test_it_fails_at_the_chosen_call_and_is_broken_afterwards():
+    comm = FaultyCommunicator(LocalCommunicator(), {2: lambda: raise_error(OSError("the cable is out"))})
+    comm.barrier()
+    with pytest.raises(CollectiveFailedError, match=r"barrier call #2 failed: the cable is out"):
+        comm.barrier()
+    with pytest.raises(CommunicatorBrokenError, match="the cable is out"):
+        comm.barrier()
+    comm.close()
+
+
+def test_a_fault_that_raises_nothing_lets_the_call_go_on():
+    seen = []
+    with FaultyCommunicator(LocalCommunicator(), {1: lambda: seen.append("late")}) as comm:
+        assert sums(comm, 3) == 2.0
+    assert seen == ["late"]
+
+
+def run_with_a_death(comm, calls):
+    """Rank 1 dies right before its third call; the others must hear of it."""
+    if comm.rank == 1:
+        return sums(FaultyCommunicator(comm, {3: lambda: os._exit(9)}), calls)
+    with pytest.raises(PeerLostError, match="rank 1") as caught:
+        sums(comm, calls)
+    raise caught.value
+
+
+@pytest.mark.parametrize("backend", ["shm", "tcp"])
+def test_a_real_rank_dies_at_the_chosen_call(backend):
+    with pytest.raises(launch.WorkerError, match=r"rank 1 .*exited with code 9") as caught:
+        launch.run(run_with_a_death, 2, backend, (5,), output=launch.discard)
+    assert caught.value.rank == 1
+    assert caught.value.exit_code == 9
