@@ -184,3 +184,26 @@ def test_a_file_is_no_directory_with_a_policy(tmp_path):
     answer = command("bound", tmp_path / "file")
     assert answer.returncode == 8
     assert f"{tmp_path / 'file'} is not a directory: give" in answer.stderr
+
+
+def test_a_run_that_the_rule_ended_has_one_verdict_everywhere(tmp_path):
+    """The sampled gap would contradict it, and is not shown."""
+    case = write_case(tmp_path / "case", reservoirs(risk=None), forward_passes=4, iterations=60)
+    config = json.loads((case / "config.json").read_text())
+    rule = {"type": "upper_bound", "gap_percent": 5.0, "period": 5, "method": "inner", "paths": 50}
+    config["training"]["stopping_rules"].append(rule)
+    (case / "config.json").write_text(json.dumps(config))
+    output = tmp_path / "results"
+    told = command("run", case, "-o", output, "--workers", "1", "--plain")
+    assert told.returncode == 0, told.stderr
+    summary = json.loads((output / "summary.json").read_text())
+    assert summary["verdict_kind"] == "converged"
+    assert summary["verdict"].startswith("converged: the upper bound by inner approximation is ")
+    assert summary["verdict"] in told.stdout
+    gaps = [line for line in told.stdout.splitlines() if line.startswith("gap ")]
+    assert gaps == [f"gap {100 * summary['bound']['gap']:.1f} % of the lower bound"]
+    page = (output / "report.html").read_text()
+    assert summary["verdict"][1:] in page
+    assert "sampled upper bound" not in page.lower()
+    seen = command("top", output).stdout
+    assert f"{100 * summary['bound']['gap']:.1f} %" in seen

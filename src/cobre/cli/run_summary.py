@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import IO
 
 from cobre.cli.say import say, say_label
+from cobre.core.verdict import BOUND_NAMES, FoundBound
 from cobre.runs.formatting import money, percent
 from cobre.runs.summary import RunSummary
 
@@ -68,7 +69,11 @@ def _bounds(summary: RunSummary) -> Iterator[str]:
     if summary.upper_bound is not None:
         half = f" +- {money(summary.upper_bound_half_width)}" if summary.upper_bound_half_width else ""
         yield f"{_upper_name(summary)} {money(summary.upper_bound)}{half} $ ({_upper_kind(summary)})"
-    if summary.gap is not None and _has_upper_bound(summary):
+    if (found := FoundBound.of(summary.bound)) is not None:
+        spread = f" +- {money(found.half_width)}" if found.confidence else ""
+        yield f"{BOUND_NAMES[found.method]} {money(found.value)}{spread} $"
+        yield f"gap {'at most ' if found.confidence else ''}{percent(found.gap)} of the lower bound"
+    elif summary.gap is not None and _has_upper_bound(summary):
         yield f"gap {percent(summary.gap)} of the lower bound"
     if summary.digest:
         yield f"{summary.training_seconds:.2f} s of training"
@@ -81,7 +86,7 @@ def _bounds(summary: RunSummary) -> Iterator[str]:
 
 def _has_upper_bound(summary: RunSummary) -> bool:
     """Under a risk measure a mean of sampled paths bounds nothing."""
-    return summary.upper_bound_is_exact or not summary.is_risk_averse
+    return summary.upper_bound_is_exact or not (summary.is_risk_averse or summary.bound)
 
 
 def _upper_name(summary: RunSummary) -> str:
@@ -92,7 +97,7 @@ def _upper_kind(summary: RunSummary) -> str:
     if summary.upper_bound_is_exact:
         return "exact: all paths"
     paths = "mean of the sampled paths of the last iteration"
-    return paths if _has_upper_bound(summary) else f"{paths}; no bound under a risk measure"
+    return f"{paths}; no bound under a risk measure" if summary.is_risk_averse else paths
 
 
 def _traffic(told: Mapping[str, int], least: int) -> Iterator[str]:

@@ -8,6 +8,7 @@ from rich.table import Table
 from rich.text import Text
 
 from cobre.cli.progress import workers_in_words
+from cobre.core.verdict import BOUND_NAMES, FoundBound
 from cobre.runs.events import Event
 from cobre.runs.formatting import bar, duration, money, percent, rate, short_money, sparkline
 from cobre.runs.view import PHASES, RunView
@@ -77,10 +78,16 @@ def _bounds(view: RunView, last: Event, width: int) -> Iterator[RenderableType]:
     yield _row("lower bound", f"{money(last['lower_bound']):>20} $", Text(line, style="cyan"))
     yield _row(view.upper_name, f"{money(last['upper_bound']):>20} $", _spread(view, last["half_width"]))
     effort = f"{last['cuts']:,} cuts, {rate(view.solves_per_s, 'LPs')}"
-    if view.has_upper_bound:
-        yield _row("gap", f"{percent(last['gap']):>22}", Text(effort, style="dim"))
+    if (found := view.found_bound) is not None:
+        yield _row(_found_name(found), f"{money(found.value):>20} $", Text(BOUND_NAMES[found.method], style="dim"))
+    if view.gap is not None:
+        yield _row("gap", f"{percent(view.gap):>22}", Text(effort, style="dim"))
     else:
         yield _row("gap", f"{'-':>22}", Text(f"{effort}; `cobre bound` finds a bound", style="dim"))
+
+
+def _found_name(found: FoundBound) -> str:
+    return "estimate" if found.method == "sampled" else "upper bound"
 
 
 def _spread(view: RunView, half_width: float | None) -> Text:
@@ -140,8 +147,8 @@ def _small(view: RunView, width: int, now: float) -> Iterator[Text]:
     yield _short(f"lower {short_money(last['lower_bound'])}")
     spread = " (exact)" if view.is_exact else f" ± {short_money(last['half_width'])}"
     yield _short(f"{'upper' if view.has_upper_bound else 'mean '} {short_money(last['upper_bound'])}{spread}")
-    if view.has_upper_bound:
-        yield _short(f"gap   {percent(last['gap'])}")
+    if view.gap is not None:
+        yield _short(f"gap   {percent(view.gap)}")
     yield _short(sparkline(view.series("lower_bound"), width - 1), "cyan")
     if len(view.loads) > 1:
         shares = [100 * busy_s / ((busy_s + waiting_s) or 1.0) for busy_s, waiting_s in view.loads]

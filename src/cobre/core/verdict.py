@@ -1,9 +1,10 @@
 """Is training done? One verdict on the bounds, for terminal, report, notebook and assistant server. Money is $."""
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
+from typing import Any
 
 RECENT = 10
 """Iterations over which the rise of the lower bound is measured."""
@@ -14,6 +15,14 @@ CLOSED = 1e-4
 NO_UPPER_BOUND = (
     "under a risk measure the mean of sampled paths is no upper bound of what is minimised (`cobre bound` finds one)"
 )
+
+
+BOUND_NAMES: Mapping[str, str] = {
+    "enumeration": "exact cost of the policy",
+    "inner": "upper bound by inner approximation",
+    "sampled": "estimated cost of the policy",
+}
+"""What a bound is called, by the method that found it."""
 
 
 class VerdictKind(StrEnum):
@@ -36,11 +45,54 @@ class Verdict:
 
 
 @dataclass(frozen=True, slots=True)
+class FoundBound:
+    """What `cobre bound`, or the stopping rule `upper_bound`, found for a policy.
+
+    gap: from the lower bound to the bound, or to the upper end of its confidence interval, relative to the lower bound.
+    is_enough: a stopping rule of the case was content with it.
+    """
+
+    method: str
+    value: float
+    half_width: float
+    gap: float
+    confidence: float | None = None
+    is_enough: bool = False
+
+    @classmethod
+    def of(cls, content: object, *, is_enough: bool = False) -> "FoundBound | None":
+        """From bound.json or an event; None where there is none that is whole."""
+        if not isinstance(content, Mapping) or content.get("method") not in BOUND_NAMES:
+            return None
+        confidence: Any = content.get("confidence")
+        numbers: list[Any] = [content.get(name) for name in ("upper_bound", "half_width", "gap")]
+        needed = [*numbers, confidence] if content["method"] == "sampled" else numbers
+        if not all(isinstance(number, int | float) for number in needed):
+            return None
+        return cls(str(content["method"]), numbers[0], numbers[1], numbers[2], confidence, is_enough)
+
+    @property
+    def closes(self) -> bool:
+        """Whether no more training is needed."""
+        return self.is_enough or self.gap <= CLOSED
+
+    @property
+    def words(self) -> str:
+        """A clause that begins with an article."""
+        gap = _percent(max(0.0, self.gap))
+        if self.confidence is None:
+            return f"the {BOUND_NAMES[self.method]} is {gap} above the lower bound"
+        sure = f"({100 * self.confidence:g} % confidence)"
+        return f"the {BOUND_NAMES[self.method]} is at most {gap} above the lower bound {sure}"
+
+
+@dataclass(frozen=True, slots=True)
 class BoundHistory:
     """Bounds by iteration; half widths are those of the 95 % confidence interval of a sampled upper bound.
 
     is_exact: the upper bound is that of all paths of a tree, under the risk measure too.
     is_risk_averse: what is minimised is not the expected cost.
+    found: a bound of the policy after the last iteration, which tells more than sampled costs.
     """
 
     lower: Sequence[float]
@@ -48,6 +100,7 @@ class BoundHistory:
     half_width: Sequence[float]
     is_exact: bool = False
     is_risk_averse: bool = False
+    found: FoundBound | None = None
 
     @property
     def rise(self) -> float | None:
@@ -72,17 +125,25 @@ def verdict(history: BoundHistory, *, is_interrupted: bool = False) -> Verdict |
 
 
 def _judged(history: BoundHistory) -> Verdict:
-    rise = history.rise
+    rise, found = history.rise, history.found
+    if found is not None and found.closes:
+        return Verdict(VerdictKind.CONVERGED, f"converged: {found.words}", rise)
     if rise is None or not math.isfinite(rise):
         return Verdict(VerdictKind.UNDECIDED, "undecided: one iteration does not show where the bounds go", None)
     is_flat = rise <= FLAT * history.scale
-    if history.is_exact:
+    if history.is_exact and found is None:
         return _of_exact(history, rise, is_flat)
+    remark = _remark(history)
+    return _of_sampled(history, rise, is_flat) if remark is None else _open(history, rise, is_flat, remark)
+
+
+def _remark(history: BoundHistory) -> str | None:
+    """What there is to say beside the rise; None where sampled costs are an upper bound with an interval."""
+    if history.found is not None:
+        return history.found.words
     if history.is_risk_averse:
-        return _open(history, rise, is_flat, NO_UPPER_BOUND)
-    if not history.half_width[-1] > 0.0:
-        return _open(history, rise, is_flat, "a single sampled path gives no confidence interval")
-    return _of_sampled(history, rise, is_flat)
+        return NO_UPPER_BOUND
+    return None if history.half_width[-1] > 0.0 else "a single sampled path gives no confidence interval"
 
 
 def _of_exact(history: BoundHistory, rise: float, is_flat: bool) -> Verdict:

@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from cobre.core.arrays import Floats
-from cobre.core.verdict import BoundHistory, Verdict, verdict
+from cobre.core.verdict import BoundHistory, FoundBound, Verdict, verdict
 from cobre.io.event_file import Event
 
 
@@ -22,12 +22,20 @@ class Bounds:
     half_width: Floats
     is_exact: bool = False
     is_risk_averse: bool = False
+    found: FoundBound | None = None
 
     COLUMNS: ClassVar[tuple[str, ...]] = ("iteration", "lower_bound", "upper_bound", "upper_bound_half_width")
 
     @property
-    def gap(self) -> float:
-        """(upper - lower) / max(1, |lower|) of the last iteration."""
+    def gap(self) -> float | None:
+        """(upper - lower) / max(1, |lower|), of the bound that was found or else of the last iteration.
+
+        None where the sampled costs are no bound.
+        """
+        if self.found is not None:
+            return self.found.gap
+        if self.is_risk_averse and not self.is_exact:
+            return None
         return float((self.upper[-1] - self.lower[-1]) / max(1.0, abs(self.lower[-1])))
 
     @property
@@ -35,12 +43,13 @@ class Bounds:
         """What the upper bound is."""
         if self.is_exact:
             return "exact upper bound"
-        return "mean of sampled paths" if self.is_risk_averse else "sampled upper bound"
+        is_plain_mean = self.is_risk_averse or self.found is not None
+        return "mean of sampled paths" if is_plain_mean else "sampled upper bound"
 
     def verdict(self, *, is_interrupted: bool = False) -> Verdict | None:
         """Whether training is done."""
         lower, upper, half_width = (values.tolist() for values in (self.lower, self.upper, self.half_width))
-        history = BoundHistory(lower, upper, half_width, self.is_exact, self.is_risk_averse)
+        history = BoundHistory(lower, upper, half_width, self.is_exact, self.is_risk_averse, self.found)
         return verdict(history, is_interrupted=is_interrupted)
 
     def __len__(self) -> int:

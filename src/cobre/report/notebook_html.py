@@ -4,6 +4,7 @@ from collections.abc import Mapping
 from html import escape
 from importlib.util import find_spec
 
+from cobre.core.verdict import BOUND_NAMES
 from cobre.report.bounds import Bounds
 from cobre.report.bounds_chart import legend_of
 from cobre.report.result_bounds import bounds_of_result
@@ -24,8 +25,10 @@ def training_html(result: ShownTraining) -> str:
     numbers = {
         "lower bound": money(bounds.lower[-1]),
         bounds.upper_name: money(bounds.upper[-1]) + ("" if bounds.is_exact else f" ± {money(bounds.half_width[-1])}"),
-        "gap": percent(bounds.gap),
+        **({} if bounds.gap is None else {"gap": percent(bounds.gap)}),
     }
+    if bounds.found is not None:
+        numbers[BOUND_NAMES[bounds.found.method]] = money(bounds.found.value)
     if (judged := result.verdict) is not None:
         numbers = {"verdict": judged.words} | numbers
     return _snippet("Training", numbers | facts, _drawn(bounds))

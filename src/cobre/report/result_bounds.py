@@ -2,6 +2,7 @@
 
 from dataclasses import replace
 
+from cobre.core.verdict import FoundBound
 from cobre.io.output.columns import numbers_of
 from cobre.report.bounds import Bounds, bounds_of_table
 from cobre.report.shown_results import ShownTraining
@@ -12,4 +13,5 @@ def bounds_of_result(result: ShownTraining) -> Bounds:
     table = result.bounds
     bounds = bounds_of_table({name: numbers_of(table[name]) for name in Bounds.COLUMNS})
     is_exact = bool(result.history) and result.history[-1].is_exact
-    return replace(bounds, is_exact=is_exact, is_risk_averse=result.is_risk_averse)
+    found = FoundBound.of(result.bound, is_enough=result.stop_kind == "upper_bound")
+    return replace(bounds, is_exact=is_exact, is_risk_averse=result.is_risk_averse, found=found)

@@ -5,6 +5,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
+from cobre.core.verdict import FoundBound
 from cobre.io.event_file import EVENT_FILE
 from cobre.io.output import ResultsError, read_manifest
 from cobre.io.shell_quoting import as_argument
@@ -37,7 +38,6 @@ class RunFolder:
     manifests: Mapping[str, Mapping[str, Any]]
     bounds: Bounds
     simulated: Simulated | None
-    upper_bound: Mapping[str, Any] = field(default_factory=dict)  # as `cobre bound` left it
     troubles: list[str] = field(default_factory=list)
 
 
@@ -48,6 +48,7 @@ def read_run(folder: Path) -> RunFolder:
     log = _log(folder / EVENT_FILE, troubles)
     study = StudyFacts(_object(folder / STUDY, troubles))
     manifests = {name: _manifest(folder / name, troubles) for name in ("training", "simulation")}
+    found = _found_bound(log, _object(folder / BOUND, troubles))
     return RunFolder(
         path=folder,
         state=state_of(folder, log),
@@ -55,9 +56,8 @@ def read_run(folder: Path) -> RunFolder:
         study=study,
         summary=_object(folder / run_state.SUMMARY, troubles),
         manifests=manifests,
-        bounds=_classified(_bounds(folder / "training", manifests["training"], log, troubles), study),
+        bounds=_classified(_bounds(folder / "training", manifests["training"], log, troubles), study, found),
         simulated=_simulated(folder / "simulation", manifests["simulation"], study, troubles),
-        upper_bound=_object(folder / BOUND, troubles),
         troubles=troubles,
     )
 
@@ -120,9 +120,17 @@ def _bounds(folder: Path, manifest: Mapping[str, Any], log: EventLog, troubles: 
     return bounds_of_events(log.iterations) if table is None else bounds_of_table(table)
 
 
-def _classified(bounds: Bounds, study: StudyFacts) -> Bounds:
-    """With what the study says of its upper bound."""
-    return replace(bounds, is_exact=study.has_exact_bounds, is_risk_averse=study.is_risk_averse)
+def _classified(bounds: Bounds, study: StudyFacts, found: FoundBound | None) -> Bounds:
+    """With what is known of the upper bound."""
+    return replace(bounds, is_exact=study.has_exact_bounds, is_risk_averse=study.is_risk_averse, found=found)
+
+
+def _found_bound(log: EventLog, stored: Mapping[str, Any]) -> FoundBound | None:
+    """What ended training, or else what `cobre bound` found later."""
+    trained = log.last("training_finished") or {}
+    if trained.get("stop_kind") == "upper_bound" and (found := FoundBound.of(trained.get("bound"), is_enough=True)):
+        return found
+    return FoundBound.of(stored)
 
 
 def _simulated(folder: Path, manifest: Mapping[str, Any], study: StudyFacts, troubles: list[str]) -> Simulated | None:

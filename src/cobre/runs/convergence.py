@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from cobre.core.verdict import BoundHistory
+from cobre.core.verdict import BoundHistory, FoundBound
 from cobre.io.output.columns import column_of, table_of
 from cobre.sddp.events import IterationRecord
 from cobre.sddp.phases import Phase
@@ -20,7 +20,9 @@ TIME_SUFFIX = "_us_per_pivot"
 KINDS = {False: "statistical", True: "exact"}  # words of cobre-python
 
 
-def bound_history(history: Sequence[IterationRecord], *, is_risk_averse: bool) -> BoundHistory:
+def bound_history(
+    history: Sequence[IterationRecord], *, is_risk_averse: bool, found: FoundBound | None = None
+) -> BoundHistory:
     """What a verdict is made of."""
     return BoundHistory(
         [record.lower_bound for record in history],
@@ -28,6 +30,7 @@ def bound_history(history: Sequence[IterationRecord], *, is_risk_averse: bool) -
         [record.half_width for record in history],
         is_exact=bool(history) and history[-1].is_exact,
         is_risk_averse=is_risk_averse,
+        found=found,
     )
 
 

@@ -36,6 +36,7 @@ class RunSummary:
     traffic_bytes: what ranks told each other while this run trained, by purpose; traffic_least_bytes: of that, what the
     method needs however the work is shared.
     is_risk_averse: upper_bound, unless it is exact, is a mean of sampled paths that bounds nothing, and so is the gap.
+    bound: what the stopping rule `upper_bound` found for the policy, as in bound.json.
     verdict: on the bounds, in words; verdict_kind: for programs. cost_note: when penalties are most of the cost.
     solver: what all ranks' solvers did, by phase (see `cobre.sddp.phases`).
     """
@@ -66,6 +67,7 @@ class RunSummary:
     verdict: str | None = None
     verdict_kind: VerdictKind | None = None
     cost_note: str | None = None
+    bound: Mapping[str, Any] | None = None
 
     def as_dict(self) -> dict[str, Any]:
         """For a program that reads."""

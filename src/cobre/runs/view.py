@@ -8,7 +8,7 @@ from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
-from cobre.core.verdict import BoundHistory, Verdict, verdict
+from cobre.core.verdict import BoundHistory, FoundBound, Verdict, verdict
 from cobre.io.lock_file import LastSign, is_alive
 from cobre.runs.events import Event
 from cobre.runs.formatting import printable_event
@@ -124,8 +124,21 @@ class RunView:
         rows = [[_number(told.get(name)) for name in names] for told in self.iterations]
         whole = [[value for value in row if value is not None] for row in rows if None not in row]
         lower, upper, half = zip(*whole, strict=True) if whole else ((), (), ())
-        history = BoundHistory(lower, upper, half, self.is_exact, self.is_risk_averse)
+        history = BoundHistory(lower, upper, half, self.is_exact, self.is_risk_averse, self.found_bound)
         return verdict(history, is_interrupted=self._was_interrupted)
+
+    @property
+    def found_bound(self) -> FoundBound | None:
+        """By the stopping rule `upper_bound`, once training is over."""
+        trained = self.trained or {}
+        return FoundBound.of(trained.get("bound"), is_enough=trained.get("stop_kind") == StopKind.UPPER_BOUND)
+
+    @property
+    def gap(self) -> float | None:
+        """Relative to the lower bound: of the bound that was found, else of sampled costs where they are a bound."""
+        if (found := self.found_bound) is not None:
+            return found.gap
+        return _number(self.last["gap"]) if self.last is not None and self.has_upper_bound else None
 
     @property
     def has_upper_bound(self) -> bool:
@@ -135,7 +148,7 @@ class RunView:
     @property
     def upper_name(self) -> str:
         """What stands beside the lower bound; short enough for a column."""
-        return "upper bound" if self.has_upper_bound else "mean cost"
+        return "upper bound" if self.has_upper_bound and self.found_bound is None else "mean cost"
 
     @property
     def upper_bound_words(self) -> str:

@@ -149,6 +149,7 @@ def training_result(trained: TrainedStudy, ready: ReadyStudy) -> TrainingResult:
         shared_bytes=ready.shared_bytes + trained.context.pool.nbytes,
         saved_bytes=ready.saved_bytes + trained.context.pool.saved_bytes,
         is_risk_averse=ready.study.case.is_risk_averse,
+        bound=trained.bound,
     )
 
 

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from cobre import notebook
 from cobre.core.confidence import half_width_95
-from cobre.core.verdict import Verdict, verdict
+from cobre.core.verdict import FoundBound, Verdict, verdict
 from cobre.policy.object import Policy
 from cobre.runs.summary import WorkerReport
 from cobre.sddp.events import IterationRecord
@@ -40,6 +40,7 @@ class TrainingResult:
 
     stop_reason: why it ended, in words; stop_kind: for programs. workers: the ranks that took part.
     shared_bytes: what they hold in common; saved_bytes: what that saves.
+    bound: what the stopping rule `upper_bound` found, as in bound.json; None where it did not run.
     """
 
     policy: Policy
@@ -53,6 +54,7 @@ class TrainingResult:
     shared_bytes: int = 0
     saved_bytes: int = 0
     is_risk_averse: bool = False
+    bound: Mapping[str, Any] | None = None
 
     @property
     def iterations(self) -> int:
@@ -79,7 +81,8 @@ class TrainingResult:
         """Whether it is done, as far as the bounds tell."""
         from cobre.runs.convergence import bound_history
 
-        history = bound_history(self.history, is_risk_averse=self.is_risk_averse)
+        found = FoundBound.of(self.bound, is_enough=self.stop_kind is StopKind.UPPER_BOUND)
+        history = bound_history(self.history, is_risk_averse=self.is_risk_averse, found=found)
         return verdict(history, is_interrupted=self.stop_kind.is_interruption)
 
     @property

@@ -15,7 +15,7 @@ from cobre import __version__
 from cobre.comm import Backend
 from cobre.core.case import Case
 from cobre.core.config import Config
-from cobre.core.verdict import Verdict, VerdictKind, verdict
+from cobre.core.verdict import FoundBound, Verdict, verdict
 from cobre.io.atomic import WriteError, finally_do, write_file
 from cobre.io.confined import no_links_below
 from cobre.io.output.results import write_results
@@ -227,6 +227,7 @@ def _trained_event(trained: TrainedStudy) -> Event:
         upper_bound=last.upper_bound,
         half_width=last.half_width,
         gap=last.gap,
+        bound=trained.bound,
         digest=trained.digest,
         training_seconds=trained.training_s,
         workers=[report.as_dict() for report in trained.workers],
@@ -293,9 +294,8 @@ def _final_bounds(policy: Policy | CutPool, last: IterationRecord | None) -> tup
 def _verdict(trained: TrainedStudy | None) -> Verdict | None:
     if trained is None:
         return None
-    history = bound_history(trained.history, is_risk_averse=trained.study.case.is_risk_averse)
-    if trained.stop.kind is StopKind.UPPER_BOUND:
-        return Verdict(VerdictKind.CONVERGED, f"converged: {trained.stop.reason}", history.rise)
+    found = FoundBound.of(trained.bound, is_enough=trained.stop.kind is StopKind.UPPER_BOUND)
+    history = bound_history(trained.history, is_risk_averse=trained.study.case.is_risk_averse, found=found)
     return verdict(history, is_interrupted=trained.stop.kind.is_interruption)
 
 
@@ -326,6 +326,7 @@ def _summary(
         upper_bound_is_exact=last is not None and last.is_exact,
         is_risk_averse=ready.study.case.is_risk_averse,
         gap=None if last is None else last.gap,
+        bound=None if trained is None else trained.bound,
         iterations=iterations,
         stop_reason="a stored policy was used" if trained is None else trained.stop.reason,
         stop_kind=None if trained is None else trained.stop.kind,

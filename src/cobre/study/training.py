@@ -6,6 +6,7 @@ import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
@@ -61,6 +62,11 @@ class TrainedStudy:
     digest: str
     training_s: float
     workers: tuple[WorkerReport, ...] = field(default=())
+
+    @property
+    def bound(self) -> dict[str, Any] | None:
+        """What a stopping rule found for the policy after the last iteration; None where none asked."""
+        return None if (found := self.context.upper_bound) is None else found.as_dict()
 
 
 def train_study(

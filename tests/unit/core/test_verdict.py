@@ -2,7 +2,7 @@
 
 import pytest
 
-from cobre.core.verdict import BoundHistory, VerdictKind, verdict
+from cobre.core.verdict import BoundHistory, FoundBound, VerdictKind, verdict
 
 FLAT = [50.0, 90.0, *[100.0] * 11]
 RISING = [50.0 + 2.0 * step for step in range(26)]
@@ -50,3 +50,29 @@ def test_an_interrupted_run_was_stopped_early_whatever_the_bounds_say():
 
 def test_there_is_no_verdict_before_the_first_iteration():
     assert verdict(BoundHistory([], [], [])) is None
+
+
+def bound(gap, method="inner", confidence=None, **facts):
+    content = {"method": method, "upper_bound": 100.0 * (1 + gap), "half_width": 0.0, "gap": gap}
+    return FoundBound.of(content | {"confidence": confidence}, **facts)
+
+
+def test_a_bound_that_was_found_counts_more_than_sampled_costs():
+    far = judged(FLAT, 100.0, 13.0, found=bound(0.05))
+    assert far.kind is VerdictKind.LEVELLED_OFF
+    assert far.words.endswith("the upper bound by inner approximation is 5.00 % above the lower bound")
+    enough = judged(RISING, 150.0, 13.0, found=bound(0.05, is_enough=True))
+    assert enough.kind is VerdictKind.CONVERGED
+    closed = judged(RISING, 150.0, 13.0, is_risk_averse=True, found=bound(0.0))
+    assert closed.kind is VerdictKind.CONVERGED
+
+
+def test_an_estimate_states_its_confidence():
+    found = judged(FLAT, 100.0, 13.0, is_risk_averse=True, found=bound(0.02, "sampled", 0.95))
+    words = "the estimated cost of the policy is at most 2.00 % above the lower bound (95 % confidence)"
+    assert found.words.endswith(words)
+
+
+@pytest.mark.parametrize("content", [None, [], {}, {"method": "other"}, {"method": "inner", "gap": "0.1"}])
+def test_what_is_no_bound_is_none(content):
+    assert FoundBound.of(content) is None

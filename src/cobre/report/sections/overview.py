@@ -82,8 +82,8 @@ def _bound_tiles(run: RunFolder) -> list[tuple[str, str, str]]:
 def _gap_words(run: RunFolder) -> tuple[str, str]:
     """The gap, and whether a reader should be alarmed by it."""
     bounds = run.bounds
-    if bounds.is_risk_averse and not bounds.is_exact:
-        return NOTHING, "a sampled mean is no bound under a risk measure"
+    if bounds.gap is None:
+        return NOTHING, "a sampled mean is no bound under a risk measure; `cobre bound` finds one"
     judged = bounds.verdict(is_interrupted=bool(run.summary.get("is_interrupted")))
     kind = "" if judged is None else judged.kind.replace("_", " ")
     return percent(bounds.gap), f"of the lower bound; {kind}"

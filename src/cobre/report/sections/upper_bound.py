@@ -1,8 +1,5 @@
 """What `cobre bound`, or a stopping rule that wanted a bound, found: one tile of the overview."""
 
-from collections.abc import Mapping
-from typing import Any
-
 from cobre.report.run_folder import RunFolder
 from cobre.report.units import money, percent
 
@@ -15,21 +12,10 @@ _NAMES = {
 
 def upper_bound_tiles(run: RunFolder) -> list[tuple[str, str, str]]:
     """Title, number and remark; none where nothing was found."""
-    found = run.upper_bound
-    name = _NAMES.get(str(found.get("method")))
-    if name is None or not _is_whole(found):
+    found = run.bounds.found
+    if found is None:
         return []
-    spread = (
-        f" ± {money(found['half_width'])}, {100 * found['confidence']:g} % confidence" if _is_sampled(found) else ""
-    )
-    remark = f"{name[1]}{spread}; at most {percent(found['gap'])} above the lower bound"
-    return [(name[0], money(found["upper_bound"]), remark)]
-
-
-def _is_whole(found: Mapping[str, Any]) -> bool:
-    wanted = ("upper_bound", "half_width", "gap", *(["confidence"] if _is_sampled(found) else []))
-    return all(isinstance(found.get(name), int | float) for name in wanted)
-
-
-def _is_sampled(found: Mapping[str, Any]) -> bool:
-    return found.get("method") == "sampled"
+    title, kind = _NAMES[found.method]
+    sure = f" ± {money(found.half_width)}, {100 * found.confidence:g} % confidence" if found.confidence else ""
+    most = "at most " if found.confidence else ""
+    return [(title, money(found.value), f"{kind}{sure}; {most}{percent(found.gap)} above the lower bound")]

@@ -4,6 +4,8 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any
 
+from cobre.core.verdict import BOUND_NAMES
+
 
 class BoundMethod(StrEnum):
     """How an upper bound is found."""
@@ -12,13 +14,6 @@ class BoundMethod(StrEnum):
     ENUMERATION = "enumeration"  # the policy on every path of the opening tree: its exact cost
     INNER = "inner"  # inner approximation: deterministic, for few state variables
     SAMPLED = "sampled"  # paths drawn by the weights of the risk measure: an estimate with a confidence interval
-
-
-_NAMES = {
-    BoundMethod.ENUMERATION: "exact cost of the policy",
-    BoundMethod.INNER: "upper bound by inner approximation",
-    BoundMethod.SAMPLED: "estimated cost of the policy",
-}
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,7 +51,7 @@ class UpperBound:
     @property
     def name(self) -> str:
         """What it is called."""
-        return _NAMES[self.method]
+        return BOUND_NAMES[self.method]
 
     @property
     def largest(self) -> float:
