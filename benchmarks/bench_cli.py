@@ -48,9 +48,9 @@ class Timed:
         self.progress = progress
         self.telling_s = 0.0
 
-    def tell(self, told):
+    def tell(self, event):
         began = time.thread_time()
-        self.progress.tell(told)
+        self.progress.tell(event)
         self.telling_s += time.thread_time() - began
 
     @property

@@ -39,14 +39,14 @@ def main(output: Path) -> None:
 def live_table(output: Path) -> None:
     """As `cobre run` drew it in the middle of the run."""
     events = read_events(output)
-    last = max(told.get("iteration", 0) for told in events)
+    last = max(event.get("iteration", 0) for event in events)
     view = RunView()
-    for told in events:
-        view.take(told)
-        if told["event"] == "iteration" and told["iteration"] >= SHOWN * last:
+    for event in events:
+        view.take(event)
+        if event["event"] == "iteration" and event["iteration"] >= SHOWN * last:
             break
     console = Console(record=True, width=100, file=io.StringIO(), force_terminal=True)
-    console.print(run_table(view, 100, 30, float(told["time"])))
+    console.print(run_table(view, 100, 30, float(event["time"])))
     console.save_svg(str(SCREENS / "terminal.svg"), title="cobre run")
 
 

@@ -78,21 +78,21 @@ class ProgressTable:
     lower_bounds: list[float] = field(default_factory=list)
     warnings: int = 0
 
-    def take(self, told: Event) -> None:
+    def take(self, event: Event) -> None:
         """Take an event; kinds that say nothing here change nothing."""
-        match told["event"]:
+        match event["event"]:
             case "phase":
-                self.phase = str(told["name"])
-                self.iteration_limit = told.get("iteration_limit", self.iteration_limit)
-                if told.get("is_exact"):
+                self.phase = str(event["name"])
+                self.iteration_limit = event.get("iteration_limit", self.iteration_limit)
+                if event.get("is_exact"):
                     self.upper_bound_words = "exact"
-                elif told.get("is_risk_averse"):
+                elif event.get("is_risk_averse"):
                     self.upper_bound_words = NO_BOUND
             case "warning":
                 self.warnings += 1
             case "iteration":
-                self.last = told
-                self.lower_bounds.append(float(told["lower_bound"]))
+                self.last = event
+                self.lower_bounds.append(float(event["lower_bound"]))
 
     def html(self) -> str:
         """Takes the notebook's own colours; nothing is fetched, and no script runs."""
@@ -103,24 +103,24 @@ class ProgressTable:
         )
         return f'<div class="cobre-progress"><strong>Cobre</strong> {escape(self.phase)}<table>{rows}</table></div>'
 
-    def _upper_bound(self, told: Event) -> str:
-        spread = "" if self.upper_bound_words == "exact" else f" ± {_number(told['half_width'])}"
-        return f"{_number(told['upper_bound'])}{spread} $ ({self.upper_bound_words})"
+    def _upper_bound(self, event: Event) -> str:
+        spread = "" if self.upper_bound_words == "exact" else f" ± {_number(event['half_width'])}"
+        return f"{_number(event['upper_bound'])}{spread} $ ({self.upper_bound_words})"
 
     def _rows(self) -> dict[str, str]:
         if self.last is None:
             return {}
-        told = self.last
+        event = self.last
         limit = f" of {self.iteration_limit}" if self.iteration_limit else ""
         rows = {
-            "iteration": f"{told['iteration']}{limit}, {told['elapsed_s']:.1f} s",
-            "lower bound": f"{_number(told['lower_bound'])} $ {_curve(self.lower_bounds)}",
-            "mean cost" if self.upper_bound_words == NO_BOUND else "upper bound": self._upper_bound(told),
+            "iteration": f"{event['iteration']}{limit}, {event['elapsed_s']:.1f} s",
+            "lower bound": f"{_number(event['lower_bound'])} $ {_curve(self.lower_bounds)}",
+            "mean cost" if self.upper_bound_words == NO_BOUND else "upper bound": self._upper_bound(event),
         }
         if self.upper_bound_words != NO_BOUND:
-            rows["gap"] = "-" if told["gap"] is None else f"{100 * told['gap']:.1f} %"
-        if len(told.get("load", ())) > 1:
-            rows["busy"] = ", ".join(_share(busy_s, waiting_s) for busy_s, waiting_s in told["load"])
+            rows["gap"] = "-" if event["gap"] is None else f"{100 * event['gap']:.1f} %"
+        if len(event.get("load", ())) > 1:
+            rows["busy"] = ", ".join(_share(busy_s, waiting_s) for busy_s, waiting_s in event["load"])
         if self.warnings:
             rows["warnings"] = str(self.warnings)
         return rows
@@ -134,8 +134,8 @@ class _Shown:
         self._update = update
         self._next_s = 0.0
 
-    def tell(self, told: Event) -> None:
-        self._table.take(told)
+    def tell(self, event: Event) -> None:
+        self._table.take(event)
         if (now_s := time.monotonic()) >= self._next_s:
             self._next_s = now_s + REDRAW_S
             self.draw()

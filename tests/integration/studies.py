@@ -87,14 +87,14 @@ def events_of(output, kind=None):
         found = read_events(output)
     except FileNotFoundError:
         return []
-    return [told for told in found if kind in (None, told["event"])]
+    return [event for event in found if kind in (None, event["event"])]
 
 
 def wait_for_iteration(output, number, process=None):
     """Until the run has finished an iteration; fails at once when the run has ended instead."""
 
     def is_there():
-        numbers = [told["iteration"] for told in events_of(output, "iteration")]
+        numbers = [event["iteration"] for event in events_of(output, "iteration")]
         if process is not None and process.poll() is not None and max(numbers, default=0) < number:
             raise AssertionError(f"it ended before iteration {number}: {process.communicate()}")
         return max(numbers, default=0) >= number

@@ -114,41 +114,41 @@ def test_settings_that_a_run_was_given_apply_to_its_bound(trained, tmp_path):
 
 def test_simulating_on_a_changed_case_says_so(run, tmp_path):
     make_dearer(run / "case")
-    told = command("simulate", run / "case", "-p", run / "results", "-o", tmp_path / "out", "--quiet", *ONE_PROCESS)
-    assert told.returncode == 0, told.stderr
-    assert "trained on a different problem (changed file: system/thermals.json)" in told.stderr
-    assert cobre.simulate(run / "case", run / "results", scenarios=2, threads=1).warnings[-1] in told.stderr
+    finished = command("simulate", run / "case", "-p", run / "results", "-o", tmp_path / "out", "--quiet", *ONE_PROCESS)
+    assert finished.returncode == 0, finished.stderr
+    assert "trained on a different problem (changed file: system/thermals.json)" in finished.stderr
+    assert cobre.simulate(run / "case", run / "results", scenarios=2, threads=1).warnings[-1] in finished.stderr
 
 
 def test_simulating_on_the_same_case_says_nothing_of_it(run, tmp_path):
-    told = command("simulate", run / "case", "-p", run / "results", "-o", tmp_path / "out", "--quiet", *ONE_PROCESS)
-    assert "different problem" not in told.stderr
+    finished = command("simulate", run / "case", "-p", run / "results", "-o", tmp_path / "out", "--quiet", *ONE_PROCESS)
+    assert "different problem" not in finished.stderr
 
 
 def test_cuts_of_another_problem_are_told_of(run, tmp_path):
     make_dearer(run / "case")
     words = ("run", run / "case", "-o", tmp_path / "out", "--warm-start", run / "results", "--quiet", *ONE_PROCESS)
-    told = command(*words)
-    assert told.returncode == 0, told.stderr
-    assert "its cuts may be too high for this one, and so may the lower bound" in told.stderr
+    finished = command(*words)
+    assert finished.returncode == 0, finished.stderr
+    assert "its cuts may be too high for this one, and so may the lower bound" in finished.stderr
 
 
 def test_a_run_that_cannot_be_resumed_names_the_file(run):
     make_dearer(run / "case")
-    told = command("run", run / "case", "-o", run / "results", "--resume", "--quiet", *ONE_PROCESS)
-    assert told.returncode == POLICY
-    assert "changed file: system/thermals.json" in told.stderr
+    finished = command("run", run / "case", "-o", run / "results", "--resume", "--quiet", *ONE_PROCESS)
+    assert finished.returncode == POLICY
+    assert "changed file: system/thermals.json" in finished.stderr
 
 
 def test_a_report_of_a_run_whose_case_has_changed_notes_it(run):
     assert "has changed" not in command("report", run / "results").stderr
     make_dearer(run / "case")
-    told = command("report", run / "results")
-    assert f"note: {run / 'case'} has changed since this run (changed file: {THERMALS})" in told.stderr
+    finished = command("report", run / "results")
+    assert f"note: {run / 'case'} has changed since this run (changed file: {THERMALS})" in finished.stderr
 
 
 def test_a_comparison_names_the_files_that_differ(run, tmp_path):
     make_dearer(run / "case")
     command("run", run / "case", "-o", tmp_path / "out", "--quiet", "--no-report", *ONE_PROCESS)
-    told = command("compare", run / "results", tmp_path / "out", "--bits")
-    assert f"note: files of the case that differ: {THERMALS}" in told.stdout
+    finished = command("compare", run / "results", tmp_path / "out", "--bits")
+    assert f"note: files of the case that differ: {THERMALS}" in finished.stdout

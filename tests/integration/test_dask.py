@@ -59,14 +59,14 @@ def test_gives_the_bits_of_one_process(client, alone, ranks):
 
 
 def test_uses_all_workers_and_tells_of_every_iteration_of_each(client, alone):
-    told = []
+    events = []
 
-    result = cobre.dask.train(client, CASE, iterations=6, threads=2, progress_callback=told.append)
+    result = cobre.dask.train(client, CASE, iterations=6, threads=2, progress_callback=events.append)
 
     assert result.digest == alone.digest
     expected = [(iteration, worker) for iteration in range(1, 7) for worker in range(3)]
-    assert [(event.iteration, event.worker) for event in told] == expected
-    assert told[-1].lower_bound == alone.lower_bound
+    assert [(event.iteration, event.worker) for event in events] == expected
+    assert events[-1].lower_bound == alone.lower_bound
 
 
 def test_takes_a_case_that_was_loaded_and_overrides_for_one_that_was_not(client, alone):

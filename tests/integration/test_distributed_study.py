@@ -71,10 +71,10 @@ def test_a_case_that_was_loaded_goes_to_the_workers(case, alone):
 
 @pytest.mark.parametrize("workers", [None, 2])
 def test_progress_comes_worker_by_worker_in_the_order_of_iterations(case, workers):
-    told = []
-    cobre.train(case, num_workers=workers, iterations=ITERATIONS, progress_callback=told.append)
+    events = []
+    cobre.train(case, num_workers=workers, iterations=ITERATIONS, progress_callback=events.append)
     count = workers or 1
-    assert [(event.iteration, event.worker) for event in told] == [
+    assert [(event.iteration, event.worker) for event in events] == [
         (iteration, worker) for iteration in range(1, ITERATIONS + 1) for worker in range(count)
     ]
 

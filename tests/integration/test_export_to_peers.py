@@ -121,8 +121,8 @@ def test_the_dashboard_of_our_run(exported, bridge, tmp_path):
     case, folder = exported
     shutil.copytree(case, tmp_path / "case")
     shutil.copytree(folder, tmp_path / "case" / "output")
-    told = json.loads(started(bridge, "dashboard", tmp_path / "case", "--json"))
-    assert told["status"] == "ok"
+    answer = json.loads(started(bridge, "dashboard", tmp_path / "case", "--json"))
+    assert answer["status"] == "ok"
     page = (tmp_path / "case" / "dashboard.html").read_text()
     names = [entry["name"] for entry in json.loads((case / "system" / "hydros.json").read_text())["hydros"]]
     assert all(name in page for name in names)

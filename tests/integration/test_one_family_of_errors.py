@@ -67,10 +67,10 @@ def test_a_case_in_memory_is_validated(case):
 
 
 def test_names_that_others_use_and_files_as_output(tmp_path):
-    told = CliRunner().invoke(main, ["launch", "kubernetes"])
-    assert told.exit_code == 2
-    assert "k8s" in told.output
+    finished = CliRunner().invoke(main, ["launch", "kubernetes"])
+    assert finished.exit_code == 2
+    assert "k8s" in finished.output
     (tmp_path / "file").write_text("")
-    told = CliRunner().invoke(main, ["run", str(tmp_path), "-o", str(tmp_path / "file")])
-    assert told.exit_code == 2
-    assert "is a file" in told.output
+    finished = CliRunner().invoke(main, ["run", str(tmp_path), "-o", str(tmp_path / "file")])
+    assert finished.exit_code == 2
+    assert "is a file" in finished.output

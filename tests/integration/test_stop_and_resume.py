@@ -63,7 +63,7 @@ def to_rank(rank, number):
 
 def check_kept(output, summary):
     """The run ended after a whole iteration, and left everything that is needed to go on."""
-    iterations = [told["iteration"] for told in events_of(output, "iteration")]
+    iterations = [event["iteration"] for event in events_of(output, "iteration")]
     assert iterations == list(range(1, summary["iterations"] + 1))
     assert summary["is_interrupted"]
     assert (output / "policy" / "policy.bin").exists()
@@ -204,7 +204,7 @@ def test_a_damaged_checkpoint_is_passed_over_with_a_warning(two_checkpoints, cas
     assert "iteration-000003.ckpt is truncated or damaged" in err
     assert "an older checkpoint is used instead" in err
     assert digest_of(two_checkpoints) == references.digest(4)
-    warnings = [told["message"] for told in events_of(two_checkpoints, "warning")]
+    warnings = [event["message"] for event in events_of(two_checkpoints, "warning")]
     assert any("iteration-000003.ckpt" in message for message in warnings)
 
 
@@ -272,7 +272,7 @@ def test_a_signal_during_simulation_keeps_the_trained_policy(tmp_path, flags, nu
     """Training is over; the run cannot be whole, but nothing of it is lost."""
     case, output = with_scenarios(small_copy(SLOW_CASE, tmp_path / "case"), 100_000), tmp_path / "output"
     process = start_study(case, output, *flags, "--iterations", "2")
-    wait_until(lambda: any(told["name"] == "simulation" for told in events_of(output, "phase")), "it simulates")
+    wait_until(lambda: any(event["name"] == "simulation" for event in events_of(output, "phase")), "it simulates")
     process.send_signal(number)
     code, _, err = end_of(process)
     assert code in {128 + number, -number}, err

@@ -185,13 +185,13 @@ def test_an_output_directory_in_use_is_refused(tmp_path, case):
     output = tmp_path / "output"
     process = start_study(case, output, *LOCAL, *ENDLESS)
     wait_for_iteration(output, 1, process)
-    told = len(events_of(output))
+    count = len(events_of(output))
     for flags in (LOCAL, SHM_2):
         code, _, err = run_study(case, output, *flags)
         assert code == 5
         assert f"is used by a running study (pid {process.pid} on " in err
         assert "choose another --output" in err
-    assert len(events_of(output)) >= told, "its log was left alone"
+    assert len(events_of(output)) >= count, "its log was left alone"
     process.send_signal(signal.SIGINT)
     code, _, _ = end_of(process)
     assert code == 130

@@ -156,13 +156,13 @@ def test_a_killed_run_is_called_that(finished, tmp_path):
 
 def test_a_stored_policy_that_was_simulated(tmp_path):
     """Nothing was trained: no iteration will ever come."""
-    told = [
+    events = [
         {"event": "run_started", "time": 1.0, "case": "my_case", "ranks": 2, "backend": "shm"},
         {"event": "phase", "time": 2.0, "name": "simulation"},
         {"event": "simulation_finished", "time": 3.0, "scenarios": 50, "mean_cost": 7.4e9, "half_width": 3e8},
         {"event": "run_finished", "time": 3.0, "seconds": 2.0},
     ]
-    (tmp_path / "events.jsonl").write_text("".join(json.dumps(entry) + "\n" for entry in told))
+    (tmp_path / "events.jsonl").write_text("".join(json.dumps(entry) + "\n" for entry in events))
     _, text, _ = driven(tmp_path, nothing)
     assert text["status"].strip().startswith("finished")
     assert "a stored policy, nothing to train" in text["figures"]

@@ -36,11 +36,11 @@ def events(output, kind):
         lines = (Path(output) / "events.jsonl").read_text().splitlines()
     except FileNotFoundError:
         return []
-    told = []
+    events = []
     for line in lines:
         with suppress(ValueError):  # the last line may be half written
-            told.append(json.loads(line))
-    return [one for one in told if one.get("event") == kind]
+            events.append(json.loads(line))
+    return [one for one in events if one.get("event") == kind]
 
 
 def first_iteration_of_the_last_run(output):

@@ -90,10 +90,10 @@ def _interpreter_of(place: Path) -> Path:
 def _probe(python: Path) -> tuple[tuple[int, int], str | None] | None:
     """Version of an interpreter, and of cobre-bridge in it; None when it does not run."""
     try:
-        told = subprocess.run(
+        finished = subprocess.run(
             [python, "-I", "-c", _PROBE], env=clean_environment(), capture_output=True, check=True, timeout=60
         )
-        version, bridge = json.loads(told.stdout)
+        version, bridge = json.loads(finished.stdout)
     except (OSError, ValueError, subprocess.SubprocessError):
         return None
     return (version[0], version[1]), bridge

@@ -48,18 +48,18 @@ class LiveProgress:
         self._view.take({"event": "run_started", "time": self._began, "case": case, "version": __version__})
         self._open()
 
-    def tell(self, told: "Event") -> None:
+    def tell(self, event: "Event") -> None:
         """Take an event; warnings stay on the screen above the table."""
         self.has_spoken = True
-        told = printable_event(told)
-        if told["event"] == "run_started" and self._began is not None:
-            told = {**told, "time": self._began}  # the user has been waiting since then
+        event = printable_event(event)
+        if event["event"] == "run_started" and self._began is not None:
+            event = {**event, "time": self._began}  # the user has been waiting since then
         with self._lock:
-            self._view.take(told)
+            self._view.take(event)
         if self._live is None:
             self._open()
-        if told["event"] == "warning":
-            self._console.print(f"warning: {told['message']}", style="yellow", markup=False)
+        if event["event"] == "warning":
+            self._console.print(f"warning: {event['message']}", style="yellow", markup=False)
 
     def close(self) -> None:
         """Draw the last picture, which stays, and give the terminal back."""

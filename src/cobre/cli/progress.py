@@ -33,7 +33,7 @@ class Progress(Protocol):
     def expect(self, case: str) -> None:
         """Workers are about to be started, whose first words take a second or two."""
 
-    def tell(self, told: "Event") -> None:
+    def tell(self, event: "Event") -> None:
         """Show an event."""
 
     def close(self) -> None:
@@ -70,11 +70,11 @@ class QuietProgress:
     def expect(self, case: str) -> None:
         """Nothing is said before the run says it."""
 
-    def tell(self, told: "Event") -> None:
+    def tell(self, event: "Event") -> None:
         """Show a warning."""
         self.has_spoken = True
-        if told["event"] == "warning":
-            say(f"warning: {told['message']}", err=True)
+        if event["event"] == "warning":
+            say(f"warning: {event['message']}", err=True)
 
     def close(self) -> None:
         """Nothing is open."""
@@ -94,52 +94,52 @@ class LineProgress:
     def expect(self, case: str) -> None:
         """Nothing is said before the run says it."""
 
-    def tell(self, told: "Event") -> None:
+    def tell(self, event: "Event") -> None:
         """Show an event."""
         self.has_spoken = True
-        match told["event"]:
+        match event["event"]:
             case "warning":
-                say(f"warning: {told['message']}", err=True)
+                say(f"warning: {event['message']}", err=True)
             case "run_started":
-                self._say(f"cobre {told['version']}: {told['case']}, {workers_in_words(told)}")
+                self._say(f"cobre {event['version']}: {event['case']}, {workers_in_words(event)}")
             case "phase":
-                self._announce(told)
+                self._announce(event)
             case "iteration":
-                self._say(_short_line(told, has_gap=self._has_gap) if self._is_narrow else _line(told))
+                self._say(_short_line(event, has_gap=self._has_gap) if self._is_narrow else _line(event))
 
     def close(self) -> None:
         """Nothing is open."""
 
-    def _announce(self, told: "Event") -> None:
-        self._say(f"{told['name']} ...")
-        self._has_gap = bool(told.get("is_exact")) or not told.get("is_risk_averse")
-        if told["name"] == "training" and not self._is_narrow:
-            self._say(header(_upper_bound(told)))
+    def _announce(self, event: "Event") -> None:
+        self._say(f"{event['name']} ...")
+        self._has_gap = bool(event.get("is_exact")) or not event.get("is_risk_averse")
+        if event["name"] == "training" and not self._is_narrow:
+            self._say(header(_upper_bound(event)))
 
     def _say(self, text: str) -> None:
         say(text, file=self._stream)
 
 
-def workers_in_words(told: "Event") -> str:
+def workers_in_words(event: "Event") -> str:
     """From a start: how many processes and threads there are."""
-    threads = f"{told['threads']} thread{'s' * (told['threads'] > 1)}"
-    return f"{told['ranks']} workers ({told['backend']}), {threads} each" if told["ranks"] > 1 else threads
+    threads = f"{event['threads']} thread{'s' * (event['threads'] > 1)}"
+    return f"{event['ranks']} workers ({event['backend']}), {threads} each" if event["ranks"] > 1 else threads
 
 
-def _upper_bound(told: "Event") -> str:
+def _upper_bound(event: "Event") -> str:
     """From the start of training: what the upper bound is."""
-    if told.get("is_exact"):
+    if event.get("is_exact"):
         return "upper bound $ (exact)"
-    return "mean cost $ (no bound)" if told.get("is_risk_averse") else UPPER_BOUND
+    return "mean cost $ (no bound)" if event.get("is_risk_averse") else UPPER_BOUND
 
 
-def _line(told: "Event") -> str:
+def _line(event: "Event") -> str:
     return (
-        f"{told['iteration']:>9}  {money(told['lower_bound']):>20}  {money(told['upper_bound']):>24}  "
-        f"{money(told['half_width'], 0):>12}  {told['cuts']:>7}  {told['elapsed_s']:>8.2f}"
+        f"{event['iteration']:>9}  {money(event['lower_bound']):>20}  {money(event['upper_bound']):>24}  "
+        f"{money(event['half_width'], 0):>12}  {event['cuts']:>7}  {event['elapsed_s']:>8.2f}"
     )
 
 
-def _short_line(told: "Event", *, has_gap: bool) -> str:
-    line = f"{told['iteration']:>5} {short_money(told['lower_bound']):>13}"
-    return f"{line} {percent(told['gap']):>9}" if has_gap else line
+def _short_line(event: "Event", *, has_gap: bool) -> str:
+    line = f"{event['iteration']:>5} {short_money(event['lower_bound']):>13}"
+    return f"{line} {percent(event['gap']):>9}" if has_gap else line

@@ -100,11 +100,11 @@ def _upper_kind(summary: RunSummary) -> str:
     return f"{paths}; no bound under a risk measure" if summary.is_risk_averse else paths
 
 
-def _traffic(told: Mapping[str, int], least: int) -> Iterator[str]:
+def _traffic(traffic: Mapping[str, int], least: int) -> Iterator[str]:
     """What workers told each other, the most first, and how much of it the method needs."""
-    total = sum(told.values())
+    total = sum(traffic.values())
     if total:
-        parts = sorted(told.items(), key=lambda part: -part[1])
+        parts = sorted(traffic.items(), key=lambda part: -part[1])
         shares = ", ".join(f"{purpose} {100 * count / total:.0f} %" for purpose, count in parts if 100 * count >= total)
         yield f"workers told each other {_size(total)} (the method needs {_size(least)}): {shares}"
 

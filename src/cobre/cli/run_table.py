@@ -66,9 +66,9 @@ def _figures(view: RunView, width: int) -> Iterator[RenderableType]:
     if (last := view.last) is not None:
         yield from _bounds(view, last, width)
     if view.simulated is not None:
-        told = view.simulated
-        mean = _half_width(told["half_width"]).append(f", {told['scenarios']} scenarios", style="dim")
-        yield _row("simulated", f"{money(told['mean_cost']):>20} $", mean)
+        simulated = view.simulated
+        mean = _half_width(simulated["half_width"]).append(f", {simulated['scenarios']} scenarios", style="dim")
+        yield _row("simulated", f"{money(simulated['mean_cost']):>20} $", mean)
     if view.last is not None:
         yield _phases(view)
 

@@ -57,8 +57,8 @@ def _stages(a: ComparedRun, b: ComparedRun) -> tuple[list[Match], list[str]]:
         words = " and ".join(f"{run.name} has {span[0]} to {span[-1]}" for run, span in zip((a, b), spans, strict=True))
         raise NotComparableError(f"the two studies have no stage in common: {words}")
     counts = [len(found) - len(stages) for found in ids]
-    told = [f"{count} stages are in {name} only" for count, name in zip(counts, "AB", strict=True) if count]
-    note = [f"{' and '.join(told)}: totals are over the {len(stages)} stages that both have"] if told else []
+    listed = [f"{count} stages are in {name} only" for count, name in zip(counts, "AB", strict=True) if count]
+    note = [f"{' and '.join(listed)}: totals are over the {len(stages)} stages that both have"] if listed else []
     return stages, note
 
 

@@ -106,12 +106,12 @@ def only_lines(comparison: StudyComparison) -> list[str]:
     lines = []
     for side in "AB":
         for kind, id_, name in comparison.only_in(side):
-            told = [
+            listed = [
                 f"{row['title'].lower()} {digits(row[side.lower()])} {row['unit']}"
                 for row in rows
                 if row["entity_kind"] == kind and row["entity_id"] == id_ and row["present_in"] == side
             ]
-            lines.append(f"Only in {side}: {name} ({_kind(kind)} {id_})" + (f": {', '.join(told)}" if told else ""))
+            lines.append(f"Only in {side}: {name} ({_kind(kind)} {id_})" + (f": {', '.join(listed)}" if listed else ""))
     return lines
 
 

@@ -85,8 +85,8 @@ def _times(events: Sequence[Event], iterations: Sequence[int]) -> "dict[str, pa.
     """Milliseconds of each iteration; a run that was resumed tells an iteration again, and the last word counts."""
     import pyarrow as pa
 
-    told = {event["iteration"]: event for event in events if event["event"] == "iteration"}
-    found = [told.get(number, {}) for number in iterations]
+    by_iteration = {event["iteration"]: event for event in events if event["event"] == "iteration"}
+    found = [by_iteration.get(number, {}) for number in iterations]
     parts: dict[str, tuple[str, ...]] = {
         "time_forward_ms": ("forward_s",),
         "time_backward_ms": ("backward_s",),

@@ -23,17 +23,17 @@ _running: dict[str, StopRequest] = {}
 class RankEnd:
     """How a rank ended. An error comes as a value: so it is whole here, and no reason for Dask to try again.
 
-    told: the number of iterations that it told of.
+    iterations_emitted: how many iteration events it sent.
     """
 
     rank: int
     result: TrainingResult | None = None
     failure: RankFailure | None = None
-    told: int = 0
+    iterations_emitted: int = 0
 
 
 def run_rank(seat: Seat, work: tuple[CaseRequest, TrainingRequest], topic: str | None) -> RankEnd:
-    """Train as one of the ranks. topic: where iterations are told to, if anybody listens; only rank 0 speaks."""
+    """Train as one of the ranks. topic: that rank 0 sends its iterations to, or None."""
     case, request = work
     teller = IterationTeller(topic if seat.rank == 0 else None)
     try:
@@ -41,7 +41,7 @@ def run_rank(seat: Seat, work: tuple[CaseRequest, TrainingRequest], topic: str |
             result = train_rank(comm, replace(case, threads=seat.threads), request, False, teller.tell, stop)
     except BaseException as error:  # noqa: BLE001 - the client raises it
         return RankEnd(seat.rank, failure=describe_failure(error))
-    return RankEnd(seat.rank, result, told=teller.count)
+    return RankEnd(seat.rank, result, iterations_emitted=teller.count)
 
 
 def ask_to_stop(run_id: str) -> None:
@@ -67,8 +67,8 @@ class IterationTeller:
         self._worker = get_worker()
         self.count = 0
 
-    def tell(self, told: Event) -> None:
+    def tell(self, event: Event) -> None:
         """Tell; returns before it has arrived."""
-        if self._topic is not None and told["event"] == "iteration":
-            self._worker.log_event(self._topic, dict(told))
+        if self._topic is not None and event["event"] == "iteration":
+            self._worker.log_event(self._topic, dict(event))
             self.count += 1

@@ -86,7 +86,7 @@ def train(
 
 @contextmanager
 def _told_to(client: "Client", news: News | None) -> Iterator[str | None]:
-    """The topic whose events go into `news`, in the order in which they were told."""
+    """The topic whose events go into `news`, in the order in which they were sent."""
     if news is None:
         yield None
         return

@@ -55,7 +55,7 @@ class Watch:
             self._wait_for_the_rest()
             raise worker_error(self._seats, self._ends, self._lost)
         end = self._end_of_rank_0()
-        self._pass_on_the_rest(end.told, tell)
+        self._pass_on_the_rest(end.iterations_emitted, tell)
         if end.result is None:
             raise WorkerError(0, EXIT_CODE, None, f"{self._seats[0].name} gave no result")
         return end.result
@@ -64,8 +64,8 @@ class Watch:
         """Until all ranks have ended, or one badly."""
         while len(self._ends) < len(self._seats) and not self._failed():
             try:
-                if (told := self._next_news()) is not None:
-                    tell(told)
+                if (event := self._next_news()) is not None:
+                    tell(event)
             except KeyboardInterrupt:
                 if self._is_asked_to_stop:
                     raise
@@ -75,20 +75,20 @@ class Watch:
 
     def _next_news(self) -> Event | None:
         try:
-            told = self._news.get(timeout=GLANCE_S)
+            event = self._news.get(timeout=GLANCE_S)
         except queue.Empty:
-            told = None
+            event = None
             self._look_for_lost_workers()
         self._collect()
-        self._heard += told is not None
-        return told
+        self._heard += event is not None
+        return event
 
     def _pass_on_the_rest(self, count: int, tell: Tell) -> None:
-        """What was told of `count` iterations before the result came, and may still be on its way."""
+        """The events of `count` iterations that were sent before the result came, and may still be on its way."""
         deadline = time.monotonic() + GRACE_S
         while self._heard < count and time.monotonic() < deadline:
-            if (told := self._next_news()) is not None:
-                tell(told)
+            if (event := self._next_news()) is not None:
+                tell(event)
 
     def _collect(self) -> None:
         for seat, future in zip(self._seats, self._futures, strict=True):

@@ -17,10 +17,10 @@ def check_rows(tables: RunTables) -> None:
     """Refuse what a sheet cannot hold: nothing is cut."""
     too_long = {name: rows.rows for name, rows in tables.tables.items() if rows.rows + 1 > MOST_ROWS}
     if too_long:
-        told = ", ".join(f"{name} has {count:,} rows" for name, count in too_long.items())
+        listed = ", ".join(f"{name} has {count:,} rows" for name, count in too_long.items())
         others = " ".join(f"--table {name}" for name in tables.tables if name not in too_long)
         raise ExportError(
-            f"a sheet of Excel holds {MOST_ROWS:,} rows, its heading among them, and {told}: export other tables "
+            f"a sheet of Excel holds {MOST_ROWS:,} rows, its heading among them, and {listed}: export other tables "
             f"({others}), or all of them with --to csv or --to duckdb"
         )
 

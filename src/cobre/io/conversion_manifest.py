@@ -34,5 +34,5 @@ def conversion_in_words(facts: dict[str, Any]) -> str:
     if facts.get("timestamp"):
         parts.append(f"on {str(facts['timestamp'])[:10]}")
     counts = facts.get("diagnostics_summary")
-    told = ", ".join(f"{count} {kind}" for kind, count in counts.items()) if isinstance(counts, dict) else ""
-    return " ".join(parts) + (f" ({told})" if told else "")
+    listed = ", ".join(f"{count} {kind}" for kind, count in counts.items()) if isinstance(counts, dict) else ""
+    return " ".join(parts) + (f" ({listed})" if listed else "")

@@ -13,7 +13,7 @@ LIST_OF_NUMBERS = re.compile(r"#(, #)+")
 
 
 def lines_of(problems: Iterable[Problem]) -> list[str]:
-    """Problems as lines of text, in the order in which they were found; repeated ones are told once."""
+    """Problems as lines of text, in the order in which they were found; repeated ones appear once, with a count."""
     groups: dict[tuple[str, ...], list[Problem]] = {}
     for problem in problems:
         groups.setdefault(_kind(problem), []).append(problem)

@@ -84,13 +84,13 @@ def in_words(tool: Callable[..., dict[str, Any]]) -> Callable[..., dict[str, Any
     """The tool, whose foreseen errors reach the client as text."""
 
     @functools.wraps(tool)
-    def told(*args: Any, **kwargs: Any) -> dict[str, Any]:
+    def guarded(*args: Any, **kwargs: Any) -> dict[str, Any]:
         try:
             return tool(*args, **kwargs)
         except _TOLD as error:
             raise ToolError(str(error)) from error
 
-    return told
+    return guarded
 
 
 def serve(folders: Sequence[Path], max_studies: int = MAX_STUDIES) -> None:

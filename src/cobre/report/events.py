@@ -1,4 +1,4 @@
-"""What a run told, from the last start on."""
+"""The events of a run, from its last start on."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass

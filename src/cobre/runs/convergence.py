@@ -37,7 +37,7 @@ def bound_history(
 def convergence_table(history: Sequence[IterationRecord]) -> "pa.Table":
     """One row for each iteration; the upper bound is that of the sampled paths, which its kind says.
 
-    What the solver did is told by phase: `backward_pivots`, `forward_us_per_pivot` and so on.
+    Solver statistics have one column per phase: `backward_pivots`, `forward_us_per_pivot` and so on.
     """
     import pyarrow as pa
 

@@ -9,7 +9,7 @@ from cobre.io.untrusted_file import open_foreign
 
 
 class NothingToFollowError(CobreError):
-    """A directory in which no run has told anything."""
+    """A directory without the event log of a run."""
 
 
 class EventFollower:

@@ -18,12 +18,12 @@ from cobre.io.untrusted_file import MOST_BYTES, open_foreign, read_foreign
 from cobre.sddp.events import IterationRecord
 from cobre.sddp.phases import as_dict
 
-__all__ = ["EVENT_FILE", "Event", "EventLog", "Tell", "encode", "event", "iteration_event", "read_events"]
+__all__ = ["EVENT_FILE", "Event", "EventLog", "Tell", "encode", "iteration_event", "new_event", "read_events"]
 
 Tell = Callable[[Event], None]
 
 
-def event(kind: str, /, **facts: Any) -> Event:
+def new_event(kind: str, /, **facts: Any) -> Event:
     """An event of this moment."""
     return {"event": kind, "time": time.time(), **facts}
 
@@ -31,7 +31,7 @@ def event(kind: str, /, **facts: Any) -> Event:
 def iteration_event(record: IterationRecord) -> Event:
     """An iteration, with how each rank spent it."""
     times = record.times
-    return event(
+    return new_event(
         "iteration",
         iteration=record.iteration,
         lower_bound=record.lower_bound,
@@ -56,9 +56,9 @@ def iteration_event(record: IterationRecord) -> Event:
     )
 
 
-def encode(told: Event) -> str:
+def encode(event: Event) -> str:
     """One line of JSON; numbers that JSON does not know become null."""
-    return json.dumps({key: _plain(value) for key, value in told.items()}, separators=(",", ":"), allow_nan=False)
+    return json.dumps({key: _plain(value) for key, value in event.items()}, separators=(",", ":"), allow_nan=False)
 
 
 def _plain(value: Any) -> Any:
@@ -72,7 +72,7 @@ def _plain(value: Any) -> Any:
 
 
 class EventLog:
-    """events.jsonl: a line for each event, there as soon as it is told. Lines of a run that is resumed stay."""
+    """events.jsonl: a line for each event, flushed at once. A resumed run appends to it."""
 
     def __init__(self, folder: Path, *, append: bool) -> None:
         self._path = folder / EVENT_FILE
@@ -81,10 +81,10 @@ class EventLog:
             if append and not _ends_with_newline(self._path):
                 self._file.write("\n")  # a killed run may leave half a line: it must not take ours along
 
-    def tell(self, told: Event) -> None:
+    def tell(self, event: Event) -> None:
         """Write a line."""
         try:
-            self._file.write(encode(told) + "\n")
+            self._file.write(encode(event) + "\n")
             self._file.flush()
         except OSError as error:
             raise WriteError(self._path, error.strerror or str(error)) from error
@@ -95,7 +95,7 @@ class EventLog:
 
 
 def _opened(path: Path, *, append: bool) -> IO[str]:
-    """What an earlier run has told is kept, or loses its name."""
+    """Open for appending, or anew: an earlier log is unlinked, not truncated, so that who follows it keeps its file."""
     if not append:
         remove_file(path)
     flags = os.O_WRONLY | os.O_CREAT | (os.O_APPEND if append else os.O_EXCL)

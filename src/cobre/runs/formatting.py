@@ -9,9 +9,9 @@ _UNITS = ((1e9, "G$"), (1e6, "M$"), (1e3, "k$"))
 _BARS = "▁▂▃▄▅▆▇█"
 
 
-def printable_event(told: Mapping[str, Any]) -> Mapping[str, Any]:
+def printable_event(event: Mapping[str, Any]) -> Mapping[str, Any]:
     """An event whose texts a terminal can be given: they may quote a case, and a log may come from anybody."""
-    return {name: printable(value) if isinstance(value, str) else value for name, value in told.items()}
+    return {name: printable(value) if isinstance(value, str) else value for name, value in event.items()}
 
 
 def money(value: float | None, digits: int = 2) -> str:

@@ -1,4 +1,4 @@
-"""What is known of a run from the events that it told: one picture for terminals, live views and notebooks."""
+"""The events of a run as one picture of it, for terminals, live views and notebooks."""
 
 from collections.abc import Iterable, Sequence
 from contextlib import suppress
@@ -51,59 +51,59 @@ class RunView:
 
     def take_all(self, events: Iterable[Event]) -> None:
         """Take several."""
-        for told in events:
-            self.take(told)
+        for event in events:
+            self.take(event)
 
-    def take(self, told: Event) -> None:
+    def take(self, event: Event) -> None:
         """Take one; kinds that are not known change nothing. Its texts are made safe to show."""
-        told = printable_event(told)
-        self.last_time = _number(told.get("time")) or self.last_time
+        event = printable_event(event)
+        self.last_time = _number(event.get("time")) or self.last_time
         with suppress(KeyError, TypeError, ValueError):  # a line that somebody else wrote is no reason to fail
-            self._take(told)
+            self._take(event)
 
-    def _take(self, told: Event) -> None:
-        match told["event"]:
+    def _take(self, event: Event) -> None:
+        match event["event"]:
             case "run_started":
-                self._start(told)
+                self._start(event)
             case "phase":
-                self._enter(told)
+                self._enter(event)
             case "iteration":
-                self._iterate(told)
+                self._iterate(event)
             case "warning":
-                self.warnings.append(str(told.get("message", "")))
+                self.warnings.append(str(event.get("message", "")))
             case "checkpoint":
-                self.checkpoint = told
+                self.checkpoint = event
             case "training_finished":
-                self.trained = told
+                self.trained = event
             case "simulation_finished":
-                _check_simulation(told)
-                self.simulated = told
+                _check_simulation(event)
+                self.simulated = event
             case "run_finished":
-                self.finished, self.phase = told, "stopped" if self._was_interrupted else "finished"
+                self.finished, self.phase = event, "stopped" if self._was_interrupted else "finished"
             case "run_failed":
-                self.failed, self.phase = told, "failed"
+                self.failed, self.phase = event, "failed"
 
-    def _start(self, told: Event) -> None:
+    def _start(self, event: Event) -> None:
         """A run that goes on from another keeps its iterations; how long ranks worked is counted anew."""
-        kept = self.iterations if told.get("is_resumed") else []
-        fresh = RunView(facts=told, iterations=kept, last_time=self.last_time, phase_began=self.last_time)
+        kept = self.iterations if event.get("is_resumed") else []
+        fresh = RunView(facts=event, iterations=kept, last_time=self.last_time, phase_began=self.last_time)
         self.__dict__.update(fresh.__dict__)
 
-    def _enter(self, told: Event) -> None:
-        self.phase, self.phase_began = str(told.get("name", "")), self.last_time
-        self.iteration_limit = told.get("iteration_limit", self.iteration_limit)
-        self.is_exact = bool(told.get("is_exact", self.is_exact))
-        self.is_risk_averse = bool(told.get("is_risk_averse", self.is_risk_averse))
+    def _enter(self, event: Event) -> None:
+        self.phase, self.phase_began = str(event.get("name", "")), self.last_time
+        self.iteration_limit = event.get("iteration_limit", self.iteration_limit)
+        self.is_exact = bool(event.get("is_exact", self.is_exact))
+        self.is_risk_averse = bool(event.get("is_risk_averse", self.is_risk_averse))
 
-    def _iterate(self, told: Event) -> None:
-        _check_iteration(told)
-        number = told["iteration"]
+    def _iterate(self, event: Event) -> None:
+        _check_iteration(event)
+        number = event["iteration"]
         while self.iterations and self.iterations[-1]["iteration"] >= number:
             self.iterations.pop()  # the checkpoint that the run went on from was older than its last iteration
-        self.iterations.append(told)
+        self.iterations.append(event)
         for name in PHASES:
-            self.phase_seconds[name] += _number(told.get(f"{name}_s")) or 0.0
-        self._add_loads(told.get("load", ()))
+            self.phase_seconds[name] += _number(event.get(f"{name}_s")) or 0.0
+        self._add_loads(event.get("load", ()))
 
     def _add_loads(self, loads: Sequence[Sequence[float]]) -> None:
         if len(self.loads) != len(loads):
@@ -121,7 +121,7 @@ class RunView:
     def verdict(self) -> Verdict | None:
         """On the bounds so far; iterations without numbers are left out."""
         names = ("lower_bound", "upper_bound", "half_width")
-        rows = [[_number(told.get(name)) for name in names] for told in self.iterations]
+        rows = [[_number(event.get(name)) for name in names] for event in self.iterations]
         whole = [[value for value in row if value is not None] for row in rows if None not in row]
         lower, upper, half = zip(*whole, strict=True) if whole else ((), (), ())
         history = BoundHistory(lower, upper, half, self.is_exact, self.is_risk_averse, self.found_bound)
@@ -159,7 +159,7 @@ class RunView:
 
     @property
     def is_simulation_only(self) -> bool:
-        """Whether a stored policy is simulated: training would have told of an iteration by then."""
+        """Whether a stored policy is simulated: training would have emitted an iteration by then."""
         has_come_so_far = self.simulated is not None or self.finished is not None or self.phase == "simulation"
         return has_come_so_far and not self.iterations
 
@@ -188,7 +188,7 @@ class RunView:
     @property
     def solves_per_s(self) -> float | None:
         """LPs, of late."""
-        return _rate(self.iterations[-RECENT - 1 :], lambda told: told.get("solves") or 0)
+        return _rate(self.iterations[-RECENT - 1 :], lambda event: event.get("solves") or 0)
 
     @property
     def seconds_left(self) -> float | None:
@@ -200,7 +200,7 @@ class RunView:
 
     def series(self, name: str) -> list[float | None]:
         """A number of all iterations; None where there was none."""
-        return [_number(told.get(name)) for told in self.iterations]
+        return [_number(event.get(name)) for event in self.iterations]
 
     def status(self, folder: Path) -> RunStatus:
         """With a look at the directory, since a killed run tells nothing."""
@@ -214,7 +214,7 @@ class RunView:
     def last_sign(self) -> LastSign:
         """Where it runs, and when it was last heard of."""
         host = self.facts.get("host")
-        times = [told["time"] for told in self.iterations[-RECENT - 1 :]]
+        times = [event["time"] for event in self.iterations[-RECENT - 1 :]]
         gaps = [after - before for before, after in pairwise(times)]
         return LastSign(host if isinstance(host, str) else None, self.last_time, max(gaps, default=0.0))
 
@@ -228,17 +228,17 @@ def _number(value: Any) -> float | None:
     return float(value) if isinstance(value, (int, float)) and not isinstance(value, bool) else None
 
 
-def _check_iteration(told: Event) -> None:
+def _check_iteration(event: Event) -> None:
     """Raise for one that could not be drawn, before anything of it is taken."""
-    _check_numbers(told[name] for name in ("iteration", "time", "cuts"))
-    _check_numbers(seconds for busy, waiting in told.get("load", ()) for seconds in (busy, waiting))
-    known = [told[name] for name in ("lower_bound", "upper_bound", "half_width", "gap")]
-    _check_numbers(value for value in (*known, told.get("solves")) if value is not None)
+    _check_numbers(event[name] for name in ("iteration", "time", "cuts"))
+    _check_numbers(seconds for busy, waiting in event.get("load", ()) for seconds in (busy, waiting))
+    known = [event[name] for name in ("lower_bound", "upper_bound", "half_width", "gap")]
+    _check_numbers(value for value in (*known, event.get("solves")) if value is not None)
 
 
-def _check_simulation(told: Event) -> None:
-    known = [told[name] for name in ("mean_cost", "half_width")]
-    _check_numbers([told["scenarios"], *(value for value in known if value is not None)])
+def _check_simulation(event: Event) -> None:
+    known = [event[name] for name in ("mean_cost", "half_width")]
+    _check_numbers([event["scenarios"], *(value for value in known if value is not None)])
 
 
 def _check_numbers(values: Iterable[Any]) -> None:
@@ -251,4 +251,4 @@ def _rate(recent: Sequence[Event], amount: Any) -> float | None:
     if len(recent) < 2:
         return None
     seconds = recent[-1]["time"] - recent[0]["time"]
-    return sum(amount(told) for told in recent[1:]) / seconds if seconds > 0 else None
+    return sum(amount(event) for event in recent[1:]) / seconds if seconds > 0 else None

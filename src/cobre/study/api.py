@@ -131,7 +131,7 @@ def train(
     backend: how workers talk: auto (shm here, tcp when `COBRE_TCP_COORDINATOR` is set), local, shm, tcp or mpi.
     threads: of the LP solver in each worker; by default the cores are shared out.
     iterations: instead of the case's own stopping rules.
-    progress_callback: told of every iteration of every worker; what it raises ends the run. A notebook shows progress
+    progress_callback: called for every iteration, once per worker; an exception that it raises ends the run. A notebook shows progress
     by itself when there is none.
     warm_start: begin with the cuts of another policy.
     checkpoints: the folder to keep them in, one in `checkpoint_every` iterations; resume: go on from the newest.
@@ -194,12 +194,12 @@ def _listening(callback: ProgressCallback | None) -> Iterator[Tell]:
 def progress_teller(callback: ProgressCallback | None) -> Tell:
     """Turns an iteration's event into one for each worker."""
 
-    def tell(told: Event) -> None:
-        if callback is None or told["event"] != "iteration":
+    def tell(event: Event) -> None:
+        if callback is None or event["event"] != "iteration":
             return
         names = ("iteration", "lower_bound", "upper_bound", "half_width", "gap", "cuts", "elapsed_s")
-        shared = {name: told[name] for name in names}
-        for worker, (busy_s, waiting_s) in enumerate(told["load"]):
+        shared = {name: event[name] for name in names}
+        for worker, (busy_s, waiting_s) in enumerate(event["load"]):
             callback(ProgressEvent(worker=worker, busy_s=busy_s, waiting_s=waiting_s, **shared))
 
     return tell

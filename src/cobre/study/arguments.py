@@ -76,7 +76,7 @@ def training_request(
     resume: bool,
     time_limit_s: float | None,
 ) -> TrainingRequest:
-    """How to train, as `cobre.train` and `cobre.dask.train` are told."""
+    """How to train, from the arguments of `cobre.train` and `cobre.dask.train`."""
     if checkpoint_every is None:
         raise TypeError("checkpoint_every must be a whole number, not None; without `checkpoints` none are kept")
     every = count("checkpoint_every", checkpoint_every)

@@ -45,25 +45,25 @@ def answering(callback: IterationCallback | None) -> Iterator[tuple[Path | None,
 def _listener(callback: IterationCallback, descriptor: int) -> Tell:
     has_stopped = False
 
-    def tell(told: Event) -> None:
+    def tell(event: Event) -> None:
         nonlocal has_stopped
-        if told["event"] != "iteration":
+        if event["event"] != "iteration":
             return
-        has_stopped = has_stopped or bool(callback(as_iteration(told)))
+        has_stopped = has_stopped or bool(callback(as_iteration(event)))
         os.write(descriptor, _STOP if has_stopped else _GO_ON)
 
     return tell
 
 
-def as_iteration(told: Event) -> dict[str, Any]:
+def as_iteration(event: Event) -> dict[str, Any]:
     """What `on_iteration` gets; money is $, and the gap is a share of the lower bound."""
     return {
         "kind": "iteration",
-        "iteration": told["iteration"],
-        "lower_bound": told["lower_bound"],
-        "upper_bound": told["upper_bound"],
-        "gap": told["gap"],
-        "wall_time_ms": int(1000 * told["elapsed_s"]),
+        "iteration": event["iteration"],
+        "lower_bound": event["lower_bound"],
+        "upper_bound": event["upper_bound"],
+        "gap": event["gap"],
+        "wall_time_ms": int(1000 * event["elapsed_s"]),
     }
 
 

@@ -139,8 +139,8 @@ def _on_rank(comm: Backend, function: RankFunction[Value], args: tuple[Any, ...]
     return function(comm, *args, _tell_parent if comm.rank == 0 else _nobody)
 
 
-def _tell_parent(told: Event) -> None:
-    launch.tell_parent(encode(told))
+def _tell_parent(event: Event) -> None:
+    launch.tell_parent(encode(event))
 
 
 def _nobody(_: Event) -> None:

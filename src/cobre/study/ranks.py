@@ -13,7 +13,7 @@ from cobre.io.case import load_case_with_problems
 from cobre.io.policy_file import read_policy_bytes
 from cobre.policy.object import Policy
 from cobre.policy.store import check_fit, decode_policy, policy_file
-from cobre.runs.events import Tell, event, iteration_event
+from cobre.runs.events import Tell, new_event, iteration_event
 from cobre.runs.trained_case import case_of_run, changes_since
 from cobre.sddp.events import IterationRecord
 from cobre.sddp.prepared import PreparedStudy
@@ -61,7 +61,7 @@ def get_ready(comm: Backend, request: CaseRequest, tell: Tell) -> ReadyStudy:
 
     def build() -> tuple[PreparedStudy, tuple[str, ...]]:
         case, warnings = as_case(request.case, request.overrides)
-        tell(event("phase", name="building"))
+        tell(new_event("phase", name="building"))
         study = prepare(case)
         return study, (*warnings, *study.notes)
 
@@ -70,7 +70,7 @@ def get_ready(comm: Backend, request: CaseRequest, tell: Tell) -> ReadyStudy:
     if isinstance(request.case, Case):  # which the caller keeps anyway
         study = replace(study, case=request.case)
     for warning in warnings:
-        tell(event("warning", message=warning))
+        tell(new_event("warning", message=warning))
     solver = make_solver(study, request.threads)
     agree_on(comm, Fingerprint.of(study, solver))
     folder = request.case if isinstance(request.case, Path) else None
@@ -100,7 +100,7 @@ def train_here(
     options = TrainingOptions(
         on_iteration=tell_and_hear,
         on_checkpoint=lambda iteration, path, seconds: tell(
-            event("checkpoint", iteration=iteration, path=str(path), seconds=seconds)
+            new_event("checkpoint", iteration=iteration, path=str(path), seconds=seconds)
         ),
         failure_folder=request.failure_folder,
         checkpoints=request.checkpoints,
@@ -113,7 +113,7 @@ def train_here(
         options = replace(options, start=start)
     if request.warm_start is not None and options.start is not None:
         message = "a run that is resumed has its cuts already: the policy to begin with is not read"
-        tell(event("warning", message=message))
+        tell(new_event("warning", message=message))
     elif request.warm_start is not None:
         policy = share_policy(comm, request.warm_start)
         check_fit(policy, ready.study)
@@ -123,7 +123,7 @@ def train_here(
     comm.check_failures()
     case = ready.study.case
     facts = {"is_exact": case.config.training.is_enumerated, "is_risk_averse": case.is_risk_averse}
-    tell(event("phase", name="training", iteration_limit=iteration_limit(case), **facts))
+    tell(new_event("phase", name="training", iteration_limit=iteration_limit(case), **facts))
     with stop, heard:
         return train_study(comm, comm, ready.study, ready.solver, replace(options, interruption=stop.interruption))
 
@@ -200,7 +200,7 @@ def share_checkpoint(comm: Communicator, folder: Path, tell: Tell, *, is_needed:
     """The newest checkpoint of a folder that only rank 0 needs to see; None when there is none and none is needed."""
     content, path = b"", folder
     if comm.rank == 0 and (is_needed or list_checkpoints(folder)):
-        path, content = newest_content(folder, lambda message: tell(event("warning", message=message)))
+        path, content = newest_content(folder, lambda message: tell(new_event("warning", message=message)))
     comm.check_failures()
     shared = share_bytes(comm, content, "checkpoint")
     return parse_checkpoint(path, shared) if shared else None
@@ -224,7 +224,7 @@ def warn_of_other_problem(
     if how is None:
         return ()
     message = f"{how}: {consequence}"
-    tell(event("warning", message=message))
+    tell(new_event("warning", message=message))
     return (message,)
 
 

@@ -23,7 +23,7 @@ from cobre.io.output.table_pieces import table_pieces
 from cobre.policy.object import Policy
 from cobre.policy.store import check_fit, save_pool
 from cobre.runs.convergence import bound_history, convergence_table
-from cobre.runs.events import Event, Tell, event
+from cobre.runs.events import Event, Tell, new_event
 from cobre.runs.files import CHECKPOINTS, FAILURES, SIMULATION, SUMMARY_FILE, TRAINING
 from cobre.runs.summary import RunSummary
 from cobre.sddp.cuts.pool import CutPool
@@ -81,7 +81,7 @@ def run_study(comm: Backend, request: RunRequest, tell: Tell) -> RunSummary:
                 summary = replace(summary, cost_note=_cost_note(request.output, ready.study.case))
             write_file(request.output / SUMMARY_FILE, (json.dumps(summary.as_dict(), indent=1) + "\n").encode())
         comm.check_failures()
-        tell_all(event("run_finished", seconds=time.monotonic() - began))
+        tell_all(new_event("run_finished", seconds=time.monotonic() - began))
         return summary
 
 
@@ -104,9 +104,9 @@ def _failure_told(log: RunLog) -> Iterator[None]:
     try:
         yield
     except BaseException as error:
-        told = event("run_failed", error=str(error) or type(error).__name__, kind=type(error).__name__)
+        event = new_event("run_failed", error=str(error) or type(error).__name__, kind=type(error).__name__)
         with suppress(WriteError):  # that the log cannot be written either is not what went wrong first
-            log.end_with(told)
+            log.end_with(event)
         raise
 
 
@@ -132,7 +132,7 @@ def _is_resumed(request: RunRequest, config: Config) -> bool:
 
 def _started(comm: Backend, request: RunRequest) -> Event:
     case = request.case.case
-    return event(
+    return new_event(
         "run_started",
         case=str(case) if isinstance(case, Path) else case.name,
         output=str(request.output),
@@ -218,7 +218,7 @@ def _write_training(output: Path, policy_folder: Path, trained: TrainedStudy) ->
 
 def _trained_event(trained: TrainedStudy) -> Event:
     last = trained.history[-1]
-    return event(
+    return new_event(
         "training_finished",
         iterations=len(trained.history),
         stop_reason=trained.stop.reason,
@@ -243,7 +243,7 @@ def _simulate(
     policy: Policy | CutPool,
     tell: Tell,
 ) -> SimulationResult:
-    tell(event("phase", name="simulation"))
+    tell(new_event("phase", name="simulation"))
     config = ready.study.case.config.simulation
     count = config.num_scenarios
     streamed = StreamedSimulation(
@@ -257,7 +257,7 @@ def _simulate(
     result = streamed.run(comm, ready.study, solver, policy, count)
     result = replace(result, solver=_of_all_ranks(comm, solver.statistics))
     tell(
-        event(
+        new_event(
             "simulation_finished",
             scenarios=count,
             mean_cost=result.mean_cost,

@@ -19,25 +19,25 @@ class RunLog:
         self._early: list[Event] = []
         self._log = None if (folder / EVENT_FILE).exists() else EventLog(folder, append=append)
 
-    def tell(self, told: Event) -> None:
+    def tell(self, event: Event) -> None:
         """To the file, and to whoever listens."""
         if self._log is None:
-            self._early.append(told)
+            self._early.append(event)
         else:
-            self._log.tell(told)
-        self._tell(told)
+            self._log.tell(event)
+        self._tell(event)
 
     def begin(self) -> None:
         """From here on the directory belongs to this run."""
         if self._log is None:
             self._log = EventLog(self._folder, append=self._append)
-            for told in self._early:
-                self._log.tell(told)
+            for event in self._early:
+                self._log.tell(event)
 
-    def end_with(self, told: Event) -> None:
+    def end_with(self, event: Event) -> None:
         """The last line; only for the file."""
         if self._log is not None:
-            self._log.tell(told)
+            self._log.tell(event)
 
     def close(self) -> None:
         """No more lines."""

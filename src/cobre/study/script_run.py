@@ -15,7 +15,7 @@ from cobre.io.output.results import write_results
 from cobre.io.stored_json import parse_stored
 from cobre.io.untrusted_file import read_foreign_text
 from cobre.policy.object import Policy
-from cobre.runs.events import EVENT_FILE, EventLog, event
+from cobre.runs.events import EVENT_FILE, EventLog, new_event
 from cobre.runs.summary import RunSummary
 from cobre.study.api import simulate
 from cobre.study.iteration_callback import IterationCallback, answering
@@ -78,7 +78,7 @@ def keep_simulation(output: Path, result: SimulationResult) -> None:
 def _log(output: Path, result: SimulationResult) -> None:
     log = EventLog(output, append=True)
     log.tell(
-        event(
+        new_event(
             "simulation_finished",
             scenarios=len(result.scenario_costs),
             mean_cost=result.mean_cost,

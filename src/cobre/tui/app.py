@@ -165,9 +165,9 @@ class WatchApp(App[None]):
         self._static("ranks").update(rank_timeline(self.view, boxes["ranks"]))
 
     def _write(self, events: list[Event]) -> None:
-        for told in events:
-            line = in_words(told)
-            if line and (self.has_iterations or told["event"] != "iteration"):
+        for event in events:
+            line = in_words(event)
+            if line and (self.has_iterations or event["event"] != "iteration"):
                 self._lines().write(line)
 
     def _static(self, name: str) -> Static:

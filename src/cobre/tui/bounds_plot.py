@@ -83,7 +83,7 @@ class BoundsPlot(PlotextPlot):
     def _curve(self, name: str, colour: str, key: str, factor: float) -> Curve:
         count = len(self._view.iterations)
         first = {Shown.ALL: 0, Shown.SETTLED: count // 5, Shown.RECENT: max(0, count - RECENT)}[self.shown]
-        numbers = [told["iteration"] for told in self._view.iterations]
+        numbers = [event["iteration"] for event in self._view.iterations]
         points = [
             (number, factor * value)
             for number, value in zip(numbers[first:], self._view.series(key)[first:], strict=True)

@@ -7,42 +7,42 @@ from cobre.runs.events import Event
 from cobre.runs.formatting import duration, money, percent, short_money
 
 
-def in_words(told: Event) -> str:
+def in_words(event: Event) -> str:
     """One line, with the time of day; empty for what is no news."""
-    text = printable(_text(told), lines=False)
-    return f"{time.strftime('%H:%M:%S', time.localtime(told.get('time', 0.0)))}  {text}" if text else ""
+    text = printable(_text(event), lines=False)
+    return f"{time.strftime('%H:%M:%S', time.localtime(event.get('time', 0.0)))}  {text}" if text else ""
 
 
-def _text(told: Event) -> str:  # noqa: PLR0911 - one answer for each kind
-    match told["event"]:
+def _text(event: Event) -> str:  # noqa: PLR0911 - one answer for each kind
+    match event["event"]:
         case "run_started":
-            return _start(told)
+            return _start(event)
         case "phase":
-            return f"{told.get('name')} ..."
+            return f"{event.get('name')} ..."
         case "warning":
-            return f"warning: {told.get('message')}"
+            return f"warning: {event.get('message')}"
         case "iteration":
-            return _iteration(told)
+            return _iteration(event)
         case "checkpoint":
-            return f"checkpoint of iteration {told.get('iteration')} in {duration(told.get('seconds'))}"
+            return f"checkpoint of iteration {event.get('iteration')} in {duration(event.get('seconds'))}"
         case "training_finished":
-            return f"trained: {told.get('stop_reason')}; digest {str(told.get('digest'))[:16]}"
+            return f"trained: {event.get('stop_reason')}; digest {str(event.get('digest'))[:16]}"
         case "simulation_finished":
-            return f"simulated {told.get('scenarios')} scenarios: mean {money(told.get('mean_cost'))} $"
+            return f"simulated {event.get('scenarios')} scenarios: mean {money(event.get('mean_cost'))} $"
         case "run_finished":
-            return f"finished after {duration(told.get('seconds'))}"
+            return f"finished after {duration(event.get('seconds'))}"
         case "run_failed":
-            return f"failed: {told.get('error')}"
+            return f"failed: {event.get('error')}"
         case _:
             return ""
 
 
-def _start(told: Event) -> str:
-    again = " (resumed)" if told.get("is_resumed") else ""
-    ranks = f"{told.get('ranks')} rank{'s' * (told.get('ranks') != 1)} by {told.get('backend')}"
-    return f"cobre {told.get('version')} on {told.get('host')}, {ranks}{again}"
+def _start(event: Event) -> str:
+    again = " (resumed)" if event.get("is_resumed") else ""
+    ranks = f"{event.get('ranks')} rank{'s' * (event.get('ranks') != 1)} by {event.get('backend')}"
+    return f"cobre {event.get('version')} on {event.get('host')}, {ranks}{again}"
 
 
-def _iteration(told: Event) -> str:
+def _iteration(event: Event) -> str:
     """Short enough for half of a terminal of 80 columns; the upper bound is what the gap says."""
-    return f"{told.get('iteration'):>3}  {short_money(told.get('lower_bound'))}, gap {percent(told.get('gap'))}"
+    return f"{event.get('iteration'):>3}  {short_money(event.get('lower_bound'))}, gap {percent(event.get('gap'))}"

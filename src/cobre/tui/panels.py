@@ -143,8 +143,8 @@ def rank_timeline(view: RunView, width: int) -> Text:
     recent = view.iterations[-room:]
     for rank, (busy_s, waiting_s) in enumerate(view.loads):
         text.append(f"rank {rank:<4}", style="dim")
-        for told in recent:
-            text.append(*_sign(told.get("load", ()), rank))
+        for event in recent:
+            text.append(*_sign(event.get("load", ()), rank))
         text.append(f" {_percent(busy_s, waiting_s):3.0f} %\n")
     return text
 

@@ -48,5 +48,5 @@ def iteration(number, ranks=2, **facts):
 
 
 def training(iterations, ranks=2):
-    told = [iteration(number, ranks) for number in range(1, iterations + 1)]
-    return [started(ranks), phase("building"), phase("training", iteration_limit=2 * iterations), *told]
+    iteration_events = [iteration(number, ranks) for number in range(1, iterations + 1)]
+    return [started(ranks), phase("building"), phase("training", iteration_limit=2 * iterations), *iteration_events]

@@ -63,7 +63,7 @@ def test_what_is_missing_is_for_the_command_to_say(tmp_path):
 def run(tmp_path):
     folder = tmp_path / "run"
     folder.mkdir()
-    (folder / "events.jsonl").write_text("".join(encode(told) + "\n" for told in whole_run()))
+    (folder / "events.jsonl").write_text("".join(encode(event) + "\n" for event in whole_run()))
     return folder
 
 
@@ -98,8 +98,8 @@ def test_a_line_with_a_strange_number_is_named_and_left_out(run, number):
 @pytest.mark.parametrize("field", ["time", "lower_bound", "half_width", "gap", "cuts", "solves", "load", "mean_cost"])
 @pytest.mark.parametrize("value", ["words", [[]], {}, [[None, None]], None])
 def test_values_of_another_kind(run, field, value):
-    events = [told | {field: value} if field in told else told for told in whole_run()]
-    (run / "events.jsonl").write_text("".join(encode(told) + "\n" for told in events))
+    events = [event | {field: value} if field in event else event for event in whole_run()]
+    (run / "events.jsonl").write_text("".join(encode(event) + "\n" for event in events))
     assert said("top", run).exit_code == 0
 
 

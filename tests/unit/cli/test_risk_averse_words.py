@@ -38,15 +38,15 @@ def table(width):
 def lines():
     stream = io.StringIO()
     progress = LineProgress(stream)
-    for told in EVENTS:
-        progress.tell(told)
+    for event in EVENTS:
+        progress.tell(event)
     return stream.getvalue()
 
 
 def notebook():
     shown = ProgressTable()
-    for told in EVENTS:
-        shown.take(told)
+    for event in EVENTS:
+        shown.take(event)
     return shown.html()
 
 

@@ -44,8 +44,8 @@ def test_everything_is_there():
 
 @pytest.mark.parametrize(("width", "words"), [(100, "2,500,000.00 $"), (40, "simulated 2.50 M$ ± 9.00 k$")])
 def test_a_stored_policy_that_was_simulated(width, words):
-    told = {"event": "simulation_finished", "time": START, "scenarios": 5, "mean_cost": 2.5e6, "half_width": 9e3}
-    assert words in plain([started(), phase("simulation"), told], width)
+    event = {"event": "simulation_finished", "time": START, "scenarios": 5, "mean_cost": 2.5e6, "half_width": 9e3}
+    assert words in plain([started(), phase("simulation"), event], width)
 
 
 @pytest.mark.parametrize("width", [20, 40, 60, 72, 80, 120, 300])
@@ -81,8 +81,8 @@ def test_low_terminals_get_the_smaller_view_too():
 
 def test_of_many_ranks_the_busiest_are_shown():
     events = training(2, ranks=64)
-    for told in events[-2:]:
-        told["load"][40] = [5.0, 0.0]
+    for event in events[-2:]:
+        event["load"][40] = [5.0, 0.0]
     text = plain(events, 100)
     assert "rank 40" in text
     assert "and 56 ranks with less to do" in text

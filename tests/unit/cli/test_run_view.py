@@ -35,7 +35,7 @@ def test_a_run_in_training():
 def test_a_resumed_run_keeps_the_iterations_before_its_checkpoint():
     again = [started(is_resumed=True), phase("training"), iteration(9), iteration(10)]
     view = viewed(*training(12), *again)
-    assert [told["iteration"] for told in view.iterations] == list(range(1, 11))
+    assert [event["iteration"] for event in view.iterations] == list(range(1, 11))
     assert view.loads == [pytest.approx([1.8, 0.2])] * 2
 
 
@@ -110,8 +110,8 @@ def test_status_of_a_run_that_says_nothing_more(tmp_path):
 def test_a_run_on_another_machine_lives_by_the_age_of_its_last_event(tmp_path, age_s, gap_s, status):
     """Its directory may be copied here every few minutes, without the lock."""
     now = time.time()
-    told = [iteration(number, time=now - age_s - gap_s * (3 - number)) for number in (1, 2, 3)]
-    view = viewed(started(host="a-node-of-a-cluster"), *told)
+    event = [iteration(number, time=now - age_s - gap_s * (3 - number)) for number in (1, 2, 3)]
+    view = viewed(started(host="a-node-of-a-cluster"), *event)
     assert view.status(tmp_path) is status
     words = figures(view, tmp_path, 80).plain
     assert "a-node-of-a-cluster" in words
@@ -126,7 +126,7 @@ def test_texts_of_a_log_are_safe_to_show():
 
 def write(path, *events, end="\n"):
     with path.open("a") as stream:
-        stream.write("\n".join(json.dumps(told) for told in events) + end)
+        stream.write("\n".join(json.dumps(event) for event in events) + end)
 
 
 def test_following_reads_whole_lines_once(tmp_path):
@@ -135,16 +135,16 @@ def test_following_reads_whole_lines_once(tmp_path):
     write(path, started(), iteration(1))
     with path.open("a") as stream:
         stream.write('{"event": "itera')
-    assert [told["event"] for told in follower.look()] == ["run_started", "iteration"]
+    assert [event["event"] for event in follower.look()] == ["run_started", "iteration"]
     assert follower.look() == []
     with path.open("a") as stream:
         stream.write('tion", "iteration": 2}\n')
-    assert [told["iteration"] for told in follower.look()] == [2]
+    assert [event["iteration"] for event in follower.look()] == [2]
 
 
 def test_half_lines_of_a_killed_run_are_passed_over(tmp_path):
     (tmp_path / "events.jsonl").write_text('{"event": "ru\n[1]\n{"event": 3}\n\xff\n{"event": "phase", "name": "x"}\n')
-    assert [told["event"] for told in EventFollower(tmp_path).look()] == ["phase"]
+    assert [event["event"] for event in EventFollower(tmp_path).look()] == ["phase"]
 
 
 def test_a_new_run_in_the_same_directory_is_noticed(tmp_path):
@@ -154,7 +154,7 @@ def test_a_new_run_in_the_same_directory_is_noticed(tmp_path):
     assert len(follower.look()) == 6
     assert not follower.has_restarted
     path.write_text(json.dumps(started()) + "\n")
-    assert [told["event"] for told in follower.look()] == ["run_started"]
+    assert [event["event"] for event in follower.look()] == ["run_started"]
     assert follower.has_restarted
 
 

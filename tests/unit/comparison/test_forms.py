@@ -42,10 +42,10 @@ def test_bits_alone(runs):
 
 
 def test_json_has_bits_and_money(runs, comparison):
-    told = json.loads(invoke(*runs, "--json").output)
-    assert told["identical"] is False
-    assert len(told["digests"]) == 2
-    money = told["money"]
+    answer = json.loads(invoke(*runs, "--json").output)
+    assert answer["identical"] is False
+    assert len(answer["digests"]) == 2
+    money = answer["money"]
     assert money["summary"][0]["difference"] == comparison.summary["difference"][0].as_py()
     assert money["only_in_b"][0]["name"] == NEW_PLANT
     assert {row["quantity"] for row in money["stages"]} >= {"cost", "marginal_cost", "storage"}

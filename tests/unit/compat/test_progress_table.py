@@ -7,8 +7,8 @@ from cobre.notebook import MOST_POINTS, ProgressTable
 
 
 def iteration(number, lower_bound, **more):
-    told = {"event": "iteration", "iteration": number, "lower_bound": lower_bound, "upper_bound": 9.5, "gap": 0.25}
-    return told | {"half_width": 0.5, "elapsed_s": 1.5, "load": [[3.0, 1.0]]} | more
+    event = {"event": "iteration", "iteration": number, "lower_bound": lower_bound, "upper_bound": 9.5, "gap": 0.25}
+    return event | {"half_width": 0.5, "elapsed_s": 1.5, "load": [[3.0, 1.0]]} | more
 
 
 def test_outside_a_notebook_nobody_listens():
@@ -19,7 +19,7 @@ def test_outside_a_notebook_nobody_listens():
 
 def test_a_run():
     table = ProgressTable()
-    for told in (
+    for event in (
         {"event": "phase", "name": "building"},
         {"event": "warning", "message": "<b>odd</b>"},
         {"event": "phase", "name": "training", "iteration_limit": 40},
@@ -27,7 +27,7 @@ def test_a_run():
         iteration(1, 2.0),
         iteration(2, 4.0, load=[[3.0, 1.0], [2.0, 2.0]]),
     ):
-        table.take(told)
+        table.take(event)
     text = table.html()
     HTMLParser().feed(text)
     for words in ("training", "2 of 40, 1.5 s", "9.50 ± 0.50 $", "25.0 %", "75 %, 50 %", "<polyline"):

@@ -83,12 +83,12 @@ def test_what_the_callback_raises_comes_out(case_dir, tmp_path, workers):
 
 
 def test_what_the_callback_gets(case_dir, tmp_path, limit):
-    told = []
-    cobre.Study(case_dir, tmp_path, config_overrides=limit).train(told.append)
-    assert [entry["iteration"] for entry in told] == [1, 2, 3, 4]
-    assert set(told[0]) == {"kind", "iteration", "lower_bound", "upper_bound", "gap", "wall_time_ms"}
-    assert told[0]["kind"] == "iteration"
-    assert isinstance(told[0]["wall_time_ms"], int)
+    events = []
+    cobre.Study(case_dir, tmp_path, config_overrides=limit).train(events.append)
+    assert [entry["iteration"] for entry in events] == [1, 2, 3, 4]
+    assert set(events[0]) == {"kind", "iteration", "lower_bound", "upper_bound", "gap", "wall_time_ms"}
+    assert events[0]["kind"] == "iteration"
+    assert isinstance(events[0]["wall_time_ms"], int)
 
 
 def test_bound_stalling_is_convergence(case_dir, tmp_path):

@@ -6,7 +6,7 @@ import math
 import pytest
 
 from cobre.io.atomic import WriteError
-from cobre.runs.events import EVENT_FILE, EventLog, encode, event, iteration_event, read_events
+from cobre.runs.events import EVENT_FILE, EventLog, encode, iteration_event, new_event, read_events
 from cobre.sddp.events import IterationRecord, PhaseTimes, RankLoad
 
 RECORD = IterationRecord(
@@ -25,21 +25,21 @@ RECORD = IterationRecord(
 
 
 def test_an_event_has_a_kind_and_a_time():
-    told = event("warning", message="x")
-    assert told["event"] == "warning"
-    assert told["time"] > 1.6e9
+    event = new_event("warning", message="x")
+    assert event["event"] == "warning"
+    assert event["time"] > 1.6e9
 
 
 def test_a_fact_may_be_called_kind():
-    assert event("run_failed", kind="ValueError")["kind"] == "ValueError"
+    assert new_event("run_failed", kind="ValueError")["kind"] == "ValueError"
 
 
 def test_an_iteration_has_all_its_numbers():
-    told = iteration_event(RECORD)
+    event = iteration_event(RECORD)
     expected = {"iteration": 2, "lower_bound": 1.0, "upper_bound": 3.0, "half_width": 1.96, "gap": 2.0, "solves": 10}
-    assert {key: told[key] for key in expected} == expected
-    assert told["load"] == [[1.0, 0.25], [0.8, 0.45]]
-    assert told["imbalance_s"] == [0.2, 0.4]
+    assert {key: event[key] for key in expected} == expected
+    assert event["load"] == [[1.0, 0.25], [0.8, 0.45]]
+    assert event["imbalance_s"] == [0.2, 0.4]
 
 
 def test_numbers_that_json_does_not_know_are_null():
@@ -48,13 +48,13 @@ def test_numbers_that_json_does_not_know_are_null():
 
 
 def test_an_event_is_one_line_whatever_it_says():
-    assert "\n" not in encode(event("warning", message="one\ntwo\u2028three"))
+    assert "\n" not in encode(new_event("warning", message="one\ntwo\u2028three"))
 
 
 def test_numbers_come_back_to_the_last_bit(tmp_path):
     with_digits = 0.1 + 0.2
     log = EventLog(tmp_path, append=False)
-    log.tell(event("iteration", lower_bound=with_digits))
+    log.tell(new_event("iteration", lower_bound=with_digits))
     assert read_events(tmp_path)[0]["lower_bound"] == with_digits
     log.close()
 
@@ -62,7 +62,7 @@ def test_numbers_come_back_to_the_last_bit(tmp_path):
 def test_lines_are_there_as_soon_as_they_are_told(tmp_path):
     log = EventLog(tmp_path, append=False)
     for number in range(3):
-        log.tell(event("phase", name=str(number)))
+        log.tell(new_event("phase", name=str(number)))
         assert len(read_events(tmp_path)) == number + 1
     log.close()
 
@@ -71,32 +71,32 @@ def test_lines_are_there_as_soon_as_they_are_told(tmp_path):
 def test_a_resumed_run_goes_on_in_its_log_and_a_fresh_one_begins_anew(tmp_path, append, expected):
     (tmp_path / EVENT_FILE).write_text('{"event":"old"}\n')
     log = EventLog(tmp_path, append=append)
-    log.tell(event("new"))
+    log.tell(new_event("new"))
     log.close()
-    assert [told["event"] for told in read_events(tmp_path)] == expected
+    assert [event["event"] for event in read_events(tmp_path)] == expected
 
 
 def test_a_line_that_is_being_written_is_left_for_later(tmp_path):
     path = tmp_path / EVENT_FILE
     path.write_text('{"event":"a"}\n{"event":"b"')
-    assert [told["event"] for told in read_events(tmp_path)] == ["a"]
+    assert [event["event"] for event in read_events(tmp_path)] == ["a"]
     with path.open("a") as stream:
         stream.write("}\n")
-    assert [told["event"] for told in read_events(tmp_path)] == ["a", "b"]
+    assert [event["event"] for event in read_events(tmp_path)] == ["a", "b"]
 
 
 def test_a_run_that_goes_on_after_half_a_line_loses_that_line_only(tmp_path):
     """A killed run may leave it; the next event must not be lost with it."""
     (tmp_path / EVENT_FILE).write_text('{"event":"a"}\n{"event":"ha')
     log = EventLog(tmp_path, append=True)
-    log.tell(event("b"))
+    log.tell(new_event("b"))
     log.close()
-    assert [told["event"] for told in read_events(tmp_path)] == ["a", "b"]
+    assert [event["event"] for event in read_events(tmp_path)] == ["a", "b"]
 
 
 def test_lines_that_are_no_events_are_passed_over(tmp_path):
     (tmp_path / EVENT_FILE).write_text('\n[1]\n{"a":1}\nnonsense\n{"event":"a"}\n')
-    assert [told["event"] for told in read_events(tmp_path)] == ["a"]
+    assert [event["event"] for event in read_events(tmp_path)] == ["a"]
 
 
 def test_a_folder_that_is_not_there_is_told(tmp_path):

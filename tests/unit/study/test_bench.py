@@ -104,10 +104,10 @@ def test_the_command_prints_two_tables():
 
 def test_json_has_every_number():
     done = CliRunner().invoke(main, ["bench", str(EXAMPLE), "--json", "--rounds", "2", "--stages", "1"])
-    told = json.loads(done.output)
-    assert [len(costs) for costs in told["rounds"]] == [12, 12]
-    assert told["estimates"][0]["cores"] == 1
-    assert told["estimates"][0]["training_s"] == 60 * told["estimates"][0]["iteration_s"]
+    answer = json.loads(done.output)
+    assert [len(costs) for costs in answer["rounds"]] == [12, 12]
+    assert answer["estimates"][0]["cores"] == 1
+    assert answer["estimates"][0]["training_s"] == 60 * answer["estimates"][0]["iteration_s"]
 
 
 @pytest.mark.parametrize("cores", ["0", "1,x", "", "-2", "1.5"])

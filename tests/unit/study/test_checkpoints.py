@@ -128,10 +128,10 @@ def test_a_resumed_run_keeps_what_it_went_on_from(tmp_path, train):
 
 
 def test_listeners_learn_of_each_checkpoint(tmp_path, train):
-    told = []
-    train(checkpoints=CheckpointPlan(tmp_path, every=2), on_checkpoint=lambda *facts: told.append(facts))
-    assert [(iteration, path.name) for iteration, path, _ in told] == [(2, name(2)), (3, name(3))]
-    assert all(seconds >= 0 for _, _, seconds in told)
+    written = []
+    train(checkpoints=CheckpointPlan(tmp_path, every=2), on_checkpoint=lambda *facts: written.append(facts))
+    assert [(iteration, path.name) for iteration, path, _ in written] == [(2, name(2)), (3, name(3))]
+    assert all(seconds >= 0 for _, _, seconds in written)
 
 
 def test_a_folder_that_cannot_be_made_is_found_before_training(tmp_path, train):

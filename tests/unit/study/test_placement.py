@@ -11,7 +11,7 @@ from cobre.comm import (
     MissingConfigurationError,
 )
 from cobre.comm.cores import usable_cores
-from cobre.runs.events import event
+from cobre.runs.events import new_event
 from cobre.study.placement import World, choose_world, run_in, threads_per_worker
 
 TCP = {"COBRE_TCP_COORDINATOR": "127.0.0.1", "COBRE_TCP_RANK": "1", "COBRE_TCP_SIZE": "2"}
@@ -103,7 +103,7 @@ def test_threads_are_as_asked_for_or_a_share_of_the_cores():
 
 
 def whole(comm, first, second, tell):
-    tell(event("phase", name=f"{comm.rank} of {comm.size}", pair=[first, second]))
+    tell(new_event("phase", name=f"{comm.rank} of {comm.size}", pair=[first, second]))
     return comm.rank, comm.size, comm.backend
 
 
@@ -116,9 +116,9 @@ def whole(comm, first, second, tell):
     ],
 )
 def test_every_rank_returns_and_only_rank_0_speaks(world, values):
-    told = []
-    assert run_in(world, whole, ("a", 2.5), told.append) == values
-    assert [(one["name"], one["pair"]) for one in told] == [(f"0 of {world.size}", ["a", 2.5])]
+    events = []
+    assert run_in(world, whole, ("a", 2.5), events.append) == values
+    assert [(one["name"], one["pair"]) for one in events] == [(f"0 of {world.size}", ["a", 2.5])]
 
 
 def timeout(comm, tell):

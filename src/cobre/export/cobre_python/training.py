@@ -68,8 +68,8 @@ def copy_exports(source: RunSource, folder: Path) -> None:
 
 def last_of_each(events: Sequence[Mapping[str, Any]]) -> list[Mapping[str, Any]]:
     """Iterations in order; one that a resumed run did again counts as it was the last time."""
-    told = {event["iteration"]: event for event in events if event["event"] == "iteration"}
-    return [told[number] for number in sorted(told)]
+    by_iteration = {event["iteration"]: event for event in events if event["event"] == "iteration"}
+    return [by_iteration[number] for number in sorted(by_iteration)]
 
 
 def timing_columns(iterations: Sequence[Mapping[str, Any]]) -> dict[str, Any]:

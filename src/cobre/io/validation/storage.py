@@ -15,7 +15,7 @@ RELATIVE_TOLERANCE = 1e-6
 
 
 def initial_storage(case: Case, findings: Findings) -> None:
-    """Volumes outside the limits are moved to the nearest limit, and their user is told."""
+    """Volumes outside the limits are moved to the nearest limit, with a warning."""
     for hydro in case.system.hydros:
         if hydro.filling is not None:
             continue

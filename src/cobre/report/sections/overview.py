@@ -37,10 +37,10 @@ def _banner(title: str, words: str, kind: str) -> str:
 
 def warnings_of(run: RunFolder) -> list[str]:
     """Of the case, of the run, and of files that this report could not read; each once."""
-    told = [str(event.get("message", "")) for event in run.log.of("warning")]
+    logged = [str(event.get("message", "")) for event in run.log.of("warning")]
     note = run.summary.get("cost_note")
-    told += [note] if isinstance(note, str) else []
-    return list(dict.fromkeys([*run.troubles, *run.study.warnings, *told]))
+    logged += [note] if isinstance(note, str) else []
+    return list(dict.fromkeys([*run.troubles, *run.study.warnings, *logged]))
 
 
 def warning_list(warnings: Sequence[str]) -> str:
