@@ -48,9 +48,9 @@ class Timed:
         self.progress = progress
         self.telling_s = 0.0
 
-    def tell(self, event):
+    def emit(self, event):
         began = time.thread_time()
-        self.progress.tell(event)
+        self.progress.emit(event)
         self.telling_s += time.thread_time() - began
 
     @property
@@ -79,7 +79,7 @@ def showing(progress, case, iterations):
     with tempfile.TemporaryDirectory() as output:
         source = CaseRequest(case, with_iterations(None, iterations), 1)
         request = RunRequest(source, Path(output))
-        summary = run_in(World("local", 1), run_study, (request,), timed.tell)[0]
+        summary = run_in(World("local", 1), run_study, (request,), timed.emit)[0]
     progress.close()
     return timed.cost_s, summary.training_seconds
 

@@ -30,7 +30,7 @@ def progress() -> Iterator[Callable[[Event], None]]:
     table = ProgressTable()
     shown = _Shown(table, display(table.html()))
     try:
-        yield shown.tell
+        yield shown.emit
     finally:
         shown.draw()
 
@@ -134,7 +134,7 @@ class _Shown:
         self._update = update
         self._next_s = 0.0
 
-    def tell(self, event: Event) -> None:
+    def emit(self, event: Event) -> None:
         self._table.take(event)
         if (now_s := time.monotonic()) >= self._next_s:
             self._next_s = now_s + REDRAW_S

@@ -92,10 +92,10 @@ def _convert(
     request = DeckRequest(model, deck, case, has_boundary, force)
     with told():
         found = own_bridge(lambda text: say(text, err=True)) if bridge is None else bridge_at(bridge)
-        (_answer if as_json else _tell)(found, request)
+        (_answer if as_json else _print_result)(found, request)
 
 
-def _tell(bridge: "Bridge", request: "DeckRequest") -> None:
+def _print_result(bridge: "Bridge", request: "DeckRequest") -> None:
     from cobre.bridge.conversion import convert_deck
     from cobre.study.api import validate
 

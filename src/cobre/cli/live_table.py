@@ -48,7 +48,7 @@ class LiveProgress:
         self._view.take({"event": "run_started", "time": self._began, "case": case, "version": __version__})
         self._open()
 
-    def tell(self, event: "Event") -> None:
+    def emit(self, event: "Event") -> None:
         """Take an event; warnings stay on the screen above the table."""
         self.has_spoken = True
         event = printable_event(event)

@@ -33,7 +33,7 @@ class Progress(Protocol):
     def expect(self, case: str) -> None:
         """Workers are about to be started, whose first words take a second or two."""
 
-    def tell(self, event: "Event") -> None:
+    def emit(self, event: "Event") -> None:
         """Show an event."""
 
     def close(self) -> None:
@@ -70,7 +70,7 @@ class QuietProgress:
     def expect(self, case: str) -> None:
         """Nothing is said before the run says it."""
 
-    def tell(self, event: "Event") -> None:
+    def emit(self, event: "Event") -> None:
         """Show a warning."""
         self.has_spoken = True
         if event["event"] == "warning":
@@ -94,7 +94,7 @@ class LineProgress:
     def expect(self, case: str) -> None:
         """Nothing is said before the run says it."""
 
-    def tell(self, event: "Event") -> None:
+    def emit(self, event: "Event") -> None:
         """Show an event."""
         self.has_spoken = True
         match event["event"]:

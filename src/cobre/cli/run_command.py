@@ -19,7 +19,7 @@ from cobre.cli.trouble import told, told_by_rank
 from cobre.comm import Backend
 from cobre.comm.detection import find_launch
 from cobre.printable import printable
-from cobre.runs.events import Tell
+from cobre.runs.events import EventListener
 from cobre.runs.summary import RunSummary
 from cobre.sddp.stop import StopKind
 from cobre.study.placement import World, choose_world, run_in, threads_per_worker
@@ -126,12 +126,12 @@ def _run(flags: RunFlags, progress: Progress) -> RunSummary:
     )
     if not world.is_joined:
         progress.expect(str(flags.case))
-    return run_in(world, _study_of_rank if world.is_joined else run_study, (request,), progress.tell)[0]
+    return run_in(world, _study_of_rank if world.is_joined else run_study, (request,), progress.emit)[0]
 
 
-def _study_of_rank(comm: Backend, request: RunRequest, tell: Tell) -> RunSummary:
+def _study_of_rank(comm: Backend, request: RunRequest, emit: EventListener) -> RunSummary:
     with told_by_rank(comm):
-        return run_study(comm, request, tell)
+        return run_study(comm, request, emit)
 
 
 def _world(flags: RunFlags) -> World:

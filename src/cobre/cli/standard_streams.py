@@ -32,7 +32,7 @@ class Outlet(io.FileIO):
         except OSError as error:
             self._give_up()
             if error.errno != errno.EPIPE:
-                self._tell_loss(error)
+                self._report_loss(error)
             elif self.is_answer:
                 raise
             return memoryview(data).nbytes
@@ -43,7 +43,7 @@ class Outlet(io.FileIO):
         os.dup2(nowhere, self.fileno())
         os.close(nowhere)
 
-    def _tell_loss(self, error: OSError) -> None:
+    def _report_loss(self, error: OSError) -> None:
         self.is_lost = True
         if self.complaints is not None:
             why = " is closed" if error.errno == errno.EBADF else f": {error.strerror}"

@@ -35,13 +35,13 @@ class RankEnd:
 def run_rank(seat: Seat, work: tuple[CaseRequest, TrainingRequest], topic: str | None) -> RankEnd:
     """Train as one of the ranks. topic: that rank 0 sends its iterations to, or None."""
     case, request = work
-    teller = IterationTeller(topic if seat.rank == 0 else None)
+    sender = IterationSender(topic if seat.rank == 0 else None)
     try:
         with _stoppable(seat.world.run_id, request.time_limit_s) as stop, create_communicator(seat.world) as comm:
-            result = train_rank(comm, replace(case, threads=seat.threads), request, False, teller.tell, stop)
+            result = train_rank(comm, replace(case, threads=seat.threads), request, False, sender.emit, stop)
     except BaseException as error:  # noqa: BLE001 - the client raises it
         return RankEnd(seat.rank, failure=describe_failure(error))
-    return RankEnd(seat.rank, result, iterations_emitted=teller.count)
+    return RankEnd(seat.rank, result, iterations_emitted=sender.count)
 
 
 def ask_to_stop(run_id: str) -> None:
@@ -59,7 +59,7 @@ def _stoppable(run_id: str, time_limit_s: float | None) -> Iterator[StopRequest]
         del _running[run_id]
 
 
-class IterationTeller:
+class IterationSender:
     """Sends iterations to whoever listens to the topic; None: nobody does."""
 
     def __init__(self, topic: str | None) -> None:
@@ -67,8 +67,8 @@ class IterationTeller:
         self._worker = get_worker()
         self.count = 0
 
-    def tell(self, event: Event) -> None:
-        """Tell; returns before it has arrived."""
+    def emit(self, event: Event) -> None:
+        """Send an iteration to the topic; returns before it has arrived."""
         if self._topic is not None and event["event"] == "iteration":
             self._worker.log_event(self._topic, dict(event))
             self.count += 1

@@ -15,7 +15,7 @@ from cobre.dask.rank import run_rank
 from cobre.dask.watching import News, Watch
 from cobre.policy.object import Policy
 from cobre.policy.store import load_policy
-from cobre.study.api import ProgressCallback, progress_teller
+from cobre.study.api import ProgressCallback, progress_listener
 from cobre.study.arguments import MAX_THREADS, count, seconds, training_request
 from cobre.study.case_argument import case_and_overrides
 from cobre.study.ranks import as_case
@@ -80,7 +80,7 @@ def train(
         _told_to(client, news if progress_callback else None) as topic,
         _started(client, seats, (CaseRequest(loaded, None, 1), request), topic) as futures,
     ):
-        result = Watch(client, seats, futures, news).result(progress_teller(progress_callback))
+        result = Watch(client, seats, futures, news).result(progress_listener(progress_callback))
     return replace(result, warnings=warnings)
 
 

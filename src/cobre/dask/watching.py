@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 from cobre.comm.launch import RankFailure, WorkerError, original_exception
 from cobre.dask.placement import Seat
 from cobre.dask.rank import RankEnd, ask_to_stop
-from cobre.runs.events import Event, Tell
+from cobre.runs.events import Event, EventListener
 from cobre.study.results import TrainingResult
 
 if TYPE_CHECKING:
@@ -40,13 +40,13 @@ class Watch:
         for future in futures:
             future.add_done_callback(lambda _: news.put(None))
 
-    def result(self, tell: Tell) -> TrainingResult:
+    def result(self, emit: EventListener) -> TrainingResult:
         """Rank 0's, when all ranks have ended well; raises WorkerError for the rank that was the cause otherwise.
 
         The first Ctrl-C ends the run after the iteration; the second one leaves the ranks to that and returns.
         """
         try:
-            self._wait(tell)
+            self._wait(emit)
         except BaseException:
             self._ask_to_stop()
             self._wait_for_the_rest()
@@ -55,17 +55,17 @@ class Watch:
             self._wait_for_the_rest()
             raise worker_error(self._seats, self._ends, self._lost)
         end = self._end_of_rank_0()
-        self._pass_on_the_rest(end.iterations_emitted, tell)
+        self._pass_on_the_rest(end.iterations_emitted, emit)
         if end.result is None:
             raise WorkerError(0, EXIT_CODE, None, f"{self._seats[0].name} gave no result")
         return end.result
 
-    def _wait(self, tell: Tell) -> None:
+    def _wait(self, emit: EventListener) -> None:
         """Until all ranks have ended, or one badly."""
         while len(self._ends) < len(self._seats) and not self._failed():
             try:
                 if (event := self._next_news()) is not None:
-                    tell(event)
+                    emit(event)
             except KeyboardInterrupt:
                 if self._is_asked_to_stop:
                     raise
@@ -83,12 +83,12 @@ class Watch:
         self._heard += event is not None
         return event
 
-    def _pass_on_the_rest(self, count: int, tell: Tell) -> None:
+    def _pass_on_the_rest(self, count: int, emit: EventListener) -> None:
         """The events of `count` iterations that were sent before the result came, and may still be on its way."""
         deadline = time.monotonic() + GRACE_S
         while self._heard < count and time.monotonic() < deadline:
             if (event := self._next_news()) is not None:
-                tell(event)
+                emit(event)
 
     def _collect(self) -> None:
         for seat, future in zip(self._seats, self._futures, strict=True):

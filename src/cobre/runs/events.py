@@ -1,4 +1,4 @@
-"""What a run tells, as plain JSON objects: one stream for the log file, the terminal, notebooks and live views.
+"""The events of a run as plain JSON objects: one stream for the log file, the terminal, notebooks and live views.
 
 Every event has `event`, its kind, and `time`, in seconds since 1970 (UTC). Money is $.
 """
@@ -18,13 +18,14 @@ from cobre.io.untrusted_file import MOST_BYTES, open_foreign, read_foreign
 from cobre.sddp.events import IterationRecord
 from cobre.sddp.phases import as_dict
 
-__all__ = ["EVENT_FILE", "Event", "EventLog", "Tell", "encode", "iteration_event", "new_event", "read_events"]
+__all__ = ["EVENT_FILE", "Event", "EventListener", "EventLog", "encode", "iteration_event", "new_event", "read_events"]
 
-Tell = Callable[[Event], None]
+EventListener = Callable[[Event], None]
+"""Takes the events of a run as they occur; on ranks other than 0 it does nothing."""
 
 
 def new_event(kind: str, /, **facts: Any) -> Event:
-    """An event of this moment."""
+    """An event with the present time: `new_event("phase", name="training")`."""
     return {"event": kind, "time": time.time(), **facts}
 
 
@@ -81,7 +82,7 @@ class EventLog:
             if append and not _ends_with_newline(self._path):
                 self._file.write("\n")  # a killed run may leave half a line: it must not take ours along
 
-    def tell(self, event: Event) -> None:
+    def emit(self, event: Event) -> None:
         """Write a line."""
         try:
             self._file.write(encode(event) + "\n")

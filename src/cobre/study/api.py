@@ -14,7 +14,7 @@ from cobre.io.grouped_findings import lines_of
 from cobre.io.problems import Layer, Problem, Problems
 from cobre.io.saving.checking import find_problems
 from cobre.policy.object import Policy
-from cobre.runs.events import Event, Tell
+from cobre.runs.events import Event, EventListener
 from cobre.stochastic.errors import NoiseModelError
 from cobre.stochastic.model import build_noise_model
 from cobre.study.arguments import MAX_THREADS, check_policy, count, training_request
@@ -131,8 +131,8 @@ def train(
     backend: how workers talk: auto (shm here, tcp when `COBRE_TCP_COORDINATOR` is set), local, shm, tcp or mpi.
     threads: of the LP solver in each worker; by default the cores are shared out.
     iterations: instead of the case's own stopping rules.
-    progress_callback: called for every iteration, once per worker; an exception that it raises ends the run. A notebook shows progress
-    by itself when there is none.
+    progress_callback: called with a `ProgressEvent` for every iteration of every worker; an exception that it raises
+    ends the run. A notebook shows progress by itself when there is none.
     warm_start: begin with the cuts of another policy.
     checkpoints: the folder to keep them in, one in `checkpoint_every` iterations; resume: go on from the newest.
 
@@ -150,8 +150,8 @@ def train(
     world = script_world(backend, num_workers)
     given, overrides = case_and_overrides(case, config_overrides, iterations)
     source = CaseRequest(given, overrides, threads_per_worker(world, threads))
-    with _listening(progress_callback) as tell:
-        return _first(run_in(world, train_rank, (source, request, world.is_joined), tell))
+    with _progress_listener(progress_callback) as emit:
+        return _first(run_in(world, train_rank, (source, request, world.is_joined), emit))
 
 
 def simulate(
@@ -182,19 +182,19 @@ def _first(values: Sequence[Result | None]) -> Result:
 
 
 @contextmanager
-def _listening(callback: ProgressCallback | None) -> Iterator[Tell]:
+def _progress_listener(callback: ProgressCallback | None) -> Iterator[EventListener]:
     """The callback; a notebook shows progress by itself where there is none."""
     if callback is not None:
-        yield progress_teller(callback)
+        yield progress_listener(callback)
         return
-    with notebook.progress() as tell:
-        yield tell
+    with notebook.progress() as emit:
+        yield emit
 
 
-def progress_teller(callback: ProgressCallback | None) -> Tell:
+def progress_listener(callback: ProgressCallback | None) -> EventListener:
     """Turns an iteration's event into one for each worker."""
 
-    def tell(event: Event) -> None:
+    def emit(event: Event) -> None:
         if callback is None or event["event"] != "iteration":
             return
         names = ("iteration", "lower_bound", "upper_bound", "half_width", "gap", "cuts", "elapsed_s")
@@ -202,7 +202,7 @@ def progress_teller(callback: ProgressCallback | None) -> Tell:
         for worker, (busy_s, waiting_s) in enumerate(event["load"]):
             callback(ProgressEvent(worker=worker, busy_s=busy_s, waiting_s=waiting_s, **shared))
 
-    return tell
+    return emit
 
 
 def _nobody(_: Event) -> None:

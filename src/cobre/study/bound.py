@@ -12,7 +12,7 @@ from cobre.errors import OutputError, PolicyIncompatibleError
 from cobre.io.atomic import write_file
 from cobre.policy.object import Policy
 from cobre.policy.store import fill_pool, policy_file
-from cobre.runs.events import Event, Tell
+from cobre.runs.events import Event, EventListener
 from cobre.runs.files import STUDY_FILE
 from cobre.runs.formatting import money, percent
 from cobre.runs.trained_case import TrainedCase, case_of_run
@@ -180,14 +180,14 @@ def _at_least_two(paths: int) -> int:
     return paths
 
 
-def bound_in(world: World, request: BoundRequest, tell: Tell) -> PolicyBound:
-    """Find it on the ranks of a world; of a joined one `tell` hears of it on rank 0 alone."""
-    return run_in(world, bound_rank, (request,), tell)[0]
+def bound_in(world: World, request: BoundRequest, emit: EventListener) -> PolicyBound:
+    """Find it on the ranks of a world; in a joined world only rank 0 emits events."""
+    return run_in(world, bound_rank, (request,), emit)[0]
 
 
-def bound_rank(comm: Backend, request: BoundRequest, tell: Tell) -> PolicyBound:
+def bound_rank(comm: Backend, request: BoundRequest, emit: EventListener) -> PolicyBound:
     """What every rank does; rank 0 writes."""
-    ready = get_ready(comm, request.case, tell)
+    ready = get_ready(comm, request.case, emit)
     policy = share_policy(comm, request.policy)
     notes = _checked_problem(ready, policy, request.trained)
     context = _context(comm, ready, policy)

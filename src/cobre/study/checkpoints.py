@@ -79,8 +79,8 @@ class Checkpoint:
 class CheckpointWriter:
     """Writes on rank 0, in a thread of its own: training waits for the copy of what changes only.
 
-    `on_written` is called with the iteration, the path and the seconds that training waited. `resumed_at`: the iteration that
-    the run goes on from. What an earlier run left in the folder goes once there is a checkpoint of this one.
+    on_written: called with the iteration, the path and the seconds that training waited. resumed_at: the iteration
+    that the run resumes from. Checkpoints of an earlier run are removed once there is one of this run.
     """
 
     def __init__(

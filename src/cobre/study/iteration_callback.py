@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any, Self
 
 from cobre import notebook
-from cobre.runs.events import Event, Tell
+from cobre.runs.events import Event, EventListener
 
 IterationCallback = Callable[[dict[str, Any]], object]
 """Gets an iteration; a true value ends the run."""
@@ -23,14 +23,14 @@ _LOOK_ROUND_S = 0.1
 
 
 @contextmanager
-def answering(callback: IterationCallback | None) -> Iterator[tuple[Path | None, Tell]]:
+def answering(callback: IterationCallback | None) -> Iterator[tuple[Path | None, EventListener]]:
     """The pipe for a request, and who takes the events of its run. What the callback raises ends the run.
 
     Without a callback a notebook shows progress by itself.
     """
     if callback is None:
-        with notebook.progress() as tell:
-            yield None, tell
+        with notebook.progress() as emit:
+            yield None, emit
         return
     with tempfile.TemporaryDirectory(prefix="cobre-") as folder:
         path = Path(folder) / "answers"
@@ -42,17 +42,17 @@ def answering(callback: IterationCallback | None) -> Iterator[tuple[Path | None,
             os.close(descriptor)
 
 
-def _listener(callback: IterationCallback, descriptor: int) -> Tell:
+def _listener(callback: IterationCallback, descriptor: int) -> EventListener:
     has_stopped = False
 
-    def tell(event: Event) -> None:
+    def emit(event: Event) -> None:
         nonlocal has_stopped
         if event["event"] != "iteration":
             return
         has_stopped = has_stopped or bool(callback(as_iteration(event)))
         os.write(descriptor, _STOP if has_stopped else _GO_ON)
 
-    return tell
+    return emit
 
 
 def as_iteration(event: Event) -> dict[str, Any]:

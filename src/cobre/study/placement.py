@@ -24,11 +24,11 @@ from cobre.comm.detection import (
 from cobre.comm.factory import create_communicator, select_backend
 from cobre.comm.types import BackendKind
 from cobre.printable import printable
-from cobre.runs.events import Event, Tell, encode
+from cobre.runs.events import Event, EventListener, encode
 
 Value = TypeVar("Value")
 RankFunction = Callable[..., Value]
-"""Called with a communicator, the arguments, and `tell`."""
+"""Called with a communicator, the arguments, and `emit`."""
 
 _PASSED_ON = (signal.SIGINT, signal.SIGTERM)
 _PRELOAD = ("cobre.study.rank_preload",)
@@ -96,17 +96,17 @@ def threads_per_worker(world: World, threads: int | None) -> int:
     return threads or (1 if world.size is None else max(1, usable_cores() // world.size))
 
 
-def run_in(world: World, function: RankFunction[Value], args: tuple[Any, ...], tell: Tell) -> list[Value]:
-    """Call `function(comm, *args, tell)` on every rank: what the ranks of this process's making returned.
+def run_in(world: World, function: RankFunction[Value], args: tuple[Any, ...], emit: EventListener) -> list[Value]:
+    """Call `function(comm, *args, emit)` on every rank: what the ranks of this process's making returned.
 
-    Events of rank 0 go to `tell`, here. In a joined world the list has this rank's value only.
+    Events of rank 0 go to `emit`, here. In a joined world the list has this rank's value only.
     """
     if world.is_joined:
         with create_communicator(world.backend) as comm:
-            return [function(comm, *args, tell if comm.rank == 0 else _nobody)]
+            return [function(comm, *args, emit if comm.rank == 0 else _nobody)]
     if world.backend == "local":
         with LocalCommunicator() as comm:
-            return [function(comm, *args, tell)]
+            return [function(comm, *args, emit)]
     return launch.run(
         _on_rank,
         world.size or 1,
@@ -114,7 +114,7 @@ def run_in(world: World, function: RankFunction[Value], args: tuple[Any, ...], t
         args=(function, args),
         environment=_tuning(os.environ),
         output=_forward,
-        on_message=lambda _, line: tell(json.loads(line)),
+        on_message=lambda _, line: emit(json.loads(line)),
         pass_on=_PASSED_ON,
         preload=_PRELOAD,
     )
@@ -136,10 +136,10 @@ def _tuning(environ: Mapping[str, str]) -> dict[str, str]:
 
 
 def _on_rank(comm: Backend, function: RankFunction[Value], args: tuple[Any, ...]) -> Value:
-    return function(comm, *args, _tell_parent if comm.rank == 0 else _nobody)
+    return function(comm, *args, _emit_to_parent if comm.rank == 0 else _nobody)
 
 
-def _tell_parent(event: Event) -> None:
+def _emit_to_parent(event: Event) -> None:
     launch.tell_parent(encode(event))
 
 

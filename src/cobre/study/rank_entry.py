@@ -4,13 +4,13 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from cobre.comm import Backend
-    from cobre.runs.events import Tell
+    from cobre.runs.events import EventListener
     from cobre.runs.summary import RunSummary
     from cobre.study.requests import RunRequest
 
 
-def run_study(comm: "Backend", request: "RunRequest", tell: "Tell") -> "RunSummary":
+def run_study(comm: "Backend", request: "RunRequest", emit: "EventListener") -> "RunSummary":
     """A whole run, as `cobre.study.run` does it."""
     from cobre.study.run import run_study as run
 
-    return run(comm, request, tell)
+    return run(comm, request, emit)

@@ -13,7 +13,7 @@ from cobre.io.case import load_case_with_problems
 from cobre.io.policy_file import read_policy_bytes
 from cobre.policy.object import Policy
 from cobre.policy.store import check_fit, decode_policy, policy_file
-from cobre.runs.events import Tell, new_event, iteration_event
+from cobre.runs.events import EventListener, iteration_event, new_event
 from cobre.runs.trained_case import case_of_run, changes_since
 from cobre.sddp.events import IterationRecord
 from cobre.sddp.prepared import PreparedStudy
@@ -56,12 +56,12 @@ class ReadyStudy:
     folder: Path | None = None
 
 
-def get_ready(comm: Backend, request: CaseRequest, tell: Tell) -> ReadyStudy:
+def get_ready(comm: Backend, request: CaseRequest, emit: EventListener) -> ReadyStudy:
     """Read the case and build its LPs, once for each node; make sure that all ranks have the same ones."""
 
     def build() -> tuple[PreparedStudy, tuple[str, ...]]:
         case, warnings = as_case(request.case, request.overrides)
-        tell(new_event("phase", name="building"))
+        emit(new_event("phase", name="building"))
         study = prepare(case)
         return study, (*warnings, *study.notes)
 
@@ -70,7 +70,7 @@ def get_ready(comm: Backend, request: CaseRequest, tell: Tell) -> ReadyStudy:
     if isinstance(request.case, Case):  # which the caller keeps anyway
         study = replace(study, case=request.case)
     for warning in warnings:
-        tell(new_event("warning", message=warning))
+        emit(new_event("warning", message=warning))
     solver = make_solver(study, request.threads)
     agree_on(comm, Fingerprint.of(study, solver))
     folder = request.case if isinstance(request.case, Path) else None
@@ -81,7 +81,7 @@ def train_here(
     comm: Backend,
     ready: ReadyStudy,
     request: TrainingRequest,
-    tell: Tell,
+    emit: EventListener,
     stop: StopRequest | None = None,
     before: Callable[[], None] = lambda: None,
 ) -> TrainedStudy:
@@ -92,38 +92,38 @@ def train_here(
     stop = stop or StopRequest(request.time_limit_s)
     heard = Answers(request.answers if comm.rank == 0 else None)
 
-    def tell_and_hear(record: IterationRecord) -> None:
-        tell(iteration_event(record))
+    def after_iteration(record: IterationRecord) -> None:
+        emit(iteration_event(record))
         if heard.says_stop(stop.is_wanted):
             stop.ask(Interruption.REQUESTED)
 
     options = TrainingOptions(
-        on_iteration=tell_and_hear,
-        on_checkpoint=lambda iteration, path, seconds: tell(
+        on_iteration=after_iteration,
+        on_checkpoint=lambda iteration, path, seconds: emit(
             new_event("checkpoint", iteration=iteration, path=str(path), seconds=seconds)
         ),
         failure_folder=request.failure_folder,
         checkpoints=request.checkpoints,
     )
     if (request.resume or request.resume_if_possible) and request.checkpoints is not None:
-        start = share_checkpoint(comm, request.checkpoints.folder, tell, is_needed=request.resume)
+        start = share_checkpoint(comm, request.checkpoints.folder, emit, is_needed=request.resume)
         if start is not None:
             was = case_of_run(request.checkpoints.folder.parent)
             check_same_run(start, Fingerprint.of(ready.study, ready.solver), changes_since(was, ready.folder))
         options = replace(options, start=start)
     if request.warm_start is not None and options.start is not None:
         message = "a run that is resumed has its cuts already: the policy to begin with is not read"
-        tell(new_event("warning", message=message))
+        emit(new_event("warning", message=message))
     elif request.warm_start is not None:
         policy = share_policy(comm, request.warm_start)
         check_fit(policy, ready.study)
-        warn_of_other_problem(ready, policy, request.warm_start, tell, FOREIGN_CUTS)
+        warn_of_other_problem(ready, policy, request.warm_start, emit, FOREIGN_CUTS)
         options = replace(options, warm_start=policy)
     before()
     comm.check_failures()
     case = ready.study.case
     facts = {"is_exact": case.config.training.is_enumerated, "is_risk_averse": case.is_risk_averse}
-    tell(new_event("phase", name="training", iteration_limit=iteration_limit(case), **facts))
+    emit(new_event("phase", name="training", iteration_limit=iteration_limit(case), **facts))
     with stop, heard:
         return train_study(comm, comm, ready.study, ready.solver, replace(options, interruption=stop.interruption))
 
@@ -158,12 +158,12 @@ def train_rank(
     case: CaseRequest,
     request: TrainingRequest,
     everywhere: bool,
-    tell: Tell,
+    emit: EventListener,
     stop: StopRequest | None = None,
 ) -> TrainingResult | None:
     """Train; rank 0 gives the result, or all ranks do."""
-    ready = get_ready(comm, case, tell)
-    trained = train_here(comm, ready, request, tell, stop)
+    ready = get_ready(comm, case, emit)
+    trained = train_here(comm, ready, request, emit, stop)
     result = training_result(trained, ready) if everywhere or comm.rank == 0 else None
     trained.context.pool.close()
     return result
@@ -175,13 +175,13 @@ def simulate_rank(
     policy: Policy | Path,
     scenarios: int | None,
     everywhere: bool,
-    tell: Tell,
+    emit: EventListener,
 ) -> SimulationResult | None:
     """Simulate; rank 0 gives the result, or all ranks do, of which rank 0 alone has the tables."""
-    ready = get_ready(comm, case, tell)
+    ready = get_ready(comm, case, emit)
     shared = share_policy(comm, policy)
     count = scenarios or ready.study.case.config.simulation.num_scenarios
-    warnings = (*ready.warnings, *warn_of_other_problem(ready, shared, policy, tell, FOREIGN_POLICY))
+    warnings = (*ready.warnings, *warn_of_other_problem(ready, shared, policy, emit, FOREIGN_POLICY))
     result = simulate_policy(comm, comm, ready.study, ready.solver, shared, count, warnings)
     return result if everywhere or comm.rank == 0 else None
 
@@ -196,11 +196,11 @@ def as_case(case: Case | Path, overrides: Overrides | None) -> tuple[Case, tuple
     return loaded, tuple(str(problem) for problem in problems.warnings)
 
 
-def share_checkpoint(comm: Communicator, folder: Path, tell: Tell, *, is_needed: bool) -> Checkpoint | None:
+def share_checkpoint(comm: Communicator, folder: Path, emit: EventListener, *, is_needed: bool) -> Checkpoint | None:
     """The newest checkpoint of a folder that only rank 0 needs to see; None when there is none and none is needed."""
     content, path = b"", folder
     if comm.rank == 0 and (is_needed or list_checkpoints(folder)):
-        path, content = newest_content(folder, lambda message: tell(new_event("warning", message=message)))
+        path, content = newest_content(folder, lambda message: emit(new_event("warning", message=message)))
     comm.check_failures()
     shared = share_bytes(comm, content, "checkpoint")
     return parse_checkpoint(path, shared) if shared else None
@@ -217,14 +217,14 @@ def share_policy(comm: Communicator, policy: Policy | Path) -> Policy:
 
 
 def warn_of_other_problem(
-    ready: ReadyStudy, policy: Policy, source: Policy | Path, tell: Tell, consequence: str
+    ready: ReadyStudy, policy: Policy, source: Policy | Path, emit: EventListener, consequence: str
 ) -> tuple[str, ...]:
-    """Tell, and give, the warning that a policy was trained on another problem."""
+    """Emit and return the warning that a policy was trained on another problem."""
     how = other_problem(policy, ready.study, case_of_policy(source), ready.folder)
     if how is None:
         return ()
     message = f"{how}: {consequence}"
-    tell(new_event("warning", message=message))
+    emit(new_event("warning", message=message))
     return (message,)
 
 

@@ -23,7 +23,7 @@ from cobre.io.output.table_pieces import table_pieces
 from cobre.policy.object import Policy
 from cobre.policy.store import check_fit, save_pool
 from cobre.runs.convergence import bound_history, convergence_table
-from cobre.runs.events import Event, Tell, new_event
+from cobre.runs.events import Event, EventListener, new_event
 from cobre.runs.files import CHECKPOINTS, FAILURES, SIMULATION, SUMMARY_FILE, TRAINING
 from cobre.runs.summary import RunSummary
 from cobre.sddp.cuts.pool import CutPool
@@ -63,30 +63,30 @@ DEFAULT_SECONDS = 300.0
 NEVER = 10**9
 
 
-def run_study(comm: Backend, request: RunRequest, tell: Tell) -> RunSummary:
+def run_study(comm: Backend, request: RunRequest, emit: EventListener) -> RunSummary:
     """Load, train, simulate and write; results appear whole or not at all, and rank 0 alone writes them."""
     began = time.monotonic()
-    with _logged(comm, request, tell) as log:
-        tell_all = tell if log is None else log.tell
-        tell_all(_started(comm, request))
-        ready = get_ready(comm, request.case, tell_all)
-        trained, policy = _train_or_load(comm, ready, request, tell_all, lambda: _begin(request, ready, log))
+    with _logged(comm, request, emit) as log:
+        emit_all = emit if log is None else log.emit
+        emit_all(_started(comm, request))
+        ready = get_ready(comm, request.case, emit_all)
+        trained, policy = _train_or_load(comm, ready, request, emit_all, lambda: _begin(request, ready, log))
         is_interrupted = trained is not None and trained.stop.kind.is_interruption
         simulation = None
         if ready.study.case.config.simulation.enabled and not is_interrupted:
-            simulation = _simulate(comm, ready, request, trained, policy, tell_all)
+            simulation = _simulate(comm, ready, request, trained, policy, emit_all)
         summary = _summary(request, ready, trained, policy, simulation)
         if comm.rank == 0:
             if simulation is not None:
                 summary = replace(summary, cost_note=_cost_note(request.output, ready.study.case))
             write_file(request.output / SUMMARY_FILE, (json.dumps(summary.as_dict(), indent=1) + "\n").encode())
         comm.check_failures()
-        tell_all(new_event("run_finished", seconds=time.monotonic() - began))
+        emit_all(new_event("run_finished", seconds=time.monotonic() - began))
         return summary
 
 
 @contextmanager
-def _logged(comm: Backend, request: RunRequest, tell: Tell) -> Iterator[RunLog | None]:
+def _logged(comm: Backend, request: RunRequest, emit: EventListener) -> Iterator[RunLog | None]:
     """Rank 0 holds the output directory and keeps the log there; a failure is its last line."""
     if comm.rank != 0:
         with no_links_below(request.output):  # an LP that cannot be solved is written by the rank that has it
@@ -94,7 +94,7 @@ def _logged(comm: Backend, request: RunRequest, tell: Tell) -> Iterator[RunLog |
         return
     with output_lock(request.output):
         refuse_to_replace(request)
-        log = RunLog(request.output, append=request.resume or request.resume_if_possible, tell=tell)
+        log = RunLog(request.output, append=request.resume or request.resume_if_possible, emit=emit)
         with finally_do(log.close), _failure_told(log):
             yield log
 
@@ -147,7 +147,7 @@ def _started(comm: Backend, request: RunRequest) -> Event:
 
 
 def _train_or_load(
-    comm: Backend, ready: ReadyStudy, request: RunRequest, tell: Tell, begin: Callable[[], None]
+    comm: Backend, ready: ReadyStudy, request: RunRequest, emit: EventListener, begin: Callable[[], None]
 ) -> tuple[TrainedStudy | None, Policy | CutPool]:
     """A trained policy; where the case trains nothing, the one that it names.
 
@@ -158,7 +158,7 @@ def _train_or_load(
     if not config.training.enabled:
         policy = share_policy(comm, request.warm_start or stored)
         check_fit(policy, ready.study)
-        warn_of_other_problem(ready, policy, request.warm_start or stored, tell, FOREIGN_POLICY)
+        warn_of_other_problem(ready, policy, request.warm_start or stored, emit, FOREIGN_POLICY)
         begin()
         comm.check_failures()
         return None, policy
@@ -175,7 +175,7 @@ def _train_or_load(
             failure_folder=request.output / FAILURES,
             answers=request.answers,
         ),
-        tell,
+        emit,
         before=begin,
     )
     pool = trained.context.pool
@@ -183,7 +183,7 @@ def _train_or_load(
         _write_training(request.output, stored, trained)
     trained.context.visited.close()
     comm.check_failures()
-    tell(_trained_event(trained))
+    emit(_trained_event(trained))
     return trained, Policy.of(trained.study, pool, trained.history) if pool.has_gaps else pool
 
 
@@ -241,9 +241,9 @@ def _simulate(
     request: RunRequest,
     trained: TrainedStudy | None,
     policy: Policy | CutPool,
-    tell: Tell,
+    emit: EventListener,
 ) -> SimulationResult:
-    tell(new_event("phase", name="simulation"))
+    emit(new_event("phase", name="simulation"))
     config = ready.study.case.config.simulation
     count = config.num_scenarios
     streamed = StreamedSimulation(
@@ -256,7 +256,7 @@ def _simulate(
     solver = CountingSolver(ready.solver)
     result = streamed.run(comm, ready.study, solver, policy, count)
     result = replace(result, solver=_of_all_ranks(comm, solver.statistics))
-    tell(
+    emit(
         new_event(
             "simulation_finished",
             scenarios=count,

@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-from cobre.runs.events import EVENT_FILE, Event, EventLog, Tell
+from cobre.runs.events import EVENT_FILE, Event, EventListener, EventLog
 
 
 class RunLog:
@@ -12,32 +12,32 @@ class RunLog:
     leaves the directory as it was.
     """
 
-    def __init__(self, folder: Path, *, append: bool, tell: Tell) -> None:
+    def __init__(self, folder: Path, *, append: bool, emit: EventListener) -> None:
         self._folder = folder
         self._append = append
-        self._tell = tell
+        self._emit = emit
         self._early: list[Event] = []
         self._log = None if (folder / EVENT_FILE).exists() else EventLog(folder, append=append)
 
-    def tell(self, event: Event) -> None:
+    def emit(self, event: Event) -> None:
         """To the file, and to whoever listens."""
         if self._log is None:
             self._early.append(event)
         else:
-            self._log.tell(event)
-        self._tell(event)
+            self._log.emit(event)
+        self._emit(event)
 
     def begin(self) -> None:
         """From here on the directory belongs to this run."""
         if self._log is None:
             self._log = EventLog(self._folder, append=self._append)
             for event in self._early:
-                self._log.tell(event)
+                self._log.emit(event)
 
     def end_with(self, event: Event) -> None:
         """The last line; only for the file."""
         if self._log is not None:
-            self._log.tell(event)
+            self._log.emit(event)
 
     def close(self) -> None:
         """No more lines."""

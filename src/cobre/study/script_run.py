@@ -47,9 +47,9 @@ class ScriptRun:
         """Run to the end; an error of a worker comes as if it had happened here."""
         world = script_world(self.backend, self.num_workers)
         source = CaseRequest(self.case, {**self.overrides, **more_overrides}, threads_per_worker(world, self.threads))
-        with as_if_here(), answering(on_iteration) as (answers, tell):
+        with as_if_here(), answering(on_iteration) as (answers, emit):
             request = RunRequest(source, self.output, overwrite=self.overwrite, answers=answers)
-            return run_in(world, run_study, (request,), tell)[0]
+            return run_in(world, run_study, (request,), emit)[0]
 
 
 def simulate_stored(run: ScriptRun, policy: Policy) -> SimulationResult:
@@ -77,7 +77,7 @@ def keep_simulation(output: Path, result: SimulationResult) -> None:
 
 def _log(output: Path, result: SimulationResult) -> None:
     log = EventLog(output, append=True)
-    log.tell(
+    log.emit(
         new_event(
             "simulation_finished",
             scenarios=len(result.scenario_costs),

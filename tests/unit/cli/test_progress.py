@@ -56,7 +56,7 @@ def test_lines_are_the_same_for_every_log():
     stream = io.StringIO()
     progress = LineProgress(stream)
     for event in (started(), phase("training"), iteration(2)):
-        progress.tell(event)
+        progress.emit(event)
     first, second, header, line = stream.getvalue().splitlines()
     assert first == "cobre 0.1.0: my_case, 2 workers (shm), 1 thread each"
     assert second == "training ..."
@@ -68,7 +68,7 @@ def test_lines_are_the_same_for_every_log():
 def test_quiet_says_warnings_only(capsys):
     progress = QuietProgress()
     for event in (started(), iteration(1), {"event": "warning", "time": 0.0, "message": "look out"}):
-        progress.tell(event)
+        progress.emit(event)
     captured = capsys.readouterr()
     assert (captured.out, captured.err) == ("", "warning: look out\n")
     assert progress.has_spoken
@@ -79,7 +79,7 @@ def test_the_table_stays_when_it_is_closed():
     progress = LiveProgress(stream)
     progress.expect("my_case")
     for event in (started(), phase("training"), iteration(1), iteration(2)):
-        progress.tell(event)
+        progress.emit(event)
     progress.close()
     assert "1,500,000.00 $" in stream.getvalue()
     assert progress.drawing_s > 0.0

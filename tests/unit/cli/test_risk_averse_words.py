@@ -39,7 +39,7 @@ def lines():
     stream = io.StringIO()
     progress = LineProgress(stream)
     for event in EVENTS:
-        progress.tell(event)
+        progress.emit(event)
     return stream.getvalue()
 
 

@@ -13,8 +13,8 @@ def iteration(number, lower_bound, **more):
 
 def test_outside_a_notebook_nobody_listens():
     assert not notebook.is_notebook()
-    with notebook.progress() as tell:
-        tell(iteration(1, 2.0))
+    with notebook.progress() as emit:
+        emit(iteration(1, 2.0))
 
 
 def test_a_run():

@@ -54,7 +54,7 @@ def test_an_event_is_one_line_whatever_it_says():
 def test_numbers_come_back_to_the_last_bit(tmp_path):
     with_digits = 0.1 + 0.2
     log = EventLog(tmp_path, append=False)
-    log.tell(new_event("iteration", lower_bound=with_digits))
+    log.emit(new_event("iteration", lower_bound=with_digits))
     assert read_events(tmp_path)[0]["lower_bound"] == with_digits
     log.close()
 
@@ -62,7 +62,7 @@ def test_numbers_come_back_to_the_last_bit(tmp_path):
 def test_lines_are_there_as_soon_as_they_are_told(tmp_path):
     log = EventLog(tmp_path, append=False)
     for number in range(3):
-        log.tell(new_event("phase", name=str(number)))
+        log.emit(new_event("phase", name=str(number)))
         assert len(read_events(tmp_path)) == number + 1
     log.close()
 
@@ -71,7 +71,7 @@ def test_lines_are_there_as_soon_as_they_are_told(tmp_path):
 def test_a_resumed_run_goes_on_in_its_log_and_a_fresh_one_begins_anew(tmp_path, append, expected):
     (tmp_path / EVENT_FILE).write_text('{"event":"old"}\n')
     log = EventLog(tmp_path, append=append)
-    log.tell(new_event("new"))
+    log.emit(new_event("new"))
     log.close()
     assert [event["event"] for event in read_events(tmp_path)] == expected
 
@@ -89,7 +89,7 @@ def test_a_run_that_goes_on_after_half_a_line_loses_that_line_only(tmp_path):
     """A killed run may leave it; the next event must not be lost with it."""
     (tmp_path / EVENT_FILE).write_text('{"event":"a"}\n{"event":"ha')
     log = EventLog(tmp_path, append=True)
-    log.tell(new_event("b"))
+    log.emit(new_event("b"))
     log.close()
     assert [event["event"] for event in read_events(tmp_path)] == ["a", "b"]
 

@@ -102,8 +102,8 @@ def test_threads_are_as_asked_for_or_a_share_of_the_cores():
     assert threads_per_worker(World("mpi", None), None) == 1
 
 
-def whole(comm, first, second, tell):
-    tell(new_event("phase", name=f"{comm.rank} of {comm.size}", pair=[first, second]))
+def whole(comm, first, second, emit):
+    emit(new_event("phase", name=f"{comm.rank} of {comm.size}", pair=[first, second]))
     return comm.rank, comm.size, comm.backend
 
 
@@ -121,7 +121,7 @@ def test_every_rank_returns_and_only_rank_0_speaks(world, values):
     assert [(one["name"], one["pair"]) for one in events] == [(f"0 of {world.size}", ["a", 2.5])]
 
 
-def timeout(comm, tell):
+def timeout(comm, emit):
     import os
 
     return os.environ.get("COBRE_SHM_TIMEOUT_SECS"), os.environ.get("COBRE_SHM_NAME")
