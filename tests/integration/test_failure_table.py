@@ -190,9 +190,9 @@ def test_a_wait_of_half_a_minute_says_for_whom(tmp_path):
     pids = launch.run(train, 2, "shm", args=(shown,))
     wait = r"rank 0 of 2 \(shm\) has waited 3\d s in barrier call #2"
     last_calls = "last calls here: #1 barrier 'forward'"
-    told = shown.read_text()
+    answers = shown.read_text()
     last = rf"for rank 1 \(pid {pids[1]}, last call #1 barrier 'forward'\)"
-    assert re.match(f"{wait} {last}; {last_calls}", told), told
+    assert re.match(f"{wait} {last}; {last_calls}", answers), answers
 
 
 def wait_for_log(caplog, pattern):
@@ -235,9 +235,9 @@ def test_ranks_that_make_different_calls(backend):
         except MismatchedCallError as error:
             return str(error), error.ranks
 
-    told = launch.run(train, 4, backend)
+    answers = launch.run(train, 4, backend)
     words = r"rank 0: allgatherv \(float64, 104 of 416, counts [0-9a-f]+\) vs rank 3: barrier at call #2"
-    assert all(re.search(words, text) and ranks == (0, 3) for text, ranks in told)
+    assert all(re.search(words, text) and ranks == (0, 3) for text, ranks in answers)
 
 
 EXIT = """

@@ -51,21 +51,21 @@ def test_a_rank_that_comes_late_finds_its_work_done(case, alone, is_late):
 
         return train(comm, case, before)
 
-    told = launch.run(work, 2, "shm")
+    outcomes = launch.run(work, 2, "shm")
     digest, solves = alone
-    assert {(told_digest, total) for told_digest, _, _, total in told} == {(digest, solves)}
-    assert told[0][1] == told[1][1] > ITERATIONS
-    assert sum(own for _, _, own, _ in told) == solves
+    assert {(own_digest, total) for own_digest, _, _, total in outcomes} == {(digest, solves)}
+    assert outcomes[0][1] == outcomes[1][1] > ITERATIONS
+    assert sum(own for _, _, own, _ in outcomes) == solves
     if is_late is late_always:
-        assert [own for _, _, own, _ in told] == [solves, 0]
+        assert [own for _, _, own, _ in outcomes] == [solves, 0]
 
 
 @pytest.mark.parametrize(("ranks", "threads"), [(2, 2), (5, 1)])
 def test_all_ranks_and_threads_take_from_one_counter(case, alone, ranks, threads):
-    told = launch.run(lambda comm: train(comm, case, lambda *_: None, threads), ranks, "shm")
+    outcomes = launch.run(lambda comm: train(comm, case, lambda *_: None, threads), ranks, "shm")
     digest, solves = alone
-    assert {(told_digest, total) for told_digest, _, _, total in told} == {(digest, solves)}
-    assert sum(own for _, _, own, _ in told) == solves
+    assert {(own_digest, total) for own_digest, _, _, total in outcomes} == {(digest, solves)}
+    assert sum(own for _, _, own, _ in outcomes) == solves
 
 
 @pytest.mark.parametrize("job", [1, 7])
@@ -73,7 +73,7 @@ def test_a_rank_that_dies_with_a_unit_in_its_hands_is_named(case, job):
     """Nobody else takes that unit: the other rank comes to the end of the job, and learns there who is missing."""
     name = f"cobre-unit-{secrets.token_hex(4)}"
     ranks = [start_python(PROGRAM, str(rank), name, str(case), str(job)) for rank in range(2)]
-    (code, told, err), (died, _, _) = map(finish, ranks)
+    (code, outcomes, err), (died, _, _) = map(finish, ranks)
     assert (code, died) == (1, -signal.SIGKILL), err
-    assert "rank 1" in told, err
-    assert "died" in told
+    assert "rank 1" in outcomes, err
+    assert "died" in outcomes

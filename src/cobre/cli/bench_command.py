@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from cobre.cli.error_reporting import report_errors
 from cobre.cli.say import say
-from cobre.cli.trouble import told
 
 if TYPE_CHECKING:
     from cobre.study.bench import Benchmark, Estimate, StageCost
@@ -55,7 +55,7 @@ def bench(
       cobre bench my_case
       cobre bench my_case --cores 48,96,192 --rounds 5
     """
-    with told():
+    with report_errors():
         from cobre.io.case import load_case
         from cobre.study.bench import bench_case
 

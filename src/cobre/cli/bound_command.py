@@ -5,10 +5,10 @@ from typing import Any
 
 import click
 
+from cobre.cli.error_reporting import report_errors
 from cobre.cli.run_path import RunPath
 from cobre.cli.say import say, say_json
 from cobre.cli.study_commands import CASE, world_options
-from cobre.cli.trouble import told
 
 
 @click.command()
@@ -68,7 +68,7 @@ def bound(folder: Path, policy: Path | None, moved_to: Path | None, as_json: boo
     if policy is not None and moved_to is not None:
         raise click.UsageError("--case says where the case of a RUN is; with --policy give the case itself as CASE")
     heard: list[Event] = []
-    with told():
+    with report_errors():
         world = script_world(options["backend"], options["workers"])
         plan = bound_plan(*(options[name] for name in ("method", "paths", "confidence", "most_nodes")))
         request = bound_request(folder, policy, plan, threads_per_worker(world, options["threads"]), moved_to)

@@ -5,9 +5,9 @@ from pathlib import Path
 
 import click
 
+from cobre.cli.error_reporting import report_errors
 from cobre.cli.exit_codes import ExitCode
 from cobre.cli.say import say, say_json
-from cobre.cli.trouble import told
 from cobre.io.shell_quoting import as_argument
 
 CASE = click.Path(exists=True, file_okay=False, path_type=Path)
@@ -47,7 +47,7 @@ def init(folder: Path | None, template: str, is_list: bool) -> None:
         return
     if folder is None:
         raise click.UsageError("give the directory of the new study: cobre init DIR")
-    with told():
+    with report_errors():
         create_case(template, folder)
     name = as_argument(folder)
     say(f"{folder} is a copy of {template}; next:\n  cobre validate {name}\n  cobre run {name}")
@@ -70,7 +70,7 @@ def validate(case: Path, as_json: bool) -> None:
     """
     from cobre.study.api import validate as check
 
-    with told():
+    with report_errors():
         report = check(case)
     say_json(report.as_dict()) if as_json else say(report)
     sys.exit(ExitCode.SUCCESS if report else ExitCode.INVALID_CASE)
@@ -88,5 +88,5 @@ def migrate(old: Path, new: Path) -> None:
     """
     from cobre.io.migrate import migrate_case
 
-    with told():
+    with report_errors():
         say(migrate_case(old, new))

@@ -68,9 +68,9 @@ class SectionedGroup(click.Group):
             if wants_json:
                 say_json(as_error(error.format_message(), error.exit_code))
             if any("RANK" in name for name in os.environ):  # a launcher's variable, perhaps; a closer look takes longer
-                from cobre.cli.trouble import told_with_others
+                from cobre.cli.error_reporting import report_with_other_ranks
 
-                told_with_others(error)
+                report_with_other_ranks(error)
             raise
 
     def add_command(self, cmd: click.Command, name: str | None = None) -> None:

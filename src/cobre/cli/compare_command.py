@@ -3,9 +3,9 @@
 import sys
 from pathlib import Path
 
+from cobre.cli.error_reporting import report_errors
 from cobre.cli.exit_codes import ExitCode
 from cobre.cli.say import say, say_json
-from cobre.cli.trouble import told
 
 DIFFERENT = 1  # as `cmp` has it
 
@@ -16,7 +16,7 @@ def compare(first: Path, second: Path, *, html: Path | None, is_bits_only: bool,
     from cobre.comparison.result import StudyComparison
     from cobre.runs.bit_comparison import compare_runs
 
-    with told():
+    with report_errors():
         if is_bits_only:
             bits = compare_runs(first, second)
             comparison = StudyComparison((str(first), str(second)), bits, None)

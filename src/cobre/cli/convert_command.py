@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
+from cobre.cli.error_reporting import report_errors
 from cobre.cli.exit_codes import ExitCode
 from cobre.cli.run_path import OutputPath
 from cobre.cli.say import say, say_json
-from cobre.cli.trouble import told
 from cobre.io.shell_quoting import as_argument
 
 if TYPE_CHECKING:
@@ -90,7 +90,7 @@ def _convert(
     from cobre.bridge.environment import bridge_at, own_bridge
 
     request = DeckRequest(model, deck, case, has_boundary, force)
-    with told():
+    with report_errors():
         found = own_bridge(lambda text: say(text, err=True)) if bridge is None else bridge_at(bridge)
         (_answer if as_json else _print_result)(found, request)
 

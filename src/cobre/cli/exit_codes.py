@@ -1,4 +1,4 @@
-"""What the command says to a program that called it: one number for each kind of trouble."""
+"""Exit codes of `cobre`: one for each kind of error."""
 
 from enum import IntEnum
 

@@ -4,9 +4,9 @@ from pathlib import Path
 
 import click
 
+from cobre.cli.error_reporting import report_errors
 from cobre.cli.run_path import OutputPath, RunPath
 from cobre.cli.say import say
-from cobre.cli.trouble import told
 
 FORMS = ("csv", "xlsx", "netcdf", "duckdb", "cobre-python")
 
@@ -48,5 +48,5 @@ def export(
 
     if (chosen := form or layout) is None or (form and layout and form != layout):
         raise click.UsageError(f"say what to write with --to: {', '.join(FORMS)}")
-    with told():
+    with report_errors():
         say(export_run(run, output, chosen, case, tables))

@@ -13,9 +13,9 @@ from cobre.cli.command_group import SectionedGroup
 from cobre.cli.convert_command import convert
 from cobre.cli.export_command import export
 from cobre.cli.launch_command import launch
-from cobre.cli.looking_commands import explain, top
 from cobre.cli.mcp_command import mcp
 from cobre.cli.run_path import OutputPath, RunPath
+from cobre.cli.status_commands import explain, top
 from cobre.cli.study_commands import run, simulate
 from cobre.cli.verify_command import verify
 from cobre.io.free_memory import prefer_system_allocator

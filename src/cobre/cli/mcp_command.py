@@ -4,8 +4,8 @@ from pathlib import Path
 
 import click
 
+from cobre.cli.error_reporting import fail, report_errors
 from cobre.cli.exit_codes import ExitCode
-from cobre.cli.trouble import fail, told
 
 
 @click.command()
@@ -35,5 +35,5 @@ def mcp(roots: tuple[Path, ...], max_studies: int) -> None:
         if (error.name or "").partition(".")[0] not in ("mcp", "mcp_types"):
             raise
         fail("the server's protocol library is not installed: pip install 'cobre[mcp]'", ExitCode.MISSING_EXTRA)
-    with told():
+    with report_errors():
         serve(roots, max_studies)

@@ -1,4 +1,4 @@
-"""Who is told what while a study runs: a person at a terminal, a log, or nobody."""
+"""Progress of a run as it is shown: a live table on a terminal, lines in a log, or warnings only."""
 
 import os
 import shutil
@@ -26,7 +26,7 @@ class Progress(Protocol):
     """What a run talks to."""
 
     has_spoken: bool
-    """Whether this process is the one that shows the run: only rank 0's is told anything."""
+    """Whether this process shows the run: only that of rank 0 gets events."""
     has_shown_bounds: bool
     """Whether the last bounds are on the screen already."""
 

@@ -3,9 +3,9 @@
 import webbrowser
 from pathlib import Path
 
+from cobre.cli.error_reporting import fail, report_errors
 from cobre.cli.exit_codes import ExitCode
 from cobre.cli.say import say
-from cobre.cli.trouble import fail, told
 
 
 def report_run(folder: Path, target: Path | None, *, is_full: bool, is_to_be_opened: bool) -> None:
@@ -14,7 +14,7 @@ def report_run(folder: Path, target: Path | None, *, is_full: bool, is_to_be_ope
     from cobre.report.errors import ReportNotWrittenError
     from cobre.runs.trained_case import changed_case
 
-    with told():
+    with report_errors():
         try:
             written = write_report(folder, target, is_full=is_full)
         except ReportNotWrittenError as error:

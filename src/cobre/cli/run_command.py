@@ -10,12 +10,12 @@ from typing import Any, Self
 
 import click
 
+from cobre.cli.error_reporting import mark_errors_of_rank, report_errors
 from cobre.cli.exit_codes import ExitCode
 from cobre.cli.progress import Progress, choose_progress
 from cobre.cli.run_summary import print_summary, write_report
 from cobre.cli.say import say_json
 from cobre.cli.standard_streams import output_is_talk
-from cobre.cli.trouble import told, told_by_rank
 from cobre.comm import Backend
 from cobre.comm.detection import find_launch
 from cobre.printable import printable
@@ -96,7 +96,7 @@ def run_case(flags: RunFlags) -> None:
     stream = sys.stderr if flags.as_json else sys.stdout
     if not flags.as_json:
         output_is_talk()
-    with told():
+    with report_errors():
         progress = choose_progress(plain=flags.plain, quiet=flags.quiet, stream=stream)
         with closing(progress):
             summary = _run(flags, progress)
@@ -130,7 +130,7 @@ def _run(flags: RunFlags, progress: Progress) -> RunSummary:
 
 
 def _study_of_rank(comm: Backend, request: RunRequest, emit: EventListener) -> RunSummary:
-    with told_by_rank(comm):
+    with mark_errors_of_rank(comm):
         return run_study(comm, request, emit)
 
 

@@ -4,9 +4,9 @@ import sys
 
 import click
 
+from cobre.cli.error_reporting import report_errors
 from cobre.cli.exit_codes import ExitCode
 from cobre.cli.say import say, say_json
-from cobre.cli.trouble import told
 
 DIFFERENT = 1  # as `cobre compare` has it
 
@@ -28,7 +28,7 @@ def verify(examples: tuple[str, ...], is_to_be_recorded: bool, as_json: bool) ->
     """
     from cobre.study import verification
 
-    with told():
+    with report_errors():
         if is_to_be_recorded:
             found = verification.record()
             say(f"recorded {', '.join(found)} for {_versions()} in {verification.RECORD}")

@@ -18,7 +18,7 @@ LONG_GAPS = 3.0
 
 @dataclass(frozen=True, slots=True)
 class LastSign:
-    """What the log of a run says of its life: where it runs, the time of its last event, and the usual time between two."""
+    """What the log of a run says of its life: its host, the time of its last event, the usual time between two."""
 
     host: str | None
     last_time: float

@@ -33,8 +33,8 @@ class WorkerReport:
 class RunSummary:
     """How a run ended; the simulation's numbers are None when there was none, stop_kind when nothing was trained.
 
-    traffic_bytes: bytes exchanged between ranks while this run trained, by purpose; traffic_least_bytes: of that, what the
-    method needs however the work is shared.
+    traffic_bytes: bytes exchanged between ranks while this run trained, by purpose; traffic_least_bytes: of that, what
+    the method needs however the work is shared.
     is_risk_averse: upper_bound, unless it is exact, is a mean of sampled paths that bounds nothing, and so is the gap.
     bound: what the stopping rule `upper_bound` found for the policy, as in bound.json.
     verdict: on the bounds, in words; verdict_kind: for programs. cost_note: when penalties are most of the cost.

@@ -5,7 +5,7 @@ import signal
 import click
 import pytest
 
-from cobre.cli.trouble import told, told_by_rank
+from cobre.cli.error_reporting import mark_errors_of_rank, report_errors
 from cobre.comm import AbortedError, TerminatedError
 from cobre.comm.backends.local import LocalCommunicator
 from cobre.comm.exit_report import ExitReport, attach_exit_report
@@ -41,7 +41,7 @@ ENDS = [
 
 @pytest.mark.parametrize(("error", "code", "words"), ENDS, ids=lambda value: str(value)[:30])
 def test_each_error_has_its_words_and_its_code(capsys, error, code, words):
-    with pytest.raises(SystemExit) as ended, told():
+    with pytest.raises(SystemExit) as ended, report_errors():
         raise error
     said = capsys.readouterr().err
     assert ended.value.code == code
@@ -49,13 +49,13 @@ def test_each_error_has_its_words_and_its_code(capsys, error, code, words):
 
 
 def test_what_nobody_expected_is_shown_whole():
-    with pytest.raises(LookupError), told():
+    with pytest.raises(LookupError), report_errors():
         raise LookupError("ours")
 
 
 @pytest.mark.parametrize(("comm", "origin"), [(LocalCommunicator, ""), (SecondRank, "rank 1 (host ")])
 def test_a_rank_of_a_world_names_itself_unless_it_speaks_for_all(capsys, comm, origin):
-    with pytest.raises(SystemExit) as ended, told(), told_by_rank(comm()):
+    with pytest.raises(SystemExit) as ended, report_errors(), mark_errors_of_rank(comm()):
         raise click.UsageError("no such thing")
     said = capsys.readouterr().err
     assert ended.value.code == 2
@@ -63,5 +63,5 @@ def test_a_rank_of_a_world_names_itself_unless_it_speaks_for_all(capsys, comm, o
 
 
 def test_an_error_of_ours_is_not_marked_by_a_rank():
-    with pytest.raises(LookupError), told(), told_by_rank(SecondRank()):
+    with pytest.raises(LookupError), report_errors(), mark_errors_of_rank(SecondRank()):
         raise LookupError("ours")

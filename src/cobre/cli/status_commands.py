@@ -6,11 +6,11 @@ from typing import TYPE_CHECKING
 
 import click
 
+from cobre.cli.error_reporting import fail, report_errors
 from cobre.cli.exit_codes import ExitCode
 from cobre.cli.progress import can_draw
 from cobre.cli.run_path import RunPath
 from cobre.cli.say import say, say_json
-from cobre.cli.trouble import fail, told
 
 if TYPE_CHECKING:
     from cobre.runs.event_follower import EventFollower
@@ -31,7 +31,7 @@ def top(folder: Path) -> None:
     """
     from cobre.runs.event_follower import EventFollower
 
-    with told():
+    with report_errors():
         follower = EventFollower(folder)
         follower.check()
     if not (sys.stdin.isatty() and sys.stderr.isatty() and can_draw(sys.stdout)):
@@ -53,7 +53,7 @@ def _print_once(folder: Path, follower: "EventFollower") -> None:
     from cobre.tui.panels import page
 
     view = RunView()
-    with told():
+    with report_errors():
         view.take_all(follower.look())
     say(page(view, folder))
     if follower.damaged_lines:
@@ -76,6 +76,6 @@ def explain(path: Path, as_json: bool) -> None:
     """
     from cobre.runs.explanation import explain_failure
 
-    with told():
+    with report_errors():
         explanation = explain_failure(path)
     say_json(explanation.as_dict()) if as_json else say(explanation)

@@ -1,4 +1,4 @@
-"""Errors as a person sees them: a few lines on standard error and an exit code that tells the kind."""
+"""Errors as a user sees them: a few lines on standard error, and an exit code for the kind of error."""
 
 import io
 import signal
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from cobre.comm.exit_report import ExitReport
     from cobre.comm.launch import WorkerError
 
-# A worker that was ended by a signal while it started, or that told of one in its own way.
+# Exit codes of a worker that a signal ended: by default action while it started, or after it had handled it.
 _BY_SIGNAL = {
     -signal.SIGINT: ExitCode.INTERRUPTED,
     ExitCode.INTERRUPTED: ExitCode.INTERRUPTED,
@@ -28,7 +28,7 @@ _BY_SIGNAL = {
 
 
 @contextmanager
-def told() -> Iterator[None]:
+def report_errors() -> Iterator[None]:
     """Turn the errors that a user can act on into messages; anything else is our fault and is shown whole."""
     from cobre.comm.exit_report import exit_report_of
 
@@ -45,10 +45,10 @@ def told() -> Iterator[None]:
 
 
 @contextmanager
-def told_by_rank(comm: "Backend") -> Iterator[None]:
-    """The same inside a world that others started: it ends by such an error with the message of the rank that had it.
+def mark_errors_of_rank(comm: "Backend") -> Iterator[None]:
+    """In a world that a launcher started: attach the user's message to an error, so that the job ends with it.
 
-    The message is printed by `told`, or by a backend that has to end the other ranks.
+    `report_errors` prints it, or the backend that has to end the other ranks does.
     """
     from cobre.comm.exit_report import ExitReport, attach_exit_report, exit_report_of
 
@@ -61,7 +61,7 @@ def told_by_rank(comm: "Backend") -> Iterator[None]:
         raise
 
 
-def told_with_others(error: click.ClickException) -> None:
+def report_with_other_ranks(error: click.ClickException) -> None:
     """A command line that is refused under mpiexec is refused by all ranks, and said once. Returns outside of MPI."""
     from cobre.comm import BackendError, create_communicator
     from cobre.study.placement import choose_world
@@ -72,7 +72,7 @@ def told_with_others(error: click.ClickException) -> None:
     except BackendError:
         return
     if comm is not None:
-        with told(), comm, told_by_rank(comm):
+        with report_errors(), comm, mark_errors_of_rank(comm):
             raise error
 
 
