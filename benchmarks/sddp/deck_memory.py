@@ -28,7 +28,7 @@ PARTS = ("ranks", "scenarios", "pool")
 
 def hold_ready(comm: Backend, case: str) -> tuple[int, int, int]:
     """Runs on every rank: PSS and peak of the resident size once the study is ready, and bytes that are shared."""
-    from cobre.study.ranks import get_ready  # noqa: PLC0415
+    from cobre.study.ready_study import get_ready  # noqa: PLC0415
 
     ready = get_ready(comm, CaseRequest(Path(case), None, 1), lambda _: None)
     comm.barrier()

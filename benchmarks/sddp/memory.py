@@ -17,6 +17,7 @@ from cobre.comm import Backend, launch  # noqa: E402
 from cobre.io.case import load_case  # noqa: E402
 from cobre.sddp.sharing import share  # noqa: E402
 from cobre.study.prepare import make_solver, prepare  # noqa: E402
+from cobre.study.ready_study import ReadyStudy  # noqa: E402
 from cobre.study.requests import with_iterations  # noqa: E402
 from cobre.study.training import train_study  # noqa: E402
 from collectives.footprint import Growth, measured_growth  # noqa: E402
@@ -84,7 +85,7 @@ def hold(comm: Backend, folder: str, iterations: int) -> Held:
     with measured_growth(comm) as growth:
         shared = share(comm, lambda: prepare(load_case(folder, with_iterations(None, iterations))))
         study = shared.value
-        pool = train_study(comm, comm, study, make_solver(study, 1)).context.pool
+        pool = train_study(comm, ReadyStudy.of(study, make_solver(study, 1))).context.pool
     return Held(shared.shared_bytes, shared.saved_bytes, pool.nbytes, pool.count, pool.num_stages, growth)
 
 

@@ -12,6 +12,7 @@ from cobre.comm import PeerLostError, ShmConfig, create_communicator
 from cobre.io.case import load_case
 from cobre.solver.counting import CountingSolver
 from cobre.study.prepare import make_solver, prepare
+from cobre.study.ready_study import ReadyStudy
 from cobre.study.requests import with_iterations
 from cobre.study.training import train_study
 
@@ -51,7 +52,7 @@ def train(comm, case, before, threads=1):
     """The digest, how many jobs were done together, and what this rank solved."""
     study = prepare(load_case(case, with_iterations(None, ITERATIONS)))
     solver = Watched(make_solver(study, threads), before)
-    trained = train_study(comm, comm, study, solver)
+    trained = train_study(comm, ReadyStudy.of(study, solver))
     return trained.digest, solver.jobs, solver.statistics.solves, sum(record.solves for record in trained.history)
 
 

@@ -20,7 +20,7 @@ from process_memory import resident_bytes
 from cobre.comm.backends.local import LocalCommunicator
 from cobre.core.arrays import Floats
 from cobre.io.case import load_case
-from cobre.sddp.events import IterationRecord
+from cobre.runs.events import Event
 from cobre.sddp.prepared import PreparedStudy
 from cobre.solver.batches import (
     Batch,
@@ -36,10 +36,10 @@ from cobre.solver.batches import (
 )
 from cobre.solver.highs import HighsSolver
 from cobre.solver.program import StageProgram
-from cobre.study.checkpoints import CheckpointPlan
 from cobre.study.prepare import make_solver, prepare
-from cobre.study.requests import Overrides, with_iterations
-from cobre.study.training import TrainedStudy, TrainingOptions, train_study
+from cobre.study.ready_study import ReadyStudy
+from cobre.study.requests import Overrides, TrainingRequest, with_iterations
+from cobre.study.training import TrainedStudy, train_study
 
 with contextlib.suppress(ImportError):
     import pandas  # noqa: F401 - pyarrow loads it where it is installed, which is no memory of the run either
@@ -93,17 +93,16 @@ def main(request: dict[str, Any]) -> dict[str, Any]:
     resident: list[int] = []
     checkpoint_s: list[float] = []
 
-    def listen(_: IterationRecord) -> None:
-        resident.append(resident_bytes())
-
-    def note(_iteration: int, _path: Path, seconds: float) -> None:
-        checkpoint_s.append(seconds)
+    def emit(event: Event) -> None:
+        if event["event"] == "iteration":
+            resident.append(resident_bytes())
+        elif event["event"] == "checkpoint":
+            checkpoint_s.append(event["seconds"])
 
     with LocalCommunicator() as comm, tempfile.TemporaryDirectory() as folder:
-        plan = CheckpointPlan(Path(folder), every=1) if request.get("checkpoints") else None
-        options = TrainingOptions(on_iteration=listen, on_checkpoint=note, checkpoints=plan)
+        kept_in = Path(folder) if request.get("checkpoints") else None
         cpu_begin = time.process_time()
-        trained = train_study(comm, comm, study, solver, options)
+        trained = train_study(comm, ReadyStudy.of(study, solver), TrainingRequest(kept_in, checkpoint_every=1), emit)
         cpu_s = time.process_time() - cpu_begin
         wall_s = time.perf_counter() - begin
         return summary(trained, solver) | {

@@ -4,7 +4,7 @@ import os
 import sys
 from collections.abc import Mapping
 from contextlib import closing
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
 from pathlib import Path
 from typing import Any, Self
 
@@ -22,31 +22,22 @@ from cobre.printable import printable
 from cobre.runs.events import EventListener
 from cobre.runs.summary import RunSummary
 from cobre.sddp.stop import StopKind
+from cobre.study.config_outline import ConfigOutline
 from cobre.study.placement import World, choose_world, run_in, threads_per_worker
 from cobre.study.rank_entry import run_study
-from cobre.study.requests import CaseRequest, RunRequest, with_iterations
-from cobre.study.work_size import is_tree, pieces_of_work
+from cobre.study.requests import CaseRequest, RunRequest, TrainingRequest, with_iterations
 
 _SIGNALLED = {StopKind.INTERRUPTED: ExitCode.INTERRUPTED, StopKind.TERMINATED: ExitCode.TERMINATED}
 
 
 @dataclass(frozen=True, slots=True)
-class RunFlags:
-    """What the command line says."""
+class RunOptions:
+    """A request and how the command carries it out: with which workers, and what it prints."""
 
-    case: Path
-    output: Path
-    overrides: Mapping[str, Any] | None
+    request: RunRequest
     workers: int | None
     backend: str
     threads: int | None
-    resume: bool = False
-    auto_resume: bool = False
-    warm_start: Path | None = None
-    time_limit_s: float | None = None
-    checkpoint_every: int | None = None
-    checkpoint_minutes: float | None = None
-    overwrite: bool = False
     plain: bool = False
     quiet: bool = False
     no_report: bool = False
@@ -54,27 +45,29 @@ class RunFlags:
 
     @classmethod
     def of(cls, case: Path, options: Mapping[str, Any]) -> Self:
-        """Of `cobre run`."""
-        return cls(
-            case=case,
-            output=options["output"] or default_output(case),
-            overrides=with_iterations(None, options["iterations"]),
+        """Those of `cobre run`."""
+        minutes = options["checkpoint_minutes"]
+        training = TrainingRequest(
+            resume=options["resume"],
+            resume_if_possible=options["auto_resume"],
+            warm_start=options["warm_start"],
             time_limit_s=options["time_limit"],
-            **_same_names(options, but=("case", "output", "overrides", "time_limit_s")),
+            checkpoint_every=options["checkpoint_every"],
+            checkpoint_seconds=None if minutes is None else 60.0 * minutes,
         )
+        source = CaseRequest(case, with_iterations(None, options["iterations"]), threads=1)
+        output = options["output"] or default_output(case)
+        return cls(RunRequest(source, output, training, options["overwrite"]), **_same_names(options))
 
     @classmethod
     def of_simulation(cls, case: Path, options: Mapping[str, Any]) -> Self:
-        """Of `cobre simulate`: the same run without training."""
+        """Those of `cobre simulate`: the same run without training."""
         overrides: dict[str, Any] = {"training.enabled": False, "simulation.enabled": True}
         if options["scenarios"] is not None:
             overrides["simulation.selection"] = {"method": "sampled", "num_scenarios": options["scenarios"]}
-        return cls(
-            case=case,
-            overrides=overrides,
-            warm_start=options["policy"],
-            **_same_names(options, but=("case", "overrides", "warm_start")),
-        )
+        training = TrainingRequest(warm_start=options["policy"])
+        source = CaseRequest(case, overrides, threads=1)
+        return cls(RunRequest(source, options["output"], training, options["overwrite"]), **_same_names(options))
 
 
 def default_output(case: Path) -> Path:
@@ -86,22 +79,22 @@ def default_output(case: Path) -> Path:
     return output
 
 
-def _same_names(options: Mapping[str, Any], but: tuple[str, ...]) -> dict[str, Any]:
-    names = {item.name for item in fields(RunFlags)} - set(but)
+def _same_names(options: Mapping[str, Any]) -> dict[str, Any]:
+    names = {item.name for item in fields(RunOptions)}
     return {name: value for name, value in options.items() if name in names}
 
 
-def run_case(flags: RunFlags) -> None:
+def run_case(options: RunOptions) -> None:
     """Run a case; in a world with several ranks only rank 0 speaks."""
-    stream = sys.stderr if flags.as_json else sys.stdout
-    if not flags.as_json:
+    stream = sys.stderr if options.as_json else sys.stdout
+    if not options.as_json:
         output_is_talk()
     with report_errors():
-        progress = choose_progress(plain=flags.plain, quiet=flags.quiet, stream=stream)
+        progress = choose_progress(plain=options.plain, quiet=options.quiet, stream=stream)
         with closing(progress):
-            summary = _run(flags, progress)
+            summary = _run(options, progress)
         if progress.has_spoken:
-            _sum_up(flags, summary, progress)
+            _sum_up(options, summary, progress)
         if summary.stop_kind in _SIGNALLED and (progress.has_spoken or not _ends_with_others()):
             sys.exit(_SIGNALLED[summary.stop_kind])
 
@@ -111,22 +104,14 @@ def _ends_with_others() -> bool:
     return find_launch(os.environ) is not None
 
 
-def _run(flags: RunFlags, progress: Progress) -> RunSummary:
-    world = _world(flags)
-    request = RunRequest(
-        CaseRequest(flags.case, flags.overrides, threads_per_worker(world, flags.threads)),
-        flags.output,
-        resume=flags.resume,
-        resume_if_possible=flags.auto_resume,
-        warm_start=flags.warm_start,
-        time_limit_s=flags.time_limit_s,
-        checkpoint_every=flags.checkpoint_every,
-        checkpoint_seconds=None if flags.checkpoint_minutes is None else 60.0 * flags.checkpoint_minutes,
-        overwrite=flags.overwrite,
-    )
+def _run(options: RunOptions, progress: Progress) -> RunSummary:
+    source = options.request.case
+    world = _world(options, ConfigOutline.of(source))
+    source = replace(source, threads=threads_per_worker(world, options.threads))
     if not world.is_joined:
-        progress.expect(str(flags.case))
-    return run_in(world, _study_of_rank if world.is_joined else run_study, (request,), progress.emit)[0]
+        progress.expect(str(source.case))
+    function = _study_of_rank if world.is_joined else run_study
+    return run_in(world, function, (replace(options.request, case=source),), progress.emit)[0]
 
 
 def _study_of_rank(comm: Backend, request: RunRequest, emit: EventListener) -> RunSummary:
@@ -134,22 +119,22 @@ def _study_of_rank(comm: Backend, request: RunRequest, emit: EventListener) -> R
         return run_study(comm, request, emit)
 
 
-def _world(flags: RunFlags) -> World:
+def _world(options: RunOptions, config: ConfigOutline) -> World:
     """As asked for; where the number of workers is ours to choose, none is started that would have nothing to do.
 
     Nodes of a tree are solved one by one: threads share its leaves only, workers the nodes of every stage.
     """
-    world = choose_world(flags.backend, flags.workers, threads_suffice=not is_tree(flags.case, flags.overrides))
-    pieces = pieces_of_work(flags.case, flags.overrides)
-    if flags.workers is None and world.size is not None and pieces is not None and pieces < world.size:
-        return choose_world(flags.backend, pieces)
+    world = choose_world(options.backend, options.workers, threads_suffice=not config.is_tree)
+    pieces = config.pieces_of_work
+    if options.workers is None and world.size is not None and pieces is not None and pieces < world.size:
+        return choose_world(options.backend, pieces)
     return world
 
 
-def _sum_up(flags: RunFlags, summary: RunSummary, progress: Progress) -> None:
-    report = None if flags.no_report else write_report(flags.output)
-    if not flags.quiet:
-        stream = sys.stderr if flags.as_json else sys.stdout
+def _sum_up(options: RunOptions, summary: RunSummary, progress: Progress) -> None:
+    report = None if options.no_report else write_report(options.request.output)
+    if not options.quiet:
+        stream = sys.stderr if options.as_json else sys.stdout
         print_summary(summary, report, stream, with_bounds=not progress.has_shown_bounds)
-    if flags.as_json:
+    if options.as_json:
         say_json(summary.as_dict() | {"report": None if report is None else str(report)})

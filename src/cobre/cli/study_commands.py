@@ -90,9 +90,9 @@ def run(case: Path, **options: Any) -> None:
       cobre run my_case --quiet --json > summary.json
       mpiexec -n 16 cobre run my_case --output results
     """
-    from cobre.cli.run_command import RunFlags, run_case
+    from cobre.cli.run_command import RunOptions, run_case
 
-    run_case(RunFlags.of(case, options))
+    run_case(RunOptions.of(case, options))
 
 
 @click.command()
@@ -120,9 +120,9 @@ def simulate(case: Path, **options: Any) -> None:
       cobre simulate my_case --policy results/policy --output results-2000 --scenarios 2000
       cobre simulate dry_year --policy results/policy/policy.bin --output dry --workers 4
     """
-    from cobre.cli.run_command import RunFlags, run_case
+    from cobre.cli.run_command import RunOptions, run_case
 
     if (options["output"] / "training" / "manifest.json").exists():
         message = f"{options['output']} holds a run that was trained, whose log and summary would be lost"
         raise click.UsageError(f"{message}: choose another --output")
-    run_case(RunFlags.of_simulation(case, options))
+    run_case(RunOptions.of_simulation(case, options))

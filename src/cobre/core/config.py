@@ -1,5 +1,6 @@
 """What config.json asks for."""
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Literal
 
@@ -113,6 +114,17 @@ class TrainingConfig:
     scenario_source: ScenarioSource = ScenarioSource()
     solver: SolverConfig = SolverConfig()
     is_enumerated: bool = False
+
+    @property
+    def iteration_limit(self) -> int | None:
+        """The most iterations that the stopping rules allow; None when no rule has a limit."""
+        limits = (rule.limit for rule in self.stopping_rules if isinstance(rule, IterationLimit))
+        return iteration_limit(limits, self.stopping_mode)
+
+
+def iteration_limit(limits: Iterable[int], stopping_mode: str) -> int | None:
+    """The limit that holds: where any rule stops training it is the lowest, where all must agree the highest."""
+    return (min if stopping_mode == "any" else max)(limits, default=None)
 
 
 @dataclass(frozen=True, slots=True)

@@ -18,7 +18,7 @@ from cobre.policy.store import load_policy
 from cobre.study.api import ProgressCallback, progress_listener
 from cobre.study.arguments import MAX_THREADS, count, seconds, training_request
 from cobre.study.case_argument import case_and_overrides
-from cobre.study.ranks import as_case
+from cobre.study.ready_study import as_case
 from cobre.study.requests import CaseRequest, Overrides, TrainingRequest
 from cobre.study.results import TrainingResult
 

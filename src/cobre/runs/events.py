@@ -18,10 +18,24 @@ from cobre.io.untrusted_file import MOST_BYTES, open_foreign, read_foreign
 from cobre.sddp.events import IterationRecord
 from cobre.sddp.phases import as_dict
 
-__all__ = ["EVENT_FILE", "Event", "EventListener", "EventLog", "encode", "iteration_event", "new_event", "read_events"]
+__all__ = [
+    "EVENT_FILE",
+    "Event",
+    "EventListener",
+    "EventLog",
+    "encode",
+    "iteration_event",
+    "new_event",
+    "no_events",
+    "read_events",
+]
 
 EventListener = Callable[[Event], None]
 """Takes the events of a run as they occur; on ranks other than 0 it does nothing."""
+
+
+def no_events(_: Event) -> None:
+    """The listener that ignores every event."""
 
 
 def new_event(kind: str, /, **facts: Any) -> Event:

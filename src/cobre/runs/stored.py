@@ -4,6 +4,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+from cobre.core import config as config_rules
 from cobre.io.stored_json import parse_stored
 from cobre.io.untrusted_file import read_foreign_text
 from cobre.runs.events import Event, read_events
@@ -22,6 +23,7 @@ def stored_study(folder: Path) -> dict[str, Any]:
 
 
 def iteration_limit(config: Mapping[str, Any]) -> int | None:
-    """The most iterations that a stored configuration allows."""
-    rules = config.get("training", {}).get("stopping_rules", ())
-    return next((rule["limit"] for rule in rules if rule.get("type") == "IterationLimit"), None)
+    """The most iterations that a stored configuration allows, by the rule of `TrainingConfig.iteration_limit`."""
+    training = config.get("training", {})
+    limits = (rule["limit"] for rule in training.get("stopping_rules", ()) if rule.get("type") == "IterationLimit")
+    return config_rules.iteration_limit(limits, training.get("stopping_mode", "any"))

@@ -1,6 +1,7 @@
 """A case that is ready to be trained or simulated."""
 
 from dataclasses import dataclass
+from functools import cached_property
 
 from cobre.core.case import Case
 from cobre.sddp.problem import Problem
@@ -9,7 +10,7 @@ from cobre.solver.batches import CutRows
 from cobre.stochastic.model import NoiseModel
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)  # without slots: the digest is kept in the instance
 class PreparedStudy:
     """A case with its noise and its LPs.
 
@@ -22,7 +23,7 @@ class PreparedStudy:
     end: CutRows | None = None
     notes: tuple[str, ...] = ()
 
-    @property
+    @cached_property
     def digest(self) -> str:
-        """Of the problem: what cuts and bounds belong to. Takes a tenth of a second at production size."""
+        """Of the problem: what cuts and bounds belong to. Computed once, in a tenth of a second at production size."""
         return problem_digest(self.problem, [stage.id for stage in self.case.horizon.stages], self.end)

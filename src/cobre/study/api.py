@@ -21,7 +21,8 @@ from cobre.study.arguments import MAX_THREADS, check_policy, count, training_req
 from cobre.study.case_argument import case_and_overrides
 from cobre.study.placement import run_in, threads_per_worker
 from cobre.study.plausibility import check_plausibility
-from cobre.study.ranks import as_case, simulate_rank, train_rank
+from cobre.study.ranks import simulate_rank, train_rank
+from cobre.study.ready_study import as_case
 from cobre.study.requests import CaseRequest, Overrides
 from cobre.study.results import ProgressEvent, SimulationResult, TrainingResult
 from cobre.study.script_placement import script_world

@@ -10,7 +10,6 @@ from pathlib import Path
 from typing import overload
 
 from cobre.policy.object import Policy
-from cobre.study.checkpoints import CheckpointPlan
 from cobre.study.requests import TrainingRequest
 
 MAX_THREADS = 1024
@@ -85,7 +84,9 @@ def training_request(
     if resume and checkpoints is None:
         raise ValueError("resume=True needs the folder of the checkpoints: checkpoints=...")
     return TrainingRequest(
-        checkpoints=None if checkpoints is None else CheckpointPlan(Path(checkpoints), every),
+        checkpoints=None if checkpoints is None else Path(checkpoints),
+        checkpoint_every=every,
+        checkpoint_seconds=math.inf,  # by the number of iterations alone
         resume=resume,
         warm_start=Path(warm_start) if isinstance(warm_start, str) else warm_start,
         time_limit_s=seconds("time_limit_s", time_limit_s),

@@ -27,7 +27,6 @@ from cobre.sddp.work_split import WorkSplit
 from cobre.solver.batches import Bases, Chains, Keep
 from cobre.solver.statistics import SolveStatistics
 from cobre.study.prepare import make_solver, prepare
-from cobre.study.ranks import iteration_limit
 
 
 @dataclass(frozen=True, slots=True)
@@ -136,7 +135,7 @@ def bench_case(case: Case, *, stages: int | None, paths: int, rounds: int) -> Be
         context.pool.close()
     config = case.config
     return Benchmark(
-        iterations=(iteration_limit(case) or 0) if config.training.enabled else 0,
+        iterations=(config.training.iteration_limit or 0) if config.training.enabled else 0,
         forward_passes=config.training.forward_passes,
         scenarios=config.simulation.num_scenarios if config.simulation.enabled else 0,
         dimension=study.problem.dimension,

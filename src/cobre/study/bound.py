@@ -27,9 +27,10 @@ from cobre.study.arguments import MAX_THREADS, check_policy, count
 from cobre.study.case_argument import case_and_overrides
 from cobre.study.placement import World, run_in, threads_per_worker
 from cobre.study.policy_origin import case_of_policy, other_problem
-from cobre.study.ranks import ReadyStudy, get_ready, share_policy
+from cobre.study.ready_study import ReadyStudy, get_ready
 from cobre.study.requests import CaseRequest
 from cobre.study.script_placement import script_world
+from cobre.study.starting_point import share_policy
 
 BOUND_FILE = "bound.json"
 

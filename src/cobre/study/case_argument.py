@@ -6,7 +6,7 @@ from cobre.core.case import Case
 from cobre.core.config import IterationLimit
 from cobre.core.editing import changed
 from cobre.io.saving.checking import check_given_case
-from cobre.study.ranks import as_case
+from cobre.study.ready_study import as_case
 from cobre.study.requests import Overrides, with_iterations
 
 

@@ -6,12 +6,13 @@ from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
 
 from cobre.core.arrays import Floats
+from cobre.core.config import Config
 from cobre.errors import CobreError
 from cobre.io.array_file import ArrayFileError, Arrays, StreamedArray, parse_arrays, write_arrays
 from cobre.io.atomic import check_writable, sweep
@@ -25,8 +26,13 @@ from cobre.sddp.training.visited import StoredStates, VisitedStates, entry_flags
 from cobre.solver.batches import Bases
 from cobre.solver.statistics import SolveStatistics
 from cobre.study.fingerprint import Fingerprint
+from cobre.study.requests import TrainingRequest
 
 SUFFIX = ".ckpt"
+DEFAULT_INTERVAL = 10  # iterations
+DEFAULT_SECONDS = 300.0
+# The last iteration is kept all the same: a run resumes from it.
+NEVER = 10**9
 _NAME = re.compile(r"iteration-(\d{6,})\.ckpt")
 _NUMBERS = ("lower_bound", "upper_bound", "upper_bound_std", "elapsed_s")
 _COUNTS = ("iteration", "forward_passes", "solves", "simplex_iterations", "cuts")
@@ -52,6 +58,21 @@ class CheckpointPlan:
     first: int | None = None
     keep: int = 2
     seconds: float | None = None
+
+    @classmethod
+    def of(cls, request: TrainingRequest, config: Config) -> Self | None:
+        """As the request says, else as the case says, else every ten iterations; None where none are kept."""
+        if request.checkpoints is None:
+            return None
+        every, first = DEFAULT_INTERVAL, None
+        if request.checkpoint_every is not None:
+            every = request.checkpoint_every or NEVER
+        elif (asked := config.policy.checkpointing).enabled is False:
+            every = NEVER
+        elif asked.enabled:
+            every, first = asked.interval_iterations, asked.initial_iteration
+        seconds = None if every == NEVER else request.checkpoint_seconds or DEFAULT_SECONDS
+        return cls(request.checkpoints, every, first, request.keep_checkpoints, seconds)
 
     def is_due(self, iteration: int, age_s: float = 0.0) -> bool:
         """Whether one is written after this iteration, when the last was written so long ago."""

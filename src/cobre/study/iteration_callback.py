@@ -23,7 +23,7 @@ _LOOK_ROUND_S = 0.1
 
 
 @contextmanager
-def answering(callback: IterationCallback | None) -> Iterator[tuple[Path | None, EventListener]]:
+def iteration_replies(callback: IterationCallback | None) -> Iterator[tuple[Path | None, EventListener]]:
     """The pipe for a request, and who takes the events of its run. What the callback raises ends the run.
 
     Without a callback a notebook shows progress by itself.
@@ -33,7 +33,7 @@ def answering(callback: IterationCallback | None) -> Iterator[tuple[Path | None,
             yield None, emit
         return
     with tempfile.TemporaryDirectory(prefix="cobre-") as folder:
-        path = Path(folder) / "answers"
+        path = Path(folder) / "replies"
         os.mkfifo(path, 0o600)
         descriptor = os.open(path, os.O_RDWR)  # not for writing alone: that would wait for a reader
         try:
@@ -67,7 +67,7 @@ def as_iteration(event: Event) -> dict[str, Any]:
     }
 
 
-class Answers:
+class ReplyPipe:
     """The reading end, on rank 0; without a path there is nobody to wait for."""
 
     def __init__(self, path: Path | None) -> None:

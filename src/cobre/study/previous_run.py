@@ -1,21 +1,15 @@
 """What an earlier run left in an output directory: whether it may go, and how it goes."""
 
-from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any
 
-from cobre.core.case import Case
 from cobre.errors import OutputError
 from cobre.io.atomic import explained
-from cobre.io.config.overrides import FILE, with_overrides
 from cobre.io.confined import remove_file, remove_tree
 from cobre.io.event_file import Event
 from cobre.io.output.growing_tables import UNFINISHED
-from cobre.io.problems import Problems
-from cobre.io.stored_json import parse_stored
-from cobre.io.untrusted_file import ForeignFileError, read_foreign
+from cobre.io.untrusted_file import ForeignFileError
 from cobre.runs.events import read_events
 from cobre.runs.files import (
     BOUND_FILE,
@@ -31,6 +25,7 @@ from cobre.runs.files import (
     TRAINING,
 )
 from cobre.study.checkpoints import list_checkpoints
+from cobre.study.config_outline import ConfigOutline
 from cobre.study.requests import RunRequest
 
 # What every run writes anew, and what only one does that begins from nothing.
@@ -96,9 +91,9 @@ def _is_own(path: Path) -> bool:
 
 def refuse_to_replace(request: RunRequest) -> None:
     """Raise when the directory holds an earlier run that this one would replace without being told to."""
-    if request.overwrite or request.resume or _builds_on_what_is_there(request):
+    if request.overwrite or request.training.resume or _builds_on_what_is_there(request):
         return
-    if request.resume_if_possible and list_checkpoints(request.output / CHECKPOINTS):
+    if request.training.resume_if_possible and list_checkpoints(request.output / CHECKPOINTS):
         return
     former = find_former_run(request.output)
     if former is not None:
@@ -126,28 +121,9 @@ def clear_former_run(output: Path, *, is_resumed: bool, has_training: bool, keep
 
 def _builds_on_what_is_there(request: RunRequest) -> bool:
     """A case may say that it goes on from the policy in its own output directory."""
-    if isinstance(request.case.case, Case):
-        config = request.case.case.config
-        mode, is_trained = config.policy.mode, config.training.enabled
-    else:
-        content = _config(request.case.case, request.case.overrides)
-        mode = _section(content, "policy").get("mode", "fresh")
-        is_trained = _section(content, "training").get("enabled", True) is not False
-    return mode == "resume" or (request.warm_start is None and (mode == "warm_start" or not is_trained))
-
-
-def _config(case: Path, overrides: Mapping[str, Any] | None) -> Any:
-    """What is wrong with the file is not found out here: reading the case will tell."""
-    try:
-        content = parse_stored(read_foreign(case / FILE))
-    except (OSError, ValueError, ForeignFileError):
-        return {}
-    return with_overrides(content, overrides, Problems()) if overrides else content
-
-
-def _section(content: Any, name: str) -> Mapping[str, Any]:
-    section = content.get(name) if isinstance(content, dict) else None
-    return section if isinstance(section, dict) else {}
+    config = ConfigOutline.of(request.case)
+    mode, needs_policy = config.policy_mode, request.training.warm_start is None
+    return bool(mode == "resume") or (needs_policy and (mode == "warm_start" or not config.is_trained))
 
 
 def _events(output: Path) -> list[Event]:

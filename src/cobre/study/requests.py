@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from cobre.core.case import Case
     from cobre.policy.object import Policy
-    from cobre.study.checkpoints import CheckpointPlan
 
 Overrides = Mapping[str, Any]
 
@@ -24,43 +23,49 @@ class CaseRequest:
 
 @dataclass(frozen=True, slots=True)
 class TrainingRequest:
-    """How to train.
+    """How to train: where to begin, what to keep on the way, what may end it.
 
-    resume: go on from the newest checkpoint of `checkpoints`; resume_if_possible: or begin where there is none.
-    warm_start: the policy file to begin with.
-    answers: a pipe on which rank 0 hears, after each iteration that it told, whether to go on (see `answers`).
+    checkpoints: the folder for them; None: none are kept.
+    checkpoint_every: iterations between two; 0: only after the last one; None: as the case says, or 10.
+    checkpoint_seconds: one is written, too, when the last is so old; None: 300 s.
+    keep_checkpoints: how many of the newest stay.
+    resume: continue from the newest checkpoint; resume_if_possible: or begin where there is none.
+    warm_start: the policy to begin with, or its file.
+    failure_folder: where an LP that cannot be solved is written.
+    reply_pipe: from which rank 0 reads after each iteration whether to continue (see `iteration_callback`).
     """
 
-    checkpoints: "CheckpointPlan | None" = None
+    checkpoints: Path | None = None
+    checkpoint_every: int | None = None
+    checkpoint_seconds: float | None = None
+    keep_checkpoints: int = 2
     resume: bool = False
     resume_if_possible: bool = False
     warm_start: "Policy | Path | None" = None
     time_limit_s: float | None = None
     failure_folder: Path | None = None
-    answers: Path | None = None
+    reply_pipe: Path | None = None
+
+    @property
+    def may_resume(self) -> bool:
+        """Whether a checkpoint, where there is one, is continued from."""
+        return self.resume or self.resume_if_possible
+
+
+AS_THE_CASE_SAYS = TrainingRequest()
 
 
 @dataclass(frozen=True, slots=True)
 class RunRequest:
-    """What to run and where to put it.
+    """A run with an output directory: what `cobre run` asks of its ranks.
 
-    checkpoint_every: iterations between checkpoints; 0: none; None: as the case says, or every ten.
-    checkpoint_seconds: one is written at the latest after so long; None: every five minutes.
-    overwrite: an earlier run in the output directory may be replaced.
-    warm_start: a policy to begin with, besides what the case says. answers: as in TrainingRequest.
+    The folders of `training` follow from `output`. overwrite: an earlier run in it may be replaced.
     """
 
     case: CaseRequest
     output: Path
-    resume: bool = False
-    resume_if_possible: bool = False
-    warm_start: Path | None = None
-    time_limit_s: float | None = None
-    checkpoint_every: int | None = None
-    checkpoint_seconds: float | None = None
-    keep_checkpoints: int = 2
+    training: TrainingRequest = AS_THE_CASE_SAYS
     overwrite: bool = False
-    answers: Path | None = None
 
 
 def with_iterations(overrides: Overrides | None, iterations: int | None) -> Overrides | None:

@@ -18,11 +18,11 @@ from cobre.policy.object import Policy
 from cobre.runs.events import EVENT_FILE, EventLog, new_event
 from cobre.runs.summary import RunSummary
 from cobre.study.api import simulate
-from cobre.study.iteration_callback import IterationCallback, answering
+from cobre.study.iteration_callback import IterationCallback, iteration_replies
 from cobre.study.output_lock import output_lock
 from cobre.study.placement import run_in, threads_per_worker
 from cobre.study.rank_entry import run_study
-from cobre.study.requests import CaseRequest, RunRequest
+from cobre.study.requests import CaseRequest, RunRequest, TrainingRequest
 from cobre.study.results import SimulationResult
 from cobre.study.script_placement import script_world
 
@@ -47,8 +47,8 @@ class ScriptRun:
         """Run to the end; an error of a worker comes as if it had happened here."""
         world = script_world(self.backend, self.num_workers)
         source = CaseRequest(self.case, {**self.overrides, **more_overrides}, threads_per_worker(world, self.threads))
-        with as_if_here(), answering(on_iteration) as (answers, emit):
-            request = RunRequest(source, self.output, overwrite=self.overwrite, answers=answers)
+        with as_if_here(), iteration_replies(on_iteration) as (pipe, emit):
+            request = RunRequest(source, self.output, TrainingRequest(reply_pipe=pipe), overwrite=self.overwrite)
             return run_in(world, run_study, (request,), emit)[0]
 
 

@@ -12,7 +12,7 @@ from cobre.io.conversion_manifest import read_conversion
 from cobre.io.output.manifest import software_versions
 from cobre.runs.files import STUDY_FILE
 from cobre.study.case_facts import plain, stages_and_entities
-from cobre.study.ranks import ReadyStudy
+from cobre.study.ready_study import ReadyStudy
 from cobre.study.requests import CaseRequest
 
 

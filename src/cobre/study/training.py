@@ -10,10 +10,12 @@ from typing import Any
 
 import numpy as np
 
-from cobre.comm import Communicator, SharedMemoryProvider
+from cobre.comm import Backend, Communicator
+from cobre.core.case import Case
 from cobre.io.atomic import finally_do
 from cobre.policy.object import Policy
 from cobre.policy.store import fill_pool
+from cobre.runs.events import Event, EventListener, iteration_event, new_event, no_events
 from cobre.runs.summary import WorkerReport
 from cobre.sddp.boundary import PricedPool
 from cobre.sddp.events import IterationRecord
@@ -23,31 +25,17 @@ from cobre.sddp.prepared import PreparedStudy
 from cobre.sddp.stop import Stop
 from cobre.sddp.training.context import TrainingContext
 from cobre.sddp.training.hooks import Interruption, TrainingHooks, keep_nothing
-from cobre.sddp.training.loop import train
+from cobre.sddp.training.loop import TrainingOutcome, train
 from cobre.sddp.training.team import Team
 from cobre.sddp.work_split import WorkSplit
 from cobre.solver.batches import Bases, LpSolver
-from cobre.study.checkpoints import Checkpoint, CheckpointPlan, CheckpointWriter, check_same_run, restore
+from cobre.study.checkpoints import Checkpoint, CheckpointPlan, CheckpointWriter, restore
 from cobre.study.digest import training_digest
-from cobre.study.fingerprint import Fingerprint
-
-Listener = Callable[[IterationRecord], None]
-
-
-@dataclass(frozen=True, slots=True)
-class TrainingOptions:
-    """How a run begins, what it leaves on the way, and who may end it. Everything is the same on all ranks.
-
-    start: go on from there. warm_start: begin with these cuts. failure_folder: where an LP goes that cannot be solved.
-    """
-
-    on_iteration: Listener = lambda _: None
-    on_checkpoint: Callable[[int, Path, float], None] = lambda *_: None
-    interruption: Callable[[], Interruption] = lambda: Interruption.NONE
-    failure_folder: Path | None = None
-    checkpoints: CheckpointPlan | None = None
-    start: Checkpoint | None = None
-    warm_start: Policy | None = None
+from cobre.study.iteration_callback import ReplyPipe
+from cobre.study.ready_study import ReadyStudy
+from cobre.study.requests import AS_THE_CASE_SAYS, TrainingRequest
+from cobre.study.starting_point import starting_point
+from cobre.study.stop_request import StopRequest
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,37 +58,74 @@ class TrainedStudy:
 
 
 def train_study(
-    comm: Communicator,
-    memory: SharedMemoryProvider,
-    study: PreparedStudy,
-    solver: LpSolver,
-    options: TrainingOptions | None = None,
+    comm: Backend,
+    ready: ReadyStudy,
+    request: TrainingRequest = AS_THE_CASE_SAYS,
+    emit: EventListener = no_events,
+    stop: StopRequest | None = None,
+    before: Callable[[], None] = lambda: None,
 ) -> TrainedStudy:
-    """Train until a rule of the case, or an interruption, says stop."""
-    options = options or TrainingOptions()
-    began = time.monotonic()
+    """Train on all ranks until a stopping rule of the case, a signal, the time limit or `stop` ends it.
+
+    before: called when nothing can refuse the run any more.
+    """
+    stop = stop or StopRequest(request.time_limit_s)
+    start = starting_point(comm, ready, request, emit)
+    before()
+    comm.check_failures()
+    emit(_phase_event(ready.study.case))
+    with stop, ReplyPipe(request.reply_pipe if comm.rank == 0 else None) as replies:
+        began = time.monotonic()
+        context = _context(comm, ready.study, ready.solver, request.failure_folder)
+        history = _restore(context, ready.study, start)
+        writer = _writer(comm, ready, request, emit, len(history))
+        with finally_do(writer.close if writer else _nothing), finally_do(context.team.close):
+            keep = writer.after_iteration if writer else keep_nothing
+            hooks = TrainingHooks(_on_iteration(emit, replies, stop), keep, stop.interruption)
+            outcome = _train(context, ready.study, hooks, history)
+        return _trained(ready, context, outcome, len(history), time.monotonic() - began)
+
+
+def _phase_event(case: Case) -> Event:
+    config = case.config.training
+    return new_event(
+        "phase",
+        name="training",
+        iteration_limit=config.iteration_limit,
+        is_exact=config.is_enumerated,
+        is_risk_averse=case.is_risk_averse,
+    )
+
+
+def _on_iteration(emit: EventListener, replies: ReplyPipe, stop: StopRequest) -> Callable[[IterationRecord], None]:
+    def on_iteration(record: IterationRecord) -> None:
+        emit(iteration_event(record))
+        if replies.says_stop(stop.is_wanted):
+            stop.ask(Interruption.REQUESTED)
+
+    return on_iteration
+
+
+def _train(
+    context: TrainingContext, study: PreparedStudy, hooks: TrainingHooks, history: tuple[IterationRecord, ...]
+) -> TrainingOutcome:
     config = study.case.config.training
-    fingerprint = Fingerprint.of(study, solver)
-    context = _context(comm, memory, study, solver, options)
-    history = options.start.history if options.start else ()
-    writer = _writer(comm, options, fingerprint)
     spent_s = history[-1].elapsed_s if history else 0.0
-    rules, selection = stopping_rules(config, spent_s), cut_selection(config.cut_selection)
-    with finally_do(writer.close if writer else _nothing), finally_do(context.team.close):
-        hooks = TrainingHooks(
-            options.on_iteration, writer.after_iteration if writer else keep_nothing, options.interruption
-        )
-        outcome = train(context, rules, selection, hooks, history)
-    wall_s = time.monotonic() - began
+    return train(context, stopping_rules(config, spent_s), cut_selection(config.cut_selection), hooks, history)
+
+
+def _trained(
+    ready: ReadyStudy, context: TrainingContext, outcome: TrainingOutcome, resumed_at: int, wall_s: float
+) -> TrainedStudy:
     return TrainedStudy(
-        study=study,
-        solver=solver,
+        study=ready.study,
+        solver=ready.solver,
         context=context,
         history=outcome.history,
         stop=outcome.stop,
         digest=training_digest(outcome.history, context.pool),
         training_s=outcome.history[-1].elapsed_s,
-        workers=gather_reports(comm, outcome.history[len(history) :], wall_s),
+        workers=gather_reports(context.comm, outcome.history[resumed_at:], wall_s),
     )
 
 
@@ -108,40 +133,46 @@ def _nothing() -> None:
     """No checkpoints are written here."""
 
 
-def _context(
-    comm: Communicator,
-    memory: SharedMemoryProvider,
-    study: PreparedStudy,
-    solver: LpSolver,
-    options: TrainingOptions,
-) -> TrainingContext:
+def _context(comm: Backend, study: PreparedStudy, solver: LpSolver, failure_folder: Path | None) -> TrainingContext:
     problem = study.problem
     split = WorkSplit(1 if problem.tree else study.case.config.training.forward_passes, comm.size)
-    context = TrainingContext(
+    return TrainingContext(
         comm=comm,
         problem=problem,
         solver=solver,
         sampler=study.noise.training_sampler,
-        pool=PricedPool(memory, problem, study.end),
+        pool=PricedPool(comm, problem, study.end),
         split=split,
-        team=Team.of(comm, memory, problem, split),
+        team=Team.of(comm, comm, problem, split),
         bases=[Bases.none(stage.program) for stage in problem.stages],
         keeps_states=study.case.config.exports.states,
-        failure_folder=options.failure_folder,
+        failure_folder=failure_folder,
     )
-    if options.start is not None:
-        check_same_run(options.start, Fingerprint.of(study, solver))
-        restore(context, options.start)
-    elif options.warm_start is not None:
-        fill_pool(context.pool, options.warm_start, study)
-    return context
 
 
-def _writer(comm: Communicator, options: TrainingOptions, fingerprint: Fingerprint) -> CheckpointWriter | None:
-    if options.checkpoints is None or comm.rank != 0:
+def _restore(
+    context: TrainingContext, study: PreparedStudy, start: Checkpoint | Policy | None
+) -> tuple[IterationRecord, ...]:
+    """Put the cuts of the start into the pool; the iterations that were done before."""
+    if isinstance(start, Checkpoint):
+        restore(context, start)
+        return start.history
+    if start is not None:
+        fill_pool(context.pool, start, study)
+    return ()
+
+
+def _writer(
+    comm: Communicator, ready: ReadyStudy, request: TrainingRequest, emit: EventListener, resumed_at: int
+) -> CheckpointWriter | None:
+    plan = CheckpointPlan.of(request, ready.study.case.config)
+    if plan is None or comm.rank != 0:
         return None
-    resumed_at = options.start.iteration if options.start else 0
-    return CheckpointWriter(options.checkpoints, fingerprint, options.on_checkpoint, resumed_at)
+
+    def on_written(iteration: int, path: Path, seconds: float) -> None:
+        emit(new_event("checkpoint", iteration=iteration, path=str(path), seconds=seconds))
+
+    return CheckpointWriter(plan, ready.fingerprint, on_written, resumed_at)
 
 
 def gather_reports(comm: Communicator, history: Sequence[IterationRecord], wall_s: float) -> tuple[WorkerReport, ...]:

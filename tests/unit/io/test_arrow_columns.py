@@ -94,7 +94,7 @@ def test_a_study_loads_neither_pandas_nor_the_compute_functions(tmp_path, worker
         "    return sorted({'pandas', 'pyarrow.compute', 'pyarrow.dataset', 'matplotlib'} & set(sys.modules))\n"
         "case = CaseRequest(Path(sys.argv[1]), with_iterations(None, 2), 1)\n"
         "world = choose_world('auto', int(sys.argv[3]))\n"
-        "print(run_in(world, run, (RunRequest(case, Path(sys.argv[2])),), lambda told: None))\n"
+        "print(run_in(world, run, (RunRequest(case, Path(sys.argv[2])),), lambda event: None))\n"
     )
     command = [sys.executable, "-c", program, EXAMPLE, tmp_path / "output", str(workers)]
     ran = subprocess.run(command, capture_output=True, text=True, timeout=300, check=True)

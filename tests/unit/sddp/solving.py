@@ -6,6 +6,7 @@ from cobre.comm.backends.local import LocalCommunicator
 from cobre.io.case import load_case
 from cobre.sddp.simulation.simulate import simulate
 from cobre.study.prepare import make_solver, prepare
+from cobre.study.ready_study import ReadyStudy
 from cobre.study.simulation import entity_ids
 from cobre.study.training import train_study
 
@@ -19,7 +20,7 @@ def train_folder(folder, overrides=None, threads=1):
     """A policy for a case directory."""
     study = prepare(load_case(folder, overrides))
     comm = LocalCommunicator()
-    return train_study(comm, comm, study, make_solver(study, threads))
+    return train_study(comm, ReadyStudy.of(study, make_solver(study, threads)))
 
 
 def train(case, folder):

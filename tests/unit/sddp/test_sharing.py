@@ -15,6 +15,7 @@ from cobre.sddp.prepared import PreparedStudy
 from cobre.sddp.problem import Problem
 from cobre.sddp.sharing import share
 from cobre.study.prepare import make_solver, prepare
+from cobre.study.ready_study import ReadyStudy
 from cobre.study.requests import with_iterations
 from cobre.study.training import train_study
 
@@ -79,7 +80,7 @@ def train_shared(comm: Backend) -> tuple[str, int, int, int]:
     study = shared.value
     assert study.noise is study.problem.noise
     assert built == ([comm.rank] if comm.is_leader else [])
-    digest = train_study(comm, comm, study, make_solver(study, 1)).digest
+    digest = train_study(comm, ReadyStudy.of(study, make_solver(study, 1))).digest
     return digest, ranks_that_see(comm), shared.shared_bytes, shared.saved_bytes
 
 
@@ -87,7 +88,7 @@ def train_shared(comm: Backend) -> tuple[str, int, int, int]:
 def test_every_rank_trains_on_the_common_numbers(backend: str, ranks: int, seen: int) -> None:
     study = two_reservoirs()
     with LocalCommunicator() as comm:
-        alone = train_study(comm, comm, study, make_solver(study, 1)).digest
+        alone = train_study(comm, ReadyStudy.of(study, make_solver(study, 1))).digest
     for digest, visible, size, saved in run(train_shared, ranks, backend=backend):
         assert digest == alone
         assert visible == seen

@@ -5,9 +5,11 @@ import pytest
 from example_study import EXAMPLE, overrides
 
 from cobre.comm.backends.local import LocalCommunicator
+from cobre.runs.events import no_events
 from cobre.study.prepare import make_solver, prepare
-from cobre.study.ranks import as_case
-from cobre.study.training import TrainingOptions, train_study
+from cobre.study.ready_study import ReadyStudy, as_case
+from cobre.study.requests import TrainingRequest
+from cobre.study.training import train_study
 
 
 @pytest.fixture
@@ -26,12 +28,17 @@ def solver(study):
     return make_solver(study, 1)
 
 
-@pytest.fixture
-def train(study, solver):
-    """Train the example in this process, with options."""
+@pytest.fixture(scope="session")
+def ready(study, solver):
+    return ReadyStudy.of(study, solver)
 
-    def run(**options):
+
+@pytest.fixture
+def train(ready):
+    """Train the example in this process; options are those of a TrainingRequest."""
+
+    def run(emit=no_events, **options):
         with LocalCommunicator() as comm:
-            return train_study(comm, comm, study, solver, TrainingOptions(**options))
+            return train_study(comm, ready, TrainingRequest(**options), emit)
 
     return run

@@ -26,10 +26,9 @@ from cobre.study.checkpoints import (
 from cobre.study.digest import training_digest
 from cobre.study.fingerprint import Fingerprint
 from cobre.study.prepare import make_solver, prepare
-from cobre.study.ranks import as_case
-from cobre.study.requests import CaseRequest, RunRequest
-from cobre.study.run import checkpoint_plan
-from cobre.study.training import TrainingOptions, train_study
+from cobre.study.ready_study import ReadyStudy, as_case
+from cobre.study.requests import TrainingRequest
+from cobre.study.training import train_study
 
 
 def names(folder):
@@ -38,6 +37,14 @@ def names(folder):
 
 def name(iteration):
     return f"iteration-{iteration:06d}.ckpt"
+
+
+def alone(path):
+    """A folder with this checkpoint and no other."""
+    folder = path.parent / path.stem
+    folder.mkdir()
+    (folder / path.name).write_bytes(path.read_bytes())
+    return folder
 
 
 def pivots_of(history):
@@ -72,10 +79,10 @@ def test_a_folder_that_is_not_there_holds_none(tmp_path):
 
 
 def test_training_goes_on_from_a_checkpoint_with_the_same_bits(tmp_path, train):
-    whole = train(checkpoints=CheckpointPlan(tmp_path, every=1, keep=99))
+    whole = train(checkpoints=tmp_path, checkpoint_every=1, keep_checkpoints=99)
     assert names(tmp_path) == [name(3), name(2), name(1)]
     for path in list_checkpoints(tmp_path):
-        resumed = train(start=parse_checkpoint(path, path.read_bytes()))
+        resumed = train(checkpoints=alone(path), resume=True)
         assert resumed.digest == whole.digest
         assert pivots_of(resumed.history) == pivots_of(whole.history)
         assert [record.solves for record in resumed.history] == [record.solves for record in whole.history]
@@ -86,25 +93,25 @@ def test_selected_cuts_are_the_same_after_a_checkpoint(tmp_path, method):
     """Selection looks at all states that were ever visited: they must come back too."""
     selection = {"training.cut_selection": {"selection": {**method, "check_frequency": 2}}}
     study = prepare(as_case(EXAMPLE, overrides(6, **selection))[0])
-    solver = make_solver(study, 1)
+    ready = ReadyStudy.of(study, make_solver(study, 1))
 
     def train(**options):
         with LocalCommunicator() as comm:
-            return train_study(comm, comm, study, solver, TrainingOptions(**options))
+            return train_study(comm, ready, TrainingRequest(**options))
 
-    whole = train(checkpoints=CheckpointPlan(tmp_path, every=1, keep=99))
+    whole = train(checkpoints=tmp_path, checkpoint_every=1, keep_checkpoints=99)
     assert not whole.context.pool.in_play.all(), "some cut was put aside"
     for path in list_checkpoints(tmp_path)[1::2]:
-        assert train(start=parse_checkpoint(path, path.read_bytes())).digest == whole.digest
+        assert train(checkpoints=alone(path), resume=True).digest == whole.digest
 
 
 def test_only_the_newest_stay(tmp_path, train):
-    train(checkpoints=CheckpointPlan(tmp_path, every=1, keep=2))
+    train(checkpoints=tmp_path, checkpoint_every=1)
     assert names(tmp_path) == [name(3), name(2)]
 
 
 def test_the_last_iteration_is_always_kept(tmp_path, train):
-    train(checkpoints=CheckpointPlan(tmp_path, every=10**9))
+    train(checkpoints=tmp_path, checkpoint_every=0)
     assert names(tmp_path) == [name(3)]
 
 
@@ -112,34 +119,36 @@ def test_what_an_earlier_run_left_goes_when_there_is_a_checkpoint_of_this_one(tm
     for iteration in (1, 50, 60):
         (tmp_path / name(iteration)).write_bytes(b"of an earlier run")
     (tmp_path / "notes.txt").write_text("of a person")
-    train(checkpoints=CheckpointPlan(tmp_path, every=1, keep=2))
+    train(checkpoints=tmp_path, checkpoint_every=1)
     assert names(tmp_path) == [name(3), name(2)]
     assert (tmp_path / "notes.txt").exists()
 
 
 def test_a_resumed_run_keeps_what_it_went_on_from(tmp_path, train):
-    train(checkpoints=CheckpointPlan(tmp_path, every=1, keep=2))
-    older = tmp_path / name(2)
-    start = parse_checkpoint(older, older.read_bytes())
+    train(checkpoints=tmp_path, checkpoint_every=1)
     (tmp_path / name(3)).write_bytes(b"damaged")
-    train(checkpoints=CheckpointPlan(tmp_path, every=1, keep=2), start=start)
+    train(checkpoints=tmp_path, checkpoint_every=1, resume=True)
     assert names(tmp_path) == [name(3), name(2)]
     assert parse_checkpoint(tmp_path / name(3), (tmp_path / name(3)).read_bytes()).iteration == 3
 
 
 def test_listeners_learn_of_each_checkpoint(tmp_path, train):
-    written = []
-    train(checkpoints=CheckpointPlan(tmp_path, every=2), on_checkpoint=lambda *facts: written.append(facts))
-    assert [(iteration, path.name) for iteration, path, _ in written] == [(2, name(2)), (3, name(3))]
-    assert all(seconds >= 0 for _, _, seconds in written)
+    events = []
+    train(events.append, checkpoints=tmp_path, checkpoint_every=2)
+    written = [event for event in events if event["event"] == "checkpoint"]
+    assert [(event["iteration"], event["path"]) for event in written] == [
+        (2, str(tmp_path / name(2))),
+        (3, str(tmp_path / name(3))),
+    ]
+    assert all(event["seconds"] >= 0 for event in written)
 
 
 def test_a_folder_that_cannot_be_made_is_found_before_training(tmp_path, train):
     (tmp_path / "file").touch()
-    iterations = []
+    events = []
     with pytest.raises(WriteError):
-        train(checkpoints=CheckpointPlan(tmp_path / "file" / "sub"), on_iteration=iterations.append)
-    assert iterations == []
+        train(events.append, checkpoints=tmp_path / "file" / "sub")
+    assert not any(event["event"] == "iteration" for event in events)
 
 
 def test_what_goes_wrong_in_the_writing_thread_reaches_the_run(tmp_path, train, study, solver):
@@ -162,7 +171,7 @@ def test_a_snapshot_is_a_copy(train):
 
 
 def test_the_history_comes_back(tmp_path, train):
-    trained = train(checkpoints=CheckpointPlan(tmp_path))
+    trained = train(checkpoints=tmp_path)
     found = parse_checkpoint(tmp_path / name(3), (tmp_path / name(3)).read_bytes())
     assert found.iteration == 3
     assert found.history == tuple(replace(record, loads=()) for record in trained.history)
@@ -172,7 +181,7 @@ def test_the_history_comes_back(tmp_path, train):
 
 @pytest.fixture
 def kept(tmp_path, train):
-    train(checkpoints=CheckpointPlan(tmp_path, every=1, keep=3))
+    train(checkpoints=tmp_path, checkpoint_every=1, keep_checkpoints=3)
     return tmp_path
 
 
@@ -245,8 +254,7 @@ def test_another_program_or_case_is_named(kept, study, solver, field, words):
 def test_the_command_line_counts_before_the_case_and_the_case_before_ten(tmp_path, asked, flag, due):
     settings = {f"policy.checkpointing.{name}": value for name, value in asked.items()}
     case, _ = as_case(EXAMPLE, overrides() | settings)
-    request = RunRequest(CaseRequest(EXAMPLE, None, 1), tmp_path, checkpoint_every=flag)
-    plan = checkpoint_plan(request, case.config)
+    plan = CheckpointPlan.of(TrainingRequest(tmp_path, checkpoint_every=flag), case.config)
     assert [iteration for iteration in range(1, 31) if plan.is_due(iteration)] == due
 
 
@@ -267,9 +275,9 @@ def peak_bytes(work):
         tracemalloc.stop()
 
 
-def test_neither_checkpoint_nor_policy_nor_digest_copies_the_pool(tmp_path, study, solver):
+def test_neither_checkpoint_nor_policy_nor_digest_copies_the_pool(tmp_path, study, solver, ready):
     comm = LocalCommunicator()
-    trained = train_study(comm, comm, study, solver)
+    trained = train_study(comm, ready)
     stages = trained.context.pool.num_stages
     pool = trained.context.pool = CutPool(comm, stages, 100)
     slots = pool.open_slots(1, 500)

@@ -11,7 +11,7 @@ from cobre.comm.backends.local import LocalCommunicator
 from cobre.comm.launch import WorkerError
 from cobre.study.fingerprint import Fingerprint, WorldMismatchError, agree_on, case_digest
 from cobre.study.prepare import prepare
-from cobre.study.ranks import as_case
+from cobre.study.ready_study import as_case
 
 OWN = Fingerprint("1.0", "HiGHS 1.15", "2.4", "a" * 64)
 

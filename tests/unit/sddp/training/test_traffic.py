@@ -7,6 +7,7 @@ from systems_water import random_inflows
 from cobre.comm import launch
 from cobre.io.case import load_case
 from cobre.study.prepare import make_solver, prepare
+from cobre.study.ready_study import ReadyStudy
 from cobre.study.training import train_study
 
 PASSES, STAGES, STATES, ITERATIONS, OPENINGS = 2, 3, 2, 2, 4
@@ -23,7 +24,7 @@ def folder(tmp_path_factory):
 
 def traffic_on_a_rank(comm, folder, overrides):
     study = prepare(load_case(folder, LIMIT | overrides))
-    history = train_study(comm, comm, study, make_solver(study, 1)).history
+    history = train_study(comm, ReadyStudy.of(study, make_solver(study, 1))).history
     return [dict(record.traffic_bytes) for record in history]
 
 

@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from cobre.study.work_size import is_tree, pieces_of_work
+from cobre.study.config_outline import ConfigOutline
 
 SAMPLED = {"training": {"selection": {"method": "sampled", "forward_passes": 7}}}
 TREE = {"training": {"selection": {"method": "enumerated"}}}
@@ -21,16 +21,18 @@ def write(folder, content):
 )
 def test_what_a_config_says(tmp_path, content, pieces, over_a_tree):
     case = write(tmp_path, content)
-    assert pieces_of_work(case) == pieces
-    assert is_tree(case) is over_a_tree
+    assert ConfigOutline.read(case).pieces_of_work == pieces
+    assert ConfigOutline.read(case).is_tree is over_a_tree
 
 
 def test_overrides_count(tmp_path):
     case = write(tmp_path, SAMPLED)
-    assert is_tree(case, {"training.selection": TREE["training"]["selection"]})
-    assert pieces_of_work(case, {"training.selection": {"method": "sampled", "forward_passes": 3}}) == 3
+    assert ConfigOutline.read(case, {"training.selection": TREE["training"]["selection"]}).is_tree
+    assert (
+        ConfigOutline.read(case, {"training.selection": {"method": "sampled", "forward_passes": 3}}).pieces_of_work == 3
+    )
 
 
 def test_without_a_file_nothing_is_known(tmp_path):
-    assert pieces_of_work(tmp_path) is None
-    assert not is_tree(tmp_path)
+    assert ConfigOutline.read(tmp_path).pieces_of_work is None
+    assert not ConfigOutline.read(tmp_path).is_tree

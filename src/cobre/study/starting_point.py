@@ -1,0 +1,89 @@
+"""Where training begins: from nothing, from a checkpoint or from the cuts of a policy; rank 0 alone reads the files."""
+
+from pathlib import Path
+
+import numpy as np
+
+from cobre.comm import Backend, Communicator
+from cobre.io.policy_file import read_policy_bytes
+from cobre.policy.object import Policy
+from cobre.policy.store import check_fit, decode_policy, policy_file
+from cobre.runs.events import EventListener, new_event
+from cobre.runs.trained_case import case_of_run, changes_since
+from cobre.study.checkpoints import Checkpoint, check_same_run, list_checkpoints, newest_content, parse_checkpoint
+from cobre.study.policy_origin import case_of_policy, other_problem
+from cobre.study.ready_study import ReadyStudy
+from cobre.study.requests import TrainingRequest
+
+CUTS_OF_ANOTHER_PROBLEM = "its cuts may be too high for this one, and so may the lower bound"
+POLICY_OF_ANOTHER_PROBLEM = (
+    "the simulated costs are valid for this case, but the lower bound stored with the policy is not"
+)
+
+
+def starting_point(
+    comm: Backend, ready: ReadyStudy, request: TrainingRequest, emit: EventListener
+) -> Checkpoint | Policy | None:
+    """The checkpoint to continue from, the policy to begin with, or None; raises for one that does not fit."""
+    if (checkpoint := _checkpoint(comm, ready, request, emit)) is not None:
+        if request.warm_start is not None:
+            message = "a run that is resumed has its cuts already: the policy to begin with is not read"
+            emit(new_event("warning", message=message))
+        return checkpoint
+    if request.warm_start is None:
+        return None
+    policy = share_policy(comm, request.warm_start)
+    check_fit(policy, ready.study)
+    warn_of_other_problem(ready, policy, request.warm_start, emit, CUTS_OF_ANOTHER_PROBLEM)
+    return policy
+
+
+def _checkpoint(comm: Backend, ready: ReadyStudy, request: TrainingRequest, emit: EventListener) -> Checkpoint | None:
+    if request.checkpoints is None or not request.may_resume:
+        return None
+    found = share_checkpoint(comm, request.checkpoints, emit, is_needed=request.resume)
+    if found is not None:
+        trained_case = case_of_run(request.checkpoints.parent)
+        check_same_run(found, ready.fingerprint, changes_since(trained_case, ready.folder))
+    return found
+
+
+def share_checkpoint(comm: Communicator, folder: Path, emit: EventListener, *, is_needed: bool) -> Checkpoint | None:
+    """The newest checkpoint of a folder that only rank 0 needs to see; None when there is none and none is needed."""
+    content, path = b"", folder
+    if comm.rank == 0 and (is_needed or list_checkpoints(folder)):
+        path, content = newest_content(folder, lambda message: emit(new_event("warning", message=message)))
+    comm.check_failures()
+    shared = share_bytes(comm, content, "checkpoint")
+    return parse_checkpoint(path, shared) if shared else None
+
+
+def share_policy(comm: Communicator, policy: Policy | Path) -> Policy:
+    """A policy that was given, or that of a file that only rank 0 needs to see."""
+    if isinstance(policy, Policy):
+        return policy
+    path = policy_file(policy)
+    content = read_policy_bytes(path) if comm.rank == 0 else b""
+    comm.check_failures()
+    return decode_policy(path, share_bytes(comm, content, "policy"))
+
+
+def warn_of_other_problem(
+    ready: ReadyStudy, policy: Policy, source: Policy | Path, emit: EventListener, consequence: str
+) -> tuple[str, ...]:
+    """Emit and return the warning that a policy was trained on another problem."""
+    how = other_problem(policy, ready.study, case_of_policy(source), ready.folder)
+    if how is None:
+        return ()
+    message = f"{how}: {consequence}"
+    emit(new_event("warning", message=message))
+    return (message,)
+
+
+def share_bytes(comm: Communicator, content: bytes, label: str) -> bytes:
+    """Rank 0's bytes, on all ranks."""
+    size = np.array([len(content)], np.int64)
+    comm.broadcast(size, 0, label=f"size of the {label}")
+    buffer = np.frombuffer(content, np.uint8).copy() if comm.rank == 0 else np.empty(int(size[0]), np.uint8)
+    comm.broadcast(buffer, 0, label=label)
+    return buffer.tobytes()
