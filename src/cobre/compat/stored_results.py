@@ -11,6 +11,7 @@ from cobre.compat.simulation_columns import needed_for, with_known_columns
 from cobre.io.output.results import read_results
 from cobre.io.untrusted_file import check_foreign
 from cobre.runs.events import Event
+from cobre.runs.iterations import iterations_of
 from cobre.runs.stored import logged_events, stored_study
 
 if TYPE_CHECKING:
@@ -85,7 +86,7 @@ def _times(events: Sequence[Event], iterations: Sequence[int]) -> "dict[str, pa.
     """Milliseconds of each iteration; a run that was resumed tells an iteration again, and the last word counts."""
     import pyarrow as pa
 
-    by_iteration = {event["iteration"]: event for event in events if event["event"] == "iteration"}
+    by_iteration = {event["iteration"]: event for event in iterations_of(events)}
     found = [by_iteration.get(number, {}) for number in iterations]
     parts: dict[str, tuple[str, ...]] = {
         "time_forward_ms": ("forward_s",),

@@ -10,12 +10,11 @@ from cobre.io.untrusted_file import read_foreign_text
 from cobre.mcp.jobs import Job, Jobs, log_tail
 from cobre.runs.event_follower import EventFollower
 from cobre.runs.events import Event
+from cobre.runs.files import SUMMARY_FILE
 from cobre.runs.trained_case import changed_case
-from cobre.runs.view import RunStatus, RunView
+from cobre.runs.view import RunView
 
-SUMMARY_FILE = "summary.json"
 RECENT = 5
-_STATES = {RunStatus.SILENT: "killed"}
 _BOUNDS = ("iteration", "lower_bound", "upper_bound", "half_width", "gap", "cuts", "elapsed_s")
 
 
@@ -32,12 +31,11 @@ def study_status(output: Path, jobs: Jobs) -> dict[str, Any]:
     view = RunView()
     view.take_all(follower.look())
     if (job := jobs.job(output)) is not None and view.began < job.began:
-        return _before_it_told_anything(output, job)
+        return _without_events(output, job)
     follower.check()
-    status = view.status(output)
     return {
         "job": str(output),
-        "state": _STATES.get(status, status.value),
+        "state": view.state(output).value,
         "phase": view.phase,
         "case": view.facts.get("case"),
         "backend": view.facts.get("backend"),
@@ -69,8 +67,8 @@ def study_result(output: Path, jobs: Jobs) -> dict[str, Any]:
     return {"job": str(output), **content, **({} if changed is None else {"note": changed})}
 
 
-def _before_it_told_anything(output: Path, job: Job) -> dict[str, Any]:
-    """A process that ended before it could tell an event says why in its log only."""
+def _without_events(output: Path, job: Job) -> dict[str, Any]:
+    """A process that ended before its first event says why in its log only."""
     if job.exit_code is None:
         return {"job": str(output), "state": "starting"}
     error = log_tail(output) or f"it ended with exit code {job.exit_code}"

@@ -18,9 +18,12 @@ from cobre.report.sections.provenance import digests_of, provenance
 from cobre.report.sections.system import system
 from cobre.report.sections.timing import timing
 from cobre.report.sections.water import water
+from cobre.runs.state import RunState
 
 SECTIONS = (convergence, costs, system, water, generation, prices, timing, provenance)
 SCRIPTS = ("static/explorer.js", "static/map.js")
+# Names of states in the data of a page, which others read; `RunState` got its own later.
+STATES = {RunState.FINISHED: "complete", RunState.STOPPED: "complete", RunState.KILLED: "interrupted"}
 
 
 def page_of(run: RunFolder, *, is_full: bool = False) -> str:
@@ -71,7 +74,7 @@ def page_data(run: RunFolder, sections: Sequence[Section], warnings: Sequence[st
     """Everything that is drawn or written, as numbers."""
     return {
         "format_version": 2,
-        "state": run.state.value,
+        "state": STATES.get(run.state, run.state.value),
         "digests": digests_of(run),
         "warnings": list(warnings),
         **numbers_of(sections),

@@ -7,7 +7,7 @@ from numpy.typing import NDArray
 
 from cobre.core.arrays import Floats
 from cobre.io.event_file import Event
-from cobre.report.events import EventLog
+from cobre.runs.event_history import EventHistory
 
 STRAGGLES_ABOVE = 0.10
 
@@ -39,7 +39,7 @@ class RankLoads:
         return {rank: float(excess[rank]) for rank in range(len(self)) if excess[rank] > STRAGGLES_ABOVE}
 
 
-def loads_of(log: EventLog) -> RankLoads | None:
+def loads_of(log: EventHistory) -> RankLoads | None:
     """None when no event tells it. An earlier start with another number of ranks is left out."""
     loads = [load for event in log.of("iteration") if (load := _load(event)) is not None]
     loads = [load for load in loads if load.shape == loads[-1].shape]
@@ -62,7 +62,7 @@ def _load(event: Event) -> Floats | None:
     return load if is_sound else None
 
 
-def _hosts(log: EventLog, ranks: int) -> list[str]:
+def _hosts(log: EventHistory, ranks: int) -> list[str]:
     """Where ranks were: known when training is over."""
     workers = (log.last("training_finished") or {}).get("workers")
     workers = workers if isinstance(workers, list) else []

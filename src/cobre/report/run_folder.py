@@ -6,24 +6,36 @@ from pathlib import Path
 from typing import Any
 
 from cobre.core.verdict import FoundBound
-from cobre.io.event_file import EVENT_FILE
+from cobre.io.lock_file import LastSign
 from cobre.io.output import ResultsError, read_manifest
 from cobre.io.shell_quoting import as_argument
 from cobre.io.stored_json import parse_stored
 from cobre.io.untrusted_file import read_foreign_text
-from cobre.report import run_state
 from cobre.report.bounds import Bounds, bounds_of_events, bounds_of_table
 from cobre.report.errors import ReportError
-from cobre.report.events import EventLog, read_log
-from cobre.report.run_state import RunState, state_of
 from cobre.report.simulated import NEEDED_COLUMNS, Simulated
 from cobre.report.study_facts import StudyFacts
 from cobre.report.table_columns import TableColumns
+from cobre.runs.event_history import EventHistory, read_history
+from cobre.runs.files import (
+    BOUND_FILE,
+    EVENT_FILE,
+    MANIFEST_FILE,
+    SIMULATION,
+    STUDY_FILE,
+    SUMMARY_FILE,
+    TRAINING,
+)
+from cobre.runs.state import RunState, state_of
 
-STUDY = "study.json"
-BOUND = "bound.json"
 # Any of these makes a directory one that `cobre run` has written to.
-SIGNS = (EVENT_FILE, STUDY, run_state.SUMMARY, "training/manifest.json", "simulation/manifest.json")
+SIGNS = (
+    EVENT_FILE,
+    STUDY_FILE,
+    SUMMARY_FILE,
+    f"{TRAINING}/{MANIFEST_FILE}",
+    f"{SIMULATION}/{MANIFEST_FILE}",
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,7 +44,7 @@ class RunFolder:
 
     path: Path
     state: RunState
-    log: EventLog
+    log: EventHistory
     study: StudyFacts
     summary: Mapping[str, Any]
     manifests: Mapping[str, Mapping[str, Any]]
@@ -46,19 +58,30 @@ def read_run(folder: Path) -> RunFolder:
     _refuse_foreign(folder)
     troubles: list[str] = []
     log = _log(folder / EVENT_FILE, troubles)
-    study = StudyFacts(_object(folder / STUDY, troubles))
-    manifests = {name: _manifest(folder / name, troubles) for name in ("training", "simulation")}
-    found = _found_bound(log, _object(folder / BOUND, troubles))
+    study = StudyFacts(_object(folder / STUDY_FILE, troubles))
+    manifests = {name: _manifest(folder / name, troubles) for name in (TRAINING, SIMULATION)}
+    summary = _object(folder / SUMMARY_FILE, troubles)
+    found = _found_bound(log, _object(folder / BOUND_FILE, troubles))
     return RunFolder(
         path=folder,
-        state=state_of(folder, log),
+        state=_state(folder, log, summary),
         log=log,
         study=study,
-        summary=_object(folder / run_state.SUMMARY, troubles),
+        summary=summary,
         manifests=manifests,
-        bounds=_classified(_bounds(folder / "training", manifests["training"], log, troubles), study, found),
-        simulated=_simulated(folder / "simulation", manifests["simulation"], study, troubles),
+        bounds=_classified(_bounds(folder / TRAINING, manifests[TRAINING], log, troubles), study, found),
+        simulated=_simulated(folder / SIMULATION, manifests[SIMULATION], study, troubles),
         troubles=troubles,
+    )
+
+
+def _state(folder: Path, log: EventHistory, summary: Mapping[str, Any]) -> RunState:
+    host = (log.last("run_started") or {}).get("host")
+    return state_of(
+        folder,
+        LastSign(host if isinstance(host, str) else None, log.last_time or 0.0),
+        has_failed=log.last("run_failed") is not None,
+        is_interrupted=bool(summary.get("is_interrupted")),
     )
 
 
@@ -76,13 +99,13 @@ def _refuse_foreign(folder: Path) -> None:
     raise ReportError(f"{folder} is no output directory of `cobre run`: it has none of {', '.join(SIGNS)}{hint}")
 
 
-def _log(path: Path, troubles: list[str]) -> EventLog:
+def _log(path: Path, troubles: list[str]) -> EventHistory:
     """Empty when the file is not there or cannot be read."""
     try:
-        log = read_log(path)
+        log = read_history(path)
     except OSError as error:
         troubles.append(f"{path.name} cannot be read: {error.strerror}")
-        return EventLog()
+        return EventHistory()
     if log.damaged_lines:
         places = ", ".join(map(str, log.damaged_lines[:5]))
         troubles.append(f"{path.name}: {len(log.damaged_lines)} line(s) cannot be read (line {places})")
@@ -105,7 +128,7 @@ def _object(path: Path, troubles: list[str]) -> Mapping[str, Any]:
 
 
 def _manifest(folder: Path, troubles: list[str]) -> Mapping[str, Any]:
-    if not (folder / "manifest.json").exists():
+    if not (folder / MANIFEST_FILE).exists():
         return {}
     try:
         return read_manifest(folder)
@@ -114,7 +137,7 @@ def _manifest(folder: Path, troubles: list[str]) -> Mapping[str, Any]:
         return {}
 
 
-def _bounds(folder: Path, manifest: Mapping[str, Any], log: EventLog, troubles: list[str]) -> Bounds:
+def _bounds(folder: Path, manifest: Mapping[str, Any], log: EventHistory, troubles: list[str]) -> Bounds:
     """Of the table when training is over, of the events until then."""
     table = _columns(folder, manifest, "convergence", Bounds.COLUMNS, troubles)
     return bounds_of_events(log.iterations) if table is None else bounds_of_table(table)
@@ -125,7 +148,7 @@ def _classified(bounds: Bounds, study: StudyFacts, found: FoundBound | None) -> 
     return replace(bounds, is_exact=study.has_exact_bounds, is_risk_averse=study.is_risk_averse, found=found)
 
 
-def _found_bound(log: EventLog, stored: Mapping[str, Any]) -> FoundBound | None:
+def _found_bound(log: EventHistory, stored: Mapping[str, Any]) -> FoundBound | None:
     """What ended training, or else what `cobre bound` found later."""
     trained = log.last("training_finished") or {}
     if trained.get("stop_kind") == "upper_bound" and (found := FoundBound.of(trained.get("bound"), is_enough=True)):

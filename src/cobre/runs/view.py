@@ -3,29 +3,20 @@
 from collections.abc import Iterable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
-from enum import StrEnum
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
 from cobre.core.verdict import BoundHistory, FoundBound, Verdict, verdict
-from cobre.io.lock_file import LastSign, is_alive
+from cobre.io.lock_file import LastSign
 from cobre.runs.events import Event
 from cobre.runs.formatting import printable_event
+from cobre.runs.iterations import add_iteration, is_resumed
+from cobre.runs.state import RunState, state_of
 from cobre.sddp.stop import StopKind
 
 PHASES = ("forward", "backward", "bound", "exchange")
 RECENT = 10
-
-
-class RunStatus(StrEnum):
-    """How things stand."""
-
-    RUNNING = "running"
-    FINISHED = "finished"
-    STOPPED = "stopped"  # from outside; it can be resumed
-    FAILED = "failed"
-    SILENT = "ended unexpectedly"
 
 
 @dataclass
@@ -85,7 +76,7 @@ class RunView:
 
     def _start(self, event: Event) -> None:
         """A run that goes on from another keeps its iterations; how long ranks worked is counted anew."""
-        kept = self.iterations if event.get("is_resumed") else []
+        kept = self.iterations if is_resumed(event) else []
         fresh = RunView(facts=event, iterations=kept, last_time=self.last_time, phase_began=self.last_time)
         self.__dict__.update(fresh.__dict__)
 
@@ -97,10 +88,7 @@ class RunView:
 
     def _iterate(self, event: Event) -> None:
         _check_iteration(event)
-        number = event["iteration"]
-        while self.iterations and self.iterations[-1]["iteration"] >= number:
-            self.iterations.pop()  # the checkpoint that the run went on from was older than its last iteration
-        self.iterations.append(event)
+        add_iteration(self.iterations, event)
         for name in PHASES:
             self.phase_seconds[name] += _number(event.get(f"{name}_s")) or 0.0
         self._add_loads(event.get("load", ()))
@@ -182,17 +170,17 @@ class RunView:
 
     @property
     def iterations_per_s(self) -> float | None:
-        """Of late."""
+        """Over the last ten iterations, by the times of their events; None before the second one."""
         return _rate(self.iterations[-RECENT - 1 :], lambda _: 1)
 
     @property
     def solves_per_s(self) -> float | None:
-        """LPs, of late."""
+        """LPs solved per second over the last ten iterations, by all ranks together."""
         return _rate(self.iterations[-RECENT - 1 :], lambda event: event.get("solves") or 0)
 
     @property
     def seconds_left(self) -> float | None:
-        """Until the limit of iterations at the rate of late; other rules may stop it earlier."""
+        """Until the limit of iterations, at the rate of the last ten; other rules may stop it earlier."""
         rate, last = self.iterations_per_s, self.last
         if self.iteration_limit is None or rate is None or last is None or self.phase != "training":
             return None
@@ -202,13 +190,15 @@ class RunView:
         """A number of all iterations; None where there was none."""
         return [_number(event.get(name)) for event in self.iterations]
 
-    def status(self, folder: Path) -> RunStatus:
-        """With a look at the directory, since a killed run tells nothing."""
-        if self.failed:
-            return RunStatus.FAILED
-        if self.finished:
-            return RunStatus.STOPPED if self._was_interrupted else RunStatus.FINISHED
-        return RunStatus.RUNNING if is_alive(folder, self.last_sign) else RunStatus.SILENT
+    def state(self, folder: Path) -> RunState:
+        """The state of the run in this output directory."""
+        return state_of(
+            folder,
+            self.last_sign,
+            has_failed=self.failed is not None,
+            has_finished=self.finished is not None,
+            is_interrupted=self._was_interrupted,
+        )
 
     @property
     def last_sign(self) -> LastSign:

@@ -31,7 +31,7 @@ from cobre.study.cost_note import cost_note
 from cobre.study.ready_study import ReadyStudy, get_ready
 from cobre.study.requests import RunRequest, TrainingRequest
 from cobre.study.results import SimulationResult
-from cobre.study.run_output import begin_output, logged_run, write_training
+from cobre.study.run_output import begin_output, is_resumed, logged_run, write_training
 from cobre.study.run_results import summarize_run
 from cobre.study.simulation import StreamedSimulation
 from cobre.study.starting_point import POLICY_OF_ANOTHER_PROBLEM, share_policy, warn_of_other_problem
@@ -72,7 +72,7 @@ def _started(comm: Backend, request: RunRequest) -> Event:
         backend=comm.backend,
         ranks=comm.size,
         threads=request.case.threads,
-        is_resumed=request.training.resume,
+        is_resumed=is_resumed(request),
     )
 
 

@@ -5,7 +5,6 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from cobre.comm import Backend
-from cobre.core.config import Config
 from cobre.io.atomic import WriteError, finally_do
 from cobre.io.confined import no_links_below
 from cobre.io.output.results import write_results
@@ -15,6 +14,7 @@ from cobre.runs.events import EventListener, new_event
 from cobre.runs.files import CHECKPOINTS, TRAINING
 from cobre.study.bound import PolicyBound, write_bound
 from cobre.study.checkpoints import list_checkpoints
+from cobre.study.config_outline import ConfigOutline
 from cobre.study.exports.writing import write_state_export, write_study_exports
 from cobre.study.output_lock import output_lock
 from cobre.study.previous_run import clear_former_run, refuse_to_replace
@@ -56,7 +56,7 @@ def begin_output(request: RunRequest, ready: ReadyStudy, log: RunLog | None) -> 
         config = ready.study.case.config
         clear_former_run(
             request.output,
-            is_resumed=_is_resumed(request, config),
+            is_resumed=is_resumed(request),
             has_training=config.training.enabled,
             keeps_policy=config.policy.mode == "warm_start" and request.training.warm_start is None,
         )
@@ -65,8 +65,9 @@ def begin_output(request: RunRequest, ready: ReadyStudy, log: RunLog | None) -> 
         write_study_exports(request.output, ready.study)
 
 
-def _is_resumed(request: RunRequest, config: Config) -> bool:
-    is_wanted = request.training.may_resume or config.policy.mode == "resume"
+def is_resumed(request: RunRequest) -> bool:
+    """Whether the run continues from a checkpoint in its output directory, as the request or its case wants."""
+    is_wanted = request.training.may_resume or ConfigOutline.of(request.case).policy_mode == "resume"
     return is_wanted and bool(list_checkpoints(request.output / CHECKPOINTS))
 
 

@@ -7,14 +7,15 @@ from pathlib import Path
 from rich.text import Text
 
 from cobre.runs.formatting import bar, duration, money, percent, rate, short_money
-from cobre.runs.view import PHASES, RunStatus, RunView
+from cobre.runs.state import RunState
+from cobre.runs.view import PHASES, RunView
 
 COLOURS = {
-    RunStatus.RUNNING: "green",
-    RunStatus.FINISHED: "cyan",
-    RunStatus.STOPPED: "yellow",
-    RunStatus.FAILED: "red",
-    RunStatus.SILENT: "yellow",
+    RunState.RUNNING: "green",
+    RunState.FINISHED: "cyan",
+    RunState.STOPPED: "yellow",
+    RunState.FAILED: "red",
+    RunState.KILLED: "yellow",
 }
 PHASE_COLOURS = {"forward": "cyan", "backward": "blue", "bound": "magenta", "exchange": "yellow"}
 NAME_WIDTH = 12
@@ -23,10 +24,10 @@ _SHADES = "▁▂▃▄▅▆▇█"
 
 def status_line(view: RunView, folder: Path, width: int, *, is_paused: bool) -> Text:
     """How things stand, in one line; a path that does not fit is shortened to its last name."""
-    status = view.status(folder)
-    text = Text(no_wrap=True, overflow="ellipsis").append(f" {status} ", style=f"reverse {COLOURS[status]}")
-    tail = Text(f"  {view.phase}" if status is RunStatus.RUNNING else "")
-    tail.append(f"  {duration(_seconds(view, status))}", style="dim")
+    state = view.state(folder)
+    text = Text(no_wrap=True, overflow="ellipsis").append(f" {state.words} ", style=f"reverse {COLOURS[state]}")
+    tail = Text(f"  {view.phase}" if state is RunState.RUNNING else "")
+    tail.append(f"  {duration(_seconds(view, state))}", style="dim")
     if is_paused:
         tail.append("  paused", style="bold yellow")
     case = str(view.facts.get("case", folder))
@@ -40,9 +41,9 @@ def _fitting(room: int, *choices: str) -> str:
     return next((choice for choice in choices if len(choice) <= room), choices[-1])
 
 
-def _seconds(view: RunView, status: RunStatus) -> float:
+def _seconds(view: RunView, state: RunState) -> float:
     """A run that goes on is as old as it is now; any other is as old as its last word."""
-    return view.seconds(time.time() if status is RunStatus.RUNNING else view.last_time)
+    return view.seconds(time.time() if state is RunState.RUNNING else view.last_time)
 
 
 def figures(view: RunView, folder: Path, width: int) -> Text:
@@ -50,9 +51,9 @@ def figures(view: RunView, folder: Path, width: int) -> Text:
     text = Text()
     if view.failed is not None:
         text.append(f"{view.failed.get('error')}\n\n", style="red")
-    if view.status(folder) is RunStatus.SILENT:
+    if view.state(folder) is RunState.KILLED:
         text.append(f"{silent_hint(view)}\n\n", style="yellow")
-    elsewhere = view.status(folder) is RunStatus.RUNNING and view.last_sign.is_elsewhere
+    elsewhere = view.state(folder) is RunState.RUNNING and view.last_sign.is_elsewhere
     if elsewhere:
         text.append(f"on {view.last_sign.host}, last heard of {_ago(view)} ago\n\n", style="dim")
     if (last := view.last) is None:

@@ -9,7 +9,8 @@ import pytest
 from event_streams import START, iteration, phase, started, training
 
 from cobre.runs.event_follower import EventFollower, NothingToFollowError
-from cobre.runs.view import RunStatus, RunView
+from cobre.runs.state import RunState
+from cobre.runs.view import RunView
 from cobre.tui.panels import figures
 
 
@@ -58,13 +59,13 @@ def test_a_stored_policy_that_is_simulated():
 
 @pytest.mark.parametrize(
     ("kind", "status"),
-    [("interrupted", RunStatus.STOPPED), ("run_time_limit", RunStatus.STOPPED), ("iteration_limit", RunStatus.FINISHED)]
-    + [(odd, RunStatus.FINISHED) for odd in (None, 3, ["interrupted"], "unheard of")],
+    [("interrupted", RunState.STOPPED), ("run_time_limit", RunState.STOPPED), ("iteration_limit", RunState.FINISHED)]
+    + [(odd, RunState.FINISHED) for odd in (None, 3, ["interrupted"], "unheard of")],
 )
 def test_a_run_that_was_stopped_is_told_from_one_that_finished(tmp_path, kind, status):
     trained = {"event": "training_finished", "time": START + 3.0, "stop_kind": kind}
     view = viewed(*training(3), trained, {"event": "run_finished", "time": START + 4.0})
-    assert view.status(tmp_path) is status
+    assert view.state(tmp_path) is status
 
 
 def test_before_the_first_iteration():
@@ -88,23 +89,23 @@ def test_unknown_events_change_nothing():
 
 def test_status_of_a_run_that_says_nothing_more(tmp_path):
     view = viewed(started(host=socket.gethostname()), *training(3)[1:])
-    assert view.status(tmp_path) is RunStatus.SILENT
+    assert view.state(tmp_path) is RunState.KILLED
     with (tmp_path / "run.lock").open("w") as stream:
         fcntl.flock(stream, fcntl.LOCK_EX)
-        assert view.status(tmp_path) is RunStatus.RUNNING
+        assert view.state(tmp_path) is RunState.RUNNING
     view.take({"event": "run_failed", "time": START + 9, "error": "no water", "kind": "StageFailedError"})
-    assert view.status(tmp_path) is RunStatus.FAILED
+    assert view.state(tmp_path) is RunState.FAILED
     assert view.seconds(START + 1000.0) == 9.0
 
 
 @pytest.mark.parametrize(
     ("age_s", "gap_s", "status"),
     [
-        (5.0, 1.0, RunStatus.RUNNING),
-        (500.0, 1.0, RunStatus.RUNNING),
-        (700.0, 1.0, RunStatus.SILENT),
-        (7000.0, 3600.0, RunStatus.RUNNING),
-        (20000.0, 3600.0, RunStatus.SILENT),
+        (5.0, 1.0, RunState.RUNNING),
+        (500.0, 1.0, RunState.RUNNING),
+        (700.0, 1.0, RunState.KILLED),
+        (7000.0, 3600.0, RunState.RUNNING),
+        (20000.0, 3600.0, RunState.KILLED),
     ],
 )
 def test_a_run_on_another_machine_lives_by_the_age_of_its_last_event(tmp_path, age_s, gap_s, status):
@@ -112,10 +113,10 @@ def test_a_run_on_another_machine_lives_by_the_age_of_its_last_event(tmp_path, a
     now = time.time()
     event = [iteration(number, time=now - age_s - gap_s * (3 - number)) for number in (1, 2, 3)]
     view = viewed(started(host="a-node-of-a-cluster"), *event)
-    assert view.status(tmp_path) is status
+    assert view.state(tmp_path) is status
     words = figures(view, tmp_path, 80).plain
     assert "a-node-of-a-cluster" in words
-    assert ("last heard of" in words) == (status is RunStatus.RUNNING)
+    assert ("last heard of" in words) == (status is RunState.RUNNING)
 
 
 def test_texts_of_a_log_are_safe_to_show():

@@ -9,6 +9,7 @@ from cobre.compat.study_summaries import hydro_models_summary, provenance_report
 from cobre.export.cobre_python.dictionaries import write_dictionaries
 from cobre.export.cobre_python.writing import copy_inside, write_json, write_table
 from cobre.export.source import RunSource
+from cobre.runs.iterations import iterations_of
 from cobre.sddp.prepared import PreparedStudy
 
 WHOLE = "iteration"  # no phase of theirs, so that nobody takes a sum for one
@@ -25,7 +26,7 @@ def write_training(source: RunSource, study: PreparedStudy, folder: Path) -> Non
     """All of training/."""
     facts = source.training
     write_table(folder / "convergence.parquet", "convergence", convergence_with_times(source.folder))
-    iterations = last_of_each(source.events)
+    iterations = iterations_of(source.events)
     write_table(folder / "timing" / "iterations.parquet", "iteration_timing", timing_columns(iterations))
     write_table(folder / "solver" / "iterations.parquet", "solver_iterations", solver_columns(iterations))
     write_table(folder / "solver" / "retry_histogram.parquet", "retry_histogram", {})
@@ -64,12 +65,6 @@ def copy_exports(source: RunSource, folder: Path) -> None:
             if path.name != "manifest.json":
                 (folder / name).mkdir(exist_ok=True)
                 copy_inside(source.folder, f"{name}/{path.name}", folder / name / path.name)
-
-
-def last_of_each(events: Sequence[Mapping[str, Any]]) -> list[Mapping[str, Any]]:
-    """Iterations in order; one that a resumed run did again counts as it was the last time."""
-    by_iteration = {event["iteration"]: event for event in events if event["event"] == "iteration"}
-    return [by_iteration[number] for number in sorted(by_iteration)]
 
 
 def timing_columns(iterations: Sequence[Mapping[str, Any]]) -> dict[str, Any]:

@@ -7,16 +7,16 @@ from html import escape
 
 from cobre.core.confidence import half_width_95
 from cobre.report.run_folder import RunFolder
-from cobre.report.run_state import RunState
 from cobre.report.sections.upper_bound import upper_bound_tiles
 from cobre.report.units import NOTHING, duration, money, percent
+from cobre.runs.state import RunState
 
 
 def banner(run: RunFolder) -> str:
     """Nothing for a run that did all that it should; else words at the very top."""
-    if run.state is RunState.COMPLETE:
-        if not run.summary.get("is_interrupted"):
-            return ""
+    if run.state is RunState.FINISHED:
+        return ""
+    if run.state is RunState.STOPPED:
         return _banner("Stopped early", "Someone stopped this run; what it had learned until then was kept.", "notice")
     done = f"{len(run.log.iterations)} iterations are in its log; its last word was at {_moment(run.log.last_time)}."
     if run.state is RunState.RUNNING:

@@ -10,12 +10,12 @@ from cobre.io.event_file import Event
 from cobre.report.bar_charts import Layer, numbers_chart
 from cobre.report.chart import Chart
 from cobre.report.data_table import Cell, Column, DataTable
-from cobre.report.events import EventLog
 from cobre.report.palette import BLUE, GREEN, GREY, ORANGE, PURPLE, SKY
 from cobre.report.rank_loads import RankLoads, loads_of
 from cobre.report.run_folder import RunFolder
 from cobre.report.section import Section
 from cobre.report.solver_work import solver_tables
+from cobre.runs.event_history import EventHistory
 
 PHASES: Mapping[str, tuple[str, str]] = {
     "forward_s": ("forward passes", BLUE),
@@ -117,7 +117,7 @@ def _rank_table(loads: RankLoads) -> DataTable:
     return DataTable("rank-times", "Ranks", columns, rows, note, frozenset(late))
 
 
-def _steps(log: EventLog) -> list[tuple[str, float]]:
+def _steps(log: EventHistory) -> list[tuple[str, float]]:
     """From one announced phase to the next; the last one until the last word."""
     marks = [(str(event.get("name", "")), _seconds(event, "time")) for event in log.of("phase")]
     if not marks or log.last_time is None:

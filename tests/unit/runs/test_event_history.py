@@ -4,14 +4,14 @@ import json
 
 import pytest
 
-from cobre.report.events import read_log
 from cobre.report.rank_loads import loads_of
+from cobre.runs.event_history import read_history
 
 
 def log_of(tmp_path, *events):
     path = tmp_path / "events.jsonl"
     path.write_text("".join(json.dumps({"time": 1.0, **event}) + "\n" for event in events))
-    return read_log(path)
+    return read_history(path)
 
 
 def iteration(number, bound=0.0, load=None):

@@ -1,0 +1,37 @@
+"""The state of the run in an output directory: one rule for reports, live views, the assistant server and commands."""
+
+from enum import StrEnum
+from pathlib import Path
+
+from cobre.io.lock_file import LastSign, is_alive
+from cobre.runs.files import SUMMARY_FILE
+
+
+class RunState(StrEnum):
+    """How a run stands."""
+
+    RUNNING = "running"
+    FINISHED = "finished"
+    STOPPED = "stopped"  # by a signal, a time limit or its caller; it can be resumed
+    FAILED = "failed"
+    KILLED = "killed"  # it ended without a word
+
+    @property
+    def words(self) -> str:
+        """For people: who or what ended a run that says nothing is not known."""
+        return "ended unexpectedly" if self is RunState.KILLED else self.value
+
+
+def state_of(
+    folder: Path, sign: LastSign, *, has_failed: bool, has_finished: bool = False, is_interrupted: bool = False
+) -> RunState:
+    """The state by what the log says, with a look at the directory, since a killed run logs nothing.
+
+    The summary is removed when a run begins and written when it ends: where there is one, the run has ended, even if
+    its log is damaged or missing. is_interrupted: its end came from outside.
+    """
+    if has_failed:
+        return RunState.FAILED
+    if has_finished or (folder / SUMMARY_FILE).exists():
+        return RunState.STOPPED if is_interrupted else RunState.FINISHED
+    return RunState.RUNNING if is_alive(folder, sign) else RunState.KILLED
