@@ -121,8 +121,9 @@ def simulate(case: Path, **options: Any) -> None:
       cobre simulate dry_year --policy results/policy/policy.bin --output dry --workers 4
     """
     from cobre.cli.run_command import RunOptions, run_case
+    from cobre.runs.files import MANIFEST_FILE, TRAINING
 
-    if (options["output"] / "training" / "manifest.json").exists():
+    if (options["output"] / TRAINING / MANIFEST_FILE).exists():
         message = f"{options['output']} holds a run that was trained, whose log and summary would be lost"
         raise click.UsageError(f"{message}: choose another --output")
     run_case(RunOptions.of_simulation(case, options))

@@ -10,6 +10,7 @@ from cobre.comparison.result import StudyComparison
 from cobre.io.output import ResultsError
 from cobre.runs.bit_comparison import compare_runs
 from cobre.runs.content import NotAWholeRunError
+from cobre.runs.files import MANIFEST_FILE, SIMULATION
 
 if TYPE_CHECKING:
     from cobre.study.results import SimulationResult
@@ -47,8 +48,8 @@ def compare_folders(a: Path, b: Path) -> StudyComparison:
     except NotComparableError as error:
         money, notes = None, (str(error),)
     except ResultsError as error:
-        if all((folder / "simulation" / "manifest.json").exists() for folder in (a, b)):
+        if all((folder / SIMULATION / MANIFEST_FILE).exists() for folder in (a, b)):
             raise NotAWholeRunError(str(error)) from error
-        missing = [str(folder) for folder in (a, b) if not (folder / "simulation" / "manifest.json").exists()]
+        missing = [str(folder) for folder in (a, b) if not (folder / SIMULATION / MANIFEST_FILE).exists()]
         money, notes = None, (f"{' and '.join(missing)}: no simulation, so there is nothing to compare in money",)
     return StudyComparison((str(a), str(b)), bits, money, notes)

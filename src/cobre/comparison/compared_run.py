@@ -11,6 +11,7 @@ from cobre.io.output.scenario_rows import Columns, RowsInMemory, RowSource, Stor
 from cobre.io.stored_json import parse_stored
 from cobre.io.untrusted_file import named_inside, read_foreign_text
 from cobre.report.study_facts import StudyFacts
+from cobre.runs.files import SIMULATION, STUDY_FILE, SUMMARY_FILE
 
 if TYPE_CHECKING:
     from cobre.study.results import SimulationResult
@@ -28,14 +29,14 @@ class ComparedRun:
     @classmethod
     def stored(cls, folder: Path) -> "ComparedRun":
         """The run in an output directory. Raises ResultsError where there is no whole simulation."""
-        place = folder / "simulation"
+        place = folder / SIMULATION
         entries = read_manifest(place).get("tables", {})
         try:
             tables = {name: StoredRows(named_inside(place, entry["file"], name)) for name, entry in entries.items()}
         except (OSError, KeyError, TypeError, AttributeError) as error:
             raise ResultsError(f"{place} cannot be read: {error}") from error
-        mean = _object(folder / "summary.json").get("simulated_mean_cost")
-        return cls(str(folder), StudyFacts(_object(folder / "study.json")), tables, mean)
+        mean = _object(folder / SUMMARY_FILE).get("simulated_mean_cost")
+        return cls(str(folder), StudyFacts(_object(folder / STUDY_FILE)), tables, mean)
 
     @classmethod
     def in_memory(cls, result: "SimulationResult", name: str) -> "ComparedRun":

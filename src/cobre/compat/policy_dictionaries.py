@@ -14,6 +14,7 @@ from cobre.io.cobre_python_policy import STATE_KINDS
 from cobre.io.policy_file import VERSION, PolicyData, PolicyMetadata, StageCuts, read_policy
 from cobre.io.untrusted_file import check_foreign
 from cobre.policy.store import policy_file
+from cobre.runs.files import CONVERGENCE_FILE, TRAINING
 from cobre.runs.stored import iteration_limit, stored_study
 
 NO_DATE = -(2**31)
@@ -88,7 +89,7 @@ def _bounds(run: Path) -> list[float]:
     """By iteration; empty when the run is not there."""
     from pyarrow import parquet
 
-    path = run / "training" / "convergence.parquet"
+    path = run / TRAINING / CONVERGENCE_FILE
     bounds: list[float] = (
         parquet.ParquetFile(check_foreign(path)).read()["lower_bound"].to_pylist() if path.exists() else []
     )

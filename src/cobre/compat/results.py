@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from cobre.errors import OutputError
+from cobre.runs.files import CONVERGENCE_FILE, EVENT_FILE, SIMULATION, TRAINING
 
 if TYPE_CHECKING:
     import numpy as np
@@ -42,8 +43,8 @@ def load_results(output_dir: str | Path) -> dict[str, Any]:
             "complete": True,
             "manifest": training,
             "metadata": training,
-            "convergence_path": str(folder / "training" / "convergence.parquet"),
-            "timing_path": str(folder / "events.jsonl"),
+            "convergence_path": str(folder / TRAINING / CONVERGENCE_FILE),
+            "timing_path": str(folder / EVENT_FILE),
         },
         "simulation": {"complete": simulation is not None, "manifest": simulation},
     }
@@ -60,7 +61,7 @@ def load_convergence_arrow(output_dir: str | Path) -> "pa.Table":
     from cobre.compat.stored_results import convergence_with_times
 
     folder = _existing(Path(output_dir))
-    _existing(folder / "training" / "convergence.parquet", "file")
+    _existing(folder / TRAINING / CONVERGENCE_FILE, "file")
     return convergence_with_times(folder)
 
 
@@ -83,7 +84,7 @@ def load_simulation_arrow(output_dir: str | Path, entity_type: str | None = None
     """
     from cobre.compat.stored_results import simulation_tables
 
-    folder = _existing(_existing(Path(output_dir)) / "simulation", "simulation directory")
+    folder = _existing(_existing(Path(output_dir)) / SIMULATION, "simulation directory")
     tables = simulation_tables(folder, entity_type)
     if entity_type is None:
         return tables

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from cobre.io.output.results import read_results
 from cobre.runs.events import Event
+from cobre.runs.files import SIMULATION, TRAINING
 from cobre.runs.stored import iteration_limit, logged_events, stored_study
 from cobre.sddp.stop import StopKind
 
@@ -24,7 +25,7 @@ def training_facts(folder: Path) -> dict[str, Any] | None:
         return None
     study = stored_study(folder)
     has_converged = StopKind(finished["stop_kind"]).has_converged
-    table = read_results(folder / "training")["convergence"]
+    table = read_results(folder / TRAINING)["convergence"]
     return {
         "status": "complete",
         **_who_and_when(events, finished, study),
@@ -58,7 +59,7 @@ def simulation_facts(folder: Path) -> dict[str, Any] | None:
     """How the simulation went; None when there is none."""
     events = logged_events(folder)
     finished = _last(events, "simulation_finished")
-    if finished is None or not (folder / "simulation").is_dir():
+    if finished is None or not (folder / SIMULATION).is_dir():
         return None
     study = stored_study(folder)
     solves = finished["scenarios"] * len(study.get("stages", ()))

@@ -11,6 +11,7 @@ from cobre.compat.simulation_columns import needed_for, with_known_columns
 from cobre.io.output.results import read_results
 from cobre.io.untrusted_file import check_foreign
 from cobre.runs.events import Event
+from cobre.runs.files import TRAINING
 from cobre.runs.iterations import iterations_of
 from cobre.runs.stored import logged_events, stored_study
 
@@ -40,7 +41,7 @@ def convergence_with_times(folder: Path) -> "pa.Table":
     """training/convergence.parquet with counts over all stages, and with times as far as the log has them."""
     import pyarrow as pa
 
-    table = read_results(folder / "training")["convergence"]
+    table = read_results(folder / TRAINING)["convergence"]
     study = stored_study(folder)
     stages = max(1, len(study.get("stages", ())) - 1)
     added = stages * table["forward_passes"].to_numpy().astype(np.int64)

@@ -9,12 +9,13 @@ from cobre.export.source import ExportError
 from cobre.io.output.manifest import digest_of, read_manifest
 from cobre.io.output.scenario_rows import RowsInMemory, RowSource, StoredRows
 from cobre.io.untrusted_file import named_inside
+from cobre.runs.files import MANIFEST_FILE, SIMULATION, TRAINING
 from cobre.runs.stored import stored_study
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
-PARTS = ("training", "simulation")
+PARTS = (TRAINING, SIMULATION)
 STAGES, ENTITIES = "stages", "entities"
 
 
@@ -55,7 +56,7 @@ def read_tables(folder: Path, only: Collection[str] = ()) -> RunTables:
 
 def _paths(folder: Path) -> Iterator[tuple[str, Path]]:
     """Tables of a part, whose files are those that the manifest describes."""
-    if not (folder / "manifest.json").exists():
+    if not (folder / MANIFEST_FILE).exists():
         return
     try:
         for name, entry in sorted(read_manifest(folder).get("tables", {}).items()):

@@ -10,6 +10,7 @@ from urllib.parse import quote
 from cobre.io.untrusted_file import MOST_BYTES, read_foreign
 from cobre.mcp.discovery import look_around
 from cobre.mcp.roots import Roots
+from cobre.runs.files import EVENT_FILE, REPORT_FILE, STUDY_FILE, SUMMARY_FILE
 
 PREFIX = "cobre://runs"
 MAX_EVENT_BYTES = 1_000_000
@@ -55,7 +56,7 @@ def _file(name: str) -> Callable[[Path], str]:
 
 def _events(folder: Path) -> str:
     """The last whole lines of a log that may be long."""
-    content = read_foreign(folder / "events.jsonl", MOST_BYTES)
+    content = read_foreign(folder / EVENT_FILE, MOST_BYTES)
     if len(content) > MAX_EVENT_BYTES:
         content = content[-MAX_EVENT_BYTES:].split(b"\n", 1)[-1]
     return content.decode(errors="replace")
@@ -72,20 +73,20 @@ def _report(folder: Path) -> str:
     """As it was written, or made now; nothing is written into the run's folder for that."""
     from cobre.report import write_report
 
-    stored = folder / "report.html"
+    stored = folder / REPORT_FILE
     if stored.exists():
         return read_foreign(stored).decode()
     with tempfile.TemporaryDirectory(prefix="cobre-") as scratch:
-        return write_report(folder, Path(scratch) / "report.html").read_text(encoding="utf-8")
+        return write_report(folder, Path(scratch) / REPORT_FILE).read_text(encoding="utf-8")
 
 
 _ALL = (
-    ResultKind("summary.json", "application/json", "How a run ended", "summary.json", _file("summary.json")),
-    ResultKind("study.json", "application/json", "Stages, entities and settings", "study.json", _file("study.json")),
+    ResultKind(SUMMARY_FILE, "application/json", "How a run ended", SUMMARY_FILE, _file(SUMMARY_FILE)),
+    ResultKind(STUDY_FILE, "application/json", "Stages, entities and settings", STUDY_FILE, _file(STUDY_FILE)),
     ResultKind(
         "convergence.json", "application/json", "Bounds by iteration", "training/convergence.parquet", _convergence
     ),
-    ResultKind("events.jsonl", "application/jsonl", "What the run told, line by line", "events.jsonl", _events),
-    ResultKind("report.html", "text/html", "The report, for a browser", "summary.json", _report),
+    ResultKind(EVENT_FILE, "application/jsonl", "The events of the run, line by line", EVENT_FILE, _events),
+    ResultKind(REPORT_FILE, "text/html", "The report, for a browser", SUMMARY_FILE, _report),
 )
 KINDS: Mapping[str, ResultKind] = {kind.file: kind for kind in _ALL}

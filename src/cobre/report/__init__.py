@@ -15,5 +15,6 @@ def write_report(folder: Path, target: Path | None = None, *, is_full: bool = Fa
     A run that goes on, or that was interrupted, gets the report of what is there. Raises ReportError.
     """
     from cobre.report.writing import write  # noqa: PLC0415 - NumPy is not loaded before it is used
+    from cobre.runs.files import REPORT_FILE  # noqa: PLC0415
 
-    return write(folder, target or folder / "report.html", is_full=is_full)
+    return write(folder, target or folder / REPORT_FILE, is_full=is_full)

@@ -1,15 +1,18 @@
 """Names in an output directory: what `cobre run` writes, and what everything else reads.
 
-`events.jsonl` and `run.lock` have their names where their formats are: `cobre.io.event_file`, `cobre.io.lock_file`.
+Files with a format of their own have their names beside it: `cobre.io.event_file`, `lock_file`, `policy_file` and
+`output.manifest`.
 """
 
 from cobre.io.event_file import EVENT_FILE
 from cobre.io.lock_file import LOCK_FILE
+from cobre.io.output.manifest import FILE as MANIFEST_FILE
 from cobre.io.policy_file import POLICY_FILE
 
 __all__ = [
     "BOUND_FILE",
     "CHECKPOINTS",
+    "CONVERGENCE_FILE",
     "EVENT_FILE",
     "FAILURES",
     "LOCK_FILE",
@@ -27,7 +30,7 @@ STUDY_FILE = "study.json"
 SUMMARY_FILE = "summary.json"
 REPORT_FILE = "report.html"
 BOUND_FILE = "bound.json"
-MANIFEST_FILE = "manifest.json"
+CONVERGENCE_FILE = "convergence.parquet"  # in TRAINING
 
 TRAINING = "training"
 SIMULATION = "simulation"

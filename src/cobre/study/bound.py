@@ -13,7 +13,7 @@ from cobre.io.atomic import write_file
 from cobre.policy.object import Policy
 from cobre.policy.store import fill_pool, policy_file
 from cobre.runs.events import Event, EventListener
-from cobre.runs.files import STUDY_FILE
+from cobre.runs.files import BOUND_FILE, STUDY_FILE
 from cobre.runs.formatting import money, percent
 from cobre.runs.trained_case import TrainedCase, case_of_run
 from cobre.sddp.boundary import PricedPool
@@ -31,9 +31,6 @@ from cobre.study.ready_study import ReadyStudy, get_ready
 from cobre.study.requests import CaseRequest
 from cobre.study.script_placement import script_world
 from cobre.study.starting_point import share_policy
-
-BOUND_FILE = "bound.json"
-
 
 _UNKNOWN_PROBLEM = (
     "the policy does not record what it was trained on; the lower bound is valid only if it was trained on this case"

@@ -16,6 +16,7 @@ from cobre.io.stored_json import parse_stored
 from cobre.io.untrusted_file import read_foreign_text
 from cobre.policy.object import Policy
 from cobre.runs.events import EVENT_FILE, EventLog, new_event
+from cobre.runs.files import SIMULATION, SUMMARY_FILE
 from cobre.runs.summary import RunSummary
 from cobre.study.api import simulate
 from cobre.study.iteration_callback import IterationCallback, iteration_replies
@@ -68,11 +69,11 @@ def simulate_stored(run: ScriptRun, policy: Policy) -> SimulationResult:
 def keep_simulation(output: Path, result: SimulationResult) -> None:
     """Write the tables of a simulation; the log and the summary of a run that is in the directory tell of it."""
     with output_lock(output):
-        write_results(output / "simulation", result.tables, {"digest": result.digest})
+        write_results(output / SIMULATION, result.tables, {"digest": result.digest})
         if (output / EVENT_FILE).exists():
             _log(output, result)
-        if (output / "summary.json").exists():
-            _add_to_summary(output / "summary.json", result)
+        if (output / SUMMARY_FILE).exists():
+            _add_to_summary(output / SUMMARY_FILE, result)
 
 
 def _log(output: Path, result: SimulationResult) -> None:

@@ -19,6 +19,7 @@ from typing import Any
 from cobre.errors import CobreError
 from cobre.io.atomic import write_file
 from cobre.io.templates import templates
+from cobre.runs.files import CONVERGENCE_FILE, TRAINING
 
 ARITHMETIC = 2
 """Raised by every change that alters the bits of a result on purpose."""
@@ -168,7 +169,7 @@ def _environment(changes: Mapping[str, str]) -> dict[str, str]:
 def _bits(summary: Mapping[str, Any], output: Path) -> Bits:
     from pyarrow import parquet
 
-    table = parquet.ParquetFile(output / "training" / "convergence.parquet").read()
+    table = parquet.ParquetFile(output / TRAINING / CONVERGENCE_FILE).read()
     lower, upper = (tuple(map(_hex, table[name].to_pylist())) for name in ("lower_bound", "upper_bound"))
     return Bits(str(summary["digest"]), str(summary["simulation_digest"] or ""), lower, upper)
 

@@ -11,6 +11,7 @@ from cobre.export.cobre_python.simulation import write_simulation
 from cobre.export.cobre_python.training import copy_exports, write_training
 from cobre.export.source import RunSource
 from cobre.io.policy_file import POLICY_FILE, read_policy
+from cobre.runs.files import POLICY
 from cobre.sddp.prepared import PreparedStudy
 from cobre.study.prepare import prepare
 
@@ -23,7 +24,7 @@ def write_layout(source: RunSource, folder: Path) -> None:
     study = prepare(source.case)
     write_training(source, study, folder / "training")
     copy_exports(source, folder)
-    policy = read_policy(source.folder / "policy" / POLICY_FILE)
+    policy = read_policy(source.folder / POLICY / POLICY_FILE)
     bounds = convergence_with_times(source.folder)
     producer = Producer(
         created_at=facts["completed_at"] or datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ"),

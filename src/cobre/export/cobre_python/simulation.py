@@ -15,6 +15,7 @@ from cobre.export.source import ExportError, RunSource
 from cobre.io.output.manifest import ResultsError, digest_of, read_manifest
 from cobre.io.output.results import read_results
 from cobre.io.untrusted_file import named_inside
+from cobre.runs.files import SIMULATION
 from cobre.study.stage_facts import ENTITY_STAGES, FACT_TABLES, INITIAL_LAGS, LAG_STEPS, TREE_PATHS
 
 if TYPE_CHECKING:
@@ -28,7 +29,7 @@ def write_simulation(source: RunSource, folder: Path) -> None:
     facts = simulation_facts(source.folder)
     if facts is None:
         return
-    writer = _Scenarios(source.folder / "simulation", folder)
+    writer = _Scenarios(source.folder / SIMULATION, folder)
     tables = read_manifest(writer.source)["tables"]
     for name in tables:
         if name not in FACT_TABLES:

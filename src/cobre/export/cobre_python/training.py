@@ -9,6 +9,7 @@ from cobre.compat.study_summaries import hydro_models_summary, provenance_report
 from cobre.export.cobre_python.dictionaries import write_dictionaries
 from cobre.export.cobre_python.writing import copy_inside, write_json, write_table
 from cobre.export.source import RunSource
+from cobre.runs.files import CONVERGENCE_FILE, MANIFEST_FILE
 from cobre.runs.iterations import iterations_of
 from cobre.sddp.prepared import PreparedStudy
 
@@ -25,7 +26,7 @@ TIMES: Mapping[str, str] = {
 def write_training(source: RunSource, study: PreparedStudy, folder: Path) -> None:
     """All of training/."""
     facts = source.training
-    write_table(folder / "convergence.parquet", "convergence", convergence_with_times(source.folder))
+    write_table(folder / CONVERGENCE_FILE, "convergence", convergence_with_times(source.folder))
     iterations = iterations_of(source.events)
     write_table(folder / "timing" / "iterations.parquet", "iteration_timing", timing_columns(iterations))
     write_table(folder / "solver" / "iterations.parquet", "solver_iterations", solver_columns(iterations))
@@ -62,7 +63,7 @@ def copy_exports(source: RunSource, folder: Path) -> None:
     """What the case asked for under `exports` has the same files there."""
     for name in ("stochastic", "hydro_models"):
         for path in sorted((source.folder / name).glob("*.*")):
-            if path.name != "manifest.json":
+            if path.name != MANIFEST_FILE:
                 (folder / name).mkdir(exist_ok=True)
                 copy_inside(source.folder, f"{name}/{path.name}", folder / name / path.name)
 
