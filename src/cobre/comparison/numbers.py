@@ -6,7 +6,7 @@ from typing import Any
 from cobre.comparison.paired_means import is_certain
 from cobre.comparison.result import StudyComparison
 from cobre.core.indicators import NEGLIGIBLE
-from cobre.report.units import NOTHING, digits, scale_for
+from cobre.runs.formatting import NOTHING, digits, scale_for
 
 Row = Mapping[str, Any]
 MOST_SHARE, LEAST_SHARE = 10.0, 1e-4

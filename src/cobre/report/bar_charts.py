@@ -9,7 +9,7 @@ import numpy as np
 from cobre.core.arrays import Floats
 from cobre.report.chart import Chart, Mark, Series
 from cobre.report.palette import INK, SKY
-from cobre.report.units import digits, money, scale_for
+from cobre.runs.formatting import digits, money_in_words, scale_for
 
 # How vertical lines are drawn, one after the other: told apart without colours.
 LINES = ("dash", "dots")
@@ -32,7 +32,7 @@ def histogram_chart(costs: Floats, lines: Mapping[str, float], key: str, title: 
     return Chart(
         key,
         title,
-        f"{len(costs)} scenarios cost between {money(costs.min())} and {money(costs.max())}.",
+        f"{len(costs)} scenarios cost between {money_in_words(costs.min())} and {money_in_words(costs.max())}.",
         "scenarios",
         [f"{digits(a / divisor)} to {digits(b / divisor)} {unit}" for a, b in pairwise(edges)],
         (

@@ -3,7 +3,7 @@
 from cobre.report.bounds import Bounds
 from cobre.report.chart import Band, Chart, Mark, Series
 from cobre.report.palette import BLUE, ORANGE
-from cobre.report.units import money
+from cobre.runs.formatting import money_in_words
 
 BAND = 0.25
 
@@ -16,7 +16,7 @@ def legend_of(bounds: Bounds) -> tuple[Mark, ...]:
 
 def bounds_chart(bounds: Bounds, key: str, title: str) -> Chart:
     """All iterations that are given."""
-    said = f"from {money(bounds.lower[0])} to {money(bounds.lower[-1])} in {len(bounds)} iterations"
+    said = f"from {money_in_words(bounds.lower[0])} to {money_in_words(bounds.lower[-1])} in {len(bounds)} iterations"
     return Chart(
         key,
         title,

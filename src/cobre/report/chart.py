@@ -8,7 +8,7 @@ import numpy as np
 
 from cobre.core.arrays import Floats
 from cobre.report.palette import VARIABLES
-from cobre.report.units import scale_for
+from cobre.runs.formatting import scale_for
 
 Drawing = Literal["line", "thin", "dash", "dots", "bar", "none"]
 

@@ -6,17 +6,17 @@ from dataclasses import dataclass
 from html import escape
 from typing import Any
 
-from cobre.report import units
+from cobre.runs import formatting
 
 Cell = str | float | int | None
 
 FORMATS: Mapping[str, Callable[[Any], str]] = {
     "text": str,
     "whole": lambda value: f"{value:,}",
-    "number": units.digits,
-    "money": units.money,
-    "percent": units.percent,
-    "seconds": units.duration,
+    "number": formatting.digits,
+    "money": formatting.money_in_words,
+    "percent": formatting.percent_in_words,
+    "seconds": formatting.duration_in_words,
 }
 
 
@@ -75,7 +75,7 @@ class DataTable:
     @staticmethod
     def _cell(column: Column, cell: Cell) -> str:
         scaled = cell if cell is None or isinstance(cell, str) or column.divisor == 1.0 else cell / column.divisor
-        text = units.NOTHING if scaled is None else FORMATS[column.kind](scaled)
+        text = formatting.NOTHING if scaled is None else FORMATS[column.kind](scaled)
         return f"<td{column.css}>{escape(text)}</td>"
 
 

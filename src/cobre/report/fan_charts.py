@@ -4,7 +4,7 @@ from cobre.report.chart import Band, Chart, Drawing, Mark, Series
 from cobre.report.palette import BLUE
 from cobre.report.scenario_statistics import PERCENTILES
 from cobre.report.simulated import Fan
-from cobre.report.units import digits
+from cobre.runs.formatting import digits
 
 OUTER, INNER = 0.18, 0.32
 

@@ -9,7 +9,7 @@ from cobre.report.bounds import Bounds
 from cobre.report.bounds_chart import legend_of
 from cobre.report.result_bounds import bounds_of_result
 from cobre.report.shown_results import ShownSimulation, ShownTraining
-from cobre.report.units import duration, money, percent
+from cobre.runs.formatting import duration_in_words, money_in_words, percent_in_words
 
 
 def training_html(result: ShownTraining) -> str:
@@ -17,18 +17,19 @@ def training_html(result: ShownTraining) -> str:
     bounds = bounds_of_result(result)
     facts = {
         "iterations": f"{result.iterations} ({result.stop_reason})",
-        "training": duration(result.training_seconds),
+        "training": duration_in_words(result.training_seconds),
         "digest": result.digest[:16],
     }
     if not len(bounds):
         return _snippet("Training", facts, "")
     numbers = {
-        "lower bound": money(bounds.lower[-1]),
-        bounds.upper_name: money(bounds.upper[-1]) + ("" if bounds.is_exact else f" ± {money(bounds.half_width[-1])}"),
-        **({} if bounds.gap is None else {"gap": percent(bounds.gap)}),
+        "lower bound": money_in_words(bounds.lower[-1]),
+        bounds.upper_name: money_in_words(bounds.upper[-1])
+        + ("" if bounds.is_exact else f" ± {money_in_words(bounds.half_width[-1])}"),
+        **({} if bounds.gap is None else {"gap": percent_in_words(bounds.gap)}),
     }
     if bounds.found is not None:
-        numbers[BOUND_NAMES[bounds.found.method]] = money(bounds.found.value)
+        numbers[BOUND_NAMES[bounds.found.method]] = money_in_words(bounds.found.value)
     if (judged := result.verdict) is not None:
         numbers = {"verdict": judged.words} | numbers
     return _snippet("Training", numbers | facts, _drawn(bounds))
@@ -39,8 +40,8 @@ def simulation_html(result: ShownSimulation) -> str:
     tables = ", ".join(f"{name} ({table.num_rows:,} rows)" for name, table in result.tables.items())
     numbers = {
         "scenarios": f"{len(result.scenario_costs):,}",
-        "mean cost": f"{money(result.mean_cost)} ± {money(result.half_width)} at 95 % confidence",
-        "standard deviation": money(result.std_cost),
+        "mean cost": f"{money_in_words(result.mean_cost)} ± {money_in_words(result.half_width)} at 95 % confidence",
+        "standard deviation": money_in_words(result.std_cost),
         "tables": tables,
         "digest": result.digest[:16],
     }

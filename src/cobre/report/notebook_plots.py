@@ -9,7 +9,7 @@ from cobre.report.canvas import label_stages, one_axes, whole_numbers
 from cobre.report.fan_charts import INNER, OUTER
 from cobre.report.palette import BLUE, ORANGE
 from cobre.report.simulated import Fan
-from cobre.report.units import scale_for
+from cobre.runs.formatting import scale_for
 
 EDGE = 0.7  # a line at the ends of a band, which is faint
 

@@ -9,7 +9,7 @@ from typing import Any
 from cobre.report.cascade_layout import layouts, shelves
 from cobre.report.palette import BLUE, GREEN, GREY, ORANGE, PURPLE, SKY, VERMILLION, variable
 from cobre.report.study_facts import StudyFacts
-from cobre.report.units import digits
+from cobre.runs.formatting import digits
 
 WIDTH = 1140
 STEP, ROW, MARGIN = 47.0, 44.0, 44.0

@@ -1,10 +1,13 @@
-"""Numbers and events as people read them."""
+"""Numbers and events as people read them: in columns of a terminal, or in the sentences of a report (`_in_words`)."""
 
-from collections.abc import Mapping
+import math
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from cobre.printable import printable
 
+NOTHING = "\N{EN DASH}"
+_STEPS = ((1e9, "billion"), (1e6, "million"), (1e3, "thousand"))
 _UNITS = ((1e9, "G$"), (1e6, "M$"), (1e3, "k$"))
 _BARS = "▁▂▃▄▅▆▇█"
 
@@ -74,3 +77,54 @@ def bar(share: float, width: int) -> str:
     """A filled part and an empty one."""
     filled = round(max(0.0, min(1.0, share)) * width)
     return "█" * filled + "░" * (width - filled)
+
+
+def scale_for(largest: float, unit: str) -> tuple[float, str]:
+    """By how much to divide numbers up to `largest`, and the unit that they then have."""
+    if unit == "MW" and abs(largest) >= 1e4:
+        return 1e3, "GW"
+    for divisor, word in _STEPS:
+        if abs(largest) >= divisor * (1 if divisor > 1e3 else 10):
+            return divisor, f"{word} {unit}"
+    return 1.0, unit
+
+
+def money_in_words(amount: float) -> str:
+    """In $, with four digits: `1.235 million $`."""
+    if not math.isfinite(amount):
+        return "unknown"
+    divisor, unit = scale_for(amount, "$")
+    return f"{digits(amount / divisor)} {unit}"
+
+
+def digits(number: float, significant: int = 4) -> str:
+    """With thousands set apart; as many digits as say something."""
+    if not math.isfinite(number):
+        return NOTHING
+    if number == 0:
+        return "0"
+    places = max(0, significant - 1 - math.floor(math.log10(abs(number))))
+    return f"{number:,.{places}f}"
+
+
+def percent_in_words(share: float) -> str:
+    """A share of 1 with three digits: `12.3 %`, and `< 0.01 %` for one that is all but zero."""
+    if not math.isfinite(share):
+        return NOTHING
+    return "< 0.01 %" if 0 < abs(share) < 1e-4 else f"{digits(100 * share, 3)} %"
+
+
+def duration_in_words(seconds: float) -> str:
+    """`12.3 s`, `4 min 05 s` or `1 h 02 min`."""
+    if not math.isfinite(seconds):
+        return NOTHING
+    if seconds < 60:
+        return f"{digits(seconds, 3)} s"
+    minutes, rest = divmod(round(seconds), 60)
+    hours, minutes = divmod(minutes, 60)
+    return f"{hours} h {minutes:02d} min" if hours else f"{minutes} min {rest:02d} s"
+
+
+def joined(words: Sequence[str]) -> str:
+    """a, b and c."""
+    return words[0] if len(words) == 1 else f"{', '.join(words[:-1])} and {words[-1]}"

@@ -11,7 +11,7 @@ from cobre.report.run_folder import RunFolder
 from cobre.report.scenario_statistics import PERCENTILES
 from cobre.report.section import Section
 from cobre.report.simulated import Simulated
-from cobre.report.units import scale_for
+from cobre.runs.formatting import scale_for
 
 HOW_TO_READ = "How many of the simulated scenarios cost so much over the whole horizon."
 

@@ -15,7 +15,7 @@ from cobre.report.run_folder import RunFolder
 from cobre.report.section import Section
 from cobre.report.simulated import Fan, Simulated
 from cobre.report.study_facts import StudyFacts
-from cobre.report.units import scale_for
+from cobre.runs.formatting import scale_for
 
 SOURCES: Mapping[str, tuple[str, str]] = {
     "hydro_generation": ("hydro", BLUE),

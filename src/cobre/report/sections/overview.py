@@ -8,7 +8,7 @@ from html import escape
 from cobre.core.confidence import half_width_95
 from cobre.report.run_folder import RunFolder
 from cobre.report.sections.upper_bound import upper_bound_tiles
-from cobre.report.units import NOTHING, duration, money, percent
+from cobre.runs.formatting import NOTHING, duration_in_words, money_in_words, percent_in_words
 from cobre.runs.state import RunState
 
 
@@ -71,10 +71,12 @@ def _bound_tiles(run: RunFolder) -> list[tuple[str, str, str]]:
     if not len(bounds):
         return [_stored_bound_tile(run)]
     half = bounds.half_width[-1]
-    spread = f"± {money(half)}, 95 % confidence" if math.isfinite(half) and half > 0 else "of the last iteration"
+    spread = (
+        f"± {money_in_words(half)}, 95 % confidence" if math.isfinite(half) and half > 0 else "of the last iteration"
+    )
     return [
-        ("Lower bound", money(bounds.lower[-1]), f"after {bounds.iteration[-1]} iterations"),
-        (bounds.upper_name.capitalize(), money(bounds.upper[-1]), spread),
+        ("Lower bound", money_in_words(bounds.lower[-1]), f"after {bounds.iteration[-1]} iterations"),
+        (bounds.upper_name.capitalize(), money_in_words(bounds.upper[-1]), spread),
         ("Gap", *_gap_words(run)),
     ]
 
@@ -86,7 +88,7 @@ def _gap_words(run: RunFolder) -> tuple[str, str]:
         return NOTHING, "a sampled mean is no bound under a risk measure; `cobre bound` finds one"
     judged = bounds.verdict(is_interrupted=bool(run.summary.get("is_interrupted")))
     kind = "" if judged is None else judged.kind.replace("_", " ")
-    return percent(bounds.gap), f"of the lower bound; {kind}"
+    return percent_in_words(bounds.gap), f"of the lower bound; {kind}"
 
 
 def _stored_bound_tile(run: RunFolder) -> tuple[str, str, str]:
@@ -94,7 +96,7 @@ def _stored_bound_tile(run: RunFolder) -> tuple[str, str, str]:
     bound, iterations = run.summary.get("lower_bound"), run.summary.get("iterations")
     if isinstance(bound, int | float):
         after = f", {iterations} iterations" if iterations else ""
-        return "Lower bound", money(float(bound)), f"of the stored policy{after}"
+        return "Lower bound", money_in_words(float(bound)), f"of the stored policy{after}"
     if run.simulated is not None:
         return "Lower bound", NOTHING, "a stored policy was simulated"
     return "Lower bound", NOTHING, "no iteration yet"
@@ -105,7 +107,7 @@ def _simulation_tiles(run: RunFolder) -> list[tuple[str, str, str]]:
         return []
     costs = run.simulated.scenario_costs()
     half = half_width_95(costs.std(ddof=1), len(costs)) if len(costs) > 1 else 0.0
-    return [("Simulated cost", money(costs.mean()), f"± {money(half)}, {len(costs)} scenarios")]
+    return [("Simulated cost", money_in_words(costs.mean()), f"± {money_in_words(half)}, {len(costs)} scenarios")]
 
 
 def _effort_tiles(run: RunFolder) -> list[tuple[str, str, str]]:
@@ -115,7 +117,7 @@ def _effort_tiles(run: RunFolder) -> list[tuple[str, str, str]]:
     seconds = run.summary.get("training_seconds")
     if not isinstance(seconds, int | float):
         seconds = run.log.iterations[-1].get("elapsed_s", 0.0) if run.log.iterations else None
-    return [("Training", duration(float(seconds)), who)] if seconds else []
+    return [("Training", duration_in_words(float(seconds)), who)] if seconds else []
 
 
 def subtitle(run: RunFolder) -> str:

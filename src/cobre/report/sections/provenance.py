@@ -7,7 +7,7 @@ from typing import Any
 from cobre.report.data_table import Column, DataTable
 from cobre.report.run_folder import RunFolder
 from cobre.report.section import Section
-from cobre.report.units import NOTHING
+from cobre.runs.formatting import NOTHING
 
 INTRO = "What it takes to run this again, and to know that the result is the same."
 

@@ -1,7 +1,7 @@
 """What `cobre bound`, or a stopping rule that wanted a bound, found: one tile of the overview."""
 
 from cobre.report.run_folder import RunFolder
-from cobre.report.units import money, percent
+from cobre.runs.formatting import money_in_words, percent_in_words
 
 _NAMES = {
     "enumeration": ("Upper bound", "exact cost of the policy"),
@@ -16,6 +16,8 @@ def upper_bound_tiles(run: RunFolder) -> list[tuple[str, str, str]]:
     if found is None:
         return []
     title, kind = _NAMES[found.method]
-    sure = f" ± {money(found.half_width)}, {100 * found.confidence:g} % confidence" if found.confidence else ""
+    sure = f" ± {money_in_words(found.half_width)}, {100 * found.confidence:g} % confidence" if found.confidence else ""
     most = "at most " if found.confidence else ""
-    return [(title, money(found.value), f"{kind}{sure}; {most}{percent(found.gap)} above the lower bound")]
+    return [
+        (title, money_in_words(found.value), f"{kind}{sure}; {most}{percent_in_words(found.gap)} above the lower bound")
+    ]
