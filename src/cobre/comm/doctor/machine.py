@@ -8,9 +8,9 @@ import socket
 from collections.abc import Iterator
 from pathlib import Path
 
-from cobre.comm.backends.shm.failures import ADVICE, SHM_FOLDER
 from cobre.comm.cores import CGROUP_ROOT, affinity_cores, cgroup_quota, usable_cores
 from cobre.comm.doctor.findings import Finding
+from cobre.comm.shm_space import ADVICE, SHM_FOLDER
 
 GIB = 1 << 30
 MIB = 1 << 20

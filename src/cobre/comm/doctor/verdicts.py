@@ -3,7 +3,6 @@
 import time
 
 from cobre.comm import LocalConfig, create_communicator
-from cobre.comm.backends.shm.failures import ADVICE
 from cobre.comm.detection import INSTALL_MPI, installed_backends
 from cobre.comm.doctor.findings import Verdict
 from cobre.comm.doctor.mpi_library import MpiLibrary
@@ -11,6 +10,7 @@ from cobre.comm.doctor.network import LOOPBACK, loopback_problem
 from cobre.comm.doctor.trial import RANKS, Trial, exercise, try_launched, try_mpiexec
 from cobre.comm.errors import CommError
 from cobre.comm.launch.environment import launchable_backends
+from cobre.comm.shm_space import ADVICE
 from cobre.comm.types import BackendKind
 
 

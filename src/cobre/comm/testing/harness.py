@@ -43,7 +43,7 @@ class WorldRun:
 
     journals: Sequence[Mapping[int, Entry]]
     stacks: Sequence[str]
-    trouble: str
+    problem: str
     leaks: Sequence[str]
 
 
@@ -90,11 +90,11 @@ def run_world(setting: Setting, cells: Sequence[Cell]) -> tuple[list[Result], Se
 def _start_and_read(setting: Setting, cells: Sequence[Cell]) -> WorldRun:
     check = LeakCheck()
     with tempfile.TemporaryDirectory(prefix="cobre-journal-") as folder:
-        trouble = _start(setting, [(cell.case, cell.params, cell.mutant) for cell in cells], folder, check.environment)
+        problem = _start(setting, [(cell.case, cell.params, cell.mutant) for cell in cells], folder, check.environment)
         ranks = range(setting.size)
         journals = [read_journal(folder, rank) for rank in ranks]
         stacks = [read_stack(folder, rank) for rank in ranks]
-    return WorldRun(journals, stacks, trouble, check.leaks())
+    return WorldRun(journals, stacks, problem, check.leaks())
 
 
 def _start(setting: Setting, work: Sequence[object], folder: str, mark: Mapping[str, str]) -> str:
@@ -133,14 +133,14 @@ def _judge(run: WorldRun, number: int, cell: Cell) -> Result:
 def _judge_end(setting: Setting, run: WorldRun, *, all_answered: bool) -> Iterator[Result]:
     """The world itself must end well when its cases do, and must leave nothing behind in any case."""
     if all_answered:
-        yield Result(setting.cell("world/end"), Outcome.ERROR if run.trouble else Outcome.PASS, run.trouble)
+        yield Result(setting.cell("world/end"), Outcome.ERROR if run.problem else Outcome.PASS, run.problem)
     left = ", ".join(run.leaks)
     yield Result(setting.cell("world/leaks"), Outcome.FAIL if left else Outcome.PASS, left)
 
 
 def _judge_end_of_job(setting: Setting, run: WorldRun, cell: Cell) -> list[Result]:
     """All ranks must be gone, in time, and the exit code must say so."""
-    problem = "" if "ended with" in run.trouble else f"the job did not end by itself with a failure. {run.trouble}"
+    problem = "" if "ended with" in run.problem else f"the job did not end by itself with a failure. {run.problem}"
     ended = Result(cell, Outcome.FAIL if problem else Outcome.PASS, problem)
     return [ended, *_judge_end(setting, run, all_answered=False)]
 
@@ -154,7 +154,7 @@ def _what_stopped(run: WorldRun, number: int) -> str:
             lines.append(f"rank {rank} did not finish. {run.stacks[rank]}")
         elif entry.error:
             lines.append(f"rank {rank} raised:\n{entry.error}")
-    return "\n".join([*lines, run.trouble]).strip()
+    return "\n".join([*lines, run.problem]).strip()
 
 
 def _batches(cells: Sequence[Cell]) -> Iterator[Sequence[Cell]]:

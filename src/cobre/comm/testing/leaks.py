@@ -12,8 +12,10 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Self
 
+from cobre.comm import shm_space
+
 MARK_VARIABLE = "COBRE_TESTING_MARK"
-SHM_FOLDER = Path("/dev/shm")  # noqa: S108 - where Linux keeps POSIX shared memory
+SHM_FOLDER = Path(shm_space.SHM_FOLDER)
 SHM_PREFIX = "cobre"
 PROC = Path("/proc")
 PATIENCE_S = 5.0

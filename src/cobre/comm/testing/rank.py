@@ -26,7 +26,7 @@ def main() -> None:
     signal.signal(signal.SIGINT, signal.default_int_handler)  # a background shell may have had it ignored
     order = json.loads(sys.argv[1])
     say("started", pid=os.getpid(), host=socket.gethostname())
-    if order.get("joins_when_told"):
+    if order.get("joins_on_request"):
         sys.stdin.readline()
     try:
         comm = create_communicator()

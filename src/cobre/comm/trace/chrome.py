@@ -11,7 +11,7 @@ from cobre.comm.flight_recorder import RecordedCall
 from cobre.comm.trace.clocks import Alignment
 from cobre.comm.trace.matching import Waiting, matched_calls, waiting
 from cobre.comm.trace.recording import Recording
-from cobre.comm.trace.runs import Run, World
+from cobre.comm.trace.runs import Run, TracedWorld
 
 Event = dict[str, Any]
 
@@ -42,7 +42,7 @@ def process_ranks(run: Run) -> dict[tuple[str, int], int]:
     return ranks
 
 
-def waits_in(world: World, alignment: Alignment) -> Iterator[tuple[int, Waiting]]:
+def waits_in(world: TracedWorld, alignment: Alignment) -> Iterator[tuple[int, Waiting]]:
     """For each call in which ranks waited for each other, its number, and who waited how long for whom."""
     headers = {rank: recording.header for rank, recording in world.members.items()}
     for matched in matched_calls(world):
@@ -63,7 +63,7 @@ def _metadata(kind: str, pid: int, tid: int, **args: object) -> Event:
 
 
 def _world_events(
-    world: World, thread: int, ranks: Mapping[tuple[str, int], int], alignment: Alignment, begin_ns: int
+    world: TracedWorld, thread: int, ranks: Mapping[tuple[str, int], int], alignment: Alignment, begin_ns: int
 ) -> Iterator[Event]:
     waits = dict(waits_in(world, alignment))
     for rank, recording in sorted(world.members.items()):

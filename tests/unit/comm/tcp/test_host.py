@@ -4,7 +4,7 @@ from types import SimpleNamespace
 
 import pytest
 
-from cobre.comm.backends.tcp import host
+from cobre.comm.backends.tcp import host_group
 from cobre.comm.backends.tcp.host_discovery import Hosts
 from cobre.comm.backends.tcp.protocol import FailureKind, Heartbeat, Verdict
 from cobre.comm.errors import Peer
@@ -12,29 +12,29 @@ from cobre.comm.errors import Peer
 ROOM = 1535  # bytes of a verdict's text in the host's memory
 
 
-def test_ranks_are_from_identities_by_their_identities():
+def test_ranks_are_grouped_by_their_identities():
     hosts = Hosts.from_identities([b"a", b"b", b"a", b"c", b"b"])
     assert hosts.groups == ((0, 2), (1, 4), (3,))
-    assert hosts.are_shared and hosts.of(4) == (1, 4)
-    assert not Hosts.from_identities([b"a", b"b"]).are_shared
+    assert hosts.any_shared and hosts.of(4) == (1, 4)
+    assert not Hosts.from_identities([b"a", b"b"]).any_shared
 
 
 @pytest.mark.parametrize("text", ["", "rank 2 (host a, pid 7): ValueError: no", "\u2603" * 5000])
 def test_a_verdict_fits_into_the_memory_of_a_host(text):
     culprits = tuple(Peer(rank, "h" * 120, 2**22, "died; its last call was " + "x" * 400) for rank in range(16))
     verdict = Verdict(FailureKind.ABORTED, 7, culprits, text)
-    packed = host._to_text(verdict)
+    packed = host_group._to_text(verdict)
     assert len(packed) <= ROOM and b"\0" not in packed
-    read = host._from_text(packed.decode())
+    read = host_group._from_text(packed.decode())
     assert (read.kind, read.sequence, read.culprits[0].rank) == (FailureKind.ABORTED, 7, 0)
     assert read.text == text[: len(read.text)] and len(read.text) >= min(len(text), 130)
 
 
 def test_text_that_is_no_verdict_is_not_taken_for_one():
-    assert host._from_text("the world failed, but the rank that found out died while saying why") is None
+    assert host_group._from_text("the world failed, but the rank that found out died while saying why") is None
 
 
-def world(*, waits_for_host, beat):
+def transport(*, waits_for_host, beat):
     monitor = SimpleNamespace(heartbeats={} if beat is None else {0: beat})
     return SimpleNamespace(monitor=monitor, progress=SimpleNamespace(serving=5, waits_for_host=waits_for_host))
 
@@ -49,5 +49,7 @@ def world(*, waits_for_host, beat):
     ],
 )
 def test_a_host_that_is_complete_names_whom_the_coordinator_waits_for(waits_for_host, beat, expected):
-    (name,) = host.awaited(world(waits_for_host=waits_for_host, beat=beat), ["rank 1 (pid 3, last call #4 barrier)"])
+    (name,) = host_group.awaited_ranks(
+        transport(waits_for_host=waits_for_host, beat=beat), ["rank 1 (pid 3, last call #4 barrier)"]
+    )
     assert expected in name

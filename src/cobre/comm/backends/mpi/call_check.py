@@ -16,31 +16,31 @@ from cobre.comm.errors import MismatchedCallError, Peer
 from cobre.comm.types import Dtype, Operation, ReduceOp
 
 SIGNATURE_BYTES = 16
-WORDS_BYTES = 512
+DESCRIPTION_BYTES = 512
 LABEL_CHARACTERS = 32
 _LONG_NAMES = {"g": "longdouble", "G": "clongdouble"}
 
 
 class Call:
-    """What one rank calls: `essence` must be the same on all ranks, `words` are for people."""
+    """What one rank calls: `signed` must be the same on all ranks, `description` is for people."""
 
-    def __init__(self, operation: Operation, essence: object, words: str = "") -> None:
+    def __init__(self, operation: Operation, signed: object, description: str = "") -> None:
         self.operation = operation
-        self.essence = essence
-        self.words = f"{operation.title} ({words})" if words else operation.title
+        self.signed = signed
+        self.description = f"{operation.title} ({description})" if description else operation.title
 
     @property
     def signature(self) -> bytes:
         """Equal on two ranks when their calls agree."""
-        return digest(self.operation.title, self.essence)
+        return digest(self.operation.title, self.signed)
 
 
 def allgatherv_call(dtype: Dtype, counts: Sequence[int], rank: int) -> Call:
     """Displacements may differ from rank to rank; counts may not."""
     amounts = tuple(map(int, counts))
     mark = digest(amounts).hex()[:4]
-    words = f"{element_name(dtype)}, {amounts[rank]} of {sum(amounts)}, counts {mark}"
-    return Call(Operation.ALLGATHERV, (dtype.descr, amounts), words)
+    description = f"{element_name(dtype)}, {amounts[rank]} of {sum(amounts)}, counts {mark}"
+    return Call(Operation.ALLGATHERV, (dtype.descr, amounts), description)
 
 
 def allreduce_call(dtype: Dtype, count: int, op: ReduceOp) -> Call:
@@ -50,8 +50,8 @@ def allreduce_call(dtype: Dtype, count: int, op: ReduceOp) -> Call:
 
 def broadcast_call(dtype: Dtype, count: int, root: int) -> Call:
     """Dtype, length and root."""
-    words = f"{element_name(dtype)}, {count}, root {root}"
-    return Call(Operation.BROADCAST, (dtype.descr, count, int(root)), words)
+    description = f"{element_name(dtype)}, {count}, root {root}"
+    return Call(Operation.BROADCAST, (dtype.descr, count, int(root)), description)
 
 
 def region_call(dtype: Dtype, count: int) -> Call:
@@ -81,11 +81,13 @@ class CallCheck:
             raise self._mismatch(call, odd)
 
     def _mismatch(self, call: Call, odd: int) -> MismatchedCallError:
-        own = f"{os.getpid()}\n{socket.gethostname()}\n{call.words}{self._label()}"
-        told = [part.rstrip(b"\0").decode(errors="replace") for part in self._exchange(own.encode(), WORDS_BYTES)]
-        pids, hosts, words = zip(*(text.split("\n", 2) for text in told), strict=True)
+        own = f"{os.getpid()}\n{socket.gethostname()}\n{call.description}{self._label()}"
+        texts = [
+            part.rstrip(b"\0").decode(errors="replace") for part in self._exchange(own.encode(), DESCRIPTION_BYTES)
+        ]
+        pids, hosts, descriptions = zip(*(text.split("\n", 2) for text in texts), strict=True)
         sequence = self._guard.sequence
-        sides = " vs ".join(f"rank {rank}: {words[rank]}" for rank in (0, odd))
+        sides = " vs ".join(f"rank {rank}: {descriptions[rank]}" for rank in (0, odd))
         return MismatchedCallError(
             call.operation.title,
             0,

@@ -181,7 +181,7 @@ class MpiCommunicator(WindowOwner):
         if sum(counts) * recv.itemsize > self._region_bytes:
             return False
         own = (*self._windows.locate(recv), hash(tuple(displs)), self._windows.largest_bytes())
-        landings = self._tell(own)
+        landings = self._exchange_landings(own)
         self._region_bytes = int(landings[:, 3].min())
         number = int(landings[0, 0])
         if number and self._is_one_node and (landings[:, :3] == landings[0, :3]).all():
@@ -194,7 +194,7 @@ class MpiCommunicator(WindowOwner):
             return True
         return False
 
-    def _tell(self, own: tuple[int, ...]) -> np.ndarray[tuple[int, int], np.dtype[np.int64]]:
+    def _exchange_landings(self, own: tuple[int, ...]) -> np.ndarray[tuple[int, int], np.dtype[np.int64]]:
         everybody = np.empty((self._size, len(own)), np.int64)
         self._comm.Allgather(np.array(own, np.int64), everybody)
         return everybody

@@ -34,9 +34,9 @@ class ErrorExchange:
 
         within_s: how long to wait for the others, in seconds; None: as long as it takes.
         """
-        words = np.frombuffer(_encode(own), np.uint8)
+        payload = np.frombuffer(_encode(own), np.uint8)
         counts = np.zeros(self._comm.Get_size(), np.int64)
-        sent = np.array([words.size], np.int64)
+        sent = np.array([payload.size], np.int64)
         self._lent.append((sent, counts))
         # The sizes by a nonblocking collective, because the others may never come. Once it is complete all ranks are
         # here, and a blocking call for the reports themselves cannot hang.
@@ -45,7 +45,7 @@ class ErrorExchange:
         self._lent.pop()
         everything = np.empty(int(counts.sum()), np.uint8)
         if everything.size:
-            self._comm.Allgatherv((words, self._mpi.BYTE), (everything, counts.tolist(), self._mpi.BYTE))
+            self._comm.Allgatherv((payload, self._mpi.BYTE), (everything, counts.tolist(), self._mpi.BYTE))
         parts = np.split(everything, np.cumsum(counts)[:-1])
         return [_decode(part.tobytes()) for part in parts]
 

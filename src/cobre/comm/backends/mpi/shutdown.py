@@ -69,6 +69,6 @@ class ShutdownExchange:
         status = self._mpi.Status()
         with self._one_reader:
             while self._comm.Iprobe(status=status):
-                words = np.empty(status.Get_count(self._mpi.INT64_T), np.int64)
-                self._comm.Recv(words, status.Get_source())
-                self._last_calls[status.Get_source()] = words.tolist()
+                numbers = np.empty(status.Get_count(self._mpi.INT64_T), np.int64)
+                self._comm.Recv(numbers, status.Get_source())
+                self._last_calls[status.Get_source()] = numbers.tolist()

@@ -5,20 +5,15 @@ and its arrays stay valid; so a window is freed by a later `create_shared_region
 of it any more, or when the job ends.
 """
 
-import os
 import weakref
-from typing import Any
 
 import numpy as np
 
 from cobre.comm.backends.mpi.deferred_release import DeferredRelease, agree
 from cobre.comm.backends.mpi.library import Mpi, MpiComm
 from cobre.comm.errors import AllocationFailedError
+from cobre.comm.shm_space import free_shm_bytes, no_shm_space
 from cobre.comm.types import Array
-
-MIB = 1 << 20
-SHM_FOLDER = "/dev/shm"  # noqa: S108 - where the MPIs keep windows on Linux
-ADVICE = "docker run --shm-size=512m, in Kubernetes an emptyDir with medium: Memory mounted at /dev/shm, or backend tcp"
 
 
 class WindowMemory:
@@ -38,8 +33,11 @@ class Window:
 
     def __init__(self, mpi: Mpi, node: MpiComm, number: int, nbytes: int) -> None:
         leader = node.Get_rank() == 0
+        # All of it on the leader, so that it is one piece of memory with one address for everybody to ask for.
         self._win = mpi.Win.Allocate_shared(max(nbytes, 1) if leader else 0, 1, mpi.INFO_NULL, node)
         self._win.Set_errhandler(mpi.ERRORS_RETURN)
+        # One passive epoch for the window's whole life: only inside one may Sync be called, and ranks read and write by
+        # plain loads and stores, without MPI. NOCHECK: no lock conflicts with this one, so none need be arranged.
         self._win.Lock_all(mpi.MODE_NOCHECK)
         self._lent: list[weakref.ref[WindowMemory]] = []
         self.number = number
@@ -49,7 +47,7 @@ class Window:
             self.lend(writable=True).fill(0)
 
     def lend(self, *, writable: bool) -> Array:
-        """The memory as bytes."""
+        """The memory as an array of bytes; the window is not freed as long as anybody holds the array."""
         memory = WindowMemory(self.address, self.nbytes, writable=writable)
         self._lent.append(weakref.ref(memory))
         return np.asarray(memory)
@@ -59,11 +57,11 @@ class Window:
         return all(memory() is None for memory in self._lent)
 
     def synchronise(self) -> None:
-        """Order this rank's reads and writes around a barrier."""
+        """Order this rank's reads and writes: before a barrier it publishes them, after it sees the others'."""
         self._win.Sync()
 
     def free(self) -> None:
-        """Collective over the node."""
+        """Free the window. Collective over the node: every rank must have given it up (`is_given_up`)."""
         self._win.Unlock_all()
         self._win.Free()
 
@@ -82,11 +80,11 @@ class Windows:
     def create(self, nbytes: int) -> Window:
         """Make one that is zero; on all ranks, or on none."""
         if not self._release.agree_and_release(self._mpi, self._world, _has_room(nbytes)):
-            raise AllocationFailedError(nbytes, _no_room(nbytes))
+            raise AllocationFailedError(nbytes, no_shm_space(nbytes))
         self._created += 1
         window, problem = self._allocate(nbytes)
         if not agree(self._mpi, self._world, np.array([window is not None], np.uint8))[0]:
-            raise AllocationFailedError(nbytes, _no_room(nbytes, problem or "another rank could not map it"))
+            raise AllocationFailedError(nbytes, no_shm_space(nbytes, problem or "another rank could not map it"))
         assert window is not None  # noqa: S101 - agreed upon just now
         return window
 
@@ -115,8 +113,10 @@ class Windows:
             return None, str(error)
         self._alive.append(window)
         self._release.hold(window.is_given_up, lambda: self._free(window))
+        # Sync, barrier, sync: the leader publishes its zeros, everybody waits for them, everybody reads afresh. A
+        # barrier of MPI alone promises nothing about plain loads and stores.
         window.synchronise()
-        self._node.Barrier()  # nobody looks before the leader has cleared it
+        self._node.Barrier()
         window.synchronise()
         return window, ""
 
@@ -126,21 +126,6 @@ class Windows:
 
 
 def _has_room(nbytes: int) -> bool:
-    free = _free_bytes()
+    # Asked before: MPI would map more than there is, and the first write beyond it would be the end of the process.
+    free = free_shm_bytes()
     return free is None or nbytes <= free
-
-
-def _no_room(nbytes: int, problem: str = "") -> str:
-    free = _free_bytes()
-    have = "" if free is None else f", {SHM_FOLDER} has {free / MIB:.1f} MiB free"
-    cause = f" ({problem})" if problem else ""
-    return f"need {nbytes / MIB:.1f} MiB of shared memory{have}{cause}: {ADVICE}"
-
-
-def _free_bytes() -> int | None:
-    # MPI would map more than there is, and the first write beyond it would be the end of the process.
-    try:
-        status: Any = os.statvfs(SHM_FOLDER)
-    except OSError:
-        return None
-    return int(status.f_bavail * status.f_frsize)

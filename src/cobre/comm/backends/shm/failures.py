@@ -17,11 +17,9 @@ from cobre.comm.errors import (
     PeerTimeoutError,
     SharedMemoryExhaustedError,
 )
+from cobre.comm.shm_space import no_shm_space
 from cobre.comm.types import Operation
 
-MIB = 1 << 20
-SHM_FOLDER = "/dev/shm"  # noqa: S108 - where Linux keeps POSIX shared memory
-ADVICE = "docker run --shm-size=512m, in Kubernetes an emptyDir with medium: Memory mounted at /dev/shm, or backend tcp"
 ERRORS: dict[str, type[CollectiveFailedError]] = {
     "died": PeerLostError,
     "left": PeerLostError,
@@ -66,15 +64,4 @@ def no_window(config: ShmConfig, error: OSError) -> InitializationFailedError:
 
 
 def _no_memory(nbytes: int, error: OSError) -> str:
-    free = _free_bytes()
-    have = "" if free is None else f", {SHM_FOLDER} has {free / MIB:.1f} MiB free"
-    need = f"need {nbytes / MIB:.1f} MiB of shared memory"
-    return f"{need}{have} ({os.strerror(error.errno or 0)}): {ADVICE}"
-
-
-def _free_bytes() -> int | None:
-    try:
-        status = os.statvfs(SHM_FOLDER)
-    except OSError:
-        return None
-    return status.f_bavail * status.f_frsize
+    return no_shm_space(nbytes, os.strerror(error.errno or 0))

@@ -14,8 +14,8 @@ from cobre.comm.backends.tcp.channel import LinkLostError
 from cobre.comm.backends.tcp.connect import connect
 from cobre.comm.backends.tcp.failures import WorldFailedError, error_of
 from cobre.comm.backends.tcp.fields import ProtocolError
-from cobre.comm.backends.tcp.host import Host, awaited, verdict_of, wake_host
 from cobre.comm.backends.tcp.host_discovery import find_hosts
+from cobre.comm.backends.tcp.host_group import HostGroup, awaited_ranks, verdict_of, wake_host
 from cobre.comm.backends.tcp.protocol import Verdict
 from cobre.comm.backends.tcp.rendezvous.handshake import this_process
 from cobre.comm.backends.tcp.star import Star
@@ -47,7 +47,7 @@ class TcpCommunicator(RegionOwner):
     def __init__(self, config: TcpConfig) -> None:
         super().__init__(config.rank, config.size)
         self._config = config
-        self._host: Host | None = None
+        self._host: HostGroup | None = None
         self._verdict: Verdict | None = None
         self._transport = connect(config, self._waiting)
         self._transport.progress.label = partial(_last_label, self._guard)
@@ -75,9 +75,9 @@ class TcpCommunicator(RegionOwner):
             raise
         return TwoLevels(self._transport, self._host, hosts, self._guard, self._rank, self._size)
 
-    def _join_host(self, ranks: Sequence[int], memory: ShmMemory) -> Host:
+    def _join_host(self, ranks: Sequence[int], memory: ShmMemory) -> HostGroup:
         on_wait = weakly(self._waiting_in_host)
-        host = Host(ranks, memory, self._config, self._guard, on_wait)
+        host = HostGroup(ranks, memory, self._config, self._guard, on_wait)
         self._transport.monitor.on_verdict = partial(wake_host, host, self._transport.progress)
         return host
 
@@ -89,7 +89,7 @@ class TcpCommunicator(RegionOwner):
             raise InitializationFailedError("tcp", getattr(translated, "message", str(translated))) from error
 
     def _waiting_in_host(self, seconds: float, missing: list[str]) -> None:
-        self._waiting(seconds, awaited(self._transport, missing))
+        self._waiting(seconds, awaited_ranks(self._transport, missing))
 
     def _create_shared_region(self, count: int, dtype: Dtype) -> SharedRegion:
         return self._collectives.create_region(self, count, dtype)

@@ -39,7 +39,7 @@ class Hosts:
         return cls(tuple(map(tuple, groups.values())))
 
     @property
-    def are_shared(self) -> bool:
+    def any_shared(self) -> bool:
         """Whether any two ranks are on one host."""
         return any(len(ranks) > 1 for ranks in self.groups)
 
@@ -53,7 +53,7 @@ def find_hosts(transport: Transport, config: TcpConfig) -> tuple[Hosts, ShmMemor
     transport.progress.completed = -1  # in a call, the one before the first
     transport.begin(0, Operation.JOIN)
     hosts = Hosts.from_identities(_exchange(transport, config.size, _identity(config)))
-    memory = _open_memory(transport, config, hosts) if hosts.are_shared else None
+    memory = _open_memory(transport, config, hosts) if hosts.any_shared else None
     transport.end(0)
     return None if memory is None else (hosts, memory)
 

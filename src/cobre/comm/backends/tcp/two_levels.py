@@ -17,8 +17,8 @@ from cobre._native import CallGuard, ShmRegion
 from cobre.comm.backends.shm.communicator import ShmCommunicator
 from cobre.comm.backends.shm.region import RegionOwner, ShmSharedRegion
 from cobre.comm.backends.tcp.calls import NO_DTYPE, call_head, describe_dtype, hash_counts
-from cobre.comm.backends.tcp.host import Host
 from cobre.comm.backends.tcp.host_discovery import Hosts
+from cobre.comm.backends.tcp.host_group import HostGroup
 from cobre.comm.backends.tcp.star import no_memory, places_in
 from cobre.comm.backends.tcp.transport import NOTHING, SMALL_BYTES, DeferredCopy, Transport, as_bytes, view_of
 from cobre.comm.config import ShmConfig
@@ -34,7 +34,9 @@ REDUCTION_BYTES = 1 << 20  # of one host's operands that are under way at once
 class TwoLevels:
     """One rank's part of the collectives."""
 
-    def __init__(self, transport: Transport, host: Host, hosts: Hosts, guard: CallGuard, rank: int, size: int) -> None:
+    def __init__(
+        self, transport: Transport, host: HostGroup, hosts: Hosts, guard: CallGuard, rank: int, size: int
+    ) -> None:
         self._transport = transport
         self._host = host
         self._shared = host.shm
@@ -67,7 +69,7 @@ class TwoLevels:
     def _gather_small(self, sequence: int, head: Head, send: Array, places: Sequence[memoryview]) -> None:
         sizes = [len(place) for place in places]
         own = self._gather_host(as_octets(send), [sizes[rank] for rank in self._host.ranks])
-        self._host_has_come()
+        self._host_arrived()
         rest = np.empty(sum(sizes) - own.size, np.uint8)
         if self._host.is_leader:
             parts = self._transport.gather(sequence, head(inline_bytes=own.size), view_of(own), sizes)
@@ -104,7 +106,7 @@ class TwoLevels:
 
     def _reduce_piece(self, sequence: int, head: Head, operand: Array, op: ReduceOp) -> Array:
         operands = self._gather_host(operand, [operand.size] * len(self._host.ranks))
-        self._host_has_come()
+        self._host_arrived()
         result = np.empty_like(operand)
         if self._host.is_leader:
             self._transport.reduce(sequence, head(inline_bytes=operands.nbytes), operands, result, op)
@@ -125,7 +127,7 @@ class TwoLevels:
     def _broadcast_small(self, sequence: int, head: Head, buffer: memoryview, root: int) -> None:
         data = np.frombuffer(bytearray(buffer), np.uint8)
         self._bring_to_leader(data, root)
-        self._host_has_come()
+        self._host_arrived()
         if self._host.is_leader:
             inline_bytes = data.size if root in self._host.ranks else 0
             self._transport.broadcast(sequence, head(inline_bytes=inline_bytes), view_of(data), root)
@@ -155,7 +157,7 @@ class TwoLevels:
         with self._call(Operation.BARRIER) as sequence:
             self._shared.barrier()
             if not self._is_alone:
-                self._host_has_come()
+                self._host_arrived()
                 if self._host.is_leader:
                     head = call_head(sequence, Operation.BARRIER)
                     self._transport.gather(sequence, head, NOTHING, self._no_sizes)
@@ -178,7 +180,7 @@ class TwoLevels:
 
     def split_local(self) -> ShmCommunicator:
         """A communicator of this host's ranks."""
-        config = ShmConfig(f"cobre-host-{self._rank}", self._host.place, len(self._host.ranks))
+        config = ShmConfig(f"cobre-host-{self._rank}", self._host.local_rank, len(self._host.ranks))
         local, problem = None, ""
         with self._call(Operation.SPLIT_LOCAL) as sequence:
             try:
@@ -201,7 +203,7 @@ class TwoLevels:
         """The ranks on whose hosts something could not be had."""
         flags = np.full(self._size, not is_here, np.uint8)
         if not self._is_alone:
-            self._host_has_come()
+            self._host_arrived()
             if self._host.is_leader:
                 own = bytes(flags[: len(self._host.ranks)])
                 head = _head(sequence, operation, dtype, total)(inline_bytes=len(own))
@@ -232,7 +234,7 @@ class TwoLevels:
             progress.waits_for_host = False
         self._transport.end(sequence)
 
-    def _host_has_come(self) -> None:
+    def _host_arrived(self) -> None:
         """From here on this host waits for its leader, and the leader for the other hosts."""
         self._transport.progress.waits_for_host = False
         self._shared.set_limited(False)
@@ -240,7 +242,7 @@ class TwoLevels:
     def _agree(self, sequence: int, head: Head) -> None:
         """All ranks make the same call; the others learn of it from the leader's next step."""
         self._shared.barrier()
-        self._host_has_come()
+        self._host_arrived()
         if self._host.is_leader:
             self._transport.gather(sequence, head(inline_bytes=0), NOTHING, self._no_sizes)
 

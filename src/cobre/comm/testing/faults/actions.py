@@ -47,7 +47,7 @@ def _die_waiting(script: Script, call: Call) -> None:
         call()
         return
     if script.is_holdout:
-        script.wait_for_word("go")
+        script.wait_for_command("go")
     script.endure(lambda: _in_turn(call, script.comm.barrier))
 
 
@@ -125,7 +125,7 @@ def let_wait(script: Script) -> None:
     call = _prepare(script)
     if script.is_victim:
         say("ready")
-        script.wait_for_word("go")
+        script.wait_for_command("go")
     script.endure(call)
 
 

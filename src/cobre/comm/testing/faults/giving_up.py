@@ -8,7 +8,7 @@ from cobre.comm.cores import usable_cores
 from cobre.comm.testing.case import Depth, Params, find_case
 from cobre.comm.testing.faults.plan import fault
 from cobre.comm.testing.faults.ranks import Ranks
-from cobre.comm.testing.faults.verdicts import check_closed, check_in_time, check_told
+from cobre.comm.testing.faults.verdicts import check_closed, check_in_time, check_message
 from cobre.comm.testing.grids import combinations
 from cobre.comm.testing.programs import expected_digest
 
@@ -32,7 +32,7 @@ def raise_inside(ranks: Ranks, params: Params) -> Sequence[str]:
     problems = []
     for process in processes:
         if process is not victim:
-            problems += check_told(process, "AbortedError", words) + check_in_time(process, raised)
+            problems += check_message(process, "AbortedError", words) + check_in_time(process, raised)
         problems += check_closed(process)
     return problems
 
@@ -49,11 +49,11 @@ def interrupt(ranks: Ranks, params: Params) -> Sequence[str]:
     waiting.wait_until_asleep()
     sent = time.monotonic()
     waiting.send(signal.SIGINT)
-    problems = check_told(waiting, "KeyboardInterrupt", ()) + check_in_time(waiting, sent, INTERRUPT_BOUND_S)
+    problems = check_message(waiting, "KeyboardInterrupt", ()) + check_in_time(waiting, sent, INTERRUPT_BOUND_S)
     processes[late].tell("go")
     for process in processes:
         if process is not waiting:
-            problems += check_told(process, "AbortedError", (f"rank {waiting.rank}", "KeyboardInterrupt"))
+            problems += check_message(process, "AbortedError", (f"rank {waiting.rank}", "KeyboardInterrupt"))
         problems += check_closed(process)
     return problems
 

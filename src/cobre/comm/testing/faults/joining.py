@@ -13,7 +13,7 @@ from cobre.comm.testing.programs import expected_digest
 CONNECT_S = 2.0
 SEED, LENGTH = 3, 10
 PROGRAM = {"action": "run_random_program", "seed": SEED, "length": LENGTH}
-TOLD = {**PROGRAM, "joins_when_told": True}
+ON_REQUEST = {**PROGRAM, "joins_on_request": True}
 
 
 def _missing_grid(size: int, _depth: Depth) -> Sequence[Params]:
@@ -24,7 +24,7 @@ def _missing_grid(size: int, _depth: Depth) -> Sequence[Params]:
 def never_arrives(ranks: Ranks, params: Params) -> Sequence[str]:
     """A rank that is never started is named by all others when the connect timeout is over."""
     size, missing = ranks.setting.size, params["missing"]
-    processes = [ranks.start(rank, TOLD, connect_timeout_s=CONNECT_S) for rank in range(size) if rank != missing]
+    processes = [ranks.start(rank, ON_REQUEST, connect_timeout_s=CONNECT_S) for rank in range(size) if rank != missing]
     _let_join(processes)
     words = (f"rank {missing}",)
     return [line for process in processes for line in check_refused(process, "InitializationFailedError", words)]
@@ -76,8 +76,8 @@ def right_bits(process: RankProcess, size: int) -> list[str]:
 def wrong_size(ranks: Ranks, _params: Params) -> Sequence[str]:
     """A rank that believes in another size is refused, with both sizes; nobody waits for ever."""
     size = ranks.setting.size
-    processes = [ranks.start(rank, TOLD, connect_timeout_s=CONNECT_S) for rank in range(size - 1)]
-    odd = ranks.start(size - 1, TOLD, size=size + 1, connect_timeout_s=CONNECT_S)
+    processes = [ranks.start(rank, ON_REQUEST, connect_timeout_s=CONNECT_S) for rank in range(size - 1)]
+    odd = ranks.start(size - 1, ON_REQUEST, size=size + 1, connect_timeout_s=CONNECT_S)
     _let_join([*processes, odd])
     problems = check_refused(odd, "InitializationFailedError", (str(size), str(size + 1)))
     for process in processes:

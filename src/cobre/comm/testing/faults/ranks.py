@@ -33,7 +33,7 @@ class RankProcess:
     def __init__(self, rank: int, command: Sequence[str], environment: Mapping[str, str], deadline: float) -> None:
         self.rank = rank
         self._deadline = deadline
-        self._errors: IO[bytes] = tempfile.TemporaryFile()  # noqa: SIM115 - bury() closes it
+        self._errors: IO[bytes] = tempfile.TemporaryFile()  # noqa: SIM115 - collect() closes it
         self._process = subprocess.Popen(
             command,
             env=environment,
@@ -101,7 +101,7 @@ class RankProcess:
         events = " ".join(json.dumps(event) for event in self._seen)
         return f"{events} {errors}".strip() or "it said nothing"
 
-    def bury(self) -> None:
+    def collect(self) -> None:
         """Make it go, whatever state it is in, and release what belonged to it."""
         if self._process.poll() is None:
             with suppress(ProcessLookupError):
@@ -155,7 +155,7 @@ class Ranks:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         for process in self._processes:
-            process.bury()
+            process.collect()
 
     def start(self, rank: int, order: Mapping[str, Any], size: int | None = None, **seat: Any) -> RankProcess:
         """Start one rank; `seat` overrides what the world tells it (timeouts, size)."""

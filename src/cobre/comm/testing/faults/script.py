@@ -35,7 +35,7 @@ class Script:
         last = self.comm.size - 1
         return self.comm.rank == (last if last != self.order["victim"] else last - 1)
 
-    def wait_for_word(self, word: str) -> None:
+    def wait_for_command(self, word: str) -> None:
         """Stand still until the parent says so. End of input: the parent is gone."""
         for line in sys.stdin:
             if line.strip() == word:

@@ -8,6 +8,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
+from cobre.comm import shm_space
 from cobre.comm.config import MEETINGS
 from cobre.comm.testing.case import Depth, Params
 from cobre.comm.testing.faults.joining import PROGRAM, right_bits
@@ -17,7 +18,7 @@ from cobre.comm.testing.faults.shm_variables import WRONG_VARIABLES
 from cobre.comm.testing.faults.verdicts import check_closed, check_failure, check_in_time, check_refused
 from cobre.comm.testing.grids import MIB, combinations
 
-SHM_FOLDER = Path("/dev/shm")  # noqa: S108 - where Linux keeps POSIX shared memory
+SHM_FOLDER = Path(shm_space.SHM_FOLDER)
 LISTENERS = Path("/proc/net/unix")
 
 

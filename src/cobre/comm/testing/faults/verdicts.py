@@ -27,7 +27,7 @@ def check_failure(
     return [f"rank {survivor.rank}: {problem}" for problem in problems + _unsaid(saw, culprit, words) + _after(saw)]
 
 
-def check_told(survivor: RankProcess, error: str, words: Sequence[str]) -> list[str]:
+def check_message(survivor: RankProcess, error: str, words: Sequence[str]) -> list[str]:
     """The error has that type and says those words; afterwards everything is refused."""
     saw = survivor.wait_for("saw")
     if saw["error"] != error:

@@ -27,7 +27,7 @@ KINDS = {
 MAX_TEXT_BYTES, MAX_STATUS_BYTES, MAX_CULPRITS = 400, 180, 2  # what fits into the host's memory
 
 
-class Host:
+class HostGroup:
     """This rank among those of its host. ranks: all of them, ascending; the first one leads."""
 
     def __init__(
@@ -40,10 +40,10 @@ class Host:
     ) -> None:
         quota = cgroup_quota()
         self.ranks = tuple(ranks)
-        self.place = self.ranks.index(config.rank)
+        self.local_rank = self.ranks.index(config.rank)
         self.shm = ShmWorld(
             memory=memory,
-            rank=self.place,
+            rank=self.local_rank,
             names=list(ranks),
             timeout_s=config.timeout_s,
             connect_timeout_s=config.connect_timeout_s,
@@ -56,7 +56,7 @@ class Host:
     @property
     def is_leader(self) -> bool:
         """Whether this rank speaks for its host."""
-        return self.place == 0
+        return self.local_rank == 0
 
     def abort(self, verdict: Verdict) -> None:
         """End the calls of all ranks of the host, which then raise what the verdict says."""
@@ -82,13 +82,13 @@ def verdict_of(error: WorldFailure, transport: Transport) -> Verdict:
     return transport.monitor.report(Verdict(KINDS[kind], sequence, peers, text))
 
 
-def wake_host(host: Host, progress: Progress, verdict: Verdict) -> None:
+def wake_host(host: HostGroup, progress: Progress, verdict: Verdict) -> None:
     """A verdict has come: if it spoils this rank's present call, nobody on this host need wait any longer."""
     if progress.serving != progress.completed and progress.serving >= verdict.sequence:
         host.abort(verdict)
 
 
-def awaited(transport: Transport, missing: Sequence[str]) -> Sequence[str]:
+def awaited_ranks(transport: Transport, missing: Sequence[str]) -> Sequence[str]:
     """Whom a host waits for: its own ranks or, when they have all come, whom the coordinator waits for."""
     beat, progress = transport.monitor.heartbeats.get(0), transport.progress
     here = [name.replace("(pid", f"(host {socket.gethostname()}, pid", 1) for name in missing]
