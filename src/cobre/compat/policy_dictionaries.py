@@ -12,7 +12,7 @@ from cobre.core.stage_data import COMMITMENT, IN_TRANSIT
 from cobre.core.state_names import INFLOW_LAG, StateName
 from cobre.io.cobre_python_policy import STATE_KINDS
 from cobre.io.policy_file import VERSION, PolicyData, PolicyMetadata, StageCuts, read_policy
-from cobre.io.untrusted_file import check_foreign
+from cobre.io.untrusted_file import check_untrusted
 from cobre.policy.store import policy_file
 from cobre.runs.files import CONVERGENCE_FILE, TRAINING
 from cobre.runs.stored import iteration_limit, stored_study
@@ -91,7 +91,7 @@ def _bounds(run: Path) -> list[float]:
 
     path = run / TRAINING / CONVERGENCE_FILE
     bounds: list[float] = (
-        parquet.ParquetFile(check_foreign(path)).read()["lower_bound"].to_pylist() if path.exists() else []
+        parquet.ParquetFile(check_untrusted(path)).read()["lower_bound"].to_pylist() if path.exists() else []
     )
     return bounds
 

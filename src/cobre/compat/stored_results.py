@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from cobre.compat.simulation_columns import needed_for, with_known_columns
 from cobre.io.output.results import read_results
-from cobre.io.untrusted_file import check_foreign
+from cobre.io.untrusted_file import check_untrusted
 from cobre.runs.events import Event
 from cobre.runs.files import TRAINING
 from cobre.runs.iterations import iterations_of
@@ -114,7 +114,7 @@ def openings_of(path: Path, stage_id: int) -> NDArray[np.float64]:
     """Openings x entities of a stage."""
     from pyarrow import parquet
 
-    table = parquet.read_table(check_foreign(path))
+    table = parquet.read_table(check_untrusted(path))
     rows = table.filter(table["stage_id"].to_numpy() == stage_id)
     if not rows.num_rows:
         known = sorted(set(table["stage_id"].to_pylist()))
@@ -130,6 +130,6 @@ def coefficients_of(path: Path) -> NDArray[np.float64]:
     """hydro_id, stage_id, lag and coefficient, row by row."""
     from pyarrow import parquet
 
-    table = parquet.read_table(check_foreign(path))
+    table = parquet.read_table(check_untrusted(path))
     columns = [table[name].to_numpy().astype(np.float64) for name in ("hydro_id", "stage_id", "lag", "coefficient")]
     return np.column_stack(columns)

@@ -9,7 +9,7 @@ from cobre.export.run_tables import RunTables, read_tables
 from cobre.export.source import ExportError, RunSource
 from cobre.io.atomic import new_directory
 from cobre.io.output.manifest import ResultsError
-from cobre.io.untrusted_file import ForeignFileError
+from cobre.io.untrusted_file import UntrustedFileError
 
 __all__ = ["FORMATS", "LAYOUTS", "ExportError", "default_target", "export_run"]
 
@@ -95,7 +95,7 @@ def export_run(
     target = default_target(folder, layout) if output is None else Path(output)
     try:
         _write(folder, target, layout, None if case is None else Path(case), tables)
-    except (ResultsError, ForeignFileError) as error:  # OSErrors, but none of what is being written
+    except (ResultsError, UntrustedFileError) as error:  # OSErrors, but none of what is being written
         raise ExportError(str(error)) from error
     return target
 

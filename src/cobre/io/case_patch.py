@@ -9,7 +9,7 @@ from typing import Any
 
 from cobre.errors import CobreError
 from cobre.io.atomic import new_directory
-from cobre.io.untrusted_file import named_inside, read_foreign_text
+from cobre.io.untrusted_file import named_inside, read_untrusted_text
 
 _LEFT_OUT = shutil.ignore_patterns("output", "*.partial", "__pycache__")
 OPERATIONS = ("add", "replace", "remove")
@@ -43,7 +43,7 @@ def read_case_file(case: Path, file: str) -> Any:
     if path.suffix != ".json":
         raise CasePatchError(f"{file} is no JSON file; {case} has {', '.join(json_files(case))}")
     try:
-        return json.loads(read_foreign_text(path))
+        return json.loads(read_untrusted_text(path))
     except FileNotFoundError:
         raise CasePatchError(f"there is no {file}; {case} has {', '.join(json_files(case))}") from None
     except (OSError, ValueError) as error:

@@ -16,7 +16,7 @@ from cobre.core.stage_data import COMMITMENT, IN_TRANSIT
 from cobre.core.state_names import INFLOW_LAG, STORAGE, StateName, entity_ids
 from cobre.io.flat_table import FlatTable, FlatTableError
 from cobre.io.policy_file import PolicyData, PolicyFileError, PolicyMetadata, StageCuts
-from cobre.io.untrusted_file import MOST_BYTES, read_foreign
+from cobre.io.untrusted_file import MOST_BYTES, read_untrusted
 
 IDENTIFIER = b"CBVF"
 FORMAT_VERSION = 3
@@ -73,7 +73,7 @@ def read_cobre_python_policy(manifest: Path) -> PolicyData:
 
 def _root(file: Path) -> FlatTable:
     try:
-        return FlatTable.root(read_foreign(file, MOST_BYTES), IDENTIFIER)
+        return FlatTable.root(read_untrusted(file, MOST_BYTES), IDENTIFIER)
     except FlatTableError as error:
         raise PolicyFileError(file, f"is no file of a policy of cobre-python: {error}") from error
     except OSError as error:

@@ -12,7 +12,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 from cobre.io.magnitudes import LARGEST_NUMBER
 from cobre.io.problems import Layer, Problems
 from cobre.io.schema_messages import Place, report_schema_errors
-from cobre.io.untrusted_file import read_foreign
+from cobre.io.untrusted_file import read_untrusted
 
 ISO_DATE = re.compile(r"\d{4}-\d{2}-\d{2}")
 INT32_LIMIT = 2**31
@@ -76,7 +76,7 @@ def rewritten(document: Document, content: Any) -> Document:
 
 def _read_text(path: Path, name: str, problems: Problems) -> str | None:
     try:
-        return read_foreign(path).decode("utf-8-sig")
+        return read_untrusted(path).decode("utf-8-sig")
     except UnicodeDecodeError as error:
         problems.error(Layer.STRUCTURE, name, f"byte {error.start}", "", "is not UTF-8 text", "save it as UTF-8")
     except OSError as error:

@@ -7,7 +7,7 @@ import time
 from dataclasses import dataclass
 from pathlib import Path
 
-from cobre.io.untrusted_file import open_foreign
+from cobre.io.untrusted_file import open_untrusted
 
 LOCK_FILE = "run.lock"
 FRESH_S = 600.0
@@ -51,7 +51,7 @@ def is_in_use(folder: Path) -> bool:
     Asks for no right to write: whoever may read results may also know whether they are still being made.
     """
     try:
-        with os.fdopen(open_foreign(folder / LOCK_FILE), "rb") as stream:
+        with os.fdopen(open_untrusted(folder / LOCK_FILE), "rb") as stream:
             fcntl.flock(stream, fcntl.LOCK_SH | fcntl.LOCK_NB)
     except BlockingIOError:
         return True

@@ -12,7 +12,7 @@ from cobre.core.case import ABSENT_ID, Table
 from cobre.io.magnitudes import LARGEST_NUMBER
 from cobre.io.output.columns import null_rows
 from cobre.io.problems import Layer, Problems
-from cobre.io.untrusted_file import check_foreign
+from cobre.io.untrusted_file import check_untrusted
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -66,7 +66,7 @@ def _open(path: Path, table: TableFormat, problems: Problems) -> "pa.Table | Non
 
     wanted = {column.name for column in table.columns}
     try:
-        with parquet.ParquetFile(check_foreign(path)) as file:
+        with parquet.ParquetFile(check_untrusted(path)) as file:
             present = file.schema_arrow.names
             _warn_of_others([name for name in present if name not in wanted], table, problems)
             return file.read(columns=[name for name in present if name in wanted], use_threads=False)

@@ -25,12 +25,12 @@ from numpy.typing import NDArray
 from cobre.errors import ValidationError
 from cobre.io.atomic import replacing_file
 from cobre.io.stored_json import parse_stored
-from cobre.io.untrusted_file import MOST_BYTES, read_foreign
+from cobre.io.untrusted_file import MOST_BYTES, read_untrusted
 
 MAGIC = b"COBREPOL"
 VERSION = 1
 POLICY_FILE = "policy.bin"
-FOREIGN_MANIFEST = "manifest.bin"  # what a policy of cobre-python has in its folder
+COBRE_PYTHON_MANIFEST = "manifest.bin"  # what a policy of cobre-python has in its folder
 _HEADER = struct.Struct("<8sIIQQ")
 _STAGE = struct.Struct("<QI")
 _DIGEST_BYTES = hashlib.sha256().digest_size
@@ -185,12 +185,12 @@ def _encode_metadata(metadata: PolicyMetadata) -> bytes:
 
 def read_policy_bytes(path: Path) -> bytes:
     """What a file holds, unchecked; a policy of cobre-python is turned into one of ours. Raises PolicyFileError."""
-    if path.name == FOREIGN_MANIFEST:
+    if path.name == COBRE_PYTHON_MANIFEST:
         from cobre.io.cobre_python_policy import read_cobre_python_policy  # noqa: PLC0415 - it builds on this module
 
         return policy_bytes(read_cobre_python_policy(path))
     try:
-        return read_foreign(path, MOST_BYTES)
+        return read_untrusted(path, MOST_BYTES)
     except FileNotFoundError as error:
         raise PolicyFileError(path, "there is no such file") from error
     except OSError as error:

@@ -14,7 +14,7 @@ MOST_TEXT_BYTES = 1 << 28
 """Of settings, summaries, manifests and logs."""
 
 
-class ForeignFileError(CobreError, OSError):
+class UntrustedFileError(CobreError, OSError):
     """A path that is not read: a device, a pipe, something too large, or outside the directory that it belongs to."""
 
     def __init__(self, text: str) -> None:
@@ -22,28 +22,28 @@ class ForeignFileError(CobreError, OSError):
         self.strerror = text
 
 
-def read_foreign_text(path: Path) -> str:
+def read_untrusted_text(path: Path) -> str:
     """The text of a file; raises ValueError where it is not UTF-8."""
-    return read_foreign(path).decode("utf-8")
+    return read_untrusted(path).decode("utf-8")
 
 
-def check_foreign(path: Path) -> Path:
+def check_untrusted(path: Path) -> Path:
     """The path of a regular file, for libraries that open files by themselves."""
-    os.close(open_foreign(path, MOST_TABLE_BYTES))
+    os.close(open_untrusted(path, MOST_TABLE_BYTES))
     return path
 
 
-def read_foreign(path: Path, most_bytes: int = MOST_TEXT_BYTES) -> bytes:
-    """The whole of a regular file. Raises OSError, and ForeignFileError for what is none or has more bytes."""
-    descriptor = open_foreign(path, most_bytes)
+def read_untrusted(path: Path, most_bytes: int = MOST_TEXT_BYTES) -> bytes:
+    """The whole of a regular file. Raises OSError, and UntrustedFileError for what is none or has more bytes."""
+    descriptor = open_untrusted(path, most_bytes)
     with os.fdopen(descriptor, "rb") as stream:
         content = stream.read(most_bytes + 1)
     if len(content) > most_bytes:
-        raise ForeignFileError(f"{path} grows while it is read: it has more than {most_bytes} bytes")
+        raise UntrustedFileError(f"{path} grows while it is read: it has more than {most_bytes} bytes")
     return content
 
 
-def open_foreign(path: Path, most_bytes: int = MOST_BYTES) -> int:
+def open_untrusted(path: Path, most_bytes: int = MOST_BYTES) -> int:
     """A descriptor for reading; nothing is waited for, and nothing endless is opened."""
     descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK)
     try:
@@ -51,9 +51,9 @@ def open_foreign(path: Path, most_bytes: int = MOST_BYTES) -> int:
         if stat.S_ISDIR(status.st_mode):
             raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR), str(path))
         if not stat.S_ISREG(status.st_mode):
-            raise ForeignFileError(f"{path} is a device, a pipe or a socket, not a file")
+            raise UntrustedFileError(f"{path} is a device, a pipe or a socket, not a file")
         if status.st_size > most_bytes:
-            raise ForeignFileError(f"{path} has {status.st_size} bytes, and at most {most_bytes} are read")
+            raise UntrustedFileError(f"{path} has {status.st_size} bytes, and at most {most_bytes} are read")
     except BaseException:
         os.close(descriptor)
         raise
@@ -63,15 +63,15 @@ def open_foreign(path: Path, most_bytes: int = MOST_BYTES) -> int:
 def named_inside(root: Path, name: object, what: str) -> Path:
     """The path that a file names relative to `root`, which it must not leave, through links neither.
 
-    `what` says where the name comes from. Raises ForeignFileError.
+    `what` says where the name comes from. Raises UntrustedFileError.
     """
     if not isinstance(name, str) or "\0" in name:
-        raise ForeignFileError(f"{what} is no path")
+        raise UntrustedFileError(f"{what} is no path")
     path = root / name
     try:
         is_inside = path.resolve().is_relative_to(root.resolve())
     except (OSError, RuntimeError):  # a name that is too long, or links in a circle
         is_inside = False
     if not is_inside:
-        raise ForeignFileError(f"{what} leads out of {root}, and is not followed")
+        raise UntrustedFileError(f"{what} leads out of {root}, and is not followed")
     return path

@@ -17,7 +17,7 @@ from cobre.comm.launch import interpreter_flags, new_process_environment
 from cobre.errors import CobreError
 from cobre.io.atomic import explained
 from cobre.io.confined import make_folder, no_links_below, open_own, remove_file
-from cobre.io.untrusted_file import open_foreign, read_foreign
+from cobre.io.untrusted_file import open_untrusted, read_untrusted
 from cobre.runs.events import EVENT_FILE
 from cobre.study.output_lock import LOCK_FILE, is_in_use
 
@@ -202,7 +202,7 @@ def _check_output(request: StudyRequest) -> None:
 def log_tail(output: Path) -> str:
     """The last lines that a study printed."""
     try:
-        with os.fdopen(open_foreign(output / LOG_FILE), "rb") as stream:
+        with os.fdopen(open_untrusted(output / LOG_FILE), "rb") as stream:
             stream.seek(max(0, stream.seek(0, os.SEEK_END) - TAIL_BYTES))
             content = stream.read(TAIL_BYTES)
     except OSError:
@@ -218,7 +218,7 @@ def _environment() -> dict[str, str]:
 def _pid_of_owner(output: Path) -> int:
     """Of a study that somebody else started on this machine, or this server before it was started anew."""
     try:
-        owner = _OWNER.search(read_foreign(output / LOCK_FILE, 1000).decode(errors="replace"))
+        owner = _OWNER.search(read_untrusted(output / LOCK_FILE, 1000).decode(errors="replace"))
     except OSError:
         owner = None
     if owner is None:

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from urllib.parse import quote
 
-from cobre.io.untrusted_file import MOST_BYTES, read_foreign
+from cobre.io.untrusted_file import MOST_BYTES, read_untrusted
 from cobre.mcp.discovery import look_around
 from cobre.mcp.roots import Roots
 from cobre.runs.files import EVENT_FILE, REPORT_FILE, STUDY_FILE, SUMMARY_FILE
@@ -51,12 +51,12 @@ def read_result(roots: Roots, root: str, run: str, file: str) -> str:
 
 
 def _file(name: str) -> Callable[[Path], str]:
-    return lambda folder: read_foreign(folder / name).decode(errors="replace")
+    return lambda folder: read_untrusted(folder / name).decode(errors="replace")
 
 
 def _events(folder: Path) -> str:
     """The last whole lines of a log that may be long."""
-    content = read_foreign(folder / EVENT_FILE, MOST_BYTES)
+    content = read_untrusted(folder / EVENT_FILE, MOST_BYTES)
     if len(content) > MAX_EVENT_BYTES:
         content = content[-MAX_EVENT_BYTES:].split(b"\n", 1)[-1]
     return content.decode(errors="replace")
@@ -75,7 +75,7 @@ def _report(folder: Path) -> str:
 
     stored = folder / REPORT_FILE
     if stored.exists():
-        return read_foreign(stored).decode()
+        return read_untrusted(stored).decode()
     with tempfile.TemporaryDirectory(prefix="cobre-") as scratch:
         return write_report(folder, Path(scratch) / REPORT_FILE).read_text(encoding="utf-8")
 

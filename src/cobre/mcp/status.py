@@ -6,7 +6,7 @@ from typing import Any
 
 from cobre.errors import CobreError
 from cobre.io.stored_json import parse_stored
-from cobre.io.untrusted_file import read_foreign_text
+from cobre.io.untrusted_file import read_untrusted_text
 from cobre.mcp.jobs import Job, Jobs, log_tail
 from cobre.runs.event_follower import EventFollower
 from cobre.runs.events import Event
@@ -54,7 +54,7 @@ def study_status(output: Path, jobs: Jobs) -> dict[str, Any]:
 def study_result(output: Path, jobs: Jobs) -> dict[str, Any]:
     """The summary of a run that has ended."""
     try:
-        content = parse_stored(read_foreign_text(output / SUMMARY_FILE))
+        content = parse_stored(read_untrusted_text(output / SUMMARY_FILE))
     except FileNotFoundError:
         status = study_status(output, jobs)
         error = f": {status['error']}" if status.get("error") else ""

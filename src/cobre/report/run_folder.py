@@ -10,7 +10,7 @@ from cobre.io.lock_file import LastSign
 from cobre.io.output import ResultsError, read_manifest
 from cobre.io.shell_quoting import as_argument
 from cobre.io.stored_json import parse_stored
-from cobre.io.untrusted_file import read_foreign_text
+from cobre.io.untrusted_file import read_untrusted_text
 from cobre.report.bounds import Bounds, bounds_of_events, bounds_of_table
 from cobre.report.errors import ReportError
 from cobre.report.simulated import NEEDED_COLUMNS, Simulated
@@ -55,7 +55,7 @@ class RunFolder:
 
 def read_run(folder: Path) -> RunFolder:
     """Read what is there; raises ReportError when this is no output directory."""
-    _refuse_foreign(folder)
+    _refuse_other_folder(folder)
     troubles: list[str] = []
     log = _log(folder / EVENT_FILE, troubles)
     study = StudyFacts(_object(folder / STUDY_FILE, troubles))
@@ -85,7 +85,7 @@ def _state(folder: Path, log: EventHistory, summary: Mapping[str, Any]) -> RunSt
     )
 
 
-def _refuse_foreign(folder: Path) -> None:
+def _refuse_other_folder(folder: Path) -> None:
     if not folder.exists():
         raise ReportError(f"{folder} does not exist; give the output directory of a run")
     if not folder.is_dir():
@@ -115,7 +115,7 @@ def _log(path: Path, troubles: list[str]) -> EventHistory:
 def _object(path: Path, troubles: list[str]) -> Mapping[str, Any]:
     """A JSON object; empty when the file is not there or damaged."""
     try:
-        found = parse_stored(read_foreign_text(path))
+        found = parse_stored(read_untrusted_text(path))
     except FileNotFoundError:
         return {}
     except (OSError, ValueError) as error:

@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from cobre.io.output.columns import numbers_of
-from cobre.io.untrusted_file import check_foreign
+from cobre.io.untrusted_file import check_untrusted
 
 
 class TableColumns(Mapping[str, NDArray[Any]]):
@@ -18,7 +18,7 @@ class TableColumns(Mapping[str, NDArray[Any]]):
         from pyarrow import parquet  # noqa: PLC0415
 
         self._path = path
-        self._file = parquet.ParquetFile(check_foreign(path))
+        self._file = parquet.ParquetFile(check_untrusted(path))
         self._names: tuple[str, ...] = tuple(self._file.schema_arrow.names)
 
     def __getitem__(self, name: str) -> NDArray[Any]:

@@ -14,7 +14,7 @@ from cobre.io.lock_file import is_in_use
 from cobre.io.output import ResultsError, read_manifest, read_results
 from cobre.io.policy_file import PolicyData, PolicyFileError, parse_policy, read_policy_bytes
 from cobre.io.stored_json import parse_stored
-from cobre.io.untrusted_file import ForeignFileError, named_inside, read_foreign_text
+from cobre.io.untrusted_file import UntrustedFileError, named_inside, read_untrusted_text
 from cobre.runs.convergence import without_times
 from cobre.runs.files import POLICY_FILE, SIMULATION, STUDY_FILE, SUMMARY_FILE, TRAINING
 
@@ -66,7 +66,7 @@ def read_run_content(folder: Path) -> RunContent:
         policy = parse_policy(path, policy_bytes) if policy_bytes else None
     except KeyError as error:
         raise NotAWholeRunError(f"{folder / SUMMARY_FILE} does not say {error}: another program wrote it") from error
-    except (ResultsError, PolicyFileError, ForeignFileError) as error:
+    except (ResultsError, PolicyFileError, UntrustedFileError) as error:
         raise NotAWholeRunError(str(error)) from error
     return RunContent(folder, summary, study, bounds, policy, policy_bytes, tables)
 
@@ -105,7 +105,7 @@ def _summary(folder: Path) -> Mapping[str, Any]:
 
 def _json_object(path: Path) -> Mapping[str, Any]:
     try:
-        found = parse_stored(read_foreign_text(path))
+        found = parse_stored(read_untrusted_text(path))
     except (OSError, ValueError) as error:
         raise NotAWholeRunError(f"{path} cannot be read: {error}") from error
     if not isinstance(found, dict):

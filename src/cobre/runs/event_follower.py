@@ -5,7 +5,7 @@ from pathlib import Path
 
 from cobre.errors import CobreError
 from cobre.io.event_file import EVENT_FILE, Event, events_in, whole_lines
-from cobre.io.untrusted_file import open_foreign
+from cobre.io.untrusted_file import open_untrusted
 
 
 class NothingToFollowError(CobreError):
@@ -48,7 +48,7 @@ class EventFollower:
 
     def _fresh(self) -> bytes:
         try:
-            with os.fdopen(open_foreign(self._path), "rb") as stream:
+            with os.fdopen(open_untrusted(self._path), "rb") as stream:
                 self._note_restart(stream.fileno())
                 stream.seek(self._offset)
                 return stream.read()

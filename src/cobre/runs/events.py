@@ -14,7 +14,7 @@ from typing import IO, Any
 from cobre.io.atomic import WriteError, explained
 from cobre.io.confined import open_own, remove_file
 from cobre.io.event_file import EVENT_FILE, Event, events_in, whole_lines
-from cobre.io.untrusted_file import MOST_BYTES, open_foreign, read_foreign
+from cobre.io.untrusted_file import MOST_BYTES, open_untrusted, read_untrusted
 from cobre.sddp.events import IterationRecord
 from cobre.sddp.phases import as_dict
 
@@ -119,7 +119,7 @@ def _opened(path: Path, *, append: bool) -> IO[str]:
 
 def _ends_with_newline(path: Path) -> bool:
     """Or is empty."""
-    with os.fdopen(open_foreign(path), "rb") as stream:
+    with os.fdopen(open_untrusted(path), "rb") as stream:
         size = stream.seek(0, os.SEEK_END)
         stream.seek(max(0, size - 1))
         return stream.read(1) in (b"", b"\n")
@@ -127,4 +127,4 @@ def _ends_with_newline(path: Path) -> bool:
 
 def read_events(folder: Path) -> list[Event]:
     """All whole lines so far; a line that is being written is left for the next time."""
-    return events_in(whole_lines(read_foreign(folder / EVENT_FILE, MOST_BYTES)))
+    return events_in(whole_lines(read_untrusted(folder / EVENT_FILE, MOST_BYTES)))

@@ -7,7 +7,7 @@ from typing import Any
 
 from cobre.errors import CobreError
 from cobre.io.stored_json import parse_stored
-from cobre.io.untrusted_file import check_foreign, read_foreign_text
+from cobre.io.untrusted_file import check_untrusted, read_untrusted_text
 from cobre.runs.files import FAILURES as FOLDER
 from cobre.runs.files import STUDY_FILE
 from cobre.runs.lp_names import Dictionary, Meaning
@@ -66,7 +66,7 @@ class SavedFailure:
         if not mps.exists():
             raise NothingToExplainError(f"{mps} does not exist")
         try:
-            check_foreign(mps)
+            check_untrusted(mps)
         except OSError as error:
             raise NothingToExplainError(f"{mps} cannot be read: {error.strerror}") from error
         return cls(mps, _json(mps.with_suffix(".json")), _json(mps.parent.parent / STUDY_FILE))
@@ -116,7 +116,7 @@ def _find(path: Path) -> Path:
 
 def _json(path: Path) -> dict[str, Any]:
     try:
-        content = parse_stored(read_foreign_text(path))
+        content = parse_stored(read_untrusted_text(path))
     except (OSError, ValueError):
         return {}
     return content if isinstance(content, dict) else {}

@@ -6,7 +6,7 @@ from typing import Any
 
 from cobre.core import config as config_rules
 from cobre.io.stored_json import parse_stored
-from cobre.io.untrusted_file import read_foreign_text
+from cobre.io.untrusted_file import read_untrusted_text
 from cobre.runs.events import Event, read_events
 from cobre.runs.files import EVENT_FILE, STUDY_FILE
 
@@ -19,7 +19,7 @@ def logged_events(folder: Path) -> list[Event]:
 def stored_study(folder: Path) -> dict[str, Any]:
     """What study.json says; nothing when there is none."""
     path = folder / STUDY_FILE
-    return dict(parse_stored(read_foreign_text(path))) if path.exists() else {}
+    return dict(parse_stored(read_untrusted_text(path))) if path.exists() else {}
 
 
 def iteration_limit(config: Mapping[str, Any]) -> int | None:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from cobre.errors import CobreError
 from cobre.io.output import read_manifest
 from cobre.io.stored_json import parse_stored
-from cobre.io.untrusted_file import check_foreign, read_foreign_text
+from cobre.io.untrusted_file import check_untrusted, read_untrusted_text
 from cobre.runs.files import MANIFEST_FILE, SIMULATION, STUDY_FILE, TRAINING
 
 if TYPE_CHECKING:
@@ -159,7 +159,7 @@ def _read(folder: Path, name: str, columns: Iterable[str]) -> "pa.Table":
         raise QueryError(f"{name!r} is no name of a table")
     path = folder / (TRAINING if name == CONVERGENCE else SIMULATION) / f"{name}.parquet"
     try:
-        return parquet.ParquetFile(check_foreign(path)).read(columns=list(columns), use_threads=False)
+        return parquet.ParquetFile(check_untrusted(path)).read(columns=list(columns), use_threads=False)
     except (OSError, pa.ArrowException) as error:
         raise QueryError(f"{path} cannot be read: {error}") from error
 
@@ -187,7 +187,7 @@ def _statistics(table: "pa.Table", keys: Sequence[str], columns: Sequence[str]) 
 def _names(folder: Path) -> dict[str, dict[int, str]]:
     """Names of entities by the column that has their numbers; none where study.json is not there."""
     try:
-        entities = parse_stored(read_foreign_text(folder / STUDY_FILE))["entities"]
+        entities = parse_stored(read_untrusted_text(folder / STUDY_FILE))["entities"]
         return {
             column: {int(entity["id"]): str(entity["name"]) for entity in entities.get(kind, ())}
             for column, kind in _ENTITIES.items()

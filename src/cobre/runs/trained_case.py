@@ -8,7 +8,7 @@ from typing import Any
 from cobre import __version__
 from cobre.io.case_digests import differing_files, file_digests
 from cobre.io.stored_json import parse_stored
-from cobre.io.untrusted_file import read_foreign_text
+from cobre.io.untrusted_file import read_untrusted_text
 from cobre.runs.files import STUDY_FILE
 
 MOST_NAMED = 5
@@ -64,7 +64,7 @@ def named_files(names: list[str]) -> str:
 def case_of_run(run: Path) -> TrainedCase | None:
     """What study.json says; None where there is none that can be read."""
     try:
-        facts = parse_stored(read_foreign_text(run / STUDY_FILE))
+        facts = parse_stored(read_untrusted_text(run / STUDY_FILE))
     except (OSError, ValueError):
         return None
     if not isinstance(facts, dict):

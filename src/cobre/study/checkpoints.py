@@ -17,7 +17,7 @@ from cobre.errors import CobreError
 from cobre.io.array_file import ArrayFileError, Arrays, StreamedArray, parse_arrays, write_arrays
 from cobre.io.atomic import check_writable, sweep
 from cobre.io.confined import remove_file
-from cobre.io.untrusted_file import MOST_BYTES, read_foreign
+from cobre.io.untrusted_file import MOST_BYTES, read_untrusted
 from cobre.sddp import phases
 from cobre.sddp.cuts.pool import CutSet
 from cobre.sddp.events import IterationRecord, PhaseTimes
@@ -173,7 +173,7 @@ def newest_content(folder: Path, on_warning: Callable[[str], None]) -> tuple[Pat
     reasons = []
     for path in list_checkpoints(folder):
         try:
-            content = read_foreign(path, MOST_BYTES)
+            content = read_untrusted(path, MOST_BYTES)
             parse_arrays(path, content)
         except (OSError, ArrayFileError) as error:
             reasons.append(str(error))

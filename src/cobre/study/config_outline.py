@@ -8,7 +8,7 @@ from typing import Any, Self
 from cobre.io.config.overrides import FILE, with_overrides
 from cobre.io.problems import Problems
 from cobre.io.stored_json import parse_stored
-from cobre.io.untrusted_file import ForeignFileError, read_foreign
+from cobre.io.untrusted_file import UntrustedFileError, read_untrusted
 from cobre.study.requests import CaseRequest
 
 
@@ -22,8 +22,8 @@ class ConfigOutline:
     def read(cls, case: Path, overrides: Mapping[str, Any] | None = None) -> Self:
         """Of a case directory."""
         try:
-            content = parse_stored(read_foreign(case / FILE))
-        except (OSError, ValueError, ForeignFileError):
+            content = parse_stored(read_untrusted(case / FILE))
+        except (OSError, ValueError, UntrustedFileError):
             return cls(None)
         return cls(with_overrides(content, overrides, Problems()) if overrides else content)
 

@@ -9,7 +9,7 @@ from cobre.io.atomic import explained
 from cobre.io.confined import remove_file, remove_tree
 from cobre.io.event_file import Event
 from cobre.io.output.growing_tables import UNFINISHED
-from cobre.io.untrusted_file import ForeignFileError
+from cobre.io.untrusted_file import UntrustedFileError
 from cobre.runs.events import read_events
 from cobre.runs.files import (
     BOUND_FILE,
@@ -129,5 +129,5 @@ def _builds_on_what_is_there(request: RunRequest) -> bool:
 def _events(output: Path) -> list[Event]:
     try:
         return read_events(output)
-    except (OSError, ForeignFileError):
+    except (OSError, UntrustedFileError):
         return []

@@ -13,7 +13,7 @@ from cobre.errors import CobreError
 from cobre.io.atomic import write_file
 from cobre.io.output.results import write_results
 from cobre.io.stored_json import parse_stored
-from cobre.io.untrusted_file import read_foreign_text
+from cobre.io.untrusted_file import read_untrusted_text
 from cobre.policy.object import Policy
 from cobre.runs.events import EVENT_FILE, EventLog, new_event
 from cobre.runs.files import SIMULATION, SUMMARY_FILE
@@ -93,7 +93,7 @@ def _log(output: Path, result: SimulationResult) -> None:
 
 
 def _add_to_summary(path: Path, result: SimulationResult) -> None:
-    summary = parse_stored(read_foreign_text(path))
+    summary = parse_stored(read_untrusted_text(path))
     summary |= {
         "simulated_scenarios": len(result.scenario_costs),
         "simulated_mean_cost": result.mean_cost,

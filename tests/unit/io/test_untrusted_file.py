@@ -5,34 +5,34 @@ from pathlib import Path
 
 import pytest
 
-from cobre.io.untrusted_file import ForeignFileError, named_inside, read_foreign
+from cobre.io.untrusted_file import UntrustedFileError, named_inside, read_untrusted
 
 
 def test_a_file_is_read_whole(tmp_path):
     (tmp_path / "a").write_bytes(b"abc")
-    assert read_foreign(tmp_path / "a") == b"abc"
+    assert read_untrusted(tmp_path / "a") == b"abc"
 
 
 @pytest.mark.parametrize("path", ["/dev/zero", "/dev/stdin"])
 def test_devices_are_not_read(path):
     with pytest.raises(OSError):
-        read_foreign(Path(path))
+        read_untrusted(Path(path))
 
 
 def test_a_pipe_without_a_writer_is_not_waited_for(tmp_path):
     os.mkfifo(tmp_path / "pipe")
-    with pytest.raises(ForeignFileError, match="not a file"):
-        read_foreign(tmp_path / "pipe")
+    with pytest.raises(UntrustedFileError, match="not a file"):
+        read_untrusted(tmp_path / "pipe")
 
 
 def test_more_than_is_sensible_is_not_read(tmp_path):
     (tmp_path / "a").write_bytes(b"abcd")
-    with pytest.raises(ForeignFileError, match="has 4 bytes, and at most 3"):
-        read_foreign(tmp_path / "a", 3)
+    with pytest.raises(UntrustedFileError, match="has 4 bytes, and at most 3"):
+        read_untrusted(tmp_path / "a", 3)
     with (tmp_path / "sparse").open("wb") as stream:
         stream.truncate(1 << 40)
-    with pytest.raises(ForeignFileError, match="at most"):
-        read_foreign(tmp_path / "sparse")
+    with pytest.raises(UntrustedFileError, match="at most"):
+        read_untrusted(tmp_path / "sparse")
 
 
 @pytest.mark.parametrize("name", ["../x", "/etc/passwd", "link/x", "a/../../x", None, 3, "a\0b", "loop/x"])
@@ -41,7 +41,7 @@ def test_a_path_from_a_file_does_not_leave_its_root(tmp_path, name):
     root.mkdir()
     (root / "link").symlink_to(tmp_path)
     (root / "loop").symlink_to(root / "loop")
-    with pytest.raises(ForeignFileError):
+    with pytest.raises(UntrustedFileError):
         named_inside(root, name, "policy.path")
 
 

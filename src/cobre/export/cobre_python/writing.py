@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from cobre.export.cobre_python.columns import as_theirs, columns_of
-from cobre.io.untrusted_file import named_inside, open_foreign
+from cobre.io.untrusted_file import named_inside, open_untrusted
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -40,7 +40,7 @@ def write_json(path: Path, content: Mapping[str, Any]) -> None:
 
 
 def copy_inside(run: Path, name: str, target: Path) -> None:
-    """A file of the run as it is; raises ForeignFileError when it is a device, or a link that leads out of the run."""
-    source = open_foreign(named_inside(run, name, f"{run / name}"))
+    """Copy a file of the run; raises UntrustedFileError when it is a device, or a link that leads out of the run."""
+    source = open_untrusted(named_inside(run, name, f"{run / name}"))
     with os.fdopen(source, "rb") as read, target.open("xb") as written:
         shutil.copyfileobj(read, written)

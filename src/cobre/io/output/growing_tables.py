@@ -21,7 +21,7 @@ from cobre.io.confined import create_file, make_folder, remove_file, remove_tree
 from cobre.io.output.parquet_join import join_parquet
 from cobre.io.output.results import ResultTables, publish, write_table
 from cobre.io.stored_json import parse_stored
-from cobre.io.untrusted_file import check_foreign, read_foreign_text
+from cobre.io.untrusted_file import check_untrusted, read_untrusted_text
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -58,7 +58,7 @@ class StoredColumns:
     def __init__(self, path: Path) -> None:
         from pyarrow import parquet  # noqa: PLC0415
 
-        self._file = parquet.ParquetFile(check_foreign(path))
+        self._file = parquet.ParquetFile(check_untrusted(path))
         groups = range(self._file.num_row_groups)
         self._starts = [0, *accumulate(self._file.metadata.row_group(group).num_rows for group in groups)]
 
@@ -206,7 +206,7 @@ def _closed_segments(unfinished: Path, identity: str) -> list[Segment]:
     while True:
         folder = unfinished / f"{len(found):04d}"
         try:
-            record = parse_stored(read_foreign_text(folder / RECORD))
+            record = parse_stored(read_untrusted_text(folder / RECORD))
         except (OSError, ValueError):
             return found
         if not isinstance(record, dict) or record.pop("identity", None) != identity:

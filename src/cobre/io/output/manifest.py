@@ -12,7 +12,7 @@ from typing import Any
 from cobre import __version__
 from cobre.errors import CobreError
 from cobre.io.stored_json import parse_stored
-from cobre.io.untrusted_file import MOST_TABLE_BYTES, open_foreign, read_foreign_text
+from cobre.io.untrusted_file import MOST_TABLE_BYTES, open_untrusted, read_untrusted_text
 
 FILE = "manifest.json"
 FORMAT_VERSION = 1
@@ -40,7 +40,7 @@ def describe_table(path: Path, file: str) -> dict[str, Any]:
 
 def digest_of(path: Path) -> str:
     """SHA-256 of a file, in hexadecimal digits."""
-    with os.fdopen(open_foreign(path, MOST_TABLE_BYTES), "rb") as stream:
+    with os.fdopen(open_untrusted(path, MOST_TABLE_BYTES), "rb") as stream:
         return hashlib.file_digest(stream, "sha256").hexdigest()
 
 
@@ -70,7 +70,7 @@ def read_manifest(folder: Path) -> dict[str, Any]:
     """The manifest of a directory of results; raises ResultsError when there is none, or none of ours."""
     path = folder / FILE
     try:
-        content = parse_stored(read_foreign_text(path))
+        content = parse_stored(read_untrusted_text(path))
     except FileNotFoundError as error:
         message = f"{folder} holds no whole results: {FILE} is missing (the run that wrote it did not finish)"
         raise ResultsError(message) from error

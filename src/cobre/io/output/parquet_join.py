@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import BinaryIO
 
 from cobre.errors import CobreError
-from cobre.io.untrusted_file import check_foreign
+from cobre.io.untrusted_file import check_untrusted
 
 MAGIC = b"PAR1"
 COPIED_AT_ONCE = 1 << 20
@@ -67,7 +67,7 @@ def join_parquet(stream: BinaryIO, paths: Sequence[Path]) -> None:
     end, count, rows, groups = len(MAGIC), 0, 0, bytearray()
     first: _Footer | None = None
     for path in paths:
-        with check_foreign(path).open("rb") as source:
+        with check_untrusted(path).open("rb") as source:
             footer, data_end = _read_footer(source, path)
             first = first or footer
             if footer.schema != first.schema:

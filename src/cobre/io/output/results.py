@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from cobre.io.atomic import flush_tree, scratch_directory, write_file
 from cobre.io.confined import create_file, make_folder, move_file, remove_file
 from cobre.io.output.manifest import FILE, ResultsError, describe_table, digest_of, manifest_text, read_manifest
-from cobre.io.untrusted_file import ForeignFileError, named_inside
+from cobre.io.untrusted_file import UntrustedFileError, named_inside
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -95,7 +95,7 @@ def read_results(folder: Path, only: Collection[str] | None = None) -> dict[str,
 def _named(folder: Path, name: str, file: object) -> Path:
     try:
         return named_inside(folder, file, f"the file of {name} in {folder / FILE}")
-    except ForeignFileError as error:
+    except UntrustedFileError as error:
         raise ResultsError(str(error)) from error
 
 

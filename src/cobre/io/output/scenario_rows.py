@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from cobre.io.output.columns import numbers_of
 from cobre.io.output.manifest import ResultsError
-from cobre.io.untrusted_file import check_foreign
+from cobre.io.untrusted_file import check_untrusted
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -42,7 +42,7 @@ class StoredRows:
         from pyarrow import parquet  # noqa: PLC0415
 
         try:
-            self._file = parquet.ParquetFile(check_foreign(path))
+            self._file = parquet.ParquetFile(check_untrusted(path))
         except (OSError, pa.ArrowException) as error:
             raise ResultsError(f"{path} cannot be read: {error}") from error
 
