@@ -22,10 +22,10 @@ CURVE_WIDTH, CURVE_HEIGHT, MOST_POINTS = 220, 36, 110
 
 @contextmanager
 def progress() -> Iterator[Callable[[Event], None]]:
-    """Who takes the events of a run: a display in a notebook, nobody elsewhere."""
+    """The listener for the events of a run: a display in a notebook, elsewhere one that ignores them."""
     display = _notebook_display()
     if display is None:
-        yield _nobody
+        yield lambda _: None
         return
     table = ProgressTable()
     shown = _Shown(table, display(table.html()))
@@ -165,7 +165,3 @@ def _number(value: float | None) -> str:
 
 def _share(busy_s: float, waiting_s: float) -> str:
     return f"{100 * busy_s / max(busy_s + waiting_s, 1e-9):.0f} %"
-
-
-def _nobody(_: Event) -> None:
-    """Nobody listens."""

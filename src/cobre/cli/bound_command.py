@@ -63,15 +63,15 @@ def bound(folder: Path, policy: Path | None, moved_to: Path | None, as_json: boo
     from cobre.runs.events import Event
     from cobre.study.bound import bound_in, bound_plan, bound_request
     from cobre.study.placement import threads_per_worker
-    from cobre.study.script_placement import script_world
+    from cobre.study.script_placement import script_placement
 
     if policy is not None and moved_to is not None:
         raise click.UsageError("--case says where the case of a RUN is; with --policy give the case itself as CASE")
     heard: list[Event] = []
     with report_errors():
-        world = script_world(options["backend"], options["workers"])
+        placement = script_placement(options["backend"], options["workers"])
         plan = bound_plan(*(options[name] for name in ("method", "paths", "confidence", "most_nodes")))
-        request = bound_request(folder, policy, plan, threads_per_worker(world, options["threads"]), moved_to)
-        found = bound_in(world, request, heard.append)
+        request = bound_request(folder, policy, plan, threads_per_worker(placement, options["threads"]), moved_to)
+        found = bound_in(placement, request, heard.append)
     if heard:  # of several ranks the first one speaks
         say_json(found.as_dict()) if as_json else say(found)

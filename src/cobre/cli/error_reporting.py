@@ -64,11 +64,11 @@ def mark_errors_of_rank(comm: "Backend") -> Iterator[None]:
 def report_with_other_ranks(error: click.ClickException) -> None:
     """A command line that is refused under mpiexec is refused by all ranks, and said once. Returns outside of MPI."""
     from cobre.comm import BackendError, create_communicator
-    from cobre.study.placement import choose_world
+    from cobre.study.placement import choose_placement
 
     try:
-        world = choose_world()
-        comm = create_communicator(world.backend) if world.is_joined and world.backend == "mpi" else None
+        placement = choose_placement()
+        comm = create_communicator(placement.backend) if placement.is_joined and placement.backend == "mpi" else None
     except BackendError:
         return
     if comm is not None:

@@ -23,7 +23,7 @@ from cobre.runs.events import EventListener
 from cobre.runs.summary import RunSummary
 from cobre.sddp.stop import StopKind
 from cobre.study.config_outline import ConfigOutline
-from cobre.study.placement import World, choose_world, run_in, threads_per_worker
+from cobre.study.placement import Placement, choose_placement, run_in, threads_per_worker
 from cobre.study.rank_entry import run_study
 from cobre.study.requests import CaseRequest, RunRequest, TrainingRequest, with_iterations
 
@@ -106,12 +106,12 @@ def _ends_with_others() -> bool:
 
 def _run(options: RunOptions, progress: Progress) -> RunSummary:
     source = options.request.case
-    world = _world(options, ConfigOutline.of(source))
-    source = replace(source, threads=threads_per_worker(world, options.threads))
-    if not world.is_joined:
+    placement = _placement(options, ConfigOutline.of(source))
+    source = replace(source, threads=threads_per_worker(placement, options.threads))
+    if not placement.is_joined:
         progress.expect(str(source.case))
-    function = _study_of_rank if world.is_joined else run_study
-    return run_in(world, function, (replace(options.request, case=source),), progress.emit)[0]
+    function = _study_of_rank if placement.is_joined else run_study
+    return run_in(placement, function, (replace(options.request, case=source),), progress.emit)[0]
 
 
 def _study_of_rank(comm: Backend, request: RunRequest, emit: EventListener) -> RunSummary:
@@ -119,16 +119,16 @@ def _study_of_rank(comm: Backend, request: RunRequest, emit: EventListener) -> R
         return run_study(comm, request, emit)
 
 
-def _world(options: RunOptions, config: ConfigOutline) -> World:
+def _placement(options: RunOptions, config: ConfigOutline) -> Placement:
     """As asked for; where the number of workers is ours to choose, none is started that would have nothing to do.
 
     Nodes of a tree are solved one by one: threads share its leaves only, workers the nodes of every stage.
     """
-    world = choose_world(options.backend, options.workers, threads_suffice=not config.is_tree)
+    placement = choose_placement(options.backend, options.workers, threads_suffice=not config.is_tree)
     pieces = config.pieces_of_work
-    if options.workers is None and world.size is not None and pieces is not None and pieces < world.size:
-        return choose_world(options.backend, pieces)
-    return world
+    if options.workers is None and placement.size is not None and pieces is not None and pieces < placement.size:
+        return choose_placement(options.backend, pieces)
+    return placement
 
 
 def _sum_up(options: RunOptions, summary: RunSummary, progress: Progress) -> None:

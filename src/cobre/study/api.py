@@ -14,7 +14,7 @@ from cobre.io.grouped_findings import lines_of
 from cobre.io.problems import Layer, Problem, Problems
 from cobre.io.saving.checking import find_problems
 from cobre.policy.object import Policy
-from cobre.runs.events import Event, EventListener
+from cobre.runs.events import Event, EventListener, no_events
 from cobre.stochastic.errors import NoiseModelError
 from cobre.stochastic.model import build_noise_model
 from cobre.study.arguments import MAX_THREADS, check_policy, count, training_request
@@ -25,7 +25,7 @@ from cobre.study.ranks import simulate_rank, train_rank
 from cobre.study.ready_study import as_case
 from cobre.study.requests import CaseRequest, Overrides
 from cobre.study.results import ProgressEvent, SimulationResult, TrainingResult
-from cobre.study.script_placement import script_world
+from cobre.study.script_placement import script_placement
 
 Result = TypeVar("Result")
 ProgressCallback = Callable[[ProgressEvent], None]
@@ -148,11 +148,11 @@ def train(
         resume=resume,
         time_limit_s=time_limit_s,
     )
-    world = script_world(backend, num_workers)
+    placement = script_placement(backend, num_workers)
     given, overrides = case_and_overrides(case, config_overrides, iterations)
-    source = CaseRequest(given, overrides, threads_per_worker(world, threads))
+    source = CaseRequest(given, overrides, threads_per_worker(placement, threads))
     with _progress_listener(progress_callback) as emit:
-        return _first(run_in(world, train_rank, (source, request, world.is_joined), emit))
+        return _first(run_in(placement, train_rank, (source, request, placement.is_joined), emit))
 
 
 def simulate(
@@ -168,11 +168,11 @@ def simulate(
     """Simulate a policy, given or stored, in many scenarios (the case's own number); workers as in `train`."""
     scenarios, threads = count("scenarios", scenarios), count("threads", threads, MAX_THREADS)
     check_policy("policy", policy)
-    world = script_world(backend, num_workers)
+    placement = script_placement(backend, num_workers)
     stored = Path(policy) if isinstance(policy, str) else policy
     given, overrides = case_and_overrides(case, config_overrides)
-    source = CaseRequest(given, overrides, threads_per_worker(world, threads))
-    return _first(run_in(world, simulate_rank, (source, stored, scenarios, world.is_joined), _nobody))
+    source = CaseRequest(given, overrides, threads_per_worker(placement, threads))
+    return _first(run_in(placement, simulate_rank, (source, stored, scenarios, placement.is_joined), no_events))
 
 
 def _first(values: Sequence[Result | None]) -> Result:
@@ -204,7 +204,3 @@ def progress_listener(callback: ProgressCallback | None) -> EventListener:
             callback(ProgressEvent(worker=worker, busy_s=busy_s, waiting_s=waiting_s, **shared))
 
     return emit
-
-
-def _nobody(_: Event) -> None:
-    """Nobody listens."""

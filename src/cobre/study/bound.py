@@ -12,7 +12,7 @@ from cobre.errors import OutputError, PolicyIncompatibleError
 from cobre.io.atomic import write_file
 from cobre.policy.object import Policy
 from cobre.policy.store import fill_pool, policy_file
-from cobre.runs.events import Event, EventListener
+from cobre.runs.events import EventListener, no_events
 from cobre.runs.files import BOUND_FILE, STUDY_FILE
 from cobre.runs.formatting import money, percent
 from cobre.runs.trained_case import TrainedCase, case_of_run
@@ -25,11 +25,11 @@ from cobre.sddp.work_split import WorkSplit
 from cobre.solver.batches import Bases
 from cobre.study.arguments import MAX_THREADS, check_policy, count
 from cobre.study.case_argument import case_and_overrides
-from cobre.study.placement import World, run_in, threads_per_worker
+from cobre.study.placement import Placement, run_in, threads_per_worker
 from cobre.study.policy_origin import case_of_policy, other_problem
 from cobre.study.ready_study import ReadyStudy, get_ready
 from cobre.study.requests import CaseRequest
-from cobre.study.script_placement import script_world
+from cobre.study.script_placement import script_placement
 from cobre.study.starting_point import share_policy
 
 _UNKNOWN_PROBLEM = (
@@ -139,10 +139,10 @@ def bound(
     for few state variables), `sampled` (an estimate with a confidence interval), or `auto`.
     paths: sampled ones; an inner approximation has its vertices there. most_nodes: of a tree that is enumerated.
     """
-    world = script_world(backend, num_workers)
+    placement = script_placement(backend, num_workers)
     plan = bound_plan(method, paths, confidence, most_nodes)
-    each = threads_per_worker(world, count("threads", threads, MAX_THREADS))
-    return bound_in(world, bound_request(case, policy, plan, each), _nobody)
+    each = threads_per_worker(placement, count("threads", threads, MAX_THREADS))
+    return bound_in(placement, bound_request(case, policy, plan, each), no_events)
 
 
 def bound_plan(method: str, paths: int, confidence: float, most_nodes: int) -> BoundPlan:
@@ -178,9 +178,9 @@ def _at_least_two(paths: int) -> int:
     return paths
 
 
-def bound_in(world: World, request: BoundRequest, emit: EventListener) -> PolicyBound:
+def bound_in(placement: Placement, request: BoundRequest, emit: EventListener) -> PolicyBound:
     """Find it on the ranks of a world; in a joined world only rank 0 emits events."""
-    return run_in(world, bound_rank, (request,), emit)[0]
+    return run_in(placement, bound_rank, (request,), emit)[0]
 
 
 def bound_rank(comm: Backend, request: BoundRequest, emit: EventListener) -> PolicyBound:
@@ -267,7 +267,3 @@ def _what_is_missing(folder: Path, output: Path) -> str:
     if not folder.is_dir():
         return f"{folder} is not a directory" if folder.exists() else f"{folder} does not exist"
     return f"{folder} holds no policy" + ("" if output == folder else f", nor does {output}")
-
-
-def _nobody(_: Event) -> None:
-    """Nobody listens."""

@@ -24,7 +24,7 @@ from cobre.comm.detection import (
 from cobre.comm.factory import create_communicator, select_backend
 from cobre.comm.types import BackendKind
 from cobre.printable import printable
-from cobre.runs.events import Event, EventListener, encode
+from cobre.runs.events import Event, EventListener, encode, no_events
 
 Value = TypeVar("Value")
 RankFunction = Callable[..., Value]
@@ -35,25 +35,28 @@ _PRELOAD = ("cobre.study.rank_preload",)
 
 
 @dataclass(frozen=True, slots=True)
-class World:
-    """`backend` is a name. size None: the world is there already, and knows its size."""
+class Placement:
+    """The backend by name, and the number of workers to start.
+
+    size None: this process was started as a rank, and the backend knows the size. `Placement("shm", 4)` starts four.
+    """
 
     backend: str
     size: int | None
 
     @property
     def is_joined(self) -> bool:
-        """Whether this process is a rank of it."""
+        """Whether this process is a rank that somebody else started."""
         return self.size is None
 
 
-def choose_world(
+def choose_placement(
     backend: str = "auto",
     num_workers: int | None = None,
     environ: Mapping[str, str] = os.environ,
     *,
     threads_suffice: bool = True,
-) -> World:
+) -> Placement:
     """Find out where to run, and refuse what cannot be, before anything is started.
 
     In a world that a launcher or variables describe, this process is one of its ranks. Otherwise `num_workers` workers
@@ -66,9 +69,9 @@ def choose_world(
         kind = _kind(environ[BACKEND_VARIABLE])
     if num_workers is not None:
         _check_number(kind, num_workers)
-    if (joined := _described_world(kind, environ)) is not None:
+    if (joined := _joined_backend(kind, environ)) is not None:
         select_backend(joined.value, environ)  # raises when its variables are set by half
-        return World(joined.value, None)
+        return Placement(joined.value, None)
     if kind is BackendKind.MPI:
         raise BackendNotAvailableError("mpi", _how_to_start_mpi(num_workers or usable_cores(), environ))
     is_alone = kind is BackendKind.LOCAL or (kind is BackendKind.AUTO and threads_suffice)
@@ -76,8 +79,8 @@ def choose_world(
     if kind is BackendKind.LOCAL and size > 1:
         raise InitializationFailedError("local", f"local is one process; for {size} workers use shm (or auto)")
     if size == 1 and kind in (BackendKind.AUTO, BackendKind.LOCAL):
-        return World("local", 1)
-    return World("shm" if kind is BackendKind.AUTO else kind.value, size)
+        return Placement("local", 1)
+    return Placement("shm" if kind is BackendKind.AUTO else kind.value, size)
 
 
 def _how_to_start_mpi(ranks: int, environ: Mapping[str, str]) -> str:
@@ -91,26 +94,28 @@ def _check_number(kind: BackendKind, workers: object) -> None:
         raise InitializationFailedError(kind.value, f"the number of workers must be 1 or more, not {workers!r}")
 
 
-def threads_per_worker(world: World, threads: int | None) -> int:
+def threads_per_worker(placement: Placement, threads: int | None) -> int:
     """As asked for, or an equal share of the cores of this machine; one in a world that others started."""
-    return threads or (1 if world.size is None else max(1, usable_cores() // world.size))
+    return threads or (1 if placement.size is None else max(1, usable_cores() // placement.size))
 
 
-def run_in(world: World, function: RankFunction[Value], args: tuple[Any, ...], emit: EventListener) -> list[Value]:
+def run_in(
+    placement: Placement, function: RankFunction[Value], args: tuple[Any, ...], emit: EventListener
+) -> list[Value]:
     """Call `function(comm, *args, emit)` on every rank: what the ranks of this process's making returned.
 
     Events of rank 0 go to `emit`, here. In a joined world the list has this rank's value only.
     """
-    if world.is_joined:
-        with create_communicator(world.backend) as comm:
-            return [function(comm, *args, emit if comm.rank == 0 else _nobody)]
-    if world.backend == "local":
+    if placement.is_joined:
+        with create_communicator(placement.backend) as comm:
+            return [function(comm, *args, emit if comm.rank == 0 else no_events)]
+    if placement.backend == "local":
         with LocalCommunicator() as comm:
             return [function(comm, *args, emit)]
     return launch.run(
         _on_rank,
-        world.size or 1,
-        world.backend,
+        placement.size or 1,
+        placement.backend,
         args=(function, args),
         environment=_tuning(os.environ),
         output=_forward,
@@ -136,15 +141,11 @@ def _tuning(environ: Mapping[str, str]) -> dict[str, str]:
 
 
 def _on_rank(comm: Backend, function: RankFunction[Value], args: tuple[Any, ...]) -> Value:
-    return function(comm, *args, _emit_to_parent if comm.rank == 0 else _nobody)
+    return function(comm, *args, _emit_to_parent if comm.rank == 0 else no_events)
 
 
 def _emit_to_parent(event: Event) -> None:
     launch.tell_parent(encode(event))
-
-
-def _nobody(_: Event) -> None:
-    """Only rank 0 speaks."""
 
 
 def _kind(backend: str) -> BackendKind:
@@ -154,8 +155,8 @@ def _kind(backend: str) -> BackendKind:
         raise InvalidBackendError(str(backend), [member.value for member in BackendKind]) from None
 
 
-def _described_world(kind: BackendKind, environ: Mapping[str, str]) -> BackendKind | None:
-    """The world that this process is in already, as far as that is what was asked for."""
+def _joined_backend(kind: BackendKind, environ: Mapping[str, str]) -> BackendKind | None:
+    """The backend that this process was started to join as a rank, if that is what was asked for; else None."""
     if kind is BackendKind.AUTO:
         found, _ = detect(environ, installed_backends())
         return None if found is BackendKind.LOCAL else found

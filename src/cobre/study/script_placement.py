@@ -1,13 +1,13 @@
-"""The world of a script, which is one process unless it asks for more."""
+"""Where a script runs its studies: in one process unless it asks for more."""
 
 from typing import Any
 
 from cobre.study.arguments import plain_number
-from cobre.study.placement import World, choose_world
+from cobre.study.placement import Placement, choose_placement
 
 
-def script_world(backend: str, num_workers: int | None) -> World:
-    """As asked for; without a number of workers one, unless a world is there already."""
+def script_placement(backend: str, num_workers: int | None) -> Placement:
+    """As asked for; without a number of workers one, unless this process was started as a rank."""
     wanted: Any = plain_number(num_workers)  # what is no number is refused there
-    world = choose_world(backend, wanted)
-    return world if world.is_joined or num_workers is not None else choose_world(backend, 1)
+    placement = choose_placement(backend, wanted)
+    return placement if placement.is_joined or num_workers is not None else choose_placement(backend, 1)

@@ -25,7 +25,7 @@ from cobre.study.placement import run_in, threads_per_worker
 from cobre.study.rank_entry import run_study
 from cobre.study.requests import CaseRequest, RunRequest, TrainingRequest
 from cobre.study.results import SimulationResult
-from cobre.study.script_placement import script_world
+from cobre.study.script_placement import script_placement
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,11 +46,13 @@ class ScriptRun:
 
     def start(self, more_overrides: Mapping[str, Any], on_iteration: IterationCallback | None) -> RunSummary:
         """Run to the end; an error of a worker comes as if it had happened here."""
-        world = script_world(self.backend, self.num_workers)
-        source = CaseRequest(self.case, {**self.overrides, **more_overrides}, threads_per_worker(world, self.threads))
+        placement = script_placement(self.backend, self.num_workers)
+        source = CaseRequest(
+            self.case, {**self.overrides, **more_overrides}, threads_per_worker(placement, self.threads)
+        )
         with as_if_here(), iteration_replies(on_iteration) as (pipe, emit):
             request = RunRequest(source, self.output, TrainingRequest(reply_pipe=pipe), overwrite=self.overwrite)
-            return run_in(world, run_study, (request,), emit)[0]
+            return run_in(placement, run_study, (request,), emit)[0]
 
 
 def simulate_stored(run: ScriptRun, policy: Policy) -> SimulationResult:

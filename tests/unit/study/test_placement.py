@@ -12,7 +12,7 @@ from cobre.comm import (
 )
 from cobre.comm.cores import usable_cores
 from cobre.runs.events import new_event
-from cobre.study.placement import World, choose_world, run_in, threads_per_worker
+from cobre.study.placement import Placement, choose_placement, run_in, threads_per_worker
 
 TCP = {"COBRE_TCP_COORDINATOR": "127.0.0.1", "COBRE_TCP_RANK": "1", "COBRE_TCP_SIZE": "2"}
 SRUN = {"SLURM_PROCID": "1", "SLURM_STEP_NUM_TASKS": "3"}
@@ -22,49 +22,49 @@ SHM = {"COBRE_SHM_NAME": "cobre-x", "COBRE_SHM_RANK": "1", "COBRE_SHM_SIZE": "2"
 @pytest.mark.parametrize(
     ("backend", "workers", "environ", "expected"),
     [
-        ("auto", 1, {}, World("local", 1)),
-        ("auto", 3, {}, World("shm", 3)),
-        ("local", None, {}, World("local", 1)),
-        ("shm", 1, {}, World("shm", 1)),
-        ("shm", 2, {}, World("shm", 2)),
-        (" TCP ", 2, {}, World("tcp", 2)),
-        ("auto", np.int64(2), {}, World("shm", 2)),
-        ("auto", None, TCP, World("tcp", None)),
-        ("tcp", None, TCP, World("tcp", None)),
-        ("auto", None, SHM, World("shm", None)),
-        ("shm", 2, TCP, World("shm", 2)),
-        ("local", 1, TCP, World("local", 1)),
-        ("auto", 2, {"COBRE_COMM_BACKEND": "tcp"}, World("tcp", 2)),
-        ("shm", 2, {"COBRE_COMM_BACKEND": "tcp"}, World("shm", 2)),
-        ("auto", 2, {"COBRE_SHM_TIMEOUT_SECS": "5"}, World("shm", 2)),
-        ("auto", 2, {"PMI_RANK": "0"}, World("shm", 2)),
-        ("auto", 2, {"SLURM_PROCID": "3"}, World("shm", 2)),
-        ("auto", 2, SRUN | {"SLURM_STEP_NUM_TASKS": "1"}, World("shm", 2)),
-        ("shm", 2, SRUN, World("shm", 2)),
-        ("auto", 1, SRUN | {"COBRE_COMM_BACKEND": "local"}, World("local", 1)),
+        ("auto", 1, {}, Placement("local", 1)),
+        ("auto", 3, {}, Placement("shm", 3)),
+        ("local", None, {}, Placement("local", 1)),
+        ("shm", 1, {}, Placement("shm", 1)),
+        ("shm", 2, {}, Placement("shm", 2)),
+        (" TCP ", 2, {}, Placement("tcp", 2)),
+        ("auto", np.int64(2), {}, Placement("shm", 2)),
+        ("auto", None, TCP, Placement("tcp", None)),
+        ("tcp", None, TCP, Placement("tcp", None)),
+        ("auto", None, SHM, Placement("shm", None)),
+        ("shm", 2, TCP, Placement("shm", 2)),
+        ("local", 1, TCP, Placement("local", 1)),
+        ("auto", 2, {"COBRE_COMM_BACKEND": "tcp"}, Placement("tcp", 2)),
+        ("shm", 2, {"COBRE_COMM_BACKEND": "tcp"}, Placement("shm", 2)),
+        ("auto", 2, {"COBRE_SHM_TIMEOUT_SECS": "5"}, Placement("shm", 2)),
+        ("auto", 2, {"PMI_RANK": "0"}, Placement("shm", 2)),
+        ("auto", 2, {"SLURM_PROCID": "3"}, Placement("shm", 2)),
+        ("auto", 2, SRUN | {"SLURM_STEP_NUM_TASKS": "1"}, Placement("shm", 2)),
+        ("shm", 2, SRUN, Placement("shm", 2)),
+        ("auto", 1, SRUN | {"COBRE_COMM_BACKEND": "local"}, Placement("local", 1)),
     ],
 )
 def test_where_a_study_runs(backend, workers, environ, expected):
-    assert choose_world(backend, workers, environ) == expected
+    assert choose_placement(backend, workers, environ) == expected
 
 
 def test_by_default_the_threads_of_this_process_share_the_work():
-    world = choose_world("auto", None, {})
-    assert world == World("local", 1)
-    assert threads_per_worker(world, None) == usable_cores()
+    placement = choose_placement("auto", None, {})
+    assert placement == Placement("local", 1)
+    assert threads_per_worker(placement, None) == usable_cores()
 
 
 def test_where_threads_do_not_suffice_there_is_a_worker_for_each_core():
     cores = usable_cores()
-    assert choose_world("auto", None, {}, threads_suffice=False) == (
-        World("shm", cores) if cores > 1 else World("local", 1)
+    assert choose_placement("auto", None, {}, threads_suffice=False) == (
+        Placement("shm", cores) if cores > 1 else Placement("local", 1)
     )
-    assert choose_world("local", None, {}, threads_suffice=False) == World("local", 1)
+    assert choose_placement("local", None, {}, threads_suffice=False) == Placement("local", 1)
 
 
 @pytest.mark.parametrize("environ", [{}, {"COBRE_COMM_BACKEND": "shm"}])
 def test_a_backend_for_workers_means_workers(environ):
-    assert choose_world("auto" if environ else "shm", None, environ) == World("shm", usable_cores())
+    assert choose_placement("auto" if environ else "shm", None, environ) == Placement("shm", usable_cores())
 
 
 @pytest.mark.parametrize(
@@ -91,15 +91,15 @@ def test_a_backend_for_workers_means_workers(environ):
 )
 def test_what_cannot_be_is_refused_here(backend, workers, environ, error, words):
     with pytest.raises(error, match=words) as caught:
-        choose_world(backend, workers, environ)
+        choose_placement(backend, workers, environ)
     assert isinstance(caught.value, BackendError)
 
 
 def test_threads_are_as_asked_for_or_a_share_of_the_cores():
-    assert threads_per_worker(World("shm", 2), 5) == 5
-    assert threads_per_worker(World("local", 1), None) == usable_cores()
-    assert threads_per_worker(World("shm", 10_000), None) == 1
-    assert threads_per_worker(World("mpi", None), None) == 1
+    assert threads_per_worker(Placement("shm", 2), 5) == 5
+    assert threads_per_worker(Placement("local", 1), None) == usable_cores()
+    assert threads_per_worker(Placement("shm", 10_000), None) == 1
+    assert threads_per_worker(Placement("mpi", None), None) == 1
 
 
 def whole(comm, first, second, emit):
@@ -108,17 +108,17 @@ def whole(comm, first, second, emit):
 
 
 @pytest.mark.parametrize(
-    ("world", "values"),
+    ("placement", "values"),
     [
-        (World("local", 1), [(0, 1, "local")]),
-        (World("shm", 2), [(0, 2, "shm"), (1, 2, "shm")]),
-        (World("tcp", 2), [(0, 2, "tcp"), (1, 2, "tcp")]),
+        (Placement("local", 1), [(0, 1, "local")]),
+        (Placement("shm", 2), [(0, 2, "shm"), (1, 2, "shm")]),
+        (Placement("tcp", 2), [(0, 2, "tcp"), (1, 2, "tcp")]),
     ],
 )
-def test_every_rank_returns_and_only_rank_0_speaks(world, values):
+def test_every_rank_returns_and_only_rank_0_speaks(placement, values):
     events = []
-    assert run_in(world, whole, ("a", 2.5), events.append) == values
-    assert [(one["name"], one["pair"]) for one in events] == [(f"0 of {world.size}", ["a", 2.5])]
+    assert run_in(placement, whole, ("a", 2.5), events.append) == values
+    assert [(one["name"], one["pair"]) for one in events] == [(f"0 of {placement.size}", ["a", 2.5])]
 
 
 def timeout(comm, emit):
@@ -130,6 +130,6 @@ def timeout(comm, emit):
 def test_workers_wait_as_the_environment_says(monkeypatch):
     monkeypatch.setenv("COBRE_SHM_TIMEOUT_SECS", "17")
     monkeypatch.setenv("COBRE_SHM_NAME", "cobre-of-somebody-else")
-    ((seconds, name),) = run_in(World("shm", 1), timeout, (), lambda _: None)
+    ((seconds, name),) = run_in(Placement("shm", 1), timeout, (), lambda _: None)
     assert float(seconds) == 17
     assert name != "cobre-of-somebody-else"
