@@ -12,9 +12,9 @@ class SignalNotes:
         self._reader, self._writer = os.pipe()
         os.set_blocking(self._reader, False)
         os.set_blocking(self._writer, False)
-        self._former: int | None = None
+        self._previous: int | None = None
         if threading.current_thread() is threading.main_thread():  # elsewhere Python refuses
-            self._former = signal.set_wakeup_fd(self._writer, warn_on_full_buffer=False)
+            self._previous = signal.set_wakeup_fd(self._writer, warn_on_full_buffer=False)
         self._has_come = False
 
     def has_come(self) -> bool:
@@ -28,7 +28,7 @@ class SignalNotes:
 
     def close(self) -> None:
         """Listen no more."""
-        if self._former is not None:
-            signal.set_wakeup_fd(self._former)
+        if self._previous is not None:
+            signal.set_wakeup_fd(self._previous)
         os.close(self._reader)
         os.close(self._writer)

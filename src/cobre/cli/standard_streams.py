@@ -54,7 +54,7 @@ class StandardStreams:
     """While the block runs, `sys` has streams that can be written to, whatever they were before."""
 
     def __enter__(self) -> Self:
-        self._former = (sys.stdin, sys.stdout, sys.stderr)
+        self._previous = (sys.stdin, sys.stdout, sys.stderr)
         if sys.stdin is None:
             sys.stdin = open(_nothing(os.O_RDONLY), closefd=False)
         # Opened for reading: to write there fails, as it does where a stream is closed. In the order of their numbers.
@@ -71,7 +71,7 @@ class StandardStreams:
         for stream in (sys.stdout, sys.stderr):
             with suppress(BrokenPipeError):
                 stream.flush()
-        sys.stdin, sys.stdout, sys.stderr = self._former
+        sys.stdin, sys.stdout, sys.stderr = self._previous
 
     @property
     def has_lost_answer(self) -> bool:

@@ -44,7 +44,7 @@ class OutputHoldsRunError(OutputError):
 
 
 @dataclass(frozen=True, slots=True)
-class FormerRun:
+class PreviousRun:
     """An earlier run, as far as its log tells."""
 
     case: str
@@ -58,7 +58,7 @@ class FormerRun:
         return f"a run of {self.case} ({self.iterations} iterations, {state}{when})"
 
 
-def find_former_run(output: Path) -> FormerRun | None:
+def find_previous_run(output: Path) -> PreviousRun | None:
     """None where there are no results: a run that was refused, or killed early, leaves a log and nothing to lose."""
     if not any(_is_own(output / name) for name in _WHOLE) and not list_checkpoints(output / CHECKPOINTS):
         return None
@@ -66,7 +66,7 @@ def find_former_run(output: Path) -> FormerRun | None:
     started: Event = next((event for event in reversed(events) if event["event"] == "run_started"), {})
     last: Event = events[-1] if events else {}
     time_s = last.get("time")
-    return FormerRun(
+    return PreviousRun(
         case=str(started.get("case", "a case that is not known")),
         iterations=sum(1 for event in events if event["event"] == "iteration"),
         last_time=float(time_s) if isinstance(time_s, (int, float)) and 0 < time_s < 1e11 else None,
@@ -95,15 +95,15 @@ def refuse_to_replace(request: RunRequest) -> None:
         return
     if request.training.resume_if_possible and list_checkpoints(request.output / CHECKPOINTS):
         return
-    former = find_former_run(request.output)
-    if former is not None:
+    previous = find_previous_run(request.output)
+    if previous is not None:
         raise OutputHoldsRunError(
-            f"{request.output} holds {former}: go on with it (--resume), replace it (--overwrite, in Python "
+            f"{request.output} holds {previous}: go on with it (--resume), replace it (--overwrite, in Python "
             "overwrite=True), or choose another --output"
         )
 
 
-def clear_former_run(output: Path, *, is_resumed: bool, has_training: bool, keeps_policy: bool) -> None:
+def clear_previous_run(output: Path, *, is_resumed: bool, has_training: bool, keeps_policy: bool) -> None:
     """From here on nothing of an earlier run can be taken for a result of this one; other files are left alone."""
     names: tuple[str, ...] = _AFTER_TRAINING
     if has_training and not is_resumed:

@@ -17,7 +17,7 @@ from cobre.study.checkpoints import list_checkpoints
 from cobre.study.config_outline import ConfigOutline
 from cobre.study.exports.writing import write_state_export, write_study_exports
 from cobre.study.output_lock import output_lock
-from cobre.study.previous_run import clear_former_run, refuse_to_replace
+from cobre.study.previous_run import clear_previous_run, refuse_to_replace
 from cobre.study.ready_study import ReadyStudy
 from cobre.study.requests import RunRequest
 from cobre.study.run_log import RunLog
@@ -54,7 +54,7 @@ def begin_output(request: RunRequest, ready: ReadyStudy, log: RunLog | None) -> 
     """Everything that can refuse a run has been asked: what the directory held before is no longer its result."""
     if log is not None:
         config = ready.study.case.config
-        clear_former_run(
+        clear_previous_run(
             request.output,
             is_resumed=is_resumed(request),
             has_training=config.training.enabled,

@@ -23,17 +23,17 @@ class StopRequest:
     def __init__(self, time_limit_s: float | None = None) -> None:
         self._deadline = None if time_limit_s is None else time.monotonic() + time_limit_s
         self._wanted = Interruption.NONE
-        self._former: dict[signal.Signals, _Handler] = {}
+        self._previous: dict[signal.Signals, _Handler] = {}
 
     def __enter__(self) -> Self:
         if threading.current_thread() is threading.main_thread():
-            self._former = {number: signal.signal(number, self._take) for number in _SIGNALS}
+            self._previous = {number: signal.signal(number, self._take) for number in _SIGNALS}
         return self
 
     def __exit__(self, *_: object) -> None:
-        for number, handler in self._former.items():
+        for number, handler in self._previous.items():
             signal.signal(number, handler)
-        self._former = {}
+        self._previous = {}
 
     def ask(self, why: Interruption = Interruption.INTERRUPTED) -> None:
         """As Ctrl-C does, from any thread, for a rank whose process belongs to others; again makes no difference."""

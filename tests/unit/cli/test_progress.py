@@ -96,7 +96,7 @@ def test_nothing_is_drawn_by_a_rank_that_is_told_nothing():
 
 def test_signals_are_noted_and_left_to_their_handlers():
     taken = []
-    former = signal.signal(signal.SIGTERM, lambda number, _: taken.append(number))
+    previous = signal.signal(signal.SIGTERM, lambda number, _: taken.append(number))
     try:
         notes = SignalNotes()
         assert not notes.has_come()
@@ -105,5 +105,5 @@ def test_signals_are_noted_and_left_to_their_handlers():
         assert notes.has_come()
         notes.close()
     finally:
-        signal.signal(signal.SIGTERM, former)
+        signal.signal(signal.SIGTERM, previous)
     assert taken == [signal.SIGTERM]

@@ -14,9 +14,9 @@ from cobre.study.stop_request import StopRequest
 @pytest.fixture(autouse=True)
 def handlers_come_back():
     """Whatever a test does, the handlers are what they were."""
-    former = [signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)]
+    previous = [signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)]
     yield
-    assert [signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)] == former
+    assert [signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)] == previous
 
 
 def send(number):
