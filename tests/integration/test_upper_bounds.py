@@ -88,7 +88,7 @@ def stage_costs_of_all_paths(case, policy, openings, stages):
                 program = problem.stages[stage].program
                 items, start = np.array([opening], np.int32), np.array([0, 1], np.int32)
                 chains = Chains(state, start, items, Bases.none(program), np.full(1, -1, np.int32))
-                rows = pool.rows(stage, everything=True)
+                rows = pool.rows(stage, all_cuts=True)
                 batch = solver.solve(stage, rows, chains, problem.openings[stage].realisations, Keep())
                 future = 0.0 if stage == stages - 1 else problem.discounts[stage] * batch.future_cost[0]
                 costs.append((batch.objective[0] - future) * problem.cost_scale)

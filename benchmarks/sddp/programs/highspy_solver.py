@@ -131,8 +131,8 @@ class StageModel:
 
     def add_new_cuts(self, cuts: CutRows) -> None:
         """Rows for the cuts that were not there before: cost-to-go - coefficients . storage >= the rest."""
-        known, count = len(self.intercepts), int(cuts.in_play.sum())
-        if not cuts.in_play[:count].all() or count < known:
+        known, count = len(self.intercepts), int(cuts.active.sum())
+        if not cuts.active[:count].all() or count < known:
             raise ValueError("the reference loop keeps all cuts: run it without cut selection")
         if known == count:
             return

@@ -64,9 +64,9 @@ def _streamed(pool: CutPool, stage: int) -> StreamedStage:
         pool.dimension,
         pool.intercepts(stage)[is_written],
         pieces,
-        pool.born[:count],
+        pool.created[:count],
         pool.forward_pass[:count],
-        pool.in_play[stage][is_written],
+        pool.active[stage][is_written],
     )
 
 
@@ -182,7 +182,7 @@ def fill_pool(pool: CutPool, policy: Policy, study: PreparedStudy) -> None:
             pool.write(
                 stage, range(len(cuts.intercepts)), CutSet(cuts.intercepts * rescale, cuts.coefficients * rescale)
             )
-            pool.in_play[stage, : len(cuts.intercepts)] = policy.in_play[stage]
+            pool.active[stage, : len(cuts.intercepts)] = policy.in_play[stage]
 
 
 def aligned(policy: Policy, expected: tuple[str, ...]) -> Policy:

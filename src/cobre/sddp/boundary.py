@@ -85,11 +85,11 @@ class PricedPool(CutPool):
         """Cuts of another study after the last stage, where there are any."""
         return self._end
 
-    def rows(self, stage: int, *, everything: bool = False) -> CutRows:
-        """The cuts of a stage for the solver; `everything`: those that selection put aside as well."""
+    def rows(self, stage: int, *, all_cuts: bool = False) -> CutRows:
+        """The cuts of a stage for the solver; `all_cuts`: those that selection put aside as well."""
         if self._end is not None and stage >= self.num_stages - self._last:
             return self._end
-        return super().rows(stage, everything=everything)
+        return super().rows(stage, all_cuts=all_cuts)
 
 
 def fit_boundary(

@@ -32,10 +32,10 @@ class RankLoad:
 class IterationRecord:
     """One iteration in $; the upper bound is the mean of the sampled paths, with its standard deviation, or exact.
 
-    Solves and pivots are those of all ranks; times are this rank's, loads are by rank. `cuts` are slots of a stage,
-    `cuts_active` what all stages have in play at the end (None: not known any more); `solver`: what all ranks' solvers
-    did by phase (empty: not known any more). traffic_bytes: what ranks
-    told each other, by purpose, each byte counted once; empty with one rank.
+    Solves and pivots are those of all ranks; times are this rank's, loads are by rank. cuts: slots of a stage.
+    cuts_active: cuts of all stages that are active at the end (None: not known any more). solver: what all ranks'
+    solvers did, by phase (empty: not known any more). traffic_bytes: bytes that ranks exchanged, by purpose, each
+    counted once; empty with one rank.
     """
 
     iteration: int

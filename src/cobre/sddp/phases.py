@@ -24,7 +24,7 @@ WIDTH = len(Phase) * len(FIELDS)
 
 
 def added(parts: Iterable[PhaseStatistics]) -> dict[Phase, SolveStatistics]:
-    """Phase by phase."""
+    """The statistics of several parts of a run, added phase by phase."""
     total = {phase: SolveStatistics() for phase in Phase}
     for part in parts:
         for phase, statistics in part.items():

@@ -19,7 +19,7 @@ from cobre.stochastic.model import NoiseModel
 
 
 @dataclass(frozen=True, slots=True)
-class Opening:
+class StageOpenings:
     """What may happen in a stage according to the tree, and the order in which chains go through it.
 
     Neighbours in a chain should differ little: `order` goes from the driest opening to the wettest.
@@ -30,7 +30,7 @@ class Opening:
     rank: Ints  # by opening: its place in the order
 
     @classmethod
-    def of(cls, realisations: Realisations) -> "Opening":
+    def of(cls, realisations: Realisations) -> "StageOpenings":
         """Ordered by how much water they bring."""
         order = np.argsort(_water_m3s(realisations), kind="stable").astype(np.int32)
         rank = np.empty_like(order)
@@ -39,7 +39,7 @@ class Opening:
 
     @property
     def count(self) -> int:
-        """How many there are."""
+        """How many openings the stage has."""
         return len(self.order)
 
     def wetness(self, met: Realisations, items: Ints) -> Ints:
@@ -68,7 +68,7 @@ class Problem:
     """
 
     stages: tuple[StageLp, ...]
-    openings: tuple[Opening, ...]
+    openings: tuple[StageOpenings, ...]
     risk: tuple[RiskMeasure, ...]
     noise: NoiseModel
     initial_state: Floats
@@ -78,7 +78,7 @@ class Problem:
 
     @property
     def num_stages(self) -> int:
-        """T."""
+        """T, the number of stages."""
         return len(self.stages)
 
     @property
@@ -88,19 +88,19 @@ class Problem:
 
     @property
     def pool_stages(self) -> tuple[int, ...]:
-        """The stage of each of them."""
+        """By value function: the stage that it belongs to."""
         if self.tree is None:
             return tuple(range(self.num_stages))
         return tuple(stage for stage in range(self.num_stages) for _ in self.tree.nodes(stage))
 
     @property
     def last_pools(self) -> int:
-        """How many of them belong to the last stage."""
+        """How many value functions belong to the last stage."""
         return 1 if self.tree is None else len(self.tree.leaves)
 
     @property
     def dimension(self) -> int:
-        """Entries of the state."""
+        """Entries of the state vector."""
         return len(self.initial_state)
 
     def follows(self, stage: int) -> bool:
@@ -121,12 +121,12 @@ class Problem:
 
     @property
     def num_hydros(self) -> int:
-        """N."""
+        """N, the number of hydro plants."""
         return self.stages[0].plan.num_hydros
 
     @property
     def initial_lags(self) -> Floats:
-        """Lags x N."""
+        """Lags x N, m3/s: the inflows before the study, lag 1 first."""
         places = self.stages[0].plan.places
         lags = self.initial_state[places.decided : places.decided + places.order * places.hydros]
         return lags.reshape(places.order, places.hydros)
@@ -156,7 +156,7 @@ def build_problem(
     )
     return Problem(
         stages=stages,
-        openings=tuple(Opening.of(realise(noise, t, noise.openings[t])) for t in range(len(stages))),
+        openings=tuple(StageOpenings.of(realise(noise, t, noise.openings[t])) for t in range(len(stages))),
         risk=tuple(risk_measure(data.stage.risk) for data in study.stages),
         noise=noise,
         initial_state=_first_state(study, np.asarray(noise.initial_lags, np.float64)),
@@ -166,7 +166,7 @@ def build_problem(
 
 
 def realise(noise: NoiseModel, stage: int, values: Floats) -> Realisations:
-    """Noise as the solver wants it."""
+    """Noise vectors (scenarios x entities) of a stage as inflows, loads and availabilities."""
     outcome = noise.realise(stage, values)
     return Realisations(
         np.ascontiguousarray(outcome.inflow_m3s),

@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 
 from cobre.comm import Backend, ReduceOp, SharedRegion
 from cobre.core.arrays import Indices
-from cobre.sddp.cuts.visibility import ranks_that_see
+from cobre.sddp.cuts.visibility import count_sharing_memory
 
 T = TypeVar("T")
 Bytes = NDArray[np.uint8]
@@ -57,7 +57,7 @@ def share(comm: Backend, build: Callable[[], T]) -> Shared[T]:
     del packed  # what was built goes before the value in the region is made
     region.fence(label="problem")
     value: T = _read(region.as_array())
-    return Shared(value, size, (ranks_that_see(comm) - 1) * size, region)
+    return Shared(value, size, (count_sharing_memory(comm) - 1) * size, region)
 
 
 @dataclass(frozen=True, slots=True)

@@ -33,7 +33,7 @@ class StopKind(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Stop:
-    """The end of a run."""
+    """Why a run ended: `kind` for programs, `reason` for people."""
 
     kind: StopKind
     reason: str

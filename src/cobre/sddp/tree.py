@@ -28,11 +28,11 @@ class ScenarioTree:
 
     @property
     def num_nodes(self) -> int:
-        """Of all stages."""
+        """How many nodes all stages have together."""
         return self.first[-1]
 
     def nodes(self, stage: int) -> range:
-        """The nodes of a stage."""
+        """The numbers of a stage's nodes."""
         return range(self.first[stage], self.first[stage + 1])
 
     @property
@@ -55,7 +55,7 @@ class ScenarioTree:
         return np.stack(found[::-1], axis=1).astype(np.int32)
 
     def path_probabilities(self) -> Floats:
-        """Of every leaf."""
+        """By leaf: the probability of the path from the root to it."""
         total: Floats = np.multiply.accumulate(self.probability[self.paths()], axis=1)[:, -1]
         return total
 

@@ -8,7 +8,7 @@ import numpy as np
 from cobre.core.arrays import Floats, Ints
 from cobre.core.case import Case
 from cobre.core.temporal import Node, PolicyGraph, Transition
-from cobre.sddp.problem import Opening, Problem, realise
+from cobre.sddp.problem import Problem, StageOpenings, realise
 from cobre.sddp.tree import NOBODY, ScenarioTree
 from cobre.solver.batches import Realisations
 from cobre.stochastic.external import external_library
@@ -20,7 +20,7 @@ def with_tree(case: Case, problem: Problem) -> Problem:
     if not (case.config.training.is_enumerated or case.config.simulation.is_enumerated):
         return problem
     tree = build_tree(case, problem)
-    return replace(problem, tree=tree, openings=tuple(map(Opening.of, tree.realisations)))
+    return replace(problem, tree=tree, openings=tuple(map(StageOpenings.of, tree.realisations)))
 
 
 def build_tree(case: Case, problem: Problem) -> ScenarioTree:

@@ -17,7 +17,7 @@ class WorkSplit:
         return tuple(share + (rank < extra) for rank in range(self.size))
 
     def block(self, rank: int) -> range:
-        """The items of a rank."""
+        """The items of a rank: `WorkSplit(5, 2).block(0)` is range(0, 3), and that of rank 1 is range(3, 5)."""
         share, extra = divmod(self.total, self.size)
         start = rank * share + min(rank, extra)
         return range(start, start + share + (rank < extra))

@@ -41,7 +41,7 @@ class Bases:
 
     @classmethod
     def none(cls, program: StageProgram) -> "Bases":
-        """No basis at all."""
+        """An empty table: every chain starts from nothing."""
         width = len(program.cost) + len(program.row_lower)
         return cls(np.zeros((0, width), np.int8), np.zeros((0, program.states + 1), np.int32))
 
@@ -52,7 +52,7 @@ class CutRows:
 
     chunks: list[Floats]  # each rows x cuts, a multiple of CUTS_PER_BLOCK of them: intercepts, then components
     count: int
-    in_play: NDArray[np.uint8]
+    active: NDArray[np.uint8]
     rows: Ints | None = None  # by component: its row, -1 where no cut depends on it; None: 1 + component
 
 

@@ -17,7 +17,7 @@ _ZERO = 1e-9
 
 
 class UnreadableLpError(CobreError):
-    """A file that is no LP."""
+    """A file that HiGHS cannot read as an LP in MPS format."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -57,5 +57,5 @@ class CountingSolver(LpSolver):
 
     @property
     def version(self) -> str:
-        """Of the library underneath."""
+        """Name and version of the library that the inner solver uses."""
         return self._inner.version

@@ -71,17 +71,17 @@ class StageProgram:
 
     @property
     def states(self) -> int:
-        """Decided states."""
+        """How many states the stage decides, each with a column."""
         return len(self.state_column)
 
     @property
     def hydros(self) -> int:
-        """Plants with an inflow."""
+        """How many plants have an inflow."""
         return int(self.autoregression.shape[1])
 
     @property
     def order(self) -> int:
-        """Lags in the state."""
+        """How many lags of the inflows are in the state."""
         return int(self.autoregression.shape[0])
 
     @property

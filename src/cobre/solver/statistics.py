@@ -28,12 +28,12 @@ class SolveStatistics:
 
     @classmethod
     def of(cls, work: Work) -> "SolveStatistics":
-        """One call of the solver."""
+        """The counts of one call of the solver."""
         return cls.from_numbers(numbers_of(work))
 
     @classmethod
     def from_numbers(cls, numbers: Sequence[float]) -> "SolveStatistics":
-        """The opposite of `numbers`."""
+        """From numbers in the order of the fields: the inverse of `numbers`."""
         counts = [int(number) for number in numbers[:-1]]
         return cls(*counts, float(numbers[-1]))  # type: ignore[call-arg]  # it takes a star for all arguments
 

@@ -15,7 +15,7 @@ NCS_FILE = "scenarios/non_controllable_stats.parquet"
 
 
 @dataclass(frozen=True, slots=True)
-class PlainClass:
+class MemorylessClass:
     """Mean and deviation (stage, entity), and which entities have a place in the noise vector."""
 
     entity_ids: tuple[int, ...]
@@ -23,15 +23,15 @@ class PlainClass:
     std: Floats
     has_noise: Flags
 
-    def of_library(self, library: ExternalLibrary) -> "PlainClass":
+    def of_library(self, library: ExternalLibrary) -> "MemorylessClass":
         """The same with the statistics of an external library, for the entities that it has."""
         columns = [self.entity_ids.index(entity_id) for entity_id in library.entity_ids]
         mean, std, has_noise = self.mean.copy(), self.std.copy(), self.has_noise.copy()
         mean[:, columns], std[:, columns], has_noise[columns] = library.mean(), library.std(), True
-        self.refuse_strangers(library)
-        return PlainClass(self.entity_ids, mean, std, has_noise)
+        self.check_entities(library)
+        return MemorylessClass(self.entity_ids, mean, std, has_noise)
 
-    def refuse_strangers(self, library: ExternalLibrary) -> None:
+    def check_entities(self, library: ExternalLibrary) -> None:
         """Entities with noise must be in the library that is to replace it."""
         for entity_id, is_random in zip(self.entity_ids, self.has_noise, strict=True):
             if is_random and entity_id not in library.entity_ids:
@@ -40,22 +40,22 @@ class PlainClass:
                 )
 
 
-def load_class(case: Case) -> PlainClass:
+def load_class(case: Case) -> MemorylessClass:
     """Loads in MW; no row: no load. Buses with a deviation above 0 at some stage have noise."""
     bus_ids = tuple(bus.id for bus in case.system.buses)
     columns = ("mean_mw", "std_mw")
     values = _values(case, LOAD_FILE, case.scenarios.load_seasonal_stats, "bus_id", columns, bus_ids, (0.0, 0.0))
-    return PlainClass(bus_ids, values[:, 0], values[:, 1], np.asarray((values[:, 1] > 0.0).any(axis=0)))
+    return MemorylessClass(bus_ids, values[:, 0], values[:, 1], np.asarray((values[:, 1] > 0.0).any(axis=0)))
 
 
-def availability_class(case: Case) -> PlainClass:
+def availability_class(case: Case) -> MemorylessClass:
     """Availability factors; no row: 1. Sources with any row have noise, be it of deviation 0."""
     table = case.scenarios.non_controllable_stats
     ncs_ids = tuple(source.id for source in case.system.non_controllable_sources)
     values = _values(case, NCS_FILE, table, "ncs_id", ("mean", "std"), ncs_ids, (1.0, 0.0))
     named = set() if table is None else set(table["ncs_id"].tolist())
     has_noise = np.array([ncs_id in named for ncs_id in ncs_ids], dtype=np.bool_)
-    return PlainClass(ncs_ids, values[:, 0], values[:, 1], has_noise)
+    return MemorylessClass(ncs_ids, values[:, 0], values[:, 1], has_noise)
 
 
 def _values(

@@ -9,7 +9,7 @@ from cobre.core.arrays import Floats, Ints
 from cobre.core.case import Case
 from cobre.stochastic.inflows import describe_inflows
 from cobre.stochastic.layout import NoiseLayout, noise_layout
-from cobre.stochastic.memoryless import PlainClass, availability_class, load_class
+from cobre.stochastic.memoryless import MemorylessClass, availability_class, load_class
 from cobre.stochastic.notes import NoiseNote
 from cobre.stochastic.par.lag_slots import LagSteps
 from cobre.stochastic.par.memory import inflow_memory
@@ -55,12 +55,12 @@ class NoiseModel:
 
     @property
     def num_stages(self) -> int:
-        """Stages of the study."""
+        """T, the number of stages of the study."""
         return len(self.openings)
 
     @property
     def num_hydros(self) -> int:
-        """Hydros of the study."""
+        """N, the number of hydro plants of the study."""
         return len(self.layout.hydro_ids)
 
     @property
@@ -119,7 +119,7 @@ def build_noise_model(case: Case) -> NoiseModel:
     return _assemble(data, openings(data, libraries), notes)
 
 
-def _layout(case: Case, load: PlainClass, availability: PlainClass) -> NoiseLayout:
+def _layout(case: Case, load: MemorylessClass, availability: MemorylessClass) -> NoiseLayout:
     hydro_ids = [hydro.id for hydro in case.system.hydros]
     return noise_layout(hydro_ids, load.entity_ids, load.has_noise, availability.entity_ids, availability.has_noise)
 

@@ -47,7 +47,7 @@ class InSample(Scheme):
         self._ahead: dict[int, tuple[int, bytes, Indices]] = {}
 
     def opening_indices(self, iteration: int, scenarios: Indices, stage: int) -> Indices:
-        """Which opening."""
+        """By scenario: the index of the opening that it meets at a stage, from 0."""
         key = scenarios.tobytes()
         first, drawn_for, table = self._ahead.get(stage, (0, b"", np.zeros((0, 0), np.int64)))
         if drawn_for != key or not first <= iteration < first + len(table):

@@ -12,7 +12,7 @@ from cobre.stochastic.external import ExternalLibrary, external_library
 from cobre.stochastic.fresh_noise import check_methods
 from cobre.stochastic.historical import historical_library
 from cobre.stochastic.layout import CLASSES, NoiseLayout
-from cobre.stochastic.memoryless import PlainClass
+from cobre.stochastic.memoryless import MemorylessClass
 from cobre.stochastic.opening_tree import HISTORICAL_RESIDUALS, TreePlan, generated_openings, openings_from_file
 from cobre.stochastic.par.history import HISTORY_FILE
 from cobre.stochastic.par.memory import InflowMemory
@@ -34,8 +34,8 @@ class SourceData:
     correlation: CorrelationProfiles
     inflow: InflowModel
     memory: InflowMemory
-    load: PlainClass
-    availability: PlainClass
+    load: MemorylessClass
+    availability: MemorylessClass
 
 
 def training_libraries(case: Case) -> dict[str, ExternalLibrary]:
@@ -119,7 +119,7 @@ def _external_noise(data: SourceData, entity_class: str) -> Floats:
         _require_all(library, data.layout.hydro_ids)
         return inflow_noise(data.inflow, data.memory, library.values, library.file, library.entity_ids)
     plain = data.load if entity_class == "load" else data.availability
-    plain.refuse_strangers(library)
+    plain.check_entities(library)
     columns = [plain.entity_ids.index(entity_id) for entity_id in library.entity_ids]
     found = plain_noise(plain.mean[:, columns], plain.std[:, columns], library.values, library.file, library.entity_ids)
     return found[:, :, plain.has_noise[columns]]

@@ -220,9 +220,9 @@ def snapshot(context: TrainingContext, history: Sequence[IterationRecord]) -> di
     arrays: dict[str, NDArray[Any] | StreamedArray] = {
         "intercepts": np.stack([pool.intercepts(stage) for stage in stages]),
         "coefficients": StreamedArray((len(stages), count, pool.dimension), np.dtype(np.float64), coefficients),
-        "in_play": pool.in_play.copy(),
+        "in_play": pool.active.copy(),
         "written": pool.written.copy(),
-        "born": pool.born.copy(),
+        "born": pool.created.copy(),
         "forward_pass": pool.forward_pass.copy(),
         "history_numbers": np.array([[getattr(record, name) for name in _NUMBERS] for record in history]),
         "history_counts": np.array([[getattr(record, name) for name in _COUNTS] for record in history], np.int64),
@@ -256,8 +256,8 @@ def restore(context: TrainingContext, checkpoint: Checkpoint) -> None:
     slots = pool.open_slots(0, count)
     for stage in range(pool.num_stages):
         pool.write(stage, slots, CutSet(arrays["intercepts"][stage], arrays["coefficients"][stage]))
-    pool.in_play[:, :count], pool.written[:, :count] = arrays["in_play"], arrays["written"]
-    pool.born[:count], pool.forward_pass[:count] = arrays["born"], arrays["forward_pass"]
+    pool.active[:, :count], pool.written[:, :count] = arrays["in_play"], arrays["written"]
+    pool.created[:count], pool.forward_pass[:count] = arrays["born"], arrays["forward_pass"]
     context.bases = [
         Bases(arrays[f"basis_{stage}"], arrays[f"basis_cuts_{stage}"]) for stage in range(len(context.bases))
     ]

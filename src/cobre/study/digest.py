@@ -14,7 +14,7 @@ def training_digest(history: Sequence[IterationRecord], pool: CutPool) -> str:
     for record in history:
         digest.update(struct.pack("<idd", record.iteration, record.lower_bound, record.upper_bound))
     for stage in range(pool.num_stages):
-        digest.update(pool.in_play[stage].tobytes())
+        digest.update(pool.active[stage].tobytes())
         digest.update(pool.intercepts(stage).astype("<f8").tobytes())
         for block in pool.blocks(stage, pool.count):
             digest.update(block.coefficients.astype("<f8", copy=False).data)

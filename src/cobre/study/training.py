@@ -24,7 +24,7 @@ from cobre.sddp.plugins.stopping import stopping_rules
 from cobre.sddp.prepared import PreparedStudy
 from cobre.sddp.stop import Stop
 from cobre.sddp.training.context import TrainingContext
-from cobre.sddp.training.hooks import Interruption, TrainingHooks, keep_nothing
+from cobre.sddp.training.hooks import Interruption, TrainingHooks, no_checkpoint
 from cobre.sddp.training.loop import TrainingOutcome, train
 from cobre.sddp.training.team import Team
 from cobre.sddp.work_split import WorkSplit
@@ -80,7 +80,7 @@ def train_study(
         history = _restore(context, ready.study, start)
         writer = _writer(comm, ready, request, emit, len(history))
         with finally_do(writer.close if writer else _nothing), finally_do(context.team.close):
-            keep = writer.after_iteration if writer else keep_nothing
+            keep = writer.after_iteration if writer else no_checkpoint
             hooks = TrainingHooks(_on_iteration(emit, replies, stop), keep, stop.interruption)
             outcome = _train(context, ready.study, hooks, history)
         return _trained(ready, context, outcome, len(history), time.monotonic() - began)

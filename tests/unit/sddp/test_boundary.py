@@ -265,7 +265,7 @@ def test_rows_hold_all_cuts_in_whole_chunks():
         PricedStates(("storage:0", "storage:1"), cuts, 1.0), ("storage:0", "storage:1"), 1.0, is_strict=True
     ).rows()
     assert [chunk.shape for chunk in rows.chunks] == [(3, WIDEST_CHUNK), (3, CUTS_PER_BLOCK)]
-    assert rows.count == len(rows.in_play) == count
+    assert rows.count == len(rows.active) == count
     whole = np.concatenate(rows.chunks, axis=1)[:, :count]
     assert np.array_equal(whole, np.vstack([cuts.intercepts, cuts.coefficients.T]))
 

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from cobre._native import opening_chains
-from cobre.sddp.problem import Opening
+from cobre.sddp.problem import StageOpenings
 from cobre.solver.batches import Bases, Realisations
 
 INFLOW = np.array([[5.0, 5.0], [1.0, 2.0], [9.0, 9.0], [4.0, 4.0]])  # 10, 3, 18 and 8 m3/s
@@ -14,8 +14,8 @@ def noise(inflow: np.ndarray) -> Realisations:
     return Realisations(inflow, np.zeros((len(inflow), 1)), np.zeros((len(inflow), 0)))
 
 
-def opening() -> Opening:
-    return Opening.of(noise(INFLOW))
+def opening() -> StageOpenings:
+    return StageOpenings.of(noise(INFLOW))
 
 
 def test_openings_go_from_dry_to_wet() -> None:

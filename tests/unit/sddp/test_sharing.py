@@ -10,7 +10,7 @@ from cobre.comm import Backend
 from cobre.comm.backends.local import LocalCommunicator
 from cobre.comm.launch import run
 from cobre.io.case import load_case
-from cobre.sddp.cuts.visibility import ranks_that_see
+from cobre.sddp.cuts.visibility import count_sharing_memory
 from cobre.sddp.prepared import PreparedStudy
 from cobre.sddp.problem import Problem
 from cobre.sddp.sharing import share
@@ -81,7 +81,7 @@ def train_shared(comm: Backend) -> tuple[str, int, int, int]:
     assert study.noise is study.problem.noise
     assert built == ([comm.rank] if comm.is_leader else [])
     digest = train_study(comm, ReadyStudy.of(study, make_solver(study, 1))).digest
-    return digest, ranks_that_see(comm), shared.shared_bytes, shared.saved_bytes
+    return digest, count_sharing_memory(comm), shared.shared_bytes, shared.saved_bytes
 
 
 @pytest.mark.parametrize(("backend", "ranks", "seen"), [("local", 1, 1), ("shm", 2, 2), ("shm", 3, 3), ("tcp", 2, 2)])

@@ -129,7 +129,7 @@ def test_cuts_out_of_play_take_no_part() -> None:
     noise, states = realisations(3), random_states(2)
     intercepts, slopes = random_cuts(20, 2)
     rows = cut_rows(intercepts, slopes)
-    rows.in_play[5:] = 0
+    rows.active[5:] = 0
     batch = solve(1, 0, states, noise, rows)
     few = solve(1, 0, states, noise, cut_rows(intercepts[:5], slopes[:5]))
     np.testing.assert_allclose(batch.objective, few.objective, rtol=1e-12)

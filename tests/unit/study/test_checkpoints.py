@@ -164,7 +164,7 @@ def test_a_snapshot_is_a_copy(train):
     trained = train()
     taken = snapshot(trained.context, trained.history)
     before = taken["intercepts"].copy()
-    trained.context.pool.in_play[:] = 0
+    trained.context.pool.active[:] = 0
     trained.context.bases[0].status[:] = 0
     assert np.array_equal(taken["intercepts"], before)
     assert taken["in_play"].any()

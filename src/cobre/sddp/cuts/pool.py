@@ -17,7 +17,7 @@ from cobre._native import CUTS_PER_BLOCK, cut_values, place_cuts
 from cobre.comm import SharedMemoryProvider, SharedRegion
 from cobre.core.arrays import Flags, Floats, Ints
 from cobre.errors import InternalError
-from cobre.sddp.cuts.visibility import ranks_that_see
+from cobre.sddp.cuts.visibility import count_sharing_memory
 from cobre.solver.batches import CutRows
 
 Number = TypeVar("Number", bound=np.generic)
@@ -60,7 +60,7 @@ class StoredCuts:
     def values_at(self, states: Floats) -> Floats:
         """States x cuts; added component by component, in order."""
         rows, points = self.rows, np.ascontiguousarray(states)
-        values: Floats = cut_values(rows.chunks, rows.count, None, rows.in_play, points)
+        values: Floats = cut_values(rows.chunks, rows.count, None, rows.active, points)
         return values if len(self.slots) == rows.count else values[:, self.slots]
 
     def __len__(self) -> int:
@@ -75,7 +75,7 @@ class StoredCuts:
             self.rows,
             chunks=self.rows.chunks[place:],
             count=self.rows.count - start,
-            in_play=self.rows.in_play[start:],
+            active=self.rows.active[start:],
         )
         return StoredCuts(rows, self.slots[first:] - start).values_at(states)
 
@@ -101,19 +101,19 @@ class CutPool:
         self._chunks: list[list[Floats]] = [[] for _ in range(num_stages)]  # by stage, to read
         self._writable: list[list[Floats]] = [[] for _ in range(num_stages)]
         self.is_leader = memory.is_leader
-        self._readers = ranks_that_see(memory)
+        self._readers = count_sharing_memory(memory)
         self.is_seen_by_all = self._readers == memory.size
         self._stored = list(components or [np.ones(dimension, bool)] * num_stages)
         self._layouts = [_Layout.of(part) for part in self._stored]
         self.count = 0
-        self.born = np.zeros(0, np.int32)  # by slot: the iteration; 0 for cuts from elsewhere
+        self.created = np.zeros(0, np.int32)  # by slot: the iteration; 0 for cuts from elsewhere
         self.forward_pass = np.zeros(0, np.int32)
-        self.in_play: NDArray[np.uint8] = np.zeros((num_stages, 0), np.uint8)
+        self.active: NDArray[np.uint8] = np.zeros((num_stages, 0), np.uint8)
         self.written: NDArray[np.uint8] = np.zeros((num_stages, 0), np.uint8)
 
     @property
     def nbytes(self) -> int:
-        """Memory of the numbers."""
+        """Bytes of the cuts' numbers on this node."""
         return sum(region.nbytes for region in self._regions)
 
     @property
@@ -137,14 +137,14 @@ class CutPool:
         self._layouts[stage] = _Layout.of(self._stored[stage])
 
     def open_slots(self, iteration: int, forward_passes: int) -> range:
-        """Make room for one iteration's cuts, one for each forward pass; none is in play before it is written."""
+        """Make room for one iteration's cuts, one for each forward pass; none is active before it is written."""
         slots = range(self.count, self.count + forward_passes)
         while slots.stop > self._starts[-1]:
             self._grow(slots.stop - self._starts[-1])
         self.count = slots.stop
-        self.born = np.append(self.born, np.full(forward_passes, iteration, np.int32))
+        self.created = np.append(self.created, np.full(forward_passes, iteration, np.int32))
         self.forward_pass = np.append(self.forward_pass, np.arange(forward_passes, dtype=np.int32))
-        self.in_play = _widen(self.in_play, forward_passes, 0)
+        self.active = _widen(self.active, forward_passes, 0)
         self.written = _widen(self.written, forward_passes, 0)
         return slots
 
@@ -178,7 +178,7 @@ class CutPool:
         if self.memory.size > 1:
             for region in self._regions:
                 region.fence(label="cuts")
-        self.in_play[stages.start : stages.stop, slot] = 1
+        self.active[stages.start : stages.stop, slot] = 1
         self.written[stages.start : stages.stop, slot] = 1
 
     def place(self, stage: int, slot: int, table: Floats) -> None:
@@ -191,12 +191,12 @@ class CutPool:
             for region, end in zip(self._regions, self._starts[1:], strict=True):
                 if end > slots.start:
                     region.fence(label="cuts")
-        self.in_play[stage, slots.start : slots.stop] = 1
+        self.active[stage, slots.start : slots.stop] = 1
         self.written[stage, slots.start : slots.stop] = 1
 
-    def rows(self, stage: int, *, everything: bool = False) -> CutRows:
-        """The cuts of a stage for the solver; `everything`: those that selection put aside as well."""
-        flags = (self.written if everything else self.in_play)[stage]
+    def rows(self, stage: int, *, all_cuts: bool = False) -> CutRows:
+        """The cuts of a stage for the solver; `all_cuts`: those that selection put aside as well."""
+        flags = (self.written if all_cuts else self.active)[stage]
         return CutRows(self._chunks[stage], self.count, flags, self._layouts[stage].rows)
 
     @property
@@ -206,7 +206,7 @@ class CutPool:
 
     def written_cuts(self, stage: int) -> StoredCuts:
         """All cuts that a stage has got, also those that selection put aside."""
-        return StoredCuts(self.rows(stage, everything=True), np.flatnonzero(self.written[stage]))
+        return StoredCuts(self.rows(stage, all_cuts=True), np.flatnonzero(self.written[stage]))
 
     def cuts(self, stage: int) -> CutSet:
         """A copy of all cuts of a stage, by slot."""
@@ -237,7 +237,7 @@ class CutPool:
         return CutSet(table[:, 0].copy(), table[:, 1:])
 
     def close(self) -> None:
-        """Let go of the memory."""
+        """Release the shared regions; the pool cannot be used any more."""
         self._chunks, self._writable = [], []
         for region in self._regions:
             region.close()

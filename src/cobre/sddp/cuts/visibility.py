@@ -5,7 +5,7 @@ import numpy as np
 from cobre.comm import SharedMemoryProvider
 
 
-def ranks_in_sight(memory: SharedMemoryProvider) -> tuple[int, ...]:
+def ranks_sharing_memory(memory: SharedMemoryProvider) -> tuple[int, ...]:
     """The ranks of the world that read what this one writes into a region, itself included; every rank must ask."""
     if memory.size == 1:
         return (memory.rank,)
@@ -17,6 +17,6 @@ def ranks_in_sight(memory: SharedMemoryProvider) -> tuple[int, ...]:
     return seen
 
 
-def ranks_that_see(memory: SharedMemoryProvider) -> int:
+def count_sharing_memory(memory: SharedMemoryProvider) -> int:
     """How many they are; every rank must ask."""
-    return len(ranks_in_sight(memory))
+    return len(ranks_sharing_memory(memory))

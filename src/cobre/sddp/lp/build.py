@@ -5,10 +5,10 @@ from dataclasses import dataclass
 import numpy as np
 
 from cobre.core.arrays import Floats, Indices, Ints
-from cobre.sddp.lp.assembly import ABSENT, Assembly
 from cobre.sddp.lp.columns import Columns, add_columns
 from cobre.sddp.lp.commitment_rows import add_commitment_rows
 from cobre.sddp.lp.generic_rows import add_generic_rows
+from cobre.sddp.lp.lp_builder import ABSENT, LpBuilder
 from cobre.sddp.lp.plan import StagePlan
 from cobre.sddp.lp.power_rows import PowerRows, add_power_rows
 from cobre.sddp.lp.scaling import power_of_two_scales
@@ -32,7 +32,7 @@ class StageLp:
 
 def build_stage_lp(plan: StagePlan) -> StageLp:
     """The whole LP of one stage."""
-    lp = Assembly()
+    lp = LpBuilder()
     columns = add_columns(lp, plan)
     water = add_water_rows(lp, plan, columns)
     power = add_power_rows(lp, plan, columns)
@@ -43,7 +43,7 @@ def build_stage_lp(plan: StagePlan) -> StageLp:
     return StageLp(plan, _scaled(lp, plan, columns, power), columns, water, power, cost, slacks, deliveries)
 
 
-def _scaled(lp: Assembly, plan: StagePlan, columns: Columns, power: PowerRows) -> StageProgram:
+def _scaled(lp: LpBuilder, plan: StagePlan, columns: Columns, power: PowerRows) -> StageProgram:
     lower, upper, cost = lp.columns()
     row_lower, row_upper = lp.rows()
     start, index, value = lp.matrix()

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from cobre.core.arrays import Indices
-from cobre.sddp.lp.assembly import Assembly
+from cobre.sddp.lp.lp_builder import LpBuilder
 from cobre.sddp.lp.plan import StagePlan
 
 
@@ -49,7 +49,7 @@ class Columns:
     in_transit: Indices  # water for later stages, likewise
 
 
-def add_columns(lp: Assembly, plan: StagePlan) -> Columns:
+def add_columns(lp: LpBuilder, plan: StagePlan) -> Columns:
     """All decisions, in a fixed order."""
     return Columns(
         **_water(lp, plan),
@@ -62,7 +62,7 @@ def add_columns(lp: Assembly, plan: StagePlan) -> Columns:
     )
 
 
-def _water(lp: Assembly, plan: StagePlan) -> dict[str, Indices]:
+def _water(lp: LpBuilder, plan: StagePlan) -> dict[str, Indices]:
     data, hours = plan.data, plan.hours
     n, k, f = plan.num_hydros, plan.num_blocks, plan.num_pairs
     points = plan.storage_points
@@ -108,7 +108,7 @@ def _water(lp: Assembly, plan: StagePlan) -> dict[str, Indices]:
     }
 
 
-def _power(lp: Assembly, plan: StagePlan) -> dict[str, Indices]:
+def _power(lp: LpBuilder, plan: StagePlan) -> dict[str, Indices]:
     data, hours, k = plan.data, plan.hours, plan.num_blocks
     thermal, line, bus, source = data.thermal, data.line, data.bus, data.source
     pumping, contract = data.pumping, data.contract
@@ -168,7 +168,7 @@ def _power(lp: Assembly, plan: StagePlan) -> dict[str, Indices]:
     }
 
 
-def _stage_slacks(lp: Assembly, plan: StagePlan) -> dict[str, Indices]:
+def _stage_slacks(lp: LpBuilder, plan: StagePlan) -> dict[str, Indices]:
     """Slacks and flows that hold for the stage as a whole, or from one volume to the next."""
     hydro, total, n = plan.data.hydro, plan.total_hours, plan.num_hydros
     # What is withdrawn may not change its sign: less of it at most down to nothing.
@@ -189,7 +189,7 @@ def _stage_slacks(lp: Assembly, plan: StagePlan) -> dict[str, Indices]:
     }
 
 
-def _evaporation(lp: Assembly, plan: StagePlan) -> dict[str, Indices]:
+def _evaporation(lp: LpBuilder, plan: StagePlan) -> dict[str, Indices]:
     """Flows in both directions, because rain may exceed evaporation."""
     hydro = plan.data.hydro
     shape = (plan.num_hydros, plan.storage_points)
@@ -204,7 +204,7 @@ def _evaporation(lp: Assembly, plan: StagePlan) -> dict[str, Indices]:
     }
 
 
-def _block_slacks(lp: Assembly, plan: StagePlan) -> dict[str, Indices]:
+def _block_slacks(lp: LpBuilder, plan: StagePlan) -> dict[str, Indices]:
     """Slacks of limits that hold in every block."""
     hydro, hours = plan.data.hydro, plan.hours
     is_there = plan.is_there[:, None]
@@ -235,7 +235,7 @@ def _block_slacks(lp: Assembly, plan: StagePlan) -> dict[str, Indices]:
     }
 
 
-def _filling(lp: Assembly, plan: StagePlan) -> dict[str, Indices]:
+def _filling(lp: LpBuilder, plan: StagePlan) -> dict[str, Indices]:
     hydro, n = plan.data.hydro, plan.num_hydros
     return {
         "storage_below": lp.add_columns(
@@ -247,7 +247,7 @@ def _filling(lp: Assembly, plan: StagePlan) -> dict[str, Indices]:
     }
 
 
-def _commitments(lp: Assembly, plan: StagePlan) -> dict[str, Indices]:
+def _commitments(lp: LpBuilder, plan: StagePlan) -> dict[str, Indices]:
     """What is decided lies within the limits of its delivery; what is carried is what it is; the rest is nothing."""
     numbers = plan.data.commitment
     low = np.where(numbers.is_carried, -np.inf, numbers.min_mw)
@@ -255,7 +255,7 @@ def _commitments(lp: Assembly, plan: StagePlan) -> dict[str, Indices]:
     return {"commitment": lp.add_columns("commitment", low.shape, low, high, numbers.cost)}
 
 
-def _in_transit(lp: Assembly, plan: StagePlan) -> dict[str, Indices]:
+def _in_transit(lp: LpBuilder, plan: StagePlan) -> dict[str, Indices]:
     """What its row says; what would arrive after the study is not counted."""
     is_carried = plan.data.transit.is_carried
     most = np.where(is_carried, np.inf, 0.0)

@@ -6,8 +6,8 @@ import numpy as np
 
 from cobre.core.arrays import Flags, Indices
 from cobre.core.stage_data import COMMITMENT, HM3_PER_M3S_HOUR, IN_TRANSIT, GenericRow, GenericTerm, StateSlot
-from cobre.sddp.lp.assembly import ABSENT, Assembly
 from cobre.sddp.lp.columns import Columns
+from cobre.sddp.lp.lp_builder import ABSENT, LpBuilder
 from cobre.sddp.lp.plan import StagePlan
 
 # A part of a term: a column, or an input of the stage, and what it is multiplied with.
@@ -137,7 +137,7 @@ class Vocabulary:
 INITIAL_VOLUMES = ("hydro_storage_initial", "hydro_useful_volume_initial")
 
 
-def add_generic_rows(lp: Assembly, plan: StagePlan, columns: Columns) -> Indices:
+def add_generic_rows(lp: LpBuilder, plan: StagePlan, columns: Columns) -> Indices:
     """One row each, with slacks where allowed; gives rows x 2: the columns by which a row is short, and over."""
     vocabulary = Vocabulary(plan, columns)
     slacks = np.full((len(plan.data.generic_rows), 2), ABSENT, np.int64)
@@ -160,17 +160,17 @@ def _constant(plan: StagePlan, row: GenericRow) -> float:
     return -sum(term.coefficient * float(plan.data.hydro.min_storage_hm3[term.entity]) for term in useful)
 
 
-def _move(lp: Assembly, plan: StagePlan, place: np.ndarray, term: GenericTerm, block: int | None) -> None:
+def _move(lp: LpBuilder, plan: StagePlan, place: np.ndarray, term: GenericTerm, block: int | None) -> None:
     """Incoming volumes and natural inflows stand on the right side, with the opposite sign."""
     if term.variable in INITIAL_VOLUMES:
-        lp.move_by_inputs(place, term.entity, -term.coefficient)
+        lp.add_input_terms(place, term.entity, -term.coefficient)
     elif term.variable == "hydro_inflow":
         sources = plan.inflow_inputs[plan.arrives_at(term.entity)]
-        lp.move_by_inputs(place, sources, -term.coefficient)
+        lp.add_input_terms(place, sources, -term.coefficient)
         _move_by_transit(lp, plan, place, term, block)
 
 
-def _move_by_transit(lp: Assembly, plan: StagePlan, place: np.ndarray, term: GenericTerm, block: int | None) -> None:
+def _move_by_transit(lp: LpBuilder, plan: StagePlan, place: np.ndarray, term: GenericTerm, block: int | None) -> None:
     """What was released earlier and arrives now, as a flow."""
     arrives, numbers = plan.arrives_at(term.entity), plan.data.transit
     for target in np.unique(numbers.target[arrives[numbers.target]]).tolist():
@@ -178,10 +178,10 @@ def _move_by_transit(lp: Assembly, plan: StagePlan, place: np.ndarray, term: Gen
         for k in range(plan.num_blocks) if block is None else (block,):
             period = plan.period_of(k)
             flow = numbers.arriving[target, period] / (HM3_PER_M3S_HOUR * plan.point_hours[period])
-            lp.move_by_inputs(place, first, -term.coefficient * flow)
+            lp.add_input_terms(place, first, -term.coefficient * flow)
 
 
-def _slacks(lp: Assembly, plan: StagePlan, row: GenericRow, number: int, place: np.ndarray) -> tuple[int, int]:
+def _slacks(lp: LpBuilder, plan: StagePlan, row: GenericRow, number: int, place: np.ndarray) -> tuple[int, int]:
     if row.slack_cost is None:
         return ABSENT, ABSENT
     hours = plan.total_hours if row.block is None else float(plan.hours[row.block])

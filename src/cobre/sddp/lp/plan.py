@@ -40,12 +40,12 @@ class StagePlan:
 
     @property
     def hours(self) -> Floats:
-        """Hours of every block."""
+        """K: hours of each block."""
         return self.data.hours
 
     @cached_property
     def total_hours(self) -> float:
-        """Hours of the stage."""
+        """Hours of the stage: those of all blocks."""
         return float(sum(self.data.hours.tolist()))
 
     @property
@@ -55,12 +55,12 @@ class StagePlan:
 
     @property
     def num_blocks(self) -> int:
-        """K."""
+        """K, the number of blocks."""
         return len(self.data.hours)
 
     @property
     def num_hydros(self) -> int:
-        """N."""
+        """N, the number of hydro plants."""
         return len(self.topology.downstream)
 
     @cached_property
@@ -80,7 +80,7 @@ class StagePlan:
 
     @property
     def num_buses(self) -> int:
-        """B."""
+        """B, the number of buses."""
         return len(self.data.bus.excess_cost)
 
     @property
@@ -110,7 +110,7 @@ class StagePlan:
 
     @property
     def runs(self) -> Flags:
-        """Plants in service."""
+        """N: plants in service."""
         return self.data.hydro.is_active
 
     @property
@@ -190,17 +190,17 @@ class StagePlan:
 
     @property
     def pair_hydro(self) -> Indices:
-        """The plant of every pair."""
+        """F: the plant of each pair of plant and bus, in canonical order."""
         return self._pairs[0]
 
     @property
     def pair_bus(self) -> Indices:
-        """The bus of every pair."""
+        """F: the bus of each pair of plant and bus."""
         return self._pairs[1]
 
     @property
     def num_pairs(self) -> int:
-        """F."""
+        """F, the number of pairs of a plant and a bus that it feeds."""
         return len(self.pair_hydro)
 
     def _sum_groups(self, values: Floats) -> Floats:
@@ -223,7 +223,7 @@ class StagePlan:
 
     @cached_property
     def max_pair_generation(self) -> Floats:
-        """F x K."""
+        """F x K, MW: what the groups of a pair can give, and no more than their plant."""
         plant = self.data.hydro.max_generation_mw[self.pair_hydro]
         most = np.minimum(plant, self._sum_groups(self.data.group.max_generation_mw))
         return np.where(self.runs[self.pair_hydro][:, None], most, 0.0)
@@ -245,19 +245,19 @@ class StagePlan:
 
     @cached_property
     def pair_share(self) -> Floats:
-        """Of its plant's production function."""
+        """F: the part of its plant's production function that belongs to a pair, 0 to 1."""
         share = np.zeros(self.num_pairs)
         np.add.at(share, self._pairs[2], self.topology.group_share)
         return share
 
     @cached_property
     def min_pair_turbined(self) -> Floats:
-        """F x K."""
+        """F x K, m3/s: the minimums of the groups of a pair, added."""
         return self._sum_groups(self.data.group.min_turbined_m3s)
 
     @cached_property
     def min_pair_generation(self) -> Floats:
-        """F x K."""
+        """F x K, MW: the minimums of the groups of a pair, added."""
         return self._sum_groups(self.data.group.min_generation_mw)
 
     @cached_property
@@ -299,12 +299,12 @@ class StagePlan:
 
     @cached_property
     def deficit_depth(self) -> Floats:
-        """B x segments; 0 where a bus has fewer."""
+        """B x segments, MW; 0 where a bus has fewer."""
         return self._segments(0)
 
     @cached_property
     def deficit_cost(self) -> Floats:
-        """B x segments."""
+        """B x segments, $/MWh; 0 where a bus has fewer."""
         return self._segments(1)
 
     def _segments(self, part: int) -> Floats:

@@ -6,8 +6,8 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from cobre.core.arrays import Flags, Indices
-from cobre.sddp.lp.assembly import ABSENT, Assembly
 from cobre.sddp.lp.columns import Columns
+from cobre.sddp.lp.lp_builder import ABSENT, LpBuilder
 from cobre.sddp.lp.plan import StagePlan
 
 
@@ -18,7 +18,7 @@ class PowerRows:
     balance: Indices
 
 
-def add_power_rows(lp: Assembly, plan: StagePlan, columns: Columns) -> PowerRows:
+def add_power_rows(lp: LpBuilder, plan: StagePlan, columns: Columns) -> PowerRows:
     """All rows about power; loads move the right sides of the balances."""
     balance = lp.add_rows("power_balance", (plan.num_buses, plan.num_blocks), 0.0, 0.0)
     _supply(lp, plan, columns, balance)
@@ -28,7 +28,7 @@ def add_power_rows(lp: Assembly, plan: StagePlan, columns: Columns) -> PowerRows
     return PowerRows(balance)
 
 
-def _supply(lp: Assembly, plan: StagePlan, columns: Columns, balance: Indices) -> None:
+def _supply(lp: LpBuilder, plan: StagePlan, columns: Columns, balance: Indices) -> None:
     topology = plan.topology
     consumption = plan.pumping_consumption[:, None]
     lp.add_entries(balance[plan.pair_bus], columns.turbined, plan.pair_productivity[:, None])
@@ -41,7 +41,7 @@ def _supply(lp: Assembly, plan: StagePlan, columns: Columns, balance: Indices) -
     lp.add_entries(balance, columns.excess, -1.0)
 
 
-def _network(lp: Assembly, plan: StagePlan, columns: Columns, balance: Indices) -> None:
+def _network(lp: LpBuilder, plan: StagePlan, columns: Columns, balance: Indices) -> None:
     """What enters a line at one end leaves it, less the losses, at the other."""
     topology = plan.topology
     kept = 1.0 - plan.data.line.loss_fraction[:, None]
@@ -51,7 +51,7 @@ def _network(lp: Assembly, plan: StagePlan, columns: Columns, balance: Indices) 
     lp.add_entries(balance[topology.line_source], columns.reverse, kept)
 
 
-def _plant_limits(lp: Assembly, plan: StagePlan, columns: Columns) -> None:
+def _plant_limits(lp: LpBuilder, plan: StagePlan, columns: Columns) -> None:
     """Minimums of groups with their slacks; what a plant's own limits demand beyond those of its groups.
 
     A slack of a group counts for its plant, so that nobody pays twice for the same lack.
@@ -77,18 +77,18 @@ def _plant_limits(lp: Assembly, plan: StagePlan, columns: Columns) -> None:
     _add_power(lp, plan, columns, power[plan.pair_hydro])
 
 
-def _plant_rows(lp: Assembly, plan: StagePlan, name: str, least: ArrayLike, most: ArrayLike, exists: Flags) -> Indices:
+def _plant_rows(lp: LpBuilder, plan: StagePlan, name: str, least: ArrayLike, most: ArrayLike, exists: Flags) -> Indices:
     return lp.add_rows(name, (plan.num_hydros, plan.num_blocks), least, most, exists)
 
 
-def _add_flow(lp: Assembly, columns: Columns, rows: Indices, slack: Indices | None = None) -> None:
+def _add_flow(lp: LpBuilder, columns: Columns, rows: Indices, slack: Indices | None = None) -> None:
     """What the pairs turbine, with their slack."""
     lp.add_entries(rows, columns.turbined, 1.0)
     if slack is not None:
         lp.add_entries(rows, slack, 1.0)
 
 
-def _add_power(lp: Assembly, plan: StagePlan, columns: Columns, rows: Indices, slack: Indices | None = None) -> None:
+def _add_power(lp: LpBuilder, plan: StagePlan, columns: Columns, rows: Indices, slack: Indices | None = None) -> None:
     """What the pairs generate, with their slack."""
     lp.add_entries(rows, columns.turbined, plan.pair_productivity[:, None])
     lp.add_entries(rows, columns.generation, 1.0)
@@ -96,7 +96,7 @@ def _add_power(lp: Assembly, plan: StagePlan, columns: Columns, rows: Indices, s
         lp.add_entries(rows, slack, 1.0)
 
 
-def _planes(lp: Assembly, plan: StagePlan, columns: Columns) -> None:
+def _planes(lp: LpBuilder, plan: StagePlan, columns: Columns) -> None:
     """Power is below every plane over mean volume, turbined flow and spillage.
 
     Machines at several buses share what volume and spillage contribute as they share the plant's turbines.
@@ -114,12 +114,12 @@ def _planes(lp: Assembly, plan: StagePlan, columns: Columns) -> None:
         _mean_volume(lp, plan, columns, rows, hydro, share * by_volume / 2.0)
 
 
-def _mean_volume(lp: Assembly, plan: StagePlan, columns: Columns, rows: Indices, hydro: int, half: np.ndarray) -> None:
+def _mean_volume(lp: LpBuilder, plan: StagePlan, columns: Columns, rows: Indices, hydro: int, half: np.ndarray) -> None:
     """Half of the first and half of the last volume: of the stage, or of the block."""
     last = columns.storage[hydro] if plan.is_chronological else np.repeat(columns.storage[hydro], plan.num_blocks)
     lp.add_entries(rows, last, -half)
     if plan.is_chronological:
         lp.add_entries(rows[:, 1:], last[:-1], -half)
-        lp.move_by_inputs(rows[:, 0], hydro, half[:, 0])
+        lp.add_input_terms(rows[:, 0], hydro, half[:, 0])
     else:
-        lp.move_by_inputs(rows, hydro, np.broadcast_to(half, rows.shape))
+        lp.add_input_terms(rows, hydro, np.broadcast_to(half, rows.shape))

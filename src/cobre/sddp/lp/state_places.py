@@ -11,7 +11,7 @@ import numpy as np
 
 from cobre.core.arrays import Indices, Ints
 from cobre.core.stage_data import StateLayout, StateSlot
-from cobre.sddp.lp.assembly import ABSENT
+from cobre.sddp.lp.lp_builder import ABSENT
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,12 +24,12 @@ class StatePlaces:
 
     @property
     def decided(self) -> int:
-        """States with a column."""
+        """How many states have a column: storages, and what is decided ahead."""
         return self.hydros + len(self.layout.decided)
 
     @property
     def inputs(self) -> int:
-        """Of a stage's LP."""
+        """How many inputs move right-hand sides of a stage's LP."""
         return self.decided + self.hydros + len(self.layout.passed)
 
     def input_of(self, slot: StateSlot) -> int:

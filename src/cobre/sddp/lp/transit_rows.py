@@ -4,24 +4,24 @@ import numpy as np
 
 from cobre.core.arrays import Floats, Indices
 from cobre.core.stage_data import HM3_PER_M3S_HOUR, IN_TRANSIT, StateSlot
-from cobre.sddp.lp.assembly import ABSENT, Assembly
 from cobre.sddp.lp.columns import Columns
+from cobre.sddp.lp.lp_builder import ABSENT, LpBuilder
 from cobre.sddp.lp.plan import StagePlan
 
 
-def add_transit_rows(lp: Assembly, plan: StagePlan, columns: Columns, balance: Indices) -> None:
+def add_transit_rows(lp: LpBuilder, plan: StagePlan, columns: Columns, balance: Indices) -> None:
     """Entries of the balances of plants that get water from afar, and a row for each volume that stays under way."""
     numbers, slots = plan.data.transit, plan.layout.decided_of(IN_TRANSIT)
     rows = lp.add_rows("in_transit", numbers.is_carried.shape, 0.0, 0.0, numbers.is_carried)
     lp.add_entries(rows, columns.in_transit, 1.0)
-    lp.move_by_inputs(rows, plan.places.inputs_farther(slots), 1.0)
+    lp.add_input_terms(rows, plan.places.inputs_farther(slots), 1.0)
     for arc, (hydro, target) in enumerate(zip(numbers.hydro.tolist(), numbers.target.tolist(), strict=True)):
         for flow in (columns.turbined[plan.pair_hydro == hydro], columns.spilled[[hydro]]):
             _released(lp, plan, _balance_of(plan, balance, target), flow, numbers.at_once[arc])
             _released(lp, plan, rows, flow, numbers.later[arc])
     for target in np.unique(numbers.target).tolist():
         first = plan.places.input_of(StateSlot(IN_TRANSIT, target, 1))
-        lp.move_by_inputs(_balance_of(plan, balance, target), first, numbers.arriving[target])
+        lp.add_input_terms(_balance_of(plan, balance, target), first, numbers.arriving[target])
 
 
 def _balance_of(plan: StagePlan, balance: Indices, target: int) -> Indices:
@@ -30,7 +30,7 @@ def _balance_of(plan: StagePlan, balance: Indices, target: int) -> Indices:
     return balance[receiver] if receiver >= 0 else np.full(balance.shape[1], ABSENT)
 
 
-def _released(lp: Assembly, plan: StagePlan, rows: Indices, flow: Indices, shares: Floats) -> None:
+def _released(lp: LpBuilder, plan: StagePlan, rows: Indices, flow: Indices, shares: Floats) -> None:
     """flow: columns x blocks. shares: periods x rows, of what is released in a period."""
     volume = HM3_PER_M3S_HOUR * plan.hours[:, None] * plan.by_block(shares)
     lp.add_entries(rows[None, None, :], flow[:, :, None], -volume[None, :, :])

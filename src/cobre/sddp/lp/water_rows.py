@@ -6,8 +6,8 @@ import numpy as np
 
 from cobre.core.arrays import Floats, Indices
 from cobre.core.stage_data import HM3_PER_M3S_HOUR
-from cobre.sddp.lp.assembly import ABSENT, Assembly
 from cobre.sddp.lp.columns import Columns
+from cobre.sddp.lp.lp_builder import ABSENT, LpBuilder
 from cobre.sddp.lp.plan import StagePlan
 from cobre.sddp.lp.transit_rows import add_transit_rows
 
@@ -19,7 +19,7 @@ class WaterRows:
     balance: Indices
 
 
-def add_water_rows(lp: Assembly, plan: StagePlan, columns: Columns) -> WaterRows:
+def add_water_rows(lp: LpBuilder, plan: StagePlan, columns: Columns) -> WaterRows:
     """All rows about water."""
     balance = _balances(lp, plan, columns)
     _flows(lp, plan, columns, balance)
@@ -37,7 +37,7 @@ def volumes(plan: StagePlan) -> Floats:
     return tau if plan.is_chronological else np.array([sum(tau.tolist())])
 
 
-def _balances(lp: Assembly, plan: StagePlan, columns: Columns) -> Indices:
+def _balances(lp: LpBuilder, plan: StagePlan, columns: Columns) -> Indices:
     """End minus start, with what is withdrawn on the right side; a plant that is not there keeps what it has.
 
     What is taken from the river at a plant that is not there is missing at the next one that is.
@@ -49,7 +49,7 @@ def _balances(lp: Assembly, plan: StagePlan, columns: Columns) -> Indices:
     rows = lp.add_rows("water_balance", (n, points), right, right)
     lp.add_entries(rows, columns.storage, 1.0)
     lp.add_entries(rows[:, 1:], columns.storage[:, :-1], -1.0)
-    lp.move_by_inputs(rows[:, 0], np.arange(n), 1.0)
+    lp.add_input_terms(rows[:, 0], np.arange(n), 1.0)
     return rows
 
 
@@ -59,7 +59,7 @@ def _balance_of(balance: Indices, hydro: Indices, plan: StagePlan) -> Indices:
     return rows if plan.is_chronological else np.repeat(rows, plan.num_blocks, axis=1)
 
 
-def _flows(lp: Assembly, plan: StagePlan, columns: Columns, balance: Indices) -> None:
+def _flows(lp: LpBuilder, plan: StagePlan, columns: Columns, balance: Indices) -> None:
     """What is turbined, spilled, diverted and pumped, block by block."""
     tau = HM3_PER_M3S_HOUR * plan.hours
     topology = plan.topology
@@ -78,7 +78,7 @@ def _flows(lp: Assembly, plan: StagePlan, columns: Columns, balance: Indices) ->
     lp.add_entries(_balance_of(balance, topology.pumping_destination, plan), columns.pumped, -tau)
 
 
-def _stage_flows(lp: Assembly, plan: StagePlan, columns: Columns, balance: Indices) -> None:
+def _stage_flows(lp: LpBuilder, plan: StagePlan, columns: Columns, balance: Indices) -> None:
     """Natural inflow, evaporation and slacks, which do not differ by block when blocks are parallel."""
     zeta = volumes(plan)
     for column, sign in (
@@ -90,10 +90,10 @@ def _stage_flows(lp: Assembly, plan: StagePlan, columns: Columns, balance: Indic
         lp.add_entries(balance, column, sign * zeta)
     receiver = plan.receiver
     rows = np.where((receiver >= 0)[:, None], balance[np.maximum(receiver, 0)], ABSENT)
-    lp.move_by_inputs(rows, plan.inflow_inputs[:, None], zeta)
+    lp.add_input_terms(rows, plan.inflow_inputs[:, None], zeta)
 
 
-def _evaporation(lp: Assembly, plan: StagePlan, columns: Columns) -> None:
+def _evaporation(lp: LpBuilder, plan: StagePlan, columns: Columns) -> None:
     """Linear in the mean of first and last volume: of the stage, or of the block."""
     hydro = plan.data.hydro
     half = hydro.evaporation_kv[:, None] / 2.0
@@ -105,10 +105,10 @@ def _evaporation(lp: Assembly, plan: StagePlan, columns: Columns) -> None:
     lp.add_entries(rows[:, 1:], columns.storage[:, :-1], -half)
     lp.add_entries(rows, columns.evaporation_less, 1.0)
     lp.add_entries(rows, columns.evaporation_more, -1.0)
-    lp.move_by_inputs(rows[:, 0], np.arange(plan.num_hydros), half[:, 0])
+    lp.add_input_terms(rows[:, 0], np.arange(plan.num_hydros), half[:, 0])
 
 
-def _outflow_limits(lp: Assembly, plan: StagePlan, columns: Columns) -> None:
+def _outflow_limits(lp: LpBuilder, plan: StagePlan, columns: Columns) -> None:
     """Limits of what goes down the river: diverted water takes another way."""
     hydro = plan.data.hydro
     shape = (plan.num_hydros, plan.num_blocks)
@@ -121,7 +121,7 @@ def _outflow_limits(lp: Assembly, plan: StagePlan, columns: Columns) -> None:
     lp.add_entries(most, columns.outflow_above, -1.0)
 
 
-def _soft_volumes(lp: Assembly, plan: StagePlan, columns: Columns) -> None:
+def _soft_volumes(lp: LpBuilder, plan: StagePlan, columns: Columns) -> None:
     """Minimum storage of plants that were filled, and the targets of plants that are being filled."""
     hydro = plan.data.hydro
     shape = (plan.num_hydros,)

@@ -28,25 +28,25 @@ class Level1(CutSelection):
     only_oldest: bool = False
 
     def is_due(self, iteration: int) -> bool:
-        """Every few iterations."""
+        """In every iteration that is a multiple of `check_frequency`."""
         return iteration % self.check_frequency == 0
 
-    def choose(self, cuts: CutsOfStage, states: Floats, born: Ints, iteration: int, in_play: ByteFlags) -> ByteFlags:
-        """Best or near best somewhere."""
+    def choose(self, cuts: CutsOfStage, states: Floats, created: Ints, iteration: int, active: ByteFlags) -> ByteFlags:
+        """Cuts within the tolerance of the highest at some visited state, and those of this iteration."""
         if self.only_oldest:
-            return self.choose_again(OldestBest(self.tolerance), cuts, states, born, iteration)
-        return _stays(_near_somewhere(cuts, states, self.tolerance), born, iteration)
+            return self.choose_again(OldestBest(self.tolerance), cuts, states, created, iteration)
+        return _stays(_near_somewhere(cuts, states, self.tolerance), created, iteration)
 
     def new_memory(self) -> OldestBest | None:
-        """Of the oldest cuts alone; others would need the heights of all of them."""
+        """Only for `only_oldest`: otherwise the values of all cuts at all states would have to be kept."""
         return OldestBest(self.tolerance) if self.only_oldest else None
 
     def choose_again(
-        self, memory: OldestBest, cuts: CutsOfStage, states: Floats, born: Ints, iteration: int
+        self, memory: OldestBest, cuts: CutsOfStage, states: Floats, created: Ints, iteration: int
     ) -> ByteFlags:
-        """The oldest of the best at some state."""
+        """The oldest cut within the tolerance of the highest at each state, from new cuts and states alone."""
         memory.update(cuts, states)
-        return _stays(memory.chosen(), born, iteration)
+        return _stays(memory.chosen(), created, iteration)
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,16 +58,16 @@ class Recent(CutSelection):
 
     @property
     def reads_states(self) -> bool:
-        """Ages say everything."""
+        """False: the iteration in which a cut was made decides alone."""
         return False
 
     def is_due(self, iteration: int) -> bool:
         """Every iteration, once it begins to matter for the next."""
         return iteration + 1 >= self.start
 
-    def choose(self, cuts: CutsOfStage, states: Floats, born: Ints, iteration: int, in_play: ByteFlags) -> ByteFlags:
-        """By age alone."""
-        return (born > iteration - self.window).astype(np.uint8)
+    def choose(self, cuts: CutsOfStage, states: Floats, created: Ints, iteration: int, active: ByteFlags) -> ByteFlags:
+        """Cuts of the last `window` iterations are active: with a window of 3, those of iterations 8 to 10 after 10."""
+        return (created > iteration - self.window).astype(np.uint8)
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,13 +85,13 @@ class Capped(CutSelection):
         """Every iteration: a cap holds always."""
         return True
 
-    def choose(self, cuts: CutsOfStage, states: Floats, born: Ints, iteration: int, in_play: ByteFlags) -> ByteFlags:
+    def choose(self, cuts: CutsOfStage, states: Floats, created: Ints, iteration: int, active: ByteFlags) -> ByteFlags:
         """The inner choice when it is due, then the cap."""
-        kept = in_play
+        kept = active
         if self.inner is not None and self.inner.is_due(iteration):
-            kept = self.inner.choose(cuts, states, born, iteration, in_play)
+            kept = self.inner.choose(cuts, states, created, iteration, active)
         slots = np.flatnonzero(kept)
-        is_new = born[slots] == iteration
+        is_new = created[slots] == iteration
         most = max(self.most, int(is_new.sum()))
         if len(slots) <= most:
             return kept
@@ -111,9 +111,9 @@ def _near_somewhere(cuts: CutsOfStage, states: Floats, tolerance: float) -> Flag
     return kept
 
 
-def _stays(kept: Flags, born: Ints, iteration: int) -> ByteFlags:
-    """Cuts of the present iteration always stay."""
-    stays: ByteFlags = (kept | (born == iteration)).astype(np.uint8)
+def _stays(kept: Flags, created: Ints, iteration: int) -> ByteFlags:
+    """Flags for the solver: what was chosen, and every cut of the present iteration."""
+    stays: ByteFlags = (kept | (created == iteration)).astype(np.uint8)
     return stays
 
 

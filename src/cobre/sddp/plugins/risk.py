@@ -11,10 +11,10 @@ from cobre.sddp.plugins.interfaces import RiskMeasure
 
 
 class Expectation(RiskMeasure):
-    """The mean."""
+    """The mean of the costs."""
 
     def weights(self, costs: Floats) -> Floats:
-        """The same for all."""
+        """1 / openings for each."""
         return _equal_weights(*costs.shape)
 
 
@@ -49,7 +49,7 @@ class CvarMix(RiskMeasure):
 
 
 def risk_measure(parameters: CvarParameters | None) -> RiskMeasure:
-    """The measure of a stage."""
+    """The measure that a stage asks for; None, a share of 0 or an alpha of 1 are the expectation."""
     if parameters is None or parameters.lambda_ == 0.0 or parameters.alpha == 1.0:
         return Expectation()
     return CvarMix(parameters.alpha, parameters.lambda_)

@@ -23,13 +23,13 @@ from cobre.sddp.upper_bounds.result import BoundMethod, BoundPlan, UpperBound
 
 @dataclass(frozen=True, slots=True)
 class StopAfterIterations(StoppingRule):
-    """A number of iterations."""
+    """Stop when `limit` iterations are done, those of earlier runs of a resumed study included."""
 
     limit: int
 
     @property
     def kind(self) -> StopKind:
-        """By name."""
+        """`iteration_limit`."""
         return StopKind.ITERATION_LIMIT
 
     def reason_to_stop(
@@ -41,20 +41,20 @@ class StopAfterIterations(StoppingRule):
 
 @dataclass(frozen=True, slots=True)
 class StopAfterTime(StoppingRule):
-    """A time, looked at between iterations; what earlier runs of a resumed study took does not count."""
+    """Stop when a time (s) is up, looked at between iterations; earlier runs of a resumed study do not count."""
 
     seconds: float
     spent_s: float = 0.0
 
     @property
     def kind(self) -> StopKind:
-        """By name."""
+        """`time_limit`."""
         return StopKind.TIME_LIMIT
 
     def reason_to_stop(
         self, history: Sequence[IterationRecord], simulated: Floats | None = None, bound: UpperBound | None = None
     ) -> str | None:
-        """When the time is up."""
+        """When the iterations of this run took at least `seconds`."""
         elapsed = history[-1].elapsed_s - self.spent_s
         return f"time limit of {self.seconds:g} s reached" if elapsed >= self.seconds else None
 
@@ -68,7 +68,7 @@ class StopWhenStalled(StoppingRule):
 
     @property
     def kind(self) -> StopKind:
-        """By name."""
+        """`bound_stalling`."""
         return StopKind.BOUND_STALLING
 
     def reason_to_stop(
@@ -100,7 +100,7 @@ class StopWhenSimulationAgrees(StoppingRule):
 
     @property
     def kind(self) -> StopKind:
-        """By name."""
+        """`simulation`."""
         return StopKind.SIMULATION
 
     def needs_simulation(self, history: Sequence[IterationRecord]) -> int:
@@ -136,7 +136,7 @@ class StopWhenClosed(StoppingRule):
 
     @property
     def kind(self) -> StopKind:
-        """By name."""
+        """`gap`."""
         return StopKind.GAP
 
     def reason_to_stop(
@@ -168,11 +168,11 @@ class StopWhenBounded(StoppingRule):
 
     @property
     def kind(self) -> StopKind:
-        """By name."""
+        """`upper_bound`."""
         return StopKind.UPPER_BOUND
 
     def needs_bound(self, history: Sequence[IterationRecord]) -> BoundPlan | None:
-        """When it is time."""
+        """Its plan in every iteration that is a multiple of `period`."""
         return self.plan if history[-1].iteration % self.period == 0 else None
 
     def reason_to_stop(
@@ -210,7 +210,7 @@ class StopWhenAll(StoppingRule):
     def reason_to_stop(
         self, history: Sequence[IterationRecord], simulated: Floats | None = None, bound: UpperBound | None = None
     ) -> str | None:
-        """All reasons, or none."""
+        """The reasons of all rules, joined; None as long as one of them has none."""
         reasons = [rule.reason_to_stop(history, simulated, bound) for rule in self.rules]
         return None if None in reasons else "; ".join(reason for reason in reasons if reason)
 

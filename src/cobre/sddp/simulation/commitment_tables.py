@@ -37,7 +37,7 @@ def lane_rows(lp: StageLp, thermal_ids: Ints) -> StageRows:
 
 
 def read_lanes(outcome: StageOutcome) -> tuple[Floats, ...]:
-    """MW."""
+    """The power that is committed for later stages, MW, in the order of `lane_rows`."""
     return (outcome.values(outcome.lp.columns.commitment[_lanes(outcome.lp)]),)
 
 

@@ -6,8 +6,8 @@ from dataclasses import fields
 import numpy as np
 
 from cobre.core.arrays import Floats, Indices
-from cobre.sddp.lp.assembly import ABSENT
 from cobre.sddp.lp.build import StageLp
+from cobre.sddp.lp.lp_builder import ABSENT
 from cobre.sddp.simulation.network_tables import available_mw
 from cobre.sddp.simulation.outcome import StageOutcome, running_sum
 from cobre.sddp.simulation.tables import TableFormat

@@ -89,7 +89,7 @@ def _power(outcome: StageOutcome) -> tuple[Floats, ...]:
 
 
 def pair_generation(outcome: StageOutcome) -> Floats:
-    """S x F x K, MW."""
+    """S x F x K, MW: the power of each pair of plant and bus."""
     plan, columns = outcome.lp.plan, outcome.lp.columns
     by_rate = outcome.values(columns.turbined) * plan.pair_productivity[:, None]
     return by_rate + outcome.values(columns.generation)

@@ -28,7 +28,7 @@ class StageOutcome:
     def of(
         cls, lp: StageLp, batch: Batch | JoinedBatch, state: Floats, noise: Realisations, cost_scale: float
     ) -> "StageOutcome":
-        """Undo all scaling."""
+        """From a batch of the solver: all scaling of columns, rows and money is undone."""
         program = lp.program
         return cls(
             lp=lp,
@@ -44,12 +44,12 @@ class StageOutcome:
 
     @property
     def storage(self) -> Floats:
-        """S x N, at the beginning."""
+        """S x N, hm3, at the beginning of the stage."""
         return self.state[:, : self.lp.plan.num_hydros]
 
     @property
     def scenarios(self) -> int:
-        """S."""
+        """S, the number of scenarios."""
         return len(self.total_cost)
 
     def values(self, columns: Indices) -> Floats:
@@ -57,7 +57,7 @@ class StageOutcome:
         return self.decisions[:, columns]
 
     def duals(self, rows: Indices) -> Floats:
-        """S x the shape of the rows."""
+        """S x the shape of the rows: $ for one more unit on the right side."""
         return self.prices[:, rows]
 
     def by_block(self, columns: Indices) -> Floats:

@@ -44,7 +44,7 @@ class TableLayout:
         self._ids: dict[str, list[Ints]] = {name: [] for name in ("stage_id", "block_id", *first.format.ids)}
 
     def add(self, stage: int, stage_id: int, at: int, rows: StageRows) -> None:
-        """Rows of one more stage."""
+        """Append the rows of one more stage; `at`: where they begin among a scenario's numbers."""
         self.parts.append((stage, at, rows.count))
         for name, columns in self._ids.items():
             columns.append(np.full(rows.count, stage_id, np.int32) if name == "stage_id" else rows.ids[name])

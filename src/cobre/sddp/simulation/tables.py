@@ -13,7 +13,7 @@ from cobre.core.arrays import Ints
 
 @dataclass(frozen=True, slots=True)
 class EntityIds:
-    """Ids in canonical order."""
+    """The ids of every kind of entity, in canonical order."""
 
     hydros: tuple[int, ...]
     thermals: tuple[int, ...]
@@ -42,12 +42,12 @@ class StageRows:
 
     @property
     def count(self) -> int:
-        """Rows of one scenario."""
+        """How many rows the stage has in one scenario."""
         return len(self.ids["block_id"])
 
     @property
     def width(self) -> int:
-        """Numbers of one scenario."""
+        """How many numbers (float64) the stage has in one scenario: rows x number columns."""
         return self.count * len(self.format.numbers)
 
 

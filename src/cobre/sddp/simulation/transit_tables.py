@@ -61,6 +61,6 @@ def read_seed(outcome: StageOutcome) -> tuple[Floats, ...]:
 
 
 def _slots(lp: StageLp) -> list[StateSlot]:
-    """By plant and distance."""
+    """Water in transit, ordered by the plant where it arrives and then by distance."""
     slots = [slot for slot in (*lp.plan.layout.decided, *lp.plan.layout.passed) if slot.kind == IN_TRANSIT]
     return sorted(slots, key=lambda slot: (slot.entity, slot.distance))

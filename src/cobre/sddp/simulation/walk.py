@@ -84,7 +84,7 @@ class Walker:
         keep: Keep,
         pool_number: int | None = None,
     ) -> Batch:
-        cuts = self.pool.rows(stage if pool_number is None else pool_number, everything=True)
+        cuts = self.pool.rows(stage if pool_number is None else pool_number, all_cuts=True)
         try:
             return self.solver.solve(stage, cuts, chains, noise, keep)
         except SolveFailedError as error:

@@ -9,7 +9,7 @@ from typing import BinaryIO, Protocol
 from cobre.comm import Communicator, SharedMemoryProvider
 from cobre.core.arrays import Floats
 from cobre.io.atomic import on_failure
-from cobre.sddp.cuts.visibility import ranks_that_see
+from cobre.sddp.cuts.visibility import count_sharing_memory
 from cobre.sddp.simulation.collect import Collector
 from cobre.sddp.simulation.common_folder import CommonFolder, find_common_folder
 from cobre.sddp.simulation.extract import StageExtractor
@@ -127,7 +127,7 @@ class Waves:
         self._comm = comm
         self._folder = folder
         self._extractors = extractors
-        is_alone = comm.size == 1 or (memory is not None and ranks_that_see(memory) == comm.size)
+        is_alone = comm.size == 1 or (memory is not None and count_sharing_memory(memory) == comm.size)
         self._common = None if is_alone else find_common_folder(comm, folder)
         widest = max(extractor.width for extractor in extractors)
         self._collector = Collector(comm, memory if is_alone else None, most * widest)

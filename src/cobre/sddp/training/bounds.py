@@ -21,7 +21,7 @@ def lower_bound(context: TrainingContext, iteration: int) -> float:
     chains = _chains(context, places)
     common = team.solves(len(chains.items), 0)
     batch = context.solve(
-        Phase.LOWER_BOUND, 0, iteration, chains, opening.realisations, Keep(), everything=True, common=common
+        Phase.LOWER_BOUND, 0, iteration, chains, opening.realisations, Keep(), all_cuts=True, common=common
     )
     team.wait("lower bound")
     found = np.full(places.shape, np.nan)

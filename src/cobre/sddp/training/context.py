@@ -44,18 +44,18 @@ class SolveCounter:
     sums: dict[Phase, tuple[float, ...]] = field(default_factory=dict)
 
     def add(self, phase: Phase, work: Work) -> None:
-        """Count what was solved."""
+        """Add what one call of the solver did."""
         done = numbers_of(work)
         self.sums[phase] = tuple(map(add, self.sums[phase], done)) if phase in self.sums else done
 
     @property
     def phases(self) -> dict[Phase, SolveStatistics]:
-        """Phase by phase."""
+        """What was solved in each phase that had a solve."""
         return {phase: SolveStatistics.from_numbers(numbers) for phase, numbers in self.sums.items()}
 
     @property
     def total(self) -> SolveStatistics:
-        """Of all phases."""
+        """What was solved in all phases together."""
         return sum(self.phases.values(), SolveStatistics())
 
 
@@ -89,7 +89,7 @@ class TrainingContext:
         self.start_counting()
 
     def start_counting(self) -> None:
-        """A new iteration begins."""
+        """Set the counts of solves and bytes back to zero, at the beginning of an iteration."""
         self.counter = SolveCounter()
         self.traffic = Traffic(self.comm.size)
 
@@ -113,15 +113,15 @@ class TrainingContext:
         noise: Realisations,
         keep: Keep,
         *,
-        everything: bool = False,
+        all_cuts: bool = False,
         pool_number: int | None = None,
         common: CommonBatch | None = None,
     ) -> Batch:
-        """Solve chains of a stage with its cuts; `everything`: with those that selection put aside as well.
+        """Solve chains of a stage with its cuts; `all_cuts`: with those that selection put aside as well.
 
         pool_number: whose cuts, where a stage has several nodes. common: together with the team.
         """
-        rows = self.pool.rows(stage if pool_number is None else pool_number, everything=everything)
+        rows = self.pool.rows(stage if pool_number is None else pool_number, all_cuts=all_cuts)
         try:
             batch = self.solver.solve(stage, rows, chains, noise, keep, common)
         except SolveFailedError as error:

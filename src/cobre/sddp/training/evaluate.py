@@ -58,7 +58,7 @@ def _path_costs(context: TrainingContext, sampler: Sampler, iteration: int, path
 
     def solve(stage: int, states: Floats, realisations: Realisations, items: Ints) -> Batch:
         chains = Chains.single(states, items, context.bases[stage])
-        return context.solve(Phase.SIMULATION, stage, iteration, chains, realisations, keep, everything=True)
+        return context.solve(Phase.SIMULATION, stage, iteration, chains, realisations, keep, all_cuts=True)
 
     visits = walk_stages(problem, len(paths), meet, solve)
     table = np.array([(visit.batch.objective, visit.batch.future_cost) for visit in visits])

@@ -32,12 +32,12 @@ _STOPS = {
 }
 
 
-def _tell_nobody(_: IterationRecord) -> None:
-    """Nobody listens."""
+def _ignore_iteration(_: IterationRecord) -> None:
+    """The default of `on_iteration`: does nothing."""
 
 
-def keep_nothing(_: TrainingContext, _history: Sequence[IterationRecord], _is_last: bool) -> None:
-    """No checkpoints."""
+def no_checkpoint(_: TrainingContext, _history: Sequence[IterationRecord], _is_last: bool) -> None:
+    """The default of `after_iteration`: writes no checkpoint."""
 
 
 def _never() -> Interruption:
@@ -52,6 +52,6 @@ class TrainingHooks:
     the place for checkpoints. interruption: asked once an iteration; what any rank answers, all ranks do.
     """
 
-    on_iteration: Callable[[IterationRecord], None] = _tell_nobody
-    after_iteration: Callable[[TrainingContext, Sequence[IterationRecord], bool], None] = keep_nothing
+    on_iteration: Callable[[IterationRecord], None] = _ignore_iteration
+    after_iteration: Callable[[TrainingContext, Sequence[IterationRecord], bool], None] = no_checkpoint
     interruption: Callable[[], Interruption] = _never

@@ -14,7 +14,7 @@ from cobre.sddp.stop import Stop
 from cobre.sddp.training.context import TrainingContext
 from cobre.sddp.training.evaluate import simulated_costs, upper_bounds
 from cobre.sddp.training.hooks import Interruption
-from cobre.sddp.training.measured import Measured
+from cobre.sddp.training.iteration_result import IterationResult
 from cobre.sddp.upper_bounds.result import UpperBound
 from cobre.sddp.work_split import WorkSplit
 from cobre.solver.statistics import SolveStatistics
@@ -24,7 +24,7 @@ VERDICT, INTERRUPTION, SOLVER_S, EXCHANGE_S, FIRST_COUNT = range(5)
 FIRST_PIECE = FIRST_COUNT + phases.WIDTH
 
 
-def iteration_record(context: TrainingContext, measured: Measured) -> IterationRecord:
+def iteration_record(context: TrainingContext, measured: IterationResult) -> IterationRecord:
     """As this rank knows it; `agree` adds what the others did."""
     is_exact = measured.exact is not None
     mean, spread = (measured.exact, 0.0) if measured.exact is not None else mean_and_std(measured.costs.tolist())
@@ -41,7 +41,7 @@ def iteration_record(context: TrainingContext, measured: Measured) -> IterationR
         cuts=context.pool.count,
         elapsed_s=time.monotonic() - context.began,
         times=times,
-        cuts_active=int(context.pool.in_play.sum()),
+        cuts_active=int(context.pool.active.sum()),
         is_exact=is_exact,
     )
 
@@ -50,7 +50,7 @@ def agree(
     context: TrainingContext,
     rules: Sequence[StoppingRule],
     history: Sequence[IterationRecord],
-    measured: Measured,
+    measured: IterationResult,
     interruption: Interruption,
 ) -> tuple[IterationRecord, Stop | None]:
     """The last record with all ranks' work in it, and why to stop, or None.
@@ -92,7 +92,7 @@ def _reasons(
     return [rule.reason_to_stop(history, simulated, bound) for rule, bound in zip(rules, found, strict=True)]
 
 
-def _gather(context: TrainingContext, measured: Measured, verdict: int, interruption: Interruption) -> Floats:
+def _gather(context: TrainingContext, measured: IterationResult, verdict: int, interruption: Interruption) -> Floats:
     counter, clock = context.counter, measured.clock
     facts = [verdict, int(interruption), counter.total.seconds, clock.seconds["exchange"]]
     own = np.array([[*facts, *phases.to_numbers(counter.phases), *clock.work]], np.float64)

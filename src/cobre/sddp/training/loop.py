@@ -14,7 +14,7 @@ from cobre.sddp.training.exchange import exchange_cuts, share_bases
 from cobre.sddp.training.forward import path_costs, run_forward
 from cobre.sddp.training.hooks import TrainingHooks
 from cobre.sddp.training.iteration_end import agree, iteration_record, stop_of
-from cobre.sddp.training.measured import Measured
+from cobre.sddp.training.iteration_result import IterationResult
 from cobre.sddp.training.selection import apply_selection
 from cobre.sddp.training.tree import iterate_tree
 
@@ -53,7 +53,7 @@ def train(
             return TrainingOutcome(tuple(done), stop)
 
 
-def iterate(context: TrainingContext, iteration: int, selection: CutSelection | None) -> Measured:
+def iterate(context: TrainingContext, iteration: int, selection: CutSelection | None) -> IterationResult:
     """Forward, gather states, backward, gather cuts, bounds."""
     problem, pool, split, team, own = context.problem, context.pool, context.split, context.team, context.own
     context.start_counting()
@@ -85,6 +85,6 @@ def iterate(context: TrainingContext, iteration: int, selection: CutSelection | 
     clock.lap("bound")
     if selection is not None and selection.is_due(iteration):
         told = apply_selection(context.comm, pool, selection, context.visited, iteration, context.selection_memory)
-        context.traffic.add("cuts in play", told)
+        context.traffic.add("active cuts", told)
         clock.lap("bound")
-    return Measured(iteration, bound_value, costs, clock)
+    return IterationResult(iteration, bound_value, costs, clock)

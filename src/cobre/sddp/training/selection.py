@@ -46,10 +46,10 @@ def apply_selection(
     if comm.size == 1:
         return 0
     table = np.empty((split.total, pool.count), np.uint8)
-    chosen = np.ascontiguousarray(pool.in_play[own.start : own.stop])
+    chosen = np.ascontiguousarray(pool.active[own.start : own.stop])
     counts = [count * pool.count for count in split.counts]
-    comm.allgatherv(chosen.reshape(-1), table.reshape(-1), counts, label="cuts in play")
-    pool.in_play[: split.total] = table
+    comm.allgatherv(chosen.reshape(-1), table.reshape(-1), counts, label="active cuts")
+    pool.active[: split.total] = table
     return table.nbytes
 
 
@@ -60,9 +60,9 @@ def _select(
     if not len(slots := cuts.slots):
         return
     states = visited.states(stage + 1, pool.components(stage))
-    born, now, known = pool.born[slots], pool.in_play[stage, slots], memory.of(stage, selection, slots)
-    pool.in_play[stage, slots] = (
-        selection.choose(cuts, states, born, iteration, now)
+    created, now, known = pool.created[slots], pool.active[stage, slots], memory.of(stage, selection, slots)
+    pool.active[stage, slots] = (
+        selection.choose(cuts, states, created, iteration, now)
         if known is None
-        else selection.choose_again(known, cuts, states, born, iteration)
+        else selection.choose_again(known, cuts, states, created, iteration)
     )

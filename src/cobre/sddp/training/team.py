@@ -10,7 +10,7 @@ import numpy as np
 
 from cobre.comm import Communicator, ReduceOp, SharedMemoryProvider, SharedRegion
 from cobre.core.arrays import Indices
-from cobre.sddp.cuts.visibility import ranks_in_sight
+from cobre.sddp.cuts.visibility import ranks_sharing_memory
 from cobre.sddp.problem import Problem
 from cobre.sddp.training.team_tables import TeamLayout, TeamTables
 from cobre.sddp.work_split import WorkSplit
@@ -46,7 +46,7 @@ class Team:
         """The ranks that share memory with this one; every rank must ask."""
         if comm.size == 1 or problem.tree is not None:
             return cls.alone(comm.rank)
-        members = ranks_in_sight(memory)
+        members = ranks_sharing_memory(memory)
         layout = TeamLayout.of(problem, sum(len(split.block(rank)) for rank in members))
         largest = np.array([len(members), layout.nbytes], np.int64)
         comm.allreduce(largest.copy(), largest, ReduceOp.MAX, label="teams")

@@ -18,7 +18,7 @@ COUNTERS = 2  # used in turns: while one counts, the leader sets the other one b
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """Where an array lies."""
+    """Where an array lies in the shared region: offset in bytes, dtype and shape."""
 
     start: int
     dtype: DTypeLike
@@ -31,7 +31,7 @@ class Place:
         return self.start + -(-nbytes // ALIGNMENT) * ALIGNMENT
 
     def view(self, memory: NDArray[np.uint8]) -> NDArray[Any]:
-        """The array."""
+        """The array itself, as a view of the region's bytes."""
         nbytes = np.dtype(self.dtype).itemsize * prod(self.shape)
         return memory[self.start : self.start + nbytes].view(self.dtype).reshape(self.shape)
 
@@ -70,7 +70,7 @@ class TeamLayout:
 
     @property
     def nbytes(self) -> int:
-        """Of all of it."""
+        """The size of the whole region."""
         return self.solves.end
 
 

@@ -15,7 +15,7 @@ from cobre.sddp.plugins.interfaces import CutSelection
 from cobre.sddp.training.bounds import lower_bound
 from cobre.sddp.training.clock import Clock
 from cobre.sddp.training.context import TrainingContext
-from cobre.sddp.training.measured import Measured
+from cobre.sddp.training.iteration_result import IterationResult
 from cobre.sddp.training.selection import apply_selection
 from cobre.sddp.tree import ScenarioTree, children_weights
 from cobre.sddp.work_split import WorkSplit
@@ -34,7 +34,7 @@ class Visited:
 
 def iterate_tree(
     context: TrainingContext, tree: ScenarioTree, iteration: int, selection: CutSelection | None
-) -> Measured:
+) -> IterationResult:
     """Forward, backward, bounds: both are exact."""
     context.start_counting()
     clock, stages = Clock(), context.problem.num_stages
@@ -55,7 +55,7 @@ def iterate_tree(
         apply_selection(context.comm, context.pool, selection, context.visited, iteration, context.selection_memory)
     clock.lap("bound")
     values = tree_value(context, tree, [found.costs for found in visited])
-    return Measured(iteration, bound_value, _path_costs(context, tree, visited), clock, values)
+    return IterationResult(iteration, bound_value, _path_costs(context, tree, visited), clock, values)
 
 
 def policy_value(context: TrainingContext, tree: ScenarioTree) -> float:
@@ -167,7 +167,7 @@ def _states(visited: list[Visited]) -> Floats:
 
 
 def _path_costs(context: TrainingContext, tree: ScenarioTree, visited: list[Visited]) -> Floats:
-    """In $ today, path by path."""
+    """By path: its cost in $ of the first stage's money."""
     problem, paths = context.problem, tree.paths()
     weights = np.concatenate([np.ones(1), np.multiply.accumulate(problem.discounts)[:-1]])
     costs = np.concatenate([found.costs for found in visited])[paths]

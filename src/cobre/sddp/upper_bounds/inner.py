@@ -95,7 +95,7 @@ class _Sweep:
         program, opening = self.problem.stages[stage].program, self.problem.openings[stage]
         context = self.context
         if self.future is None:
-            cuts, number = context.pool.rows(stage, everything=True), stage
+            cuts, number = context.pool.rows(stage, all_cuts=True), stage
             chains = chains_over_openings(opening, states, program)
         else:
             cuts, number = NO_CUTS, self.number
@@ -105,7 +105,7 @@ class _Sweep:
         return batch.objective.reshape(len(states), opening.count)
 
     def _agreed(self, slopes: Slopes) -> Slopes:
-        """Rank 0's, for all."""
+        """The slopes that rank 0 found, on all ranks: solves that fail on one rank alone must not tell them apart."""
         both = np.concatenate([slopes.up, slopes.down])
         self.context.comm.broadcast(both, 0, label="slopes of the cost-to-go")
         return Slopes(*np.split(both, 2))

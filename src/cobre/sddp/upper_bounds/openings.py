@@ -7,7 +7,7 @@ import numpy as np
 from cobre.core.arrays import Floats, Ints
 from cobre.sddp.phases import Phase
 from cobre.sddp.plugins.interfaces import RiskMeasure
-from cobre.sddp.problem import Opening, Problem
+from cobre.sddp.problem import Problem, StageOpenings
 from cobre.sddp.training.context import TrainingContext
 from cobre.solver.batches import Bases, Batch, Chains, Keep
 from cobre.solver.program import StageProgram
@@ -33,7 +33,7 @@ def solve_openings(context: TrainingContext, stage: int, states: Floats) -> Outc
     problem = context.problem
     opening, program = problem.openings[stage], problem.stages[stage].program
     chains = chains_over_openings(opening, states, program)
-    batch = context.solve(Phase.SIMULATION, stage, 0, chains, opening.realisations, Keep(), everything=True)
+    batch = context.solve(Phase.SIMULATION, stage, 0, chains, opening.realisations, Keep(), all_cuts=True)
     leaving = program.next_states(np.repeat(states, opening.count, axis=0), batch.decided, batch.inflow)
     return _outcomes(problem, stage, batch, leaving, (len(states), opening.count))
 
@@ -47,7 +47,7 @@ def _outcomes(problem: Problem, stage: int, batch: Batch, leaving: Floats, shape
     return Outcomes(costs, costs - discount * future, future, leaving.reshape(*shape, problem.dimension))
 
 
-def chains_over_openings(opening: Opening, states: Floats, program: StageProgram) -> Chains:
+def chains_over_openings(opening: StageOpenings, states: Floats, program: StageProgram) -> Chains:
     """One chain for each state, from the driest opening to the wettest; results lie by state, then by opening."""
     count = opening.count
     start = (count * np.arange(len(states) + 1)).astype(np.int32)

@@ -64,7 +64,7 @@ class UpperBound:
         return (self.largest - self.lower_bound) / max(1.0, abs(self.lower_bound))
 
     def as_dict(self) -> dict[str, Any]:
-        """For a program that reads."""
+        """The bound with plain keys, as `cobre bound --json` prints it and bound.json holds it."""
         return {
             "method": str(self.method),
             "upper_bound": self.value,

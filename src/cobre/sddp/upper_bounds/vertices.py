@@ -65,7 +65,7 @@ def _leaving(program: StageProgram, before: Floats, inflow: Floats, bound: Float
 
 
 def _lags_of(program: StageProgram, state: Floats) -> Floats:
-    """Lags x hydros."""
+    """The lagged inflows of a state, lags x hydros."""
     first = program.states
     return state[first : first + program.order * program.hydros].reshape(program.order, program.hydros)
 

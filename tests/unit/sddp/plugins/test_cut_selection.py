@@ -22,8 +22,8 @@ BORN = np.array([1, 1, 2, 2, 3], np.int32)
 ALL = np.ones(5, np.uint8)
 
 
-def chosen(config, states=STATES, iteration=4, in_play=ALL):
-    return cut_selection(config).choose(CUTS, states, BORN, iteration, in_play).tolist()
+def chosen(config, states=STATES, iteration=4, active=ALL):
+    return cut_selection(config).choose(CUTS, states, BORN, iteration, active).tolist()
 
 
 def test_level1_keeps_what_is_best_somewhere():
@@ -108,7 +108,7 @@ def test_slots_without_a_cut_play_no_part():
     visited = VisitedStates(pool)
     visited.add(comm, WorkSplit(2, 1), np.array([[[0.0], [0.0]], [[0.0], [3.0]]]))
     apply_selection(comm, pool, Level1(1, 1e-10, only_oldest=True), visited, 1, SelectionMemory())
-    assert pool.in_play[0].tolist() == [1, 1, 0]
+    assert pool.active[0].tolist() == [1, 1, 0]
     pool.close()
 
 
@@ -140,8 +140,8 @@ def test_what_was_found_before_need_not_be_looked_at_again(tolerance, seed):
         rule = Level1(1, tolerance, only_oldest=True)
         apply_selection(comm, pool, rule, visited, iteration, memory)
         cuts, states = pool.written_cuts(0), np.concatenate(entering)
-        expected = anew(cuts, states, tolerance) | (pool.born[cuts.slots] == iteration)
-        assert pool.in_play[0, cuts.slots].tolist() == expected.tolist()
+        expected = anew(cuts, states, tolerance) | (pool.created[cuts.slots] == iteration)
+        assert pool.active[0, cuts.slots].tolist() == expected.tolist()
     pool.close()
 
 
@@ -199,7 +199,7 @@ def test_bounds_stay_valid_and_caps_hold(tmp_path, config):
     assert all(later >= earlier * (1 - 1e-12) for earlier, later in pairwise(bounds))
     assert bounds[-1] <= best * (1 + 1e-9)
     assert bounds[-1] >= 0.95 * best
-    in_play = context.pool.in_play[:-1].sum(axis=1)
-    assert in_play.sum() < 3 * 50
+    active = context.pool.active[:-1].sum(axis=1)
+    assert active.sum() < 3 * 50
     if config.max_active_per_stage is not None:
-        assert (in_play <= config.max_active_per_stage).all()
+        assert (active <= config.max_active_per_stage).all()

@@ -7,7 +7,7 @@ from cobre.sddp.training.clock import Clock
 
 
 @dataclass(frozen=True, slots=True)
-class Measured:
+class IterationResult:
     """Bounds and costs of an iteration; costs are those of all ranks' paths."""
 
     iteration: int

@@ -11,7 +11,7 @@ from cobre.core.arrays import Flags, Floats, Indices, Ints
 ABSENT = -1
 
 
-class Assembly:
+class LpBuilder:
     """Collects columns, rows, entries and the ways in which inputs move right-hand sides, all in plain units."""
 
     def __init__(self) -> None:
@@ -62,7 +62,7 @@ class Assembly:
         """Coefficients; arrays are broadcast against one another."""
         self._entries.append(_present_entries(rows, columns, values))
 
-    def move_by_inputs(self, rows: ArrayLike, inputs: ArrayLike, values: ArrayLike) -> None:
+    def add_input_terms(self, rows: ArrayLike, inputs: ArrayLike, values: ArrayLike) -> None:
         """Right side of a row += value * input."""
         self._inputs.append(_present_entries(rows, inputs, values))
 
