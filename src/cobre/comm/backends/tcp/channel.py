@@ -12,7 +12,7 @@ from cobre.comm.backends.tcp.spin_wait import SpinWait
 from cobre.comm.errors import Peer
 
 TLS_PIECE_BYTES = 1 << 18  # OpenSSL encrypts a copy; there is no use in offering it more at once
-RECEIVE_TIMEOUT_S = 0.1  # how long a caller goes without looking around
+RECEIVE_TIMEOUT_S = 0.1  # how long a blocking read keeps a caller from looking at verdicts and signals
 MAX_VIEWS = 16  # how many pieces one system call takes
 
 
@@ -28,8 +28,8 @@ class LinkLostError(Exception):
 class Channel:
     """A data connection to one peer.
 
-    The socket blocks, for a nap at most, so that the answer to a small call costs one system call; everything else
-    asks not to wait. spin_wait: looks for bytes before the nap.
+    The socket blocks, for RECEIVE_TIMEOUT_S at most, so that the answer to a small call costs one system call instead
+    of a poll and a read; everything else asks not to wait (MSG_DONTWAIT). spin_wait: used before a blocking read.
     """
 
     def __init__(self, sock: socket.socket, peer: Peer, spin_wait: SpinWait | None = None) -> None:
@@ -40,12 +40,14 @@ class Channel:
         self._make_ready()
 
     def _make_ready(self) -> None:
+        # Not `settimeout`: that makes the socket nonblocking and polls before each read. With SO_RCVTIMEO the kernel
+        # itself ends the read, with EAGAIN.
         self.sock.setblocking(True)
-        nap = struct.pack("ll", 0, int(RECEIVE_TIMEOUT_S * 1e6))
-        self.sock.setsockopt(socket.SOL_SOCKET, socket.SO_RCVTIMEO, nap)
+        timeval = struct.pack("ll", 0, int(RECEIVE_TIMEOUT_S * 1e6))
+        self.sock.setsockopt(socket.SOL_SOCKET, socket.SO_RCVTIMEO, timeval)
 
     def await_bytes(self, view: memoryview) -> int:
-        """Put the next bytes into the view, waiting for a nap at most; 0 when none came."""
+        """Put the next bytes into the view, waiting RECEIVE_TIMEOUT_S at most; 0 when none came."""
         return self._spin_wait.spin(lambda: self.receive(view)) or self._receive(view, 0)
 
     def receive(self, view: memoryview) -> int:
@@ -59,7 +61,7 @@ class Channel:
             return 0
         except OSError as error:
             raise _lost(self.peer, error) from error
-        if received == 0:
+        if received == 0:  # end of file: the peer closed, or its process ended
             raise LinkLostError(self.peer)
         return received
 
@@ -82,13 +84,13 @@ class Channel:
             raise _lost(self.peer, error) from error
 
     def close(self) -> None:
-        """Let go of the connection; what was sent still arrives."""
+        """Close the connection; what was sent still arrives."""
         with contextlib.suppress(OSError):
             self.sock.close()
 
 
 class TlsChannel(Channel):
-    """The same over TLS."""
+    """A data connection over TLS. Python's TLS sockets take no flags and no list of views, so this one never blocks."""
 
     sock: ssl.SSLSocket
 
@@ -98,7 +100,8 @@ class TlsChannel(Channel):
         self._poller.register(self.fd, select.POLLIN)
 
     def await_bytes(self, view: memoryview) -> int:
-        """Put the next bytes into the view, waiting for a nap at most; 0 when none came."""
+        """Put the next bytes into the view, waiting RECEIVE_TIMEOUT_S at most; 0 when none came."""
+        # Read before polling: OpenSSL may hold decrypted bytes that the descriptor no longer shows.
         received = self._spin_wait.spin(lambda: self.receive(view)) or self.receive(view)
         if received == 0 and self._poller.poll(RECEIVE_TIMEOUT_S * 1000):
             received = self.receive(view)

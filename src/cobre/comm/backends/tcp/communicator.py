@@ -1,4 +1,4 @@
-"""The tcp backend: hooks, errors and objects around the world that the ranks made."""
+"""The tcp backend: the contract's hooks and errors on top of transport and collectives."""
 
 import os
 import weakref
@@ -38,7 +38,8 @@ class TcpCommunicator(RegionOwner):
 
     backend = "tcp"
 
-    # Those of the star or of the two levels, set when it is known which ranks share memory.
+    # Those of the star or of the two levels, set when it is known which ranks share memory. Bound methods of theirs:
+    # methods of ours that call them would be one Python call more in every collective.
     _allgatherv: Any = _not_joined
     _allreduce: Any = _not_joined
     _broadcast: Any = _not_joined
@@ -62,7 +63,7 @@ class TcpCommunicator(RegionOwner):
         return self._host is None or self._host.is_leader
 
     def _group(self) -> Star | TwoLevels:
-        """Find out who shares memory with whom."""
+        """Find out which ranks share memory, and choose the collectives for it."""
         try:
             found = find_hosts(self._transport, self._config)
             if found is None:
@@ -82,7 +83,7 @@ class TcpCommunicator(RegionOwner):
         return host
 
     def _leave_rendezvous(self, error: BaseException) -> None:
-        """The ranks have met, and one of them was lost before they knew their places."""
+        """Close, and raise an error of the start: a rank was lost after all had connected, before hosts were known."""
         translated = self._translate(error, Operation.JOIN)
         self.close()
         if isinstance(error, JoinFailure) or translated is not error:
@@ -102,6 +103,7 @@ class TcpCommunicator(RegionOwner):
         return self._collectives.split_local()
 
     def _close(self) -> None:
+        # The monitor's thread writes verdicts into the host's memory: it must have ended before that is unmapped.
         self._transport.close()
         if self._host is not None:
             self._host.close()

@@ -1,4 +1,4 @@
-"""From a configuration to a connected world."""
+"""From a configuration to a connected transport: rendezvous, socket options, channels, liveness monitor."""
 
 from cobre.comm.backends.tcp.channel import make_channel
 from cobre.comm.backends.tcp.control import ControlLink
@@ -20,7 +20,11 @@ from cobre.comm.config import TcpConfig
 
 
 def connect(config: TcpConfig, on_wait: OnWait) -> Transport:
-    """Join the world that the configuration describes."""
+    """Join the world that the configuration describes; blocks until all ranks are there.
+
+    on_wait: called during long waits in later calls (see `WaitPolicy`). Raises `InitializationFailedError` when not all
+    ranks have come after `connect_timeout_s`, and `MissingConfigurationError` where a secret is needed.
+    """
     secret = load_secret(config)
     wait_policy = WaitPolicy(spin_wait_for(config.size), config.operation_timeout_s, on_wait)
     if config.rank == 0:
@@ -36,6 +40,7 @@ def _connect_coordinator(config: TcpConfig, secret: bytes, wait_policy: WaitPoli
         prepare_control(worker.links[Link.CONTROL], config.timeout_s)
         channels[rank] = make_channel(worker.links[Link.DATA], worker.peer, wait_policy.spin_wait)
         links[rank] = ControlLink(worker.links[Link.CONTROL], worker.peer)
+    # Last: it starts the thread, and from now on a lost rank is a failure of the world and not of the rendezvous.
     monitor = CoordinatorMonitor(links, Progress(), config.timeout_s)
     return CoordinatorTransport(channels, this_process(0), monitor, wait_policy)
 

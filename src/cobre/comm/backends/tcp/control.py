@@ -27,6 +27,7 @@ class ControlLink:
     def send(self, tag: Tag, payload: bytes = b"") -> None:
         """Send a frame, or keep it for later when the connection is full; a dead connection is ignored here."""
         with self._lock:
+            # Dropped whole where the peer has read nothing for long; cutting a frame would garble all later ones.
             if len(self._unsent) < MAX_UNSENT_BYTES:
                 self._unsent += frame(tag, payload)
             self._flush()
@@ -36,7 +37,7 @@ class ControlLink:
         frames: list[tuple[Tag, bytes]] = []
         while True:
             try:
-                with self._lock:
+                with self._lock:  # for the read only: parsing needs no lock, and senders must not wait for it
                     data = self._sock.recv(READ_BYTES)
             except WOULD_BLOCK:
                 return frames
@@ -45,7 +46,7 @@ class ControlLink:
             frames += self._parser.feed(data)
 
     def close(self) -> None:
-        """Send what can be sent and let go."""
+        """Send what can be sent without waiting, and close."""
         with self._lock:
             self._flush()
             with contextlib.suppress(OSError):
@@ -54,7 +55,9 @@ class ControlLink:
             self._sock.close()
 
     def drop(self) -> None:
-        """Let go of this process's copy only: in a forked child."""
+        """Close this process's copy only: in a forked child."""
+        # Without the lock, which the parent's thread may have held at the fork, and without shutdown(), which would end
+        # the parent's connection too.
         with contextlib.suppress(OSError):
             self._sock.close()
 

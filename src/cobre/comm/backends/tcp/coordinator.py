@@ -18,12 +18,15 @@ from cobre.comm.backends.tcp.waiting import READ, WRITE, CoordinatorWaiter, Wait
 from cobre.comm.errors import Peer
 from cobre.comm.types import Array, ReduceOp
 
-ALIGNMENT = 64
+ALIGNMENT = 64  # bytes; operands are folded where they arrived, and every numeric dtype is aligned there
 PIECE_BYTES = 512 * 1024  # pieces that are passed on before a rank's part is complete are at least this large
 
 
 class Inbox:
-    """One worker's call as it arrives: its head, and a small payload at an aligned address behind it."""
+    """One worker's call as it arrives: its head, and a small payload at an aligned address behind it.
+
+    Kept from call to call, so that a small collective allocates nothing.
+    """
 
     def __init__(self, channel: Channel) -> None:
         self.channel = channel
@@ -31,7 +34,7 @@ class Inbox:
         self.expect(0)
 
     def expect(self, payload_bytes: int) -> None:
-        """Make ready for the next call."""
+        """Make ready for the next call, whose payload has this many bytes if the worker calls what we call."""
         self.received = 0
         self.wanted = HEAD_BYTES + payload_bytes
         if self.wanted > len(self.view):
@@ -39,11 +42,12 @@ class Inbox:
         self._prefix = PREFIX.pack(CALL_BYTES + payload_bytes, Tag.CALL)
 
     def advance(self) -> None:
-        """Read what is there."""
+        """Read what has arrived; never blocks, never reads past this call."""
         self.received += self.channel.receive(self.view[self.received : self.wanted])
 
     def await_call(self) -> bool:
-        """Wait a nap for the whole call; a call of another length than ours counts as not here yet."""
+        """Wait for the whole call, RECEIVE_TIMEOUT_S at most; one of another length counts as not here yet."""
+        # A blocking read that takes all bytes at once: for small calls it saves the poll before it.
         self.received = self.channel.await_bytes(self.view[: self.wanted])
         return self.received == self.wanted
 
@@ -51,6 +55,8 @@ class Inbox:
         """Whether the signature, once it is here, is the same as ours."""
         if self.received < HEAD_BYTES:
             return True
+        # The signature before the length: ranks that call different things mostly differ in length too, and a mismatch
+        # of calls is the better message.
         if self.view[SIGNATURE_AT:HEAD_BYTES] != head[SIGNATURE_AT:]:
             return False
         if self.view[: len(self._prefix)] != self._prefix:
@@ -89,6 +95,8 @@ class CoordinatorTransport(Transport):
         self._inboxes = {rank: Inbox(channel) for rank, channel in sorted(channels.items())}
         self._groups: Mapping[int, Sequence[int]] = {rank: (rank,) for rank in range(self._size)}
         self._window = ReductionWindow(self._size)
+        # Changed by the caller's thread, read by the monitor's for heartbeats. Hence the tuple below, made in one step:
+        # a set that changes while Python code iterates over it raises.
         self._missing: set[int] = set()
         self.progress.missing = lambda: tuple(self._missing)
 
@@ -98,6 +106,7 @@ class CoordinatorTransport(Transport):
 
     def gather(self, sequence: int, head: bytes, own: memoryview, sizes: Sequence[int]) -> list[memoryview]:
         """Collect all workers' bytes, give each the others'."""
+        # Everything is here and agreed upon before the first answer leaves (clause 2).
         self._collect(sequence, head, sizes)
         parts = self._by_rank(own, sizes)
         for leader in self._inboxes:
@@ -120,7 +129,7 @@ class CoordinatorTransport(Transport):
         sizes = [len(buffer) if rank == root else 0 for rank in range(self._size)]
         self._collect(sequence, head, sizes)
         source = self._leader_of(root)
-        if source:
+        if source:  # else the root is on this host, and its bytes are in the buffer
             buffer[:] = self._inboxes[source].payload
         message = go_head(sequence, len(buffer)) + buffer
         for leader in self._inboxes:
@@ -153,6 +162,7 @@ class CoordinatorTransport(Transport):
         readers = {rank: DataReader(channel, send.nbytes) for rank, channel in self._channels.items()}
         writers = self._part_writers(sequence, dict.fromkeys(self._channels, result))
         waiter = self._waiter(sequence)
+        # Operands arrive, chunks are folded and results leave at the same time; sleep only when nothing could move.
         while readers or writers:
             moved = 0
             for rank, reader in list(readers.items()):
@@ -162,11 +172,16 @@ class CoordinatorTransport(Transport):
             moved += window.fold_complete()
             moved += self._write(writers, (window.folded_bytes,))
             if not moved and (readers or writers):
+                # A worker that is ahead by a whole window is not polled: its bytes would end the sleep at once, again
+                # and again, while the worker that is behind is waited for.
                 waiting = {rank: reader for rank, reader in readers.items() if window.has_room(rank)}
                 self._sleep(waiter, waiting, writers, (window.folded_bytes,))
 
     def _collect(self, sequence: int, head: bytes, payload_sizes: Sequence[int]) -> None:
-        """Every worker's call, with its small payload; raises when one differs from ours. payload_sizes: by rank."""
+        """Receive every worker's call, with its small payload; raise where one differs from ours.
+
+        payload_sizes: by rank, in bytes.
+        """
         for leader, inbox in self._inboxes.items():
             inbox.expect(sum([payload_sizes[rank] for rank in self._groups[leader]]))
         self._missing = set(self._inboxes)
@@ -174,10 +189,11 @@ class CoordinatorTransport(Transport):
             waiter = self._waiter(sequence)
             while not self._take_calls(head):
                 waiter.sleep({self._channels[rank].fd: READ for rank in self._missing}, self._missing)
+        # All calls are here, but a rank may have aborted since it sent its own; then nobody must get data.
         self.monitor.catch_up(sequence)
 
     def _take_calls_in_turn(self, head: bytes) -> bool:
-        """The usual case, where all arrive within a nap: one system call per worker."""
+        """The usual case, where all arrive within RECEIVE_TIMEOUT_S: one system call per worker. False: not all did."""
         for rank, inbox in self._inboxes.items():
             if not inbox.await_call():
                 return False
@@ -185,7 +201,7 @@ class CoordinatorTransport(Transport):
         return True
 
     def _take_calls(self, head: bytes) -> bool:
-        """Look at every worker that is missing; a call that differs need not wait for the others."""
+        """Read from every worker that is missing; True when none is. A call that differs fails at once."""
         for rank in tuple(self._missing):
             inbox = self._inboxes[rank]
             inbox.advance()
@@ -202,6 +218,7 @@ class CoordinatorTransport(Transport):
         ours, theirs = Call.parse(head), Call.parse(inbox.view[:HEAD_BYTES])
         number = f"#{ours.sequence}" if ours.sequence == theirs.sequence else f"#{ours.sequence} and #{theirs.sequence}"
         text = f"rank 0: {ours} vs rank {rank}: {theirs} at call {number}"
+        # Two ranks may be at different calls: from the earlier one on nothing can complete.
         first = min(ours.sequence, theirs.sequence)
         verdict = Verdict(FailureKind.MISMATCH, first, (self._me, inbox.channel.peer), text)
         raise WorldFailedError(self.monitor.declare(verdict))
@@ -215,6 +232,7 @@ class CoordinatorTransport(Transport):
         sent = channel.send_small(message)
         if sent == len(message):
             return
+        # The worker is slow to read, or the answer larger than its socket buffer.
         writer, waiter = Writer(channel), self._waiter(sequence)
         writer.push(message[sent:])
         while not writer.is_idle:
@@ -222,7 +240,10 @@ class CoordinatorTransport(Transport):
                 waiter.sleep({channel.fd: WRITE}, (rank,))
 
     def _relay(self, sequence: int, parts: Sequence[memoryview], copy: DeferredCopy) -> None:
-        """Receive all parts and send each to everybody else, whatever is possible first."""
+        """Receive all parts and send each to everybody else, whatever is possible first.
+
+        available: by rank, how many bytes of its part are here; the readers advance it, the writers follow.
+        """
         here = self._groups[0]
         available = [len(part) if rank in here else 0 for rank, part in enumerate(parts)]
         readers = {
@@ -234,6 +255,7 @@ class CoordinatorTransport(Transport):
         waiter = self._waiter(sequence)
         while readers or writers:
             moved = self._read(readers) + self._write(writers, available)
+            # Our own part is copied when the network has nothing to do, so it costs no time of its own.
             if not moved and (readers or writers) and not copy.advance():
                 self._sleep(waiter, readers, writers, available)
         copy.finish()
@@ -271,6 +293,7 @@ class CoordinatorTransport(Transport):
     ) -> None:
         interests = {self._channels[rank].fd: READ for rank in readers}
         for rank, writer in writers.items():
+            # Only where there is something to send: an idle socket is always writable, and would never let us sleep.
             if writer.has_work(available):
                 descriptor = self._channels[rank].fd
                 interests[descriptor] = interests.get(descriptor, 0) | WRITE
@@ -289,7 +312,7 @@ class CoordinatorTransport(Transport):
         return parts
 
     def _foreign(self, parts: Sequence[memoryview], leader: int) -> list[memoryview | None]:
-        """What a host does not have."""
+        """Every rank's part by rank; None for those that the leader's host has already."""
         ranks = self._groups[leader]
         return [None if rank in ranks else part for rank, part in enumerate(parts)]
 
@@ -297,6 +320,7 @@ class CoordinatorTransport(Transport):
         return next(leader for leader, ranks in self._groups.items() if rank in ranks)
 
     def _group(self, hosts: Sequence[Sequence[int]]) -> None:
+        # The channels of ranks that are not leaders stay open, unused: nothing is sent on them any more.
         self._groups = {ranks[0]: tuple(ranks) for ranks in hosts}
         self._inboxes = {leader: self._inboxes[leader] for leader in self._groups if leader}
         self.monitor.groups = self._groups

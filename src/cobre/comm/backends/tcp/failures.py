@@ -24,7 +24,7 @@ UNREACHABLE = (errno.ETIMEDOUT, errno.EHOSTUNREACH, errno.ENETUNREACH, errno.ENE
 
 
 class WorldFailedError(Exception):
-    """The world has ended; the verdict says why."""
+    """A collective cannot complete, because the world has failed; the verdict says why. Internal to this backend."""
 
     def __init__(self, verdict: Verdict) -> None:
         super().__init__(verdict)

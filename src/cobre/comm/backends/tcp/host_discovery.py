@@ -1,4 +1,4 @@
-"""Which ranks share a host's memory: told by where they run, proven by opening what one of them made.
+"""Which ranks share a host's memory: guessed from where they run, proven by opening what one of them made.
 
 Names of hosts prove nothing: containers of one machine may have one name and separate memory, or the other way round.
 So ranks that seem to be together (one running kernel, the same namespaces, one user) try it: the first of them makes a
@@ -26,7 +26,7 @@ _OFFER = struct.Struct(">QIQ")  # process, descriptor, inode; all 0: there is no
 
 @dataclass(frozen=True, slots=True)
 class Hosts:
-    """The ranks of every host, ascending; hosts are in the order of their first ranks, which lead them."""
+    """The ranks of every host, ascending; hosts in the order of their first ranks, which are their leaders."""
 
     groups: tuple[tuple[int, ...], ...]
 
@@ -50,7 +50,8 @@ class Hosts:
 
 def find_hosts(transport: Transport, config: TcpConfig) -> tuple[Hosts, ShmMemory] | None:
     """The hosts of a world whose ranks have just met, and this host's memory; None: every rank is on its own."""
-    transport.progress.completed = -1  # in a call, the one before the first
+    # These exchanges are calls like any other, so that a rank that dies here is found: as call 0, before the first.
+    transport.progress.completed = -1
     transport.begin(0, Operation.JOIN)
     hosts = Hosts.from_identities(_exchange(transport, config.size, _identity(config)))
     memory = _open_memory(transport, config, hosts) if hosts.any_shared else None
@@ -61,6 +62,8 @@ def find_hosts(transport: Transport, config: TcpConfig) -> tuple[Hosts, ShmMemor
 def _open_memory(transport: Transport, config: TcpConfig, hosts: Hosts) -> ShmMemory | None:
     ranks = hosts.of(config.rank)
     memory, problem = _create(len(ranks)) if config.rank == ranks[0] else (None, "")
+    # Three exchanges: who is where (above), what to open, who could. Only the last makes it safe to share: a rank that
+    # cannot open the memory must not be waited for in it.
     offers = _exchange(transport, config.size, _offer(memory))
     if config.rank != ranks[0]:
         memory, problem = _open(offers[ranks[0]])
@@ -74,7 +77,7 @@ def _open_memory(transport: Transport, config: TcpConfig, hosts: Hosts) -> ShmMe
 
 
 def _exchange(transport: Transport, size: int, own: bytes) -> list[bytes]:
-    """Every rank's bytes to all; the same number of them on all ranks."""
+    """Every rank's bytes, by rank; all must give the same number of bytes."""
     head = call_head(0, Operation.JOIN, inline_bytes=len(own))
     return [bytes(part) for part in transport.gather(0, head, memoryview(own), (len(own),) * size)]
 

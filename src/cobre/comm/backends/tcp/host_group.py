@@ -1,4 +1,4 @@
-"""The ranks of one host: the memory that they share, and what becomes of a failure that one of them finds there."""
+"""The ranks of one host: the memory that they share, and how a failure that one of them finds there is reported."""
 
 import base64
 import binascii
@@ -28,7 +28,11 @@ MAX_TEXT_BYTES, MAX_STATUS_BYTES, MAX_CULPRITS = 400, 180, 2  # what fits into t
 
 
 class HostGroup:
-    """This rank among those of its host. ranks: all of them, ascending; the first one leads."""
+    """This rank among those of its host, and the shared memory between them.
+
+    ranks: all ranks of the host, ascending, by their numbers in the world; the first one leads. local_rank: this one's
+    position among them. shm: the native side, which barriers and copies inside the host.
+    """
 
     def __init__(
         self,
@@ -55,27 +59,28 @@ class HostGroup:
 
     @property
     def is_leader(self) -> bool:
-        """Whether this rank speaks for its host."""
+        """Whether this rank exchanges with other hosts for all ranks of this one."""
         return self.local_rank == 0
 
     def abort(self, verdict: Verdict) -> None:
-        """End the calls of all ranks of the host, which then raise what the verdict says."""
+        """End the present calls of all ranks of the host, which then raise this verdict."""
         self.shm.abort(_to_text(verdict))
 
     def close(self) -> None:
-        """Let go of the memory."""
+        """Unmap the memory."""
         self.shm.close()
 
 
 def verdict_of(error: WorldFailure, transport: Transport) -> Verdict:
-    """What a failure that was found in the host's memory means for the whole world, which is told of it."""
+    """The verdict about a failure that was found in the host's memory; reports it to the whole world."""
     settled, sequence = transport.monitor.verdict, transport.progress.serving
     if settled is not None and settled.sequence <= sequence:
-        return settled
+        return settled  # the coordinator was quicker; what the host's memory says is a consequence
     kind, culprits, text = error.args
     if kind == "aborted":
         found = _from_text(text)
-        # Said again, because what this rank says next, that it gave up, may be heard before what the finder has said.
+        # Reported again: this rank's own abort, which follows, may reach the coordinator before the report of the rank
+        # that found the failure, and would then become the verdict.
         return Verdict(FailureKind.ABORTED, sequence, (), text) if found is None else transport.monitor.report(found)
     host = socket.gethostname()
     peers = tuple(Peer(rank, host, pid, status) for rank, pid, status in culprits)
@@ -83,13 +88,16 @@ def verdict_of(error: WorldFailure, transport: Transport) -> Verdict:
 
 
 def wake_host(host: HostGroup, progress: Progress, verdict: Verdict) -> None:
-    """A verdict has come: if it spoils this rank's present call, nobody on this host need wait any longer."""
+    """Listener of verdicts: if this one spoils the present call, end the wait of all ranks of this host.
+
+    Runs in the monitor's thread. Ranks that wait in the host's memory look at no connection.
+    """
     if progress.serving != progress.completed and progress.serving >= verdict.sequence:
         host.abort(verdict)
 
 
 def awaited_ranks(transport: Transport, missing: Sequence[str]) -> Sequence[str]:
-    """Whom a host waits for: its own ranks or, when they have all come, whom the coordinator waits for."""
+    """The names of the ranks that a host waits for: its own or, when they have all come, the coordinator's missing."""
     beat, progress = transport.monitor.heartbeats.get(0), transport.progress
     here = [name.replace("(pid", f"(host {socket.gethostname()}, pid", 1) for name in missing]
     if beat is None or progress.waits_for_host or not beat.in_call or beat.sequence < progress.serving:
@@ -98,7 +106,7 @@ def awaited_ranks(transport: Transport, missing: Sequence[str]) -> Sequence[str]
 
 
 def _to_text(verdict: Verdict) -> bytes:
-    """A verdict as text that fits into the host's memory, where the longest reasons are cut."""
+    """A verdict as text that fits into the host's memory; long reasons are cut. Base64: the memory holds a C string."""
     culprits = [replace(peer, status=_cut(peer.status, MAX_STATUS_BYTES)) for peer in verdict.culprits[:MAX_CULPRITS]]
     short = replace(verdict, culprits=tuple(culprits), text=_cut(verdict.text, MAX_TEXT_BYTES))
     return base64.b64encode(short.pack())

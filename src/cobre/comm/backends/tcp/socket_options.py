@@ -27,8 +27,10 @@ def prepare_control(sock: socket.socket, timeout_s: float) -> None:
 
 def _prepare(sock: socket.socket, timeout_s: float) -> None:
     sock.setblocking(False)
+    # Without it the kernel holds a small frame back until the previous one is acknowledged.
     sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
     sock.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
+    # A host that lost power sends nothing, not even an end: after this many unanswered probes the kernel gives up.
     seconds = max(1, int(min(timeout_s / (KEEPALIVE_PROBES + 1), MAX_KEEPALIVE_S)))
     for name, value in (("TCP_KEEPIDLE", seconds), ("TCP_KEEPINTVL", seconds), ("TCP_KEEPCNT", KEEPALIVE_PROBES)):
         if hasattr(socket, name):  # macOS calls some of them otherwise; there the default must do

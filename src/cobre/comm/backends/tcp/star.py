@@ -1,4 +1,4 @@
-"""The collectives of ranks that speak for themselves: every call and every byte goes through the coordinator."""
+"""The collectives without shared memory: every rank's calls and payloads go through the coordinator."""
 
 from collections.abc import Sequence
 
@@ -12,6 +12,7 @@ from cobre.comm.heap_region import HeapRegion
 from cobre.comm.types import Array, Dtype, Operation, ReduceOp
 from cobre.comm.validation import packed
 
+# Plain numbers: looking up a member of an enumeration costs as much as packing a head.
 _ALLGATHERV, _ALLREDUCE = int(Operation.ALLGATHERV), int(Operation.ALLREDUCE)
 _BROADCAST, _BARRIER = int(Operation.BROADCAST), int(Operation.BARRIER)
 
@@ -48,6 +49,7 @@ class Star:
             for place, part in zip(places, parts, strict=True):
                 place[:] = part
         else:
+            # A copy onto itself would be harmless, but not free for a large part.
             in_place = _is_in_place(send, recv, starts[self._rank])
             copy = DeferredCopy() if in_place else DeferredCopy(own, places[self._rank])
             self._transport.gather_stream(sequence, head, (own,), places, copy)

@@ -19,7 +19,7 @@ from cobre.comm.backends.tcp.protocol import (
 
 
 class Writer:
-    """Bytes on their way out, in order."""
+    """Bytes on their way out, in order. Holds views of the caller's buffers, which must not change meanwhile."""
 
     def __init__(self, channel: Channel) -> None:
         self.channel = channel
@@ -43,6 +43,7 @@ class Writer:
     def flush(self) -> int:
         """Send what fits now and say how much that was."""
         total = 0
+        # Until the kernel takes no more: stopping earlier would cost a poll for each piece.
         while self._views:
             sent = self.channel.send([self._views[i] for i in range(min(MAX_VIEWS, len(self._views)))])
             if sent == 0:
@@ -77,6 +78,7 @@ class PartWriter:
 
     def has_work(self, available: Sequence[int]) -> bool:
         """Whether there is something to send now; takes up the next pieces if so."""
+        # Only when the last pieces are out: what arrives meanwhile makes the next ones larger.
         if self._writer.is_idle:
             for source in list(self._parts):
                 self._take_up(source, available[source])
@@ -117,6 +119,7 @@ class DataReader:
         return received
 
     def _read_head(self) -> bool:
+        # Even five bytes may come in two reads.
         self._head_bytes += self.channel.receive(memoryview(self._head)[self._head_bytes :])
         if self._head_bytes < PREFIX_BYTES:
             return False
@@ -148,7 +151,7 @@ class PartsReader:
             self._available[rank] += received
             total += received
             if self._reader.remaining:
-                break
+                break  # nothing more is here: the parts come one after the other on one connection
             self._places.popleft()
             self._reader = self._next()
         return total

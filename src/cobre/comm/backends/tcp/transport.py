@@ -28,7 +28,7 @@ _OCTET = np.dtype(np.uint8)
 
 
 class DeferredCopy:
-    """A rank's own part on its way to its place, done while the network has nothing for us."""
+    """A rank's own part of a large gather, copied piece by piece while the network has nothing for us."""
 
     def __init__(self, source: memoryview = NOTHING, target: memoryview = NOTHING) -> None:
         self._source = source
@@ -45,13 +45,17 @@ class DeferredCopy:
         return True
 
     def finish(self) -> None:
-        """Copy the rest."""
+        """Copy what is left, at the end of the call."""
         while self.advance():
             pass
 
 
 class Transport(ABC):
-    """This rank's connections and the collectives over them; arguments are checked, sizes are bytes."""
+    """This rank's connections, and how payloads move over them. Arguments are checked; sizes are bytes.
+
+    Two subclasses, one for each end of the star. sequence: the number of the call; head: its packed signature, which
+    the coordinator compares before anything is delivered.
+    """
 
     def __init__(self, monitor: LivenessMonitor, progress: Progress, wait_policy: WaitPolicy) -> None:
         self.monitor = monitor
@@ -59,15 +63,16 @@ class Transport(ABC):
         self._wait_policy = wait_policy
 
     def group(self, hosts: Sequence[Sequence[int]]) -> None:
-        """From now on the first rank of each host speaks for all of it."""
+        """From now on only the first rank of each host, its leader, uses its data connection, for all ranks there."""
         if self._wait_policy.limit_s is not None:
             # The ranks of a host know exactly which of them are late, if they are given the time to find out.
             self._wait_policy = replace(self._wait_policy, limit_s=self._wait_policy.limit_s + OVERDUE_GRACE_S)
         self._group(hosts)
 
     def begin(self, sequence: int, operation: int) -> None:
-        """A call starts: raise if it is spoiled already."""
+        """A call starts: raise if a verdict spoils it already."""
         progress = self.progress
+        # The operation before the number: no heartbeat in between reports the new call under its predecessor's name.
         progress.operation = operation
         progress.serving = sequence
         if self.monitor.verdict is not None:
@@ -78,26 +83,30 @@ class Transport(ABC):
         self.progress.completed = sequence
 
     def explain(self, error: LinkLostError) -> Verdict:
-        """Why a data connection ended, told to the others where that is ours to do."""
+        """The verdict about a data connection that ended; the coordinator also reports it to the others."""
         return self.monitor.explain(error.peer.rank, error.cause, self.progress.serving)
 
     def abort(self, text: str, me: Peer) -> Verdict:
-        """Make the reason known to all other ranks; what they will hear."""
+        """Report to all other ranks that this one gives up; returns the verdict that they will raise."""
         return self.monitor.abort(text, me)
 
     def close(self) -> None:
-        """Say goodbye and let go of everything."""
+        """Say goodbye and close everything."""
+        # The control connections first: a peer that sees the data connection end looks there for the reason.
         self.monitor.close()
         self._close_channels()
 
     def drop(self) -> None:
-        """Let go of this process's copies: in a forked child."""
+        """Close this process's copies of the sockets: in a forked child, which must not speak for its parent."""
         self.monitor.drop()
         self._close_channels()
 
     @abstractmethod
     def gather(self, sequence: int, head: bytes, own: memoryview, sizes: Sequence[int]) -> list[memoryview]:
-        """Small: every rank's bytes, by rank; valid until the next call. sizes: by rank; own: the whole host's."""
+        """Small: every rank's bytes, by rank; valid until the next call.
+
+        own: the bytes of this host's ranks, one after the other. sizes: of every rank's bytes, by rank.
+        """
 
     @abstractmethod
     def reduce(self, sequence: int, head: bytes, send: Array, recv: Array, op: ReduceOp) -> None:
@@ -105,7 +114,7 @@ class Transport(ABC):
 
     @abstractmethod
     def broadcast(self, sequence: int, head: bytes, buffer: memoryview, root: int) -> None:
-        """Small: the root's bytes."""
+        """Small: the root's bytes into every rank's `buffer`; on the root it is the source."""
 
     @abstractmethod
     def gather_stream(
@@ -119,7 +128,7 @@ class Transport(ABC):
 
     @abstractmethod
     def broadcast_stream(self, sequence: int, head: bytes, buffer: memoryview, root: int) -> None:
-        """Large: the root's bytes."""
+        """Large: the root's bytes into every rank's `buffer`, passed on while they arrive."""
 
     @abstractmethod
     def _group(self, hosts: Sequence[Sequence[int]]) -> None: ...

@@ -32,7 +32,11 @@ REDUCTION_BYTES = 1 << 20  # of one host's operands that are under way at once
 
 
 class TwoLevels:
-    """One rank's part of the collectives."""
+    """One rank's part of the collectives, where ranks of a host share memory.
+
+    Inside the host every rank takes part in each step, leaders and others alike: a step that only some make would
+    leave the rest waiting in a barrier of shared memory.
+    """
 
     def __init__(
         self, transport: Transport, host: HostGroup, hosts: Hosts, guard: CallGuard, rank: int, size: int
@@ -235,12 +239,14 @@ class TwoLevels:
         self._transport.end(sequence)
 
     def _host_arrived(self) -> None:
-        """From here on this host waits for its leader, and the leader for the other hosts."""
+        """All ranks of this host have come: from here on they wait for their leader, and it for the other hosts."""
+        # The hard limit stops here for this host: only the coordinator sees which host is late, and its verdict, which
+        # names the ranks, must come first.
         self._transport.progress.waits_for_host = False
         self._shared.set_limited(False)
 
     def _agree(self, sequence: int, head: Head) -> None:
-        """All ranks make the same call; the others learn of it from the leader's next step."""
+        """Make sure that all ranks make the same call, before a large payload moves into anybody's buffer."""
         self._shared.barrier()
         self._host_arrived()
         if self._host.is_leader:

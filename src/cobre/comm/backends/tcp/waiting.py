@@ -15,8 +15,8 @@ from cobre.comm.backends.tcp.liveness_monitor import CoordinatorMonitor, Livenes
 from cobre.comm.backends.tcp.protocol import FailureKind, Verdict
 from cobre.comm.backends.tcp.spin_wait import SpinWait
 
-POLL_S = 0.25
-REPORT_S = 30.0
+POLL_S = 0.25  # between two looks at the peers, while nothing arrives
+REPORT_S = 30.0  # between two progress lines of a long wait
 OVERDUE_GRACE_S = 1.0  # the coordinator's verdict knows more than a worker's own
 READ, WRITE = select.POLLIN, select.POLLOUT
 
@@ -25,7 +25,11 @@ OnWait = Callable[[float, Sequence[str]], None]
 
 @dataclass(frozen=True, slots=True)
 class WaitPolicy:
-    """How a rank waits: looks, then sleeps. limit_s: for one call, None is for ever. on_wait: hears of long waits."""
+    """How a rank waits in a call.
+
+    spin_wait: used before sleeping. limit_s: the hard limit for one call, None for none. on_wait: called every REPORT_S
+    with the seconds waited and the names of the ranks that are missing.
+    """
 
     spin_wait: SpinWait
     limit_s: float | None
@@ -45,7 +49,10 @@ class Waiter(ABC):
         self._next_report = self._since + REPORT_S
 
     def sleep(self, interests: Mapping[int, int], missing: Collection[int]) -> None:
-        """Return when one of the descriptors is ready for what it is wanted for; raise when waiting is in vain."""
+        """Return when a descriptor is ready; raise `WorldFailedError` when waiting is in vain.
+
+        interests: by descriptor, READ and WRITE. missing: the ranks that this call still waits for.
+        """
         poller = select.poll()
         for descriptor, events in interests.items():
             poller.register(descriptor, events)
@@ -62,7 +69,7 @@ class Waiter(ABC):
             self._check_peers(missing)
 
     def check(self, missing: Collection[int]) -> None:
-        """Raise when waiting is in vain; for callers who sleep in another way."""
+        """Raise `WorldFailedError` when waiting is in vain; for callers who sleep in another way."""
         self._monitor.check(self._sequence)
         self._check_peers(missing)
 
@@ -70,6 +77,7 @@ class Waiter(ABC):
         return any(descriptor != self._monitor.wake_fd for descriptor, _ in events)
 
     def _check_peers(self, missing: Collection[int]) -> None:
+        # From the most certain to the least: a rank that is known to be dead, one that is silent, one that is late.
         now = time.monotonic()
         lost = self._lost(missing)
         if lost:
@@ -88,7 +96,7 @@ class Waiter(ABC):
         raise WorldFailedError(self._settle(Verdict(kind, self._sequence, culprits, text)))
 
     def _lost(self, missing: Collection[int]) -> Sequence[int]:
-        """Ranks that have departed without a trace on a data connection."""
+        """Ranks that have departed and whose data connection does not show it."""
         return ()
 
     def _late(self, missing: Collection[int]) -> Collection[int]:
@@ -106,7 +114,7 @@ class Waiter(ABC):
 
 
 class CoordinatorWaiter(Waiter):
-    """Decides for all."""
+    """Waits for workers; its verdict is declared to all of them."""
 
     _monitor: CoordinatorMonitor
 
@@ -133,6 +141,7 @@ class WorkerWaiter(Waiter):
 
     def __init__(self, monitor: WorkerMonitor, sequence: int, wait_policy: WaitPolicy) -> None:
         super().__init__(monitor, sequence, wait_policy)
+        # The coordinator's limit runs out first, because it knows which ranks are late; a worker only sees its silence.
         if self._limit_s is not None:
             self._limit_s += OVERDUE_GRACE_S
 

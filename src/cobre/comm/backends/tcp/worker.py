@@ -75,10 +75,14 @@ class WorkerTransport(Transport):
         self._stream(sequence, head, (buffer,) if is_root else (), places, DeferredCopy())
 
     def _ask(self, sequence: int, head: bytes, payload: memoryview, answer_bytes: int) -> memoryview:
-        """One round trip: our call with its payload, and the answer, which is valid until the next one."""
+        """One round trip: our call with its payload, and the answer, which is valid until the next one.
+
+        Raises `ProtocolError` where the coordinator answers another call.
+        """
         self._send(sequence, head, payload)
         if len(self._inbox) < GO_HEAD.size + answer_bytes:
             self._inbox = memoryview(bytearray(GO_HEAD.size + answer_bytes))
+        # Exactly as long as the answer: the next frame on this connection belongs to the next call.
         inbox = self._inbox[: GO_HEAD.size + answer_bytes]
         received = self._receive_some(sequence, inbox)
         while received < len(inbox):
@@ -102,6 +106,7 @@ class WorkerTransport(Transport):
         channel = self._channel
         if received := channel.await_bytes(view):
             return received
+        # Only a wait that lasts needs a waiter, which looks at verdicts, silence and limits between two reads.
         waiter = self._waiter(sequence)
         while not (received := channel.await_bytes(view)):
             waiter.check(COORDINATOR)
@@ -115,13 +120,18 @@ class WorkerTransport(Transport):
         places: Sequence[memoryview | None],
         copy: DeferredCopy,
     ) -> None:
-        """Send and receive at once, until both are done; only the coordinator's GO allows to write anywhere."""
+        """Send and receive at once, until both are done; only the coordinator's GO allows to write anywhere.
+
+        At once: a connection has two directions, and the first results of a reduction come back while operands still
+        leave.
+        """
         channel, waiter = self._channel, self._waiter(sequence)
         writer, reader = Writer(channel), PartReader(channel, sequence, places)
         writer.push(head)
         for part in own:
             writer.push_data(part)
         while not (writer.is_idle and reader.is_done):
+            # Our own part is copied only after GO: before it the caller's buffer must stay as it was (clause 2).
             if writer.flush() + reader.advance() or (reader.has_go and copy.advance()):
                 continue
             interest = (0 if writer.is_idle else WRITE) | (0 if reader.is_done else READ)

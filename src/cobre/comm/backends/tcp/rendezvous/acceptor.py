@@ -22,22 +22,22 @@ from cobre.comm.endpoint import logger
 from cobre.comm.errors import InitializationFailedError, Peer
 from cobre.printable import printable
 
-MAX_PENDING = 128
+MAX_PENDING = 128  # unauthenticated connections at once; a flood costs so many descriptors and kilobytes, no more
 MAX_ACCEPTS = 64  # per turn, so that a flood of connections leaves time for those accepted before
-MAX_REMEMBERED = 8
+MAX_REMEMBERED = 8  # reasons for refusals that the final error repeats; strangers must not fill the log
 MAX_SELECT_S = 3600.0  # epoll counts milliseconds in 32 bits
 
 
 @dataclass(slots=True)
 class AcceptedWorker:
-    """A worker that has proven itself, with its connections."""
+    """A worker that has proven that it holds the secret, with its connections by purpose."""
 
     hello: Hello
     links: dict[Link, socket.socket] = field(default_factory=dict)
 
     @property
     def peer(self) -> Peer:
-        """How it is named in messages."""
+        """How it is named in messages; what it said of itself is made safe to print."""
         return Peer(self.hello.rank, printable(self.hello.host, lines=False), self.hello.pid)
 
     @property
@@ -50,14 +50,15 @@ class AcceptedWorker:
         return any(_has_ended(sock) for sock in self.links.values())
 
     def close(self) -> None:
-        """Hang up."""
+        """Close all connections to it."""
         listening.close_all(list(self.links.values()))
 
 
 def _has_ended(sock: socket.socket) -> bool:
+    """Whether the peer has closed; never blocks. Workers send nothing between their proof and START."""
     try:
         if isinstance(sock, ssl.SSLSocket):
-            return not sock.recv(1)
+            return not sock.recv(1)  # TLS cannot peek; as nothing is sent, nothing can be lost
         return not sock.recv(1, socket.MSG_PEEK)
     except (BlockingIOError, ssl.SSLWantReadError):
         return False
@@ -81,13 +82,18 @@ class Acceptor:
         self._listeners: list[socket.socket] = []
 
     def accept_all(self) -> dict[int, AcceptedWorker]:
-        """Wait until all workers have come, or say who has not."""
+        """Wait until all workers have come; returns them by rank.
+
+        Raises `InitializationFailedError` at the connect timeout, naming the ranks that are missing and what was
+        refused. In every case no listener is left open.
+        """
         try:
             self._listeners = listening.open_listeners(self._config, self._secret, self._deadline)
             for listener in self._listeners:
                 self._selector.register(listener, selectors.EVENT_READ)
             while not self._is_complete():
                 self._turn()
+            # Only when all are here: a worker that has START takes every later end for a failure of the world.
             self._start()
         except BaseException:
             self._dismiss()
@@ -98,9 +104,11 @@ class Acceptor:
 
     def _is_complete(self) -> bool:
         complete = [worker for worker in self._workers.values() if worker.is_complete]
+        # The dead last: a rank may have died while the others were still coming, and its successor may be on its way.
         return len(complete) == self._config.size - 1 and not self._drop_dead_workers()
 
     def _turn(self) -> None:
+        """One round of the event loop: sleep until something happens or some deadline passes."""
         now = time.monotonic()
         if now >= self._deadline:
             raise self._missing_ranks(now)
@@ -116,6 +124,7 @@ class Acceptor:
         elif (pending := self._pending.get(fileobj.fileno())) is not None:
             self._advance(pending)
         else:
+            # A worker's connection is readable only when it has ended. It stays registered so that this wakes us.
             self._drop_dead_workers()
 
     def _accept(self, listener: socket.socket) -> None:
@@ -124,6 +133,7 @@ class Acceptor:
                 sock, address = listener.accept()
             except OSError:  # nobody else is waiting, or one has already given up, or we are out of descriptors
                 return
+            # The oldest gives way: a real worker needs a moment for its handshake, an idle stranger stays for ever.
             if len(self._pending) >= MAX_PENDING:
                 self._drop(next(iter(self._pending.values())))
             pending = PendingConnection(sock, address[0], address[1], self._secret, self._context)
@@ -155,6 +165,7 @@ class Acceptor:
         worker = self._slot_for(hello)
         if hello.link in worker.links:
             raise RefusedError(f"{name_of(hello)} connects twice", may_retry=True)
+        # From here on it belongs to the worker: no deadline, and not dropped by `_close`.
         self._pending.pop(pending.sock.fileno())
         worker.links[hello.link] = pending.sock
         self._workers[hello.rank] = worker
@@ -178,6 +189,8 @@ class Acceptor:
             raise RefusedError(f"{name_of(hello)} claims a rank that {me} does not have to give")
 
     def _slot_for(self, hello: Hello) -> AcceptedWorker:
+        # One process makes two connections, paired by the instance. Another instance with the same rank is either the
+        # successor of a process that died, which may have its place, or a second process with the same number.
         present = self._workers.get(hello.rank)
         if present is None or present.hello.instance == hello.instance:
             return present or AcceptedWorker(hello)
@@ -192,7 +205,7 @@ class Acceptor:
         self._drop(pending)
 
     def _remember(self, pending: PendingConnection, text: str) -> None:
-        """Once for each reason: a worker tries again until its time is up."""
+        """Log a refusal as a warning once for each reason: a worker tries again until its time is up."""
         if text not in self._refused and len(self._refused) < MAX_REMEMBERED:
             logger.warning("a connection from %s was refused: %s", pending.address, text)
             self._refused.append(text)
@@ -240,7 +253,7 @@ class Acceptor:
             _send(worker.links[Link.DATA], frame(Tag.START))
 
     def _dismiss(self) -> None:
-        """Tell those who have come why nothing came of it."""
+        """Send the workers that have come the reason why the start failed, and close their connections."""
         text = "the coordinator gave up"
         if time.monotonic() >= self._deadline:
             text = self._missing_ranks(time.monotonic()).message
@@ -250,7 +263,7 @@ class Acceptor:
             worker.close()
 
     def _close(self) -> None:
-        """From here on nobody can connect."""
+        """Close listeners and pending connections; from here on nobody can connect."""
         for pending in list(self._pending.values()):
             self._drop(pending)
         listening.close_all(self._listeners)

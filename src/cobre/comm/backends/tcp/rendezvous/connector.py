@@ -1,4 +1,4 @@
-"""How a worker finds its coordinator: in any order of starting, by any of its addresses, until the time is up."""
+"""How a worker connects to its coordinator: at any of its addresses, with retries, until the connect timeout."""
 
 import secrets
 import socket
@@ -37,7 +37,11 @@ class HangUpError(Exception):
 
 
 class Connector:
-    """One worker's way into the world."""
+    """Connects one worker to rank 0.
+
+    Late DNS, refused connections and any order of starting are normal in a cluster: whatever fails is retried. Only a
+    coordinator that has proven that it holds the secret can send a worker away for good.
+    """
 
     def __init__(self, config: TcpConfig, secret: bytes, context: ssl.SSLContext | None) -> None:
         self._config = config
@@ -46,7 +50,7 @@ class Connector:
         self._address = parse_address(config.coordinator, config.port)
         self._began = time.monotonic()
         self._deadline = self._began + config.connect_timeout_s
-        self._logged: set[str] = set()
+        self._logged: set[str] = set()  # each problem is logged once, however often it is met
         self._warned: set[str] = set()
         self._last_problem = "nothing was tried"
         self._cause = ""
@@ -54,9 +58,13 @@ class Connector:
         self._unproven_text = ""
 
     def connect(self) -> CoordinatorConnection:
-        """Connect, prove, and wait until all ranks are there."""
+        """Connect, authenticate, and wait until all ranks are there.
+
+        Raises `InitializationFailedError` at the connect timeout with the last cause, or where the coordinator refuses.
+        """
         backoff = FIRST_BACKOFF_S
         while True:
+            # Resolved anew in every round: the name may become known, or change, while we wait.
             for target in self._targets():
                 connection = self._try(target)
                 if connection is not None:
@@ -113,6 +121,7 @@ class Connector:
 
     def _connect_at(self, target: SocketAddress, links: dict[Link, socket.socket]) -> CoordinatorConnection:
         instance = secrets.token_bytes(INSTANCE_BYTES)
+        # START comes on the data connection, so that is made last: when it is complete, both are.
         for link in (Link.CONTROL, Link.DATA):
             links[link] = self._connect(target)
             handshake = self._handshake(link, instance)
@@ -161,7 +170,7 @@ class Connector:
 
     def _await_start(self, sock: socket.socket, handshake: WorkerHandshake) -> None:
         self._note_problem("connected, waiting for the other ranks")
-        # A little longer than the coordinator's own limit: it knows who is missing.
+        # A little longer than the coordinator's own limit: its error, which names the missing ranks, should come first.
         limit = self._deadline + 1.0
         while not handshake.has_started:
             self._advance(sock, handshake, limit)
@@ -197,7 +206,7 @@ class Connector:
             logger.info("rank %d on its way to %s: %s", self._config.rank, self._address, problem)
 
     def _warn_if_slow(self) -> None:
-        """Nobody waits in silence for a name with a typing error in it."""
+        """After WARN_AFTER_S log each problem once as a warning: the name may have a typing error in it."""
         waited = time.monotonic() - self._began
         if waited >= WARN_AFTER_S and self._last_problem not in self._warned:
             self._warned.add(self._last_problem)

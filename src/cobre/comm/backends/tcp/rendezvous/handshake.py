@@ -79,7 +79,7 @@ def this_process(rank: int) -> Peer:
 
 
 class CoordinatorHandshake:
-    """The coordinator's side of one connection."""
+    """The coordinator's side of one connection: `receive` what came, send what it returns, until `is_authenticated`."""
 
     def __init__(self, secret: bytes) -> None:
         self._secret = secret
@@ -96,6 +96,7 @@ class CoordinatorHandshake:
 
     def receive(self, data: bytes) -> bytes:
         """Take what has arrived and give what to answer; raises `RefusedError` or `ProtocolError`."""
+        # Counted over all frames: limits of single frames would let a stranger send many.
         self._received += len(data)
         if self._received > MAX_UNAUTHENTICATED_BYTES:
             raise ProtocolError(f"more than {MAX_UNAUTHENTICATED_BYTES} bytes before the proof")
@@ -132,6 +133,7 @@ class CoordinatorHandshake:
         return frame(Tag.CHALLENGE, self._challenge)
 
     def _take_proof(self, proof: bytes, hello: Hello) -> None:
+        # Over the bytes as they were sent, not over what was parsed from them: nothing that was said can be exchanged.
         if not auth.is_proven(proof, self._secret, auth.WORKER, self._hello, self._challenge):
             have = "" if self._secret else "; the coordinator has none"
             raise RefusedError(
@@ -159,7 +161,7 @@ def name_of(hello: Hello) -> str:
 
 
 class WorkerHandshake:
-    """A worker's side of one connection."""
+    """A worker's side of one connection: send `begin`, then `receive` and answer until `is_welcome`, `has_started`."""
 
     def __init__(self, rank: int, size: int, run_id: str, secret: bytes, link: Link, instance: bytes) -> None:
         me = this_process(rank)
@@ -202,6 +204,7 @@ class WorkerHandshake:
         """As the coordinator says, once it has proven to be the coordinator."""
         refusal, proof = parse_refusal(payload)
         role = auth.refusal_role(refusal.text)
+        # After WELCOME the connection itself is proven: only the coordinator can write on it.
         if self.is_welcome or (
             self._challenge and auth.is_proven(proof, self._secret, role, self._hello, self._challenge)
         ):

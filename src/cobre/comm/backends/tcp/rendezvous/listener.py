@@ -104,12 +104,14 @@ def _listen(address: SocketAddress) -> socket.socket | None:
     except OSError:  # no such family here
         return None
     try:
+        # A run that ended a moment ago leaves connections in TIME_WAIT, which would keep the port for a minute.
         listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        # Each family has its own socket; a v6 one that also took v4 would make the bind of the other fail.
         if address.family == socket.AF_INET6:
             listener.setsockopt(socket.IPPROTO_IPV6, socket.IPV6_V6ONLY, 1)
         listener.bind(address.sockaddr)
         listener.listen(BACKLOG)
-        listener.setblocking(False)
+        listener.setblocking(False)  # a connection that is gone before accept() must not block the event loop
     except OSError as error:
         listener.close()
         if error.errno in NOT_OURS:

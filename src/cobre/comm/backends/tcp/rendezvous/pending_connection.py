@@ -1,4 +1,4 @@
-"""A connection that the coordinator has accepted but does not trust yet: little memory, little time."""
+"""A connection that the coordinator has accepted but not authenticated: bounded memory, bounded time."""
 
 import contextlib
 import socket
@@ -7,13 +7,13 @@ import time
 
 from cobre.comm.backends.tcp.rendezvous.handshake import CoordinatorHandshake
 
-HANDSHAKE_S = 5.0
-TLS_HANDSHAKE = b"\x16\x03"
+HANDSHAKE_S = 5.0  # from accepting to the proof; a stranger who says nothing is dropped then
+TLS_HANDSHAKE = b"\x16\x03"  # the first bytes of a TLS handshake record
 WANTS_READ = (BlockingIOError, ssl.SSLWantReadError)
 
 
 class PendingConnection:
-    """One connection in its handshake; never blocks."""
+    """One connection in its handshake; never blocks, so that one slow peer does not delay the others."""
 
     def __init__(
         self, sock: socket.socket, host: str, port: int, secret: bytes, context: ssl.SSLContext | None
@@ -22,7 +22,7 @@ class PendingConnection:
         self.host = host
         self.address = f"{host} port {port}"
         self.speaks_tls = False
-        """Where this side does not: what came first is the beginning of a TLS handshake."""
+        """The peer began a TLS handshake with a coordinator that does not use TLS: worth a better message."""
         self.deadline = time.monotonic() + HANDSHAKE_S
         self.handshake = CoordinatorHandshake(secret)
         self.sock = (
@@ -31,11 +31,16 @@ class PendingConnection:
         self._in_tls_handshake = context is not None
 
     def advance(self) -> bool:
-        """Go on with the handshake; False when the peer has hung up. Raises what the handshake raises."""
+        """Go on with the handshake as far as bytes are here; False when the peer has hung up.
+
+        Raises `RefusedError`, `ProtocolError` and `ssl.SSLError`: what the peer sent is not acceptable.
+        """
         if self._in_tls_handshake and not self._advance_tls():
             return True
+        # Until the socket is empty: under TLS bytes may be buffered in OpenSSL, where the selector does not see them.
         while not self.handshake.is_authenticated:
             try:
+                # Never more than the handshake needs: what follows it belongs to whoever gets this socket.
                 data = self.sock.recv(self.handshake.needed)
             except WANTS_READ:
                 return True
@@ -53,7 +58,7 @@ class PendingConnection:
             self.sock.send(data)
 
     def close(self) -> None:
-        """Hang up."""
+        """Close the connection, whatever state it is in."""
         with contextlib.suppress(OSError):
             self.sock.close()
 
