@@ -255,7 +255,7 @@ def test_the_host_of_an_address():
 
 
 def test_the_secret_is_not_shown(client):
-    seat = cobre.dask.placement.place(client, 1, None, None, 5.0)[0]
+    assignment = cobre.dask.placement.assign_ranks(client, 1, None, None, 5.0)[0]
 
-    assert len(seat.world.secret) == 64
-    assert seat.world.secret not in repr(seat)
+    assert len(assignment.world.secret) == 64
+    assert assignment.world.secret not in repr(assignment)

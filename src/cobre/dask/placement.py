@@ -32,8 +32,8 @@ class WorkerProcess:
 
 
 @dataclass(frozen=True, slots=True)
-class Seat:
-    """A rank's place: its worker and its way into the world. The secret is not shown."""
+class RankAssignment:
+    """A rank, the Dask worker that runs it, and how it joins the others. The secret is not shown."""
 
     address: str
     threads: int
@@ -51,10 +51,10 @@ class Seat:
         return f"rank {self.rank} (Dask worker {self.address}, host {self.process.host}, pid {self.process.pid})"
 
 
-def place(
+def assign_ranks(
     client: "Client", num_workers: int | None, threads: int | None, port: int | None, connect_timeout_s: float
-) -> list[Seat]:
-    """One seat for each rank, in rank order; raises PlacementError before anything is started."""
+) -> list[RankAssignment]:
+    """One for each rank, in rank order; raises PlacementError before anything is started."""
     check_client(client)
     threads_of: Mapping[str, int] = client.nthreads()
     addresses = choose_workers(sorted(threads_of), num_workers)
@@ -64,7 +64,7 @@ def place(
     chosen_port = port or client.run(free_port, coordinator, workers=[addresses[0]])[addresses[0]]
     secret, run_id = secrets.token_hex(32), secrets.token_hex(8)
     return [
-        Seat(
+        RankAssignment(
             address,
             threads or threads_of[address],
             TcpConfig(

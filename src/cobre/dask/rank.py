@@ -8,7 +8,7 @@ from distributed import get_worker
 
 from cobre.comm import create_communicator
 from cobre.comm.launch import RankFailure, describe_failure
-from cobre.dask.placement import Seat
+from cobre.dask.placement import RankAssignment
 from cobre.runs.events import Event
 from cobre.study.ranks import train_rank
 from cobre.study.requests import CaseRequest, TrainingRequest
@@ -20,7 +20,7 @@ _running: dict[str, StopRequest] = {}
 
 
 @dataclass(frozen=True, slots=True)
-class RankEnd:
+class RankOutcome:
     """How a rank ended. An error comes as a value: so it is whole here, and no reason for Dask to try again.
 
     iterations_emitted: how many iteration events it sent.
@@ -32,16 +32,19 @@ class RankEnd:
     iterations_emitted: int = 0
 
 
-def run_rank(seat: Seat, work: tuple[CaseRequest, TrainingRequest], topic: str | None) -> RankEnd:
+def run_rank(assignment: RankAssignment, work: tuple[CaseRequest, TrainingRequest], topic: str | None) -> RankOutcome:
     """Train as one of the ranks. topic: that rank 0 sends its iterations to, or None."""
     case, request = work
-    sender = IterationSender(topic if seat.rank == 0 else None)
+    sender = IterationSender(topic if assignment.rank == 0 else None)
     try:
-        with _stoppable(seat.world.run_id, request.time_limit_s) as stop, create_communicator(seat.world) as comm:
-            result = train_rank(comm, replace(case, threads=seat.threads), request, False, sender.emit, stop)
+        with (
+            _stoppable(assignment.world.run_id, request.time_limit_s) as stop,
+            create_communicator(assignment.world) as comm,
+        ):
+            result = train_rank(comm, replace(case, threads=assignment.threads), request, False, sender.emit, stop)
     except BaseException as error:  # noqa: BLE001 - the client raises it
-        return RankEnd(seat.rank, failure=describe_failure(error))
-    return RankEnd(seat.rank, result, iterations_emitted=sender.count)
+        return RankOutcome(assignment.rank, failure=describe_failure(error))
+    return RankOutcome(assignment.rank, result, iterations_emitted=sender.count)
 
 
 def ask_to_stop(run_id: str) -> None:

@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING, Any
 
 from cobre.comm.config import DEFAULT_TIMEOUT_S, MAX_TCP_PORT
 from cobre.core.case import Case
-from cobre.dask.placement import Seat, check_client, place
+from cobre.dask.monitor import EventQueue, RunMonitor
+from cobre.dask.placement import RankAssignment, assign_ranks, check_client
 from cobre.dask.rank import run_rank
-from cobre.dask.watching import News, Watch
 from cobre.policy.object import Policy
 from cobre.policy.store import load_policy
 from cobre.study.api import ProgressCallback, progress_listener
@@ -74,55 +74,55 @@ def train(
     loaded, warnings = as_case(*case_and_overrides(case, config_overrides, iterations))
     if isinstance(request.warm_start, Path):
         request = replace(request, warm_start=load_policy(request.warm_start))
-    seats = place(client, num_workers, threads, port, connect_timeout_s)
-    news: News = queue.SimpleQueue()
+    assignments = assign_ranks(client, num_workers, threads, port, connect_timeout_s)
+    events: EventQueue = queue.SimpleQueue()
     with (
-        _told_to(client, news if progress_callback else None) as topic,
-        _started(client, seats, (CaseRequest(loaded, None, 1), request), topic) as futures,
+        _subscribed(client, events if progress_callback else None) as topic,
+        _started(client, assignments, (CaseRequest(loaded, None, 1), request), topic) as futures,
     ):
-        result = Watch(client, seats, futures, news).result(progress_listener(progress_callback))
+        result = RunMonitor(client, assignments, futures, events).result(progress_listener(progress_callback))
     return replace(result, warnings=warnings)
 
 
 @contextmanager
-def _told_to(client: "Client", news: News | None) -> Iterator[str | None]:
-    """The topic whose events go into `news`, in the order in which they were sent."""
-    if news is None:
+def _subscribed(client: "Client", events: EventQueue | None) -> Iterator[str | None]:
+    """The topic whose events go into `events`, in the order in which they were sent."""
+    if events is None:
         yield None
         return
     topic = f"cobre-{secrets.token_hex(8)}"
-    client.subscribe_topic(topic, _put_into(news))
+    client.subscribe_topic(topic, _put_into(events))
     try:
         yield topic
     finally:
         client.unsubscribe_topic(topic)
 
 
-def _put_into(news: News) -> Callable[[tuple[float, Any]], None]:
-    return lambda event: news.put(event[1])
+def _put_into(events: EventQueue) -> Callable[[tuple[float, Any]], None]:
+    return lambda event: events.put(event[1])
 
 
 @contextmanager
 def _started(
-    client: "Client", seats: list[Seat], work: tuple[CaseRequest, TrainingRequest], topic: str | None
+    client: "Client", assignments: list[RankAssignment], work: tuple[CaseRequest, TrainingRequest], topic: str | None
 ) -> "Iterator[list[Future[Any]]]":
     """A task for each rank, tied to its worker; at the end Dask forgets all of it."""
-    addresses = [seat.address for seat in seats]
+    addresses = [assignment.address for assignment in assignments]
     # Once to every worker, and not once for each task through the scheduler.
     sent = client.scatter([work], workers=addresses, broadcast=True, hash=False)[0]
     futures = [
         client.submit(
             run_rank,
-            seat,
+            assignment,
             sent,
             topic,
-            key=f"cobre-rank-{seat.rank}-{seat.world.run_id}",
-            workers=[seat.address],
+            key=f"cobre-rank-{assignment.rank}-{assignment.world.run_id}",
+            workers=[assignment.address],
             allow_other_workers=False,
             pure=False,
             retries=0,
         )
-        for seat in seats
+        for assignment in assignments
     ]
     try:
         yield futures

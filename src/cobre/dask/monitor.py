@@ -8,37 +8,43 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 from cobre.comm.launch import RankFailure, WorkerError, original_exception
-from cobre.dask.placement import Seat
-from cobre.dask.rank import RankEnd, ask_to_stop
+from cobre.dask.placement import RankAssignment
+from cobre.dask.rank import RankOutcome, ask_to_stop
 from cobre.runs.events import Event, EventListener
 from cobre.study.results import TrainingResult
 
 if TYPE_CHECKING:
     from distributed import Client, Future
 
-GLANCE_S = 0.5  # between two looks at who is still there
+POLL_S = 0.5  # between two looks at who is still there
 GRACE_S = 20.0  # for ranks to notice that the run is over
 
-News: TypeAlias = queue.SimpleQueue[Event | None]
-"""Iterations as rank 0 tells them; None: a rank has ended."""
+EventQueue: TypeAlias = queue.SimpleQueue[Event | None]
+"""Iteration events of rank 0; None: a rank has ended."""
 
 EXIT_CODE = 1  # Dask does not tell with which one a worker ended
 
 
-class Watch:
-    """A run under way."""
+class RunMonitor:
+    """Follows a run on a cluster: its events, its workers, and how each rank ended."""
 
-    def __init__(self, client: "Client", seats: Sequence[Seat], futures: "Sequence[Future[Any]]", news: News) -> None:
+    def __init__(
+        self,
+        client: "Client",
+        assignments: Sequence[RankAssignment],
+        futures: "Sequence[Future[Any]]",
+        events: EventQueue,
+    ) -> None:
         self._client = client
-        self._seats = seats
+        self._assignments = assignments
         self._futures = futures
-        self._news = news
-        self._ends: dict[int, RankEnd | BaseException] = {}
+        self._events = events
+        self._outcomes: dict[int, RankOutcome | BaseException] = {}
         self._lost: set[int] = set()
-        self._heard = 0
+        self._received = 0
         self._is_asked_to_stop = False
         for future in futures:
-            future.add_done_callback(lambda _: news.put(None))
+            future.add_done_callback(lambda _: events.put(None))
 
     def result(self, emit: EventListener) -> TrainingResult:
         """Rank 0's, when all ranks have ended well; raises WorkerError for the rank that was the cause otherwise.
@@ -53,18 +59,18 @@ class Watch:
             raise
         if self._failed():
             self._wait_for_the_rest()
-            raise worker_error(self._seats, self._ends, self._lost)
+            raise worker_error(self._assignments, self._outcomes, self._lost)
         end = self._end_of_rank_0()
         self._pass_on_the_rest(end.iterations_emitted, emit)
         if end.result is None:
-            raise WorkerError(0, EXIT_CODE, None, f"{self._seats[0].name} gave no result")
+            raise WorkerError(0, EXIT_CODE, None, f"{self._assignments[0].name} gave no result")
         return end.result
 
     def _wait(self, emit: EventListener) -> None:
         """Until all ranks have ended, or one badly."""
-        while len(self._ends) < len(self._seats) and not self._failed():
+        while len(self._outcomes) < len(self._assignments) and not self._failed():
             try:
-                if (event := self._next_news()) is not None:
+                if (event := self._next_event()) is not None:
                     emit(event)
             except KeyboardInterrupt:
                 if self._is_asked_to_stop:
@@ -73,38 +79,38 @@ class Watch:
             if self._is_asked_to_stop:  # again and again: a rank that had not begun heard nothing
                 self._ask_to_stop()
 
-    def _next_news(self) -> Event | None:
+    def _next_event(self) -> Event | None:
         try:
-            event = self._news.get(timeout=GLANCE_S)
+            event = self._events.get(timeout=POLL_S)
         except queue.Empty:
             event = None
             self._look_for_lost_workers()
         self._collect()
-        self._heard += event is not None
+        self._received += event is not None
         return event
 
     def _pass_on_the_rest(self, count: int, emit: EventListener) -> None:
         """The events of `count` iterations that were sent before the result came, and may still be on its way."""
         deadline = time.monotonic() + GRACE_S
-        while self._heard < count and time.monotonic() < deadline:
-            if (event := self._next_news()) is not None:
+        while self._received < count and time.monotonic() < deadline:
+            if (event := self._next_event()) is not None:
                 emit(event)
 
     def _collect(self) -> None:
-        for seat, future in zip(self._seats, self._futures, strict=True):
-            if seat.rank not in self._ends and future.done():
-                self._ends[seat.rank] = _end_of(future)
+        for assignment, future in zip(self._assignments, self._futures, strict=True):
+            if assignment.rank not in self._outcomes and future.done():
+                self._outcomes[assignment.rank] = _end_of(future)
 
     def _look_for_lost_workers(self) -> None:
         try:
             present = self._client.nthreads()
         except (OSError, TimeoutError):  # the scheduler has gone: Dask ends the tasks, and that is noticed
             return
-        gone = {seat.rank for seat in self._seats if seat.address not in present}
-        self._lost |= {rank for rank in gone if not isinstance(self._ends.get(rank), RankEnd)}
+        gone = {assignment.rank for assignment in self._assignments if assignment.address not in present}
+        self._lost |= {rank for rank in gone if not isinstance(self._outcomes.get(rank), RankOutcome)}
 
     def _failed(self) -> bool:
-        return bool(self._lost) or any(_failure(end) is not None for end in self._ends.values())
+        return bool(self._lost) or any(_failure(end) is not None for end in self._outcomes.values())
 
     def _wait_for_the_rest(self) -> None:
         """The others end because of the first; a worker that was the cause may show only now."""
@@ -112,59 +118,66 @@ class Watch:
         while time.monotonic() < deadline:
             self._collect()
             self._look_for_lost_workers()
-            if len(self._ends.keys() | self._lost) == len(self._seats):
+            if len(self._outcomes.keys() | self._lost) == len(self._assignments):
                 return
             with contextlib.suppress(queue.Empty):
-                self._news.get(timeout=GLANCE_S)
+                self._events.get(timeout=POLL_S)
 
     def _ask_to_stop(self) -> None:
-        run_id = self._seats[0].world.run_id
+        run_id = self._assignments[0].world.run_id
         with contextlib.suppress(OSError, TimeoutError):
             present = self._client.nthreads()
-            addresses = [seat.address for seat in self._seats if seat.address in present]
+            addresses = [assignment.address for assignment in self._assignments if assignment.address in present]
             self._client.run(ask_to_stop, run_id, workers=addresses, on_error="ignore")
 
-    def _end_of_rank_0(self) -> RankEnd:
-        end = self._ends[0]
-        assert isinstance(end, RankEnd), "a rank that failed was found before"  # noqa: S101
+    def _end_of_rank_0(self) -> RankOutcome:
+        end = self._outcomes[0]
+        assert isinstance(end, RankOutcome), "a rank that failed was found before"  # noqa: S101
         return end
 
 
-def worker_error(seats: Sequence[Seat], ends: dict[int, RankEnd | BaseException], lost: set[int]) -> WorkerError:
+def worker_error(
+    assignments: Sequence[RankAssignment], ends: dict[int, RankOutcome | BaseException], lost: set[int]
+) -> WorkerError:
     """The cause: a lost worker, else a rank that failed by itself, else one that failed because of another."""
     if lost:
         rank = min(lost)
         also = (
-            f" Also lost: {', '.join(seats[other].name for other in sorted(lost - {rank}))}." if len(lost) > 1 else ""
+            f" Also lost: {', '.join(assignments[other].name for other in sorted(lost - {rank}))}."
+            if len(lost) > 1
+            else ""
         )
         return WorkerError(
             rank,
             EXIT_CODE,
             None,
-            f"Run stopped: {seats[rank].name} was lost: its process ended, or the cluster does not hear it any more. "
+            f"Run stopped: {assignments[rank].name} was lost: its process ended, or the cluster does not hear it any "
+            f"more. "
             f"Its log tells more; out of memory is the usual reason.{also}",
         )
-    failures = [(seats[rank], failure) for rank, end in sorted(ends.items()) if (failure := _failure(end)) is not None]
-    seat, cause = min(failures, key=lambda entry: isinstance(entry[1], RankFailure) and entry[1].is_consequence)
+    failures = [
+        (assignments[rank], failure) for rank, end in sorted(ends.items()) if (failure := _failure(end)) is not None
+    ]
+    assignment, cause = min(failures, key=lambda entry: isinstance(entry[1], RankFailure) and entry[1].is_consequence)
     if isinstance(cause, RankFailure):
         inner = original_exception(cause)
-        text = f"Run stopped: {seat.name} raised {cause.summary}\n{cause.traceback_text}"
+        text = f"Run stopped: {assignment.name} raised {cause.summary}\n{cause.traceback_text}"
     else:
         inner = cause
-        text = f"Run stopped: {seat.name}: {cause}"
-    error = WorkerError(seat.rank, EXIT_CODE, inner, text)
+        text = f"Run stopped: {assignment.name}: {cause}"
+    error = WorkerError(assignment.rank, EXIT_CODE, inner, text)
     error.__cause__ = inner
     return error
 
 
-def _end_of(future: "Future[Any]") -> RankEnd | BaseException:
+def _end_of(future: "Future[Any]") -> RankOutcome | BaseException:
     """What the rank gave, or an error of Dask's own: the worker has gone, the task was cancelled."""
     try:
-        end: RankEnd = future.result(timeout=GRACE_S)
+        end: RankOutcome = future.result(timeout=GRACE_S)
     except (Exception, asyncio.CancelledError) as error:  # noqa: BLE001 - it becomes a WorkerError
         return error
     return end
 
 
-def _failure(end: RankEnd | BaseException) -> RankFailure | BaseException | None:
-    return end.failure if isinstance(end, RankEnd) else end
+def _failure(end: RankOutcome | BaseException) -> RankFailure | BaseException | None:
+    return end.failure if isinstance(end, RankOutcome) else end
