@@ -67,11 +67,11 @@ def bound(folder: Path, policy: Path | None, moved_to: Path | None, as_json: boo
 
     if policy is not None and moved_to is not None:
         raise click.UsageError("--case says where the case of a RUN is; with --policy give the case itself as CASE")
-    heard: list[Event] = []
+    events: list[Event] = []
     with report_errors():
         placement = script_placement(options["backend"], options["workers"])
         plan = bound_plan(*(options[name] for name in ("method", "paths", "confidence", "most_nodes")))
         request = bound_request(folder, policy, plan, threads_per_worker(placement, options["threads"]), moved_to)
-        found = bound_in(placement, request, heard.append)
-    if heard:  # of several ranks the first one speaks
+        found = bound_in(placement, request, events.append)
+    if events:  # of several ranks the first one speaks
         say_json(found.as_dict()) if as_json else say(found)

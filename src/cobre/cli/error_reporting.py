@@ -35,13 +35,13 @@ def report_errors() -> Iterator[None]:
     try:
         yield
     except (Exception, KeyboardInterrupt) as error:
-        end = exit_report_of(error) or end_of(error)
-        if end is None:
+        report = exit_report_of(error) or exit_report_for(error)
+        if report is None:
             raise
-        if end.text:
-            say(end.text, err=True)
-            _answer_program(end.text, end.exit_code)
-        sys.exit(end.exit_code)
+        if report.text:
+            say(report.text, err=True)
+            _answer_program(report.text, report.exit_code)
+        sys.exit(report.exit_code)
 
 
 @contextmanager
@@ -55,9 +55,9 @@ def mark_errors_of_rank(comm: "Backend") -> Iterator[None]:
     try:
         yield
     except (Exception, KeyboardInterrupt) as error:
-        if exit_report_of(error) is None and (end := end_of(error)) is not None:
+        if exit_report_of(error) is None and (report := exit_report_for(error)) is not None:
             origin = f"rank {comm.rank} (host {socket.gethostname()})" if comm.rank else ""
-            attach_exit_report(error, ExitReport(end.message, end.exit_code, origin))
+            attach_exit_report(error, ExitReport(report.message, report.exit_code, origin))
         raise
 
 
@@ -76,32 +76,32 @@ def report_with_other_ranks(error: click.ClickException) -> None:
             raise error
 
 
-def end_of(error: BaseException) -> "ExitReport | None":
-    """Its words and its exit code; None for an error that a user can do nothing about."""
+def exit_report_for(error: BaseException) -> "ExitReport | None":
+    """The message and the exit code of an error; None for one that a user can do nothing about."""
     from cobre.comm.exit_report import ExitReport
     from cobre.comm.launch import WorkerError
 
     if isinstance(error, KeyboardInterrupt):
-        return _end_by_signal(_signal_code(error))
+        return _signal_exit_report(_signal_code(error))
     if isinstance(error, WorkerError):
-        return _end_of_worker(error)
+        return _worker_exit_report(error)
     if isinstance(error, click.ClickException):
         return ExitReport(_shown(error), error.exit_code)
     code = exit_code_of(error)
-    return None if code is None else ExitReport(f"cobre: {in_words(error)}", code)
+    return None if code is None else ExitReport(f"cobre: {message_of(error)}", code)
 
 
-def _end_of_worker(error: "WorkerError") -> "ExitReport":
+def _worker_exit_report(error: "WorkerError") -> "ExitReport":
     from cobre.comm.exit_report import ExitReport
 
     if isinstance(error.inner, KeyboardInterrupt):
-        return _end_by_signal(_signal_code(error.inner))
+        return _signal_exit_report(_signal_code(error.inner))
     if error.exit_code in _BY_SIGNAL:
-        return _end_by_signal(_BY_SIGNAL[error.exit_code])
+        return _signal_exit_report(_BY_SIGNAL[error.exit_code])
     code = exit_code_of(error.inner)
     if code is None:
         return ExitReport(f"cobre: {error}", ExitCode.WORKER)
-    return ExitReport(f"cobre: {in_words(error.inner)}", code)
+    return ExitReport(f"cobre: {message_of(error.inner)}", code)
 
 
 def _signal_code(error: KeyboardInterrupt) -> ExitCode:
@@ -110,7 +110,7 @@ def _signal_code(error: KeyboardInterrupt) -> ExitCode:
     return ExitCode.TERMINATED if isinstance(error, TerminatedError) else ExitCode.INTERRUPTED
 
 
-def _end_by_signal(code: ExitCode) -> "ExitReport":
+def _signal_exit_report(code: ExitCode) -> "ExitReport":
     from cobre.comm.exit_report import ExitReport
 
     return ExitReport("cobre: terminated" if code is ExitCode.TERMINATED else "cobre: interrupted", code)
@@ -176,7 +176,7 @@ def _kinds() -> tuple[tuple[type[BaseException] | tuple[type[BaseException], ...
     )
 
 
-def in_words(error: BaseException | None) -> str:
+def message_of(error: BaseException | None) -> str:
     """The message, and where to learn more."""
     from cobre.io.shell_quoting import as_argument
 

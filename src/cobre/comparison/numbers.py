@@ -70,7 +70,7 @@ def _is_noticeable(row: Row) -> bool:
     return is_certain(row["difference"], row["half_width"] or 0.0) and abs(row["difference"]) > ABOUT_EQUAL * size
 
 
-def in_words(comparison: StudyComparison) -> str:
+def cost_sentence(comparison: StudyComparison) -> str:
     """How the cost changed, in a sentence."""
     row = comparison.summary.slice(0, 1).to_pylist()[0]
     if row["difference"] == 0:

@@ -6,7 +6,7 @@ from importlib.util import find_spec
 from pathlib import Path
 
 from cobre.comparison.charts import difference_chart, level_chart
-from cobre.comparison.numbers import Row, basis, decimals_of, fixed, in_words, only_lines, scale_of, share, spread
+from cobre.comparison.numbers import Row, basis, cost_sentence, decimals_of, fixed, only_lines, scale_of, share, spread
 from cobre.comparison.paired_means import is_certain
 from cobre.comparison.quantities import COST, title_of
 from cobre.comparison.result import StudyComparison
@@ -83,7 +83,7 @@ def _headline(comparison: StudyComparison) -> str:
         lines = list(comparison.notes)
     else:
         lines = [*only_lines(comparison), *(f"Note: {note}" for note in comparison.notes)]
-    said = "" if comparison.money is None else in_words(comparison)
+    said = "" if comparison.money is None else cost_sentence(comparison)
     first = f'<p style="font-size:20px;font-weight:600;margin:4px 0">{escape(said)}</p>' if said else ""
     return first + "".join(f"<p>{escape(line)}</p>" for line in lines)
 

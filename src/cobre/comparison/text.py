@@ -5,9 +5,9 @@ from collections.abc import Iterator, Sequence
 from cobre.comparison.numbers import (
     Row,
     basis,
+    cost_sentence,
     decimals_of,
     fixed,
-    in_words,
     largest_changes,
     only_lines,
     scale_of,
@@ -57,13 +57,13 @@ def in_a_line(comparison: StudyComparison) -> str:
     """The shortest form."""
     if comparison.is_identical:
         return "identical"
-    return in_words(comparison) if comparison.money is not None else "; ".join(comparison.notes)
+    return cost_sentence(comparison) if comparison.money is not None else "; ".join(comparison.notes)
 
 
 def _headline(comparison: StudyComparison) -> Iterator[str]:
     yield from (f"{name}  {path}" for name, path in zip("AB", comparison.names, strict=True) if name != path)
     yield basis(comparison)
-    yield in_words(comparison)
+    yield cost_sentence(comparison)
     yield from only_lines(comparison)
 
 

@@ -22,7 +22,7 @@ NO_DATE = -(2**31)
 NO_SEASONS = {"cycle_code": 255, "n_seasons": 0, "hydro_orders": []}
 
 
-def plain_policy(folder: Path) -> dict[str, Any]:
+def policy_dictionary(folder: Path) -> dict[str, Any]:
     """`metadata` and `stage_cuts`; cuts are in $, whatever the unit is in which they are stored.
 
     What only the run knows (versions, limits, its bounds) is there when the folder lies in its output directory.

@@ -98,12 +98,12 @@ def load_policy(output_dir: str | Path, policy_subdir: str = "policy") -> dict[s
 
     It may be one that cobre-python wrote. A file that is no whole policy is an OutputError, which is an OSError.
     """
-    from cobre.compat.policy_dictionaries import plain_policy
+    from cobre.compat.policy_dictionaries import policy_dictionary
     from cobre.io.policy_file import PolicyFileError
 
     folder = _existing(_existing(Path(output_dir)) / policy_subdir)
     try:
-        return plain_policy(folder)
+        return policy_dictionary(folder)
     except PolicyFileError as error:
         raise OutputError(str(error)) from error
 

@@ -27,7 +27,7 @@ explain_failure says why a stage has no solution. The upper bound is a sample's 
 bound. Paths outside the server's folders are refused."""
 
 # What a client can act upon; anything else is our fault, and goes to the log.
-_TOLD = (CobreError, CommError, BackendError, NothingToFollowError, OSError)
+_EXPECTED_ERRORS = (CobreError, CommError, BackendError, NothingToFollowError, OSError)
 _READS = ToolAnnotations(read_only_hint=True, open_world_hint=False)
 _WRITES = ToolAnnotations(read_only_hint=False, destructive_hint=True, open_world_hint=False)
 
@@ -65,7 +65,7 @@ class RunServer(MCPServer[Any]):
             (tools.change_case, _WRITES),
             (tools.stop_study, _WRITES),
         ):
-            self.add_tool(in_words(tool), annotations=annotations)
+            self.add_tool(with_tool_errors(tool), annotations=annotations)
 
     def _add_template(self, kind: ResultKind) -> None:
         address = f"{PREFIX}/{{root}}/{{+run}}/{kind.file}"
@@ -76,18 +76,18 @@ class RunServer(MCPServer[Any]):
                 return read_result(self._roots, root, run, kind.file)
             except (FileNotFoundError, RefusedPathError) as error:
                 raise ResourceNotFoundError(str(error)) from error
-            except _TOLD as error:
+            except _EXPECTED_ERRORS as error:
                 raise ResourceError(str(error)) from error
 
 
-def in_words(tool: Callable[..., dict[str, Any]]) -> Callable[..., dict[str, Any]]:
+def with_tool_errors(tool: Callable[..., dict[str, Any]]) -> Callable[..., dict[str, Any]]:
     """The tool, whose foreseen errors reach the client as text."""
 
     @functools.wraps(tool)
     def guarded(*args: Any, **kwargs: Any) -> dict[str, Any]:
         try:
             return tool(*args, **kwargs)
-        except _TOLD as error:
+        except _EXPECTED_ERRORS as error:
             raise ToolError(str(error)) from error
 
     return guarded

@@ -11,5 +11,5 @@ class ReportNotWrittenError(ReportError):
     """There is a report, and no place for it."""
 
 
-# What numbers and words in the wrong places lead to. A report is no reason for a run to fail.
-STRANGE = (ArithmeticError, LookupError, TypeError, ValueError)
+# What wrong types and values in files of a run raise. A report is no reason for a run to fail.
+MALFORMED_DATA = (ArithmeticError, LookupError, TypeError, ValueError)

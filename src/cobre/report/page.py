@@ -4,7 +4,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from cobre.report.document import document, numbers_of
-from cobre.report.errors import STRANGE
+from cobre.report.errors import MALFORMED_DATA
 from cobre.report.explorer_data import Explorer
 from cobre.report.run_folder import RunFolder
 from cobre.report.section import Section
@@ -65,8 +65,8 @@ def _made(make: Callable[[RunFolder], Section | None], run: RunFolder) -> tuple[
     try:
         section = make(run)
         return section, section.html() if section is not None else ""
-    except STRANGE as error:
-        run.troubles.append(f"no section on {make.__name__}: {type(error).__name__}: {error}")
+    except MALFORMED_DATA as error:
+        run.file_errors.append(f"no section on {make.__name__}: {type(error).__name__}: {error}")
         return None, ""
 
 

@@ -40,7 +40,7 @@ SIGNS = (
 
 @dataclass(frozen=True, slots=True)
 class RunFolder:
-    """`troubles` are sentences about files that are damaged; what they would have told is left out."""
+    """What an output directory holds. file_errors: a sentence for each damaged file, whose content is left out."""
 
     path: Path
     state: RunState
@@ -50,18 +50,18 @@ class RunFolder:
     manifests: Mapping[str, Mapping[str, Any]]
     bounds: Bounds
     simulated: Simulated | None
-    troubles: list[str] = field(default_factory=list)
+    file_errors: list[str] = field(default_factory=list)
 
 
 def read_run(folder: Path) -> RunFolder:
     """Read what is there; raises ReportError when this is no output directory."""
     _refuse_other_folder(folder)
-    troubles: list[str] = []
-    log = _log(folder / EVENT_FILE, troubles)
-    study = StudyFacts(_object(folder / STUDY_FILE, troubles))
-    manifests = {name: _manifest(folder / name, troubles) for name in (TRAINING, SIMULATION)}
-    summary = _object(folder / SUMMARY_FILE, troubles)
-    found = _found_bound(log, _object(folder / BOUND_FILE, troubles))
+    file_errors: list[str] = []
+    log = _log(folder / EVENT_FILE, file_errors)
+    study = StudyFacts(_object(folder / STUDY_FILE, file_errors))
+    manifests = {name: _manifest(folder / name, file_errors) for name in (TRAINING, SIMULATION)}
+    summary = _object(folder / SUMMARY_FILE, file_errors)
+    found = _found_bound(log, _object(folder / BOUND_FILE, file_errors))
     return RunFolder(
         path=folder,
         state=_state(folder, log, summary),
@@ -69,9 +69,9 @@ def read_run(folder: Path) -> RunFolder:
         study=study,
         summary=summary,
         manifests=manifests,
-        bounds=_classified(_bounds(folder / TRAINING, manifests[TRAINING], log, troubles), study, found),
-        simulated=_simulated(folder / SIMULATION, manifests[SIMULATION], study, troubles),
-        troubles=troubles,
+        bounds=_classified(_bounds(folder / TRAINING, manifests[TRAINING], log, file_errors), study, found),
+        simulated=_simulated(folder / SIMULATION, manifests[SIMULATION], study, file_errors),
+        file_errors=file_errors,
     )
 
 
@@ -99,47 +99,47 @@ def _refuse_other_folder(folder: Path) -> None:
     raise ReportError(f"{folder} is no output directory of `cobre run`: it has none of {', '.join(SIGNS)}{hint}")
 
 
-def _log(path: Path, troubles: list[str]) -> EventHistory:
+def _log(path: Path, file_errors: list[str]) -> EventHistory:
     """Empty when the file is not there or cannot be read."""
     try:
         log = read_history(path)
     except OSError as error:
-        troubles.append(f"{path.name} cannot be read: {error.strerror}")
+        file_errors.append(f"{path.name} cannot be read: {error.strerror}")
         return EventHistory()
     if log.damaged_lines:
         places = ", ".join(map(str, log.damaged_lines[:5]))
-        troubles.append(f"{path.name}: {len(log.damaged_lines)} line(s) cannot be read (line {places})")
+        file_errors.append(f"{path.name}: {len(log.damaged_lines)} line(s) cannot be read (line {places})")
     return log
 
 
-def _object(path: Path, troubles: list[str]) -> Mapping[str, Any]:
+def _object(path: Path, file_errors: list[str]) -> Mapping[str, Any]:
     """A JSON object; empty when the file is not there or damaged."""
     try:
         found = parse_stored(read_untrusted_text(path))
     except FileNotFoundError:
         return {}
     except (OSError, ValueError) as error:
-        troubles.append(f"{path.name} cannot be read: {error}")
+        file_errors.append(f"{path.name} cannot be read: {error}")
         return {}
     if not isinstance(found, dict):
-        troubles.append(f"{path.name} holds no JSON object")
+        file_errors.append(f"{path.name} holds no JSON object")
         return {}
     return found
 
 
-def _manifest(folder: Path, troubles: list[str]) -> Mapping[str, Any]:
+def _manifest(folder: Path, file_errors: list[str]) -> Mapping[str, Any]:
     if not (folder / MANIFEST_FILE).exists():
         return {}
     try:
         return read_manifest(folder)
     except ResultsError as error:
-        troubles.append(str(error))
+        file_errors.append(str(error))
         return {}
 
 
-def _bounds(folder: Path, manifest: Mapping[str, Any], log: EventHistory, troubles: list[str]) -> Bounds:
+def _bounds(folder: Path, manifest: Mapping[str, Any], log: EventHistory, file_errors: list[str]) -> Bounds:
     """Of the table when training is over, of the events until then."""
-    table = _columns(folder, manifest, "convergence", Bounds.COLUMNS, troubles)
+    table = _columns(folder, manifest, "convergence", Bounds.COLUMNS, file_errors)
     return bounds_of_events(log.iterations) if table is None else bounds_of_table(table)
 
 
@@ -156,17 +156,19 @@ def _found_bound(log: EventHistory, stored: Mapping[str, Any]) -> FoundBound | N
     return FoundBound.of(stored)
 
 
-def _simulated(folder: Path, manifest: Mapping[str, Any], study: StudyFacts, troubles: list[str]) -> Simulated | None:
+def _simulated(
+    folder: Path, manifest: Mapping[str, Any], study: StudyFacts, file_errors: list[str]
+) -> Simulated | None:
     tables = {
         name: columns
         for name, needed in NEEDED_COLUMNS.items()
-        if (columns := _columns(folder, manifest, name, needed, troubles)) is not None
+        if (columns := _columns(folder, manifest, name, needed, file_errors)) is not None
     }
     return Simulated(tables, study) if "costs" in tables else None
 
 
 def _columns(
-    folder: Path, manifest: Mapping[str, Any], name: str, needed: tuple[str, ...], troubles: list[str]
+    folder: Path, manifest: Mapping[str, Any], name: str, needed: tuple[str, ...], file_errors: list[str]
 ) -> TableColumns | None:
     """Columns of a table that the manifest lists."""
     tables = manifest.get("tables")
@@ -177,6 +179,6 @@ def _columns(
         if missing := sorted(set(needed) - set(columns)):
             raise ValueError(f"it has no column {', '.join(missing)}")
     except (OSError, ValueError) as error:  # pyarrow's errors are ValueErrors
-        troubles.append(f"{folder.name}/{name}.parquet cannot be read: {error}")
+        file_errors.append(f"{folder.name}/{name}.parquet cannot be read: {error}")
         return None
     return columns

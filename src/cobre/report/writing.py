@@ -3,7 +3,7 @@
 from pathlib import Path
 
 from cobre.io.atomic import WriteError, write_file
-from cobre.report.errors import STRANGE, ReportError, ReportNotWrittenError
+from cobre.report.errors import MALFORMED_DATA, ReportError, ReportNotWrittenError
 from cobre.report.page import page_of
 from cobre.report.run_folder import read_run
 
@@ -12,7 +12,7 @@ def write(folder: Path, target: Path, *, is_full: bool = False) -> Path:
     """Read, lay out, write; a report that was there before is replaced whole or not at all."""
     try:
         page = page_of(read_run(folder), is_full=is_full)
-    except STRANGE as error:
+    except MALFORMED_DATA as error:
         message = f"{folder} holds something that `cobre run` does not write: {type(error).__name__}: {error}"
         raise ReportError(message) from error
     try:

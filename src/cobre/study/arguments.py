@@ -15,7 +15,7 @@ from cobre.study.requests import TrainingRequest
 MAX_THREADS = 1024
 
 
-def plain_number(value: object) -> object:
+def as_python_int(value: object) -> object:
     """Another library's whole number as an int; anything else as it is, for somebody else to refuse."""
     if isinstance(value, bool):
         return value
@@ -33,7 +33,7 @@ def count(name: str, value: int | None, most: int | None = None) -> int | None:
     """A whole number from 1 on, or None where the caller allows it."""
     if value is None:
         return None
-    number = plain_number(value)
+    number = as_python_int(value)
     if isinstance(number, bool) or not isinstance(number, int):
         raise TypeError(f"{name} must be a whole number, not {value!r}")
     if number < 1 or (most is not None and number > most):

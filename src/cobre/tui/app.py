@@ -12,7 +12,7 @@ from cobre.runs.event_follower import EventFollower
 from cobre.runs.events import Event
 from cobre.runs.view import RunView
 from cobre.tui.bounds_plot import BoundsPlot
-from cobre.tui.event_words import in_words
+from cobre.tui.event_lines import event_line
 from cobre.tui.keys_screen import KeysScreen
 from cobre.tui.panels import figures, rank_timeline, status_line
 
@@ -166,7 +166,7 @@ class WatchApp(App[None]):
 
     def _write(self, events: list[Event]) -> None:
         for event in events:
-            line = in_words(event)
+            line = event_line(event)
             if line and (self.has_iterations or event["event"] != "iteration"):
                 self._lines().write(line)
 

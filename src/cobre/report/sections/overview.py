@@ -40,7 +40,7 @@ def warnings_of(run: RunFolder) -> list[str]:
     logged = [str(event.get("message", "")) for event in run.log.of("warning")]
     note = run.summary.get("cost_note")
     logged += [note] if isinstance(note, str) else []
-    return list(dict.fromkeys([*run.troubles, *run.study.warnings, *logged]))
+    return list(dict.fromkeys([*run.file_errors, *run.study.warnings, *logged]))
 
 
 def warning_list(warnings: Sequence[str]) -> str:

@@ -7,8 +7,8 @@ from cobre.runs.events import Event
 from cobre.runs.formatting import duration, money, percent, short_money
 
 
-def in_words(event: Event) -> str:
-    """One line, with the time of day; empty for what is no news."""
+def event_line(event: Event) -> str:
+    """An event as one line with the time of day; empty for kinds that are not shown."""
     text = printable(_text(event), lines=False)
     return f"{time.strftime('%H:%M:%S', time.localtime(event.get('time', 0.0)))}  {text}" if text else ""
 
