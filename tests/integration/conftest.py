@@ -4,6 +4,7 @@ from pathlib import Path
 import pytest
 
 sys.path.insert(0, str(Path(__file__).parent))
+sys.path.append(str(Path(__file__).parents[1] / "unit" / "sddp"))  # small systems, which unit tests solve too
 
 from network_hosts import Network
 from network_worlds import NetworkWorld

@@ -100,7 +100,7 @@ def test_selected_cuts_are_the_same_after_a_checkpoint(tmp_path, method):
             return train_study(comm, ready, TrainingRequest(**options))
 
     whole = train(checkpoints=tmp_path, checkpoint_every=1, keep_checkpoints=99)
-    assert not whole.context.pool.in_play.all(), "some cut was put aside"
+    assert not whole.context.pool.active.all(), "some cut was put aside"
     for path in list_checkpoints(tmp_path)[1::2]:
         assert train(checkpoints=alone(path), resume=True).digest == whole.digest
 
