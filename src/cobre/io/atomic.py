@@ -98,16 +98,6 @@ def new_directory(path: Path, *, is_flushed: bool = True) -> Iterator[Path]:
 
 
 @contextmanager
-def replacing_directory(path: Path) -> Iterator[Path]:
-    """As `new_directory`, but what `path` held before goes away in the end."""
-    with explained(path), _temporary_directory(path) as temporary:
-        yield temporary
-        flush_tree(temporary)
-        _exchange(temporary, path)
-        _flush_directory(path.parent)
-
-
-@contextmanager
 def scratch_directory(folder: Path) -> Iterator[Path]:
     """A directory inside `folder` to prepare files in, which is gone when the block ends."""
     with explained(folder):
@@ -145,22 +135,6 @@ def on_failure(action: Callable[[], None]) -> Iterator[None]:
         except Exception as second:  # noqa: BLE001 - it followed from the first, most likely
             error.add_note(f"and then: {second}")
         raise
-
-
-def _exchange(new: Path, path: Path) -> None:
-    """Directories cannot be renamed over full ones: the old one steps aside, and comes back when that fails."""
-    if not path.exists():
-        new.replace(path)
-        return
-    aside = _temporary_beside(path)
-    path.replace(aside)
-    with on_failure(lambda: _rename(aside, path)):
-        new.replace(path)
-    shutil.rmtree(aside)
-
-
-def _rename(source: Path, target: Path) -> None:
-    source.replace(target)
 
 
 @contextmanager

@@ -170,14 +170,6 @@ def parse_policy(path: Path, content: bytes) -> PolicyData:
     return policy
 
 
-def digest_of_policy(path: Path) -> str:
-    """The digest that the file carries, checked against its content."""
-    content = read_policy_bytes(path)
-    _check_header(path, content)
-    _check_digest(path, content)
-    return content[-_DIGEST_BYTES:].hex()
-
-
 def _encode_metadata(metadata: PolicyMetadata) -> bytes:
     text = json.dumps(asdict(metadata), sort_keys=True, separators=(",", ":"), allow_nan=False)
     return text.encode()

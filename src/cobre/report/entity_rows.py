@@ -125,10 +125,6 @@ def block_hours(rows: EntityRows) -> Floats:
     return np.where(found > 0, found, 1.0)
 
 
-def _blocks_of(columns: Columns) -> list[str]:
-    return ["block_id"] if "block_id" in columns else []
-
-
 def _pieces(columns: Columns, names: Sequence[str]) -> Iterator[list[NDArray[Any]]]:
     """Columns side by side, in parts where they can be read in parts."""
     if isinstance(columns, TableColumns):

@@ -25,7 +25,6 @@ class RunView:
 
     facts: Event = field(default_factory=dict)  # of the start
     phase: str = "starting"
-    phase_began: float = 0.0
     iteration_limit: int | None = None
     iterations: list[Event] = field(default_factory=list)
     loads: list[list[float]] = field(default_factory=list)
@@ -77,11 +76,11 @@ class RunView:
     def _start(self, event: Event) -> None:
         """A run that goes on from another keeps its iterations; how long ranks worked is counted anew."""
         kept = self.iterations if is_resumed(event) else []
-        fresh = RunView(facts=event, iterations=kept, last_time=self.last_time, phase_began=self.last_time)
+        fresh = RunView(facts=event, iterations=kept, last_time=self.last_time)
         self.__dict__.update(fresh.__dict__)
 
     def _enter(self, event: Event) -> None:
-        self.phase, self.phase_began = str(event.get("name", "")), self.last_time
+        self.phase = str(event.get("name", ""))
         self.iteration_limit = event.get("iteration_limit", self.iteration_limit)
         self.is_exact = bool(event.get("is_exact", self.is_exact))
         self.is_risk_averse = bool(event.get("is_risk_averse", self.is_risk_averse))

@@ -13,7 +13,6 @@ from cobre.io.atomic import (
     WriteError,
     check_writable,
     new_directory,
-    replacing_directory,
     replacing_file,
     write_file,
 )
@@ -98,31 +97,12 @@ def test_a_new_directory_refuses_what_is_there(tmp_path):
     assert (tmp_path / "full" / "a").read_text() == "mine"
 
 
-@pytest.mark.parametrize("directory", [new_directory, replacing_directory])
 @pytest.mark.parametrize("error", [ValueError, Interrupted])
-def test_a_failing_block_leaves_no_directory(tmp_path, directory, error):
-    with pytest.raises(error), directory(tmp_path / "case") as folder:
+def test_a_failing_block_leaves_no_directory(tmp_path, error):
+    with pytest.raises(error), new_directory(tmp_path / "case") as folder:
         (folder / "a").write_text("half")
         raise error
     assert names(tmp_path) == []
-
-
-def test_a_replaced_directory_loses_its_old_files(tmp_path):
-    for content in ("old", "new"):
-        with replacing_directory(tmp_path / "out") as folder:
-            (folder / content).write_text(content)
-    assert names(tmp_path) == ["out"]
-    assert names(tmp_path / "out") == ["new"]
-
-
-def test_a_failing_block_keeps_the_old_directory(tmp_path):
-    with replacing_directory(tmp_path / "out") as folder:
-        (folder / "old").write_text("old")
-    with pytest.raises(ValueError, match="stop"), replacing_directory(tmp_path / "out") as folder:
-        (folder / "new").write_text("half")
-        raise ValueError("stop")
-    assert names(tmp_path / "out") == ["old"]
-    assert names(tmp_path) == ["out"]
 
 
 def test_a_parent_that_is_a_file_is_explained(tmp_path):
