@@ -60,6 +60,15 @@ class UpperBoundGap:
 
 
 StoppingRuleConfig = IterationLimit | TimeLimit | BoundStalling | SimulationBased | Gap | UpperBoundGap
+STOPPING_RULES: dict[str, type[StoppingRuleConfig]] = {
+    "iteration_limit": IterationLimit,
+    "time_limit": TimeLimit,
+    "bound_stalling": BoundStalling,
+    "simulation": SimulationBased,
+    "gap": Gap,
+    "upper_bound": UpperBoundGap,
+}
+"""By their `type` in config.json."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,42 +6,34 @@ from pathlib import Path
 from typing import Any
 
 from cobre.core.config import (
-    BoundStalling,
+    STOPPING_RULES,
     CheckpointingConfig,
     Config,
     CutSelectionConfig,
     EstimationConfig,
-    Gap,
     IterationLimit,
     ModelingConfig,
     PolicyConfig,
     ScenarioSource,
-    SimulationBased,
     SimulationConfig,
     StoppingRuleConfig,
-    TimeLimit,
     TrainingConfig,
-    UpperBoundGap,
 )
 from cobre.io.config.overrides import with_overrides
 from cobre.io.config.records import (
-    BoundStallingRecord,
     ConfigFile,
     CutSelectionRecord,
     Enumerated,
-    IterationLimitRecord,
     ModelingRecord,
     PolicyRecord,
     SampledSimulation,
     ScenarioSourceRecord,
-    SimulationBasedRecord,
     SimulationRecord,
-    TimeLimitRecord,
     TrainingRecord,
-    UpperBoundGapRecord,
     YearRange,
 )
 from cobre.io.config.settings_without_effect import warn_of_settings_without_effect
+from cobre.io.config.shared_fields import shared_fields
 from cobre.io.config.solver_profiles import solver_config
 from cobre.io.json_files import Document, decode, rewritten
 from cobre.io.problems import Layer, Problems
@@ -63,13 +55,13 @@ def read_config(document: Document | None, overrides: Mapping[str, object] | Non
     warn_of_settings_without_effect(file, problems)
     training = _training(file.training, problems)
     simulation = _simulation(file.simulation, problems)
-    if len(problems.errors) > known or training is None:
+    if len(problems.errors) > known:
         return None
     return Config(
         training=training,
         simulation=simulation,
         modeling=_modeling(file.modeling),
-        estimation=EstimationConfig(**_as_dict(file.estimation)),
+        estimation=EstimationConfig(**shared_fields(file.estimation, EstimationConfig)),
         policy=_policy(file.policy),
         exports=file.exports,
     )
@@ -100,25 +92,17 @@ def with_paths_from(folder: Path, config: Config) -> Config:
     return replace(config, policy=replace(config.policy, boundary=located))
 
 
-def _as_dict(record: Any) -> dict[str, Any]:
-    return {name: getattr(record, name) for name in record.__dataclass_fields__}
-
-
-def _training(record: TrainingRecord, problems: Problems) -> TrainingConfig | None:
-    rules = _stopping_rules(record.stopping_rules, problems)
-    source = _scenario_source(record.scenario_source, "training", problems)
-    is_enumerated = isinstance(record.selection, Enumerated)
-    return TrainingConfig(
-        forward_passes=1 if isinstance(record.selection, Enumerated) else record.selection.forward_passes,
-        is_enumerated=is_enumerated,
-        stopping_rules=rules,
-        enabled=record.enabled,
-        tree_seed=DEFAULT_TREE_SEED if record.tree_seed is None else abs(record.tree_seed),
-        stopping_mode=record.stopping_mode,
-        cut_selection=_cut_selection(record.cut_selection),
-        scenario_source=source or ScenarioSource(),
-        solver=solver_config(record.solver, problems),
-    )
+def _training(record: TrainingRecord, problems: Problems) -> TrainingConfig:
+    special: dict[str, Any] = {
+        "forward_passes": 1 if isinstance(record.selection, Enumerated) else record.selection.forward_passes,
+        "is_enumerated": isinstance(record.selection, Enumerated),
+        "stopping_rules": _stopping_rules(record.stopping_rules, problems),
+        "tree_seed": DEFAULT_TREE_SEED if record.tree_seed is None else abs(record.tree_seed),
+        "cut_selection": _cut_selection(record.cut_selection),
+        "scenario_source": _scenario_source(record.scenario_source, "training", problems) or ScenarioSource(),
+        "solver": solver_config(record.solver, problems),
+    }
+    return TrainingConfig(**shared_fields(record, TrainingConfig) | special)
 
 
 def _stopping_rules(records: tuple[Any, ...], problems: Problems) -> tuple[StoppingRuleConfig, ...]:
@@ -132,39 +116,26 @@ def _stopping_rules(records: tuple[Any, ...], problems: Problems) -> tuple[Stopp
 
 
 def _stopping_rule(record: Any) -> StoppingRuleConfig:
-    if isinstance(record, IterationLimitRecord):
-        return IterationLimit(record.limit)
-    if isinstance(record, TimeLimitRecord):
-        return TimeLimit(record.seconds)
-    if isinstance(record, BoundStallingRecord):
-        return BoundStalling(record.iterations, record.tolerance)
-    if isinstance(record, SimulationBasedRecord):
-        return SimulationBased(record.replications, record.period, record.confidence, record.relative_tolerance)
-    if isinstance(record, UpperBoundGapRecord):
-        return UpperBoundGap(record.gap_percent, record.period, record.method, record.paths, record.confidence)
-    return Gap(record.tolerance, record.relative_tolerance)
+    rule = STOPPING_RULES[record.type]
+    return rule(**shared_fields(record, rule))
 
 
 def _cut_selection(record: CutSelectionRecord) -> CutSelectionConfig:
-    chosen = {} if record.selection is None else _as_dict(record.selection)
-    return CutSelectionConfig(
-        **chosen,
-        max_active_per_stage=record.max_active_per_stage,
-        row_activity_tolerance=record.row_activity_tolerance,
-    )
+    chosen = {} if record.selection is None else shared_fields(record.selection, CutSelectionConfig)
+    return CutSelectionConfig(**chosen | shared_fields(record, CutSelectionConfig))
 
 
 def _scenario_source(record: ScenarioSourceRecord | None, section: str, problems: Problems) -> ScenarioSource | None:
     if record is None:
         return None
-    return ScenarioSource(
-        inflow=record.inflow.scheme if record.inflow else "in_sample",
-        load=record.load.scheme if record.load else "in_sample",
-        ncs=record.ncs.scheme if record.ncs else "in_sample",
-        seed=record.seed,
-        historical_years=_years(record.historical_years, section, problems),
-        openings=record.openings.source if record.openings else "generated",
-    )
+    special: dict[str, Any] = {
+        "inflow": record.inflow.scheme if record.inflow else "in_sample",
+        "load": record.load.scheme if record.load else "in_sample",
+        "ncs": record.ncs.scheme if record.ncs else "in_sample",
+        "historical_years": _years(record.historical_years, section, problems),
+        "openings": record.openings.source if record.openings else "generated",
+    }
+    return ScenarioSource(**shared_fields(record, ScenarioSource) | special)
 
 
 def _years(years: tuple[int, ...] | YearRange | None, section: str, problems: Problems) -> tuple[int, ...] | None:
@@ -177,18 +148,24 @@ def _years(years: tuple[int, ...] | YearRange | None, section: str, problems: Pr
 
 
 def _simulation(record: SimulationRecord, problems: Problems) -> SimulationConfig:
-    source = _scenario_source(record.scenario_source, "simulation", problems)
-    if isinstance(record.selection, Enumerated):
-        return SimulationConfig(record.enabled, scenario_source=source, is_enumerated=True)
-    if not isinstance(record.selection, SampledSimulation):
-        return SimulationConfig(record.enabled, scenario_source=source)
-    return SimulationConfig(record.enabled, record.selection.num_scenarios, source)
+    special: dict[str, Any] = {
+        "scenario_source": _scenario_source(record.scenario_source, "simulation", problems),
+        "is_enumerated": isinstance(record.selection, Enumerated),
+    }
+    if isinstance(record.selection, SampledSimulation):
+        special["num_scenarios"] = record.selection.num_scenarios
+    return SimulationConfig(**shared_fields(record, SimulationConfig) | special)
 
 
 def _modeling(record: ModelingRecord) -> ModelingConfig:
-    return ModelingConfig(record.inflow_non_negativity.method, record.cost_scale_factor or DEFAULT_COST_SCALE)
+    special: dict[str, Any] = {
+        "inflow_non_negativity": record.inflow_non_negativity.method,
+        "cost_scale_factor": record.cost_scale_factor or DEFAULT_COST_SCALE,
+    }
+    return ModelingConfig(**shared_fields(record, ModelingConfig) | special)
 
 
 def _policy(record: PolicyRecord) -> PolicyConfig:
-    given = {name: value for name, value in _as_dict(record.checkpointing).items() if value is not None}
-    return PolicyConfig(record.path, record.mode, record.boundary, CheckpointingConfig(**given))
+    checkpointing = CheckpointingConfig(**shared_fields(record.checkpointing, CheckpointingConfig))
+    special: dict[str, Any] = {"boundary": record.boundary, "checkpointing": checkpointing}
+    return PolicyConfig(**shared_fields(record, PolicyConfig) | special)

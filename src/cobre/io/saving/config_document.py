@@ -3,30 +3,27 @@
 from typing import Any
 
 from cobre.core.config import (
-    BoundStalling,
+    STOPPING_RULES,
     Config,
     CutSelectionConfig,
-    Gap,
-    IterationLimit,
     PolicyConfig,
     ScenarioSource,
     SimulationConfig,
     SolverConfig,
     StoppingRuleConfig,
-    TimeLimit,
     TrainingConfig,
-    UpperBoundGap,
 )
-from cobre.io.config.records import DominationRecord, DynamicRecord, Level1Record
+from cobre.io.config.records import (
+    DominationRecord,
+    DynamicRecord,
+    Level1Record,
+    SimulationRecord,
+    TrainingRecord,
+)
+from cobre.io.config.shared_fields import shared_fields
 from cobre.io.saving.plain_values import plain
 
-_RULES: dict[type, str] = {
-    IterationLimit: "iteration_limit",
-    TimeLimit: "time_limit",
-    BoundStalling: "bound_stalling",
-    Gap: "gap",
-    UpperBoundGap: "upper_bound",
-}
+_RULE_TYPES = {rule: name for name, rule in STOPPING_RULES.items()}
 ENUMERATED = {"method": "enumerated"}
 _SELECTIONS: dict[str, type[Level1Record | DominationRecord | DynamicRecord]] = {
     "level1": Level1Record,
@@ -42,10 +39,7 @@ def config_document(config: Config) -> dict[str, Any]:
     return {
         "training": _training(config.training),
         "simulation": _simulation(config.simulation),
-        "modeling": {
-            "inflow_non_negativity": {"method": modeling.inflow_non_negativity},
-            "cost_scale_factor": modeling.cost_scale_factor,
-        },
+        "modeling": plain(modeling) | {"inflow_non_negativity": {"method": modeling.inflow_non_negativity}},
         "estimation": plain(config.estimation),
         "policy": _policy(config.policy),
         "exports": plain(config.exports),
@@ -53,14 +47,11 @@ def config_document(config: Config) -> dict[str, Any]:
 
 
 def _training(training: TrainingConfig) -> dict[str, Any]:
-    return {
-        "enabled": training.enabled,
-        "tree_seed": training.tree_seed,
+    return shared_fields(training, TrainingRecord) | {
         "selection": ENUMERATED
         if training.is_enumerated
         else {"method": "sampled", "forward_passes": training.forward_passes},
         "stopping_rules": [_stopping_rule(rule) for rule in training.stopping_rules],
-        "stopping_mode": training.stopping_mode,
         "cut_selection": _cut_selection(training.cut_selection),
         "scenario_source": _scenario_source(training.scenario_source),
         "solver": _solver(training.solver),
@@ -68,7 +59,7 @@ def _training(training: TrainingConfig) -> dict[str, Any]:
 
 
 def _stopping_rule(rule: StoppingRuleConfig) -> dict[str, Any]:
-    return {"type": _RULES.get(type(rule), "simulation"), **plain(rule)}
+    return {"type": _RULE_TYPES[type(rule)], **plain(rule)}
 
 
 def _cut_selection(chosen: CutSelectionConfig) -> dict[str, Any]:
@@ -82,17 +73,13 @@ def _cut_selection(chosen: CutSelectionConfig) -> dict[str, Any]:
 
 
 def _scenario_source(source: ScenarioSource) -> dict[str, Any]:
-    document: dict[str, Any] = {
+    document: dict[str, Any] = plain(source)
+    return document | {
         "inflow": {"scheme": source.inflow},
         "load": {"scheme": source.load},
         "ncs": {"scheme": source.ncs},
         "openings": {"source": source.openings},
     }
-    if source.seed is not None:
-        document["seed"] = source.seed
-    if source.historical_years is not None:
-        document["historical_years"] = list(source.historical_years)
-    return document
 
 
 def _solver(solver: SolverConfig) -> dict[str, Any]:
@@ -112,8 +99,7 @@ def _policy(policy: PolicyConfig) -> dict[str, Any]:
 
 
 def _simulation(simulation: SimulationConfig) -> dict[str, Any]:
-    document: dict[str, Any] = {
-        "enabled": simulation.enabled,
+    document: dict[str, Any] = shared_fields(simulation, SimulationRecord) | {
         "selection": ENUMERATED
         if simulation.is_enumerated
         else {"method": "sampled", "num_scenarios": simulation.num_scenarios},

@@ -1,0 +1,23 @@
+"""Fields that a record of config.json and the configuration of the program share, by name.
+
+So a plain field needs two places: its record in `records.py` and its class in `cobre.core.config`.
+"""
+
+from dataclasses import fields, is_dataclass
+from typing import Any
+
+
+def shared_fields(source: Any, target: type) -> dict[str, Any]:
+    """Plain values that both have under one name; None, objects and tuples of objects are left to the caller.
+
+    `shared_fields(TimeLimitRecord("time_limit", 60.0), TimeLimit)` is `{"seconds": 60.0}`.
+    """
+    names = {item.name for item in fields(target)}
+    values = {item.name: getattr(source, item.name) for item in fields(source) if item.name in names}
+    return {name: value for name, value in values.items() if value is not None and not _has_objects(value)}
+
+
+def _has_objects(value: object) -> bool:
+    if isinstance(value, tuple):
+        return any(map(_has_objects, value))
+    return is_dataclass(value)
