@@ -51,7 +51,18 @@ _ALLGATHERV, _ALLREDUCE, _BROADCAST, _BARRIER = (
 
 
 class Communicator(Endpoint):
-    """A world of ranks and its collectives; see this module's text for the general clauses."""
+    """One rank's handle on a world of ranks, with the collectives over it.
+
+    Users call `allgatherv`, `allreduce`, `broadcast`, `barrier` and `check_failures`, and rely on the numbered clauses
+    in this module's text. All of them may raise `InvalidCommunicatorError` (closed, broken, busy, forked) and, once
+    started, `CollectiveFailedError` with a cause: `PeerLostError`, `PeerTimeoutError`, `MismatchedCallError`,
+    `AbortedError`. `label` names a call in errors, reports and traces; ranks may give different ones.
+
+    A backend must define `_allgatherv`, `_allreduce`, `_broadcast`, `_barrier`, `_close` and `_abort`, and may override
+    `_translate` and `check_failures`. It may rely on this: arguments are valid, arrays are C-contiguous and of native
+    byte order, one thread calls at a time, calls are numbered (`sequence`), and whatever a hook raises is translated,
+    breaks the communicator and reaches the other ranks through `_abort`.
+    """
 
     def allgatherv(
         self,
@@ -70,6 +81,10 @@ class Communicator(Endpoint):
         `recv` may be a `SharedRegion`: then every rank writes its part once and nobody copies out.
 
         After: `recv[displs[r]:displs[r] + counts[r]]` is rank r's data, for every r; the rest is untouched.
+
+            counts = [3, 1, 2]    # rank 0 sends three elements, rank 1 one, rank 2 two
+            recv = np.empty(6)
+            comm.allgatherv(mine, recv, counts)    # the same six numbers on every rank
         """
         try:
             done = self._guard.allgatherv(self._allgatherv, send, recv, counts, displs, label)
@@ -85,6 +100,8 @@ class Communicator(Endpoint):
         are the same memory or apart. MIN and MAX are not defined for complex numbers.
 
         After: `recv[i]` is the left fold in rank order of all ranks' `send[i]` (clause 8).
+
+            comm.allreduce(costs, costs, ReduceOp.MIN)    # in place
         """
         try:
             done = self._guard.allreduce(self._allreduce, send, recv, op, label)
@@ -107,7 +124,7 @@ class Communicator(Endpoint):
             self._admit_broadcast(buffer, root, label)
 
     def barrier(self, *, label: str = "") -> None:
-        """Return when every rank has called."""
+        """Return when every rank has called. What ranks wrote into shared regions needs a `fence`, not this."""
         try:
             done = self._guard.barrier(self._barrier, label)
         except BaseException as error:  # noqa: BLE001 - whatever it was, the call is over
@@ -126,20 +143,24 @@ class Communicator(Endpoint):
         does nothing. A backend need not override it.
         """
 
-    # What a backend provides. Arguments are checked; arrays are C-contiguous; data either arrives whole or
-    # the method raises.
+    # What a backend must define. Arguments are checked; arrays are C-contiguous; data either arrives whole or the
+    # method raises. No caller's array is written before all ranks are known to make the same call (clause 2).
 
     @abstractmethod
-    def _allgatherv(self, send: Array, recv: Array, counts: Sequence[int], displs: Sequence[int]) -> None: ...
+    def _allgatherv(self, send: Array, recv: Array, counts: Sequence[int], displs: Sequence[int]) -> None:
+        """Put every rank's `counts[r]` elements at `displs[r]` of `recv`. `send` may lie in its place in `recv`."""
 
     @abstractmethod
-    def _allreduce(self, send: Array, recv: Array, op: ReduceOp) -> None: ...
+    def _allreduce(self, send: Array, recv: Array, op: ReduceOp) -> None:
+        """Put the left fold in rank order into `recv`, which may be `send`; `cobre._native.fold` has the right bits."""
 
     @abstractmethod
-    def _broadcast(self, buffer: Array, root: int) -> None: ...
+    def _broadcast(self, buffer: Array, root: int) -> None:
+        """Fill `buffer` with the root's."""
 
     @abstractmethod
-    def _barrier(self) -> None: ...
+    def _barrier(self) -> None:
+        """Return when every rank is here."""
 
     # The guard runs the common calls natively. What it does not accept comes here, where it is either named as an error
     # or brought into the common form and run after all.

@@ -1,6 +1,8 @@
 """How a rank finds its world: frozen descriptions that round-trip through the environment.
 
-Every variable is named here and nowhere else. Durations are seconds.
+Every variable is named here and nowhere else. Durations are seconds. A config is checked when it is made:
+`InitializationFailedError` names the variable of a value that makes no sense, `MissingConfigurationError` one that
+`from_env` did not find. `create_communicator(config)` joins the world that it describes.
 """
 
 import math
@@ -29,13 +31,13 @@ MAX_MPI_MESSAGE_BYTES = 1 << 30  # half of what a 32-bit count can say
 
 @dataclass(frozen=True, slots=True)
 class LocalConfig:
-    """A world of one."""
+    """A world of one rank, in this process."""
 
     kind: ClassVar[BackendKind] = BackendKind.LOCAL
 
     @classmethod
     def from_env(cls, environ: Mapping[str, str] = os.environ) -> Self:
-        """Nothing to read."""
+        """The same for every environment: there is nothing to configure."""
         return cls()
 
     def to_env(self) -> dict[str, str]:

@@ -1,4 +1,4 @@
-"""One end of a world: the state that every call on it passes through.
+"""One rank's end of a world: the state that every call on it passes through.
 
 `Communicator` and `SharedMemoryProvider` are separate contracts that the same object fulfils. What they
 share lives here: numbering of calls, the guard against misuse, the first failure, closing.
@@ -35,7 +35,11 @@ EXIT_PAUSE_S = 0.2
 
 
 class Endpoint(ABC):
-    """A rank's hold on its world. Not picklable, not usable in a forked child (clause 6)."""
+    """What communicators and region providers have in common: identity, state, closing, aborting, the call frame.
+
+    Not picklable, not usable in a forked child (clause 6). A backend must define `_close` and `_abort`, and may
+    override `_translate`.
+    """
 
     backend: str = "?"
 
@@ -50,17 +54,17 @@ class Endpoint(ABC):
 
     @property
     def rank(self) -> int:
-        """This process's number in the world, from 0."""
+        """This process's number among the ranks, from 0."""
         return self._rank
 
     @property
     def size(self) -> int:
-        """How many ranks the world has."""
+        """The number of ranks."""
         return self._size
 
     @property
     def sequence(self) -> int:
-        """The number of the last collective that was started here."""
+        """The number of the last collective that was started on this rank; 0 before the first."""
         return self._guard.sequence
 
     @property
@@ -78,6 +82,7 @@ class Endpoint(ABC):
 
     def close(self) -> None:
         """Leave the world. Safe to repeat, safe after a failure, never waits for another rank."""
+        # The guard lets one caller through, so that everything is released once.
         if self._guard.close():
             if self._trace is not None:
                 self._trace.close()
@@ -93,6 +98,7 @@ class Endpoint(ABC):
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: object) -> None:
         try:
+            # `sys.exit(0)` is an orderly end; every other exception means that this rank will not make its next call.
             if error is not None and not (isinstance(error, SystemExit) and not error.code):
                 if isinstance(error, Exception) and self._first_failure is None and self.sequence:
                     error.add_note(self._last_calls())
@@ -179,6 +185,8 @@ class Endpoint(ABC):
         """Remember the first failure, refuse later calls, and let the other ranks know."""
         if self._first_failure is None:
             self._first_failure = failure
+            # Shown first, because `_abort` may end the process (mpi). In `finally`, because a log handler that raises
+            # must not keep the other ranks waiting.
             try:
                 self._show_failure(failure)
             finally:

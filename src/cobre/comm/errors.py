@@ -21,7 +21,7 @@ from cobre.errors import CobreError
 
 @dataclass(frozen=True, slots=True)
 class Peer:
-    """Who a message talks about: a rank, where it runs, and what is known of its last call."""
+    """A rank that a message is about: where it runs (pid 0: not known), and `status`, what is known of its end."""
 
     rank: int
     host: str = "?"
@@ -38,7 +38,11 @@ class CommError(CobreError):
 
 
 class CollectiveFailedError(CommError):
-    """A collective failed after it had started; the communicator is broken (clause 4)."""
+    """A collective failed after it had started; the communicator is broken (clause 4).
+
+    operation: the method's name. sequence: the call's number. mpi_error_code: MPI's, 0 on other backends. peers: the
+    ranks that the failure is about.
+    """
 
     def __init__(
         self,
@@ -119,7 +123,7 @@ class InvalidCommunicatorError(CommError):
 
 
 class CommunicatorClosedError(InvalidCommunicatorError):
-    """Closed by us."""
+    """This rank has closed the communicator."""
 
 
 class CommunicatorBrokenError(InvalidCommunicatorError):
@@ -139,7 +143,7 @@ class NotLeaderError(InvalidCommunicatorError):
 
 
 class RegionClosedError(InvalidCommunicatorError):
-    """The shared region was closed by us."""
+    """This rank has closed the shared region."""
 
 
 class AllocationFailedError(CommError):
@@ -222,5 +226,5 @@ class TerminatedError(KeyboardInterrupt):
 
 
 def end_at_once(signum: int) -> KeyboardInterrupt:
-    """What a handler raises for a signal that asks again."""
+    """The exception by which a signal handler ends the program at once: `TerminatedError` for SIGTERM."""
     return TerminatedError() if signum == signal.SIGTERM else KeyboardInterrupt()

@@ -24,6 +24,15 @@ def create_communicator(kind: BackendKind | BackendConfig | str | None = None) -
     kind: a config (`ShmConfig(...)`) is used as it is; a name reads that backend's variables; None reads
     `COBRE_COMM_BACKEND`, and "auto" there (the default) takes the first of mpi, tcp, shm and local whose launcher or
     variables are found in the environment.
+
+    Blocks until all ranks have joined, `connect_timeout_s` at most. Raises `BackendError`: `BackendNotAvailableError`
+    (not installed; the message says how), `InvalidBackendError` (no such name), `MissingConfigurationError` (a variable
+    is absent or malformed), `InitializationFailedError` (the ranks did not come together).
+
+        with create_communicator() as comm:
+            comm.barrier()
+
+    The `with` block closes it; leaving the block by an exception aborts the other ranks (clause 5).
     """
     if kind is None or isinstance(kind, str):
         config, reason = select_backend(kind, os.environ)
@@ -43,7 +52,10 @@ def available_backends() -> tuple[str, ...]:
 def select_backend(
     kind: str | None, environ: Mapping[str, str], installed: Collection[BackendKind] | None = None
 ) -> tuple[BackendConfig, str]:
-    """Decide from the environment and from what is installed, without importing anything, and say why."""
+    """The config of the backend to use, and the reason for the log; reads the environment only, imports nothing.
+
+    installed: the backends that count as installed; None looks.
+    """
     present = installed_backends() if installed is None else installed
     named = kind or environ.get(BACKEND_VARIABLE) or BackendKind.AUTO
     reason = "asked for by the caller" if kind else f"{BACKEND_VARIABLE}={named}"

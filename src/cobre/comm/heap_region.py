@@ -28,7 +28,7 @@ class HeapRegion(SharedRegion):
         return self._array if writable else self._readable
 
     def _fence(self) -> None:
-        """Nobody else sees this memory."""
+        """Returns at once: no other rank sees this memory."""
 
     def _close(self) -> None:
         """Arrays that were handed out keep the memory; this object does not."""

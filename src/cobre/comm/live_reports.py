@@ -16,21 +16,21 @@ STDERR = 2
 
 
 class Reporter(Protocol):
-    """What can be asked for a report."""
+    """Something that reports on SIGUSR1: a communicator."""
 
     @property
     def state(self) -> str:
-        """Closed ones are not asked."""
+        """One of open, busy, broken, closed, forked; closed ones do not report."""
 
     def report(self) -> str:
-        """What it did last."""
+        """Its state and last calls, as lines for people."""
 
 
 _live: weakref.WeakValueDictionary[int, Reporter] = weakref.WeakValueDictionary()
 
 
 def report_on_signal(reporter: Reporter) -> None:
-    """Include this one, as long as it lives; the first takes the signal, where nobody else wants it."""
+    """Report on SIGUSR1, as long as `reporter` lives; installs the handler where the program has none of its own."""
     _live[id(reporter)] = reporter
     is_main = threading.current_thread() is threading.main_thread()
     if is_main and signal.getsignal(signal.SIGUSR1) is signal.SIG_DFL:
@@ -41,7 +41,7 @@ def report_on_signal(reporter: Reporter) -> None:
 
 
 def live_reporters() -> list[Reporter]:
-    """All that have not been collected."""
+    """All reporters that have not been garbage-collected."""
     # valuerefs copies in one step, so that a thread that makes a communicator meanwhile does no harm.
     return [reporter for reference in _live.valuerefs() if (reporter := reference()) is not None]
 

@@ -1,4 +1,4 @@
-"""A world of one: the contract without a network."""
+"""The local backend: a world of one rank, with the whole contract and nothing to communicate with."""
 
 from collections.abc import Sequence
 
@@ -31,7 +31,7 @@ class LocalCommunicator(Backend):
         """The only rank is the root."""
 
     def _barrier(self) -> None:
-        """Nobody to wait for."""
+        """Returns at once: the only rank is here."""
 
     def _create_shared_region(self, count: int, dtype: Dtype) -> HeapRegion:
         return HeapRegion(self, count, dtype)
@@ -40,7 +40,7 @@ class LocalCommunicator(Backend):
         return LocalCommunicator()
 
     def _close(self) -> None:
-        """Nothing is held."""
+        """Nothing to release."""
 
     def _abort(self, reason: str) -> None:
-        """Nobody to tell."""
+        """There are no other ranks."""
