@@ -3,6 +3,7 @@
 import json
 import os
 import signal
+import time
 from pathlib import Path
 
 import pytest
@@ -24,6 +25,8 @@ from studies import (
     start_study,
     wait_for_iteration,
 )
+
+from cobre.comm.launch.signals import SAME_REQUEST_S
 
 pytestmark = pytest.mark.long
 
@@ -139,8 +142,10 @@ def test_a_second_signal_ends_at_once_and_leaves_no_process(tmp_path, case, numb
         os.kill(rank, signal.SIGSTOP)
     wait_until(lambda: all(map(is_frozen, ranks)), "the ranks are frozen")
     process.send_signal(number)
+    first_at = time.monotonic()
     wait_until(lambda: all(is_pending(rank, number) for rank in ranks), "the first one was passed on")
     assert process.poll() is None
+    wait_until(lambda: time.monotonic() - first_at > SAME_REQUEST_S, "SIGTERM is a request of its own again")
     process.send_signal(number)
     code, _, err = end_of(process)
     assert (code, err.splitlines()[-1]) == (expected, words)

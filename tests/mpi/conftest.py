@@ -14,3 +14,12 @@ def mpi(request):
     if found is None:
         pytest.skip(f"no .venv-{request.param} with cobre and mpi4py; `make mpi-environments` makes it")
     return found
+
+
+@pytest.fixture
+def mpich():
+    """The MPI that can tell ranks of one machine apart as if they were on several nodes."""
+    found = environments.find("mpich")
+    if found is None:
+        pytest.skip("no .venv-mpich with cobre and mpi4py; `make mpi-environments` makes it")
+    return found

@@ -72,11 +72,3 @@ def check_study(mpi, size, output, digest, **environ):
 def test_regions_of_several_nodes(mpich, size, nodes):
     done = mpich.run(size, "-c", REGIONS.format(nodes=NODES), environ={NODES: str(nodes)})
     assert (done.code, done.output.split()) == (0, ["right"] * size), done.output
-
-
-@pytest.fixture
-def mpich():
-    found = environments.find("mpich")
-    if found is None:
-        pytest.skip("no .venv-mpich with cobre and mpi4py; `make mpi-environments` makes it")
-    return found

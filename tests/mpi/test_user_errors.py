@@ -59,13 +59,21 @@ def test_nothing_to_resume(mpi, tmp_path):
     check_said_once(run(mpi, 2, CASE, tmp_path / "output", "--resume"), 7, "there is no checkpoint in")
 
 
-@pytest.mark.parametrize("odd", [0, 1, 3])
-def test_an_invalid_case_on_one_rank(mpi, tmp_path, damaged, odd):
-    done = run(mpi, 4, CASE, tmp_path / "output", odd=(odd, damaged))
-    # Not `check_said_once`: where the others are slow to read their case, the job is ended instead of left in order.
+def test_an_invalid_case_on_one_node(mpi, tmp_path, damaged):
+    """One rank of each node reads the case: on one node that is rank 0."""
+    check_said_by(0, run(mpi, 4, CASE, tmp_path / "output", odd=(0, damaged)))
+
+
+@pytest.mark.parametrize("odd", [1, 3])
+def test_an_invalid_case_on_one_node_of_several(mpich, tmp_path, damaged, odd):
+    check_said_by(odd, run(mpich, 4, CASE, tmp_path / "output", odd=(odd, damaged), MPIR_CVAR_NUM_CLIQUES="4"))
+
+
+def check_said_by(rank, done):
+    """Not `check_said_once`: where the others are slow to read their case, the job is ended instead of left in order."""
     assert (done.code, done.output.count("stages.json: the file is missing")) == (3, 1), done.output
     assert "Traceback" not in done.output
-    assert (f"rank {odd} (host " in done.output) is (odd != 0)
+    assert (f"rank {rank} (host " in done.output) is (rank != 0)
 
 
 def test_a_directory_that_one_rank_does_not_have(mpi, tmp_path):

@@ -7,6 +7,7 @@ import threading
 import pytest
 
 from cobre.comm import TerminatedError
+from cobre.comm.launch import signals
 from cobre.sddp.training.hooks import Interruption
 from cobre.study.stop_request import StopRequest
 
@@ -41,12 +42,23 @@ def test_the_first_signal_is_remembered(number, expected):
 
 @pytest.mark.parametrize("first", [signal.SIGINT, signal.SIGTERM])
 @pytest.mark.parametrize("second", [signal.SIGINT, signal.SIGTERM])
-def test_the_second_signal_ends_at_once(first, second):
+def test_the_second_signal_ends_at_once(first, second, monkeypatch):
+    monkeypatch.setattr(signals, "SAME_REQUEST_S", 0.0)
     with StopRequest():
         send(first)
         with pytest.raises(KeyboardInterrupt) as caught:
             send(second)
     assert isinstance(caught.value, TerminatedError) is (second is signal.SIGTERM)
+
+
+def test_sigterm_that_comes_along_two_ways_is_one_request(monkeypatch):
+    monkeypatch.setattr(signals, "SAME_REQUEST_S", 3600.0)
+    with StopRequest() as stop:
+        send(signal.SIGTERM)
+        send(signal.SIGTERM)
+        assert stop.interruption() is Interruption.TERMINATED
+        with pytest.raises(KeyboardInterrupt):
+            send(signal.SIGINT)
 
 
 def test_after_the_block_signals_do_what_they_did():

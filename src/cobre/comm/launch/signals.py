@@ -2,23 +2,52 @@
 
 import signal
 import threading
+import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from types import FrameType
 
 from cobre.comm.errors import end_at_once
 
+SAME_REQUEST_S = 5.0
+
+
+class Requests:
+    """Tells a second request to end from the first one that comes again.
+
+    SIGTERM is sent by programs, and often along several ways at once: Slurm ends the tasks of a job itself and through
+    `srun`, and a process group that gets it holds both a launcher, which passes it on, and its ranks. Ctrl-C is pressed
+    by somebody who means it.
+    """
+
+    def __init__(self) -> None:
+        self._first: tuple[int, float] | None = None
+
+    def is_repetition(self, number: int) -> bool:
+        """Whether this signal says what an earlier one has said already; the first of all is remembered."""
+        now = time.monotonic()
+        if self._first is None:
+            self._first = (number, now)
+            return False
+        first, came_at = self._first
+        return number == first == signal.SIGTERM and now - came_at < SAME_REQUEST_S
+
 
 @contextmanager
 def passing_on(signals: Sequence[signal.Signals], tell: Callable[[signal.Signals], None]) -> Iterator[None]:
-    """While the block runs, the first of some signals is told; the next one is an exception that ends the block."""
+    """While the block runs, the first of some signals is told; the next one is an exception that ends the block.
+
+    What `Requests` takes for a repetition of the first is ignored.
+    """
     if not signals or threading.current_thread() is not threading.main_thread():
         yield
         return
-    has_come = False
+    has_come, requests = False, Requests()
 
     def handle(number: int, _: FrameType | None) -> None:
         nonlocal has_come
+        if requests.is_repetition(number):
+            return
         if has_come:
             raise end_at_once(number)
         has_come = True

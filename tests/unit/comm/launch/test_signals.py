@@ -7,6 +7,7 @@ import threading
 import pytest
 
 from cobre.comm import launch
+from cobre.comm.launch import signals
 from cobre.comm.launch.signals import passing_on
 
 BOTH = (signal.SIGINT, signal.SIGTERM)
@@ -32,12 +33,22 @@ def test_the_first_one_is_told(number):
 
 
 @pytest.mark.parametrize("second", BOTH)
-def test_the_second_one_is_an_interrupt(second):
+def test_the_second_one_is_an_interrupt(second, monkeypatch):
+    monkeypatch.setattr(signals, "SAME_REQUEST_S", 0.0)
     told = []
     with passing_on(BOTH, told.append):
         send(signal.SIGTERM)
         with pytest.raises(KeyboardInterrupt):
             send(second)
+    assert told == [signal.SIGTERM]
+
+
+def test_sigterm_that_comes_along_two_ways_is_told_once(monkeypatch):
+    monkeypatch.setattr(signals, "SAME_REQUEST_S", 3600.0)
+    told = []
+    with passing_on(BOTH, told.append):
+        send(signal.SIGTERM)
+        send(signal.SIGTERM)
     assert told == [signal.SIGTERM]
 
 
