@@ -70,7 +70,7 @@ def test_an_invalid_case_on_one_node_of_several(mpich, tmp_path, damaged, odd):
 
 
 def check_said_by(rank, done):
-    """Not `check_said_once`: where the others are slow to read their case, the job is ended instead of left in order."""
+    """Not `check_said_once`: where others are slow to read their case, the job is ended instead of left in order."""
     assert (done.code, done.output.count("stages.json: the file is missing")) == (3, 1), done.output
     assert "Traceback" not in done.output
     assert (f"rank {rank} (host " in done.output) is (rank != 0)
