@@ -1,8 +1,10 @@
 """What the model needs to know, measured here: the cost of a solve, of a stage call, of a byte."""
 
+import os
 import statistics
 import time
-from collections.abc import Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from itertools import pairwise
 from pathlib import Path
@@ -13,9 +15,9 @@ import numpy as np
 from cobre.comm import launch
 from cobre.comm.cores import usable_cores
 from cobre.study.api import train
-from cobre.study.results import TrainingResult
 from scale.model import Cluster, Study
 
+Overrides = Mapping[str, Any] | None
 PAYLOADS = (8 * 1024, 3_200_000)
 REPETITIONS = 30
 
@@ -30,9 +32,9 @@ class MeasuredRun:
     imbalance_share: float
 
 
-def measured_study(case: Path, iterations: int) -> tuple[Study, TrainingResult]:
+def measured_study(case: Path, iterations: int, overrides: Overrides = None) -> Study:
     """The work of the last half of a run on one rank and one thread."""
-    result = train(case, threads=1, iterations=iterations)
+    result = train(case, config_overrides=overrides, threads=1, iterations=iterations)
     policy, late = result.policy, result.history[len(result.history) // 2 :]
     stages, passes = policy.num_stages, late[-1].forward_passes
     solves = late[-1].solves
@@ -42,7 +44,7 @@ def measured_study(case: Path, iterations: int) -> tuple[Study, TrainingResult]:
     inside = statistics.median(record.times.solver_s for record in late)
     total = statistics.median(sum(load.busy_s for load in record.loads) for record in late)
     call = max(0.0, total - inside) / (2 * stages)
-    study = Study(
+    return Study(
         stages=stages,
         forward_passes=passes,
         openings=openings,
@@ -53,12 +55,35 @@ def measured_study(case: Path, iterations: int) -> tuple[Study, TrainingResult]:
         call_s=call,
         spread=0.0,
     )
-    return study, result
 
 
-def measured_run(case: Path, iterations: int, ranks: int) -> MeasuredRun:
+def measured_run(case: Path, iterations: int, ranks: int, overrides: Overrides = None) -> MeasuredRun:
     """The same study on workers of one thread each, by shm."""
-    result = train(case, num_workers=ranks, backend="auto" if ranks == 1 else "shm", threads=1, iterations=iterations)
+    return _run(case, iterations, ranks, overrides, "auto" if ranks == 1 else "shm")
+
+
+def measured_apart(case: Path, iterations: int, ranks: int, overrides: Overrides = None) -> MeasuredRun:
+    """The same on workers that share no memory, as machines do not: each has its own block of paths."""
+    with _variable("COBRE_TCP_RANKS_PER_HOST", "1"):
+        return _run(case, iterations, ranks, overrides, "tcp")
+
+
+@contextmanager
+def _variable(name: str, value: str) -> Iterator[None]:
+    before = os.environ.get(name)
+    os.environ[name] = value
+    try:
+        yield
+    finally:
+        if before is None:
+            del os.environ[name]
+        else:
+            os.environ[name] = before
+
+
+def _run(case: Path, iterations: int, ranks: int, overrides: Overrides, backend: str) -> MeasuredRun:
+    settings: dict[str, Any] = {"config_overrides": overrides, "threads": 1, "iterations": iterations}
+    result = train(case, num_workers=ranks, backend=backend, **settings)
     late = result.history[len(result.history) // 2 :]
     times = [after.elapsed_s - before.elapsed_s for before, after in pairwise(late)]
     loads = [load for record in late for load in record.loads]
@@ -72,7 +97,7 @@ def measured_run(case: Path, iterations: int, ranks: int) -> MeasuredRun:
 
 
 def spread_of(run: MeasuredRun, study: Study) -> float:
-    """The relative spread of a chain's time that explains the imbalance of two ranks."""
+    """The relative spread of a path's time that explains the imbalance of ranks that share no memory."""
     paths = study.forward_passes / run.ranks
     return run.imbalance_share * float(np.sqrt(paths / (2.0 * np.log(run.ranks))))
 

@@ -1,12 +1,15 @@
 """The time of one iteration, from the cost of a solve and of a byte.
 
     iteration = forward + gather(states) + sum over stages (backward + gather(cuts)) + bound
-    forward   = stages x (paths x solve + call) x crowding x imbalance
-    backward  = (paths x openings x solve + call) x crowding x imbalance
+    forward   = stages x (turns(paths) x solve + call) x imbalance
+    backward  = (turns(2 x paths) x openings / 2 x solve + call) x imbalance
 
-`paths` is the largest share of a rank, ceil(forward passes / ranks); `call` is what a stage costs beside its solves.
-Ranks beyond the cores of a machine take turns (crowding). Between two exchanges all wait for the slowest: with n chains
-a rank and a relative spread c of a chain's time, the largest of R means is about 1 + c sqrt(2 ln R / n) times the mean.
+`paths` is the share of a machine, ceil(forward passes / machines); `call` is what a stage costs beside its solves. The
+ranks of a machine are a team: each takes the next path, or the next of a trial point's two chains, from one counter.
+n units on w workers take n / w turns and, as the last ones do not end together, half a turn more: n / w + (1 - 1 / w)
+/ 2, and never less than one. Workers are the ranks of a machine, but no more than its cores. Between two exchanges
+machines wait for the slowest: with n paths each and a relative spread c of a path's time, the largest of M means is
+about 1 + c sqrt(2 ln M / n) times the mean.
 
 Exchanges of V bytes in all, among R ranks:
 
@@ -68,18 +71,23 @@ class Prediction:
 
 def predict(study: Study, cluster: Cluster, backend: str, ranks: int) -> Prediction:
     """One iteration on so many ranks, one thread each; shm puts all of them into one machine."""
-    busy = min(ranks, study.forward_passes)
-    paths = math.ceil(study.forward_passes / ranks)
-    crowding = max(1.0, ranks / cluster.cores) if backend == "shm" else 1.0
-    forward = study.stages * (paths * study.solve_forward_s + study.call_s)
-    chain = study.openings * study.solve_backward_s
-    backward = (study.stages - 1) * (paths * chain + study.call_s)
-    bound = math.ceil(math.ceil(study.openings / 5) / ranks) * 5 * study.solve_backward_s + study.call_s
-    slowest = study.spread * math.sqrt(2.0 * math.log(busy) / paths)
-    work = (forward + backward + bound) * crowding
+    machines = 1 if backend == "shm" else math.ceil(ranks / cluster.cores)
+    workers = min(cluster.cores, math.ceil(ranks / machines))
+    paths = math.ceil(study.forward_passes / machines)
+    forward = study.stages * (turns(paths, workers) * study.solve_forward_s + study.call_s)
+    chain = study.openings / 2 * study.solve_backward_s
+    backward = (study.stages - 1) * (turns(2 * paths, workers) * chain + study.call_s)
+    bound = turns(math.ceil(study.openings / 5), workers * machines) * 5 * study.solve_backward_s + study.call_s
+    slowest = study.spread * math.sqrt(2.0 * math.log(machines) / paths)
+    work = forward + backward + bound
     exchanged = gather_s(cluster, backend, ranks, study.state_bytes)
     exchanged += (study.stages - 1) * gather_s(cluster, backend, ranks, study.cut_bytes)
     return Prediction(ranks, work, work * slowest, exchanged)
+
+
+def turns(units: int, workers: int) -> float:
+    """How often workers that take units from one counter take one, until the last has finished its last."""
+    return max(1.0, units / workers + (1.0 - 1.0 / workers) / 2.0)
 
 
 def gather_s(cluster: Cluster, backend: str, ranks: int, total_bytes: float) -> float:

@@ -23,6 +23,7 @@ from collectives.report import table  # noqa: E402
 
 RANKS = (1, 2, 4)
 SCENARIOS = (20, 100)
+POOL_RANKS = (1, 2)
 PARTS = ("ranks", "scenarios", "pool")
 
 
@@ -48,7 +49,7 @@ def run_whole(comm: Backend, case: str, output: str, scenarios: int) -> tuple[in
 
 
 def hold_pool(comm: Backend, folder: str, stages: int, cuts: int, dimension: int) -> list[tuple[str, int, int]]:
-    """Runs on one rank: what was done, resident bytes after it and at most meanwhile."""
+    """Runs on every rank: what was done, PSS after it, and the resident size at most meanwhile, regions in full."""
     from cobre.io.array_file import write_arrays  # noqa: PLC0415
     from cobre.sddp.cuts.pool import CutPool, CutSet  # noqa: PLC0415
     from cobre.sddp.training.context import TrainingContext  # noqa: PLC0415
@@ -59,7 +60,9 @@ def hold_pool(comm: Backend, folder: str, stages: int, cuts: int, dimension: int
     found = []
 
     def note(what: str) -> None:
-        found.append((what, account()["Rss"], peak_bytes()))
+        comm.barrier()
+        found.append((what, account()["Pss"], peak_bytes()))
+        comm.barrier()
         Path("/proc/self/clear_refs").write_text("5")
 
     note("nothing yet")
@@ -75,7 +78,8 @@ def hold_pool(comm: Backend, folder: str, stages: int, cuts: int, dimension: int
     note("its digest")
     context = TrainingContext.__new__(TrainingContext)
     context.pool, context.bases, context.visited = pool, [], VisitedStates(pool)
-    write_arrays(Path(folder) / "pool.ckpt", {}, snapshot(context, []))
+    if comm.rank == 0:
+        write_arrays(Path(folder) / "pool.ckpt", {}, snapshot(context, []))
     note("a checkpoint of it")
     return found
 
@@ -95,7 +99,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     if "scenarios" in options.parts:
         print(table(("scenarios", "peak, MB", "digest"), _scenarios(options)))
     if "pool" in options.parts:
-        print(table(("", "resident, MB", "peak meanwhile, MB"), _pool(options)))
+        rows = [row for ranks in POOL_RANKS for row in _pool(options, ranks)]
+        print(table(("ranks", "", "PSS of all ranks, MB", "peak RSS of the largest rank meanwhile, MB"), rows))
     return 0
 
 
@@ -121,12 +126,16 @@ def _scenarios(options: argparse.Namespace) -> list[list[str]]:
     return rows
 
 
-def _pool(options: argparse.Namespace) -> list[list[str]]:
+def _pool(options: argparse.Namespace, ranks: int) -> list[list[str]]:
     stages, dimension = 12, 1057
     cuts = int(options.pool_gb * 1e9 / (8 * stages * (1 + dimension)) / 250) * 250
     with tempfile.TemporaryDirectory() as folder:
-        held = launch.run(hold_pool, 1, "shm", (folder, stages, cuts, dimension))
-    return [[what, _megabytes([now]), _megabytes([peak])] for what, now, peak in held[0]]
+        held = launch.run(hold_pool, ranks, "shm", (folder, stages, cuts, dimension))
+    rows = []
+    for step in zip(*held, strict=True):
+        what, now, peaks = zip(*step, strict=True)
+        rows.append([str(ranks), what[0], _megabytes([sum(now)]), _megabytes([max(peaks)])])
+    return rows
 
 
 if __name__ == "__main__":

@@ -112,11 +112,12 @@ class Sampler:
     def __init__(self, layout: NoiseLayout, schemes: Mapping[str, Scheme]) -> None:
         self._layout = layout
         self._schemes = dict(schemes)
+        self._is_in_sample = all(isinstance(scheme, InSample) for scheme in self._schemes.values())
 
     @property
     def is_in_sample(self) -> bool:
         """Whether all noise comes from the openings."""
-        return all(isinstance(scheme, InSample) for scheme in self._schemes.values())
+        return self._is_in_sample
 
     def sample(self, iteration: int, scenarios: Sequence[int] | Indices, stage: int) -> Floats:
         """Noise vectors (scenario, entity); `scenarios` are global numbers from 0, `stage` is an index."""
