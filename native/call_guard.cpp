@@ -10,7 +10,7 @@ namespace nb = nanobind;
 namespace cobre {
 namespace {
 
-bool apart(const std::byte* a, size_t a_bytes, const std::byte* b, size_t b_bytes) {
+bool are_disjoint(const std::byte* a, size_t a_bytes, const std::byte* b, size_t b_bytes) {
     return a_bytes == 0 || b_bytes == 0 || a + a_bytes <= b || b + b_bytes <= a;
 }
 
@@ -52,13 +52,13 @@ const char* operation_name(Operation operation) {
 }
 
 CallGuard::CallGuard(uint32_t rank, uint32_t size, nb::object reduce_op)
-    : rank_(rank), size_(size), reduce_op_(std::move(reduce_op)), forks_(fork_generation()), recent_(kRecent) {}
+    : rank_(rank), size_(size), reduce_op_(std::move(reduce_op)), fork_count_(fork_generation()), recent_(kRecent) {}
 
 CallGuard::~CallGuard() {
     for (CallRecord& record : recent_) Py_XDECREF(record.label);
 }
 
-bool CallGuard::ready() const { return !busy_ && !broken_ && !closed_ && forks_ == fork_generation(); }
+bool CallGuard::ready() const { return !busy_ && !broken_ && !closed_ && fork_count_ == fork_generation(); }
 
 void CallGuard::start(Operation operation, uint64_t nbytes, PyObject* label) {
     busy_ = true;
@@ -124,7 +124,7 @@ bool CallGuard::allgatherv(nb::handle hook, nb::handle send, nb::handle recv, nb
         if (room > to.count) return false;
     }
     const bool in_place = from.data == to.data + own * to.itemsize;
-    if (!in_place && !apart(from.data, from.nbytes(), to.data, to.nbytes())) return false;
+    if (!in_place && !are_disjoint(from.data, from.nbytes(), to.data, to.nbytes())) return false;
     return run(Operation::allgatherv, to.nbytes(), label, hook, send, recv, counts, displs);
 }
 
@@ -134,7 +134,7 @@ bool CallGuard::allreduce(nb::handle hook, nb::handle send, nb::handle recv, nb:
     if (reinterpret_cast<PyObject*>(Py_TYPE(op.ptr())) != reduce_op_.ptr()) return false;
     const auto reduction = static_cast<ReduceOp>(PyLong_AsLong(op.ptr()));
     if (from.dtype != to.dtype || from.count != to.count || !reducible(from.element, reduction)) return false;
-    if (from.data != to.data && !apart(from.data, from.nbytes(), to.data, to.nbytes())) return false;
+    if (from.data != to.data && !are_disjoint(from.data, from.nbytes(), to.data, to.nbytes())) return false;
     return run(Operation::allreduce, from.nbytes(), label, hook, send, recv, op);
 }
 
@@ -159,12 +159,12 @@ void CallGuard::fail() {
 }
 
 bool CallGuard::close() {
-    if (forks_ != fork_generation()) return false;
+    if (fork_count_ != fork_generation()) return false;
     return !std::exchange(closed_, true);
 }
 
 const char* CallGuard::state() const {
-    if (forks_ != fork_generation()) return "forked";
+    if (fork_count_ != fork_generation()) return "forked";
     if (closed_) return "closed";
     if (broken_) return "broken";
     return busy_ ? "busy" : "open";

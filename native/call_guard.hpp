@@ -1,4 +1,4 @@
-// The gate that every call on a communicator passes: state, arguments, number, record.
+// What every call on a communicator passes first: checks of state and arguments, its sequence number, its record.
 #pragma once
 
 #include <nanobind/nanobind.h>
@@ -46,8 +46,8 @@ public:
     // Each of these gives false, and changes nothing, when the call cannot be accepted here: the state does not allow
     // it, or the arguments are not of the common form. Python then finds out why.
     bool begin(uint32_t operation, uint64_t nbytes, nanobind::handle label);
-    // Number and record the call, run the hook with the arguments, and note its end. If the hook raises, the call stays open
-    // for `fail` or `end`.
+    // Number and record the call, run the hook with the arguments, and note its end. If the hook raises, the call stays
+    // open for `fail` or `end`.
     bool barrier(nanobind::handle hook, nanobind::handle label);
     bool allgatherv(nanobind::handle hook, nanobind::handle send, nanobind::handle recv, nanobind::handle counts,
                     nanobind::handle displs, nanobind::handle label);
@@ -72,7 +72,7 @@ private:
     uint32_t rank_;
     uint32_t size_;
     nanobind::object reduce_op_;
-    uint64_t forks_;
+    uint64_t fork_count_;
     bool busy_ = false;
     bool broken_ = false;
     bool closed_ = false;

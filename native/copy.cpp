@@ -20,7 +20,7 @@ constexpr size_t kLoopFrom = 4096;
 
 const bool have_avx = wide_instructions_allowed() && __builtin_cpu_supports("avx");
 
-__attribute__((target("avx"))) void loop_near(std::byte* to, const std::byte* from, size_t bytes) {
+__attribute__((target("avx"))) void cached_loop(std::byte* to, const std::byte* from, size_t bytes) {
     for (; bytes >= 128; bytes -= 128, to += 128, from += 128) {
         const __m256i a = _mm256_loadu_si256(reinterpret_cast<const __m256i*>(from));
         const __m256i b = _mm256_loadu_si256(reinterpret_cast<const __m256i*>(from + 32));
@@ -35,7 +35,7 @@ __attribute__((target("avx"))) void loop_near(std::byte* to, const std::byte* fr
     std::memcpy(to, from, bytes);
 }
 
-__attribute__((target("avx"))) void loop_far(std::byte* to, const std::byte* from, size_t bytes) {
+__attribute__((target("avx"))) void stream_loop(std::byte* to, const std::byte* from, size_t bytes) {
     const size_t head = (32 - reinterpret_cast<uintptr_t>(to) % 32) % 32;  // streaming stores want alignment
     std::memcpy(to, from, head);
     to += head;
@@ -60,18 +60,18 @@ __attribute__((target("avx"))) void loop_far(std::byte* to, const std::byte* fro
 
 }  // namespace
 
-void copy_near(void* to, const void* from, size_t bytes) {
+void copy_cached(void* to, const void* from, size_t bytes) {
 #if defined(__x86_64__)
     if (have_avx && bytes >= kLoopFrom)
-        return loop_near(static_cast<std::byte*>(to), static_cast<const std::byte*>(from), bytes);
+        return cached_loop(static_cast<std::byte*>(to), static_cast<const std::byte*>(from), bytes);
 #endif
     if (bytes) std::memcpy(to, from, bytes);
 }
 
-void copy_far(void* to, const void* from, size_t bytes) {
+void copy_streaming(void* to, const void* from, size_t bytes) {
 #if defined(__x86_64__)
     if (have_avx && bytes >= kLoopFrom)
-        return loop_far(static_cast<std::byte*>(to), static_cast<const std::byte*>(from), bytes);
+        return stream_loop(static_cast<std::byte*>(to), static_cast<const std::byte*>(from), bytes);
 #endif
     if (bytes) std::memcpy(to, from, bytes);
 }

@@ -5,10 +5,10 @@
 
 namespace cobre {
 
-// Into or out of memory that is about to be read again soon: keep it in the cache.
-void copy_near(void* to, const void* from, size_t bytes);
+// For memory that is read again soon: keep it in the cache.
+void copy_cached(void* to, const void* from, size_t bytes);
 
-// Into memory that nobody reads soon: go past the cache when the copy is long enough to gain from it.
-void copy_far(void* to, const void* from, size_t bytes);
+// For memory that no core reads soon: streaming stores past the cache, when the copy is long enough to gain from them.
+void copy_streaming(void* to, const void* from, size_t bytes);
 
 }  // namespace cobre

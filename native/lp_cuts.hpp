@@ -1,5 +1,5 @@
-// The cuts of one stage as they lie in the pool: chunks of cuts, one row for each component, so that all cuts of a chunk are
-// evaluated at once (SIMD across cuts) while each cut adds its terms in the order of the components.
+// The cuts of one stage as they lie in the pool: chunks of cuts, one row for each component, so that all cuts of a
+// chunk are evaluated at once (SIMD across cuts) while each cut adds its terms in the order of the components.
 #pragma once
 
 #include <cstdint>
@@ -17,8 +17,9 @@ struct CutChunk {
     Int width;
 };
 
-// theta >= intercept + coefficients . outgoing state. Row 0 of a chunk holds the intercepts; the others hold the components
-// that some cut depends on. row_of: by component, its row, or -1 where no cut depends on it; null: row 1 + component.
+// theta >= intercept + coefficients . outgoing state. Row 0 of a chunk holds the intercepts; the others hold the
+// components that some cut depends on. row_of: by component, its row, or -1 where no cut depends on it; null: row 1 +
+// component.
 class CutView {
    public:
     CutView(std::vector<CutChunk> chunks, Int count, const Int* row_of, const uint8_t* in_play);

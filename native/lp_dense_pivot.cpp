@@ -32,8 +32,8 @@ void DenseDualSimplex::compute_pivot_row(const Leaving& leaving) {
             for_each_entry(active_rows_[row], [&](Int column, double value) { pivot_row_[column] -= weight * value; });
 }
 
-// The ratio test with bound flips: boxed variables flip to the other bound as long as the leaving variable stays infeasible.
-// Among candidates within Harris's tolerance the largest pivot wins, then the smallest index.
+// The ratio test with bound flips: boxed variables flip to the other bound as long as the leaving variable stays
+// infeasible. Among candidates within Harris's tolerance the largest pivot wins, then the smallest index.
 bool DenseDualSimplex::ratio_test(double infeasibility, Int& entering) {
     const double sign = infeasibility > 0.0 ? 1.0 : -1.0;
     candidates_.clear();
@@ -148,8 +148,8 @@ void DenseDualSimplex::shrink_inverse(size_t column_position, size_t row_positio
     duals_.pop_back();
 }
 
-// A row becomes active and a column basic: bordering, by the Schur complement. `pivot_row_slacks_` holds the row in terms of
-// the active ones.
+// A row becomes active and a column basic: bordering, by the Schur complement. `pivot_row_slacks_` holds the row in
+// terms of the active ones.
 void DenseDualSimplex::extend_inverse(const Row& row, Int column) {
     const size_t k = basic_columns_.size();
     load_column(column);

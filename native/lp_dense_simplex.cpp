@@ -135,8 +135,8 @@ double DenseDualSimplex::size_of(const Row& row) const {
     return size;
 }
 
-// Compute the inverse between active rows and basic columns: Gauss-Jordan elimination with partial pivoting. False when the
-// matrix is singular to working accuracy.
+// Compute the inverse between active rows and basic columns: Gauss-Jordan elimination with partial pivoting. False when
+// the matrix is singular to working accuracy.
 bool DenseDualSimplex::refactor() {
     ++counts_.refactorisations;
     const size_t k = basic_columns_.size();
@@ -174,7 +174,8 @@ bool DenseDualSimplex::refactor() {
     return true;
 }
 
-// Bounds may have changed since the last solve: nonbasic columns go to a finite one, on the side of their reduced cost's sign.
+// Bounds may have changed since the last solve: nonbasic columns go to a finite one, on the side of their reduced
+// cost's sign.
 void DenseDualSimplex::reset_nonbasic() {
     for (size_t column = 0; column < status_.size(); ++column) {
         if (status_[column] == basic) continue;
@@ -219,8 +220,8 @@ void DenseDualSimplex::compute_duals() {
     for (const Int column : basic_columns_) reduced_[column] = 0.0;
 }
 
-// Dual steepest edge: the basic column or inactive row with the largest squared infeasibility over its exact edge weight. Cuts
-// are looked at when no other row is violated.
+// Dual steepest edge: the basic column or inactive row with the largest squared infeasibility over its exact edge
+// weight. Cuts are looked at when no other row is violated.
 bool DenseDualSimplex::find_leaving(Leaving& leaving) {
     double best = 0.0;
     for (size_t position = 0; position < basic_columns_.size(); ++position) {
@@ -259,8 +260,8 @@ double DenseDualSimplex::row_edge_weight(const Row& row) {
     return 1.0 + dot(pivot_row_slacks_.data(), pivot_row_slacks_.data(), pivot_row_slacks_.size());
 }
 
-// BTRAN for an inactive row: its entries at basic columns times the inverse go to `pivot_row_slacks_`, its own entries to
-// `pivot_row_`.
+// BTRAN for an inactive row: its entries at basic columns times the inverse go to `pivot_row_slacks_`, its own entries
+// to `pivot_row_`.
 void DenseDualSimplex::btran_row(const Row& row) {
     const size_t k = basic_columns_.size();
     pivot_row_slacks_.assign(k, 0.0);

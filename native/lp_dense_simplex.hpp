@@ -1,8 +1,9 @@
 // The dual simplex method with a dense inverse, for stages with few rows whose LPs differ in right-hand sides alone.
 //
-// Only active rows (at a bound) and basic columns take part in the linear algebra: with k of each, everything follows from
-// the k x k matrix between them and its inverse. A cut that is not active costs nothing but the evaluation of its value, so
-// every cut of a pool takes part in every LP. Sums have one order; nothing depends on earlier LPs but the basis.
+// Only active rows (at a bound) and basic columns take part in the linear algebra: with k of each, everything follows
+// from the k x k matrix between them and its inverse. A cut that is not active costs nothing but the evaluation of its
+// value, so every cut of a pool takes part in every LP. Sums have one order; nothing depends on earlier LPs but the
+// basis.
 #pragma once
 
 #include <cstdint>

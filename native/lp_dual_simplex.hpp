@@ -1,5 +1,5 @@
-// The dual simplex method as the solver of stage LPs sees it. Two implementations: a dense inverse for stages with few rows, a
-// sparse factorisation for large ones.
+// The dual simplex method as the solver of stage LPs sees it. Two implementations: a dense inverse for stages with few
+// rows, a sparse factorisation for large ones.
 #pragma once
 
 #include <cstdint>
@@ -37,8 +37,8 @@ class DualSimplex {
     virtual ~DualSimplex() = default;
     virtual void load(const StageModel& stage, const CutView& cuts, double feasibility, double violation) = 0;
 
-    // Start from a basis; false when it is singular, then from slacks. The slack basis is dual feasible as long as columns
-    // with a negative cost have an upper bound.
+    // Start from a basis; false when it is singular, then from slacks. The slack basis is dual feasible as long as
+    // columns with a negative cost have an upper bound.
     virtual bool start(const int8_t* status, const Int* active_cuts, Int max_cuts) = 0;
     virtual void start_from_slacks() = 0;
 

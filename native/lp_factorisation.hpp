@@ -1,13 +1,13 @@
-// A factorised basis: B = L R U up to the order of rows and columns, where R has a row eta for every change since L and U
-// were computed (Forrest and Tomlin).
+// A factorised basis: B = L R U up to the order of rows and columns, where R has a row eta for every change since L and
+// U were computed (Forrest and Tomlin).
 //
 // Positions count pivots in the order of elimination. The slack columns come first, then column singletons, then row
-// singletons, and last the nucleus, which alone can fill in (Markowitz, with a threshold for stability). A basic variable
-// takes the row of its pivot as its slot, so that one index serves rows and slots.
+// singletons, and last the nucleus, which alone can fill in (Markowitz, with a threshold for stability). A basic
+// variable takes the row of its pivot as its slot, so that one index serves rows and slots.
 //
-// When a column is exchanged, its position dies and its row moves to a new last position: there U gets what the new column
-// is after L and R, and a row eta takes away what was left of the old row. U stays triangular in the order of positions. A
-// dead position has an infinite pivot: whatever arrives there becomes zero.
+// When a column is exchanged, its position dies and its row moves to a new last position: there U gets what the new
+// column is after L and R, and a row eta takes away what was left of the old row. U stays triangular in the order of
+// positions. A dead position has an infinite pivot: whatever arrives there becomes zero.
 #pragma once
 
 #include <cstdint>

@@ -140,7 +140,8 @@ void Factorisation::sort_lines(const std::vector<Entry>& entries, Lines& by_colu
     }
 }
 
-// From rows and columns of the basis to positions. What stands in a row that was eliminated before its column belongs to U.
+// From rows and columns of the basis to positions. What stands in a row that was eliminated before its column belongs
+// to U.
 void Factorisation::permute_to_positions(const BasisColumns& columns) {
     const Int first_of_nucleus = static_cast<Int>(rows_) - nucleus_size_;
     const auto to_positions = [this](Entry& entry) {

@@ -156,8 +156,8 @@ bool Solver::solve_from_slacks() {
     return solve_by_simplex();
 }
 
-// The dual solution must prove the primal one, because cuts are made of duals: no dual that points at an infinite bound,
-// and a small duality gap.
+// The dual solution must prove the primal one, because cuts are made of duals: no dual that points at an infinite
+// bound, and a small duality gap.
 bool Solver::is_accurate(double tolerance) {
     const StageModel& stage = *stage_;
     double dual_objective = 0.0, sign_error = 0.0;

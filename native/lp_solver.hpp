@@ -1,8 +1,8 @@
-// One thread's LPs: a stage, solved along chains of realisations. A chain's results depend on its own inputs alone, never
-// on what this thread solved before.
+// One thread's LPs: a stage, solved along chains of realisations. A chain's results depend on its own inputs alone,
+// never on what this thread solved before.
 //
-// Our own dual simplex goes from one realisation to the next in a few pivots. What it cannot finish, or cannot prove by its
-// duals, is solved by HiGHS, from the slack basis, and with other settings when that fails too.
+// Our own dual simplex goes from one realisation to the next in a few pivots. What it cannot finish, or cannot prove by
+// its duals, is solved by HiGHS, from the slack basis, and with other settings when that fails too.
 #pragma once
 
 #include <cstdint>
@@ -34,7 +34,8 @@ struct Settings {
     Int max_dense_rows = 100;  // stages with more rows get a sparse factorisation instead of a dense inverse
 };
 
-// Chains of realisations to solve: chain c has the items chain_start[c] .. chain_start[c + 1]. Memory belongs to the caller.
+// Chains of realisations to solve: chain c has the items chain_start[c] .. chain_start[c + 1]. Memory belongs to the
+// caller.
 struct ChainBatch {
     Int chains = 0;
     const double* states = nullptr;        // chains x dimension

@@ -13,8 +13,8 @@ namespace {
 constexpr double kInfinity = std::numeric_limits<double>::infinity();
 constexpr Int kMaxRounds = 1000;  // of adding violated cuts
 
-// A cut as a row: theta - coefficients . decided states >= right-hand side. Lags and passed states are known when a stage is
-// solved, so they are part of the right-hand side.
+// A cut as a row: theta - coefficients . decided states >= right-hand side. Lags and passed states are known when a
+// stage is solved, so they are part of the right-hand side.
 void append_cut(const StageModel& stage, const CutView& cuts, Int cut, std::vector<Int>& index, std::vector<double>& value) {
     for (Int state = 0; state < stage.states; ++state) {
         const double coefficient = cuts.coefficient(cut, state) * stage.state_scale[state];
@@ -85,8 +85,8 @@ bool Solver::run_highs() {
     return is_accurate(settings_.tolerances.highs_gap);
 }
 
-// Other settings of HiGHS, in a fixed order so that every run takes the same: with scaling, primal simplex, presolve, looser
-// tolerances, interior point.
+// Other settings of HiGHS, in a fixed order so that every run takes the same: with scaling, primal simplex, presolve,
+// looser tolerances, interior point.
 bool Solver::retry_with_other_settings() {
     struct Attempt {
         const char *solver, *presolve;

@@ -42,8 +42,8 @@ void Solver::outgoing_lags(const double* lags, double* next) const {
         }
 }
 
-// The gradient of the optimal cost in the incoming state, from the duals of the rows whose right-hand sides it moves and of
-// the active cuts, whose right-hand sides depend on lags and passed states.
+// The gradient of the optimal cost in the incoming state, from the duals of the rows whose right-hand sides it moves
+// and of the active cuts, whose right-hand sides depend on lags and passed states.
 void Solver::store_gradient(double* gradient) {
     const StageModel& stage = *stage_;
     const Int n = stage.hydros;

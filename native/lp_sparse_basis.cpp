@@ -155,7 +155,8 @@ bool SparseDualSimplex::start(const int8_t* status, const Int* active_cuts, Int 
     return false;
 }
 
-// Cuts and deferred rows that have become inactive leave the working LP once there are many: they cannot bind but cost work.
+// Cuts and deferred rows that have become inactive leave the working LP once there are many: they cannot bind but cost
+// work.
 bool SparseDualSimplex::remove_inactive_rows() {
     Int inactive = 0;
     for (Int row = 0; row < row_count(); ++row) inactive += is_removable(row);

@@ -31,8 +31,8 @@ void SparseDualSimplex::compute_pivot_row(Int slot) {
     }
 }
 
-// Candidates: nonbasic variables that drive the leaving one to its bound when they move off theirs. Written without branches,
-// because no predictor guesses which entries qualify.
+// Candidates: nonbasic variables that drive the leaving one to its bound when they move off theirs. Written without
+// branches, because no predictor guesses which entries qualify.
 void SparseDualSimplex::list_candidates(double sign) {
     const size_t free = has_free_ ? status_.size() : 0;
     const size_t most = pivot_row_.index().size() + inverse_row_.index().size() + free + 1;  // one more: written before it counts
@@ -132,9 +132,9 @@ void SparseDualSimplex::collect_group(double step) {
     group_size_ = count;
 }
 
-// Harris's second pass: among candidates within the tolerance whose pivot is large enough, the boxed one with the largest
-// range, because it leaves fewer variables infeasible later (12 % fewer pivots on an official deck); without a boxed one, the
-// largest pivot. False when the group has no breakpoint left within the step.
+// Harris's second pass: among candidates within the tolerance whose pivot is large enough, the boxed one with the
+// largest range, because it leaves fewer variables infeasible later (12 % fewer pivots on an official deck); without a
+// boxed one, the largest pivot. False when the group has no breakpoint left within the step.
 bool SparseDualSimplex::choose_in_group(double step, size_t& best) const {
     const std::span<const size_t> group(group_.data(), group_size_);
     double limit = kInfinity;

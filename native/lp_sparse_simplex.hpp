@@ -1,16 +1,17 @@
 // The dual simplex method with a sparse factorisation, for stages with many rows.
 //
-// The working LP has the rows of the stage, except for deferred ones that were never violated, and the cuts that were. Row i
-// says a_i x - s_i = 0, so that its slack s_i is its activity and has its bounds; the basis has one variable a row. Columns of the stage are variables
-// 0 .. columns - 1, the slack of working row i is variable columns + i, and its reduced cost is the row's dual.
+// The working LP has the rows of the stage, except for deferred ones that were never violated, and the cuts that were.
+// Row i says a_i x - s_i = 0, so that its slack s_i is its activity and has its bounds; the basis has one variable a
+// row. Columns of the stage are variables 0 .. columns - 1, the slack of working row i is variable columns + i, and its
+// reduced cost is the row's dual.
 //
-// A singleton column (one entry, in row i) has a reduced cost that depends on the row's dual alone: it bounds that dual from one
-// side until it enters the basis. So the ratio test looks at the nearest of these bounds, the slack's among them, and never at
-// the columns.
+// A singleton column (one entry, in row i) has a reduced cost that depends on the row's dual alone: it bounds that dual
+// from one side until it enters the basis. So the ratio test looks at the nearest of these bounds, the slack's among
+// them, and never at the columns.
 //
-// Pivots are hypersparse: no step looks at all rows or columns. Values, reduced costs and weights are updated; the first two
-// are computed from scratch after a refactorisation and for an optimal basis. Sums have one
-// order; nothing depends on earlier LPs but the basis and its weights, which are a function of the chain so far.
+// Pivots are hypersparse: no step looks at all rows or columns. Values, reduced costs and weights are updated; the
+// first two are computed from scratch after a refactorisation and for an optimal basis. Sums have one order; nothing
+// depends on earlier LPs but the basis and its weights, which are a function of the chain so far.
 #pragma once
 
 #include <array>

@@ -29,7 +29,8 @@ void SparseDualSimplex::load_bounds(const Bounds& bounds) {
     for (Int row = 0; row < row_count(); ++row) set_row_bounds(row);
 }
 
-// Bounds may have changed since the last solve: nonbasic variables go to a finite one, on the side of their reduced cost's sign.
+// Bounds may have changed since the last solve: nonbasic variables go to a finite one, on the side of their reduced
+// cost's sign.
 void SparseDualSimplex::reset_nonbasic() {
     has_free_ = false;
     for (size_t variable = 0; variable < status_.size(); ++variable) {
@@ -130,7 +131,8 @@ void SparseDualSimplex::list_infeasible() {
     for (Int slot = 0; slot < row_count(); ++slot) update_infeasibility(slot);
 }
 
-// Whether the rows hold for the values that the factorisation gave. A row cannot be more accurate than its largest term.
+// Whether the rows hold for the values that the factorisation gave. A row cannot be more accurate than its largest
+// term.
 bool SparseDualSimplex::is_consistent() const {
     for (Int row = 0; row < row_count(); ++row) {
         double value = 0.0, size = 1.0;

@@ -12,8 +12,8 @@
 
 namespace cobre::lp {
 
-// Values at every index, and a list of the indices that are not zero: clearing and walking cost what is listed. An entry
-// that cancels keeps a tiny value, so that being listed and not being zero are the same.
+// Values at every index, and a list of the indices that are not zero: clearing and walking cost what is listed. An
+// entry that cancels keeps a tiny value, so that being listed and not being zero are the same.
 class SparseVector {
    public:
     std::vector<double> value;
@@ -72,9 +72,9 @@ class SparseVector {
     size_t count_ = 0;
 };
 
-// A set of positions as bits. Visiting it in ascending or descending order meets positions that are inserted ahead of the
-// visitor, which is what a triangular solve with a sparse right-hand side needs: no search for the pattern beforehand, and one
-// order of all sums.
+// A set of positions as bits. Visiting it in ascending or descending order meets positions that are inserted ahead of
+// the visitor, which is what a triangular solve with a sparse right-hand side needs: no search for the pattern
+// beforehand, and one order of all sums.
 class PositionSet {
    public:
     void resize(size_t size) { words_.assign((size + 63) / 64, 0); }

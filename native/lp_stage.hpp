@@ -13,7 +13,8 @@ template <typename T>
 using Part = std::span<const T>;
 
 // Everything is scaled: column j stands for column_scale[j] of its own unit, rows and costs likewise. Scales are powers
-// of two, so that scaling changes no digit. The numbers belong to someone else, who may share them with other processes.
+// of two, so that scaling changes no digit. The numbers belong to someone else, who may share them with other
+// processes.
 struct StageModel {
     Int columns = 0;
     Int rows = 0;
@@ -22,8 +23,8 @@ struct StageModel {
     Part<double> value;
 
     // The state: what a stage decides (each a column of its LP, with cut coefficients on it), the inflows of earlier
-    // stages, lag by lag, and what the stage only passes on. The last two are known when a stage is solved: they are part of
-    // right-hand sides.
+    // stages, lag by lag, and what the stage only passes on. The last two are known when a stage is solved: they are
+    // part of right-hand sides.
     Int states = 0;                           // decided ones
     Int hydros = 0;                           // with an inflow each
     Int order = 0;                            // lags in the state
@@ -48,16 +49,16 @@ struct StageModel {
     Part<double> source_factor;
     Part<uint8_t> source_is_pinned;
 
-    // The matrix by columns, and which decided state a column is (-1: none). Entries in deferred rows come last in their
-    // column, from `deferred_start`.
+    // The matrix by columns, and which decided state a column is (-1: none). Entries in deferred rows come last in
+    // their column, from `deferred_start`.
     std::vector<Int> column_start, deferred_start, row_index, state_of_column;
     std::vector<double> column_value;
-    // Singleton columns (one entry; above all penalised slacks) by their row, and by column its row, or -1. A column with cut
-    // coefficients is not a singleton.
+    // Singleton columns (one entry; above all penalised slacks) by their row, and by column its row, or -1. A column
+    // with cut coefficients is not a singleton.
     std::vector<Int> singleton_start, singleton_column, singleton_row;
     std::vector<Int> moving_rows;             // rows whose right-hand side depends on inputs, ascending
-    // Deferred rows have one bound and may stay out of an LP until they are violated. Those over the same columns (the planes
-    // of a production function) are a family: few of them can be active at once. By row: its family, or -1.
+    // Deferred rows have one bound and may stay out of an LP until they are violated. Those over the same columns (the
+    // planes of a production function) are a family: few of them can be active at once. By row: its family, or -1.
     std::vector<Int> family, deferred_rows;
     Int families = 0;
 

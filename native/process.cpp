@@ -23,15 +23,15 @@
 namespace cobre {
 namespace {
 
-std::atomic<uint64_t> forks{0};
+std::atomic<uint64_t> fork_count{0};
 
 // Registered once, when the library is loaded: getpid() on every call would cost a system call each.
 const int registered = pthread_atfork(nullptr, nullptr, [] {
-    forks.fetch_add(1, std::memory_order_relaxed);  // only the child's single thread runs here
+    fork_count.fetch_add(1, std::memory_order_relaxed);  // relaxed: only the child's single thread runs here
 });
 
-// The first kilobyte of a file, nothing if it cannot be read. Not a stream: a process may end while its file is read, which
-// a stream reports by an exception.
+// The first kilobyte of a file, nothing if it cannot be read. Not a stream: a process may end while its file is read,
+// which a stream reports by an exception.
 std::string read_file(const std::string& path) {
     const int descriptor = open(path.c_str(), O_RDONLY | O_CLOEXEC);
     if (descriptor < 0) return "";
@@ -41,7 +41,7 @@ std::string read_file(const std::string& path) {
     return {text, static_cast<size_t>(std::max<ssize_t>(length, 0))};
 }
 
-// The processor's own counter is good enough where the kernel itself keeps time by it.
+// The time-stamp counter is good enough where the kernel itself keeps time by it.
 bool counter_is_a_clock() {
 #if defined(__x86_64__)
     return read_file("/sys/devices/system/clocksource/clocksource0/current_clocksource") == "tsc\n";
@@ -104,7 +104,7 @@ uint64_t pid_namespace() {
 }
 
 uint64_t fork_generation() {
-    return forks.load(std::memory_order_relaxed);  // written only before any other thread of this process exists
+    return fork_count.load(std::memory_order_relaxed);  // relaxed: written before any other thread of this process exists
 }
 
 namespace {
@@ -112,13 +112,14 @@ namespace {
 char name_to_unlink[256] = {};  // read by a signal handler
 pid_t group_leader = 0;         // this process, unless it is a fork of the one that asked
 
-void on_parent_death(int) { end_with_group(); }
+void on_parent_death(int) { kill_process_group(); }
 
 // At exit: what this process has started goes with it. Whoever started it would see to that, but may be killed before.
 void end_rest_of_group() {
     const pid_t own = getpid();
     if (own != group_leader || getpgrp() != own) return;
-    // Out of the group first: this process is to end with its own exit code. A parent outside of the namespace has no number.
+    // Out of the group first: this process is to end with its own exit code. A parent outside of the namespace has no
+    // number.
     const pid_t parents = getppid() > 0 ? getpgid(getppid()) : 0;
     if (parents > 0 && parents != own && setpgid(0, parents) == 0) kill(-own, SIGKILL);
 }
@@ -134,7 +135,7 @@ int parent_death_signal() {
 }
 
 // Async-signal-safe.
-void end_with_group() {
+void kill_process_group() {
     if (name_to_unlink[0]) unlink(name_to_unlink);
     if (getpgrp() == getpid()) kill(0, SIGKILL);
     kill(getpid(), SIGKILL);
@@ -148,13 +149,14 @@ void die_with_parent(int parent_pid) {
     if (getppid() != parent_pid) _exit(137);
 }
 
-void end_group_with_parent(int parent_pid, const std::string& segment_path) {
+void kill_group_with_parent(int parent_pid, const std::string& segment_path) {
     std::snprintf(name_to_unlink, sizeof name_to_unlink, "%s", segment_path.c_str());
     static const int at_exit = std::atexit(end_rest_of_group);  // once, also for forks that ask again
     if (at_exit == 0) group_leader = getpid();
 #ifdef __linux__
-    // Not SIGKILL: it would end this process alone, and leave what it has started, and the name of a segment whose other
-    // ranks may all end at this moment. This one ends the process even where somebody has taken the handler away.
+    // Not SIGKILL: it would kill this process alone, and leave its children, and the name of a segment whose other
+    // ranks may all be dying at this moment. The default action of this signal ends the process too, should the handler
+    // have been replaced.
     const int signal_number = parent_death_signal();
     struct sigaction action = {};
     action.sa_handler = on_parent_death;
@@ -166,13 +168,7 @@ void end_group_with_parent(int parent_pid, const std::string& segment_path) {
     pthread_sigmask(SIG_UNBLOCK, &only, nullptr);
     prctl(PR_SET_PDEATHSIG, signal_number);
 #endif
-    if (getppid() != parent_pid) end_with_group();
-}
-
-std::string host_name() {
-    char name[256] = {};
-    gethostname(name, sizeof name - 1);
-    return name;
+    if (getppid() != parent_pid) kill_process_group();
 }
 
 }  // namespace cobre

@@ -28,22 +28,20 @@ uint64_t process_start(int pid);
 // Identity of this process's pid namespace: pids of another namespace mean nothing here.
 uint64_t pid_namespace();
 
-// Grows in a forked child, so that an object can tell that it came along by fork.
+// Grows in a forked child, so that an object can tell that it was inherited by a fork.
 uint64_t fork_generation();
 
-// Ask the kernel to kill this process when the parent dies, and go at once if it already did.
+// Ask the kernel to kill this process when its parent dies, and exit at once if that has happened.
 void die_with_parent(int parent_pid);
 
-// The same for a process that leads a group: everything that it has started goes too, and the file of the segment that it
-// was to meet others in ("" for none). When it exits by itself, what it has started is killed as well.
-void end_group_with_parent(int parent_pid, const std::string& segment_path);
+// The same for the leader of a process group: kills the whole group, after unlinking the file of the segment that its
+// rank was to join ("" for none). When it exits by itself, what it has started is killed as well.
+void kill_group_with_parent(int parent_pid, const std::string& segment_path);
 
 // The signal that the kernel sends then; 0 where there is none.
 int parent_death_signal();
 
-// What happens then.
-[[noreturn]] void end_with_group();
-
-std::string host_name();
+// Unlink that segment and kill the process group, or this process when it leads none.
+[[noreturn]] void kill_process_group();
 
 }  // namespace cobre

@@ -73,7 +73,7 @@ struct Arithmetic {
         else if constexpr (std::is_floating_point_v<T>) return a > b ? a : b > a ? b : a == b ? (std::signbit(a) ? b : a) : a + b;
         else return a < b ? b : a;
     }
-    static T settle(T a) {
+    static T canonical(T a) {
         if constexpr (std::is_floating_point_v<T>) return a != a ? std::numeric_limits<T>::quiet_NaN() : a;
         return a;
     }
@@ -93,7 +93,7 @@ template <typename T>
 struct Arithmetic<std::complex<T>> {
     using C = std::complex<T>;
     static C sum(C a, C b) { return a + b; }
-    static C settle(C a) { return {Arithmetic<T>::settle(a.real()), Arithmetic<T>::settle(a.imag())}; }
+    static C canonical(C a) { return {Arithmetic<T>::canonical(a.real()), Arithmetic<T>::canonical(a.imag())}; }
 };
 
 template <>
@@ -102,7 +102,7 @@ struct Arithmetic<Half> {
     static Half sum(Half a, Half b) { return to_half(F::sum(to_float(a), to_float(b))); }
     static Half min(Half a, Half b) { return to_half(F::min(to_float(a), to_float(b))); }
     static Half max(Half a, Half b) { return to_half(F::max(to_float(a), to_float(b))); }
-    static Half settle(Half a) { return (a.bits & 0x7fffu) > 0x7c00u ? Half{0x7e00u} : a; }
+    static Half canonical(Half a) { return (a.bits & 0x7fffu) > 0x7c00u ? Half{0x7e00u} : a; }
 };
 
 // out = ((in[0] op in[1]) op in[2]) ... for N inputs in one pass over memory.
@@ -114,7 +114,7 @@ template <size_t N, typename T, typename Combine>
     for (size_t i = 0; i < count; ++i) {
         T value = in[0][i];
         for (size_t rank = 1; rank < N; ++rank) value = combine(value, in[rank][i]);
-        out[i] = Arithmetic<T>::settle(value);  // once a NaN, always a NaN: settling early changes nothing
+        out[i] = Arithmetic<T>::canonical(value);  // once a NaN, always a NaN: settling early changes nothing
     }
 }
 

@@ -34,8 +34,9 @@ const char* element_name(ElementType element);
 
 bool reducible(ElementType element, ReduceOp op);
 
-// out[i] = ((inputs[0][i] op inputs[1][i]) op inputs[2][i]) ... for `inputs` of `ranks` arrays of `count` elements. `out` may
-// be one of the inputs. With two ranks or more a NaN result is the canonical quiet NaN; with one it is a copy.
+// out[i] = ((inputs[0][i] op inputs[1][i]) op inputs[2][i]) ... for `inputs` of `ranks` arrays of `count` elements.
+// `out` may be one of the inputs. With two ranks or more a NaN result is the canonical quiet NaN; with one it is a
+// copy.
 void fold(ElementType element, ReduceOp op, const void* const* inputs, size_t ranks, void* out, size_t count);
 
 }  // namespace cobre

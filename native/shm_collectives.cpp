@@ -9,14 +9,14 @@
 namespace cobre::shm {
 namespace {
 
-constexpr size_t kQuickBytes = 64 * 1024;  // below: not worth releasing the GIL before there is anything to wait for
-constexpr size_t kWholeBytes = 16 * 1024;  // below: every rank folds everything, which saves a barrier
+constexpr size_t kKeepGilBytes = 64 * 1024;  // below: keep the GIL until there is something to wait for
+constexpr size_t kFoldWholeBytes = 16 * 1024;  // below: every rank folds everything, which saves a barrier
 constexpr size_t kChunkBytes = 512 * 1024;  // what a step moves per rank, as long as
 constexpr size_t kHugeBytes = 16 << 20;    // a rank sends less than this; above, fewer and larger steps
-constexpr size_t kFarBytes = 4 << 20;      // above: the receiver cannot keep it in its cache anyway
+constexpr size_t kStreamingBytes = 4 << 20;      // above: the receiver cannot keep it in its cache anyway
 
-// How to write what this rank receives: past the cache when there is too much of it to be kept there.
-auto copy_out(size_t bytes) { return bytes > kFarBytes ? copy_far : copy_near; }
+// How to copy what this rank receives: past the cache when it would not fit there.
+auto copier_for(size_t bytes) { return bytes > kStreamingBytes ? copy_streaming : copy_cached; }
 
 size_t chunk_for(size_t bytes, size_t slot) { return bytes > kHugeBytes ? slot : std::min(slot, kChunkBytes); }
 
@@ -24,9 +24,9 @@ size_t steps_for(size_t bytes, size_t slot) { return std::max<size_t>(1, (bytes 
 
 }  // namespace
 
-Collectives::Writing::Writing(Collectives& owner, Tuner::Kind kind, size_t bytes)
-    : owner_(owner), bytes_(bytes), slot_(Tuner::slot(kind, bytes)), begin_(0), exceptions_(0), write_(copy_near) {
-    if (bytes < Tuner::kSmallest || owner.control_.size == 1) return;
+Collectives::WindowWriter::WindowWriter(Collectives& owner, CopyTuner::Kind kind, size_t bytes)
+    : owner_(owner), bytes_(bytes), slot_(CopyTuner::slot(kind, bytes)), begin_(0), exceptions_(0), write_(copy_cached) {
+    if (bytes < CopyTuner::kSmallest || owner.control_.size == 1) return;
     std::atomic<uint32_t>& word = owner.control_.header->streaming;
     if (owner.rank_ == 0) {
         const uint32_t bit = uint32_t{1} << slot_;
@@ -36,15 +36,15 @@ Collectives::Writing::Writing(Collectives& owner, Tuner::Kind kind, size_t bytes
         begin_ = ticks();
         exceptions_ = std::uncaught_exceptions();
     }
-    if (word.load(std::memory_order_relaxed) >> slot_ & 1) write_ = copy_far;
+    if (word.load(std::memory_order_relaxed) >> slot_ & 1) write_ = copy_streaming;
 }
 
-Collectives::Writing::~Writing() {
+Collectives::WindowWriter::~WindowWriter() {
     if (begin_ && std::uncaught_exceptions() == exceptions_)
         owner_.tuner_.choice(slot_).learn(static_cast<double>(ticks() - begin_) / static_cast<double>(bytes_));
 }
 
-bool Collectives::Writing::streams() const { return write_ == copy_far; }
+bool Collectives::WindowWriter::streams() const { return write_ == copy_streaming; }
 
 void Collectives::barrier(uint64_t call_hash) {
     Gil gil;
@@ -53,9 +53,9 @@ void Collectives::barrier(uint64_t call_hash) {
 
 void Collectives::broadcast(std::byte* data, size_t bytes, uint32_t root, uint64_t call_hash) {
     Gil gil;
-    if (bytes > kQuickBytes) gil.release();
-    const Writing write(*this, Tuner::Kind::broadcast, bytes);
-    const auto copy = copy_out(bytes);
+    if (bytes > kKeepGilBytes) gil.release();
+    const WindowWriter write(*this, CopyTuner::Kind::broadcast, bytes);
+    const auto copy = copier_for(bytes);
     const size_t chunk = std::min(control_.slot_bytes, kChunkBytes);
     const size_t steps = steps_for(bytes, chunk);
     for (size_t i = 0; i < steps; ++i, ++step_) {
@@ -67,16 +67,16 @@ void Collectives::broadcast(std::byte* data, size_t bytes, uint32_t root, uint64
     }
 }
 
-// The parts are one stream, of which a step moves one slot. Where all ranks' buffers are one memory there is nothing to
-// move: the root has put the parts there, and the barrier shows them to all.
-void Collectives::spread(std::byte* data, const GatherLayout& layout, uint32_t root, uint64_t place, uint64_t call_hash) {
+// The parts are one stream, of which a step moves one slot. Where all buffers are the same shared memory there is
+// nothing to copy: the root has written the parts there, and the barrier publishes them.
+void Collectives::broadcast_parts(std::byte* data, const GatherLayout& layout, uint32_t root, uint64_t location, uint64_t call_hash) {
     Gil gil;
-    if (layout.total > kQuickBytes) gil.release();
+    if (layout.total > kKeepGilBytes) gil.release();
     sync_.barrier(call_hash, gil);
-    const bool one_memory = place != 0 && all_receive_at(place);
-    sync_.barrier(call_hash, gil);  // everybody has looked before anybody publishes the next call
+    const bool one_memory = location != 0 && all_receive_in(location);
+    sync_.barrier(call_hash, gil);  // all have compared locations before any rank publishes its next call
     if (one_memory) return;
-    const auto copy = copy_out(layout.total);
+    const auto copy = copier_for(layout.total);
     const size_t chunk = std::min(control_.slot_bytes, kChunkBytes);
     const size_t steps = steps_for(layout.total, chunk);
     size_t part = 0, at = 0;  // where in which part the next step begins
@@ -97,25 +97,25 @@ void Collectives::spread(std::byte* data, const GatherLayout& layout, uint32_t r
                 }
             }
         };
-        if (rank_ == root) move([](std::byte* mine, std::byte* shared, size_t length) { copy_near(shared, mine, length); });
+        if (rank_ == root) move([](std::byte* mine, std::byte* shared, size_t length) { copy_cached(shared, mine, length); });
         sync_.barrier(call_hash, gil);
         if (rank_ != root) move([&](std::byte* mine, std::byte* shared, size_t length) { copy(mine, shared, length); });
     }
 }
 
-// Whether all ranks receive in the same place of a region is known after the first barrier. That barrier also makes sure
-// that nobody still reads the region when the first rank writes.
-void Collectives::allgatherv(const std::byte* send, std::byte* recv, const GatherLayout& layout, uint64_t place,
+// Whether all ranks receive in the same part of a region is known after the first barrier. That barrier also makes sure
+// that no rank still reads the region when the first one writes.
+void Collectives::allgatherv(const std::byte* send, std::byte* recv, const GatherLayout& layout, uint64_t location,
                              uint64_t call_hash) {
     Gil gil;
-    if (layout.most > kQuickBytes) gil.release();
-    const Writing write(*this, Tuner::Kind::gather, place ? 0 : layout.total);
+    if (layout.most > kKeepGilBytes) gil.release();
+    const WindowWriter write(*this, CopyTuner::Kind::gather, location ? 0 : layout.total);
     const size_t chunk = chunk_for(layout.most, control_.slot_bytes);
     const bool one_step = layout.most <= chunk;
     if (one_step) publish(send, Piece(layout.bytes[rank_], 0, chunk), write);  // a small payload travels with the first barrier
     sync_.barrier(call_hash, gil);
-    if (place != 0 && all_receive_at(place)) {
-        keep_own(send, recv, layout, Piece(layout.bytes[rank_], 0, layout.bytes[rank_]));
+    if (location != 0 && all_receive_in(location)) {
+        copy_own(send, recv, layout, Piece(layout.bytes[rank_], 0, layout.bytes[rank_]));
         sync_.barrier(call_hash, gil);
         step_ += one_step;
         return;
@@ -124,31 +124,31 @@ void Collectives::allgatherv(const std::byte* send, std::byte* recv, const Gathe
     for (size_t i = 0; i < steps; ++i, ++step_) {
         const Piece own(layout.bytes[rank_], i, chunk);
         if (!one_step) publish(send, own, write);
-        keep_own(send, recv, layout, own);
+        copy_own(send, recv, layout, own);
         if (!one_step) sync_.barrier(call_hash, gil);
         collect(recv, layout, i, chunk);
     }
 }
 
-bool Collectives::all_receive_at(uint64_t place) const {
+bool Collectives::all_receive_in(uint64_t location) const {
     for (uint32_t rank = 0; rank < control_.size; ++rank)
         // relaxed: written before the barrier that has just been passed
-        if (control_.slots[rank].call.place.load(std::memory_order_relaxed) != place) return false;
+        if (control_.slots[rank].call.location.load(std::memory_order_relaxed) != location) return false;
     return true;
 }
 
-void Collectives::publish(const std::byte* send, Piece own, const Writing& write) {
+void Collectives::publish(const std::byte* send, Piece own, const WindowWriter& write) {
     write(control_.published(rank_, step_), send + own.begin, own.length);
 }
 
-// The own part goes straight to its place, unless it is there already.
-void Collectives::keep_own(const std::byte* send, std::byte* recv, const GatherLayout& layout, Piece own) {
+// The own part is copied directly, unless the send buffer is that part of the receive buffer.
+void Collectives::copy_own(const std::byte* send, std::byte* recv, const GatherLayout& layout, Piece own) {
     std::byte* home = recv + layout.begin[rank_] + own.begin;
-    if (home != send + own.begin) copy_out(layout.total)(home, send + own.begin, own.length);
+    if (home != send + own.begin) copier_for(layout.total)(home, send + own.begin, own.length);
 }
 
 void Collectives::collect(std::byte* recv, const GatherLayout& layout, size_t i, size_t chunk) {
-    const auto copy = copy_out(layout.total);
+    const auto copy = copier_for(layout.total);
     for (uint32_t turn = 1; turn < control_.size; ++turn) {
         const uint32_t rank = (rank_ + turn) % control_.size;  // start at different ranks, to spread the traffic
         const Piece piece(layout.bytes[rank], i, chunk);
@@ -160,16 +160,16 @@ void Collectives::allreduce(const std::byte* send, std::byte* recv, size_t count
                             ReduceOp op, uint64_t call_hash) {
     Gil gil;
     const size_t bytes = count * itemsize;
-    if (bytes > kQuickBytes) gil.release();
-    if (bytes <= std::min(kWholeBytes, control_.slot_bytes) || control_.size == 1)
-        return reduce_whole(send, recv, count, itemsize, element, op, call_hash, gil);
+    if (bytes > kKeepGilBytes) gil.release();
+    if (bytes <= std::min(kFoldWholeBytes, control_.slot_bytes) || control_.size == 1)
+        return reduce_unsliced(send, recv, count, itemsize, element, op, call_hash, gil);
     reduce_sliced(send, recv, count, itemsize, element, op, call_hash, gil);
 }
 
 // Small payloads: publish, barrier, and every rank folds everything in rank order.
-void Collectives::reduce_whole(const std::byte* send, std::byte* recv, size_t count, size_t itemsize, ElementType element,
+void Collectives::reduce_unsliced(const std::byte* send, std::byte* recv, size_t count, size_t itemsize, ElementType element,
                                ReduceOp op, uint64_t hash, Gil& gil) {
-    if (control_.size > 1) copy_near(control_.published(rank_, step_), send, count * itemsize);
+    if (control_.size > 1) copy_cached(control_.published(rank_, step_), send, count * itemsize);
     sync_.barrier(hash, gil);
     const void* inputs[kMaxRanks];
     for (uint32_t rank = 0; rank < control_.size; ++rank)
@@ -189,8 +189,8 @@ void Collectives::reduce_sliced(const std::byte* send, std::byte* recv, size_t c
     const size_t slice = room >= line ? room / line * line : room;  // with very many ranks, not even a line each
     const size_t chunk = slice * size;
     const size_t chunks = (count + chunk - 1) / chunk;
-    const Writing write(*this, Tuner::Kind::reduce, count * itemsize);
-    const auto copy = copy_out(count * itemsize);
+    const WindowWriter write(*this, CopyTuner::Kind::reduce, count * itemsize);
+    const auto copy = copier_for(count * itemsize);
     // Elements of the slice that `rank` folds in chunk i, relative to the whole array.
     auto bounds = [&](size_t i, uint32_t rank) {
         const size_t begin = std::min(count, i * chunk + rank * slice);

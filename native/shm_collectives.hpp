@@ -12,7 +12,7 @@
 
 #include "reduce.hpp"
 #include "shm_sync.hpp"
-#include "shm_tuner.hpp"
+#include "shm_copy_tuner.hpp"
 
 namespace cobre::shm {
 
@@ -36,21 +36,21 @@ public:
 
     void barrier(uint64_t call_hash);
     void broadcast(std::byte* data, size_t bytes, uint32_t root, uint64_t call_hash);
-    // Several parts of the root's buffer to everybody else's, wherever they lie there; layout: of the parts.
-    void spread(std::byte* data, const GatherLayout& layout, uint32_t root, uint64_t place, uint64_t call_hash);
-    // place: identifies the receive buffer when it lies in a shared region, 0 otherwise.
-    void allgatherv(const std::byte* send, std::byte* recv, const GatherLayout& layout, uint64_t place, uint64_t call_hash);
+    // Broadcast of several parts of a buffer, in one call; layout: of the parts.
+    void broadcast_parts(std::byte* data, const GatherLayout& layout, uint32_t root, uint64_t location, uint64_t call_hash);
+    // location: identifies the receive buffer when it lies in a shared region, 0 otherwise.
+    void allgatherv(const std::byte* send, std::byte* recv, const GatherLayout& layout, uint64_t location, uint64_t call_hash);
     void allreduce(const std::byte* send, std::byte* recv, size_t count, size_t itemsize, ElementType element, ReduceOp op,
                    uint64_t call_hash);
 
 private:
-    // How this call writes into the window; on rank 0 it also times the call.
-    class Writing {
+    // Writes into the window, through the cache or past it; on rank 0 it also times the call for the tuner.
+    class WindowWriter {
     public:
-        Writing(Collectives& owner, Tuner::Kind kind, size_t bytes);
-        ~Writing();
-        Writing(const Writing&) = delete;
-        Writing& operator=(const Writing&) = delete;
+        WindowWriter(Collectives& owner, CopyTuner::Kind kind, size_t bytes);
+        ~WindowWriter();
+        WindowWriter(const WindowWriter&) = delete;
+        WindowWriter& operator=(const WindowWriter&) = delete;
         void operator()(void* to, const void* from, size_t bytes) const { write_(to, from, bytes); }
         bool streams() const;
 
@@ -63,11 +63,11 @@ private:
         void (*write_)(void*, const void*, size_t);
     };
 
-    bool all_receive_at(uint64_t place) const;
-    void publish(const std::byte* send, Piece own, const Writing& write);
-    void keep_own(const std::byte* send, std::byte* recv, const GatherLayout& layout, Piece own);
+    bool all_receive_in(uint64_t location) const;
+    void publish(const std::byte* send, Piece own, const WindowWriter& write);
+    void copy_own(const std::byte* send, std::byte* recv, const GatherLayout& layout, Piece own);
     void collect(std::byte* recv, const GatherLayout& layout, size_t i, size_t chunk);
-    void reduce_whole(const std::byte* send, std::byte* recv, size_t count, size_t itemsize, ElementType element, ReduceOp op,
+    void reduce_unsliced(const std::byte* send, std::byte* recv, size_t count, size_t itemsize, ElementType element, ReduceOp op,
                       uint64_t hash, Gil& gil);
     void reduce_sliced(const std::byte* send, std::byte* recv, size_t count, size_t itemsize, ElementType element, ReduceOp op,
                        uint64_t hash, Gil& gil);
@@ -76,7 +76,7 @@ private:
     const Control& control_;
     uint32_t rank_;
     uint64_t step_ = 0;
-    Tuner tuner_;
+    CopyTuner tuner_;
 };
 
 }  // namespace cobre::shm

@@ -1,9 +1,9 @@
-// What lies in the segment that the ranks of one world share.
+// The layout of the segment that all ranks of a communicator map.
 //
-//   Header | Arrival | Generation | Verdict | RankSlot x size | window
+//   Header | Arrival | Generation | FailureRecord | RankSlot x size | window
 //
-// Words that different ranks write often lie on cache lines of their own. All of it is plain memory plus
-// lock-free atomics, so it works between processes.
+// Words that different ranks write often lie on cache lines of their own. It holds plain memory and lock-free atomics
+// alone, which work between processes.
 #pragma once
 
 #include <pthread.h>
@@ -26,7 +26,7 @@ static_assert(std::atomic<uint64_t>::is_always_lock_free && std::atomic<uint32_t
               "atomics in shared memory must not hide a lock");
 
 struct alignas(kLine) Header {
-    std::atomic<uint64_t> magic;  // stored last, with release: the rest can be read
+    std::atomic<uint64_t> magic;  // stored last, with release: whoever acquires it may read the rest
     uint32_t layout_version;
     uint32_t size;
     uint64_t total_bytes;
@@ -38,7 +38,7 @@ struct alignas(kLine) Header {
     uint64_t nonce[2];  // random: whoever cannot read this cannot compute the names of regions
     std::atomic<uint32_t> attached;       // ranks that have mapped the segment
     std::atomic<uint64_t> affinity[16];   // union of all ranks' cores
-    std::atomic<uint32_t> streaming;      // one bit per Tuner slot: write past the cache
+    std::atomic<uint32_t> streaming;      // one bit per CopyTuner slot: whether to write past the cache
     std::atomic<int32_t> region_descriptor;  // rank 0's, of the region that is being created
     std::atomic<uint64_t> region_inode;      // what others must find behind it
 };
@@ -53,23 +53,23 @@ struct alignas(kLine) Arrival {
 // Waiters look at this line only.
 struct alignas(kLine) Generation {
     std::atomic<uint32_t> value;
-    std::atomic<uint32_t> verdict;   // 1: see Verdict
+    std::atomic<uint32_t> failure;   // 1: there is a FailureRecord
     std::atomic<uint64_t> mismatch;  // generation + 1 in which the calls differed, 0: none
 };
 
 enum class Failure : uint32_t { none, died, left, silent, overdue, aborted, mismatch };
 
-// The first failure of this world. Whoever finds it writes it; everybody raises it.
-struct alignas(kLine) Verdict {
-    std::atomic<uint32_t> owner;  // rank + 1 of the one who writes, 0: nobody yet
+// The first failure. The rank that notices it writes it; every rank throws it.
+struct alignas(kLine) FailureRecord {
+    std::atomic<uint32_t> owner;  // rank + 1 of the writer, 0: no failure yet
     Failure kind;
-    uint64_t culprits[kMaxRanks / 64];  // one bit a rank
+    uint64_t failed_ranks[kMaxRanks / 64];  // one bit a rank
     char text[kTextBytes];
 };
 
-enum class Life : uint32_t { absent, joined, broken, closed };
+enum class RankState : uint32_t { absent, joined, broken, closed };
 
-// A rank's present call: compared by hash, shown in messages. Others read it while it may change: all atomic.
+// A rank's present call: compared by hash, shown in messages. Others read it while it changes, so all of it is atomic.
 struct Call {
     std::atomic<uint64_t> sequence;
     std::atomic<uint32_t> operation;
@@ -78,22 +78,22 @@ struct Call {
     std::atomic<uint64_t> total;      // elements of all ranks
     std::atomic<uint32_t> detail;     // reduction or root
     std::atomic<uint64_t> counts_hash;
-    std::atomic<uint64_t> place;      // where in which region this rank receives, 0: in private memory
+    std::atomic<uint64_t> location;      // hash of where in which region this rank receives; 0: in private memory
     std::atomic<uint64_t> label[kLabelBytes / 8];
 };
 
 struct alignas(2 * kLine) RankSlot {
     std::atomic<int32_t> pid;
-    std::atomic<uint32_t> life;
+    std::atomic<uint32_t> state;
     std::atomic<uint64_t> start;
     std::atomic<uint64_t> pid_namespace;
     std::atomic<int64_t> heartbeat_ns;
-    std::atomic<int32_t> outcome;  // errno of this rank's part of a region's creation
+    std::atomic<int32_t> outcome;  // errno of this rank's part in creating a region
 
     alignas(kLine) std::atomic<uint32_t> arrived;  // generation + 1 of the last barrier that this rank reached
     Call call;
 
-    // Only for the condition-variable strategy. One per rank: a rank that dies in its wait spoils nobody else's.
+    // Only for waiting on condition variables. One per rank: a rank that dies in its wait corrupts no other's.
     alignas(kLine) std::atomic<uint32_t> sleeping;
     pthread_mutex_t mutex;
     pthread_cond_t condition;
@@ -106,14 +106,14 @@ struct Control {
     Header* header = nullptr;
     Arrival* arrival = nullptr;
     Generation* generation = nullptr;
-    Verdict* verdict = nullptr;
+    FailureRecord* failure = nullptr;
     RankSlot* slots = nullptr;
     std::byte* window = nullptr;
     size_t slot_bytes = 0;
     uint32_t size = 0;
 
     static size_t fixed_bytes(uint32_t size) {
-        return round_up(sizeof(Header) + sizeof(Arrival) + sizeof(Generation) + sizeof(Verdict) + size * sizeof(RankSlot),
+        return round_up(sizeof(Header) + sizeof(Arrival) + sizeof(Generation) + sizeof(FailureRecord) + size * sizeof(RankSlot),
                         kPage);
     }
     // Per rank: two slots to publish in, and two halves of a slot for folded results.
@@ -133,7 +133,7 @@ struct Control {
         take(control.header, 1);
         take(control.arrival, 1);
         take(control.generation, 1);
-        take(control.verdict, 1);
+        take(control.failure, 1);
         take(control.slots, size);
         control.window = begin + fixed_bytes(size);
         control.slot_bytes = slot_bytes;

@@ -22,8 +22,8 @@ namespace nb = nanobind;
 
 namespace cobre::shm {
 
-bool alive(const Header& header) {
-    if (header.creator_namespace != pid_namespace()) return true;  // cannot be known: assume so
+bool creator_is_alive(const Header& header) {
+    if (header.creator_namespace != pid_namespace()) return true;  // its pid means nothing here: assume so
     return process_start(header.creator_pid) == header.creator_start;
 }
 
@@ -32,30 +32,30 @@ namespace {
 constexpr size_t kDefaultWindow = 12 << 20;
 constexpr size_t kMaxSlot = 1024 * 1024;
 constexpr size_t kMinSlot = 16 * 1024;
-constexpr int64_t kPollNs = 1'000'000;         // between two looks for a segment that is not there yet
+constexpr int64_t kPollNs = 1'000'000;         // between two looks for a segment that does not exist yet
 constexpr int64_t kHeaderNs = 2'000'000'000;   // a creator that needs longer than this for its header is dead
-constexpr int kAnswerMs = 50;                  // for one answer of rank 0's listener
+constexpr int kAnswerMs = 50;                  // for rank 0's listener to answer
 
 size_t slot_for(uint32_t size, size_t window) {
     const size_t share = (window ? window : kDefaultWindow) / size / 3;
     return std::clamp(share / kPage * kPage, kMinSlot, kMaxSlot);
 }
 
-// What a dead run left is recognised by its header.
-bool is_left_over(const Header& header) {
-    return header.magic.load(std::memory_order_acquire) == kMagic && !alive(header);
+// Left by a run whose ranks are dead, as its header shows.
+bool is_orphan(const Header& header) {
+    return header.magic.load(std::memory_order_acquire) == kMagic && !creator_is_alive(header);
 }
 
 [[noreturn]] void refuse(const std::string& name, const std::string& whose) {
     throw JoinFailure("the segment " + name + " " + whose + ": no rank of user " + std::to_string(geteuid()) +
-                      " made it, and nothing is read from it or written to it; choose another COBRE_SHM_NAME");
+                      " created it, and nothing is read from it or written to it; choose another COBRE_SHM_NAME");
 }
 
 [[noreturn]] void refuse_live(const std::string& name, const std::string& who) {
     throw JoinFailure("the segment " + name + " belongs to a live run (" + who + "); choose another COBRE_SHM_NAME, or end that run");
 }
 
-// An existing segment that is ours; another user's is refused by name, whatever is in it.
+// An existing segment of this user; another user's is refused before anything in it is read.
 Segment open_own(const std::string& name) {
     try {
         return Segment::open(name);
@@ -65,7 +65,7 @@ Segment open_own(const std::string& name) {
     }
     struct stat status = {};
     std::string whose = "is not this user's alone";
-    if (lstat(path_of(name).c_str(), &status) == 0) {
+    if (lstat(shm_path(name).c_str(), &status) == 0) {
         char text[96];
         std::snprintf(text, sizeof text, "belongs to user %u, with mode %04o", status.st_uid, status.st_mode & 07777);
         whose = S_ISREG(status.st_mode) ? text : "is no shared memory";
@@ -73,33 +73,34 @@ Segment open_own(const std::string& name) {
     refuse(name, whose);
 }
 
-// A connection to whoever listens under this name, if that is a process of this user; another user's is refused.
-std::optional<MeetingCall> call_own(const std::string& name) {
-    std::optional<MeetingCall> call = MeetingCall::to(name);
-    if (call && call->host().user != geteuid())
-        refuse(name, "belongs to user " + std::to_string(call->host().user) + " (pid " + std::to_string(call->host().pid) + ")");
+// A connection to the process that listens under this name; one of another user is refused.
+std::optional<RendezvousClient> connect_own(const std::string& name) {
+    std::optional<RendezvousClient> call = RendezvousClient::to(name);
+    if (call && call->server().user != geteuid())
+        refuse(name, "belongs to user " + std::to_string(call->server().user) + " (pid " + std::to_string(call->server().pid) + ")");
     return call;
 }
 
-std::optional<Segment> segment_from(const MeetingCall& call) {
+std::optional<Segment> receive_segment(const RendezvousClient& call) {
     Gil gil;
     gil.release();
     return call.segment(kAnswerMs);
 }
 
-// Whether a world that still lacks ranks meets in this segment.
-bool is_meeting(const Segment& segment) {
+// Whether ranks are still joining in this segment.
+bool is_joinable(const Segment& segment) {
     if (segment.bytes() < sizeof(Header)) return false;
     const auto mapping = segment.map(sizeof(Header), false);
     const auto& header = *reinterpret_cast<const Header*>(mapping->data());
-    return header.magic.load(std::memory_order_acquire) == kMagic && alive(header) &&
+    return header.magic.load(std::memory_order_acquire) == kMagic && creator_is_alive(header) &&
            header.attached.load(std::memory_order_acquire) < header.size;
 }
 
-// Names that killed worlds of this user left: all of their ranks ended before they had met, so nobody could unlink them.
-void sweep_left_overs() {
+// Remove names that killed runs of this user left: all of their ranks ended before the last had joined, so none could
+// unlink.
+void remove_orphans() {
 #ifdef __linux__
-    const std::string folder_path = path_of("");
+    const std::string folder_path = shm_path("");
     const std::unique_ptr<DIR, int (*)(DIR*)> folder(opendir(folder_path.c_str()), closedir);
     if (!folder) return;
     while (const dirent* entry = readdir(folder.get())) {
@@ -110,9 +111,9 @@ void sweep_left_overs() {
         try {
             Segment segment = Segment::open(std::string("/") + entry->d_name);
             const auto mapping = segment.map(sizeof(Header), false);
-            if (is_left_over(*reinterpret_cast<const Header*>(mapping->data()))) segment.unlink();
+            if (is_orphan(*reinterpret_cast<const Header*>(mapping->data()))) segment.unlink();
         } catch (const std::system_error&) {
-            continue;  // gone in the meantime
+            continue;  // removed in the meantime
         }
     }
 #endif
@@ -127,20 +128,20 @@ void draw_nonce(Header& header) {
     }
 }
 
-// Complete before it has a name: a process that is killed on the way leaves nothing.
-std::optional<Segment> prepare_nameless(const WorldConfig& config) {
+// Complete before it gets a name: a process that is killed on the way leaves nothing behind.
+std::optional<Segment> create_unnamed(const TransportConfig& config) {
     try {
-        Segment segment = Segment::create_nameless(segment_bytes(config));
+        Segment segment = Segment::create_unnamed(segment_bytes(config));
         initialise(segment.map(Control::fixed_bytes(config.size), false)->data(), config);
         return segment;
     } catch (const std::system_error& error) {
-        if (!Segment::lacks_nameless(error.code().value())) throw;
+        if (!Segment::is_unsupported(error.code().value())) throw;
     }
     return std::nullopt;
 }
 
-// False when the prepared segment cannot get a name here, for whatever reason but a name that is taken.
-bool link_prepared(std::optional<Segment>& prepared, const std::string& name) {
+// False when the segment cannot get a name here, for any reason but a name that is taken.
+bool link_unnamed(std::optional<Segment>& prepared, const std::string& name) {
     if (!prepared) return false;
     try {
         prepared->link(name);
@@ -156,7 +157,7 @@ void init_condition(RankSlot& slot) {
     pthread_mutexattr_t mutex;
     pthread_mutexattr_init(&mutex);
     pthread_mutexattr_setpshared(&mutex, PTHREAD_PROCESS_SHARED);
-    pthread_mutexattr_setrobust(&mutex, PTHREAD_MUTEX_ROBUST);  // a rank may be killed while it holds it
+    pthread_mutexattr_setrobust(&mutex, PTHREAD_MUTEX_ROBUST);  // robust: a rank may be killed while it holds it
     pthread_mutex_init(&slot.mutex, &mutex);
     pthread_condattr_t condition;
     pthread_condattr_init(&condition);
@@ -167,7 +168,7 @@ void init_condition(RankSlot& slot) {
 
 }  // namespace
 
-void wait_a_moment() {
+void sleep_briefly() {
     if (PyErr_CheckSignals() != 0) throw nb::python_error();
     Gil gil;
     gil.release();
@@ -177,11 +178,11 @@ void wait_a_moment() {
 
 std::string creator_text(const Header& header) { return "pid " + std::to_string(header.creator_pid); }
 
-size_t segment_bytes(const WorldConfig& config) {
+size_t segment_bytes(const TransportConfig& config) {
     return Control::total_bytes(config.size, slot_for(config.size, config.window_bytes));
 }
 
-void initialise(std::byte* base, const WorldConfig& config) {
+void initialise(std::byte* base, const TransportConfig& config) {
     const size_t slot = slot_for(config.size, config.window_bytes);
     const Control control = Control::at(base, config.size, slot);
     for (uint32_t rank = 0; rank < config.size; ++rank) init_condition(control.slots[rank]);
@@ -195,34 +196,35 @@ void initialise(std::byte* base, const WorldConfig& config) {
     header.creator_start = process_start(getpid());
     header.creator_namespace = pid_namespace();
     draw_nonce(header);
-    fill_slot(control.slots[0]);  // so that rank 0's death is noticed from here on
-    header.magic.store(kMagic, std::memory_order_release);  // everything above is complete
+    fill_slot(control.slots[0]);  // from here on rank 0's death is noticed
+    header.magic.store(kMagic, std::memory_order_release);  // release: everything above is complete
 }
 
 void fill_slot(RankSlot& slot) {
+    // relaxed: published by the release at the end
     slot.pid.store(getpid(), std::memory_order_relaxed);
     slot.start.store(process_start(getpid()), std::memory_order_relaxed);
     slot.pid_namespace.store(pid_namespace(), std::memory_order_relaxed);
     slot.heartbeat_ns.store(now_ns(), std::memory_order_relaxed);
-    slot.life.store(static_cast<uint32_t>(Life::joined), std::memory_order_release);  // the fields above are complete
+    slot.state.store(static_cast<uint32_t>(RankState::joined), std::memory_order_release);  // release: the fields above are complete
 }
 
 namespace {
 
-// Whether nothing in /dev/shm has this name. A dead run's is removed, a live one's refused.
-bool name_is_free(const std::string& name, int64_t patience) {
+// Whether the name is free in /dev/shm. That of a dead run is removed, that of a live one refused.
+bool name_is_free(const std::string& name, int64_t deadline_ns) {
     try {
         Segment old = open_own(name);
         if (old.bytes() >= sizeof(Header)) {
             const auto mapping = old.map(sizeof(Header), false);
             const auto& header = *reinterpret_cast<const Header*>(mapping->data());
             if (header.magic.load(std::memory_order_acquire) == kMagic) {
-                if (alive(header)) refuse_live(name, creator_text(header));
+                if (creator_is_alive(header)) refuse_live(name, creator_text(header));
                 old.unlink();
-                return false;  // look again: somebody else may be about to do it
+                return false;  // look again: another process may be about to unlink it
             }
         }
-        if (now_ns() > patience) old.unlink();  // its creator died before it wrote a header
+        if (now_ns() > deadline_ns) old.unlink();  // its creator died before it wrote a header
         return false;
     } catch (const std::system_error& error) {
         if (error.code().value() != ENOENT) throw;
@@ -232,27 +234,27 @@ bool name_is_free(const std::string& name, int64_t patience) {
 
 enum class Listening { yes, taken, impossible };
 
-Listening listen_for_ranks(const WorldConfig& config, const Segment& segment, std::unique_ptr<MeetingListener>& listener) {
+Listening listen_for_ranks(const TransportConfig& config, const Segment& segment, std::unique_ptr<RendezvousListener>& listener) {
     try {
-        listener = std::make_unique<MeetingListener>(config.name, segment);
+        listener = std::make_unique<RendezvousListener>(config.name, segment);
         return Listening::yes;
     } catch (const std::system_error& error) {
         return error.code().value() == EADDRINUSE ? Listening::taken : Listening::impossible;
     }
 }
 
-// A live run's listener is refused; one whose ranks have all come is just about to close.
-void refuse_live_listener(const std::string& name, int64_t patience) {
-    const std::optional<MeetingCall> call = call_own(name);
+// Refuse the listener of a live run. One whose ranks have all joined is just about to close: look again.
+void refuse_live_listener(const std::string& name, int64_t deadline_ns) {
+    const std::optional<RendezvousClient> call = connect_own(name);
     if (!call) return;
-    const std::optional<Segment> segment = segment_from(*call);
-    if (now_ns() > patience || (segment && is_meeting(*segment))) refuse_live(name, "pid " + std::to_string(call->host().pid));
+    const std::optional<Segment> segment = receive_segment(*call);
+    if (now_ns() > deadline_ns || (segment && is_joinable(*segment))) refuse_live(name, "pid " + std::to_string(call->server().pid));
 }
 
-// False when somebody else was quicker.
-bool make_named(const WorldConfig& config, std::optional<Segment>& prepared) {
+// False when another process was first.
+bool make_named(const TransportConfig& config, std::optional<Segment>& prepared) {
     try {
-        if (link_prepared(prepared, config.name)) return true;
+        if (link_unnamed(prepared, config.name)) return true;
         prepared.emplace(Segment::create(config.name, segment_bytes(config)));
         initialise(prepared->map(Control::fixed_bytes(config.size), false)->data(), config);
         return true;
@@ -264,48 +266,48 @@ bool make_named(const WorldConfig& config, std::optional<Segment>& prepared) {
 
 }  // namespace
 
-Segment make_segment(const WorldConfig& config, std::unique_ptr<MeetingListener>& listener) {
-    const int64_t patience = now_ns() + kHeaderNs;
-    sweep_left_overs();
-    std::optional<Segment> prepared = prepare_nameless(config);
-    if (prepared && config.size == 1) return std::move(*prepared);  // nobody else comes
+Segment make_segment(const TransportConfig& config, std::unique_ptr<RendezvousListener>& listener) {
+    const int64_t deadline_ns = now_ns() + kHeaderNs;
+    remove_orphans();
+    std::optional<Segment> prepared = create_unnamed(config);
+    if (prepared && config.size == 1) return std::move(*prepared);  // no other rank joins
     bool by_name = config.by_name || !prepared;
     for (;;) {
-        if (name_is_free(config.name, patience)) {
+        if (name_is_free(config.name, deadline_ns)) {
             if (by_name && make_named(config, prepared)) return std::move(*prepared);
             if (!by_name) switch (listen_for_ranks(config, *prepared, listener)) {
                 case Listening::yes: return std::move(*prepared);
-                case Listening::taken: refuse_live_listener(config.name, patience); break;
+                case Listening::taken: refuse_live_listener(config.name, deadline_ns); break;
                 case Listening::impossible: by_name = true; continue;
             }
         }
-        wait_a_moment();
+        sleep_briefly();
     }
 }
 
 namespace {
 
-// Nothing when rank 0 does not listen yet, or its ranks have all come and this is no world of ours.
-std::optional<Segment> from_listener(const WorldConfig& config) {
-    const std::optional<MeetingCall> call = call_own(config.name);
+// Nothing when rank 0 does not listen yet, or listens for a run whose ranks have all joined.
+std::optional<Segment> segment_from_listener(const TransportConfig& config) {
+    const std::optional<RendezvousClient> call = connect_own(config.name);
     if (!call) return std::nullopt;
-    std::optional<Segment> segment = segment_from(*call);
-    if (segment && !is_meeting(*segment)) segment.reset();
+    std::optional<Segment> segment = receive_segment(*call);
+    if (segment && !is_joinable(*segment)) segment.reset();
     return segment;
 }
 
 }  // namespace
 
-Segment find_segment(const WorldConfig& config, int64_t deadline_ns) {
+Segment find_segment(const TransportConfig& config, int64_t deadline_ns) {
     for (;;) {
-        if (std::optional<Segment> segment = from_listener(config)) return std::move(*segment);
+        if (std::optional<Segment> segment = segment_from_listener(config)) return std::move(*segment);
         try {
             Segment segment = open_own(config.name);
             if (segment.bytes() >= sizeof(Header)) {
                 const auto mapping = segment.map(sizeof(Header), false);
                 const auto& header = *reinterpret_cast<const Header*>(mapping->data());
-                if (header.magic.load(std::memory_order_acquire) == kMagic && alive(header)) return segment;
-                if (is_left_over(header)) segment.unlink();  // rank 0 may be started again, and makes a new one
+                if (header.magic.load(std::memory_order_acquire) == kMagic && creator_is_alive(header)) return segment;
+                if (is_orphan(header)) segment.unlink();  // rank 0 may be restarted, and creates a new one
             }
         } catch (const std::system_error& error) {
             if (error.code().value() != ENOENT) throw;
@@ -315,7 +317,7 @@ Segment find_segment(const WorldConfig& config, int64_t deadline_ns) {
                               std::to_string(static_cast<int64_t>(std::min(config.connect_timeout_s, 3.2e9))) +
                               " s, or has ended since; is it running, with the same COBRE_SHM_NAME? "
                               "Ranks with networks of their own need COBRE_SHM_MEETING=name");
-        wait_a_moment();
+        sleep_briefly();
     }
 }
 

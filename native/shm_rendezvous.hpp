@@ -1,4 +1,4 @@
-// How the ranks of a world find the segment that they meet in.
+// Rendezvous: how ranks find the segment that they share.
 #pragma once
 
 #include <cstdint>
@@ -8,12 +8,12 @@
 #include <vector>
 
 #include "shm_layout.hpp"
-#include "shm_listener.hpp"
+#include "shm_rendezvous_socket.hpp"
 #include "shm_segment.hpp"
 
 namespace cobre::shm {
 
-struct WorldConfig {
+struct TransportConfig {
     std::string name;
     uint32_t rank;
     uint32_t size;
@@ -23,39 +23,40 @@ struct WorldConfig {
     bool condvar;
     size_t window_bytes;   // 0: chosen by size
     uint32_t quota_cores;  // CPU quota, 0: none
-    bool by_name;          // meet by a name in /dev/shm, not by a socket
-    std::vector<uint32_t> names = {};  // what messages call the ranks; empty: as they are numbered
+    bool by_name;          // rendezvous by a name in /dev/shm, not by a socket
+    std::vector<uint32_t> names = {};  // numbers of the ranks in messages; empty: 0, 1, ...
     bool in_memory = false;            // regions lie outside of every file system
 };
 
-// The ranks could not meet.
+// The ranks could not join.
 struct JoinFailure : std::exception {
     std::string text;
     explicit JoinFailure(std::string text) : text(std::move(text)) {}
     const char* what() const noexcept override { return text.c_str(); }
 };
 
-// Rank 0: create the segment and its header. Others get it from `listener` as long as that is there; where there are no such
-// sockets, or the config says so, the segment has a name instead. A dead run's name is taken over, a live one's refused.
-Segment make_segment(const WorldConfig& config, std::unique_ptr<MeetingListener>& listener);
+// Rank 0: create the segment and its header. Others get it from `listener` while that exists; where there are no such
+// sockets, or the config says so, the segment has a name instead. The name of a dead run is reused, that of a live one
+// refused.
+Segment make_segment(const TransportConfig& config, std::unique_ptr<RendezvousListener>& listener);
 
-// The others: wait until a live rank 0 gives it.
-Segment find_segment(const WorldConfig& config, int64_t deadline_ns);
+// Other ranks: wait for the segment of a live rank 0.
+Segment find_segment(const TransportConfig& config, int64_t deadline_ns);
 
-// What a world of this size needs, and its first filling; `base` is zero-filled memory of so many bytes.
-size_t segment_bytes(const WorldConfig& config);
-void initialise(std::byte* base, const WorldConfig& config);
+// Size of the segment, and its initialisation; `base` is zero-filled memory of that size.
+size_t segment_bytes(const TransportConfig& config);
+void initialise(std::byte* base, const TransportConfig& config);
 
-// This process takes the slot: others can see it and its end.
+// This process takes the slot: others see it, and notice its end.
 void fill_slot(RankSlot& slot);
 
-// Whether the process that made the segment is still there.
-bool alive(const Header& header);
+// Whether the process that created the segment is alive; true where that cannot be known.
+bool creator_is_alive(const Header& header);
 
-// Who made a segment, for messages.
+// The creator of a segment, for messages.
 std::string creator_text(const Header& header);
 
-// For loops that wait at the start: sleep for a moment without the GIL, and let Ctrl-C through.
-void wait_a_moment();
+// For loops that wait while ranks join: sleep a millisecond without the GIL, and let Ctrl-C through.
+void sleep_briefly();
 
 }  // namespace cobre::shm

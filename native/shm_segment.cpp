@@ -36,7 +36,7 @@ struct stat status_of(int descriptor) {
 }
 
 #ifdef __linux__
-// Memory that can be had without swapping, within what a container may have; everything where nobody says.
+// Memory available without swapping, within the container's limit; unlimited where the kernel does not say.
 size_t available_bytes() {
     std::ifstream lines("/proc/meminfo");
     std::string name;
@@ -52,7 +52,7 @@ size_t available_bytes() {
 }
 #endif
 
-// Nobody but this user can have made it or can open it.
+// Created by this user, and accessible to no other.
 bool is_private(const struct stat& status) {
     return S_ISREG(status.st_mode) && status.st_uid == geteuid() && (status.st_mode & 077) == 0;
 }
@@ -62,9 +62,9 @@ bool is_private(const struct stat& status) {
 #ifdef __linux__
 constexpr const char* kFolder = "/dev/shm";
 
-std::string path_of(const std::string& name) { return std::string(kFolder) + (name.starts_with('/') ? "" : "/") + name; }
+std::string shm_path(const std::string& name) { return std::string(kFolder) + (name.starts_with('/') ? "" : "/") + name; }
 #else
-std::string path_of(const std::string&) { return ""; }
+std::string shm_path(const std::string&) { return ""; }
 #endif
 
 Mapping::~Mapping() { munmap(data_, bytes_); }
@@ -80,7 +80,7 @@ Segment Segment::create(const std::string& name, size_t bytes) {
     return segment;
 }
 
-Segment Segment::create_nameless(size_t bytes) {
+Segment Segment::create_unnamed(size_t bytes) {
 #if defined(__linux__) && defined(O_TMPFILE)
     const int descriptor = ::open(kFolder, O_TMPFILE | O_RDWR | O_CLOEXEC, 0600);
     if (descriptor < 0) fail(errno, "open(O_TMPFILE)");
@@ -95,7 +95,7 @@ Segment Segment::create_nameless(size_t bytes) {
 
 Segment Segment::create_in_memory(size_t bytes) {
 #ifdef __linux__
-    // Nothing else limits such an object: the kernel would end processes to make room for it.
+    // Nothing else limits such an object: the kernel would kill processes to make room for it.
     if (bytes > available_bytes()) fail(ENOMEM, "memfd_create");
     const int descriptor = memfd_create("cobre", MFD_CLOEXEC);
     if (descriptor < 0) fail(errno, "memfd_create");
@@ -109,7 +109,7 @@ Segment Segment::create_in_memory(size_t bytes) {
 #endif
 }
 
-bool Segment::lacks_nameless(int code) {
+bool Segment::is_unsupported(int code) {
     return code == EOPNOTSUPP || code == EISDIR || code == EINVAL || code == ENOENT || code == ENOTDIR;
 }
 
@@ -121,7 +121,7 @@ Segment Segment::open(const std::string& name) {
     return segment;
 }
 
-Segment Segment::open_of(pid_t pid, int descriptor, uint64_t inode) {
+Segment Segment::open_from(pid_t pid, int descriptor, uint64_t inode) {
     const std::string path = "/proc/" + std::to_string(pid) + "/fd/" + std::to_string(descriptor);
     const int own = ::open(path.c_str(), O_RDWR | O_CLOEXEC | O_NONBLOCK);
     if (own < 0) fail(errno, "open(" + path + ")");
@@ -133,7 +133,7 @@ Segment Segment::open_of(pid_t pid, int descriptor, uint64_t inode) {
 
 Segment Segment::adopt(int descriptor) {
     Segment segment("", descriptor);
-    if (!is_private(status_of(descriptor))) fail(EACCES, "a segment that another process gave");
+    if (!is_private(status_of(descriptor))) fail(EACCES, "segment received from another process");
     return segment;
 }
 
@@ -151,7 +151,7 @@ uint64_t Segment::inode() const { return status_of(descriptor_).st_ino; }
 void Segment::link(const std::string& name) {
 #ifdef __linux__
     const std::string own = "/proc/self/fd/" + std::to_string(descriptor_);
-    if (linkat(AT_FDCWD, own.c_str(), AT_FDCWD, path_of(name).c_str(), AT_SYMLINK_FOLLOW) != 0) fail(errno, "link(" + name + ")");
+    if (linkat(AT_FDCWD, own.c_str(), AT_FDCWD, shm_path(name).c_str(), AT_SYMLINK_FOLLOW) != 0) fail(errno, "link(" + name + ")");
     name_ = name;
 #else
     fail(EOPNOTSUPP, "link(" + name + ")");
@@ -160,8 +160,9 @@ void Segment::link(const std::string& name) {
 
 void Segment::unlink() {
     if (name_.empty()) return;
-    // Whoever holds the lock and finds a link left knows that the name leads here, for nobody unlinks without the lock.
-    if (flock(descriptor_, LOCK_EX | LOCK_NB) != 0) return;  // somebody else is about to do it
+    // Under the lock, a remaining link means that the name refers to this object, because no process unlinks without
+    // the lock.
+    if (flock(descriptor_, LOCK_EX | LOCK_NB) != 0) return;  // another process is about to do it
     if (status_of(descriptor_).st_nlink > 0) shm_unlink(name_.c_str());
     flock(descriptor_, LOCK_UN);
 }

@@ -1,4 +1,4 @@
-// POSIX shared memory objects: made, opened, mapped, unlinked.
+// POSIX shared memory objects: created, opened, mapped, unlinked.
 #pragma once
 
 #include <sys/types.h>
@@ -11,7 +11,7 @@
 
 namespace cobre::shm {
 
-// One mapping; unmapped when the last owner (a world, a region, an array) lets go.
+// One mapping; unmapped with its last owner (a transport, a region, an array).
 class Mapping {
 public:
     Mapping(std::byte* data, size_t bytes) : data_(data), bytes_(bytes) {}
@@ -28,24 +28,23 @@ private:
 
 // An open object, with or without a name. The descriptor is closed with it, the mapping lives on.
 //
-// Pages are allocated when an object is made, so that a full /dev/shm is ENOSPC there and not a bus error at some later
-// write.
+// Pages are allocated at creation, so that a full /dev/shm is ENOSPC there and not a bus error at some later write.
 class Segment {
 public:
     // Refuses an existing name (EEXIST).
     static Segment create(const std::string& name, size_t bytes);
-    // Without a name: it goes with its last process, however that ends. `lacks_nameless` tells the errors of systems that
-    // have no such objects.
-    static Segment create_nameless(size_t bytes);
-    static bool lacks_nameless(int code);
-    // The same outside of every file system, so that the size of /dev/shm does not matter; ENOMEM when the machine has
-    // not so much memory left. EOPNOTSUPP where there is no such thing.
+    // Without a name: it vanishes with its last process, however that ends. `is_unsupported`: whether an error means
+    // that this system has no such objects.
+    static Segment create_unnamed(size_t bytes);
+    static bool is_unsupported(int code);
+    // The same outside of every file system (memfd), so that the size of /dev/shm does not matter; ENOMEM when the
+    // machine has less memory available, EOPNOTSUPP where there is no such thing.
     static Segment create_in_memory(size_t bytes);
-    // EACCES when the object is another user's, or open to others: they could read and change what is in it.
+    // EACCES when the object is another user's, or accessible to others: they could read and change what is in it.
     static Segment open(const std::string& name);
-    // The object behind another process's descriptor; ESTALE when it is not the one that is expected.
-    static Segment open_of(pid_t pid, int descriptor, uint64_t inode);
-    // A descriptor that came from another process; EACCES as with open(). Takes it over in either case.
+    // The object behind another process's descriptor; ESTALE when it is not the expected one.
+    static Segment open_from(pid_t pid, int descriptor, uint64_t inode);
+    // A descriptor received from another process; EACCES as with open(). Owns it in either case.
     static Segment adopt(int descriptor);
 
     Segment(Segment&& other) noexcept;
@@ -57,7 +56,8 @@ public:
     size_t bytes() const;
     // Give a nameless object a name (EEXIST).
     void link(const std::string& name);
-    // Only while the name still leads here: two who unlink one object never remove the name of its successor.
+    // Only while the name still refers to this object: two processes that unlink it never remove the name of its
+    // successor.
     void unlink();
     std::shared_ptr<Mapping> map(size_t bytes, bool populate) const;
 
@@ -67,7 +67,7 @@ private:
     int descriptor_;
 };
 
-// Where the system keeps named objects; "" where that is not known.
-std::string path_of(const std::string& name);
+// The file of a named object; "" where that is not known.
+std::string shm_path(const std::string& name);
 
 }  // namespace cobre::shm

@@ -8,9 +8,6 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 #endif
-#if defined(__x86_64__)
-#include <immintrin.h>
-#endif
 
 #include <algorithm>
 #include <climits>
@@ -24,19 +21,11 @@
 namespace cobre::shm {
 namespace {
 
-constexpr int64_t kSliceNs = 50'000'000;  // how long a sleeper goes without looking around: Ctrl-C, limits
-constexpr int64_t kYieldNs = 5'000'000;   // all yields of one wait together
+constexpr int64_t kSliceNs = 50'000'000;  // a sleeper checks for Ctrl-C, timeouts and lost peers so often
+constexpr int64_t kYieldNs = 5'000'000;   // then sleep: nobody checks for lost peers while yielding
 constexpr int64_t kReportNs = 30'000'000'000;
-constexpr int64_t kQuietNs = 2'000'000'000;  // four times the longest pause between two signs of life
+constexpr int64_t kSilentNs = 2'000'000'000;  // four times the longest interval between two heartbeats
 constexpr uint64_t kHashMask = (uint64_t{1} << 48) - 1;
-
-void pause_core() {
-#if defined(__x86_64__)
-    _mm_pause();
-#elif defined(__aarch64__)
-    asm volatile("yield");
-#endif
-}
 
 // A generation as a number that is never 0, which stands for "none"; the counter wraps after 2^32 barriers.
 uint64_t mark(uint32_t generation) { return uint64_t{generation} + 1; }
@@ -87,26 +76,26 @@ std::string describe_call(const Call& call) {
 
 }  // namespace
 
-Patience Patience::for_ranks(uint32_t ranks, uint32_t cores) {
-    // Ranks that share out work finish some hundred microseconds apart: half a millisecond of looking spares most of them
-    // a sleep, which costs both the sleeper and the one who wakes it 20 to 50 us.
-    if (ranks <= cores) return {200, 1000, 20};
-    return {20, 60, 0};
+SpinPolicy spin_policy_for(uint32_t ranks, uint32_t cores) {
+    // Ranks that share out work finish some hundred microseconds apart: half a millisecond of spinning spares most of
+    // them a sleep, which costs both the sleeper and its waker 20 to 50 us.
+    if (ranks <= cores) return {200, 1000, 20, kYieldNs};
+    return {20, 60, 0, kYieldNs};
 }
 
 Sync::Sync(Control control, SyncConfig config, std::function<bool(uint32_t)> dead, OnWait on_wait)
     : control_(control), config_(std::move(config)), dead_(std::move(dead)), on_wait_(std::move(on_wait)) {}
 
 void Sync::barrier(uint64_t call_hash, Gil& gil) {
-    if (troubled()) raise_verdict();
+    if (has_failed()) throw_failure();
     // relaxed: the generation cannot change before this rank has arrived
     const uint32_t generation = control_.generation->value.load(std::memory_order_relaxed);
     if (!arrive(call_hash & kHashMask, generation)) wait(generation, gil);
     // relaxed: the acquire on the generation made it visible
-    if (control_.generation->mismatch.load(std::memory_order_relaxed) == mark(generation)) [[unlikely]] raise_mismatch();
+    if (control_.generation->mismatch.load(std::memory_order_relaxed) == mark(generation)) [[unlikely]] throw_mismatch();
 }
 
-// True for the last one to arrive, who opens the barrier.
+// True for the last rank to arrive, which opens the barrier.
 bool Sync::arrive(uint64_t call_hash, uint32_t generation) {
     Arrival& arrival = *control_.arrival;
     own().arrived.store(generation + 1, std::memory_order_relaxed);  // ordered by the exchange below
@@ -117,7 +106,7 @@ bool Sync::arrive(uint64_t call_hash, uint32_t generation) {
             control_.generation->mismatch.store(mark(generation), std::memory_order_relaxed);  // published by the release below
         if (count + 1 == control_.size) break;
         const uint64_t first = count > 0 ? seen & kHashMask : call_hash;
-        // acq_rel: what this rank published is handed to the last one, who hands everything on
+        // acq_rel: what this rank wrote is handed to the last one to arrive, which hands everything on
         if (arrival.word.compare_exchange_weak(seen, ((count + 1) << 48) | first, std::memory_order_acq_rel,
                                                std::memory_order_relaxed))
             return false;
@@ -125,38 +114,25 @@ bool Sync::arrive(uint64_t call_hash, uint32_t generation) {
     // acquire: all others' writes happened before their exchange; nobody touches the word until the generation moves
     std::atomic_thread_fence(std::memory_order_acquire);
     arrival.word.store(0, std::memory_order_relaxed);
-    // seq_cst: this store and the load of `sleepers` must not pass each other, or a sleeper could be missed
+    // seq_cst: this store and the load of `sleepers` must not be reordered (Dekker's pattern with sleep_slice), or a
+    // sleeper could be missed
     control_.generation->value.exchange(generation + 1, std::memory_order_seq_cst);
     if (arrival.sleepers.load(std::memory_order_seq_cst) != 0) wake_all();
     return true;
 }
 
 void Sync::wait(uint32_t generation, Gil& gil) {
-    for (uint32_t turn = 0; turn < patience_.spins; ++turn) {
-        if (passed(generation)) return;
-        pause_core();
-    }
-    gil.release();
-    // Even with a core for each rank the scheduler may have put two on one: never spin long without a yield.
-    // On a crowded machine a yield takes as long as others like, and nobody looks for dead ranks meanwhile.
-    const int64_t enough = now_ns() + kYieldNs;
-    for (uint32_t turn = 0; turn < patience_.yields && now_ns() < enough; ++turn) {
-        sched_yield();
-        for (uint32_t look = 0; look <= patience_.spins_per_yield; ++look) {
-            if (passed(generation)) return;
-            pause_core();
-        }
-    }
-    sleep_until_passed(generation, gil);
+    const auto is_open = [&] { return passed(generation); };
+    if (!spin_until(spin_policy_, is_open, [&] { gil.release(); })) sleep_until_passed(generation, gil);
 }
 
 void Sync::sleep_until_passed(uint32_t generation, Gil& gil) {
     const int64_t since = now_ns();
-    const int64_t limit = next_limit_ns_ ? next_limit_ns_ : config_.operation_timeout_ns;
+    const int64_t limit = next_timeout_ns_ ? next_timeout_ns_ : config_.operation_timeout_ns;
     int64_t next_report = since + kReportNs;
     int64_t next_signal_check = since + kSliceNs;
     while (!passed(generation)) {
-        look_around(generation, since, limit);
+        check_peers(generation, since, limit);
         if (const int64_t now = now_ns(); now >= next_signal_check) {
             next_signal_check = now + kSliceNs;
             gil.acquire();
@@ -170,9 +146,9 @@ void Sync::sleep_until_passed(uint32_t generation, Gil& gil) {
 
 void Sync::sleep_slice(uint32_t generation) {
     control_.arrival->sleepers.fetch_add(1, std::memory_order_seq_cst);
-    std::atomic_thread_fence(std::memory_order_seq_cst);  // before the look at the generation, see arrive()
-    if (!passed(generation) && !troubled()) config_.condvar ? sleep_on_condition(generation) : sleep_on_futex(generation);
-    control_.arrival->sleepers.fetch_sub(1, std::memory_order_relaxed);  // a late wake-up is harmless
+    std::atomic_thread_fence(std::memory_order_seq_cst);  // the count before the look at the generation, see arrive()
+    if (!passed(generation) && !has_failed()) config_.condvar ? sleep_on_condition(generation) : sleep_on_futex(generation);
+    control_.arrival->sleepers.fetch_sub(1, std::memory_order_relaxed);  // relaxed: a needless wake-up is harmless
 }
 
 void Sync::sleep_on_futex(uint32_t generation) {
@@ -185,8 +161,8 @@ void Sync::sleep_on_futex(uint32_t generation) {
 #endif
 }
 
-// The waker clears `sleeping` and signals at most once, so a rank that died in here is never signalled twice:
-// glibc's condition variables would let the second signaller wait for the dead one for ever.
+// The waker clears `sleeping` and signals at most once, so a rank that died in here is never signalled twice: with
+// glibc's condition variables the second signaller would wait for the dead one for ever.
 void Sync::sleep_on_condition(uint32_t generation) {
     RankSlot& slot = own();
     timespec deadline;
@@ -195,8 +171,8 @@ void Sync::sleep_on_condition(uint32_t generation) {
     deadline = to_timespec(at);
     if (pthread_mutex_lock(&slot.mutex) == EOWNERDEAD) pthread_mutex_consistent(&slot.mutex);
     slot.sleeping.store(1, std::memory_order_seq_cst);
-    std::atomic_thread_fence(std::memory_order_seq_cst);  // before the look at the generation, as with the futex
-    while (slot.sleeping.load(std::memory_order_seq_cst) && !passed(generation) && !troubled())
+    std::atomic_thread_fence(std::memory_order_seq_cst);  // `sleeping` before the look at the generation, as with the futex
+    while (slot.sleeping.load(std::memory_order_seq_cst) && !passed(generation) && !has_failed())
         if (pthread_cond_timedwait(&slot.condition, &slot.mutex, &deadline) != 0) break;
     slot.sleeping.store(0, std::memory_order_relaxed);
     pthread_mutex_unlock(&slot.mutex);
@@ -226,47 +202,49 @@ std::vector<uint32_t> Sync::missing(uint32_t generation) const {
     return ranks;
 }
 
-// Decide whether waiting still makes sense. A rank that died or left before the barrier opened is a reason to stop, also when
-// it had arrived; one that is silent only if it has not, for it may have done its part.
-void Sync::look_around(uint32_t generation, int64_t since_ns, int64_t limit_ns) {
+// Decide whether to go on waiting. A rank that died or left before the barrier opened is a reason to stop, even when it
+// had arrived: it may be the one that should have opened it. A silent rank is one only if it has not arrived.
+void Sync::check_peers(uint32_t generation, int64_t since_ns, int64_t limit_ns) {
     const int64_t now = now_ns();
     std::vector<uint32_t> died, left, silent, absent = missing(generation);
-    // All have said that they come, yet the barrier does not open: one of them stopped on its last step.
+    // All have marked their arrival, yet the barrier does not open: one of them stopped between the mark and the count.
     if (absent.empty())
         for (uint32_t rank = 0; rank < control_.size; ++rank) absent.push_back(rank);
     for (uint32_t rank = 0; rank < control_.size; ++rank) {
-        const auto life = static_cast<Life>(control_.slots[rank].life.load(std::memory_order_acquire));
-        if (life == Life::absent) continue;
-        if (life == Life::closed || life == Life::broken) left.push_back(rank);
+        const auto state = static_cast<RankState>(control_.slots[rank].state.load(std::memory_order_acquire));
+        if (state == RankState::absent) continue;
+        if (state == RankState::closed || state == RankState::broken) left.push_back(rank);
         else if (dead_(rank)) died.push_back(rank);
     }
     for (uint32_t rank : absent)
-        if (has_joined(rank) && quiet_ns(rank, now) > config_.timeout_ns) silent.push_back(rank);
+        if (has_joined(rank) && silence_ns(rank, now) > config_.timeout_ns) silent.push_back(rank);
     const bool overdue = limit_ns && now - since_ns > limit_ns;
-    if (died.empty() && left.empty() && silent.empty() && !overdue && !troubled()) return;
-    // After the looks above: whoever left or died after this barrier had opened did so in the open.
+    if (died.empty() && left.empty() && silent.empty() && !overdue && !has_failed()) return;
+    // Looked at again after the checks above: a rank that left or died after this barrier had opened is no failure of
+    // it.
     if (passed(generation)) return;
-    if (!troubled()) {
-        if (!died.empty()) declare(Failure::died, died, "");
-        else if (!left.empty()) declare(Failure::left, left, "");
-        else if (!silent.empty()) declare(Failure::silent, silent, "");
-        else declare(Failure::overdue, with_quiet(absent, now), seconds_text(now - since_ns));
+    if (!has_failed()) {
+        if (!died.empty()) record_failure(Failure::died, died, "");
+        else if (!left.empty()) record_failure(Failure::left, left, "");
+        else if (!silent.empty()) record_failure(Failure::silent, silent, "");
+        else record_failure(Failure::overdue, with_silent(absent, now), seconds_text(now - since_ns));
     }
-    raise_verdict();
+    throw_failure();
 }
 
 bool Sync::has_joined(uint32_t rank) const {
-    return static_cast<Life>(control_.slots[rank].life.load(std::memory_order_acquire)) != Life::absent;
+    return static_cast<RankState>(control_.slots[rank].state.load(std::memory_order_acquire)) != RankState::absent;
 }
 
-int64_t Sync::quiet_ns(uint32_t rank, int64_t now) const {
+int64_t Sync::silence_ns(uint32_t rank, int64_t now) const {
     return now - control_.slots[rank].heartbeat_ns.load(std::memory_order_relaxed);
 }
 
-// Those that have not come, and those that came but have given no sign of life lately: stopped, or dead where that cannot be seen.
-std::vector<uint32_t> Sync::with_quiet(std::vector<uint32_t> absent, int64_t now) const {
+// Ranks that have not arrived, and those that have but are without a heartbeat: stopped, or dead in another pid
+// namespace.
+std::vector<uint32_t> Sync::with_silent(std::vector<uint32_t> absent, int64_t now) const {
     for (uint32_t rank = 0; rank < control_.size; ++rank)
-        if (has_joined(rank) && quiet_ns(rank, now) > kQuietNs && std::find(absent.begin(), absent.end(), rank) == absent.end())
+        if (has_joined(rank) && silence_ns(rank, now) > kSilentNs && std::find(absent.begin(), absent.end(), rank) == absent.end())
             absent.push_back(rank);
     return absent;
 }
@@ -289,24 +267,24 @@ std::string Sync::describe(uint32_t rank) const {
     return out.str();
 }
 
-void Sync::declare(Failure kind, const std::vector<uint32_t>& culprits, const std::string& text) {
-    Verdict& verdict = *control_.verdict;
+void Sync::record_failure(Failure kind, const std::vector<uint32_t>& failed_ranks, const std::string& text) {
+    FailureRecord& failure = *control_.failure;
     uint32_t nobody = 0;
-    // acq_rel: one writer only; everybody else reads after the release below
-    if (verdict.owner.compare_exchange_strong(nobody, config_.rank + 1, std::memory_order_acq_rel)) {
-        verdict.kind = kind;
-        for (uint32_t rank : culprits) verdict.culprits[rank / 64] |= uint64_t{1} << rank % 64;
-        std::strncpy(verdict.text, text.c_str(), kTextBytes - 1);
-        control_.generation->verdict.store(1, std::memory_order_release);
+    // acq_rel: one rank wins and writes the record; all others read it after the release below
+    if (failure.owner.compare_exchange_strong(nobody, config_.rank + 1, std::memory_order_acq_rel)) {
+        failure.kind = kind;
+        for (uint32_t rank : failed_ranks) failure.failed_ranks[rank / 64] |= uint64_t{1} << rank % 64;
+        std::strncpy(failure.text, text.c_str(), kTextBytes - 1);
+        control_.generation->failure.store(1, std::memory_order_release);
     } else {
-        // The owner is between its exchange and its release, unless it died there; give it a moment.
-        for (int turn = 0; turn < 1000 && !troubled(); ++turn) sched_yield();
+        // The owner is between its exchange and its release, unless it died there: give it a moment.
+        for (int turn = 0; turn < 1000 && !has_failed(); ++turn) sched_yield();
     }
     wake_all();
 }
 
-void Sync::leave(Life life) {
-    own().life.store(static_cast<uint32_t>(life), std::memory_order_release);
+void Sync::leave(RankState state) {
+    own().state.store(static_cast<uint32_t>(state), std::memory_order_release);
     wake_all();
 }
 
@@ -314,51 +292,51 @@ std::string Sync::status_of(uint32_t rank, Failure kind) const {
     const RankSlot& slot = control_.slots[rank];
     const uint64_t sequence = slot.call.sequence.load(std::memory_order_relaxed);
     const std::string last = sequence ? "; its last call was #" + std::to_string(sequence) + " " + describe_call(slot.call) : "";
-    const int64_t quiet = quiet_ns(rank, now_ns());
-    const std::string is_silent = "has given no sign of life for " + seconds_text(quiet) + " (stopped?)" + last;
+    const int64_t silence = silence_ns(rank, now_ns());
+    const std::string is_silent = "has given no sign of life for " + seconds_text(silence) + " (stopped?)" + last;
     switch (kind) {
         case Failure::died: return "died" + last;
         case Failure::left: return "closed or broke its communicator" + last;
         case Failure::silent: return is_silent;
         case Failure::overdue:
             if (!has_joined(rank)) return "has not joined";
-            return quiet > kQuietNs ? is_silent : "is alive but has not arrived" + last;
+            return silence > kSilentNs ? is_silent : "is alive but has not arrived" + last;
         default: return "";
     }
 }
 
-void Sync::raise_verdict() const {
-    // acquire: pairs with the release in declare()
-    if (control_.generation->verdict.load(std::memory_order_acquire) == 0)
-        throw WorldFailure(Failure::aborted, {}, "the world failed, but the rank that found out died while saying why");
-    const Verdict& verdict = *control_.verdict;
-    std::vector<WorldFailure::Culprit> culprits;
+void Sync::throw_failure() const {
+    // acquire: pairs with the release in record_failure()
+    if (control_.generation->failure.load(std::memory_order_acquire) == 0)
+        throw CollectiveFailure(Failure::aborted, {}, "communication failed, but the rank that noticed died before it recorded why");
+    const FailureRecord& failure = *control_.failure;
+    std::vector<CollectiveFailure::FailedRank> failed_ranks;
     for (uint32_t rank = 0; rank < control_.size; ++rank) {
-        if (!(verdict.culprits[rank / 64] >> rank % 64 & 1)) continue;
-        culprits.push_back({name_of(rank), control_.slots[rank].pid.load(std::memory_order_relaxed), status_of(rank, verdict.kind)});
+        if (!(failure.failed_ranks[rank / 64] >> rank % 64 & 1)) continue;
+        failed_ranks.push_back({name_of(rank), control_.slots[rank].pid.load(std::memory_order_relaxed), status_of(rank, failure.kind)});
     }
-    throw WorldFailure(verdict.kind, std::move(culprits), verdict.text);
+    throw CollectiveFailure(failure.kind, std::move(failed_ranks), failure.text);
 }
 
-void Sync::raise_mismatch() const {
+void Sync::throw_mismatch() const {
     const RankSlot& mine = control_.slots[config_.rank];
     std::string text;
-    std::vector<WorldFailure::Culprit> culprits;
+    std::vector<CollectiveFailure::FailedRank> failed_ranks;
     auto signature = [](const Call& call) {
         return std::make_tuple(call.operation.load(std::memory_order_relaxed), call.dtype.load(std::memory_order_relaxed),
                                call.detail.load(std::memory_order_relaxed), call.total.load(std::memory_order_relaxed),
                                call.counts_hash.load(std::memory_order_relaxed));
     };
-    // Two sides are enough to see the fault: rank 0's, and the first that differs from it.
+    // Two sides are enough to see the mistake: rank 0's, and the first that differs from it.
     uint32_t other = 0;
     while (other < control_.size && signature(control_.slots[other].call) == signature(control_.slots[0].call)) ++other;
     if (other == control_.size) other = config_.rank;
     for (uint32_t rank : {0u, other}) {
-        culprits.push_back({name_of(rank), control_.slots[rank].pid.load(std::memory_order_relaxed), ""});
+        failed_ranks.push_back({name_of(rank), control_.slots[rank].pid.load(std::memory_order_relaxed), ""});
         text += (text.empty() ? "" : " vs ") + ("rank " + std::to_string(name_of(rank)) + ": ") + describe_call(control_.slots[rank].call);
     }
     text += " at call #" + std::to_string(mine.call.sequence.load(std::memory_order_relaxed));
-    throw WorldFailure(Failure::mismatch, std::move(culprits), text);
+    throw CollectiveFailure(Failure::mismatch, std::move(failed_ranks), text);
 }
 
 }  // namespace cobre::shm

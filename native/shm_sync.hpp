@@ -3,7 +3,6 @@
 
 #include <Python.h>
 
-#include <chrono>
 #include <cstdint>
 #include <exception>
 #include <functional>
@@ -12,25 +11,27 @@
 #include <vector>
 
 #include "shm_layout.hpp"
+#include "spin_wait.hpp"
 
 namespace cobre::shm {
 
-// The world failed; every rank raises the same kind, about the same ranks.
-struct WorldFailure : std::exception {
-    struct Culprit {
+// Communication has failed for good; every rank throws the same kind, about the same ranks.
+struct CollectiveFailure : std::exception {
+    struct FailedRank {
         uint32_t rank;
         int pid;
         std::string status;
     };
     Failure kind;
-    std::vector<Culprit> culprits;
+    std::vector<FailedRank> failed_ranks;
     std::string text;
-    WorldFailure(Failure kind, std::vector<Culprit> culprits, std::string text)
-        : kind(kind), culprits(std::move(culprits)), text(std::move(text)) {}
+    CollectiveFailure(Failure kind, std::vector<FailedRank> failed_ranks, std::string text)
+        : kind(kind), failed_ranks(std::move(failed_ranks)), text(std::move(text)) {}
     const char* what() const noexcept override { return text.c_str(); }
 };
 
-// Holds the GIL at first; released once when waiting or copying gets long, taken back at the end.
+// Holds the GIL at first. Released when waiting or copying gets long, acquired again at the end: a short call never
+// gives it up.
 class Gil {
 public:
     Gil() = default;
@@ -48,18 +49,12 @@ private:
     PyThreadState* state_ = nullptr;
 };
 
-// How long to burn before sleeping: waking a sleeping core costs more than a short wait, but with more ranks than
-// cores the one we wait for may need the very core that we burn.
-struct Patience {
-    uint32_t spins;            // at first, with the GIL held
-    uint32_t yields;           // then offer the core to others so often,
-    uint32_t spins_per_yield;  // and look so often in between
-    static Patience for_ranks(uint32_t ranks, uint32_t cores);
-};
+// How long ranks on so many cores spin at a barrier before they sleep; the first spins are with the GIL held.
+SpinPolicy spin_policy_for(uint32_t ranks, uint32_t cores);
 
 struct SyncConfig {
     uint32_t rank;
-    int64_t timeout_ns;            // silence after which a rank is given up
+    int64_t timeout_ns;            // after so long without a heartbeat a rank is lost
     int64_t operation_timeout_ns;  // 0: none
     bool condvar;
     std::vector<uint32_t> names;   // what messages call the ranks; empty: as they are numbered
@@ -72,22 +67,23 @@ public:
     using OnWait = std::function<void(double, const std::vector<std::string>&)>;
     Sync(Control control, SyncConfig config, std::function<bool(uint32_t)> dead, OnWait on_wait);
 
-    void set_patience(Patience patience) { patience_ = patience; }
+    void set_spin_policy(SpinPolicy policy) { spin_policy_ = policy; }
 
-    // Arrive with this call's hash and wait for all. Throws WorldFailure, or a Python error for a signal handler's.
+    // Arrive with this call's hash and wait for all. Throws CollectiveFailure, or the Python error that a signal
+    // handler raised.
     void barrier(uint64_t call_hash, Gil& gil);
 
-    // Declare the world failed, unless somebody has; wakes everybody.
-    void declare(Failure kind, const std::vector<uint32_t>& culprits, const std::string& text);
-    void leave(Life life);  // say that this rank will not come any more
+    // Record a failure, unless another rank was first; wakes all ranks.
+    void record_failure(Failure kind, const std::vector<uint32_t>& failed_ranks, const std::string& text);
+    void leave(RankState state);  // tell the others that this rank takes part in no further call
     void wake_all();
 
-    // How the rank's last call looks to others, for messages.
+    // A rank and its last call, for messages.
     std::string describe(uint32_t rank) const;
     RankSlot& own() { return control_.slots[config_.rank]; }
     const Control& control() const { return control_; }
 
-    void limit_next(int64_t limit_ns) { next_limit_ns_ = limit_ns; }
+    void set_next_timeout(int64_t limit_ns) { next_timeout_ns_ = limit_ns; }
 
 private:
     bool arrive(uint64_t call_hash, uint32_t generation);
@@ -95,29 +91,30 @@ private:
         // acquire: what the others wrote before they arrived is visible after this
         return control_.generation->value.load(std::memory_order_acquire) != generation;
     }
-    bool troubled() const { return control_.generation->verdict.load(std::memory_order_relaxed) != 0; }
+    // relaxed: a flag to look at; throw_failure() acquires before it reads the record
+    bool has_failed() const { return control_.generation->failure.load(std::memory_order_relaxed) != 0; }
     void wait(uint32_t generation, Gil& gil);
     void sleep_until_passed(uint32_t generation, Gil& gil);
     void sleep_slice(uint32_t generation);
     void sleep_on_futex(uint32_t generation);
     void sleep_on_condition(uint32_t generation);
-    void look_around(uint32_t generation, int64_t since_ns, int64_t limit_ns);
+    void check_peers(uint32_t generation, int64_t since_ns, int64_t limit_ns);
     void report_wait(uint32_t generation, int64_t since_ns, int64_t& next_report_ns);
     std::vector<uint32_t> missing(uint32_t generation) const;
-    std::vector<uint32_t> with_quiet(std::vector<uint32_t> absent, int64_t now) const;
+    std::vector<uint32_t> with_silent(std::vector<uint32_t> absent, int64_t now) const;
     bool has_joined(uint32_t rank) const;
-    int64_t quiet_ns(uint32_t rank, int64_t now) const;
-    [[noreturn]] void raise_verdict() const;
-    [[noreturn]] void raise_mismatch() const;
+    int64_t silence_ns(uint32_t rank, int64_t now) const;
+    [[noreturn]] void throw_failure() const;
+    [[noreturn]] void throw_mismatch() const;
     std::string status_of(uint32_t rank, Failure kind) const;
     uint32_t name_of(uint32_t rank) const { return config_.names.empty() ? rank : config_.names[rank]; }
 
     Control control_;
     SyncConfig config_;
-    Patience patience_{};
+    SpinPolicy spin_policy_{};
     std::function<bool(uint32_t)> dead_;
     OnWait on_wait_;
-    int64_t next_limit_ns_ = 0;
+    int64_t next_timeout_ns_ = 0;
 };
 
 }  // namespace cobre::shm

@@ -76,8 +76,8 @@ void ThreadPool::worker_loop(size_t thread) {
 // Items before the first failed one still run, so that the same failure is reported whatever the threads did.
 void ThreadPool::run_items(size_t thread, Job& job) {
     const auto end = static_cast<int64_t>(job.order.size());
-    // relaxed: the counter hands out numbers only. Inputs were published with the job; results are published by `busy_`,
-    // and between processes by the barrier that follows
+    // relaxed: the counter hands out numbers only. Inputs were published with the job; results are published by
+    // `busy_`, and between processes by the barrier that follows
     for (int64_t at; (at = job.next.fetch_add(1, std::memory_order_relaxed)) < end;) {
         const int32_t item = job.order[static_cast<size_t>(at)];
         if (item > job.failed_item.load(std::memory_order_relaxed)) continue;  // relaxed: late news costs one more item

@@ -1,4 +1,5 @@
-// A fixed pool of threads that share the items of one task. Which thread runs which item does not matter to the results.
+// A fixed pool of threads that share the items of one task. Which thread runs which item does not matter to the
+// results.
 #pragma once
 
 #include <atomic>
@@ -14,8 +15,8 @@
 
 namespace cobre::lp {
 
-// How many items have been taken. It may lie in memory that other processes map: then their pools, given the same order,
-// take items from it too, and each item is run by exactly one of them.
+// How many items have been taken. It may lie in memory that other processes map: then their pools, given the same
+// order, take items from it too, and each item is run by exactly one of them.
 using WorkCounter = std::atomic<int64_t>;
 static_assert(WorkCounter::is_always_lock_free, "a counter in shared memory must not hide a lock");
 

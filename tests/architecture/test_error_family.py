@@ -11,7 +11,7 @@ OWN_WAY = (KeyboardInterrupt, SystemExit)  # how a terminal or a worker ends
 INSIDE = {
     "cobre._native.JoinFailure",
     "cobre._native.LpFailure",
-    "cobre._native.WorldFailure",
+    "cobre._native.CollectiveFailure",
     "cobre.comm.backends.tcp.channel.LinkLostError",
     "cobre.comm.backends.tcp.failures.WorldFailedError",
     "cobre.comm.backends.tcp.fields.ProtocolError",

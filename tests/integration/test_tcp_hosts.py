@@ -11,7 +11,7 @@ import pytest
 from tcp_processes import Rank
 from tcp_worlds import DEADLINE_S, SECRET, meeting, new_address, results
 
-from cobre._native import ShmMemory
+from cobre._native import ShmSegment
 from cobre.comm import TcpConfig
 from cobre.comm.backends.tcp import host_discovery
 from cobre.comm.testing.programs import expected_digest, run_program
@@ -79,12 +79,12 @@ def test_every_byte_moves_once_between_hosts(ranks_per_host, expected):
 
 
 def test_nobody_shares_where_memory_cannot_be_opened(monkeypatch, caplog):
-    class Refusing(ShmMemory):
+    class Refusing(ShmSegment):
         @staticmethod
         def open(pid, descriptor, inode):
             raise PermissionError(13, "Permission denied")
 
-    monkeypatch.setattr(host_discovery, "ShmMemory", Refusing)
+    monkeypatch.setattr(host_discovery, "ShmSegment", Refusing)
     with meeting(3) as world:
         communicators = results(world.start_all())
         assert all(comm.is_leader for comm in communicators)
@@ -94,16 +94,16 @@ def test_nobody_shares_where_memory_cannot_be_opened(monkeypatch, caplog):
 
 
 def test_shared_memory_is_this_users_alone():
-    memory = ShmMemory.create(2)
+    memory = ShmSegment.create(2)
     status = os.fstat(memory.descriptor)
     assert (status.st_uid, stat.S_IMODE(status.st_mode), status.st_nlink) == (os.geteuid(), 0o600, 0)
 
 
 def test_another_object_behind_the_descriptor_is_refused():
     """What is behind the descriptor must be what was offered."""
-    memory = ShmMemory.create(2)
+    memory = ShmSegment.create(2)
     with pytest.raises(OSError, match="Stale"):
-        ShmMemory.open(os.getpid(), memory.descriptor, memory.inode + 1)
+        ShmSegment.open(os.getpid(), memory.descriptor, memory.inode + 1)
 
 
 @pytest.fixture

@@ -1,6 +1,6 @@
 """The orphan reaper: a small process that outlives this one and kills the ranks' process groups when this one dies.
 
-On Linux each rank does so by itself, by a signal that the kernel sends (`end_group_with_parent`). The reaper also gets
+On Linux each rank does so by itself, by a signal that the kernel sends (`kill_group_with_parent`). The reaper also gets
 ranks that are stopped and what crashed ranks have started, and does all of the work on other platforms.
 """
 

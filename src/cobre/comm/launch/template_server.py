@@ -13,7 +13,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, NoReturn
 
-from cobre._native import PARENT_DEATH_SIGNAL, end_group_with_parent, end_with_group
+from cobre._native import PARENT_DEATH_SIGNAL, kill_group_with_parent, kill_process_group
 from cobre.comm.launch.environment import segment_name
 from cobre.comm.launch.messages import MESSAGE_VARIABLE
 from cobre.comm.launch.orphan_reaper_process import unlink_segments
@@ -33,7 +33,7 @@ def main(signal_mask: set[int]) -> None:
     """
     parent_pid, task, lifeline, control = map(int, sys.argv[1:5])
     modules = sys.argv[5:]
-    end_group_with_parent(parent_pid, "")
+    kill_group_with_parent(parent_pid, "")
     for descriptor in (task, lifeline, control):
         os.set_inheritable(descriptor, False)
     connection = socket.socket(fileno=control)
@@ -142,7 +142,7 @@ class _Server:
                 os.waitpid(pid, 0)
         if (name := segment_name(os.environ)) is not None:
             unlink_segments({name})
-        end_with_group()
+        kill_process_group()
 
 
 def _draw_anew() -> None:

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import NoReturn, TextIO
 
-from cobre._native import end_group_with_parent, end_with_group
+from cobre._native import kill_group_with_parent, kill_process_group
 from cobre.comm.errors import TerminatedError
 from cobre.comm.factory import create_communicator
 from cobre.comm.launch.environment import RANK_VARIABLES, segment_name
@@ -46,7 +46,7 @@ def main() -> None:
 def perform_as_rank(given: RankDescriptors) -> NoReturn:
     """Do the task of the inherited file and leave the result in the other one."""
     # Tied to the thread that started this process: it stays where it is until all ranks have gone.
-    end_group_with_parent(given.parent_pid, segment_name(os.environ) or "")
+    kill_group_with_parent(given.parent_pid, segment_name(os.environ) or "")
     _show_rank()
     _hold_lifeline(given.lifeline, given.parent_pid)
     for descriptor in (given.task, given.result, given.lifeline, *message_descriptors()):
@@ -119,7 +119,7 @@ def _hold_lifeline(descriptor: int, parent_pid: int) -> None:
         if os.getppid() == parent_pid:  # a template; a stopped one would not notice
             with contextlib.suppress(OSError):
                 os.kill(parent_pid, signal.SIGCONT)
-        end_with_group()
+        kill_process_group()
 
     threading.Thread(target=wait, name="cobre-lifeline", daemon=True).start()
 

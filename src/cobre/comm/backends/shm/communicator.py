@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import Any
 from weakref import WeakMethod
 
-from cobre._native import JoinFailure, ShmRegion, ShmWorld, WorldFailure
+from cobre._native import CollectiveFailure, JoinFailure, ShmRegion, ShmTransport
 from cobre.comm.backends.shm.failures import allocation_failed, no_window, world_failed
 from cobre.comm.backends.shm.region import RegionOwner, ShmSharedRegion
 from cobre.comm.config import ShmConfig
@@ -41,12 +41,12 @@ class ShmCommunicator(RegionOwner):
     _broadcast: Any = _not_joined
     _barrier: Any = _not_joined
 
-    def __init__(self, config: ShmConfig, parent: ShmWorld | None = None) -> None:
+    def __init__(self, config: ShmConfig, parent: ShmTransport | None = None) -> None:
         """Join the world that the config names or, with a parent, make a new one of the parent's ranks."""
         super().__init__(config.rank, config.size)
         self._config = config
         on_wait = weakly(self._waiting)
-        self._world = self._join(config, on_wait) if parent is None else ShmWorld(parent, self._guard, on_wait)
+        self._world = self._join(config, on_wait) if parent is None else ShmTransport(parent, self._guard, on_wait)
         for collective in ("allgatherv", "allreduce", "broadcast", "barrier"):
             setattr(self, f"_{collective}", getattr(self._world, collective))
 
@@ -60,10 +60,10 @@ class ShmCommunicator(RegionOwner):
         """Shared memory that all collectives of this world pass through, however large their payloads."""
         return self._world.window_bytes
 
-    def _join(self, config: ShmConfig, on_wait: Callable[[float, list[str]], None]) -> ShmWorld:
+    def _join(self, config: ShmConfig, on_wait: Callable[[float, list[str]], None]) -> ShmTransport:
         quota = cgroup_quota()
         try:
-            return ShmWorld(
+            return ShmTransport(
                 name=config.segment_name,
                 rank=config.rank,
                 size=config.size,
@@ -79,12 +79,12 @@ class ShmCommunicator(RegionOwner):
             )
         except JoinFailure as error:
             raise InitializationFailedError("shm", str(error)) from error
-        except WorldFailure as error:
+        except CollectiveFailure as error:
             raise self._not_all_joined(error) from error
         except OSError as error:
             raise no_window(config, error) from error
 
-    def _not_all_joined(self, error: WorldFailure) -> InitializationFailedError:
+    def _not_all_joined(self, error: CollectiveFailure) -> InitializationFailedError:
         failure = world_failed(error, Operation.JOIN, 0)
         size = self._size
         if isinstance(failure, PeerLostError):
@@ -125,7 +125,7 @@ class ShmCommunicator(RegionOwner):
         self._world.abort(reason.encode("utf-8", "replace"))
 
     def _translate(self, error: BaseException, operation: Operation) -> BaseException:
-        if isinstance(error, WorldFailure):
+        if isinstance(error, CollectiveFailure):
             return world_failed(error, operation, self.sequence)
         return super()._translate(error, operation)
 

@@ -4,7 +4,7 @@ import errno
 import os
 import socket
 
-from cobre._native import WorldFailure, segment_bytes
+from cobre._native import CollectiveFailure, segment_bytes
 from cobre.comm.config import ShmConfig
 from cobre.comm.errors import (
     AbortedError,
@@ -30,7 +30,7 @@ ERRORS: dict[str, type[CollectiveFailedError]] = {
 }
 
 
-def world_failed(error: WorldFailure, operation: Operation, sequence: int) -> CollectiveFailedError:
+def world_failed(error: CollectiveFailure, operation: Operation, sequence: int) -> CollectiveFailedError:
     """Name the failure: who, where, in which call."""
     kind, culprits, text = error.args
     host = socket.gethostname()

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from functools import cache, partial
 from typing import Any
 
-from cobre._native import CallGuard, JoinFailure, ShmMemory, ShmRegion, WorldFailure
+from cobre._native import CallGuard, CollectiveFailure, JoinFailure, ShmRegion, ShmSegment
 from cobre.comm.backends.local import LocalCommunicator
 from cobre.comm.backends.shm.communicator import ShmCommunicator, weakly
 from cobre.comm.backends.shm.region import RegionOwner
@@ -76,7 +76,7 @@ class TcpCommunicator(RegionOwner):
             raise
         return TwoLevels(self._transport, self._host, hosts, self._guard, self._rank, self._size)
 
-    def _join_host(self, ranks: Sequence[int], memory: ShmMemory) -> HostGroup:
+    def _join_host(self, ranks: Sequence[int], memory: ShmSegment) -> HostGroup:
         on_wait = weakly(self._waiting_in_host)
         host = HostGroup(ranks, memory, self._config, self._guard, on_wait)
         self._transport.monitor.on_verdict = partial(wake_host, host, self._transport.progress)
@@ -121,7 +121,7 @@ class TcpCommunicator(RegionOwner):
             error = failure
         if isinstance(error, WorldFailedError):
             return self._failed(error.verdict, operation)
-        if isinstance(error, WorldFailure):
+        if isinstance(error, CollectiveFailure):
             return self._failed(verdict_of(error, self._transport), operation)
         if isinstance(error, ProtocolError):
             return CollectiveFailedError(operation.title, 0, str(error), self.sequence)

@@ -13,7 +13,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from cobre._native import ShmMemory
+from cobre._native import ShmSegment
 from cobre.comm.backends.tcp.calls import call_head
 from cobre.comm.backends.tcp.transport import Transport
 from cobre.comm.config import TcpConfig
@@ -48,7 +48,7 @@ class Hosts:
         return next(ranks for ranks in self.groups if rank in ranks)
 
 
-def find_hosts(transport: Transport, config: TcpConfig) -> tuple[Hosts, ShmMemory] | None:
+def find_hosts(transport: Transport, config: TcpConfig) -> tuple[Hosts, ShmSegment] | None:
     """The hosts of a world whose ranks have just met, and this host's memory; None: every rank is on its own."""
     # These exchanges are calls like any other, so that a rank that dies here is found: as call 0, before the first.
     transport.progress.completed = -1
@@ -59,7 +59,7 @@ def find_hosts(transport: Transport, config: TcpConfig) -> tuple[Hosts, ShmMemor
     return None if memory is None else (hosts, memory)
 
 
-def _open_memory(transport: Transport, config: TcpConfig, hosts: Hosts) -> ShmMemory | None:
+def _open_memory(transport: Transport, config: TcpConfig, hosts: Hosts) -> ShmSegment | None:
     ranks = hosts.of(config.rank)
     memory, problem = _create(len(ranks)) if config.rank == ranks[0] else (None, "")
     # Three exchanges: who is where (above), what to open, who could. Only the last makes it safe to share: a rank that
@@ -82,23 +82,23 @@ def _exchange(transport: Transport, size: int, own: bytes) -> list[bytes]:
     return [bytes(part) for part in transport.gather(0, head, memoryview(own), (len(own),) * size)]
 
 
-def _create(size: int) -> tuple[ShmMemory | None, str]:
+def _create(size: int) -> tuple[ShmSegment | None, str]:
     try:
-        return ShmMemory.create(size), ""
+        return ShmSegment.create(size), ""
     except OSError as error:
         return None, str(error)
 
 
-def _offer(memory: ShmMemory | None) -> bytes:
+def _offer(memory: ShmSegment | None) -> bytes:
     return _OFFER.pack(0, 0, 0) if memory is None else _OFFER.pack(os.getpid(), memory.descriptor, memory.inode)
 
 
-def _open(offer: bytes) -> tuple[ShmMemory | None, str]:
+def _open(offer: bytes) -> tuple[ShmSegment | None, str]:
     pid, descriptor, inode = _OFFER.unpack(offer)
     if not pid:
         return None, "its first rank could not make it"
     try:
-        return ShmMemory.open(pid, descriptor, inode), ""
+        return ShmSegment.open(pid, descriptor, inode), ""
     except OSError as error:
         return None, str(error)
 

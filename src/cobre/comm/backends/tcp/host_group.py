@@ -7,7 +7,7 @@ import socket
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 
-from cobre._native import CallGuard, ShmMemory, ShmWorld, WorldFailure
+from cobre._native import CallGuard, CollectiveFailure, ShmSegment, ShmTransport
 from cobre.comm.backends.tcp.fields import ProtocolError
 from cobre.comm.backends.tcp.progress import Progress
 from cobre.comm.backends.tcp.protocol import FailureKind, Verdict
@@ -37,7 +37,7 @@ class HostGroup:
     def __init__(
         self,
         ranks: Sequence[int],
-        memory: ShmMemory,
+        memory: ShmSegment,
         config: TcpConfig,
         guard: CallGuard,
         on_wait: Callable[[float, list[str]], None],
@@ -45,8 +45,8 @@ class HostGroup:
         quota = cgroup_quota()
         self.ranks = tuple(ranks)
         self.local_rank = self.ranks.index(config.rank)
-        self.shm = ShmWorld(
-            memory=memory,
+        self.shm = ShmTransport(
+            segment=memory,
             rank=self.local_rank,
             names=list(ranks),
             timeout_s=config.timeout_s,
@@ -71,7 +71,7 @@ class HostGroup:
         self.shm.close()
 
 
-def verdict_of(error: WorldFailure, transport: Transport) -> Verdict:
+def verdict_of(error: CollectiveFailure, transport: Transport) -> Verdict:
     """The verdict about a failure that was found in the host's memory; reports it to the whole world."""
     settled, sequence = transport.monitor.verdict, transport.progress.serving
     if settled is not None and settled.sequence <= sequence:

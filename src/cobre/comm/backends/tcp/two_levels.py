@@ -93,7 +93,9 @@ class TwoLevels:
             self._transport.gather_stream(
                 sequence, head(inline_bytes=0), [places[rank] for rank in here], places, DeferredCopy()
             )
-        self._shared.spread(recv, [elements[rank] for rank in elsewhere], [starts[rank] for rank in elsewhere], 0)
+        self._shared.broadcast_parts(
+            recv, [elements[rank] for rank in elsewhere], [starts[rank] for rank in elsewhere], 0
+        )
 
     def allreduce(self, send: Array, recv: Array, op: ReduceOp) -> None:
         """The left fold in rank order, through a window of bounded size."""
@@ -231,8 +233,8 @@ class TwoLevels:
         progress.waits_for_host = not self._is_alone
         try:
             self._transport.begin(sequence, operation)
-            self._shared.announce(like, count, total, detail, counts_hash)
-            self._shared.set_limited(True)
+            self._shared.describe_call(like, count, total, detail, counts_hash)
+            self._shared.enforce_operation_timeout(True)
             yield sequence
         finally:
             progress.waits_for_host = False
@@ -243,7 +245,7 @@ class TwoLevels:
         # The hard limit stops here for this host: only the coordinator sees which host is late, and its verdict, which
         # names the ranks, must come first.
         self._transport.progress.waits_for_host = False
-        self._shared.set_limited(False)
+        self._shared.enforce_operation_timeout(False)
 
     def _agree(self, sequence: int, head: Head) -> None:
         """Make sure that all ranks make the same call, before a large payload moves into anybody's buffer."""

@@ -1,4 +1,4 @@
-#include "shm_listener.hpp"
+#include "shm_rendezvous_socket.hpp"
 
 #include <fcntl.h>
 #include <poll.h>
@@ -20,7 +20,7 @@ namespace cobre::shm {
 
 namespace {
 
-constexpr int kBacklog = 128;  // whoever comes while it is full tries again
+constexpr int kBacklog = 128;  // a client that finds it full tries again
 
 [[noreturn]] void fail(const char* what) { throw std::system_error(errno, std::generic_category(), what); }
 
@@ -28,7 +28,7 @@ struct Address {
     sockaddr_un value = {};
     socklen_t length;
 
-    // The user's number is part of it, so that equal names of two users are two places.
+    // The user's number is part of it, so that two users may use the same name.
     explicit Address(const std::string& name) {
         value.sun_family = AF_UNIX;
         const std::string text = "cobre-shm/" + std::to_string(geteuid()) + "/" + name.substr(name.starts_with('/') ? 1 : 0);
@@ -45,23 +45,23 @@ int open_socket() {
     return descriptor;
 }
 
-std::optional<Host> host_of(int descriptor) {
+std::optional<PeerCredentials> credentials_of(int descriptor) {
     ucred credentials = {};
     socklen_t length = sizeof credentials;
     if (getsockopt(descriptor, SOL_SOCKET, SO_PEERCRED, &credentials, &length) != 0) return std::nullopt;
-    return Host{credentials.pid, credentials.uid};
+    return PeerCredentials{credentials.pid, credentials.uid};
 }
 
-// Room for one descriptor beside a message.
-union Control {
+// Room for one descriptor in the control data of a message.
+union DescriptorMessage {
     char bytes[CMSG_SPACE(sizeof(int))];
     cmsghdr align;
 };
 
 }  // namespace
 
-MeetingListener::MeetingListener(const std::string& name, const Segment& segment)
-    : segment_(fcntl(segment.descriptor(), F_DUPFD_CLOEXEC, 0)) {  // its own: it may outlive the caller's
+RendezvousListener::RendezvousListener(const std::string& name, const Segment& segment)
+    : segment_(fcntl(segment.descriptor(), F_DUPFD_CLOEXEC, 0)) {  // a duplicate: it may outlive the caller's
     if (segment_ < 0) fail("dup");
     const Address address(name);
     int ends[2] = {-1, -1};
@@ -74,7 +74,7 @@ MeetingListener::MeetingListener(const std::string& name, const Segment& segment
         if (pipe2(ends, O_CLOEXEC) != 0) fail("pipe2");
         stop_read_ = ends[0];
         stop_write_ = ends[1];
-        pthread_sigmask(SIG_SETMASK, &all, &before);  // signals belong to Python's threads
+        pthread_sigmask(SIG_SETMASK, &all, &before);  // signal handlers run in Python's threads
         try {
             thread_ = std::thread([this] { run(); });
         } catch (...) {
@@ -89,34 +89,34 @@ MeetingListener::MeetingListener(const std::string& name, const Segment& segment
     }
 }
 
-MeetingListener::~MeetingListener() {
+RendezvousListener::~RendezvousListener() {
     close(stop_write_);  // wakes the thread
     thread_.join();
     for (int descriptor : {stop_read_, socket_, segment_}) close(descriptor);
 }
 
-void MeetingListener::run() {
+void RendezvousListener::run() {
     pollfd polled[] = {{stop_read_, POLLIN, 0}, {socket_, POLLIN, 0}};
     for (;;) {
         if (poll(polled, std::size(polled), -1) < 0 && errno != EINTR) return;
         if (polled[0].revents) return;
-        const int visitor = accept4(socket_, nullptr, nullptr, SOCK_CLOEXEC | SOCK_NONBLOCK);
-        if (visitor < 0) {
-            if (errno == EMFILE || errno == ENFILE) poll(polled, 1, 10);  // it stays in the queue: do not spin
+        const int client = accept4(socket_, nullptr, nullptr, SOCK_CLOEXEC | SOCK_NONBLOCK);
+        if (client < 0) {
+            if (errno == EMFILE || errno == ENFILE) poll(polled, 1, 10);  // the connection stays in the queue: do not spin
             continue;
         }
-        answer(visitor);
-        close(visitor);
+        answer(client);
+        close(client);
     }
 }
 
-// The queue of a new connection is empty, so this never waits.
-void MeetingListener::answer(int visitor) const {
-    const std::optional<Host> who = host_of(visitor);
+// The send buffer of a new connection is empty, so this never blocks.
+void RendezvousListener::answer(int client) const {
+    const std::optional<PeerCredentials> who = credentials_of(client);
     if (!who || who->user != geteuid()) return;
     char byte = 0;
     iovec payload{&byte, 1};
-    Control control = {};
+    DescriptorMessage control = {};
     msghdr message = {};
     message.msg_iov = &payload;
     message.msg_iovlen = 1;
@@ -127,30 +127,30 @@ void MeetingListener::answer(int visitor) const {
     header->cmsg_type = SCM_RIGHTS;
     header->cmsg_len = CMSG_LEN(sizeof(int));
     std::memcpy(CMSG_DATA(header), &segment_, sizeof segment_);
-    [[maybe_unused]] const ssize_t sent = sendmsg(visitor, &message, MSG_NOSIGNAL | MSG_DONTWAIT);  // it may have gone
+    [[maybe_unused]] const ssize_t sent = sendmsg(client, &message, MSG_NOSIGNAL | MSG_DONTWAIT);  // the client may have ended
 }
 
-std::optional<MeetingCall> MeetingCall::to(const std::string& name) {
+std::optional<RendezvousClient> RendezvousClient::to(const std::string& name) {
     const Address address(name);
     const int descriptor = open_socket();
     if (connect(descriptor, address.get(), address.length) == 0)
-        if (const std::optional<Host> host = host_of(descriptor)) return MeetingCall(descriptor, *host);
+        if (const std::optional<PeerCredentials> server = credentials_of(descriptor)) return RendezvousClient(descriptor, *server);
     close(descriptor);
     return std::nullopt;
 }
 
-MeetingCall::MeetingCall(MeetingCall&& other) noexcept : socket_(std::exchange(other.socket_, -1)), host_(other.host_) {}
+RendezvousClient::RendezvousClient(RendezvousClient&& other) noexcept : socket_(std::exchange(other.socket_, -1)), server_(other.server_) {}
 
-MeetingCall::~MeetingCall() {
+RendezvousClient::~RendezvousClient() {
     if (socket_ >= 0) close(socket_);
 }
 
-std::optional<Segment> MeetingCall::segment(int patience_ms) const {
+std::optional<Segment> RendezvousClient::segment(int timeout_ms) const {
     pollfd polled{socket_, POLLIN, 0};
-    if (poll(&polled, 1, patience_ms) <= 0) return std::nullopt;
+    if (poll(&polled, 1, timeout_ms) <= 0) return std::nullopt;
     char byte;
     iovec payload{&byte, 1};
-    Control control = {};
+    DescriptorMessage control = {};
     msghdr message = {};
     message.msg_iov = &payload;
     message.msg_iovlen = 1;
@@ -161,7 +161,7 @@ std::optional<Segment> MeetingCall::segment(int patience_ms) const {
     if (!header || header->cmsg_level != SOL_SOCKET || header->cmsg_type != SCM_RIGHTS ||
         header->cmsg_len != CMSG_LEN(sizeof(int))) {
         if (!(message.msg_flags & MSG_CTRUNC)) return std::nullopt;
-        errno = EMFILE;  // the descriptor had no place in this process
+        errno = EMFILE;  // this process has no free descriptor
         fail("recvmsg");
     }
     int descriptor;
@@ -169,16 +169,16 @@ std::optional<Segment> MeetingCall::segment(int patience_ms) const {
     return Segment::adopt(descriptor);
 }
 
-#else  // no such sockets: ranks meet by name
+#else  // no abstract sockets: ranks meet by a name in /dev/shm
 
-MeetingListener::MeetingListener(const std::string&, const Segment& segment) : segment_(segment.descriptor()) {
+RendezvousListener::RendezvousListener(const std::string&, const Segment& segment) : segment_(segment.descriptor()) {
     throw std::system_error(EOPNOTSUPP, std::generic_category(), "abstract sockets");
 }
-MeetingListener::~MeetingListener() = default;
-std::optional<MeetingCall> MeetingCall::to(const std::string&) { return std::nullopt; }
-MeetingCall::MeetingCall(MeetingCall&& other) noexcept : socket_(-1), host_(other.host_) {}
-MeetingCall::~MeetingCall() = default;
-std::optional<Segment> MeetingCall::segment(int) const { return std::nullopt; }
+RendezvousListener::~RendezvousListener() = default;
+std::optional<RendezvousClient> RendezvousClient::to(const std::string&) { return std::nullopt; }
+RendezvousClient::RendezvousClient(RendezvousClient&& other) noexcept : socket_(-1), server_(other.server_) {}
+RendezvousClient::~RendezvousClient() = default;
+std::optional<Segment> RendezvousClient::segment(int) const { return std::nullopt; }
 
 #endif
 

@@ -1,9 +1,9 @@
-// Learns how to write into the window: through the cache, or past it.
+// Learns how to write into the window: through the cache, or past it with streaming stores.
 //
-// When two ranks share a last-level cache, data written through it reaches the reader fastest. When they do not (other core
-// complex, other socket, a virtual machine that was moved), fetching modified lines from the other cache is slower than
-// reading memory. Which of the two holds can change while a program runs, so it is measured, not assumed.
-// Results never depend on it.
+// When two ranks share a last-level cache, data written through it reaches the reader fastest. When they do not (other
+// core complex, other socket, a virtual machine that was moved), fetching modified lines from the other cache is slower
+// than reading memory. Which of the two holds can change while a program runs, so it is measured, not assumed. Results
+// never depend on it.
 #pragma once
 
 #include <array>
@@ -12,9 +12,9 @@
 
 namespace cobre::shm {
 
-// One decision, for one operation and one range of sizes. A trial of the other way takes two calls, of which the second is
-// timed: other ranks may learn of it one call late.
-class Choice {
+// The choice for one operation and one range of sizes. A trial of the alternative takes two calls, of which the second
+// is timed: other ranks may see the new choice one call late.
+class CopyChoice {
 public:
     void assume(bool streaming) { best_ = streaming; }
 
@@ -47,7 +47,7 @@ private:
     }
 
     static constexpr uint32_t kTrialCalls = 2;
-    static constexpr uint32_t kSoon = 8;   // calls between two trials when the present way got slower
+    static constexpr uint32_t kSoon = 8;   // calls between two trials when the present choice got slower
     static constexpr uint32_t kLate = 40;  // and when it did not
     static constexpr double kMuchSlower = 1.4;
     static constexpr double kClearlyBetter = 0.9;
@@ -55,18 +55,18 @@ private:
     bool other_known_ = false;
     uint32_t trial_ = 0;
     uint32_t age_ = 0;
-    double cost_ = 0;  // per byte, of the best way; 0: unknown
+    double cost_ = 0;  // ticks per byte, of the present choice; 0: unknown
     double when_chosen_ = 0;
 };
 
 // Rank 0 measures and decides; the others follow what it last wrote into the segment.
-class Tuner {
+class CopyTuner {
 public:
     enum class Kind : uint32_t { gather, broadcast, reduce };
     static constexpr size_t kSmallest = 128 * 1024;  // below, always through the cache
 
     // Until it is known better: what no cache can hold goes past it.
-    Tuner() {
+    CopyTuner() {
         for (uint32_t kind = 0; kind < 3; ++kind)
             for (uint32_t size_class = 2; size_class < 4; ++size_class) choices_[kind * 4 + size_class].assume(true);
     }
@@ -76,10 +76,10 @@ public:
         const uint32_t size_class = bytes < (1u << 20) ? 0 : bytes < (8u << 20) ? 1 : bytes < (64u << 20) ? 2 : 3;
         return static_cast<uint32_t>(kind) * 4 + size_class;
     }
-    Choice& choice(uint32_t slot) { return choices_[slot]; }
+    CopyChoice& choice(uint32_t slot) { return choices_[slot]; }
 
 private:
-    std::array<Choice, 12> choices_;
+    std::array<CopyChoice, 12> choices_;
 };
 
 }  // namespace cobre::shm

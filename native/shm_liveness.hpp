@@ -1,0 +1,56 @@
+// A thread that writes this rank's heartbeat and notices when another rank's process ends.
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <thread>
+#include <vector>
+
+#include "shm_layout.hpp"
+
+namespace cobre::shm {
+
+// It never takes the GIL, so a rank that computes keeps its heartbeat; a stopped process does not.
+class LivenessMonitor {
+public:
+    // on_death is called from the thread, after dead(rank) has become true.
+    LivenessMonitor(Control control, uint32_t rank, int64_t heartbeat_ns, std::function<void()> on_death);
+    ~LivenessMonitor();
+    LivenessMonitor(const LivenessMonitor&) = delete;
+    LivenessMonitor& operator=(const LivenessMonitor&) = delete;
+
+    // acquire: pairs with the release in report_death(); what the dead rank wrote last is then visible
+    bool dead(uint32_t rank) const { return dead_[rank].load(std::memory_order_acquire); }
+    void start();
+    void stop();
+
+private:
+    struct Peer {
+        uint32_t rank;
+        int pid;
+        uint64_t start;
+        int descriptor;  // pidfd, or -1 where the kernel has none: then /proc is polled
+    };
+    void run();
+    void find_new_peers();
+    void wait_for_events();
+    void poll_processes();
+    void report_death(const Peer& peer);
+
+    Control control_;
+    uint32_t rank_;
+    int64_t heartbeat_ns_;
+    std::function<void()> on_death_;
+    std::unique_ptr<std::atomic<bool>[]> dead_;
+    std::vector<bool> is_known_;
+    std::vector<Peer> peers_;
+    uint32_t unknown_peers_;
+    uint64_t namespace_;
+    int stop_read_ = -1;
+    int stop_write_ = -1;
+    std::thread thread_;
+};
+
+}  // namespace cobre::shm

@@ -1,0 +1,206 @@
+#include "shm_transport.hpp"
+
+#include <sched.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include <bit>
+#include <cerrno>
+#include <cstdio>
+#include <cstring>
+#include <limits>
+#include <optional>
+
+#include "process.hpp"
+
+namespace nb = nanobind;
+
+namespace cobre::shm {
+namespace {
+
+// At most a century, which no addition overflows; at least a nanosecond, because 0 means "none".
+int64_t to_ns(double seconds) {
+    if (seconds <= 0) return 0;
+    return static_cast<int64_t>(std::clamp(seconds * 1e9, 1.0, 3.2e18));
+}
+
+}  // namespace
+
+nb::object to_python(const std::string& text) {
+    return nb::steal(PyUnicode_DecodeUTF8(text.data(), static_cast<Py_ssize_t>(text.size()), "replace"));
+}
+
+Transport::Transport(TransportConfig config, CallGuard& guard, nb::object on_wait)
+    : config_(std::move(config)), guard_(guard), on_wait_(std::move(on_wait)), fork_count_(fork_generation()) {
+    join();
+}
+
+Transport::Transport(Segment& segment, TransportConfig config, CallGuard& guard, nb::object on_wait)
+    : config_(std::move(config)), guard_(guard), on_wait_(std::move(on_wait)), fork_count_(fork_generation()) {
+    try {
+        check_header(segment);
+        attach(segment.map(segment.bytes(), true));
+        wait_for_all(segment);
+    } catch (...) {
+        close();
+        throw;
+    }
+}
+
+Transport::Transport(Transport& parent, CallGuard& guard, nb::object on_wait)
+    : config_(parent.config_), guard_(guard), on_wait_(std::move(on_wait)), fork_count_(fork_generation()) {
+    config_.name = parent.derived_name();  // regions of parent and child get different names
+    config_.names.clear();
+    const std::shared_ptr<Region> region = parent.create_region(segment_bytes(config_), 0);
+    if (config_.rank == 0) initialise(region->mapping->data(), config_);
+    parent.substep_barrier();  // the header is complete
+    attach(region->mapping);
+    claim_slot();
+    liveness_->start();
+    parent.substep_barrier();  // all have joined
+    choose_spin_policy();
+}
+
+Transport::~Transport() { close(); }
+
+void Transport::join() {
+    const int64_t deadline = now_ns() + to_ns(config_.connect_timeout_s);
+    std::unique_ptr<RendezvousListener> listener;  // closed when all have joined, or joining has failed
+    Segment segment = config_.rank == 0 ? make_segment(config_, listener) : find_segment(config_, deadline);
+    try {
+        check_header(segment);
+        attach(segment.map(segment.bytes(), true));
+        try {
+            wait_for_all(segment);
+        } catch (const CollectiveFailure&) {
+            if (config_.rank == 0) admit_latecomers(deadline);
+            throw;
+        }
+    } catch (...) {
+        // A name that outlives its run would block the next one.
+        if (config_.rank == 0 || !has_live_creator(segment)) segment.unlink();
+        close();
+        throw;
+    }
+}
+
+constexpr int64_t kLatecomerNs = 5'000'000'000;
+
+// Joining has failed because of some rank. Ranks that come later would look for rank 0 until their timeout, and blame
+// it: let them attach, so that they read who failed.
+void Transport::admit_latecomers(int64_t deadline_ns) {
+    const int64_t end = std::min(deadline_ns, now_ns() + kLatecomerNs);
+    const auto& attached = sync_->control().header->attached;
+    while (attached.load(std::memory_order_acquire) < config_.size && now_ns() < end) sleep_briefly();
+}
+
+bool Transport::has_live_creator(const Segment& segment) const {
+    return creator_is_alive(*reinterpret_cast<const Header*>(segment.map(sizeof(Header), false)->data()));
+}
+
+void Transport::check_header(const Segment& segment) const {
+    const auto head = segment.map(sizeof(Header), false);
+    const auto& header = *reinterpret_cast<const Header*>(head->data());
+    if (header.layout_version != kLayoutVersion)
+        throw JoinFailure("rank 0 (" + creator_text(header) + ") runs another version of this package (segment layout " +
+                          std::to_string(header.layout_version) + ", here " + std::to_string(kLayoutVersion) + ")");
+    if (header.size != config_.size)
+        throw JoinFailure("COBRE_SHM_SIZE is " + std::to_string(config_.size) + " for rank " + std::to_string(config_.rank) +
+                          " (pid " + std::to_string(getpid()) + ") but " + std::to_string(header.size) + " for rank 0 (" +
+                          creator_text(header) + ")");
+    if (header.total_bytes > segment.bytes()) throw JoinFailure("the segment " + config_.name + " is shorter than its header says");
+}
+
+void Transport::attach(std::shared_ptr<Mapping> mapping) {
+    mapping_ = std::move(mapping);
+    const Header& header = *reinterpret_cast<const Header*>(mapping_->data());
+    const Control control = Control::at(mapping_->data(), config_.size, header.slot_bytes);
+    liveness_ = std::make_unique<LivenessMonitor>(control, config_.rank, std::clamp(to_ns(config_.timeout_s) / 8, int64_t{10'000'000}, int64_t{500'000'000}),
+                                     [this] { sync_->wake_all(); });
+    const SyncConfig sync{config_.rank, to_ns(config_.timeout_s), to_ns(config_.operation_timeout_s), header.wait_by_condvar != 0, config_.names};
+    sync_ = std::make_unique<Sync>(
+        control, sync, [this](uint32_t rank) { return liveness_->dead(rank); },
+        [this](double seconds, const std::vector<std::string>& missing) {
+            nb::list names;
+            for (const std::string& name : missing) names.append(to_python(name));
+            if (!on_wait_.is_none()) on_wait_(seconds, names);
+        });
+    sync_->set_spin_policy({0, 20, 0, 5'000'000});  // leave the cores to ranks that are starting
+    collectives_ = std::make_unique<Collectives>(*sync_, config_.rank);
+}
+
+void Transport::claim_slot() {
+    RankSlot& slot = sync_->own();
+    int32_t nobody = 0;
+    // acq_rel: of two processes that claim one rank, one loses here; rank 0 has had its slot since it created the
+    // segment
+    if (!slot.pid.compare_exchange_strong(nobody, getpid(), std::memory_order_acq_rel) && nobody != getpid())
+        throw JoinFailure("rank " + std::to_string(config_.rank) + " is claimed by two processes: pid " + std::to_string(nobody) +
+                          " and pid " + std::to_string(getpid()) + " (both COBRE_SHM_RANK=" + std::to_string(config_.rank) + ")");
+    fill_slot(slot);
+
+    cpu_set_t cores;
+    Header& header = *sync_->control().header;
+    if (sched_getaffinity(0, sizeof cores, &cores) == 0)
+        for (size_t core = 0; core < std::size(header.affinity) * 64 && core < CPU_SETSIZE; ++core)
+            if (CPU_ISSET(core, &cores)) header.affinity[core / 64].fetch_or(uint64_t{1} << core % 64, std::memory_order_relaxed);  // read after a barrier
+}
+
+// All ranks attach; the last one unlinks the name; from then on nothing can be left behind in /dev/shm, even by
+// SIGKILL.
+void Transport::wait_for_all(Segment& segment) {
+    claim_slot();
+    liveness_->start();
+    Header& header = *sync_->control().header;
+    // acq_rel: the last rank to attach unlinks after all others have mapped
+    const uint32_t attached = header.attached.fetch_add(1, std::memory_order_acq_rel) + 1;
+    if (attached == config_.size) segment.unlink();  // the last to attach: all have mapped it
+    sync_->set_next_timeout(to_ns(config_.connect_timeout_s));
+    Gil gil;
+    sync_->barrier(0, gil);
+    sync_->set_next_timeout(0);
+    choose_spin_policy();
+}
+
+void Transport::choose_spin_policy() {
+    cores_ = 0;
+    for (const auto& word : sync_->control().header->affinity)
+        cores_ += static_cast<uint32_t>(std::popcount(word.load(std::memory_order_relaxed)));  // complete after the barrier
+    if (config_.quota_cores) cores_ = std::min(cores_, config_.quota_cores);
+    cores_ = std::max(cores_, 1u);
+    sync_->set_spin_policy(spin_policy_for(config_.size, cores_));
+}
+
+void Transport::abort(const std::string& text) {
+    if (!sync_ || fork_count_ != fork_generation()) return;
+    sync_->record_failure(Failure::aborted, {config_.rank}, text);
+    sync_->leave(RankState::broken);
+}
+
+void Transport::close() {
+    if (fork_count_ != fork_generation()) {
+        // A forked child has the memory but not the threads: let go of everything without a sign to other ranks.
+        (void)liveness_.release();
+        (void)sync_.release();
+        return;
+    }
+    if (sync_ && sync_->own().pid.load(std::memory_order_relaxed) == getpid()) sync_->leave(RankState::closed);
+    if (in_call_) {
+        close_after_call_ = true;
+        sync_->record_failure(Failure::left, {config_.rank}, "");  // wakes the waiting call, which cannot succeed any more
+        return;
+    }
+    finish_close();
+}
+
+void Transport::finish_close() {
+    close_after_call_ = false;
+    if (liveness_) liveness_->stop();
+    collectives_.reset();
+    liveness_.reset();
+    sync_.reset();
+    mapping_.reset();
+    on_wait_ = nb::none();  // it refers to the communicator, which refers to this
+}
+
+}  // namespace cobre::shm

@@ -1,0 +1,118 @@
+// One rank's end of the shared-memory transport: joins the other ranks, runs collectives with them, leaves.
+#pragma once
+
+#include <nanobind/nanobind.h>
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "call_guard.hpp"
+#include "shm_collectives.hpp"
+#include "shm_rendezvous.hpp"
+#include "shm_segment.hpp"
+#include "shm_sync.hpp"
+#include "shm_liveness.hpp"
+
+namespace cobre::shm {
+
+// Text from shared memory as a Python string: labels and reasons may be cut inside a character.
+nanobind::object to_python(const std::string& text);
+
+// Memory that all ranks map.
+struct Region {
+    std::shared_ptr<Mapping> mapping;
+    size_t bytes;
+    uint32_t id;
+};
+
+// What ranks compare and messages show of a call that consists of several collectives.
+struct CallDescription {
+    uint64_t sequence = 0;
+    uint32_t dtype = 0;
+    uint64_t count = 0;
+    uint64_t total = 0;
+    uint32_t detail = 0;
+    uint64_t counts_hash = 0;
+};
+
+class Transport {
+public:
+    Transport(TransportConfig config, CallGuard& guard, nanobind::object on_wait);
+    // In a segment that the ranks have found by other means than a name; rank 0 has initialised it.
+    Transport(Segment& segment, TransportConfig config, CallGuard& guard, nanobind::object on_wait);
+    // A second transport between the ranks of `parent`, created inside its present call, which notices ranks that die.
+    Transport(Transport& parent, CallGuard& guard, nanobind::object on_wait);
+    ~Transport();
+
+    void barrier();
+    void allgatherv(nanobind::handle send, nanobind::handle recv, nanobind::handle counts, nanobind::handle displs);
+    void allreduce(nanobind::handle send, nanobind::handle recv, nanobind::handle op);
+    void broadcast(nanobind::handle buffer, uint32_t root);
+    void broadcast_parts(nanobind::handle buffer, nanobind::handle counts, nanobind::handle displs, uint32_t root);
+    void fence(const Region& region);
+    // Throws std::system_error on every rank when any of them could not.
+    std::shared_ptr<Region> create_region(size_t bytes, uint32_t dtype);
+
+    // The present call consists of several collectives of this transport: describe it as a whole.
+    void describe_call(uint32_t dtype, uint64_t count, uint64_t total, uint32_t detail, uint64_t counts_hash);
+    // Whether the timeout of one operation holds for the collectives that follow.
+    void enforce_operation_timeout(bool limited);
+
+    void abort(const std::string& text);
+    void close();
+    size_t window_bytes() const { return mapping_ ? mapping_->bytes() : 0; }
+    uint32_t cores() const { return cores_; }
+
+private:
+    void join();
+    void check_header(const Segment& segment) const;
+    void attach(std::shared_ptr<Mapping> mapping);
+    void wait_for_all(Segment& segment);
+    void substep_barrier();  // one more barrier of the present call
+    std::string derived_name() const;
+    void admit_latecomers(int64_t deadline_ns);
+    bool has_live_creator(const Segment& segment) const;
+    int first_failure(int own, uint64_t hash, Gil& gil);
+    bool share_pid_namespace();
+    int share_unnamed(Region& region, size_t mapped, uint64_t hash, Gil& gil);
+    int share_by_name(Region& region, size_t mapped, uint64_t hash, Gil& gil);
+    void claim_slot();
+    void choose_spin_policy();
+    void finish_close();
+    Sync& sync();
+    uint64_t publish_call(uint32_t dtype, uint64_t count, uint64_t total, uint32_t detail, uint64_t counts_hash, uint64_t location);
+    uint64_t location_of(const Buffer& recv, uint64_t layout_hash) const;
+
+    TransportConfig config_;
+    CallGuard& guard_;
+    nanobind::object on_wait_;
+    uint64_t fork_count_;
+    std::shared_ptr<Mapping> mapping_;
+    std::unique_ptr<Sync> sync_;
+    std::unique_ptr<LivenessMonitor> liveness_;
+    std::unique_ptr<Collectives> collectives_;
+    std::vector<std::weak_ptr<Region>> regions_;
+    CallDescription described_;
+    uint32_t next_region_ = 1;
+    uint32_t cores_ = 1;
+    bool in_call_ = false;
+    bool close_after_call_ = false;
+
+    // Another thread, or a signal handler, may close the transport while a call waits in it: the call ends first.
+    class InCall {
+    public:
+        explicit InCall(Transport& transport) : transport_(transport) { transport_.in_call_ = true; }
+        ~InCall() {
+            transport_.in_call_ = false;
+            if (transport_.close_after_call_) transport_.finish_close();
+        }
+        InCall(const InCall&) = delete;
+        InCall& operator=(const InCall&) = delete;
+
+    private:
+        Transport& transport_;
+    };
+};
+
+}  // namespace cobre::shm
