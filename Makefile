@@ -36,6 +36,7 @@ test: lint types architecture unit  ## everything that must pass before a change
 lint: $(READY)
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
+	$(BIN)/clang-format --dry-run -Werror $(wildcard native/*.cpp native/*.hpp)
 
 types: $(READY)
 	$(BIN)/mypy

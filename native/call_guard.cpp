@@ -45,8 +45,8 @@ nb::object packed_places(const Integers& counts) {
 }  // namespace
 
 const char* operation_name(Operation operation) {
-    static const char* const names[] = {"join",      "barrier",              "allgatherv", "allreduce",
-                                        "broadcast", "create_shared_region", "fence",      "split_local"};
+    static const char* const names[] = {
+        "join", "barrier", "allgatherv", "allreduce", "broadcast", "create_shared_region", "fence", "split_local"};
     const auto at = static_cast<size_t>(operation);
     return at < std::size(names) ? names[at] : "unknown operation";
 }
@@ -84,7 +84,8 @@ bool CallGuard::run(Operation operation, uint64_t nbytes, nb::handle label, nb::
     start(operation, nbytes, label.ptr());
     // One free place in front: a bound method then puts its object there instead of copying the arguments.
     PyObject* stack[] = {nullptr, arguments.ptr()..., nullptr};
-    PyObject* result = PyObject_Vectorcall(hook.ptr(), stack + 1, sizeof...(arguments) | PY_VECTORCALL_ARGUMENTS_OFFSET, nullptr);
+    PyObject* result =
+        PyObject_Vectorcall(hook.ptr(), stack + 1, sizeof...(arguments) | PY_VECTORCALL_ARGUMENTS_OFFSET, nullptr);
     if (!result) {
         // Broken until `fail` or `end` says more: whatever happens in between, the guard must not stay busy.
         busy_ = false;
@@ -100,9 +101,12 @@ bool CallGuard::barrier(nb::handle hook, nb::handle label) {
     return ready() && PyUnicode_Check(label.ptr()) && run(Operation::barrier, 0, label, hook);
 }
 
-bool CallGuard::allgatherv(nb::handle hook, nb::handle send, nb::handle recv, nb::handle counts, nb::handle displs, nb::handle label) {
+bool CallGuard::allgatherv(nb::handle hook, nb::handle send, nb::handle recv, nb::handle counts, nb::handle displs,
+                           nb::handle label) {
     Buffer from, to;
-    if (!ready() || !PyUnicode_Check(label.ptr()) || !read_plain(send.ptr(), false, from) || !read_plain(recv.ptr(), true, to)) return false;
+    if (!ready() || !PyUnicode_Check(label.ptr()) || !read_plain(send.ptr(), false, from) ||
+        !read_plain(recv.ptr(), true, to))
+        return false;
     const Integers amounts(counts.ptr());
     nb::object packed;
     if (displs.is_none()) {
@@ -130,7 +134,9 @@ bool CallGuard::allgatherv(nb::handle hook, nb::handle send, nb::handle recv, nb
 
 bool CallGuard::allreduce(nb::handle hook, nb::handle send, nb::handle recv, nb::handle op, nb::handle label) {
     Buffer from, to;
-    if (!ready() || !PyUnicode_Check(label.ptr()) || !read_plain(send.ptr(), false, from) || !read_plain(recv.ptr(), true, to)) return false;
+    if (!ready() || !PyUnicode_Check(label.ptr()) || !read_plain(send.ptr(), false, from) ||
+        !read_plain(recv.ptr(), true, to))
+        return false;
     if (reinterpret_cast<PyObject*>(Py_TYPE(op.ptr())) != reduce_op_.ptr()) return false;
     const auto reduction = static_cast<ReduceOp>(PyLong_AsLong(op.ptr()));
     if (from.dtype != to.dtype || from.count != to.count || !reducible(from.element, reduction)) return false;

@@ -51,7 +51,8 @@ public:
     bool barrier(nanobind::handle hook, nanobind::handle label);
     bool allgatherv(nanobind::handle hook, nanobind::handle send, nanobind::handle recv, nanobind::handle counts,
                     nanobind::handle displs, nanobind::handle label);
-    bool allreduce(nanobind::handle hook, nanobind::handle send, nanobind::handle recv, nanobind::handle op, nanobind::handle label);
+    bool allreduce(nanobind::handle hook, nanobind::handle send, nanobind::handle recv, nanobind::handle op,
+                   nanobind::handle label);
     bool broadcast(nanobind::handle hook, nanobind::handle buffer, nanobind::handle root, nanobind::handle label);
     void end();
     void fail();
@@ -67,7 +68,8 @@ private:
     bool ready() const;
     void start(Operation operation, uint64_t nbytes, PyObject* label);
     template <typename... Arguments>
-    bool run(Operation operation, uint64_t nbytes, nanobind::handle label, nanobind::handle hook, Arguments... arguments);
+    bool run(Operation operation, uint64_t nbytes, nanobind::handle label, nanobind::handle hook,
+             Arguments... arguments);
 
     uint32_t rank_;
     uint32_t size_;

@@ -42,7 +42,8 @@ HighsApi::HighsApi(const std::string& path) {
     void* probe = create();
     const Int size = size_of_int(probe);
     destroy(probe);
-    if (size != sizeof(Int)) throw std::runtime_error("the HiGHS library was built with integers of another size (HIGHSINT64)");
+    if (size != sizeof(Int))
+        throw std::runtime_error("the HiGHS library was built with integers of another size (HIGHSINT64)");
 }
 
 }  // namespace cobre::lp

@@ -102,7 +102,8 @@ void read_realisations(ChainBatch& batch, const StageModel& stage, const Array<I
     batch.availability = available.data();
     batch.buses = static_cast<Int>(loads.width());
     batch.sources = static_cast<Int>(available.width());
-    require(inflows.size() == inflows.height() * static_cast<size_t>(stage.hydros), "inflow: expected one column a hydro");
+    require(inflows.size() == inflows.height() * static_cast<size_t>(stage.hydros),
+            "inflow: expected one column a hydro");
     require(loads.height() == inflows.height() && available.height() == inflows.height(),
             "inflow, load and availability differ in number of realisations");
     const auto realisations = static_cast<Int>(inflows.height());
@@ -110,7 +111,8 @@ void read_realisations(ChainBatch& batch, const StageModel& stage, const Array<I
     batch.items = items.data();
 }
 
-void read_bases(ChainBatch& batch, const StageModel& stage, nb::handle status, nb::handle cuts, std::span<const Int> index) {
+void read_bases(ChainBatch& batch, const StageModel& stage, nb::handle status, nb::handle cuts,
+                std::span<const Int> index) {
     const Array<int8_t> statuses(status, "start_status");
     const Array<Int> active_cuts(cuts, "start_cuts");
     const auto bases = static_cast<Int>(statuses.height());

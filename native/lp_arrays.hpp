@@ -25,10 +25,11 @@ constexpr ElementType element_of() {
 // A C-contiguous array of exactly this type.
 template <typename T>
 class Array {
-   public:
+public:
     Array(nanobind::handle object, const char* name, bool writable = false) {
         if (!read_plain(object.ptr(), writable, buffer_) || buffer_.element != element_of<T>())
-            throw nanobind::type_error((std::string(name) + ": expected a C-contiguous array of " + element_name(element_of<T>())).c_str());
+            throw nanobind::type_error(
+                (std::string(name) + ": expected a C-contiguous array of " + element_name(element_of<T>())).c_str());
     }
 
     T* data() const { return reinterpret_cast<T*>(buffer_.data); }
@@ -37,7 +38,7 @@ class Array {
     size_t height() const { return buffer_.dimensions ? static_cast<size_t>(buffer_.shape[0]) : 1; }
     size_t width() const { return buffer_.dimensions > 1 ? static_cast<size_t>(buffer_.shape[1]) : 0; }
 
-   private:
+private:
     Buffer buffer_;
 };
 

@@ -18,11 +18,12 @@ namespace cobre::lp {
 
 namespace {
 
-ChainResults solve_chains(Engine& engine, const BoundStage& bound, const nb::list& chunks, Int cuts, const nb::object& rows,
-                          nb::handle in_play, nb::handle states, nb::handle chain_start, nb::handle items,
-                          const nb::object& result_index, nb::handle inflow, nb::handle load, nb::handle availability,
-                          nb::handle start_status, nb::handle start_cuts, nb::handle start_index, bool wants_basis,
-                          bool wants_solution, bool wants_gradient, const nb::object& counter, const nb::object& tables) {
+ChainResults solve_chains(Engine& engine, const BoundStage& bound, const nb::list& chunks, Int cuts,
+                          const nb::object& rows, nb::handle in_play, nb::handle states, nb::handle chain_start,
+                          nb::handle items, const nb::object& result_index, nb::handle inflow, nb::handle load,
+                          nb::handle availability, nb::handle start_status, nb::handle start_cuts,
+                          nb::handle start_index, bool wants_basis, bool wants_solution, bool wants_gradient,
+                          const nb::object& counter, const nb::object& tables) {
     const StageModel& stage = bound.model;
     const CutView view = read_cuts(stage.dimension(), chunks, cuts, rows, in_play);
     const Array<Int> realisations(items, "items"), bases(start_index, "start_index");
@@ -58,8 +59,8 @@ struct PathIndices {
 PathStage read_path_stage(const nb::tuple& given, std::deque<CutView>& views, const PathIndices& paths) {
     PathStage stage;
     stage.model = &nb::cast<const BoundStage&>(given[0]).model;
-    stage.cuts = &views.emplace_back(
-        read_cuts(stage.model->dimension(), nb::cast<nb::list>(given[1]), nb::cast<Int>(given[2]), nb::borrow(given[3]), given[4]));
+    stage.cuts = &views.emplace_back(read_cuts(stage.model->dimension(), nb::cast<nb::list>(given[1]),
+                                               nb::cast<Int>(given[2]), nb::borrow(given[3]), given[4]));
     const Array<Int> items(given[5], "items");
     require(items.size() + 1 == paths.chain_start.size(), "items: expected one for each path");
     stage.batch.chains = static_cast<Int>(items.size());
@@ -82,7 +83,8 @@ PathResults solve_paths(Engine& engine, const nb::list& given, nb::handle first_
         const StageModel* const before = stages.empty() ? nullptr : stages.back().model;
         stages.push_back(read_path_stage(nb::cast<nb::tuple>(tuple), views, paths));
         const StageModel& model = *stages.back().model;
-        require(static_cast<size_t>(model.dimension()) == first.width(), "first_states: not the dimension of the state of every stage");
+        require(static_cast<size_t>(model.dimension()) == first.width(),
+                "first_states: not the dimension of the state of every stage");
         require(!stages.back().warm_starts || (before && before->has_shape_of(model)),
                 "follows: the stage before has another shape, or there is none");
     }
@@ -152,7 +154,8 @@ struct BoundFactorisation {
                                const std::vector<Int>& row, const std::vector<double>& value) {
         vector.resize(slack_is_basic.size());
         std::vector<Int> slots;
-        if (!factorisation.factorise(slack_is_basic, {start, row, value}, slots)) throw std::domain_error("the basis is singular");
+        if (!factorisation.factorise(slack_is_basic, {start, row, value}, slots))
+            throw std::domain_error("the basis is singular");
         return slots;
     }
     void load(const std::vector<double>& rhs) {
@@ -222,8 +225,8 @@ void bind_engine(nb::module_& module) {
             "max_added_per_round"_a, "retry_attempts"_a, "max_dense_rows"_a)
         .def("solve_chains", &solve_chains, "stage"_a, "chunks"_a, "cuts"_a, "rows"_a.none(), "in_play"_a, "states"_a,
              "chain_start"_a, "items"_a, "result_index"_a.none(), "inflow"_a, "load"_a, "availability"_a,
-             "start_status"_a, "start_cuts"_a, "start_index"_a, "wants_basis"_a, "wants_solution"_a,
-             "wants_gradient"_a, "counter"_a.none(), "tables"_a.none())
+             "start_status"_a, "start_cuts"_a, "start_index"_a, "wants_basis"_a, "wants_solution"_a, "wants_gradient"_a,
+             "counter"_a.none(), "tables"_a.none())
         .def("solve_paths", &solve_paths, "stages"_a, "first_states"_a, "counter"_a.none(), "tables"_a.none())
         .def("save_failed", &Engine::save_failed, "path"_a, "columns"_a, "rows"_a)
         .def_prop_ro("version", [](const Engine& engine) { return std::string(engine.version()); });

@@ -10,7 +10,7 @@ namespace cobre::lp {
 struct Openings {
     size_t points, openings, dimension;
     const double *cost, *weight;  // points x openings
-    const double* gradient;          // points x openings x dimension
+    const double* gradient;       // points x openings x dimension
     const double* state;          // points x dimension
 };
 void average_cuts(const Openings& from, double* cuts);

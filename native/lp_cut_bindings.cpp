@@ -20,7 +20,8 @@ nb::object cut_values(const nb::list& chunks, Int cuts, const nb::object& rows, 
     const Array<double> points(states, "states");
     const CutView view = read_cuts(static_cast<Int>(points.width()), chunks, cuts, rows, in_play);
     double* values;
-    const nb::object table = make_array(values, {static_cast<Py_ssize_t>(points.height()), static_cast<Py_ssize_t>(cuts)});
+    const nb::object table =
+        make_array(values, {static_cast<Py_ssize_t>(points.height()), static_cast<Py_ssize_t>(cuts)});
     const nb::gil_scoped_release release;
     for (size_t point = 0; point < points.height(); ++point) {
         view.intercepts(values + point * static_cast<size_t>(cuts));
@@ -52,10 +53,12 @@ nb::tuple chains_of_openings(nb::handle order, nb::handle sampled, nb::handle st
     require(points_states.height() == first.size(), "sampled: expected one for each trial point");
     for (const Int position : first.span())
         require(0 <= position && static_cast<size_t>(position) < openings.size(), "sampled: no such opening");
-    const auto points = static_cast<Py_ssize_t>(first.size()), solves = points * static_cast<Py_ssize_t>(openings.size());
+    const auto points = static_cast<Py_ssize_t>(first.size()),
+               solves = points * static_cast<Py_ssize_t>(openings.size());
     OpeningChains chains;
     const nb::object start = make_array(chains.start, {2 * points + 1}), items = make_array(chains.items, {solves}),
-                     index = make_array(chains.start_index, {2 * points}), rows = make_array(chains.result_index, {solves});
+                     index = make_array(chains.start_index, {2 * points}),
+                     rows = make_array(chains.result_index, {solves});
     build_opening_chains(openings.span(), first.span(), chains);
     const auto width = static_cast<Py_ssize_t>(points_states.width());
     double* twice;

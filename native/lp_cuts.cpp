@@ -16,7 +16,8 @@ constexpr Int kTile = 32;  // components whose coefficients stay in the nearest 
 CutView::CutView(std::vector<CutChunk> chunks, Int count, const Int* row_of, const uint8_t* in_play)
     : chunks_(std::move(chunks)), count_(count), row_of_(row_of), in_play_(in_play) {
     for (const CutChunk& chunk : chunks_)
-        for (Int first = 0; first < chunk.width; first += kCutsPerBlock) blocks_.push_back({chunk.data + first, chunk.width});
+        for (Int first = 0; first < chunk.width; first += kCutsPerBlock)
+            blocks_.push_back({chunk.data + first, chunk.width});
     find_runs();
 }
 
@@ -54,8 +55,8 @@ void CutView::add_products(Int first, Int n, const double* x, double* out, Int v
                     const double factor = x[static_cast<size_t>(vector) * n + component - first];
                     const Int row = row_of(component);
                     if (factor == 0.0 || row < 0) continue;
-                    add_scaled(out + vector * count + run.start, factor, run.data + static_cast<size_t>(row) * run.width,
-                               static_cast<size_t>(run.length));
+                    add_scaled(out + vector * count + run.start, factor,
+                               run.data + static_cast<size_t>(row) * run.width, static_cast<size_t>(run.length));
                 }
 }
 

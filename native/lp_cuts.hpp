@@ -21,7 +21,7 @@ struct CutChunk {
 // components that some cut depends on. row_of: by component, its row, or -1 where no cut depends on it; null: row 1 +
 // component.
 class CutView {
-   public:
+public:
     CutView(std::vector<CutChunk> chunks, Int count, const Int* row_of, const uint8_t* in_play);
 
     Int count() const { return count_; }
@@ -40,7 +40,7 @@ class CutView {
     // coefficients come from memory once.
     void add_products(Int first, Int n, const double* x, double* out, Int vectors) const;
 
-   private:
+private:
     // Consecutive blocks of one chunk that have cuts in play: the others cost nothing.
     struct Run {
         const double* data;

@@ -4,15 +4,16 @@
 #include <cstddef>
 #include <limits>
 
-#include "lp_kernels.hpp"
 #include "lp_dense_simplex.hpp"
+#include "lp_kernels.hpp"
 
 namespace cobre::lp {
 
 namespace {
 
 constexpr double kSmallestPivot = 1e-11;
-constexpr double kHarrisTolerance = 1e-10;  // by how much a reduced cost may get the wrong sign for the sake of a larger pivot
+constexpr double kHarrisTolerance =
+    1e-10;                       // by how much a reduced cost may get the wrong sign for the sake of a larger pivot
 constexpr Int kMaxUpdates = 40;  // of the inverse before it is computed from scratch
 
 }  // namespace
@@ -60,7 +61,8 @@ bool DenseDualSimplex::ratio_test(double infeasibility, Int& entering) {
     }
     for (size_t row = 0; row < active_rows_.size(); ++row) {
         if (is_fixed(active_rows_[row])) continue;
-        consider(stage_->columns + static_cast<Int>(row), pivot_row_slacks_[row], duals_[row], !active_rows_[row].at_upper, active_rows_[row].at_upper);
+        consider(stage_->columns + static_cast<Int>(row), pivot_row_slacks_[row], duals_[row],
+                 !active_rows_[row].at_upper, active_rows_[row].at_upper);
     }
     double left = std::abs(infeasibility);
     flips_.clear();
@@ -173,7 +175,8 @@ void DenseDualSimplex::extend_inverse(const Row& row, Int column) {
 // The dual step: the entering variable's reduced cost becomes zero. Gives the reduced cost of the leaving variable.
 double DenseDualSimplex::update_duals(Int entering) {
     const auto position = static_cast<size_t>(entering - stage_->columns);
-    const double step = entering < stage_->columns ? reduced_[entering] / pivot_row_[entering] : duals_[position] / pivot_row_slacks_[position];
+    const double step = entering < stage_->columns ? reduced_[entering] / pivot_row_[entering]
+                                                   : duals_[position] / pivot_row_slacks_[position];
     if (step == 0.0) return step;
     add_scaled(reduced_.data(), -step, pivot_row_.data(), reduced_.size());
     add_scaled(duals_.data(), -step, pivot_row_slacks_.data(), duals_.size());

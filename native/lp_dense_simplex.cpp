@@ -104,10 +104,12 @@ void DenseDualSimplex::load_column(Int column) {
         scratch_[position] = 0.0;
         if (!row.is_cut) position_of_row_[row.index] = static_cast<Int>(position);
         else if (column == stage.future_cost) scratch_[position] = 1.0;
-        else if (state >= 0) scratch_[position] = cut_coefficients_[static_cast<size_t>(row.copy) * stage.states + state];
+        else if (state >= 0)
+            scratch_[position] = cut_coefficients_[static_cast<size_t>(row.copy) * stage.states + state];
     }
     for (Int at = stage.column_start[column]; at < stage.column_start[column + 1]; ++at)
-        if (is_active_row_[stage.row_index[at]]) scratch_[position_of_row_[stage.row_index[at]]] += stage.column_value[at];
+        if (is_active_row_[stage.row_index[at]])
+            scratch_[position_of_row_[stage.row_index[at]]] += stage.column_value[at];
 }
 
 double DenseDualSimplex::bound_of(const Row& row) const {
@@ -131,7 +133,8 @@ double DenseDualSimplex::value_of(const Row& row) const {
 // The largest term of a row: its value cannot be more accurate than the last digit of that one.
 double DenseDualSimplex::size_of(const Row& row) const {
     double size = 0.0;
-    for_each_entry(row, [&](Int column, double coefficient) { size = std::max(size, std::abs(coefficient * x_[column])); });
+    for_each_entry(row,
+                   [&](Int column, double coefficient) { size = std::max(size, std::abs(coefficient * x_[column])); });
     return size;
 }
 
@@ -185,13 +188,16 @@ void DenseDualSimplex::reset_nonbasic() {
         else if (status_[column] == at_lower && std::isinf(lower)) status_[column] = at_upper;
         else if (status_[column] == at_upper && std::isinf(upper)) status_[column] = at_lower;
         if (status_[column] == at_lower && reduced_[column] < 0.0 && !std::isinf(upper)) status_[column] = at_upper;
-        else if (status_[column] == at_upper && reduced_[column] > 0.0 && !std::isinf(lower)) status_[column] = at_lower;
+        else if (status_[column] == at_upper && reduced_[column] > 0.0 && !std::isinf(lower))
+            status_[column] = at_lower;
     }
 }
 
 void DenseDualSimplex::move_to_bound(Int column) {
     const int8_t status = status_[column];
-    x_[column] = status == at_lower ? bounds_.column_lower[column] : status == at_upper ? bounds_.column_upper[column] : 0.0;
+    x_[column] = status == at_lower   ? bounds_.column_lower[column]
+                 : status == at_upper ? bounds_.column_upper[column]
+                                      : 0.0;
 }
 
 // Values of basic columns, from the active rows and the nonbasic columns.
@@ -226,18 +232,23 @@ bool DenseDualSimplex::find_leaving(Leaving& leaving) {
     double best = 0.0;
     for (size_t position = 0; position < basic_columns_.size(); ++position) {
         const Int column = basic_columns_[position];
-        const double infeasibility = infeasibility_of(x_[column], bounds_.column_lower[column], bounds_.column_upper[column]);
+        const double infeasibility =
+            infeasibility_of(x_[column], bounds_.column_lower[column], bounds_.column_upper[column]);
         if (infeasibility == 0.0) continue;
         const double merit = infeasibility * infeasibility / column_edge_weight(position);
-        if (merit > best) best = merit, leaving.is_row = false, leaving.position = position, leaving.infeasibility = infeasibility;
+        if (merit > best)
+            best = merit, leaving.is_row = false, leaving.position = position, leaving.infeasibility = infeasibility;
     }
     for (Int row = 0; row < stage_->rows; ++row) {
         if (is_active_row_[row]) continue;
         const Row inactive{row, false, false};
-        const double infeasibility = infeasibility_of(value_of(inactive), bounds_.row_lower[row], bounds_.row_upper[row]);
+        const double infeasibility =
+            infeasibility_of(value_of(inactive), bounds_.row_lower[row], bounds_.row_upper[row]);
         if (infeasibility == 0.0) continue;
         const double merit = infeasibility * infeasibility / row_edge_weight(inactive);
-        if (merit > best) best = merit, leaving.is_row = true, leaving.row = {row, false, infeasibility < 0.0}, leaving.infeasibility = infeasibility;
+        if (merit > best)
+            best = merit, leaving.is_row = true, leaving.row = {row, false, infeasibility < 0.0},
+            leaving.infeasibility = infeasibility;
     }
     return best > 0.0 || find_violated_cut(leaving);
 }
@@ -285,7 +296,8 @@ bool DenseDualSimplex::find_violated_cut(Leaving& leaving) {
     double most = theta + violation_ * std::max(1.0, std::abs(theta));
     Int found = -1;
     for (Int cut = 0; cut < cuts_->count(); ++cut)
-        if (cut_values_[cut] > most && !is_active_cut_[cut] && cuts_->is_in_play(cut)) most = cut_values_[cut], found = cut;
+        if (cut_values_[cut] > most && !is_active_cut_[cut] && cuts_->is_in_play(cut))
+            most = cut_values_[cut], found = cut;
     if (found < 0) return false;
     leaving.is_row = true;
     leaving.row = copy_cut(found);
@@ -297,7 +309,8 @@ bool DenseDualSimplex::find_violated_cut(Leaving& leaving) {
 bool DenseDualSimplex::is_consistent() const {
     for (const Row& row : active_rows_) {
         const double bound = bound_of(row), error = std::abs(value_of(row) - bound);
-        if (!(error <= allowance(feasibility_, bound)) && !(error <= allowance(feasibility_, size_of(row)))) return false;
+        if (!(error <= allowance(feasibility_, bound)) && !(error <= allowance(feasibility_, size_of(row))))
+            return false;
     }
     return true;
 }
@@ -326,8 +339,8 @@ Outcome DenseDualSimplex::optimise(const Bounds& bounds) {
     return Outcome::gave_up;
 }
 
-void DenseDualSimplex::solution(std::vector<double>& columns, std::vector<double>& column_duals, std::vector<double>& row_duals,
-                           std::vector<Int>& active_cuts) const {
+void DenseDualSimplex::solution(std::vector<double>& columns, std::vector<double>& column_duals,
+                                std::vector<double>& row_duals, std::vector<Int>& active_cuts) const {
     columns = x_;
     column_duals = reduced_;
     row_duals.assign(static_cast<size_t>(stage_->rows), 0.0);

@@ -14,7 +14,7 @@
 namespace cobre::lp {
 
 class DenseDualSimplex final : public DualSimplex {
-   public:
+public:
     void load(const StageModel& stage, const CutView& cuts, double feasibility, double violation) override;
     bool start(const int8_t* status, const Int* active_cuts, Int max_cuts) override;
     void start_from_slacks() override;
@@ -23,9 +23,9 @@ class DenseDualSimplex final : public DualSimplex {
                   std::vector<Int>& active_cuts) const override;
     void basis(int8_t* status, Int* cuts) const override;
 
-   private:
+private:
     struct Row {
-        Int index;     // of a row of the stage, or of a cut
+        Int index;  // of a row of the stage, or of a cut
         bool is_cut;
         bool at_upper;
         Int copy = -1;  // of a cut: its place in `cut_coefficients_`
@@ -33,14 +33,14 @@ class DenseDualSimplex final : public DualSimplex {
 
     struct Leaving {
         bool is_row = false;
-        size_t position = 0;      // of a column: in `basic_columns_`
+        size_t position = 0;  // of a column: in `basic_columns_`
         Row row{};
         double infeasibility = 0.0;  // distance to the bound, with the sign of the way back
     };
     struct Candidate {
-        Int index;             // a column, or columns + position of an active row
+        Int index;            // a column, or columns + position of an active row
         double pivot, ratio;  // size of its entry in the pivot row, and dual step at which its reduced cost is zero
-        double limit;          // the step at which its reduced cost has the wrong sign by the tolerance (Harris)
+        double limit;         // the step at which its reduced cost has the wrong sign by the tolerance (Harris)
     };
 
     template <typename Use>
@@ -77,25 +77,29 @@ class DenseDualSimplex final : public DualSimplex {
     void shrink_inverse(size_t column_position, size_t row_position);
     void extend_inverse(const Row& row, Int column);
     bool is_consistent() const;
-    double& inverse(size_t column_position, size_t row_position) { return inverse_[column_position * stride_ + row_position]; }
-    double inverse(size_t column_position, size_t row_position) const { return inverse_[column_position * stride_ + row_position]; }
+    double& inverse(size_t column_position, size_t row_position) {
+        return inverse_[column_position * stride_ + row_position];
+    }
+    double inverse(size_t column_position, size_t row_position) const {
+        return inverse_[column_position * stride_ + row_position];
+    }
 
     const StageModel* stage_ = nullptr;
     const CutView* cuts_ = nullptr;
     Bounds bounds_{};
     double feasibility_ = 1e-9, violation_ = 1e-9;
     size_t stride_ = 0;
-    std::vector<int8_t> status_;        // by column
-    std::vector<uint8_t> is_active_row_;     // by row of the stage
-    std::vector<uint8_t> is_active_cut_; // by cut
-    std::vector<Int> basic_columns_;            
-    std::vector<Row> active_rows_;            // rows and cuts at a bound; as many as basic columns
-    std::vector<double> cut_coefficients_;        // of active cuts, cut by cut, as in a row
+    std::vector<int8_t> status_;          // by column
+    std::vector<uint8_t> is_active_row_;  // by row of the stage
+    std::vector<uint8_t> is_active_cut_;  // by cut
+    std::vector<Int> basic_columns_;
+    std::vector<Row> active_rows_;          // rows and cuts at a bound; as many as basic columns
+    std::vector<double> cut_coefficients_;  // of active cuts, cut by cut, as in a row
     std::vector<Int> free_copies_;
-    std::vector<Int> position_of_row_;     // of an active row of the stage, in `active_rows_`; others: anything
-    std::vector<double> inverse_;       // basic columns x active rows
-    std::vector<double> x_, reduced_;   // by column: value and reduced cost
-    std::vector<double> duals_;         // by active row
+    std::vector<Int> position_of_row_;      // of an active row of the stage, in `active_rows_`; others: anything
+    std::vector<double> inverse_;           // basic columns x active rows
+    std::vector<double> x_, reduced_;       // by column: value and reduced cost
+    std::vector<double> duals_;             // by active row
     std::vector<double> pivot_row_;         // by column
     std::vector<double> pivot_row_slacks_;  // by active row: entries of their slacks
     std::vector<double> ftran_, scratch_, cut_values_, outgoing_state_;

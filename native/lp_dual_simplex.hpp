@@ -33,7 +33,7 @@ struct SimplexCounts {
 };
 
 class DualSimplex {
-   public:
+public:
     virtual ~DualSimplex() = default;
     virtual void load(const StageModel& stage, const CutView& cuts, double feasibility, double violation) = 0;
 
@@ -46,15 +46,15 @@ class DualSimplex {
     virtual Outcome optimise(const Bounds& bounds) = 0;
 
     // The solution: values and reduced costs of columns, duals of rows, then those of the active cuts.
-    virtual void solution(std::vector<double>& columns, std::vector<double>& column_duals, std::vector<double>& row_duals,
-                          std::vector<Int>& active_cuts) const = 0;
+    virtual void solution(std::vector<double>& columns, std::vector<double>& column_duals,
+                          std::vector<double>& row_duals, std::vector<Int>& active_cuts) const = 0;
     // Statuses of columns and rows, and the active cuts.
     virtual void basis(int8_t* status, Int* cuts) const = 0;
 
     // What was done since the last call.
     SimplexCounts take_counts() { return std::exchange(counts_, {}); }
 
-   protected:
+protected:
     SimplexCounts counts_;
 };
 

@@ -32,8 +32,10 @@ ChainBatch warm_started(ChainBatch batch, const Results& before, const std::vect
 }  // namespace
 
 Engine::Engine(const std::string& library, Int threads, Int cores, const Settings& settings)
-    : api_(library), pool_(static_cast<size_t>(std::max<Int>(1, threads)), static_cast<size_t>(std::max<Int>(1, cores))) {
-    for (size_t thread = 0; thread < pool_.threads(); ++thread) solvers_.push_back(std::make_unique<Solver>(api_, settings));
+    : api_(library),
+      pool_(static_cast<size_t>(std::max<Int>(1, threads)), static_cast<size_t>(std::max<Int>(1, cores))) {
+    for (size_t thread = 0; thread < pool_.threads(); ++thread)
+        solvers_.push_back(std::make_unique<Solver>(api_, settings));
 }
 
 SolveCounts Engine::run(const std::vector<Int>& order, const ThreadPool::Task& task, WorkCounter* shared_counter) {
@@ -79,8 +81,9 @@ SolveCounts Engine::solve_paths(const std::vector<PathStage>& stages, const doub
         for (size_t at = 0; at < stages.size(); ++at) {
             const PathStage& stage = stages[at];
             solver.load(*stage.model, *stage.cuts);
-            solver.solve_chain(path, stage.warm_starts ? warm_started(stage.batch, stages[at - 1].results, order) : stage.batch,
-                               stage.results);
+            solver.solve_chain(
+                path, stage.warm_starts ? warm_started(stage.batch, stages[at - 1].results, order) : stage.batch,
+                stage.results);
             if (at + 1 < stages.size()) solver.outgoing_state(state_of(at), state_of(at + 1));
         }
         solver.counts.busy_seconds += seconds_since(began);

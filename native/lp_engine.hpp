@@ -20,25 +20,26 @@ struct PathStage {
 };
 
 class Engine {
-   public:
+public:
     // cores: that this process may use; with fewer cores than threads, idle threads sleep at once.
     Engine(const std::string& library, Int threads, Int cores, const Settings& settings);
 
     // Solve all chains, or those that this process takes from a shared counter; throws the LpFailure of the first chain
     // that failed.
-    SolveCounts solve_chains(const StageModel& stage, const CutView& cuts, const ChainBatch& batch, const Results& results,
-                             WorkCounter* shared_counter = nullptr);
+    SolveCounts solve_chains(const StageModel& stage, const CutView& cuts, const ChainBatch& batch,
+                             const Results& results, WorkCounter* shared_counter = nullptr);
     // Take every path through all stages, or those paths that this process takes from a shared counter.
     // first: paths x dimension. states: stages x paths x dimension, the incoming states, filled here. Throws the
     // LpFailure of the first path that failed.
     SolveCounts solve_paths(const std::vector<PathStage>& stages, const double* first, double* states,
                             WorkCounter* shared_counter = nullptr);
     // Write the LP that the last call failed on.
-    void save_failed(const std::string& path, const std::vector<std::string>& columns, const std::vector<std::string>& rows);
+    void save_failed(const std::string& path, const std::vector<std::string>& columns,
+                     const std::vector<std::string>& rows);
     const char* version() const { return api_.version(); }
     Int threads() const { return static_cast<Int>(solvers_.size()); }
 
-   private:
+private:
     SolveCounts run(const std::vector<Int>& order, const ThreadPool::Task& task, WorkCounter* shared_counter);
 
     HighsApi api_;

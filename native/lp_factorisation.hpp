@@ -31,10 +31,11 @@ struct BasisColumns {
 };
 
 class Factorisation {
-   public:
+public:
     // Factorise; the slack of row i is -e_i and is basic where `slack_is_basic[i]`. Fills `slot_of_column`: the pivot
     // row of each column. False when the matrix is singular to working accuracy.
-    bool factorise(std::span<const uint8_t> slack_is_basic, const BasisColumns& columns, std::vector<Int>& slot_of_column);
+    bool factorise(std::span<const uint8_t> slack_is_basic, const BasisColumns& columns,
+                   std::vector<Int>& slot_of_column);
 
     enum class Purpose { solution, update };
     // Solve B x = v: from rows to slots. For an update: v is the column that will enter.
@@ -50,7 +51,7 @@ class Factorisation {
     bool needs_refactor() const { return update_work_ > kUpdateWork * (rows_ + fresh_entries_); }
     Int nucleus() const { return nucleus_size_; }
 
-   private:
+private:
     // Off-diagonal entries of a triangular factor by rows or columns (lines). `has`: the lines that have any.
     struct Lines {
         std::vector<Int> start, index;
@@ -79,12 +80,13 @@ class Factorisation {
     void close_eta(Int from, Int to);
     Int row_of(Int column) const { return row_of_column_[static_cast<size_t>(column)]; }
 
-    size_t rows_ = 0;                        // when it was factorised
-    std::vector<Int> order_, position_;      // slot of each position in U, and the other way round
-    std::vector<Int> row_at_, first_position_;  // the same for L, and for rows that were appended; -1: no row begins there
-    std::vector<double> pivot_;              // by position
+    size_t rows_ = 0;                    // when it was factorised
+    std::vector<Int> order_, position_;  // slot of each position in U, and the other way round
+    std::vector<Int> row_at_,
+        first_position_;         // the same for L, and for rows that were appended; -1: no row begins there
+    std::vector<double> pivot_;  // by position
     Lines lower_columns_, lower_rows_, upper_columns_, upper_rows_;
-    std::vector<double> work_;               // by position; zero between calls
+    std::vector<double> work_;  // by position; zero between calls
     PositionSet pattern_;
     Int nucleus_size_ = 0;
 
@@ -95,9 +97,10 @@ class Factorisation {
     std::vector<Int> newest_, older_, new_column_;
     std::vector<double> new_value_;
     std::vector<Part> row_for_update_, column_for_update_;
-    size_t fresh_entries_ = 0;               // of L and U when they were made
-    size_t update_work_ = 0;                 // entries of etas and of new columns, summed over updates
-    static constexpr size_t kUpdateWork = 48;  // entries of updates that cost as much as one entry of the matrix in a factorisation
+    size_t fresh_entries_ = 0;  // of L and U when they were made
+    size_t update_work_ = 0;    // entries of etas and of new columns, summed over updates
+    static constexpr size_t kUpdateWork =
+        48;  // entries of updates that cost as much as one entry of the matrix in a factorisation
 
     // Only while factorising.
     std::vector<Int> row_of_column_, column_count_, row_count_, row_start_, row_columns_, queue_;

@@ -70,7 +70,8 @@ bool Factorisation::pivot_row_singletons(const BasisColumns& columns) {
     for (size_t row = 0; row < rows_; ++row) {
         if (position_[row] >= 0) continue;
         row_count_[row] = 0;
-        for (Int entry = row_start_[row]; entry < row_start_[row + 1]; ++entry) row_count_[row] += row_of_column_[row_columns_[entry]] < 0;
+        for (Int entry = row_start_[row]; entry < row_start_[row + 1]; ++entry)
+            row_count_[row] += row_of_column_[row_columns_[entry]] < 0;
         if (row_count_[row] == 1) queue_.push_back(static_cast<Int>(row));
     }
     for (size_t next = 0; next < queue_.size(); ++next) {
@@ -154,7 +155,8 @@ void Factorisation::permute_to_positions(const BasisColumns& columns) {
         const Int position = position_[row_of(column)];
         for (Int at = columns.start[column]; at < columns.start[column + 1]; ++at) {
             const Int row = position_[columns.row[at]];
-            if (row < std::min(position, first_of_nucleus)) upper_entries_.push_back({row, position, columns.value[at]});
+            if (row < std::min(position, first_of_nucleus))
+                upper_entries_.push_back({row, position, columns.value[at]});
         }
     }
     sort_lines(lower_entries_, lower_columns_, lower_rows_);
@@ -162,10 +164,11 @@ void Factorisation::permute_to_positions(const BasisColumns& columns) {
 }
 
 bool Factorisation::factorise(std::span<const uint8_t> slack_is_basic, const BasisColumns& columns,
-                           std::vector<Int>& slot_of_column) {
+                              std::vector<Int>& slot_of_column) {
     begin(slack_is_basic, columns);
     if (order_.size() + row_of_column_.size() != rows_) return false;
-    if (!pivot_column_singletons(columns) || !pivot_row_singletons(columns) || !eliminate_nucleus(columns)) return false;
+    if (!pivot_column_singletons(columns) || !pivot_row_singletons(columns) || !eliminate_nucleus(columns))
+        return false;
     permute_to_positions(columns);
     slot_of_column = row_of_column_;
     begin_updates();

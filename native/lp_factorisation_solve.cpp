@@ -71,7 +71,8 @@ void Factorisation::solve_upper_transposed() {
         if (static_cast<size_t>(at) < rows_)
             for (Int entry = upper_rows_.start[at]; entry < upper_rows_.start[at + 1]; ++entry)
                 subtract(upper_rows_.index[entry], upper_rows_.value[entry]);
-        for (Int entry = newest_[at]; entry >= 0; entry = older_[entry]) subtract(new_column_[entry], new_value_[entry]);
+        for (Int entry = newest_[at]; entry >= 0; entry = older_[entry])
+            subtract(new_column_[entry], new_value_[entry]);
     });
 }
 
@@ -98,7 +99,8 @@ void Factorisation::apply_etas() {
     for (size_t eta = 0; eta < eta_to_.size(); ++eta) {
         const Int from = eta_from_[eta], to = eta_to_[eta];
         double value = work_[from];
-        for (Int at = eta_start_[eta]; at < eta_start_[eta + 1]; ++at) value -= eta_value_[at] * work_[eta_position_[at]];
+        for (Int at = eta_start_[eta]; at < eta_start_[eta + 1]; ++at)
+            value -= eta_value_[at] * work_[eta_position_[at]];
         work_[from] = 0.0;
         if (std::abs(value) < SparseVector::kTiny) continue;
         work_[to] = value;

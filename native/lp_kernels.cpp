@@ -45,8 +45,8 @@ __attribute__((target("avx2"))) inline double dot_wide(const double* a, const do
         low = _mm256_add_pd(low, _mm256_mul_pd(_mm256_maskload_pd(a + at, mask), _mm256_maskload_pd(b + at, mask)));
         if (left > 4) {
             const __m256i rest = first_lanes(left - 4);
-            high = _mm256_add_pd(high,
-                                 _mm256_mul_pd(_mm256_maskload_pd(a + at + 4, rest), _mm256_maskload_pd(b + at + 4, rest)));
+            high = _mm256_add_pd(
+                high, _mm256_mul_pd(_mm256_maskload_pd(a + at + 4, rest), _mm256_maskload_pd(b + at + 4, rest)));
         }
     }
     // (s0 + s1, s4 + s5, s2 + s3, s6 + s7)
@@ -55,7 +55,9 @@ __attribute__((target("avx2"))) inline double dot_wide(const double* a, const do
     return _mm_cvtsd_f64(fours) + _mm_cvtsd_f64(_mm_unpackhi_pd(fours, fours));
 }
 
-__attribute__((target("avx2"))) double dot_once(const double* a, const double* b, size_t n) { return dot_wide(a, b, n); }
+__attribute__((target("avx2"))) double dot_once(const double* a, const double* b, size_t n) {
+    return dot_wide(a, b, n);
+}
 
 __attribute__((target("avx2"))) void multiply_wide(const double* matrix, size_t stride, const double* x, double* out,
                                                    size_t rows, size_t n) {
@@ -66,7 +68,8 @@ __attribute__((target("avx2"))) void add_scaled_wide(double* y, double factor, c
     const __m256d factors = _mm256_set1_pd(factor);
     size_t at = 0;
     for (; at + 4 <= n; at += 4)
-        _mm256_storeu_pd(y + at, _mm256_add_pd(_mm256_loadu_pd(y + at), _mm256_mul_pd(factors, _mm256_loadu_pd(x + at))));
+        _mm256_storeu_pd(y + at,
+                         _mm256_add_pd(_mm256_loadu_pd(y + at), _mm256_mul_pd(factors, _mm256_loadu_pd(x + at))));
     for (; at < n; ++at) y[at] += factor * x[at];
 }
 

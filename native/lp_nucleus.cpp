@@ -9,9 +9,9 @@ namespace cobre::lp {
 
 namespace {
 
-constexpr double kThreshold = 0.1;        // a pivot has at least this share of the largest entry of its column
+constexpr double kThreshold = 0.1;  // a pivot has at least this share of the largest entry of its column
 constexpr double kSmallestPivot = 1e-10;
-constexpr int kMaxSearched = 4;           // rows and columns searched before the best pivot so far is taken
+constexpr int kMaxSearched = 4;  // rows and columns searched before the best pivot so far is taken
 
 }  // namespace
 

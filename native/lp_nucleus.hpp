@@ -14,7 +14,7 @@ struct Entry {
 };
 
 class Nucleus {
-   public:
+public:
     struct Pivot {
         Int row, column;
         double value;
@@ -26,17 +26,17 @@ class Nucleus {
     // Appends pivots in the order of elimination, multipliers of L and entries of U. False: singular.
     bool eliminate(std::vector<Pivot>& pivots, std::vector<Entry>& lower, std::vector<Entry>& upper);
 
-   private:
+private:
     // Lines of one kind (rows or columns) by how many entries they have.
     class CountLists {
-       public:
+    public:
         void reset(size_t lines, size_t most);
         void insert(Int line, Int count);
         void remove(Int line);
         Int first(Int count) const { return head_[static_cast<size_t>(count)]; }
         Int after(Int line) const { return next_[static_cast<size_t>(line)]; }
 
-       private:
+    private:
         std::vector<Int> head_, next_, previous_, count_;
     };
     struct Cell {
@@ -53,11 +53,11 @@ class Nucleus {
     void update_column(const Pivot& pivot, Int column, std::vector<Entry>& upper);
 
     std::vector<std::vector<Cell>> columns_;
-    std::vector<std::vector<Int>> rows_;     // columns that have an entry in a row
+    std::vector<std::vector<Int>> rows_;  // columns that have an entry in a row
     std::vector<Int> used_rows_, used_columns_;
     CountLists by_row_, by_column_;
-    std::vector<Cell> multipliers_;          // of the present pivot
-    std::vector<Int> position_of_row_;                 // by row: place in the column at hand, or -1
+    std::vector<Cell> multipliers_;     // of the present pivot
+    std::vector<Int> position_of_row_;  // by row: place in the column at hand, or -1
 };
 
 }  // namespace cobre::lp

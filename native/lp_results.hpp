@@ -17,7 +17,8 @@ struct Wanted {
 
 // One row a solve, in the order of the items or as `result_index` says; bases have one row a chain.
 struct ChainResults {
-    nanobind::object objective, future_cost, gradient, decided, inflow, primal, dual, iterations, basis_status, basis_cuts;
+    nanobind::object objective, future_cost, gradient, decided, inflow, primal, dual, iterations, basis_status,
+        basis_cuts;
     SolveCounts counts;
 
     // New arrays; those that nobody asks for have no rows.

@@ -85,7 +85,8 @@ void Solver::compute_inflows(Int chain, const ChainBatch& batch, const double* s
         for (Int hydro = 0; hydro < n; ++hydro) {
             double inflow = batch.inflow[static_cast<size_t>(batch.items[item]) * n + hydro];
             for (Int lag = 0; lag < stage.order; ++lag)
-                inflow += stage.autoregression[static_cast<size_t>(lag) * n + hydro] * state[stage.states + lag * n + hydro];
+                inflow +=
+                    stage.autoregression[static_cast<size_t>(lag) * n + hydro] * state[stage.states + lag * n + hydro];
             inflows_[static_cast<size_t>(item - first) * n + hydro] = stage.truncates && inflow < 0.0 ? 0.0 : inflow;
         }
 }
@@ -96,8 +97,10 @@ void Solver::compute_cut_rhs(Int items) {
     const Int n = stage.hydros;
     chain_cut_rhs_.resize(static_cast<size_t>(items) * base_cut_rhs_.size());
     for (Int item = 0; item < items; ++item)
-        std::copy(base_cut_rhs_.begin(), base_cut_rhs_.end(), chain_cut_rhs_.begin() + static_cast<ptrdiff_t>(item * base_cut_rhs_.size()));
-    if (stage.order > 0 && stage.shifts_lags()) cuts_->add_products(stage.states, n, inflows_.data(), chain_cut_rhs_.data(), items);
+        std::copy(base_cut_rhs_.begin(), base_cut_rhs_.end(),
+                  chain_cut_rhs_.begin() + static_cast<ptrdiff_t>(item * base_cut_rhs_.size()));
+    if (stage.order > 0 && stage.shifts_lags())
+        cuts_->add_products(stage.states, n, inflows_.data(), chain_cut_rhs_.data(), items);
     share_.resize(inflows_.size());
     for (size_t lag = 0; lag < stage.lag_share.size(); ++lag) {
         if (stage.lag_share[lag] == 0.0) continue;
@@ -118,7 +121,8 @@ void Solver::load_realisation(const ChainBatch& batch, Int realisation, Int item
             rhs_[stage.input_row[entry]] += stage.input_value[entry] * inflow_[stage.input_index[entry] - stage.states];
     for (size_t entry = 0; entry < stage.load_row.size(); ++entry)
         rhs_[stage.load_row[entry]] +=
-            stage.load_factor[entry] * batch.load[static_cast<size_t>(realisation) * batch.buses + stage.load_bus[entry]];
+            stage.load_factor[entry] *
+            batch.load[static_cast<size_t>(realisation) * batch.buses + stage.load_bus[entry]];
 }
 
 void Solver::set_bounds(const ChainBatch& batch, Int realisation) {
@@ -128,8 +132,9 @@ void Solver::set_bounds(const ChainBatch& batch, Int realisation) {
         row_upper_[row] = stage.row_upper[row] + rhs_[row];
     }
     for (size_t entry = 0; entry < stage.source_column.size(); ++entry) {
-        const double available = stage.source_factor[entry] *
-                                 batch.availability[static_cast<size_t>(realisation) * batch.sources + stage.source_index[entry]];
+        const double available =
+            stage.source_factor[entry] *
+            batch.availability[static_cast<size_t>(realisation) * batch.sources + stage.source_index[entry]];
         column_upper_[stage.source_column[entry]] = available;
         column_lower_[stage.source_column[entry]] = stage.source_is_pinned[entry] ? available : 0.0;
     }
@@ -138,7 +143,8 @@ void Solver::set_bounds(const ChainBatch& batch, Int realisation) {
 void Solver::load_start_basis(const ChainBatch& batch, Int chain) {
     const Int basis = batch.start_index[chain];
     if (basis < 0) return simplex_->start_from_slacks();
-    const auto width = static_cast<size_t>(stage_->columns + stage_->rows), max_cuts = static_cast<size_t>(stage_->states + 1);
+    const auto width = static_cast<size_t>(stage_->columns + stage_->rows),
+               max_cuts = static_cast<size_t>(stage_->states + 1);
     simplex_->start(batch.start_status + basis * width, batch.start_cuts + basis * max_cuts, stage_->states + 1);
 }
 
@@ -168,7 +174,8 @@ bool Solver::is_accurate(double tolerance) {
         else sign_error = std::max(sign_error, std::abs(dual));
     };
     for (Int row = 0; row < stage.rows; ++row) add(row_dual_[row], row_lower_[row], row_upper_[row]);
-    for (size_t row = 0; row < priced_cuts_.size(); ++row) add(row_dual_[stage.rows + row], cut_rhs_[priced_cuts_[row]], kInfinity);
+    for (size_t row = 0; row < priced_cuts_.size(); ++row)
+        add(row_dual_[stage.rows + row], cut_rhs_[priced_cuts_[row]], kInfinity);
     objective_ = 0.0;
     for (Int column = 0; column < stage.columns; ++column) {
         add(column_dual_[column], column_lower_[column], column_upper_[column]);

@@ -81,14 +81,14 @@ struct SolveCounts {
 
 // No setting of HiGHS led to an optimum.
 class LpFailure : public std::runtime_error {
-   public:
+public:
     LpFailure(Int chain, Int item, Int status, const std::string& text)
         : std::runtime_error(text), chain(chain), item(item), status(status) {}
     Int chain, item, status;
 };
 
 class Solver {
-   public:
+public:
     Solver(const HighsApi& api, const Settings& settings);
     ~Solver();
     Solver(const Solver&) = delete;
@@ -103,7 +103,7 @@ class Solver {
 
     SolveCounts counts;
 
-   private:
+private:
     // lp_solver.cpp: inputs of a chain, and our own simplex
     void begin_chain(Int chain, const ChainBatch& batch, const double* state);
     void compute_inflows(Int chain, const ChainBatch& batch, const double* state);
@@ -141,13 +141,14 @@ class Solver {
     DualSimplex* simplex_ = &dense_;  // the one that suits the stage
     const StageModel* stage_ = nullptr;
     const CutView* cuts_ = nullptr;
-    std::vector<Int> priced_cuts_;           // cuts that have a dual, in the order of their duals after those of rows
-    std::vector<uint8_t> is_in_highs_;       // by cut: a row of HiGHS's LP
-    std::vector<double> base_cut_rhs_;       // right-hand sides of cuts, without inflows
-    std::vector<double> chain_cut_rhs_;      // items of the chain x cuts
-    const double* cut_rhs_ = nullptr;        // of the present item, in chain_cut_rhs_
-    std::vector<double> inflows_;            // items of the chain x hydros
-    std::vector<double> state_rhs_, rhs_;    // by row of the stage: what the state, and all inputs, add to its right-hand side
+    std::vector<Int> priced_cuts_;       // cuts that have a dual, in the order of their duals after those of rows
+    std::vector<uint8_t> is_in_highs_;   // by cut: a row of HiGHS's LP
+    std::vector<double> base_cut_rhs_;   // right-hand sides of cuts, without inflows
+    std::vector<double> chain_cut_rhs_;  // items of the chain x cuts
+    const double* cut_rhs_ = nullptr;    // of the present item, in chain_cut_rhs_
+    std::vector<double> inflows_;        // items of the chain x hydros
+    std::vector<double> state_rhs_,
+        rhs_;  // by row of the stage: what the state, and all inputs, add to its right-hand side
     std::vector<double> row_lower_, row_upper_, column_lower_, column_upper_;
     std::vector<double> inflow_, inflow_gradient_, share_, decided_, passed_, values_;
     double objective_ = 0.0;

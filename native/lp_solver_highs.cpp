@@ -15,7 +15,8 @@ constexpr Int kMaxRounds = 1000;  // of adding violated cuts
 
 // A cut as a row: theta - coefficients . decided states >= right-hand side. Lags and passed states are known when a
 // stage is solved, so they are part of the right-hand side.
-void append_cut(const StageModel& stage, const CutView& cuts, Int cut, std::vector<Int>& index, std::vector<double>& value) {
+void append_cut(const StageModel& stage, const CutView& cuts, Int cut, std::vector<Int>& index,
+                std::vector<double>& value) {
     for (Int state = 0; state < stage.states; ++state) {
         const double coefficient = cuts.coefficient(cut, state) * stage.state_scale[state];
         if (coefficient == 0.0) continue;
@@ -41,15 +42,16 @@ void Solver::set_defaults() {
     check(api_.set_int(highs_, "simplex_strategy", 1), "use the dual simplex method");
     // Scale factors survive from one LP to the next; ours are part of the stage.
     check(api_.set_int(highs_, "simplex_scale_strategy", 0), "leave scaling to us");
-    check(api_.set_double(highs_, "primal_feasibility_tolerance", settings_.tolerances.feasibility), "take a tolerance");
+    check(api_.set_double(highs_, "primal_feasibility_tolerance", settings_.tolerances.feasibility),
+          "take a tolerance");
     check(api_.set_double(highs_, "dual_feasibility_tolerance", settings_.tolerances.feasibility), "take a tolerance");
 }
 
 void Solver::pass_lp_to_highs() {
     const StageModel& stage = *stage_;
-    check(api_.pass_lp(highs_, stage.columns, stage.rows, static_cast<Int>(stage.value.size()), kRowwise, kMinimise, 0.0,
-                       stage.cost.data(), column_lower_.data(), column_upper_.data(), row_lower_.data(), row_upper_.data(),
-                       stage.row_start.data(), stage.column_index.data(), stage.value.data()),
+    check(api_.pass_lp(highs_, stage.columns, stage.rows, static_cast<Int>(stage.value.size()), kRowwise, kMinimise,
+                       0.0, stage.cost.data(), column_lower_.data(), column_upper_.data(), row_lower_.data(),
+                       row_upper_.data(), stage.row_start.data(), stage.column_index.data(), stage.value.data()),
           "take an LP");
     // Limited by iterations and not by seconds: seconds differ from run to run, and so would the results.
     check(api_.set_int(highs_, "simplex_iteration_limit", 50 * (stage.columns + stage.rows) + 10000), "take a limit");
@@ -68,8 +70,8 @@ void Solver::add_cuts(const std::vector<Int>& wanted) {
         lower.push_back(cut_rhs_[cut]);
         upper.push_back(kInfinity);
     }
-    check(api_.add_rows(highs_, static_cast<Int>(lower.size()), lower.data(), upper.data(), static_cast<Int>(value.size()),
-                        start.data(), index.data(), value.data()),
+    check(api_.add_rows(highs_, static_cast<Int>(lower.size()), lower.data(), upper.data(),
+                        static_cast<Int>(value.size()), start.data(), index.data(), value.data()),
           "take further cuts");
 }
 
@@ -93,8 +95,11 @@ bool Solver::retry_with_other_settings() {
         Int strategy, scaling;
         double tolerance;
     };
-    static constexpr Attempt attempts[] = {{"simplex", "off", 1, 2, 1.0}, {"simplex", "off", 4, 0, 1.0}, {"simplex", "on", 1, 2, 1.0},
-                                     {"simplex", "off", 4, 2, 10.0}, {"ipm", "on", 1, 2, 10.0}};
+    static constexpr Attempt attempts[] = {{"simplex", "off", 1, 2, 1.0},
+                                           {"simplex", "off", 4, 0, 1.0},
+                                           {"simplex", "on", 1, 2, 1.0},
+                                           {"simplex", "off", 4, 2, 10.0},
+                                           {"ipm", "on", 1, 2, 10.0}};
     bool solved = false;
     const auto count = std::min<Int>(settings_.retry_attempts, std::size(attempts));
     for (Int at = 0; at < count && !solved; ++at) {
@@ -150,7 +155,8 @@ void Solver::solve_by_highs(Int chain, Int item) {
 // The next realisation of the chain starts from HiGHS's basis.
 void Solver::start_from_highs_basis() {
     const StageModel& stage = *stage_;
-    std::vector<Int> columns(static_cast<size_t>(stage.columns)), rows(static_cast<size_t>(stage.rows) + priced_cuts_.size());
+    std::vector<Int> columns(static_cast<size_t>(stage.columns)),
+        rows(static_cast<size_t>(stage.rows) + priced_cuts_.size());
     check(api_.get_basis(highs_, columns.data(), rows.data()), "show its basis");
     std::vector<int8_t> status(columns.begin(), columns.end());
     status.insert(status.end(), rows.begin(), rows.begin() + stage.rows);
@@ -160,12 +166,14 @@ void Solver::start_from_highs_basis() {
     simplex_->start(status.data(), active_cuts.data(), static_cast<Int>(active_cuts.size()));
 }
 
-void Solver::save(const std::string& path, const std::vector<std::string>& columns, const std::vector<std::string>& rows) {
+void Solver::save(const std::string& path, const std::vector<std::string>& columns,
+                  const std::vector<std::string>& rows) {
     for (size_t column = 0; column < columns.size(); ++column)
         api_.pass_col_name(highs_, static_cast<Int>(column), columns[column].c_str());
     for (size_t row = 0; row < rows.size(); ++row) api_.pass_row_name(highs_, static_cast<Int>(row), rows[row].c_str());
     for (size_t row = 0; row < priced_cuts_.size(); ++row)
-        api_.pass_row_name(highs_, stage_->rows + static_cast<Int>(row), ("cut_" + std::to_string(priced_cuts_[row])).c_str());
+        api_.pass_row_name(highs_, stage_->rows + static_cast<Int>(row),
+                           ("cut_" + std::to_string(priced_cuts_[row])).c_str());
     check(api_.write_model(highs_, path.c_str()), "write the LP");
 }
 

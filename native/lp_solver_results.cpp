@@ -21,8 +21,7 @@ void Solver::store(size_t row, const Results& results) {
 
 void Solver::outgoing_state(const double* state, double* next) const {
     const StageModel& stage = *stage_;
-    for (Int at = 0; at < stage.states; ++at)
-        next[at] = column_value_[stage.state_column[at]] * stage.state_scale[at];
+    for (Int at = 0; at < stage.states; ++at) next[at] = column_value_[stage.state_column[at]] * stage.state_scale[at];
     outgoing_passed(state, next + stage.first_passed());
     if (stage.order == 0) return;
     double* lags = next + stage.states;
@@ -51,7 +50,8 @@ void Solver::store_gradient(double* gradient) {
     std::fill(inflow_gradient_.begin(), inflow_gradient_.end(), 0.0);
     for (size_t entry = 0; entry < stage.input_row.size(); ++entry) {
         const Int input = stage.input_index[entry];
-        double& slope = stage.is_inflow(input) ? inflow_gradient_[input - stage.states] : gradient[stage.component_of(input)];
+        double& slope =
+            stage.is_inflow(input) ? inflow_gradient_[input - stage.states] : gradient[stage.component_of(input)];
         slope += stage.input_value[entry] * row_dual_[stage.input_row[entry]];
     }
     if (stage.order == 0 && stage.passed() == 0) return;
@@ -71,15 +71,18 @@ void Solver::store_gradient(double* gradient) {
             }
         if (stage.order == 0 || !stage.shifts_lags()) continue;
         for (Int hydro = 0; hydro < n; ++hydro) inflow_gradient_[hydro] += dual * coefficient(stage.states + hydro);
-        for (Int entry = 0; entry < (stage.order - 1) * n; ++entry) lags[entry] += dual * coefficient(stage.states + n + entry);
+        for (Int entry = 0; entry < (stage.order - 1) * n; ++entry)
+            lags[entry] += dual * coefficient(stage.states + n + entry);
     }
     for (Int lag = 0; lag < stage.order; ++lag)
         for (Int hydro = 0; hydro < n; ++hydro)
-            lags[lag * n + hydro] += stage.autoregression[static_cast<size_t>(lag) * n + hydro] * inflow_gradient_[hydro];
+            lags[lag * n + hydro] +=
+                stage.autoregression[static_cast<size_t>(lag) * n + hydro] * inflow_gradient_[hydro];
 }
 
 void Solver::store_basis(Int chain, const Results& results) const {
-    const auto width = static_cast<size_t>(stage_->columns + stage_->rows), max_cuts = static_cast<size_t>(stage_->states + 1);
+    const auto width = static_cast<size_t>(stage_->columns + stage_->rows),
+               max_cuts = static_cast<size_t>(stage_->states + 1);
     simplex_->basis(results.basis_status + chain * width, results.basis_cuts + chain * max_cuts);
 }
 

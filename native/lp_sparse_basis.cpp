@@ -99,7 +99,8 @@ void SparseDualSimplex::append_row(WorkingRow row, int8_t status) {
         working_row_of_[row.index] = row_count();
         for (Int at = stage.row_start[row.index]; at < stage.row_start[row.index + 1]; ++at) {
             append_entry(stage.column_index[at], stage.value[at]);
-            if (is_deferred(row.index)) deferred_entries_[stage.column_index[at]].push_back({row_count(), stage.value[at]});
+            if (is_deferred(row.index))
+                deferred_entries_[stage.column_index[at]].push_back({row_count(), stage.value[at]});
         }
     }
     row.end = static_cast<Int>(row_column_.size());
@@ -149,7 +150,8 @@ bool SparseDualSimplex::start(const int8_t* status, const Int* active_cuts, Int 
     for (Int row = 0; row < stage_->rows; ++row)
         if (status[columns_ + row] != basic || !is_deferred(row)) append_row({row}, status[columns_ + row]);
     for (Int entry = 0; entry < max_cuts && active_cuts[entry] >= 0; ++entry)
-        if (active_cuts[entry] < cuts_->count() && cuts_->is_in_play(active_cuts[entry])) append_cut(active_cuts[entry], at_lower);
+        if (active_cuts[entry] < cuts_->count() && cuts_->is_in_play(active_cuts[entry]))
+            append_cut(active_cuts[entry], at_lower);
     if (factorise()) return true;
     start_from_slacks();
     return false;

@@ -12,9 +12,10 @@ namespace {
 
 constexpr double kSmallestPivot = 1e-9;
 constexpr double kInfinity = std::numeric_limits<double>::infinity();
-constexpr double kPivotShare = 0.1;     // a pivot has at least this share of the largest one in its group
-constexpr double kGroupFactor = 8.0;           // breakpoints up to so many times the first one are examined together
-constexpr double kHarrisTolerance = 1e-10;  // by how much a reduced cost may get the wrong sign for the sake of a larger pivot
+constexpr double kPivotShare = 0.1;   // a pivot has at least this share of the largest one in its group
+constexpr double kGroupFactor = 8.0;  // breakpoints up to so many times the first one are examined together
+constexpr double kHarrisTolerance =
+    1e-10;  // by how much a reduced cost may get the wrong sign for the sake of a larger pivot
 
 }  // namespace
 
@@ -35,8 +36,10 @@ void SparseDualSimplex::compute_pivot_row(Int slot) {
 // branches, because no predictor guesses which entries qualify.
 void SparseDualSimplex::list_candidates(double sign) {
     const size_t free = has_free_ ? status_.size() : 0;
-    const size_t most = pivot_row_.index().size() + inverse_row_.index().size() + free + 1;  // one more: written before it counts
-    if (candidate_.size() < most) candidate_.resize(most), candidate_pivot_.resize(most), candidate_cost_.resize(most), group_.resize(most);
+    const size_t most =
+        pivot_row_.index().size() + inverse_row_.index().size() + free + 1;  // one more: written before it counts
+    if (candidate_.size() < most)
+        candidate_.resize(most), candidate_pivot_.resize(most), candidate_cost_.resize(most), group_.resize(most);
     size_t count = 0;
     Int* const candidates = candidate_.data();
     double *const pivots = candidate_pivot_.data(), *const costs = candidate_cost_.data();
@@ -73,7 +76,8 @@ void SparseDualSimplex::list_free_candidates() {
         consider(slack(row));
         if (rows_[row].is_cut()) continue;
         const Int index = rows_[row].index;
-        for (Int at = stage.singleton_start[index]; at < stage.singleton_start[index + 1]; ++at) consider(stage.singleton_column[at]);
+        for (Int at = stage.singleton_start[index]; at < stage.singleton_start[index + 1]; ++at)
+            consider(stage.singleton_column[at]);
     }
 }
 
@@ -118,7 +122,8 @@ double SparseDualSimplex::harris_limit() const {
             const double limit = (candidate_cost_[at + lane] + kHarrisTolerance) / candidate_pivot_[at + lane];
             least[lane] = limit < least[lane] ? limit : least[lane];
         }
-    for (; at < candidates_; ++at) least[0] = std::min(least[0], (candidate_cost_[at] + kHarrisTolerance) / candidate_pivot_[at]);
+    for (; at < candidates_; ++at)
+        least[0] = std::min(least[0], (candidate_cost_[at] + kHarrisTolerance) / candidate_pivot_[at]);
     return std::min(std::min(least[0], least[1]), std::min(least[2], least[3]));
 }
 
@@ -138,13 +143,16 @@ void SparseDualSimplex::collect_group(double step) {
 bool SparseDualSimplex::choose_in_group(double step, size_t& best) const {
     const std::span<const size_t> group(group_.data(), group_size_);
     double limit = kInfinity;
-    for (const size_t at : group) limit = std::min(limit, (candidate_cost_[at] + kHarrisTolerance) / candidate_pivot_[at]);
+    for (const size_t at : group)
+        limit = std::min(limit, (candidate_cost_[at] + kHarrisTolerance) / candidate_pivot_[at]);
     if (limit > step) return false;
     double largest = 0.0, most_room = 0.0;
     for (const size_t at : group)
-        if (candidate_cost_[at] <= limit * candidate_pivot_[at] && candidate_pivot_[at] > largest) largest = candidate_pivot_[at], best = at;
+        if (candidate_cost_[at] <= limit * candidate_pivot_[at] && candidate_pivot_[at] > largest)
+            largest = candidate_pivot_[at], best = at;
     for (const size_t at : group) {
-        if (candidate_cost_[at] > limit * candidate_pivot_[at] || candidate_pivot_[at] < kPivotShare * largest) continue;
+        if (candidate_cost_[at] > limit * candidate_pivot_[at] || candidate_pivot_[at] < kPivotShare * largest)
+            continue;
         const double room = candidate_pivot_[at] * (upper_[candidate_[at]] - lower_[candidate_[at]]);
         if (room > most_room && room < kInfinity) most_room = room, best = at;
     }

@@ -19,14 +19,14 @@
 #include <utility>
 #include <vector>
 
-#include "lp_factorisation.hpp"
 #include "lp_dual_simplex.hpp"
+#include "lp_factorisation.hpp"
 #include "lp_sparse_vector.hpp"
 
 namespace cobre::lp {
 
 class SparseDualSimplex final : public DualSimplex {
-   public:
+public:
     void load(const StageModel& stage, const CutView& cuts, double feasibility, double violation) override;
     bool start(const int8_t* status, const Int* active_cuts, Int max_cuts) override;
     void start_from_slacks() override;
@@ -35,11 +35,11 @@ class SparseDualSimplex final : public DualSimplex {
                   std::vector<Int>& active_cuts) const override;
     void basis(int8_t* status, Int* cuts) const override;
 
-   private:
+private:
     // A row of the working LP.
     struct WorkingRow {
-        Int index;      // of a row of the stage, or of a cut
-        Int copy = -1;  // of a cut: its place in `cut_coefficients_`
+        Int index;                          // of a row of the stage, or of a cut
+        Int copy = -1;                      // of a cut: its place in `cut_coefficients_`
         Int start = 0, split = 0, end = 0;  // its entries: those that a pivot row needs first, up to `split`
         bool is_cut() const { return copy >= 0; }
     };
@@ -50,7 +50,7 @@ class SparseDualSimplex final : public DualSimplex {
         double size = 0.0;  // |coefficient| of the variable in the row
     };
     using DualBounds = std::array<DualBound, 2>;  // the nearest below, the nearest above
-    struct DeferredEntry {  // of a column, in a deferred row that is part of the working LP
+    struct DeferredEntry {                        // of a column, in a deferred row that is part of the working LP
         Int row;
         double value;
     };
@@ -133,29 +133,30 @@ class SparseDualSimplex final : public DualSimplex {
     Int columns_ = 0;
 
     std::vector<WorkingRow> rows_;
-    std::vector<Int> working_row_of_;          // by row of the stage; -1: deferred
+    std::vector<Int> working_row_of_;                      // by row of the stage; -1: deferred
     std::vector<std::pair<Int, double>> worst_of_family_;  // its most violated row, or -1, and by how much
-    std::vector<uint8_t> is_present_cut_;    // by cut
-    std::vector<Int> cut_rows_;              // working rows that are cuts
-    std::vector<double> cut_coefficients_;             // of cuts in the working LP, cut by cut
-    std::vector<Int> row_column_;            // entries of the working rows
+    std::vector<uint8_t> is_present_cut_;                  // by cut
+    std::vector<Int> cut_rows_;                            // working rows that are cuts
+    std::vector<double> cut_coefficients_;                 // of cuts in the working LP, cut by cut
+    std::vector<Int> row_column_;                          // entries of the working rows
     std::vector<double> row_value_;
     std::vector<std::vector<DeferredEntry>> deferred_entries_;  // by column
-    std::vector<DualBounds> dual_bounds_;    // by working row
+    std::vector<DualBounds> dual_bounds_;                       // by working row
 
     // by variable
     std::vector<int8_t> status_;
     std::vector<double> lower_, upper_, x_;
-    std::vector<double> reduced_;            // reduced costs; of nonbasic singletons, as last computed from scratch
-    std::vector<double> direction_;                // of a nonbasic variable that may move: up (1) or down (-1) from its bound; others: 0
-    bool has_free_ = false;                  // whether some nonbasic variable has no bound
-    std::vector<double> weight_;             // Devex weights of basic variables; 1 in a new reference framework
-    std::vector<Int> slot_of_;               // of a basic variable; others: anything
+    std::vector<double> reduced_;  // reduced costs; of nonbasic singletons, as last computed from scratch
+    std::vector<double>
+        direction_;               // of a nonbasic variable that may move: up (1) or down (-1) from its bound; others: 0
+    bool has_free_ = false;       // whether some nonbasic variable has no bound
+    std::vector<double> weight_;  // Devex weights of basic variables; 1 in a new reference framework
+    std::vector<Int> slot_of_;    // of a basic variable; others: anything
     // by slot
-    std::vector<Int> head_;                  // the basic variable
+    std::vector<Int> head_;  // the basic variable
     std::vector<double> infeasibility_;
     std::vector<uint8_t> is_listed_;
-    std::vector<Int> infeasible_;            // slots of variables that may be out of bounds
+    std::vector<Int> infeasible_;  // slots of variables that may be out of bounds
 
     Factorisation factorisation_;
     bool has_reduced_costs_ = false, is_freshly_factorised_ = false;
@@ -170,7 +171,8 @@ class SparseDualSimplex final : public DualSimplex {
     std::vector<size_t> group_;
     size_t group_size_ = 0;
     std::vector<Int> flips_;
-    std::vector<double> state_, state_change_, cut_value_;  // decided states, their last change, and by cut the sum of coefficients times states
+    std::vector<double> state_, state_change_,
+        cut_value_;  // decided states, their last change, and by cut the sum of coefficients times states
 };
 
 template <typename Use>

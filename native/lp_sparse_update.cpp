@@ -8,7 +8,7 @@ namespace cobre::lp {
 
 namespace {
 
-constexpr double kPivotAgreement = 1e-7;   // relative, between the pivot from the row and from the column
+constexpr double kPivotAgreement = 1e-7;  // relative, between the pivot from the row and from the column
 
 }  // namespace
 
@@ -134,7 +134,8 @@ Outcome SparseDualSimplex::optimise(const Bounds& bounds) {
         compute_primal();
         if (!infeasible_.empty() && repairs++ < 20) continue;
         if (is_consistent()) {
-            counts_.active_rows += row_count() - std::count(status_.begin() + columns_, status_.end(), static_cast<int8_t>(basic));
+            counts_.active_rows +=
+                row_count() - std::count(status_.begin() + columns_, status_.end(), static_cast<int8_t>(basic));
             return Outcome::optimal;
         }
         if (++repairs > 20 || is_freshly_factorised_ || !refactor()) return Outcome::gave_up;

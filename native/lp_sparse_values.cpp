@@ -38,7 +38,8 @@ void SparseDualSimplex::reset_nonbasic() {
         if (status == basic) continue;
         const bool has_lower = !std::isinf(lower_[variable]), has_upper = !std::isinf(upper_[variable]);
         if (!has_lower && !has_upper) status = at_zero;
-        else if (status == at_zero || (status == at_lower ? !has_lower : !has_upper)) status = has_lower ? at_lower : at_upper;
+        else if (status == at_zero || (status == at_lower ? !has_lower : !has_upper))
+            status = has_lower ? at_lower : at_upper;
         if (status == at_lower && reduced_[variable] < -kZeroReducedCost && has_upper) status = at_upper;
         else if (status == at_upper && reduced_[variable] > kZeroReducedCost && has_lower) status = at_lower;
         move_to_bound(static_cast<Int>(variable));
@@ -87,7 +88,8 @@ void SparseDualSimplex::update_dual_bounds(Int variable) {
 void SparseDualSimplex::compute_primal() {
     pivot_column_.clear();
     for (size_t variable = 0; variable < status_.size(); ++variable)
-        if (status_[variable] != basic && x_[variable] != 0.0) load_column(static_cast<Int>(variable), -x_[variable], pivot_column_);
+        if (status_[variable] != basic && x_[variable] != 0.0)
+            load_column(static_cast<Int>(variable), -x_[variable], pivot_column_);
     factorisation_.ftran(pivot_column_);
     for (Int slot = 0; slot < row_count(); ++slot) x_[head_[slot]] = pivot_column_.value[slot];
     list_infeasible();
@@ -97,7 +99,8 @@ void SparseDualSimplex::compute_primal() {
 void SparseDualSimplex::compute_reduced_costs() {
     inverse_row_.clear();
     for (Int slot = 0; slot < row_count(); ++slot)
-        if (head_[slot] < columns_ && stage_->cost[head_[slot]] != 0.0) inverse_row_.set(slot, stage_->cost[head_[slot]]);
+        if (head_[slot] < columns_ && stage_->cost[head_[slot]] != 0.0)
+            inverse_row_.set(slot, stage_->cost[head_[slot]]);
     factorisation_.btran(inverse_row_);
     std::copy(stage_->cost.begin(), stage_->cost.end(), reduced_.begin());
     for (Int row = 0; row < row_count(); ++row) {

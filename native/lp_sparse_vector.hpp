@@ -15,7 +15,7 @@ namespace cobre::lp {
 // Values at every index, and a list of the indices that are not zero: clearing and walking cost what is listed. An
 // entry that cancels keeps a tiny value, so that being listed and not being zero are the same.
 class SparseVector {
-   public:
+public:
     std::vector<double> value;
 
     void resize(size_t size) {
@@ -44,7 +44,7 @@ class SparseVector {
     // Adds many numbers: the count stays in a register, and there are no branches, because nobody can predict which
     // entries are new.
     class Adder {
-       public:
+    public:
         explicit Adder(SparseVector& home)
             : home_(home), value_(home.value.data()), list_(home.list_.data()), count_(home.count_) {}
         ~Adder() { home_.count_ = count_; }
@@ -57,17 +57,17 @@ class SparseVector {
             value_[at] = std::abs(after) < kTiny ? kListed : after;
         }
 
-       private:
+    private:
         SparseVector& home_;
         double* const value_;
         Int* const list_;
         size_t count_;
     };
 
-    static constexpr double kTiny = 1e-14;    // smaller results are rounding errors
+    static constexpr double kTiny = 1e-14;  // smaller results are rounding errors
     static constexpr double kListed = 1e-60;
 
-   private:
+private:
     std::vector<Int> list_;
     size_t count_ = 0;
 };
@@ -76,7 +76,7 @@ class SparseVector {
 // the visitor, which is what a triangular solve with a sparse right-hand side needs: no search for the pattern
 // beforehand, and one order of all sums.
 class PositionSet {
-   public:
+public:
     void resize(size_t size) { words_.assign((size + 63) / 64, 0); }
     void extend(size_t size) { words_.resize((size + 63) / 64, 0); }  // keeps its members
     void insert(Int at) { words_[static_cast<size_t>(at) >> 6] |= uint64_t{1} << (at & 63); }
@@ -109,7 +109,7 @@ class PositionSet {
         }
     }
 
-   private:
+private:
     std::vector<uint64_t> words_;
 };
 

@@ -27,7 +27,8 @@ void StageModel::finish() {
     const auto width = static_cast<size_t>(columns), height = static_cast<size_t>(rows);
     require(column_lower.size() == width && column_upper.size() == width, "columns differ in number");
     require(row_upper.size() == height && row_start.size() == height + 1, "rows differ in number");
-    require(column_index.size() == value.size() && row_start.back() == static_cast<Int>(value.size()), "matrix is torn");
+    require(column_index.size() == value.size() && row_start.back() == static_cast<Int>(value.size()),
+            "matrix is torn");
     require(are_below(column_index, columns), "a matrix entry lies outside the columns");
     require(state_column.size() == static_cast<size_t>(states) && state_scale.size() == state_column.size(),
             "state columns differ in number from states");
@@ -94,7 +95,9 @@ void StageModel::find_singletons() {
     singleton_row.assign(static_cast<size_t>(columns), -1);
     singleton_start.assign(static_cast<size_t>(rows) + 1, 0);
     for (Int column = 0; column < columns; ++column) {
-        if (column_start[column + 1] - column_start[column] != 1 || state_of_column[column] >= 0 || column == future_cost) continue;
+        if (column_start[column + 1] - column_start[column] != 1 || state_of_column[column] >= 0 ||
+            column == future_cost)
+            continue;
         singleton_row[column] = row_index[column_start[column]];
         ++singleton_start[singleton_row[column] + 1];
     }

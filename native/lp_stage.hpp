@@ -25,17 +25,17 @@ struct StageModel {
     // The state: what a stage decides (each a column of its LP, with cut coefficients on it), the inflows of earlier
     // stages, lag by lag, and what the stage only passes on. The last two are known when a stage is solved: they are
     // part of right-hand sides.
-    Int states = 0;                           // decided ones
-    Int hydros = 0;                           // with an inflow each
-    Int order = 0;                            // lags in the state
-    Int future_cost = 0;                      // the column of the cost-to-go
-    Part<Int> state_column;                   // of every decided state at the end of the stage
+    Int states = 0;          // decided ones
+    Int hydros = 0;          // with an inflow each
+    Int order = 0;           // lags in the state
+    Int future_cost = 0;     // the column of the cost-to-go
+    Part<Int> state_column;  // of every decided state at the end of the stage
     Part<double> state_scale;
-    Part<double> autoregression;              // order x hydros
-    Part<Int> lag_from;                       // of every lag: the incoming one that it takes over (-1: none), or empty:
-    Part<double> lag_share;                   // and its share of this stage's inflow; empty: lags move on by one place
-    Part<Int> passed_from;                    // of every state passed on: the incoming state that it takes over; -1: 0
-    bool truncates = false;                   // negative inflows become zero
+    Part<double> autoregression;  // order x hydros
+    Part<Int> lag_from;           // of every lag: the incoming one that it takes over (-1: none), or empty:
+    Part<double> lag_share;       // and its share of this stage's inflow; empty: lags move on by one place
+    Part<Int> passed_from;        // of every state passed on: the incoming state that it takes over; -1: 0
+    bool truncates = false;       // negative inflows become zero
 
     // right-hand side of a row += value * input; inputs are the incoming decided states, the realised inflows, and the
     // incoming states that are passed on
@@ -56,7 +56,7 @@ struct StageModel {
     // Singleton columns (one entry; above all penalised slacks) by their row, and by column its row, or -1. A column
     // with cut coefficients is not a singleton.
     std::vector<Int> singleton_start, singleton_column, singleton_row;
-    std::vector<Int> moving_rows;             // rows whose right-hand side depends on inputs, ascending
+    std::vector<Int> moving_rows;  // rows whose right-hand side depends on inputs, ascending
     // Deferred rows have one bound and may stay out of an LP until they are violated. Those over the same columns (the
     // planes of a production function) are a family: few of them can be active at once. By row: its family, or -1.
     std::vector<Int> family, deferred_rows;
@@ -73,9 +73,9 @@ struct StageModel {
     bool is_inflow(Int input) const { return states <= input && input < states + hydros; }
     // The component of the incoming state that an input other than an inflow stands for.
     Int component_of(Int input) const { return input < states ? input : input - hydros + order * hydros; }
-    void finish();                            // derive what follows from the rest; throws on inconsistent parts
+    void finish();  // derive what follows from the rest; throws on inconsistent parts
 
-   private:
+private:
     void transpose();
     void find_families();
     void find_singletons();

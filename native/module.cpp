@@ -35,8 +35,10 @@ void translate(const std::exception_ptr& thrown, void* type) {
     } catch (const cobre::shm::CollectiveFailure& failure) {
         nb::list failed_ranks;
         for (const auto& failed_rank : failure.failed_ranks)
-            failed_ranks.append(nb::make_tuple(failed_rank.rank, failed_rank.pid, cobre::shm::to_python(failed_rank.status)));
-        nb::object arguments = nb::make_tuple(failure_name(failure.kind), failed_ranks, cobre::shm::to_python(failure.text));
+            failed_ranks.append(
+                nb::make_tuple(failed_rank.rank, failed_rank.pid, cobre::shm::to_python(failed_rank.status)));
+        nb::object arguments =
+            nb::make_tuple(failure_name(failure.kind), failed_ranks, cobre::shm::to_python(failure.text));
         PyErr_SetObject(static_cast<PyObject**>(type)[0], arguments.ptr());
     } catch (const cobre::shm::JoinFailure& failure) {
         PyErr_SetString(static_cast<PyObject**>(type)[1], failure.what());
@@ -49,7 +51,8 @@ void translate(const std::exception_ptr& thrown, void* type) {
 template <typename Byte>
 auto region_bytes(const std::shared_ptr<Region>& region) {
     auto* owner = new std::shared_ptr<cobre::shm::Mapping>(region->mapping);
-    nb::capsule capsule(owner, [](void* pointer) noexcept { delete static_cast<std::shared_ptr<cobre::shm::Mapping>*>(pointer); });
+    nb::capsule capsule(
+        owner, [](void* pointer) noexcept { delete static_cast<std::shared_ptr<cobre::shm::Mapping>*>(pointer); });
     return nb::ndarray<nb::numpy, Byte, nb::ndim<1>>(region->mapping->data(), {region->bytes}, capsule);
 }
 
@@ -82,86 +85,117 @@ NB_MODULE(_native, module) {
     module.attr("JoinFailure") = nb::borrow(exceptions[1]);
     nb::register_exception_translator(translate, exceptions);
 
-    nb::class_<Region>(module, "ShmRegion")
-        .def_ro("id", &Region::id)
-        .def_ro("nbytes", &Region::bytes);
-    module.def("region_bytes", [](const std::shared_ptr<Region>& region, bool writable) -> nb::object {
-        if (writable) return nb::cast(region_bytes<uint8_t>(region));
-        return nb::cast(region_bytes<const uint8_t>(region));
-    }, "region"_a, "writable"_a);
+    nb::class_<Region>(module, "ShmRegion").def_ro("id", &Region::id).def_ro("nbytes", &Region::bytes);
+    module.def(
+        "region_bytes",
+        [](const std::shared_ptr<Region>& region, bool writable) -> nb::object {
+            if (writable) return nb::cast(region_bytes<uint8_t>(region));
+            return nb::cast(region_bytes<const uint8_t>(region));
+        },
+        "region"_a, "writable"_a);
 
     nb::class_<Segment>(module, "ShmSegment")
-        .def_static("create", [](uint32_t size) {
-            const cobre::shm::TransportConfig config{"", 0, size, 0, 0, 0, false, 0, 0, false};
-            Segment segment = Segment::create_in_memory(cobre::shm::segment_bytes(config));
-            cobre::shm::initialise(segment.map(cobre::shm::Control::fixed_bytes(size), false)->data(), config);
-            return segment;
-        }, "size"_a)
+        .def_static(
+            "create",
+            [](uint32_t size) {
+                const cobre::shm::TransportConfig config{"", 0, size, 0, 0, 0, false, 0, 0, false};
+                Segment segment = Segment::create_in_memory(cobre::shm::segment_bytes(config));
+                cobre::shm::initialise(segment.map(cobre::shm::Control::fixed_bytes(size), false)->data(), config);
+                return segment;
+            },
+            "size"_a)
         .def_static("open", &Segment::open_from, "pid"_a, "descriptor"_a, "inode"_a)
         .def_prop_ro("descriptor", &Segment::descriptor)
         .def_prop_ro("inode", &Segment::inode);
 
     nb::class_<Transport>(module, "ShmTransport")
-        .def("__init__", [](Transport* self, std::string name, uint32_t rank, uint32_t size, double timeout_s, double connect_timeout_s,
-                            double operation_timeout_s, bool condvar, size_t window_bytes, uint32_t quota_cores,
-                            bool by_name, cobre::CallGuard& guard, nb::object on_wait) {
-            new (self) Transport({std::move(name), rank, size, timeout_s, connect_timeout_s, operation_timeout_s, condvar, window_bytes,
-                              quota_cores, by_name}, guard, std::move(on_wait));
-        }, "name"_a, "rank"_a, "size"_a, "timeout_s"_a, "connect_timeout_s"_a, "operation_timeout_s"_a, "condvar"_a,
-             "window_bytes"_a, "quota_cores"_a, "by_name"_a, "guard"_a, "on_wait"_a, nb::keep_alive<1, 12>())
-        .def("__init__", [](Transport* self, Segment& segment, uint32_t rank, std::vector<uint32_t> names, double timeout_s,
-                            double connect_timeout_s, double operation_timeout_s, uint32_t quota_cores, cobre::CallGuard& guard,
-                            nb::object on_wait) {
-            const auto size = static_cast<uint32_t>(names.size());
-            new (self) Transport(segment, {"", rank, size, timeout_s, connect_timeout_s, operation_timeout_s, false, 0, quota_cores,
-                                      false, std::move(names), true}, guard, std::move(on_wait));
-        }, "segment"_a, "rank"_a, "names"_a, "timeout_s"_a, "connect_timeout_s"_a, "operation_timeout_s"_a, "quota_cores"_a,
-             "guard"_a, "on_wait"_a, nb::keep_alive<1, 9>())
-        .def("__init__", [](Transport* self, Transport& parent, cobre::CallGuard& guard, nb::object on_wait) {
-            new (self) Transport(parent, guard, std::move(on_wait));
-        }, "parent"_a, "guard"_a, "on_wait"_a, nb::keep_alive<1, 3>())
+        .def(
+            "__init__",
+            [](Transport* self, std::string name, uint32_t rank, uint32_t size, double timeout_s,
+               double connect_timeout_s, double operation_timeout_s, bool condvar, size_t window_bytes,
+               uint32_t quota_cores, bool by_name, cobre::CallGuard& guard, nb::object on_wait) {
+                new (self) Transport({std::move(name), rank, size, timeout_s, connect_timeout_s, operation_timeout_s,
+                                      condvar, window_bytes, quota_cores, by_name},
+                                     guard, std::move(on_wait));
+            },
+            "name"_a, "rank"_a, "size"_a, "timeout_s"_a, "connect_timeout_s"_a, "operation_timeout_s"_a, "condvar"_a,
+            "window_bytes"_a, "quota_cores"_a, "by_name"_a, "guard"_a, "on_wait"_a, nb::keep_alive<1, 12>())
+        .def(
+            "__init__",
+            [](Transport* self, Segment& segment, uint32_t rank, std::vector<uint32_t> names, double timeout_s,
+               double connect_timeout_s, double operation_timeout_s, uint32_t quota_cores, cobre::CallGuard& guard,
+               nb::object on_wait) {
+                const auto size = static_cast<uint32_t>(names.size());
+                new (self) Transport(segment,
+                                     {"", rank, size, timeout_s, connect_timeout_s, operation_timeout_s, false, 0,
+                                      quota_cores, false, std::move(names), true},
+                                     guard, std::move(on_wait));
+            },
+            "segment"_a, "rank"_a, "names"_a, "timeout_s"_a, "connect_timeout_s"_a, "operation_timeout_s"_a,
+            "quota_cores"_a, "guard"_a, "on_wait"_a, nb::keep_alive<1, 9>())
+        .def(
+            "__init__",
+            [](Transport* self, Transport& parent, cobre::CallGuard& guard, nb::object on_wait) {
+                new (self) Transport(parent, guard, std::move(on_wait));
+            },
+            "parent"_a, "guard"_a, "on_wait"_a, nb::keep_alive<1, 3>())
         .def("barrier", &Transport::barrier)
         .def("allgatherv", &Transport::allgatherv)
         .def("allreduce", &Transport::allreduce)
         .def("broadcast", &Transport::broadcast)
         .def("broadcast_parts", &Transport::broadcast_parts)
-        .def("describe_call", [](Transport& self, nb::handle like, uint64_t count, uint64_t total, uint32_t detail, uint64_t counts_hash) {
-            self.describe_call(like.is_none() ? 0 : cobre::read_any(like.ptr()).dtype, count, total, detail, counts_hash);
-        }, "like"_a.none(), "count"_a, "total"_a, "detail"_a, "counts_hash"_a)
+        .def(
+            "describe_call",
+            [](Transport& self, nb::handle like, uint64_t count, uint64_t total, uint32_t detail,
+               uint64_t counts_hash) {
+                self.describe_call(like.is_none() ? 0 : cobre::read_any(like.ptr()).dtype, count, total, detail,
+                                   counts_hash);
+            },
+            "like"_a.none(), "count"_a, "total"_a, "detail"_a, "counts_hash"_a)
         .def("enforce_operation_timeout", &Transport::enforce_operation_timeout)
         .def("fence", &Transport::fence)
-        .def("create_region", [](Transport& self, size_t bytes, nb::handle dtype) {
-            return self.create_region(bytes, cobre::sum_description(dtype.ptr()));
-        })
+        .def("create_region",
+             [](Transport& self, size_t bytes, nb::handle dtype) {
+                 return self.create_region(bytes, cobre::sum_description(dtype.ptr()));
+             })
         .def("abort", [](Transport& self, nb::bytes text) { self.abort(std::string(text.c_str(), text.size())); })
         .def("close", &Transport::close)
         .def_prop_ro("window_bytes", &Transport::window_bytes)
         .def_prop_ro("cores", &Transport::cores);
 
-    module.def("fold", [](nb::list inputs, nb::handle out, uint32_t op) {
-        std::vector<const void*> pointers;
-        const cobre::Buffer result = cobre::read_any(out.ptr());
-        for (nb::handle input : inputs) {
-            const cobre::Buffer buffer = cobre::read_any(input.ptr());
-            if (buffer.element != result.element || buffer.count != result.count)
-                throw nb::value_error("fold: inputs and output differ in dtype or length");
-            pointers.push_back(buffer.data);
-        }
-        const auto reduction = static_cast<cobre::ReduceOp>(op);
-        if (pointers.empty() || op > 2 || !cobre::reducible(result.element, reduction))
-            throw nb::value_error("fold: nothing to reduce, or no such reduction for this dtype");
-        nb::gil_scoped_release unlocked;
-        cobre::fold(result.element, reduction, pointers.data(), pointers.size(), result.data, result.count);
-    }, "inputs"_a, "out"_a, "op"_a);
+    module.def(
+        "fold",
+        [](nb::list inputs, nb::handle out, uint32_t op) {
+            std::vector<const void*> pointers;
+            const cobre::Buffer result = cobre::read_any(out.ptr());
+            for (nb::handle input : inputs) {
+                const cobre::Buffer buffer = cobre::read_any(input.ptr());
+                if (buffer.element != result.element || buffer.count != result.count)
+                    throw nb::value_error("fold: inputs and output differ in dtype or length");
+                pointers.push_back(buffer.data);
+            }
+            const auto reduction = static_cast<cobre::ReduceOp>(op);
+            if (pointers.empty() || op > 2 || !cobre::reducible(result.element, reduction))
+                throw nb::value_error("fold: nothing to reduce, or no such reduction for this dtype");
+            nb::gil_scoped_release unlocked;
+            cobre::fold(result.element, reduction, pointers.data(), pointers.size(), result.data, result.count);
+        },
+        "inputs"_a, "out"_a, "op"_a);
 
-    module.def("segment_bytes", [](uint32_t size, size_t window_bytes) {
-        return cobre::shm::segment_bytes({"", 0, size, 0, 0, 0, false, window_bytes, 0, false});
-    }, "size"_a, "window_bytes"_a);
+    module.def(
+        "segment_bytes",
+        [](uint32_t size, size_t window_bytes) {
+            return cobre::shm::segment_bytes({"", 0, size, 0, 0, 0, false, window_bytes, 0, false});
+        },
+        "size"_a, "window_bytes"_a);
     module.def("unlink_segment", [](const std::string& name) { return shm_unlink(name.c_str()) == 0; }, "name"_a);
     module.def("die_with_parent", &cobre::die_with_parent, "parent_pid"_a);
-    module.def("kill_group_with_parent", [](int parent_pid, const std::string& segment) {
-        cobre::kill_group_with_parent(parent_pid, segment.empty() ? "" : cobre::shm::shm_path(segment));
-    }, "parent_pid"_a, "segment"_a);
+    module.def(
+        "kill_group_with_parent",
+        [](int parent_pid, const std::string& segment) {
+            cobre::kill_group_with_parent(parent_pid, segment.empty() ? "" : cobre::shm::shm_path(segment));
+        },
+        "parent_pid"_a, "segment"_a);
     module.attr("PARENT_DEATH_SIGNAL") = cobre::parent_death_signal();
     module.def("kill_process_group", &cobre::kill_process_group);
     cobre::lp::bind_cuts(module);

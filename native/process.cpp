@@ -71,7 +71,8 @@ int64_t ticks() {
 // The longer the process runs, the better the rate is known.
 TickScale::TickScale() : rate_(1) {
     const Instant now{ticks(), now_ns()};
-    if (now.ticks > loaded.ticks) rate_ = static_cast<double>(now.ns - loaded.ns) / static_cast<double>(now.ticks - loaded.ticks);
+    if (now.ticks > loaded.ticks)
+        rate_ = static_cast<double>(now.ns - loaded.ns) / static_cast<double>(now.ticks - loaded.ticks);
 }
 
 int64_t TickScale::to_ns(int64_t stamp) const {
@@ -104,7 +105,8 @@ uint64_t pid_namespace() {
 }
 
 uint64_t fork_generation() {
-    return fork_count.load(std::memory_order_relaxed);  // relaxed: written before any other thread of this process exists
+    return fork_count.load(
+        std::memory_order_relaxed);  // relaxed: written before any other thread of this process exists
 }
 
 namespace {

@@ -47,7 +47,8 @@ Half to_half(float value) {
 
 // The unsigned integer with the bits of a float or double; nothing for other types.
 template <typename T>
-using Bits = std::conditional_t<std::is_same_v<T, float>, uint32_t, std::conditional_t<std::is_same_v<T, double>, uint64_t, void>>;
+using Bits = std::conditional_t<std::is_same_v<T, float>, uint32_t,
+                                std::conditional_t<std::is_same_v<T, double>, uint64_t, void>>;
 
 template <typename T>
 struct Arithmetic {
@@ -65,12 +66,14 @@ struct Arithmetic {
     // drops; what is neither less, greater nor equal holds a NaN, and so does the sum. No branches: it vectorises.
     static T min(T a, T b) {
         if constexpr (has_bits) return a < b ? a : b < a ? b : a == b ? either(a, b) : a + b;
-        else if constexpr (std::is_floating_point_v<T>) return a < b ? a : b < a ? b : a == b ? (std::signbit(a) ? a : b) : a + b;
+        else if constexpr (std::is_floating_point_v<T>)
+            return a < b ? a : b < a ? b : a == b ? (std::signbit(a) ? a : b) : a + b;
         else return b < a ? b : a;
     }
     static T max(T a, T b) {
         if constexpr (has_bits) return a > b ? a : b > a ? b : a == b ? both(a, b) : a + b;
-        else if constexpr (std::is_floating_point_v<T>) return a > b ? a : b > a ? b : a == b ? (std::signbit(a) ? b : a) : a + b;
+        else if constexpr (std::is_floating_point_v<T>)
+            return a > b ? a : b > a ? b : a == b ? (std::signbit(a) ? b : a) : a + b;
         else return a < b ? b : a;
     }
     static T canonical(T a) {
@@ -193,9 +196,9 @@ void fold_typed(ReduceOp op, const void* const* inputs, size_t ranks, void* out,
 }  // namespace
 
 const char* element_name(ElementType element) {
-    static const char* const names[] = {
-        "other dtype", "int8",    "int16",   "int32",       "int64",     "uint8",      "uint16",      "uint32", "uint64",
-        "float16",     "float32", "float64", "longdouble", "complex64", "complex128", "clongdouble", "bool"};
+    static const char* const names[] = {"other dtype", "int8",      "int16",      "int32",       "int64",   "uint8",
+                                        "uint16",      "uint32",    "uint64",     "float16",     "float32", "float64",
+                                        "longdouble",  "complex64", "complex128", "clongdouble", "bool"};
     const auto at = static_cast<size_t>(element);
     return at < std::size(names) ? names[at] : names[0];
 }

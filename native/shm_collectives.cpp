@@ -9,11 +9,11 @@
 namespace cobre::shm {
 namespace {
 
-constexpr size_t kKeepGilBytes = 64 * 1024;  // below: keep the GIL until there is something to wait for
+constexpr size_t kKeepGilBytes = 64 * 1024;    // below: keep the GIL until there is something to wait for
 constexpr size_t kFoldWholeBytes = 16 * 1024;  // below: every rank folds everything, which saves a barrier
-constexpr size_t kChunkBytes = 512 * 1024;  // what a step moves per rank, as long as
-constexpr size_t kHugeBytes = 16 << 20;    // a rank sends less than this; above, fewer and larger steps
-constexpr size_t kStreamingBytes = 4 << 20;      // above: the receiver cannot keep it in its cache anyway
+constexpr size_t kChunkBytes = 512 * 1024;     // what a step moves per rank, as long as
+constexpr size_t kHugeBytes = 16 << 20;        // a rank sends less than this; above, fewer and larger steps
+constexpr size_t kStreamingBytes = 4 << 20;    // above: the receiver cannot keep it in its cache anyway
 
 // How to copy what this rank receives: past the cache when it would not fit there.
 auto copier_for(size_t bytes) { return bytes > kStreamingBytes ? copy_streaming : copy_cached; }
@@ -25,7 +25,12 @@ size_t steps_for(size_t bytes, size_t slot) { return std::max<size_t>(1, (bytes 
 }  // namespace
 
 Collectives::WindowWriter::WindowWriter(Collectives& owner, CopyTuner::Kind kind, size_t bytes)
-    : owner_(owner), bytes_(bytes), slot_(CopyTuner::slot(kind, bytes)), begin_(0), exceptions_(0), write_(copy_cached) {
+    : owner_(owner),
+      bytes_(bytes),
+      slot_(CopyTuner::slot(kind, bytes)),
+      begin_(0),
+      exceptions_(0),
+      write_(copy_cached) {
     if (bytes < CopyTuner::kSmallest || owner.control_.size == 1) return;
     std::atomic<uint32_t>& word = owner.control_.header->streaming;
     if (owner.rank_ == 0) {
@@ -69,7 +74,8 @@ void Collectives::broadcast(std::byte* data, size_t bytes, uint32_t root, uint64
 
 // The parts are one stream, of which a step moves one slot. Where all buffers are the same shared memory there is
 // nothing to copy: the root has written the parts there, and the barrier publishes them.
-void Collectives::broadcast_parts(std::byte* data, const GatherLayout& layout, uint32_t root, uint64_t location, uint64_t call_hash) {
+void Collectives::broadcast_parts(std::byte* data, const GatherLayout& layout, uint32_t root, uint64_t location,
+                                  uint64_t call_hash) {
     Gil gil;
     if (layout.total > kKeepGilBytes) gil.release();
     sync_.barrier(call_hash, gil);
@@ -97,7 +103,8 @@ void Collectives::broadcast_parts(std::byte* data, const GatherLayout& layout, u
                 }
             }
         };
-        if (rank_ == root) move([](std::byte* mine, std::byte* shared, size_t length) { copy_cached(shared, mine, length); });
+        if (rank_ == root)
+            move([](std::byte* mine, std::byte* shared, size_t length) { copy_cached(shared, mine, length); });
         sync_.barrier(call_hash, gil);
         if (rank_ != root) move([&](std::byte* mine, std::byte* shared, size_t length) { copy(mine, shared, length); });
     }
@@ -112,7 +119,8 @@ void Collectives::allgatherv(const std::byte* send, std::byte* recv, const Gathe
     const WindowWriter write(*this, CopyTuner::Kind::gather, location ? 0 : layout.total);
     const size_t chunk = chunk_for(layout.most, control_.slot_bytes);
     const bool one_step = layout.most <= chunk;
-    if (one_step) publish(send, Piece(layout.bytes[rank_], 0, chunk), write);  // a small payload travels with the first barrier
+    if (one_step)
+        publish(send, Piece(layout.bytes[rank_], 0, chunk), write);  // a small payload travels with the first barrier
     sync_.barrier(call_hash, gil);
     if (location != 0 && all_receive_in(location)) {
         copy_own(send, recv, layout, Piece(layout.bytes[rank_], 0, layout.bytes[rank_]));
@@ -167,8 +175,8 @@ void Collectives::allreduce(const std::byte* send, std::byte* recv, size_t count
 }
 
 // Small payloads: publish, barrier, and every rank folds everything in rank order.
-void Collectives::reduce_unsliced(const std::byte* send, std::byte* recv, size_t count, size_t itemsize, ElementType element,
-                               ReduceOp op, uint64_t hash, Gil& gil) {
+void Collectives::reduce_unsliced(const std::byte* send, std::byte* recv, size_t count, size_t itemsize,
+                                  ElementType element, ReduceOp op, uint64_t hash, Gil& gil) {
     if (control_.size > 1) copy_cached(control_.published(rank_, step_), send, count * itemsize);
     sync_.barrier(hash, gil);
     const void* inputs[kMaxRanks];
@@ -181,10 +189,10 @@ void Collectives::reduce_unsliced(const std::byte* send, std::byte* recv, size_t
 
 // Large payloads: every rank folds its own slice of each chunk, in rank order, and shares the result. Three chunks are
 // under way at once, one barrier a turn: publish chunk i, fold chunk i - 1, copy out chunk i - 2.
-void Collectives::reduce_sliced(const std::byte* send, std::byte* recv, size_t count, size_t itemsize, ElementType element,
-                                ReduceOp op, uint64_t hash, Gil& gil) {
+void Collectives::reduce_sliced(const std::byte* send, std::byte* recv, size_t count, size_t itemsize,
+                                ElementType element, ReduceOp op, uint64_t hash, Gil& gil) {
     const uint32_t size = control_.size;
-    const size_t line = std::max<size_t>(1, kLine / itemsize);           // elements; slices start on cache lines
+    const size_t line = std::max<size_t>(1, kLine / itemsize);  // elements; slices start on cache lines
     const size_t room = (std::min(control_.slot_bytes, kChunkBytes) - kLine) / itemsize / size;  // elements of a slice
     const size_t slice = room >= line ? room / line * line : room;  // with very many ranks, not even a line each
     const size_t chunk = slice * size;
@@ -225,7 +233,8 @@ void Collectives::reduce_sliced(const std::byte* send, std::byte* recv, size_t c
             for (uint32_t rank = 0; rank < size; ++rank) {
                 if (rank == rank_) continue;
                 const auto [begin, length] = bounds(turn, rank);
-                write(control_.published(rank_, step_ + turn) + rank * slice * itemsize, send + begin * itemsize, length * itemsize);
+                write(control_.published(rank_, step_ + turn) + rank * slice * itemsize, send + begin * itemsize,
+                      length * itemsize);
             }
         }
         if (turn <= chunks) sync_.barrier(hash, gil);

@@ -11,8 +11,8 @@
 #include <span>
 
 #include "reduce.hpp"
-#include "shm_sync.hpp"
 #include "shm_copy_tuner.hpp"
+#include "shm_sync.hpp"
 
 namespace cobre::shm {
 
@@ -27,7 +27,8 @@ struct GatherLayout {
 struct Piece {
     size_t begin;
     size_t length;
-    Piece(size_t total, uint64_t i, size_t chunk) : begin(std::min<size_t>(total, i * chunk)), length(std::min(chunk, total - begin)) {}
+    Piece(size_t total, uint64_t i, size_t chunk)
+        : begin(std::min<size_t>(total, i * chunk)), length(std::min(chunk, total - begin)) {}
 };
 
 class Collectives {
@@ -37,11 +38,13 @@ public:
     void barrier(uint64_t call_hash);
     void broadcast(std::byte* data, size_t bytes, uint32_t root, uint64_t call_hash);
     // Broadcast of several parts of a buffer, in one call; layout: of the parts.
-    void broadcast_parts(std::byte* data, const GatherLayout& layout, uint32_t root, uint64_t location, uint64_t call_hash);
+    void broadcast_parts(std::byte* data, const GatherLayout& layout, uint32_t root, uint64_t location,
+                         uint64_t call_hash);
     // location: identifies the receive buffer when it lies in a shared region, 0 otherwise.
-    void allgatherv(const std::byte* send, std::byte* recv, const GatherLayout& layout, uint64_t location, uint64_t call_hash);
-    void allreduce(const std::byte* send, std::byte* recv, size_t count, size_t itemsize, ElementType element, ReduceOp op,
-                   uint64_t call_hash);
+    void allgatherv(const std::byte* send, std::byte* recv, const GatherLayout& layout, uint64_t location,
+                    uint64_t call_hash);
+    void allreduce(const std::byte* send, std::byte* recv, size_t count, size_t itemsize, ElementType element,
+                   ReduceOp op, uint64_t call_hash);
 
 private:
     // Writes into the window, through the cache or past it; on rank 0 it also times the call for the tuner.
@@ -67,10 +70,10 @@ private:
     void publish(const std::byte* send, Piece own, const WindowWriter& write);
     void copy_own(const std::byte* send, std::byte* recv, const GatherLayout& layout, Piece own);
     void collect(std::byte* recv, const GatherLayout& layout, size_t i, size_t chunk);
-    void reduce_unsliced(const std::byte* send, std::byte* recv, size_t count, size_t itemsize, ElementType element, ReduceOp op,
-                      uint64_t hash, Gil& gil);
-    void reduce_sliced(const std::byte* send, std::byte* recv, size_t count, size_t itemsize, ElementType element, ReduceOp op,
-                       uint64_t hash, Gil& gil);
+    void reduce_unsliced(const std::byte* send, std::byte* recv, size_t count, size_t itemsize, ElementType element,
+                         ReduceOp op, uint64_t hash, Gil& gil);
+    void reduce_sliced(const std::byte* send, std::byte* recv, size_t count, size_t itemsize, ElementType element,
+                       ReduceOp op, uint64_t hash, Gil& gil);
 
     Sync& sync_;
     const Control& control_;

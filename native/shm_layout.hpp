@@ -35,10 +35,10 @@ struct alignas(kLine) Header {
     int32_t creator_pid;
     uint64_t creator_start;
     uint64_t creator_namespace;
-    uint64_t nonce[2];  // random: whoever cannot read this cannot compute the names of regions
-    std::atomic<uint32_t> attached;       // ranks that have mapped the segment
-    std::atomic<uint64_t> affinity[16];   // union of all ranks' cores
-    std::atomic<uint32_t> streaming;      // one bit per CopyTuner slot: whether to write past the cache
+    uint64_t nonce[2];                       // random: whoever cannot read this cannot compute the names of regions
+    std::atomic<uint32_t> attached;          // ranks that have mapped the segment
+    std::atomic<uint64_t> affinity[16];      // union of all ranks' cores
+    std::atomic<uint32_t> streaming;         // one bit per CopyTuner slot: whether to write past the cache
     std::atomic<int32_t> region_descriptor;  // rank 0's, of the region that is being created
     std::atomic<uint64_t> region_inode;      // what others must find behind it
 };
@@ -74,11 +74,11 @@ struct Call {
     std::atomic<uint64_t> sequence;
     std::atomic<uint32_t> operation;
     std::atomic<uint32_t> dtype;
-    std::atomic<uint64_t> count;      // elements that this rank sends
-    std::atomic<uint64_t> total;      // elements of all ranks
-    std::atomic<uint32_t> detail;     // reduction or root
+    std::atomic<uint64_t> count;   // elements that this rank sends
+    std::atomic<uint64_t> total;   // elements of all ranks
+    std::atomic<uint32_t> detail;  // reduction or root
     std::atomic<uint64_t> counts_hash;
-    std::atomic<uint64_t> location;      // hash of where in which region this rank receives; 0: in private memory
+    std::atomic<uint64_t> location;  // hash of where in which region this rank receives; 0: in private memory
     std::atomic<uint64_t> label[kLabelBytes / 8];
 };
 
@@ -113,8 +113,9 @@ struct Control {
     uint32_t size = 0;
 
     static size_t fixed_bytes(uint32_t size) {
-        return round_up(sizeof(Header) + sizeof(Arrival) + sizeof(Generation) + sizeof(FailureRecord) + size * sizeof(RankSlot),
-                        kPage);
+        return round_up(
+            sizeof(Header) + sizeof(Arrival) + sizeof(Generation) + sizeof(FailureRecord) + size * sizeof(RankSlot),
+            kPage);
     }
     // Per rank: two slots to publish in, and two halves of a slot for folded results.
     static size_t window_bytes_per_rank(size_t slot_bytes) { return 3 * slot_bytes; }

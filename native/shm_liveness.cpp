@@ -77,7 +77,8 @@ void LivenessMonitor::stop() {
 
 void LivenessMonitor::run() {
     for (;;) {
-        control_.slots[rank_].heartbeat_ns.store(now_ns(), std::memory_order_relaxed);  // relaxed: only compared with a clock
+        control_.slots[rank_].heartbeat_ns.store(now_ns(),
+                                                 std::memory_order_relaxed);  // relaxed: only compared with a clock
         if (unknown_peers_ > 0) find_new_peers();
         poll_processes();
         wait_for_events();
@@ -91,7 +92,8 @@ void LivenessMonitor::find_new_peers() {
     for (uint32_t rank = 0; rank < control_.size; ++rank) {
         const RankSlot& slot = control_.slots[rank];
         // acquire: pairs with the release in fill_slot(); pid, start and namespace were written before
-        if (is_known_[rank] || static_cast<RankState>(slot.state.load(std::memory_order_acquire)) == RankState::absent) continue;
+        if (is_known_[rank] || static_cast<RankState>(slot.state.load(std::memory_order_acquire)) == RankState::absent)
+            continue;
         is_known_[rank] = true;
         --unknown_peers_;
         if (slot.pid_namespace.load(std::memory_order_relaxed) != namespace_) continue;  // its pid says nothing here

@@ -32,9 +32,9 @@ namespace {
 constexpr size_t kDefaultWindow = 12 << 20;
 constexpr size_t kMaxSlot = 1024 * 1024;
 constexpr size_t kMinSlot = 16 * 1024;
-constexpr int64_t kPollNs = 1'000'000;         // between two looks for a segment that does not exist yet
-constexpr int64_t kHeaderNs = 2'000'000'000;   // a creator that needs longer than this for its header is dead
-constexpr int kAnswerMs = 50;                  // for rank 0's listener to answer
+constexpr int64_t kPollNs = 1'000'000;        // between two looks for a segment that does not exist yet
+constexpr int64_t kHeaderNs = 2'000'000'000;  // a creator that needs longer than this for its header is dead
+constexpr int kAnswerMs = 50;                 // for rank 0's listener to answer
 
 size_t slot_for(uint32_t size, size_t window) {
     const size_t share = (window ? window : kDefaultWindow) / size / 3;
@@ -52,7 +52,8 @@ bool is_orphan(const Header& header) {
 }
 
 [[noreturn]] void refuse_live(const std::string& name, const std::string& who) {
-    throw JoinFailure("the segment " + name + " belongs to a live run (" + who + "); choose another COBRE_SHM_NAME, or end that run");
+    throw JoinFailure("the segment " + name + " belongs to a live run (" + who +
+                      "); choose another COBRE_SHM_NAME, or end that run");
 }
 
 // An existing segment of this user; another user's is refused before anything in it is read.
@@ -77,7 +78,8 @@ Segment open_own(const std::string& name) {
 std::optional<RendezvousClient> connect_own(const std::string& name) {
     std::optional<RendezvousClient> call = RendezvousClient::to(name);
     if (call && call->server().user != geteuid())
-        refuse(name, "belongs to user " + std::to_string(call->server().user) + " (pid " + std::to_string(call->server().pid) + ")");
+        refuse(name, "belongs to user " + std::to_string(call->server().user) + " (pid " +
+                         std::to_string(call->server().pid) + ")");
     return call;
 }
 
@@ -196,7 +198,7 @@ void initialise(std::byte* base, const TransportConfig& config) {
     header.creator_start = process_start(getpid());
     header.creator_namespace = pid_namespace();
     draw_nonce(header);
-    fill_slot(control.slots[0]);  // from here on rank 0's death is noticed
+    fill_slot(control.slots[0]);                            // from here on rank 0's death is noticed
     header.magic.store(kMagic, std::memory_order_release);  // release: everything above is complete
 }
 
@@ -206,7 +208,8 @@ void fill_slot(RankSlot& slot) {
     slot.start.store(process_start(getpid()), std::memory_order_relaxed);
     slot.pid_namespace.store(pid_namespace(), std::memory_order_relaxed);
     slot.heartbeat_ns.store(now_ns(), std::memory_order_relaxed);
-    slot.state.store(static_cast<uint32_t>(RankState::joined), std::memory_order_release);  // release: the fields above are complete
+    slot.state.store(static_cast<uint32_t>(RankState::joined),
+                     std::memory_order_release);  // release: the fields above are complete
 }
 
 namespace {
@@ -234,7 +237,8 @@ bool name_is_free(const std::string& name, int64_t deadline_ns) {
 
 enum class Listening { yes, taken, impossible };
 
-Listening listen_for_ranks(const TransportConfig& config, const Segment& segment, std::unique_ptr<RendezvousListener>& listener) {
+Listening listen_for_ranks(const TransportConfig& config, const Segment& segment,
+                           std::unique_ptr<RendezvousListener>& listener) {
     try {
         listener = std::make_unique<RendezvousListener>(config.name, segment);
         return Listening::yes;
@@ -248,7 +252,8 @@ void refuse_live_listener(const std::string& name, int64_t deadline_ns) {
     const std::optional<RendezvousClient> call = connect_own(name);
     if (!call) return;
     const std::optional<Segment> segment = receive_segment(*call);
-    if (now_ns() > deadline_ns || (segment && is_joinable(*segment))) refuse_live(name, "pid " + std::to_string(call->server().pid));
+    if (now_ns() > deadline_ns || (segment && is_joinable(*segment)))
+        refuse_live(name, "pid " + std::to_string(call->server().pid));
 }
 
 // False when another process was first.
@@ -276,10 +281,10 @@ Segment make_segment(const TransportConfig& config, std::unique_ptr<RendezvousLi
         if (name_is_free(config.name, deadline_ns)) {
             if (by_name && make_named(config, prepared)) return std::move(*prepared);
             if (!by_name) switch (listen_for_ranks(config, *prepared, listener)) {
-                case Listening::yes: return std::move(*prepared);
-                case Listening::taken: refuse_live_listener(config.name, deadline_ns); break;
-                case Listening::impossible: by_name = true; continue;
-            }
+                    case Listening::yes: return std::move(*prepared);
+                    case Listening::taken: refuse_live_listener(config.name, deadline_ns); break;
+                    case Listening::impossible: by_name = true; continue;
+                }
         }
         sleep_briefly();
     }

@@ -21,9 +21,9 @@ struct TransportConfig {
     double connect_timeout_s;
     double operation_timeout_s;  // 0: none
     bool condvar;
-    size_t window_bytes;   // 0: chosen by size
-    uint32_t quota_cores;  // CPU quota, 0: none
-    bool by_name;          // rendezvous by a name in /dev/shm, not by a socket
+    size_t window_bytes;               // 0: chosen by size
+    uint32_t quota_cores;              // CPU quota, 0: none
+    bool by_name;                      // rendezvous by a name in /dev/shm, not by a socket
     std::vector<uint32_t> names = {};  // numbers of the ranks in messages; empty: 0, 1, ...
     bool in_memory = false;            // regions lie outside of every file system
 };

@@ -31,7 +31,8 @@ struct Address {
     // The user's number is part of it, so that two users may use the same name.
     explicit Address(const std::string& name) {
         value.sun_family = AF_UNIX;
-        const std::string text = "cobre-shm/" + std::to_string(geteuid()) + "/" + name.substr(name.starts_with('/') ? 1 : 0);
+        const std::string text =
+            "cobre-shm/" + std::to_string(geteuid()) + "/" + name.substr(name.starts_with('/') ? 1 : 0);
         const size_t bytes = std::min(text.size(), sizeof value.sun_path - 1);
         std::memcpy(value.sun_path + 1, text.data(), bytes);  // a leading zero byte: abstract
         length = static_cast<socklen_t>(offsetof(sockaddr_un, sun_path) + 1 + bytes);
@@ -102,7 +103,8 @@ void RendezvousListener::run() {
         if (polled[0].revents) return;
         const int client = accept4(socket_, nullptr, nullptr, SOCK_CLOEXEC | SOCK_NONBLOCK);
         if (client < 0) {
-            if (errno == EMFILE || errno == ENFILE) poll(polled, 1, 10);  // the connection stays in the queue: do not spin
+            if (errno == EMFILE || errno == ENFILE)
+                poll(polled, 1, 10);  // the connection stays in the queue: do not spin
             continue;
         }
         answer(client);
@@ -127,19 +129,22 @@ void RendezvousListener::answer(int client) const {
     header->cmsg_type = SCM_RIGHTS;
     header->cmsg_len = CMSG_LEN(sizeof(int));
     std::memcpy(CMSG_DATA(header), &segment_, sizeof segment_);
-    [[maybe_unused]] const ssize_t sent = sendmsg(client, &message, MSG_NOSIGNAL | MSG_DONTWAIT);  // the client may have ended
+    [[maybe_unused]] const ssize_t sent =
+        sendmsg(client, &message, MSG_NOSIGNAL | MSG_DONTWAIT);  // the client may have ended
 }
 
 std::optional<RendezvousClient> RendezvousClient::to(const std::string& name) {
     const Address address(name);
     const int descriptor = open_socket();
     if (connect(descriptor, address.get(), address.length) == 0)
-        if (const std::optional<PeerCredentials> server = credentials_of(descriptor)) return RendezvousClient(descriptor, *server);
+        if (const std::optional<PeerCredentials> server = credentials_of(descriptor))
+            return RendezvousClient(descriptor, *server);
     close(descriptor);
     return std::nullopt;
 }
 
-RendezvousClient::RendezvousClient(RendezvousClient&& other) noexcept : socket_(std::exchange(other.socket_, -1)), server_(other.server_) {}
+RendezvousClient::RendezvousClient(RendezvousClient&& other) noexcept
+    : socket_(std::exchange(other.socket_, -1)), server_(other.server_) {}
 
 RendezvousClient::~RendezvousClient() {
     if (socket_ >= 0) close(socket_);

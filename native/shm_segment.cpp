@@ -15,7 +15,9 @@
 namespace cobre::shm {
 namespace {
 
-[[noreturn]] void fail(int code, const std::string& what) { throw std::system_error(code, std::generic_category(), what); }
+[[noreturn]] void fail(int code, const std::string& what) {
+    throw std::system_error(code, std::generic_category(), what);
+}
 
 int allocate(int descriptor, size_t bytes) {
 #ifdef __linux__
@@ -62,7 +64,9 @@ bool is_private(const struct stat& status) {
 #ifdef __linux__
 constexpr const char* kFolder = "/dev/shm";
 
-std::string shm_path(const std::string& name) { return std::string(kFolder) + (name.starts_with('/') ? "" : "/") + name; }
+std::string shm_path(const std::string& name) {
+    return std::string(kFolder) + (name.starts_with('/') ? "" : "/") + name;
+}
 #else
 std::string shm_path(const std::string&) { return ""; }
 #endif
@@ -151,7 +155,8 @@ uint64_t Segment::inode() const { return status_of(descriptor_).st_ino; }
 void Segment::link(const std::string& name) {
 #ifdef __linux__
     const std::string own = "/proc/self/fd/" + std::to_string(descriptor_);
-    if (linkat(AT_FDCWD, own.c_str(), AT_FDCWD, shm_path(name).c_str(), AT_SYMLINK_FOLLOW) != 0) fail(errno, "link(" + name + ")");
+    if (linkat(AT_FDCWD, own.c_str(), AT_FDCWD, shm_path(name).c_str(), AT_SYMLINK_FOLLOW) != 0)
+        fail(errno, "link(" + name + ")");
     name_ = name;
 #else
     fail(EOPNOTSUPP, "link(" + name + ")");

@@ -92,7 +92,8 @@ void Sync::barrier(uint64_t call_hash, Gil& gil) {
     const uint32_t generation = control_.generation->value.load(std::memory_order_relaxed);
     if (!arrive(call_hash & kHashMask, generation)) wait(generation, gil);
     // relaxed: the acquire on the generation made it visible
-    if (control_.generation->mismatch.load(std::memory_order_relaxed) == mark(generation)) [[unlikely]] throw_mismatch();
+    if (control_.generation->mismatch.load(std::memory_order_relaxed) == mark(generation)) [[unlikely]]
+        throw_mismatch();
 }
 
 // True for the last rank to arrive, which opens the barrier.
@@ -103,7 +104,8 @@ bool Sync::arrive(uint64_t call_hash, uint32_t generation) {
     for (;;) {
         const uint64_t count = seen >> 48;
         if (count > 0 && (seen & kHashMask) != call_hash)
-            control_.generation->mismatch.store(mark(generation), std::memory_order_relaxed);  // published by the release below
+            control_.generation->mismatch.store(mark(generation),
+                                                std::memory_order_relaxed);  // published by the release below
         if (count + 1 == control_.size) break;
         const uint64_t first = count > 0 ? seen & kHashMask : call_hash;
         // acq_rel: what this rank wrote is handed to the last one to arrive, which hands everything on
@@ -147,7 +149,8 @@ void Sync::sleep_until_passed(uint32_t generation, Gil& gil) {
 void Sync::sleep_slice(uint32_t generation) {
     control_.arrival->sleepers.fetch_add(1, std::memory_order_seq_cst);
     std::atomic_thread_fence(std::memory_order_seq_cst);  // the count before the look at the generation, see arrive()
-    if (!passed(generation) && !has_failed()) config_.condvar ? sleep_on_condition(generation) : sleep_on_futex(generation);
+    if (!passed(generation) && !has_failed())
+        config_.condvar ? sleep_on_condition(generation) : sleep_on_futex(generation);
     control_.arrival->sleepers.fetch_sub(1, std::memory_order_relaxed);  // relaxed: a needless wake-up is harmless
 }
 
@@ -171,7 +174,8 @@ void Sync::sleep_on_condition(uint32_t generation) {
     deadline = to_timespec(at);
     if (pthread_mutex_lock(&slot.mutex) == EOWNERDEAD) pthread_mutex_consistent(&slot.mutex);
     slot.sleeping.store(1, std::memory_order_seq_cst);
-    std::atomic_thread_fence(std::memory_order_seq_cst);  // `sleeping` before the look at the generation, as with the futex
+    std::atomic_thread_fence(
+        std::memory_order_seq_cst);  // `sleeping` before the look at the generation, as with the futex
     while (slot.sleeping.load(std::memory_order_seq_cst) && !passed(generation) && !has_failed())
         if (pthread_cond_timedwait(&slot.condition, &slot.mutex, &deadline) != 0) break;
     slot.sleeping.store(0, std::memory_order_relaxed);
@@ -244,7 +248,8 @@ int64_t Sync::silence_ns(uint32_t rank, int64_t now) const {
 // namespace.
 std::vector<uint32_t> Sync::with_silent(std::vector<uint32_t> absent, int64_t now) const {
     for (uint32_t rank = 0; rank < control_.size; ++rank)
-        if (has_joined(rank) && silence_ns(rank, now) > kSilentNs && std::find(absent.begin(), absent.end(), rank) == absent.end())
+        if (has_joined(rank) && silence_ns(rank, now) > kSilentNs &&
+            std::find(absent.begin(), absent.end(), rank) == absent.end())
             absent.push_back(rank);
     return absent;
 }
@@ -291,7 +296,8 @@ void Sync::leave(RankState state) {
 std::string Sync::status_of(uint32_t rank, Failure kind) const {
     const RankSlot& slot = control_.slots[rank];
     const uint64_t sequence = slot.call.sequence.load(std::memory_order_relaxed);
-    const std::string last = sequence ? "; its last call was #" + std::to_string(sequence) + " " + describe_call(slot.call) : "";
+    const std::string last =
+        sequence ? "; its last call was #" + std::to_string(sequence) + " " + describe_call(slot.call) : "";
     const int64_t silence = silence_ns(rank, now_ns());
     const std::string is_silent = "has given no sign of life for " + seconds_text(silence) + " (stopped?)" + last;
     switch (kind) {
@@ -308,12 +314,14 @@ std::string Sync::status_of(uint32_t rank, Failure kind) const {
 void Sync::throw_failure() const {
     // acquire: pairs with the release in record_failure()
     if (control_.generation->failure.load(std::memory_order_acquire) == 0)
-        throw CollectiveFailure(Failure::aborted, {}, "communication failed, but the rank that noticed died before it recorded why");
+        throw CollectiveFailure(Failure::aborted, {},
+                                "communication failed, but the rank that noticed died before it recorded why");
     const FailureRecord& failure = *control_.failure;
     std::vector<CollectiveFailure::FailedRank> failed_ranks;
     for (uint32_t rank = 0; rank < control_.size; ++rank) {
         if (!(failure.failed_ranks[rank / 64] >> rank % 64 & 1)) continue;
-        failed_ranks.push_back({name_of(rank), control_.slots[rank].pid.load(std::memory_order_relaxed), status_of(rank, failure.kind)});
+        failed_ranks.push_back(
+            {name_of(rank), control_.slots[rank].pid.load(std::memory_order_relaxed), status_of(rank, failure.kind)});
     }
     throw CollectiveFailure(failure.kind, std::move(failed_ranks), failure.text);
 }
@@ -323,8 +331,9 @@ void Sync::throw_mismatch() const {
     std::string text;
     std::vector<CollectiveFailure::FailedRank> failed_ranks;
     auto signature = [](const Call& call) {
-        return std::make_tuple(call.operation.load(std::memory_order_relaxed), call.dtype.load(std::memory_order_relaxed),
-                               call.detail.load(std::memory_order_relaxed), call.total.load(std::memory_order_relaxed),
+        return std::make_tuple(call.operation.load(std::memory_order_relaxed),
+                               call.dtype.load(std::memory_order_relaxed), call.detail.load(std::memory_order_relaxed),
+                               call.total.load(std::memory_order_relaxed),
                                call.counts_hash.load(std::memory_order_relaxed));
     };
     // Two sides are enough to see the mistake: rank 0's, and the first that differs from it.
@@ -333,7 +342,8 @@ void Sync::throw_mismatch() const {
     if (other == control_.size) other = config_.rank;
     for (uint32_t rank : {0u, other}) {
         failed_ranks.push_back({name_of(rank), control_.slots[rank].pid.load(std::memory_order_relaxed), ""});
-        text += (text.empty() ? "" : " vs ") + ("rank " + std::to_string(name_of(rank)) + ": ") + describe_call(control_.slots[rank].call);
+        text += (text.empty() ? "" : " vs ") + ("rank " + std::to_string(name_of(rank)) + ": ") +
+                describe_call(control_.slots[rank].call);
     }
     text += " at call #" + std::to_string(mine.call.sequence.load(std::memory_order_relaxed));
     throw CollectiveFailure(Failure::mismatch, std::move(failed_ranks), text);

@@ -6,8 +6,8 @@
 #include <cstdint>
 #include <exception>
 #include <functional>
-#include <utility>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "shm_layout.hpp"
@@ -57,7 +57,7 @@ struct SyncConfig {
     int64_t timeout_ns;            // after so long without a heartbeat a rank is lost
     int64_t operation_timeout_ns;  // 0: none
     bool condvar;
-    std::vector<uint32_t> names;   // what messages call the ranks; empty: as they are numbered
+    std::vector<uint32_t> names;  // what messages call the ranks; empty: as they are numbered
 };
 
 class Sync {

@@ -102,22 +102,26 @@ void Transport::check_header(const Segment& segment) const {
     const auto head = segment.map(sizeof(Header), false);
     const auto& header = *reinterpret_cast<const Header*>(head->data());
     if (header.layout_version != kLayoutVersion)
-        throw JoinFailure("rank 0 (" + creator_text(header) + ") runs another version of this package (segment layout " +
+        throw JoinFailure("rank 0 (" + creator_text(header) +
+                          ") runs another version of this package (segment layout " +
                           std::to_string(header.layout_version) + ", here " + std::to_string(kLayoutVersion) + ")");
     if (header.size != config_.size)
-        throw JoinFailure("COBRE_SHM_SIZE is " + std::to_string(config_.size) + " for rank " + std::to_string(config_.rank) +
-                          " (pid " + std::to_string(getpid()) + ") but " + std::to_string(header.size) + " for rank 0 (" +
-                          creator_text(header) + ")");
-    if (header.total_bytes > segment.bytes()) throw JoinFailure("the segment " + config_.name + " is shorter than its header says");
+        throw JoinFailure("COBRE_SHM_SIZE is " + std::to_string(config_.size) + " for rank " +
+                          std::to_string(config_.rank) + " (pid " + std::to_string(getpid()) + ") but " +
+                          std::to_string(header.size) + " for rank 0 (" + creator_text(header) + ")");
+    if (header.total_bytes > segment.bytes())
+        throw JoinFailure("the segment " + config_.name + " is shorter than its header says");
 }
 
 void Transport::attach(std::shared_ptr<Mapping> mapping) {
     mapping_ = std::move(mapping);
     const Header& header = *reinterpret_cast<const Header*>(mapping_->data());
     const Control control = Control::at(mapping_->data(), config_.size, header.slot_bytes);
-    liveness_ = std::make_unique<LivenessMonitor>(control, config_.rank, std::clamp(to_ns(config_.timeout_s) / 8, int64_t{10'000'000}, int64_t{500'000'000}),
-                                     [this] { sync_->wake_all(); });
-    const SyncConfig sync{config_.rank, to_ns(config_.timeout_s), to_ns(config_.operation_timeout_s), header.wait_by_condvar != 0, config_.names};
+    liveness_ = std::make_unique<LivenessMonitor>(
+        control, config_.rank, std::clamp(to_ns(config_.timeout_s) / 8, int64_t{10'000'000}, int64_t{500'000'000}),
+        [this] { sync_->wake_all(); });
+    const SyncConfig sync{config_.rank, to_ns(config_.timeout_s), to_ns(config_.operation_timeout_s),
+                          header.wait_by_condvar != 0, config_.names};
     sync_ = std::make_unique<Sync>(
         control, sync, [this](uint32_t rank) { return liveness_->dead(rank); },
         [this](double seconds, const std::vector<std::string>& missing) {
@@ -135,15 +139,18 @@ void Transport::claim_slot() {
     // acq_rel: of two processes that claim one rank, one loses here; rank 0 has had its slot since it created the
     // segment
     if (!slot.pid.compare_exchange_strong(nobody, getpid(), std::memory_order_acq_rel) && nobody != getpid())
-        throw JoinFailure("rank " + std::to_string(config_.rank) + " is claimed by two processes: pid " + std::to_string(nobody) +
-                          " and pid " + std::to_string(getpid()) + " (both COBRE_SHM_RANK=" + std::to_string(config_.rank) + ")");
+        throw JoinFailure("rank " + std::to_string(config_.rank) + " is claimed by two processes: pid " +
+                          std::to_string(nobody) + " and pid " + std::to_string(getpid()) +
+                          " (both COBRE_SHM_RANK=" + std::to_string(config_.rank) + ")");
     fill_slot(slot);
 
     cpu_set_t cores;
     Header& header = *sync_->control().header;
     if (sched_getaffinity(0, sizeof cores, &cores) == 0)
         for (size_t core = 0; core < std::size(header.affinity) * 64 && core < CPU_SETSIZE; ++core)
-            if (CPU_ISSET(core, &cores)) header.affinity[core / 64].fetch_or(uint64_t{1} << core % 64, std::memory_order_relaxed);  // read after a barrier
+            if (CPU_ISSET(core, &cores))
+                header.affinity[core / 64].fetch_or(uint64_t{1} << core % 64,
+                                                    std::memory_order_relaxed);  // read after a barrier
 }
 
 // All ranks attach; the last one unlinks the name; from then on nothing can be left behind in /dev/shm, even by
@@ -165,7 +172,8 @@ void Transport::wait_for_all(Segment& segment) {
 void Transport::choose_spin_policy() {
     cores_ = 0;
     for (const auto& word : sync_->control().header->affinity)
-        cores_ += static_cast<uint32_t>(std::popcount(word.load(std::memory_order_relaxed)));  // complete after the barrier
+        cores_ +=
+            static_cast<uint32_t>(std::popcount(word.load(std::memory_order_relaxed)));  // complete after the barrier
     if (config_.quota_cores) cores_ = std::min(cores_, config_.quota_cores);
     cores_ = std::max(cores_, 1u);
     sync_->set_spin_policy(spin_policy_for(config_.size, cores_));
@@ -187,7 +195,8 @@ void Transport::close() {
     if (sync_ && sync_->own().pid.load(std::memory_order_relaxed) == getpid()) sync_->leave(RankState::closed);
     if (in_call_) {
         close_after_call_ = true;
-        sync_->record_failure(Failure::left, {config_.rank}, "");  // wakes the waiting call, which cannot succeed any more
+        sync_->record_failure(Failure::left, {config_.rank},
+                              "");  // wakes the waiting call, which cannot succeed any more
         return;
     }
     finish_close();

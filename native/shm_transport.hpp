@@ -9,10 +9,10 @@
 
 #include "call_guard.hpp"
 #include "shm_collectives.hpp"
+#include "shm_liveness.hpp"
 #include "shm_rendezvous.hpp"
 #include "shm_segment.hpp"
 #include "shm_sync.hpp"
-#include "shm_liveness.hpp"
 
 namespace cobre::shm {
 
@@ -81,7 +81,8 @@ private:
     void choose_spin_policy();
     void finish_close();
     Sync& sync();
-    uint64_t publish_call(uint32_t dtype, uint64_t count, uint64_t total, uint32_t detail, uint64_t counts_hash, uint64_t location);
+    uint64_t publish_call(uint32_t dtype, uint64_t count, uint64_t total, uint32_t detail, uint64_t counts_hash,
+                          uint64_t location);
     uint64_t location_of(const Buffer& recv, uint64_t layout_hash) const;
 
     TransportConfig config_;

@@ -25,7 +25,8 @@ Sync& Transport::sync() {
 }
 
 // Publish what this rank calls, for messages of other ranks; gives the hash that the barrier compares.
-uint64_t Transport::publish_call(uint32_t dtype, uint64_t count, uint64_t total, uint32_t detail, uint64_t counts_hash, uint64_t location) {
+uint64_t Transport::publish_call(uint32_t dtype, uint64_t count, uint64_t total, uint32_t detail, uint64_t counts_hash,
+                                 uint64_t location) {
     const CallRecord& record = guard_.last();
     if (described_.sequence == record.sequence) {
         dtype = described_.dtype;

@@ -78,7 +78,8 @@ int Transport::share_unnamed(Region& region, size_t mapped, uint64_t hash, Gil& 
             throw;
         }
         region.mapping = segment->map(mapped, false);
-        header.region_descriptor.store(segment->descriptor(), std::memory_order_relaxed);  // read after the next barrier
+        header.region_descriptor.store(segment->descriptor(),
+                                       std::memory_order_relaxed);  // read after the next barrier
         header.region_inode.store(segment->inode(), std::memory_order_relaxed);
         return 0;
     });
@@ -86,8 +87,9 @@ int Transport::share_unnamed(Region& region, size_t mapped, uint64_t hash, Gil& 
     const int opened = outcome_of([&] {
         if (config_.rank == 0) return 0;
         try {
-            segment.emplace(Segment::open_from(header.creator_pid, header.region_descriptor.load(std::memory_order_relaxed),
-                                             header.region_inode.load(std::memory_order_relaxed)));
+            segment.emplace(Segment::open_from(header.creator_pid,
+                                               header.region_descriptor.load(std::memory_order_relaxed),
+                                               header.region_inode.load(std::memory_order_relaxed)));
         } catch (const std::system_error& error) {
             const int code = error.code().value();
             return code == EMFILE || code == ENFILE || code == ENOMEM ? code : kUnsupported;

@@ -41,7 +41,7 @@ ThreadPool::ThreadPool(size_t threads, size_t cores) : spin_policy_(threads <= c
 
 ThreadPool::~ThreadPool() {
     {
-        const std::lock_guard lock(mutex_);                // nobody misses it between looking and sleeping
+        const std::lock_guard lock(mutex_);             // nobody misses it between looking and sleeping
         stops_.store(true, std::memory_order_relaxed);  // a flag alone: nothing else is published by it
     }
     wake_.notify_all();
@@ -90,7 +90,8 @@ void ThreadPool::run_items(size_t thread, Job& job) {
 }
 
 bool ThreadPool::is_done() const {
-    return busy_.load(std::memory_order_acquire) == 0;  // acquire: the workers' results and errors are visible after this
+    return busy_.load(std::memory_order_acquire) ==
+           0;  // acquire: the workers' results and errors are visible after this
 }
 
 void ThreadPool::run(const std::vector<int32_t>& order, const Task& task, WorkCounter* shared_counter) {

@@ -21,7 +21,7 @@ using WorkCounter = std::atomic<int64_t>;
 static_assert(WorkCounter::is_always_lock_free, "a counter in shared memory must not hide a lock");
 
 class ThreadPool {
-   public:
+public:
     // Runs one item on one thread.
     using Task = std::function<void(size_t thread, int32_t item)>;
 
@@ -39,7 +39,7 @@ class ThreadPool {
     // The thread whose item failed in the last run; only after a failure.
     size_t failed_thread() const { return failed_thread_; }
 
-   private:
+private:
     struct Job;
     void worker_loop(size_t thread);
     Job* wait_for_job(uint64_t& seen);

@@ -168,4 +168,4 @@ def find_library() -> Path:
         if (folder / name).exists():
             return folder / name
     installed = importlib.metadata.version("highspy")
-    raise ImportError(f"highspy {installed} ships no HiGHS library that Cobre can load: pip install 'highspy>=1.15'")
+    raise ImportError(f"highspy {installed} has no HiGHS library for Cobre: pip install 'highspy>=1.15,<1.16'")
