@@ -1,7 +1,7 @@
 """Names of columns and rows in words."""
 
 import pytest
-from known_names import known_columns, known_rows
+from lp_name_samples import known_columns, known_rows
 
 from cobre.runs.lp_names import Dictionary
 

@@ -4,19 +4,20 @@ import sys
 
 import numpy as np
 import pytest
+from example_study import EXAMPLE
 
 import cobre
 from cobre.study.dataframes import as_pandas
 
 
 @pytest.fixture(scope="module")
-def trained(case_dir):
-    return cobre.train(case_dir, iterations=4, threads=1)
+def trained():
+    return cobre.train(EXAMPLE, iterations=4, threads=1)
 
 
 @pytest.fixture(scope="module")
-def simulated(case_dir, trained):
-    return cobre.simulate(case_dir, trained.policy, scenarios=5, threads=1)
+def simulated(trained):
+    return cobre.simulate(EXAMPLE, trained.policy, scenarios=5, threads=1)
 
 
 def test_html(trained, simulated):

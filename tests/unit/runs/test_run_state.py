@@ -1,0 +1,40 @@
+"""The state of a run: by its log, its summary and its lock."""
+
+import pytest
+
+from cobre.io.lock_file import LastSign
+from cobre.runs.files import SUMMARY_FILE
+from cobre.runs.state import RunState, state_of
+from cobre.study.output_lock import output_lock
+
+HERE = LastSign(None, 0.0)
+
+
+@pytest.mark.parametrize(
+    ("log", "state"),
+    [
+        ({"has_failed": True}, RunState.FAILED),
+        ({"has_failed": True, "has_finished": True}, RunState.FAILED),
+        ({"has_failed": False, "has_finished": True}, RunState.FINISHED),
+        ({"has_failed": False, "has_finished": True, "is_interrupted": True}, RunState.STOPPED),
+        ({"has_failed": False}, RunState.KILLED),
+    ],
+)
+def test_by_what_the_log_says(tmp_path, log, state):
+    assert state_of(tmp_path, HERE, **log) is state
+
+
+@pytest.mark.parametrize(("is_interrupted", "state"), [(False, RunState.FINISHED), (True, RunState.STOPPED)])
+def test_a_summary_proves_the_end_of_a_run_whose_log_is_lost(tmp_path, is_interrupted, state):
+    (tmp_path / SUMMARY_FILE).write_text("{}")
+    assert state_of(tmp_path, HERE, has_failed=False, is_interrupted=is_interrupted) is state
+
+
+def test_a_run_that_holds_its_directory_goes_on(tmp_path):
+    with output_lock(tmp_path):
+        assert state_of(tmp_path, HERE, has_failed=False) is RunState.RUNNING
+    assert state_of(tmp_path, HERE, has_failed=False) is RunState.KILLED
+
+
+def test_words_for_people():
+    assert [state.words for state in RunState] == ["running", "finished", "stopped", "failed", "ended unexpectedly"]
