@@ -91,10 +91,6 @@ class Deliveries:
         ends = list(accumulate(self.hours))
         return tuple(_stage_at(ends, end - (config.lead_time_hours or 0.0)) for end in ends)
 
-    def decided_before(self, config: AnticipatedConfig) -> tuple[int, ...]:
-        """The deliveries that were decided before the study."""
-        return tuple(at for at, stage in enumerate(self.deciders(config)) if stage == BEFORE_STUDY)
-
     def overlap_days(self, delivery: int, start: date, end: date) -> int:
         """Days of a delivery that lie between two dates."""
         return max(0, (min(self.ends[delivery], end) - max(self.starts[delivery], start)).days)

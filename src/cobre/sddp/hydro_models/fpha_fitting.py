@@ -48,7 +48,7 @@ class Fit:
 
 
 def fit_production(function: ProductionFunction, config: FphaConfig, reduction: PlaneReduction | None = None) -> Fit:
-    """Planes with the grid that they were fitted on; thinned out where a reduction is asked for."""
+    """Planes, in order of falling gamma_v, with the grid that they were fitted on; `reduction` thins them out."""
     grid = _grid(function, config)
     planes = _planes(function, grid)
     if reduction is not None:
@@ -56,11 +56,6 @@ def fit_production(function: ProductionFunction, config: FphaConfig, reduction: 
         region = Region(float(volume.min()), float(volume.max()), float(flow.max()), float(grid.power_mw.max()))
         planes = reduce_planes(planes, reduction, region)
     return Fit(planes, grid.volume_hm3, grid.turbined_m3s, grid.power_mw)
-
-
-def fit_planes(hydro: Hydro, geometry: ReservoirGeometry, config: FphaConfig) -> Floats:
-    """All planes, in order of falling gamma_v."""
-    return fit_production(ProductionFunction(hydro, geometry), config).planes
 
 
 def _planes(function: ProductionFunction, grid: _Grid) -> Floats:

@@ -222,10 +222,10 @@ def stopping_rules(config: TrainingConfig, spent_s: float = 0.0) -> list[Stoppin
     """
     if config.stopping_mode == "any":
         return [_rule(rule, spent_s) for rule in config.stopping_rules]
-    limits = [rule.limit for rule in config.stopping_rules if isinstance(rule, IterationLimit)]
     others = tuple(_rule(rule, spent_s) for rule in config.stopping_rules if not isinstance(rule, IterationLimit))
-    cap = StopAfterIterations(max(limits))
-    return [cap, StopWhenAll(others)] if others else [cap]
+    limit = config.iteration_limit
+    caps: list[StoppingRule] = [] if limit is None else [StopAfterIterations(limit)]
+    return [*caps, StopWhenAll(others)] if others else caps
 
 
 def _rule(config: StoppingRuleConfig, spent_s: float) -> StoppingRule:

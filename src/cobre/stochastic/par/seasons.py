@@ -63,11 +63,6 @@ class SeasonCycle:
         """The season of the first cycle that a day belongs to."""
         return self._holding(day, self.cycle_of(0))[0]
 
-    def period_start(self, day: date) -> date:
-        """The first day of the season's occurrence that holds a day."""
-        position, year = self._holding(day, self.cycle_of(0))
-        return self.days[position].of_year(year)[0]
-
     def _holding(self, day: date, cycle: range) -> tuple[int, int]:
         """The season of a cycle that started last before a day was over, and its year."""
         candidates = [

@@ -8,12 +8,16 @@ from plants import GEOMETRY, HYDRO
 
 from cobre.core.hydro import HydraulicLosses, Tailrace, TailracePoint
 from cobre.core.production import FittingWindow, FphaConfig
-from cobre.sddp.hydro_models.fpha_fitting import fit_planes
+from cobre.sddp.hydro_models.fpha_fitting import fit_production
 from cobre.sddp.hydro_models.geometry import ReservoirGeometry
 from cobre.sddp.hydro_models.production_function import ProductionFunction
 
 COMPUTED = FphaConfig("computed")
 POINTS = tuple(TailracePoint(*point) for point in ((0.0, 250.0), (40.0, 252.0), (90.0, 257.0)))
+
+
+def fit_planes(hydro, geometry, config):
+    return fit_production(ProductionFunction(hydro, geometry), config).planes
 
 
 def test_planes_of_a_quadratic_tailrace():

@@ -36,7 +36,7 @@ def test_states_travel_only_where_selection_reads_them(folder, overrides, reads_
     for told in one:
         assert told["path costs"] == 8 * PASSES
         assert told["cuts"] == 8 * PASSES * (STAGES - 1) * (1 + STATES)
-        assert told.get("trial states") == (8 * PASSES * STAGES * STATES if reads_states else None)
+        assert told.get("trial states") == (8 * PASSES * (STAGES - 1) * STATES if reads_states else None)
         assert told["bases"] > 0
 
 
