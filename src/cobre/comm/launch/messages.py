@@ -1,4 +1,4 @@
-"""A way from a rank's program to its parent's program, beside stdout and stderr: whole lines, in order."""
+"""Messages from a rank's program to the program that started it, beside stdout and stderr: whole lines, in order."""
 
 import os
 from collections.abc import Callable
@@ -15,6 +15,8 @@ MESSAGE_VARIABLE = "COBRE_LAUNCH_MESSAGES"
 def tell_parent(line: str) -> None:
     """Send a line to the `on_message` of the `launch.run` that started this rank; nothing happens where there is none.
 
+    Raises `ValueError` for a line with a newline in it.
+
     Waits when the parent is slow to read. A parent that has gone is no error here: this process goes with it.
     """
     descriptor = os.environ.get(MESSAGE_VARIABLE)
@@ -24,7 +26,7 @@ def tell_parent(line: str) -> None:
         raise ValueError("a message is one line")
     data = memoryview(f"{line}\n".encode())
     try:
-        while data:
+        while data:  # a full pipe may take less than all of it
             data = data[os.write(int(descriptor), data) :]
     except BrokenPipeError:
         return
@@ -37,7 +39,10 @@ def message_descriptors() -> tuple[int, ...]:
 
 
 def with_messages(output: Output, on_message: OnMessage | None) -> Output:
-    """An output that knows messages as well. A listener that has raised is told no more while the ranks are ended."""
+    """An output that also dispatches messages to `on_message`. Once that has raised it is not called again.
+
+    The exception ends the run; what ranks still send while they are stopped must not raise a second time.
+    """
     if on_message is None:
         return output
     listens = True
@@ -47,7 +52,7 @@ def with_messages(output: Output, on_message: OnMessage | None) -> Output:
         if stream != MESSAGES:
             output(rank, stream, text)
         elif listens:
-            listens = False
+            listens = False  # stays so if the listener raises
             for line in text.removesuffix("\n").split("\n"):
                 on_message(rank, line)
             listens = True

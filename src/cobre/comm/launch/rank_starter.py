@@ -1,4 +1,8 @@
-"""Starts the ranks of a run, one after the other: as forks of a template, or each as an interpreter of its own."""
+"""Starts the ranks of a run, one after the other: as forks of a template, or each as an interpreter of its own.
+
+A template is used where it can be (Linux with pidfds, several ranks, no thread after loading); otherwise each rank is
+spawned, with the same result and a slower start.
+"""
 
 from collections.abc import Sequence
 from contextlib import ExitStack
@@ -58,10 +62,11 @@ class RankStarter:
         if template.wait_until_loaded(self._first_pipes, output, deadline):
             self._template = template
         else:
-            self._stack.close()
+            self._stack.close()  # ends the template at once: its memory is not needed while ranks load by themselves
 
     def start(self, rank: int) -> RankProcess:
-        """Start the next rank."""
+        """Start this rank; called for 0, 1, 2 ... in turn. Raises `OSError` and `TemplateGoneError`."""
+        # Rank 0 gets the pipes on which the template spoke for it while it was loading.
         pipes = self._take_first_pipes() or RankPipes(rank, listens=self._listens)
         try:
             spec = RankSpec(rank, self._environments[rank], self._results[rank].fileno(), pipes)

@@ -1,4 +1,4 @@
-"""Signals that ask a run to end in its own way, and when they may come."""
+"""Signals that the launcher forwards to its ranks, and when they may arrive."""
 
 import signal
 import threading
@@ -35,10 +35,11 @@ class Requests:
 
 @contextmanager
 def passing_on(signals: Sequence[signal.Signals], tell: Callable[[signal.Signals], None]) -> Iterator[None]:
-    """While the block runs, the first of some signals is told; the next one is an exception that ends the block.
+    """While the block runs, the first of these signals calls `tell`; the next one raises and so ends the block.
 
     What `Requests` takes for a repetition of the first is ignored.
     """
+    # Python lets only the main thread install handlers; elsewhere signals keep their meaning.
     if not signals or threading.current_thread() is not threading.main_thread():
         yield
         return
@@ -63,7 +64,10 @@ def passing_on(signals: Sequence[signal.Signals], tell: Callable[[signal.Signals
 
 @contextmanager
 def interrupts_held() -> Iterator[None]:
-    """Ctrl-C comes after the block; a process that is started in it begins with SIGINT blocked."""
+    """Hold Ctrl-C back until the block has ended; a process that is started in it begins with SIGINT blocked.
+
+    The mask, not a handler: a handler set aside would lose the signal, the kernel keeps a blocked one pending.
+    """
     former = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
     try:
         yield
@@ -72,7 +76,10 @@ def interrupts_held() -> Iterator[None]:
 
 
 class SignalsToRanks:
-    """What is told to `passing_on`: the ranks get the signal once all of them run, before that it ends the run."""
+    """The listener of `passing_on`: forwards a signal once all ranks run; before that the signal ends the run.
+
+    A rank that was not started yet would never hear of it, and the run would wait for ranks that do not end.
+    """
 
     pass_on: Callable[[signal.Signals], None] | None = None
 

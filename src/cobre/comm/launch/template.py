@@ -48,18 +48,19 @@ def can_fork() -> bool:
 
 
 class Template:
-    """Its `with` block leaves neither it nor a rank of its own behind."""
+    """The launcher's handle on the template process. Its `with` block leaves neither it nor one of its ranks behind."""
 
     def __init__(
         self, environment: Mapping[str, str], shared: SharedDescriptors, pipes: RankPipes, modules: Sequence[str]
     ) -> None:
-        """`pipes` are those of rank 0, for whom the template speaks until there are ranks."""
+        """pipes: those of rank 0; what modules print while they are loaded is shown as its output."""
+        # Packets, so that a request is one read; a Unix socket, because descriptors travel with the requests.
         self._socket, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
         self._environment = environment
         self._is_loaded = False
         self._requests = 0
         with contextlib.ExitStack() as failing:
-            failing.callback(self._socket.close)
+            failing.callback(self._socket.close)  # only where the start fails: `pop_all` below cancels it
             with theirs:
                 numbers = (os.getpid(), shared.task, shared.lifeline, theirs.fileno())
                 self._process = subprocess.Popen(
@@ -75,7 +76,7 @@ class Template:
 
     @property
     def pid(self) -> int:
-        """Also the number of its process group, which the ranks are not in."""
+        """Of the template; also the number of its process group, which the ranks are not in."""
         return self._process.pid
 
     def wait_until_loaded(self, pipes: RankPipes, output: Output, deadline: float | None) -> bool:
@@ -84,6 +85,7 @@ class Template:
         Not when it was killed or could not be loaded, and not when a library has started a thread: a fork would
         have the thread's locks, but not the thread. Raises `TimeoutError` at the deadline.
         """
+        # Its output is read while it loads: a module that prints more than a pipe holds would block for ever otherwise.
         with selectors.DefaultSelector() as selector:
             selector.register(self._socket, selectors.EVENT_READ)
             for stream in pipes.streams:
@@ -109,7 +111,8 @@ class Template:
         return self._is_loaded
 
     def fork(self, spec: RankSpec) -> "ForkedChild":
-        """Start a rank."""
+        """Fork a rank; raises `OSError` where the system has no process or descriptor left for it."""
+        # Only what differs: the template already has what all ranks' environments have in common.
         own = {name: value for name, value in spec.environment.items() if self._environment.get(name) != value}
         request = {"fork": spec.rank, "environment": own, "streams": list(spec.pipes.writing)}
         answer = self._ask(request, [spec.result, *spec.pipes.writing.values()])
@@ -122,7 +125,8 @@ class Template:
         return int(self._ask({"collect": pid})["exit_code"])
 
     def _ask(self, request: Mapping[str, Any], descriptors: Sequence[int] = ()) -> dict[str, Any]:
-        # Numbered, because an exception of a signal's handler may come between a question and its answer.
+        # Numbered, because a signal handler may raise between a request and its answer: the next request must then skip
+        # the answer that nobody waited for.
         self._requests += 1
         number = self._requests
         try:
@@ -135,7 +139,7 @@ class Template:
         return dict(answer)
 
     def exit_reason(self) -> str:
-        """In words, how it ended; it is ended here where it does not answer."""
+        """How the template ended, for error messages. It is killed first: this is called where it does not answer."""
         self._kill()
         code = self._process.wait()
         how = f"was killed by {signal.Signals(-code).name} (signal {-code})" if code < 0 else f"exited with code {code}"
@@ -147,7 +151,9 @@ class Template:
     def __exit__(self, *_: object) -> None:
         try:
             self._socket.close()
-            if self._is_loaded:  # it ends ranks that this process has not heard of, then itself
+            # The closed socket is its order to end. It is given time for that, because it alone knows of a rank that
+            # was forked while this process was interrupted, and ends it.
+            if self._is_loaded:
                 with contextlib.suppress(subprocess.TimeoutExpired):
                     self._process.wait(END_S)
         finally:
@@ -155,14 +161,14 @@ class Template:
             self._process.wait()
 
     def _kill(self) -> None:
-        """With what modules have started while they were loaded."""
+        """Kill the template's group: with it the processes that modules have started while they were loaded."""
         if self._process.returncode is None:  # not collected: the number is still its own
             with contextlib.suppress(ProcessLookupError, PermissionError):
                 os.killpg(self.pid, signal.SIGKILL)
 
 
 class ForkedChild:
-    """A child of the template."""
+    """A rank that is a child of the template: its exit is seen by a pidfd, its exit code comes from the template."""
 
     def __init__(self, template: Template, pid: int) -> None:
         self._template = template

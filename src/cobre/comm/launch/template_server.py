@@ -1,4 +1,7 @@
-"""What the template does: import, see that there is no thread, and fork a rank for every request."""
+"""The template's own side: import what ranks need, make sure that no thread runs, fork a rank for every request.
+
+Forking is safe only while there is one thread: the fork has a copy of every lock, but only of the thread that called.
+"""
 
 import contextlib
 import errno
@@ -62,11 +65,13 @@ def _threads() -> list[str]:
 
 
 class _Server:
-    """The template between two forks."""
+    """Serves the launcher's requests, one at a time: fork a rank, collect a rank that has ended."""
 
     def __init__(self, connection: socket.socket, signal_mask: set[int]) -> None:
         self._connection = connection
         self._signal_mask = signal_mask
+        # Ranks that were not collected yet, dead ones included: until then the kernel gives their numbers to nobody
+        # else, so that signalling their groups cannot hit a stranger.
         self._running: set[int] = set()
         self._exit_codes: dict[int, int] = {}
 
@@ -117,12 +122,13 @@ class _Server:
             else:
                 os.dup2(descriptor, STANDARD[name])
                 os.close(descriptor)
-        _draw_anew()
+        _reseed()
+        # Last: a signal that was held back since the template began arrives with the new mask.
         take_no_interrupts_yet()
         signal.pthread_sigmask(signal.SIG_SETMASK, self._signal_mask)
 
     def _collect(self, pid: int) -> dict[str, int]:
-        """The exit code of a rank, and again where the answer has been lost."""
+        """The exit code of a rank that has ended; kept, because the answer may be lost and asked for again."""
         if pid in self._running:
             _, status = os.waitpid(pid, 0)
             self._running.discard(pid)
@@ -145,7 +151,7 @@ class _Server:
         kill_process_group()
 
 
-def _draw_anew() -> None:
+def _reseed() -> None:
     """NumPy's own generator would draw the same numbers on all ranks; Python's is seeded anew by `os.fork` itself."""
     if (random := sys.modules.get("numpy.random")) is not None:
         random.seed()

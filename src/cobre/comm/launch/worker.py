@@ -112,10 +112,14 @@ def _run_script(task: ScriptTask) -> None:
 
 
 def _hold_lifeline(descriptor: int, parent_pid: int) -> None:
-    """End with the launcher on every platform: it alone holds the other end, so end of file is its death."""
+    """End with the launcher on every platform: it alone holds the other end, so end of file is its death.
+
+    A second way beside the kernel's parent-death signal, which only Linux has and which follows the parent only: the
+    parent may be the template.
+    """
 
     def wait() -> None:
-        os.read(descriptor, 1)
+        os.read(descriptor, 1)  # nobody ever writes: this returns at end of file
         if os.getppid() == parent_pid:  # a template; a stopped one would not notice
             with contextlib.suppress(OSError):
                 os.kill(parent_pid, signal.SIGCONT)

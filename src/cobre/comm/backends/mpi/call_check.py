@@ -75,6 +75,8 @@ class CallCheck:
 
     def compare(self, call: Call) -> None:
         """Raise on every rank unless all made the same call. A collective."""
+        # Two exchanges: a hash in every call, the long description only where hashes differ. All ranks see the same
+        # hashes, so all of them take part in the second one.
         signatures = self._exchange(call.signature, SIGNATURE_BYTES)
         odd = next((rank for rank, other in enumerate(signatures) if other != signatures[0]), None)
         if odd is not None:

@@ -28,8 +28,11 @@ def gather_in_chunks(mpi: Mpi, comm: MpiComm, data: Array, places: Sequence[tupl
     rank, size = comm.Get_rank(), comm.Get_size()
     right, left = (rank + 1) % size, (rank - 1) % size
     blocks = [_chunks(data[start:end], limit) for start, end in places]
+    # Allgatherv itself cannot be used: its displacements, too, are 32-bit. In the ring every message starts at zero.
     for step in range(size - 1):
         outgoing, incoming = blocks[(rank - step) % size], blocks[(rank - step - 1) % size]
+        # Sendrecv, because blocking sends of all ranks to the right would wait for each other. Blocks of different
+        # sizes have different numbers of chunks: the rest goes to nobody (PROC_NULL).
         for sent, received in zip_longest(outgoing, incoming):
             comm.Sendrecv(
                 _message(mpi, sent),

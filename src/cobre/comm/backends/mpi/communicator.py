@@ -145,6 +145,9 @@ class MpiCommunicator(WindowOwner):
             self._call_check.compare(Call(Operation.BARRIER, None))
         self._comm.Barrier()
 
+    # Which MPI call is made must follow from what all ranks know alike (counts, dtype, limit), never from one rank's
+    # own buffers: ranks in different collectives wait for each other for ever.
+
     # Gathering. A send buffer that shares memory with the receive buffer has been checked to be its place there.
 
     def _gather(self, send: Array, recv: Array, counts: Sequence[int], displs: Sequence[int]) -> None:
@@ -182,15 +185,17 @@ class MpiCommunicator(WindowOwner):
             return False
         own = (*self._windows.locate(recv), hash(tuple(displs)), self._windows.largest_bytes())
         landings = self._exchange_landings(own)
+        # The largest region that every rank still has: ranks learn of closed ones here, where all talk anyway.
         self._region_bytes = int(landings[:, 3].min())
         number = int(landings[0, 0])
         if number and self._is_one_node and (landings[:, :3] == landings[0, :3]).all():
+            # The same memory on all ranks: each writes its part, and a fence makes it everybody's.
             place(send, recv, displs[self._rank])
             self._synchronise(number, self._comm)
             return True
         if landings[:, 0].any():
             self._gather(send, recv, counts, displs)
-            self._comm.Barrier()
+            self._comm.Barrier()  # some ranks received in one memory: nobody goes on while another still writes there
             return True
         return False
 
@@ -214,6 +219,7 @@ class MpiCommunicator(WindowOwner):
         self._synchronise(window.number, self._node)
 
     def _synchronise(self, number: int, comm: MpiComm) -> None:
+        # Publish, wait, read afresh: MPI's barrier alone does not order plain loads and stores of a window.
         self._windows.synchronise(number)
         comm.Barrier()
         self._windows.synchronise(number)
@@ -221,6 +227,7 @@ class MpiCommunicator(WindowOwner):
     def _split_local(self) -> "MpiCommunicator":
         if self._call_check is not None:
             self._call_check.compare(Call(Operation.SPLIT_LOCAL, None))
+        # Freeing and duplicating are collective: all ranks are here, so earlier ones that all have closed go first.
         self._nodes.agree_and_release(self._mpi, self._comm)
         node = MpiCommunicator(self._config, self._node.Dup())
         self._nodes.hold(*_release_of(node))

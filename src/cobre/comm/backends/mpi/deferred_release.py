@@ -16,14 +16,14 @@ Votes = NDArray[np.uint8]
 
 @dataclass(frozen=True, slots=True)
 class Held:
-    """Something to release; `is_given_up`: whether this rank needs it no more."""
+    """A resource that only all ranks together can free. is_given_up: whether this rank needs it no more."""
 
     is_given_up: Callable[[], bool]
     release: Callable[[], None]
 
 
 class DeferredRelease:
-    """What is still held, in the same order on all ranks."""
+    """Resources that are kept until all ranks have given them up, in the same order on all ranks."""
 
     def __init__(self) -> None:
         self._held: list[Held] = []
@@ -35,7 +35,7 @@ class DeferredRelease:
     def agree_and_release(self, mpi: Mpi, comm: MpiComm, *conditions: bool) -> bool:
         """Release what all ranks of `comm` have given up; say whether all ranks' conditions hold. A collective."""
         if not conditions and not self._held:
-            return True  # on all ranks alike
+            return True  # on all ranks alike, because all hold the same: nobody waits in the collective below
         own = [all(conditions), *(held.is_given_up() for held in self._held)]
         agreed = agree(mpi, comm, np.array(own, np.uint8))
         for held, is_given_up in zip(self._held, agreed[1:], strict=True):
