@@ -21,12 +21,16 @@ from cobre.study.script_run import ScriptRun, keep_simulation, simulate_stored
 
 
 class Study:
-    """A case that was read and checked; `train`, `simulate` and `load_policy` work in its output directory.
+    """A case and its output directory: `train`, `simulate` and `load_policy` read and write there, step by step.
 
-    output_dir: CASE/output unless it is given. threads, num_workers, backend: as in `cobre.train`; without workers
-    this process does the work. overwrite: an earlier run in the output directory may be replaced.
+    output_dir: None: CASE/output. threads, num_workers, backend, config_overrides: as in `cobre.train`.
+    overwrite: an earlier run in the output directory may be replaced.
 
     Raises CaseIoError where there is no such case, and ValidationError for an invalid one.
+
+    >>> study = cobre.Study("examples/two_reservoirs", "results")
+    >>> policy = study.train()
+    >>> study.simulate(policy)
     """
 
     def __init__(
@@ -57,17 +61,17 @@ class Study:
 
     @property
     def output_dir(self) -> str:
-        """Where results go."""
+        """The directory that results are written to."""
         return str(self._run.output)
 
     @property
     def case(self) -> Case:
-        """All of it."""
+        """The whole case, as `cobre.load_case` gives it."""
         return self._case
 
     @property
     def system(self) -> System:
-        """The case at a glance."""
+        """Counts and entities of the case, in the shapes of cobre-python."""
         return system_of(self._case)
 
     @property

@@ -47,7 +47,7 @@ class RankAssignment:
 
     @property
     def name(self) -> str:
-        """For a person."""
+        """Rank, host and address, for messages."""
         return f"rank {self.rank} (Dask worker {self.address}, host {self.process.host}, pid {self.process.pid})"
 
 

@@ -29,17 +29,17 @@ class RunSource:
 
     @cached_property
     def study(self) -> dict[str, Any]:
-        """study.json."""
+        """The content of study.json."""
         return stored_study(self.folder)
 
     @cached_property
     def events(self) -> Sequence[Event]:
-        """events.jsonl."""
+        """The events in events.jsonl."""
         return logged_events(self.folder)
 
     @cached_property
     def training(self) -> dict[str, Any]:
-        """How training went."""
+        """What cobre-python stores about training; raises ExportError for a run whose training has not ended."""
         facts = training_facts(self.folder) if self.study else None
         if facts is None:
             raise ExportError(f"{self.folder} holds no run whose training came to its end: export a finished one")

@@ -93,7 +93,7 @@ class Job:
 
     @property
     def exit_code(self) -> int | None:
-        """None: it runs."""
+        """The exit code of the process; None while it runs."""
         return self.process.poll()
 
 

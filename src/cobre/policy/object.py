@@ -19,10 +19,23 @@ from cobre.sddp.prepared import PreparedStudy
 
 @dataclass(frozen=True, repr=False)
 class Policy:
-    """What training leaves: lower bounds on the cost after each stage. Cuts are in LP money ($ / cost_scale).
+    """A trained policy: for every stage, cuts that bound the cost of all later stages from below.
 
-    state_names: such as `storage:3` or `inflow_lag1:3`, with the plant's id; see `core.state_names`.
-    Slots follow (iteration, forward pass). problem: the digest of what it was trained on; empty where nobody knows.
+    A cut is intercept + coefficients @ state, for the state at the end of the stage, in $ divided by `cost_scale`.
+    Slots are in order of (iteration, forward pass).
+
+    stage_ids: the stage of each value function (of each node, for a tree).
+    state_names: of the entries of a state, such as `storage:3` (hm3) or `inflow_lag1:3` (m3/s) of plant 3.
+    cuts: by stage. in_play: by stage, 1 for cuts that selection kept.
+    born, forward_pass: by slot, where a cut came from.
+    final_lower_bound, final_upper_bound: $, of the last iteration.
+    problem: the digest of the problem that it was trained on; empty where that is not known.
+
+    >>> policy = cobre.train("examples/two_reservoirs", iterations=3).policy
+    >>> policy.state_names
+    ('storage:0', 'storage:1')
+    >>> policy.cost_to_go(0, [500.0, 300.0])    # $
+    >>> policy.water_values(0, [500.0, 300.0])  # $ per hm3
     """
 
     stage_ids: tuple[int, ...]
@@ -39,7 +52,7 @@ class Policy:
 
     @classmethod
     def of(cls, study: PreparedStudy, pool: CutPool, history: Sequence[IterationRecord]) -> "Policy":
-        """The policy that a pool holds."""
+        """A copy of the cuts in a pool, after the last iteration of `history`."""
         written = [pool.written[stage] != 0 for stage in range(pool.num_stages)]
         cuts = [pool.cuts(stage) for stage in range(pool.num_stages)]
         return cls(
@@ -78,16 +91,19 @@ class Policy:
 
     @property
     def num_stages(self) -> int:
-        """T."""
+        """Number of value functions: of stages, or of nodes for a tree."""
         return len(self.stage_ids)
 
     @property
     def dimension(self) -> int:
-        """Entries of a state."""
+        """Number of entries of a state."""
         return len(self.state_names)
 
     def cost_to_go(self, stage: int, state: Sequence[float]) -> float:
-        """In $: the least that the stages after `stage` (counted from 0) cost, from a state at its end."""
+        """Lower bound, in $, on the expected cost of all stages after `stage` (from 0), from a state at its end.
+
+        state: a number for each of `state_names`. 0 for a stage without cuts, such as the last one.
+        """
         values = self._heights(stage, state)
         return float(values.max()) * self.cost_scale if len(values) else 0.0
 
@@ -161,5 +177,5 @@ def state_names(study: PreparedStudy) -> tuple[str, ...]:
 
 
 def state_owners(case: Case) -> StateOwners:
-    """Whose states they are."""
+    """The ids of the plants that states belong to, in the order of the case."""
     return StateOwners([hydro.id for hydro in case.system.hydros], [plant.id for plant in case.system.thermals])

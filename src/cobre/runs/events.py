@@ -97,7 +97,7 @@ class EventLog:
                 self._file.write("\n")  # a killed run may leave half a line: it must not take ours along
 
     def emit(self, event: Event) -> None:
-        """Write a line."""
+        """Append an event as a line; raises WriteError, on a full disk for instance."""
         try:
             self._file.write(encode(event) + "\n")
             self._file.flush()
@@ -105,7 +105,7 @@ class EventLog:
             raise WriteError(self._path, error.strerror or str(error)) from error
 
     def close(self) -> None:
-        """No more lines."""
+        """Close the file."""
         self._file.close()
 
 
@@ -118,7 +118,7 @@ def _opened(path: Path, *, append: bool) -> IO[str]:
 
 
 def _ends_with_newline(path: Path) -> bool:
-    """Or is empty."""
+    """Whether the file ends with a whole line, or is empty."""
     with os.fdopen(open_untrusted(path), "rb") as stream:
         size = stream.seek(0, os.SEEK_END)
         stream.seek(max(0, size - 1))

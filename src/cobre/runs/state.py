@@ -8,7 +8,7 @@ from cobre.runs.files import SUMMARY_FILE
 
 
 class RunState(StrEnum):
-    """How a run stands."""
+    """How the run in an output directory stands; the values are those that programs read."""
 
     RUNNING = "running"
     FINISHED = "finished"

@@ -40,7 +40,7 @@ class RunView:
     last_time: float = 0.0
 
     def take_all(self, events: Iterable[Event]) -> None:
-        """Take several."""
+        """Take several events, in order."""
         for event in events:
             self.take(event)
 
@@ -139,7 +139,7 @@ class RunView:
 
     @property
     def upper_bound_words(self) -> str:
-        """What the upper bound is."""
+        """What kind of upper bound it is: exact, sampled, or sampled and no bound under a risk measure."""
         if self.is_exact:
             return "exact"
         return "sampled" if self.has_upper_bound else "sampled, no bound"
@@ -159,7 +159,7 @@ class RunView:
 
     @property
     def began(self) -> float:
-        """When it was started."""
+        """When the run started, in seconds since 1970 (UTC)."""
         return _number(self.facts.get("time")) or self.last_time
 
     def seconds(self, now: float) -> float:

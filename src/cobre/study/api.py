@@ -32,10 +32,11 @@ ProgressCallback = Callable[[ProgressEvent], None]
 
 
 class ValidationReport:
-    """What is wrong with a case; true when nothing keeps it from running.
+    """What `validate` found; true when no error keeps the case from running.
 
-    As text, findings that are alike share a line with a count; `errors` and `warnings` have each of them.
-    conversion: of what deck it was made, where cobre-bridge made it.
+    errors, warnings: one `Problem` each, with layer, file, entity, field, message and remedy. As text, findings that
+    are alike share a line with a count.
+    conversion: what deck the case was made from, where cobre-bridge made it; else None.
     """
 
     def __init__(self, path: str, problems: Problems, *, is_directory: bool = True) -> None:
@@ -48,7 +49,7 @@ class ValidationReport:
         return not self.errors
 
     def as_dict(self) -> dict[str, Any]:
-        """For a program that reads."""
+        """As plain values: case, is_valid, errors, warnings; the output of `cobre validate --json`."""
         return {
             "case": self.path,
             "is_valid": bool(self),
@@ -78,17 +79,25 @@ def _problem(problem: Problem) -> dict[str, str]:
 
 
 def _given(case: Case, problems: Problems, overrides: Overrides | None) -> Case:
-    """A case in memory, by the rules for directories."""
+    """Check a case in memory by the rules for directories."""
     as_case(case, overrides)  # refuses overrides
     find_problems(case, problems)
     return case
 
 
 def validate(path: Case | str | Path, config_overrides: Overrides | None = None) -> ValidationReport:
-    """Read a case, or take a given one, and report what is wrong or implausible, up to what only its noise can tell.
+    """Check a case directory, or a case in memory, and report all errors and warnings together.
 
-    Structure and schema are checked in every file; what concerns several files when each of them is right; whether
-    the numbers are plausible when nothing is wrong.
+    Structure and schema are checked in every file; references and dimensions across files once the files are right by
+    themselves; inflow models and the plausibility of numbers once there is no error. Raises nothing for an invalid
+    case. `cobre validate` and the assistant server call this function.
+
+    config_overrides: settings by dotted name that replace those of config.json, such as
+    `{"training.tree_seed": 7}`.
+
+    >>> report = cobre.validate("examples/two_reservoirs")
+    >>> bool(report), len(report.errors)
+    (True, 0)
     """
     problems = Problems()
     if isinstance(path, Case):
@@ -123,22 +132,27 @@ def train(
     resume: bool = False,
     time_limit_s: float | None = None,
 ) -> TrainingResult:
-    """Train a policy for a case or the directory of one. The bits are the same for all workers, backends and threads.
+    """Train a policy by SDDP. Bounds and cuts are the same to the last bit for all workers, backends and threads.
 
-    A case is checked before anything starts, by the rules for directories: InvalidCaseError says what is wrong with it.
-
-    num_workers: processes that share the work; None is this process alone, with its threads. Inside a world that
-    mpiexec or `COBRE_TCP_*` variables describe, this process is one of the ranks, and every rank gets the result.
-    backend: how workers talk: auto (shm here, tcp when `COBRE_TCP_COORDINATOR` is set), local, shm, tcp or mpi.
-    threads: of the LP solver in each worker; by default the cores are shared out.
-    iterations: instead of the case's own stopping rules.
+    case: the directory of a case, or a case in memory (`cobre.load_case`). It is checked before anything starts;
+    InvalidCaseError lists what is wrong.
+    num_workers: processes that share the work; None: this process alone, with its threads. In a process that mpiexec
+    or `COBRE_TCP_*` variables make a rank, it is one of the ranks, and every rank gets the result.
+    backend: how workers communicate: auto (shm; tcp when `COBRE_TCP_COORDINATOR` is set), local, shm, tcp or mpi.
+    threads: of the LP solver in each worker; None: an equal share of the cores.
+    iterations: train so many, instead of until the case's own stopping rules.
+    config_overrides: settings by dotted name, such as `{"training.tree_seed": 7}`; for directories only.
     progress_callback: called with a `ProgressEvent` for every iteration of every worker; an exception that it raises
-    ends the run. A notebook shows progress by itself when there is none.
-    warm_start: begin with the cuts of another policy.
-    checkpoints: the folder to keep them in, one in `checkpoint_every` iterations; resume: go on from the newest.
+    ends the run. Without one, a notebook shows progress by itself.
+    warm_start: a policy, or the path of one, whose cuts training begins with.
+    checkpoints: a folder for checkpoints, one every `checkpoint_every` iterations. resume: continue from the newest.
+    time_limit_s: stop after the iteration in which so many seconds are up.
 
-    Ctrl-C and the time limit end the run after the iteration, and the result is what there is by then; a second Ctrl-C
-    ends it at once.
+    Ctrl-C ends the run after the iteration, with the result so far; a second Ctrl-C ends it at once.
+
+    >>> result = cobre.train("examples/two_reservoirs", iterations=3)
+    >>> result.iterations, result.stop_reason
+    (3, 'iteration limit of 3 reached')
     """
     iterations, threads = count("iterations", iterations), count("threads", threads, MAX_THREADS)
     request = training_request(
@@ -165,7 +179,18 @@ def simulate(
     threads: int | None = None,
     config_overrides: Overrides | None = None,
 ) -> SimulationResult:
-    """Simulate a policy, given or stored, in many scenarios (the case's own number); workers as in `train`."""
+    """Simulate a policy in many scenarios; rows come in Arrow tables, one for each kind of entity.
+
+    policy: one from `train`, or the path of a policy file, its folder or the output directory of a run. Raises
+    PolicyIncompatibleError for a policy of another system. One that was trained on other data of the same system is
+    simulated, with a warning.
+    scenarios: how many; None: as the case says.
+    num_workers, backend, threads, config_overrides: as in `train`; the rows are the same for all of them.
+
+    >>> result = cobre.simulate("examples/two_reservoirs", trained.policy, scenarios=100)
+    >>> result.mean_cost, result.half_width  # $, 95 % confidence
+    >>> result.table("hydros").to_pandas()
+    """
     scenarios, threads = count("scenarios", scenarios), count("threads", threads, MAX_THREADS)
     check_policy("policy", policy)
     placement = script_placement(backend, num_workers)
@@ -176,7 +201,7 @@ def simulate(
 
 
 def _first(values: Sequence[Result | None]) -> Result:
-    """Rank 0's, which is always there."""
+    """The value of rank 0, which every placement has."""
     if values[0] is None:
         raise RuntimeError("rank 0 gave no result")
     return values[0]
@@ -184,7 +209,7 @@ def _first(values: Sequence[Result | None]) -> Result:
 
 @contextmanager
 def _progress_listener(callback: ProgressCallback | None) -> Iterator[EventListener]:
-    """The callback; a notebook shows progress by itself where there is none."""
+    """The listener for a callback; without one, a notebook shows progress by itself."""
     if callback is not None:
         yield progress_listener(callback)
         return
@@ -193,7 +218,7 @@ def _progress_listener(callback: ProgressCallback | None) -> Iterator[EventListe
 
 
 def progress_listener(callback: ProgressCallback | None) -> EventListener:
-    """Turns an iteration's event into one for each worker."""
+    """A listener that calls back with a `ProgressEvent` for each worker at every iteration."""
 
     def emit(event: Event) -> None:
         if callback is None or event["event"] != "iteration":

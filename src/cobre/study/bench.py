@@ -65,7 +65,7 @@ class Estimate:
 
     @property
     def total_s(self) -> float:
-        """Training and simulation."""
+        """Seconds of training and simulation together."""
         return self.training_s + self.simulation_s
 
     def as_dict(self) -> dict[str, Any]:
@@ -178,7 +178,7 @@ class _Round:
     met: list[Any] = field(default_factory=list)
 
     def run(self) -> tuple[StageCost, ...]:
-        """What every stage cost."""
+        """Run the short iteration; what every stage cost."""
         context = self.context
         forward = [self._forward(stage) for stage in range(context.problem.num_stages)]
         slots = context.pool.open_slots(self.number, context.split.total)

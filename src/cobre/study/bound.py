@@ -63,7 +63,7 @@ class PolicyBound:
 
     @property
     def lower_bound(self) -> float:
-        """In $."""
+        """The lower bound beside it, in $."""
         return self.bound.lower_bound
 
     @property

@@ -93,7 +93,7 @@ class Checkpoint:
 
     @property
     def iteration(self) -> int:
-        """The last whole one."""
+        """The number of the last iteration that it holds."""
         return len(self.history)
 
 
@@ -158,7 +158,7 @@ class CheckpointWriter:
 
 
 def list_checkpoints(folder: Path) -> list[Path]:
-    """The newest first."""
+    """The paths of all checkpoints in a folder, the newest first; none where there is no folder."""
     names = [path for path in folder.glob(f"*{SUFFIX}") if _NAME.fullmatch(path.name)] if folder.is_dir() else []
     return sorted(names, key=iteration_of, reverse=True)
 

@@ -46,7 +46,7 @@ class Fingerprint:
         return [f"{_WORDS[name]}: {_short(mine)} here, {_short(its)} there" for name, mine, its in pairs if mine != its]
 
     def as_dict(self) -> dict[str, str]:
-        """For a file."""
+        """As plain values, for the file of a checkpoint."""
         return asdict(self)
 
 

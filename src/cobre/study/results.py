@@ -20,7 +20,11 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class ProgressEvent:
-    """An iteration as one worker lived it; each worker's events come in the order of the iterations. Money is $."""
+    """An iteration, as a `progress_callback` gets it: once per worker, in the order of the iterations.
+
+    lower_bound, upper_bound, half_width: $. gap: relative to the lower bound. cuts: in the pool, all stages.
+    elapsed_s: since training began. busy_s, waiting_s: of this worker in this iteration.
+    """
 
     worker: int
     iteration: int
@@ -36,10 +40,13 @@ class ProgressEvent:
 
 @dataclass(frozen=True)
 class TrainingResult:
-    """A trained policy and how it came about; money is $.
+    """What `cobre.train` returns: the policy, the bounds of every iteration, and why training ended. Money is $.
 
-    stop_reason: why it ended, in words; stop_kind: for programs. workers: the ranks that took part.
-    shared_bytes: what they hold in common; saved_bytes: what that saves.
+    history: one `IterationRecord` per iteration, those before a resumed checkpoint included.
+    stop_reason: why training ended, in words; stop_kind: for programs.
+    digest: SHA-256 over all bounds and cuts: equal digests are equal results, to the last bit.
+    training_seconds: wall time. warnings: about the case and the run. workers: the ranks that took part.
+    shared_bytes: what ranks of a node hold once; saved_bytes: what that saves.
     bound: what the stopping rule `upper_bound` found, as in bound.json; None where it did not run.
     """
 
@@ -58,12 +65,12 @@ class TrainingResult:
 
     @property
     def iterations(self) -> int:
-        """How many were run."""
+        """Number of iterations, those before a resumed checkpoint included."""
         return len(self.history)
 
     @property
     def lower_bound(self) -> float:
-        """The last one."""
+        """Of the last iteration, in $: no policy has a lower expected (or risk-adjusted) cost."""
         return self.history[-1].lower_bound
 
     @property
@@ -78,7 +85,7 @@ class TrainingResult:
 
     @property
     def verdict(self) -> Verdict | None:
-        """Whether it is done, as far as the bounds tell."""
+        """Whether training has converged, as far as the bounds say; None where they say nothing."""
         from cobre.runs.convergence import bound_history
 
         found = FoundBound.of(self.bound, is_enough=self.stop_kind is StopKind.UPPER_BOUND)
@@ -87,7 +94,7 @@ class TrainingResult:
 
     @property
     def bounds(self) -> "pa.Table":
-        """One row for each iteration."""
+        """The bounds as an Arrow table: a row per iteration, the columns of training/convergence.parquet."""
         from cobre.runs.convergence import convergence_table
 
         return convergence_table(self.history)
@@ -151,7 +158,12 @@ class TrainingResult:
 
 @dataclass(frozen=True)
 class SimulationResult:
-    """A policy in many scenarios; `tables` are Arrow tables by name."""
+    """What `cobre.simulate` returns: the cost of each scenario, and rows of all quantities. Money is $.
+
+    tables: Arrow tables by name (costs, hydros, thermals, buses, ...), on rank 0; columns carry their units.
+    scenario_costs: total cost of each scenario. mean_cost, std_cost: over the scenarios.
+    digest: SHA-256 over all rows. seconds: wall time. warnings: about the case and the policy.
+    """
 
     tables: Mapping[str, "pa.Table"]
     scenario_costs: tuple[float, ...]
@@ -165,12 +177,12 @@ class SimulationResult:
 
     @property
     def half_width(self) -> float:
-        """Of the 95 % confidence interval of the mean."""
+        """Half the width of the 95 % confidence interval of `mean_cost`, in $."""
         return half_width_95(self.std_cost, max(1, len(self.scenario_costs)))
 
     @property
     def cost_note(self) -> str | None:
-        """In words, when penalties and deficit are most of the cost."""
+        """A sentence when penalties and deficit are most of the cost; else None."""
         from cobre.study.cost_note import cost_note
 
         return cost_note(lambda name, columns: [self.table(name).select(list(columns))])
@@ -217,7 +229,7 @@ class SimulationResult:
         return plot_table(self, table, column, entity)
 
     def to_arrow(self, name: str = "costs") -> "pa.Table":
-        """A table."""
+        """A table as it is; see `table`."""
         return self.table(name)
 
     def to_pandas(self, name: str = "costs") -> Any:

@@ -20,7 +20,7 @@ class RunLog:
         self._log = None if (folder / EVENT_FILE).exists() else EventLog(folder, append=append)
 
     def emit(self, event: Event) -> None:
-        """To the file, and to whoever listens."""
+        """Write the event to the file and pass it on to the listener."""
         if self._log is None:
             self._early.append(event)
         else:
@@ -35,11 +35,11 @@ class RunLog:
                 self._log.emit(event)
 
     def end_with(self, event: Event) -> None:
-        """The last line; only for the file."""
+        """Write the last line of a run that failed; the listener does not get it."""
         if self._log is not None:
             self._log.emit(event)
 
     def close(self) -> None:
-        """No more lines."""
+        """Close the file."""
         if self._log is not None:
             self._log.close()

@@ -44,11 +44,11 @@ class StopRequest:
             self._wanted = why
 
     def is_wanted(self) -> bool:
-        """Whether anything has come so far."""
+        """Whether a signal, the time limit or a caller has asked for the end."""
         return self.interruption() is not Interruption.NONE
 
     def interruption(self) -> Interruption:
-        """What has come so far."""
+        """Why the run should end, as far as a signal, the time limit or a caller has asked; else NONE."""
         if self._wanted is Interruption.NONE and self._deadline is not None and time.monotonic() >= self._deadline:
             return Interruption.TIME_LIMIT
         return self._wanted

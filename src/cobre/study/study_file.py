@@ -17,12 +17,12 @@ from cobre.study.requests import CaseRequest
 
 
 def write_study_file(output: Path, ready: ReadyStudy, request: CaseRequest) -> None:
-    """Write it, whole."""
+    """Write study.json, whole or not at all."""
     write_file(output / STUDY_FILE, (json.dumps(study_facts(ready, request), indent=1) + "\n").encode())
 
 
 def study_facts(ready: ReadyStudy, request: CaseRequest) -> dict[str, Any]:
-    """As a JSON object."""
+    """The content of study.json."""
     case = ready.study.case
     source = request.case
     return {

@@ -77,7 +77,7 @@ def figures(view: RunView, folder: Path, width: int) -> Text:
 
 
 def silent_hint(view: RunView) -> str:
-    """Why it is taken for dead."""
+    """Why a run without an end is taken for dead: nobody holds its lock, or its events are too old."""
     if view.last_sign.is_elsewhere:
         return (
             f"nothing was heard of it for {_ago(view)}; it ran on {view.last_sign.host}, which cannot be seen from here"
