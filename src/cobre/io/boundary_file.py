@@ -3,9 +3,9 @@
 from datetime import date
 from pathlib import Path
 
-from cobre.io.policy_file import COBRE_PYTHON_MANIFEST, PolicyMetadata
+from cobre.io.policy_file import POLICY_MANIFEST, PolicyMetadata
 
-PLACES = ("policy.bin", "policy/policy.bin", COBRE_PYTHON_MANIFEST, f"policy/{COBRE_PYTHON_MANIFEST}")
+PLACES = ("policy.bin", "policy/policy.bin", POLICY_MANIFEST, f"policy/{POLICY_MANIFEST}")
 
 
 def find_boundary_file(path: Path) -> Path:

@@ -30,7 +30,7 @@ from cobre.io.untrusted_file import MOST_BYTES, read_untrusted
 MAGIC = b"COBREPOL"
 VERSION = 1
 POLICY_FILE = "policy.bin"
-COBRE_PYTHON_MANIFEST = "manifest.bin"  # what a policy of cobre-python has in its folder
+POLICY_MANIFEST = "manifest.bin"  # what a policy of cobre-python has in its folder
 _HEADER = struct.Struct("<8sIIQQ")
 _STAGE = struct.Struct("<QI")
 _DIGEST_BYTES = hashlib.sha256().digest_size
@@ -177,7 +177,7 @@ def _encode_metadata(metadata: PolicyMetadata) -> bytes:
 
 def read_policy_bytes(path: Path) -> bytes:
     """What a file holds, unchecked; a policy of cobre-python is turned into one of ours. Raises PolicyFileError."""
-    if path.name == COBRE_PYTHON_MANIFEST:
+    if path.name == POLICY_MANIFEST:
         from cobre.io.cobre_python_policy import read_cobre_python_policy  # noqa: PLC0415 - it builds on this module
 
         return policy_bytes(read_cobre_python_policy(path))

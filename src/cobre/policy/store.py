@@ -11,8 +11,8 @@ from cobre.core.arrays import Floats
 from cobre.errors import PolicyIncompatibleError
 from cobre.io.atomic import check_writable
 from cobre.io.policy_file import (
-    COBRE_PYTHON_MANIFEST,
     POLICY_FILE,
+    POLICY_MANIFEST,
     PolicyData,
     PolicyMetadata,
     StageCuts,
@@ -83,7 +83,7 @@ def policy_file(path: Path) -> Path:
     """
     if not path.is_dir():
         return path
-    places = [folder / name for name in (POLICY_FILE, COBRE_PYTHON_MANIFEST) for folder in (path / "policy", path)]
+    places = [folder / name for name in (POLICY_FILE, POLICY_MANIFEST) for folder in (path / "policy", path)]
     return next((place for place in places if place.exists()), path / POLICY_FILE)
 
 
