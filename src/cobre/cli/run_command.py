@@ -1,4 +1,4 @@
-"""`cobre run` and `cobre simulate`: start the study where it belongs, show what it tells, sum it up."""
+"""`cobre run` and `cobre simulate`: start the study where it belongs, show its progress, print its summary."""
 
 import os
 import sys

@@ -101,7 +101,7 @@ def _upper_kind(summary: RunSummary) -> str:
 
 
 def _traffic(traffic: Mapping[str, int], least: int) -> Iterator[str]:
-    """What workers told each other, the most first, and how much of it the method needs."""
+    """Bytes that workers exchanged, the most first, and how much of it the method needs."""
     total = sum(traffic.values())
     if total:
         parts = sorted(traffic.items(), key=lambda part: -part[1])

@@ -20,7 +20,7 @@ class Outlet(io.FileIO):
     def __init__(self, descriptor: int) -> None:
         super().__init__(descriptor, "w", closefd=False)
         self.complaints: Outlet | None = None
-        """Who is told of a loss. Not `sys.stderr`, which may be drawn over this stream."""
+        """The stream that reports a loss. Not `sys.stderr`, which may be drawn over this stream."""
         self.is_answer = True
         """Whether the command was called for what it prints here; otherwise it is called for what it does."""
         self.is_lost = False

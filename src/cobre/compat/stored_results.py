@@ -84,7 +84,7 @@ def _constant(value: float | None, count: int) -> "pa.Array":
 
 
 def _times(events: Sequence[Event], iterations: Sequence[int]) -> "dict[str, pa.Array]":
-    """Milliseconds of each iteration; a run that was resumed tells an iteration again, and the last word counts."""
+    """Milliseconds of each iteration; an iteration that a resumed run repeated counts as it was the last time."""
     import pyarrow as pa
 
     by_iteration = {event["iteration"]: event for event in iterations_of(events)}

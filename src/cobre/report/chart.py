@@ -59,7 +59,7 @@ class Mark:
 
 @dataclass(frozen=True, slots=True)
 class Chart:
-    """`explanation` tells how to read it; `description`, in one sentence, what one who does not see it should know.
+    """`explanation` says how to read it; `description`, in one sentence, what one who does not see it should know.
 
     x: where labels stand. `axis` is stages (each with its label), numbers (iterations, ranks) or values (of `x_unit`);
     `counted` says what the numbers count. `verticals` are lines across, by name. A stacked chart adds up its bars.

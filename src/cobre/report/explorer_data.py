@@ -111,7 +111,7 @@ class Explorer:
             yield f"from {self.study.entity_name('buses', source)} to {target}, which is the positive direction"
 
     def _quantity(self, name: str, chosen: Sequence[int]) -> dict[str, Any] | None:
-        """None where the tables do not tell it, or where nothing ever happens."""
+        """None where the tables lack it, or where it is zero throughout."""
         if not self.simulated.has(name):
             return None
         quantity = QUANTITIES[name]

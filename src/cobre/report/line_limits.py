@@ -14,7 +14,7 @@ TOLERANCE = 1e-6
 
 
 def limits(study: StudyFacts, rows: EntityRows) -> tuple[Floats, Floats] | None:
-    """L x T x B in MW, with and against the line; None when the study does not tell all of them."""
+    """L x T x B in MW, with and against the line; None when study.json lacks some of them."""
     known = {entry["id"]: entry for entry in study.line_limits if isinstance(entry.get("id"), int)}
     shape = (len(rows.entities), len(rows.stages), len(rows.blocks))
     direct, reverse = (
@@ -34,7 +34,7 @@ def _limits_of(entry: Mapping[str, Any], name: str, shape: tuple[int, int]) -> F
 
 
 def limits_by_stage(study: StudyFacts, rows: EntityRows, hours: Floats) -> tuple[Floats, Floats]:
-    """L x T in MW: the average over hours; NaN where the study does not tell it."""
+    """L x T in MW: the average over hours; NaN where study.json lacks it."""
     found = limits(study, rows)
     if found is None:
         nothing = np.full((len(rows.entities), len(rows.stages)), np.nan)

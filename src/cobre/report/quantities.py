@@ -1,4 +1,4 @@
-"""What a simulation tells of plants, buses and lines: quantities, their columns, and how they are shown."""
+"""Quantities of plants, buses and lines in a simulation: their columns, and how they are shown."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass

@@ -40,7 +40,7 @@ class RankLoads:
 
 
 def loads_of(log: EventHistory) -> RankLoads | None:
-    """None when no event tells it. An earlier start with another number of ranks is left out."""
+    """None when no event has loads. An earlier start with another number of ranks is left out."""
     loads = [load for event in log.of("iteration") if (load := _load(event)) is not None]
     loads = [load for load in loads if load.shape == loads[-1].shape]
     if not loads:

@@ -86,7 +86,7 @@ class Simulated:
         self._rows: dict[str, EntityRows] = {}
 
     def has(self, quantity: str) -> bool:
-        """Whether the tables tell this quantity of anything at all."""
+        """Whether the tables have this quantity for any entity."""
         found = QUANTITIES[quantity]
         table = self._tables.get(found.table)
         return table is not None and found.number in table and bool(self.rows(found.table, found.entity).entities)

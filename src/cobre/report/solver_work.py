@@ -1,4 +1,4 @@
-"""What the LP solver did in each phase, from what the events tell."""
+"""What the LP solver did in each phase, from the events."""
 
 import math
 from collections.abc import Iterator, Mapping, Sequence
@@ -33,7 +33,7 @@ NOTE = (
 
 
 def solver_tables(log: EventHistory) -> list[DataTable]:
-    """One table, or none when no event tells of the solver."""
+    """One table, or none when no event has numbers of the solver."""
     rows = [_row(title, parts) for phase, title in PHASES.items() if (parts := list(_parts(log, phase)))]
     return [DataTable("solver-work", "Work of the LP solver", COLUMNS, rows, NOTE, is_wide=True)] if rows else []
 

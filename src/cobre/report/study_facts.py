@@ -48,12 +48,12 @@ class StudyFacts:
         return _records(self.content.get("line_limits"))
 
     def hours(self, stages: Iterable[int]) -> list[float] | None:
-        """Of each stage; None when the study does not tell all of them."""
+        """Of each stage; None when study.json lacks some of them."""
         found = [self._hours.get(stage) for stage in stages]
         return None if None in found else [hours for hours in found if hours is not None]
 
     def block_hours(self, stages: Iterable[int], most: int) -> NDArray[np.float64] | None:
-        """T x B, 0 for blocks that a stage does not have; None when the study does not tell all of them."""
+        """T x B, 0 for blocks that a stage does not have; None when study.json lacks some of them."""
         found = [self._blocks.get(stage) for stage in stages]
         if any(hours is None or len(hours) > most for hours in found):
             return None
@@ -64,7 +64,7 @@ class StudyFacts:
         return [entry for entry in _records(self._entities.get(kind)) if _is_id(entry.get("id"))]
 
     def starts(self, stages: Iterable[int]) -> list[str] | None:
-        """The date on which each stage begins; None when the study does not tell all of them."""
+        """The date on which each stage begins; None when study.json lacks some of them."""
         found = [self._starts.get(stage) for stage in stages]
         return None if None in found else [start for start in found if start is not None]
 

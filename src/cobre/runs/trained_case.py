@@ -27,7 +27,7 @@ class TrainedCase:
     overrides: Mapping[str, Any] = field(default_factory=dict)
 
     def changes(self, case: Path | None) -> list[str]:
-        """Files of a case directory that are not what they were; none where nobody can tell."""
+        """Files of a case directory that are not what they were; none where that is not known."""
         now = {} if case is None else file_digests(case)
         return differing_files(self.files, now) if self.files and now else []
 
@@ -43,12 +43,12 @@ class TrainedCase:
 
 
 def changes_since(trained: TrainedCase | None, case: Path | None) -> str:
-    """Which files of a case have changed since a run; empty where none has, or nobody can tell."""
+    """Which files of a case have changed since a run; empty where none has, or that is not known."""
     return named_files(changed) if trained is not None and (changed := trained.changes(case)) else ""
 
 
 def changed_case(run: Path) -> str | None:
-    """That the case of a run has changed since, in words; None where it has not, or nobody can tell."""
+    """That the case of a run has changed since, in words; None where it has not, or that is not known."""
     trained = case_of_run(run)
     changes = "" if trained is None else changes_since(trained, trained.folder)
     return f"{trained.folder} has changed since this run ({changes})" if trained is not None and changes else None

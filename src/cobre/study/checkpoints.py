@@ -291,7 +291,7 @@ def _history(arrays: dict[str, NDArray[Any]]) -> tuple[IterationRecord, ...]:
 
 
 def _solver_history(arrays: dict[str, NDArray[Any]], iterations: int) -> list[dict[phases.Phase, SolveStatistics]]:
-    """What the solver did; checkpoints of older versions do not tell."""
+    """What the solver did; empty in checkpoints of older versions."""
     if "history_solver" not in arrays:
         return [{} for _ in range(iterations)]
     return [phases.from_numbers(row) for row in arrays["history_solver"]]

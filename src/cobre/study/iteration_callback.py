@@ -1,6 +1,6 @@
 """A caller that looks at every iteration and may end the run, wherever the ranks are.
 
-Rank 0 tells an iteration and then waits for an answer on a pipe with a name, so that the run ends at the same iteration
+Rank 0 emits an iteration and then waits for the reply on a named pipe, so that the run ends at the same iteration
 whether its ranks are this process or others. A stop takes effect with the next iteration, on which all ranks agree.
 """
 
@@ -16,7 +16,7 @@ from cobre import notebook
 from cobre.runs.events import Event, EventListener
 
 IterationCallback = Callable[[dict[str, Any]], object]
-"""Gets an iteration; a true value ends the run."""
+"""Called with an iteration; a true value ends the run."""
 
 _GO_ON, _STOP = b"0", b"1"
 _LOOK_ROUND_S = 0.1

@@ -90,7 +90,7 @@ def _is_own(path: Path) -> bool:
 
 
 def refuse_to_replace(request: RunRequest) -> None:
-    """Raise when the directory holds an earlier run that this one would replace without being told to."""
+    """Raise when the directory holds an earlier run that this one would replace without permission."""
     if request.overwrite or request.training.resume or _builds_on_what_is_there(request):
         return
     if request.training.resume_if_possible and list_checkpoints(request.output / CHECKPOINTS):

@@ -69,7 +69,7 @@ def simulate_stored(run: ScriptRun, policy: Policy) -> SimulationResult:
 
 
 def keep_simulation(output: Path, result: SimulationResult) -> None:
-    """Write the tables of a simulation; the log and the summary of a run that is in the directory tell of it."""
+    """Write the tables of a simulation; also add it to the log and the summary of a run there."""
     with output_lock(output):
         write_results(output / SIMULATION, result.tables, {"digest": result.digest})
         if (output / EVENT_FILE).exists():

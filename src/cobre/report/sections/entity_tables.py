@@ -114,7 +114,7 @@ def _below(study: StudyFacts, id_: int) -> Cell:
 
 
 def _fullness(study: StudyFacts, id_: int, stored: float | None) -> float | None:
-    """None of a plant without storage, and where the study does not tell its range."""
+    """None of a plant without storage, and where study.json lacks its range."""
     known = study.entity("hydros", id_)
     low, high = known.get("min_storage_hm3"), known.get("max_storage_hm3")
     if stored is None or not isinstance(low, int | float) or not isinstance(high, int | float) or high <= low:

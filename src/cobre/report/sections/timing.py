@@ -29,7 +29,7 @@ RANK_WORDS = "Ranks wait for the slowest one: the more even the busy parts, the 
 
 
 def timing(run: RunFolder) -> Section | None:
-    """Of what the events tell; nothing without them."""
+    """From the events; None without them."""
     iterations = run.log.iterations
     parts: list[Chart | DataTable] = []
     if iterations:
