@@ -19,10 +19,10 @@ from cobre.core.config import (
     StoppingRuleConfig,
     TrainingConfig,
 )
+from cobre.io.config.method_records import CutSelectionRecord
 from cobre.io.config.overrides import with_overrides
 from cobre.io.config.records import (
     ConfigFile,
-    CutSelectionRecord,
     Enumerated,
     ModelingRecord,
     PolicyRecord,

@@ -1,4 +1,4 @@
-"""config.json as the file has it: one record per object. `config_file` turns them into what the program uses."""
+"""config.json as the file has it: one record per object. `io.config.file` turns them into what the program uses."""
 
 from dataclasses import dataclass
 from typing import Annotated, Literal
@@ -6,16 +6,13 @@ from typing import Annotated, Literal
 from pydantic import Field
 
 from cobre.core.config import BoundaryPolicy, ExportsConfig, NonNegativityMethod, Scheme
+from cobre.io.config.field_types import Count, NonNegativeCount, Positive
+from cobre.io.config.method_records import CutSelectionRecord, StoppingRuleRecord
 from cobre.io.config.solver_profiles import SolverProfileRecord, TrainingSolverRecord
 from cobre.io.json_files import JsonFile
-from cobre.io.magnitudes import MAX_COUNT
 
 DEFAULT_SOLVER = TrainingSolverRecord()
-
-Count = Annotated[int, Field(ge=1, le=MAX_COUNT)]
-NonNegativeCount = Annotated[int, Field(ge=0)]
-Positive = Annotated[float, Field(gt=0)]
-NonNegative = Annotated[float, Field(ge=0)]
+ALL_CUTS = CutSelectionRecord()
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,163 +39,13 @@ class SampledSimulation:
 
 @dataclass(frozen=True, slots=True)
 class Enumerated:
-    """Every path of a node tree. Not modelled yet: refused."""
+    """Every path of a node tree: bounds are exact."""
 
     method: Literal["enumerated"]
 
 
 TrainingSelection = Annotated[SampledTraining | Enumerated, Field(discriminator="method")]
 SimulationSelection = Annotated[SampledSimulation | Enumerated, Field(discriminator="method")]
-
-
-@dataclass(frozen=True, slots=True)
-class IterationLimitRecord:
-    """See core.config.IterationLimit.
-
-    limit: number of iterations.
-    """
-
-    type: Literal["iteration_limit"]
-    limit: Count
-
-
-@dataclass(frozen=True, slots=True)
-class TimeLimitRecord:
-    """See core.config.TimeLimit."""
-
-    type: Literal["time_limit"]
-    seconds: Positive
-
-
-@dataclass(frozen=True, slots=True)
-class BoundStallingRecord:
-    """See core.config.BoundStalling.
-
-    iterations: how far to look back.
-    tolerance: growth of the lower bound since then, as a part of it.
-    """
-
-    type: Literal["bound_stalling"]
-    iterations: Count
-    tolerance: NonNegative
-
-
-@dataclass(frozen=True, slots=True)
-class GapRecord:
-    """See core.config.Gap: a rule for the exact upper bound that enumerated selection gives.
-
-    tolerance: in $.
-    relative_tolerance: in percent of the lower bound.
-    """
-
-    type: Literal["gap"]
-    tolerance: float | None = None
-    relative_tolerance: float | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class SimulationBasedRecord:
-    """See core.config.SimulationBased: a rule of our own, which the published format has not.
-
-    replications: scenarios of each simulation.
-    period: iterations between two simulations.
-    confidence: how sure the rule wants to be.
-    relative_tolerance: how much dearer than the lower bound the policy may be, as a part of it.
-    """
-
-    type: Literal["simulation"]
-    replications: Annotated[int, Field(ge=2)]
-    period: Count
-    confidence: Annotated[float, Field(gt=0, lt=1)] = 0.95
-    relative_tolerance: NonNegative = 0.0
-
-
-@dataclass(frozen=True, slots=True)
-class UpperBoundGapRecord:
-    """See core.config.UpperBoundGap: a rule of our own, for studies with a risk measure too.
-
-    gap_percent: how far above the lower bound the upper bound may be, in percent of the lower bound.
-    period: iterations between two upper bounds.
-    method: as of `cobre bound`.
-    paths: sampled paths of each bound.
-    confidence: of a sampled estimate.
-    """
-
-    type: Literal["upper_bound"]
-    gap_percent: NonNegative
-    period: Count = 10
-    method: Literal["auto", "enumeration", "inner", "sampled"] = "auto"
-    paths: Annotated[int, Field(ge=2)] = 200
-    confidence: Annotated[float, Field(gt=0, lt=1)] = 0.95
-
-
-StoppingRuleRecord = Annotated[
-    IterationLimitRecord
-    | TimeLimitRecord
-    | BoundStallingRecord
-    | GapRecord
-    | SimulationBasedRecord
-    | UpperBoundGapRecord,
-    Field(discriminator="type"),
-]
-
-
-@dataclass(frozen=True, slots=True)
-class Level1Record:
-    """Cuts near the best at some visited state stay (lml1: only the oldest of them).
-
-    check_frequency: iterations between two looks.
-    tie_tolerance: how near the best a cut must be.
-    """
-
-    method: Literal["level1", "lml1"]
-    check_frequency: Count = 5
-    tie_tolerance: NonNegative = 1e-10
-
-
-@dataclass(frozen=True, slots=True)
-class DominationRecord:
-    """Cuts that are below the best at every visited state go.
-
-    domination_tolerance: how far below.
-    check_frequency: iterations between two looks.
-    """
-
-    method: Literal["domination"]
-    domination_tolerance: NonNegative
-    check_frequency: Count = 5
-
-
-@dataclass(frozen=True, slots=True)
-class DynamicRecord:
-    """Cuts enter an LP when they are violated.
-
-    candidate_recency: only cuts of so many iterations back take part; null: all of them.
-    start_iteration: from which iteration on `candidate_recency` holds.
-    seed_window: cuts of so many iterations back take part in any case; without effect if `candidate_recency` is null.
-    max_added_per_round, violation_tolerance: without effect here, with a warning.
-    """
-
-    method: Literal["dynamic"]
-    seed_window: NonNegativeCount = 5
-    start_iteration: Count = 2
-    max_added_per_round: Count = 10
-    violation_tolerance: NonNegative = 1e-10
-    candidate_recency: Count | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class CutSelectionRecord:
-    """training.cut_selection.
-
-    selection: which cuts take part; null: all of them.
-    max_active_per_stage: the most cuts of a stage that take part.
-    row_activity_tolerance: without effect here, with a warning.
-    """
-
-    selection: Annotated[Level1Record | DominationRecord | DynamicRecord, Field(discriminator="method")] | None = None
-    max_active_per_stage: Count | None = None
-    row_activity_tolerance: NonNegative | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -302,7 +149,7 @@ class TrainingRecord:
     enabled: bool = True
     tree_seed: int | None = None
     stopping_mode: Literal["any", "all"] = "any"
-    cut_selection: CutSelectionRecord = CutSelectionRecord()
+    cut_selection: CutSelectionRecord = ALL_CUTS
     parallelism: ParallelismRecord = ParallelismRecord()
     scenario_source: ScenarioSourceRecord | None = None
     solver: TrainingSolverRecord = DEFAULT_SOLVER

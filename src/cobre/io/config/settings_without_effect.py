@@ -2,12 +2,11 @@
 
 from collections.abc import Iterator
 
+from cobre.io.config.method_records import CutSelectionRecord, DynamicRecord
 from cobre.io.config.records import (
     ByNode,
     CheckpointingRecord,
     ConfigFile,
-    CutSelectionRecord,
-    DynamicRecord,
     SimulationRecord,
     TrainingRecord,
 )

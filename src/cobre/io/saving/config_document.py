@@ -13,13 +13,8 @@ from cobre.core.config import (
     StoppingRuleConfig,
     TrainingConfig,
 )
-from cobre.io.config.records import (
-    DominationRecord,
-    DynamicRecord,
-    Level1Record,
-    SimulationRecord,
-    TrainingRecord,
-)
+from cobre.io.config.method_records import DominationRecord, DynamicRecord, Level1Record
+from cobre.io.config.records import SimulationRecord, TrainingRecord
 from cobre.io.config.shared_fields import shared_fields
 from cobre.io.saving.plain_values import plain
 
