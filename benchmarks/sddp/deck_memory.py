@@ -17,6 +17,7 @@ ROOT = Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(ROOT / "benchmarks"))
 
 from cobre.comm import Backend, launch  # noqa: E402
+from cobre.io.free_memory import prefer_system_allocator  # noqa: E402
 from cobre.study.requests import CaseRequest, RunRequest, with_iterations  # noqa: E402
 from collectives.footprint import account, peak_bytes  # noqa: E402
 from collectives.report import table  # noqa: E402
@@ -25,6 +26,13 @@ RANKS = (1, 2, 4)
 SCENARIOS = (20, 100)
 POOL_RANKS = (1, 2)
 PARTS = ("ranks", "scenarios", "pool")
+RESULT = ROOT / "benchmarks" / "results" / "deck_memory.md"
+INTRODUCTION = "By `benchmarks/sddp/deck_memory.py`. PSS counts a page that several ranks map once in all of them.\n"
+TITLES = {
+    "ranks": "Ranks that are ready to train",
+    "scenarios": "A run of one iteration with one forward pass, by simulated scenarios",
+    "pool": "A pool of cuts, what is made of it, and nothing twice",
+}
 
 
 def hold_ready(comm: Backend, case: str) -> tuple[int, int, int]:
@@ -91,16 +99,14 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--parts", nargs="+", choices=PARTS, default=PARTS)
     parser.add_argument("--scenarios", nargs="+", type=int, default=SCENARIOS)
     parser.add_argument("--pool-gb", type=float, default=4.0, help="size of the pool (4)")
+    parser.add_argument("--keep", action="store_true", help=f"write the tables to {RESULT.relative_to(ROOT)}, too")
     options = parser.parse_args(arguments)
-    if "ranks" in options.parts:
-        print(
-            table(("ranks", "PSS, all, MB", "PSS by rank, MB", "peak RSS by rank, MB", "shared, MB"), _ranks(options))
-        )
-    if "scenarios" in options.parts:
-        print(table(("scenarios", "peak, MB", "digest"), _scenarios(options)))
-    if "pool" in options.parts:
-        rows = [row for ranks in POOL_RANKS for row in _pool(options, ranks)]
-        print(table(("ranks", "", "PSS of all ranks, MB", "peak RSS of the largest rank meanwhile, MB"), rows))
+    prefer_system_allocator()  # as the command does
+    parts = [f"## {TITLES[part]}\n\n{MEASURES[part](options)}\n" for part in options.parts]
+    text = "\n".join([f"# Memory at production size: {options.case.name}\n", INTRODUCTION, *parts])
+    print(text)
+    if options.keep:
+        RESULT.write_text(text)
     return 0
 
 
@@ -108,25 +114,30 @@ def _megabytes(values: Sequence[int]) -> str:
     return " ".join(f"{value / 1e6:.0f}" for value in values)
 
 
-def _ranks(options: argparse.Namespace) -> list[list[str]]:
+def _ranks(options: argparse.Namespace) -> str:
     rows = []
     for ranks in RANKS:
         held = launch.run(hold_ready, ranks, "shm", (str(options.case),))
         pss, peaks, shared = zip(*held, strict=True)
         rows.append([str(ranks), _megabytes([sum(pss)]), _megabytes(pss), _megabytes(peaks), _megabytes(shared[:1])])
-    return rows
+    return table(("ranks", "PSS, all, MB", "PSS by rank, MB", "peak RSS by rank, MB", "shared, MB"), rows)
 
 
-def _scenarios(options: argparse.Namespace) -> list[list[str]]:
+def _scenarios(options: argparse.Namespace) -> str:
     rows = []
     for scenarios in options.scenarios:
         with tempfile.TemporaryDirectory() as folder:
             held = launch.run(run_whole, 1, "shm", (str(options.case), folder, scenarios))
         rows.append([str(scenarios), _megabytes([held[0][0]]), held[0][1][:12]])
-    return rows
+    return table(("scenarios", "peak RSS, MB", "digest"), rows)
 
 
-def _pool(options: argparse.Namespace, ranks: int) -> list[list[str]]:
+def _pool(options: argparse.Namespace) -> str:
+    rows = [row for ranks in POOL_RANKS for row in _pool_on(options, ranks)]
+    return table(("ranks", "", "PSS of all ranks, MB", "peak RSS of the largest rank meanwhile, MB"), rows)
+
+
+def _pool_on(options: argparse.Namespace, ranks: int) -> list[list[str]]:
     stages, dimension = 12, 1057
     cuts = int(options.pool_gb * 1e9 / (8 * stages * (1 + dimension)) / 250) * 250
     with tempfile.TemporaryDirectory() as folder:
@@ -136,6 +147,9 @@ def _pool(options: argparse.Namespace, ranks: int) -> list[list[str]]:
         what, now, peaks = zip(*step, strict=True)
         rows.append([str(ranks), what[0], _megabytes([sum(now)]), _megabytes([max(peaks)])])
     return rows
+
+
+MEASURES = {"ranks": _ranks, "scenarios": _scenarios, "pool": _pool}
 
 
 if __name__ == "__main__":

@@ -30,8 +30,8 @@ UNFINISHED = ".unfinished"
 RECORD = "record.json"
 ROWS_PER_GROUP = 32_768
 FEWEST_ROWS_PER_GROUP = ROWS_PER_GROUP * 3 // 4  # pieces that are not quite full need not wait for another one
-MOST_WAITING_BYTES = 2 << 20  # of the rows of all tables that wait for others
-MOST_COLUMN_CHUNKS = 1024  # of a segment: Arrow keeps about 1 kB for each until a file is closed
+MOST_WAITING_BYTES = 1 << 20  # of the rows of all tables that wait for others
+MOST_COLUMN_CHUNKS = 512  # of a segment: Arrow keeps about 1 kB for each until a file is closed
 
 
 @dataclass(frozen=True, slots=True)
@@ -114,7 +114,7 @@ class GrowingTables:
         flush_tree(self._current)
         content = json.dumps({"identity": self._identity, **record}) + "\n"
         write_file(self._current / RECORD, content.encode())
-        self.segments.append(Segment(self._current, record))
+        self.segments.append(Segment(self._current, {}))  # who has said it need not be told again
 
     def publish(self, others: ResultTables, facts: Mapping[str, Any]) -> None:
         """Whole results in `folder`: the tables that grew, others, and a manifest. All segments must be closed."""
