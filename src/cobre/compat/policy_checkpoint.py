@@ -14,7 +14,8 @@ from cobre.core.state_names import INFLOW_LAG, STORAGE, StateName, entity_ids, k
 from cobre.errors import ValidationError
 from cobre.io.atomic import check_writable
 from cobre.io.cobre_python_policy import STATE_KINDS
-from cobre.io.policy_file import POLICY_FILE, PolicyData, PolicyMetadata, StageCuts, write_policy
+from cobre.io.policy_file import PolicyData, PolicyMetadata, StageCuts, write_policy
+from cobre.runs.files import POLICY_FILE
 
 Plain = Mapping[str, Any]
 

@@ -5,7 +5,6 @@ from typing import Any
 
 from cobre.io.stored_json import parse_finite
 
-EVENT_FILE = "events.jsonl"
 Event = Mapping[str, Any]
 
 

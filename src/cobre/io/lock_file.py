@@ -7,9 +7,9 @@ import time
 from dataclasses import dataclass
 from pathlib import Path
 
+from cobre.io.file_names import LOCK_FILE
 from cobre.io.untrusted_file import open_untrusted
 
-LOCK_FILE = "run.lock"
 FRESH_S = 600.0
 """A run elsewhere whose last event is younger than this goes on, as far as anybody can tell."""
 LONG_GAPS = 3.0

@@ -29,7 +29,6 @@ from cobre.io.untrusted_file import MOST_BYTES, read_untrusted
 
 MAGIC = b"COBREPOL"
 VERSION = 1
-POLICY_FILE = "policy.bin"
 POLICY_MANIFEST = "manifest.bin"  # what a policy of cobre-python has in its folder
 _HEADER = struct.Struct("<8sIIQQ")
 _STAGE = struct.Struct("<QI")

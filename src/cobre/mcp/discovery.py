@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from cobre.mcp.roots import Roots
-from cobre.runs.events import EVENT_FILE
+from cobre.runs.files import EVENT_FILE
 
 MAX_DEPTH = 6
 MAX_FOUND = 500

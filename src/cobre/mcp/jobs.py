@@ -18,8 +18,8 @@ from cobre.errors import CobreError
 from cobre.io.atomic import explained
 from cobre.io.confined import make_folder, no_links_below, open_own, remove_file
 from cobre.io.untrusted_file import open_untrusted, read_untrusted
-from cobre.runs.events import EVENT_FILE
-from cobre.study.output_lock import LOCK_FILE, is_in_use
+from cobre.runs.files import EVENT_FILE, LOCK_FILE
+from cobre.study.output_lock import is_in_use
 
 LOG_FILE = "run.log"
 MAX_STUDIES = 4

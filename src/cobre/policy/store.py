@@ -10,8 +10,8 @@ import numpy as np
 from cobre.core.arrays import Floats
 from cobre.errors import PolicyIncompatibleError
 from cobre.io.atomic import check_writable
+from cobre.io.file_names import POLICY_FILE
 from cobre.io.policy_file import (
-    POLICY_FILE,
     POLICY_MANIFEST,
     PolicyData,
     PolicyMetadata,

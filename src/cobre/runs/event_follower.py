@@ -4,8 +4,9 @@ import os
 from pathlib import Path
 
 from cobre.errors import CobreError
-from cobre.io.event_file import EVENT_FILE, Event, events_in, whole_lines
+from cobre.io.event_file import Event, events_in, whole_lines
 from cobre.io.untrusted_file import open_untrusted
+from cobre.runs.files import EVENT_FILE
 
 
 class NothingToFollowError(CobreError):

@@ -13,13 +13,13 @@ from typing import IO, Any
 
 from cobre.io.atomic import WriteError, explained
 from cobre.io.confined import open_own, remove_file
-from cobre.io.event_file import EVENT_FILE, Event, events_in, whole_lines
+from cobre.io.event_file import Event, events_in, whole_lines
 from cobre.io.untrusted_file import MOST_BYTES, open_untrusted, read_untrusted
+from cobre.runs.files import EVENT_FILE
 from cobre.sddp.events import IterationRecord
 from cobre.sddp.phases import as_dict
 
 __all__ = [
-    "EVENT_FILE",
     "Event",
     "EventListener",
     "EventLog",

@@ -1,13 +1,6 @@
-"""Names in an output directory: what `cobre run` writes, and what everything else reads.
+"""Names in an output directory: what `cobre run` writes, and what everything else reads. Light to import."""
 
-Files with a format of their own have their names beside it: `cobre.io.event_file`, `lock_file`, `policy_file` and
-`output.manifest`.
-"""
-
-from cobre.io.event_file import EVENT_FILE
-from cobre.io.lock_file import LOCK_FILE
-from cobre.io.output.manifest import FILE as MANIFEST_FILE
-from cobre.io.policy_file import POLICY_FILE
+from cobre.io.file_names import EVENT_FILE, LOCK_FILE, MANIFEST_FILE, POLICY_FILE
 
 __all__ = [
     "BOUND_FILE",

@@ -11,8 +11,9 @@ from pathlib import Path
 from cobre.errors import OutputError
 from cobre.io.atomic import check_writable, explained, finally_do, sweep
 from cobre.io.confined import no_links_below, open_own, remove_file
-from cobre.io.lock_file import LOCK_FILE, is_in_use
+from cobre.io.lock_file import is_in_use
 from cobre.printable import printable
+from cobre.runs.files import LOCK_FILE
 
 __all__ = ["LOCK_FILE", "OutputInUseError", "is_in_use", "output_lock"]
 

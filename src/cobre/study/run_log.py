@@ -2,7 +2,8 @@
 
 from pathlib import Path
 
-from cobre.runs.events import EVENT_FILE, Event, EventListener, EventLog
+from cobre.runs.events import Event, EventListener, EventLog
+from cobre.runs.files import EVENT_FILE
 
 
 class RunLog:

@@ -15,8 +15,8 @@ from cobre.io.output.results import write_results
 from cobre.io.stored_json import parse_stored
 from cobre.io.untrusted_file import read_untrusted_text
 from cobre.policy.object import Policy
-from cobre.runs.events import EVENT_FILE, EventLog, new_event
-from cobre.runs.files import SIMULATION, SUMMARY_FILE
+from cobre.runs.events import EventLog, new_event
+from cobre.runs.files import EVENT_FILE, SIMULATION, SUMMARY_FILE
 from cobre.runs.summary import RunSummary
 from cobre.study.api import simulate
 from cobre.study.iteration_callback import IterationCallback, iteration_replies

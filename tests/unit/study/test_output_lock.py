@@ -9,7 +9,8 @@ import sys
 import pytest
 
 from cobre.io.atomic import WriteError
-from cobre.study.output_lock import LOCK_FILE, OutputInUseError, is_in_use, output_lock
+from cobre.runs.files import LOCK_FILE
+from cobre.study.output_lock import OutputInUseError, is_in_use, output_lock
 
 HOLD = """
 import sys, pathlib

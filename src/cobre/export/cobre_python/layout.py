@@ -10,8 +10,8 @@ from cobre.export.cobre_python.policy import Producer, Seasons, write_policy_fil
 from cobre.export.cobre_python.simulation import write_simulation
 from cobre.export.cobre_python.training import copy_exports, write_training
 from cobre.export.source import RunSource
-from cobre.io.policy_file import POLICY_FILE, read_policy
-from cobre.runs.files import POLICY
+from cobre.io.policy_file import read_policy
+from cobre.runs.files import POLICY, POLICY_FILE
 from cobre.sddp.prepared import PreparedStudy
 from cobre.study.prepare import prepare
 

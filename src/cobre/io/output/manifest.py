@@ -11,10 +11,10 @@ from typing import Any
 
 from cobre import __version__
 from cobre.errors import CobreError
+from cobre.io.file_names import MANIFEST_FILE
 from cobre.io.stored_json import parse_stored
 from cobre.io.untrusted_file import MOST_TABLE_BYTES, open_untrusted, read_untrusted_text
 
-FILE = "manifest.json"
 FORMAT_VERSION = 1
 LIBRARIES = ("numpy", "pyarrow", "highspy")
 
@@ -68,11 +68,11 @@ def manifest_text(tables: Mapping[str, Mapping[str, Any]], facts: Mapping[str, A
 
 def read_manifest(folder: Path) -> dict[str, Any]:
     """The manifest of a directory of results; raises ResultsError when there is none, or none of ours."""
-    path = folder / FILE
+    path = folder / MANIFEST_FILE
     try:
         content = parse_stored(read_untrusted_text(path))
     except FileNotFoundError as error:
-        message = f"{folder} holds no whole results: {FILE} is missing (the run that wrote it did not finish)"
+        message = f"{folder} holds no whole results: {MANIFEST_FILE} is missing (the run that wrote it did not finish)"
         raise ResultsError(message) from error
     except (OSError, ValueError) as error:
         raise ResultsError(f"{path} cannot be read: {error}") from error

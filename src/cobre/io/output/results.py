@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING, Any
 
 from cobre.io.atomic import flush_tree, scratch_directory, write_file
 from cobre.io.confined import create_file, make_folder, move_file, remove_file
-from cobre.io.output.manifest import FILE, ResultsError, describe_table, digest_of, manifest_text, read_manifest
+from cobre.io.file_names import MANIFEST_FILE
+from cobre.io.output.manifest import ResultsError, describe_table, digest_of, manifest_text, read_manifest
 from cobre.io.untrusted_file import UntrustedFileError, named_inside
 
 if TYPE_CHECKING:
@@ -43,12 +44,12 @@ def publish(folder: Path, scratch: Path, manifest: Mapping[str, Any]) -> None:
     entries = {_name_of(path, scratch): describe_table(path, path.relative_to(scratch).as_posix()) for path in paths}
     former = _former_files(folder)
     text = manifest_text(entries, manifest)
-    remove_file(folder / FILE)
+    remove_file(folder / MANIFEST_FILE)
     for entry in entries.values():
         move_file(scratch / entry["file"], folder / entry["file"])
     for file in former - {entry["file"] for entry in entries.values()}:
         remove_file(folder / file)
-    write_file(folder / FILE, text.encode())
+    write_file(folder / MANIFEST_FILE, text.encode())
 
 
 def _name_of(path: Path, folder: Path) -> str:
@@ -94,7 +95,7 @@ def read_results(folder: Path, only: Collection[str] | None = None) -> dict[str,
 
 def _named(folder: Path, name: str, file: object) -> Path:
     try:
-        return named_inside(folder, file, f"the file of {name} in {folder / FILE}")
+        return named_inside(folder, file, f"the file of {name} in {folder / MANIFEST_FILE}")
     except UntrustedFileError as error:
         raise ResultsError(str(error)) from error
 
