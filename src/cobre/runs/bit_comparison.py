@@ -15,6 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from cobre.io.case_digests import differing_files
+from cobre.io.output.scenario_rows import RowsInMemory, RowSource, paired_pieces
 from cobre.io.policy_file import PolicyData, StageCuts
 from cobre.runs.content import RunContent, column_values, read_run_content
 
@@ -190,16 +191,17 @@ def _flags(a: StageCuts, b: StageCuts, count: int, stage: int, stage_id: int) ->
 def _bounds(a: "pa.Table", b: "pa.Table") -> Iterator[Candidate]:
     """The first iteration that has another number, by each column."""
     iterations = a.column("iteration").to_pylist()
+    mine, its = RowsInMemory(a), RowsInMemory(b)
     for order, column in enumerate(a.column_names):
-        if column in b.column_names and (found := _first_row(a, b, column)):
+        if column in b.column_names and (found := _first_row(mine, its, column)):
             row, first, second = found
             phase = _FORWARD if column in _OF_FORWARD_PASS else _BOUND
             place = {"iteration": iterations[row], "column": column}
             yield (iterations[row], phase, order), Difference("bounds", place, first, second)
-    yield from _shape("bounds", {}, a, b, (_AT_THE_END, 0))
+    yield from _shape("bounds", {}, mine, its, (_AT_THE_END, 0))
 
 
-def _simulation(a: Mapping[str, "pa.Table"], b: Mapping[str, "pa.Table"]) -> Iterator[Candidate]:
+def _simulation(a: Mapping[str, RowSource], b: Mapping[str, RowSource]) -> Iterator[Candidate]:
     for number, name in enumerate(sorted({*a, *b})):
         if name not in a or name not in b:
             yield (
@@ -207,8 +209,8 @@ def _simulation(a: Mapping[str, "pa.Table"], b: Mapping[str, "pa.Table"]) -> Ite
                 _presence("simulation", {"table": name}, a.get(name), b.get(name)),
             )
             continue
-        for order, column in enumerate(a[name].column_names):
-            if column in b[name].column_names and (found := _first_row(a[name], b[name], column)):
+        for order, column in enumerate(a[name].schema.names):
+            if column in b[name].schema.names and (found := _first_row(a[name], b[name], column)):
                 row, first, second = found
                 place = {"table": name, "row": row, **_keys(a[name], row), "column": column}
                 yield (_AT_THE_END, 4, number, row, order), Difference("simulation", place, first, second)
@@ -216,21 +218,28 @@ def _simulation(a: Mapping[str, "pa.Table"], b: Mapping[str, "pa.Table"]) -> Ite
 
 
 def _shape(
-    part: str, place: Mapping[str, Any], a: "pa.Table", b: "pa.Table", time: tuple[int, ...]
+    part: str, place: Mapping[str, Any], a: RowSource, b: RowSource, time: tuple[int, ...]
 ) -> Iterator[Candidate]:
-    if a.column_names != b.column_names:
-        yield time, Difference(part, {**place, "entry": "columns"}, a.column_names, b.column_names)
-    if a.num_rows != b.num_rows:
+    if a.schema.names != b.schema.names:
+        yield time, Difference(part, {**place, "entry": "columns"}, a.schema.names, b.schema.names)
+    if a.rows != b.rows:
         unit = "rows" if place else "iterations"
-        yield time, Difference(part, {**place, "entry": f"number of {unit}"}, a.num_rows, b.num_rows)
+        yield time, Difference(part, {**place, "entry": f"number of {unit}"}, a.rows, b.rows)
 
 
-def _first_row(a: "pa.Table", b: "pa.Table", column: str) -> tuple[int, Any, Any] | None:
+def _first_row(a: RowSource, b: RowSource, column: str) -> tuple[int, Any, Any] | None:
     """The first row, of those that both tables have, with another value in a column."""
-    count = min(a.num_rows, b.num_rows)
-    (mine, mine_there), (its, its_there) = (column_values(table.column(column)[:count]) for table in (a, b))
+    for start, mine, its in paired_pieces(a, b, column):
+        found = _first_of_piece(mine, its)
+        if found is not None:
+            return start + found[0], *found[1:]
+    return None
+
+
+def _first_of_piece(a: "pa.ChunkedArray", b: "pa.ChunkedArray") -> tuple[int, Any, Any] | None:
+    (mine, mine_there), (its, its_there) = (column_values(values) for values in (a, b))
     if mine.dtype.kind != its.dtype.kind:
-        return (0, str(mine.dtype), str(its.dtype)) if count else None
+        return 0, str(mine.dtype), str(its.dtype)
     is_other = (_bits(mine) != _bits(its)) | (mine_there != its_there)
     rows = np.nonzero(is_other)[0]
     if not len(rows):
@@ -246,10 +255,14 @@ def _bits(values: NDArray[Any]) -> NDArray[Any]:
     return values.view(np.uint64) if values.dtype == np.float64 else values
 
 
-def _keys(table: "pa.Table", row: int) -> dict[str, Any]:
+def _keys(table: RowSource, row: int) -> dict[str, Any]:
     """What a row is about: its scenario, its stage, its entity."""
-    names = [name for name in table.column_names if name in _KEYS or name.endswith("_id")]
-    return {name: table.column(name)[row].as_py() for name in names}
+    names = [name for name in table.schema.names if name in _KEYS or name.endswith("_id")]
+    for piece in table.pieces(names):
+        if row < piece.num_rows:
+            return {name: piece.column(name)[row].as_py() for name in names}
+        row -= piece.num_rows
+    return {}
 
 
 def _notes(a: RunContent, b: RunContent) -> Iterator[str]:

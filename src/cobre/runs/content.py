@@ -1,8 +1,10 @@
 """What a run left in its output directory, read back whole and checked; and one digest over all of it."""
 
 import hashlib
+import zlib
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -11,7 +13,8 @@ from numpy.typing import NDArray
 
 from cobre.errors import CobreError
 from cobre.io.lock_file import is_in_use
-from cobre.io.output import ResultsError, read_manifest, read_results
+from cobre.io.output import ResultsError, open_results, read_manifest
+from cobre.io.output.scenario_rows import RowsInMemory, RowSource, StoredRows
 from cobre.io.policy_file import PolicyData, PolicyFileError, parse_policy, read_policy_bytes
 from cobre.io.stored_json import parse_stored
 from cobre.io.untrusted_file import UntrustedFileError, named_inside, read_untrusted_text
@@ -30,7 +33,7 @@ class NotAWholeRunError(CobreError):
 class RunContent:
     """The results of a run. A part that the run did not have (it trained nothing, or simulated nothing) is empty.
 
-    study: what study.json says. bounds: without times. tables: of the simulation, by name.
+    study: what study.json says. bounds: without times. tables: of the simulation, by name, read in pieces.
     """
 
     folder: Path
@@ -39,14 +42,14 @@ class RunContent:
     bounds: "pa.Table | None"
     policy: PolicyData | None
     policy_bytes: bytes
-    tables: Mapping[str, "pa.Table"] = field(default_factory=dict)
+    tables: Mapping[str, RowSource] = field(default_factory=dict)
 
-    @property
+    @cached_property
     def digest(self) -> str:
         """SHA-256 over the bounds, the bytes of the policy file, and the values of all simulated tables."""
         digest = hashlib.sha256()
         if self.bounds is not None:
-            _feed_table(digest, "bounds", self.bounds)
+            _feed_table(digest, "bounds", RowsInMemory(self.bounds))
         digest.update(self.policy_bytes)
         for name in sorted(self.tables):
             _feed_table(digest, name, self.tables[name])
@@ -82,14 +85,27 @@ def column_values(column: "pa.ChunkedArray") -> tuple[NDArray[Any], NDArray[np.b
     return np.ascontiguousarray(filled.to_numpy()), is_there
 
 
-def _feed_table(digest: Any, name: str, table: "pa.Table") -> None:
-    """Values only: how a file was compressed, and by which version, does not matter."""
-    for column in table.column_names:
-        values, is_there = column_values(table.column(column))
-        stored = "\0".join(values.tolist()).encode() if values.dtype.kind == "U" else values.tobytes()
-        digest.update(f"{name}.{column}:{values.dtype.kind}{len(values)};".encode())
-        digest.update(stored)
-        digest.update(is_there.tobytes())
+def _feed_table(digest: Any, name: str, table: RowSource) -> None:
+    """Values only: how a file was compressed, and by which version, does not matter. One row group is in memory."""
+    for column in table.schema.names:
+        _feed_column(digest, f"{name}.{column}", table, column)
+
+
+def _feed_column(digest: Any, title: str, table: RowSource, column: str) -> None:
+    """All values, then which of them are there."""
+    flags: list[bytes] = []
+    pieces = table.pieces([column]) if table.rows else iter([table.schema.empty_table().select([column])])
+    for number, piece in enumerate(pieces):
+        values, is_there = column_values(piece.column(0))
+        is_text = values.dtype.kind == "U"
+        if number == 0:
+            digest.update(f"{title}:{values.dtype.kind}{table.rows};".encode())
+        elif is_text:
+            digest.update(b"\0")
+        digest.update("\0".join(values.tolist()).encode() if is_text else values.tobytes())
+        flags.append(zlib.compress(is_there.tobytes(), 1))  # mostly the same byte, over and over
+    for packed in flags:
+        digest.update(zlib.decompress(packed))
 
 
 def _summary(folder: Path) -> Mapping[str, Any]:
@@ -113,18 +129,18 @@ def _json_object(path: Path) -> Mapping[str, Any]:
     return found
 
 
-def _tables(folder: Path, expected_digest: str) -> Mapping[str, "pa.Table"]:
+def _tables(folder: Path, expected_digest: str) -> Mapping[str, StoredRows]:
     """Tables of a part of the run, if they are of the run that the summary is about."""
     found = read_manifest(folder)["run"].get("digest")
     if found != expected_digest:
         raise ResultsError(f"{folder} is of another run than {SUMMARY_FILE}: its digest is {found}")
-    return read_results(folder)
+    return open_results(folder)
 
 
 def _bounds(folder: Path, expected_digest: str) -> "pa.Table | None":
     """Without times, which no two runs have in common."""
     table = _tables(folder, expected_digest).get("convergence")
-    return None if table is None else without_times(table)
+    return None if table is None else without_times(table.whole())
 
 
 def _policy_path(folder: Path, study: Mapping[str, Any]) -> Path:

@@ -1,5 +1,6 @@
 """Two output directories: identical, or the first place where they differ, in words and in bits."""
 
+import hashlib
 import json
 import math
 import shutil
@@ -10,6 +11,7 @@ import numpy as np
 import pyarrow as pa
 import pytest
 from click.testing import CliRunner
+from pyarrow import parquet
 
 from cobre.cli.main import main
 from cobre.io.output import read_manifest, read_results, write_results
@@ -325,3 +327,26 @@ def test_json_that_is_nested_without_end(original, other, file):
     done = compare(original, other)
     assert done.exit_code == 8
     assert f"{file} cannot be read: it is nested too deeply" in done.stderr
+
+
+def test_row_groups_are_no_difference_and_hide_none(original, other):
+    """Tables are read a row group at a time; how rows are grouped in a file says nothing about results."""
+    folder = other / "simulation"
+    path, manifest = folder / "hydros.parquet", folder / "manifest.json"
+    table = read_results(folder)["hydros"]
+
+    def store(changed):
+        parquet.write_table(changed, path, row_group_size=7)
+        content = json.loads(manifest.read_text())
+        content["tables"]["hydros"]["sha256"] = hashlib.sha256(path.read_bytes()).hexdigest()
+        manifest.write_text(json.dumps(content))
+
+    store(table)
+    assert compare_runs(original, other).is_identical
+    at = table.column_names.index("storage_final_hm3")
+    values = table.column(at).to_numpy().copy()
+    values[17] = np.nextafter(values[17], np.inf)
+    store(table.set_column(at, "storage_final_hm3", pa.array(values)))
+    found = compare_runs(original, other).difference
+    assert (found.place["row"], found.place["column"]) == (17, "storage_final_hm3")
+    assert found.place["scenario_id"] == table.column("scenario_id")[17].as_py()

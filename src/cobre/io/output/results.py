@@ -1,7 +1,7 @@
 """Write tables of results so that a directory either has whole results or does not claim to."""
 
 import re
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -9,6 +9,7 @@ from cobre.io.atomic import flush_tree, scratch_directory, write_file
 from cobre.io.confined import create_file, make_folder, move_file, remove_file
 from cobre.io.file_names import MANIFEST_FILE
 from cobre.io.output.manifest import ResultsError, describe_table, digest_of, manifest_text, read_manifest
+from cobre.io.output.scenario_rows import StoredRows
 from cobre.io.untrusted_file import UntrustedFileError, named_inside
 
 if TYPE_CHECKING:
@@ -82,15 +83,23 @@ def read_results(folder: Path, only: Collection[str] | None = None) -> dict[str,
     """
     from pyarrow import parquet  # noqa: PLC0415
 
-    tables = {}
+    return {name: parquet.ParquetFile(path).read(use_threads=False) for name, path in _checked(folder, only)}
+
+
+def open_results(folder: Path) -> dict[str, StoredRows]:
+    """The same tables, to be read in pieces: they may be larger than memory."""
+    return {name: StoredRows(path) for name, path in _checked(folder, None)}
+
+
+def _checked(folder: Path, only: Collection[str] | None) -> Iterator[tuple[str, Path]]:
+    """Tables by name, with the files that were written."""
     for name, entry in read_manifest(folder)["tables"].items():
         if only is not None and name not in only:
             continue
         path = _named(folder, name, entry["file"])
         if _digest(path) != entry["sha256"]:
             raise ResultsError(f"{path} is not the file that the manifest describes: its checksum differs")
-        tables[name] = parquet.ParquetFile(path).read(use_threads=False)
-    return tables
+        yield name, path
 
 
 def _named(folder: Path, name: str, file: object) -> Path:

@@ -62,6 +62,10 @@ class StoredRows:
         for group in range(self._file.num_row_groups):
             yield self._file.read_row_group(group, columns=wanted, use_threads=False)
 
+    def whole(self) -> "pa.Table":
+        """All of it at once, for a table that is known to be small."""
+        return self._file.read(use_threads=False)
+
 
 class RowsInMemory:
     """A table in memory."""
@@ -84,6 +88,24 @@ class RowsInMemory:
         chosen = self._table if columns is None else self._table.select(list(columns))
         for start in range(0, chosen.num_rows, ROWS_AT_ONCE):
             yield chosen.slice(start, ROWS_AT_ONCE)
+
+
+def paired_pieces(
+    a: RowSource, b: RowSource, column: str
+) -> Iterator[tuple[int, "pa.ChunkedArray", "pa.ChunkedArray"]]:
+    """A column of two tables side by side, as far as both go: the number of the first row, and as many values of each.
+
+    Row groups of the two need not have the same size.
+    """
+    mine, its = ((piece.column(0) for piece in source.pieces([column])) for source in (a, b))
+    first, left, right = 0, next(mine, None), next(its, None)
+    while left is not None and right is not None:
+        count = min(len(left), len(right))
+        if count:
+            yield first, left[:count], right[:count]
+        first, left, right = first + count, left[count:], right[count:]
+        left = left if len(left) else next(mine, None)
+        right = right if len(right) else next(its, None)
 
 
 def scenario_rows(source: RowSource, columns: Sequence[str]) -> Iterator[tuple[int, Columns]]:
