@@ -3,14 +3,15 @@
 from pathlib import Path
 
 from cobre.export.run_tables import RunTables
+from cobre.export.spreadsheet_text import with_spreadsheet_text
 from cobre.io.confined import create_file
 
 
 def write_csv(tables: RunTables, folder: Path) -> None:
-    """Row group by row group; what is not there is an empty field."""
+    """Row group by row group; what is not there is an empty field, and no name is taken for a formula."""
     from pyarrow import csv
 
     for name, rows in tables.tables.items():
         with create_file(folder / f"{name}.csv") as stream, csv.CSVWriter(stream, rows.schema) as writer:
             for piece in rows.pieces():
-                writer.write_table(piece)
+                writer.write_table(with_spreadsheet_text(piece))

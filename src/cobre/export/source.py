@@ -12,6 +12,9 @@ from cobre.errors import CobreError
 from cobre.io.case import load_case
 from cobre.runs.events import Event
 from cobre.runs.stored import logged_events, stored_study
+from cobre.runs.trained_case import case_of_run
+from cobre.sddp.prepared import PreparedStudy
+from cobre.study.prepare import prepare
 
 _CLASSES = ("hydros", "thermals", "buses", "lines")
 
@@ -52,9 +55,22 @@ class RunSource:
         if not (named / "config.json").exists():
             where = f"{named} is no case directory" if str(named) != "." else "the run was not started from a directory"
             raise ExportError(f"the case of {self.folder} is needed, and {where}: say where it lies with --case")
-        case = load_case(named)
+        case = load_case(named, self.study.get("config_overrides") or None)
         _check_same_study(named, case, self.study)
         return case
+
+    @cached_property
+    def prepared(self) -> PreparedStudy:
+        """The problem that was trained; refused when the case now describes another one."""
+        found = prepare(self.case)
+        trained = case_of_run(self.folder)
+        if trained is not None and self.study.get("problem", found.digest) != found.digest:
+            changes = trained.changes_in_words(self.case_folder or trained.folder)
+            raise ExportError(
+                f"the case of {self.folder} has changed since the run ({changes}): restore it, or say where the "
+                "original is with --case"
+            )
+        return found
 
 
 def _check_same_study(folder: Path, case: Case, study: dict[str, Any]) -> None:

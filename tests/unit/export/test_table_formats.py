@@ -17,6 +17,7 @@ from pyarrow import parquet
 from cobre.cli.main import main
 from cobre.errors import CobreError, MissingLibraryError
 from cobre.export import ExportError, export_run, workbook
+from cobre.export.csv_files import write_csv
 from cobre.export.run_tables import RunTables, read_tables
 from cobre.io.atomic import WriteError
 from cobre.io.output.scenario_rows import RowsInMemory
@@ -80,6 +81,17 @@ def test_text_in_a_workbook_is_never_a_formula(tmp_path):
         ("=1+1", "s", None),
         ("http://x", "s", None),
     ]
+
+
+def test_text_in_a_csv_file_is_never_a_formula_nor_a_command(tmp_path):
+    names = ["=1+1", "+A1", "-A1", "@SUM(A1)", " =1", "\t=1", "a\x1b]0;t\x07", "Água, 2 = 3", None]
+    rows = pa.table({"name": names, "value": [-1.5] * len(names)})
+    write_csv(RunTables(tmp_path, {"t": RowsInMemory(rows)}, {}), tmp_path)
+    with (tmp_path / "t.csv").open(newline="", encoding="utf-8") as stream:
+        found = list(csv.reader(stream))[1:]
+    expected = ["'=1+1", "'+A1", "'-A1", "'@SUM(A1)", "' =1", r"\x09=1", r"a\x1b]0;t\x07", "Água, 2 = 3", ""]
+    assert [name for name, _ in found] == expected
+    assert {value for _, value in found} == {"-1.5"}
 
 
 def test_a_table_that_no_sheet_holds_is_refused_and_nothing_is_written(run, tmp_path, monkeypatch):

@@ -10,6 +10,7 @@ from cobre.core.case import System
 from cobre.export.cobre_python.bounds import ENTITIES, bound_columns
 from cobre.export.cobre_python.columns import COLUMNS, DICTIONARY_NAMES, columns_of
 from cobre.export.cobre_python.writing import write_json, write_table
+from cobre.export.spreadsheet_text import spreadsheet_text
 from cobre.sddp.prepared import PreparedStudy
 
 BOUNDS = (
@@ -80,4 +81,5 @@ def _write_csv(path: Path, header: str, rows: Iterator[Sequence[Any]]) -> None:
     with path.open("w", encoding="utf-8", newline="") as stream:
         writer = csv.writer(stream, lineterminator="\n")
         writer.writerow(header.split())
-        writer.writerows(rows)
+        for row in rows:
+            writer.writerow([spreadsheet_text(value) if isinstance(value, str) else value for value in row])

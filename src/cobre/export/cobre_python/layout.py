@@ -13,7 +13,6 @@ from cobre.export.source import RunSource
 from cobre.io.policy_file import read_policy
 from cobre.runs.files import POLICY, POLICY_FILE
 from cobre.sddp.prepared import PreparedStudy
-from cobre.study.prepare import prepare
 
 CYCLES = {"monthly": 0, "weekly": 1, "custom": 2}
 
@@ -21,7 +20,7 @@ CYCLES = {"monthly": 0, "weekly": 1, "custom": 2}
 def write_layout(source: RunSource, folder: Path) -> None:
     """policy/, training/ and, when the run has one, simulation/."""
     facts = source.training  # says what is missing before anything is read that takes long
-    study = prepare(source.case)
+    study = source.prepared
     write_training(source, study, folder / "training")
     copy_exports(source, folder)
     policy = read_policy(source.folder / POLICY / POLICY_FILE)

@@ -250,7 +250,13 @@ const charts = (() => {
     return table;
   };
 
-  const cell = (text) => (/[",\n;]/.test(text) ? `"${String(text).replaceAll('"', '""')}"` : String(text));
+  /* A name is never taken for a formula by a spreadsheet, nor for a command by a terminal; a number stays one. */
+  const cell = (value) => {
+    if (typeof value === "number") return String(value);
+    const plain = String(value ?? "").replace(/[\u0000-\u001f\u007f-\u009f]/g, (sign) => `\\x${sign.charCodeAt(0).toString(16).padStart(2, "0")}`);
+    const text = /^\s*[=+\-@]/.test(plain) ? `'${plain}` : plain;
+    return /[",;']/.test(text) ? `"${text.replaceAll('"', '""')}"` : text;
+  };
   const csvOf = (chart) => {
     const unit = chart.unit ? ` (${chart.unit})` : "";
     const head = [chart.axis === "stages" ? "stage" : "", ...chart.series.map(({ name }) => name + unit)];
@@ -278,7 +284,7 @@ const charts = (() => {
     head.append(element("h3", chart.title), csv, close);
     const parts = [head, element("p", chart.caption, { class: "caption" })];
     if (legend) parts.push(legend.cloneNode(true));
-    const hint = "Drag across the chart to zoom in, double-click to see all again; with the keyboard: arrows, + and −.";
+    const hint = "Drag across the chart to zoom in, double-click to reset; with the keyboard: arrow keys, + and −.";
     dialog.replaceChildren(...parts, holder, element("p", hint, { class: "note" }));
     dialog.showModal();
     holder.dataset.height = Math.max(200, Math.min(innerHeight * 0.62, 620));

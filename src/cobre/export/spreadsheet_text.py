@@ -1,0 +1,31 @@
+"""Text of others in CSV files: a spreadsheet that opens one must not run it, nor a terminal that prints it."""
+
+from typing import TYPE_CHECKING
+
+from cobre.printable import printable
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+_FORMULA_STARTS = ("=", "+", "-", "@")
+
+
+def spreadsheet_text(text: str) -> str:
+    """The text with control characters escaped, and an apostrophe before what a spreadsheet would compute.
+
+    >>> spreadsheet_text('=HYPERLINK("http://example.org")')
+    '\\'=HYPERLINK("http://example.org")'
+    """
+    shown = printable(text, lines=False)
+    return f"'{shown}" if shown.lstrip().startswith(_FORMULA_STARTS) else shown
+
+
+def with_spreadsheet_text(table: "pa.Table") -> "pa.Table":
+    """A table whose columns of text are safe to open."""
+    import pyarrow as pa
+
+    for place, field in enumerate(table.schema):
+        if pa.types.is_string(field.type) or pa.types.is_large_string(field.type):
+            safe = [None if text is None else spreadsheet_text(text) for text in table.column(place).to_pylist()]
+            table = table.set_column(place, field, pa.array(safe, field.type))
+    return table
