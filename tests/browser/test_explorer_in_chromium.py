@@ -109,7 +109,7 @@ def test_single_scenarios_and_blocks(tab):
       list.dispatchEvent(new Event("change")); })()"""
     tab.value(choose % ("scenario", "all"))
     drawn = '[...charts.drawn].find((u) => u.chart.heading === "Stored water").chart.series.map(({name}) => name)'
-    tab.until(f'{drawn}.some((name) => name.startsWith("dearest (scenario "))')
+    tab.until(f'{drawn}.some((name) => name.startsWith("most expensive (scenario "))')
     tab.value(choose % ("blocks", "each"))
     tab.until('[...charts.drawn].some((u) => u.chart.heading === "Turbined flow, mean by block")')
     names = tab.value(

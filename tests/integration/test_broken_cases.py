@@ -147,7 +147,7 @@ IMPLAUSIBLE = {
     "inflow below zero": (column(INFLOWS, "mean_m3s", times(-1.0)), "the mean inflow"),
     "a minimum outflow beyond the river": (
         edit(HYDROS, "hydros", 0, "outflow", "min_outflow_m3s", to=50_000.0),
-        "it cannot be kept",
+        "the minimum cannot be met",
     ),
     "a minimum beyond the load": (
         edit(THERMALS, "thermals", 0, "generation", to={"min_mw": 5000.0, "max_mw": 6000.0}),

@@ -30,10 +30,10 @@ def sampled(case):
 
 SPOILT = {
     "unknown stage": (nodes(first(stage_id=9)), "node 0, stage_id: there is no stage 9"),
-    "twice": (nodes(lambda rows: [*rows, rows[-1]]), "is given 2 times"),
+    "twice": (nodes(lambda rows: [*rows, rows[-1]]), "appears 2 times"),
     "unknown end": (edges(first(target_id=999)), "there is no node 999"),
     "probability": (edges(first(probability=0.9999)), "the probabilities of leaving node 0 sum to"),
-    "beyond 1": (edges(first(probability=1.5)), "probability: is 1.5 (between 0 and 1)"),
+    "beyond 1": (edges(first(probability=1.5)), "probability: is 1.5 (expected between 0 and 1)"),
     "skips a stage": (
         edges(lambda rows: [*rows[:-1], rows[-1] | {"source_id": 0}]),
         "does not lead from a stage to the next",
@@ -95,7 +95,7 @@ def test_all_problems_at_once(tmp_path):
     spoilt = nodes(first(scenario_id=4))(edges(first(probability=1.5))(TREE))
     with pytest.raises(cobre.errors.ValidationError) as error:
         cobre.train(write_crafted(tmp_path, spoilt))
-    assert "is 1.5 (between 0 and 1)" in str(error.value)
+    assert "is 1.5 (expected between 0 and 1)" in str(error.value)
     assert "is 4, but stage 0" in str(error.value)
 
 

@@ -12,9 +12,10 @@ from cobre.cli.say import say
 @click.command()
 @click.option("--json", "as_json", is_flag=True, help="Print a JSON object.")
 def doctor(as_json: bool) -> None:
-    """Say what works on this machine: backends, cores, shared memory, network, MPI; and what to do about the rest.
+    """Check this machine: backends, cores, shared memory, network, MPI.
 
-    Two ranks are really started. The exit code is 0 when local and shm are usable, and 1 when they are not.
+    Prints what works, and how to fix what does not. Two ranks are started as a test. Exit code: 0 if the backends local
+    and shm can be used, otherwise 1.
 
     \b
     Examples:
@@ -33,7 +34,7 @@ def doctor(as_json: bool) -> None:
 @click.command()
 @click.option("--json", "as_json", is_flag=True, help="Print a JSON object.")
 def version(as_json: bool) -> None:
-    """Print the versions of Cobre and of the libraries that decide about bits.
+    """Print the versions of Cobre and of the libraries that affect results.
 
     \b
     Examples:
@@ -51,10 +52,10 @@ def version(as_json: bool) -> None:
 @click.argument("shell", type=click.Choice(["bash", "zsh", "fish"]))
 @click.pass_context
 def completion(ctx: click.Context, shell: str) -> None:
-    """Print the script that lets SHELL complete commands, options and paths.
+    """Print a completion script for SHELL.
 
     \b
-    Put one of these into the file that your shell reads when it starts:
+    Add the line for your shell to its start-up file:
       eval "$(cobre completion bash)"          # ~/.bashrc
       eval "$(cobre completion zsh)"           # ~/.zshrc
       cobre completion fish | source           # ~/.config/fish/config.fish

@@ -35,20 +35,26 @@ class WholeNumbers(click.ParamType[tuple[int, ...]]):
 
 @click.command()
 @click.argument("case", type=CASE)
-@click.option("--cores", type=WholeNumbers(), help="Numbers of cores to say it for (1, this machine's, 16, 64).")
-@click.option("--stages", type=click.IntRange(min=1), help="Time so many backward, evenly spread (all): a first look.")
-@click.option("--paths", type=click.IntRange(min=1), default=2, show_default=True, help="Paths to time them along.")
-@click.option("--rounds", type=click.IntRange(min=2), default=3, show_default=True, help="Short iterations to run.")
+@click.option(
+    "--cores", type=WholeNumbers(), help="Numbers of cores to estimate for. Default: 1, this machine's, 16 and 64."
+)
+@click.option(
+    "--stages",
+    type=click.IntRange(min=1),
+    help="Number of stages to time in the backward pass, evenly spread. Default: all.",
+)
+@click.option("--paths", type=click.IntRange(min=1), default=2, show_default=True, help="Number of paths to time.")
+@click.option("--rounds", type=click.IntRange(min=2), default=3, show_default=True, help="Number of short iterations.")
 @click.option("--json", "as_json", is_flag=True, help="Print a JSON object.")
 def bench(
     case: Path, cores: tuple[int, ...] | None, stages: int | None, paths: int, rounds: int, as_json: bool
 ) -> None:
-    """Time the stages of CASE on one core, and say what the whole study would take on more.
+    """Time the stages of CASE on one core, and estimate the whole study.
 
-    A few short iterations are run and nothing is written: some paths through all stages, then back with all openings.
-    CPU time counts, so that whatever else the machine does hardly matters. The estimate takes solves as dear as in the
-    last of them, and leaves out exchanges and waiting between ranks. A real run takes longer as cuts pile up, with
-    small LPs up to a few times: more --rounds see more of that.
+    Runs a few short iterations and writes nothing: some paths forward through all stages, then back with all openings.
+    It measures CPU time, so other load on the machine hardly matters. The estimate assumes that every solve costs as
+    much as in the last short iteration, and leaves out communication and waiting between ranks. A real run takes longer
+    as cuts accumulate, for small LPs up to a few times as long; more --rounds capture more of that.
 
     \b
     Examples:

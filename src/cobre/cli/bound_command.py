@@ -20,32 +20,32 @@ from cobre.cli.study_commands import CASE, world_options
     type=click.Choice(["auto", "enumeration", "inner", "sampled"]),
     default="auto",
     show_default=True,
-    help="How to find it.",
+    help="Method; see above.",
 )
-@click.option("--paths", type=click.IntRange(min=2), default=200, show_default=True, help="Sampled paths.")
+@click.option("--paths", type=click.IntRange(min=2), default=200, show_default=True, help="Number of sampled paths.")
 @click.option(
     "--confidence",
     type=click.FloatRange(min=0.0, max=1.0, min_open=True, max_open=True),
     default=0.95,
     show_default=True,
-    help="Of the interval of a sampled estimate.",
+    help="Confidence level of a sampled estimate.",
 )
 @click.option(
     "--most-nodes",
     type=click.IntRange(min=1),
     default=20_000,
     show_default=True,
-    help="The largest tree that is enumerated.",
+    help="Largest number of tree nodes to enumerate.",
 )
 @world_options
 @click.option("--json", "as_json", is_flag=True, help="Print a JSON object.")
 def bound(folder: Path, policy: Path | None, moved_to: Path | None, as_json: bool, **options: Any) -> None:
-    """Find an upper bound for the policy of a run that is valid under a risk measure, too.
+    """Compute an upper bound for a policy, valid under a risk measure.
 
-    RUN is the output directory of a run. A CASE needs its policy (--policy), unless CASE/output has one. The result
-    is kept in the run's bound.json and shown in its report.
+    RUN is the output directory of a run. With a CASE, give its policy (--policy), unless CASE/output holds one. The
+    result is written to the run's bound.json and shown in its report.
 
-    A case that has changed since the run was trained is refused, because its bounds would be those of another problem.
+    If the case has changed since training the command stops with an error: bounds of another problem would be wrong.
 
     \b
     Methods:

@@ -31,7 +31,9 @@ def _complete_template(_: click.Context, __: click.Parameter, incomplete: str) -
 )
 @click.option("--list", "is_list", is_flag=True, help="List the templates and make nothing.")
 def init(folder: Path | None, template: str, is_list: bool) -> None:
-    """Make a new study in DIR, which must not exist or be empty: a copy of a template, to run and to change.
+    """Create a new study in DIR from a template.
+
+    DIR must be new or empty. The copy is yours to change.
 
     \b
     Examples:
@@ -57,11 +59,12 @@ def init(folder: Path | None, template: str, is_list: bool) -> None:
 @click.argument("case", type=CASE)
 @click.option("--json", "as_json", is_flag=True, help="Print a JSON object.")
 def validate(case: Path, as_json: bool) -> None:
-    """Check CASE: list what is wrong with it, and warn of what looks like a mistake.
+    """Check CASE: list its errors, and warn about values that look like mistakes.
 
-    All files and the references between entities are checked in one go, the rest when those are right.
-    Findings that are alike share a line; --json has each.
-    The exit code is 0 when it can be run, warnings or not, and 3 when it cannot.
+    All files that can be read are checked in one pass. Checks that depend on a broken part are left out, and the output
+    says so. Similar findings share a line; --json lists each of them.
+
+    Exit code: 0 if the case can be run, with or without warnings, and 3 if it cannot.
 
     \b
     Examples:
@@ -80,7 +83,9 @@ def validate(case: Path, as_json: bool) -> None:
 @click.argument("old", type=CASE)
 @click.argument("new", type=click.Path(path_type=Path))
 def migrate(old: Path, new: Path) -> None:
-    """Convert the case OLD, in the format of version 0.5, to the current format in the new directory NEW.
+    """Convert a case of format version 0.5 to the current format.
+
+    OLD is left as it is; NEW is a new directory.
 
     \b
     Example:

@@ -22,10 +22,10 @@ Command = TypeVar("Command", bound=Callable[..., Any])
 
 @click.group()
 def convert() -> None:
-    """Make a case of a NEWAVE or DECOMP deck.
+    """Convert a NEWAVE or DECOMP deck to a case.
 
-    cobre-bridge does it, in an environment of its own: the one that --bridge names, or one that is made the first
-    time, in the user's cache. It needs Python 3.12 or newer on the path, and PyPI.
+    The conversion is done by cobre-bridge in an environment of its own: the one given by --bridge, or one that is
+    created on first use in your cache directory, which needs Python 3.12 or newer and access to PyPI.
 
     \b
     Examples:
@@ -55,10 +55,9 @@ def _options(command: Command) -> Command:
 @convert.command()
 @_options
 def newave(**options: Any) -> None:
-    """Make CASE of the NEWAVE deck in DECK, then check it as `cobre validate` does.
+    """Convert the NEWAVE deck in DECK to CASE, then validate it.
 
-    What cobre-bridge has to say of the deck is shown. The exit code is 3 when it refuses the deck, or when the case
-    that it made cannot be run.
+    Prints the diagnostics of cobre-bridge. The exit code is 3 if it refuses the deck, or if the new case is invalid.
 
     \b
     Examples:
@@ -70,11 +69,11 @@ def newave(**options: Any) -> None:
 
 @convert.command()
 @_options
-@click.option("--no-fcf", is_flag=True, help="Leave the cost-to-go after the last stage out.")
+@click.option("--no-fcf", is_flag=True, help="Leave out the cost-to-go after the last stage.")
 def decomp(no_fcf: bool, **options: Any) -> None:
-    """Make CASE of the DECOMP deck in DECK, then check it as `cobre validate` does.
+    """Convert the DECOMP deck in DECK to CASE, then validate it.
 
-    Where the deck names its files of cuts, they become a policy that prices the end of the study.
+    If the deck names files with cuts, they become the boundary policy at the end of the horizon.
 
     \b
     Example:

@@ -13,29 +13,35 @@ FORMS = ("csv", "xlsx", "netcdf", "duckdb", "cobre-python")
 
 @click.command()
 @click.argument("run", type=RunPath())
-@click.option("--to", "form", type=click.Choice(FORMS), help="What to write.")
+@click.option("--to", "form", type=click.Choice(FORMS), help="Output format; see above.")
 @click.option("--layout", type=click.Choice(["cobre-python"]), help="The same as --to cobre-python.")
-@click.option("--table", "tables", multiple=True, metavar="NAME", help="Only this table; may be given several times.")
-@click.option("--output", "-o", type=OutputPath(), help="The new file or directory (RUN.xlsx, RUN-csv and the like).")
 @click.option(
-    "--case", type=click.Path(exists=True, file_okay=False, path_type=Path), help="Where the case of RUN lies now."
+    "--table", "tables", multiple=True, metavar="NAME", help="Export only this table; can be given several times."
+)
+@click.option(
+    "--output", "-o", type=OutputPath(), help="The new file or directory. Default: RUN-csv, RUN.xlsx and so on."
+)
+@click.option(
+    "--case",
+    type=click.Path(exists=True, file_okay=False, path_type=Path),
+    help="Where the case of RUN is now, if it has moved.",
 )
 def export(
     run: Path, form: str | None, layout: str | None, tables: tuple[str, ...], output: Path | None, case: Path | None
 ) -> None:
-    """Write the results in RUN for other programs.
+    """Export the results of RUN for other programs.
 
     \b
     csv           a directory with a file for each table
-    xlsx          one Excel workbook with a sheet for each table; a table with more than
-                  1,048,575 rows is refused, not cut              pip install 'cobre[excel]'
-    netcdf        one file for xarray and the like                pip install 'cobre[netcdf]'
-    duckdb        one database file, to be asked in SQL           pip install 'cobre[duckdb]'
+    xlsx          one Excel workbook with a sheet for each table, of at most
+                  1,048,575 rows                                  pip install 'cobre[excel]'
+    netcdf        one NetCDF file, for xarray for example         pip install 'cobre[netcdf]'
+    duckdb        one database file, for SQL queries              pip install 'cobre[duckdb]'
     cobre-python  the directories and files of cobre-python 0.18, as its scripts and
                   cobre-bridge read them; needs the case of the run
 
-    Tables are those of OUT/training and OUT/simulation, with two more: `stages` has dates, `entities` has names. What
-    is there already is not replaced.
+    The tables are those of RUN/training and RUN/simulation, and two more: `stages` with dates and `entities` with
+    names. Existing files are not replaced.
 
     \b
     Examples:

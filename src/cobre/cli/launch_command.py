@@ -33,10 +33,10 @@ class _KnownByOtherNames(click.Group):
 
 @click.group(cls=_KnownByOtherNames)
 def launch() -> None:
-    """Print a file that starts a study on several ranks: compose, Kubernetes or Slurm.
+    """Print a file that starts a study in containers or on a cluster.
 
     \b
-    Options of `cobre run` go after two dashes.
+    Options for `cobre run` go after `--`.
     Examples:
       cobre launch compose --ranks 4 --case ./my_case --output ./results > compose.yaml
       cobre launch k8s --ranks 8 --image registry/cobre:1 --case case-claim --output output-claim | kubectl apply -f -
@@ -49,7 +49,7 @@ def _world_options(command: Command) -> Command:
     for decorate in reversed(
         (
             click.option("--ranks", "-n", type=int, required=True, help="Number of processes."),
-            click.option("--threads", type=int, default=1, show_default=True, help="Threads of each rank."),
+            click.option("--threads", type=int, default=1, show_default=True, help="Threads per rank."),
             click.option("--name", default="cobre", show_default=True, help="Name of the job."),
             click.argument("run_options", nargs=-1, type=click.UNPROCESSED),
         )
@@ -61,9 +61,9 @@ def _world_options(command: Command) -> Command:
 def _container_options(command: Command) -> Command:
     for decorate in reversed(
         (
-            click.option("--image", default=IMAGE, show_default=True, help="Image of the containers."),
-            click.option("--memory", default="2Gi", show_default=True, help="Memory of each rank."),
-            click.option("--port", type=int, default=29500, show_default=True, help="Where rank 0 listens."),
+            click.option("--image", default=IMAGE, show_default=True, help="Container image."),
+            click.option("--memory", default="2Gi", show_default=True, help="Memory per rank."),
+            click.option("--port", type=int, default=29500, show_default=True, help="Port of rank 0."),
         )
     ):
         command = decorate(command)
@@ -76,7 +76,7 @@ def _container_options(command: Command) -> Command:
 @click.option("--case", default="./case", show_default=True, help="Folder of the case.")
 @click.option("--output", default="./output", show_default=True, help="Folder of the results; it must exist.")
 def compose(**options: Any) -> None:
-    """Print a compose file: one container for each rank."""
+    """Print a Compose file with a container for each rank."""
     from cobre.launchfiles.compose import compose_file
 
     _print(lambda: compose_file(_container_settings(options)))
@@ -89,7 +89,7 @@ def compose(**options: Any) -> None:
 @click.option("--output", default="cobre-output", show_default=True, help="Claim of the volume for the results.")
 @click.option("--jobset", is_flag=True, help="A JobSet instead of an Indexed Job.")
 def kubernetes(jobset: bool, **options: Any) -> None:
-    """Print a Kubernetes manifest: Secret (a new one), Service, NetworkPolicy and Indexed Job."""
+    """Print a Kubernetes manifest: a new Secret, Service, NetworkPolicy and Indexed Job."""
     import secrets
 
     from cobre.launchfiles.kubernetes import job_manifest, jobset_manifest
@@ -107,14 +107,14 @@ def kubernetes(jobset: bool, **options: Any) -> None:
     is_flag=False,
     flag_value=FIND_OUT,
     metavar="[TYPE]",
-    help="With the site's MPI; otherwise over tcp. TYPE is that of `srun --mpi`; left out, the script finds out.",
+    help="Use the site's MPI; without this, tcp is used. TYPE is that of `srun --mpi`; if omitted, it is detected.",
 )
 @click.option("--time", "time_limit", default="01:00:00", show_default=True, help="Time limit.")
 @click.option("--nodes", type=int, help="Number of nodes.")
 @click.option("--partition", help="Partition.")
 @click.option("--account", help="Account.")
 @click.option("--array", help="A job array, such as 1-8: %a in --case and --output is the index of each job.")
-@click.option("--requeue", is_flag=True, help="Go on in the queue when the time limit stops the job.")
+@click.option("--requeue", is_flag=True, help="Requeue the job, to resume it, when it reaches its time limit.")
 def slurm(mpi: str | None, **options: Any) -> None:
     """Print a batch script for Slurm."""
     from cobre.launchfiles.settings import SlurmSettings

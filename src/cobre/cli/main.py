@@ -28,17 +28,17 @@ def main() -> None:
 
     \b
     Examples:
-      cobre init my_case                 a study to begin with
+      cobre init my_case                 create a first study
       cobre run my_case -o results       train, simulate, report
-      cobre top results                  watch it from another terminal
+      cobre top results                  watch the run from another terminal
 
-    Command options come after the command; `cobre COMMAND --help` lists them with examples.
+    Options come after the command. `cobre COMMAND --help` lists them, with examples.
 
     \b
-    Exit codes: 0 success, 1 unexpected, 2 wrong command line, 3 invalid case,
+    Exit codes: 0 success, 1 unexpected error, 2 wrong command line, 3 invalid case,
     4 a stage cannot be solved, 5 results cannot be written, 6 a worker failed,
-    7 a policy does not fit, 8 results are missing or not whole, 9 an extra is not
-    installed, 130 interrupted, 143 terminated.
+    7 the policy does not fit the case, 8 results are missing or incomplete,
+    9 an optional part is not installed, 130 interrupted, 143 terminated.
     """
     prefer_system_allocator()
 
@@ -46,19 +46,20 @@ def main() -> None:
 @main.command()
 @click.argument("run_a", type=RunPath())
 @click.argument("run_b", type=RunPath())
-@click.option("--html", type=OutputPath(), metavar="FILE", help="Write a page with charts and tables, too.")
-@click.option("--bits", "is_bits_only", is_flag=True, help="Compare the bits and nothing else.")
+@click.option("--html", type=OutputPath(), metavar="FILE", help="Also write a page with charts and tables.")
+@click.option("--bits", "is_bits_only", is_flag=True, help="Compare bits only.")
 @click.option("--json", "as_json", is_flag=True, help="Print a JSON object.")
 def compare(run_a: Path, run_b: Path, html: Path | None, is_bits_only: bool, as_json: bool) -> None:
-    """Say what changed from RUN_A to RUN_B: in bits, then in money, energy and water.
+    """Show what changed between two runs, in bits, money, energy and water.
 
-    The bits come first: `identical`, with one digest over bounds, cuts, policy file and simulation; or the first
-    difference and both values, with all their bits. Then the means of both simulations and B less A, with its 95 %
-    confidence over common scenarios: cost and its components, marginal costs, generation by source, deficit, storage,
-    spillage and water values, in total, by stage, and for each plant and bus. Studies may differ in plants and stages;
-    what only one of them has is named. Memory does not grow with the number of scenarios for these means.
+    The first line is about bits: `identical` and a digest of bounds, cuts, policy file and simulation, or the first
+    difference with both values. Then come the means of both simulations and the difference B - A with its 95 %
+    confidence interval over common scenarios: cost and its components, marginal costs, generation by source, deficit,
+    storage, spillage and water values, in total, by stage, and for each plant and bus. The studies may have different
+    plants and stages; what only one of them has is listed. Tables are read in pieces, so memory does not grow with the
+    number of scenarios.
 
-    The exit code is 0 for identical bits, 1 when they differ, 8 when one is no whole output directory.
+    Exit code: 0 if the bits are identical, 1 if they differ, 8 if a directory does not hold complete results.
 
     \b
     Examples:
@@ -75,13 +76,15 @@ def compare(run_a: Path, run_b: Path, html: Path | None, is_bits_only: bool, as_
 @main.command()
 @click.argument("folder", metavar="DIR", type=RunPath())
 @click.option("--output", "-o", type=OutputPath(), help="The file to write (DIR/report.html).")
-@click.option("--full", "is_full", is_flag=True, help="Every scenario of every plant, bus and line: a large file.")
-@click.option("--open", "is_to_be_opened", is_flag=True, help="Show it in the browser.")
+@click.option(
+    "--full", "is_full", is_flag=True, help="Include every scenario of every plant, bus and line (a large file)."
+)
+@click.option("--open", "is_to_be_opened", is_flag=True, help="Open it in the browser.")
 def report(folder: Path, output: Path | None, is_full: bool, is_to_be_opened: bool) -> None:
-    """Write one HTML file with charts and tables of the run in DIR, which opens anywhere, without a network.
+    """Write a report of the run in DIR: one HTML file that works offline.
 
-    Every plant, bus and line can be searched for in it: percentiles over all scenarios, and three of the scenarios.
-    A run that still goes on, or that was interrupted, gets a report of what is there.
+    Every plant, bus and line can be found by name, with percentiles over all scenarios and three single scenarios.
+    A run that is still in progress, or was interrupted, gets a report of the results so far.
 
     \b
     Examples:

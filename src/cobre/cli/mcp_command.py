@@ -17,12 +17,18 @@ from cobre.cli.exit_codes import ExitCode
     required=True,
     help="A folder that the server may read and write; can be given several times.",
 )
-@click.option("--max-studies", type=click.IntRange(min=1), default=4, show_default=True, help="Studies at a time.")
+@click.option(
+    "--max-studies",
+    type=click.IntRange(min=1),
+    default=4,
+    show_default=True,
+    help="Largest number of studies at a time.",
+)
 def mcp(roots: tuple[Path, ...], max_studies: int) -> None:
-    """Serve cases and runs to an assistant (Model Context Protocol) over standard input and output.
+    """Serve cases and runs to an AI assistant (Model Context Protocol).
 
-    An assistant's program starts this command; by hand it only waits for messages. Paths outside the given folders are
-    refused. Needs the extra: pip install 'cobre[mcp]'.
+    The assistant's program starts this command and talks to it over standard input and output. Paths outside the given
+    folders are refused. Needs an extra: pip install 'cobre[mcp]'.
 
     \b
     Examples:

@@ -19,10 +19,10 @@ if TYPE_CHECKING:
 @click.command()
 @click.argument("folder", metavar="DIR", type=RunPath())
 def top(folder: Path) -> None:
-    """Look at the run in the output directory DIR from another terminal, while it goes on or afterwards.
+    """Watch the run in the output directory DIR, or look at it afterwards.
 
-    Shows the bounds, where the time goes, what each rank does and what was told. It only reads: leaving it does not
-    stop the run. In a pipe, or on a terminal that cannot draw, it says once how things stand.
+    Shows the bounds, time by phase, the load of each rank, and messages. It only reads: quitting does not stop the run.
+    In a pipe, or on a terminal without cursor control, it prints the current state once.
 
     \b
     Examples:
@@ -64,10 +64,10 @@ def _print_once(folder: Path, follower: "EventFollower") -> None:
 @click.argument("path", type=RunPath())
 @click.option("--json", "as_json", is_flag=True, help="Print a JSON object.")
 def explain(path: Path, as_json: bool) -> None:
-    """Say in words of hydro planning why a stage could not be solved.
+    """Explain, in planning terms, why a stage could not be solved.
 
-    PATH is an LP that a run saved (OUT/failures/*.mps), or the output directory, whose newest one is taken. It is
-    solved again, and the smallest set of limits and balances that contradict one another is named.
+    PATH is an LP that a run saved (OUT/failures/*.mps), or an output directory, of which the newest LP is used. The LP
+    is solved again, and a smallest set of limits and balances that contradict each other is listed.
 
     \b
     Examples:

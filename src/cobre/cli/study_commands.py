@@ -19,17 +19,19 @@ def world_options(command: Command) -> Command:
             click.option(
                 "--workers",
                 type=click.IntRange(min=1),
-                help="Processes that share the work (this one alone, with a thread for each usable core; over a tree "
-                "or with --backend shm or tcp one per usable core, but no more than there are paths).",
+                help="Number of processes. By default one, with a thread per usable core; for scenario trees, and "
+                "with --backend shm or tcp, one per usable core, but at most one per path.",
             ),
             click.option(
                 "--backend",
                 type=click.Choice(["auto", "local", "shm", "tcp", "mpi"]),
                 default="auto",
-                help="How workers talk. auto: the world that mpiexec or COBRE_TCP_* describe, else shm.",
+                help="How workers communicate. auto: as mpiexec or the COBRE_TCP_* variables say, otherwise shm.",
             ),
             click.option(
-                "--threads", type=click.IntRange(min=1, max=1024), help="Threads of each worker (the cores shared out)."
+                "--threads",
+                type=click.IntRange(min=1, max=1024),
+                help="Threads per worker. By default the cores are divided among workers.",
             ),
         )
     ):
@@ -41,11 +43,11 @@ def _speech_options(command: Command) -> Command:
     """What is said while it runs and in the end."""
     for decorate in reversed(
         (
-            click.option("--plain", is_flag=True, help="One line for each iteration, on a terminal too."),
-            click.option("--quiet", "-q", is_flag=True, help="Say nothing but warnings and errors."),
-            click.option("--no-report", is_flag=True, help="Write no report.html."),
+            click.option("--plain", is_flag=True, help="Print one line per iteration, also on a terminal."),
+            click.option("--quiet", "-q", is_flag=True, help="Print only warnings and errors."),
+            click.option("--no-report", is_flag=True, help="Do not write report.html."),
             click.option(
-                "--json", "as_json", is_flag=True, help="Print a JSON object and nothing else to standard output."
+                "--json", "as_json", is_flag=True, help="Print a JSON object, and nothing else, to standard output."
             ),
         )
     ):
@@ -55,32 +57,44 @@ def _speech_options(command: Command) -> Command:
 
 @click.command()
 @click.argument("case", type=CASE)
-@click.option("--output", "-o", type=OutputPath(is_directory=True), help="Where results go (CASE/output).")
-@click.option("--iterations", type=click.IntRange(min=1), help="Train so many iterations instead of the case's rules.")
-@world_options
-@click.option("--resume", is_flag=True, help="Go on from the newest checkpoint in the output directory.")
-@click.option("--auto-resume", is_flag=True, help="As --resume where there is a checkpoint, else begin.")
-@click.option("--overwrite", is_flag=True, help="Replace an earlier run in the output directory.")
-@click.option("--warm-start", type=click.Path(exists=True, path_type=Path), help="Begin with the cuts of a policy.")
 @click.option(
-    "--time-limit", type=click.FloatRange(min=0.0), help="Stop after the iteration in which so many s are up."
+    "--output", "-o", type=OutputPath(is_directory=True), help="Directory for the results. Default: CASE/output."
 )
-@click.option("--checkpoint-every", type=click.IntRange(min=0), help="Iterations between checkpoints (10); 0: none.")
+@click.option(
+    "--iterations", type=click.IntRange(min=1), help="Number of iterations, instead of the case's stopping rules."
+)
+@world_options
+@click.option("--resume", is_flag=True, help="Continue from the newest checkpoint in the output directory.")
+@click.option(
+    "--auto-resume", is_flag=True, help="Like --resume if there is a checkpoint; otherwise start from the beginning."
+)
+@click.option("--overwrite", is_flag=True, help="Replace an earlier run in the output directory.")
+@click.option("--warm-start", type=click.Path(exists=True, path_type=Path), help="Start with the cuts of this policy.")
+@click.option(
+    "--time-limit",
+    type=click.FloatRange(min=0.0),
+    help="Stop after the iteration in which this many seconds have passed.",
+)
+@click.option(
+    "--checkpoint-every",
+    type=click.IntRange(min=0),
+    help="Iterations between checkpoints. Default: 10; 0: no checkpoints.",
+)
 @click.option(
     "--checkpoint-minutes",
     type=click.FloatRange(min=0.0, min_open=True),
-    help="Minutes after which a checkpoint is written at the latest (5).",
+    help="Longest time between checkpoints, in minutes. Default: 5.",
 )
 @_speech_options
 def run(case: Path, **options: Any) -> None:
-    """Train a policy for CASE, simulate it if the case says so, and write everything to the output directory.
+    """Train a policy for CASE, simulate it, and write the results.
 
-    On a terminal a table shows how it goes, in a pipe or log one line for each iteration; `cobre top` looks at it from
-    another terminal. Ctrl-C and SIGTERM stop all workers after the iteration and keep the policy; a second Ctrl-C ends
-    at once. Where nobody can be told how it goes, as with a log on a full disk, it goes on all the same.
+    The simulation is run if the case asks for it. A terminal shows a live table; a pipe or a log gets one line per
+    iteration; `cobre top` watches the run from another terminal. Ctrl-C and SIGTERM stop all workers after the current
+    iteration and keep the policy; a second Ctrl-C stops at once. Progress output that cannot be written, for example to
+    a full disk, does not stop the run.
 
-    An output directory that holds an earlier run is refused unless --resume, --auto-resume or --overwrite says what to
-    do with it.
+    If the output directory already holds a run, --resume, --auto-resume or --overwrite must say what to do with it.
 
     \b
     Examples:
@@ -104,16 +118,16 @@ def run(case: Path, **options: Any) -> None:
     required=True,
     help="A policy file, or the folder of one or of a run.",
 )
-@click.option("--output", "-o", type=OutputPath(is_directory=True), required=True, help="Where results go.")
+@click.option("--output", "-o", type=OutputPath(is_directory=True), required=True, help="Directory for the results.")
 @click.option("--overwrite", is_flag=True, help="Replace an earlier simulation in the output directory.")
-@click.option("--scenarios", type=click.IntRange(min=1), help="How many (as the case says).")
+@click.option("--scenarios", type=click.IntRange(min=1), help="Number of scenarios. Default: that of the case.")
 @world_options
 @_speech_options
 def simulate(case: Path, **options: Any) -> None:
     """Simulate a stored policy on CASE, without training.
 
-    The policy may come from another run of the same system: other loads, inflows or scenarios are welcome, another
-    number of plants or stages is not.
+    The policy may come from a run with other loads, inflows or costs, which prints a warning. It must have the same
+    stages and state variables.
 
     \b
     Examples:
@@ -124,6 +138,6 @@ def simulate(case: Path, **options: Any) -> None:
     from cobre.runs.files import MANIFEST_FILE, TRAINING
 
     if (options["output"] / TRAINING / MANIFEST_FILE).exists():
-        message = f"{options['output']} holds a run that was trained, whose log and summary would be lost"
+        message = f"{options['output']} holds a training run, whose log and summary would be lost"
         raise click.UsageError(f"{message}: choose another --output")
     run_case(RunOptions.of_simulation(case, options))

@@ -12,14 +12,15 @@ DIFFERENT = 1  # as `cobre compare` has it
 
 
 @click.command()
-@click.option("--example", "examples", multiple=True, help="Only this one; may be given several times.")
-@click.option("--record", "is_to_be_recorded", is_flag=True, help="Keep what the examples give now as the record.")
+@click.option("--example", "examples", multiple=True, help="Run only this example; can be given several times.")
+@click.option("--record", "is_to_be_recorded", is_flag=True, help="Record the current results as the reference.")
 @click.option("--json", "as_json", is_flag=True, help="Print a JSON object.")
 def verify(examples: tuple[str, ...], is_to_be_recorded: bool, as_json: bool) -> None:
-    """Run the examples, with wide instructions of the processor and without, and compare with recorded digests.
+    """Run the examples and compare their bits with recorded digests.
 
-    Digests are recorded for each version of the arithmetic and of the LP library. The exit code is 0 when every bit is
-    as recorded, 1 when one differs, and 8 when nothing is recorded for these versions.
+    Each example is run with the processor's wide vector instructions and without them. Digests are recorded for each
+    version of the arithmetic and of the LP library. Exit code: 0 if all bits match, 1 if one differs, 8 if nothing is
+    recorded for these versions.
 
     \b
     Examples:

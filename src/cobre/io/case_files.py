@@ -50,7 +50,7 @@ def check_files(folder: Path, problems: Problems) -> bool:
         return False
     for name, remedy in MOVED.items():
         if (folder / name).exists():
-            problems.error(Layer.STRUCTURE, name, "", "", "this file is not read any more", remedy)
+            problems.error(Layer.STRUCTURE, name, "", "", "this file is no longer read", remedy)
     _warn_of_unknown(folder, problems)
     return True
 

@@ -11,4 +11,4 @@ def report_duplicates(file: str, word: str, keys: Sequence[Hashable], problems: 
     for key, count in Counter(keys).items():
         if count > 1:
             shown = ", ".join(str(part) for part in key) if isinstance(key, tuple) else str(key)
-            problems.error(Layer.SCHEMA, file, f"{word} {shown}", field, f"is given {count} times", "give it once")
+            problems.error(Layer.SCHEMA, file, f"{word} {shown}", field, f"appears {count} times", "keep one of them")

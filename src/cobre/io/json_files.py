@@ -100,7 +100,7 @@ def _parse(name: str, text: str, problems: Problems) -> Document | None:
         problems.error(Layer.STRUCTURE, name, "", "", "is nested too deeply", "a JSON object of the case format")
         return None
     for key in duplicates:
-        problems.error(Layer.SCHEMA, name, "", key, "the key is given twice in one object", "give it once")
+        problems.error(Layer.SCHEMA, name, "", key, "the key appears twice in one object", "keep one of them")
     return Document(name, content, text)
 
 

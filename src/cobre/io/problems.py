@@ -6,6 +6,8 @@ from enum import Enum
 
 from cobre.errors import ValidationError
 
+_EXPECTATIONS = ("a ", "an ", "the ", "at least ", "at most ", "one of ", "between ")
+
 
 class Layer(Enum):
     """Where in the pipeline a problem shows.
@@ -42,7 +44,12 @@ class Problem:
     def __str__(self) -> str:
         place = ", ".join(part for part in (self.file, self.entity, self.field) if part)
         text = f"{place}: {self.message}"
-        return f"{text} ({self.remedy})" if self.remedy else text
+        return f"{text} ({self._remedy})" if self.remedy else text
+
+    @property
+    def _remedy(self) -> str:
+        """A remedy that is not a sentence is what was expected."""
+        return f"expected {self.remedy}" if self.remedy.startswith(_EXPECTATIONS) else self.remedy
 
 
 class Problems:

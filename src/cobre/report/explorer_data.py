@@ -23,7 +23,7 @@ from cobre.report.study_facts import StudyFacts
 
 STATISTICS = (*("median" if percentile == 50 else f"{percentile} %" for percentile in PERCENTILES), "mean")
 BLOCK_PERCENTILES = (5, 95)
-SHOWN_SCENARIOS = {"cheapest": 0.0, "median by cost": 0.5, "dearest": 1.0}
+SHOWN_SCENARIOS = {"cheapest": 0.0, "median by cost": 0.5, "most expensive": 1.0}
 
 
 @dataclass(frozen=True, slots=True)
@@ -167,7 +167,7 @@ class Explorer:
         if shares is None:
             return []
         names = [{"name": "at the limit", "colour": VARIABLES[ORANGE]}]
-        names += [{"name": "at the limit of the other direction", "colour": VARIABLES[BLUE]}]
+        names += [{"name": "at the reverse limit", "colour": VARIABLES[BLUE]}]
         return [
             {
                 "key": "congestion",

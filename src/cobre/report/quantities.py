@@ -53,7 +53,7 @@ QUANTITIES: Mapping[str, Quantity] = {
         "Thermal generation", "MW", "thermals", "thermal_id", "generation_mwh", "power", colour=ORANGE
     ),
     "non_controllable_generation": _source("Generation of wind, sun and the like", "generation_mwh", "power", GREEN),
-    "deficit": _bus("Load that is not served", "MW", "deficit_mwh", "power", VERMILLION),
+    "deficit": _bus("Deficit", "MW", "deficit_mwh", "power", VERMILLION),
     "load": _bus("Load", "MW", "load_mwh", "power", SKY),
     "spot_price": _bus("Spot price", "$/MWh", "spot_price", "average", PURPLE, adds_up=False),
     "water_value": _hydro("Water value", "$/hm³", "water_value_per_hm3", "last", GREEN, adds_up=False),

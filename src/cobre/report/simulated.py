@@ -17,7 +17,7 @@ COST_COMPONENTS = {
     "thermal_cost": "Thermal generation",
     "anticipated_thermal_cost": "Thermal generation decided ahead",
     "contract_cost": "Contracts",
-    "deficit_cost": "Load that is not served",
+    "deficit_cost": "Deficit",
     "excess_cost": "Excess of power",
     "storage_violation_cost": "Storage below its minimum",
     "filling_target_cost": "Filling targets missed",

@@ -66,7 +66,10 @@ ERRORS = {
         "either `lead_stages` or `lead_time_hours`",
     ),
     "no lead": (lambda: ahead({}), "either `lead_stages` or `lead_time_hours`"),
-    "lead of nothing": (lambda: ahead({"lead_stages": 0}), "anticipated_config.lead_stages: is 0 (at least 1)"),
+    "lead of nothing": (
+        lambda: ahead({"lead_stages": 0}),
+        "anticipated_config.lead_stages: is 0 (expected at least 1)",
+    ),
     "hours of nothing": (lambda: ahead({"lead_time_hours": 0.0}), "anticipated_config.lead_time_hours: is 0 (above 0)"),
     "lead beyond the study": (lambda: ahead({"lead_stages": 6}), "is 6, and there are 5 stages to deliver in"),
     "no orders": (with_orders, "0 of the 31 days from 2024-01-01 to 2024-02-01 were ordered"),
@@ -113,13 +116,13 @@ ERRORS = {
         lambda: after_study(bounds=[*BOUNDS, bound(post_study_stage_index=2)]),
         "there are 2 stages",
     ),
-    "bounds twice": (lambda: after_study(bounds=[*BOUNDS, bound()]), "is given 2 times"),
+    "bounds twice": (lambda: after_study(bounds=[*BOUNDS, bound()]), "appears 2 times"),
     "bounds upside down": (lambda: after_study(bounds=[bound(min_mw=9.0), BOUNDS[1]]), "min_mw: is 9, above max_mw"),
     "bounds of an ordinary plant": (
         lambda: after_study(bounds=[*BOUNDS, bound(thermal_id=0)]),
         "there is no anticipated thermal 0",
     ),
-    "water back in time": (lambda: travelling(-5.0), "travel_time_hours: is -5 (at least 0, or null)"),
+    "water back in time": (lambda: travelling(-5.0), "travel_time_hours: is -5 (expected at least 0, or null)"),
     "no releases": (lambda: with_releases([]), "releases are known for the 0 hours before 2024-01-01"),
     "releases too late": (
         lambda: with_releases(releases(0, RELEASES[1:]), 1000.0),
@@ -139,7 +142,7 @@ ERRORS = {
     ),
     "negative releases": (
         lambda: with_releases(releases(0, [("2023-11-01", FIRST, -5.0)])),
-        "value_m3s: is -5 (at least 0)",
+        "value_m3s: is -5 (expected at least 0)",
     ),
     "releases backwards": (
         lambda: with_releases(releases(0, [*RELEASES, (FIRST, "2023-01-01", 5.0)])),

@@ -249,7 +249,7 @@ def test_overrides_do_not_change_what_was_given():
         ({"training.tree_seed.deep": 1}, "training.tree_seed: is an object"),
         ({"training.selection.method.deep": 1}, "which is not an object"),
         ({"policy.path": object()}, "the override has a value of type object"),
-        ({"training.tree_seed": "x"}, "training.tree_seed: is 'x' (a whole number)"),
+        ({"training.tree_seed": "x"}, "training.tree_seed: is 'x' (expected a whole number)"),
     ],
 )
 def test_wrong_overrides(override, text):

@@ -50,14 +50,14 @@ def one_stage(documents, tables):
 
 
 SPOILT = {
-    "one stage": (one_stage, "stages.json, stages: there are 1 (at least 2)"),
+    "one stage": (one_stage, "stages.json, stages: there are 1 (expected at least 2)"),
     "gap in blocks": (
         put(f"{STAGES}.1.blocks.1.id", 2),
         "stage 1, blocks: their ids are 0, 2 (0, 1, 2, ... without a gap)",
     ),
     "no blocks": (put(f"{STAGES}.1.blocks", []), "stage 1, blocks: there is none"),
     "no hours": (put(f"{STAGES}.1.blocks.0.hours", 0), "stage 1, blocks (id 0).hours: is 0"),
-    "zero openings": (put(f"{STAGES}.1.num_openings", 0), "stage 1, num_openings: is 0 (at least 1)"),
+    "zero openings": (put(f"{STAGES}.1.num_openings", 0), "stage 1, num_openings: is 0 (expected at least 1)"),
     "no openings": (put(f"{STAGES}.1.num_openings", None), "stage 1, num_openings: is missing"),
     "pre-study id": (put("stages.json:pre_study_stages.0.id", 7), "pre-study stage 7, id: is not negative"),
     "load factors": (
@@ -78,7 +78,7 @@ SPOILT = {
     ),
     "statistics twice": (
         columns("load_seasonal_stats", stage_id=[0, 1, 2, 0, 1, 1]),
-        "bus 1, stage 1: is given 2 times",
+        "bus 1, stage 1: appears 2 times",
     ),
     "statistics missing": (
         columns("load_seasonal_stats", stage_id=[0, 1, 2, 0, 1, 1]),
@@ -87,14 +87,14 @@ SPOILT = {
     "lags": (columns("inflow_ar_coefficients", lag=[1, 2, 1]), "hydro 0, stage 1, lag: the lags are 2 (1, 2, ..."),
     "override twice": (
         columns("thermal_bounds", stage_id=[0, 0], block_id=[None, None]),
-        "thermal 0, stage 0, max_generation_mw: is given 2 times",
+        "thermal 0, stage 0, max_generation_mw: appears 2 times",
     ),
     "override block": (
         columns("thermal_bounds", block_id=[None, 5]),
         "rows of stage 1, block_id: stage 1 has no block 5",
     ),
     "generic block": (columns("generic_constraint_bounds", block_id=[2, None]), "block_id: stage 0 has no block 2"),
-    "plane twice": (columns("fpha_hyperplanes", plane_id=[0, 0]), "hydro 1, plane 0: is given 2 times"),
+    "plane twice": (columns("fpha_hyperplanes", plane_id=[0, 0]), "hydro 1, plane 0: appears 2 times"),
     "openings file missing": (
         put(f"{SOURCE}.openings", {"source": "file"}),
         "openings are to come from a file, but there is none",

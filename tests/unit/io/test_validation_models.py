@@ -33,7 +33,7 @@ PRODUCTION = {
     ),
     "negative": (
         put(f"{MODELS}.0.stage_ranges.0.productivity_mw_per_m3s", -1.0),
-        "productivity_mw_per_m3s: is -1 (at least 0)",
+        "productivity_mw_per_m3s: is -1 (expected at least 0)",
     ),
     "fpha": (
         put(f"{MODELS}.1.stage_ranges.0.productivity_mw_per_m3s", 1.0),
@@ -57,8 +57,14 @@ PRODUCTION = {
         put(f"{MODELS}.1.stage_ranges.0.fpha_config", {"source": "computed"}),
         "hydro 1 (H1): planes are to be computed from 0 row(s)",
     ),
-    "sign of v": (columns("fpha_hyperplanes", gamma_v=[-0.1, 0.0]), "hydro 1, plane 0, gamma_v: is -0.1 (at least 0)"),
-    "sign of s": (columns("fpha_hyperplanes", gamma_s=[0.1, 0.0]), "hydro 1, plane 0, gamma_s: is 0.1 (at most 0)"),
+    "sign of v": (
+        columns("fpha_hyperplanes", gamma_v=[-0.1, 0.0]),
+        "hydro 1, plane 0, gamma_v: is -0.1 (expected at least 0)",
+    ),
+    "sign of s": (
+        columns("fpha_hyperplanes", gamma_s=[0.1, 0.0]),
+        "hydro 1, plane 0, gamma_s: is 0.1 (expected at most 0)",
+    ),
     "heights": (columns("hydro_geometry", height_m=[10.0, 9.0, 12.0]), "hydro 2, height_m: does not increase"),
     "volumes": (columns("hydro_geometry", volume_hm3=[0.0, 0.0, 12.0]), "hydro 2, volume_hm3: is given twice"),
     "window": (
@@ -79,7 +85,7 @@ INFLOWS = {
     "deviation": (columns("load_seasonal_stats", std_mw=[1.0] * 5 + [-1.0]), "bus 1, stage 2, std_mw: is -1"),
     "availability": (
         columns("non_controllable_stats", mean=[0.1, 1.5, 0.2]),
-        "ncs 0, stage 1, mean: is 1.5 (between 0 and 1)",
+        "ncs 0, stage 1, mean: is 1.5 (expected between 0 and 1)",
     ),
     "factor": (
         put("scenarios/load_factors.json:load_factors.0.block_factors.1.factor", 0.0),

@@ -18,12 +18,15 @@ HORIZON = {
     ),
     "not in order": (put(f"{STAGES}.0.end_date", "2025-01-15"), "stage 1, end_date: is 2024-03-01, but stage 0 ends"),
     "late pre-study": (put("stages.json:pre_study_stages.0.end_date", "2024-01-05"), "pre-study stage -1, end_date"),
-    "probability": (put(f"{GRAPH}.transitions.0.probability", 0.5), "leaving stage 0 sum to 0.5 (a sum of 1)"),
+    "probability": (put(f"{GRAPH}.transitions.0.probability", 0.5), "leaving stage 0 sum to 0.5 (expected a sum of 1)"),
     "backwards": (
         put(f"{GRAPH}.transitions", [{"source_id": 1, "target_id": 0, "probability": 1.0}]),
         "transition 1 -> 0, target_id: does not lead to the next stage",
     ),
-    "rate": (put(f"{GRAPH}.annual_discount_rate", -0.1), "policy_graph.annual_discount_rate: is -0.1 (at least 0)"),
+    "rate": (
+        put(f"{GRAPH}.annual_discount_rate", -0.1),
+        "policy_graph.annual_discount_rate: is -0.1 (expected at least 0)",
+    ),
     "stage rate": (
         put(f"{STAGES}.2.annual_discount_rate_override", -1.0),
         "stage 2, annual_discount_rate_override: is -1",
@@ -40,12 +43,12 @@ HORIZON = {
 
 
 PLANTS = {
-    "circle": (put(f"{HYDROS}.2.downstream_id", 0), "water would go round: 0 -> 1 -> 2 -> 0"),
+    "circle": (put(f"{HYDROS}.2.downstream_id", 0), "the cascade contains a cycle: 0 -> 1 -> 2 -> 0"),
     "circle by diversion": (
         put(f"{HYDROS}.2.diversion", {"downstream_id": 1, "max_flow_m3s": 1.0}),
-        "hydros 1, 2, downstream_id: water would go round: 1 -> 2 -> 1",
+        "hydros 1, 2, downstream_id: the cascade contains a cycle: 1 -> 2 -> 1",
     ),
-    "own water": (put(f"{HYDROS}.2.downstream_id", 2), "water would go round: 2 -> 2"),
+    "own water": (put(f"{HYDROS}.2.downstream_id", 2), "the cascade contains a cycle: 2 -> 2"),
     "pump": (put("system/pumping_stations.json:pumping_stations.0.destination_hydro_id", 2), "the same reservoir"),
     "storage": (
         put(f"{HYDROS}.0.reservoir.min_storage_hm3", 200.0),
@@ -53,7 +56,7 @@ PLANTS = {
     ),
     "negative storage": (
         put(f"{HYDROS}.0.reservoir.min_storage_hm3", -1.0),
-        "reservoir.min_storage_hm3: is -1 (at least 0)",
+        "reservoir.min_storage_hm3: is -1 (expected at least 0)",
     ),
     "outflow": (
         put(f"{HYDROS}.0.outflow", {"min_outflow_m3s": 5.0, "max_outflow_m3s": 4.0}),
@@ -107,11 +110,14 @@ PLANTS = {
 
 PRICES = {
     "zero": (put(f"{PENALTIES}:hydro.spillage_cost", 0.0), "penalties.json, hydro.spillage_cost: is 0 (above 0)"),
-    "negative turbined": (put(f"{PENALTIES}:hydro.turbined_cost", -0.1), "hydro.turbined_cost: is -0.1 (at least 0)"),
+    "negative turbined": (
+        put(f"{PENALTIES}:hydro.turbined_cost", -0.1),
+        "hydro.turbined_cost: is -0.1 (expected at least 0)",
+    ),
     "bus": (put(f"{PENALTIES}:bus.excess_cost", 0.0), "bus.excess_cost: is 0"),
     "own price": (
         put(f"{HYDROS}.0.penalties.spillage_cost", -1.0),
-        "hydro 0 (H0), penalties.spillage_cost: is -1 (at least 0)",
+        "hydro 0 (H0), penalties.spillage_cost: is -1 (expected at least 0)",
     ),
     "line": (put("system/lines.json:lines.0.exchange_cost", -1.0), "line 0 (AB), exchange_cost: is -1"),
     "stage": (columns("penalty_overrides_bus", excess_cost=[0.0]), "bus 0, stage 0, excess_cost: is 0 (above 0)"),
@@ -144,7 +150,7 @@ OVERRIDES = {
         columns("thermal_bounds", max_generation_mw=[-0.0, None], min_generation_mw=[5.0, None]),
         "thermal 0, stage 0, min_generation_mw: is 5, above",
     ),
-    "negative": (columns("line_bounds", direct_mw=[-1.0]), "line 0, stage 0, direct_mw: is -1 (at least 0)"),
+    "negative": (columns("line_bounds", direct_mw=[-1.0]), "line 0, stage 0, direct_mw: is -1 (expected at least 0)"),
     "raised": (
         columns("hydro_bounds", max_turbined_m3s=[60.0, None]),
         "hydro 0, stage 1, max_turbined_m3s: is 60, above the declared 50",

@@ -32,16 +32,19 @@ WRONG = {
     "step": ({"coefficient_0": [1.0, 1.005]}, "coefficient_0: the level steps from 1 to 1.005 m at 50 m3/s"),
     "backwards": (
         {"outflow_max_m3s": [50.0, 40.0]},
-        "family 1, segment 2, outflow_max_m3s: is 40 (at least outflow_min",
+        "family 1, segment 2, outflow_max_m3s: is 40 (expected at least outflow_min",
     ),
-    "negative": ({"outflow_min_m3s": [-5.0, 50.0]}, "segment 1, outflow_min_m3s: is -5 (at least 0)"),
-    "level": ({"downstream_reference_level_m": [-1.0, -1.0]}, "downstream_reference_level_m: is -1 (at least 0)"),
+    "negative": ({"outflow_min_m3s": [-5.0, 50.0]}, "segment 1, outflow_min_m3s: is -5 (expected at least 0)"),
+    "level": (
+        {"downstream_reference_level_m": [-1.0, -1.0]},
+        "downstream_reference_level_m: is -1 (expected at least 0)",
+    ),
     "two levels": ({"downstream_reference_level_m": [5.0, 6.0]}, "differs from segment to segment"),
     "same level": (
         {"family_id": [1, 2]},
         "hydro 2, downstream_reference_level_m: families 1, 2 have the same level, 5",
     ),
-    "twice": ({"segment_id": [1, 1]}, "hydro 2, family 1, segment 1: is given 2 times"),
+    "twice": ({"segment_id": [1, 1]}, "hydro 2, family 1, segment 1: appears 2 times"),
     "nobody": ({"hydro_id": [7, 7]}, "there is no hydro 7"),
     "not a number": ({"coefficient_3": [float("nan"), 0.0]}, "coefficient_3: is not a finite number"),
 }

@@ -57,11 +57,11 @@ WARNINGS = {
     ),
     "no storage": (
         put(f"{INITIAL}:storage", [{"hydro_id": 0, "value_hm3": 50.0}, {"hydro_id": 1, "value_hm3": 50.0}]),
-        "hydro 2 (H2), storage.value_hm3: is not given, hence 0",
+        "hydro 2 (H2), storage.value_hm3: is missing, so it is taken as 0",
     ),
     "spillage": (
         put(f"{PENALTIES}:hydro.spillage_cost", 900.0),
-        "outflow_violation_below_cost: is 500, not above the dearest spillage or diversion, 900",
+        "outflow_violation_below_cost: is 500, not above the most expensive spillage or diversion, 900",
     ),
     "generation": (
         together(
@@ -69,7 +69,7 @@ WARNINGS = {
             put(f"{HYDROS}.0.unit_groups.0.min_generation_mw", 1.0),
             put(f"{PENALTIES}:hydro.generation_violation_below_cost", 1000.0),
         ),
-        "hydro 0 (H0), generation_violation_below_cost: is 1000, not below the dearest deficit, 1000",
+        "hydro 0 (H0), generation_violation_below_cost: is 1000, not below the most expensive deficit, 1000",
     ),
     "ranges": (
         put(

@@ -16,7 +16,7 @@ def top_of(text):
 
 def test_a_killed_run(only_events):
     text = write_report(only_events).read_text()
-    assert "Interrupted. This run ended without finishing" in top_of(text)
+    assert "Interrupted. This run ended before it was finished" in top_of(text)
     assert "5 iterations" in top_of(text)
     data = data_of(text)
     assert data["state"] == "interrupted"
@@ -55,7 +55,7 @@ def test_a_run_that_failed(only_events):
     whole = log.read_text().rpartition("\n")[0]
     failed = {"event": "run_failed", "time": 1.8e9, "error": "stage 3 has <no> solution", "kind": "StageFailedError"}
     log.write_text(f"{whole}\n{json.dumps(failed)}\n")
-    assert "Failed. This run did not end well: stage 3 has <no> solution." in top_of(
+    assert "Failed. This run ended with an error: stage 3 has <no> solution." in top_of(
         write_report(only_events).read_text()
     )
 

@@ -67,7 +67,7 @@ def case():
 
 
 WRONG = {
-    "forward_passes": ({"config.training.forward_passes": 0}, r"forward_passes: is 0 \(at least 1\)"),
+    "forward_passes": ({"config.training.forward_passes": 0}, r"forward_passes: is 0 \(expected at least 1\)"),
     "no bus": ({"system.thermals[0].bus_id": 77}, "there is no bus 77"),
     "no number": ({"system.hydros[0].reservoir.max_storage_hm3": float("nan")}, "max_storage_hm3: is nan"),
     "no room": ({"system.hydros[0].reservoir.max_storage_hm3": -1.0}, "above reservoir.max_storage_hm3"),

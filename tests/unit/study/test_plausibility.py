@@ -74,7 +74,7 @@ IMPLAUSIBLE = {
     ),
     "outflow": (
         edited("system/hydros.json", large_outflow),
-        ["hydro 0 (Upper), outflow.min_outflow_m3s: is 50,000 m3/s on average", "it cannot be kept"],
+        ["hydro 0 (Upper), outflow.min_outflow_m3s: is 50,000 m3/s on average", "the minimum cannot be met"],
     ),
     "minimum": (
         edited("system/thermals.json", forced_plant),

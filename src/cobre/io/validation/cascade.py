@@ -15,7 +15,7 @@ def no_circle(case: Case, findings: Findings) -> None:
     circle = _find_circle(targets)
     if circle:
         way = " -> ".join(str(id_) for id_ in (*circle, circle[0]))
-        message = f"water would go round: {way}"
+        message = f"the cascade contains a cycle: {way}"
         remedy = "change downstream_id or diversion.downstream_id of one of them"
         findings.error(HYDROS, f"hydros {', '.join(str(id_) for id_ in circle)}", "downstream_id", message, remedy)
 

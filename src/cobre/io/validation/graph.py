@@ -67,7 +67,7 @@ def nodes_and_edges(case: Case, findings: Findings) -> None:
             findings.error(FILE, entity, "annual_discount_rate_override", message, "that of the stage")
     for pair, count in Counter((edge.source_id, edge.target_id) for edge in graph.transitions).items():
         if count > 1:
-            findings.error(FILE, f"transition {pair[0]} -> {pair[1]}", "", f"is given {count} times", "once")
+            findings.error(FILE, f"transition {pair[0]} -> {pair[1]}", "", f"appears {count} times", "once")
 
 
 def paths_from_root_to_leaves(case: Case, findings: Findings) -> None:

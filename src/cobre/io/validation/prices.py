@@ -127,7 +127,8 @@ def _warn_of_generation(case: Case, findings: Findings) -> None:
         cost = _price(case, hydro, "generation_violation_below_cost")
         if cost >= deficit and hydro.generation.min_generation_mw > 0:
             message = (
-                f"is {cost:g}, not below the dearest deficit, {deficit:g}: load is shed to keep a minimum generation"
+                f"is {cost:g}, not below the most expensive deficit, {deficit:g}: "
+                "load is shed to meet minimum generation"
             )
             findings.warn(entities.HYDROS, named("hydro", hydro), "generation_violation_below_cost", message)
 
@@ -142,7 +143,7 @@ def _warn_of_flows(case: Case, findings: Findings) -> None:
         for field in FLOW_VIOLATIONS:
             cost = _price(case, hydro, field)
             if cost <= dearest:
-                message = f"is {cost:g}, not above the dearest spillage or diversion, {dearest:g}"
+                message = f"is {cost:g}, not above the most expensive spillage or diversion, {dearest:g}"
                 findings.warn(entities.HYDROS, named("hydro", hydro), field, message)
 
 

@@ -41,7 +41,7 @@ def productivity_from_one_source(case: Case, findings: Findings) -> None:
         entity = named("hydro", hydro)
         if twice:
             message = f"is given here and in {FILE} for stage(s) {listed(twice)}"
-            findings.error(PRODUCTIVITY_FILE, entity, "equivalent_productivity_mw_per_m3s", message, "give it once")
+            findings.error(PRODUCTIVITY_FILE, entity, "equivalent_productivity_mw_per_m3s", message, "keep one of them")
         if never:
             message = f"there is no value for stage(s) {listed(never)}"
             findings.error(FILE, entity, "productivity_mw_per_m3s", message, f"a value here or in {PRODUCTIVITY_FILE}")

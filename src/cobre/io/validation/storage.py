@@ -21,7 +21,7 @@ def initial_storage(case: Case, findings: Findings) -> None:
             continue
         value = case.initial_conditions.storage_hm3.get(hydro.id)
         low, high = hydro.reservoir.min_storage_hm3, hydro.reservoir.max_storage_hm3
-        found = f"is {value:g}" if value is not None else "is not given, hence 0"
+        found = f"is {value:g}" if value is not None else "is missing, so it is taken as 0"
         value = value or 0.0
         if value < low or value > high:
             limit = low if value < low else high

@@ -49,7 +49,7 @@ def _report_twice(form: TableFormat, keys: Sequence[str], table: Table, findings
     again = np.flatnonzero(repeats([table[key] for key in keys]))
     rows = zip(*(table[key][again].tolist() for key in keys), strict=True)
     for row, count in Counter(rows).items():
-        findings.error(form.file, _row_words(keys, row), column, f"is given {count + 1} times", "give it once")
+        findings.error(form.file, _row_words(keys, row), column, f"appears {count + 1} times", "keep one of them")
 
 
 def _row_words(keys: Sequence[str], row: Iterable[int]) -> str:

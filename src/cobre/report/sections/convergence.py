@@ -10,17 +10,17 @@ from cobre.report.section import Section
 
 ENOUGH_FOR_A_SECOND_LOOK = 8
 INTRO = (
-    "The lower bound is certain. The upper bound is the mean cost of the paths that an iteration samples: an estimate, "
-    "which may lie on either side of the true cost of the policy, and below the lower bound too."
+    "The lower bound is proven. The upper bound is a statistical estimate: the mean cost of the paths sampled in one "
+    "iteration. It can be above or below the true cost of the policy, and even below the lower bound."
 )
-EXACT = "Both bounds are certain: the upper bound is the cost of the policy over all paths of the tree."
+EXACT = "Both bounds are proven: the upper bound is the cost of the policy over all paths of the tree."
 RISK_AVERSE = (
-    "The lower bound is certain, and it is that of the risk-adjusted cost. The other line is the mean cost of the "
-    "paths that an iteration samples; training minimises something else, so it bounds nothing."
+    "The lower bound is proven, for the risk-adjusted cost that training minimises. The other line is the mean cost of "
+    "the paths sampled in each iteration, which is not an upper bound of the risk-adjusted cost."
 )
 
-HOW_TO_READ = "Training has done its work when the lower bound no longer rises and runs inside the band."
-WHY_AGAIN = "The later half once more, without the first iterations, whose range hides the rest."
+HOW_TO_READ = "Training has converged when the lower bound no longer rises and lies inside the band."
+WHY_AGAIN = "The second half in detail, without the wide range of the first iterations."
 
 
 def convergence(run: RunFolder) -> Section | None:

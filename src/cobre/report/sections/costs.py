@@ -13,7 +13,7 @@ from cobre.report.section import Section
 from cobre.report.simulated import Simulated
 from cobre.runs.formatting import scale_for
 
-HOW_TO_READ = "How many of the simulated scenarios cost so much over the whole horizon."
+HOW_TO_READ = "Number of simulated scenarios by their total cost over the horizon."
 
 
 def costs(run: RunFolder) -> Section | None:
@@ -39,13 +39,13 @@ def _spread(by_scenario: Floats) -> DataTable:
         "standard deviation": deviation,
         "cheapest": float(by_scenario.min()),
         **{f"{p} %": float(np.percentile(by_scenario, p)) for p in PERCENTILES},
-        "dearest": float(by_scenario.max()),
+        "most expensive": float(by_scenario.max()),
     }
     divisor, unit = scale_for(float(np.abs(by_scenario).max()), "$")
     columns = [Column(title, "number", divisor) for title in found]
     note = (
         "± is the half-width of the mean's 95 % confidence interval. "
-        "A column such as 90 % is that percentile of the scenarios."
+        "A column such as 90 % is that percentile over the scenarios."
     )
     return DataTable(
         "cost-spread", f"Spread over scenarios ({unit})", columns, [tuple(found.values())], note, is_wide=True
@@ -58,5 +58,5 @@ def _components(simulated: Simulated) -> DataTable:
     ordered = sorted(means.items(), key=lambda entry: -abs(entry[1]))
     rows = [(title, mean, mean / whole if whole else None) for title, mean in ordered]
     columns = (Column("component"), Column("mean", "money"), Column("share", "percent"))
-    note = "The mean over scenarios of all stages. Components that are nothing in every scenario are left out."
-    return DataTable("cost-components", "What costs are made of", columns, rows, note)
+    note = "Totals over all stages, averaged over scenarios. Components that are zero in every scenario are left out."
+    return DataTable("cost-components", "Cost components", columns, rows, note)

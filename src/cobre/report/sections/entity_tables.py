@@ -24,9 +24,9 @@ HYDRO_COLUMNS = (
     Column("scenarios with violations", "percent"),
 )
 HYDRO_NOTE = (
-    "Means over all stages and scenarios. Full is the mean share of the reservoir's range, from minimum to maximum "
-    "storage. Violations are all limits that were missed at a price: storage, filling, outflow, turbined flow, "
-    "generation, evaporation, withdrawal, and inflows that were negative."
+    "Means over all stages and scenarios. Full is the mean position in the reservoir's range, from minimum to maximum "
+    "storage. Violations are limits that were violated at a penalty: storage, filling, outflow, turbined flow, "
+    "generation, evaporation, withdrawal, and negative inflows."
 )
 LINE_COLUMNS = (
     Column("line"),
@@ -34,10 +34,10 @@ LINE_COLUMNS = (
     Column("to"),
     Column("mean MW", "number"),
     Column("at the limit", "percent"),
-    Column("at the limit of the other direction", "percent"),
+    Column("at the reverse limit", "percent"),
 )
 LINE_NOTE = (
-    "Means over all stages and scenarios; a negative flow goes the other way. Shares are of hours and scenarios."
+    "Means over all stages and scenarios; negative flows go from `to` to `from`. Shares are of hours and scenarios."
 )
 
 

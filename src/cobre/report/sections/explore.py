@@ -6,8 +6,8 @@ from cobre.report.section import Section
 from cobre.report.sections.entity_tables import hydro_table, line_table
 
 INTRO = (
-    "Search for a name, choose it, and see what happens to it: percentiles over all simulated scenarios, single "
-    "scenarios, and blocks. Numbers have four digits here; all digits are in the Parquet files."
+    "Search for a plant, bus or line to see its percentiles over all simulated scenarios, single scenarios and "
+    "blocks. Values are rounded to four digits; the Parquet files have full precision."
 )
 
 

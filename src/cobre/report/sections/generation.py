@@ -23,9 +23,9 @@ SOURCES: Mapping[str, tuple[str, str]] = {
     "thermal_generation": ("thermal", ORANGE),
     "deficit": ("not served", VERMILLION),
 }
-INTRO = "Power is the average over a stage's hours."
-MIX_WORDS = "What each source gives. The dashed line is the load; what sources do not cover of it is not served."
-FAN_WORDS = "All plants together, stage by stage: half of the scenarios lie in the dark band, nine of ten in both."
+INTRO = "Power is averaged over the hours of a stage."
+MIX_WORDS = "Generation by source. The dashed line is the load; the part that is not covered is not served."
+FAN_WORDS = "Sum over all plants. Half of the scenarios lie in the dark band, 90 % in both bands."
 
 
 def generation(run: RunFolder) -> Section | None:
@@ -52,7 +52,7 @@ def _mix(simulated: Simulated) -> Chart:
     ]
     load = simulated.cube("load")
     line = Layer("load", INK, load.total().mean(axis=0))
-    chart = stages_chart(layers, line, load.labels, "mix", "Who serves the load, mean over scenarios", "MW")
+    chart = stages_chart(layers, line, load.labels, "mix", "Generation by source, mean over scenarios", "MW")
     return chart.explained(MIX_WORDS)
 
 
@@ -110,14 +110,14 @@ def _deficits(simulated: Simulated, study: StudyFacts) -> DataTable:
         )
     columns = (
         Column("bus"),
-        Column("scenarios hit", "percent"),
+        Column("scenarios with deficit", "percent"),
         Column("mean MWh", "number"),
         Column("share of load", "percent"),
         Column("worst scenario, MWh", "number"),
         Column("worst stage"),
     )
     note = (
-        f"Energy of the whole horizon. Scenarios are hit when more than {NEGLIGIBLE:g} MWh is not served: less is the "
-        "tolerance of the LPs. The worst stage has the largest mean of all."
+        f"Energy of the whole horizon. A scenario has a deficit if more than {NEGLIGIBLE:g} MWh is not served; less "
+        "is within the tolerance of the LPs. The worst stage is the one with the largest mean deficit."
     )
-    return DataTable("deficits", "Load that is not served", columns, found, note, is_wide=True, kind="buses")
+    return DataTable("deficits", "Deficit", columns, found, note, is_wide=True, kind="buses")

@@ -17,18 +17,19 @@ def banner(run: RunFolder) -> str:
     if run.state is RunState.FINISHED:
         return ""
     if run.state is RunState.STOPPED:
-        return _banner("Stopped early", "Someone stopped this run; what it had learned until then was kept.", "notice")
-    done = f"{len(run.log.iterations)} iterations are in its log; its last word was at {_moment(run.log.last_time)}."
+        words = "This run was stopped before its stopping rules were met. The policy so far was kept."
+        return _banner("Stopped early", words, "notice")
+    done = f"Its log has {len(run.log.iterations)} iterations; the last entry is from {_moment(run.log.last_time)}."
     if run.state is RunState.RUNNING:
         return _banner(
             "Still running",
-            f"This is a view of a run that has not ended. {done} Make the report again later.",
+            f"This report shows the results so far. {done} Create it again later.",
             "notice",
         )
     if run.state is RunState.FAILED:
         error = str((run.log.last("run_failed") or {}).get("error", "no reason given"))
-        return _banner("Failed", f"This run did not end well: {error}. {done}", "alarm")
-    return _banner("Interrupted", f"This run ended without finishing: no summary was written. {done}", "alarm")
+        return _banner("Failed", f"This run ended with an error: {error}. {done}", "alarm")
+    return _banner("Interrupted", f"This run ended before it was finished, and wrote no summary. {done}", "alarm")
 
 
 def _banner(title: str, words: str, kind: str) -> str:

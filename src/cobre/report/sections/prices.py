@@ -7,8 +7,8 @@ from cobre.report.section import Section
 from cobre.report.simulated import Fan
 
 MOST_BUSES = 6
-INTRO = "What one more MWh would cost at a bus: the average over a stage's hours."
-WORDS = "Where the bands are wide, the price hangs on inflows and other things that nobody knows yet."
+INTRO = "The cost of one more MWh at a bus, averaged over the hours of a stage."
+WORDS = "Wide bands mean that the price depends on uncertain inflows and loads."
 
 
 def prices(run: RunFolder) -> Section | None:

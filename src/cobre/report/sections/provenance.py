@@ -9,7 +9,7 @@ from cobre.report.run_folder import RunFolder
 from cobre.report.section import Section
 from cobre.runs.formatting import NOTHING
 
-INTRO = "What it takes to run this again, and to know that the result is the same."
+INTRO = "Settings, versions and digests needed to repeat this run and check that its results are the same."
 
 
 def provenance(run: RunFolder) -> Section:
@@ -60,7 +60,7 @@ def _digests(run: RunFolder) -> str:
     digests = digests_of(run)
     rows = "".join(f"<dt>{name}</dt><dd><code>{escape(digest)}</code></dd>" for name, digest in digests.items())
     body = f"<dl>{rows}</dl>" if rows else "<p>Not known before training is over.</p>"
-    note = "A run of the same case with the same versions has the same digests, on any number of ranks and threads."
+    note = "The same case and versions give the same digests, with any number of ranks and threads."
     return f'<section class="card wide" id="digests"><h3>Digests</h3>{body}<p class="note">{note}</p></section>'
 
 

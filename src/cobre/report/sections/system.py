@@ -5,9 +5,9 @@ from cobre.report.section import Section
 from cobre.report.system_map import system_map
 
 INTRO = (
-    "Buses with the lines between them (capacity there / back), and below them the cascades: rivers flow to the right. "
-    "A disc is a reservoir, larger for more water; a ring is a plant that stores nothing; its colour is that of its "
-    "bus. A click shows the numbers."
+    "Buses and lines (capacity in each direction), and below them the cascades; rivers flow to the right. A disc is a "
+    "reservoir, sized by its volume; a ring is a run-of-river plant; colours are those of the buses. Click a plant, "
+    "bus or line to see its results."
 )
 TOOLS = (
     '<div class="tools"><button type="button" class="link" data-zoom="1.4">Larger</button>'

@@ -24,8 +24,8 @@ PHASES: Mapping[str, tuple[str, str]] = {
     "exchange_s": ("exchange between ranks", PURPLE),
 }
 OTHER = "everything else"
-PHASE_WORDS = "How long iterations take, and with what. They grow with the number of cuts."
-RANK_WORDS = "Ranks wait for the slowest one: the more even the busy parts, the less time is lost."
+PHASE_WORDS = "Time of each iteration by phase. Iterations take longer as cuts accumulate."
+RANK_WORDS = "Ranks wait for the slowest one, so an even load wastes the least time."
 
 
 def timing(run: RunFolder) -> Section | None:
@@ -42,7 +42,7 @@ def timing(run: RunFolder) -> Section | None:
     steps = _steps(run.log)
     if steps:
         parts.append(DataTable("steps", "Steps of the run", (Column("step"), Column("time", "seconds")), steps))
-    return Section("timing", "Time", parts, "Wall seconds; those of phases are rank 0's.") if parts else None
+    return Section("timing", "Time", parts, "Wall-clock seconds; phases are those of rank 0.") if parts else None
 
 
 def phase_layers(iterations: Sequence[Event]) -> list[Layer]:
@@ -113,7 +113,10 @@ def _rank_table(loads: RankLoads) -> DataTable:
         Column("times slowest", "whole"),
         *([Column("remark")] if late else []),
     ]
-    note = "In how many iterations each was the slowest. A straggler is busier than the median rank by over a tenth."
+    note = (
+        "The last column counts the iterations in which a rank was the slowest. A straggler is over 10 % busier than "
+        "the median rank."
+    )
     return DataTable("rank-times", "Ranks", columns, rows, note, frozenset(late))
 
 

@@ -8,8 +8,8 @@ from cobre.report.section import Section
 from cobre.report.simulated import Fan
 
 INTRO = "At the end of each stage, over the simulated scenarios. Single plants are under Plants, buses and lines."
-STORAGE_WORDS = "Half of the scenarios lie in the dark band, nine of ten in both bands."
-INFLOW_WORDS = "Water that rivers bring to all plants together."
+STORAGE_WORDS = "Half of the scenarios lie in the dark band, 90 % in both bands."
+INFLOW_WORDS = "Natural inflow, summed over all plants."
 
 
 def water(run: RunFolder) -> Section | None:

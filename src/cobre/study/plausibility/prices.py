@@ -35,9 +35,9 @@ def deficit_above_plants(case: Case, expected: Expected, findings: Findings) -> 
         if dearer:
             message = (
                 f"the cheapest deficit costs {cheapest:,.3f} $/MWh, and {dearer} of {len(cost)} thermal plants cost as "
-                f"much or more (the dearest, {word}, {cost[dearest]:,.3f} $/MWh): load is shed before they run"
+                f"much or more (the most expensive is {word}, {cost[dearest]:,.3f} $/MWh): load is shed before they run"
             )
-            findings.warn(file, entity, field, message, "a deficit dearer than every plant")
+            findings.warn(file, entity, field, message, "a deficit cost above that of every plant")
 
 
 def minimum_generation_above_plants(case: Case, expected: Expected, findings: Findings) -> None:
@@ -49,7 +49,7 @@ def minimum_generation_above_plants(case: Case, expected: Expected, findings: Fi
     has_limit = np.array([hydro.generation.min_generation_mw > 0 for hydro in case.system.hydros], bool)
     for at in np.flatnonzero(has_limit & (cost <= dearest)).tolist():
         message = (
-            f"giving up minimum generation costs {cost[at]:,.2f} $/MWh, no more than the dearest thermal plant "
+            f"giving up minimum generation costs {cost[at]:,.2f} $/MWh, no more than the most expensive thermal plant "
             f"({dearest:,.2f} $/MWh): the limit is violated before that plant runs"
         )
         field, remedy = "hydro.generation_violation_below_cost", "a violation cost above that of every plant"

@@ -38,7 +38,7 @@ def inflows_below_zero(case: Case, expected: Expected, findings: Findings) -> No
     for position in np.flatnonzero((river < 0.0) & (mean < 0.0) & ~fed):
         message = (
             f"the mean inflow over the study is {mean[position]:,.6g} m3/s, "
-            f"{river[position]:,.6g} m3/s with that of all plants upstream: a river that flows backwards"
+            f"{river[position]:,.6g} m3/s including all plants upstream: it should not be negative"
         )
         findings.warn(_file(case), named("hydro", case.system.hydros[position]), "", message, "check its sign")
 
@@ -55,8 +55,9 @@ def minimum_outflows(case: Case, expected: Expected, findings: Findings) -> None
     is_short = (least > 0.0) & (least > np.maximum(river, 0.0) + stored_m3s) & ~_fed_from_elsewhere(expected)
     for position in np.flatnonzero(is_short):
         message = (
-            f"is {least[position]:,.6g} m3/s on average, and there are {river[position]:,.6g} m3/s of mean inflow here "
-            f"and upstream and {stored_m3s[position]:,.6g} m3/s from all storage: it cannot be kept"
+            f"is {least[position]:,.6g} m3/s on average, but the mean inflow here and upstream is "
+            f"{river[position]:,.6g} m3/s and storage can add {stored_m3s[position]:,.6g} m3/s: "
+            "the minimum cannot be met"
         )
         entity = named("hydro", case.system.hydros[position])
         findings.warn(entities.HYDROS, entity, "outflow.min_outflow_m3s", message)

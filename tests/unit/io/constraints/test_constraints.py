@@ -151,7 +151,7 @@ def test_parameters_must_differ(tmp_path):
     [
         ([constraint(1), constraint(1)], "id: another constraint has this id"),
         ([constraint(slack={"enabled": True})], "slack.penalty: a slack without a price"),
-        ([constraint(slack={"enabled": True, "penalty": 0})], "slack.penalty: is 0 (a number above 0)"),
+        ([constraint(slack={"enabled": True, "penalty": 0})], "slack.penalty: is 0 (expected a number above 0)"),
         ([constraint(sense="<=")], "sense: is not a field"),
         ([{"id": 1, "name": "c", "expression": "thermal_generation(0)"}], "slack: is missing"),
         ([constraint(expression="foo(1)")], "constraint 1 (c1), expression: at character 1: `foo` is no variable"),
