@@ -60,7 +60,7 @@ class SimulationBasedRecord:
     replications: scenarios of each simulation.
     period: iterations between two simulations.
     confidence: how sure the rule wants to be.
-    relative_tolerance: how much dearer than the lower bound the policy may be, as a part of it.
+    relative_tolerance: how far the cost of the policy may be above the lower bound, relative to it.
     """
 
     type: Literal["simulation"]
