@@ -67,7 +67,7 @@ class Tab:
         self.resize(width, height)
         self.events.clear()
         self.call("Page.navigate", url=path.resolve().as_uri())
-        self._until(lambda told: told.get("method") == "Page.loadEventFired")
+        self._until(lambda event: event.get("method") == "Page.loadEventFired")
 
     def resize(self, width, height):
         self.call("Emulation.setDeviceMetricsOverride", width=width, height=height, deviceScaleFactor=1, mobile=False)

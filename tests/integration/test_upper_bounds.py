@@ -194,13 +194,13 @@ def test_a_run_that_the_rule_ended_has_one_verdict_everywhere(tmp_path):
     config["training"]["stopping_rules"].append(rule)
     (case / "config.json").write_text(json.dumps(config))
     output = tmp_path / "results"
-    told = command("run", case, "-o", output, "--workers", "1", "--plain")
-    assert told.returncode == 0, told.stderr
+    finished = command("run", case, "-o", output, "--workers", "1", "--plain")
+    assert finished.returncode == 0, finished.stderr
     summary = json.loads((output / "summary.json").read_text())
     assert summary["verdict_kind"] == "converged"
     assert summary["verdict"].startswith("converged: the upper bound by inner approximation is ")
-    assert summary["verdict"] in told.stdout
-    gaps = [line for line in told.stdout.splitlines() if line.startswith("gap ")]
+    assert summary["verdict"] in finished.stdout
+    gaps = [line for line in finished.stdout.splitlines() if line.startswith("gap ")]
     assert gaps == [f"gap {100 * summary['bound']['gap']:.1f} % of the lower bound"]
     page = (output / "report.html").read_text()
     assert summary["verdict"][1:] in page

@@ -8,7 +8,7 @@ from plants import HYDRO
 
 from cobre.core.hydro import HydraulicLosses, Tailrace
 from cobre.core.production import FphaConfig, PlaneReduction
-from cobre.sddp.hydro_models.fpha_fitting import fit_planes, fit_production
+from cobre.sddp.hydro_models.fpha_fitting import fit_production
 from cobre.sddp.hydro_models.geometry import ReservoirGeometry
 from cobre.sddp.hydro_models.plane_reduction import Region, angle_deg, distance_pct, reduce_planes
 from cobre.sddp.hydro_models.production_function import ProductionFunction
@@ -105,7 +105,7 @@ def test_planes_that_the_rust_program_keeps(reduction, planes):
 
 
 def test_no_tolerance_keeps_all_planes():
-    every = fit_planes(PLANT, GEOMETRY, COMPUTED)
+    every = fit_production(ProductionFunction(PLANT, GEOMETRY), COMPUTED).planes
     assert len(every) == 11
     for reduction in (by_angle(0.0), by_distance(0.0)):
         assert np.array_equal(fit_production(ProductionFunction(PLANT, GEOMETRY), COMPUTED, reduction).planes, every)
