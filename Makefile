@@ -12,10 +12,10 @@ SIDE_BY_SIDE := --numprocesses auto --maxprocesses 4 --dist loadfile
 # Ranks are interpreters that start often: where the environment forbids to keep bytecode, each compiles everything again.
 export PYTHONDONTWRITEBYTECODE :=
 
-.PHONY: help demo demo-comm test lint types architecture unit test-long conformance faults torture mpi mpi-environments conformance-mpi determinism bench-comm bench-net bench-mpi bench-sddp bench-start bench-scale peer-environment test-browser docs deploy-check slurm containers fuzz package wheels clean
+.PHONY: help demo demo-comm test lint types architecture unit test-long conformance faults torture mpi mpi-environments conformance-mpi determinism bench-comm bench-net bench-mpi bench-sddp bench-start bench-scale peer-environment test-browser docs deploy-check slurm containers sanitize coverage aarch64 fuzz package wheels clean
 
 help:  ## list the targets
-	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  %-14s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / {printf "  %-14s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
 $(READY): pyproject.toml CMakeLists.txt $(wildcard native/*)
 	@$(PYTHON) -c 'import sys; sys.exit("Cobre needs Python 3.11 or newer; set PYTHON=...") if sys.version_info < (3, 11) else None'
@@ -36,7 +36,7 @@ test: lint types architecture unit  ## everything that must pass before a change
 lint: $(READY)
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
-	$(BIN)/clang-format --dry-run -Werror $(wildcard native/*.cpp native/*.hpp)
+	$(BIN)/clang-format --dry-run -Werror $(wildcard native/*.cpp native/*.hpp tests/native/*.cpp)
 
 types: $(READY)
 	$(BIN)/mypy
@@ -106,6 +106,16 @@ peer-environment: $(READY)  ## cobre-python for the tests that compare with it; 
 test-browser: $(READY)  ## the report in a real browser: Debian's Chromium, which is installed when it is missing
 	@command -v chromium > /dev/null || apt-get install --yes --no-install-recommends chromium
 	$(BIN)/python -m pytest tests/browser
+
+sanitize: $(READY)  ## native code under the address, undefined-behaviour and thread sanitizers: threads, LP tests, conformance kit
+	$(BIN)/python tests/native/sanitize.py
+
+coverage: $(READY)  ## lines of native code and of the contract that the tests reach: a table
+	$(BIN)/python -m pip install --quiet --group coverage
+	$(BIN)/python tests/native/coverage_table.py
+
+aarch64: $(READY)  ## compile native code for aarch64 and run its arithmetic and its barriers under qemu; needs Debian's cross compiler
+	$(BIN)/python tests/native/aarch64.py
 
 fuzz: $(READY)  ## ten minutes each: the tcp parser and handshake guided by coverage, random LPs against HiGHS
 	$(BIN)/python -m pip install --quiet atheris

@@ -44,13 +44,6 @@ nb::object packed_places(const Integers& counts) {
 
 }  // namespace
 
-const char* operation_name(Operation operation) {
-    static const char* const names[] = {
-        "join", "barrier", "allgatherv", "allreduce", "broadcast", "create_shared_region", "fence", "split_local"};
-    const auto at = static_cast<size_t>(operation);
-    return at < std::size(names) ? names[at] : "unknown operation";
-}
-
 CallGuard::CallGuard(uint32_t rank, uint32_t size, nb::object reduce_op)
     : rank_(rank), size_(size), reduce_op_(std::move(reduce_op)), fork_count_(fork_generation()), recent_(kRecent) {}
 

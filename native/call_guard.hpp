@@ -8,21 +8,9 @@
 #include <vector>
 
 #include "numpy_buffer.hpp"
+#include "operation.hpp"
 
 namespace cobre {
-
-enum class Operation : uint32_t {
-    join = 0,
-    barrier = 1,
-    allgatherv = 2,
-    allreduce = 3,
-    broadcast = 4,
-    create_shared_region = 5,
-    fence = 6,
-    split_local = 7,
-};
-
-const char* operation_name(Operation operation);
 
 struct CallRecord {
     uint64_t sequence = 0;

@@ -15,7 +15,7 @@
 namespace cobre::shm {
 
 inline constexpr uint64_t kMagic = 0x436f627265536d31;  // "CobreSm1"
-inline constexpr uint32_t kLayoutVersion = 2;
+inline constexpr uint32_t kLayoutVersion = 3;
 inline constexpr uint32_t kMaxRanks = 1024;
 inline constexpr size_t kLine = 64;
 inline constexpr size_t kPage = 4096;
@@ -112,10 +112,10 @@ struct Control {
     size_t slot_bytes = 0;
     uint32_t size = 0;
 
+    // Everything before the window.
     static size_t fixed_bytes(uint32_t size) {
-        return round_up(
-            sizeof(Header) + sizeof(Arrival) + sizeof(Generation) + sizeof(FailureRecord) + size * sizeof(RankSlot),
-            kPage);
+        const size_t words = sizeof(Header) + sizeof(Arrival) + sizeof(Generation) + sizeof(FailureRecord);
+        return round_up(round_up(words, alignof(RankSlot)) + size * sizeof(RankSlot), kPage);
     }
     // Per rank: two slots to publish in, and two halves of a slot for folded results.
     static size_t window_bytes_per_rank(size_t slot_bytes) { return 3 * slot_bytes; }
@@ -125,12 +125,13 @@ struct Control {
 
     static Control at(std::byte* base, uint32_t size, size_t slot_bytes) {
         Control control;
-        auto take = [&base](auto*& pointer, size_t count) {
+        std::byte* const begin = base;
+        auto take = [&](auto*& pointer, size_t count) {
             using T = std::remove_reference_t<decltype(*pointer)>;
+            base = begin + round_up(static_cast<size_t>(base - begin), alignof(T));  // begin is that of a page
             pointer = reinterpret_cast<T*>(base);
             base += count * sizeof(T);
         };
-        std::byte* const begin = base;
         take(control.header, 1);
         take(control.arrival, 1);
         take(control.generation, 1);

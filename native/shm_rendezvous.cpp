@@ -1,9 +1,7 @@
 #include "shm_rendezvous.hpp"
 
-#include <Python.h>
 #include <dirent.h>
 #include <fcntl.h>
-#include <nanobind/nanobind.h>
 #include <sys/random.h>
 #include <sys/stat.h>
 #include <time.h>
@@ -17,8 +15,6 @@
 
 #include "process.hpp"
 #include "shm_sync.hpp"
-
-namespace nb = nanobind;
 
 namespace cobre::shm {
 
@@ -171,8 +167,8 @@ void init_condition(RankSlot& slot) {
 }  // namespace
 
 void sleep_briefly() {
-    if (PyErr_CheckSignals() != 0) throw nb::python_error();
     Gil gil;
+    gil.check_signals();
     gil.release();
     const timespec pause{0, kPollNs};
     nanosleep(&pause, nullptr);

@@ -1,6 +1,5 @@
 #include "shm_sync.hpp"
 
-#include <nanobind/nanobind.h>
 #include <sched.h>
 #include <time.h>
 #ifdef __linux__
@@ -15,8 +14,9 @@
 #include <sstream>
 #include <utility>
 
-#include "call_guard.hpp"
+#include "operation.hpp"
 #include "process.hpp"
+#include "reduce.hpp"
 
 namespace cobre::shm {
 namespace {
@@ -113,9 +113,10 @@ bool Sync::arrive(uint64_t call_hash, uint32_t generation) {
                                                std::memory_order_relaxed))
             return false;
     }
-    // acquire: all others' writes happened before their exchange; nobody touches the word until the generation moves
-    std::atomic_thread_fence(std::memory_order_acquire);
-    arrival.word.store(0, std::memory_order_relaxed);
+    // acquire: all others' writes happened before their exchange. A second load and not a fence, which thread sanitizers do
+    // not model; it gives the same value, because no rank touches the word until the generation moves
+    (void)arrival.word.load(std::memory_order_acquire);
+    arrival.word.store(0, std::memory_order_relaxed);  // published by the exchange below
     // seq_cst: this store and the load of `sleepers` must not be reordered (Dekker's pattern with sleep_slice), or a
     // sleeper could be missed
     control_.generation->value.exchange(generation + 1, std::memory_order_seq_cst);
@@ -137,8 +138,7 @@ void Sync::sleep_until_passed(uint32_t generation, Gil& gil) {
         check_peers(generation, since, limit);
         if (const int64_t now = now_ns(); now >= next_signal_check) {
             next_signal_check = now + kSliceNs;
-            gil.acquire();
-            if (PyErr_CheckSignals() != 0) throw nanobind::python_error();
+            gil.check_signals();
             if (now >= next_report) report_wait(generation, since, next_report);
             gil.release();
         }
@@ -147,9 +147,9 @@ void Sync::sleep_until_passed(uint32_t generation, Gil& gil) {
 }
 
 void Sync::sleep_slice(uint32_t generation) {
+    // seq_cst here and in has_opened(): the count before the look at the generation, see arrive()
     control_.arrival->sleepers.fetch_add(1, std::memory_order_seq_cst);
-    std::atomic_thread_fence(std::memory_order_seq_cst);  // the count before the look at the generation, see arrive()
-    if (!passed(generation) && !has_failed())
+    if (!has_opened(generation) && !has_failed())
         config_.condvar ? sleep_on_condition(generation) : sleep_on_futex(generation);
     control_.arrival->sleepers.fetch_sub(1, std::memory_order_relaxed);  // relaxed: a needless wake-up is harmless
 }
@@ -173,12 +173,10 @@ void Sync::sleep_on_condition(uint32_t generation) {
     const int64_t at = int64_t{deadline.tv_sec} * 1'000'000'000 + deadline.tv_nsec + kSliceNs;
     deadline = to_timespec(at);
     if (pthread_mutex_lock(&slot.mutex) == EOWNERDEAD) pthread_mutex_consistent(&slot.mutex);
-    slot.sleeping.store(1, std::memory_order_seq_cst);
-    std::atomic_thread_fence(
-        std::memory_order_seq_cst);  // `sleeping` before the look at the generation, as with the futex
-    while (slot.sleeping.load(std::memory_order_seq_cst) && !passed(generation) && !has_failed())
+    slot.sleeping.store(1, std::memory_order_seq_cst);  // seq_cst: before the look at the generation, as with the futex
+    while (slot.sleeping.load(std::memory_order_seq_cst) && !has_opened(generation) && !has_failed())
         if (pthread_cond_timedwait(&slot.condition, &slot.mutex, &deadline) != 0) break;
-    slot.sleeping.store(0, std::memory_order_relaxed);
+    slot.sleeping.store(0, std::memory_order_relaxed);  // relaxed: under the mutex
     pthread_mutex_unlock(&slot.mutex);
 }
 
@@ -191,6 +189,7 @@ void Sync::wake_all() {
     }
     for (uint32_t rank = 0; rank < control_.size; ++rank) {
         RankSlot& slot = control_.slots[rank];
+        // seq_cst: after the generation has moved, as with `sleepers`
         if (slot.sleeping.exchange(0, std::memory_order_seq_cst) == 0) continue;
         if (pthread_mutex_lock(&slot.mutex) == EOWNERDEAD) pthread_mutex_consistent(&slot.mutex);
         pthread_cond_signal(&slot.condition);

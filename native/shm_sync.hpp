@@ -1,8 +1,6 @@
 // The barrier, and everything a rank does while it waits for others.
 #pragma once
 
-#include <Python.h>
-
 #include <cstdint>
 #include <exception>
 #include <functional>
@@ -10,6 +8,7 @@
 #include <utility>
 #include <vector>
 
+#include "gil.hpp"
 #include "shm_layout.hpp"
 #include "spin_wait.hpp"
 
@@ -28,25 +27,6 @@ struct CollectiveFailure : std::exception {
     CollectiveFailure(Failure kind, std::vector<FailedRank> failed_ranks, std::string text)
         : kind(kind), failed_ranks(std::move(failed_ranks)), text(std::move(text)) {}
     const char* what() const noexcept override { return text.c_str(); }
-};
-
-// Holds the GIL at first. Released when waiting or copying gets long, acquired again at the end: a short call never
-// gives it up.
-class Gil {
-public:
-    Gil() = default;
-    ~Gil() { acquire(); }
-    Gil(const Gil&) = delete;
-    Gil& operator=(const Gil&) = delete;
-    void release() {
-        if (!state_) state_ = PyEval_SaveThread();
-    }
-    void acquire() {
-        if (state_) PyEval_RestoreThread(std::exchange(state_, nullptr));
-    }
-
-private:
-    PyThreadState* state_ = nullptr;
 };
 
 // How long ranks on so many cores spin at a barrier before they sleep; the first spins are with the GIL held.
@@ -90,6 +70,10 @@ private:
     bool passed(uint32_t generation) const {
         // acquire: what the others wrote before they arrived is visible after this
         return control_.generation->value.load(std::memory_order_acquire) != generation;
+    }
+    // The same for a rank that is about to sleep: in one total order with the waker's look at who sleeps, see arrive().
+    bool has_opened(uint32_t generation) const {
+        return control_.generation->value.load(std::memory_order_seq_cst) != generation;
     }
     // relaxed: a flag to look at; throw_failure() acquires before it reads the record
     bool has_failed() const { return control_.generation->failure.load(std::memory_order_relaxed) != 0; }

@@ -2,6 +2,12 @@
 
 import signal
 
+from hypothesis import settings
+
+# No test depends on how fast the machine is.
+settings.register_profile("any machine", deadline=None)
+settings.load_profile("any machine")
+
 # A shell lets its background jobs ignore Ctrl-C, and what they start inherits that; many tests send it.
 for number in (signal.SIGINT, signal.SIGQUIT):
     if signal.getsignal(number) is signal.SIG_IGN:

@@ -1,0 +1,95 @@
+"""Coverage of native code (gcov) and of the contract (coverage.py): a table, and the lines that no test reached.
+
+The extension module is built for coverage in an environment of its own. The LP tests, the tests of `cobre.comm` and the
+conformance kit on shm with faults run in it.
+"""
+
+import argparse
+import gzip
+import json
+import os
+import subprocess
+import sys
+import tempfile
+from collections import defaultdict
+from pathlib import Path
+
+from instrumented import BUILD, ROOT, build_folder, compiler, environment
+
+UNIT = ("tests/unit/solver", "tests/unit/sddp/cuts", "tests/unit/sddp/test_openings.py", "tests/unit/comm")
+KIT = (("--ranks", "1,3", "--quick"), ("--wait", "condvar", "--ranks", "3", "--quick"), ("--faults",))
+CONTRACT = ROOT / "src" / "cobre" / "comm"
+SETTINGS = """
+[run]
+source = {source}
+data_file = {data}
+parallel = true
+patch = subprocess, _exit
+[report]
+exclude_also =
+    raise NotImplementedError
+    @abstractmethod
+    if TYPE_CHECKING:
+"""
+
+
+def main() -> None:
+    """Run everything, then print."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--no-run", action="store_true", help="print what the last run found")
+    parser.add_argument("--lines", action="store_true", help="list the lines that no test reached")
+    arguments = parser.parse_args()
+    python = str(BUILD / "venv-coverage" / "bin" / "python") if arguments.no_run else run()
+    print_native(lines=arguments.lines)
+    report = [python, "-m", "coverage", "report", f"--rcfile={BUILD / 'coveragerc'}", "--skip-covered"]
+    subprocess.run([*report, *(["--show-missing"] if arguments.lines else [])], cwd=ROOT, check=True)
+
+
+def run() -> str:
+    """Run the tests and the kit with both kinds of coverage; gives the environment's Python."""
+    python = environment("coverage", "COBRE_COVERAGE=ON")
+    settings = BUILD / "coveragerc"
+    settings.write_text(SETTINGS.format(source=CONTRACT, data=BUILD / "coverage.data"))
+    for old in [*build_folder("coverage").rglob("*.gcda"), *BUILD.glob("coverage.data*")]:
+        old.unlink()
+    covered = [python, "-m", "coverage", "run", f"--rcfile={settings}", "-m"]
+    subprocess.run([*covered, "pytest", "-q", "-p", "no:cacheprovider", *UNIT], cwd=ROOT, check=True)
+    for arguments in KIT:
+        subprocess.run([*covered, "cobre.comm.testing", "--backend", "shm", *arguments], cwd=ROOT, check=True)
+    subprocess.run([python, "-m", "coverage", "combine", "-q", f"--rcfile={settings}"], cwd=ROOT, check=True)
+    return python
+
+
+def print_native(*, lines: bool) -> None:
+    """The table of native files, and the lines that no test reached."""
+    reached = native_lines()
+    total = missed = 0
+    print(f"{'native file':34} {'lines':>6} {'missed':>6} {'covered':>8}")
+    for file, counts in sorted(reached.items()):
+        absent = sorted(line for line, count in counts.items() if count == 0)
+        total, missed = total + len(counts), missed + len(absent)
+        print(f"{file:34} {len(counts):6} {len(absent):6} {100 * (1 - len(absent) / len(counts)):7.1f}%")
+        if lines and absent:
+            print("    " + " ".join(map(str, absent)))
+    print(f"{'all':34} {total:6} {missed:6} {100 * (1 - missed / total):7.1f}%")
+
+
+def native_lines() -> dict[str, dict[int, int]]:
+    """How often each line of each native file was run, in all processes together."""
+    counts: dict[str, dict[int, int]] = defaultdict(lambda: defaultdict(int))
+    gcov = os.environ.get("GCOV", compiler().replace("g++", "gcov"))
+    notes = [str(path) for path in build_folder("coverage").rglob("native/*.gcno")]
+    with tempfile.TemporaryDirectory() as folder:
+        subprocess.run([gcov, "--json-format", *notes], cwd=folder, check=True, stdout=subprocess.DEVNULL)
+        for path in Path(folder).glob("*.json.gz"):
+            for file in json.loads(gzip.decompress(path.read_bytes()))["files"]:
+                source = Path(file["file"])
+                if source.parent.name != "native":
+                    continue
+                for line in file["lines"]:
+                    counts[source.name][line["line_number"]] += line["count"]
+    return counts
+
+
+if __name__ == "__main__":
+    sys.exit(main())

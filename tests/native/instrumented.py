@@ -1,0 +1,39 @@
+"""Environments beside the usual one with an extension module of their own: with a sanitizer, or for coverage."""
+
+import os
+import subprocess
+import sys
+import sysconfig
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parents[2]
+BUILD = ROOT / "build" / "instrumented"
+
+
+def environment(name: str, define: str) -> str:
+    """The Python of an environment that has its own extension module and borrows everything else.
+
+    name: of its folders. define: a CMake definition, e.g. `COBRE_SANITIZE=thread`.
+    """
+    folder = BUILD / f"venv-{name}"
+    python = folder / "bin" / "python"
+    if not python.exists():
+        subprocess.run([sys.executable, "-m", "venv", str(folder)], check=True)
+        query = [str(python), "-c", "import sysconfig; print(sysconfig.get_path('purelib'))"]
+        own = Path(subprocess.check_output(query, text=True).strip())
+        (own / "borrowed.pth").write_text(sysconfig.get_path("purelib") + "\n")
+    install = [str(python), "-m", "pip", "install", "--quiet", "--no-deps", "--no-build-isolation"]
+    settings = [f"--config-settings=build-dir={build_folder(name)}", f"--config-settings=cmake.define.{define}"]
+    path = os.pathsep.join([str(Path(sys.executable).parent), os.environ["PATH"]])  # cmake and ninja
+    subprocess.run([*install, *settings, "--editable", str(ROOT)], check=True, env={**os.environ, "PATH": path})
+    return str(python)
+
+
+def build_folder(name: str) -> Path:
+    """Where the object files of an environment's module lie."""
+    return BUILD / f"build-{name}"
+
+
+def compiler() -> str:
+    """The C++ compiler, whose runtimes and tools are used."""
+    return os.environ.get("CXX", "g++")

@@ -1,0 +1,103 @@
+"""Run native code under the address, undefined-behaviour and thread sanitizers of gcc.
+
+Three builds beside the usual one: ranks as threads over one mapping (`threads.cpp`), and the extension module in an
+environment of its own for `address,undefined` and for `thread`, through the LP tests and the conformance kit. Prints a
+line for each, and what a sanitizer found; exits with 1 when one found anything.
+"""
+
+import argparse
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+from instrumented import BUILD, ROOT, compiler, environment
+
+HERE = Path(__file__).resolve().parent
+THREADS_SOURCES = ("shm_sync", "shm_collectives", "operation", "reduce", "copy", "process", "thread_pool")
+LP_TESTS = (
+    "tests/unit/solver",
+    "tests/unit/sddp/cuts",
+    "tests/unit/sddp/test_openings.py",
+    "tests/unit/comm/test_fold.py",
+)
+KIT = ("--backend", "shm", "--ranks", "1,3", "--quick")
+
+# What a program may do that a sanitizer would not let pass:
+# - the interpreter and NumPy keep memory until the end: leaks are not looked for;
+# - ranks are forks of one process that has loaded the package;
+# - a rank that is killed has no exit code of its own: findings go to files, which are read afterwards.
+OPTIONS = {
+    "address,undefined": {
+        "ASAN_OPTIONS": "detect_leaks=0:detect_stack_use_after_return=1:strict_string_checks=1:halt_on_error=1",
+        "UBSAN_OPTIONS": "print_stacktrace=1:halt_on_error=1",
+    },
+    "thread": {
+        "TSAN_OPTIONS": f"die_after_fork=0:halt_on_error=0:second_deadlock_stack=1:suppressions={HERE / 'foreign.supp'}"
+    },
+}
+RUNTIMES = {"address,undefined": ("libasan.so", "libubsan.so"), "thread": ("libtsan.so",)}
+
+
+def main() -> int:
+    """Run what is asked for; without arguments everything."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--only", choices=sorted(OPTIONS), action="append")
+    parser.add_argument("--threads-only", action="store_true", help="only ranks as threads, which takes a minute")
+    arguments = parser.parse_args()
+    BUILD.mkdir(parents=True, exist_ok=True)
+    findings = []
+    for sanitizer in arguments.only or OPTIONS:
+        findings += run_threads(sanitizer)
+        if not arguments.threads_only:
+            python = environment(sanitizer.replace(",", "-"), f"COBRE_SANITIZE={sanitizer}")
+            findings += run(sanitizer, "LP tests", [python, "-m", "pytest", "-q", "-p", "no:cacheprovider", *LP_TESTS])
+            findings += run(sanitizer, "conformance kit", [python, "-m", "cobre.comm.testing", *KIT])
+    for finding in findings:
+        print(finding)
+    return 1 if findings else 0
+
+
+def run_threads(sanitizer: str) -> list[str]:
+    """Ranks as threads, in a program without an interpreter."""
+    program = BUILD / f"threads-{sanitizer.replace(',', '-')}"
+    sources = [HERE / "threads.cpp", *(ROOT / "native" / f"{name}.cpp" for name in THREADS_SOURCES)]
+    flags = [
+        "-std=c++20",
+        "-O1",
+        "-g",
+        "-fno-omit-frame-pointer",
+        f"-fsanitize={sanitizer}",
+        f"-I{ROOT / 'native'}",
+        "-pthread",
+    ]
+    subprocess.run([compiler(), *flags, *map(str, sources), "-o", str(program)], check=True)
+    return run(sanitizer, "ranks as threads", [str(program)], preload=False)
+
+
+def run(sanitizer: str, what: str, command: list[str], *, preload: bool = True) -> list[str]:
+    """Run a command under a sanitizer; gives what it found, or that the command failed."""
+    reports = BUILD / f"report-{sanitizer.replace(',', '-')}-{what.replace(' ', '-')}"
+    for old in BUILD.glob(f"{reports.name}.*"):
+        old.unlink()
+    environ = {**os.environ, "PYTHONMALLOC": "malloc"}
+    for name, value in OPTIONS[sanitizer].items():
+        environ[name] = f"{value}:log_path={reports}"
+    if preload:  # the interpreter is not built with the sanitizer: its runtime must be loaded first
+        environ["LD_PRELOAD"] = " ".join(runtime(name) for name in RUNTIMES[sanitizer])
+    # Thread sanitizers know where memory may lie only without a random layout of the address space.
+    result = subprocess.run(["setarch", "-R", *command], env=environ, cwd=ROOT, check=False)
+    found = [f"{sanitizer}, {what}:\n{path.read_text()}" for path in sorted(BUILD.glob(f"{reports.name}.*"))]
+    if result.returncode and not found:
+        found = [f"{sanitizer}, {what}: exit code {result.returncode}"]
+    print(f"{sanitizer:18} {what:17} {'clean' if not found else f'{len(found)} findings'}", flush=True)
+    return found
+
+
+def runtime(name: str) -> str:
+    """Where a runtime of the compiler lies."""
+    return subprocess.check_output([compiler(), f"-print-file-name={name}"], text=True).strip()
+
+
+if __name__ == "__main__":
+    sys.exit(main())
