@@ -114,7 +114,8 @@ INTRODUCTION = (
     "By `make bench-scale`. The model is in `benchmarks/scale/model.py`. The numbers that it starts from were measured",
     "in this run, except the links, which are given. A solve at the whole size is taken to cost what it costs in the",
     f"study that was measured. tcp and mpi have machines of {CORES_PER_MACHINE} cores; shm is one machine with as many",
-    "cores as ranks. Cuts pile up: a solve of the last iterations takes longer, which helps all backends alike.",
+    f"cores as ranks. Load of this machine at the start: {os.getloadavg()[0]:.1f}. Cuts pile up: a solve of the last",
+    "iterations takes longer, which helps all backends alike.",
 )
 
 
