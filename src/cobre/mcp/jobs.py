@@ -1,9 +1,7 @@
 """Studies that run in the background, each a process of its own: `cobre run`. They outlive the server."""
 
 import os
-import re
 import signal
-import socket
 import subprocess
 import sys
 import threading
@@ -14,11 +12,12 @@ from typing import BinaryIO
 
 from cobre.comm.cores import usable_cores
 from cobre.comm.launch import interpreter_flags, new_process_environment
-from cobre.errors import CobreError
 from cobre.io.atomic import explained
 from cobre.io.confined import make_folder, no_links_below, open_own, remove_file
-from cobre.io.untrusted_file import open_untrusted, read_untrusted
-from cobre.runs.files import EVENT_FILE, LOCK_FILE
+from cobre.io.untrusted_file import open_untrusted
+from cobre.mcp.errors import JobError
+from cobre.mcp.owner import signal_owner
+from cobre.runs.files import EVENT_FILE
 from cobre.study.output_lock import is_in_use
 
 LOG_FILE = "run.log"
@@ -26,11 +25,6 @@ MAX_STUDIES = 4
 WORKERS_PER_CORE = 4
 TAIL_BYTES = 4000
 _LOOK_S = 0.05
-_OWNER = re.compile(r"pid (\d+) on (\S+)")
-
-
-class JobError(CobreError):
-    """A study that cannot be started or stopped, and why."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -124,27 +118,20 @@ class Jobs:
 
     def stop(self, output: Path, *, at_once: bool = False) -> None:
         """Ask for the end after the iteration, as Ctrl-C does; at once: as Ctrl-C twice."""
-        pid = self._pid(output)
-        try:
-            os.kill(pid, signal.SIGINT)
-            if at_once:  # another signal: two of the same kind may arrive as one
-                os.kill(pid, signal.SIGTERM)
-        except ProcessLookupError:
-            return  # it has ended by itself
-        except PermissionError as error:
-            raise JobError(f"process {pid} belongs to another user: ask them to stop it") from error
+        # Another signal the second time: two of the same kind may arrive as one.
+        signals = (signal.SIGINT, signal.SIGTERM) if at_once else (signal.SIGINT,)
+        job = self._jobs.get(output)
+        if job is not None and job.exit_code is None:
+            for signum in signals:
+                job.process.send_signal(signum)
+        elif is_in_use(output):
+            signal_owner(output, signals)
+        else:
+            raise JobError(f"no study is running in {output}")
 
     def _is_running(self, output: Path) -> bool:
         job = self._jobs.get(output)
         return is_in_use(output) or (job is not None and job.exit_code is None)
-
-    def _pid(self, output: Path) -> int:
-        job = self._jobs.get(output)
-        if job is not None and job.exit_code is None:
-            return job.process.pid
-        if not is_in_use(output):
-            raise JobError(f"no study is running in {output}")
-        return _pid_of_owner(output)
 
     def _check(self, request: StudyRequest) -> None:
         running = [output for output in self._jobs if self._is_running(output)]
@@ -213,25 +200,3 @@ def log_tail(output: Path) -> str:
 def _environment() -> dict[str, str]:
     """Ours, without a world that this server might have been started into."""
     return new_process_environment({"NO_COLOR": "1"})
-
-
-def _pid_of_owner(output: Path) -> int:
-    """Of a study that somebody else started on this machine, or this server before it was started anew."""
-    try:
-        owner = _OWNER.search(read_untrusted(output / LOCK_FILE, 1000).decode(errors="replace"))
-    except OSError:
-        owner = None
-    if owner is None:
-        raise JobError(f"who runs the study in {output} is not known: stop it where it was started")
-    pid, host = int(owner[1]), owner[2]
-    if host != socket.gethostname() or not _is_cobre(pid):
-        raise JobError(f"the study in {output} is run by process {pid} on {host}: stop it there (kill -INT {pid})")
-    return pid
-
-
-def _is_cobre(pid: int) -> bool:
-    """Whether a process is a run of ours, as far as the system tells: a file could name any process."""
-    try:
-        return b"cobre" in Path(f"/proc/{pid}/cmdline").read_bytes()
-    except OSError:
-        return False

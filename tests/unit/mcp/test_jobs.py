@@ -3,7 +3,8 @@
 import pytest
 
 from cobre.comm.cores import usable_cores
-from cobre.mcp.jobs import JobError, Jobs, StudyRequest
+from cobre.mcp.errors import JobError
+from cobre.mcp.jobs import Jobs, StudyRequest
 from cobre.study.output_lock import output_lock
 
 
