@@ -139,6 +139,7 @@ NB_MODULE(_native, module) {
                 new (self) Transport(parent, guard, std::move(on_wait));
             },
             "parent"_a, "guard"_a, "on_wait"_a, nb::keep_alive<1, 3>())
+        .def("wait_for_all", &Transport::wait_for_all)
         .def("barrier", &Transport::barrier)
         .def("allgatherv", &Transport::allgatherv)
         .def("allreduce", &Transport::allreduce)

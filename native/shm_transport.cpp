@@ -40,7 +40,7 @@ Transport::Transport(Segment& segment, TransportConfig config, CallGuard& guard,
     try {
         check_header(segment);
         attach(segment.map(segment.bytes(), true));
-        wait_for_all(segment);
+        take_slot(segment);
     } catch (...) {
         close();
         throw;
@@ -71,7 +71,8 @@ void Transport::join() {
         check_header(segment);
         attach(segment.map(segment.bytes(), true));
         try {
-            wait_for_all(segment);
+            take_slot(segment);
+            wait_for_all();
         } catch (const CollectiveFailure&) {
             if (config_.rank == 0) admit_latecomers(deadline);
             throw;
@@ -155,13 +156,16 @@ void Transport::claim_slot() {
 
 // All ranks attach; the last one unlinks the name; from then on nothing can be left behind in /dev/shm, even by
 // SIGKILL.
-void Transport::wait_for_all(Segment& segment) {
+void Transport::take_slot(Segment& segment) {
     claim_slot();
     liveness_->start();
     Header& header = *sync_->control().header;
     // acq_rel: the last rank to attach unlinks after all others have mapped
     const uint32_t attached = header.attached.fetch_add(1, std::memory_order_acq_rel) + 1;
     if (attached == config_.size) segment.unlink();  // the last to attach: all have mapped it
+}
+
+void Transport::wait_for_all() {
     sync_->set_next_timeout(to_ns(config_.connect_timeout_s));
     Gil gil;
     sync_->barrier(0, gil);

@@ -39,12 +39,15 @@ struct CallDescription {
 class Transport {
 public:
     Transport(TransportConfig config, CallGuard& guard, nanobind::object on_wait);
-    // In a segment that the ranks have found by other means than a name; rank 0 has initialised it.
+    // In a segment that the ranks have found by other means than a name; rank 0 has initialised it. Does not wait for
+    // the others: `wait_for_all` must follow, once it is known that all have come so far. A rank that dies before that
+    // is in no slot, and nobody here would notice.
     Transport(Segment& segment, TransportConfig config, CallGuard& guard, nanobind::object on_wait);
     // A second transport between the ranks of `parent`, created inside its present call, which notices ranks that die.
     Transport(Transport& parent, CallGuard& guard, nanobind::object on_wait);
     ~Transport();
 
+    void wait_for_all();
     void barrier();
     void allgatherv(nanobind::handle send, nanobind::handle recv, nanobind::handle counts, nanobind::handle displs);
     void allreduce(nanobind::handle send, nanobind::handle recv, nanobind::handle op);
@@ -68,7 +71,7 @@ private:
     void join();
     void check_header(const Segment& segment) const;
     void attach(std::shared_ptr<Mapping> mapping);
-    void wait_for_all(Segment& segment);
+    void take_slot(Segment& segment);
     void substep_barrier();  // one more barrier of the present call
     std::string derived_name() const;
     void admit_latecomers(int64_t deadline_ns);

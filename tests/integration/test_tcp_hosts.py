@@ -1,6 +1,7 @@
 """Ranks of one tcp world that share memory: who does, what moves between hosts, and who is told of a death."""
 
 import os
+import signal
 import socket
 import stat
 import struct
@@ -8,6 +9,7 @@ import time
 
 import numpy as np
 import pytest
+from processes import finish, start_python
 from tcp_processes import Rank
 from tcp_worlds import DEADLINE_S, SECRET, meeting, new_address, results
 
@@ -160,3 +162,38 @@ def test_leaving_after_a_fence_disturbs_no_other_host(start):
     for rank in ranks[:2]:
         assert rank.hear("fenced")
         assert rank.process.wait(DEADLINE_S) == 0
+
+
+DIES_WHILE_JOINING = """
+import os, signal, sys
+from cobre.comm import BackendError, create_communicator
+from cobre.comm.backends.tcp import communicator
+
+step = getattr(communicator, sys.argv[1])
+
+def dies_there(*arguments):
+    if os.environ["COBRE_TCP_RANK"] == "2":
+        os.kill(os.getpid(), signal.SIGKILL)
+    return step(*arguments)
+
+setattr(communicator, sys.argv[1], dies_there)
+try:
+    create_communicator("tcp")
+except BackendError as error:
+    print(error)
+"""
+
+
+@pytest.mark.parametrize("step", ["find_hosts", "HostGroup", "join_memory"])
+@pytest.mark.parametrize("ranks_per_host", [0, 2])
+def test_a_death_while_ranks_join_their_hosts_memory_is_told_at_once_and_by_name(step, ranks_per_host):
+    """Before it has a slot there, nobody sees it die in memory; the limit of joining is far beyond the test's."""
+    address = new_address()
+    options = {"secret": SECRET, "connect_timeout_s": 900.0, "timeout_s": 900.0, "ranks_per_host": ranks_per_host}
+    configs = [TcpConfig(address, rank, 4, **options) for rank in range(4)]
+    ranks = [start_python("-c", DIES_WHILE_JOINING, step, env=os.environ | config.to_env()) for config in configs]
+    for number, (code, out, err) in enumerate([finish(rank) for rank in ranks]):
+        if number == 2:
+            assert code == -signal.SIGKILL
+        else:
+            assert code == 0 and "rank 2 (" in out and "died" in out, (number, out, err)

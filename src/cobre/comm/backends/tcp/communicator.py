@@ -14,7 +14,7 @@ from cobre.comm.backends.tcp.channel import LinkLostError
 from cobre.comm.backends.tcp.connect import connect
 from cobre.comm.backends.tcp.failures import WorldFailedError, error_of
 from cobre.comm.backends.tcp.fields import ProtocolError
-from cobre.comm.backends.tcp.host_discovery import find_hosts
+from cobre.comm.backends.tcp.host_discovery import find_hosts, join_memory
 from cobre.comm.backends.tcp.host_group import HostGroup, awaited_ranks, verdict_of, wake_host
 from cobre.comm.backends.tcp.protocol import Verdict
 from cobre.comm.backends.tcp.rendezvous.handshake import this_process
@@ -69,22 +69,25 @@ class TcpCommunicator(RegionOwner):
             if found is None:
                 return Star(self._transport, self._guard, self._rank, self._size)
             hosts, memory = found
-            self._host = self._join_host(hosts.of(self._rank), memory)
+            host = self._join_host(hosts.of(self._rank), memory)
             self._transport.group(hosts.groups)
         except BaseException as error:
             self._leave_rendezvous(error)
             raise
-        return TwoLevels(self._transport, self._host, hosts, self._guard, self._rank, self._size)
+        return TwoLevels(self._transport, host, hosts, self._guard, self._rank, self._size)
 
     def _join_host(self, ranks: Sequence[int], memory: ShmSegment) -> HostGroup:
         on_wait = weakly(self._waiting_in_host)
-        host = HostGroup(ranks, memory, self._config, self._guard, on_wait)
+        self._host = host = HostGroup(ranks, memory, self._config, self._guard, on_wait)
         self._transport.monitor.on_verdict = partial(wake_host, host, self._transport.progress)
+        join_memory(self._transport, self._config, host.shm)
         return host
 
     def _leave_rendezvous(self, error: BaseException) -> None:
         """Close, and raise an error of the start: a rank was lost after all had connected, before hosts were known."""
         translated = self._translate(error, Operation.JOIN)
+        if isinstance(error, JoinFailure):  # the others have not seen it, and would name this rank without a reason
+            self._transport.abort(f"rank {self._rank}: {error}", this_process(self._rank))
         self.close()
         if isinstance(error, JoinFailure) or translated is not error:
             raise InitializationFailedError("tcp", getattr(translated, "message", str(translated))) from error

@@ -13,7 +13,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from cobre._native import ShmSegment
+from cobre._native import ShmSegment, ShmTransport
 from cobre.comm.backends.tcp.calls import call_head
 from cobre.comm.backends.tcp.transport import Transport
 from cobre.comm.config import TcpConfig
@@ -49,14 +49,33 @@ class Hosts:
 
 
 def find_hosts(transport: Transport, config: TcpConfig) -> tuple[Hosts, ShmSegment] | None:
-    """The hosts of a world whose ranks have just met, and this host's memory; None: every rank is on its own."""
+    """The hosts of a world whose ranks have just met, and this host's memory; None: every rank is on its own.
+
+    Where memory is shared, `join_memory` must follow: the call that begins here ends there.
+    """
     # These exchanges are calls like any other, so that a rank that dies here is found: as call 0, before the first.
     transport.progress.completed = -1
     transport.begin(0, Operation.JOIN)
     hosts = Hosts.from_identities(_exchange(transport, config.size, _identity(config)))
     memory = _open_memory(transport, config, hosts) if hosts.any_shared else None
+    if memory is not None:
+        return hosts, memory
     transport.end(0)
-    return None if memory is None else (hosts, memory)
+    return None
+
+
+def join_memory(transport: Transport, config: TcpConfig, shm: ShmTransport) -> None:
+    """Wait until all ranks of this host have joined its memory, in which this one has its slot.
+
+    After one more exchange: a rank that dies before it has a slot is seen by its connection alone.
+    """
+    _exchange(transport, config.size, b"")
+    transport.progress.waits_for_host = True
+    try:
+        shm.wait_for_all()
+    finally:
+        transport.progress.waits_for_host = False
+    transport.end(0)
 
 
 def _open_memory(transport: Transport, config: TcpConfig, hosts: Hosts) -> ShmSegment | None:
