@@ -82,7 +82,7 @@ IMPLAUSIBLE = {
     ),
     "negative": (
         scaled(INFLOWS, "mean_m3s", lambda values: pa.array([-500.0] * len(values))),
-        ["hydro 0 (Upper)", "is -503.037 m3/s", "-1,004.27 m3/s with that of all plants upstream"],
+        ["hydro 0 (Upper)", "is -503.037 m3/s", "-1,004.27 m3/s including all plants upstream"],
     ),
     "deficit": (
         edited("system/buses.json", cheap_deficit),
