@@ -123,6 +123,7 @@ def _trained_event(trained: TrainedStudy) -> Event:
         upper_bound=last.upper_bound,
         half_width=last.half_width,
         gap=last.gap,
+        bound=trained.bound,
         digest=trained.digest,
         training_seconds=trained.training_s,
         workers=[report.as_dict() for report in trained.workers],
