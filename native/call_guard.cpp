@@ -31,7 +31,7 @@ struct Integers {
     Py_ssize_t length;
 };
 
-// Places without gaps; whatever is no proper count shows up again when the counts are checked.
+// Displacements without gaps; an invalid count is found when the counts are checked.
 nb::object packed_places(const Integers& counts) {
     nb::object places = nb::steal(PyTuple_New(std::max<Py_ssize_t>(counts.length, 0)));
     Py_ssize_t next = 0;
@@ -51,6 +51,7 @@ CallGuard::~CallGuard() {
     for (CallRecord& record : recent_) Py_XDECREF(record.label);
 }
 
+// Python finds out which of these it was, for the message.
 bool CallGuard::ready() const { return !busy_ && !broken_ && !closed_ && fork_count_ == fork_generation(); }
 
 void CallGuard::start(Operation operation, uint64_t nbytes, PyObject* label) {
@@ -125,6 +126,7 @@ bool CallGuard::allgatherv(nb::handle hook, nb::handle send, nb::handle recv, nb
     return run(Operation::allgatherv, to.nbytes(), label, hook, send, recv, counts, displs);
 }
 
+// The common form alone: anything else goes to the validation in Python, which says what is wrong.
 bool CallGuard::allreduce(nb::handle hook, nb::handle send, nb::handle recv, nb::handle op, nb::handle label) {
     Buffer from, to;
     if (!ready() || !PyUnicode_Check(label.ptr()) || !read_plain(send.ptr(), false, from) ||

@@ -3,8 +3,8 @@
 
 namespace cobre {
 
-// Holds the GIL at first. Released when waiting or copying gets long, acquired again at the end: a short call never gives
-// it up.
+// Holds the GIL at first. Released when waiting or copying gets long, acquired again at the end: a short call never
+// gives it up.
 class Gil {
 public:
     Gil() = default;

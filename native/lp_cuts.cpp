@@ -30,6 +30,7 @@ void CutView::intercepts(double* out) const {
     }
 }
 
+// Blocks without a cut in play are skipped: after cut selection most of a pool is such.
 void CutView::find_runs() {
     Int start = 0;
     for (const CutChunk& chunk : chunks_) {
@@ -46,6 +47,8 @@ void CutView::find_runs() {
     }
 }
 
+// Cut by cut the components are added in ascending order, whatever the tiles: the bits do not depend on the number of
+// vectors.
 void CutView::add_products(Int first, Int n, const double* x, double* out, Int vectors) const {
     const auto count = static_cast<size_t>(count_);
     for (const Run& run : runs_)

@@ -63,6 +63,8 @@ DenseDualSimplex::Row DenseDualSimplex::copy_cut(Int cut) {
     return {cut, true, false, copy};
 }
 
+// Cuts that are no longer in the pool, or not in play, are left out: then the numbers of basic columns and active rows
+// may differ, and the basis is refused.
 bool DenseDualSimplex::start(const int8_t* status, const Int* active_cuts, Int max_cuts) {
     start_from_slacks();
     const StageModel& stage = *stage_;
@@ -211,6 +213,8 @@ void DenseDualSimplex::compute_primal() {
     for (size_t column = 0; column < k; ++column) x_[basic_columns_[column]] = ftran_[column];
 }
 
+// Duals of active rows from the costs of basic columns, then reduced costs of all columns. Basic ones are set to zero
+// exactly.
 void DenseDualSimplex::compute_duals() {
     const size_t k = basic_columns_.size();
     duals_.assign(k, 0.0);
@@ -285,6 +289,7 @@ void DenseDualSimplex::btran_row(const Row& row) {
     }
 }
 
+// The cut that is violated most; among equals the first. All cuts in play are evaluated at once.
 bool DenseDualSimplex::find_violated_cut(Leaving& leaving) {
     const StageModel& stage = *stage_;
     if (cuts_->count() == 0) return false;
@@ -315,6 +320,8 @@ bool DenseDualSimplex::is_consistent() const {
     return true;
 }
 
+// Gives up after a number of pivots that only a cycle reaches, or when a fresh inverse does not help: the caller then
+// starts from slacks, or asks HiGHS.
 Outcome DenseDualSimplex::optimise(const Bounds& bounds) {
     bounds_ = bounds;
     const int64_t limit = counts_.pivots + 200 + 10 * (stage_->rows + stage_->columns);
@@ -351,6 +358,7 @@ void DenseDualSimplex::solution(std::vector<double>& columns, std::vector<double
     }
 }
 
+// At most states + 1 active cuts fit in a stored basis; in exact arithmetic there are never more.
 void DenseDualSimplex::basis(int8_t* status, Int* cuts) const {
     std::copy(status_.begin(), status_.end(), status);
     std::fill(status + stage_->columns, status + stage_->columns + stage_->rows, static_cast<int8_t>(basic));

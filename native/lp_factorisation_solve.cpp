@@ -26,6 +26,7 @@ void Factorisation::scatter(SparseVector& v, const std::vector<Int>& positions) 
     v.clear();
 }
 
+// What a solve for an update needs later: the entries before U (column) or after it (row).
 void Factorisation::collect(std::vector<Part>& parts) const {
     parts.clear();
     pattern_.ascend([&](Int at) {
@@ -33,6 +34,8 @@ void Factorisation::collect(std::vector<Part>& parts) const {
     });
 }
 
+// L, then the etas in the order in which they were made, then U backwards. Positions in ascending order make all sums
+// have one order, whatever the pattern.
 void Factorisation::ftran(SparseVector& v, Purpose purpose) {
     scatter(v, first_position_);
     pattern_.ascend(lower_columns_.has, [this](Int at) {
@@ -76,6 +79,7 @@ void Factorisation::solve_upper_transposed() {
     });
 }
 
+// The transposes in reverse: U forwards, the etas from the newest, then L.
 void Factorisation::btran(SparseVector& v, Purpose purpose) {
     scatter(v, position_);
     solve_upper_transposed();
@@ -95,6 +99,7 @@ void Factorisation::btran(SparseVector& v, Purpose purpose) {
     });
 }
 
+// Each eta subtracts multiples of other rows from one row, which moves to its new position.
 void Factorisation::apply_etas() {
     for (size_t eta = 0; eta < eta_to_.size(); ++eta) {
         const Int from = eta_from_[eta], to = eta_to_[eta];
@@ -141,6 +146,8 @@ void Factorisation::close_eta(Int from, Int to) {
     update_work_ += eta_position_.size() + new_column_.size();
 }
 
+// Forrest and Tomlin: the old position dies, the slot gets a new last one with the entering column, and a row eta
+// eliminates the rest of the old row.
 void Factorisation::update(Int slot) {
     const Int from = position_[slot], to = static_cast<Int>(order_.size());
     for (const Part& part : column_for_update_) work_[part.position] = part.value;

@@ -10,6 +10,7 @@ namespace cobre::lp {
 
 namespace {
 
+// The eight sums of the wide version, lane by lane: the same additions in the same order, so the same bits.
 double dot_plain(const double* a, const double* b, size_t n) {
     double sums[8] = {};
     size_t at = 0;
@@ -25,6 +26,7 @@ void add_scaled_plain(double* __restrict y, double factor, const double* __restr
 
 #if defined(__x86_64__)
 
+// Looked up once: kernels are called millions of times a second.
 const bool has_avx2 = wide_instructions_allowed() && __builtin_cpu_supports("avx2");
 
 __attribute__((target("avx2"))) inline __m256i first_lanes(size_t count) {

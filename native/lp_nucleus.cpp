@@ -82,6 +82,8 @@ void Nucleus::consider(Int row, Int column, double& best, Pivot& pivot) const {
     pivot = {row, column, value};
 }
 
+// Markowitz search: singletons, then doubletons ..., columns before rows; ends when no longer line can have a smaller
+// count.
 bool Nucleus::find_pivot(Pivot& pivot) const {
     const size_t most = std::max(used_rows_.size(), used_columns_.size());
     double best = std::numeric_limits<double>::infinity();
@@ -143,6 +145,7 @@ void Nucleus::update_column(const Pivot& pivot, Int column, std::vector<Entry>& 
     by_column_.insert(column, static_cast<Int>(cells.size()));
 }
 
+// Right-looking elimination, one pivot at a time.
 bool Nucleus::eliminate(std::vector<Pivot>& pivots, std::vector<Entry>& lower, std::vector<Entry>& upper) {
     if (used_rows_.size() != used_columns_.size()) return false;
     list_lines();

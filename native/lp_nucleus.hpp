@@ -57,7 +57,7 @@ private:
     std::vector<Int> used_rows_, used_columns_;
     CountLists by_row_, by_column_;
     std::vector<Cell> multipliers_;     // of the present pivot
-    std::vector<Int> position_of_row_;  // by row: place in the column at hand, or -1
+    std::vector<Int> position_of_row_;  // by row: position in the present column, or -1
 };
 
 }  // namespace cobre::lp

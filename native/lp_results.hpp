@@ -21,7 +21,7 @@ struct ChainResults {
         basis_cuts;
     SolveCounts counts;
 
-    // New arrays; those that nobody asks for have no rows.
+    // New arrays; those that are not wanted have no rows.
     Results allocate(const StageModel& stage, size_t chains, size_t solves, Wanted wanted);
     // (objective, gradient) in memory that several processes share: nothing else is stored.
     Results use_shared(const StageModel& stage, const nanobind::tuple& tables, size_t solves);

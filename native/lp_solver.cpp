@@ -38,6 +38,7 @@ Solver::Solver(const HighsApi& api, const Settings& settings) : api_(api), setti
 
 Solver::~Solver() { api_.destroy(highs_); }
 
+// Take over a stage: bounds start from the fixed ones, and the simplex from slacks, whatever this thread solved before.
 void Solver::load(const StageModel& stage, const CutView& cuts) {
     stage_ = &stage;
     cuts_ = &cuts;
@@ -55,6 +56,7 @@ void Solver::load(const StageModel& stage, const CutView& cuts) {
     passed_.resize(stage.passed());
 }
 
+// What is the same for all items of a chain: what the incoming state adds to right-hand sides of rows and cuts.
 void Solver::begin_chain(Int chain, const ChainBatch& batch, const double* state) {
     const StageModel& stage = *stage_;
     state_rhs_.assign(stage.rows, 0.0);
@@ -77,6 +79,8 @@ void Solver::begin_chain(Int chain, const ChainBatch& batch, const double* state
     compute_cut_rhs(batch.chain_start[chain + 1] - batch.chain_start[chain]);
 }
 
+// Inflows of all items: the noise plus the autoregressive part of the lags; negative ones become zero where the study
+// says so.
 void Solver::compute_inflows(Int chain, const ChainBatch& batch, const double* state) {
     const StageModel& stage = *stage_;
     const Int n = stage.hydros, first = batch.chain_start[chain], end = batch.chain_start[chain + 1];
@@ -125,6 +129,7 @@ void Solver::load_realisation(const ChainBatch& batch, Int realisation, Int item
             batch.load[static_cast<size_t>(realisation) * batch.buses + stage.load_bus[entry]];
 }
 
+// Only rows and columns that depend on inputs change from one realisation to the next.
 void Solver::set_bounds(const ChainBatch& batch, Int realisation) {
     const StageModel& stage = *stage_;
     for (const Int row : stage.moving_rows) {
@@ -185,6 +190,8 @@ bool Solver::is_accurate(double tolerance) {
     return sign_error <= settings_.tolerances.dual && gap <= tolerance * (1.0 + std::abs(objective_));
 }
 
+// The order of attempts is fixed, and so are the results: own simplex from the last basis, own simplex from slacks,
+// HiGHS.
 void Solver::solve_chain(Int chain, const ChainBatch& batch, const Results& results) {
     const Int first = batch.chain_start[chain], end = batch.chain_start[chain + 1];
     if (first == end) return;

@@ -28,6 +28,7 @@ void SparseDualSimplex::load(const StageModel& stage, const CutView& cuts, doubl
     start_from_slacks();
 }
 
+// An empty working LP. Capacities stay: a chain allocates nothing after its first solves.
 void SparseDualSimplex::clear_rows() {
     for (Int row = 0; row < row_count(); ++row) {
         if (rows_[row].is_cut()) is_present_cut_[rows_[row].index] = 0;
@@ -85,6 +86,7 @@ void SparseDualSimplex::move_entries(Int column, bool is_basic) {
     });
 }
 
+// A row becomes part of the working LP, with a slack of the given status.
 void SparseDualSimplex::append_row(WorkingRow row, int8_t status) {
     const StageModel& stage = *stage_;
     row.start = static_cast<Int>(row_column_.size());
@@ -195,6 +197,7 @@ void SparseDualSimplex::resize_vectors() {
     pivot_row_.resize(static_cast<size_t>(columns_));
 }
 
+// Factorise the present basis from its columns. Slots are pivot rows, so that slacks keep their own.
 bool SparseDualSimplex::factorise() {
     ++counts_.refactorisations;
     resize_vectors();

@@ -62,6 +62,7 @@ void SparseDualSimplex::update_weights(Int slot, Int entering) {
     weight_[entering] = std::max(1.0, weight / (pivot * pivot));
 }
 
+// The primal step, and the exchange of the entering and the leaving variable.
 void SparseDualSimplex::update_basis(Int slot, Int entering, double infeasibility) {
     const Int leaving = head_[slot];
     const double bound = infeasibility > 0.0 ? lower_[leaving] : upper_[leaving];
@@ -110,6 +111,8 @@ bool SparseDualSimplex::refactor() {
     return true;
 }
 
+// Pivot until no basic variable is infeasible and no deferred row or cut is violated; then compute the solution from
+// scratch and check it. Repairs (refactorisations because of inaccurate pivots) are limited, and so are pivots.
 Outcome SparseDualSimplex::optimise(const Bounds& bounds) {
     const int64_t limit = counts_.pivots + 200 + 10 * (stage_->rows + stage_->columns);
     if (!remove_inactive_rows()) return Outcome::gave_up;

@@ -41,7 +41,7 @@ public:
         value[at] = number;
     }
 
-    // Adds many numbers: the count stays in a register, and there are no branches, because nobody can predict which
+    // Adds many numbers: the count stays in a register, and there are no branches, because no predictor guesses which
     // entries are new.
     class Adder {
     public:

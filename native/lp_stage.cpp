@@ -21,30 +21,37 @@ bool are_below(Part<Int> indices, Int limit) {
 
 }  // namespace
 
+// Check the parts against each other before any of them is an index: they come from Python, and a wrong one would read
+// outside of an array.
 void StageModel::finish() {
     columns = static_cast<Int>(cost.size());
     rows = static_cast<Int>(row_lower.size());
     const auto width = static_cast<size_t>(columns), height = static_cast<size_t>(rows);
-    require(column_lower.size() == width && column_upper.size() == width, "columns differ in number");
-    require(row_upper.size() == height && row_start.size() == height + 1, "rows differ in number");
+    require(column_lower.size() == width && column_upper.size() == width,
+            "column_lower, column_upper: expected one for each cost");
+    require(row_upper.size() == height && row_start.size() == height + 1,
+            "row_upper, row_start: expected one for each row_lower");
     require(column_index.size() == value.size() && row_start.back() == static_cast<Int>(value.size()),
-            "matrix is torn");
-    require(are_below(column_index, columns), "a matrix entry lies outside the columns");
+            "value: not as long as column_index and row_start say");
+    require(are_below(column_index, columns), "column_index: no such column");
     require(state_column.size() == static_cast<size_t>(states) && state_scale.size() == state_column.size(),
-            "state columns differ in number from states");
-    require(are_below(state_column, columns) && 0 <= future_cost && future_cost < columns, "a state column is outside");
-    require(autoregression.size() == static_cast<size_t>(order) * hydros, "autoregression has another size");
+            "state_column, state_scale: expected one for each state");
+    require(are_below(state_column, columns) && 0 <= future_cost && future_cost < columns,
+            "state_column, future_cost: no such column");
+    require(autoregression.size() == static_cast<size_t>(order) * hydros, "autoregression: expected order x hydros");
     require(lag_from.size() == lag_share.size() && (shifts_lags() || lag_from.size() == static_cast<size_t>(order)),
-            "lags are torn");
-    for (const Int from : lag_from) require(-1 <= from && from < order, "a lag takes over one from outside");
-    for (const Int from : passed_from) require(-1 <= from && from < dimension(), "a state is passed on from outside");
-    require(are_below(input_row, rows) && are_below(input_index, states + hydros + passed()), "an input lies outside");
-    require(input_row.size() == input_index.size() && input_row.size() == input_value.size(), "inputs are torn");
+            "lag_from, lag_share: expected one for each lag, or none");
+    for (const Int from : lag_from) require(-1 <= from && from < order, "lag_from: no such lag");
+    for (const Int from : passed_from) require(-1 <= from && from < dimension(), "passed_from: no such state");
+    require(are_below(input_row, rows) && are_below(input_index, states + hydros + passed()),
+            "input_row, input_index: no such row or input");
+    require(input_row.size() == input_index.size() && input_row.size() == input_value.size(),
+            "input_row, input_index, input_value differ in length");
     require(are_below(load_row, rows) && load_row.size() == load_bus.size() && load_row.size() == load_factor.size(),
-            "loads are torn");
+            "load_row, load_bus, load_factor: no such row, or of different lengths");
     require(are_below(source_column, columns) && source_column.size() == source_index.size() &&
                 source_column.size() == source_factor.size() && source_column.size() == source_is_pinned.size(),
-            "sources are torn");
+            "source_column and its companions: no such column, or of different lengths");
     find_families();
     transpose();
     state_of_column.assign(width, -1);
@@ -56,6 +63,7 @@ void StageModel::finish() {
     find_singletons();
 }
 
+// A row with two finite bounds is never deferred: it would have to be checked on both sides in every solve.
 void StageModel::find_families() {
     std::map<std::vector<Int>, Int> known;
     family.assign(static_cast<size_t>(rows), -1);
@@ -69,6 +77,7 @@ void StageModel::find_families() {
     families = static_cast<Int>(known.size());
 }
 
+// Rows that are never deferred first in each column: solves that have no deferred row stop at `deferred_start`.
 void StageModel::transpose() {
     column_start.assign(static_cast<size_t>(columns) + 1, 0);
     for (const Int column : column_index) ++column_start[column + 1];
@@ -91,6 +100,7 @@ void StageModel::transpose() {
     place(true);
 }
 
+// Lists of singletons by row, in the order of columns.
 void StageModel::find_singletons() {
     singleton_row.assign(static_cast<size_t>(columns), -1);
     singleton_start.assign(static_cast<size_t>(rows) + 1, 0);

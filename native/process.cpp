@@ -116,7 +116,7 @@ pid_t group_leader = 0;         // this process, unless it is a fork of the one 
 
 void on_parent_death(int) { kill_process_group(); }
 
-// At exit: what this process has started goes with it. Whoever started it would see to that, but may be killed before.
+// At exit: kill what this process has started. Its launcher would do so, but may have been killed before.
 void end_rest_of_group() {
     const pid_t own = getpid();
     if (own != group_leader || getpgrp() != own) return;

@@ -1,7 +1,7 @@
 // The collectives: how payloads of any size pass through the bounded window.
 //
 // A *step* moves at most one slot per rank: publish, barrier, copy out. Steps alternate between two slots, so one
-// barrier a step is enough: whoever publishes step s has passed barrier s - 1, which nobody reaches before it has
+// barrier a step is enough: a rank that publishes step s has passed barrier s - 1, which no rank reaches before it has
 // finished reading step s - 2, the last user of the same slot.
 #pragma once
 

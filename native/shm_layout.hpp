@@ -26,7 +26,7 @@ static_assert(std::atomic<uint64_t>::is_always_lock_free && std::atomic<uint32_t
               "atomics in shared memory must not hide a lock");
 
 struct alignas(kLine) Header {
-    std::atomic<uint64_t> magic;  // stored last, with release: whoever acquires it may read the rest
+    std::atomic<uint64_t> magic;  // stored last, with release: a process that acquires it may read the rest
     uint32_t layout_version;
     uint32_t size;
     uint64_t total_bytes;
@@ -35,10 +35,10 @@ struct alignas(kLine) Header {
     int32_t creator_pid;
     uint64_t creator_start;
     uint64_t creator_namespace;
-    uint64_t nonce[2];                       // random: whoever cannot read this cannot compute the names of regions
-    std::atomic<uint32_t> attached;          // ranks that have mapped the segment
-    std::atomic<uint64_t> affinity[16];      // union of all ranks' cores
-    std::atomic<uint32_t> streaming;         // one bit per CopyTuner slot: whether to write past the cache
+    uint64_t nonce[2];                   // random: a process that cannot read it cannot compute the names of regions
+    std::atomic<uint32_t> attached;      // ranks that have mapped the segment
+    std::atomic<uint64_t> affinity[16];  // union of all ranks' cores
+    std::atomic<uint32_t> streaming;     // one bit per CopyTuner slot: whether to write past the cache
     std::atomic<int32_t> region_descriptor;  // rank 0's, of the region that is being created
     std::atomic<uint64_t> region_inode;      // what others must find behind it
 };

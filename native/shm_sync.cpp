@@ -22,7 +22,7 @@ namespace cobre::shm {
 namespace {
 
 constexpr int64_t kSliceNs = 50'000'000;  // a sleeper checks for Ctrl-C, timeouts and lost peers so often
-constexpr int64_t kYieldNs = 5'000'000;   // then sleep: nobody checks for lost peers while yielding
+constexpr int64_t kYieldNs = 5'000'000;   // then sleep: lost peers are not noticed while yielding
 constexpr int64_t kReportNs = 30'000'000'000;
 constexpr int64_t kSilentNs = 2'000'000'000;  // four times the longest interval between two heartbeats
 constexpr uint64_t kHashMask = (uint64_t{1} << 48) - 1;
@@ -113,8 +113,8 @@ bool Sync::arrive(uint64_t call_hash, uint32_t generation) {
                                                std::memory_order_relaxed))
             return false;
     }
-    // acquire: all others' writes happened before their exchange. A second load and not a fence, which thread sanitizers do
-    // not model; it gives the same value, because no rank touches the word until the generation moves
+    // acquire: all others' writes happened before their exchange. A second load and not a fence, which thread
+    // sanitizers do not model; it gives the same value, because no rank touches the word until the generation moves
     (void)arrival.word.load(std::memory_order_acquire);
     arrival.word.store(0, std::memory_order_relaxed);  // published by the exchange below
     // seq_cst: this store and the load of `sleepers` must not be reordered (Dekker's pattern with sleep_slice), or a

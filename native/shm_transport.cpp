@@ -191,7 +191,7 @@ void Transport::abort(const std::string& text) {
 
 void Transport::close() {
     if (fork_count_ != fork_generation()) {
-        // A forked child has the memory but not the threads: let go of everything without a sign to other ranks.
+        // A forked child has the memory but not the threads: release everything without a sign to other ranks.
         (void)liveness_.release();
         (void)sync_.release();
         return;

@@ -41,7 +41,7 @@ ThreadPool::ThreadPool(size_t threads, size_t cores) : spin_policy_(threads <= c
 
 ThreadPool::~ThreadPool() {
     {
-        const std::lock_guard lock(mutex_);             // nobody misses it between looking and sleeping
+        const std::lock_guard lock(mutex_);             // no worker misses it between looking and sleeping
         stops_.store(true, std::memory_order_relaxed);  // a flag alone: nothing else is published by it
     }
     wake_.notify_all();
