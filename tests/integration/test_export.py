@@ -66,7 +66,8 @@ def test_the_policy_comes_back_as_it_was(run):
     found = read_cobre_python_policy(exported / "policy" / "manifest.bin")
     assert found.metadata.state_names == ours.metadata.state_names
     assert found.metadata.stage_end_dates == ours.metadata.stage_end_dates
-    assert found.metadata.facts == ours.metadata.facts
+    bounds = {name: ours.metadata.facts[name] for name in ("lower_bound", "upper_bound")}
+    assert found.metadata.facts == bounds  # their format has no place for the digest of the problem
     assert found.metadata.seeds == ours.metadata.seeds
     for left, right in zip(found.stages, ours.stages, strict=True):
         np.testing.assert_allclose(left.intercepts, right.intercepts, rtol=1e-15)
