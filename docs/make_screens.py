@@ -1,6 +1,7 @@
-"""Screens for the documentation, from a real run: `python docs/make_screens.py OUTPUT_OF_A_RUN` (needs Chromium).
+"""Screens for the documentation: `python docs/make_screens.py results` in the directory of the tutorial's study.
 
-Writes docs/_static/screens: the live table while the run went on, the live view, the top of the report, a plant.
+The study is that of docs/tutorials/first-study.md: `cobre init my_case`, `cobre run my_case --output results`. Writes
+docs/_static/screens: the live table during the run, the live view, the top of the report, a plant. Needs Chromium.
 """
 
 import asyncio
@@ -73,8 +74,8 @@ def report(output: Path) -> None:
         tab.open(output / "report.html", 1200, 1350)
         tab.until('document.getElementById("explorer").dataset.shown')
         save(tab, "report.png")
-        tab.value('document.documentElement.style.scrollBehavior = "auto"; location.hash = "hydros-3"')
-        tab.until('document.getElementById("explorer").dataset.shown === "hydros-3"')
+        tab.value('document.documentElement.style.scrollBehavior = "auto"; location.hash = "hydros-0"')
+        tab.until('document.getElementById("explorer").dataset.shown === "hydros-0"')
         save(tab, "plant.png")
 
 

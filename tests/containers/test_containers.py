@@ -107,7 +107,7 @@ def test_shared_memory_inside_one_container_with_its_64_mb(folder, image, laptop
     assert size.split()[-1] in ("62", "63", "64"), "the default of containers"
     done = run_in_one(folder, image)
     assert done.returncode == 0, done.stderr
-    assert "3 workers by shm" in done.stdout
+    assert "3 workers on shm" in done.stdout
     assert digest_of(folder / "output") == laptop_digest(5)
 
 

@@ -78,6 +78,6 @@ def test_ctrl_c_keeps_the_policy_and_the_terminal(tmp_path):
     run.type("\x03")
     screen = run.end()
     assert screen.code == ExitCode.INTERRUPTED
-    assert "--resume goes on from here" in screen.text
+    assert "--resume to continue" in screen.text
     assert screen.raw.rindex("\x1b[?25h") > screen.raw.rindex("\x1b[?25l"), "the cursor stayed hidden"
     assert (tmp_path / "out" / "policy" / "policy.bin").exists()

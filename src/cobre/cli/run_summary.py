@@ -29,7 +29,7 @@ def print_summary(summary: RunSummary, report: Path | None, stream: IO[str], *, 
     for line in _lines(summary, with_bounds=with_bounds):
         say(_wrapped(line, stream), file=stream)
     if summary.is_interrupted:
-        say("the policy so far was kept; the same command with --resume goes on from here", file=stream)
+        say("the policy so far was kept; run the same command with --resume to continue", file=stream)
     if summary.digest:
         say(f"digest {summary.digest}", file=stream)
     say(f"results in {summary.output}", file=stream)
@@ -74,14 +74,22 @@ def _bounds(summary: RunSummary) -> Iterator[str]:
         yield f"{BOUND_NAMES[found.method]} {money(found.value)}{spread} $"
         yield f"gap {'at most ' if found.confidence else ''}{percent(found.gap)} of the lower bound"
     elif summary.gap is not None and _has_upper_bound(summary):
-        yield f"gap {percent(summary.gap)} of the lower bound"
+        yield f"gap {percent(summary.gap)}{_gap_error(summary)} of the lower bound"
     if summary.digest:
         yield f"{summary.training_seconds:.2f} s of training"
     if len(summary.workers) > 1:
         waited = [100 * report.waiting_s / max(report.wall_s, 1e-9) for report in summary.workers]
-        yield f"{len(waited)} workers by {summary.workers[0].backend}, waiting {max(waited):.1f} % at most"
-        yield f"shared by the workers of a node {_size(summary.shared_bytes)}, which saves {_size(summary.saved_bytes)}"
+        yield f"{len(waited)} workers on {summary.workers[0].backend}, waiting at most {max(waited):.1f} % of the time"
+        yield f"memory shared by workers of a node {_size(summary.shared_bytes)}, saving {_size(summary.saved_bytes)}"
         yield from _traffic(summary.traffic_bytes, summary.traffic_least_bytes)
+
+
+def _gap_error(summary: RunSummary) -> str:
+    """Of a sampled gap: a negative one within its error is no contradiction."""
+    half, lower = summary.upper_bound_half_width, summary.lower_bound
+    if summary.upper_bound_is_exact or not half or lower is None:
+        return ""
+    return f" +- {percent(half / max(1.0, abs(lower)))} (sampling error)"
 
 
 def _has_upper_bound(summary: RunSummary) -> bool:
@@ -106,7 +114,7 @@ def _traffic(traffic: Mapping[str, int], least: int) -> Iterator[str]:
     if total:
         parts = sorted(traffic.items(), key=lambda part: -part[1])
         shares = ", ".join(f"{purpose} {100 * count / total:.0f} %" for purpose, count in parts if 100 * count >= total)
-        yield f"workers told each other {_size(total)} (the method needs {_size(least)}): {shares}"
+        yield f"workers exchanged {_size(total)} (the method needs {_size(least)}): {shares}"
 
 
 def _size(count: int) -> str:

@@ -39,6 +39,13 @@ class Bounds:
         return float((self.upper[-1] - self.lower[-1]) / max(1.0, abs(self.lower[-1])))
 
     @property
+    def gap_error(self) -> float | None:
+        """The sampling error of the gap, 95 %, relative to the lower bound; None where the gap is not sampled."""
+        if self.gap is None or self.is_exact or self.found is not None or not self.half_width[-1] > 0.0:
+            return None
+        return float(self.half_width[-1] / max(1.0, abs(self.lower[-1])))
+
+    @property
     def upper_name(self) -> str:
         """What the upper bound is."""
         if self.is_exact:

@@ -71,8 +71,8 @@ QUANTITIES: Mapping[str, Quantity] = {
     "evaporation_over": _missed("Evaporation above the model's", "m³/s", "evaporation_violation_pos_m3s"),
     "evaporation_under": _missed("Evaporation below the model's", "m³/s", "evaporation_violation_neg_m3s"),
     "withdrawal_over": _missed("Withdrawal above what was asked", "m³/s", "water_withdrawal_violation_pos_m3s"),
-    "withdrawal_under": _missed("Withdrawal below what was asked", "m³/s", "water_withdrawal_violation_neg_m3s"),
-    "negative_inflow": _missed("Water added to a negative inflow", "m³/s", "inflow_nonnegativity_slack_m3s", "last"),
+    "withdrawal_under": _missed("Withdrawal not met", "m³/s", "water_withdrawal_violation_neg_m3s"),
+    "negative_inflow": _missed("Correction of negative inflow", "m³/s", "inflow_nonnegativity_slack_m3s", "last"),
     "thermal_cost": Quantity(
         "Cost of thermal generation", "$", "thermals", "thermal_id", "generation_cost", "total", colour=GREY
     ),

@@ -1,11 +1,14 @@
 """From a case to a problem that can be trained or simulated."""
 
 import os
+from collections.abc import Sequence
 
 import numpy as np
 
 from cobre.core.case import Case
 from cobre.errors import ValidationError
+from cobre.io.grouped_findings import lines_of
+from cobre.io.problems import Layer, Problem
 from cobre.policy.boundary import load_priced_states, price_the_end, with_lags_of_boundary
 from cobre.sddp.lp.failure import EntityNames
 from cobre.sddp.lp.plan import PlanOptions
@@ -16,6 +19,7 @@ from cobre.sddp.tree_build import with_tree
 from cobre.solver.batches import LpSolver
 from cobre.solver.highs import HighsOptions, HighsSolver
 from cobre.stochastic.model import build_noise_model
+from cobre.stochastic.notes import NoiseNote
 
 MOST_DENSE_ROWS_VARIABLE = "COBRE_MOST_DENSE_ROWS"
 
@@ -36,7 +40,7 @@ def prepare(case: Case) -> PreparedStudy:
     resolved = resolve(case)
     built = with_tree(case, build_problem(resolved, noise, options, consumption, names))
     problem, end, notes = price_the_end(case, resolved, built, priced)
-    return PreparedStudy(case, noise, problem, end, (*map(str, noise.notes), *notes))
+    return PreparedStudy(case, noise, problem, end, (*_grouped(noise.notes), *notes))
 
 
 def most_dense_rows() -> int:
@@ -63,3 +67,8 @@ def make_solver(study: PreparedStudy, threads: int) -> LpSolver:
     for number, stage in enumerate(study.problem.stages):
         solver.load(number, stage.program)
     return solver
+
+
+def _grouped(notes: Sequence[NoiseNote]) -> list[str]:
+    """Notes that say the same of many plants share a line."""
+    return lines_of(Problem(Layer.MEANING, note.file, note.where, "", note.text, is_warning=True) for note in notes)

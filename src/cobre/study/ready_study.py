@@ -7,6 +7,7 @@ from typing import Self
 from cobre.comm import Backend
 from cobre.core.case import Case
 from cobre.io.case import load_case_with_problems
+from cobre.io.grouped_findings import lines_of
 from cobre.runs.events import EventListener, new_event
 from cobre.sddp.prepared import PreparedStudy
 from cobre.sddp.sharing import share
@@ -67,4 +68,4 @@ def as_case(case: Case | Path, overrides: Overrides | None) -> tuple[Case, tuple
             raise ValueError("config_overrides act while a case is read: give the directory, or pass them to load_case")
         return case, ()
     loaded, problems = load_case_with_problems(case, overrides)
-    return loaded, tuple(str(problem) for problem in problems.warnings)
+    return loaded, tuple(lines_of(problems.warnings))

@@ -27,7 +27,7 @@ def costs(run: RunFolder) -> Section | None:
         lines["lower bound"] = float(run.bounds.lower[-1])
     histogram = histogram_chart(by_scenario, lines, "cost-histogram", "Cost of a scenario").explained(HOW_TO_READ)
     parts: list[Chart | DataTable] = [histogram, _components(simulated), _spread(by_scenario)]
-    intro = f"{len(by_scenario)} scenarios were simulated with the policy; costs are in $ of the first stage's money."
+    intro = f"Costs of {len(by_scenario)} simulated scenarios, discounted to the first stage."
     return Section("costs", "Costs", parts, intro)
 
 

@@ -40,8 +40,8 @@ def warnings_of(run: RunFolder) -> list[str]:
     """Of the case, of the run, and of files that this report could not read; each once."""
     logged = [str(event.get("message", "")) for event in run.log.of("warning")]
     note = run.summary.get("cost_note")
-    logged += [note] if isinstance(note, str) else []
-    return list(dict.fromkeys([*run.file_errors, *run.study.warnings, *logged]))
+    first = [note] if isinstance(note, str) else []
+    return list(dict.fromkeys([*run.file_errors, *first, *run.study.warnings, *logged]))
 
 
 def warning_list(warnings: Sequence[str]) -> str:
@@ -76,7 +76,11 @@ def _bound_tiles(run: RunFolder) -> list[tuple[str, str, str]]:
         f"± {money_in_words(half)}, 95 % confidence" if math.isfinite(half) and half > 0 else "of the last iteration"
     )
     return [
-        ("Lower bound", money_in_words(bounds.lower[-1]), f"after {bounds.iteration[-1]} iterations"),
+        (
+            "Lower bound",
+            money_in_words(bounds.lower[-1]),
+            f"after {bounds.iteration[-1]} iteration{'' if bounds.iteration[-1] == 1 else 's'}",
+        ),
         (bounds.upper_name.capitalize(), money_in_words(bounds.upper[-1]), spread),
         ("Gap", *_gap_words(run)),
     ]
@@ -89,7 +93,8 @@ def _gap_words(run: RunFolder) -> tuple[str, str]:
         return NOTHING, "a sampled mean is no bound under a risk measure; `cobre bound` finds one"
     judged = bounds.verdict(is_interrupted=bool(run.summary.get("is_interrupted")))
     kind = "" if judged is None else judged.kind.replace("_", " ")
-    return percent_in_words(bounds.gap), f"of the lower bound; {kind}"
+    error = "" if bounds.gap_error is None else f"± {percent_in_words(bounds.gap_error)} "
+    return percent_in_words(bounds.gap), f"{error}of the lower bound; {kind}"
 
 
 def _stored_bound_tile(run: RunFolder) -> tuple[str, str, str]:
@@ -125,7 +130,7 @@ def subtitle(run: RunFolder) -> str:
     """Case, end, and why it stopped."""
     start = run.log.last("run_started") or {}
     finished = run.log.last("training_finished") or {}
-    case = run.study.content.get("case") or start.get("case")
+    case = start.get("case") or run.study.content.get("case")
     reason = run.summary.get("stop_reason") or finished.get("stop_reason") or ""
     was_trained = run.summary.get("stop_kind", finished.get("stop_kind")) is not None
     words = [f"case {case}" if case else "", _moment(run.log.last_time) if run.log.last_time else ""]
