@@ -50,6 +50,16 @@ def test_nothing_of_an_earlier_run_can_be_taken_for_the_result_of_the_next(case,
     assert pq.read_table(out / "training/convergence.parquet").num_rows == 1
 
 
+def test_a_policy_goes_with_its_run_wherever_the_case_had_put_it(case, tmp_path):
+    out, original = tmp_path / "out", (case / "config.json").read_text()
+    change(case / "config.json", policy={"path": "./stored/cuts"})
+    assert cobre("run", case, "-o", out, "--iterations", 1, *FAST).returncode == 0
+    assert "stored/cuts/policy.bin" in files(out)
+    (case / "config.json").write_text(original)
+    assert cobre("run", case, "-o", out, "--iterations", 1, "--overwrite", *FAST).returncode == 0
+    assert {name for name in files(out) if name.endswith("policy.bin")} == {"policy/policy.bin"}
+
+
 def test_an_earlier_run_is_replaced_only_when_that_is_said(case, tmp_path):
     out = tmp_path / "out"
     assert cobre("run", case, "-o", out, "--iterations", 2, *FAST).returncode == 0

@@ -102,7 +102,7 @@ class ScenarioSource:
 
 @dataclass(frozen=True, slots=True)
 class SolverConfig:
-    """How patient the LP solver is; None: our own choice."""
+    """Tolerances and retries of the LP library, where our own simplex hands an LP over. None: our defaults."""
 
     retry_max_attempts: int = 5
     retry_time_budget_seconds: float = 30.0

@@ -2,7 +2,7 @@
 
 Everything is written under a temporary name beside its target (`.name.1f2e3d4c.partial`), flushed to the disk, and
 then renamed. When anything goes wrong the temporary name is removed; a killed process may leave it behind, nobody takes
-it for a result, and `sweep` removes it. Nothing here follows a link out of a directory that is held (`io.inside`).
+it for a result, and `sweep` removes it. Nothing here follows a link out of a directory that is held (`io.confined`).
 """
 
 import errno

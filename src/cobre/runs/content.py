@@ -17,9 +17,10 @@ from cobre.io.output import ResultsError, open_results, read_manifest
 from cobre.io.output.scenario_rows import RowsInMemory, RowSource, StoredRows
 from cobre.io.policy_file import PolicyData, PolicyFileError, parse_policy, read_policy_bytes
 from cobre.io.stored_json import parse_stored
-from cobre.io.untrusted_file import UntrustedFileError, named_inside, read_untrusted_text
+from cobre.io.untrusted_file import UntrustedFileError, read_untrusted_text
 from cobre.runs.convergence import without_times
-from cobre.runs.files import POLICY_FILE, SIMULATION, STUDY_FILE, SUMMARY_FILE, TRAINING
+from cobre.runs.files import SIMULATION, STUDY_FILE, SUMMARY_FILE, TRAINING
+from cobre.runs.stored import stored_policy_path
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -64,7 +65,7 @@ def read_run_content(folder: Path) -> RunContent:
         bounds = _bounds(folder / TRAINING, summary["digest"]) if summary["digest"] else None
         simulated = summary["simulation_digest"]
         tables = _tables(folder / SIMULATION, simulated) if simulated else {}
-        path = _policy_path(folder, study)
+        path = stored_policy_path(folder, study)
         policy_bytes = read_policy_bytes(path) if bounds is not None or path.exists() else b""
         policy = parse_policy(path, policy_bytes) if policy_bytes else None
     except KeyError as error:
@@ -141,11 +142,3 @@ def _bounds(folder: Path, expected_digest: str) -> "pa.Table | None":
     """Without times, which no two runs have in common."""
     table = _tables(folder, expected_digest).get("convergence")
     return None if table is None else without_times(table.whole())
-
-
-def _policy_path(folder: Path, study: Mapping[str, Any]) -> Path:
-    """Where the case's settings put the policy, seen from the output directory."""
-    config = study.get("config")
-    policy = config.get("policy", {}) if isinstance(config, dict) else {}
-    name = policy.get("path", "policy") if isinstance(policy, dict) else "policy"
-    return named_inside(folder, name, f"config.policy.path in {folder / STUDY_FILE}") / POLICY_FILE

@@ -6,9 +6,9 @@ from typing import Any
 
 from cobre.core import config as config_rules
 from cobre.io.stored_json import parse_stored
-from cobre.io.untrusted_file import read_untrusted_text
+from cobre.io.untrusted_file import named_inside, read_untrusted_text
 from cobre.runs.events import Event, read_events
-from cobre.runs.files import EVENT_FILE, STUDY_FILE
+from cobre.runs.files import EVENT_FILE, POLICY, POLICY_FILE, STUDY_FILE
 
 
 def logged_events(folder: Path) -> list[Event]:
@@ -20,6 +20,17 @@ def stored_study(folder: Path) -> dict[str, Any]:
     """What study.json says; nothing when there is none."""
     path = folder / STUDY_FILE
     return dict(parse_stored(read_untrusted_text(path))) if path.exists() else {}
+
+
+def stored_policy_path(folder: Path, study: Mapping[str, Any]) -> Path:
+    """The policy's file of a run: in the directory that `config.policy.path` of its study.json names.
+
+    Raises UntrustedFileError where that leads out of the output directory.
+    """
+    config = study.get("config")
+    policy = config.get("policy", {}) if isinstance(config, dict) else {}
+    name = policy.get("path", POLICY) if isinstance(policy, dict) else POLICY
+    return named_inside(folder, name, f"config.policy.path in {folder / STUDY_FILE}") / POLICY_FILE
 
 
 def iteration_limit(config: Mapping[str, Any]) -> int | None:

@@ -71,7 +71,7 @@ def case_digest(study: PreparedStudy) -> str:
     digest = hashlib.sha256()
     problem, config = study.problem, study.case.config.training
     feed(digest, study.digest)
-    feed(digest, [config.forward_passes, config.tree_seed, config.cut_selection, config.scenario_source])
+    feed(digest, [config.forward_passes, config.tree_seed, config.cut_selection, config.scenario_source, config.solver])
     feed(digest, most_dense_rows())
     scenarios = range(min(_PROBED_SCENARIOS, config.forward_passes))
     for stage_number in range(problem.num_stages):

@@ -1,5 +1,6 @@
 """What an earlier run left in an output directory: whether it may go, and how it goes."""
 
+from contextlib import suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
@@ -24,6 +25,7 @@ from cobre.runs.files import (
     SUMMARY_FILE,
     TRAINING,
 )
+from cobre.runs.stored import stored_policy_path, stored_study
 from cobre.study.checkpoints import list_checkpoints
 from cobre.study.config_outline import ConfigOutline
 from cobre.study.requests import RunRequest
@@ -98,15 +100,17 @@ def refuse_to_replace(request: RunRequest) -> None:
     previous = find_previous_run(request.output)
     if previous is not None:
         raise OutputHoldsRunError(
-            f"{request.output} holds {previous}: go on with it (--resume), replace it (--overwrite, in Python "
-            "overwrite=True), or choose another --output"
+            f"{request.output} holds {previous}: go on with it (--resume or --auto-resume), replace it "
+            "(--overwrite, in Python overwrite=True), or choose another --output"
         )
 
 
 def clear_previous_run(output: Path, *, is_resumed: bool, has_training: bool, keeps_policy: bool) -> None:
     """From here on nothing of an earlier run can be taken for a result of this one; other files are left alone."""
+    begins = has_training and not is_resumed
+    policies = _policies(output) if begins and not keeps_policy else ()  # asked while study.json is there
     names: tuple[str, ...] = _AFTER_TRAINING
-    if has_training and not is_resumed:
+    if begins:
         names += _FROM_THE_START
     for name in names:
         with explained(output / name):
@@ -114,9 +118,17 @@ def clear_previous_run(output: Path, *, is_resumed: bool, has_training: bool, ke
                 _keep_unfinished(output / name)
             else:
                 remove_tree(output / name)
-    if has_training and not is_resumed and not keeps_policy:
-        with explained(output / POLICY / POLICY_FILE):
-            remove_file(output / POLICY / POLICY_FILE)
+    for path in policies:
+        with explained(path):
+            remove_file(path)
+
+
+def _policies(output: Path) -> set[Path]:
+    """The policy where runs keep it by default, and where the previous run's own settings put it."""
+    places = {output / POLICY / POLICY_FILE}
+    with suppress(OSError, ValueError, UntrustedFileError):  # a damaged study.json, or a path that leads elsewhere
+        places.add(stored_policy_path(output, stored_study(output)))
+    return places
 
 
 def _builds_on_what_is_there(request: RunRequest) -> bool:
