@@ -37,7 +37,6 @@ public:
     void save_failed(const std::string& path, const std::vector<std::string>& columns,
                      const std::vector<std::string>& rows);
     const char* version() const { return api_.version(); }
-    Int threads() const { return static_cast<Int>(solvers_.size()); }
 
 private:
     SolveCounts run(const std::vector<Int>& order, const ThreadPool::Task& task, WorkCounter* shared_counter);

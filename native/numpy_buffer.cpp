@@ -41,7 +41,6 @@ void fill(PyArrayObject* array, Buffer& out) {
     out.count = static_cast<size_t>(PyArray_SIZE(array));
     out.itemsize = static_cast<size_t>(PyArray_ITEMSIZE(array));
     out.element = element_of(PyArray_TYPE(array));
-    out.aligned = PyArray_ISALIGNED(array);
     out.dtype = static_cast<uint32_t>(out.element);
     out.dimensions = PyArray_NDIM(array);
     out.shape = PyArray_DIMS(array);

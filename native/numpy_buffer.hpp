@@ -17,7 +17,6 @@ struct Buffer {
     size_t itemsize = 0;
     uint32_t dtype = 0;  // the same number for the same dtype in every process
     ElementType element = ElementType::none;
-    bool aligned = false;
     int dimensions = 0;
     const Py_ssize_t* shape = nullptr;
 
