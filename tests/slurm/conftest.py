@@ -12,6 +12,7 @@ sys.path.insert(0, str(HERE))
 import jobs  # noqa: E402 - beside this file
 import prepare  # noqa: E402
 from cluster import Cluster  # noqa: E402
+from machines import mounts  # noqa: E402
 
 
 @pytest.fixture(scope="session")
@@ -33,11 +34,13 @@ def no_jobs_left(cluster):
 
 
 def left_behind():
-    """Daemons of Slurm and network namespaces of ours."""
+    """Daemons of Slurm, network namespaces of ours, and mounts."""
     spaces = subprocess.run(["ip", "netns", "list"], check=True, capture_output=True, text=True).stdout.split()
     comms = [file.read_text().strip() for file in Path("/proc").glob("[0-9]*/comm") if file.exists()]
-    return sorted(name for name in spaces if name.startswith("cobre-")), sorted(
-        name for name in comms if name.startswith(("slurm", "munged"))
+    return (
+        sorted(name for name in spaces if name.startswith("cobre-")),
+        sorted(name for name in comms if name.startswith(("slurm", "munged"))),
+        sorted(mounts()),
     )
 
 

@@ -10,6 +10,7 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 
 SUBNET = "10.78.0"
+NAMED_SPACES = Path("/run/netns")
 WITH_PARENT = ("setpriv", "--pdeathsig", "KILL")
 OWN_FILES = ("unshare", "--mount")
 OWN_PROCESSES = ("unshare", "--uts", "--ipc", "--mount", "--pid", "--fork", "--kill-child", "--mount-proc")
@@ -28,6 +29,11 @@ def ip(*words):
         raise OSError(f"ip {' '.join(words)}: {done.stderr.strip()}")
 
 
+def mounts():
+    """Where something is mounted; `is_mount` does not see a folder that is mounted on itself."""
+    return [line.split()[4] for line in Path("/proc/self/mountinfo").read_text().splitlines()]
+
+
 class Machines:
     """The first of them carries the bridge. All know each other's names, unless `forgotten` says otherwise."""
 
@@ -37,6 +43,7 @@ class Machines:
         self.addresses = {name: f"{SUBNET}.{number}" for number, name in enumerate(names, 1)}
 
     def __enter__(self):
+        self._had_named_spaces = str(NAMED_SPACES) in mounts()
         try:
             self._build()
         except BaseException:
@@ -47,6 +54,9 @@ class Machines:
     def __exit__(self, *_):
         for name in self.addresses:
             subprocess.run(["ip", "netns", "del", self._space(name)], check=False, capture_output=True)
+        # `ip` mounts the folder of names when it makes the first one, and never undoes it.
+        if not self._had_named_spaces and str(NAMED_SPACES) in mounts() and not list(NAMED_SPACES.iterdir()):
+            subprocess.run(["umount", NAMED_SPACES], check=False, capture_output=True)
 
     def on(self, name):
         """What to put before a command that runs on that machine's network, with the names that it knows."""
