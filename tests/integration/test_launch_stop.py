@@ -133,6 +133,18 @@ def test_a_signal_while_the_workers_of_a_study_import_is_one_line(tmp_path, fold
     wait_until_gone(pids)
 
 
+@pytest.fixture
+def usual_signals():
+    """In the background of a shell SIGINT is ignored, under nohup SIGHUP, and ranks would inherit that."""
+    before = {number: signal.getsignal(number) for number in (signal.SIGINT, signal.SIGHUP)}
+    signal.signal(signal.SIGINT, signal.default_int_handler)
+    signal.signal(signal.SIGHUP, signal.SIG_DFL)
+    yield
+    for number, handler in before.items():
+        signal.signal(number, handler)
+
+
+@pytest.mark.usefixtures("usual_signals")
 @pytest.mark.parametrize("size", [1, 2], ids=["spawned", "forked"])
 def test_a_rank_begins_its_task_with_signals_as_python_has_them(size):
     def handlers(comm):

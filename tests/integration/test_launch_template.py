@@ -277,7 +277,7 @@ def test_killed_at_any_instant_nothing_is_left(tmp_path, victim, attempt):
         "the template": forks[:1],
         "a fork": forks[-1:],
         "the launcher": [launcher.pid],
-        "the launcher and its reaper": [*find(mark, "orphan_reaper_process"), launcher.pid],
+        "the launcher and its orphan reaper": [*find(mark, "orphan_reaper_process"), launcher.pid],
         "the launcher and the template": [launcher.pid, *forks[:1]],
     }[victim]
     for pid in chosen:
