@@ -45,7 +45,7 @@ def is_alive(pid):
 
 
 def test_leader_and_members_are_reached(way):
-    leader, member = started("input()")
+    leader, member = started("import signal; signal.pause()")
     group = ProcessGroup(leader.pid, start_ticks_of(leader.pid))
     assert group.signal(signal.SIGKILL)
     assert leader.wait() == -signal.SIGKILL
