@@ -4,6 +4,8 @@
 PYTHON ?= python3
 VENV ?= .venv
 BIN := $(VENV)/bin
+LIBRARIES := $(VENV)/.libraries
+MODULES := $(VENV)/.modules
 READY := $(VENV)/.ready
 RANKS ?= 1,2,3,4,7
 # Files of tests run side by side, one a core; their session fixtures stay together.
@@ -12,16 +14,27 @@ SIDE_BY_SIDE := --numprocesses auto --maxprocesses 4 --dist loadfile
 # Ranks are interpreters that start often: where the environment forbids to keep bytecode, each compiles everything again.
 export PYTHONDONTWRITEBYTECODE :=
 
-.PHONY: help demo demo-comm test lint types architecture unit test-long conformance faults torture mpi mpi-environments conformance-mpi determinism bench-comm bench-net bench-mpi bench-sddp bench-start bench-scale peer-environment test-browser docs deploy-check slurm containers sanitize coverage aarch64 fuzz package wheels clean
+.PHONY: FORCE help demo demo-comm test lint types architecture unit test-long conformance faults torture mpi mpi-environments conformance-mpi determinism bench-comm bench-net bench-mpi bench-sddp bench-start bench-scale peer-environment test-browser docs deploy-check slurm containers sanitize coverage aarch64 fuzz package wheels clean
 
 help:  ## list the targets
 	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / {printf "  %-14s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
-$(READY): pyproject.toml CMakeLists.txt $(wildcard native/*)
+$(LIBRARIES): pyproject.toml
 	@$(PYTHON) -c 'import sys; sys.exit("Cobre needs Python 3.11 or newer; set PYTHON=...") if sys.version_info < (3, 11) else None'
 	$(PYTHON) -m venv $(VENV)
 	$(BIN)/python -m pip install --quiet --upgrade "pip>=25.1"
 	$(BIN)/python -m pip install --quiet --group build --group test
+	@touch $@
+
+# An editable install maps every module to its file at the time of the install. The list changes, and asks for another
+# install, when a module is added, moved or removed; edits inside modules need none.
+$(MODULES): $(LIBRARIES) FORCE
+	@find src/cobre -name '*.py' | LC_ALL=C sort > $@.new
+	@if cmp -s $@.new $@; then rm $@.new; else mv $@.new $@; fi
+
+FORCE:
+
+$(READY): $(LIBRARIES) $(MODULES) CMakeLists.txt $(wildcard native/*)
 	$(BIN)/python -m pip install --quiet --no-build-isolation --editable .
 	@touch $@
 

@@ -17,7 +17,7 @@ from random_programs import Shape, random_program, right_sides, whole_lp
 from small_programs import cut_rows, no_bases, random_cuts
 
 from cobre.solver.batches import Chains, Keep, Realisations
-from cobre.solver.highs import HighsOptions, HighsSolver
+from cobre.solver.simplex import SimplexOptions, SimplexSolver
 
 OPENINGS = 6
 TOLERANCE = 1e-7
@@ -51,7 +51,7 @@ def check(seed: int) -> int:
     noise, none = np.zeros((OPENINGS, 0)), np.full(1, -1, np.int32)
     library = 0
     for most_dense_rows in (0, 1000):
-        solver = HighsSolver(1, HighsOptions(most_dense_rows=most_dense_rows))
+        solver = SimplexSolver(1, SimplexOptions(most_dense_rows=most_dense_rows))
         solver.load(0, program)
         chains = Chains.all_of(states, items, no_bases(program), none)
         batch = solver.solve(0, cut_rows(*cuts), chains, Realisations(right, noise, noise), Keep(gradient=True))

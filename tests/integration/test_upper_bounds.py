@@ -72,7 +72,7 @@ def stage_costs_of_all_paths(case, policy, openings, stages):
     """By path, a tuple of openings: what each stage costs in $."""
     from cobre.comm.backends.local import LocalCommunicator
     from cobre.policy.store import fill_pool
-    from cobre.sddp.boundary import PricedPool
+    from cobre.sddp.boundary import BoundaryCutPool
     from cobre.solver.batches import Bases, Chains, Keep
     from cobre.study.prepare import make_solver, prepare
 
@@ -80,7 +80,7 @@ def stage_costs_of_all_paths(case, policy, openings, stages):
     solver, problem = make_solver(study, 1), study.problem
     found = {}
     with LocalCommunicator() as comm:
-        pool = PricedPool(comm, problem, None)
+        pool = BoundaryCutPool(comm, problem, None)
         fill_pool(pool, policy, study)
         for path in product(range(openings), repeat=stages):
             state, costs = problem.initial_state[None], []

@@ -14,9 +14,9 @@ def test_the_examples_give_the_recorded_bits_with_wide_instructions_and_without(
     """Where this fails after a change that is meant to alter bits: see CONTRIBUTING, `cobre verify --record`."""
     done = cobre("verify", "--example", example, "--json")
     assert done.returncode == 0, done.stdout + done.stderr
-    verdicts = json.loads(done.stdout)["verdicts"]
-    assert [verdict["instructions"] for verdict in verdicts] == ["wide", "narrow"]
-    assert len({verdict["training"] for verdict in verdicts}) == 1
+    checks = json.loads(done.stdout)["checks"]
+    assert [check["instructions"] for check in checks] == ["wide", "narrow"]
+    assert len({check["training"] for check in checks}) == 1
 
 
 def bits(**changes):

@@ -38,15 +38,15 @@ def verify(examples: tuple[str, ...], is_to_be_recorded: bool, as_json: bool) ->
         if unknown:
             known = ", ".join(verification.ITERATIONS)
             raise click.UsageError(f"there is no example {', '.join(unknown)}; there are {known}")
-        verdicts = []
-        for verdict in verification.verify(examples or tuple(verification.ITERATIONS)):
-            verdicts.append(verdict)
+        checks = []
+        for check in verification.verify(examples or tuple(verification.ITERATIONS)):
+            checks.append(check)
             if not as_json:
-                outcome = verdict.difference or f"as recorded ({verdict.bits.training[:16]})"
-                say(f"{verdict.example:<16} {verdict.instructions:<8} {outcome}")
+                outcome = check.difference or f"as recorded ({check.bits.training[:16]})"
+                say(f"{check.example:<16} {check.instructions:<8} {outcome}")
     if as_json:
-        say_json({"versions": _versions(), "verdicts": [verdict.as_dict() for verdict in verdicts]})
-    sys.exit(DIFFERENT if any(verdict.difference for verdict in verdicts) else ExitCode.SUCCESS)
+        say_json({"versions": _versions(), "checks": [check.as_dict() for check in checks]})
+    sys.exit(DIFFERENT if any(check.difference for check in checks) else ExitCode.SUCCESS)
 
 
 def _versions() -> str:

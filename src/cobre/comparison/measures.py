@@ -133,12 +133,12 @@ class _Places:
         return np.bincount(self.cells, by_row, self._size).astype(np.float64)
 
 
-def over_stages(way: str, values: Floats, hours: Floats) -> Floats:
-    """One row of several; what is not there in some stages counts in the others."""
-    if way == "last":
+def over_stages(aggregation: str, values: Floats, hours: Floats) -> Floats:
+    """Aggregate stages (rows) into one: `last`, `sum`, or else the mean by hours. NaN (not in service) is left out."""
+    if aggregation == "last":
         return np.asarray(values[-1])
     is_there = ~np.isnan(values)
-    if way == "sum":
+    if aggregation == "sum":
         return np.where(is_there.any(axis=0), np.nansum(values, axis=0), np.nan)
     weights = np.where(is_there, hours[:, None], 0.0)
     with np.errstate(invalid="ignore", divide="ignore"):

@@ -9,9 +9,9 @@ from typing import Any
 RECENT = 10
 """Iterations over which the rise of the lower bound is measured."""
 FLAT = 1e-4
-"""Of the lower bound: a rise per iteration below this is none."""
+"""Relative to the lower bound: a smaller rise per iteration counts as flat."""
 CLOSED = 1e-4
-"""Of the lower bound: an exact gap below this is none."""
+"""Relative to the lower bound: a smaller exact gap counts as closed."""
 NO_UPPER_BOUND = (
     "under a risk measure the mean of sampled paths is no upper bound of what is minimised (`cobre bound` finds one)"
 )
@@ -22,11 +22,11 @@ BOUND_NAMES: Mapping[str, str] = {
     "inner": "upper bound by inner approximation",
     "sampled": "estimated cost of the policy",
 }
-"""What a bound is called, by the method that found it."""
+"""Names of upper bounds in messages, by method."""
 
 
 class VerdictKind(StrEnum):
-    """For programs."""
+    """The verdict as one word, for programs: summary.json, the assistant server."""
 
     CONVERGED = "converged"
     LEVELLED_OFF = "levelled_off"  # no rise any more, but the upper bound does not confirm that this is the end
@@ -36,8 +36,12 @@ class VerdictKind(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class Verdict:
-    """What the bounds say. rise: of the lower bound, $ per iteration of late; None where there is one iteration."""
+class ConvergenceVerdict:
+    """Whether training has converged, judged from the bounds.
+
+    words: a sentence for people. rise: mean rise of the lower bound over the last `RECENT` iterations, $ per iteration;
+    None after a single iteration.
+    """
 
     kind: VerdictKind
     words: str
@@ -61,7 +65,7 @@ class FoundBound:
 
     @classmethod
     def of(cls, content: object, *, is_enough: bool = False) -> "FoundBound | None":
-        """From bound.json or an event; None where there is none that is whole."""
+        """From the content of bound.json or of an event; None where it is missing or incomplete."""
         if not isinstance(content, Mapping) or content.get("method") not in BOUND_NAMES:
             return None
         confidence: Any = content.get("confidence")
@@ -78,7 +82,7 @@ class FoundBound:
 
     @property
     def words(self) -> str:
-        """A clause that begins with an article."""
+        """A clause for the verdict, such as `the exact cost of the policy is 0.02 % above the lower bound`."""
         gap = _percent(max(0.0, self.gap))
         if self.confidence is None:
             return f"the {BOUND_NAMES[self.method]} is {gap} above the lower bound"
@@ -104,32 +108,34 @@ class BoundHistory:
 
     @property
     def rise(self) -> float | None:
-        """Of the lower bound, $ per iteration over the last ones."""
+        """Mean rise of the lower bound over the last `RECENT` iterations, $ per iteration; None after one iteration."""
         steps = min(RECENT, len(self.lower) - 1)
         return None if steps < 1 else (self.lower[-1] - self.lower[-1 - steps]) / steps
 
     @property
     def scale(self) -> float:
-        """What shares are shares of."""
+        """What gaps and rises are relative to: the lower bound, at least 1 $."""
         return max(1.0, abs(self.lower[-1]))
 
 
-def verdict(history: BoundHistory, *, is_interrupted: bool = False) -> Verdict | None:
+def verdict(history: BoundHistory, *, is_interrupted: bool = False) -> ConvergenceVerdict | None:
     """Judge the bounds; None before the first iteration. is_interrupted: the run was stopped from outside."""
     if not len(history.lower):
         return None
     found = _judged(history)
     if not is_interrupted:
         return found
-    return Verdict(VerdictKind.STOPPED_EARLY, f"stopped early; at that point: {found.words}", found.rise)
+    return ConvergenceVerdict(VerdictKind.STOPPED_EARLY, f"stopped early; at that point: {found.words}", found.rise)
 
 
-def _judged(history: BoundHistory) -> Verdict:
+def _judged(history: BoundHistory) -> ConvergenceVerdict:
     rise, found = history.rise, history.found
     if found is not None and found.closes:
-        return Verdict(VerdictKind.CONVERGED, f"converged: {found.words}", rise)
+        return ConvergenceVerdict(VerdictKind.CONVERGED, f"converged: {found.words}", rise)
     if rise is None or not math.isfinite(rise):
-        return Verdict(VerdictKind.UNDECIDED, "undecided: one iteration does not show where the bounds go", None)
+        return ConvergenceVerdict(
+            VerdictKind.UNDECIDED, "undecided: one iteration does not show where the bounds go", None
+        )
     is_flat = rise <= FLAT * history.scale
     if history.is_exact and found is None:
         return _of_exact(history, rise, is_flat)
@@ -138,7 +144,7 @@ def _judged(history: BoundHistory) -> Verdict:
 
 
 def _remark(history: BoundHistory) -> str | None:
-    """What there is to say beside the rise; None where sampled costs are an upper bound with an interval."""
+    """What is known of the upper bound, as a clause; None where sampled costs give a confidence interval."""
     if history.found is not None:
         return history.found.words
     if history.is_risk_averse:
@@ -146,15 +152,15 @@ def _remark(history: BoundHistory) -> str | None:
     return None if history.half_width[-1] > 0.0 else "a single sampled path gives no confidence interval"
 
 
-def _of_exact(history: BoundHistory, rise: float, is_flat: bool) -> Verdict:
+def _of_exact(history: BoundHistory, rise: float, is_flat: bool) -> ConvergenceVerdict:
     gap = (history.upper[-1] - history.lower[-1]) / history.scale
     if gap <= CLOSED:
         words = f"converged: the exact upper bound is {_percent(max(0.0, gap))} above the lower bound"
-        return Verdict(VerdictKind.CONVERGED, words, rise)
+        return ConvergenceVerdict(VerdictKind.CONVERGED, words, rise)
     return _open(history, rise, is_flat, f"the exact upper bound is {_percent(gap)} above it")
 
 
-def _of_sampled(history: BoundHistory, rise: float, is_flat: bool) -> Verdict:
+def _of_sampled(history: BoundHistory, rise: float, is_flat: bool) -> ConvergenceVerdict:
     """Whether the sample can tell the policy's cost from the lower bound."""
     lower, upper, half = history.lower[-1], history.upper[-1], history.half_width[-1]
     band = f"± {_percent(half / history.scale)}"
@@ -165,14 +171,14 @@ def _of_sampled(history: BoundHistory, rise: float, is_flat: bool) -> Verdict:
     if not is_flat:
         return _open(history, rise, is_flat, f"it lies {where} the 95 % band of the sampled cost ({band})")
     words = f"the lower bound lies {where} the 95 % band of the sampled cost ({band}) and {_rising(history, rise)}"
-    return Verdict(VerdictKind.CONVERGED, f"converged within what the sample can tell: {words}", rise)
+    return ConvergenceVerdict(VerdictKind.CONVERGED, f"converged within what the sample can tell: {words}", rise)
 
 
-def _open(history: BoundHistory, rise: float, is_flat: bool, remark: str) -> Verdict:
-    """Nothing proves the end."""
+def _open(history: BoundHistory, rise: float, is_flat: bool, remark: str) -> ConvergenceVerdict:
+    """No bound proves convergence: levelled off where the lower bound is flat, else still rising."""
     kind = VerdictKind.LEVELLED_OFF if is_flat else VerdictKind.RISING
     title = "levelled off" if is_flat else "still rising"
-    return Verdict(kind, f"{title}: the lower bound {_rising(history, rise)}; {remark}", rise)
+    return ConvergenceVerdict(kind, f"{title}: the lower bound {_rising(history, rise)}; {remark}", rise)
 
 
 def _rising(history: BoundHistory, rise: float) -> str:

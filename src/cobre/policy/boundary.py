@@ -1,4 +1,4 @@
-"""The end of a study priced by another study's policy: read from its file, matched by date and by name."""
+"""Read a boundary policy from its file, match it with the study by date and by state name, and apply it."""
 
 from collections.abc import Sequence
 from dataclasses import replace
@@ -14,9 +14,9 @@ from cobre.core.state_names import INFLOW_LAG, StateName, StateOwners, kind_of, 
 from cobre.io.boundary_file import find_boundary_file, stage_that_ends_on
 from cobre.io.policy_file import PolicyMetadata, read_policy
 from cobre.sddp.boundary import (
-    Boundary,
+    BoundaryCuts,
     BoundaryMismatchError,
-    PricedStates,
+    ExternalCuts,
     fit_boundary,
     lags_read,
     with_boundary,
@@ -30,8 +30,8 @@ from cobre.stochastic.par.seasons import season_cycle
 from cobre.stochastic.par.stage_periods import StagePeriods
 
 
-def load_priced_states(case: Case) -> PricedStates | None:
-    """What the case's boundary policy says of the day on which the study ends; None: the case names no such policy."""
+def load_boundary_policy(case: Case) -> ExternalCuts | None:
+    """The case's boundary policy at the day on which the study ends; None where the case has none."""
     config = case.config.policy.boundary
     if config is None:
         return None
@@ -44,7 +44,7 @@ def load_priced_states(case: Case) -> PricedStates | None:
             f"its stages end on {', '.join(data.metadata.stage_end_dates)}"
         )
     cuts = data.stages[stage]
-    return PricedStates(
+    return ExternalCuts(
         data.metadata.state_names,
         CutSet(cuts.intercepts, cuts.coefficients),
         float(data.metadata.cost_scale),
@@ -52,12 +52,13 @@ def load_priced_states(case: Case) -> PricedStates | None:
     )
 
 
-def with_lags_of_boundary(case: Case, noise: NoiseModel, priced: PricedStates | None) -> NoiseModel:
-    """The noise with as many lags in the state as the boundary's cuts depend on; they must be known where they start.
+def with_lags_of_boundary(case: Case, noise: NoiseModel, policy: ExternalCuts | None) -> NoiseModel:
+    """The noise model with as many inflow lags in the state as the boundary cuts depend on.
 
-    A study whose own inflows have no memory carries the inflows along, for the cuts at its end ask for them.
+    A study whose own inflows have no lags then carries past inflows in its state for the boundary cuts alone; their
+    values before the study must be known (`BoundaryMismatchError` otherwise).
     """
-    read = None if priced is None else lags_read(priced, [hydro.id for hydro in case.system.hydros])
+    read = None if policy is None else lags_read(policy, [hydro.id for hydro in case.system.hydros])
     if read is None or not len(read):
         return noise
     if case.horizon.season_definitions is None:
@@ -70,23 +71,23 @@ def with_lags_of_boundary(case: Case, noise: NoiseModel, priced: PricedStates | 
     return replace(noise, ar_coefficients=memory.psi, lag_steps=memory.steps, initial_lags=memory.first)
 
 
-def price_the_end(
-    case: Case, study: ResolvedStudy, problem: Problem, priced: PricedStates | None
+def apply_boundary_policy(
+    case: Case, study: ResolvedStudy, problem: Problem, policy: ExternalCuts | None
 ) -> tuple[Problem, CutRows | None, tuple[str, ...]]:
-    """The problem that looks beyond its end, the cuts that it finds there, and what its user should know."""
+    """The problem with a future cost after its last stage, the boundary cuts for the solver, and notes for the user."""
     config = case.config.policy.boundary
-    if config is None or priced is None:
+    if config is None or policy is None:
         return problem, None, ()
     names = state_names(_owners(case), study.layout, problem.noise.max_order)
     deliveries = Deliveries.of(case.horizon, case.post_study)
     periods = tuple(zip(deliveries.starts, deliveries.ends, strict=True))
     days = _days_of_deliveries(names, deliveries.num_stages - 1, periods)
-    boundary = fit_boundary(priced, names, problem.cost_scale, is_strict=config.strict, days=days)
-    return with_boundary(problem, study, boundary), boundary.rows(), tuple(_notes(priced, names, boundary))
+    boundary = fit_boundary(policy, names, problem.cost_scale, is_strict=config.strict, days=days)
+    return with_boundary(problem, study, boundary), boundary.rows(), tuple(_notes(policy, names, boundary))
 
 
 def _periods_of(metadata: PolicyMetadata) -> tuple[tuple[date, date], ...]:
-    """The stages of a policy; none where it does not say when they are."""
+    """First and end date of each stage of a policy; empty where the file has no dates."""
     pairs = tuple(zip(metadata.stage_start_dates, metadata.stage_end_dates, strict=True))
     if any(not start or not end for start, end in pairs[1:]):
         return ()
@@ -97,7 +98,7 @@ def _periods_of(metadata: PolicyMetadata) -> tuple[tuple[date, date], ...]:
 def _days_of_deliveries(
     names: tuple[str, ...], stage: int, periods: Sequence[tuple[date, date]]
 ) -> dict[str, tuple[date, date]]:
-    """By the name of each commitment at the end of a stage: when it is delivered, where that is known."""
+    """By state name of each commitment at the end of a stage: its delivery period, where that is known."""
     found = {}
     for name in names:
         if kind_of(name) == COMMITMENT:
@@ -111,17 +112,17 @@ def _owners(case: Case) -> StateOwners:
     return StateOwners([hydro.id for hydro in case.system.hydros], [plant.id for plant in case.system.thermals])
 
 
-def _notes(priced: PricedStates, names: tuple[str, ...], boundary: Boundary) -> list[str]:
+def _notes(policy: ExternalCuts, names: tuple[str, ...], boundary: BoundaryCuts) -> list[str]:
     notes = []
     if boundary.dropped:
         notes.append(
-            "policy.boundary: the policy prices what this study does not have, which counts as zero: "
+            "policy.boundary: the policy has values for states that this study does not have, which count as zero: "
             + ", ".join(boundary.dropped)
         )
-    has_lags, prices_lags = (INFLOW_LAG in map(kind_of, known) for known in (names, priced.state_names))
+    has_lags, prices_lags = (INFLOW_LAG in map(kind_of, known) for known in (names, policy.state_names))
     if has_lags and not prices_lags:
         notes.append(
             "policy.boundary: the policy was trained without memory of inflows, which this study's inflows have: "
-            "what is left at the end is priced whatever the last inflows were"
+            "the value of water at the end does not depend on the last inflows"
         )
     return notes

@@ -26,8 +26,8 @@ class Policy:
 
     stage_ids: the stage of each value function (of each node, for a tree).
     state_names: of the entries of a state, such as `storage:3` (hm3) or `inflow_lag1:3` (m3/s) of plant 3.
-    cuts: by stage. in_play: by stage, 1 for cuts that selection kept.
-    born, forward_pass: by slot, where a cut came from.
+    cuts: by stage. active: by stage, 1 for each cut that cut selection kept, 0 for the others.
+    created, forward_pass: by slot, the iteration (from 1) and the forward pass (from 0) that made a cut.
     final_lower_bound, final_upper_bound: $, of the last iteration.
     problem: the digest of the problem that it was trained on; empty where that is not known.
 
@@ -41,8 +41,8 @@ class Policy:
     stage_ids: tuple[int, ...]
     state_names: tuple[str, ...]
     cuts: tuple[CutSet, ...]
-    in_play: tuple[np.ndarray[tuple[int], np.dtype[np.uint8]], ...]
-    born: Ints
+    active: tuple[np.ndarray[tuple[int], np.dtype[np.uint8]], ...]
+    created: Ints
     forward_pass: Ints
     cost_scale: float
     final_lower_bound: float
@@ -59,8 +59,8 @@ class Policy:
             stage_ids=pool_stage_ids(study),
             state_names=state_names(study),
             cuts=tuple(CutSet(c.intercepts[w], c.coefficients[w]) for c, w in zip(cuts, written, strict=True)),
-            in_play=tuple(pool.active[stage][w].copy() for stage, w in enumerate(written)),
-            born=pool.created.copy(),
+            active=tuple(pool.active[stage][w].copy() for stage, w in enumerate(written)),
+            created=pool.created.copy(),
             forward_pass=pool.forward_pass.copy(),
             cost_scale=study.problem.cost_scale,
             final_lower_bound=history[-1].lower_bound,

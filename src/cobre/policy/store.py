@@ -108,11 +108,11 @@ def to_data(policy: Policy, study: PreparedStudy) -> PolicyData:
         StageCuts(
             c.intercepts,
             c.coefficients,
-            policy.born[: len(c.intercepts)],
+            policy.created[: len(c.intercepts)],
             policy.forward_pass[: len(c.intercepts)],
             flags,
         )
-        for c, flags in zip(policy.cuts, policy.in_play, strict=True)
+        for c, flags in zip(policy.cuts, policy.active, strict=True)
     )
     return PolicyData(metadata, cuts)
 
@@ -150,8 +150,8 @@ def from_data(data: PolicyData) -> Policy:
         stage_ids=metadata.stage_ids,
         state_names=metadata.state_names,
         cuts=tuple(CutSet(stage.intercepts, stage.coefficients) for stage in data.stages),
-        in_play=tuple(stage.is_active for stage in data.stages),
-        born=longest.iteration,
+        active=tuple(stage.is_active for stage in data.stages),
+        created=longest.iteration,
         forward_pass=longest.forward_pass,
         cost_scale=metadata.cost_scale,
         final_lower_bound=_bound(metadata.facts["lower_bound"]),
@@ -174,7 +174,7 @@ def fill_pool(pool: CutPool, policy: Policy, study: PreparedStudy) -> None:
     if not count:
         return
     for stage, cuts in enumerate(policy.cuts):
-        pool.admit(stage, cuts.coefficients)
+        pool.ensure_components(stage, cuts.coefficients)
     pool.open_slots(0, count)
     rescale = policy.cost_scale / study.problem.cost_scale
     for stage, cuts in enumerate(policy.cuts):
@@ -182,7 +182,7 @@ def fill_pool(pool: CutPool, policy: Policy, study: PreparedStudy) -> None:
             pool.write(
                 stage, range(len(cuts.intercepts)), CutSet(cuts.intercepts * rescale, cuts.coefficients * rescale)
             )
-            pool.active[stage, : len(cuts.intercepts)] = policy.in_play[stage]
+            pool.active[stage, : len(cuts.intercepts)] = policy.active[stage]
 
 
 def aligned(policy: Policy, expected: tuple[str, ...]) -> Policy:

@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from cobre.core.arrays import Floats
-from cobre.core.verdict import BoundHistory, FoundBound, Verdict, verdict
+from cobre.core.verdict import BoundHistory, ConvergenceVerdict, FoundBound, verdict
 from cobre.io.event_file import Event
 
 
@@ -53,7 +53,7 @@ class Bounds:
         is_plain_mean = self.is_risk_averse or self.found is not None
         return "mean of sampled paths" if is_plain_mean else "sampled upper bound"
 
-    def verdict(self, *, is_interrupted: bool = False) -> Verdict | None:
+    def verdict(self, *, is_interrupted: bool = False) -> ConvergenceVerdict | None:
         """Whether training is done."""
         lower, upper, half_width = (values.tolist() for values in (self.lower, self.upper, self.half_width))
         history = BoundHistory(lower, upper, half_width, self.is_exact, self.is_risk_averse, self.found)

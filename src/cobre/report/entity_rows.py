@@ -53,21 +53,21 @@ class EntityRows:
             held = held[count * self._rows :]
 
     def grid(self, number: str) -> Floats:
-        """All of it."""
+        """S x T x E x B: the column of all scenarios at once."""
         return np.concatenate(list(self.grids(number)))
 
-    def over(self, number: str, reduced: Callable[[Floats], Floats]) -> Floats:
-        """S x T x E, of what becomes of grids without their blocks."""
+    def reduce_blocks(self, number: str, reduction: Callable[[Floats], Floats]) -> Floats:
+        """S x T x E: a column with its blocks reduced; `reduction` takes grids (S x T x E x B) of a few scenarios."""
         found = np.empty(self.shape[:3])
         first = 0
         for grid in self.grids(number):
-            found[first : first + len(grid)] = reduced(grid)
+            found[first : first + len(grid)] = reduction(grid)
             first += len(grid)
         return found
 
     def total(self, number: str) -> Floats:
         """S x T x E: added over blocks; 0 where an entity is not there."""
-        return self.over(number, added)
+        return self.reduce_blocks(number, added)
 
     def by_scenario(self, by_row: Floats) -> Floats:
         """S: numbers of rows, added over stages in their order."""

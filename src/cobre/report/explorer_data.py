@@ -138,7 +138,7 @@ class Explorer:
         """With means by block, where blocks differ."""
         quantity = QUANTITIES[name]
         rows = self.simulated.rows(quantity.table, quantity.entity)
-        if quantity.way == "last" or quantity.is_violation or len(rows.blocks) < 2:
+        if quantity.aggregation == "last" or quantity.is_violation or len(rows.blocks) < 2:
             return self.simulated.cube(name), None
         return self.simulated.cube_and_block_means(name)
 

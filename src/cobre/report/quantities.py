@@ -7,15 +7,16 @@ from typing import Literal
 from cobre.report.palette import BLUE, GREEN, GREY, ORANGE, PURPLE, SKY, VERMILLION
 
 KEYS = ("scenario_id", "stage_id", "block_id")
-Way = Literal["power", "last", "average", "total"]
+Aggregation = Literal["power", "last", "average", "total"]
 
 
 @dataclass(frozen=True, slots=True)
 class Quantity:
     """A column of a table.
 
-    way: what becomes of blocks. power: energy over the stage's hours; last: the last block's; average: over hours;
-    total: added up. `is_violation`: shown only of what it happens to.
+    aggregation: from blocks to a stage. power: energy divided by the stage's hours; last: the value of the last block;
+    average: weighted by hours; total: the sum. adds_up: a sum over entities has a meaning.
+    is_violation: shown only for entities that have any.
     """
 
     title: str
@@ -23,26 +24,26 @@ class Quantity:
     table: str
     entity: str
     number: str
-    way: Way
+    aggregation: Aggregation
     adds_up: bool = True
     colour: str = BLUE
     is_violation: bool = False
 
 
-def _hydro(title: str, unit: str, number: str, way: Way, colour: str = BLUE, **more: bool) -> Quantity:
-    return Quantity(title, unit, "hydros", "hydro_id", number, way, colour=colour, **more)
+def _hydro(title: str, unit: str, number: str, aggregation: Aggregation, colour: str = BLUE, **more: bool) -> Quantity:
+    return Quantity(title, unit, "hydros", "hydro_id", number, aggregation, colour=colour, **more)
 
 
-def _missed(title: str, unit: str, number: str, way: Way = "average") -> Quantity:
-    return _hydro(title, unit, number, way, VERMILLION, is_violation=True)
+def _missed(title: str, unit: str, number: str, aggregation: Aggregation = "average") -> Quantity:
+    return _hydro(title, unit, number, aggregation, VERMILLION, is_violation=True)
 
 
-def _bus(title: str, unit: str, number: str, way: Way, colour: str, **more: bool) -> Quantity:
-    return Quantity(title, unit, "buses", "bus_id", number, way, colour=colour, **more)
+def _bus(title: str, unit: str, number: str, aggregation: Aggregation, colour: str, **more: bool) -> Quantity:
+    return Quantity(title, unit, "buses", "bus_id", number, aggregation, colour=colour, **more)
 
 
-def _source(title: str, number: str, way: Way, colour: str, **more: bool) -> Quantity:
-    return Quantity(title, "MW", "non_controllables", "non_controllable_id", number, way, colour=colour, **more)
+def _source(title: str, number: str, aggregation: Aggregation, colour: str, **more: bool) -> Quantity:
+    return Quantity(title, "MW", "non_controllables", "non_controllable_id", number, aggregation, colour=colour, **more)
 
 
 QUANTITIES: Mapping[str, Quantity] = {

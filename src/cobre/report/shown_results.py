@@ -6,7 +6,7 @@
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Protocol
 
-from cobre.core.verdict import Verdict
+from cobre.core.verdict import ConvergenceVerdict
 from cobre.sddp.events import IterationRecord
 
 if TYPE_CHECKING:
@@ -33,7 +33,7 @@ class ShownTraining(Protocol):
     @property
     def digest(self) -> str: ...
     @property
-    def verdict(self) -> Verdict | None: ...
+    def verdict(self) -> ConvergenceVerdict | None: ...
     @property
     def is_risk_averse(self) -> bool: ...
 

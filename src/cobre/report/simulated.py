@@ -95,7 +95,7 @@ class Simulated:
         """A quantity by scenario, stage and entity."""
         quantity = QUANTITIES[name]
         rows = self.rows(quantity.table, quantity.entity)
-        values = rows.over(quantity.number, lambda grid: self._values(rows, quantity, grid))
+        values = rows.reduce_blocks(quantity.number, lambda grid: self._values(rows, quantity, grid))
         return Cube(quantity, values, self._study.stage_labels(rows.stages), rows.entities)
 
     def cube_and_block_means(self, name: str) -> tuple[Cube, Floats]:
@@ -108,7 +108,7 @@ class Simulated:
             np.add(sums, self._by_block(rows, quantity, grid).sum(axis=0), out=sums)
             return self._values(rows, quantity, grid)
 
-        values = rows.over(quantity.number, reduced)
+        values = rows.reduce_blocks(quantity.number, reduced)
         return Cube(quantity, values, self._study.stage_labels(rows.stages), rows.entities), sums / len(rows.scenarios)
 
     def blocks(self, name: str) -> Floats:
@@ -118,13 +118,13 @@ class Simulated:
         return self._by_block(rows, quantity, rows.grid(quantity.number))
 
     def _by_block(self, rows: EntityRows, quantity: Quantity, grid: Floats) -> Floats:
-        if quantity.way != "power":
+        if quantity.aggregation != "power":
             return grid
         hours = self.hours(rows)
         return grid / np.where(hours > 0, hours, np.nan)[:, None, :]
 
     def _values(self, rows: EntityRows, quantity: Quantity, grid: Floats) -> Floats:
-        match quantity.way:
+        match quantity.aggregation:
             case "last":
                 return last(grid)
             case "average":

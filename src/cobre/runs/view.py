@@ -7,7 +7,7 @@ from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
-from cobre.core.verdict import BoundHistory, FoundBound, Verdict, verdict
+from cobre.core.verdict import BoundHistory, ConvergenceVerdict, FoundBound, verdict
 from cobre.io.lock_file import LastSign
 from cobre.runs.events import Event
 from cobre.runs.formatting import printable_event
@@ -105,7 +105,7 @@ class RunView:
         return self.iterations[-1] if self.iterations else None
 
     @property
-    def verdict(self) -> Verdict | None:
+    def verdict(self) -> ConvergenceVerdict | None:
         """On the bounds so far; iterations without numbers are left out."""
         names = ("lower_bound", "upper_bound", "half_width")
         rows = [[_number(event.get(name)) for name in names] for event in self.iterations]

@@ -1,8 +1,8 @@
-"""Cuts of another study that price what is left at the end of this one.
+"""The boundary policy: cuts of another study that value the state at the end of this one.
 
-The other study's state is matched with this one's by name. What it prices and this study does not have counts as zero;
-what this study has and the other does not price is an error for storages, while a lag that the other study does not
-read has simply no price.
+Entries of the two states are matched by name. What the boundary policy values and this study does not have counts as
+zero. What this study has and the policy does not value is an error for storages; an inflow lag without a value has a
+coefficient of zero.
 """
 
 from collections.abc import Mapping, Sequence
@@ -24,22 +24,23 @@ from cobre.sddp.problem import Problem
 from cobre.solver.batches import CutRows
 
 ANY_VOLUME_HM3 = 1e6  # more than any river carries in a stage
-# Inflows at the end of a study are taken to lie within so many times what is usual, either way.
-UNUSUAL = 100.0
+# Inflow lags at the end of a study are taken to lie within this factor of their usual size, on either side of zero.
+LAG_MARGIN = 100.0
 
 
 Days = Mapping[str, tuple[date, date]]
 
 
 class BoundaryMismatchError(PolicyIncompatibleError):
-    """Cuts that cannot price the end of this study: what differs, and what would be right."""
+    """A boundary policy does not fit this study. The message says what differs, and what would fit."""
 
 
 @dataclass(frozen=True, slots=True)
-class PricedStates:
-    """Another study's cuts at the day on which this one ends. Names such as `storage:3` or `inflow_lag1:3`.
+class ExternalCuts:
+    """Another study's cuts at the day on which this one ends, on the other study's states.
 
-    days: of commitments, the first day of their delivery and the first one after it.
+    state_names: such as `storage:3` or `inflow_lag1:3`. cost_scale: $ per unit of its cuts.
+    days: of thermal commitments, the first day of delivery and the first day after it.
     """
 
     state_names: tuple[str, ...]
@@ -49,14 +50,17 @@ class PricedStates:
 
 
 @dataclass(frozen=True, slots=True)
-class Boundary:
-    """Cuts on this study's states, in its LP money. `dropped`: what was priced and is not in this study."""
+class BoundaryCuts:
+    """A boundary policy's cuts on this study's states, in units of its LP costs.
+
+    dropped: states that the policy values and this study does not have.
+    """
 
     cuts: CutSet
     dropped: tuple[str, ...]
 
     def rows(self) -> CutRows:
-        """For the solver, in place of cuts of the last stage."""
+        """As the solver takes them, in place of cuts of the last stage."""
         count, dimension = self.cuts.coefficients.shape
         table = np.zeros((1 + dimension, -(-count // CUTS_PER_BLOCK) * CUTS_PER_BLOCK))
         table[0, :count] = self.cuts.intercepts
@@ -66,69 +70,71 @@ class Boundary:
         return CutRows(chunks, count, np.ones(count, np.uint8))
 
 
-class PricedPool(CutPool):
-    """Cuts of all stages, or of all nodes of a tree; those of the last are another study's and never change.
+class BoundaryCutPool(CutPool):
+    """The cut pool of a study whose last stage (or leaves) may have the fixed cuts of a boundary policy.
 
-    `end` None: nothing follows.
+    boundary: None where the cost after the last stage is zero.
     """
 
-    def __init__(self, memory: SharedMemoryProvider, problem: Problem, end: CutRows | None) -> None:
+    def __init__(self, memory: SharedMemoryProvider, problem: Problem, boundary: CutRows | None) -> None:
         programs = [stage.program for stage in problem.stages]
-        by_stage = stored_components(programs, is_priced=end is not None)
+        by_stage = stored_components(programs, is_priced=boundary is not None)
         components = [by_stage[stage] for stage in problem.pool_stages]
         super().__init__(memory, problem.num_pools, problem.dimension, components)
-        self._end = end
+        self._boundary = boundary
         self._last = problem.last_pools
 
     @property
-    def end(self) -> CutRows | None:
-        """Cuts of another study after the last stage, where there are any."""
-        return self._end
+    def boundary(self) -> CutRows | None:
+        """Cuts of a boundary policy after the last stage; None where the study has none."""
+        return self._boundary
 
     def rows(self, stage: int, *, all_cuts: bool = False) -> CutRows:
         """The cuts of a stage for the solver; `all_cuts`: those that selection put aside as well."""
-        if self._end is not None and stage >= self.num_stages - self._last:
-            return self._end
+        if self._boundary is not None and stage >= self.num_stages - self._last:
+            return self._boundary
         return super().rows(stage, all_cuts=all_cuts)
 
 
 def fit_boundary(
-    priced: PricedStates, names: Sequence[str], cost_scale: float, *, is_strict: bool, days: Days | None = None
-) -> Boundary:
-    """The cuts in this study's terms; `names` are those of its states. Strict: nothing may be dropped.
+    policy: ExternalCuts, names: Sequence[str], cost_scale: float, *, is_strict: bool, days: Days | None = None
+) -> BoundaryCuts:
+    """Express a boundary policy's cuts in the states `names` of this study and in its cost scale.
 
-    What is delivered after the study is priced by the days (`days`, as of the other study) that both have in common.
+    is_strict: raise BoundaryMismatchError rather than drop a state that this study does not have.
+    days: delivery periods of this study's commitments, as in `ExternalCuts`. A commitment that is delivered after the
+    study has the share of the policy's coefficient that the common days are of the policy's period.
     """
-    _require_cuts(priced)
-    _require_storages(priced, names)
-    shares = _shares(priced, names, days or {})
-    dropped = _priced_but_unknown(priced, shares)
+    _require_cuts(policy)
+    _require_storages(policy, names)
+    shares = _shares(policy, names, days or {})
+    dropped = _unmatched(policy, shares)
     if dropped and is_strict:
         raise BoundaryMismatchError(
             f"the boundary policy prices what this study does not have: {', '.join(dropped)}; "
             "with policy.boundary.strict = false it would count as zero"
         )
-    rescale = priced.cost_scale / cost_scale
-    coefficients = np.zeros((len(priced.cuts.intercepts), len(names)))
+    rescale = policy.cost_scale / cost_scale
+    coefficients = np.zeros((len(policy.cuts.intercepts), len(names)))
     for (position, source), share in shares.items():
-        coefficients[:, position] += share * (rescale * priced.cuts.coefficients[:, source])
-    return Boundary(CutSet(rescale * priced.cuts.intercepts, coefficients), dropped)
+        coefficients[:, position] += share * (rescale * policy.cuts.coefficients[:, source])
+    return BoundaryCuts(CutSet(rescale * policy.cuts.intercepts, coefficients), dropped)
 
 
-def lags_read(priced: PricedStates, hydro_ids: Sequence[int]) -> np.ndarray[tuple[int, int], np.dtype[np.bool_]]:
+def lags_read(policy: ExternalCuts, hydro_ids: Sequence[int]) -> np.ndarray[tuple[int, int], np.dtype[np.bool_]]:
     """[lag, hydro]: whether some cut depends on it; as many lags as the deepest that any depends on."""
-    place = {name: position for position, name in enumerate(priced.state_names)}
+    place = {name: position for position, name in enumerate(policy.state_names)}
     read: list[list[bool]] = []
-    for lag in range(1, 1 + max((_depth(name) for name in priced.state_names), default=0)):
+    for lag in range(1, 1 + max((_depth(name) for name in policy.state_names), default=0)):
         found = [place.get(str(StateName(INFLOW_LAG, id_, lag))) for id_ in hydro_ids]
-        read.append([at is not None and bool(priced.cuts.coefficients[:, at].any()) for at in found])
+        read.append([at is not None and bool(policy.cuts.coefficients[:, at].any()) for at in found])
     table = np.array(read, bool).reshape(len(read), len(hydro_ids))
     deepest = np.flatnonzero(table.any(axis=1))
     return table[: deepest[-1] + 1] if len(deepest) else table[:0]
 
 
-def with_boundary(problem: Problem, study: ResolvedStudy, boundary: Boundary) -> Problem:
-    """The problem whose last stage looks beyond its end, and whose floors allow for what is found there."""
+def with_boundary(problem: Problem, study: ResolvedStudy, boundary: BoundaryCuts) -> Problem:
+    """The problem with a future cost after its last stage; floors are lowered where that cost may be negative."""
     least = least_value(problem, study, boundary)
     stages: list[StageLp] = []
     for position, lp in enumerate(reversed(problem.stages)):
@@ -142,10 +148,10 @@ def with_boundary(problem: Problem, study: ResolvedStudy, boundary: Boundary) ->
     return replace(problem, stages=tuple(reversed(stages)))
 
 
-def least_value(problem: Problem, study: ResolvedStudy, boundary: Boundary) -> float:
-    """What the end is worth at the very least in any state that can be reached, in LP money; never above zero.
+def least_value(problem: Problem, study: ResolvedStudy, boundary: BoundaryCuts) -> float:
+    """A lower bound, never above zero, on the boundary cuts' maximum over all reachable states, in LP money.
 
-    The highest of the cuts' least values: the cuts' maximum is nowhere below it.
+    Each cut's minimum over the box of reachable states bounds the maximum from below; the highest of these is taken.
     """
     low, high = _reachable(problem, study)
     slopes = boundary.cuts.coefficients
@@ -156,13 +162,13 @@ def least_value(problem: Problem, study: ResolvedStudy, boundary: Boundary) -> f
 
 
 def _reachable(problem: Problem, study: ResolvedStudy) -> tuple[Floats, Floats]:
-    """A box around all states at the end."""
+    """Lower and upper corner of a box around all reachable states at the end of the study."""
     noise, hydros = problem.noise, problem.num_hydros
     fullest = np.max([data.hydro.max_storage_hm3 for data in study.stages], axis=0, initial=0.0)
     storage = np.maximum(fullest, problem.initial_state[:hydros])
     inflow = np.max(np.abs(noise.inflow_base) + noise.inflow_sigma, axis=0, initial=0.0)
     usual = np.max(np.abs(problem.initial_lags), axis=0, initial=0.0) + inflow
-    lags = np.tile(UNUSUAL * usual, len(problem.initial_lags))
+    lags = np.tile(LAG_MARGIN * usual, len(problem.initial_lags))
     decided, passed = _largest_ahead(study)
     none = np.zeros(hydros + len(decided))
     return (
@@ -172,7 +178,7 @@ def _reachable(problem: Problem, study: ResolvedStudy) -> tuple[Floats, Floats]:
 
 
 def _largest_ahead(study: ResolvedStudy) -> tuple[Floats, Floats]:
-    """The most that can be known ahead, in the order of the layout: power at its maximum, any amount of water."""
+    """Upper limits of decided and of passed-on states, in the order of the layout: MW of commitments, hm3 of water."""
     power = np.max([data.thermal.max_mw for data in study.stages], axis=(0, 2), initial=0.0)
     slots = study.layout.decided_of(COMMITMENT)
     for data in study.stages:
@@ -185,30 +191,30 @@ def _largest_ahead(study: ResolvedStudy) -> tuple[Floats, Floats]:
     return np.maximum(decided, study.initial_decided), np.maximum(passed, study.initial_passed)
 
 
-def _require_cuts(priced: PricedStates) -> None:
-    if not len(priced.cuts.intercepts):
+def _require_cuts(policy: ExternalCuts) -> None:
+    if not len(policy.cuts.intercepts):
         raise BoundaryMismatchError(
             "the boundary policy has no cuts at the end of this study: it ends there itself, or it was not trained"
         )
 
 
-def _require_storages(priced: PricedStates, names: Sequence[str]) -> None:
-    missing = [_owner(name) for name in names if kind_of(name) == STORAGE and name not in priced.state_names]
+def _require_storages(policy: ExternalCuts, names: Sequence[str]) -> None:
+    missing = [_owner(name) for name in names if kind_of(name) == STORAGE and name not in policy.state_names]
     if missing:
-        known = [_owner(name) for name in priced.state_names if kind_of(name) == STORAGE]
+        known = [_owner(name) for name in policy.state_names if kind_of(name) == STORAGE]
         raise BoundaryMismatchError(
             f"the boundary policy does not price the water of hydro(s) {', '.join(missing)}; "
             f"it knows the hydro(s) {', '.join(known) or 'none'}"
         )
 
 
-def _shares(priced: PricedStates, names: Sequence[str], days: Days) -> dict[tuple[int, int], float]:
-    """By entries of this study's state and of the other's: what the first has of the second's price."""
-    place = {name: position for position, name in enumerate(priced.state_names)}
+def _shares(policy: ExternalCuts, names: Sequence[str], days: Days) -> dict[tuple[int, int], float]:
+    """By entries of this study's state and of the policy's: the share of the policy's coefficient that carries over."""
+    place = {name: position for position, name in enumerate(policy.state_names)}
     shares = {}
     for position, name in enumerate(names):
         if name in days:
-            for other, interval in priced.days.items():
+            for other, interval in policy.days.items():
                 if _owner(other) == _owner(name) and (share := _common_share(days[name], interval)):
                     shares[position, place[other]] = share
         elif name in place and kind_of(name) != COMMITMENT:
@@ -221,15 +227,15 @@ def _owner(name: str) -> str:
 
 
 def _common_share(mine: tuple[date, date], other: tuple[date, date]) -> float:
-    """Days that both have, of the other's."""
+    """The common days of two periods, as a share of the other's days."""
     common = (min(mine[1], other[1]) - max(mine[0], other[0])).days
     return max(0, common) / (other[1] - other[0]).days
 
 
-def _priced_but_unknown(priced: PricedStates, shares: Mapping[tuple[int, int], float]) -> tuple[str, ...]:
-    """States of the other study that some cut depends on and this study has not."""
+def _unmatched(policy: ExternalCuts, shares: Mapping[tuple[int, int], float]) -> tuple[str, ...]:
+    """States with a coefficient in some cut of the policy that this study does not have."""
     known = {source for _, source in shares}
-    columns = enumerate(zip(priced.state_names, priced.cuts.coefficients.T, strict=True))
+    columns = enumerate(zip(policy.state_names, policy.cuts.coefficients.T, strict=True))
     return tuple(name for at, (name, slopes) in columns if at not in known and slopes.any())
 
 

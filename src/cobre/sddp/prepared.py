@@ -14,16 +14,16 @@ from cobre.stochastic.model import NoiseModel
 class PreparedStudy:
     """A case with its noise and its LPs.
 
-    end: cuts of another study after the last stage. notes: what its user should know.
+    boundary: cuts of a boundary policy after the last stage. notes: warnings for the user.
     """
 
     case: Case
     noise: NoiseModel
     problem: Problem
-    end: CutRows | None = None
+    boundary: CutRows | None = None
     notes: tuple[str, ...] = ()
 
     @cached_property
     def digest(self) -> str:
-        """Of the problem: what cuts and bounds belong to. Computed once, in a tenth of a second at production size."""
-        return problem_digest(self.problem, [stage.id for stage in self.case.horizon.stages], self.end)
+        """Digest of the problem, which cuts and bounds belong to. Computed once: 0.1 s at production size."""
+        return problem_digest(self.problem, [stage.id for stage in self.case.horizon.stages], self.boundary)

@@ -20,43 +20,49 @@ from cobre.stochastic.model import NoiseModel
 
 @dataclass(frozen=True, slots=True)
 class StageOpenings:
-    """What may happen in a stage according to the tree, and the order in which chains go through it.
+    """The openings of a stage, and the order in which a chain of warm-started solves goes through them.
 
-    Neighbours in a chain should differ little: `order` goes from the driest opening to the wettest.
+    Neighbours in a chain should differ little, so openings are sorted by their total inflow, the driest first.
+
+    order: opening indices, sorted. position: by opening, its position in `order` (the inverse permutation).
     """
 
     realisations: Realisations
     order: Ints
-    rank: Ints  # by opening: its place in the order
+    position: Ints
 
     @classmethod
     def of(cls, realisations: Realisations) -> "StageOpenings":
-        """Ordered by how much water they bring."""
-        order = np.argsort(_water_m3s(realisations), kind="stable").astype(np.int32)
-        rank = np.empty_like(order)
-        rank[order] = np.arange(len(order), dtype=np.int32)
-        return cls(realisations, order, rank)
+        """Sort the openings by total inflow."""
+        order = np.argsort(_total_inflow_m3s(realisations), kind="stable").astype(np.int32)
+        position = np.empty_like(order)
+        position[order] = np.arange(len(order), dtype=np.int32)
+        return cls(realisations, order, position)
 
     @property
     def count(self) -> int:
         """How many openings the stage has."""
         return len(self.order)
 
-    def wetness(self, met: Realisations, items: Ints) -> Ints:
-        """Where in the order the realisations lie that some paths met."""
-        if met is self.realisations:
-            return self.rank[items]
-        water = _water_m3s(self.realisations)[self.order]
-        place = np.searchsorted(water, _water_m3s(met)[items])
+    def positions(self, sampled: Realisations, items: Ints) -> Ints:
+        """For each path, the position in `order` of the opening that its sampled realisation resembles by total inflow.
+
+        items: by path, the row of `sampled` that the path drew. In-sample rows are openings and have their own
+        position.
+        """
+        if sampled is self.realisations:
+            return self.position[items]
+        inflow = _total_inflow_m3s(self.realisations)[self.order]
+        place = np.searchsorted(inflow, _total_inflow_m3s(sampled)[items])
         return np.minimum(place, self.count - 1).astype(np.int32)
 
-    def chains(self, states: Floats, bases: Bases, met: Ints) -> Chains:
-        """Every trial point with all openings; results lie in the order of points, then of openings.
+    def chains(self, states: Floats, bases: Bases, positions: Ints) -> Chains:
+        """Every trial point with all openings; results are ordered by trial point, then by opening.
 
-        A point's basis is optimal for what its path met: one chain goes from there to the wettest opening, another
-        one to the driest.
+        A trial point's basis is optimal for the realisation that its path drew, at `positions[p]` of the order. From
+        there one chain goes to the wettest opening and another one to the driest.
         """
-        twice, start, items, basis_index, places = opening_chains(self.order, met, states)
+        twice, start, items, basis_index, places = opening_chains(self.order, positions, states)
         return Chains(twice, start, items, bases, basis_index, places, 2)
 
 
@@ -103,11 +109,11 @@ class Problem:
         """Entries of the state vector."""
         return len(self.initial_state)
 
-    def follows(self, stage: int) -> bool:
-        """Whether a path starts a stage from the basis in which it left the one before.
+    def carries_basis(self, stage: int) -> bool:
+        """Whether a forward path starts a stage from its own optimal basis of the stage before.
 
-        So it is with large LPs of the same shape: about half as many pivots as from a basis of an earlier iteration,
-        which belongs to another state and another policy.
+        True for LPs of the same shape with more than `MOST_DENSE_ROWS` rows. It takes about half as many pivots as
+        starting from a basis of an earlier iteration, which belongs to another state and another policy.
         """
         if stage == 0:
             return False
@@ -175,13 +181,13 @@ def realise(noise: NoiseModel, stage: int, values: Floats) -> Realisations:
     )
 
 
-def _water_m3s(realisations: Realisations) -> Floats:
-    """The inflows of all hydros, added one after the other."""
+def _total_inflow_m3s(realisations: Realisations) -> Floats:
+    """By realisation: the inflows of all hydros, added in the order of plants so that the bits are fixed."""
     inflow = realisations.inflow_m3s
-    water = np.zeros(len(inflow))
+    total = np.zeros(len(inflow))
     for hydro in range(inflow.shape[1]):
-        water = water + inflow[:, hydro]
-    return water
+        total = total + inflow[:, hydro]
+    return total
 
 
 def _first_state(study: ResolvedStudy, lags: Floats) -> Floats:

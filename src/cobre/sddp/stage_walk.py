@@ -15,8 +15,8 @@ from cobre.sddp.plugins.interfaces import Sampler
 from cobre.sddp.problem import Problem, realise
 from cobre.solver.batches import Realisations
 
-# What happens at a stage: its realisations, and for each scenario the index of the one that it meets.
-Meet = Callable[[int], tuple[Realisations, Ints]]
+# By stage: the realisations that scenarios are drawn from, and for each scenario the index of the one that it got.
+StageNoise = Callable[[int], tuple[Realisations, Ints]]
 
 
 class StageBatch(Protocol):
@@ -33,7 +33,7 @@ AnyBatch = TypeVar("AnyBatch", bound=StageBatch)
 
 @dataclass(frozen=True, slots=True)
 class StageVisit(Generic[AnyBatch]):
-    """A stage as the scenarios of a walk found and left it; scenario s met realisation items[s]."""
+    """One stage of a walk: entering states and results of all scenarios. Scenario s has realisation items[s]."""
 
     stage: int
     states: Floats  # scenarios x dimension, entering
@@ -42,13 +42,13 @@ class StageVisit(Generic[AnyBatch]):
     batch: AnyBatch
 
     @property
-    def met(self) -> Realisations:
-        """One row for each scenario: what it met."""
+    def scenario_realisations(self) -> Realisations:
+        """The realisation of each scenario, one row for each."""
         return self.realisations.take(self.items)
 
 
 def walk_stages(
-    problem: Problem, scenarios: int, meet: Meet, solve: Callable[[int, Floats, Realisations, Ints], AnyBatch]
+    problem: Problem, scenarios: int, noise: StageNoise, solve: Callable[[int, Floats, Realisations, Ints], AnyBatch]
 ) -> Iterator[StageVisit[AnyBatch]]:
     """From the first stage to the last. `solve` gets the stage, entering states, realisations and indices of these.
 
@@ -56,7 +56,7 @@ def walk_stages(
     """
     states = np.tile(problem.initial_state, (scenarios, 1))
     for stage, lp in enumerate(problem.stages):
-        realisations, items = meet(stage)
+        realisations, items = noise(stage)
         batch = solve(stage, states, realisations, items)
         yield StageVisit(stage, states, realisations, items, batch)
         states = lp.program.next_states(states, batch.decided, batch.inflow)
@@ -65,10 +65,10 @@ def walk_stages(
 def sampled(
     problem: Problem, sampler: Sampler, iteration: int, scenarios: Sequence[int] | Indices, stage: int
 ) -> tuple[Realisations, Ints]:
-    """What a sampler draws for some scenarios at a stage: the openings themselves where nothing else is drawn from."""
+    """What a sampler draws for some scenarios at a stage. In-sample scenarios share those of the openings."""
     if sampler.is_in_sample:
-        met = sampler.opening_indices(iteration, scenarios, stage)
-        return problem.openings[stage].realisations, met.astype(np.int32)
+        openings = sampler.opening_indices(iteration, scenarios, stage)
+        return problem.openings[stage].realisations, openings.astype(np.int32)
     noise = sampler.sample(iteration, scenarios, stage)
     return realise(problem.noise, stage, noise), np.arange(len(noise), dtype=np.int32)
 

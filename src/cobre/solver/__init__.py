@@ -1,1 +1,1 @@
-"""Linear programs in batches: the contract (`program`, `batches`) and its one implementation (`highs`)."""
+"""Linear programs in batches: the contract (`program`, `batches`) and its one implementation (`simplex`)."""

@@ -146,10 +146,10 @@ class Batch(Work, Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Step:
-    """A stage on the way of some paths: path p meets realisation items[p]; all start from one basis, or from none.
+    """One stage of a forward walk: path p is solved for realisation items[p].
 
-    follows: a path starts from the basis in which it left the step before instead. Both stages must have the same
-    shape; cuts keep their numbers.
+    bases: one basis that all paths start from, or none (a cold start). carries_basis: each path starts from its own
+    optimal basis of the step before instead; both stages must have the same shape, and cuts keep their numbers.
     """
 
     stage: int
@@ -157,7 +157,7 @@ class Step:
     realisations: Realisations
     items: Ints
     bases: Bases
-    follows: bool = False
+    carries_basis: bool = False
 
 
 class Walk(Work, Protocol):

@@ -14,7 +14,7 @@ import numpy as np
 
 from cobre.comm.backends.local import LocalCommunicator
 from cobre.core.case import Case
-from cobre.sddp.boundary import PricedPool
+from cobre.sddp.boundary import BoundaryCutPool
 from cobre.sddp.phases import Phase
 from cobre.sddp.prepared import PreparedStudy
 from cobre.sddp.training.backward import make_cuts, solve_openings
@@ -159,7 +159,7 @@ def _context(comm: LocalCommunicator, study: PreparedStudy, paths: int) -> Train
         problem=problem,
         solver=make_solver(study, 1),
         sampler=study.noise.training_sampler,
-        pool=PricedPool(comm, problem, study.end),
+        pool=BoundaryCutPool(comm, problem, study.boundary),
         split=WorkSplit(paths, 1),
         team=Team.alone(0),
         bases=[Bases.none(stage.program) for stage in problem.stages],
@@ -175,7 +175,7 @@ class _Round:
     sample: Sequence[int]
     states: list[Any] = field(default_factory=list)
     bases: list[Bases] = field(default_factory=list)
-    met: list[Any] = field(default_factory=list)
+    positions: list[Any] = field(default_factory=list)
 
     def run(self) -> tuple[StageCost, ...]:
         """Run the short iteration; what every stage cost."""
@@ -183,7 +183,7 @@ class _Round:
         forward = [self._forward(stage) for stage in range(context.problem.num_stages)]
         slots = context.pool.open_slots(self.number, context.split.total)
         nothing = np.zeros((len(forward), context.split.total))  # costs of paths, which nobody asks for here
-        paths = Paths(np.stack(self.states[:-1]), self.bases, self.met, nothing, nothing)
+        paths = Paths(np.stack(self.states[:-1]), self.bases, self.positions, nothing, nothing)
         # The stage after one of the sample makes the cuts that it is solved with.
         swept = sorted({near for stage in self.sample for near in (stage, stage + 1)} - {len(forward)}, reverse=True)
         backward = {stage: self._backward(stage, slots, paths) for stage in swept}
@@ -201,7 +201,7 @@ class _Round:
         chains = Chains.single(state, step.items, step.bases)
         batch = context.solve(Phase.FORWARD, stage, self.number, chains, step.realisations, Keep(basis=True))
         self.bases.append(Bases(batch.basis_status, batch.basis_cuts))
-        self.met.append(problem.openings[stage].wetness(step.realisations, step.items))
+        self.positions.append(problem.openings[stage].positions(step.realisations, step.items))
         self.states.append(problem.stages[stage].program.next_states(state, batch.decided, batch.inflow))
         return (time.process_time() - began) / len(state)
 

@@ -16,7 +16,7 @@ from cobre.runs.events import EventListener, no_events
 from cobre.runs.files import BOUND_FILE, STUDY_FILE
 from cobre.runs.formatting import money, percent
 from cobre.runs.trained_case import TrainedCase, case_of_run
-from cobre.sddp.boundary import PricedPool
+from cobre.sddp.boundary import BoundaryCutPool
 from cobre.sddp.training.context import TrainingContext
 from cobre.sddp.training.team import Team
 from cobre.sddp.upper_bounds.find import find_upper_bound
@@ -217,7 +217,7 @@ def write_bound(output: Path, found: PolicyBound) -> None:
 
 def _context(comm: Backend, ready: ReadyStudy, policy: Policy) -> TrainingContext:
     study = ready.study
-    pool = PricedPool(comm, study.problem, study.end)
+    pool = BoundaryCutPool(comm, study.problem, study.boundary)
     fill_pool(pool, policy, study)
     split = WorkSplit(1, comm.size)
     return TrainingContext(

@@ -220,7 +220,7 @@ def snapshot(context: TrainingContext, history: Sequence[IterationRecord]) -> di
     arrays: dict[str, NDArray[Any] | StreamedArray] = {
         "intercepts": np.stack([pool.intercepts(stage) for stage in stages]),
         "coefficients": StreamedArray((len(stages), count, pool.dimension), np.dtype(np.float64), coefficients),
-        "in_play": pool.active.copy(),
+        "in_play": pool.active.copy(),  # `in_play` and `born` are names of the file format; others could not be resumed
         "written": pool.written.copy(),
         "born": pool.created.copy(),
         "forward_pass": pool.forward_pass.copy(),
@@ -252,7 +252,7 @@ def restore(context: TrainingContext, checkpoint: Checkpoint) -> None:
     arrays, pool = checkpoint.arrays, context.pool
     count = len(arrays["born"])
     for stage in range(pool.num_stages):
-        pool.admit(stage, arrays["coefficients"][stage])
+        pool.ensure_components(stage, arrays["coefficients"][stage])
     slots = pool.open_slots(0, count)
     for stage in range(pool.num_stages):
         pool.write(stage, slots, CutSet(arrays["intercepts"][stage], arrays["coefficients"][stage]))

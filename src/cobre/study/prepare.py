@@ -9,7 +9,7 @@ from cobre.core.case import Case
 from cobre.errors import ValidationError
 from cobre.io.grouped_findings import lines_of
 from cobre.io.problems import Layer, Problem
-from cobre.policy.boundary import load_priced_states, price_the_end, with_lags_of_boundary
+from cobre.policy.boundary import apply_boundary_policy, load_boundary_policy, with_lags_of_boundary
 from cobre.sddp.lp.failure import EntityNames
 from cobre.sddp.lp.plan import PlanOptions
 from cobre.sddp.prepared import PreparedStudy
@@ -17,7 +17,7 @@ from cobre.sddp.problem import build_problem
 from cobre.sddp.resolved.resolve import resolve
 from cobre.sddp.tree_build import with_tree
 from cobre.solver.batches import LpSolver
-from cobre.solver.highs import HighsOptions, HighsSolver
+from cobre.solver.simplex import SimplexOptions, SimplexSolver
 from cobre.stochastic.model import build_noise_model
 from cobre.stochastic.notes import NoiseNote
 
@@ -26,8 +26,8 @@ MOST_DENSE_ROWS_VARIABLE = "COBRE_MOST_DENSE_ROWS"
 
 def prepare(case: Case) -> PreparedStudy:
     """Resolve all cascades, draw the opening tree, build the LPs."""
-    priced = load_priced_states(case)
-    noise = with_lags_of_boundary(case, build_noise_model(case), priced)
+    policy = load_boundary_policy(case)
+    noise = with_lags_of_boundary(case, build_noise_model(case), policy)
     modeling = case.config.modeling
     method = modeling.inflow_non_negativity
     options = PlanOptions(
@@ -39,15 +39,15 @@ def prepare(case: Case) -> PreparedStudy:
     names = EntityNames(tuple(f"{hydro.name} (hydro {hydro.id})" for hydro in case.system.hydros))
     resolved = resolve(case)
     built = with_tree(case, build_problem(resolved, noise, options, consumption, names))
-    problem, end, notes = price_the_end(case, resolved, built, priced)
-    return PreparedStudy(case, noise, problem, end, (*_grouped(noise.notes), *notes))
+    problem, boundary, notes = apply_boundary_policy(case, resolved, built, policy)
+    return PreparedStudy(case, noise, problem, boundary, (*_grouped(noise.notes), *notes))
 
 
 def most_dense_rows() -> int:
     """Stages with more rows are solved with a sparse factorisation; an environment variable may say another number."""
     given = os.environ.get(MOST_DENSE_ROWS_VARIABLE)
     if given is None:
-        return HighsOptions().most_dense_rows
+        return SimplexOptions().most_dense_rows
     if not given.isdecimal():
         raise ValidationError(f"{MOST_DENSE_ROWS_VARIABLE} is {given!r}: expected a whole number of rows, such as 100")
     return min(int(given), 2**31 - 1)
@@ -56,14 +56,14 @@ def most_dense_rows() -> int:
 def make_solver(study: PreparedStudy, threads: int) -> LpSolver:
     """A solver that knows all stages."""
     config = study.case.config.training.solver
-    defaults = HighsOptions()
+    defaults = SimplexOptions()
     tolerances = (config.primal_feasibility_tolerance, config.dual_feasibility_tolerance)
-    options = HighsOptions(
+    options = SimplexOptions(
         feasibility_tolerance=min((t for t in tolerances if t is not None), default=defaults.feasibility_tolerance),
         retry_attempts=config.retry_max_attempts,
         most_dense_rows=most_dense_rows(),
     )
-    solver = HighsSolver(threads, options)
+    solver = SimplexSolver(threads, options)
     for number, stage in enumerate(study.problem.stages):
         solver.load(number, stage.program)
     return solver

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from cobre import notebook
 from cobre.core.confidence import half_width_95
-from cobre.core.verdict import FoundBound, Verdict, verdict
+from cobre.core.verdict import ConvergenceVerdict, FoundBound, verdict
 from cobre.policy.object import Policy
 from cobre.runs.summary import WorkerReport
 from cobre.sddp.events import IterationRecord
@@ -84,7 +84,7 @@ class TrainingResult:
         return self.history[-1].gap
 
     @property
-    def verdict(self) -> Verdict | None:
+    def verdict(self) -> ConvergenceVerdict | None:
         """Whether training has converged, as far as the bounds say; None where they say nothing."""
         from cobre.runs.convergence import bound_history
 

@@ -2,7 +2,7 @@
 
 from dataclasses import replace
 
-from cobre.core.verdict import FoundBound, Verdict, verdict
+from cobre.core.verdict import ConvergenceVerdict, FoundBound, verdict
 from cobre.policy.object import Policy
 from cobre.runs.convergence import bound_history
 from cobre.runs.summary import RunSummary
@@ -95,7 +95,7 @@ def _solver_work(source: TrainedStudy | Policy, simulation: SimulationResult | N
     return added(parts)
 
 
-def _verdict(trained: TrainedStudy) -> Verdict | None:
+def _verdict(trained: TrainedStudy) -> ConvergenceVerdict | None:
     found = FoundBound.of(trained.bound, is_enough=trained.stop.kind is StopKind.UPPER_BOUND)
     history = bound_history(trained.history, is_risk_averse=trained.study.case.is_risk_averse, found=found)
     return verdict(history, is_interrupted=trained.stop.kind.is_interruption)

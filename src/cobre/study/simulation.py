@@ -17,7 +17,7 @@ from cobre.io.confined import make_folder
 from cobre.io.output.growing_tables import UNFINISHED, GrowingTables
 from cobre.policy.object import Policy
 from cobre.policy.store import fill_pool
-from cobre.sddp.boundary import PricedPool
+from cobre.sddp.boundary import BoundaryCutPool
 from cobre.sddp.cuts.pool import CutPool
 from cobre.sddp.prepared import PreparedStudy
 from cobre.sddp.simulation.simulate import simulate
@@ -165,7 +165,7 @@ def tree_scenarios(study: PreparedStudy, num_scenarios: int) -> tuple[Ints | Non
 
 
 def _pool_of(memory: SharedMemoryProvider, policy: Policy, study: PreparedStudy) -> CutPool:
-    pool = PricedPool(memory, study.problem, study.end)
+    pool = BoundaryCutPool(memory, study.problem, study.boundary)
     fill_pool(pool, policy, study)
     return pool
 

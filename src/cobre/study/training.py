@@ -17,7 +17,7 @@ from cobre.policy.object import Policy
 from cobre.policy.store import fill_pool
 from cobre.runs.events import Event, EventListener, iteration_event, new_event, no_events
 from cobre.runs.summary import WorkerReport
-from cobre.sddp.boundary import PricedPool
+from cobre.sddp.boundary import BoundaryCutPool
 from cobre.sddp.events import IterationRecord
 from cobre.sddp.plugins.cut_selection import cut_selection
 from cobre.sddp.plugins.stopping import stopping_rules
@@ -141,7 +141,7 @@ def _context(comm: Backend, study: PreparedStudy, solver: LpSolver, failure_fold
         problem=problem,
         solver=solver,
         sampler=study.noise.training_sampler,
-        pool=PricedPool(comm, problem, study.end),
+        pool=BoundaryCutPool(comm, problem, study.boundary),
         split=split,
         team=Team.of(comm, comm, problem, split),
         bases=[Bases.none(stage.program) for stage in problem.stages],

@@ -52,7 +52,7 @@ class Bits:
 
     @classmethod
     def of(cls, stored: Mapping[str, Any]) -> "Bits":
-        """From the record."""
+        """From an entry of known_digests.json."""
         return cls(
             stored["training"], stored["simulation"], tuple(stored["lower_bounds"]), tuple(stored["upper_bounds"])
         )
@@ -75,8 +75,8 @@ class Bits:
 
 
 @dataclass(frozen=True, slots=True)
-class Verdict:
-    """One example, run in one way."""
+class ExampleCheck:
+    """An example, run with wide or narrow instructions. difference: from the record, in words or empty."""
 
     example: str
     instructions: str
@@ -84,7 +84,7 @@ class Verdict:
     difference: str
 
     def as_dict(self) -> dict[str, Any]:
-        """For a program that reads."""
+        """As `cobre verify --json` prints it."""
         return {
             "example": self.example,
             "instructions": self.instructions,
@@ -99,13 +99,13 @@ def lp_library() -> str:
     return f"highspy {metadata.version('highspy')}"
 
 
-def verify(examples: tuple[str, ...] = tuple(ITERATIONS)) -> Iterator[Verdict]:
+def verify(examples: tuple[str, ...] = tuple(ITERATIONS)) -> Iterator[ExampleCheck]:
     """Run examples with wide instructions and without, and compare with the record. Raises NotVerifiedError."""
     recorded = known_bits()
     for example in examples:
         for instructions, environ in (("wide", {}), ("narrow", NARROW)):
             bits = run_example(example, environ)
-            yield Verdict(example, instructions, bits, bits.difference(recorded[example]))
+            yield ExampleCheck(example, instructions, bits, bits.difference(recorded[example]))
 
 
 def known_bits() -> dict[str, Bits]:

@@ -48,7 +48,7 @@ def test_cuts_that_selection_puts_aside(case_dir, limit, tmp_path):
     for row in rows:
         active += row["cuts_added"] - row["cuts_removed"]
         assert row["cuts_active"] == active
-    assert active == sum(int(flags.sum()) for flags in policy.in_play)
+    assert active == sum(int(flags.sum()) for flags in policy.active)
     pool = cobre.results.load_results(tmp_path)["training"]["manifest"]["row_pool"]
     assert (pool["total_active"], pool["total_generated"], pool["total_loaded"]) == (active, 4 * 44, 0)
     assert pool["peak_active"] == max(row["cuts_active"] for row in rows)

@@ -17,8 +17,15 @@ from cobre.core.config import BoundaryPolicy
 from cobre.io.case import load_case
 from cobre.io.policy_file import PolicyData, PolicyMetadata, StageCuts, write_policy
 from cobre.io.problems import InvalidCaseError
-from cobre.policy.boundary import load_priced_states, price_the_end, with_lags_of_boundary
-from cobre.sddp.boundary import BoundaryMismatchError, PricedPool, PricedStates, fit_boundary, lags_read, with_boundary
+from cobre.policy.boundary import apply_boundary_policy, load_boundary_policy, with_lags_of_boundary
+from cobre.sddp.boundary import (
+    BoundaryCutPool,
+    BoundaryMismatchError,
+    ExternalCuts,
+    fit_boundary,
+    lags_read,
+    with_boundary,
+)
 from cobre.sddp.cuts.pool import WIDEST_CHUNK, CutSet
 from cobre.sddp.problem import build_problem
 from cobre.sddp.resolved.resolve import resolve
@@ -129,19 +136,19 @@ def priced_context(folder, overrides):
     case = load_case(folder, overrides)
     plain = context_of(folder)
     study = prepare(replace(case, config=replace(case.config, policy=replace(case.config.policy, boundary=None))))
-    priced = load_priced_states(case)
+    priced = load_boundary_policy(case)
     noise = with_lags_of_boundary(case, study.noise, priced)
     resolved = resolve(case)
     options, consumption = study.problem.stages[0].plan.options, np.zeros(0)
     problem = build_problem(resolved, noise, options, consumption, study.problem.names)
-    problem, rows, notes = price_the_end(case, resolved, problem, priced)
+    problem, rows, notes = apply_boundary_policy(case, resolved, problem, priced)
     comm = LocalCommunicator()
     context = replace(
         plain,
         comm=comm,
         problem=problem,
         sampler=noise.training_sampler,
-        pool=PricedPool(comm, problem, rows),
+        pool=BoundaryCutPool(comm, problem, rows),
     )
     for number, stage in enumerate(problem.stages):
         context.solver.load(number, stage.program)
@@ -198,7 +205,7 @@ def test_an_end_that_earns_money_lowers_all_floors(tmp_path):
     names = ("storage:0", "storage:1")
     cuts = CutSet(np.array([0.0]), np.array([[-2.0, -3.0]]))
     context = context_of(folder)
-    boundary = fit_boundary(PricedStates(names, cuts, 1e6), names, 1e6, is_strict=True)
+    boundary = fit_boundary(ExternalCuts(names, cuts, 1e6), names, 1e6, is_strict=True)
     problem = with_boundary(context.problem, resolve(load_case(folder)), boundary)
     floors = [limits_of(stage)["future_cost"][0] for stage in problem.stages]
     assert floors[1] == pytest.approx(-2.0 * 100.0 - 3.0 * 100.0)
@@ -221,7 +228,7 @@ def test_whole_runs_with_a_boundary(tmp_path):
     assert last_paths == pytest.approx(bound, rel=0.2)
 
 
-PRICED = PricedStates(
+PRICED = ExternalCuts(
     ("storage:0", "storage:1", "inflow_lag1:0", "inflow_lag1:1", "inflow_lag2:0", "inflow_lag2:1"),
     CutSet(np.array([5.0, 6.0]), np.array([[1.0, 2.0, 0.0, 3.0, 0.0, 0.0], [4.0, 5.0, 0.0, 0.0, 0.0, 0.0]])),
     1e6,
@@ -262,7 +269,7 @@ def test_rows_hold_all_cuts_in_whole_chunks():
     count = WIDEST_CHUNK + 3
     cuts = CutSet(np.arange(count, dtype=float), np.arange(2.0 * count).reshape(count, 2))
     rows = fit_boundary(
-        PricedStates(("storage:0", "storage:1"), cuts, 1.0), ("storage:0", "storage:1"), 1.0, is_strict=True
+        ExternalCuts(("storage:0", "storage:1"), cuts, 1.0), ("storage:0", "storage:1"), 1.0, is_strict=True
     ).rows()
     assert [chunk.shape for chunk in rows.chunks] == [(3, WIDEST_CHUNK), (3, CUTS_PER_BLOCK)]
     assert rows.count == len(rows.active) == count
@@ -281,7 +288,7 @@ def test_a_policy_of_other_dates_says_which_it_has(tmp_path):
     case = load_case(short)
     policy = replace(case.config.policy, boundary=BoundaryPolicy(str(tmp_path / "policy.bin")))
     with pytest.raises(BoundaryMismatchError, match=r"2024-03-15.*its stages end on 2024-02-01, 2024-03-01"):
-        load_priced_states(replace(case, config=replace(case.config, policy=policy)))
+        load_boundary_policy(replace(case, config=replace(case.config, policy=policy)))
 
 
 def test_paths_are_relative_to_the_case(tmp_path):
@@ -291,4 +298,4 @@ def test_paths_are_relative_to_the_case(tmp_path):
     (tmp_path / "policy.bin").rename(tmp_path / "out" / "policy" / "policy.bin")
     short = written(system(SHORT), tmp_path / "short")
     for path in ("../out", "../out/policy", str(tmp_path / "out")):
-        assert load_priced_states(load_case(short, {"policy.boundary": {"path": path}})) is not None
+        assert load_boundary_policy(load_case(short, {"policy.boundary": {"path": path}})) is not None

@@ -20,14 +20,14 @@ def opening() -> StageOpenings:
 
 def test_openings_go_from_dry_to_wet() -> None:
     assert opening().order.tolist() == [1, 3, 0, 2]
-    assert opening().rank.tolist() == [2, 0, 3, 1]
+    assert opening().position.tolist() == [2, 0, 3, 1]
 
 
-def test_what_a_path_met_has_a_place_in_the_order() -> None:
+def test_a_sampled_realisation_has_a_position_in_the_order() -> None:
     stage = opening()
-    assert stage.wetness(stage.realisations, np.array([2, 1, 0], np.int32)).tolist() == [3, 0, 2]
+    assert stage.positions(stage.realisations, np.array([2, 1, 0], np.int32)).tolist() == [3, 0, 2]
     other = noise(np.array([[0.0, 0.0], [4.5, 4.5], [50.0, 0.0]]))
-    assert stage.wetness(other, np.array([0, 1, 2], np.int32)).tolist() == [0, 2, 3]
+    assert stage.positions(other, np.array([0, 1, 2], np.int32)).tolist() == [0, 2, 3]
 
 
 def test_two_chains_go_from_what_was_met_to_both_ends() -> None:

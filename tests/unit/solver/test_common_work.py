@@ -7,7 +7,7 @@ import pytest
 from small_programs import cut_rows, no_bases, program, random_cuts, random_states, realisations
 
 from cobre.solver.batches import Chains, CommonBatch, CommonWalk, Keep, Step
-from cobre.solver.highs import HighsSolver
+from cobre.solver.simplex import SimplexSolver
 
 POINTS, OPENINGS, ORDER = 13, 5, 1
 DIMENSION = 2 * (1 + ORDER)
@@ -26,7 +26,7 @@ def chains():
 
 
 def new_solver(threads=1):
-    solver = HighsSolver(threads)
+    solver = SimplexSolver(threads)
     solver.load(0, program(ORDER))
     return solver
 

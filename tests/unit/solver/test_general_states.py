@@ -20,8 +20,8 @@ from small_programs import (
 )
 
 from cobre.solver.batches import Chains, Keep, Step
-from cobre.solver.highs import HighsSolver
 from cobre.solver.program import Names, StageProgram
+from cobre.solver.simplex import SimplexSolver
 
 COMMITMENT_COST, MOST_COMMITTED = 3.0, 25.0
 LEAD = 3  # stages from a decision to its delivery
@@ -86,7 +86,7 @@ def cost_of(
 @pytest.mark.parametrize("order", [0, 1, 2])
 def test_costs_and_slopes_of_general_states(order: int) -> None:
     stage, noise = committing(order), realisations(4)
-    solver, states = HighsSolver(), states_of(6, order)
+    solver, states = SimplexSolver(), states_of(6, order)
     solver.load(0, stage)
     assert stage.dimension == states.shape[1]
     cuts = random_cuts(300, stage.dimension)
@@ -111,7 +111,7 @@ def test_costs_and_slopes_of_general_states(order: int) -> None:
 def test_a_walk_passes_states_on(order: int) -> None:
     stage = committing(order)
     cuts = cut_rows(*random_cuts(40, stage.dimension))
-    solver, state = HighsSolver(), states_of(5, order)
+    solver, state = SimplexSolver(), states_of(5, order)
     for number in range(3):
         solver.load(number, stage)
     items = np.arange(5, dtype=np.int32)

@@ -6,8 +6,8 @@ from random_programs import Shape, random_program, right_sides, whole_lp
 from small_programs import cut_rows, no_bases, random_cuts
 
 from cobre.solver.batches import Bases, Chains, Keep, Realisations, SolveFailedError
-from cobre.solver.highs import HighsOptions, HighsSolver
 from cobre.solver.program import StageProgram
+from cobre.solver.simplex import SimplexOptions, SimplexSolver
 
 SHAPES = {
     "ordinary": Shape(),
@@ -27,8 +27,8 @@ OPENINGS = 8
 CUTS = 40
 
 
-def solver_of(program: StageProgram, most_dense_rows: int = 0, threads: int = 1) -> HighsSolver:
-    solver = HighsSolver(threads, HighsOptions(most_dense_rows=most_dense_rows))
+def solver_of(program: StageProgram, most_dense_rows: int = 0, threads: int = 1) -> SimplexSolver:
+    solver = SimplexSolver(threads, SimplexOptions(most_dense_rows=most_dense_rows))
     solver.load(0, program)
     return solver
 

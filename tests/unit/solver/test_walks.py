@@ -7,7 +7,7 @@ import pytest
 from small_programs import cut_rows, no_bases, no_cuts, program, random_cuts, random_states, realisations
 
 from cobre.solver.batches import Bases, Chains, CutRows, Keep, SolveFailedError, Step, Walk
-from cobre.solver.highs import HighsOptions, HighsSolver
+from cobre.solver.simplex import SimplexOptions, SimplexSolver
 
 STAGES, PATHS, CUTS = 4, 7, 300
 
@@ -19,8 +19,8 @@ def steps(order: int, bases: Bases, count: int = PATHS) -> list[Step]:
     return [Step(t, cuts[t], realisations(6, seed=t), chosen[t], bases) for t in range(STAGES)]
 
 
-def loaded(threads: int, order: int, most_dense_rows: int = 100) -> HighsSolver:
-    solver = HighsSolver(threads, HighsOptions(most_dense_rows=most_dense_rows))
+def loaded(threads: int, order: int, most_dense_rows: int = 100) -> SimplexSolver:
+    solver = SimplexSolver(threads, SimplexOptions(most_dense_rows=most_dense_rows))
     for stage in range(STAGES):
         solver.load(stage, program(order))
     return solver
@@ -67,7 +67,7 @@ def test_threads_do_not_change_a_bit() -> None:
 
 @pytest.mark.parametrize("most_dense_rows", [0, 100])
 def test_paths_go_on_from_the_basis_in_which_they_left_the_stage_before(most_dense_rows: int) -> None:
-    given = [replace(step, follows=number > 0) for number, step in enumerate(steps(2, no_bases(program(2))))]
+    given = [replace(step, carries_basis=number > 0) for number, step in enumerate(steps(2, no_bases(program(2))))]
     solver, state = loaded(1, 2, most_dense_rows), random_states(PATHS, 2)
     walk = solver.walk(given, state)
     bases, index = given[0].bases, np.full(PATHS, -1, np.int32)
@@ -82,7 +82,7 @@ def test_paths_go_on_from_the_basis_in_which_they_left_the_stage_before(most_den
 
 
 def test_the_first_step_follows_none() -> None:
-    first = replace(steps(0, no_bases(program()))[0], follows=True)
+    first = replace(steps(0, no_bases(program()))[0], carries_basis=True)
     with pytest.raises(ValueError, match="follows"):
         loaded(1, 0).walk([first], random_states(PATHS))
 
@@ -115,7 +115,7 @@ def test_torn_steps_are_refused(damage: str) -> None:
 
 def test_results_lie_in_their_places() -> None:
     stage, noise, order = program(), realisations(5), np.array([3, 1, 4, 0, 2], np.int32)
-    solver = HighsSolver(1)
+    solver = SimplexSolver(1)
     solver.load(0, stage)
     states, start, none = random_states(2), np.array([0, 5, 10], np.int32), np.full(2, -1, np.int32)
     cuts: CutRows = no_cuts(2)

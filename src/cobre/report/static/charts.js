@@ -177,7 +177,7 @@ const charts = (() => {
   const draw = (holder, chart, width = holder.clientWidth) => {
     const places = order(chart);
     const shown = chart.is_stacked ? stacked(chart) : chart.series.map(({ values }) => values);
-    const seat = (place) => 1 + places.indexOf(place);
+    const seriesNumber = (place) => 1 + places.indexOf(place);
     const options = {
       width, height: holder.dataset.height ? Number(holder.dataset.height) : heightFor(width),
       padding: [10, 26, 0, 0],
@@ -186,7 +186,7 @@ const charts = (() => {
       axes: [xAxis(chart), yAxis(chart)],
       series: [{}, ...places.map((place) => seriesOptions(chart, place))],
       bands: (chart.bands || []).map(({ upper, lower, colour: name, strength }) => ({
-        series: [seat(upper), seat(lower)], fill: () => faint(name, strength) })),
+        series: [seriesNumber(upper), seriesNumber(lower)], fill: () => faint(name, strength) })),
       cursor: { y: false, points: { show: false }, drag: { x: true, y: false, setScale: true } },
       hooks: { draw: [drawVerticals(chart)], setCursor: [(u) => u.tell?.()] },
     };

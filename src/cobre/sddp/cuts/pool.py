@@ -131,8 +131,8 @@ class CutPool:
         """The entries of the state that are stored for a stage, ascending."""
         return np.flatnonzero(self._stored[stage])
 
-    def admit(self, stage: int, coefficients: Floats) -> None:
-        """Make room for all components that some cuts from elsewhere depend on; only while the pool is empty."""
+    def ensure_components(self, stage: int, coefficients: Floats) -> None:
+        """Store, from now on, every component that these cuts of a loaded policy depend on. The pool must be empty."""
         self._stored[stage] = self._stored[stage] | coefficients.any(axis=0)
         self._layouts[stage] = _Layout.of(self._stored[stage])
 
@@ -200,8 +200,8 @@ class CutPool:
         return CutRows(self._chunks[stage], self.count, flags, self._layouts[stage].rows)
 
     @property
-    def end(self) -> CutRows | None:
-        """Cuts of another study after the last stage, where there are any."""
+    def boundary(self) -> CutRows | None:
+        """Cuts of a boundary policy after the last stage; None where the study has none."""
         return None
 
     def written_cuts(self, stage: int) -> StoredCuts:

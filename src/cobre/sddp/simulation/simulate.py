@@ -130,7 +130,7 @@ def _results(
     weight = 1.0
     for step in walker.walk(scenarios, starts, Keep(solution=True)):
         lp = walker.problem.stages[step.stage]
-        outcome = StageOutcome.of(lp, step.batch, step.states, step.met, walker.problem.cost_scale)
+        outcome = StageOutcome.of(lp, step.batch, step.states, step.scenario_realisations, walker.problem.cost_scale)
         is_last = step.stage == walker.problem.num_stages - 1  # what another study says of the end belongs to the cost
         costs += weight * (outcome.total_cost if is_last else outcome.total_cost - outcome.future_cost)
         weight *= lp.plan.data.discount

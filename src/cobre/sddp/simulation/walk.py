@@ -36,19 +36,19 @@ class Walker:
         if tree is not None:
             return self._walk_tree(tree, scenarios, keep)
 
-        def meet(stage: int) -> tuple[Realisations, Ints]:
+        def noise(stage: int) -> tuple[Realisations, Ints]:
             return sampled(self.problem, self.sampler, SIMULATION_ITERATION, scenarios, stage)
 
         def solve(stage: int, states: Floats, realisations: Realisations, items: Ints) -> Batch:
             return self._solve(stage, scenarios, Chains.single(states, items, starts[stage]), realisations, keep)
 
-        return walk_stages(self.problem, len(scenarios), meet, solve)
+        return walk_stages(self.problem, len(scenarios), noise, solve)
 
     def _walk_tree(self, tree: ScenarioTree, scenarios: range, keep: Keep) -> Iterator[StageVisit[Batch | JoinedBatch]]:
         """Scenarios of a node together, each from nothing: their results do not depend on who else is there."""
         nodes = chosen_paths(tree, self.paths, scenarios)
 
-        def meet(stage: int) -> tuple[Realisations, Ints]:
+        def noise(stage: int) -> tuple[Realisations, Ints]:
             return tree.realisations[stage], nodes[:, stage] - tree.first[stage]
 
         def solve(stage: int, states: Floats, realisations: Realisations, items: Ints) -> JoinedBatch:
@@ -59,7 +59,7 @@ class Walker:
                 parts.append((at, self._solve(stage, names, chains, realisations, keep, node)))
             return join_batches(parts, len(states))
 
-        return walk_stages(self.problem, len(scenarios), meet, solve)
+        return walk_stages(self.problem, len(scenarios), noise, solve)
 
     def find_starts(self) -> list[Bases]:
         """The bases of scenario 0, solved from nothing: where all scenarios start, stage by stage.

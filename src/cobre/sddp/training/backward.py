@@ -14,7 +14,7 @@ def solve_openings(context: TrainingContext, iteration: int, stage: int, paths: 
     """The team's trial points with all openings of a stage; complete when the team has waited."""
     opening = context.problem.openings[stage]
     states = paths.states[stage]
-    chains = opening.chains(states, paths.bases[stage], paths.met[stage])
+    chains = opening.chains(states, paths.bases[stage], paths.positions[stage])
     common = context.team.solves(len(chains.items), states.shape[1])
     keep = Keep(gradient=True)
     return context.solve(Phase.BACKWARD, stage, iteration, chains, opening.realisations, keep, common=common)

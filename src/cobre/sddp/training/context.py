@@ -102,7 +102,7 @@ class TrainingContext:
     def step(self, iteration: int, stage: int) -> Step:
         """A stage on the way of the team's paths."""
         noise, items = sampled(self.problem, self.sampler, iteration, self.team_paths, stage)
-        return Step(stage, self.pool.rows(stage), noise, items, self.bases[stage], self.problem.follows(stage))
+        return Step(stage, self.pool.rows(stage), noise, items, self.bases[stage], self.problem.carries_basis(stage))
 
     def solve(
         self,

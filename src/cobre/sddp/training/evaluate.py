@@ -15,7 +15,7 @@ from cobre.sddp.upper_bounds.result import UpperBound
 from cobre.sddp.work_split import WorkSplit
 from cobre.solver.batches import Batch, Chains, Keep, Realisations
 
-# Forward passes count iterations from 1 and simulations use 0: with this bit no noise is met twice.
+# Forward passes count iterations from 1 and simulations use 0: with this bit evaluations draw noise of their own.
 EVALUATION = 1 << 31
 
 
@@ -53,13 +53,13 @@ def evaluate_policy(context: TrainingContext, iteration: int, replications: int)
 def _path_costs(context: TrainingContext, sampler: Sampler, iteration: int, paths: range) -> Floats:
     problem, keep = context.problem, Keep()
 
-    def meet(stage: int) -> tuple[Realisations, Ints]:
+    def noise(stage: int) -> tuple[Realisations, Ints]:
         return sampled(problem, sampler, iteration | EVALUATION, paths, stage)
 
     def solve(stage: int, states: Floats, realisations: Realisations, items: Ints) -> Batch:
         chains = Chains.single(states, items, context.bases[stage])
         return context.solve(Phase.SIMULATION, stage, iteration, chains, realisations, keep, all_cuts=True)
 
-    visits = walk_stages(problem, len(paths), meet, solve)
+    visits = walk_stages(problem, len(paths), noise, solve)
     table = np.array([(visit.batch.objective, visit.batch.future_cost) for visit in visits])
     return discounted_costs(problem, table[:, 0], table[:, 1])

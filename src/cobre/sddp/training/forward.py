@@ -19,7 +19,7 @@ class Paths:
 
     states: Floats  # stages x paths x dimension
     bases: list[Bases]  # by stage; one basis for each path
-    met: list[Ints]  # by stage: how wet what each path met is among the openings, from 0
+    positions: list[Ints]  # by stage and path: the sampled realisation among the openings, driest first
     objective: Floats  # stages x paths
     future_cost: Floats
 
@@ -36,10 +36,10 @@ def run_forward(context: TrainingContext, iteration: int) -> Paths:
         raise
     context.counter.add(Phase.FORWARD, walk)
     bases = [Bases(status, cuts) for status, cuts in zip(walk.basis_status, walk.basis_cuts, strict=True)]
-    met = [
-        opening.wetness(step.realisations, step.items) for opening, step in zip(problem.openings, steps, strict=True)
+    positions = [
+        opening.positions(step.realisations, step.items) for opening, step in zip(problem.openings, steps, strict=True)
     ]
-    return Paths(walk.states, bases, met, walk.objective, walk.future_cost)
+    return Paths(walk.states, bases, positions, walk.objective, walk.future_cost)
 
 
 def path_costs(problem: Problem, paths: Paths, own: slice) -> Floats:
@@ -48,17 +48,17 @@ def path_costs(problem: Problem, paths: Paths, own: slice) -> Floats:
 
 
 def _find_failure(context: TrainingContext, iteration: int, steps: Sequence[Step]) -> None:
-    """Go the same way stage by stage: the failure comes again, where everything about it is known."""
-    left = Bases.none(context.problem.stages[0].program)
+    """Solve the same paths stage by stage: the failure occurs again, where stage, state and noise are known."""
+    previous = Bases.none(context.problem.stages[0].program)
 
     def solve(stage: int, states: Floats, realisations: Realisations, items: Ints) -> Batch:
-        chains = Chains.single(states, items, left if steps[stage].follows else steps[stage].bases)
-        if steps[stage].follows:
+        chains = Chains.single(states, items, previous if steps[stage].carries_basis else steps[stage].bases)
+        if steps[stage].carries_basis:
             chains = replace(chains, basis_index=np.arange(len(states), dtype=np.int32))
         return context.solve(Phase.FORWARD, stage, iteration, chains, realisations, Keep(basis=True))
 
-    def meet(stage: int) -> tuple[Realisations, Ints]:
+    def noise(stage: int) -> tuple[Realisations, Ints]:
         return steps[stage].realisations, steps[stage].items
 
-    for visit in walk_stages(context.problem, len(context.team_paths), meet, solve):
-        left = Bases(visit.batch.basis_status, visit.batch.basis_cuts)
+    for visit in walk_stages(context.problem, len(context.team_paths), noise, solve):
+        previous = Bases(visit.batch.basis_status, visit.batch.basis_cuts)

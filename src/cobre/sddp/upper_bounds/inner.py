@@ -16,7 +16,7 @@ from cobre.sddp.problem import Problem
 from cobre.sddp.training.context import TrainingContext
 from cobre.sddp.upper_bounds.inner_program import NO_CUTS, InnerFuture, Slopes, inner_program, with_lags
 from cobre.sddp.upper_bounds.openings import chains_over_openings, risk_into
-from cobre.sddp.upper_bounds.slopes import slopes_before, slopes_of_end
+from cobre.sddp.upper_bounds.slopes import slopes_before, slopes_of_boundary
 from cobre.sddp.upper_bounds.vertices import boxes, corners
 from cobre.sddp.work_split import WorkSplit
 from cobre.solver.batches import Keep, SolveFailedError
@@ -44,13 +44,13 @@ class _Sweep:
     """The way back through the stages. future: of the stage that is at hand; None: the last one."""
 
     def __init__(self, context: TrainingContext, visited: Floats) -> None:
-        problem, end = context.problem, context.pool.end
+        problem, boundary = context.problem, context.pool.boundary
         self.context, self.problem, self.visited = context, problem, visited
         self.number = problem.num_stages  # a place in the solver that no stage has
         programs = [stage.program for stage in problem.stages]
-        self.matters: list[Flags] = stored_components(programs, is_priced=end is not None)
+        self.matters: list[Flags] = stored_components(programs, is_priced=boundary is not None)
         self.boxes = boxes(problem, visited)
-        self.slopes = slopes_of_end(problem.dimension, end)
+        self.slopes = slopes_of_boundary(problem.dimension, boundary)
         self.future: InnerFuture | None = None
         self.vertices = 0
 

@@ -17,14 +17,14 @@ from cobre.solver.batches import Bases, Chains, CutRows, Keep, LpSolver, Realisa
 from cobre.solver.program import StageProgram
 
 
-def slopes_of_end(dimension: int, end: CutRows | None) -> Slopes:
+def slopes_of_boundary(dimension: int, boundary: CutRows | None) -> Slopes:
     """After the last stage: those of another study's cuts, or none."""
-    if end is None or not end.count:
+    if boundary is None or not boundary.count:
         return Slopes(np.zeros(dimension), np.zeros(dimension))
-    table = np.concatenate(end.chunks, axis=1)[:, : end.count]
+    table = np.concatenate(boundary.chunks, axis=1)[:, : boundary.count]
     up, down = np.zeros(dimension), np.zeros(dimension)
     for component in range(dimension):
-        row = 1 + component if end.rows is None else int(end.rows[component])
+        row = 1 + component if boundary.rows is None else int(boundary.rows[component])
         if row >= 0:
             up[component] = max(0.0, float(table[row].max()))
             down[component] = max(0.0, float(-table[row].min()))

@@ -57,7 +57,7 @@ def test_a_cut_that_depends_on_what_is_not_stored_is_refused():
 def test_cuts_from_elsewhere_may_depend_on_more():
     pool = CutPool(LocalCommunicator(), 2, 3, STORED)
     theirs = CutSet(np.array([1.0]), np.array([[0.0, 4.0, 0.0]]))
-    pool.admit(0, theirs.coefficients)
+    pool.ensure_components(0, theirs.coefficients)
     pool.write(0, pool.open_slots(0, 1), theirs)
     assert pool.cuts(0).coefficients.tolist() == [[0.0, 4.0, 0.0]]
 

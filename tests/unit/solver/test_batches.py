@@ -15,7 +15,7 @@ from small_programs import (
 )
 
 from cobre.solver.batches import Bases, Chains, CutRows, Keep, Realisations, SolveFailedError
-from cobre.solver.highs import HighsSolver
+from cobre.solver.simplex import SimplexSolver
 
 CUTS = 300  # more than one chunk
 
@@ -28,7 +28,7 @@ def solve(
     threads: int, order: int, states: np.ndarray, noise: Realisations, cuts: CutRows, keep: Keep | None = None
 ) -> object:
     stage = program(order)
-    solver = HighsSolver(threads)
+    solver = SimplexSolver(threads)
     solver.load(0, stage)
     chains = all_openings(states, len(noise.inflow_m3s), no_bases(stage))
     return solver.solve(0, cuts, chains, noise, keep or Keep(gradient=True, solution=True, basis=True))
@@ -86,7 +86,7 @@ def test_a_chain_does_not_depend_on_others() -> None:
 def test_a_solver_does_not_remember() -> None:
     """The same batch again, after other work on other stages, has the same bits."""
     stage, noise = program(1), realisations(5)
-    solver = HighsSolver(2)
+    solver = SimplexSolver(2)
     solver.load(0, stage)
     solver.load(1, program(0))
     cuts = cut_rows(*random_cuts(CUTS, 4))
@@ -99,7 +99,7 @@ def test_a_solver_does_not_remember() -> None:
 
 def test_a_basis_saves_iterations_and_keeps_the_optimum() -> None:
     stage, noise = program(1), realisations(1)
-    solver = HighsSolver(1)
+    solver = SimplexSolver(1)
     solver.load(0, stage)
     cuts = cut_rows(*random_cuts(CUTS, 4))
     states = random_states(5, 1)
@@ -118,7 +118,7 @@ def test_scaling_by_powers_of_two_keeps_the_optimum() -> None:
     cuts = cut_rows(*random_cuts(60, 2))
     plain = solve(1, 0, states, noise, cuts)
     stage = program(0, scale)
-    solver = HighsSolver(1)
+    solver = SimplexSolver(1)
     solver.load(0, stage)
     scaled = solver.solve(0, cuts, all_openings(states, 4, no_bases(stage)), noise, Keep(gradient=True))
     np.testing.assert_allclose(scaled.objective, plain.objective, rtol=1e-12)
@@ -145,7 +145,7 @@ def test_the_highest_cut_is_the_cost_to_go() -> None:
 
 def test_an_infeasible_lp_says_where_and_is_saved(tmp_path: object) -> None:
     stage = program()
-    solver = HighsSolver(2)
+    solver = SimplexSolver(2)
     solver.load(0, stage)
     noise = realisations(3)
     noise.inflow_m3s[1] = -1000.0  # no volume can become negative
@@ -166,7 +166,7 @@ def test_an_infeasible_lp_says_where_and_is_saved(tmp_path: object) -> None:
 
 def test_after_a_failure_the_solver_still_works() -> None:
     stage, noise = program(), realisations(3)
-    solver = HighsSolver(1)
+    solver = SimplexSolver(1)
     solver.load(0, stage)
     chains = all_openings(random_states(2), 3, no_bases(stage))
     good = solver.solve(0, no_cuts(2), chains, noise, Keep()).objective.copy()
@@ -179,7 +179,7 @@ def test_after_a_failure_the_solver_still_works() -> None:
 
 def test_no_chains_are_legal() -> None:
     stage = program()
-    solver = HighsSolver(2)
+    solver = SimplexSolver(2)
     solver.load(0, stage)
     chains = all_openings(np.zeros((0, 2)), 3, no_bases(stage))
     batch = solver.solve(0, no_cuts(2), chains, realisations(3), Keep(gradient=True))
@@ -189,7 +189,7 @@ def test_no_chains_are_legal() -> None:
 @pytest.mark.parametrize("damage", ["states", "items", "basis"])
 def test_torn_work_is_refused(damage: str) -> None:
     stage = program()
-    solver = HighsSolver(1)
+    solver = SimplexSolver(1)
     solver.load(0, stage)
     chains = all_openings(random_states(2), 3, no_bases(stage))
     broken = {

@@ -1,4 +1,8 @@
-"""HiGHS behind the contract: highspy's library, called from native code. The only file that knows where it lies."""
+"""The solver of studies: our own dual simplex in native code, with HiGHS as its fallback.
+
+Solves that the native simplex cannot finish (cycling, a singular basis, numerical trouble) go to the HiGHS library
+inside the installed highspy; this is the only file that knows where that library lies.
+"""
 
 import importlib.metadata
 import importlib.util
@@ -35,11 +39,12 @@ STATUS_WORDS = {
 
 
 @dataclass(frozen=True, slots=True)
-class HighsOptions:
-    """Tolerances are those of scaled LPs; `violation` is relative to the cost-to-go.
+class SimplexOptions:
+    """Settings of the simplex. Tolerances apply to scaled LPs.
 
-    most_dense_rows: stages with more rows are solved with a sparse factorisation of the basis, others with a dense
-    inverse.
+    violation_tolerance: of a cut, relative to the cost-to-go. max_added_per_round: violated cuts that enter an LP at
+    once. retry_attempts: settings that HiGHS is tried with before a solve fails. most_dense_rows: stages with more
+    rows are solved with a sparse factorisation of the basis, others with a dense inverse.
     """
 
     feasibility_tolerance: float = 1e-9
@@ -49,10 +54,10 @@ class HighsOptions:
     most_dense_rows: int = MOST_DENSE_ROWS
 
 
-class HighsSolver(LpSolver):
-    """Batches on a fixed number of threads."""
+class SimplexSolver(LpSolver):
+    """Solves batches on a fixed number of threads. Results do not depend on that number."""
 
-    def __init__(self, threads: int = 1, options: HighsOptions = HighsOptions()) -> None:  # noqa: B008 - frozen
+    def __init__(self, threads: int = 1, options: SimplexOptions = SimplexOptions()) -> None:  # noqa: B008 - frozen
         self._engine = LpEngine(
             str(find_library()),
             threads,
@@ -123,7 +128,7 @@ class HighsSolver(LpSolver):
                 step.realisations.availability,
                 step.bases.status,
                 step.bases.cuts,
-                step.follows,
+                step.carries_basis,
             )
             for step in steps
         ]
