@@ -153,3 +153,11 @@ def test_every_decision_is_in_the_list():
     for page in pages:
         number, _, title = page.read_text().splitlines()[0].removeprefix("# ").partition(" ")
         assert f"| [{number}]({page.name}) | {title} |" in listed
+
+
+def test_the_index_of_decisions_lists_every_page_once_in_order_under_its_title():
+    pages = sorted((DOCS / "adr").glob("0*.md"))
+    titles = [page.read_text().splitlines()[0].removeprefix(f"# {page.name[:4]} ") for page in pages]
+    rows = [f"| [{page.name[:4]}]({page.name}) | {title} |" for page, title in zip(pages, titles, strict=True)]
+    index = (DOCS / "adr" / "README.md").read_text().splitlines()
+    assert [line for line in index if line.startswith("| [")] == rows

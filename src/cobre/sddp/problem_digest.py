@@ -11,14 +11,18 @@ from cobre.sddp.problem import Problem
 from cobre.solver.batches import CutRows
 
 
-def problem_digest(problem: Problem, stage_ids: Sequence[int], end: CutRows | None) -> str:
-    """SHA-256 over LPs, openings, risk measures, the initial state and the cuts after the last stage."""
+def problem_digest(problem: Problem, stage_ids: Sequence[int], boundary: CutRows | None) -> str:
+    """SHA-256 over LPs, openings, risk measures, the initial state and the boundary cuts after the last stage.
+
+    Names of dataclass fields are part of it: a renamed field keeps its old name here, or stored policies would count
+    as policies of another problem.
+    """
     digest = hashlib.sha256()
     for stage, opening in zip(problem.stages, problem.openings, strict=True):
         feed(digest, stage.program)
-        feed(digest, opening)
+        _feed_fields(digest, {"realisations": opening.realisations, "order": opening.order, "rank": opening.position})
     risk = [(type(measure).__name__, _numbers(measure)) for measure in problem.risk]
-    feed(digest, [problem.initial_state, problem.cost_scale, risk, list(stage_ids), end])
+    feed(digest, [problem.initial_state, problem.cost_scale, risk, list(stage_ids), boundary])
     if problem.tree is not None:
         feed(digest, problem.tree)
     return digest.hexdigest()
@@ -30,9 +34,7 @@ def feed(digest: Any, value: object) -> None:
         digest.update(f"{value.dtype.str}{value.shape}".encode())
         digest.update(np.ascontiguousarray(value).tobytes())
     elif is_dataclass(value) and not isinstance(value, type):
-        for item in fields(value):
-            digest.update(item.name.encode())
-            feed(digest, getattr(value, item.name))
+        _feed_fields(digest, {item.name: getattr(value, item.name) for item in fields(value)})
     elif isinstance(value, Mapping):
         for key, entry in value.items():
             feed(digest, key)
@@ -46,6 +48,12 @@ def feed(digest: Any, value: object) -> None:
             feed(digest, entry)
     else:
         digest.update(f"{type(value).__name__}:{value!r};".encode())
+
+
+def _feed_fields(digest: Any, values: Mapping[str, object]) -> None:
+    for name, value in values.items():
+        digest.update(name.encode())
+        feed(digest, value)
 
 
 def _numbers(measure: object) -> list[object]:

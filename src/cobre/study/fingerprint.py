@@ -14,6 +14,9 @@ from cobre.solver.batches import LpSolver
 from cobre.study.prepare import most_dense_rows
 
 _PROBED_SCENARIOS = 4
+# Of the section `training`: when to stop, whether to train at all, and what the problem's tree says already. Every
+# other field, and so a new one, takes part in the digest.
+_WITHOUT_EFFECT_ON_BITS = {"stopping_rules", "stopping_mode", "enabled", "is_enumerated"}
 _WORDS = {
     "cobre": "version of cobre",
     "solver": "LP solver",
@@ -71,7 +74,8 @@ def case_digest(study: PreparedStudy) -> str:
     digest = hashlib.sha256()
     problem, config = study.problem, study.case.config.training
     feed(digest, study.digest)
-    feed(digest, [config.forward_passes, config.tree_seed, config.cut_selection, config.scenario_source, config.solver])
+    deciding = [item.name for item in fields(config) if item.name not in _WITHOUT_EFFECT_ON_BITS]
+    feed(digest, [getattr(config, name) for name in deciding])
     feed(digest, most_dense_rows())
     scenarios = range(min(_PROBED_SCENARIOS, config.forward_passes))
     for stage_number in range(problem.num_stages):
