@@ -22,7 +22,7 @@ from cobre.printable import printable
 from cobre.runs.events import EventListener
 from cobre.runs.summary import RunSummary
 from cobre.sddp.stop import StopKind
-from cobre.study.config_outline import ConfigOutline
+from cobre.study.config_outline import ConfigOutline, with_config_document
 from cobre.study.placement import Placement, choose_placement, run_in, threads_per_worker
 from cobre.study.rank_entry import run_study
 from cobre.study.requests import CaseRequest, RunRequest, TrainingRequest, with_iterations
@@ -105,7 +105,7 @@ def _ends_with_others() -> bool:
 
 
 def _run(options: RunOptions, progress: Progress) -> RunSummary:
-    source = options.request.case
+    source = with_config_document(options.request.case)
     placement = _placement(options, ConfigOutline.of(source))
     source = replace(source, threads=threads_per_worker(placement, options.threads))
     if not placement.is_joined:

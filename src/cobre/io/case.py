@@ -8,6 +8,8 @@ from cobre.core.case import Case, OverrideTables, ScenarioTables, System
 from cobre.io.block_factors import LOAD_FILE, SOURCE_FILE, read_load_factors, read_source_factors
 from cobre.io.case_files import OPTIONAL_JSON, REQUIRED_JSON, check_files
 from cobre.io.computed_values import check_computed_values
+from cobre.io.config.document import ConfigDocument
+from cobre.io.config.file import FILE as CONFIG_FILE
 from cobre.io.config.file import read_config, with_paths_from
 from cobre.io.constraints.reading import read_generic_constraints
 from cobre.io.correlation_file import read_correlation
@@ -21,7 +23,7 @@ from cobre.io.entities import (
     read_thermals,
 )
 from cobre.io.initial_conditions import read_initial_conditions
-from cobre.io.json_files import Document, read_document
+from cobre.io.json_documents import Document, read_document
 from cobre.io.not_modelled import refuse_what_is_not_modelled
 from cobre.io.old_format import is_old_format
 from cobre.io.parquet_tables import read_table
@@ -49,16 +51,20 @@ def load_case(path: str | Path, config_overrides: Overrides | None = None) -> Ca
     return load_case_with_problems(path, config_overrides).case
 
 
-def load_case_with_problems(path: str | Path, config_overrides: Overrides | None = None) -> CaseWithProblems:
-    """As load_case, with the warnings."""
+def load_case_with_problems(
+    path: str | Path, config_overrides: Overrides | None = None, config: ConfigDocument | None = None
+) -> CaseWithProblems:
+    """As load_case, with the warnings. config: config.json where it has been read already."""
     problems = Problems()
-    case = read_case(path, problems, config_overrides)
+    case = read_case(path, problems, config_overrides, config)
     problems.raise_errors(str(path))
     assert case is not None, "a case without errors is a case"  # noqa: S101
     return CaseWithProblems(case, problems)
 
 
-def read_case(path: str | Path, problems: Problems, overrides: Overrides | None = None) -> Case | None:
+def read_case(
+    path: str | Path, problems: Problems, overrides: Overrides | None = None, config: ConfigDocument | None = None
+) -> Case | None:
     """The case, or None when something is wrong with it; `problems` then says what.
 
     Structure and schema are checked file by file, in all files. Where one is violated, references between entities
@@ -67,7 +73,7 @@ def read_case(path: str | Path, problems: Problems, overrides: Overrides | None 
     folder = Path(path)
     if not check_files(folder, problems):
         return None
-    documents = _read_documents(folder, problems)
+    documents = _read_documents(folder, config or ConfigDocument.read(folder), problems)
     if is_old_format(documents, problems):
         return None
     case = _decode(folder, documents, overrides, problems)
@@ -81,16 +87,19 @@ def read_case(path: str | Path, problems: Problems, overrides: Overrides | None 
     return None if problems.errors else case
 
 
-def _read_documents(folder: Path, problems: Problems) -> dict[str, Document | None]:
-    required = {name: read_document(folder, name, problems, is_required=True) for name in REQUIRED_JSON}
-    return required | {name: read_document(folder, name, problems) for name in OPTIONAL_JSON}
+def _read_documents(folder: Path, config: ConfigDocument, problems: Problems) -> dict[str, Document | None]:
+    problems.take(config.problems)
+    others = [name for name in REQUIRED_JSON if name != CONFIG_FILE]
+    required = {name: read_document(folder, name, problems, is_required=True) for name in others}
+    optional = {name: read_document(folder, name, problems) for name in OPTIONAL_JSON}
+    return {CONFIG_FILE: config.document} | required | optional
 
 
 def _decode(
     folder: Path, documents: Mapping[str, Document | None], overrides: Overrides | None, problems: Problems
 ) -> Case:
     """The case, with stand-ins for what cannot be decoded."""
-    config = read_config(documents["config.json"], overrides, problems)
+    config = read_config(documents[CONFIG_FILE], overrides, problems)
     horizon = read_stages(documents["stages.json"], problems)
     initial_conditions = read_initial_conditions(documents["initial_conditions.json"], problems)
     penalties = read_penalties(documents["penalties.json"], problems)

@@ -7,7 +7,8 @@ import numpy as np
 
 from cobre.core.case import Correlation, CorrelationGroup
 from cobre.io.duplicates import report_duplicates
-from cobre.io.json_files import Document, JsonFile, decode
+from cobre.io.json_documents import Document
+from cobre.io.json_files import JsonFile, decode
 from cobre.io.problems import Layer, Problems
 
 FILE = "scenarios/correlation.json"

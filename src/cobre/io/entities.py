@@ -15,7 +15,8 @@ from cobre.core.entities import (
 from cobre.core.hydro import Hydro
 from cobre.io.duplicates import report_duplicates
 from cobre.io.hydro_forms import check_hydro_forms, in_order_of_groups
-from cobre.io.json_files import Document, JsonFile, decode
+from cobre.io.json_documents import Document
+from cobre.io.json_files import JsonFile, decode
 from cobre.io.problems import Layer, Problems
 
 BUSES = "system/buses.json"

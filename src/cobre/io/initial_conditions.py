@@ -6,7 +6,8 @@ from cobre.core.anticipation import PastCommitment
 from cobre.core.case import InflowObservation, InitialConditions
 from cobre.core.travel_time import PastRelease
 from cobre.io.duplicates import report_duplicates
-from cobre.io.json_files import Document, JsonFile, decode
+from cobre.io.json_documents import Document
+from cobre.io.json_files import JsonFile, decode
 from cobre.io.problems import Problems
 
 FILE = "initial_conditions.json"

@@ -3,7 +3,7 @@
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
-from cobre.io.json_files import Document
+from cobre.io.json_documents import Document
 from cobre.io.problems import Layer, Problems
 
 Documents = Mapping[str, Document | None]

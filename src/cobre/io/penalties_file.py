@@ -1,7 +1,8 @@
 """penalties.json: prices that hold for the whole study."""
 
 from cobre.core.penalties import BusPenalties, HydroPenalties, LinePenalties, NonControllablePenalties, Penalties
-from cobre.io.json_files import Document, JsonFile, decode, rewritten
+from cobre.io.json_documents import Document, rewritten
+from cobre.io.json_files import JsonFile, decode
 from cobre.io.problems import Problems
 
 FILE = "penalties.json"

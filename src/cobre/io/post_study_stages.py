@@ -2,7 +2,8 @@
 
 from cobre.core.anticipation import PostStudy, PostStudyBound, PostStudyStage
 from cobre.io.duplicates import report_duplicates
-from cobre.io.json_files import Document, JsonFile, decode
+from cobre.io.json_documents import Document
+from cobre.io.json_files import JsonFile, decode
 from cobre.io.problems import Layer, Problems
 
 FILE = "post_study_stages.json"

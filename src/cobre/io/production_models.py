@@ -18,7 +18,8 @@ from cobre.core.production import (
     StageRange,
 )
 from cobre.io.duplicates import report_duplicates
-from cobre.io.json_files import Document, JsonFile, decode
+from cobre.io.json_documents import Document
+from cobre.io.json_files import JsonFile, decode
 from cobre.io.parquet_tables import read_table
 from cobre.io.problems import Layer, Problems
 from cobre.io.table_formats import PRODUCTION_TABLES

@@ -20,7 +20,8 @@ from cobre.core.temporal import (
     Transition,
 )
 from cobre.io.duplicates import report_duplicates
-from cobre.io.json_files import Document, JsonFile, decode
+from cobre.io.json_documents import Document
+from cobre.io.json_files import JsonFile, decode
 from cobre.io.problems import Layer, Problems
 
 MAX_OPENINGS = 1_000_000  # more would be a slip: memory ends long before

@@ -25,7 +25,7 @@ def _checked(parse: Callable[[], Any]) -> Any:
         found = parse()
     except RecursionError:
         raise _too_deep() from None
-    if not _is_shallow(found):
+    if not is_shallow(found):
         raise _too_deep()
     return found
 
@@ -47,8 +47,11 @@ def _whole(digits: str) -> int:
     return value
 
 
-def _is_shallow(value: Any) -> bool:
-    """Level by level: a function that calls itself would fail where it shall find out."""
+def is_shallow(value: Any) -> bool:
+    """Whether at most `MOST_LEVELS` objects and arrays lie in one another, so that recursive functions can handle it.
+
+    Looked at level by level, since a recursive function would fail here too.
+    """
     level = [value]
     for _ in range(MOST_LEVELS):
         level = [entry for outer in level if isinstance(outer, (dict, list)) for entry in _entries(outer)]

@@ -3,7 +3,7 @@
 from pathlib import Path
 
 from cobre.io.config.file import read_config, with_paths_from
-from cobre.io.json_files import read_document
+from cobre.io.json_documents import read_document
 from cobre.io.problems import Problems
 from cobre.mcp.roots import Roots
 

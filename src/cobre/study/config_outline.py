@@ -1,39 +1,49 @@
 """config.json as far as it is needed before the case is read: how much work there is, and what a run builds on."""
 
-from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Self
 
-from cobre.io.config.overrides import FILE, with_overrides
+from cobre.io.config.document import ConfigDocument
+from cobre.io.config.overrides import with_overrides
 from cobre.io.problems import Problems
-from cobre.io.stored_json import parse_stored
-from cobre.io.untrusted_file import UntrustedFileError, read_untrusted
-from cobre.study.requests import CaseRequest
+from cobre.io.stored_json import is_shallow
+from cobre.study.requests import CaseRequest, Overrides
+
+
+def with_config_document(request: CaseRequest) -> CaseRequest:
+    """The request with config.json of its case directory, read unless somebody has read it before.
+
+    It travels with the request: the process that starts a run, and every rank, then decide by the same text.
+    """
+    if request.config is not None or not isinstance(request.case, Path):
+        return request
+    try:
+        return replace(request, config=ConfigDocument.read(request.case))
+    except OSError:  # whoever loads the case says what is wrong with its directory
+        return request
 
 
 @dataclass(frozen=True, slots=True)
 class ConfigOutline:
-    """The file with its overrides; None where it cannot be read. Its mistakes are found when the case is read."""
+    """The file with its overrides. content: None where it cannot be parsed, as reported when the case loads."""
 
     content: Any
-
-    @classmethod
-    def read(cls, case: Path, overrides: Mapping[str, Any] | None = None) -> Self:
-        """Of a case directory."""
-        try:
-            content = parse_stored(read_untrusted(case / FILE))
-        except (OSError, ValueError, UntrustedFileError):
-            return cls(None)
-        return cls(with_overrides(content, overrides, Problems()) if overrides else content)
 
     @classmethod
     def of(cls, request: CaseRequest) -> Self:
         """Of a case directory, or of a case in memory as far as it says what a run builds on."""
         if isinstance(request.case, Path):
-            return cls.read(request.case, request.overrides)
+            return cls._of_document(with_config_document(request).config, request.overrides)
         config = request.case.config
         return cls({"training": {"enabled": config.training.enabled}, "policy": {"mode": config.policy.mode}})
+
+    @classmethod
+    def _of_document(cls, config: ConfigDocument | None, overrides: Overrides | None) -> Self:
+        document = None if config is None else config.document
+        if document is None or not is_shallow(document.content):
+            return cls(None)
+        return cls(with_overrides(document.content, overrides, Problems()) if overrides else document.content)
 
     @property
     def is_trained(self) -> bool:

@@ -7,6 +7,7 @@ from typing import Self
 from cobre.comm import Backend
 from cobre.core.case import Case
 from cobre.io.case import load_case_with_problems
+from cobre.io.config.document import ConfigDocument
 from cobre.io.grouped_findings import lines_of
 from cobre.runs.events import EventListener, new_event
 from cobre.sddp.prepared import PreparedStudy
@@ -43,7 +44,7 @@ def get_ready(comm: Backend, request: CaseRequest, emit: EventListener) -> Ready
     """Read the case and build its LPs, once for each node; make sure that all ranks have the same ones."""
 
     def build() -> tuple[PreparedStudy, tuple[str, ...]]:
-        case, warnings = as_case(request.case, request.overrides)
+        case, warnings = as_case(request.case, request.overrides, request.config)
         emit(new_event("phase", name="building"))
         study = prepare(case)
         return study, (*warnings, *study.notes)
@@ -61,11 +62,13 @@ def get_ready(comm: Backend, request: CaseRequest, emit: EventListener) -> Ready
     return ReadyStudy(study, solver, fingerprint, warnings, shared.shared_bytes, shared.saved_bytes, folder)
 
 
-def as_case(case: Case | Path, overrides: Overrides | None) -> tuple[Case, tuple[str, ...]]:
-    """A case that was given, or the one in a directory, with its warnings."""
+def as_case(
+    case: Case | Path, overrides: Overrides | None, config: ConfigDocument | None = None
+) -> tuple[Case, tuple[str, ...]]:
+    """A case that was given, or the one in a directory, with its warnings. config: config.json, if already read."""
     if isinstance(case, Case):
         if overrides:
             raise ValueError("config_overrides act while a case is read: give the directory, or pass them to load_case")
         return case, ()
-    loaded, problems = load_case_with_problems(case, overrides)
+    loaded, problems = load_case_with_problems(case, overrides, config)
     return loaded, tuple(lines_of(problems.warnings))

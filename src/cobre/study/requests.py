@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from cobre.core.case import Case
+    from cobre.io.config.document import ConfigDocument
     from cobre.policy.object import Policy
 
 Overrides = Mapping[str, Any]
@@ -14,11 +15,15 @@ Overrides = Mapping[str, Any]
 
 @dataclass(frozen=True, slots=True)
 class CaseRequest:
-    """A case, given or in a directory, and how many threads each rank uses for it."""
+    """A case, given or in a directory, and how many threads each rank uses for it.
+
+    config: config.json of a case directory, where it has been read already (`config_outline.with_config_document`).
+    """
 
     case: "Case | Path"
     overrides: Overrides | None
     threads: int
+    config: "ConfigDocument | None" = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -27,6 +27,7 @@ from cobre.sddp.training.exchange import gather_rows
 from cobre.sddp.work_split import WorkSplit
 from cobre.solver.counting import CountingSolver
 from cobre.solver.statistics import SolveStatistics
+from cobre.study.config_outline import with_config_document
 from cobre.study.cost_note import cost_note
 from cobre.study.ready_study import ReadyStudy, get_ready
 from cobre.study.requests import RunRequest, TrainingRequest
@@ -41,6 +42,7 @@ from cobre.study.training import TrainedStudy, train_study
 def run_study(comm: Backend, request: RunRequest, emit: EventListener) -> RunSummary:
     """Load, train, simulate and write; results appear whole or not at all, and rank 0 alone writes them."""
     began = time.monotonic()
+    request = replace(request, case=with_config_document(request.case))
     with logged_run(comm, request, emit) as log:
         emit_all = emit if log is None else log.emit
         emit_all(_started(comm, request))

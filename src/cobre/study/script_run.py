@@ -19,6 +19,7 @@ from cobre.runs.events import EventLog, new_event
 from cobre.runs.files import EVENT_FILE, SIMULATION, SUMMARY_FILE
 from cobre.runs.summary import RunSummary
 from cobre.study.api import simulate
+from cobre.study.config_outline import with_config_document
 from cobre.study.iteration_callback import IterationCallback, iteration_replies
 from cobre.study.output_lock import output_lock
 from cobre.study.placement import run_in, threads_per_worker
@@ -47,9 +48,8 @@ class ScriptRun:
     def start(self, more_overrides: Mapping[str, Any], on_iteration: IterationCallback | None) -> RunSummary:
         """Run to the end; an error of a worker comes as if it had happened here."""
         placement = script_placement(self.backend, self.num_workers)
-        source = CaseRequest(
-            self.case, {**self.overrides, **more_overrides}, threads_per_worker(placement, self.threads)
-        )
+        threads = threads_per_worker(placement, self.threads)
+        source = with_config_document(CaseRequest(self.case, {**self.overrides, **more_overrides}, threads))
         with as_if_here(), iteration_replies(on_iteration) as (pipe, emit):
             request = RunRequest(source, self.output, TrainingRequest(reply_pipe=pipe), overwrite=self.overwrite)
             return run_in(placement, run_study, (request,), emit)[0]

@@ -16,7 +16,7 @@ from cobre.core.config import (
     TimeLimit,
 )
 from cobre.io.config.file import read_config
-from cobre.io.json_files import Document
+from cobre.io.json_documents import Document
 from cobre.io.problems import Problems
 
 LIMIT = {"type": "iteration_limit", "limit": 5}

@@ -1,10 +1,15 @@
 """How much work a case has, as far as its config says before it is read."""
 
 import json
+import shutil
 
 import pytest
+from example_study import EXAMPLE
 
-from cobre.study.config_outline import ConfigOutline
+from cobre.comm.backends.local import LocalCommunicator
+from cobre.study.config_outline import ConfigOutline, with_config_document
+from cobre.study.requests import CaseRequest, RunRequest, with_iterations
+from cobre.study.run import run_study
 
 SAMPLED = {"training": {"selection": {"method": "sampled", "forward_passes": 7}}}
 TREE = {"training": {"selection": {"method": "enumerated"}}}
@@ -15,24 +20,41 @@ def write(folder, content):
     return folder
 
 
+def outline_of(case, overrides=None):
+    return ConfigOutline.of(CaseRequest(case, overrides, 1))
+
+
 @pytest.mark.parametrize(
     ("content", "pieces", "over_a_tree"),
     [(SAMPLED, 7, False), (TREE, None, True), ({}, None, False), ("no JSON", None, False), ([], None, False)],
 )
 def test_what_a_config_says(tmp_path, content, pieces, over_a_tree):
-    case = write(tmp_path, content)
-    assert ConfigOutline.read(case).pieces_of_work == pieces
-    assert ConfigOutline.read(case).is_tree is over_a_tree
+    outline = outline_of(write(tmp_path, content))
+    assert outline.pieces_of_work == pieces
+    assert outline.is_tree is over_a_tree
 
 
 def test_overrides_count(tmp_path):
     case = write(tmp_path, SAMPLED)
-    assert ConfigOutline.read(case, {"training.selection": TREE["training"]["selection"]}).is_tree
-    assert (
-        ConfigOutline.read(case, {"training.selection": {"method": "sampled", "forward_passes": 3}}).pieces_of_work == 3
-    )
+    assert outline_of(case, {"training.selection": TREE["training"]["selection"]}).is_tree
+    assert outline_of(case, {"training.selection": {"method": "sampled", "forward_passes": 3}}).pieces_of_work == 3
 
 
 def test_without_a_file_nothing_is_known(tmp_path):
-    assert ConfigOutline.read(tmp_path).pieces_of_work is None
-    assert not ConfigOutline.read(tmp_path).is_tree
+    assert outline_of(tmp_path).pieces_of_work is None
+    assert not outline_of(tmp_path).is_tree
+
+
+def test_a_file_nested_without_end_says_nothing(tmp_path):
+    assert outline_of(write(tmp_path, '{"a": ' * 400 + "1" + "}" * 400), {"training.enabled": False}).content is None
+
+
+def test_a_run_decides_by_the_config_that_was_read_at_its_start(tmp_path):
+    """One text for placement, output directory and ranks: config.json is neither read nor parsed again."""
+    case = shutil.copytree(EXAMPLE, tmp_path / "case", ignore=shutil.ignore_patterns("output"))
+    request = with_config_document(CaseRequest(case, with_iterations({"simulation.enabled": False}, 1), 1))
+    (case / "config.json").write_text("no JSON")
+    assert with_config_document(request).config is request.config
+    with LocalCommunicator() as comm:
+        summary = run_study(comm, RunRequest(request, tmp_path / "out"), lambda _: None)
+    assert summary.iterations == 1

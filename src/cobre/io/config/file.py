@@ -35,7 +35,8 @@ from cobre.io.config.records import (
 from cobre.io.config.settings_without_effect import warn_of_settings_without_effect
 from cobre.io.config.shared_fields import shared_fields
 from cobre.io.config.solver_profiles import solver_config
-from cobre.io.json_files import Document, decode, rewritten
+from cobre.io.json_documents import Document, rewritten
+from cobre.io.json_files import decode
 from cobre.io.problems import Layer, Problems
 
 FILE = "config.json"

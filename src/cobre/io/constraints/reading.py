@@ -10,7 +10,8 @@ from cobre.io.constraints.expressions import parse_constraint, parse_expression,
 from cobre.io.constraints.linear_form import LinearForm, parameter
 from cobre.io.constraints.parameters import is_reference_name, read_parameters
 from cobre.io.constraints.tokens import ExpressionError
-from cobre.io.json_files import Document, JsonFile, decode, read_document
+from cobre.io.json_documents import Document, read_document
+from cobre.io.json_files import JsonFile, decode
 from cobre.io.parquet_tables import Column, TableFormat, read_table
 from cobre.io.problems import Layer, Problems
 

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from cobre.io.case_files import FOLDERS, OPTIONAL_JSON, READ_ELSEWHERE, REQUIRED_JSON, check_files
-from cobre.io.json_files import read_document
+from cobre.io.json_documents import read_document
 from cobre.io.old_format import is_old_format
 from cobre.io.problems import Layer, Problems
 

@@ -15,7 +15,8 @@ from cobre.io.constraints.reading import decode_constraints
 from cobre.io.correlation_file import FILE as CORRELATION_FILE
 from cobre.io.correlation_file import read_correlation
 from cobre.io.initial_conditions import read_initial_conditions
-from cobre.io.json_files import Document, decode
+from cobre.io.json_documents import Document
+from cobre.io.json_files import decode
 from cobre.io.not_modelled import refuse_what_is_not_modelled
 from cobre.io.penalties_file import read_penalties
 from cobre.io.post_study_stages import FILE as POST_STUDY_FILE

@@ -8,7 +8,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from cobre.io import entities, initial_conditions
-from cobre.io.json_files import Document
+from cobre.io.json_documents import Document
 from cobre.io.problems import Layer, Problems
 from cobre.io.validation.findings import Findings
 

@@ -1,0 +1,24 @@
+"""config.json as it was read at the start of a run: parsed once, and handed to whoever needs it."""
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Self
+
+from cobre.io.config.overrides import FILE
+from cobre.io.json_documents import Document, read_document
+from cobre.io.problems import Problem, Problems
+
+
+@dataclass(frozen=True, slots=True)
+class ConfigDocument:
+    """The parsed file. document: None where it is missing or is not JSON; problems: why, and duplicate keys."""
+
+    document: Document | None
+    problems: tuple[Problem, ...]
+
+    @classmethod
+    def read(cls, case: Path) -> Self:
+        """Read config.json of a case directory. Raises OSError where not even its folder can be looked at."""
+        problems = Problems()
+        document = read_document(case, FILE, problems, is_required=True)
+        return cls(document, tuple(problems))
