@@ -14,7 +14,7 @@ SIDE_BY_SIDE := --numprocesses auto --maxprocesses 4 --dist loadfile
 # Ranks are interpreters that start often: where the environment forbids to keep bytecode, each compiles everything again.
 export PYTHONDONTWRITEBYTECODE :=
 
-.PHONY: FORCE help demo demo-comm test lint types architecture unit test-long conformance faults torture mpi mpi-environments conformance-mpi determinism bench-comm bench-net bench-mpi bench-sddp bench-start bench-scale peer-environment test-browser docs deploy-check slurm containers sanitize coverage aarch64 fuzz package wheels clean
+.PHONY: FORCE help demo demo-comm test lint types architecture unit test-long conformance faults torture mpi mpi-environments conformance-mpi determinism bench-comm bench-net bench-mpi bench-sddp bench-workers bench-start bench-scale peer-environment test-browser docs deploy-check slurm containers sanitize coverage aarch64 fuzz package wheels clean
 
 help:  ## list the targets
 	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / {printf "  %-14s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -106,6 +106,9 @@ bench-mpi: mpi-environments  ## mpi beside raw mpi4py calls on MPICH and on Open
 
 bench-sddp: $(READY)  ## training beside cobre-python (in an environment of its own) and beside a loop over highspy
 	$(BIN)/python benchmarks/bench_sddp.py
+
+bench-workers: $(READY)  ## two workers beside one, beside two threads, and beside what two cores can do at all
+	$(BIN)/python benchmarks/bench_workers.py
 
 bench-start: $(READY)  ## what starting one worker, four and 128 ranks costs, forked and each loading by itself
 	$(BIN)/python benchmarks/bench_start.py

@@ -23,7 +23,7 @@ from cobre.stochastic.random.selection import choose
 # Simulations draw as if they were an iteration before the first.
 SIMULATION_ITERATION = 0
 
-DRAWN_AHEAD = 512  # choices of a stage that are made together
+MOST_DRAWN = 1 << 13  # choices at once, beyond one iteration: arrays of that size stay in the cache
 
 
 class Scheme(ABC):
@@ -37,35 +37,42 @@ class Scheme(ABC):
 class InSample(Scheme):
     """Every scenario meets one of the stage's openings, chosen anew at each stage.
 
-    A draw depends on its place alone, so choices are made for some iterations ahead: many at once cost little more than
-    one.
+    A draw depends on its place alone, so choices are made for all stages at once, and for some iterations ahead when
+    the same scenarios come again: many at once cost little more than one.
     """
 
     def __init__(self, openings: Sequence[Floats], tree_seed: int) -> None:
         self._openings = openings
         self._tree_seed = tree_seed
-        self._ahead: dict[int, tuple[int, bytes, Indices]] = {}
+        self._scenarios = b""  # for which, and for which iterations, the choices were made that are kept
+        self._iterations = range(0)
+        self._chosen: dict[int, Indices] = {}  # by stage: iterations x scenarios
 
     def opening_indices(self, iteration: int, scenarios: Indices, stage: int) -> Indices:
         """By scenario: the index of the opening that it meets at a stage, from 0."""
-        key = scenarios.tobytes()
-        first, drawn_for, table = self._ahead.get(stage, (0, b"", np.zeros((0, 0), np.int64)))
-        if drawn_for != key or not first <= iteration < first + len(table):
-            iterations = np.arange(iteration, iteration + max(1, DRAWN_AHEAD // max(1, len(scenarios))))
-            first, table = iteration, self._draw(iterations, scenarios, stage)
-            self._ahead[stage] = first, key, table
-        chosen: Indices = table[iteration - first]
+        same = scenarios.tobytes()
+        if self._scenarios != same or iteration not in self._iterations:
+            goes_on = self._scenarios == same and iteration == self._iterations.stop
+            ahead = MOST_DRAWN // max(1, len(scenarios) * len(self._openings)) if goes_on else 1
+            self._scenarios, self._iterations = same, range(iteration, iteration + max(1, ahead))
+            self._chosen = self._draw(self._iterations, scenarios)
+        chosen: Indices = self._chosen[stage][iteration - self._iterations.start]
         return chosen
 
     def sample(self, iteration: int, scenarios: Indices, stage: int) -> Floats:
         """The vectors of the chosen openings."""
         return self._openings[stage][self.opening_indices(iteration, scenarios, stage)]
 
-    def _draw(self, iterations: Indices, scenarios: Indices, stage: int) -> Indices:
-        """Choices (iteration, scenario)."""
-        shape = len(iterations), len(scenarios)
-        seeds = forward_seeds(self._tree_seed, np.repeat(iterations, shape[1]), np.tile(scenarios, shape[0]), stage)
-        return choose(Pcg64Streams(seeds), len(self._openings[stage])).reshape(shape)
+    def _draw(self, iterations: range, scenarios: Indices) -> dict[int, Indices]:
+        counts = np.array([len(openings) for openings in self._openings])
+        chosen: dict[int, Indices] = {}
+        for count in np.unique(counts).tolist():
+            stages = np.flatnonzero(counts == count)
+            places = np.array(iterations)[None, :, None], scenarios[None, None, :], stages[:, None, None]
+            seeds = forward_seeds(self._tree_seed, *places)
+            drawn = choose(Pcg64Streams(seeds.reshape(-1)), count).reshape(seeds.shape)
+            chosen |= zip(stages.tolist(), drawn, strict=True)
+        return chosen
 
 
 @dataclass(frozen=True, slots=True)
