@@ -6,9 +6,9 @@ import environments
 import pytest
 
 PROGRAM = str(Path(__file__).with_name("rank_program.py"))
-WHO = (
-    "import logging; logging.basicConfig(level=logging.INFO); from cobre.comm import create_communicator; "
-    "c = create_communicator(); print(c.backend, c.rank, 'of', c.size)"
+WHO = (  # a line in one write: what ranks print in pieces, the launcher mixes
+    "import logging, os; logging.basicConfig(level=logging.INFO); from cobre.comm import create_communicator; "
+    "c = create_communicator(); os.write(1, f'{c.backend} {c.rank} of {c.size}\\n'.encode())"
 )
 
 
