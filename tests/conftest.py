@@ -1,14 +1,24 @@
 """For all tests."""
 
+import os
 import signal
+from pathlib import Path
 
 from hypothesis import settings
 
 # No test depends on how fast the machine is.
 settings.register_profile("any machine", deadline=None)
-settings.load_profile("any machine")
+settings.register_profile("read-only checkout", parent=settings.get_profile("any machine"), database=None)
+IS_WRITABLE = os.access(Path(__file__).resolve().parents[1], os.W_OK)
+settings.load_profile("any machine" if IS_WRITABLE else "read-only checkout")
 
 # A shell lets its background jobs ignore Ctrl-C, and what they start inherits that; many tests send it.
 for number in (signal.SIGINT, signal.SIGQUIT):
     if signal.getsignal(number) is signal.SIG_IGN:
         signal.signal(number, signal.default_int_handler if number is signal.SIGINT else signal.SIG_DFL)
+
+
+def pytest_configure(config):
+    """In a checkout that belongs to somebody else nothing is kept from one run to the next: no warning is an error."""
+    if not IS_WRITABLE:
+        config.addinivalue_line("filterwarnings", "ignore::pytest.PytestCacheWarning")

@@ -13,7 +13,7 @@ def test_a_file_is_read_whole(tmp_path):
     assert read_untrusted(tmp_path / "a") == b"abc"
 
 
-@pytest.mark.parametrize("path", ["/dev/zero", "/dev/stdin"])
+@pytest.mark.parametrize("path", ["/dev/zero", "/dev/null"])
 def test_devices_are_not_read(path):
     with pytest.raises(OSError):
         read_untrusted(Path(path))
