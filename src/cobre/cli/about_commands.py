@@ -2,11 +2,15 @@
 
 import json
 import sys
+from typing import TYPE_CHECKING
 
 import click
 
 from cobre.cli.exit_codes import ExitCode
 from cobre.cli.say import say
+
+if TYPE_CHECKING:
+    from cobre.comm.doctor.findings import Finding
 
 
 @click.command()
@@ -27,8 +31,27 @@ def doctor(as_json: bool) -> None:
     from cobre.comm.doctor.page import as_text
 
     diagnosis = examine()
+    diagnosis.sections["A study"] = [_default_split()]
     say(json_page(diagnosis) if as_json else as_text(diagnosis))
     sys.exit(ExitCode.SUCCESS if diagnosis.is_healthy else ExitCode.UNEXPECTED)
+
+
+def _default_split() -> "Finding":
+    """How `cobre run` shares out its work here unless it is told."""
+    from cobre.comm.doctor.findings import Finding
+    from cobre.errors import CobreError
+    from cobre.study.placement import choose_placement, threads_per_worker
+
+    try:
+        placement = choose_placement()
+    except CobreError as error:
+        return Finding("cobre run", f"does not start: {error}")
+    if placement.size is None:
+        return Finding("cobre run", f"is one of the ranks that somebody started ({placement.backend})")
+    threads = threads_per_worker(placement, None)
+    each = f"{threads} thread{'s' * (threads > 1)}"
+    many = f"{placement.size} workers with {each} each" if placement.size > 1 else f"one process with {each}"
+    return Finding("cobre run", f"{many} ({placement.reason}); --workers and --threads choose otherwise")
 
 
 @click.command()

@@ -102,6 +102,8 @@ class LineProgress:
                 say(f"warning: {event['message']}", err=True)
             case "run_started":
                 self._say(f"cobre {event['version']}: {event['case']}, {workers_in_words(event)}")
+                if reason := event.get("split_reason"):
+                    self._say(f"  {reason}")
             case "phase":
                 self._announce(event)
             case "iteration":

@@ -108,10 +108,11 @@ def _run(options: RunOptions, progress: Progress) -> RunSummary:
     source = with_config_document(options.request.case)
     placement = _placement(options, ConfigOutline.of(source))
     source = replace(source, threads=threads_per_worker(placement, options.threads))
+    request = replace(options.request, case=source, split_reason="" if options.threads else placement.reason)
     if not placement.is_joined:
         progress.expect(str(source.case))
     function = _study_of_rank if placement.is_joined else run_study
-    return run_in(placement, function, (replace(options.request, case=source),), progress.emit)[0]
+    return run_in(placement, function, (request,), progress.emit)[0]
 
 
 def _study_of_rank(comm: Backend, request: RunRequest, emit: EventListener) -> RunSummary:
@@ -127,7 +128,8 @@ def _placement(options: RunOptions, config: ConfigOutline) -> Placement:
     placement = choose_placement(options.backend, options.workers, threads_suffice=not config.is_tree)
     pieces = config.pieces_of_work
     if options.workers is None and placement.size is not None and pieces is not None and pieces < placement.size:
-        return choose_placement(options.backend, pieces)
+        fewer = choose_placement(options.backend, pieces)
+        return replace(fewer, reason=f"no more workers than forward passes or scenarios ({pieces})")
     return placement
 
 

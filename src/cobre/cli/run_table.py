@@ -28,17 +28,18 @@ def run_table(view: RunView, width: int, height: int, now: float, *, is_stopping
     if width < WIDE or height < 10:
         return Group(*_small(view, width, now), *notes)
     width = min(width, FULL_WIDTH) - 1
-    ranks = max(1, min(MOST_RANKS, height - 10))
-    return Group(_title(view), _steps(view, width, now), *_figures(view, width), *_loads(view, width, ranks), *notes)
+    ranks = max(1, min(MOST_RANKS, height - 11))
+    return Group(*_title(view), _steps(view, width, now), *_figures(view, width), *_loads(view, width, ranks), *notes)
 
 
-def _title(view: RunView) -> Text:
+def _title(view: RunView) -> list[Text]:
     facts = view.facts
     text = _line(f"cobre {facts.get('version', '')}  ")
     text.append(str(facts.get("case", "")), style="bold")
     if "ranks" in facts:
         text.append(f"  {workers_in_words(facts)}", style="dim")
-    return text
+    reason = facts.get("split_reason")
+    return [text, _short(str(reason), "dim")] if reason else [text]
 
 
 def _steps(view: RunView, width: int, now: float) -> RenderableType:

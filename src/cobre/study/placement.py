@@ -4,7 +4,7 @@ import json
 import os
 import signal
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from numbers import Integral
 from typing import Any, TypeVar
 
@@ -30,6 +30,11 @@ Value = TypeVar("Value")
 RankFunction = Callable[..., Value]
 """Called with a communicator, the arguments, and `emit`."""
 
+THREADS_ARE_BEST = "a thread for each core: as fast as workers, with nothing to start and one copy in memory"
+WORKERS_FOR_A_TREE = "a worker for each core: threads would share the leaves of a tree only"
+WORKERS_OF_BACKEND = "a worker for each core, because a backend for workers was chosen"
+ONE_CORE = "this process may use one core only"
+
 _PASSED_ON = (signal.SIGINT, signal.SIGTERM)
 _PRELOAD = ("cobre.study.rank_preload",)
 
@@ -39,10 +44,12 @@ class Placement:
     """The backend by name, and the number of workers to start.
 
     size None: this process was started as a rank, and the backend knows the size. `Placement("shm", 4)` starts four.
+    reason: why so many, where the user did not say.
     """
 
     backend: str
     size: int | None
+    reason: str = field(default="", compare=False)
 
     @property
     def is_joined(self) -> bool:
@@ -76,11 +83,21 @@ def choose_placement(
         raise BackendNotAvailableError("mpi", _how_to_start_mpi(num_workers or usable_cores(), environ))
     is_alone = kind is BackendKind.LOCAL or (kind is BackendKind.AUTO and threads_suffice)
     size = num_workers or (1 if is_alone else usable_cores())
+    reason = "" if num_workers else _reason(kind, is_alone=is_alone)
     if kind is BackendKind.LOCAL and size > 1:
         raise InitializationFailedError("local", f"local is one process; for {size} workers use shm (or auto)")
     if size == 1 and kind in (BackendKind.AUTO, BackendKind.LOCAL):
-        return Placement("local", 1)
-    return Placement("shm" if kind is BackendKind.AUTO else kind.value, size)
+        return Placement("local", 1, reason)
+    return Placement("shm" if kind is BackendKind.AUTO else kind.value, size, reason)
+
+
+def _reason(kind: BackendKind, *, is_alone: bool) -> str:
+    """Why the cores are shared out so (measured: docs/adr/0034)."""
+    if usable_cores() == 1:
+        return ONE_CORE
+    if is_alone:
+        return THREADS_ARE_BEST
+    return WORKERS_FOR_A_TREE if kind is BackendKind.AUTO else WORKERS_OF_BACKEND
 
 
 def _how_to_start_mpi(ranks: int, environ: Mapping[str, str]) -> str:

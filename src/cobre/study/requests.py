@@ -64,13 +64,15 @@ AS_THE_CASE_SAYS = TrainingRequest()
 class RunRequest:
     """A run with an output directory: what `cobre run` asks of its ranks.
 
-    The folders of `training` follow from `output`. overwrite: an earlier run in it may be replaced.
+    The folders of `training` follow from `output`. overwrite: an earlier run in it may be replaced. split_reason: why
+    the work is shared out among so many workers and threads, where the user did not say.
     """
 
     case: CaseRequest
     output: Path
     training: TrainingRequest = AS_THE_CASE_SAYS
     overwrite: bool = False
+    split_reason: str = ""
 
 
 def with_iterations(overrides: Overrides | None, iterations: int | None) -> Overrides | None:

@@ -74,6 +74,7 @@ def _started(comm: Backend, request: RunRequest) -> Event:
         backend=comm.backend,
         ranks=comm.size,
         threads=request.case.threads,
+        split_reason=request.split_reason,
         is_resumed=is_resumed(request),
     )
 

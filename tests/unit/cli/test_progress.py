@@ -107,3 +107,9 @@ def test_signals_are_noted_and_left_to_their_handlers():
     finally:
         signal.signal(signal.SIGTERM, previous)
     assert taken == [signal.SIGTERM]
+
+
+def test_a_split_that_nobody_asked_for_is_explained():
+    stream = io.StringIO()
+    LineProgress(stream).emit(started() | {"split_reason": "a thread for each core"})
+    assert stream.getvalue().splitlines()[1] == "  a thread for each core"

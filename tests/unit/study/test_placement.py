@@ -12,7 +12,16 @@ from cobre.comm import (
 )
 from cobre.comm.cores import usable_cores
 from cobre.runs.events import new_event
-from cobre.study.placement import Placement, choose_placement, run_in, threads_per_worker
+from cobre.study.placement import (
+    ONE_CORE,
+    THREADS_ARE_BEST,
+    WORKERS_FOR_A_TREE,
+    WORKERS_OF_BACKEND,
+    Placement,
+    choose_placement,
+    run_in,
+    threads_per_worker,
+)
 
 TCP = {"COBRE_TCP_COORDINATOR": "127.0.0.1", "COBRE_TCP_RANK": "1", "COBRE_TCP_SIZE": "2"}
 SRUN = {"SLURM_PROCID": "1", "SLURM_STEP_NUM_TASKS": "3"}
@@ -52,6 +61,24 @@ def test_by_default_the_threads_of_this_process_share_the_work():
     placement = choose_placement("auto", None, {})
     assert placement == Placement("local", 1)
     assert threads_per_worker(placement, None) == usable_cores()
+
+
+@pytest.mark.parametrize(
+    ("backend", "workers", "environ", "threads_suffice", "reason"),
+    [
+        ("auto", None, {}, True, THREADS_ARE_BEST),
+        ("auto", None, {}, False, WORKERS_FOR_A_TREE),
+        ("shm", None, {}, True, WORKERS_OF_BACKEND),
+    ],
+)
+def test_a_split_that_nobody_asked_for_says_why(backend, workers, environ, threads_suffice, reason):
+    placement = choose_placement(backend, workers, environ, threads_suffice=threads_suffice)
+    assert placement.reason == (reason if usable_cores() > 1 else ONE_CORE)
+
+
+def test_a_split_that_was_asked_for_needs_no_reason():
+    assert choose_placement("auto", 2, {}).reason == ""
+    assert choose_placement("auto", None, TCP).reason == ""
 
 
 def test_where_threads_do_not_suffice_there_is_a_worker_for_each_core():
