@@ -7,6 +7,7 @@ import time
 from pathlib import Path
 
 DEADLINE_S = 60
+MARK = "COBRE_TEST_MARK"
 
 
 def wait_until(condition, what):
@@ -70,6 +71,28 @@ def run_python(*arguments, typed=None, **options):
 def printed(text):
     """The lines."""
     return text.splitlines()
+
+
+def marked(mark):
+    """The living processes that inherited `COBRE_TEST_MARK=mark`."""
+    found = []
+    for path in Path("/proc").glob("[0-9]*"):
+        try:
+            if f"{MARK}={mark}".encode() in (path / "environ").read_bytes() and is_alive(path.name):
+                found.append(int(path.name))
+        except OSError:
+            continue
+    return found
+
+
+@contextlib.contextmanager
+def leaving_nothing_behind():
+    """Assert that descriptors, children and shared memory are afterwards what they were before."""
+    segments, descriptors, children = forgotten_segments(), open_descriptors(), own_children()
+    yield
+    assert open_descriptors() == descriptors
+    assert own_children() <= children
+    wait_until(lambda: forgotten_segments() <= segments, "the shared memory is as before")
 
 
 def open_descriptors():

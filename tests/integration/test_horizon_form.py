@@ -6,30 +6,10 @@ One case for each capability that published cases check: whoever clones the repo
 import pytest
 from crafted_case import CraftedCase, Period, months, write_crafted
 from horizon_form import HorizonForm
+from plant_tables import GEOMETRY, PLANES, PRODUCTIVITY, THERMALS
 from small_cases import SmallCase, contract, hydro, line, thermal
 
 import cobre
-
-THERMALS = [thermal(0, 20.0, 20.0), thermal(1, 60.0, 25.0), thermal(2, 180.0, 15.0)]
-GEOMETRY = [
-    {"hydro_id": 0, "volume_hm3": volume, "height_m": height, "area_km2": area}
-    for volume, height, area in ((0.0, 100.0, 1.0), (40.0, 110.0, 3.0), (100.0, 120.0, 8.0))
-]
-PLANES = [
-    {"hydro_id": 0, "plane_id": number, "gamma_0": constant, "gamma_v": v, "gamma_q": q, "gamma_s": s, "kappa": kappa}
-    for number, (constant, v, q, s, kappa) in enumerate(
-        ((1.0, 0.02, 0.8, -0.01, 1.0), (6.0, 0.05, 0.5, 0.0, 0.9), (10.0, 0.06, 0.2, -0.02, 0.95))
-    )
-]
-PRODUCTIVITY = [
-    {
-        "hydro_id": 0,
-        "stage_id": None,
-        "equivalent_productivity_mw_per_m3s": 1.0,
-        "reference_outflow_m3s": None,
-        "specific_productivity_mw_per_m3s_per_m": None,
-    }
-]
 
 
 def reservoir(plant=None, **others):
@@ -97,7 +77,7 @@ def planes_of_blocks():
 
 def evaporation():
     plant = hydro(0, storage=(10.0, 100.0), evaporation={"coefficients_mm": [150.0, 120.0, 40.0, 200.0, *[0.0] * 8]})
-    return reservoir(plant, tables={"system/hydro_geometry": GEOMETRY})
+    return reservoir(plant, tables={"system/hydro_geometry": GEOMETRY[:3]})
 
 
 def minimums_that_cannot_be_kept():

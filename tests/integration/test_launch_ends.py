@@ -6,11 +6,10 @@ import signal
 from pathlib import Path
 
 import pytest
-from processes import finish, is_alive, run_python, start_python, wait_until
+from processes import MARK, finish, is_alive, marked, run_python, start_python, wait_until
 
 from cobre.comm import launch
 
-MARK = "COBRE_TEST_MARK"
 WORLD = """
 import os, signal, subprocess, sys, time
 from cobre.comm import launch
@@ -32,17 +31,6 @@ ENDS = {
     "is killed": "os.kill(os.getpid(), signal.SIGKILL)",
     "crashes": "os.kill(os.getpid(), signal.SIGSEGV)",
 }
-
-
-def marked(mark):
-    found = []
-    for path in Path("/proc").glob("[0-9]*"):
-        try:
-            if f"{MARK}={mark}".encode() in (path / "environ").read_bytes() and is_alive(path.name):
-                found.append(int(path.name))
-        except OSError:
-            continue
-    return found
 
 
 def start_marked(program):

@@ -9,7 +9,7 @@ import threading
 import time
 
 import pytest
-from processes import forgotten_segments, is_alive, open_descriptors, own_children, printed, wait_until, wait_until_gone
+from processes import is_alive, leaving_nothing_behind, printed, wait_until_gone
 
 from cobre.comm import AbortedError, launch
 from cobre.comm.launch import WorkerError, supervisor
@@ -19,11 +19,8 @@ LOCAL = {"size": 1, "backend": "local"}
 
 @pytest.fixture(autouse=True)
 def nothing_is_left_behind():
-    segments, descriptors, children = forgotten_segments(), open_descriptors(), own_children()
-    yield
-    assert open_descriptors() == descriptors
-    assert own_children() <= children
-    wait_until(lambda: forgotten_segments() <= segments, "the shared memory is as before")
+    with leaving_nothing_behind():
+        yield
 
 
 @pytest.fixture

@@ -14,10 +14,9 @@ from pathlib import Path
 import pytest
 from processes import (
     DEADLINE_S,
-    forgotten_segments,
-    is_alive,
-    open_descriptors,
-    own_children,
+    MARK,
+    leaving_nothing_behind,
+    marked,
     start_python,
     wait_until,
     wait_until_gone,
@@ -30,11 +29,8 @@ from cobre.comm.launch.messages import MESSAGE_VARIABLE
 
 @pytest.fixture(autouse=True)
 def nothing_is_left_behind():
-    segments, descriptors, children = forgotten_segments(), open_descriptors(), own_children()
-    yield
-    assert open_descriptors() == descriptors
-    assert own_children() <= children
-    wait_until(lambda: forgotten_segments() <= segments, "the shared memory is as before")
+    with leaving_nothing_behind():
+        yield
 
 
 @pytest.fixture
@@ -218,7 +214,6 @@ def test_a_template_that_does_not_answer_is_ended(monkeypatch):
         launch.run(stops_its_parent, 2)
 
 
-MARK = "COBRE_TEST_MARK"
 WORLD = """
 import subprocess, sys
 from cobre.comm import launch
@@ -232,18 +227,6 @@ def work(comm):
 
 assert launch.run(work, 4, preload=["cobre.comm.factory", "json", "decimal"]) == [0, 1, 2, 3]
 """
-
-
-def marked(mark):
-    """The processes that inherited the mark."""
-    found = []
-    for path in Path("/proc").glob("[0-9]*"):
-        try:
-            if f"{MARK}={mark}".encode() in (path / "environ").read_bytes() and is_alive(path.name):
-                found.append(int(path.name))
-        except OSError:
-            continue
-    return found
 
 
 def program_of(pid):

@@ -7,7 +7,7 @@ import pyarrow as pa
 from pyarrow import parquet
 
 from cobre.io.case import read_case
-from cobre.io.problems import Problems
+from cobre.io.problems import Layer, Problems
 
 START = "2024-01-01"
 TYPES = {
@@ -316,6 +316,15 @@ def problems_after(folder, spoil):
     problems = Problems()
     read_case(folder, problems)
     return problems
+
+
+def check_senseless(folder, spoil, words):
+    """The spoilt case has errors of meaning only; one of them has these words, and all say what is right."""
+    problems = problems_after(folder, spoil)
+    texts = [str(problem) for problem in problems.errors]
+    assert any(words in text for text in texts), texts
+    assert {problem.layer for problem in problems.errors} == {Layer.MEANING}
+    assert all(problem.remedy for problem in problems.errors)
 
 
 def put(path, value):

@@ -1,24 +1,9 @@
 """Machines: groups at several buses, production functions, the first filling of a reservoir."""
 
 from known_systems import known
+from plant_tables import GEOMETRY, PLANES, PRODUCTIVITY, THERMALS
 from small_cases import SmallCase, group, hydro, line, thermal
-from systems_water import GEOMETRY, THERMALS, bounds, cascade, in_all_stages
-
-PLANES = [
-    {"hydro_id": 0, "plane_id": number, "gamma_0": constant, "gamma_v": v, "gamma_q": q, "gamma_s": s, "kappa": kappa}
-    for number, (constant, v, q, s, kappa) in enumerate(
-        ((1.0, 0.02, 0.8, -0.01, 1.0), (6.0, 0.05, 0.5, 0.0, 0.9), (10.0, 0.06, 0.2, -0.02, 0.95))
-    )
-]
-PRODUCTIVITY = [
-    {
-        "hydro_id": 0,
-        "stage_id": None,
-        "equivalent_productivity_mw_per_m3s": 1.0,
-        "reference_outflow_m3s": None,
-        "specific_productivity_mw_per_m3s_per_m": None,
-    }
-]
+from systems_water import bounds, cascade, in_all_stages
 
 
 @known(18365588.026699048)

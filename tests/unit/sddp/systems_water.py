@@ -1,14 +1,8 @@
 """Reservoirs and what flows between them."""
 
 from known_systems import known
-from small_cases import SmallCase, hydro, pump, thermal
-
-THERMALS = [thermal(0, 20.0, 20.0), thermal(1, 60.0, 25.0), thermal(2, 180.0, 15.0)]
-GEOMETRY = [
-    {"hydro_id": number, "volume_hm3": volume, "height_m": height, "area_km2": area}
-    for number in (0, 1)
-    for volume, height, area in ((0.0, 100.0, 1.0), (40.0, 110.0, 3.0), (100.0, 120.0, 8.0))
-]
+from plant_tables import GEOMETRY, THERMALS
+from small_cases import SmallCase, hydro, pump
 
 
 def bounds(**by_hydro_and_stage):
