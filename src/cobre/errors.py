@@ -9,7 +9,11 @@ from typing import Any
 
 
 class CobreError(Exception):
-    """The base of them all."""
+    """Base class of all errors that Cobre raises on purpose.
+
+    `except cobre.errors.CobreError` catches everything that a case, a file or a run can cause; other exceptions are
+    bugs.
+    """
 
     def __reduce__(self) -> tuple[Any, ...]:
         """Goes from a worker to its parent whole, whatever the arguments of the subclass are."""
@@ -29,7 +33,7 @@ class CaseIoError(CobreError, OSError):
 
 
 class OutputError(CobreError, OSError):
-    """Results that cannot be written."""
+    """Results that cannot be written: no space, no permission, or an output directory that is in use."""
 
 
 class SolverError(CobreError, RuntimeError):
@@ -44,7 +48,7 @@ class SolverError(CobreError, RuntimeError):
 
 
 class SimulationError(CobreError, RuntimeError):
-    """A simulation that cannot go on."""
+    """A simulation that cannot go on, as a rule because a stage has no solution."""
 
 
 class InternalError(CobreError, RuntimeError):

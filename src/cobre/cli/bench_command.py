@@ -26,7 +26,7 @@ class WholeNumbers(click.ParamType[tuple[int, ...]]):
     name = "N,N,..."
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> tuple[int, ...]:
-        """Split at commas."""
+        """Parse a comma-separated list of core counts, such as `1,8,64`."""
         parts = [part.strip() for part in str(value).split(",")]
         if not all(part.isdecimal() and int(part) > 0 for part in parts):
             self.fail(f"expected whole numbers from 1 on with commas between them, got {value!r}", param, ctx)
@@ -90,7 +90,7 @@ def as_dict(measured: "Benchmark", estimates: Sequence["Estimate"]) -> dict[str,
 
 
 def lines(case: Path, measured: "Benchmark", estimates: Sequence["Estimate"]) -> list[str]:
-    """What a person reads."""
+    """Lines for the terminal: what was timed, a table by stage, and estimates by number of cores."""
     sampled, count = measured.sampled, len(measured.stages)
     return [
         f"{case}: {count} stages, states of {measured.dimension} numbers",
@@ -121,7 +121,7 @@ def stage_row(cost: "StageCost") -> list[str]:
 
 
 def study_row(estimate: "Estimate") -> list[str]:
-    """A number of cores."""
+    """A row of the table of estimates: cores, then time of an iteration, of training, of simulation and of all."""
     seconds = (estimate.iteration_s, estimate.training_s, estimate.simulation_s, estimate.total_s)
     return [str(estimate.cores), *map(duration, seconds)]
 

@@ -22,7 +22,7 @@ class BoldHeadings(click.HelpFormatter):
     """Bold, as far as colour is allowed at all."""
 
     def write_heading(self, heading: str) -> None:
-        """Write it."""
+        """Write the heading of a section of commands."""
         super().write_heading(click.style(heading, bold=True))
 
 
@@ -79,7 +79,7 @@ class SectionedGroup(click.Group):
         super().add_command(cmd, name)
 
     def list_commands(self, ctx: click.Context) -> list[str]:
-        """In the order of the sections."""
+        """Names of all commands, section by section."""
         known = [name for _, names in SECTIONS for name in names if name in self.commands]
         return known + sorted(set(self.commands) - set(known))
 

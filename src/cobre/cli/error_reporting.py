@@ -192,7 +192,7 @@ def _answer_program(words: str, exit_code: int) -> None:
 
 
 def fail(message: str, code: ExitCode) -> NoReturn:
-    """Say it and leave."""
+    """Print an error message and exit with a code."""
     say(f"cobre: {message}", err=True)
     _answer_program(message, code)
     sys.exit(code)

@@ -42,7 +42,7 @@ class LiveProgress:
         self._drawer = threading.Thread(target=self._draw_until_stopped, name="cobre-progress", daemon=True)
 
     def expect(self, case: str) -> None:
-        """Show that something is going on."""
+        """Open the table with the case's name while workers are being started."""
         self._began = time.time()
         self._signals = SignalNotes()
         self._view.take({"event": "run_started", "time": self._began, "case": case, "version": __version__})

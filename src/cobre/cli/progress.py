@@ -15,7 +15,7 @@ UPPER_BOUND = "upper bound $ (sampled)"
 
 
 def header(upper_bound: str = UPPER_BOUND) -> str:
-    """Of the lines of iterations."""
+    """The headings above the lines of iterations."""
     return f"{'iteration':>9}  {'lower bound $':>20}  {upper_bound:>24}  {'+- 95 %':>12}  {'cuts':>7}  {'s':>8}"
 
 
@@ -23,7 +23,7 @@ HEADER = header()
 
 
 class Progress(Protocol):
-    """What a run talks to."""
+    """Shows a run to its user: gets every event, and is closed at the end."""
 
     has_spoken: bool
     """Whether this process shows the run: only that of rank 0 gets events."""
@@ -34,10 +34,10 @@ class Progress(Protocol):
         """Workers are about to be started, whose first words take a second or two."""
 
     def emit(self, event: "Event") -> None:
-        """Show an event."""
+        """Show one event of the run."""
 
     def close(self) -> None:
-        """No more events come."""
+        """End the display; no more events come."""
 
 
 def choose_progress(*, plain: bool, quiet: bool, stream: IO[str] | None = None) -> Progress:
@@ -60,7 +60,7 @@ def can_draw(stream: IO[str]) -> bool:
 
 
 class QuietProgress:
-    """Warnings only."""
+    """Shows warnings on standard error, and nothing else."""
 
     has_shown_bounds = False
 
@@ -71,13 +71,13 @@ class QuietProgress:
         """Nothing is said before the run says it."""
 
     def emit(self, event: "Event") -> None:
-        """Show a warning."""
+        """Print the event if it is a warning."""
         self.has_spoken = True
         if event["event"] == "warning":
             say(f"warning: {event['message']}", err=True)
 
     def close(self) -> None:
-        """Nothing is open."""
+        """Does nothing: there is no display to end."""
 
 
 class LineProgress:
@@ -95,7 +95,7 @@ class LineProgress:
         """Nothing is said before the run says it."""
 
     def emit(self, event: "Event") -> None:
-        """Show an event."""
+        """Print the line of an event; events without one are ignored."""
         self.has_spoken = True
         match event["event"]:
             case "warning":
@@ -110,7 +110,7 @@ class LineProgress:
                 self._say(_short_line(event, has_gap=self._has_gap) if self._is_narrow else _line(event))
 
     def close(self) -> None:
-        """Nothing is open."""
+        """Does nothing: there is no display to end."""
 
     def _announce(self, event: "Event") -> None:
         self._say(f"{event['name']} ...")

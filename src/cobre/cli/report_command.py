@@ -9,7 +9,7 @@ from cobre.cli.say import say
 
 
 def report_run(folder: Path, target: Path | None, *, is_full: bool, is_to_be_opened: bool) -> None:
-    """Write it and print where it is."""
+    """Write the report of a run and print its path."""
     from cobre.report import ReportError, write_report
     from cobre.report.errors import ReportNotWrittenError
     from cobre.runs.trained_case import changed_case

@@ -45,7 +45,7 @@ class RunOptions:
 
     @classmethod
     def of(cls, case: Path, options: Mapping[str, Any]) -> Self:
-        """Those of `cobre run`."""
+        """From the command line of `cobre run`."""
         minutes = options["checkpoint_minutes"]
         training = TrainingRequest(
             resume=options["resume"],

@@ -25,7 +25,7 @@ def write_report(output: Path) -> Path | None:
 
 
 def print_summary(summary: RunSummary, report: Path | None, stream: IO[str], *, with_bounds: bool) -> None:
-    """For a person."""
+    """Print the summary of a finished run as text."""
     for line in _lines(summary, with_bounds=with_bounds):
         say(_wrapped(line, stream), file=stream)
     if summary.is_interrupted:

@@ -109,7 +109,7 @@ def _row(name: str, value: str, note: Text) -> RenderableType:
 
 
 def _phases(view: RunView) -> Text:
-    """Where the time of training went."""
+    """Shares of training time by phase: forward, backward, bound, exchange."""
     total = sum(view.phase_seconds.values()) or 1.0
     text = _line(f"{'time':<{NAME_WIDTH}}")
     for name in PHASES:
@@ -137,7 +137,7 @@ def _load(name: str, seconds: list[float], width: int) -> Text:
 
 
 def _small(view: RunView, width: int, now: float) -> Iterator[Text]:
-    """A few short lines."""
+    """The run in a few short lines, for terminals too small for the table."""
     last = view.last
     if last is None:
         yield _short(f"{view.phase} {duration(view.seconds(now))}")

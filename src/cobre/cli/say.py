@@ -12,7 +12,7 @@ from cobre.printable import printable
 
 
 def say(text: object, *, err: bool = False, file: IO[str] | None = None) -> None:
-    """Print a line, or several."""
+    """Print text (one line or more) with control characters escaped."""
     click.echo(printable(str(text)), err=err, file=file)
 
 

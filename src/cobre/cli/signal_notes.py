@@ -18,7 +18,7 @@ class SignalNotes:
         self._has_come = False
 
     def has_come(self) -> bool:
-        """Whether somebody asked to stop."""
+        """Whether SIGINT or SIGTERM has arrived."""
         try:
             numbers = os.read(self._reader, 4096)
         except BlockingIOError:
@@ -27,7 +27,7 @@ class SignalNotes:
         return self._has_come
 
     def close(self) -> None:
-        """Listen no more."""
+        """Close the pipe, and give signal notices back to whoever had them before."""
         if self._previous is not None:
             signal.set_wakeup_fd(self._previous)
         os.close(self._reader)

@@ -1,4 +1,4 @@
-"""`cobre.compare`."""
+"""`cobre.compare`: load two studies, match their stages and entities, compare bits and means."""
 
 from pathlib import Path
 from typing import TYPE_CHECKING

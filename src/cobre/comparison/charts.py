@@ -17,7 +17,7 @@ Row = dict[str, Any]
 
 
 def level_chart(comparison: StudyComparison, quantity: str) -> Chart:
-    """A and B, of the system."""
+    """A quantity of the whole system by stage, in A and in B."""
     rows = stage_rows(comparison, quantity, None)
     a, b = (numbers_of(rows, name) for name in ("a", "b"))
     unit = unit_of(quantity)
@@ -35,7 +35,7 @@ def level_chart(comparison: StudyComparison, quantity: str) -> Chart:
 
 
 def difference_chart(comparison: StudyComparison, quantity: str) -> Chart:
-    """B less A, of the system."""
+    """The difference B - A of a quantity of the whole system by stage, with its confidence band."""
     rows = stage_rows(comparison, quantity, None)
     difference, half_width = (numbers_of(rows, name) for name in ("difference", "half_width"))
     unit = unit_of(quantity)

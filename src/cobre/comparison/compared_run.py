@@ -40,7 +40,7 @@ class ComparedRun:
 
     @classmethod
     def in_memory(cls, result: "SimulationResult", name: str) -> "ComparedRun":
-        """A simulation in Python."""
+        """A simulation result in memory as one side of a comparison."""
         tables = {table: RowsInMemory(rows) for table, rows in result.tables.items()}
         return cls(name, StudyFacts(result.facts), tables, result.mean_cost)
 

@@ -20,7 +20,7 @@ UPPER = 0.56  # of what is left for the two plots
 
 
 def plot(comparison: StudyComparison, quantity: str, entity: int | str | None) -> Figure:
-    """With names in the figure itself."""
+    """Draw A and B by stage, and their difference below, with Matplotlib; title and legend are in the figure."""
     rows = stage_rows(comparison, quantity, entity)
     with house_style():
         figure = _drawn(rows, quantity)

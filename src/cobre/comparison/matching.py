@@ -17,7 +17,7 @@ class Match:
 
     @property
     def present_in(self) -> str:
-        """both, A or B."""
+        """`both`, `A` or `B`: which of the studies has this entity."""
         return "A" if self.b is None else "B" if self.a is None else "both"
 
 

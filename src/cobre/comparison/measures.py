@@ -38,7 +38,7 @@ class EntityMeasure:
 
     @property
     def columns(self) -> list[str]:
-        """Those that are read."""
+        """The columns of the table that these quantities need."""
         first = next(iter(self._quantities.values()))
         numbers = [quantity.number for quantity in self._quantities.values()]
         weights = ["load_mwh"] if any(quantity.entities == "load" for quantity in self._quantities.values()) else []

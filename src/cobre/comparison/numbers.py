@@ -86,7 +86,7 @@ def cost_sentence(comparison: StudyComparison) -> str:
 
 
 def basis(comparison: StudyComparison) -> str:
-    """What the means are over."""
+    """A sentence saying which scenarios and stages the means are taken over."""
     money = comparison.money
     if money is None:
         return ""

@@ -32,7 +32,7 @@ def write_page(comparison: StudyComparison, target: Path) -> Path:
 
 
 def page_of(comparison: StudyComparison) -> str:
-    """The whole page."""
+    """The comparison as a self-contained HTML page."""
     names = [Path(name).name or name for name in comparison.names]
     sections = [] if comparison.money is None else _sections(comparison)
     lead = f'<section class="card wide">{_bits(comparison)}{_headline(comparison)}</section>'

@@ -1,4 +1,4 @@
-"""What `cobre.compare` returns."""
+"""`StudyComparison`: what `cobre.compare` returns."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -35,7 +35,7 @@ class StudyComparison:
 
     @property
     def is_identical(self) -> bool:
-        """Whether no bit differs."""
+        """Whether both runs have the same bits; False where bits could not be compared."""
         return self.bits is not None and self.bits.is_identical
 
     @cached_property
@@ -50,7 +50,7 @@ class StudyComparison:
 
     @property
     def stages(self) -> "pa.Table":
-        """The system stage by stage."""
+        """Every quantity of the whole system, stage by stage."""
         return tables.by_stage(self.all_rows)
 
     @property
@@ -75,13 +75,13 @@ class StudyComparison:
         return self.table(name)
 
     def to_pandas(self, name: str = "summary") -> Any:
-        """A table as a pandas DataFrame."""
+        """A table (`summary`, `stages`, `entities` or `all_rows`) as a pandas DataFrame."""
         from cobre.study.dataframes import as_pandas
 
         return as_pandas(self.table(name))
 
     def to_polars(self, name: str = "summary") -> Any:
-        """A table as a polars DataFrame."""
+        """A table (`summary`, `stages`, `entities` or `all_rows`) as a polars DataFrame."""
         from cobre.study.dataframes import as_polars
 
         return as_polars(self.table(name))

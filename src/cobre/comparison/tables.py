@@ -93,7 +93,7 @@ def _is_something(rows: "pa.Table") -> "pa.Array":
 
 
 def by_stage(rows: "pa.Table") -> "pa.Table":
-    """The system stage by stage."""
+    """The rows of the whole system, stage by stage."""
     import pyarrow.compute as pc
 
     found = rows.filter(pc.and_(pc.is_valid(rows["stage"]), pc.is_null(rows["entity"])))
@@ -124,7 +124,7 @@ def only_in(money: Money, side: str) -> list[tuple[str, int, str]]:
 
 
 def plain_rows(table: "pa.Table") -> list[dict[str, Any]]:
-    """As JSON has it."""
+    """Rows as dictionaries that JSON can hold."""
     rows: list[dict[str, Any]] = table.to_pylist()
     return [{key: _plain(value) for key, value in row.items()} for row in rows]
 

@@ -1,4 +1,4 @@
-"""A comparison as lines of text."""
+"""A comparison as text for the terminal."""
 
 from collections.abc import Iterator, Sequence
 
@@ -54,7 +54,7 @@ def bits_lines(bits: Comparison) -> Iterator[str]:
 
 
 def in_a_line(comparison: StudyComparison) -> str:
-    """The shortest form."""
+    """The comparison in a single line."""
     if comparison.is_identical:
         return "identical"
     return cost_sentence(comparison) if comparison.money is not None else "; ".join(comparison.notes)

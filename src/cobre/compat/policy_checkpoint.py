@@ -76,7 +76,7 @@ class _Stage:
         return cls(place, given, (*names, *lags), lag_depth)
 
     def cuts(self, scale: float) -> StageCuts:
-        """In the order of their slots."""
+        """The cuts in the order of their slots; intercepts and coefficients in $ are divided by `scale`."""
         given = sorted(_item(self.given, "cuts", self.place), key=lambda cut: int(cut.get("slot_index", 0)))
         places = [f"{self.place}, cut {cut.get('cut_id', at)}" for at, cut in enumerate(given)]
         pairs = list(zip(given, places, strict=True))

@@ -159,5 +159,5 @@ def _entity(state_name: str, stage: int, metadata: PolicyMetadata) -> dict[str, 
 
 
 def number_of_day(day: str) -> int:
-    """2030-01-31 as 20300131."""
+    """A date as a number: 20300131 for `2030-01-31`."""
     return int(date.fromisoformat(day).strftime("%Y%m%d")) if day else NO_DATE

@@ -128,7 +128,7 @@ class Stochastic:
 
 
 def load_stochastic(output_dir: str | Path) -> Stochastic:
-    """What `exports.stochastic` left."""
+    """The noise model that a run with `exports.stochastic` wrote; raises FileNotFoundError where there is none."""
     folder = _existing(Path(output_dir)) / "stochastic"
     if not (folder / "noise_openings.parquet").exists():
         message = f"there is nothing in {folder}: a run writes its noise when config.json has exports.stochastic = true"

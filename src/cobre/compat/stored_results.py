@@ -111,7 +111,7 @@ def simulation_tables(folder: Path, only: str | None = None) -> "dict[str, pa.Ta
 
 
 def openings_of(path: Path, stage_id: int) -> NDArray[np.float64]:
-    """Openings x entities of a stage."""
+    """The openings of a stage as a table: openings x entities with noise."""
     from pyarrow import parquet
 
     table = parquet.read_table(check_untrusted(path))

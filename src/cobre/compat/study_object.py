@@ -76,7 +76,7 @@ class Study:
 
     @property
     def stochastic(self) -> dict[str, Any]:
-        """Sources and sizes of the noise."""
+        """Sources and dimensions of the noise model."""
         return stochastic_summary(self._prepared)
 
     @property

@@ -28,7 +28,7 @@ class PostStudyStage:
 
     @property
     def end_date(self) -> date:
-        """The first day after it."""
+        """The first day after the stage."""
         return self.start_date + timedelta(hours=self.duration_hours)
 
 
@@ -72,7 +72,7 @@ class Deliveries:
 
     @classmethod
     def of(cls, horizon: Horizon, after: PostStudy) -> "Deliveries":
-        """All of them, in order."""
+        """The stages of a horizon, then those after the study, in order."""
         inside, outside = horizon.stages, after.stages
         return cls(
             len(inside),

@@ -42,5 +42,5 @@ def case_html(case: "Case") -> str:
 
 
 def _counted(count: int, more: str = "") -> str:
-    """Nothing for none."""
+    """A count with thousands separators and a remark; empty for zero."""
     return f"{count:,}" + (f", {more}" if more else "") if count else ""

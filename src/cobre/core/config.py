@@ -1,4 +1,4 @@
-"""What config.json asks for."""
+"""The settings of a run, as config.json gives them."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -10,7 +10,7 @@ NonNegativityMethod = Literal["none", "penalty", "truncation", "truncation_with_
 
 @dataclass(frozen=True, slots=True)
 class IterationLimit:
-    """Stop after so many iterations."""
+    """Stop training after this many iterations."""
 
     limit: int
 
@@ -148,7 +148,7 @@ class SimulationConfig:
 
 @dataclass(frozen=True, slots=True)
 class ModelingConfig:
-    """The section `modeling`."""
+    """The section `modeling`: how negative inflows are treated, and the scale of costs in the LPs."""
 
     inflow_non_negativity: NonNegativityMethod = "penalty"
     cost_scale_factor: float = 1e6
@@ -192,7 +192,7 @@ class BoundaryPolicy:
 
 @dataclass(frozen=True, slots=True)
 class PolicyConfig:
-    """The section `policy`."""
+    """The section `policy`: where the policy is stored, what training starts from, boundary and checkpoints."""
 
     path: str = "./policy"
     mode: Literal["fresh", "warm_start", "resume"] = "fresh"
@@ -216,7 +216,7 @@ class ExportsConfig:
 
 @dataclass(frozen=True, slots=True)
 class Config:
-    """All of config.json."""
+    """All sections of config.json."""
 
     training: TrainingConfig
     simulation: SimulationConfig = SimulationConfig()

@@ -11,7 +11,7 @@ from typing import Literal, Protocol, TypeVar
 
 
 class Entity(Protocol):
-    """What all of them have."""
+    """The fields that all entities have."""
 
     @property
     def id(self) -> int: ...  # noqa: D102
@@ -58,7 +58,7 @@ class Bus:
 
 @dataclass(frozen=True, slots=True)
 class LineCapacity:
-    """The most that flows each way."""
+    """Transfer limits of a line in each direction, MW."""
 
     direct_mw: float
     reverse_mw: float
@@ -82,7 +82,7 @@ class Line:
 
 @dataclass(frozen=True, slots=True)
 class GenerationLimits:
-    """What a thermal plant can give."""
+    """Minimum and maximum power of a thermal plant, MW."""
 
     min_mw: float
     max_mw: float
@@ -98,7 +98,7 @@ class AnticipatedConfig:
 
 @dataclass(frozen=True, slots=True)
 class Thermal:
-    """A plant that burns something."""
+    """A thermal plant. `cost_per_mwh`: variable cost, $/MWh."""
 
     id: int
     name: str
@@ -128,7 +128,7 @@ class NonControllableSource:
 
 @dataclass(frozen=True, slots=True)
 class PumpingFlow:
-    """What a pumping station can lift."""
+    """Minimum and maximum flow of a pumping station, m3/s."""
 
     min_m3s: float
     max_m3s: float

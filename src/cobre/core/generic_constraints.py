@@ -23,7 +23,7 @@ class Parameter:
 
 @dataclass(frozen=True, slots=True)
 class Coefficient:
-    """A number times named parameters."""
+    """A coefficient: a number times named parameters, whose values may differ by stage."""
 
     factor: float = 1.0
     parameters: tuple[str, ...] = ()

@@ -9,7 +9,7 @@ ProductionModelName = Literal["constant_productivity", "linearized_head", "fpha"
 
 @dataclass(frozen=True, slots=True)
 class Reservoir:
-    """Limits of the stored volume."""
+    """Minimum and maximum stored volume, hm3."""
 
     min_storage_hm3: float
     max_storage_hm3: float
@@ -25,7 +25,7 @@ class Outflow:
 
 @dataclass(frozen=True, slots=True)
 class HydroGeneration:
-    """The plant's turbines together."""
+    """Production model, and limits of flow and power of all turbines together."""
 
     model: ProductionModelName
     min_turbined_m3s: float
@@ -49,7 +49,7 @@ class UnitGroup:
 
 @dataclass(frozen=True, slots=True)
 class TailracePoint:
-    """A point of a tailrace curve."""
+    """A point of a piecewise tailrace curve: the level below the plant at an outflow."""
 
     outflow_m3s: float
     height_m: float
@@ -125,7 +125,7 @@ class HydroPenaltyOverrides:
 
 @dataclass(frozen=True, slots=True)
 class Hydro:
-    """A hydro plant with its reservoir."""
+    """A hydro plant with its reservoir, turbines and place in the cascade."""
 
     id: int
     name: str

@@ -51,7 +51,7 @@ class NonControllablePenalties:
 
 @dataclass(frozen=True, slots=True)
 class Penalties:
-    """All of penalties.json."""
+    """All of penalties.json: costs of violations and of regularising flows, by entity class."""
 
     bus: BusPenalties
     line: LinePenalties

@@ -70,7 +70,7 @@ class GroupNumbers:
 
 @dataclass(frozen=True, slots=True)
 class ThermalNumbers:
-    """Thermal plants."""
+    """Limits and costs of thermal plants in a stage."""
 
     min_mw: Floats  # J x K
     max_mw: Floats
@@ -106,7 +106,7 @@ class TransitNumbers:
 
 @dataclass(frozen=True, slots=True)
 class LineNumbers:
-    """Lines."""
+    """Capacities, exchange costs and losses of lines in a stage."""
 
     direct_mw: Floats  # L x K
     reverse_mw: Floats
@@ -127,7 +127,7 @@ class BusNumbers:
 
 @dataclass(frozen=True, slots=True)
 class SourceNumbers:
-    """Non-controllable sources."""
+    """Availability and curtailment of non-controllable sources in a stage."""
 
     is_active: Flags  # R
     may_curtail: Flags
@@ -140,7 +140,7 @@ class SourceNumbers:
 
 @dataclass(frozen=True, slots=True)
 class PumpingNumbers:
-    """Pumping stations."""
+    """Flow limits of pumping stations in a stage."""
 
     min_m3s: Floats  # P x K
     max_m3s: Floats
@@ -148,7 +148,7 @@ class PumpingNumbers:
 
 @dataclass(frozen=True, slots=True)
 class ContractNumbers:
-    """Contracts."""
+    """Limits and prices of energy contracts in a stage."""
 
     min_mw: Floats  # C x K
     max_mw: Floats
@@ -244,7 +244,7 @@ class StateLayout:
     passed: tuple[StateSlot, ...] = ()
 
     def decided_of(self, kind: str) -> tuple[StateSlot, ...]:
-        """Those of a kind, in order."""
+        """The decided slots of one kind, in the order of the layout."""
         return tuple(slot for slot in self.decided if slot.kind == kind)
 
     def has(self, kind: str) -> bool:

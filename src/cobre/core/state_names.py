@@ -56,13 +56,13 @@ def entity_ids(names: Iterable[str], kind: str) -> tuple[int, ...]:
 
 @dataclass(frozen=True, slots=True)
 class StateOwners:
-    """Ids in canonical order."""
+    """Ids of the entities that states belong to, in canonical order."""
 
     hydros: Sequence[int]
     thermals: Sequence[int]
 
     def name_of(self, slot: StateSlot) -> str:
-        """Such as `commitment2:5`."""
+        """The name of a slot, such as `commitment2:5`."""
         ids = self.thermals if slot.kind == COMMITMENT else self.hydros
         return str(StateName(slot.kind, ids[slot.entity], slot.distance))
 

@@ -26,7 +26,7 @@ class Bus:
 
 @dataclass(frozen=True, slots=True)
 class Line:
-    """A connection between two buses."""
+    """A transmission line between two buses, as `cobre.model` shows it."""
 
     id: int
     name: str
@@ -40,7 +40,7 @@ class Line:
 
 @dataclass(frozen=True, slots=True)
 class Thermal:
-    """A thermal plant."""
+    """A thermal plant, as `cobre.model` shows it."""
 
     id: int
     name: str
@@ -99,7 +99,7 @@ class PumpingStation:
 
 @dataclass(frozen=True, slots=True)
 class NonControllableSource:
-    """Wind, sun and the like."""
+    """A wind, solar or other non-controllable source, as `cobre.model` shows it."""
 
     id: int
     name: str
@@ -131,7 +131,7 @@ class System:
 
 
 def system_of(case: Case) -> System:
-    """The glance at a case."""
+    """The system of a case with plain values, for looking at it in Python."""
     system, prices = case.system, case.penalties
     return System(
         n_buses=len(system.buses),
@@ -222,7 +222,7 @@ def _source(source: declared.NonControllableSource, prices: Penalties) -> NonCon
 def _placed(
     entity: declared.EnergyContract | declared.PumpingStation | declared.NonControllableSource,
 ) -> dict[str, Any]:
-    """What these three have in common."""
+    """The fields that contracts, pumping stations and non-controllable sources have in common."""
     return {
         "id": entity.id,
         "name": entity.name,

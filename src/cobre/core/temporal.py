@@ -55,7 +55,7 @@ class Stage:
 
     @property
     def hours(self) -> float:
-        """Hours of all blocks."""
+        """Hours of the stage: the sum over its blocks."""
         return float(sum(block.hours for block in self.blocks))
 
 
@@ -83,7 +83,7 @@ class Season:
 
 @dataclass(frozen=True, slots=True)
 class SeasonDefinitions:
-    """The seasons of a year."""
+    """The seasons of a year, and what a cycle of them is made of."""
 
     cycle_type: Literal["monthly", "weekly", "custom"]
     seasons: tuple[Season, ...]
@@ -91,7 +91,7 @@ class SeasonDefinitions:
 
 @dataclass(frozen=True, slots=True)
 class Transition:
-    """An edge of the policy graph."""
+    """An edge of the policy graph, with its probability and discount rate."""
 
     source_id: int
     target_id: int

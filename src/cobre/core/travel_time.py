@@ -55,7 +55,7 @@ class Spans:
 
     @property
     def lengths(self) -> Floats:
-        """Hours of each."""
+        """The length of each period in hours."""
         return np.diff(self.edges)
 
     def overlap_hours(self, start: Floats, end: Floats) -> Floats:
@@ -76,7 +76,7 @@ class TravelAxis:
 
     @classmethod
     def of(cls, horizon: Horizon) -> "TravelAxis":
-        """Of a horizon."""
+        """The stages and blocks of a horizon, in hours from its start."""
         edges = np.array([0.0, *accumulate(stage.hours for stage in horizon.stages)])
         blocks = tuple(_blocks(stage, float(begin)) for stage, begin in zip(horizon.stages, edges[:-1], strict=True))
         return cls(Spans(edges), blocks, horizon.stages[0].start_date)

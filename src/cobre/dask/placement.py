@@ -24,7 +24,7 @@ class PlacementError(CobreError, RuntimeError):
 
 @dataclass(frozen=True, slots=True)
 class WorkerProcess:
-    """A worker as it describes itself."""
+    """Host, process id and version of Cobre of a Dask worker, as it reports them."""
 
     host: str
     pid: int
@@ -42,7 +42,7 @@ class RankAssignment:
 
     @property
     def rank(self) -> int:
-        """From 0; rank 0 coordinates."""
+        """The rank's number, from 0; rank 0 coordinates."""
         return self.world.rank
 
     @property
@@ -150,7 +150,7 @@ def _ask(client: "Client", addresses: Sequence[str]) -> Mapping[str, WorkerProce
 
 
 def this_process() -> WorkerProcess:
-    """Called on a worker."""
+    """Describes this process; called on a worker."""
     return WorkerProcess(socket.gethostname(), os.getpid(), __version__)
 
 

@@ -34,7 +34,7 @@ class RunTables:
         return {int(entity["id"]): str(entity["name"]) for entity in found}
 
     def stage_starts(self) -> dict[int, str]:
-        """Dates by the id of the stage."""
+        """The first day of each stage, by stage id."""
         return {int(stage["id"]): str(stage["start_date"]) for stage in self.study.get("stages", ())}
 
 

@@ -26,7 +26,7 @@ def check_rows(tables: RunTables) -> None:
 
 
 def write_workbook(tables: RunTables, target: Path) -> None:
-    """Row by row, in little memory."""
+    """Write all tables into an Excel workbook, row by row in constant memory."""
     check_rows(tables)
     options = {"constant_memory": True, "tmpdir": str(target.parent), "default_date_format": "yyyy-mm-dd"}
     with library("xlsxwriter", "cobre[excel]").Workbook(str(target), options) as book:

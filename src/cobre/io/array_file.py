@@ -63,7 +63,7 @@ def write_arrays(path: Path, facts: Mapping[str, Any], arrays: Arrays) -> None:
 
 
 def _parts(directory: bytes, arrays: Arrays) -> Iterator[bytes | memoryview]:
-    """All but the trailer."""
+    """The bytes of the file except the trailer."""
     yield _HEADER.pack(MAGIC, VERSION, len(directory))
     yield directory
     for array in arrays.values():

@@ -15,7 +15,7 @@ Factors = Mapping[tuple[int, int], tuple[float, ...]]
 
 @dataclass(frozen=True, slots=True)
 class BlockFactor:
-    """One block's share."""
+    """The factor of one block: load or availability relative to the stage's."""
 
     block_id: int
     factor: float
@@ -23,7 +23,7 @@ class BlockFactor:
 
 @dataclass(frozen=True, slots=True)
 class LoadFactors:
-    """A bus in a stage."""
+    """The factors of a bus's load in the blocks of a stage."""
 
     bus_id: int
     stage_id: int
@@ -32,7 +32,7 @@ class LoadFactors:
 
 @dataclass(frozen=True, slots=True)
 class SourceFactors:
-    """A source in a stage."""
+    """The factors of a source's availability in the blocks of a stage."""
 
     ncs_id: int
     stage_id: int

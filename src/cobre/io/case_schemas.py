@@ -60,6 +60,6 @@ def write_schemas(folder: Path) -> int:
 
 
 def schema_of(name: str) -> dict[str, object]:
-    """A schema as a JSON object."""
+    """The JSON Schema of an input file, by its name."""
     file, record = SCHEMAS[name]
     return {"$schema": DIALECT, **record.model_json_schema(), "title": file}

@@ -38,7 +38,7 @@ class _Pool:
 
 
 class _Cut:
-    """Numbers of the fields of a cut."""
+    """Field numbers of a cut in the FlatBuffers schema."""
 
     SLOT, ITERATION, FORWARD_PASS, INTERCEPT, COEFFICIENTS, IS_ACTIVE = range(1, 7)
 
@@ -50,7 +50,7 @@ class _Entity:
 
     @classmethod
     def of(cls, entity: FlatTable) -> tuple[int, int, int]:
-        """Kind, id and number."""
+        """Kind, id and subindex (lag or delivery) of an entry of the state."""
         return entity.integer(cls.KIND, "u1"), entity.integer(cls.ID), entity.integer(cls.SUBINDEX, "<u4")
 
 
@@ -126,7 +126,7 @@ def _metadata(manifest: Path, table: FlatTable, pools: list[FlatTable], scale: f
 
 
 def _bound(table: FlatTable, field: int) -> float | None:
-    """None where training found none."""
+    """A bound of the policy; None where training found none."""
     value = table.number(field)
     return value if value is not None and math.isfinite(value) else None
 
@@ -159,7 +159,7 @@ def _first_day(pool: FlatTable) -> str:
 
 
 def _cuts(file: Path, pool: FlatTable, scale: float) -> StageCuts:
-    """In the order of their slots."""
+    """The cuts in the order of their slots; intercepts and coefficients in $ are divided by `scale`."""
     cuts = sorted(pool.tables(_Pool.CUTS), key=lambda cut: cut.integer(_Cut.SLOT, "<u4"))
     width = pool.integer(_Pool.DIMENSION, "<u4")
     rows = [cut.vector(_Cut.COEFFICIENTS, "<f8") for cut in cuts]

@@ -26,7 +26,7 @@ def read_conversion(folder: Path) -> dict[str, Any] | None:
 
 
 def conversion_in_words(facts: dict[str, Any]) -> str:
-    """One line."""
+    """Where a converted case came from, in one line."""
     model = str(facts.get("command", "")).rpartition(" ")[2].upper()
     parts = [f"converted from the {model} deck {facts.get('source_dir', '?')}".replace("the  deck", "a deck")]
     if facts.get("bridge_version"):

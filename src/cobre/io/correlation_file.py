@@ -16,7 +16,7 @@ FILE = "scenarios/correlation.json"
 
 @dataclass(frozen=True, slots=True)
 class EntityRecord:
-    """One entity's noise."""
+    """An entity whose noise takes part in a correlation group."""
 
     type: Literal["inflow", "load", "ncs"]
     id: int
@@ -33,14 +33,14 @@ class GroupRecord:
 
 @dataclass(frozen=True, slots=True)
 class ProfileRecord:
-    """Groups that hold together."""
+    """A correlation profile: groups of entities, each with its matrix."""
 
     correlation_groups: tuple[GroupRecord, ...]
 
 
 @dataclass(frozen=True, slots=True)
 class ScheduleRecord:
-    """Which profile a stage uses."""
+    """Which correlation profile a stage uses."""
 
     stage_id: int
     profile_name: str

@@ -1,4 +1,4 @@
-"""Ids that are given twice."""
+"""Finds ids that are declared twice."""
 
 from collections import Counter
 from collections.abc import Hashable, Sequence

@@ -71,13 +71,13 @@ class ContractsFile(JsonFile):
 
 
 def read_buses(document: Document | None, problems: Problems) -> tuple[Bus, ...]:
-    """All buses."""
+    """The buses of system/buses.json, in canonical order."""
     file = decode(document, BusesFile, problems)
     return _ordered(file.buses, BUSES, "bus", problems) if file else ()
 
 
 def read_lines(document: Document | None, problems: Problems) -> tuple[Line, ...]:
-    """All lines."""
+    """The lines of system/lines.json, in canonical order."""
     file = decode(document, LinesFile, problems)
     return _ordered(file.lines, LINES, "line", problems) if file else ()
 
@@ -93,7 +93,7 @@ def read_hydros(document: Document | None, problems: Problems) -> tuple[Hydro, .
 
 
 def read_thermals(document: Document | None, problems: Problems) -> tuple[Thermal, ...]:
-    """All thermal plants."""
+    """The thermal plants of system/thermals.json, in canonical order."""
     file = decode(document, ThermalsFile, problems)
     if file is None:
         return ()

@@ -18,7 +18,7 @@ _OFFSET, _BACK, _SHORT = struct.Struct("<I"), struct.Struct("<i"), struct.Struct
 
 
 class FlatTableError(CobreError, ValueError):
-    """Content that is no such table."""
+    """Bytes that are not a valid FlatBuffers table."""
 
 
 @dataclass(frozen=True, slots=True)

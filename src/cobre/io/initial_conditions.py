@@ -15,7 +15,7 @@ FILE = "initial_conditions.json"
 
 @dataclass(frozen=True, slots=True)
 class StorageRecord:
-    """A reservoir's volume."""
+    """The initial volume of a reservoir, hm3."""
 
     hydro_id: int
     value_hm3: float

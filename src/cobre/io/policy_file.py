@@ -65,7 +65,7 @@ class StageCuts:
 
     @property
     def streamed(self) -> "StreamedStage":
-        """The same, to be written."""
+        """The same cuts in the form in which they are written."""
         facts = (self.iteration, self.forward_pass, self.is_active)
         return StreamedStage(self.coefficients.shape[1], self.intercepts, lambda: iter([self.coefficients]), *facts)
 
@@ -83,12 +83,12 @@ class StreamedStage:
 
     @property
     def nbytes(self) -> int:
-        """In the file."""
+        """Bytes that the stage's cuts take in the file."""
         numbers = (1 + self.dimension) * _FLOAT.itemsize + 2 * _INT.itemsize + _FLAG.itemsize
         return _STAGE.size + len(self.intercepts) * numbers
 
     def parts(self) -> Iterator[bytes | memoryview]:
-        """As they lie in the file."""
+        """The stage's bytes, in the order of the file."""
         yield _STAGE.pack(len(self.intercepts), self.dimension)
         yield np.ascontiguousarray(self.intercepts, _FLOAT).tobytes()
         for piece in self.pieces():
@@ -144,7 +144,7 @@ def policy_bytes(policy: PolicyData) -> bytes:
 
 
 def _parts(metadata: PolicyMetadata, stages: Sequence[StreamedStage]) -> Iterator[bytes | memoryview]:
-    """All but the trailer."""
+    """The bytes of the file except the trailer."""
     encoded = _encode_metadata(metadata)
     total = _HEADER.size + len(encoded) + sum(stage.nbytes for stage in stages) + _DIGEST_BYTES
     yield _HEADER.pack(MAGIC, VERSION, len(stages), total, len(encoded))

@@ -71,15 +71,15 @@ class Problems:
 
     @property
     def warnings(self) -> list[Problem]:
-        """Those that a user should know of."""
+        """Problems that a user should know of, and that do not keep a study from running."""
         return [problem for problem in self._problems if problem.is_warning]
 
     def error(self, layer: Layer, file: str, entity: str, field: str, message: str, remedy: str = "") -> None:
-        """Add an error."""
+        """Add a problem that keeps the study from running."""
         self._problems.append(Problem(layer, file, entity, field, message, remedy))
 
     def warn(self, layer: Layer, file: str, entity: str, field: str, message: str, remedy: str = "") -> None:
-        """Add a warning."""
+        """Add a problem that does not keep the study from running."""
         self._problems.append(Problem(layer, file, entity, field, message, remedy, is_warning=True))
 
     def take(self, others: Iterable[Problem]) -> None:

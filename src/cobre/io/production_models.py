@@ -58,7 +58,7 @@ class FphaRecord:
 
 @dataclass(frozen=True, slots=True)
 class StageRangeRecord:
-    """A choice for some stages."""
+    """The production model of a plant for a range of stages."""
 
     start_stage_id: int
     model: ProductionModelName
@@ -70,7 +70,7 @@ class StageRangeRecord:
 
 @dataclass(frozen=True, slots=True)
 class SeasonRecord:
-    """A choice for a season."""
+    """The production model of a plant in a season."""
 
     season_id: int
     model: ProductionModelName
@@ -81,7 +81,7 @@ class SeasonRecord:
 
 @dataclass(frozen=True, slots=True)
 class ByStageRanges:
-    """Choices by ranges of stages."""
+    """Production models by ranges of stages."""
 
     hydro_id: int
     selection_mode: Literal["stage_ranges"]

@@ -1,4 +1,4 @@
-"""stages.json: the horizon."""
+"""stages.json: stages, blocks, seasons and policy graph."""
 
 from dataclasses import dataclass
 from datetime import date
@@ -31,7 +31,7 @@ FILE = "stages.json"
 
 @dataclass(frozen=True, slots=True)
 class PolicyGraphRecord:
-    """How stages follow one another."""
+    """The policy graph: which stage or node follows which."""
 
     type: Literal["finite_horizon", "cyclic"]
     annual_discount_rate: float
@@ -66,7 +66,7 @@ RiskMeasure = Annotated[
 
 @dataclass(frozen=True, slots=True)
 class StageRecord:
-    """A stage as the file has it."""
+    """A stage as stages.json declares it."""
 
     id: int
     start_date: date

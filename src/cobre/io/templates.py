@@ -26,7 +26,7 @@ class Template:
 
 
 def templates() -> tuple[Template, ...]:
-    """All of them, by name."""
+    """The case templates that ship with Cobre, sorted by name."""
     return tuple(Template(folder.name, _title(folder), folder) for folder in sorted(_folders()))
 
 

@@ -27,7 +27,7 @@ def printed_files() -> Mapping[str, str]:
 
 
 def main(folder: Path) -> None:
-    """Write them."""
+    """Write all launch files into a folder."""
     for name, text in printed_files().items():
         (folder / name).write_text(text, encoding="utf-8")
 

@@ -13,7 +13,7 @@ MAX_RANGE = 100_000
 
 
 class HostListError(CobreError, ValueError):
-    """A text that is no host list."""
+    """Text that is not a Slurm host list such as `node[1-3]`."""
 
 
 def hosts(text: str) -> Iterator[str]:

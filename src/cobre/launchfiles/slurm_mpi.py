@@ -21,7 +21,7 @@ def mpi_type(library: str) -> str:
 
 
 def main() -> int:
-    """Print it."""
+    """Print the value for `srun --mpi` that fits the MPI library of this environment."""
     code, text = run_limited([sys.executable, "-c", SHOW_LIBRARY], LOAD_LIMIT_S)
     if code:
         last = (text.splitlines() or ["no word why"])[-1]

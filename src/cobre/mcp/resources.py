@@ -28,7 +28,7 @@ class ResultKind:
 
 
 def run_uri(roots: Roots, run: Path, file: str) -> str:
-    """How a client asks for it."""
+    """The URI by which a client reads a file of a run."""
     root, relative = roots.name_of(run)
     return f"{PREFIX}/{quote(root)}/{quote(relative)}/{file}"
 

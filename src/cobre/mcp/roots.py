@@ -57,7 +57,7 @@ class Roots:
         return name, path.relative_to(root).as_posix()
 
     def named(self, name: str, relative: str) -> Path:
-        """The folder that `name_of` names."""
+        """The folder that a name given by `name_of` stands for."""
         if name not in self._by_name:
             raise RefusedPathError(f"there is no folder {name!r}; there are {', '.join(self._by_name)}")
         return self.folder(str(self._by_name[name] / relative))

@@ -43,7 +43,7 @@ class RunServer(MCPServer[Any]):
             self._add_template(kind)
 
     async def list_resources(self) -> list[Resource]:
-        """One for each result of each run."""
+        """A resource for each result file of each run."""
         return [
             Resource(uri=uri, name=name, description=kind.description, mime_type=kind.mime_type)
             for uri, name, kind in available(self._roots)

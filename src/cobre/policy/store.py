@@ -50,7 +50,7 @@ def save_pool(folder: Path, study: PreparedStudy, pool: CutPool, history: Sequen
 
 
 def _streamed(pool: CutPool, stage: int) -> StreamedStage:
-    """The cuts that a stage has got."""
+    """The written cuts of a stage, in pieces for the file."""
     is_written = pool.written[stage] != 0
     count = int(is_written.sum())
 
@@ -93,7 +93,7 @@ def decode_policy(path: Path, content: bytes) -> Policy:
 
 
 def to_data(policy: Policy, study: PreparedStudy) -> PolicyData:
-    """What goes into the file."""
+    """A policy in the form of its file."""
     metadata = _metadata(
         study,
         policy.stage_ids,

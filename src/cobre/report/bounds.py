@@ -47,14 +47,14 @@ class Bounds:
 
     @property
     def upper_name(self) -> str:
-        """What the upper bound is."""
+        """The name of the upper bound in legends: exact, sampled, or a mean under a risk measure."""
         if self.is_exact:
             return "exact upper bound"
         is_plain_mean = self.is_risk_averse or self.found is not None
         return "mean of sampled paths" if is_plain_mean else "sampled upper bound"
 
     def verdict(self, *, is_interrupted: bool = False) -> ConvergenceVerdict | None:
-        """Whether training is done."""
+        """The verdict on convergence; None before the first iteration."""
         lower, upper, half_width = (values.tolist() for values in (self.lower, self.upper, self.half_width))
         history = BoundHistory(lower, upper, half_width, self.is_exact, self.is_risk_averse, self.found)
         return verdict(history, is_interrupted=is_interrupted)

@@ -9,13 +9,13 @@ BAND = 0.25
 
 
 def legend_of(bounds: Bounds) -> tuple[Mark, ...]:
-    """An exact bound has no band."""
+    """Lower bound, upper bound and its confidence band; an exact bound has no band."""
     band = () if bounds.is_exact else (Mark("its 95 % confidence band", ORANGE, "band", BAND),)
     return (Mark("lower bound", BLUE), Mark(bounds.upper_name, ORANGE), *band)
 
 
 def bounds_chart(bounds: Bounds, key: str, title: str) -> Chart:
-    """All iterations that are given."""
+    """Chart of both bounds by iteration, with the band of the sampled one."""
     said = f"from {money_in_words(bounds.lower[0])} to {money_in_words(bounds.lower[-1])} in {len(bounds)} iterations"
     return Chart(
         key,

@@ -78,6 +78,6 @@ def label_stages(axes: Axes, labels: Sequence[str]) -> None:
 
 
 def whole_numbers(axes: Axes, first: float, last: float, pad: float = 0.5) -> None:
-    """An axis of iterations or ranks."""
+    """Give an axis integer ticks, for iterations or ranks from `first` to `last`."""
     axes.xaxis.set_major_locator(MaxNLocator(8, integer=True, steps=ROUND_STEPS))
     axes.set_xlim(first - pad, last + pad)

@@ -80,7 +80,7 @@ class _Cascade:
         return -self._lengths[plant], plant
 
     def _stem(self, mouth: int) -> list[int]:
-        """From a mouth up the longest way."""
+        """The longest path upstream from a plant, that plant first."""
         stem = [mouth]
         while above := sorted(self._above(stem[-1]), key=self._by_length):
             stem.append(above[0])

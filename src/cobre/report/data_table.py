@@ -30,7 +30,7 @@ class Column:
 
     @property
     def css(self) -> str:
-        """Numbers stand on the right."""
+        """The attribute of its cells: numbers are right-aligned."""
         return "" if self.kind == "text" else ' class="num"'
 
 

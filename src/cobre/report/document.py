@@ -56,5 +56,5 @@ def embedded(data: Mapping[str, Any]) -> str:
 
 
 def text_of(name: str) -> str:
-    """A file of this package."""
+    """The text of a file that ships with the report, such as a script or style sheet."""
     return resources.files("cobre.report").joinpath(name).read_text(encoding="utf-8")

@@ -1,4 +1,4 @@
-"""Why there is no report."""
+"""Errors that keep a report from being written."""
 
 from cobre.errors import CobreError
 

@@ -59,7 +59,7 @@ class Explorer:
     summaries: dict[str, Summary] = field(default_factory=dict)
 
     def as_dict(self) -> dict[str, Any]:
-        """For the script of the page."""
+        """All data of the explorer, for the page's script."""
         chosen = self._scenarios()
         return {
             "statistics": list(STATISTICS),
@@ -69,7 +69,7 @@ class Explorer:
         }
 
     def kinds(self) -> list[str]:
-        """Those that the simulation has."""
+        """The entity kinds that the simulation has results for."""
         return [kind for kind, (_, names) in KINDS.items() if self.simulated.has(names[0])]
 
     def _scenarios(self) -> dict[str, int]:
@@ -143,7 +143,7 @@ class Explorer:
         return self.simulated.cube_and_block_means(name)
 
     def _blocks(self, name: str, means: Floats | None) -> dict[str, Any]:
-        """E x B x (statistics) x T."""
+        """Statistics by block, packed as E x B x statistics x T; empty where blocks do not differ."""
         if means is None:
             return {}
         found = means[None]  # statistics x T x E x B

@@ -10,7 +10,7 @@ OUTER, INNER = 0.18, 0.32
 
 
 def fan_legend(colour: str) -> tuple[Mark, ...]:
-    """From the inside out."""
+    """Median and the two percentile bands, the inner one first."""
     return (
         Mark("median", colour),
         Mark("25 to 75 %", colour, "band", INNER + OUTER),
@@ -19,7 +19,7 @@ def fan_legend(colour: str) -> tuple[Mark, ...]:
 
 
 def fan_chart(fan: Fan, key: str, title: str, unit: str, colour: str = BLUE) -> Chart:
-    """Two bands and a line."""
+    """A chart of the median with bands of 25 to 75 % and 5 to 95 %."""
     middle = fan.percentiles[2]
     said = f"the median goes from {digits(middle[0])} {unit} in {fan.labels[0]} to {digits(middle[-1])} {unit}"
     bands = (Band(4, 0, colour, OUTER), Band(3, 1, colour, INNER))

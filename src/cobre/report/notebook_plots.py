@@ -15,7 +15,7 @@ EDGE = 0.7  # a line at the ends of a band, which is faint
 
 
 def draw_bounds(bounds: Bounds) -> tuple[Figure, Axes]:
-    """Lines, a band and final limits."""
+    """Draw both bounds by iteration with Matplotlib."""
     low, high = bounds.upper - bounds.half_width, bounds.upper + bounds.half_width
     divisor, unit = scale_for(_largest(bounds.lower, high), "$")
     figure, axes = one_axes(f"{unit} by iteration")

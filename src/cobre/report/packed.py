@@ -22,7 +22,7 @@ def pack(values: NDArray[np.floating]) -> str:
 
 
 def unpack(text: str) -> NDArray[np.float32]:
-    """What `pack` kept."""
+    """The numbers that `pack` encoded, as float32 with its rounding."""
     planes = np.frombuffer(zlib.decompress(b64decode(text)), np.uint8).reshape(3, -1).astype(np.uint32)
     bits: NDArray[np.uint32] = (planes[0] << 24) | (planes[1] << 16) | (planes[2] << 8)
     return bits.view(np.float32)

@@ -26,7 +26,7 @@ class RankLoads:
 
     @property
     def waiting_share(self) -> Floats:
-        """Of a rank's time."""
+        """By rank, the share of its time that it waited for others, 0 to 1."""
         both = self.busy_s + self.waiting_s
         return np.divide(self.waiting_s, both, out=np.zeros(len(both)), where=both > 0)
 
@@ -53,7 +53,7 @@ def loads_of(log: EventHistory) -> RankLoads | None:
 
 
 def _load(event: Event) -> Floats | None:
-    """Ranks x (busy, waiting)."""
+    """Busy and waiting seconds of an iteration, ranks x 2; None where the event has none."""
     try:
         load = np.array(event.get("load"), np.float64)
     except (TypeError, ValueError):

@@ -1,4 +1,4 @@
-"""The bounds of a result in hand."""
+"""The bounds of a training result in memory."""
 
 from dataclasses import replace
 

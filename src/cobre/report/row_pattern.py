@@ -23,7 +23,7 @@ class RowPattern:
 
     @property
     def rows(self) -> int:
-        """Of one scenario."""
+        """The number of rows of one scenario."""
         return len(self.keys[0])
 
 

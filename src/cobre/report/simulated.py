@@ -53,7 +53,7 @@ class Cube:
     entities: tuple[int, ...]
 
     def of(self, entity: int) -> Floats:
-        """S x T of one entity."""
+        """S x T: the values of one entity."""
         chosen: Floats = self.values[:, :, self.entities.index(entity)]
         return chosen
 
@@ -73,7 +73,7 @@ class Fan:
 
     @classmethod
     def over_scenarios(cls, values: Floats, labels: list[str]) -> "Fan":
-        """Of S x T numbers."""
+        """The fan of S x T numbers."""
         return cls(labels, percentiles(values), values.mean(axis=0))
 
 
@@ -142,7 +142,7 @@ class Simulated:
         return self._rows[table]
 
     def hours(self, rows: EntityRows) -> Floats:
-        """T x B: of the blocks of a table."""
+        """T x B: hours of each block, for the stages of a table."""
         known = self._study.block_hours(rows.stages, len(rows.blocks))
         return self._hours_of_buses if known is None else known
 

@@ -23,7 +23,7 @@ class StudyFacts:
 
     @property
     def name(self) -> str | None:
-        """Of the study."""
+        """The name of the study; None where study.json has none."""
         return str(self.content["name"]) if self.content.get("name") else None
 
     @property
@@ -38,13 +38,13 @@ class StudyFacts:
 
     @property
     def warnings(self) -> list[str]:
-        """Those of the case."""
+        """The warnings of the case."""
         found = self.content.get("warnings")
         return [str(warning) for warning in found] if isinstance(found, list) else []
 
     @property
     def line_limits(self) -> Sequence[Mapping[str, Any]]:
-        """Line by line."""
+        """Limits of lines by stage and block, one record for each line."""
         return _records(self.content.get("line_limits"))
 
     def hours(self, stages: Iterable[int]) -> list[float] | None:
@@ -76,7 +76,7 @@ class StudyFacts:
         return self._by_id[kind].get(id, {})
 
     def entity_name(self, kind: str, id: int) -> str:  # noqa: A002
-        """Its name, or its kind and id."""
+        """The name of an entity; its kind and id where it has none."""
         named = self.entity(kind, id).get("name")
         return str(named) if named else f"{_singular(kind)} {id}".replace("_", " ")
 

@@ -30,7 +30,10 @@ class SystemMap:
         return f'<div style="overflow:auto;max-height:720px;background:#fefefe">{self.svg}</div>'
 
     def save(self, path: Any) -> None:
-        """Write it as an SVG file."""
+        """Write the map as an SVG file.
+
+        path: a path, or anything else that `open` takes.
+        """
         with open(path, "w", encoding="utf-8") as file:  # noqa: PTH123 - anything that names a file
             file.write(self.svg)
 
@@ -164,7 +167,7 @@ class _Drawing:
 
 
 def _on_ellipse(middle: tuple[float, float], across: float, down: float, share: float) -> tuple[float, float]:
-    """From the left, clockwise."""
+    """A point on an ellipse; `share` 0 to 1 goes round clockwise from the left."""
     angle = math.pi * (1.0 + 2.0 * share)
     return middle[0] + across * math.cos(angle), middle[1] + down * math.sin(angle)
 

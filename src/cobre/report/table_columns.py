@@ -50,7 +50,7 @@ class TableColumns(Mapping[str, NDArray[Any]]):
 
 
 class ArrowColumns(Mapping[str, NDArray[Any]]):
-    """Columns of a table in memory."""
+    """The columns of an Arrow table in memory, as arrays."""
 
     def __init__(self, table: Any) -> None:
         self._table = table

@@ -45,7 +45,7 @@ class Difference:
         return f"{self.part}: {where}: {_shown(self.first)} and {_shown(self.second)}"
 
     def as_dict(self) -> dict[str, Any]:
-        """For a program that reads."""
+        """As `cobre compare --json` prints it."""
         return {
             "part": self.part,
             "place": dict(self.place),
@@ -64,11 +64,11 @@ class Comparison:
 
     @property
     def is_identical(self) -> bool:
-        """Whether no bit differs."""
+        """Whether the results of both runs have the same bits."""
         return self.difference is None
 
     def as_dict(self) -> dict[str, Any]:
-        """For a program that reads."""
+        """As `cobre compare --json` prints it."""
         difference = None if self.difference is None else self.difference.as_dict()
         return {
             "identical": self.is_identical,
@@ -129,7 +129,7 @@ def _metadata(a: PolicyData, b: PolicyData, time: tuple[int, ...], *, is_end: bo
 
 
 def _leaves(key: str, mine: Any, its: Any) -> Iterator[tuple[str, Any, Any]]:
-    """The entries that differ."""
+    """The entries of nested mappings that differ: dotted key and both values."""
     if isinstance(mine, Mapping) and isinstance(its, Mapping):
         for name in dict.fromkeys((*mine, *its)):
             yield from _leaves(f"{key}.{name}", mine.get(name), its.get(name))

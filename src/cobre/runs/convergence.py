@@ -23,7 +23,7 @@ KINDS = {False: "statistical", True: "exact"}  # words of cobre-python
 def bound_history(
     history: Sequence[IterationRecord], *, is_risk_averse: bool, found: FoundBound | None = None
 ) -> BoundHistory:
-    """What a verdict is made of."""
+    """The bounds of all iterations, in the form that `core.verdict.verdict` judges."""
     return BoundHistory(
         [record.lower_bound for record in history],
         [record.upper_bound for record in history],

@@ -18,11 +18,11 @@ class EventHistory:
     damaged_lines: Sequence[int] = ()
 
     def of(self, kind: str) -> list[Event]:
-        """All events of a kind."""
+        """All events of a kind, such as `warning`, in order."""
         return [event for event in self.events if event["event"] == kind]
 
     def last(self, kind: str) -> Event | None:
-        """The last one of a kind."""
+        """The last event of a kind; None where there is none."""
         return next((event for event in reversed(self.events) if event["event"] == kind), None)
 
     @property

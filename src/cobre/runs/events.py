@@ -105,7 +105,7 @@ class EventLog:
             raise WriteError(self._path, error.strerror or str(error)) from error
 
     def close(self) -> None:
-        """Close the file."""
+        """Close the event log."""
         self._file.close()
 
 

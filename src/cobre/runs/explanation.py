@@ -35,7 +35,7 @@ class Explanation:
     notes: tuple[str, ...] = ()
 
     def as_dict(self) -> dict[str, Any]:
-        """For a program that reads."""
+        """As `cobre explain --json` prints it."""
         return {name: getattr(self, name) for name in self.__dataclass_fields__}
 
     def __str__(self) -> str:
@@ -54,7 +54,7 @@ class Explanation:
 
 @dataclass(frozen=True, slots=True)
 class SavedFailure:
-    """The files of one failure, read."""
+    """A failed LP as a run saved it: the MPS file and what was recorded beside it."""
 
     mps: Path
     facts: dict[str, Any]
@@ -73,7 +73,7 @@ class SavedFailure:
 
     @property
     def words(self) -> Dictionary:
-        """The meaning of names."""
+        """What the names of columns and rows mean, with the names of this study's plants."""
         return Dictionary(self.study.get("entities", {}), self.facts.get("plant_of_pair", ()))
 
     def plain(self, limit: Limit) -> float:

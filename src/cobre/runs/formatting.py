@@ -74,7 +74,7 @@ def _level(share: float) -> int:
 
 
 def bar(share: float, width: int) -> str:
-    """A filled part and an empty one."""
+    """A bar of block characters, `width` long, filled up to `share` (0 to 1)."""
     filled = round(max(0.0, min(1.0, share)) * width)
     return "█" * filled + "░" * (width - filled)
 
@@ -126,5 +126,5 @@ def duration_in_words(seconds: float) -> str:
 
 
 def joined(words: Sequence[str]) -> str:
-    """a, b and c."""
+    """Words as a list in a sentence: `a, b and c`."""
     return words[0] if len(words) == 1 else f"{', '.join(words[:-1])} and {words[-1]}"

@@ -102,7 +102,7 @@ class Dictionary:
         self._plant_of_pair = plant_of_pair
 
     def column(self, name: str) -> Meaning:
-        """Of a column."""
+        """What a column of the LP means."""
         return self._meaning(name, COLUMNS)
 
     def row(self, name: str) -> Meaning:
@@ -136,7 +136,7 @@ class Dictionary:
         return f"{entries[index].get('name')} ({_SINGULAR[kind]} {entries[index].get('id')})"
 
     def hydro(self, index: int) -> str:
-        """A plant by its place."""
+        """A hydro plant by its position in canonical order, with name and id."""
         return self._entity(HYDRO, index)
 
 

@@ -25,7 +25,7 @@ class WorkerReport:
     imbalance_s: float
 
     def as_dict(self) -> dict[str, Any]:
-        """For a program that reads."""
+        """As in summary.json."""
         return {name: getattr(self, name) for name in self.__dataclass_fields__}
 
 
@@ -70,7 +70,7 @@ class RunSummary:
     bound: Mapping[str, Any] | None = None
 
     def as_dict(self) -> dict[str, Any]:
-        """For a program that reads."""
+        """As in summary.json."""
         plain = {name: getattr(self, name) for name in self.__dataclass_fields__}
         workers = [report.as_dict() for report in self.workers]
         return plain | {"workers": workers, "traffic_bytes": dict(self.traffic_bytes)}

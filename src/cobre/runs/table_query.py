@@ -64,7 +64,7 @@ class TableAnswer:
     names: Mapping[str, Mapping[int, str]]
 
     def as_dict(self) -> dict[str, Any]:
-        """For a program that reads."""
+        """As the assistant server returns it."""
         names = {column: {str(id_): name for id_, name in of.items()} for column, of in self.names.items()}
         return {
             "table": self.table,
@@ -199,12 +199,12 @@ def _names(folder: Path) -> dict[str, dict[int, str]]:
 
 
 def _names_in(rows: Sequence[Mapping[str, Any]], names: Mapping[str, Mapping[int, str]]) -> dict[str, dict[int, str]]:
-    """Of the entities in the rows."""
+    """By id column: the names of the entities that occur in the rows."""
     columns = [column for column in (rows[0] if rows else ()) if column in names]
     shown = {column: sorted({row[column] for row in rows}) for column in columns}
     return {column: {id_: names[column][id_] for id_ in ids if id_ in names[column]} for column, ids in shown.items()}
 
 
 def _plain(value: Any) -> Any:
-    """JSON knows no infinity."""
+    """A value for JSON; infinity and NaN become null."""
     return None if isinstance(value, float) and not math.isfinite(value) else value

@@ -55,7 +55,7 @@ def changed_case(run: Path) -> str | None:
 
 
 def named_files(names: list[str]) -> str:
-    """The first few, and how many more."""
+    """File names for a message: the first few, and how many more there are."""
     shown, more = ", ".join(names[:MOST_NAMED]), len(names) - MOST_NAMED
     rest = f" and {more} more" if more > 0 else ""
     return f"{'changed files' if len(names) > 1 else 'changed file'}: {shown}{rest}"

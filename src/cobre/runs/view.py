@@ -101,7 +101,7 @@ class RunView:
 
     @property
     def last(self) -> Event | None:
-        """The last iteration."""
+        """The event of the last iteration; None before the first."""
         return self.iterations[-1] if self.iterations else None
 
     @property

@@ -38,7 +38,7 @@ def to_numbers(statistics: PhaseStatistics) -> list[float]:
 
 
 def from_numbers(numbers: Floats) -> dict[Phase, SolveStatistics]:
-    """The opposite of `to_numbers`."""
+    """Statistics by phase, from the numbers that `to_numbers` made."""
     rows = np.asarray(numbers).reshape(len(Phase), len(FIELDS)).tolist()
     return {phase: SolveStatistics.from_numbers(row) for phase, row in zip(Phase, rows, strict=True)}
 

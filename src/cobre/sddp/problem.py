@@ -41,7 +41,7 @@ class StageOpenings:
 
     @property
     def count(self) -> int:
-        """How many openings the stage has."""
+        """The number of openings of the stage."""
         return len(self.order)
 
     def positions(self, sampled: Realisations, items: Ints) -> Ints:
@@ -106,7 +106,7 @@ class Problem:
 
     @property
     def dimension(self) -> int:
-        """Entries of the state vector."""
+        """The number of entries of the state vector."""
         return len(self.initial_state)
 
     def carries_basis(self, stage: int) -> bool:

@@ -57,5 +57,5 @@ def _feed_fields(digest: Any, values: Mapping[str, object]) -> None:
 
 
 def _numbers(measure: object) -> list[object]:
-    """What a plugin was made with."""
+    """The fields of a risk measure, which its weights depend on."""
     return [getattr(measure, item.name) for item in fields(measure)] if is_dataclass(measure) else []

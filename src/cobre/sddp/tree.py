@@ -32,7 +32,7 @@ class ScenarioTree:
         return self.first[-1]
 
     def nodes(self, stage: int) -> range:
-        """The numbers of a stage's nodes."""
+        """The node numbers of a stage."""
         return range(self.first[stage], self.first[stage + 1])
 
     @property

@@ -83,7 +83,7 @@ class Chains:
 
 @dataclass(frozen=True, slots=True)
 class Keep:
-    """What is wanted beyond objectives."""
+    """Results beyond objectives that a caller wants."""
 
     basis: bool = False
     solution: bool = False

@@ -40,7 +40,7 @@ class CountingSolver(LpSolver):
         keep: Keep,
         common: CommonBatch | None = None,
     ) -> Batch:
-        """Solve all chains of a stage."""
+        """Solve all chains of a stage with the inner solver, and count its work."""
         batch = self._inner.solve(stage, cuts, chains, realisations, keep, common)
         self.statistics += SolveStatistics.of(batch)
         return batch

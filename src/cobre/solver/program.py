@@ -76,7 +76,7 @@ class StageProgram:
 
     @property
     def hydros(self) -> int:
-        """How many plants have an inflow."""
+        """The number of hydro plants, each with an inflow."""
         return int(self.autoregression.shape[1])
 
     @property

@@ -83,7 +83,7 @@ class SimplexSolver(LpSolver):
         keep: Keep,
         common: CommonBatch | None = None,
     ) -> Batch:
-        """Solve all chains of a stage."""
+        """Solve all chains of a stage on the solver's threads."""
         try:
             batch = self._engine.solve_chains(
                 self._stages[stage][1],
@@ -146,12 +146,12 @@ class SimplexSolver(LpSolver):
 
     @property
     def version(self) -> str:
-        """Name and version of the library."""
+        """Name and version of the fallback library, which other bits may depend on."""
         return f"HiGHS {self._engine.version}"
 
 
 def _tables_of(common: CommonWalk | None) -> tuple[Any, Any]:
-    """The counter and the tables."""
+    """The counter and the tables that native code fills; None where a rank works alone."""
     if common is None:
         return None, None
     tables = common.states, common.objective, common.future_cost, common.basis_status, common.basis_cuts

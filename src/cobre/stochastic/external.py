@@ -34,7 +34,7 @@ class ExternalLibrary:
     counts: tuple[int, ...]
 
     def mean(self) -> Floats:
-        """Of each stage and entity."""
+        """The mean over scenarios, by stage and entity."""
         return np.array([ordered_sum(values) / len(values) for values in self._by_stage()])
 
     def std(self) -> Floats:

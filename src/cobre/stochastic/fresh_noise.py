@@ -51,7 +51,7 @@ def fresh_noise(stage: Stage, draw: FreshDraw, scenarios: Indices) -> Floats:
 
 
 def independent(draw: FreshDraw, scenarios: Indices) -> Floats:
-    """A generator per scenario."""
+    """Independent draws: each scenario has a generator of its own (sampling method `saa`)."""
     seeds = grouped_forward_seeds(draw.seed, draw.iteration, scenarios, draw.group)
     return standard_normals(Pcg64Streams(seeds), draw.dimension)
 

@@ -49,7 +49,7 @@ class InflowDescription:
 
     @property
     def cycle(self) -> SeasonCycle | None:
-        """The seasons of the year."""
+        """The cycle of seasons; None for stages without seasons."""
         return None if self.periods is None else self.periods.cycle
 
 

@@ -23,7 +23,7 @@ class NoiseLayout:
 
     @property
     def dimension(self) -> int:
-        """Numbers in a noise vector."""
+        """The number of entries of a noise vector."""
         return len(self.hydro_ids) + len(self.bus_ids) + len(self.ncs_ids)
 
     @property
@@ -33,12 +33,12 @@ class NoiseLayout:
 
     @property
     def load(self) -> slice:
-        """The buses' part."""
+        """The part of a noise vector for loads."""
         return slice(len(self.hydro_ids), len(self.hydro_ids) + len(self.bus_ids))
 
     @property
     def ncs(self) -> slice:
-        """The sources' part."""
+        """The part of a noise vector for non-controllable sources."""
         return slice(len(self.hydro_ids) + len(self.bus_ids), self.dimension)
 
     def part(self, entity_class: str) -> slice:

@@ -27,7 +27,7 @@ _CONFIG_FILE = "config.json"
 
 @dataclass(frozen=True, slots=True)
 class SourceData:
-    """What schemes draw on."""
+    """The models and data that sampling schemes draw from."""
 
     case: Case
     layout: NoiseLayout

@@ -62,7 +62,7 @@ def seconds(name: str, value: float | None) -> float | None:
 
 
 def check_policy(name: str, value: object) -> None:
-    """A policy or where one is stored."""
+    """Raise TypeError unless an argument is a policy or the path of one."""
     if not isinstance(value, (Policy, str, Path)):
         raise TypeError(f"{name} must be a policy or the path of one, not {value!r}")
 

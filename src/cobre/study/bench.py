@@ -49,7 +49,7 @@ class StageCost:
         return 1e6 * self.backward_s * self.backward.solves / self.backward.pivots
 
     def as_dict(self) -> dict[str, Any]:
-        """For a program that reads."""
+        """As `cobre bench --json` prints it."""
         names = ("stage", "rows", "columns", "openings", "forward_s", "backward_s", "cpu_us_per_pivot")
         return {name: getattr(self, name) for name in names} | {"backward": self.backward.as_dict()}
 
@@ -69,7 +69,7 @@ class Estimate:
         return self.training_s + self.simulation_s
 
     def as_dict(self) -> dict[str, Any]:
-        """For a program that reads."""
+        """As `cobre bench --json` prints it."""
         return {name: getattr(self, name) for name in (*self.__dataclass_fields__, "total_s")}
 
 
@@ -88,7 +88,7 @@ class Benchmark:
 
     @property
     def stages(self) -> tuple[StageCost, ...]:
-        """As later iterations have them."""
+        """Stage costs of the last round, with as many cuts as were made by then."""
         return self.rounds[-1]
 
     @property
@@ -192,7 +192,7 @@ class _Round:
         return tuple(self._cost(stage, seconds, known.get(stage)) for stage, seconds in enumerate(forward))
 
     def _forward(self, stage: int) -> float:
-        """CPU seconds of a path's solve."""
+        """CPU seconds of one solve of the forward pass at a stage."""
         context, began = self.context, time.process_time()
         problem = context.problem
         if not self.states:

@@ -63,7 +63,7 @@ class PolicyBound:
 
     @property
     def lower_bound(self) -> float:
-        """The lower bound beside it, in $."""
+        """The lower bound that belongs to it, in $."""
         return self.bound.lower_bound
 
     @property
@@ -72,7 +72,7 @@ class PolicyBound:
         return self.bound.gap
 
     def as_dict(self) -> dict[str, Any]:
-        """For a program that reads."""
+        """As in bound.json."""
         notes = {"notes": list(self.notes)} if self.notes else {}
         return self.bound.as_dict() | {"is_risk_averse": self.is_risk_averse} | notes
 
@@ -102,7 +102,7 @@ class PolicyBound:
 
 
 def percent_of_bound(share: float) -> str:
-    """A small gap keeps its digits."""
+    """A gap in percent, with three decimals when it is below 1 %."""
     return f"{100 * share:.3f} %" if abs(share) < 0.01 else percent(share)
 
 

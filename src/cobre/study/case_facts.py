@@ -13,7 +13,7 @@ _NAMED = ("id", "name", "bus_id", "source_bus_id", "target_bus_id", "downstream_
 
 
 def stages_and_entities(case: Case) -> dict[str, Any]:
-    """As in study.json."""
+    """Stages and entities of a case, as study.json has them."""
     system = case.system
     return {
         "stages": [
@@ -60,7 +60,7 @@ def _place_of(hydro: Hydro) -> dict[str, Any]:
 
 
 def plain(value: object) -> Any:
-    """Anything as JSON knows it."""
+    """A value that JSON can hold; dataclasses become objects with their `type`."""
     if is_dataclass(value) and not isinstance(value, type):
         return {"type": type(value).__name__} | {item.name: plain(getattr(value, item.name)) for item in fields(value)}
     if isinstance(value, Enum):

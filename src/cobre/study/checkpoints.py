@@ -84,7 +84,7 @@ class CheckpointPlan:
 
 @dataclass(frozen=True, slots=True)
 class Checkpoint:
-    """A run at the end of an iteration."""
+    """The state of a training run after an iteration, as read from its file."""
 
     path: Path
     fingerprint: Fingerprint
@@ -187,7 +187,7 @@ def newest_content(folder: Path, on_warning: Callable[[str], None]) -> tuple[Pat
 
 
 def parse_checkpoint(path: Path, content: bytes) -> Checkpoint:
-    """A checkpoint as it was written."""
+    """Parse the content of a checkpoint file; raises CheckpointError where it is damaged."""
     try:
         facts, arrays = parse_arrays(path, content)
         return Checkpoint(path, Fingerprint(**facts["fingerprint"]), _history(arrays), arrays)

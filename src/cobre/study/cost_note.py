@@ -71,7 +71,7 @@ def _shares(costs: "Iterable[pa.Table]") -> dict[str, float]:
 
 
 def _amounts(pieces: "Iterable[pa.Table]", entity: str, amounts: Sequence[str]) -> dict[int, float]:
-    """By plant or bus."""
+    """By id of plant or bus: the sum of some violations over scenarios, stages and blocks."""
     sums: dict[int, float] = defaultdict(float)
     for rows in pieces:
         known, places = np.unique(numbers_of(rows[entity]), return_inverse=True)

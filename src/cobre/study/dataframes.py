@@ -12,7 +12,7 @@ INDEX = ("scenario_id", "stage_id", "block_id", "iteration")
 
 
 def as_pandas(table: "pa.Table") -> Any:
-    """A pandas DataFrame."""
+    """An Arrow table as a pandas DataFrame; raises MissingLibraryError without pandas."""
     library("pandas")
     return table.to_pandas()
 

@@ -44,7 +44,7 @@ class Fingerprint:
         return cls(__version__, solver.version, np.__version__, case_digest(study))
 
     def differences(self, other: "Fingerprint") -> list[str]:
-        """In words; this one's value first."""
+        """What differs, in words; this fingerprint's value comes first."""
         pairs = ((item.name, getattr(self, item.name), getattr(other, item.name)) for item in fields(self))
         return [f"{_WORDS[name]}: {_short(mine)} here, {_short(its)} there" for name, mine, its in pairs if mine != its]
 

@@ -54,7 +54,7 @@ def most_dense_rows() -> int:
 
 
 def make_solver(study: PreparedStudy, threads: int) -> LpSolver:
-    """A solver that knows all stages."""
+    """A solver into which all stages of the study are loaded."""
     config = study.case.config.training.solver
     defaults = SimplexOptions()
     tolerances = (config.primal_feasibility_tolerance, config.dual_feasibility_tolerance)

@@ -87,7 +87,7 @@ def _keep_unfinished(simulation: Path) -> None:
 
 
 def _is_own(path: Path) -> bool:
-    """A link is none of ours."""
+    """Whether a path is a file that a run wrote itself; links are not."""
     return path.is_file() and not path.is_symlink()
 
 

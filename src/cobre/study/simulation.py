@@ -97,7 +97,7 @@ class StreamedSimulation:
 
 
 def entity_ids(system: System) -> EntityIds:
-    """Ids by class, in canonical order."""
+    """The ids of each entity class, in canonical order."""
     return EntityIds(
         hydros=tuple(hydro.id for hydro in system.hydros),
         thermals=tuple(thermal.id for thermal in system.thermals),
@@ -185,7 +185,7 @@ def _result(
 
 
 def _shared_costs(comm: Communicator, costs: Floats) -> Floats:
-    """Rank 0's, on all ranks."""
+    """Send rank 0's costs to all ranks."""
     count = np.array([len(costs)], np.int64)
     comm.broadcast(count, 0, label="scenarios that are done")
     shared = costs.copy() if comm.rank == 0 else np.empty(int(count[0]))

@@ -29,12 +29,12 @@ class RowDigest:
         self._digest = hashlib.sha256()
 
     def feed(self, table: str, columns: Mapping[str, NDArray[Any]]) -> None:
-        """All columns of a chunk's rows."""
+        """Add all columns of a chunk of rows."""
         for name, values in columns.items():
             self.feed_column(table, name, values)
 
     def feed_column(self, table: str, name: str, values: NDArray[Any]) -> None:
-        """One column of a chunk's rows."""
+        """Add one column of a chunk of rows."""
         self.feed_pieces(table, name, (values,))
 
     def feed_pieces(self, table: str, name: str, pieces: Iterable[NDArray[Any]]) -> None:
@@ -44,7 +44,7 @@ class RowDigest:
             self._digest.update(np.ascontiguousarray(values).data)
 
     def hexdigest(self) -> str:
-        """Of everything so far."""
+        """The digest of everything added so far, in hexadecimal."""
         return self._digest.hexdigest()
 
 
@@ -56,7 +56,7 @@ class ArrowSink:
         self._digest = RowDigest()
 
     def write(self, table: str, columns: ScenarioColumns) -> None:
-        """Take rows of a table."""
+        """Keep rows of a table, and add them to the digest."""
         self._digest.feed(table, columns)
         self._batches.setdefault(table, []).append(_arrow_table(columns))
 
@@ -65,11 +65,11 @@ class ArrowSink:
 
     @property
     def digest(self) -> str:
-        """Of everything that was written."""
+        """The digest of all rows."""
         return self._digest.hexdigest()
 
     def tables(self) -> dict[str, "pa.Table"]:
-        """All rows, table by table."""
+        """All rows as Arrow tables, by name."""
         import pyarrow as pa
 
         return {name: pa.concat_tables(parts).combine_chunks() for name, parts in sorted(self._batches.items())}
@@ -94,7 +94,7 @@ class StreamingSink:
         return self._digest.hexdigest()
 
     def write(self, table: str, columns: ScenarioColumns) -> None:
-        """Take rows of a table."""
+        """Write rows of a table to its file, and add them to the digest."""
         for name in columns:
             self._digest.feed_pieces(table, name, (piece[name] for piece in columns.pieces(ROWS_PER_DIGEST)))
         self._rows.setdefault(table, columns.rows_per_scenario)

@@ -43,7 +43,7 @@ HYDRO_NUMBERS = (
 
 
 def fact_tables(study: PreparedStudy) -> "dict[str, pa.Table]":
-    """Those that the study needs."""
+    """The tables of facts that readers of results need, by name."""
     found = {ENTITY_STAGES: entity_stages(study), INITIAL_LAGS: initial_lags(study)}
     return found if study.noise.lag_steps is None else found | {LAG_STEPS: lag_steps(study)}
 
@@ -124,7 +124,7 @@ def _rows(case: Case, data: StageData, energy: EnergyProductivity) -> Iterator[M
 
 
 def _classes(case: Case) -> Mapping[str, Sequence[Any]]:
-    """By the names of their tables."""
+    """Entities of each class, by the name of their table of results."""
     system = case.system
     classes: Mapping[str, Sequence[WithService]] = {
         "hydros": system.hydros,

@@ -81,7 +81,7 @@ def warn_of_other_problem(
 
 
 def share_bytes(comm: Communicator, content: bytes, label: str) -> bytes:
-    """Rank 0's bytes, on all ranks."""
+    """Send rank 0's bytes to all ranks."""
     size = np.array([len(content)], np.int64)
     comm.broadcast(size, 0, label=f"size of the {label}")
     buffer = np.frombuffer(content, np.uint8).copy() if comm.rank == 0 else np.empty(int(size[0]), np.uint8)

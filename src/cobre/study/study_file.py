@@ -22,7 +22,7 @@ def write_study_file(output: Path, ready: ReadyStudy, request: CaseRequest) -> N
 
 
 def study_facts(ready: ReadyStudy, request: CaseRequest) -> dict[str, Any]:
-    """The content of study.json."""
+    """The content of study.json: the case, its settings, digests and versions."""
     case = ready.study.case
     source = request.case
     return {

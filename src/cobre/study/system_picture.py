@@ -1,4 +1,4 @@
-"""A map of a case, for notebooks."""
+"""`cobre.system_map`: the map of a case, for notebooks."""
 
 from pathlib import Path
 from typing import TYPE_CHECKING

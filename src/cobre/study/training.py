@@ -130,7 +130,7 @@ def _trained(
 
 
 def _nothing() -> None:
-    """No checkpoints are written here."""
+    """Stands for closing the writer of checkpoints where there is none."""
 
 
 def _context(comm: Backend, study: PreparedStudy, solver: LpSolver, failure_folder: Path | None) -> TrainingContext:

@@ -21,7 +21,7 @@ MOST_LINES = 2000
 
 
 class WatchApp(App[None]):
-    """Looks at one output directory."""
+    """`cobre top`: follows the run in one output directory, and never changes it."""
 
     TITLE = "cobre top"
     ENABLE_COMMAND_PALETTE = False
@@ -121,7 +121,7 @@ class WatchApp(App[None]):
         self._write(self._told)
 
     def action_zoom(self) -> None:
-        """Other iterations in the plot."""
+        """Show another range of iterations in the plot."""
         plot = self.query_one(BoundsPlot)
         plot.shown = plot.shown.next
         plot.replot()
@@ -154,7 +154,7 @@ class WatchApp(App[None]):
             self.query_one(BoundsPlot).show(self.view)
 
     def _forget(self) -> None:
-        """Another run took the directory."""
+        """Clear the display, because another run has taken the directory."""
         self.view, self._told = RunView(), []
         self._lines().clear()
 

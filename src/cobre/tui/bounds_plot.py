@@ -22,7 +22,7 @@ class Shown(Enum):
 
     @property
     def next(self) -> "Shown":
-        """The one after it."""
+        """The range after this one; the first after the last."""
         kinds = list(Shown)
         return kinds[(kinds.index(self) + 1) % len(kinds)]
 
@@ -39,7 +39,7 @@ class Curve:
 
 
 class BoundsPlot(PlotextPlot):
-    """Draws what it was shown last."""
+    """Plots the bounds, or the gap, of the run that was shown last."""
 
     def __init__(self, **settings: Any) -> None:
         super().__init__(**settings)
@@ -48,12 +48,12 @@ class BoundsPlot(PlotextPlot):
         self._view = RunView()
 
     def show(self, view: RunView) -> None:
-        """Draw a run."""
+        """Plot the bounds of a run."""
         self._view = view
         self.replot()
 
     def replot(self) -> None:
-        """Draw again."""
+        """Plot again, after new iterations or another choice."""
         figure = self.plt
         figure.clear_data()
         curves = [curve for curve in self._curves() if curve.values]

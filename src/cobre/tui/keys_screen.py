@@ -11,7 +11,7 @@ from textual.widgets import Static
 
 
 class KeysScreen(ModalScreen[None]):
-    """Any key or click ends it."""
+    """A help screen that lists the keys; any key or click closes it."""
 
     CSS = """
     KeysScreen { align: center middle; }
@@ -23,7 +23,7 @@ class KeysScreen(ModalScreen[None]):
         self._bindings_told = tuple(bindings)
 
     def compose(self) -> ComposeResult:
-        """A line for each key."""
+        """One line for each key."""
         text = Text("\n").join(_line(binding) for binding in self._bindings_told)
         keys = Static(text.append("\n\nany key: back", style="dim"), id="keys")
         keys.border_title = "keys"
@@ -36,7 +36,7 @@ class KeysScreen(ModalScreen[None]):
         self.dismiss()
 
     def on_click(self, _: Click) -> None:
-        """The same without a keyboard."""
+        """Close the screen."""
         self.dismiss()
 
 

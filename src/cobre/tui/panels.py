@@ -47,7 +47,7 @@ def _seconds(view: RunView, state: RunState) -> float:
 
 
 def figures(view: RunView, folder: Path, width: int) -> Text:
-    """Numbers, one a line."""
+    """The panel of numbers: bounds, gap, cuts, solver work and times, one in each line."""
     text = Text()
     if view.failed is not None:
         text.append(f"{view.failed.get('error')}\n\n", style="red")
@@ -124,7 +124,7 @@ def _later(view: RunView, room: int) -> list[tuple[str, str]]:
 
 
 def _phases(view: RunView, width: int) -> Text:
-    """Where the time of training went."""
+    """Shares of training time by phase, with bars."""
     text = Text()
     total = sum(view.phase_seconds.values()) or 1.0
     room = max(4, min(20, width - 22))

@@ -35,7 +35,7 @@ TYPES = {"int8": "i8", "int32": "i32", "int64": "i64", "uint32": "u32", "uint64"
 
 
 def write_dictionaries(study: PreparedStudy, folder: Path) -> None:
-    """All four files."""
+    """Write the four dictionary files of cobre-python's layout."""
     codes = {**CODES, "generated_at": datetime.now(UTC).isoformat(), "version": "1.0"}
     write_json(folder / "codes.json", codes)
     _write_csv(folder / "entities.csv", ENTITY_COLUMNS, entity_rows(study.case.system))
@@ -73,7 +73,7 @@ def variable_rows() -> Iterator[Sequence[Any]]:
 
 
 def unit_of(column: str) -> str:
-    """Empty where there is none."""
+    """The unit of a column by its suffix, such as MW for `_mw`; empty where it has none."""
     return next((unit for ending, unit in UNITS if column.endswith(ending)), "")
 
 

@@ -25,11 +25,11 @@ class FlatWriter:
         self._builder.ForceDefaults(True)  # their reader takes an absent number for a file of an older version
 
     def text(self, value: str) -> Field:
-        """A string."""
+        """Write a string; returns its position."""
         return Field("at", self._builder.CreateString(value))
 
     def numbers(self, values: NDArray[Any] | Sequence[int], dtype: str) -> Field:
-        """Numbers side by side."""
+        """Write a vector of numbers; returns its position."""
         array = np.ascontiguousarray(values, np.dtype(dtype))
         if not len(array):
             self._builder.StartVector(array.itemsize, 0, array.itemsize)
@@ -37,7 +37,7 @@ class FlatWriter:
         return Field("at", self._builder.CreateNumpyVector(array))
 
     def tables(self, positions: Sequence[Field]) -> Field:
-        """Tables one after the other."""
+        """Write a vector of tables, given by their positions; returns its position."""
         self._builder.StartVector(4, len(positions), 4)
         for position in reversed(positions):
             self._builder.PrependUOffsetTRelative(position.value)

@@ -1,4 +1,4 @@
-"""The whole directory."""
+"""Write the whole output directory of cobre-python's layout."""
 
 from datetime import UTC, datetime
 from pathlib import Path

@@ -24,7 +24,7 @@ TIMES: Mapping[str, str] = {
 
 
 def write_training(source: RunSource, study: PreparedStudy, folder: Path) -> None:
-    """All of training/."""
+    """Write the folder training/ of cobre-python's layout."""
     facts = source.training
     write_table(folder / CONVERGENCE_FILE, "convergence", convergence_with_times(source.folder))
     iterations = iterations_of(source.events)

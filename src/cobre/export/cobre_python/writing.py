@@ -26,7 +26,7 @@ def write_table(path: Path, name: str, columns: "Mapping[str, Any] | pa.Table") 
 
 
 def empty_table(name: str) -> "pa.Table":
-    """Without rows."""
+    """A table of cobre-python's layout without rows."""
     import pyarrow as pa
 
     fields = [pa.field(column, pa.type_for_alias(kind), null) for column, kind, null in columns_of(name)]

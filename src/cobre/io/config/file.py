@@ -1,4 +1,4 @@
-"""config.json: what is asked for."""
+"""config.json: decode it, merge overrides, and make the configuration of the program from it."""
 
 from collections.abc import Mapping
 from dataclasses import replace

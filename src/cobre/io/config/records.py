@@ -50,7 +50,7 @@ SimulationSelection = Annotated[SampledSimulation | Enumerated, Field(discrimina
 
 @dataclass(frozen=True, slots=True)
 class ByScenario:
-    """Work split by trial point."""
+    """Work of the backward pass split by trial point, the default."""
 
     method: Literal["by_scenario"]
 

@@ -47,7 +47,7 @@ def parse_constraint(text: str, references: Mapping[str, LinearForm]) -> ParsedC
 
 
 def parse_expression(text: str, references: Mapping[str, LinearForm]) -> LinearForm:
-    """An expression without a relation."""
+    """Parse a linear expression without a relation, such as `2 * hydro_storage(3) + 1`."""
     parser = _Parser(text, references)
     form = parser.expression()
     parser.finish()
@@ -95,7 +95,7 @@ class _Parser:
         return cast("Relation", self._advance().text)
 
     def finish(self) -> None:
-        """Nothing may follow."""
+        """Raise unless the whole text has been parsed."""
         token = self._token
         if token.kind is TokenKind.END:
             return
@@ -107,7 +107,7 @@ class _Parser:
         raise ExpressionError(token.position, f"{token} does not belong here", "join terms by `+`, `-` or `*`")
 
     def expression(self) -> LinearForm:
-        """A sum of products."""
+        """Parse a sum of products."""
         form = self._product()
         while sign := self._take("+", "-"):
             product = self._product()

@@ -12,7 +12,7 @@ MOST_PARTS = 20_000
 
 
 class NotLinearError(CobreError, ValueError):
-    """A product that an LP cannot hold."""
+    """A product of two variables, which a linear program cannot hold."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,7 +24,7 @@ class LinearForm:
 
 
 def number(value: float) -> LinearForm:
-    """A plain number."""
+    """The constant form of a number."""
     return LinearForm(constants=(Coefficient(value),))
 
 
@@ -34,12 +34,12 @@ def parameter(name: str) -> LinearForm:
 
 
 def add(first: LinearForm, second: LinearForm) -> LinearForm:
-    """The sum."""
+    """The sum of two linear forms."""
     return _merged((*first.terms, *second.terms), (*first.constants, *second.constants))
 
 
 def negate(form: LinearForm) -> LinearForm:
-    """The form times -1."""
+    """A linear form times -1."""
     minus = Coefficient(-1.0)
     terms = tuple(_scaled(term, minus) for term in form.terms)
     return LinearForm(terms, tuple(_product(constant, minus) for constant in form.constants))

@@ -74,7 +74,7 @@ def read_parameters(folder: Path, problems: Problems) -> dict[str, Parameter]:
 
 
 def decode_parameters(document: Document | None, problems: Problems) -> dict[str, Parameter]:
-    """All parameters of a document."""
+    """The parameters of generic_parameters.json by name, in the order of their ids."""
     if document is not None and isinstance(document.content, dict):
         # The one file of the format that allows other keys at its root.
         kept = {key: value for key, value in document.content.items() if key == "scalar_parameters"}

@@ -14,7 +14,7 @@ HAS_NO_SUCCESSOR = {
 
 
 def convert_config(case: OldCase, notes: Notes) -> None:
-    """All of config.json."""
+    """config.json of the new format."""
     config = case.documents[FILE]
     training, simulation = config.setdefault("training", {}), config.get("simulation")
     _convert_selection(training, "forward_passes", "training", notes)

@@ -10,7 +10,7 @@ MONTHS = ("Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", 
 
 
 def convert_stages(case: OldCase, notes: Notes) -> None:
-    """All of stages.json."""
+    """stages.json of the new format."""
     stages = case.stages
     for stage in stages:
         if "num_scenarios" in stage:

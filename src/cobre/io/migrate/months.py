@@ -1,10 +1,10 @@
-"""Months of the calendar."""
+"""Arithmetic on calendar months."""
 
 from datetime import date
 
 
 def first_of_month(day: date) -> date:
-    """The first day of a day's month."""
+    """The first day of the month that a day lies in."""
     return day.replace(day=1)
 
 

@@ -1,4 +1,4 @@
-"""What a migration did, in words."""
+"""Notes on what a migration converted, dropped or assumed."""
 
 from dataclasses import dataclass
 from enum import Enum
@@ -38,7 +38,7 @@ class Notes:
         self._notes: list[Note] = []
 
     def converted(self, file: str, text: str) -> None:
-        """The same meaning in another form."""
+        """Note that something was converted without loss."""
         self._notes.append(Note(NoteKind.CONVERTED, file, text))
 
     def dropped(self, file: str, text: str) -> None:
@@ -54,7 +54,7 @@ class Notes:
         self._notes.append(Note(NoteKind.NOW_ACTS, file, text))
 
     def all(self) -> tuple[Note, ...]:
-        """In order of appearance."""
+        """All notes, in the order in which they were made."""
         return tuple(self._notes)
 
 
@@ -68,7 +68,7 @@ class MigrationReport:
     problems: tuple[Problem, ...]
 
     def of_kind(self, kind: NoteKind) -> tuple[Note, ...]:
-        """Notes of one kind."""
+        """The notes of one kind, in order."""
         return tuple(note for note in self.notes if note.kind is kind)
 
     def __str__(self) -> str:

@@ -59,7 +59,7 @@ def rename_filling(case: OldCase, notes: Notes) -> None:
 
 
 def drop_from_plants(case: OldCase, notes: Notes) -> None:
-    """Fields that have no successor."""
+    """Drop plant fields that the new format does not have, and note each."""
     for thermal in case.entities("system/thermals.json", "thermals"):
         if thermal.pop("gnl_config", None) is not None:
             notes.dropped("system/thermals.json", f"thermal {thermal['id']}: gnl_config, which had no effect")

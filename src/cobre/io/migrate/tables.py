@@ -32,7 +32,7 @@ SENSES = {"<=": (None, 1), ">=": (1, None), "==": (1, 1)}
 
 
 def formats() -> dict[str, TableFormat]:
-    """Tables of the new format by file."""
+    """Table formats of the new case format, by file."""
     known = (*SCENARIO_TABLES.values(), *OVERRIDE_TABLES.values(), *PRODUCTION_TABLES.values(), BOUNDS)
     return {form.file: form for form in known}
 

@@ -47,7 +47,7 @@ class Segment:
 
     @property
     def names(self) -> tuple[str, ...]:
-        """Of its tables."""
+        """The names of its tables."""
         found = self.folder.rglob("*.parquet")
         return tuple(sorted(path.relative_to(self.folder).as_posix().removesuffix(".parquet") for path in found))
 
@@ -64,7 +64,7 @@ class StoredColumns:
 
     @property
     def names(self) -> tuple[str, ...]:
-        """Of the columns, in order."""
+        """The names of the columns, in order."""
         return tuple(self._file.schema_arrow.names)
 
     def read(self, name: str, start: int, stop: int) -> "pa.ChunkedArray":
@@ -94,7 +94,7 @@ class GrowingTables:
         return self._unfinished / f"{len(self.segments):04d}"
 
     def append(self, name: str, rows: "pa.Table") -> None:
-        """More rows of a table."""
+        """Append rows to a table."""
         if name not in self._writers:
             self._writers[name] = _TableWriter(_path(self._current, name), rows.schema)
         self._writers[name].append(rows)

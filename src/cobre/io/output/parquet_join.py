@@ -85,7 +85,7 @@ def join_parquet(stream: BinaryIO, paths: Sequence[Path]) -> None:
 
 
 def _read_footer(source: BinaryIO, path: Path) -> tuple[_Footer, int]:
-    """The footer, and where it begins."""
+    """The bytes of the Parquet footer, and its offset in the file."""
     size = source.seek(0, 2)
     if size < len(MAGIC) + _TAIL.size:
         raise ParquetJoinError(f"{path} is truncated")
@@ -221,7 +221,7 @@ def _varint_end(content: bytes, at: int) -> int:
 
 
 def _varint(content: bytes, at: int) -> tuple[int, int]:
-    """An unsigned number and its end."""
+    """Decode an unsigned varint; returns the number and the offset after it."""
     value = shift = 0
     while (byte := content[at]) & 0x80:
         value |= (byte & 0x7F) << shift

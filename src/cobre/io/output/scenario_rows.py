@@ -20,7 +20,7 @@ ROWS_AT_ONCE = 32_768
 
 
 class RowSource(Protocol):
-    """A table that is read in pieces."""
+    """A table that is read in pieces, each as large as a row group."""
 
     @property
     def schema(self) -> "pa.Schema":
@@ -28,7 +28,7 @@ class RowSource(Protocol):
 
     @property
     def rows(self) -> int:
-        """How many there are."""
+        """The number of rows."""
 
     def pieces(self, columns: Sequence[str] | None = None) -> Iterator["pa.Table"]:
         """Consecutive rows of some columns, or of all."""
@@ -53,11 +53,11 @@ class StoredRows:
 
     @property
     def rows(self) -> int:
-        """How many there are."""
+        """The number of rows."""
         return int(self._file.metadata.num_rows)
 
     def pieces(self, columns: Sequence[str] | None = None) -> Iterator["pa.Table"]:
-        """The row groups."""
+        """The row groups of the file, with all columns or some."""
         wanted = None if columns is None else list(columns)
         for group in range(self._file.num_row_groups):
             yield self._file.read_row_group(group, columns=wanted, use_threads=False)
@@ -68,7 +68,7 @@ class StoredRows:
 
 
 class RowsInMemory:
-    """A table in memory."""
+    """A table in memory as a `RowSource`."""
 
     def __init__(self, table: "pa.Table") -> None:
         self._table = table
@@ -80,7 +80,7 @@ class RowsInMemory:
 
     @property
     def rows(self) -> int:
-        """How many there are."""
+        """The number of rows."""
         return int(self._table.num_rows)
 
     def pieces(self, columns: Sequence[str] | None = None) -> Iterator["pa.Table"]:

@@ -29,7 +29,7 @@ _SELECTIONS: dict[str, type[Level1Record | DominationRecord | DynamicRecord]] = 
 
 
 def config_document(config: Config) -> dict[str, Any]:
-    """All of config.json."""
+    """The content of config.json for a configuration."""
     modeling = config.modeling
     return {
         "training": _training(config.training),
@@ -78,7 +78,7 @@ def _scenario_source(source: ScenarioSource) -> dict[str, Any]:
 
 
 def _solver(solver: SolverConfig) -> dict[str, Any]:
-    """Tolerances hold for both passes."""
+    """The section `solver`; tolerances apply to forward and backward pass alike."""
     document: dict[str, Any] = plain(solver)
     tolerances = {name: document.pop(name) for name in list(document) if name.endswith("_tolerance")}
     return document | ({"forward": tolerances, "backward": tolerances} if tolerances else {})

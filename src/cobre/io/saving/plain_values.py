@@ -1,4 +1,4 @@
-"""Records as JSON knows them."""
+"""Dataclasses and dates as values that JSON can hold."""
 
 from collections.abc import Sequence
 from dataclasses import fields, is_dataclass

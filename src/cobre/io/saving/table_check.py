@@ -18,7 +18,7 @@ WORDS = {"id": "whole numbers", "index": "whole numbers", "number": "floating-po
 
 
 def case_tables(case: Case) -> Iterator[tuple[TableFormat, Table]]:
-    """All that the case has."""
+    """The Parquet tables of a case, by file."""
     owners = (
         (SCENARIO_TABLES, case.scenarios),
         (OVERRIDE_TABLES, case.overrides),

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 
 def write_tables(case: Case, folder: Path) -> None:
-    """All tables that the case has."""
+    """Write the Parquet tables of a case."""
     for table, columns in case_tables(case):
         _write(folder, table, columns)
 

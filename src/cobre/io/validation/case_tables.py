@@ -33,7 +33,7 @@ class Ids:
 
 
 def declared_ids(case: Case) -> Ids:
-    """What other files may refer to."""
+    """The ids that each entity class declares, which other files may refer to."""
     system, horizon = case.system, case.horizon
     classes: dict[str, Sequence[Named]] = {
         "bus": system.buses,
@@ -73,7 +73,7 @@ def override_tables(case: Case) -> Iterator[tuple[TableFormat, Table]]:
 
 
 def production_tables(case: Case) -> Iterator[tuple[TableFormat, Table]]:
-    """Those of system/ that are there."""
+    """The Parquet tables of system/ that the case has, by file."""
     for name, form in PRODUCTION_TABLES.items():
         table = getattr(case.production, name)
         if table is not None:

@@ -14,7 +14,7 @@ NO_ENTITY = "there is no "
 
 
 class Findings:
-    """Problems of one layer."""
+    """Collects problems of one validation layer."""
 
     def __init__(self, layer: Layer, problems: Problems) -> None:
         self._layer = layer
@@ -60,7 +60,7 @@ Rule = Callable[[Case, Findings], None]
 
 
 def named(word: str, entity: Named) -> str:
-    """Such as `hydro 3 (ITAIPU)`."""
+    """An entity in messages, such as `hydro 3 (ITAIPU)`."""
     return f"{word} {entity.id} ({entity.name})"
 
 

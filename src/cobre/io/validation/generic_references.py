@@ -22,7 +22,7 @@ WORDS: dict[EntityClass, str] = {
 
 
 def entity_of(constraint: GenericConstraint) -> str:
-    """Such as `constraint 3 (reserve)`."""
+    """A constraint in messages, such as `constraint 3 (reserve)`."""
     return f"constraint {constraint.id} ({constraint.name})"
 
 

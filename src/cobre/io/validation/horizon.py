@@ -49,7 +49,7 @@ def pre_study_stages_before_the_study(case: Case, findings: Findings) -> None:
 
 
 def discount_rates(case: Case, findings: Findings) -> None:
-    """Rates are not negative."""
+    """Annual discount rates must not be negative."""
     graph = case.horizon.policy_graph
     findings.demand_least(0.0, graph.annual_discount_rate, FILE, "", "policy_graph.annual_discount_rate")
     for edge in graph.transitions:

@@ -51,7 +51,7 @@ def loads_below_zero(case: Case, findings: Findings) -> None:
 
 
 def factors_above_zero(case: Case, findings: Findings) -> None:
-    """A block has a share of the load."""
+    """Block factors of load must be above zero."""
     kinds = (
         ("scenarios/load_factors.json", "bus", case.scenarios.load_factors),
         ("scenarios/non_controllable_factors.json", "source", case.scenarios.non_controllable_factors),
@@ -200,7 +200,7 @@ def history_to_estimate_from(case: Case, findings: Findings) -> None:
 
 
 def enough_history(case: Case, findings: Findings) -> None:
-    """Few years make poor estimates."""
+    """Warn of histories too short for good estimates."""
     table = case.scenarios.inflow_history
     if table is None or not is_estimated(case):
         return

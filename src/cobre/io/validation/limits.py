@@ -61,7 +61,7 @@ def nothing_negative(case: Case, findings: Findings) -> None:
 
 
 def minima_below_maxima(case: Case, findings: Findings) -> None:
-    """A minimum must leave room."""
+    """Every minimum must be at most its maximum."""
     for file, word, members in _groups(case):
         for entity in members:
             for lower, upper in ORDERED.get(file, ()):
@@ -80,7 +80,7 @@ def entry_before_exit(case: Case, findings: Findings) -> None:
 
 
 def lines_join_two_buses(case: Case, findings: Findings) -> None:
-    """And lose less than everything."""
+    """A line joins two different buses, and its losses are below 100 %."""
     for line in case.system.lines:
         if line.source_bus_id == line.target_bus_id:
             message = f"is {line.target_bus_id}, the same as source_bus_id"

@@ -25,7 +25,7 @@ def buses_of_plants(case: Case, findings: Findings) -> None:
 
 
 def ends_of_lines(case: Case, findings: Findings) -> None:
-    """Lines join buses."""
+    """Lines end at buses that exist."""
     known = declared_ids(case).by_class["bus"]
     for line in case.system.lines:
         for field in ("source_bus_id", "target_bus_id"):
@@ -33,7 +33,7 @@ def ends_of_lines(case: Case, findings: Findings) -> None:
 
 
 def buses_of_unit_groups(case: Case, findings: Findings) -> None:
-    """Each unit group feeds a bus."""
+    """Unit groups feed buses that exist."""
     known = declared_ids(case).by_class["bus"]
     for hydro in case.system.hydros:
         for group in hydro.unit_groups:
@@ -42,7 +42,7 @@ def buses_of_unit_groups(case: Case, findings: Findings) -> None:
 
 
 def ways_of_water(case: Case, findings: Findings) -> None:
-    """Water goes to plants that exist."""
+    """Downstream plants and diversion targets exist."""
     known = declared_ids(case).by_class["hydro"]
     for hydro in case.system.hydros:
         entity = named("hydro", hydro)

@@ -50,7 +50,7 @@ def _check_years(place: str, source: ScenarioSource, years: set[int], findings: 
 
 
 def historical_residuals(case: Case, findings: Findings) -> None:
-    """Openings from history need one."""
+    """Openings from historical residuals need a history of inflows."""
     asking = [stage.id for stage in case.horizon.stages if stage.sampling_method == "historical_residuals"]
     if asking and not _years_of_history(case):
         message = f"is historical_residuals in stage(s) {listed(asking)}, but there is no history"

@@ -10,7 +10,7 @@ LEAST_STAGES = 2
 
 
 def at_least_two_stages(case: Case, findings: Findings) -> None:
-    """One stage has no future to value."""
+    """A study needs at least two stages: with one there is no future cost to approximate."""
     count = len(case.horizon.stages)
     if count < LEAST_STAGES:
         findings.error(FILE, "", "stages", f"there are {count}", f"at least {LEAST_STAGES}")

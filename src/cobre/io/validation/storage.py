@@ -33,7 +33,7 @@ def initial_storage(case: Case, findings: Findings) -> None:
 
 
 def volumes_not_negative(case: Case, findings: Findings) -> None:
-    """There is no less than nothing."""
+    """Initial volumes must not be negative."""
     conditions = case.initial_conditions
     for field, volumes in (("storage", conditions.storage_hm3), ("filling_storage", conditions.filling_storage_hm3)):
         for hydro_id, value in volumes.items():

@@ -21,7 +21,7 @@ MAY_NAME_OTHER_STAGES = (*REACHES_BACK, "load_seasonal_stats", "non_controllable
 
 
 def entities_of_rows(case: Case, findings: Findings) -> None:
-    """Ids of entities in all tables."""
+    """Entity ids in the rows of all tables exist."""
     ids = declared_ids(case)
     for form, table in (*scenario_tables(case), *override_tables(case), *production_tables(case)):
         for column in (column.name for column in form.columns if column.name in CLASS_OF_COLUMN):

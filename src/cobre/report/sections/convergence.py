@@ -1,4 +1,4 @@
-"""How the bounds came together."""
+"""The section on convergence: bounds by iteration and the verdict."""
 
 from dataclasses import replace
 

@@ -45,7 +45,7 @@ def warnings_of(run: RunFolder) -> list[str]:
 
 
 def warning_list(warnings: Sequence[str]) -> str:
-    """Open when short."""
+    """Warnings as an HTML list, which is folded when there are more than five."""
     if not warnings:
         return '<p class="calm" id="warnings">No warnings.</p>'
     entries = "".join(f"<li>{escape(warning)}</li>" for warning in warnings)
@@ -127,7 +127,7 @@ def _effort_tiles(run: RunFolder) -> list[tuple[str, str, str]]:
 
 
 def subtitle(run: RunFolder) -> str:
-    """Case, end, and why it stopped."""
+    """The line below the title: case, time of the last event, why training stopped."""
     start = run.log.last("run_started") or {}
     finished = run.log.last("training_finished") or {}
     case = start.get("case") or run.study.content.get("case")

@@ -1,4 +1,4 @@
-"""Spot prices, bus by bus."""
+"""The section on spot prices by bus."""
 
 from cobre.report.fan_charts import fan_chart
 from cobre.report.palette import PURPLE

@@ -65,7 +65,7 @@ def _digests(run: RunFolder) -> str:
 
 
 def flattened(settings: object, prefix: str = "") -> Iterator[tuple[str, str]]:
-    """Nested settings as dotted names."""
+    """Nested settings as one mapping with dotted names."""
     if isinstance(settings, dict) and settings:
         for name, value in settings.items():
             if name == "type" and str(value).endswith("Config"):

@@ -1,4 +1,4 @@
-"""The map of the system."""
+"""The section with the map of the system."""
 
 from cobre.report.run_folder import RunFolder
 from cobre.report.section import Section

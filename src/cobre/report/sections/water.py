@@ -13,7 +13,7 @@ INFLOW_WORDS = "Natural inflow, summed over all plants."
 
 
 def water(run: RunFolder) -> Section | None:
-    """The whole system."""
+    """Stored water and natural inflow of the whole system; None without simulated hydro plants."""
     simulated = run.simulated
     if simulated is None or not simulated.has("storage"):
         return None

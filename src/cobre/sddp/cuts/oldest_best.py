@@ -17,7 +17,7 @@ class Heights(Protocol):
     """Cuts of a stage in order of birth."""
 
     def __len__(self) -> int:
-        """How many there are."""
+        """The number of cuts."""
 
     def values_from(self, states: Floats, first: int) -> Floats:
         """States x cuts from the place `first` on."""

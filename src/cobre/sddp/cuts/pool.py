@@ -216,7 +216,7 @@ class CutPool:
         return CutSet(stored.intercepts, coefficients)
 
     def intercepts(self, stage: int) -> Floats:
-        """Of all cuts of a stage, by slot."""
+        """The intercepts of all cuts of a stage, by slot."""
         return np.concatenate([np.zeros(0), *(chunk[0] for chunk in self._chunks[stage])])[: self.count]
 
     def blocks(self, stage: int, count: int) -> Iterator[CutSet]:
@@ -243,7 +243,7 @@ class CutPool:
             region.close()
 
     def _grow(self, needed: int) -> None:
-        """One more chunk for every stage."""
+        """Add a chunk with room for at least `needed` more slots to every stage."""
         blocks = -(-max(needed, self.count // 4) // CUTS_PER_BLOCK)
         width = min(WIDEST_CHUNK, blocks * CUTS_PER_BLOCK)
         heights = [layout.height for layout in self._layouts]

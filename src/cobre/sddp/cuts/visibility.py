@@ -1,4 +1,4 @@
-"""Who sees whose memory."""
+"""Which ranks see each other's shared memory."""
 
 import numpy as np
 

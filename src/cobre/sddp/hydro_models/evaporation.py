@@ -10,7 +10,7 @@ from cobre.sddp.hydro_models.geometry import ReservoirGeometry
 
 @dataclass(frozen=True, slots=True)
 class EvaporationLine:
-    """m3/s = k0 + kv * volume in hm3."""
+    """Evaporation in m3/s as a line in the stored volume: k0 + kv * volume (hm3)."""
 
     k0: float
     kv: float

@@ -10,7 +10,7 @@ from cobre.core.case import Table
 
 @dataclass(frozen=True, slots=True)
 class ReservoirGeometry:
-    """Points in order of volume."""
+    """Height and area of a reservoir at some volumes, in order of volume; linear in between."""
 
     volume_hm3: Floats
     height_m: Floats
@@ -47,7 +47,7 @@ class ReservoirGeometry:
 
 
 def geometry_by_hydro(table: Table | None) -> dict[int, ReservoirGeometry]:
-    """Geometries by hydro id."""
+    """The rows of system/hydro_geometry.parquet as geometries, by hydro id."""
     if table is None:
         return {}
     found = {}

@@ -23,7 +23,7 @@ class TailraceFamily:
     coefficients: tuple[tuple[float, ...], ...]
 
     def level_m(self, outflow_m3s: float) -> float:
-        """The level below the plant."""
+        """The tailrace level at an outflow; beyond the limits that of the nearest one."""
         flow = min(max(outflow_m3s, self.limits_m3s[0]), self.limits_m3s[-1])
         segment = 0
         while segment < len(self.coefficients) - 1 and flow > self.limits_m3s[segment + 1]:
@@ -43,7 +43,7 @@ class TailraceAtLevel:
     weight: float
 
     def level_m(self, outflow_m3s: float) -> float:
-        """The level below the plant."""
+        """The tailrace level at an outflow, interpolated between the two families."""
         low = self.lower.level_m(outflow_m3s)
         return low if self.weight == 0.0 else low + self.weight * (self.upper.level_m(outflow_m3s) - low)
 

@@ -31,7 +31,7 @@ class StageLp:
 
 
 def build_stage_lp(plan: StagePlan) -> StageLp:
-    """The whole LP of one stage."""
+    """Build the LP of one stage from its plan: columns, rows, inputs, scaling."""
     lp = LpBuilder()
     columns = add_columns(lp, plan)
     water = add_water_rows(lp, plan, columns)

@@ -50,7 +50,7 @@ class Columns:
 
 
 def add_columns(lp: LpBuilder, plan: StagePlan) -> Columns:
-    """All decisions, in a fixed order."""
+    """Add all decision variables; their order is fixed."""
     return Columns(
         **_water(lp, plan),
         **_power(lp, plan),

@@ -21,7 +21,7 @@ STATUS_WORDS = ("at lower", "basic", "at upper", "at zero")
 
 @dataclass(frozen=True, slots=True)
 class EntityNames:
-    """What people call the plants."""
+    """Names of plants in messages, in canonical order."""
 
     hydros: tuple[str, ...]
 
@@ -49,7 +49,7 @@ class StartingBasis:
 
     @classmethod
     def of(cls, error: SolveFailedError, chains: Chains) -> "StartingBasis":
-        """Pick the chain's out of a batch."""
+        """The starting basis of the chain that failed."""
         number = int(chains.basis_index[error.chain])
         solved = error.item - int(chains.start[error.chain])
         if number < 0:
@@ -104,7 +104,7 @@ class FailedSolve:
         return StageFailedError(message, self.lp.plan.data.stage.id, self.status, saved)
 
     def explain(self, names: EntityNames) -> str:
-        """A message for a planner."""
+        """A message for a planner: stage, where, what is infeasible or unbounded, and what to look at."""
         stage = self.lp.plan.data.stage
         head = f"stage {stage.id} ({stage.start_date} to {stage.end_date}), {self.where}: the LP is {self.status}."
         reasons = list(self._dry_reservoirs(names)) if "infeasible" in self.status else []

@@ -47,7 +47,7 @@ class LpBuilder:
     def add_rows(
         self, name: str, shape: Sequence[int], lower: ArrayLike, upper: ArrayLike, exists: ArrayLike = True
     ) -> Indices:
-        """Rows for the elements that exist."""
+        """Add rows where `exists`; returns row indices of the given shape, ABSENT where there is none."""
         present = np.broadcast_to(np.asarray(exists, bool), shape)
         count = int(present.sum())
         index = np.full(shape, ABSENT, np.int64)
@@ -72,7 +72,7 @@ class LpBuilder:
         return lower, upper, cost
 
     def rows(self) -> tuple[Floats, Floats]:
-        """Lower and upper sides."""
+        """Lower and upper bounds of all rows."""
         lower, upper = (np.concatenate(part) for part in zip(*self._rows, strict=True))
         return lower, upper
 

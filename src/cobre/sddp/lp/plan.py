@@ -110,7 +110,7 @@ class StagePlan:
 
     @property
     def runs(self) -> Flags:
-        """N: plants in service."""
+        """N: plants between entry and exit."""
         return self.data.hydro.is_active
 
     @property
@@ -135,7 +135,7 @@ class StagePlan:
 
     @cached_property
     def has_hard_minimum(self) -> Flags:
-        """All other plants in service."""
+        """N: plants in service whose minimum storage must hold."""
         return self.runs & ~self.data.hydro.was_filled
 
     @cached_property
@@ -267,7 +267,7 @@ class StagePlan:
 
     @cached_property
     def limits_pair_generation(self) -> Flags:
-        """F x K: a minimum of the power."""
+        """F x K: where the unit groups of a pair have a minimum power."""
         return self.runs[self.pair_hydro][:, None] & (self.min_pair_generation > 0)
 
     @cached_property

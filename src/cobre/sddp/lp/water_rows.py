@@ -20,7 +20,7 @@ class WaterRows:
 
 
 def add_water_rows(lp: LpBuilder, plan: StagePlan, columns: Columns) -> WaterRows:
-    """All rows about water."""
+    """Add all rows of the water balance and of flow limits."""
     balance = _balances(lp, plan, columns)
     _flows(lp, plan, columns, balance)
     add_transit_rows(lp, plan, columns, balance)

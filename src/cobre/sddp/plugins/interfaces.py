@@ -113,7 +113,7 @@ class CutsOfStage(Protocol):
         """The same for the cuts from place `first` on."""
 
     def __len__(self) -> int:
-        """How many there are."""
+        """The number of cuts."""
 
 
 class CutSelection(ABC):

@@ -11,10 +11,10 @@ from cobre.sddp.plugins.interfaces import RiskMeasure
 
 
 class Expectation(RiskMeasure):
-    """The mean of the costs."""
+    """Risk-neutral: the expected cost, with equally likely openings."""
 
     def weights(self, costs: Floats) -> Floats:
-        """1 / openings for each."""
+        """1 / number of openings, for every opening."""
         return _equal_weights(*costs.shape)
 
 

@@ -29,7 +29,7 @@ class StopAfterIterations(StoppingRule):
 
     @property
     def kind(self) -> StopKind:
-        """`iteration_limit`."""
+        """`StopKind.ITERATION_LIMIT`."""
         return StopKind.ITERATION_LIMIT
 
     def reason_to_stop(
@@ -48,7 +48,7 @@ class StopAfterTime(StoppingRule):
 
     @property
     def kind(self) -> StopKind:
-        """`time_limit`."""
+        """`StopKind.TIME_LIMIT`."""
         return StopKind.TIME_LIMIT
 
     def reason_to_stop(
@@ -68,7 +68,7 @@ class StopWhenStalled(StoppingRule):
 
     @property
     def kind(self) -> StopKind:
-        """`bound_stalling`."""
+        """`StopKind.BOUND_STALLING`."""
         return StopKind.BOUND_STALLING
 
     def reason_to_stop(
@@ -100,7 +100,7 @@ class StopWhenSimulationAgrees(StoppingRule):
 
     @property
     def kind(self) -> StopKind:
-        """`simulation`."""
+        """`StopKind.SIMULATION`."""
         return StopKind.SIMULATION
 
     def needs_simulation(self, history: Sequence[IterationRecord]) -> int:
@@ -136,7 +136,7 @@ class StopWhenClosed(StoppingRule):
 
     @property
     def kind(self) -> StopKind:
-        """`gap`."""
+        """`StopKind.GAP`."""
         return StopKind.GAP
 
     def reason_to_stop(
@@ -168,7 +168,7 @@ class StopWhenBounded(StoppingRule):
 
     @property
     def kind(self) -> StopKind:
-        """`upper_bound`."""
+        """`StopKind.UPPER_BOUND`."""
         return StopKind.UPPER_BOUND
 
     def needs_bound(self, history: Sequence[IterationRecord]) -> BoundPlan | None:
@@ -178,7 +178,7 @@ class StopWhenBounded(StoppingRule):
     def reason_to_stop(
         self, history: Sequence[IterationRecord], simulated: Floats | None = None, bound: UpperBound | None = None
     ) -> str | None:
-        """When the gap is small enough."""
+        """When the gap to the upper bound is at most `gap_percent` of the lower bound."""
         if bound is None or not 100.0 * bound.gap <= self.gap_percent:
             return None
         percent = max(0.0, 100.0 * bound.gap)

@@ -12,17 +12,17 @@ Item = TypeVar("Item")
 
 
 def numbers(items: Iterable[Item], number: Callable[[Item], float]) -> Floats:
-    """One number per item."""
+    """An array with one number for each item."""
     return np.array([number(item) for item in items], dtype=np.float64)
 
 
 def indices(items: Iterable[Item], index: Callable[[Item], int]) -> Indices:
-    """One index per item."""
+    """An array with one index for each item."""
     return np.array([index(item) for item in items], dtype=np.int64)
 
 
 def positions_by_id(ids: Iterable[int]) -> Mapping[int, int]:
-    """Where each id stands."""
+    """The position of each id."""
     return {entity_id: position for position, entity_id in enumerate(ids)}
 
 

@@ -24,7 +24,7 @@ class FillingPlan:
         self._bounds = bounds
 
     def is_filling(self, stage_id: int) -> Flags:
-        """Plants that fill in a stage."""
+        """N: plants whose dead volume is being filled in a stage."""
         return np.array([_fills(hydro, stage_id) for hydro in self._hydros], dtype=np.bool_)
 
     def was_filled(self, stage_id: int) -> Flags:

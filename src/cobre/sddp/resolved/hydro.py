@@ -21,7 +21,7 @@ WITHOUT_MACHINES = ("min_outflow_m3s", "max_outflow_m3s", "min_spillage_m3s", "m
 
 
 class HydroResolver:
-    """Plants as a whole."""
+    """Limits and costs of hydro plants by stage, from declarations and override tables."""
 
     def __init__(self, case: Case) -> None:
         self._hydros = case.system.hydros
@@ -33,7 +33,7 @@ class HydroResolver:
         self._filling = FillingPlan(case, self._bounds)
 
     def of(self, stage: Stage) -> HydroNumbers:
-        """Their numbers in a stage."""
+        """The numbers of all hydro plants in a stage."""
         is_active = in_service(self._hydros, stage.id)
         is_filling = self._filling.is_filling(stage.id)
         lines = [evaporation_line(hydro, self._geometry.get(hydro.id), stage) for hydro in self._hydros]
@@ -119,7 +119,7 @@ class GroupResolver:
         self._bounds = OverrideRows(case.overrides.hydro_unit_group_bounds, ids, order)
 
     def of(self, stage: Stage) -> GroupNumbers:
-        """Their numbers in a stage."""
+        """The numbers of all unit groups in a stage."""
         return GroupNumbers(
             min_turbined_m3s=self._limit(stage, "min_turbined_m3s"),
             max_turbined_m3s=self._limit(stage, "max_turbined_m3s"),

@@ -32,7 +32,7 @@ DIRECTED: Mapping[str, str] = {
 
 
 class HydroCostResolver:
-    """All prices, stage by stage."""
+    """Costs and penalties of hydro plants by stage, from declarations and override tables."""
 
     def __init__(self, case: Case) -> None:
         hydros = case.system.hydros

@@ -20,7 +20,7 @@ from cobre.sddp.resolved.override_rows import OverrideRows
 
 
 class ThermalResolver:
-    """Thermal plants."""
+    """Limits and costs of thermal plants by stage."""
 
     def __init__(self, case: Case) -> None:
         self._plants = case.system.thermals
@@ -28,7 +28,7 @@ class ThermalResolver:
         self._bounds = OverrideRows(case.overrides.thermal_bounds, ("thermal_id",), order)
 
     def of(self, stage: Stage) -> ThermalNumbers:
-        """Their numbers in a stage."""
+        """The numbers of all thermal plants in a stage."""
         is_active = in_service(self._plants, stage.id)
         least = self._of(stage, "min_generation_mw", numbers(self._plants, lambda plant: plant.generation.min_mw))
         most = self._of(stage, "max_generation_mw", numbers(self._plants, lambda plant: plant.generation.max_mw))
@@ -40,7 +40,7 @@ class ThermalResolver:
 
 
 class LineResolver:
-    """Lines."""
+    """Capacities and exchange costs of lines by stage."""
 
     def __init__(self, case: Case) -> None:
         self._lines = case.system.lines
@@ -50,7 +50,7 @@ class LineResolver:
         self._prices = OverrideRows(case.overrides.penalty_overrides_line, ("line_id",), order)
 
     def of(self, stage: Stage) -> LineNumbers:
-        """Their numbers in a stage."""
+        """The numbers of all lines in a stage."""
         is_active = in_service(self._lines, stage.id)
         direct = self._of(stage, "direct_mw", numbers(self._lines, lambda line: line.capacity.direct_mw))
         reverse = self._of(stage, "reverse_mw", numbers(self._lines, lambda line: line.capacity.reverse_mw))
@@ -67,7 +67,7 @@ class LineResolver:
 
 
 class BusResolver:
-    """Buses with their load."""
+    """Loads, deficit segments and excess costs of buses by stage."""
 
     def __init__(self, case: Case) -> None:
         self._buses = case.system.buses
@@ -84,7 +84,7 @@ class BusResolver:
         return tuple((np.inf if part.depth_mw is None else part.depth_mw, part.cost) for part in segments)
 
     def of(self, stage: Stage) -> BusNumbers:
-        """Their numbers in a stage."""
+        """The numbers of all buses in a stage."""
         zeros = np.zeros(len(self._buses))
         excess = np.full(len(self._buses), self._penalties.excess_cost)
         return BusNumbers(
@@ -97,7 +97,7 @@ class BusResolver:
 
 
 class SourceResolver:
-    """Sources that nobody controls."""
+    """Availability and curtailment costs of non-controllable sources by stage."""
 
     def __init__(self, case: Case) -> None:
         self._sources = case.system.non_controllable_sources
@@ -109,7 +109,7 @@ class SourceResolver:
         self._factors = case.scenarios.non_controllable_factors
 
     def of(self, stage: Stage) -> SourceNumbers:
-        """Their numbers in a stage."""
+        """The numbers of all non-controllable sources in a stage."""
         sources, price = self._sources, self._price
         is_active = in_service(sources, stage.id)
         most = numbers(sources, lambda source: source.max_generation_mw)
@@ -126,7 +126,7 @@ class SourceResolver:
 
 
 class PumpingResolver:
-    """Pumping stations."""
+    """Flow limits of pumping stations by stage."""
 
     def __init__(self, case: Case) -> None:
         self._stations = case.system.pumping_stations
@@ -134,7 +134,7 @@ class PumpingResolver:
         self._bounds = OverrideRows(case.overrides.pumping_bounds, ("pumping_station_id",), order)
 
     def of(self, stage: Stage) -> PumpingNumbers:
-        """Their numbers in a stage."""
+        """The numbers of all pumping stations in a stage."""
         is_active = in_service(self._stations, stage.id)
         least = per_block(numbers(self._stations, lambda station: station.flow.min_m3s), len(stage.blocks))
         most = per_block(numbers(self._stations, lambda station: station.flow.max_m3s), len(stage.blocks))
@@ -145,7 +145,7 @@ class PumpingResolver:
 
 
 class ContractResolver:
-    """Contracts."""
+    """Limits and prices of energy contracts by stage."""
 
     def __init__(self, case: Case) -> None:
         self._contracts = case.system.energy_contracts
@@ -153,7 +153,7 @@ class ContractResolver:
         self._bounds = OverrideRows(case.overrides.contract_bounds, ("contract_id",), order)
 
     def of(self, stage: Stage) -> ContractNumbers:
-        """Their numbers in a stage."""
+        """The numbers of all contracts in a stage."""
         is_active = in_service(self._contracts, stage.id)
         least = self._of(stage, "min_mw", numbers(self._contracts, lambda contract: contract.limits.min_mw))
         most = self._of(stage, "max_mw", numbers(self._contracts, lambda contract: contract.limits.max_mw))

@@ -52,6 +52,6 @@ class Collector:
         self._turn = 1 - self._turn
 
     def close(self) -> None:
-        """Let go of the memory."""
+        """Release the shared memory, if there is any."""
         if self._region is not None:
             self._region.close()

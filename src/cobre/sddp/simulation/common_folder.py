@@ -34,7 +34,7 @@ class CommonFolder:
         return self._path(rank, number).is_file()
 
     def remove(self, rank: int, number: int) -> None:
-        """Take a file away, if it is there."""
+        """Remove a rank's file, if it is there."""
         with suppress(OSError):
             remove_file(self._path(rank, number))
 

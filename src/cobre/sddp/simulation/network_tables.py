@@ -45,7 +45,7 @@ PUMPING_STATIONS = TableFormat(
 
 
 def read_thermals(outcome: StageOutcome) -> tuple[Floats, ...]:
-    """Power, energy and what it costs."""
+    """Power, energy and generation cost of thermal plants by block."""
     plan = outcome.lp.plan
     power = outcome.values(outcome.lp.columns.thermal)
     energy = power * plan.hours
@@ -98,7 +98,7 @@ def read_contracts(outcome: StageOutcome) -> tuple[Floats, ...]:
 
 
 def read_pumping_stations(outcome: StageOutcome) -> tuple[Floats, ...]:
-    """Water lifted and power used."""
+    """Pumped flow and power consumption of pumping stations by block."""
     plan = outcome.lp.plan
     flow = outcome.values(outcome.lp.columns.pumped)
     power = flow * plan.pumping_consumption[:, None]

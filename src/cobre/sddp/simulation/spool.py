@@ -51,7 +51,7 @@ class TableLayout:
 
     @property
     def rows(self) -> int:
-        """Of one scenario, over all stages."""
+        """Rows of one scenario, over all stages."""
         return sum(count for _, _, count in self.parts)
 
     @property
@@ -60,7 +60,7 @@ class TableLayout:
         return tuple(self._ids)
 
     def ids(self, name: str) -> Ints:
-        """Of one scenario's rows."""
+        """An id column of one scenario's rows, over all stages."""
         return np.concatenate(self._ids[name])
 
 
@@ -80,7 +80,7 @@ class StoredNumbers(Protocol):
 
     @property
     def scenarios(self) -> range:
-        """Whose numbers they are."""
+        """The scenarios whose numbers are stored."""
 
     def numbers(self, scenarios: range, stage: int, at: int, rows: int) -> Floats:
         """Of some of the scenarios, side by side: the `rows` numbers of a column that `at` others come before."""
@@ -168,7 +168,7 @@ class ScenarioColumns(Mapping[str, Ints | Floats]):
 
     @property
     def rows_per_scenario(self) -> int:
-        """The same for all scenarios."""
+        """Rows of each scenario, equally many in all."""
         return self._layout.rows
 
     def __iter__(self) -> Iterator[str]:

@@ -52,7 +52,7 @@ class StageRows:
 
 
 def rows_by_block(format: TableFormat, entity_ids: tuple[Ints, ...], num_blocks: int) -> StageRows:  # noqa: A002
-    """Every entity in every block."""
+    """Rows for every entity in every block of a stage."""
     count = len(entity_ids[0])
     ids = {name: np.repeat(column, num_blocks) for name, column in zip(format.ids, entity_ids, strict=True)}
     return StageRows(format, {"block_id": np.tile(np.arange(num_blocks, dtype=np.int32), count), **ids})

@@ -52,7 +52,7 @@ def seed_rows(lp: StageLp, hydro_ids: Ints) -> StageRows:
 
 
 def read_seed(outcome: StageOutcome) -> tuple[Floats, ...]:
-    """Mean release of the stage, m3/s."""
+    """The mean release of the stage, m3/s, which a following study starts from."""
     plan, columns = outcome.lp.plan, outcome.lp.columns
     released = outcome.values(columns.spilled)
     released = released + sum_into(outcome.values(columns.turbined), plan.pair_hydro, plan.num_hydros)

@@ -26,13 +26,13 @@ class Wave(Protocol):
         """This rank's numbers of the next stage; every rank must add every stage."""
 
     def end(self) -> None:
-        """All stages were added."""
+        """Called when all stages have been added."""
 
     def numbers(self) -> StoredNumbers:
         """Of all scenarios, on rank 0, after all ranks have come to the end."""
 
     def close(self) -> None:
-        """Let go of the numbers."""
+        """Release memory and files."""
 
     def abandon(self) -> None:
         """After a failure: leave nothing behind."""
@@ -53,14 +53,14 @@ class BroughtWave:
         self._stage += 1
 
     def end(self) -> None:
-        """All stages were added."""
+        """Does nothing: rank 0 has everything already."""
 
     def numbers(self) -> StoredNumbers:
-        """Of all scenarios, on rank 0."""
+        """The numbers of all scenarios, on rank 0."""
         return self._spool
 
     def close(self) -> None:
-        """Let go of the numbers."""
+        """Release memory and files."""
         self._spool.close()
 
     def abandon(self) -> None:
@@ -99,7 +99,7 @@ class WaveInFiles:
         return JoinedNumbers([self._own, *self._others])
 
     def close(self) -> None:
-        """Let go of the numbers."""
+        """Close all files."""
         for spool in (self._own, *self._others):
             spool.close()
 
@@ -134,7 +134,7 @@ class Waves:
 
     @contextmanager
     def next(self, scenarios: range) -> Iterator[Wave]:
-        """The wave of these scenarios."""
+        """Begin the wave of these scenarios; it is closed at the end, and abandoned on an error."""
         wave = self._begin(scenarios)
         with on_failure(wave.abandon):
             yield wave
@@ -149,7 +149,7 @@ class Waves:
         return BroughtWave(self._collector, split, Spool(scenarios, self._extractors, file))
 
     def close(self) -> None:
-        """Let go of the memory."""
+        """Release the shared memory."""
         self._collector.close()
 
 

@@ -61,7 +61,7 @@ class SolveCounter:
 
 @dataclass
 class TrainingContext:
-    """The parts of a run."""
+    """Everything that the steps of a training run read and change."""
 
     comm: Communicator
     problem: Problem
@@ -94,7 +94,7 @@ class TrainingContext:
         self.traffic = Traffic(self.comm.size)
 
     def gather(self, split: WorkSplit, own: Floats, purpose: str) -> Floats:
-        """All ranks' rows of a table."""
+        """The rows of all ranks, in the order of the split; counted as traffic under `purpose`."""
         table = gather_rows(self.comm, split, own, purpose)
         self.traffic.add(purpose, table.nbytes)
         return table

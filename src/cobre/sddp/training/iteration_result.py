@@ -1,4 +1,4 @@
-"""What an iteration found."""
+"""The results of one iteration, before they become a record of the history."""
 
 from dataclasses import dataclass
 

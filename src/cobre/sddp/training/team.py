@@ -38,7 +38,7 @@ class Team:
 
     @classmethod
     def alone(cls, rank: int) -> "Team":
-        """A rank that works by itself."""
+        """A team of one rank."""
         return cls((rank,), rank)
 
     @classmethod
@@ -84,6 +84,6 @@ class Team:
             self._region.fence(label=label)
 
     def close(self) -> None:
-        """Let go of the tables."""
+        """Release the shared tables."""
         if self._region is not None:
             self._region.close()

@@ -26,7 +26,7 @@ class Place:
 
     @property
     def end(self) -> int:
-        """Where the next one may begin."""
+        """The offset after this array, rounded up to a cache line."""
         nbytes = np.dtype(self.dtype).itemsize * prod(self.shape)
         return self.start + -(-nbytes // ALIGNMENT) * ALIGNMENT
 
@@ -49,7 +49,7 @@ class TeamLayout:
 
     @classmethod
     def of(cls, problem: Problem, paths: int) -> "TeamLayout":
-        """For a team with so many paths."""
+        """The layout for a team with this many forward paths."""
         stages, programs = problem.num_stages, [stage.program for stage in problem.stages]
         costs = (stages, paths)
         room = max(1, paths) * max(opening.count for opening in problem.openings) * (1 + problem.dimension)
@@ -70,7 +70,7 @@ class TeamLayout:
 
     @property
     def nbytes(self) -> int:
-        """The size of the whole region."""
+        """Bytes of the whole region."""
         return self.solves.end
 
 

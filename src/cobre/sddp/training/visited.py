@@ -40,7 +40,7 @@ class VisitedStates:
         self.iterations: list[int] = []  # states of each iteration
 
     def __len__(self) -> int:
-        """States at one place."""
+        """The number of states at each place, over all iterations."""
         return sum(self.iterations)
 
     @property
@@ -104,7 +104,7 @@ class VisitedStates:
             yield np.concatenate(kept, axis=1)
 
     def close(self) -> None:
-        """Let go of the memory."""
+        """Release the shared memory."""
         self._chunks, self._writable, self._entries, self._rows = [], [], [], []
         for region in self._regions:
             region.close()
@@ -183,7 +183,7 @@ class StoredStates:
 
     @property
     def count(self) -> int:
-        """States at one place."""
+        """The number of states at each place."""
         return len(self.numbers) // int(self.kept.sum())
 
     def states(self, place: int) -> Floats:

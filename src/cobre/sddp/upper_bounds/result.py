@@ -8,7 +8,7 @@ from cobre.core.verdict import BOUND_NAMES
 
 
 class BoundMethod(StrEnum):
-    """How an upper bound is found."""
+    """How an upper bound is computed."""
 
     AUTO = "auto"  # the tightest that the size of the study allows
     ENUMERATION = "enumeration"  # the policy on every path of the opening tree: its exact cost
@@ -50,7 +50,7 @@ class UpperBound:
 
     @property
     def name(self) -> str:
-        """What it is called."""
+        """The bound's name in messages, such as `exact cost of the policy`."""
         return BOUND_NAMES[self.method]
 
     @property

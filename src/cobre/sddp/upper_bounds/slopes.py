@@ -44,7 +44,7 @@ def slopes_before(problem: Problem, solver: LpSolver, number: int, stage: int, l
 
 
 def _nothing_happens(usual: Realisations) -> Realisations:
-    """One realisation of zeros."""
+    """A single realisation with zero inflow, load and availability."""
     parts = (usual.inflow_m3s, usual.load_mw, usual.availability)
     return Realisations(*(np.zeros((1, part.shape[1])) for part in parts))
 

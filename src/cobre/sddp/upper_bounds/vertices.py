@@ -49,7 +49,7 @@ def corners(box: Box, matters: Flags) -> Floats:
 
 
 def _after(program: StageProgram, before: Box, noise: Floats) -> Box:
-    """The box of what leaves a stage."""
+    """The box of states that can leave a stage, from the box of those that enter it."""
     inflow = _inflows(program, before, noise)
     low = _leaving(program, before.low, inflow.low, program.column_lower)
     high = _leaving(program, before.high, inflow.high, program.column_upper)

@@ -42,7 +42,7 @@ class HydroSample:
 
     @property
     def seasons(self) -> int:
-        """Seasons in a cycle."""
+        """The number of seasons in a cycle."""
         return len(self.std)
 
 

@@ -34,7 +34,7 @@ class Windows:
     value_m3s: Floats
 
     def since(self, day: date) -> list[Window]:
-        """Those that end after a day."""
+        """The windows of observations that end after a day."""
         later = np.flatnonzero(self.end > day.toordinal())
         columns = (self.start[later].tolist(), self.end[later].tolist(), self.value_m3s[later].tolist())
         return [

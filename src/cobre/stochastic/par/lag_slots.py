@@ -28,7 +28,7 @@ class LagSteps:
 
     @property
     def slots(self) -> int:
-        """How many there are."""
+        """The number of slots."""
         return int(self.taken_from.shape[1])
 
 
@@ -87,7 +87,7 @@ class _Slots:
         return {t: count / total for t, count in days.items() if count}
 
     def build(self) -> LagSlots:
-        """All tables."""
+        """Compute coefficients by slot, how slots change from stage to stage, and their initial content."""
         held = [self._held(boundary) for boundary in range(self.stages + 1)]
         width = max(map(len, held))
         psi = np.zeros((self.stages, width, self.psi.shape[2]))

@@ -33,7 +33,7 @@ class InflowModel:
 
 
 def white_noise(statistics: InflowStatistics) -> InflowModel:
-    """Inflows without memory."""
+    """A model without autoregression: independent inflows with these means and deviations."""
     stages, hydros = statistics.mean_m3s.shape
     return InflowModel(np.zeros((stages, 0, hydros)), statistics.mean_m3s, statistics.std_m3s)
 

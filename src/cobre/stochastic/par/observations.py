@@ -21,7 +21,7 @@ class Observations:
 
     @property
     def years(self) -> range:
-        """The years of the grid."""
+        """The years that the observations cover."""
         return range(self.first_year, self.first_year + len(self.values))
 
     def at(self, year: int, position: int) -> Floats:
@@ -47,7 +47,7 @@ def observations(case: Case, cycle: SeasonCycle) -> Observations:
 
 
 def _grid(case: Case, occurrences: "_Occurrences", windows: Mapping[int, Windows]) -> Floats:
-    """Means (occurrence, hydro)."""
+    """Mean inflows by season occurrence and hydro, m3/s."""
     return np.stack([occurrences.means(windows.get(hydro.id, NOTHING)) for hydro in case.system.hydros], axis=1)
 
 

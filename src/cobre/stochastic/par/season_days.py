@@ -26,12 +26,12 @@ class SeasonDays(ABC):
 
     @property
     def length(self) -> int:
-        """Days in an ordinary year."""
+        """Days of the season in an ordinary year."""
         first, end = self.of_year(ORDINARY_YEAR)
         return (end - first).days
 
     def overlaps(self, other: "SeasonDays") -> bool:
-        """Whether some day belongs to both."""
+        """Whether two seasons have a day in common."""
         first, end = self.of_year(ORDINARY_YEAR)
         others = (other.of_year(year) for year in range(ORDINARY_YEAR - 1, ORDINARY_YEAR + 2))
         return any(first < other_end and other_first < end for other_first, other_end in others)
@@ -44,7 +44,7 @@ class MonthDays(SeasonDays):
     month: int
 
     def of_year(self, year: int) -> tuple[date, date]:
-        """At most a year."""
+        """From the first of the month, for at most a year."""
         return date(year, self.month, 1), date(year + 1, self.month, 1)
 
 

@@ -29,7 +29,7 @@ class SeasonCycle:
 
     @property
     def length(self) -> int:
-        """How many seasons there are."""
+        """The number of seasons."""
         return len(self.seasons)
 
     def cycle_of(self, position: int) -> range:
@@ -52,7 +52,7 @@ class SeasonCycle:
 
     @property
     def cycles(self) -> list[range]:
-        """The positions of each cycle."""
+        """The positions of the seasons of each cycle."""
         return [self.cycle_of(start) for start in self.cycle_starts]
 
     def year_of(self, day: date, cycle: range) -> int:
@@ -92,7 +92,7 @@ class SeasonCycle:
 
     @cached_property
     def stage_cycles(self) -> tuple[range, ...]:
-        """The cycle of each study stage."""
+        """By stage of the study: the cycle that its season belongs to."""
         return tuple(self.cycle_of(position) for position in self.stage_positions)
 
 

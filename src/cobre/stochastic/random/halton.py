@@ -45,7 +45,7 @@ def _scrambled_inverse(stream: Pcg64Sequence, numbers: Indices, base: int) -> Fl
 
 
 def first_primes(count: int) -> list[int]:
-    """2, 3, 5, ..."""
+    """The first `count` primes, the bases of the Halton sequence."""
     primes: list[int] = []
     candidate = 2
     while len(primes) < count:

@@ -23,7 +23,7 @@ _63 = np.uint64(63)
 
 
 class _Wide(NamedTuple):
-    """128-bit numbers."""
+    """128-bit numbers as pairs of 64-bit words."""
 
     high: Words
     low: Words
@@ -39,7 +39,7 @@ class Pcg64Streams:
 
     @property
     def count(self) -> int:
-        """How many generators these are."""
+        """The number of generators."""
         return len(self._state.low)
 
     def next_u64(self, streams: NDArray[np.intp] | None = None) -> Words:
@@ -78,7 +78,7 @@ class Pcg64Sequence:
         }
 
     def next_u64(self, count: int) -> Words:
-        """The next `count` times 64 bits."""
+        """The next `count` 64-bit words."""
         return self._bits.random_raw(count)
 
     def next_range_unit(self, count: int) -> Floats:

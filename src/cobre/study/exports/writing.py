@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 
 def write_study_exports(output: Path, study: PreparedStudy) -> None:
-    """What is known before training."""
+    """Write the exports that do not depend on training: the noise model, and fits of production planes."""
     asked: ExportsConfig = study.case.config.exports
     if asked.stochastic:
         write_stochastic(output / "stochastic", study.case, study.noise)

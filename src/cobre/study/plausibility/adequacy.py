@@ -61,7 +61,7 @@ def minima_of_buses(case: Case, expected: Expected, findings: Findings) -> None:
 
 
 def _largest_minimum(case: Case, expected: Expected, bus: int, stage: int) -> str:
-    """The plant behind most of it."""
+    """A clause naming the thermal plant with the largest minimum at a bus; empty where there is none."""
     at_bus = np.flatnonzero(expected.topology.thermal_bus == bus)
     if at_bus.size == 0:
         return ""

@@ -29,7 +29,7 @@ class Expected:
 
     @property
     def topology(self) -> Topology:
-        """Who is connected with whom."""
+        """Which entities are connected."""
         return self.study.topology
 
     def stage_id(self, position: int) -> int:

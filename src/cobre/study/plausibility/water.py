@@ -64,7 +64,7 @@ def minimum_outflows(case: Case, expected: Expected, findings: Findings) -> None
 
 
 def _mean(expected: Expected, values: Floats) -> Floats:
-    """Over the study, by hours."""
+    """Means over the stages of the study, weighted by hours."""
     mean: Floats = expected.hours @ values / expected.hours.sum()
     return mean
 
