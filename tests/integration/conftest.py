@@ -4,7 +4,8 @@ from pathlib import Path
 import pytest
 
 sys.path.insert(0, str(Path(__file__).parent))
-sys.path.append(str(Path(__file__).parents[1] / "unit" / "sddp"))  # small systems, which unit tests solve too
+# Small systems and plain inflow models, which unit tests solve too.
+sys.path += [str(Path(__file__).parents[1] / "unit" / part) for part in ("sddp", "stochastic")]
 
 from network_hosts import Network
 from network_worlds import NetworkWorld

@@ -45,6 +45,10 @@ class Program:
 
     def minimise(self, column: int) -> float:
         """The least value of one column."""
+        return self.solve(column)[0]
+
+    def solve(self, column: int) -> tuple[float, list[float], list[float]]:
+        """The least value of one column, all columns where it is reached, and the duals of the rows."""
         lp = highspy.HighsLp()
         lp.num_col_, lp.num_row_ = len(self.lower), len(self.rows)
         lp.col_cost_ = [1.0 if index == column else 0.0 for index in range(len(self.lower))]
@@ -62,7 +66,8 @@ class Program:
         highs.passModel(lp)
         highs.run()
         assert highs.getModelStatus() == highspy.HighsModelStatus.kOptimal
-        return float(highs.getObjectiveValue())
+        solution = highs.getSolution()
+        return float(highs.getObjectiveValue()), list(solution.col_value), list(solution.row_dual)
 
 
 @dataclass(frozen=True)

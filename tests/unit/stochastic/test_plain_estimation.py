@@ -1,0 +1,97 @@
+"""Inflow models of a system of plants beside the same models by plain loops (`plain_estimation`).
+
+A deck in small: plants that share their weather, with memories of many kinds, rivers that run dry or overflow.
+"""
+
+import numpy as np
+import pytest
+from noise_cases import make_case, monthly_history, stages, with_estimation
+from plain_estimation import MONTHS, PlainFit
+
+from cobre.stochastic.inflows import describe_inflows
+
+YEARS, PLANTS, FIRST_YEAR = 50, 12, 1950
+YEAR = np.arange(YEARS)
+
+
+def history():
+    """Inflows (year, month, plant) in m3/s: memories of one to four months, a slow wave, and odd seasons."""
+    random = np.random.default_rng(20240117)
+    memory = random.uniform(-0.25, 0.55, (4, MONTHS, PLANTS)) / np.array([1.0, 1.5, 2.0, 2.5])[:, None, None]
+    weather = np.linalg.cholesky(0.5 * np.eye(PLANTS) + 0.5)
+    count = MONTHS * (YEARS + 20)
+    standard, wave = np.zeros((count, PLANTS)), np.zeros(PLANTS)
+    for t in range(4, count):
+        wave = 0.98 * wave + 0.1 * random.normal(size=PLANTS)
+        past = sum(memory[lag, t % MONTHS] * standard[t - lag - 1] for lag in range(4))
+        standard[t] = past + 0.8 * weather @ random.normal(size=PLANTS) + wave
+    month = np.arange(MONTHS)[:, None]
+    mean = 120.0 + 60.0 * np.sin(month / 6 * np.pi + np.arange(PLANTS))
+    std = 25.0 + 8.0 * np.cos(month / 6 * np.pi)
+    values = mean + std * standard[-MONTHS * YEARS :].reshape(YEARS, MONTHS, PLANTS)
+    return np.round(with_odd_seasons(values), 1)
+
+
+def with_odd_seasons(values):
+    values[:, 2, 0] = 33.3  # one number
+    values[:, 7, 1] = np.where(YEAR < 26, 8.4, values[:, 7, 1])  # dry in more than half of the years
+    values[:, 8, 1] = np.where(YEAR < 25, 8.4, values[:, 8, 1])  # and in half of them
+    values[:, 5, 2] = np.where(YEAR < 6, -4.0 - YEAR, 15.2)  # negative in more than a tenth
+    values[:, 5, 3] = np.where(YEAR < 5, -4.0 - YEAR, 15.2)  # in a tenth: the rest is one number
+    return values
+
+
+VALUES = history()
+
+
+def found(**estimation):
+    start = (FIRST_YEAR + YEARS, 1)
+    case = make_case(
+        hydros=PLANTS,
+        horizon_stages=stages(MONTHS, start, with_seasons=True),
+        with_seasons=True,
+        inflow_history=monthly_history(VALUES, FIRST_YEAR),
+    )
+    return describe_inflows(with_estimation(case, **estimation))
+
+
+@pytest.mark.parametrize("max_order", [1, 3, 6, 12])
+def test_every_coefficient(max_order):
+    terms = found(max_order=max_order).terms
+    orders = set()
+    for plant in range(PLANTS):
+        fits = PlainFit(VALUES[:, :, plant], max_order).fits
+        orders |= {len(lags) for lags, _ in fits}
+        for season, (lags, _) in enumerate(fits):
+            own = terms.stages[season].coefficients[:, plant]
+            assert own == pytest.approx(np.pad(lags, (0, len(own) - len(lags))), abs=1e-11), (plant, season)
+    assert orders >= set(range(min(max_order, 4) + 1))  # or the history would show too little
+
+
+@pytest.mark.parametrize("max_order", [1, 3, 6])
+def test_every_coefficient_beside_a_yearly_one(max_order):
+    terms = found(max_order=max_order, order_selection="pacf_annual").terms
+    for plant in range(PLANTS):
+        plain = PlainFit(VALUES[:, :, plant], max_order, with_year=True)
+        for season, (lags, yearly) in enumerate(plain.fits):
+            row = terms.stages[season]
+            own = row.coefficients[:, plant]
+            assert own == pytest.approx(np.pad(lags, (0, len(own) - len(lags))), abs=1e-11), (plant, season)
+            assert row.annual_coefficient[plant] == pytest.approx(yearly, abs=1e-11), (plant, season)
+            assert row.annual_mean_m3s[plant] == pytest.approx(plain.year_mean[season], rel=1e-12)
+            assert row.annual_std_m3s[plant] == pytest.approx(plain.year_std[season], rel=1e-12)
+
+
+def test_every_mean_and_deviation():
+    statistics = found().statistics
+    for plant in range(PLANTS):
+        plain = PlainFit(VALUES[:, :, plant], 1)
+        assert statistics.mean_m3s[:, plant] == pytest.approx(plain.mean, rel=1e-12)
+        assert statistics.std_m3s[:, plant] == pytest.approx(plain.std, rel=1e-12)
+
+
+def test_odd_seasons_are_odd():
+    """The history has one of each kind, and its neighbour on the other side of the limit."""
+    statistics = found().statistics
+    assert (statistics.std_m3s[[2, 7, 5], [0, 1, 3]] == 0.0).all()
+    assert (statistics.std_m3s[[8, 5], [1, 2]] > 0.0).all()
