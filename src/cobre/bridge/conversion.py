@@ -17,7 +17,7 @@ from typing import Any, Literal
 from cobre._native import die_with_parent
 from cobre.bridge.environment import Bridge, clean_environment
 from cobre.bridge.errors import DeckNotConvertedError
-from cobre.io.atomic import WriteError, explained, new_directory, scratch_directory
+from cobre.io.atomic import WriteError, as_write_error, new_directory, scratch_directory
 from cobre.io.confined import move_file, no_links_below, remove_tree
 
 Model = Literal["newave", "decomp"]
@@ -98,7 +98,7 @@ def _place_for(request: DeckRequest) -> Iterator[Path]:
         with new_directory(case) as target:
             yield target
     elif request.is_forced and case.is_dir():
-        with explained(case), no_links_below(case), scratch_directory(case) as target:
+        with as_write_error(case), no_links_below(case), scratch_directory(case) as target:
             yield target
             _replace_parts(case, target)
     else:

@@ -11,7 +11,7 @@ from rich.live import Live
 
 from cobre import __version__
 from cobre.cli.run_table import run_table
-from cobre.cli.signal_notes import SignalNotes
+from cobre.cli.signal_watcher import SignalWatcher
 from cobre.runs.formatting import printable_event
 from cobre.runs.view import RunView
 
@@ -29,7 +29,7 @@ class LiveProgress:
     has_shown_bounds = True
 
     def __init__(self, stream: IO[str] | None = None) -> None:
-        self.has_spoken = False
+        self.has_events = False
         self.drawing_s = 0.0
         """CPU time that drawing took."""
         self._console = Console(file=stream or sys.stdout, highlight=False)
@@ -37,20 +37,20 @@ class LiveProgress:
         self._lock = threading.Lock()
         self._live: Live | None = None
         self._began: float | None = None
-        self._signals: SignalNotes | None = None
+        self._signals: SignalWatcher | None = None
         self._stop = threading.Event()
         self._drawer = threading.Thread(target=self._draw_until_stopped, name="cobre-progress", daemon=True)
 
     def expect(self, case: str) -> None:
         """Open the table with the case's name while workers are being started."""
         self._began = time.time()
-        self._signals = SignalNotes()
+        self._signals = SignalWatcher()
         self._view.take({"event": "run_started", "time": self._began, "case": case, "version": __version__})
         self._open()
 
     def emit(self, event: "Event") -> None:
         """Take an event; warnings stay on the screen above the table."""
-        self.has_spoken = True
+        self.has_events = True
         event = printable_event(event)
         if event["event"] == "run_started" and self._began is not None:
             event = {**event, "time": self._began}  # the user has been waiting since then
@@ -92,7 +92,7 @@ class LiveProgress:
     def _draw(self) -> float:
         began = time.thread_time()
         with self._lock:
-            is_stopping = self._signals is not None and self._signals.has_come()
+            is_stopping = self._signals is not None and self._signals.has_arrived()
             table = run_table(self._view, *self._console.size, time.time(), is_stopping=is_stopping)
         if self._live is not None:
             self._live.update(table, refresh=True)

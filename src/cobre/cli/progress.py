@@ -25,7 +25,7 @@ HEADER = header()
 class Progress(Protocol):
     """Shows a run to its user: gets every event, and is closed at the end."""
 
-    has_spoken: bool
+    has_events: bool
     """Whether this process shows the run: only that of rank 0 gets events."""
     has_shown_bounds: bool
     """Whether the last bounds are on the screen already."""
@@ -65,14 +65,14 @@ class QuietProgress:
     has_shown_bounds = False
 
     def __init__(self) -> None:
-        self.has_spoken = False
+        self.has_events = False
 
     def expect(self, case: str) -> None:
         """Nothing is said before the run says it."""
 
     def emit(self, event: "Event") -> None:
         """Print the event if it is a warning."""
-        self.has_spoken = True
+        self.has_events = True
         if event["event"] == "warning":
             say(f"warning: {event['message']}", err=True)
 
@@ -89,14 +89,14 @@ class LineProgress:
         self._stream = stream or sys.stdout
         self._has_gap = True
         self._is_narrow = self._stream.isatty() and shutil.get_terminal_size().columns < len(HEADER)
-        self.has_spoken = False
+        self.has_events = False
 
     def expect(self, case: str) -> None:
         """Nothing is said before the run says it."""
 
     def emit(self, event: "Event") -> None:
         """Print the line of an event; events without one are ignored."""
-        self.has_spoken = True
+        self.has_events = True
         match event["event"]:
             case "warning":
                 say(f"warning: {event['message']}", err=True)

@@ -15,7 +15,7 @@ from cobre.cli.exit_codes import ExitCode
 from cobre.cli.progress import Progress, choose_progress
 from cobre.cli.run_summary import print_summary, write_report
 from cobre.cli.say import say_json
-from cobre.cli.standard_streams import output_is_talk
+from cobre.cli.standard_streams import mark_output_as_optional
 from cobre.comm import Backend
 from cobre.comm.detection import find_launch
 from cobre.printable import printable
@@ -88,14 +88,14 @@ def run_case(options: RunOptions) -> None:
     """Run a case; in a world with several ranks only rank 0 speaks."""
     stream = sys.stderr if options.as_json else sys.stdout
     if not options.as_json:
-        output_is_talk()
+        mark_output_as_optional()
     with report_errors():
         progress = choose_progress(plain=options.plain, quiet=options.quiet, stream=stream)
         with closing(progress):
             summary = _run(options, progress)
-        if progress.has_spoken:
+        if progress.has_events:
             _sum_up(options, summary, progress)
-        if summary.stop_kind in _SIGNALLED and (progress.has_spoken or not _ends_with_others()):
+        if summary.stop_kind in _SIGNALLED and (progress.has_events or not _ends_with_others()):
             sys.exit(_SIGNALLED[summary.stop_kind])
 
 

@@ -14,12 +14,12 @@ STDOUT = 1
 STDERR = 2
 
 
-class Outlet(io.FileIO):
+class TolerantStream(io.FileIO):
     """Standard output or error. What cannot be written is lost: said once, and from then on nothing is tried."""
 
     def __init__(self, descriptor: int) -> None:
         super().__init__(descriptor, "w", closefd=False)
-        self.complaints: Outlet | None = None
+        self.error_stream: TolerantStream | None = None
         """The stream that reports a loss. Not `sys.stderr`, which may be drawn over this stream."""
         self.is_answer = True
         """Whether the command was called for what it prints here; otherwise it is called for what it does."""
@@ -45,9 +45,9 @@ class Outlet(io.FileIO):
 
     def _report_loss(self, error: OSError) -> None:
         self.is_lost = True
-        if self.complaints is not None:
+        if self.error_stream is not None:
             why = " is closed" if error.errno == errno.EBADF else f": {error.strerror}"
-            self.complaints.write(f"cobre: what is printed is lost: standard output{why}\n".encode())
+            self.error_stream.write(f"cobre: what is printed is lost: standard output{why}\n".encode())
 
 
 class StandardStreams:
@@ -58,13 +58,13 @@ class StandardStreams:
         if sys.stdin is None:
             sys.stdin = open(_nothing(os.O_RDONLY), closefd=False)
         # Opened for reading: to write there fails, as it does where a stream is closed. In the order of their numbers.
-        self._output = _outlet(sys.stdout, STDOUT, os.O_RDONLY)
-        complaints = _outlet(sys.stderr, STDERR, os.O_WRONLY)
+        self._output = _tolerant_stream(sys.stdout, STDOUT, os.O_RDONLY)
+        error_stream = _tolerant_stream(sys.stderr, STDERR, os.O_WRONLY)
         if self._output is not None:
-            self._output.complaints = complaints
+            self._output.error_stream = error_stream
             sys.stdout = _text(self._output, sys.stdout)
-        if complaints is not None:
-            sys.stderr = _text(complaints, sys.stderr)
+        if error_stream is not None:
+            sys.stderr = _text(error_stream, sys.stderr)
         return self
 
     def __exit__(self, *_: object) -> None:
@@ -79,11 +79,11 @@ class StandardStreams:
         return self._output is not None and self._output.is_lost and self._output.is_answer
 
 
-def output_is_talk() -> None:
+def mark_output_as_optional() -> None:
     """This command is called for what it does, and goes on when nobody can be told about it."""
-    outlet = getattr(getattr(sys.stdout, "buffer", None), "raw", None)
-    if isinstance(outlet, Outlet):
-        outlet.is_answer = False
+    raw = getattr(getattr(sys.stdout, "buffer", None), "raw", None)
+    if isinstance(raw, TolerantStream):
+        raw.is_answer = False
 
 
 def _nothing(flags: int) -> int:
@@ -93,20 +93,20 @@ def _nothing(flags: int) -> int:
     return descriptor
 
 
-def _outlet(stream: TextIO | None, number: int, flags: int) -> Outlet | None:
+def _tolerant_stream(stream: TextIO | None, number: int, flags: int) -> TolerantStream | None:
     """Of a stream that is closed or that has its number; what a test or a notebook put there is theirs."""
     if stream is None:
-        return Outlet(_nothing(flags))
+        return TolerantStream(_nothing(flags))
     try:
-        return Outlet(number) if isinstance(stream, io.TextIOWrapper) and stream.fileno() == number else None
+        return TolerantStream(number) if isinstance(stream, io.TextIOWrapper) and stream.fileno() == number else None
     except (OSError, ValueError):  # in memory, or closed
         return None
 
 
-def _text(outlet: Outlet, like: TextIO | None) -> TextIO:
+def _text(raw: TolerantStream, like: TextIO | None) -> TextIO:
     if not isinstance(like, io.TextIOWrapper):
-        return io.TextIOWrapper(io.BufferedWriter(outlet), "utf-8", "backslashreplace", line_buffering=True)
+        return io.TextIOWrapper(io.BufferedWriter(raw), "utf-8", "backslashreplace", line_buffering=True)
     with suppress(OSError):
         like.flush()
     is_prompt = like.line_buffering or like.write_through
-    return io.TextIOWrapper(io.BufferedWriter(outlet), like.encoding, like.errors, line_buffering=is_prompt)
+    return io.TextIOWrapper(io.BufferedWriter(raw), like.encoding, like.errors, line_buffering=is_prompt)

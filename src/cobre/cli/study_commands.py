@@ -39,7 +39,7 @@ def world_options(command: Command) -> Command:
     return command
 
 
-def _speech_options(command: Command) -> Command:
+def _display_options(command: Command) -> Command:
     """What is said while it runs and in the end."""
     for decorate in reversed(
         (
@@ -85,7 +85,7 @@ def _speech_options(command: Command) -> Command:
     type=click.FloatRange(min=0.0, min_open=True),
     help="Longest time between checkpoints, in minutes. Default: 5.",
 )
-@_speech_options
+@_display_options
 def run(case: Path, **options: Any) -> None:
     """Train a policy for CASE, simulate it, and write the results.
 
@@ -122,7 +122,7 @@ def run(case: Path, **options: Any) -> None:
 @click.option("--overwrite", is_flag=True, help="Replace an earlier simulation in the output directory.")
 @click.option("--scenarios", type=click.IntRange(min=1), help="Number of scenarios. Default: that of the case.")
 @world_options
-@_speech_options
+@_display_options
 def simulate(case: Path, **options: Any) -> None:
     """Simulate a stored policy on CASE, without training.
 

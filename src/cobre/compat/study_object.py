@@ -17,7 +17,7 @@ from cobre.runs.summary import RunSummary
 from cobre.sddp.prepared import PreparedStudy
 from cobre.study.iteration_callback import IterationCallback
 from cobre.study.prepare import prepare
-from cobre.study.script_run import ScriptRun, keep_simulation, simulate_stored
+from cobre.study.script_run import ScriptRun, simulate_stored, store_simulation
 
 
 class Study:
@@ -129,6 +129,6 @@ class Study:
             result = simulate_stored(self._run, policy)
         except SolverError as error:
             raise SimulationError(str(error)) from error
-        keep_simulation(Path(output_dir or self._run.output), result)
+        store_simulation(Path(output_dir or self._run.output), result)
         count = len(result.scenario_costs)
         return {"n_scenarios": count, "completed": count}

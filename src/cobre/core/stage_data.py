@@ -97,11 +97,11 @@ class TransitNumbers:
 
     hydro: Indices  # A: who releases
     target: Indices  # A: who gets it
-    at_once: Floats  # A x P x P: which share of a release arrives in which period of this stage
-    later: Floats  # A x P x C: which share is under way when the stage ends, by slot of the layout
-    arriving: Floats  # N x P: how what was under way spreads over this stage
+    arrival_share: Floats  # A x P x P: which share of a release arrives in which period of this stage
+    carried_share: Floats  # A x P x C: which share is under way when the stage ends, by slot of the layout
+    carried_arrival: Floats  # N x P: how what was under way spreads over this stage
     is_carried: Flags  # C: arrives within the study
-    outlasts: Flags  # A: some of this stage's release arrives after the study
+    arrives_after_study: Flags  # A: some of this stage's release arrives after the study
 
 
 @dataclass(frozen=True, slots=True)

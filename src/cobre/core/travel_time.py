@@ -87,7 +87,7 @@ class TravelAxis:
         found: Floats = self._arrivals(periods, hours) / periods.lengths[:, None]
         return found
 
-    def shares_at_once(self, stage: int, hours: float) -> Floats:
+    def arrival_shares_within(self, stage: int, hours: float) -> Floats:
         """[periods, periods] of a stage: which share of a release arrives in which period of the same stage."""
         periods = self.blocks[stage]
         found: Floats = periods.overlap_hours(periods.edges[:-1] + hours, periods.edges[1:] + hours)
@@ -101,7 +101,7 @@ class TravelAxis:
         weight = common if common.sum() > 0.0 else periods.lengths
         return np.asarray(weight / weight.sum(), np.float64)
 
-    def outlasts(self, stage: int, hours: float) -> bool:
+    def arrives_after_study(self, stage: int, hours: float) -> bool:
         """Whether something of a stage's release arrives after the last stage."""
         return bool(self.stages.edges[stage + 1] + hours > self.stages.edges[-1])
 

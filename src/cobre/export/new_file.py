@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from cobre.io.atomic import WriteError, explained, scratch_directory
+from cobre.io.atomic import WriteError, as_write_error, scratch_directory
 from cobre.io.confined import make_folder, move_file
 
 
@@ -14,7 +14,7 @@ def new_file(target: Path) -> Iterator[Path]:
     """A path in a fresh directory beside `target`, which must not be there. Nothing is left after a failure."""
     if os.path.lexists(target):
         raise WriteError(target, "it exists", "choose a new name, or remove it first")
-    with explained(target):
+    with as_write_error(target):
         make_folder(target.parent)
         with scratch_directory(target.parent) as scratch:
             place = scratch / target.name

@@ -50,7 +50,7 @@ class WriteError(OutputError):
 
 def check_writable(folder: Path) -> None:
     """Make the directory and prove that it takes a file, before hours are spent on what shall go there."""
-    with explained(folder):
+    with as_write_error(folder):
         make_folder(folder)
         probe = _temporary_beside(folder / "probe")
         with finally_do(lambda: remove_file(probe)), create_file(probe) as stream:
@@ -60,7 +60,7 @@ def check_writable(folder: Path) -> None:
 @contextmanager
 def replacing_file(path: Path) -> Iterator[BinaryIO]:
     """A file to write to, which takes the name `path` when the block ends without an error."""
-    with explained(path):
+    with as_write_error(path):
         _refuse_what_is_no_file(path)
         temporary = _temporary_beside(path)
         # Not tempfile.mkstemp: its files are for the owner alone, and results are for whom the umask says.
@@ -87,7 +87,7 @@ def new_directory(path: Path, *, is_flushed: bool = True) -> Iterator[Path]:
     `path` must not exist, or be an empty directory. is_flushed: False for thousands of small files that can be made
     again: flushing each of them to the disk takes longer than writing them.
     """
-    with explained(path):
+    with as_write_error(path):
         _refuse_occupied(path)
         with _temporary_directory(path) as temporary:
             yield temporary
@@ -100,7 +100,7 @@ def new_directory(path: Path, *, is_flushed: bool = True) -> Iterator[Path]:
 @contextmanager
 def scratch_directory(folder: Path) -> Iterator[Path]:
     """A directory inside `folder` to prepare files in, which is gone when the block ends."""
-    with explained(folder):
+    with as_write_error(folder):
         scratch = _temporary_beside(folder / "scratch")
         make_folder(scratch)
         with finally_do(lambda: remove_tree(scratch)):
@@ -194,8 +194,8 @@ def _flush(path: Path, flags: int) -> None:
 
 
 @contextmanager
-def explained(path: Path) -> Iterator[None]:
-    """Errors of the file system that concern the target, in words."""
+def as_write_error(path: Path) -> Iterator[None]:
+    """Raise file-system errors about `path` or its folder as WriteError, with the path and the reason in words."""
     try:
         yield
     except CobreError:

@@ -17,7 +17,7 @@ LONG_GAPS = 3.0
 
 
 @dataclass(frozen=True, slots=True)
-class LastSign:
+class LastActivity:
     """What the log of a run says of its life: its host, the time of its last event, the usual time between two."""
 
     host: str | None
@@ -34,7 +34,7 @@ class LastSign:
         return abs(now - self.last_time) < max(FRESH_S, LONG_GAPS * self.longest_gap_s)
 
 
-def is_alive(folder: Path, sign: LastSign, now: float | None = None) -> bool:
+def is_alive(folder: Path, activity: LastActivity, now: float | None = None) -> bool:
     """Whether the run in a directory goes on.
 
     The lock tells of runs on this machine. A directory that is copied from another one, or lies on a file system that
@@ -42,7 +42,7 @@ def is_alive(folder: Path, sign: LastSign, now: float | None = None) -> bool:
     """
     if is_in_use(folder):
         return True
-    return sign.is_elsewhere and sign.is_fresh(time.time() if now is None else now)
+    return activity.is_elsewhere and activity.is_fresh(time.time() if now is None else now)
 
 
 def is_in_use(folder: Path) -> bool:

@@ -14,7 +14,7 @@ CASE_FILES = {"config.json", "stages.json"}
 
 
 @dataclass
-class Found:
+class CasesAndRuns:
     """Folders, in the order of their names; is_complete: there were not too many to list them all."""
 
     cases: list[Path] = field(default_factory=list)
@@ -22,9 +22,9 @@ class Found:
     is_complete: bool = True
 
 
-def look_around(roots: Roots) -> Found:
+def find_cases_and_runs(roots: Roots) -> CasesAndRuns:
     """Look through all folders; links are not followed, and what is hidden stays so."""
-    found = Found()
+    found = CasesAndRuns()
     for folder, files in _folders(roots):
         if len(found.cases) + len(found.runs) >= MAX_FOUND:
             found.is_complete = False

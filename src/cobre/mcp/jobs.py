@@ -12,7 +12,7 @@ from typing import BinaryIO
 
 from cobre.comm.cores import usable_cores
 from cobre.comm.launch import interpreter_flags, new_process_environment
-from cobre.io.atomic import explained
+from cobre.io.atomic import as_write_error
 from cobre.io.confined import make_folder, no_links_below, open_own, remove_file
 from cobre.io.untrusted_file import open_untrusted
 from cobre.mcp.errors import JobError
@@ -163,7 +163,7 @@ def _started(request: StudyRequest) -> Job:
 def _log(request: StudyRequest) -> BinaryIO:
     """What the study prints, in a file of its own."""
     path = request.output / LOG_FILE
-    with explained(path):
+    with as_write_error(path):
         make_folder(request.output)
         if not request.resume:
             remove_file(path)

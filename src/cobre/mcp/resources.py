@@ -8,7 +8,7 @@ from pathlib import Path
 from urllib.parse import quote
 
 from cobre.io.untrusted_file import MOST_BYTES, read_untrusted
-from cobre.mcp.discovery import look_around
+from cobre.mcp.discovery import find_cases_and_runs
 from cobre.mcp.roots import Roots
 from cobre.runs.files import EVENT_FILE, REPORT_FILE, STUDY_FILE, SUMMARY_FILE
 
@@ -35,7 +35,7 @@ def run_uri(roots: Roots, run: Path, file: str) -> str:
 
 def available(roots: Roots) -> Iterator[tuple[str, str, ResultKind]]:
     """Address, name and kind of everything that can be read now."""
-    for run in look_around(roots).runs:
+    for run in find_cases_and_runs(roots).runs:
         for kind in KINDS.values():
             if (run / kind.needs).exists():
                 yield run_uri(roots, run, kind.file), f"{'/'.join(roots.name_of(run))}: {kind.file}", kind

@@ -6,7 +6,7 @@ from typing import Annotated, Any, Literal
 from pydantic import BaseModel, Field
 
 from cobre.mcp.case_paths import check_case_paths
-from cobre.mcp.discovery import look_around
+from cobre.mcp.discovery import find_cases_and_runs
 from cobre.mcp.jobs import Jobs, StudyRequest
 from cobre.mcp.roots import Roots
 from cobre.mcp.status import study_result, study_status
@@ -39,7 +39,7 @@ class Tools:
 
     def list_cases_and_runs(self) -> dict[str, Any]:
         """List the cases and the output folders of runs in the server's folders."""
-        found = look_around(self._roots)
+        found = find_cases_and_runs(self._roots)
         return {
             "folders": [str(folder) for folder in self._roots.folders],
             "cases": [str(path) for path in found.cases],

@@ -104,7 +104,7 @@ class Policy:
 
         state: a number for each of `state_names`. 0 for a stage without cuts, such as the last one.
         """
-        values = self._heights(stage, state)
+        values = self._cut_values(stage, state)
         return float(values.max()) * self.cost_scale if len(values) else 0.0
 
     def evaluate(self, stage: int, state: Sequence[float]) -> float:
@@ -112,7 +112,7 @@ class Policy:
 
         A stage without cuts, such as the last one, gives minus infinity: nothing is known there. See `cost_to_go`.
         """
-        values = self._heights(stage, state)
+        values = self._cut_values(stage, state)
         return float(values.max()) if len(values) else -math.inf
 
     def cut_matrix(self, stage: int) -> tuple[Floats, Floats]:
@@ -122,10 +122,10 @@ class Policy:
 
     def water_values(self, stage: int, state: Sequence[float]) -> dict[str, float]:
         """$ per hm3 of each reservoir at the end of a stage: the slope of the cut that is highest there."""
-        return self._worth(stage, state, STORAGE)
+        return self._marginal_values(stage, state, STORAGE)
 
-    def _worth(self, stage: int, state: Sequence[float], kind: str) -> dict[str, float]:
-        values = self._heights(stage, state)
+    def _marginal_values(self, stage: int, state: Sequence[float], kind: str) -> dict[str, float]:
+        values = self._cut_values(stage, state)
         if not len(values):
             return {name: 0.0 for name in self.state_names if kind_of(name) == kind}
         slopes = self.cuts[stage].coefficients[int(values.argmax())]
@@ -134,9 +134,9 @@ class Policy:
 
     def commitment_values(self, stage: int, state: Sequence[float]) -> dict[str, float]:
         """What one more MW of each commitment saves, $: like water values, by names such as `commitment2:5`."""
-        return self._worth(stage, state, COMMITMENT)
+        return self._marginal_values(stage, state, COMMITMENT)
 
-    def _heights(self, stage: int, state: Sequence[float]) -> Floats:
+    def _cut_values(self, stage: int, state: Sequence[float]) -> Floats:
         """Every cut of a stage at a state; components are added in order, so that the sum is the same everywhere."""
         self._check_stage(stage)
         point = self.checked_state(state)

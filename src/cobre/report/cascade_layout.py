@@ -27,7 +27,7 @@ def layouts(downstream: Mapping[int, int | None]) -> list[CascadeLayout]:
     return sorted(found, key=lambda layout: -len(layout.places))
 
 
-def shelves(found: Sequence[CascadeLayout], width: int) -> tuple[list[Cell], int]:
+def pack_layouts(found: Sequence[CascadeLayout], width: int) -> tuple[list[Cell], int]:
     """The first level and row of each layout, side by side as far as `width` levels go; and rows that are used."""
     corners: list[Cell] = []
     left = top = height = 0

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from cobre.core.verdict import FoundBound
-from cobre.io.lock_file import LastSign
+from cobre.io.lock_file import LastActivity
 from cobre.io.output import ResultsError, read_manifest
 from cobre.io.shell_quoting import as_argument
 from cobre.io.stored_json import parse_stored
@@ -79,7 +79,7 @@ def _state(folder: Path, log: EventHistory, summary: Mapping[str, Any]) -> RunSt
     host = (log.last("run_started") or {}).get("host")
     return state_of(
         folder,
-        LastSign(host if isinstance(host, str) else None, log.last_time or 0.0),
+        LastActivity(host if isinstance(host, str) else None, log.last_time or 0.0),
         has_failed=log.last("run_failed") is not None,
         is_interrupted=bool(summary.get("is_interrupted")),
     )

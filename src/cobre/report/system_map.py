@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from html import escape
 from typing import Any
 
-from cobre.report.cascade_layout import layouts, shelves
+from cobre.report.cascade_layout import layouts, pack_layouts
 from cobre.report.palette import BLUE, GREEN, GREY, ORANGE, PURPLE, SKY, VERMILLION, variable
 from cobre.report.study_facts import StudyFacts
 from cobre.runs.formatting import digits
@@ -116,12 +116,12 @@ class _Drawing:
         )
 
     def cascades(self, hydros: Sequence[Mapping[str, Any]], top: float) -> float:
-        """River systems on shelves, below the network; the height of everything."""
+        """River systems on pack_layouts, below the network; the height of everything."""
         downstream = {hydro["id"]: hydro.get("downstream_id") for hydro in hydros}
         found = layouts(downstream)
         width = max([MOST_LEVELS, *(layout.levels for layout in found)])
         step = min(STEP, (WIDTH - 2 * MARGIN) / width)
-        corners, rows = shelves(found, width)
+        corners, rows = pack_layouts(found, width)
         places: dict[int, tuple[float, float]] = {}
         parity: dict[int, int] = {}
         for layout, (left, first) in zip(found, corners, strict=True):

@@ -49,8 +49,8 @@ class Difference:
         return {
             "part": self.part,
             "place": dict(self.place),
-            "first": _told(self.first),
-            "second": _told(self.second),
+            "first": _json_value(self.first),
+            "second": _json_value(self.second),
         }
 
 
@@ -291,7 +291,7 @@ def _shown(value: Any) -> str:
     return f"{_hex(value)} ({value!r})" if isinstance(value, float) else str(value)
 
 
-def _told(value: Any) -> Any:
+def _json_value(value: Any) -> Any:
     if not isinstance(value, float):
         return {"value": value}
     return {"value": value if math.isfinite(value) else None, "hex": _hex(value)}

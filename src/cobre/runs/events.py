@@ -11,7 +11,7 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import IO, Any
 
-from cobre.io.atomic import WriteError, explained
+from cobre.io.atomic import WriteError, as_write_error
 from cobre.io.confined import open_own, remove_file
 from cobre.io.event_file import Event, events_in, whole_lines
 from cobre.io.untrusted_file import MOST_BYTES, open_untrusted, read_untrusted
@@ -91,7 +91,7 @@ class EventLog:
 
     def __init__(self, folder: Path, *, append: bool) -> None:
         self._path = folder / EVENT_FILE
-        with explained(self._path):
+        with as_write_error(self._path):
             self._file: IO[str] = _opened(self._path, append=append)
             if append and not _ends_with_newline(self._path):
                 self._file.write("\n")  # a killed run may leave half a line: it must not take ours along

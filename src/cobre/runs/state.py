@@ -3,7 +3,7 @@
 from enum import StrEnum
 from pathlib import Path
 
-from cobre.io.lock_file import LastSign, is_alive
+from cobre.io.lock_file import LastActivity, is_alive
 from cobre.runs.files import SUMMARY_FILE
 
 
@@ -23,7 +23,7 @@ class RunState(StrEnum):
 
 
 def state_of(
-    folder: Path, sign: LastSign, *, has_failed: bool, has_finished: bool = False, is_interrupted: bool = False
+    folder: Path, activity: LastActivity, *, has_failed: bool, has_finished: bool = False, is_interrupted: bool = False
 ) -> RunState:
     """The state by what the log says, with a look at the directory, since a killed run logs nothing.
 
@@ -34,4 +34,4 @@ def state_of(
         return RunState.FAILED
     if has_finished or (folder / SUMMARY_FILE).exists():
         return RunState.STOPPED if is_interrupted else RunState.FINISHED
-    return RunState.RUNNING if is_alive(folder, sign) else RunState.KILLED
+    return RunState.RUNNING if is_alive(folder, activity) else RunState.KILLED

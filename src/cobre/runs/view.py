@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from cobre.core.verdict import BoundHistory, ConvergenceVerdict, FoundBound, verdict
-from cobre.io.lock_file import LastSign
+from cobre.io.lock_file import LastActivity
 from cobre.runs.events import Event
 from cobre.runs.formatting import printable_event
 from cobre.runs.iterations import add_iteration, is_resumed
@@ -193,19 +193,19 @@ class RunView:
         """The state of the run in this output directory."""
         return state_of(
             folder,
-            self.last_sign,
+            self.last_activity,
             has_failed=self.failed is not None,
             has_finished=self.finished is not None,
             is_interrupted=self._was_interrupted,
         )
 
     @property
-    def last_sign(self) -> LastSign:
+    def last_activity(self) -> LastActivity:
         """Where it runs, and when it was last heard of."""
         host = self.facts.get("host")
         times = [event["time"] for event in self.iterations[-RECENT - 1 :]]
         gaps = [after - before for before, after in pairwise(times)]
-        return LastSign(host if isinstance(host, str) else None, self.last_time, max(gaps, default=0.0))
+        return LastActivity(host if isinstance(host, str) else None, self.last_time, max(gaps, default=0.0))
 
     @property
     def _was_interrupted(self) -> bool:

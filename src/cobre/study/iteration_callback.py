@@ -83,7 +83,7 @@ class ReplyPipe:
             os.close(self._descriptor)
             self._descriptor = None
 
-    def says_stop(self, is_ending: Callable[[], bool]) -> bool:
+    def wants_stop(self, is_ending: Callable[[], bool]) -> bool:
         """Wait for the answer to one iteration; a run that ends anyway waits no longer."""
         if self._descriptor is None:
             return False

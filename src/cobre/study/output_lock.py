@@ -9,7 +9,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from cobre.errors import OutputError
-from cobre.io.atomic import check_writable, explained, finally_do, sweep
+from cobre.io.atomic import as_write_error, check_writable, finally_do, sweep
 from cobre.io.confined import no_links_below, open_own, remove_file
 from cobre.io.lock_file import is_in_use
 from cobre.printable import printable
@@ -34,10 +34,10 @@ def output_lock(folder: Path) -> Iterator[None]:
     path = folder / LOCK_FILE
     with no_links_below(folder):
         check_writable(folder)
-        with explained(path):
+        with as_write_error(path):
             descriptor = _locked(path)
         with finally_do(lambda: _release(path, descriptor)):
-            with explained(path):
+            with as_write_error(path):
                 os.truncate(descriptor, 0)
                 os.pwrite(descriptor, f"pid {os.getpid()} on {socket.gethostname()}\n".encode(), 0)
                 sweep(folder)
@@ -46,7 +46,7 @@ def output_lock(folder: Path) -> Iterator[None]:
 
 def _release(path: Path, descriptor: int) -> None:
     try:
-        with explained(path):
+        with as_write_error(path):
             remove_file(path)  # while it is held: nobody can have locked it in between
     finally:
         os.close(descriptor)

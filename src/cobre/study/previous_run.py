@@ -6,7 +6,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 from cobre.errors import OutputError
-from cobre.io.atomic import explained
+from cobre.io.atomic import as_write_error
 from cobre.io.confined import remove_file, remove_tree
 from cobre.io.event_file import Event
 from cobre.io.output.growing_tables import UNFINISHED
@@ -113,13 +113,13 @@ def clear_previous_run(output: Path, *, is_resumed: bool, has_training: bool, ke
     if begins:
         names += _FROM_THE_START
     for name in names:
-        with explained(output / name):
+        with as_write_error(output / name):
             if name == SIMULATION and is_resumed:
                 _keep_unfinished(output / name)
             else:
                 remove_tree(output / name)
     for path in policies:
-        with explained(path):
+        with as_write_error(path):
             remove_file(path)
 
 

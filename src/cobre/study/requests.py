@@ -57,7 +57,7 @@ class TrainingRequest:
         return self.resume or self.resume_if_possible
 
 
-AS_THE_CASE_SAYS = TrainingRequest()
+DEFAULT_TRAINING = TrainingRequest()
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,7 +70,7 @@ class RunRequest:
 
     case: CaseRequest
     output: Path
-    training: TrainingRequest = AS_THE_CASE_SAYS
+    training: TrainingRequest = DEFAULT_TRAINING
     overwrite: bool = False
     split_reason: str = ""
 

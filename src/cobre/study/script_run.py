@@ -50,14 +50,14 @@ class ScriptRun:
         placement = script_placement(self.backend, self.num_workers)
         threads = threads_per_worker(placement, self.threads)
         source = with_config_document(CaseRequest(self.case, {**self.overrides, **more_overrides}, threads))
-        with as_if_here(), iteration_replies(on_iteration) as (pipe, emit):
+        with raising_worker_errors(), iteration_replies(on_iteration) as (pipe, emit):
             request = RunRequest(source, self.output, TrainingRequest(reply_pipe=pipe), overwrite=self.overwrite)
             return run_in(placement, run_study, (request,), emit)[0]
 
 
 def simulate_stored(run: ScriptRun, policy: Policy) -> SimulationResult:
     """Simulate a policy, without writing anything."""
-    with as_if_here():
+    with raising_worker_errors():
         return simulate(
             run.case,
             policy,
@@ -68,7 +68,7 @@ def simulate_stored(run: ScriptRun, policy: Policy) -> SimulationResult:
         )
 
 
-def keep_simulation(output: Path, result: SimulationResult) -> None:
+def store_simulation(output: Path, result: SimulationResult) -> None:
     """Write the tables of a simulation; also add it to the log and the summary of a run there."""
     with output_lock(output):
         write_results(output / SIMULATION, result.tables, {"digest": result.digest})
@@ -106,7 +106,7 @@ def _add_to_summary(path: Path, result: SimulationResult) -> None:
 
 
 @contextmanager
-def as_if_here() -> Iterator[None]:
+def raising_worker_errors() -> Iterator[None]:
     """An error of Cobre that ended a worker, instead of the news that a worker failed."""
     try:
         yield

@@ -12,7 +12,7 @@ import numpy as np
 from cobre.comm import Backend, Communicator, SharedMemoryProvider
 from cobre.core.arrays import Floats, Ints
 from cobre.core.case import System
-from cobre.io.atomic import explained, on_failure
+from cobre.io.atomic import as_write_error, on_failure
 from cobre.io.confined import make_folder
 from cobre.io.output.growing_tables import UNFINISHED, GrowingTables
 from cobre.policy.object import Policy
@@ -68,7 +68,7 @@ class StreamedSimulation:
     ) -> SimulationResult:
         """Follow a policy, or the cuts of a pool; rank 0 writes. The result has no tables in memory."""
         began = time.monotonic()
-        with explained(self.folder), ExitStack() as stack:
+        with as_write_error(self.folder), ExitStack() as stack:
             sink = stack.enter_context(self._sink()) if comm.rank == 0 else None
             comm.check_failures()
             done = _shared_costs(comm, np.zeros(0) if sink is None else sink.done)

@@ -33,7 +33,7 @@ from cobre.study.checkpoints import Checkpoint, CheckpointPlan, CheckpointWriter
 from cobre.study.digest import training_digest
 from cobre.study.iteration_callback import ReplyPipe
 from cobre.study.ready_study import ReadyStudy
-from cobre.study.requests import AS_THE_CASE_SAYS, TrainingRequest
+from cobre.study.requests import DEFAULT_TRAINING, TrainingRequest
 from cobre.study.starting_point import starting_point
 from cobre.study.stop_request import StopRequest
 
@@ -60,7 +60,7 @@ class TrainedStudy:
 def train_study(
     comm: Backend,
     ready: ReadyStudy,
-    request: TrainingRequest = AS_THE_CASE_SAYS,
+    request: TrainingRequest = DEFAULT_TRAINING,
     emit: EventListener = no_events,
     stop: StopRequest | None = None,
     before: Callable[[], None] = lambda: None,
@@ -100,7 +100,7 @@ def _phase_event(case: Case) -> Event:
 def _on_iteration(emit: EventListener, replies: ReplyPipe, stop: StopRequest) -> Callable[[IterationRecord], None]:
     def on_iteration(record: IterationRecord) -> None:
         emit(iteration_event(record))
-        if replies.says_stop(stop.is_wanted):
+        if replies.wants_stop(stop.is_wanted):
             stop.ask(Interruption.REQUESTED)
 
     return on_iteration

@@ -61,7 +61,7 @@ class WatchApp(App[None]):
         self.is_paused = False
         self.has_iterations = True
         self._follower = EventFollower(folder)
-        self._told: list[Event] = []
+        self._events: list[Event] = []
         self._log_width = 0
 
     def compose(self) -> ComposeResult:
@@ -118,7 +118,7 @@ class WatchApp(App[None]):
 
     def _rewrite_log(self) -> None:
         self._lines().clear()
-        self._write(self._told)
+        self._write(self._events)
 
     def action_zoom(self) -> None:
         """Show another range of iterations in the plot."""
@@ -149,13 +149,13 @@ class WatchApp(App[None]):
     def _take(self, fresh: list[Event]) -> None:
         if fresh:
             self.view.take_all(fresh)
-            self._told = (self._told + fresh)[-MOST_LINES:]
+            self._events = (self._events + fresh)[-MOST_LINES:]
             self._write(fresh[-MOST_LINES:])
             self.query_one(BoundsPlot).show(self.view)
 
     def _forget(self) -> None:
         """Clear the display, because another run has taken the directory."""
-        self.view, self._told = RunView(), []
+        self.view, self._events = RunView(), []
         self._lines().clear()
 
     def _draw_text(self) -> None:

@@ -20,11 +20,11 @@ class KeysScreen(ModalScreen[None]):
 
     def __init__(self, bindings: Iterable[Binding]) -> None:
         super().__init__()
-        self._bindings_told = tuple(bindings)
+        self._listed = tuple(bindings)
 
     def compose(self) -> ComposeResult:
         """One line for each key."""
-        text = Text("\n").join(_line(binding) for binding in self._bindings_told)
+        text = Text("\n").join(_line(binding) for binding in self._listed)
         keys = Static(text.append("\n\nany key: back", style="dim"), id="keys")
         keys.border_title = "keys"
         yield keys

@@ -8,7 +8,7 @@ from event_streams import iteration, phase, started
 
 from cobre.cli.live_table import LiveProgress
 from cobre.cli.progress import LineProgress, QuietProgress, choose_progress
-from cobre.cli.signal_notes import SignalNotes
+from cobre.cli.signal_watcher import SignalWatcher
 
 
 class Terminal(io.StringIO):
@@ -71,7 +71,7 @@ def test_quiet_says_warnings_only(capsys):
         progress.emit(event)
     captured = capsys.readouterr()
     assert (captured.out, captured.err) == ("", "warning: look out\n")
-    assert progress.has_spoken
+    assert progress.has_events
 
 
 def test_the_table_stays_when_it_is_closed():
@@ -91,18 +91,18 @@ def test_nothing_is_drawn_by_a_rank_that_is_told_nothing():
     progress = LiveProgress(stream)
     progress.close()
     assert stream.getvalue() == ""
-    assert not progress.has_spoken
+    assert not progress.has_events
 
 
 def test_signals_are_noted_and_left_to_their_handlers():
     taken = []
     previous = signal.signal(signal.SIGTERM, lambda number, _: taken.append(number))
     try:
-        notes = SignalNotes()
-        assert not notes.has_come()
+        notes = SignalWatcher()
+        assert not notes.has_arrived()
         signal.raise_signal(signal.SIGTERM)
-        assert notes.has_come()
-        assert notes.has_come()
+        assert notes.has_arrived()
+        assert notes.has_arrived()
         notes.close()
     finally:
         signal.signal(signal.SIGTERM, previous)

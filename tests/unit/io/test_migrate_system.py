@@ -179,7 +179,7 @@ def test_renamed_columns(old):
     }
     report = old.migrate()
     assert old.case.overrides.pumping_bounds["pumping_station_id"].tolist() == [0]
-    acts = texts(report, NoteKind.NOW_ACTS)
+    acts = texts(report, NoteKind.NOW_EFFECTIVE)
     assert "pumping stations" in acts
     assert "constraints/pumping_bounds.parquet: max_m3s" in acts
 
@@ -192,7 +192,7 @@ def test_what_acts_now_is_said(old):
     old.documents["system/hydros.json"]["hydros"][0] = filled
     old.documents["initial_conditions.json"]["storage"] = [{"hydro_id": 1, "value_hm3": 30.0}]
     report = old.migrate()
-    acts = texts(report, NoteKind.NOW_ACTS)
+    acts = texts(report, NoteKind.NOW_EFFECTIVE)
     for words in ("chronological", "entry_stage_id and exit_stage_id of 0", "losses_percent", "filling"):
         assert words in acts
     assert "gnl_config" in texts(report, NoteKind.DROPPED)

@@ -7,7 +7,7 @@ import pytest
 from report_page import EXAMPLE, Page
 
 import cobre
-from cobre.report.cascade_layout import layouts, shelves
+from cobre.report.cascade_layout import layouts, pack_layouts
 from cobre.report.study_facts import StudyFacts
 from cobre.report.system_map import ROW, system_map
 
@@ -45,7 +45,7 @@ def test_names_beside_each_other_do_not_touch(seed):
 
 def test_river_systems_lie_side_by_side():
     found = layouts(forest(60, 1))
-    corners, rows = shelves(found, 22)
+    corners, rows = pack_layouts(found, 22)
     cells = [
         (left + level, top + row)
         for layout, (left, top) in zip(found, corners, strict=True)

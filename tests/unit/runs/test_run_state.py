@@ -2,12 +2,12 @@
 
 import pytest
 
-from cobre.io.lock_file import LastSign
+from cobre.io.lock_file import LastActivity
 from cobre.runs.files import SUMMARY_FILE
 from cobre.runs.state import RunState, state_of
 from cobre.study.output_lock import output_lock
 
-HERE = LastSign(None, 0.0)
+HERE = LastActivity(None, 0.0)
 
 
 @pytest.mark.parametrize(

@@ -12,12 +12,12 @@ from cobre.io.migrate.initial_conditions import convert_initial_conditions
 from cobre.io.migrate.notes import MigrationReport, Notes
 from cobre.io.migrate.old_case import OldCase, other_files, read_old_case
 from cobre.io.migrate.plants import (
-    date_everything,
+    add_start_dates,
     drop_from_plants,
     form_unit_groups,
     rename_filling,
 )
-from cobre.io.migrate.plants import tell_what_acts as tell_what_acts_of_plants
+from cobre.io.migrate.plants import note_new_effects as note_new_effects_of_plants
 from cobre.io.migrate.prices import convert_turbined_cost
 from cobre.io.migrate.production import convert_production
 from cobre.io.migrate.tables import (
@@ -27,7 +27,7 @@ from cobre.io.migrate.tables import (
     split_bounds,
     strict_types,
 )
-from cobre.io.migrate.tables import tell_what_acts as tell_what_acts_of_tables
+from cobre.io.migrate.tables import note_new_effects as note_new_effects_of_tables
 from cobre.io.migrate.unknown_keys import drop_unknown_keys
 from cobre.io.problems import Layer, Problems
 
@@ -45,11 +45,11 @@ STEPS: tuple[Step, ...] = (
     convert_turbined_cost,
     rename_filling,
     drop_from_plants,
-    date_everything,
+    add_start_dates,
     split_bounds,
     move_exchange_factors,
-    tell_what_acts_of_plants,
-    tell_what_acts_of_tables,
+    note_new_effects_of_plants,
+    note_new_effects_of_tables,
     strict_types,
     drop_unknown_keys,
 )

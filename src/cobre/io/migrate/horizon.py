@@ -22,7 +22,7 @@ def convert_stages(case: OldCase, notes: Notes) -> None:
         _put_lags_into_the_state(case, notes)
         _define_seasons(case, notes)
     if any(stage.get("block_mode") == "chronological" for stage in stages):
-        notes.now_acts(FILE, "block_mode chronological: the older program took all blocks as parallel")
+        notes.now_effective(FILE, "block_mode chronological: the older program took all blocks as parallel")
 
 
 def _put_lags_into_the_state(case: OldCase, notes: Notes) -> None:

@@ -13,14 +13,14 @@ class NoteKind(Enum):
     CONVERTED = "converted"
     DROPPED = "dropped"
     GUESSED = "guessed"
-    NOW_ACTS = "now acts"
+    NOW_EFFECTIVE = "now effective"
 
 
 @dataclass(frozen=True, slots=True)
 class Note:
     """One thing that was done; `file` is relative to the case.
 
-    NOW_ACTS: the older program read it and did not use it; costs may differ for that reason.
+    NOW_EFFECTIVE: the older program read it and did not use it; costs may differ for that reason.
     """
 
     kind: NoteKind
@@ -49,9 +49,9 @@ class Notes:
         """Something that the old case does not say."""
         self._notes.append(Note(NoteKind.GUESSED, file, text))
 
-    def now_acts(self, file: str, text: str) -> None:
+    def now_effective(self, file: str, text: str) -> None:
         """Something that had no effect before."""
-        self._notes.append(Note(NoteKind.NOW_ACTS, file, text))
+        self._notes.append(Note(NoteKind.NOW_EFFECTIVE, file, text))
 
     def all(self) -> tuple[Note, ...]:
         """All notes, in the order in which they were made."""

@@ -20,10 +20,10 @@ DIRECTIONAL = (
     "evaporation_violation_pos_cost",
     "evaporation_violation_neg_cost",
 )
-NOW_LIVE = {"system/pumping_stations.json": "pumping stations", "system/energy_contracts.json": "energy contracts"}
+NOW_EFFECTIVE = {"system/pumping_stations.json": "pumping stations", "system/energy_contracts.json": "energy contracts"}
 
 
-def date_everything(case: OldCase, notes: Notes) -> None:
+def add_start_dates(case: OldCase, notes: Notes) -> None:
     """Every entity has a date of operation, which only orders them."""
     start = str(case.start_date)
     for file, array in ARRAYS.items():
@@ -55,7 +55,9 @@ def rename_filling(case: OldCase, notes: Notes) -> None:
             continue
         if "filling_inflow_m3s" in filling:
             filling["filling_min_rate_m3s"] = filling.pop("filling_inflow_m3s")
-        notes.now_acts(HYDROS, f"hydro {hydro['id']}: filling, at filling_min_rate_m3s (before: filling_inflow_m3s)")
+        notes.now_effective(
+            HYDROS, f"hydro {hydro['id']}: filling, at filling_min_rate_m3s (before: filling_inflow_m3s)"
+        )
 
 
 def drop_from_plants(case: OldCase, notes: Notes) -> None:
@@ -71,11 +73,11 @@ def drop_from_plants(case: OldCase, notes: Notes) -> None:
                 notes.dropped(HYDROS, text)
 
 
-def tell_what_acts(case: OldCase, notes: Notes) -> None:
+def note_new_effects(case: OldCase, notes: Notes) -> None:
     """Entities that were read and not used."""
-    for file, words in NOW_LIVE.items():
+    for file, words in NOW_EFFECTIVE.items():
         if case.entities(file, ARRAYS[file]):
-            notes.now_acts(file, words)
+            notes.now_effective(file, words)
     for file in ("system/lines.json", "system/thermals.json", HYDROS):
         dated = [
             entity["id"]
@@ -83,6 +85,6 @@ def tell_what_acts(case: OldCase, notes: Notes) -> None:
             if entity.get("entry_stage_id") is not None or entity.get("exit_stage_id") is not None
         ]
         if dated:
-            notes.now_acts(file, f"entry_stage_id and exit_stage_id of {', '.join(str(id_) for id_ in dated)}")
+            notes.now_effective(file, f"entry_stage_id and exit_stage_id of {', '.join(str(id_) for id_ in dated)}")
     if any(line.get("losses_percent") for line in case.entities("system/lines.json", "lines")):
-        notes.now_acts("system/lines.json", "losses_percent")
+        notes.now_effective("system/lines.json", "losses_percent")

@@ -21,7 +21,7 @@ RENAMED: Mapping[str, Mapping[str, str]] = {
     "constraints/hydro_bounds.parquet": {"filling_inflow_m3s": "filling_min_rate_m3s"},
 }
 # Tables, and columns of tables, that the older program read without using them.
-NOW_LIVE: Mapping[str, tuple[str, ...]] = {
+NOW_EFFECTIVE: Mapping[str, tuple[str, ...]] = {
     "constraints/penalty_overrides_ncs.parquet": ("curtailment_cost",),
     "constraints/pumping_bounds.parquet": ("min_m3s", "max_m3s"),
     "constraints/contract_bounds.parquet": ("min_mw", "max_mw", "price_per_mwh"),
@@ -123,14 +123,14 @@ def _given(row: Mapping[str, Any]) -> dict[str, Any]:
     return {name: row[name] for name in ("direct_mw", "reverse_mw") if row.get(name) is not None}
 
 
-def tell_what_acts(case: OldCase, notes: Notes) -> None:
+def note_new_effects(case: OldCase, notes: Notes) -> None:
     """Columns that were read and not used."""
-    for file, columns in NOW_LIVE.items():
+    for file, columns in NOW_EFFECTIVE.items():
         table = case.tables.get(file)
         if table is not None:
             live = [name for name in columns if name in table.column_names and table[name].null_count < table.num_rows]
             if live:
-                notes.now_acts(file, ", ".join(live))
+                notes.now_effective(file, ", ".join(live))
 
 
 def strict_types(case: OldCase, notes: Notes) -> None:

@@ -9,7 +9,7 @@ from cobre.io.entities import HYDROS, STATIONS
 from cobre.io.validation.findings import Findings, Rule, listed, named
 
 
-def no_circle(case: Case, findings: Findings) -> None:
+def acyclic_cascade(case: Case, findings: Findings) -> None:
     """Turbined, spilled and diverted water goes down, never round."""
     targets = {hydro.id: _targets(hydro) for hydro in case.system.hydros}
     circle = _find_circle(targets)
@@ -52,7 +52,7 @@ def stations_join_two_reservoirs(case: Case, findings: Findings) -> None:
             findings.error(STATIONS, named("pumping station", station), "destination_hydro_id", message, "another one")
 
 
-def stations_join_plants_that_are_there(case: Case, findings: Findings) -> None:
+def stations_join_plants_in_service(case: Case, findings: Findings) -> None:
     """Water is pumped out of plants in service, into plants in service or such as are being filled."""
     hydros = {hydro.id: hydro for hydro in case.system.hydros}
     for station in case.system.pumping_stations:
@@ -88,4 +88,4 @@ def _takes_water(hydro: Hydro, stage_id: int) -> bool:
     return is_filling or is_in_service(hydro, stage_id)
 
 
-RULES: tuple[Rule, ...] = (no_circle, stations_join_two_reservoirs, stations_join_plants_that_are_there)
+RULES: tuple[Rule, ...] = (acyclic_cascade, stations_join_two_reservoirs, stations_join_plants_in_service)

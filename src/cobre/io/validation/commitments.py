@@ -19,7 +19,7 @@ FIELD = "past_anticipated_commitments"
 CONFIG = "anticipated_config"
 
 
-def owners_of_orders(case: Case, findings: Findings) -> None:
+def plants_of_commitments(case: Case, findings: Findings) -> None:
     """Orders and bounds after the study are those of anticipated plants."""
     known = {plant.id for plant in case.system.thermals if plant.anticipated_config is not None}
     for file, rows, field in (
@@ -47,7 +47,7 @@ def stages_after_the_study(case: Case, findings: Findings) -> None:
         findings.demand_order(row.min_mw, row.max_mw, file, entity, ("min_mw", "max_mw"))
 
 
-def leads_that_reach_something(case: Case, findings: Findings) -> None:
+def leads_within_the_study(case: Case, findings: Findings) -> None:
     """A plant delivers within the study, or in stages after it for which there are bounds."""
     given = {(row.thermal_id, row.post_study_stage_index) for row in case.post_study.thermal_bounds}
     for plant, deliveries in _plants(case):
@@ -63,7 +63,7 @@ def leads_that_reach_something(case: Case, findings: Findings) -> None:
                 findings.error(post_study_stages.FILE, entity, "thermal_bounds", message, "a row for it")
 
 
-def leads_over_even_stages(case: Case, findings: Findings) -> None:
+def leads_over_equal_stages(case: Case, findings: Findings) -> None:
     """A lead in stages is another time where stages change their length."""
     for plant, deliveries in _plants(case):
         config = plant.thermal.anticipated_config
@@ -84,7 +84,7 @@ def leads_over_even_stages(case: Case, findings: Findings) -> None:
 EVEN = 1.5  # months are alike, weeks and months are not
 
 
-def orders_fill_the_lead(case: Case, findings: Findings) -> None:
+def commitments_cover_the_lead(case: Case, findings: Findings) -> None:
     """Windows that follow one another and cover exactly the deliveries that were decided before the study."""
     for plant, deliveries in _plants(case):
         windows = _windows(case, plant)
@@ -127,7 +127,7 @@ def _check_coverage(
         findings.error(file, entity, FIELD, message, "windows that end where the lead ends")
 
 
-def orders_within_limits(case: Case, findings: Findings) -> None:
+def commitments_within_limits(case: Case, findings: Findings) -> None:
     """What was ordered must be possible when it is delivered."""
     for plant, deliveries in _plants(case):
         for row in _windows(case, plant):
@@ -214,12 +214,12 @@ def _decided(plant: Anticipation) -> list[int]:
 
 
 RULES: tuple[Rule, ...] = (
-    owners_of_orders,
+    plants_of_commitments,
     stages_after_the_study,
-    leads_that_reach_something,
-    leads_over_even_stages,
-    orders_fill_the_lead,
-    orders_within_limits,
+    leads_within_the_study,
+    leads_over_equal_stages,
+    commitments_cover_the_lead,
+    commitments_within_limits,
     bounds_without_blocks,
     constraints_on_decisions,
     deliveries_without_a_price,

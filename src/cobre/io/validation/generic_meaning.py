@@ -10,7 +10,7 @@ from cobre.io.validation.generic_dimensions import acting_stages
 from cobre.io.validation.generic_references import entity_of
 
 
-def constraints_act_somewhere(case: Case, findings: Findings) -> None:
+def constraints_have_effect(case: Case, findings: Findings) -> None:
     """A constraint acts only where the table of bounds has a row."""
     acting = acting_stages(case)
     for constraint in case.generic_constraints.constraints:
@@ -55,4 +55,4 @@ def _wrong_row(constraint: GenericConstraint, lower: float, upper: float) -> tup
     return None
 
 
-RULES: tuple[Rule, ...] = (constraints_act_somewhere, bounds_from_one_source)
+RULES: tuple[Rule, ...] = (constraints_have_effect, bounds_from_one_source)

@@ -18,7 +18,7 @@ Period = tuple[date, date]
 HISTORY_FILE = SCENARIO_TABLES["inflow_history"].file
 
 
-def known_past(case: Case, findings: Findings) -> None:
+def initial_lags_are_known(case: Case, findings: Findings) -> None:
     """Lags of given models; what is fitted to history knows its own past, or fails where it is fitted."""
     definitions = case.horizon.season_definitions
     if definitions is None or definitions.cycle_type != "monthly" or len(definitions.seasons) != MONTHS:
@@ -99,4 +99,4 @@ def _windows(case: Case, hydro: Hydro) -> Iterator[Period]:
         yield from zip(table["start_date"][rows].tolist(), table["end_date"][rows].tolist(), strict=True)
 
 
-RULES: tuple[Rule, ...] = (known_past,)
+RULES: tuple[Rule, ...] = (initial_lags_are_known,)

@@ -52,7 +52,7 @@ ORDERED: dict[str, tuple[tuple[str, str], ...]] = {
 }
 
 
-def nothing_negative(case: Case, findings: Findings) -> None:
+def limits_not_negative(case: Case, findings: Findings) -> None:
     """Volumes, flows, powers and capacities count from 0."""
     for file, word, members in _groups(case):
         for entity in members:
@@ -158,7 +158,7 @@ def _forms(hydro: Hydro) -> Iterator[tuple[str, bool, str, str]]:
 
 
 RULES: tuple[Rule, ...] = (
-    nothing_negative,
+    limits_not_negative,
     minima_below_maxima,
     entry_before_exit,
     lines_join_two_buses,

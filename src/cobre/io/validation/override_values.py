@@ -142,7 +142,7 @@ def _words(form: TableFormat, place: tuple[Key, int, int]) -> str:
     return ", ".join(f"{name} {value}" for name, value in parts if value != ABSENT_ID)
 
 
-def nothing_negative(case: Case, findings: Findings) -> None:
+def limits_not_negative(case: Case, findings: Findings) -> None:
     """Only prices, and withdrawal (water that is returned), may be negative."""
     for name, form in OVERRIDE_TABLES.items():
         table = getattr(case.overrides, name)
@@ -156,7 +156,7 @@ def nothing_negative(case: Case, findings: Findings) -> None:
                 findings.error(form.file, entity, column, f"is {table[column][row]:g}", "at least 0")
 
 
-def nothing_raised(case: Case, findings: Findings) -> None:
+def capacities_not_raised(case: Case, findings: Findings) -> None:
     """Turbines are declared at their largest; rows may only take away."""
     for bounds in (item for item in BOUNDS if item.name in ("hydro_bounds", "hydro_unit_group_bounds")):
         table, form = getattr(case.overrides, bounds.name), OVERRIDE_TABLES[bounds.name]
@@ -183,7 +183,7 @@ def no_blocks_for_stage_values(case: Case, findings: Findings) -> None:
                     findings.error(form.file, _words(form, place), column, message, "a row whose block_id is null")
 
 
-def only_where_it_acts(case: Case, findings: Findings) -> None:
+def overrides_have_effect(case: Case, findings: Findings) -> None:
     """Diversion needs a diversion, and a filling rate a plant that is filled."""
     table, form = case.overrides.hydro_bounds, OVERRIDE_TABLES["hydro_bounds"]
     if table is None:
@@ -205,8 +205,8 @@ def only_where_it_acts(case: Case, findings: Findings) -> None:
 
 RULES: tuple[Rule, ...] = (
     minima_below_maxima,
-    nothing_negative,
-    nothing_raised,
+    limits_not_negative,
+    capacities_not_raised,
     no_blocks_for_stage_values,
-    only_where_it_acts,
+    overrides_have_effect,
 )

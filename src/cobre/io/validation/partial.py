@@ -38,7 +38,7 @@ RULES: tuple[tuple[Layer, tuple[Rule, ...]], ...] = (
     (Layer.MEANING, limits.RULES),
     (Layer.MEANING, (prices.prices_above_zero, prices.prices_of_entities_above_zero, prices.tiers_of_deficit)),
     (Layer.MEANING, (correlation.matrices, inflows.numbers_in_range, inflows.factors_above_zero)),
-    (Layer.MEANING, (override_values.nothing_negative,)),
+    (Layer.MEANING, (override_values.limits_not_negative,)),
 )
 # In place of files that cannot be decoded; what rules say of them is dropped.
 NO_CONFIG = Config(TrainingConfig(1, (IterationLimit(1),)))

@@ -62,7 +62,7 @@ def productivity_not_negative(case: Case, findings: Findings) -> None:
         findings.demand_least(0.0, value, PRODUCTIVITY_FILE, f"hydro {hydro_id}", column)
 
 
-def machines_make_power(case: Case, findings: Findings) -> None:
+def turbines_have_productivity(case: Case, findings: Findings) -> None:
     """A plant that could generate and has a productivity of 0 is odd."""
     for hydro, choices in _choices(case):
         idle = [stage.id for stage, choice in choices if choice.productivity_mw_per_m3s == 0]
@@ -221,7 +221,7 @@ def tables_of_other_plants(case: Case, findings: Findings) -> None:
 RULES: tuple[Rule, ...] = (
     productivity_from_one_source,
     productivity_not_negative,
-    machines_make_power,
+    turbines_have_productivity,
     ranges_of_stages,
     planes_of_fpha_plants,
     signs_of_planes,

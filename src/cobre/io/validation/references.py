@@ -41,7 +41,7 @@ def buses_of_unit_groups(case: Case, findings: Findings) -> None:
             findings.demand_known(known, "bus", group.bus_id, entities.HYDROS, named("hydro", hydro), field)
 
 
-def ways_of_water(case: Case, findings: Findings) -> None:
+def downstream_plants(case: Case, findings: Findings) -> None:
     """Downstream plants and diversion targets exist."""
     known = declared_ids(case).by_class["hydro"]
     for hydro in case.system.hydros:
@@ -145,7 +145,7 @@ RULES: tuple[Rule, ...] = (
     buses_of_plants,
     ends_of_lines,
     buses_of_unit_groups,
-    ways_of_water,
+    downstream_plants,
     reservoirs_of_stations,
     plants_with_production_models,
     plants_with_initial_conditions,

@@ -10,7 +10,7 @@ from cobre.io.validation.findings import Findings, Rule, listed, named
 FIELD = "past_defluences"
 
 
-def times_that_say_something(case: Case, findings: Findings) -> None:
+def travel_times_have_effect(case: Case, findings: Findings) -> None:
     """A travel time of nothing, or to nobody, has no effect; one longer than the study keeps all water under way."""
     total = sum(stage.hours for stage in case.horizon.stages)
     for hydro in case.system.hydros:
@@ -96,7 +96,7 @@ def _hours_back(rows: list[PastRelease], start: int) -> float:
 
 
 RULES: tuple[Rule, ...] = (
-    times_that_say_something,
+    travel_times_have_effect,
     one_time_into_a_plant_with_chronological_blocks,
     releases_before_the_study,
     releases_cover_the_travel_time,

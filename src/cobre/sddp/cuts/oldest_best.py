@@ -1,6 +1,6 @@
 """Which cut is the oldest of the best at each visited state, kept up to date as cuts and states come.
 
-Cuts and states only ever come, and a cut's height at a state never changes. So what is known of old states and old cuts
+Cuts and states only ever come, and a cut's value at a state never changes. So what is known of old states and old cuts
 stays true: an iteration looks at its own states with all cuts, and at all states with its own cuts.
 """
 
@@ -10,17 +10,17 @@ import numpy as np
 
 from cobre.core.arrays import Flags, Floats, Indices
 
-BLOCK_STATES = 512  # whose heights are in memory at once
+BLOCK_STATES = 512  # whose values are in memory at once
 
 
-class Heights(Protocol):
-    """Cuts of a stage in order of birth."""
+class OrderedCuts(Protocol):
+    """The cuts of a stage, the oldest first."""
 
     def __len__(self) -> int:
         """The number of cuts."""
 
     def values_from(self, states: Floats, first: int) -> Floats:
-        """States x cuts from the place `first` on."""
+        """States x cuts: values of the cuts from position `first` on."""
 
 
 class OldestBest:
@@ -34,33 +34,33 @@ class OldestBest:
         self._tolerance = tolerance
         self._cuts = 0
         self._best = np.zeros(0)  # by state
-        self._state: Indices = np.zeros(0, np.int64)  # of each record, with its cut and height
+        self._state: Indices = np.zeros(0, np.int64)  # of each record, with its cut and value
         self._cut: Indices = np.zeros(0, np.int64)
-        self._height = np.zeros(0)
+        self._value = np.zeros(0)
 
-    def update(self, cuts: Heights, states: Floats) -> None:
+    def update(self, cuts: OrderedCuts, states: Floats) -> None:
         """Look at what is new; cuts and states begin with those of the last time."""
         known = len(self._best)
         self._best = np.concatenate([self._best, np.full(len(states) - known, -np.inf)])
         self._look(cuts, states, range(known), self._cuts)
         self._look(cuts, states, range(known, len(states)), 0)
         self._cuts = len(cuts)
-        stays = self._height >= self._best[self._state] - self._tolerance
-        self._state, self._cut, self._height = self._state[stays], self._cut[stays], self._height[stays]
+        stays = self._value >= self._best[self._state] - self._tolerance
+        self._state, self._cut, self._value = self._state[stays], self._cut[stays], self._value[stays]
 
-    def _look(self, cuts: Heights, states: Floats, which: range, first: int) -> None:
+    def _look(self, cuts: OrderedCuts, states: Floats, which: range, first: int) -> None:
         """Find records among the cuts from `first` on, at some states."""
         if first == len(cuts):
             return
         for start in range(which.start, which.stop, BLOCK_STATES):
             stop = min(start + BLOCK_STATES, which.stop)
-            heights = cuts.values_from(states[start:stop], first)
-            before = np.concatenate([self._best[start:stop, None], heights[:, :-1]], axis=1)
-            state, cut = np.nonzero(heights > np.maximum.accumulate(before, axis=1))
+            values = cuts.values_from(states[start:stop], first)
+            before = np.concatenate([self._best[start:stop, None], values[:, :-1]], axis=1)
+            state, cut = np.nonzero(values > np.maximum.accumulate(before, axis=1))
             self._state = np.concatenate([self._state, state + start])
             self._cut = np.concatenate([self._cut, cut + first])
-            self._height = np.concatenate([self._height, heights[state, cut]])
-            self._best[start:stop] = np.maximum(self._best[start:stop], heights.max(axis=1))
+            self._value = np.concatenate([self._value, values[state, cut]])
+            self._best[start:stop] = np.maximum(self._best[start:stop], values.max(axis=1))
 
     def chosen(self) -> Flags:
         """By cut: whether it is the oldest of the best somewhere."""

@@ -60,7 +60,7 @@ class EnergyProductivity:
 
     def accumulated(self, hydro_id: int, stage: Stage) -> float:
         """MW per m3/s released here, over all plants down to the end of the cascade."""
-        return sum(self.equivalent(part, stage) for part in self._way_down(hydro_id))
+        return sum(self.equivalent(part, stage) for part in self._downstream_path(hydro_id))
 
     def integrated_equivalent(self, hydro_id: int, stage: Stage) -> float:
         """As `equivalent`, with the mean level between least and most storage, where there is a geometry."""
@@ -74,7 +74,7 @@ class EnergyProductivity:
 
     def integrated_accumulated(self, hydro_id: int, stage: Stage) -> float:
         """As `accumulated`, over integrated productivities."""
-        return sum(self.integrated_equivalent(part, stage) for part in self._way_down(hydro_id))
+        return sum(self.integrated_equivalent(part, stage) for part in self._downstream_path(hydro_id))
 
     def max_stored_energy(self, hydro_id: int, stage: Stage) -> float:
         """What the useful volume is worth down the cascade, in MW per m3/s times hm3."""
@@ -97,7 +97,7 @@ class EnergyProductivity:
     def _from_table(self, name: str, hydro_id: int, stage: Stage) -> float | None:
         return table_value(self._models.energy_productivity, name, hydro_id, stage.id)
 
-    def _way_down(self, hydro_id: int) -> Iterator[int]:
+    def _downstream_path(self, hydro_id: int) -> Iterator[int]:
         at: int | None = hydro_id
         while at is not None:
             yield at

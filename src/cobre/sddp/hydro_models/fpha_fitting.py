@@ -20,7 +20,7 @@ from cobre.sddp.hydro_models.production_function import ProductionFunction
 from cobre.sddp.hydro_models.upper_hull import Facet, upper_facets
 
 SPILLAGE_POINTS = 9
-DUST = 1e-12
+ROUNDING_NOISE = 1e-12
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,7 +61,7 @@ def fit_production(function: ProductionFunction, config: FphaConfig, reduction: 
 def _planes(function: ProductionFunction, grid: _Grid) -> Floats:
     facets = _facets(grid)
     heights = np.array([facet.coefficients for facet in facets])
-    heights = _without_dust(_best_scale(heights, grid) * heights, grid)
+    heights = _without_rounding_noise(_best_scale(heights, grid) * heights, grid)
     falls = [_fall_with_spillage(function, facet, grid) for facet in facets]
     planes = [(*height, fall) for height, fall in zip(heights.tolist(), falls, strict=True)]
     return np.array(sorted(planes, key=lambda plane: (-plane[1], plane[2])))
@@ -111,10 +111,10 @@ def _facets(grid: _Grid) -> list[Facet]:
     return [Facet(facet.coefficients, tuple(sorted({point % size for point in facet.points}))) for facet in twice]
 
 
-def _without_dust(heights: Floats, grid: _Grid) -> Floats:
+def _without_rounding_noise(heights: Floats, grid: _Grid) -> Floats:
     """Coefficients that only rounding keeps from being zero are zero: they would spoil the scaling of an LP."""
     reach = np.array([1.0, np.abs(grid.volume_hm3).max(), grid.turbined_m3s.max()])
-    return np.where(np.abs(heights) * reach > DUST * grid.power_mw.max(), heights, 0.0)
+    return np.where(np.abs(heights) * reach > ROUNDING_NOISE * grid.power_mw.max(), heights, 0.0)
 
 
 def _best_scale(slopes: Floats, grid: _Grid) -> float:

@@ -67,10 +67,10 @@ def _water(lp: LpBuilder, plan: StagePlan) -> dict[str, Indices]:
     n, k, f = plan.num_hydros, plan.num_blocks, plan.num_pairs
     points = plan.storage_points
     hydro = data.hydro
-    runs = plan.runs[:, None]
+    runs = plan.in_service[:, None]
     low = np.where(plan.has_hard_minimum, hydro.min_storage_hm3, 0.0)[:, None]
-    high = np.where(plan.is_frozen, np.inf, hydro.max_storage_hm3)[:, None]
-    low = np.where(plan.is_frozen[:, None], -np.inf, low)
+    high = np.where(plan.is_absent, np.inf, hydro.max_storage_hm3)[:, None]
+    low = np.where(plan.is_absent[:, None], -np.inf, low)
     turbined_cost = hydro.turbined_cost[plan.pair_hydro][:, None] * hours
     can_divert = runs & (hydro.max_diversion_m3s > 0)
     return {
@@ -95,7 +95,7 @@ def _water(lp: LpBuilder, plan: StagePlan) -> dict[str, Indices]:
             hydro.min_spillage_m3s,
             hydro.max_spillage_m3s,
             hydro.spillage_cost[:, None] * hours,
-            plan.is_there[:, None],
+            plan.has_reservoir[:, None],
         ),
         "diverted": lp.add_columns(
             "diverted",
@@ -147,7 +147,7 @@ def _power(lp: LpBuilder, plan: StagePlan) -> dict[str, Indices]:
             0.0,
             source.available_mw[:, None] * source.factor,
             0.0,
-            (source.is_active & plan.speaks_of_curtailment)[:, None],
+            (source.is_active & plan.constrains_curtailment)[:, None],
         ),
         "pumped": lp.add_columns(
             "pumped",
@@ -172,7 +172,7 @@ def _stage_slacks(lp: LpBuilder, plan: StagePlan) -> dict[str, Indices]:
     """Slacks and flows that hold for the stage as a whole, or from one volume to the next."""
     hydro, total, n = plan.data.hydro, plan.total_hours, plan.num_hydros
     # What is withdrawn may not change its sign: less of it at most down to nothing.
-    withdrawn = np.where(plan.is_there, hydro.water_withdrawal_m3s, 0.0)
+    withdrawn = np.where(plan.has_reservoir, hydro.water_withdrawal_m3s, 0.0)
     least = np.where(withdrawn > 0, withdrawn, np.inf)
     most = np.where(withdrawn < 0, -withdrawn, np.inf)
     return {
@@ -193,7 +193,7 @@ def _evaporation(lp: LpBuilder, plan: StagePlan) -> dict[str, Indices]:
     """Flows in both directions, because rain may exceed evaporation."""
     hydro = plan.data.hydro
     shape = (plan.num_hydros, plan.storage_points)
-    exists = (hydro.has_evaporation & plan.is_there)[:, None]
+    exists = (hydro.has_evaporation & plan.has_reservoir)[:, None]
     most = 2.0 * np.abs(hydro.evaporation_k0 + hydro.evaporation_kv * hydro.max_storage_hm3)[:, None]
     less = hydro.evaporation_violation_neg_cost[:, None] * plan.point_hours
     more = hydro.evaporation_violation_pos_cost[:, None] * plan.point_hours
@@ -207,7 +207,7 @@ def _evaporation(lp: LpBuilder, plan: StagePlan) -> dict[str, Indices]:
 def _block_slacks(lp: LpBuilder, plan: StagePlan) -> dict[str, Indices]:
     """Slacks of limits that hold in every block."""
     hydro, hours = plan.data.hydro, plan.hours
-    is_there = plan.is_there[:, None]
+    is_there = plan.has_reservoir[:, None]
 
     def slack(name: str, cost: np.ndarray[tuple[int], np.dtype[np.float64]], exists: np.ndarray) -> Indices:
         return lp.add_columns(name, exists.shape, 0.0, np.inf, cost[:, None] * hours, exists)

@@ -14,7 +14,7 @@ from cobre.sddp.lp.plan import StagePlan
 Part = tuple[int, float]
 
 
-class Vocabulary:
+class VariableTerms:
     """What the names in expressions mean in terms of columns and inputs; `block` None: the whole stage."""
 
     def __init__(self, plan: StagePlan, columns: Columns) -> None:
@@ -90,7 +90,7 @@ class Vocabulary:
         """What other plants release or divert to this one; natural inflow is an input."""
         topology, columns = self._plan.topology, self._columns
         arrives = np.append(self._plan.arrives_at(term.entity), False)  # -1: nowhere
-        below = np.where(self._plan.travels, -1, topology.downstream)
+        below = np.where(self._plan.has_travel_time, -1, topology.downstream)
         yield from self._arriving_in_time(arrives, block)
         for table, target in (
             (columns.turbined, below[self._plan.pair_hydro]),
@@ -104,7 +104,7 @@ class Vocabulary:
         """What is released elsewhere in this stage and is here before it ends, as a flow of a block."""
         plan, columns, numbers = self._plan, self._columns, self._plan.data.transit
         for arc in np.flatnonzero(arrives[numbers.target]).tolist():
-            shares = plan.by_block(numbers.at_once[arc])
+            shares = plan.by_block(numbers.arrival_share[arc])
             flows = np.concatenate(
                 [columns.turbined[plan.pair_hydro == numbers.hydro[arc]], columns.spilled[[numbers.hydro[arc]]]]
             )
@@ -139,7 +139,7 @@ INITIAL_VOLUMES = ("hydro_storage_initial", "hydro_useful_volume_initial")
 
 def add_generic_rows(lp: LpBuilder, plan: StagePlan, columns: Columns) -> Indices:
     """One row each, with slacks where allowed; gives rows x 2: the columns by which a row is short, and over."""
-    vocabulary = Vocabulary(plan, columns)
+    vocabulary = VariableTerms(plan, columns)
     slacks = np.full((len(plan.data.generic_rows), 2), ABSENT, np.int64)
     for number, row in enumerate(plan.data.generic_rows):
         place = lp.add_rows(
@@ -177,7 +177,7 @@ def _move_by_transit(lp: LpBuilder, plan: StagePlan, place: np.ndarray, term: Ge
         first = plan.places.input_of(StateSlot(IN_TRANSIT, target, 1))
         for k in range(plan.num_blocks) if block is None else (block,):
             period = plan.period_of(k)
-            flow = numbers.arriving[target, period] / (HM3_PER_M3S_HOUR * plan.point_hours[period])
+            flow = numbers.carried_arrival[target, period] / (HM3_PER_M3S_HOUR * plan.point_hours[period])
             lp.add_input_terms(place, first, -term.coefficient * flow)
 
 

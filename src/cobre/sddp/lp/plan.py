@@ -109,7 +109,7 @@ class StagePlan:
     # Plants in and out of service
 
     @property
-    def runs(self) -> Flags:
+    def in_service(self) -> Flags:
         """N: plants between entry and exit."""
         return self.data.hydro.is_active
 
@@ -119,24 +119,24 @@ class StagePlan:
         return self.data.hydro.is_filling
 
     @cached_property
-    def is_there(self) -> Flags:
+    def has_reservoir(self) -> Flags:
         """Plants whose dam is closed: in service, or being filled."""
-        return self.runs | self.is_filling
+        return self.in_service | self.is_filling
 
     @cached_property
-    def is_frozen(self) -> Flags:
+    def is_absent(self) -> Flags:
         """Plants that are not there yet or no more: their storage stays, water passes by."""
-        return ~self.is_there
+        return ~self.has_reservoir
 
     @cached_property
     def has_soft_minimum(self) -> Flags:
         """Plants that may fall below their minimum storage, at a price."""
-        return self.runs & self.data.hydro.was_filled
+        return self.in_service & self.data.hydro.was_filled
 
     @cached_property
     def has_hard_minimum(self) -> Flags:
         """N: plants in service whose minimum storage must hold."""
-        return self.runs & ~self.data.hydro.was_filled
+        return self.in_service & ~self.data.hydro.was_filled
 
     @cached_property
     def has_filling_target(self) -> Flags:
@@ -146,10 +146,10 @@ class StagePlan:
     @cached_property
     def has_inflow_slack(self) -> Flags:
         """Where missing water may be made up for at a price."""
-        return ~self.is_frozen & self.options.has_inflow_slack
+        return ~self.is_absent & self.options.has_inflow_slack
 
     @cached_property
-    def travels(self) -> Flags:
+    def has_travel_time(self) -> Flags:
         """Plants whose releases take their time to the plant below."""
         travels = np.zeros(self.num_hydros, bool)
         travels[self.data.transit.hydro] = True
@@ -161,7 +161,7 @@ class StagePlan:
         receiver = np.arange(self.num_hydros)
         for hydro in range(self.num_hydros):
             at = hydro
-            while at >= 0 and self.is_frozen[at]:
+            while at >= 0 and self.is_absent[at]:
                 at = int(self.topology.downstream[at])
             receiver[hydro] = at
         return receiver
@@ -171,7 +171,7 @@ class StagePlan:
         arrives = np.zeros(self.num_hydros, bool)
         for hydro in range(self.num_hydros):
             at = hydro
-            while at not in (site, -1) and self.is_frozen[at]:
+            while at not in (site, -1) and self.is_absent[at]:
                 at = int(self.topology.downstream[at])
             arrives[hydro] = at == site
         return arrives
@@ -226,7 +226,7 @@ class StagePlan:
         """F x K, MW: what the groups of a pair can give, and no more than their plant."""
         plant = self.data.hydro.max_generation_mw[self.pair_hydro]
         most = np.minimum(plant, self._sum_groups(self.data.group.max_generation_mw))
-        return np.where(self.runs[self.pair_hydro][:, None], most, 0.0)
+        return np.where(self.in_service[self.pair_hydro][:, None], most, 0.0)
 
     @cached_property
     def max_pair_turbined(self) -> Floats:
@@ -236,10 +236,10 @@ class StagePlan:
         groups = self._sum_groups(_flow_limit(group.max_turbined_m3s, group.max_generation_mw, rate))
         owner = self.pair_hydro
         plant = _flow_limit(hydro.max_turbined_m3s[owner], hydro.max_generation_mw[owner], self.pair_productivity)
-        return np.where(self.runs[owner][:, None], np.minimum(plant, groups), 0.0)
+        return np.where(self.in_service[owner][:, None], np.minimum(plant, groups), 0.0)
 
     @cached_property
-    def feeds_several(self) -> Flags:
+    def feeds_several_buses(self) -> Flags:
         """Plants with more than one bus: their own limits are rows over all pairs."""
         return np.bincount(self.pair_hydro, minlength=self.num_hydros) > 1
 
@@ -263,22 +263,24 @@ class StagePlan:
     @cached_property
     def limits_pair_turbined(self) -> Flags:
         """F x K: a minimum of the turbined flow."""
-        return self.runs[self.pair_hydro][:, None] & (self.min_pair_turbined > 0)
+        return self.in_service[self.pair_hydro][:, None] & (self.min_pair_turbined > 0)
 
     @cached_property
     def limits_pair_generation(self) -> Flags:
         """F x K: where the unit groups of a pair have a minimum power."""
-        return self.runs[self.pair_hydro][:, None] & (self.min_pair_generation > 0)
+        return self.in_service[self.pair_hydro][:, None] & (self.min_pair_generation > 0)
 
     @cached_property
     def limits_turbined(self) -> Flags:
         """N x K: a minimum of the turbined flow that the minimums of the groups do not ensure."""
-        return self.runs[:, None] & (self.data.hydro.min_turbined_m3s > self._sum_pairs(self.min_pair_turbined))
+        return self.in_service[:, None] & (self.data.hydro.min_turbined_m3s > self._sum_pairs(self.min_pair_turbined))
 
     @cached_property
     def limits_generation(self) -> Flags:
         """N x K: a minimum of the power that the minimums of the groups do not ensure."""
-        return self.runs[:, None] & (self.data.hydro.min_generation_mw > self._sum_pairs(self.min_pair_generation))
+        return self.in_service[:, None] & (
+            self.data.hydro.min_generation_mw > self._sum_pairs(self.min_pair_generation)
+        )
 
     def _sum_pairs(self, values: Floats) -> Floats:
         total = np.zeros((self.num_hydros, self.num_blocks))
@@ -286,7 +288,7 @@ class StagePlan:
         return total
 
     @cached_property
-    def speaks_of_curtailment(self) -> Flags:
+    def constrains_curtailment(self) -> Flags:
         """Sources whose curtailment stands in some constraint."""
         named = np.zeros(len(self.data.source.is_active), bool)
         for row in self.data.generic_rows:

@@ -57,7 +57,7 @@ def _plant_limits(lp: LpBuilder, plan: StagePlan, columns: Columns) -> None:
     A slack of a group counts for its plant, so that nobody pays twice for the same lack.
     """
     hydro, pair_shape = plan.data.hydro, (plan.num_pairs, plan.num_blocks)
-    several = (plan.feeds_several & plan.runs)[:, None]
+    several = (plan.feeds_several_buses & plan.in_service)[:, None]
     short_flow, short_power = columns.group_turbined_below, columns.group_generation_below
     flow = lp.add_rows("min_group_turbined", pair_shape, plan.min_pair_turbined, np.inf, short_flow != ABSENT)
     power = lp.add_rows("min_group_generation", pair_shape, plan.min_pair_generation, np.inf, short_power != ABSENT)

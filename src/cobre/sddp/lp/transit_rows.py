@@ -17,11 +17,11 @@ def add_transit_rows(lp: LpBuilder, plan: StagePlan, columns: Columns, balance: 
     lp.add_input_terms(rows, plan.places.inputs_farther(slots), 1.0)
     for arc, (hydro, target) in enumerate(zip(numbers.hydro.tolist(), numbers.target.tolist(), strict=True)):
         for flow in (columns.turbined[plan.pair_hydro == hydro], columns.spilled[[hydro]]):
-            _released(lp, plan, _balance_of(plan, balance, target), flow, numbers.at_once[arc])
-            _released(lp, plan, rows, flow, numbers.later[arc])
+            _released(lp, plan, _balance_of(plan, balance, target), flow, numbers.arrival_share[arc])
+            _released(lp, plan, rows, flow, numbers.carried_share[arc])
     for target in np.unique(numbers.target).tolist():
         first = plan.places.input_of(StateSlot(IN_TRANSIT, target, 1))
-        lp.add_input_terms(_balance_of(plan, balance, target), first, numbers.arriving[target])
+        lp.add_input_terms(_balance_of(plan, balance, target), first, numbers.carried_arrival[target])
 
 
 def _balance_of(plan: StagePlan, balance: Indices, target: int) -> Indices:

@@ -64,7 +64,7 @@ def _flows(lp: LpBuilder, plan: StagePlan, columns: Columns, balance: Indices) -
     tau = HM3_PER_M3S_HOUR * plan.hours
     topology = plan.topology
     everyone = np.arange(plan.num_hydros)
-    below = plan.receiver_of(np.where(plan.travels, -1, topology.downstream))
+    below = plan.receiver_of(np.where(plan.has_travel_time, -1, topology.downstream))
     aside = plan.receiver_of(topology.diversion_target)
     owner = plan.pair_hydro
     for flow, source, target in (

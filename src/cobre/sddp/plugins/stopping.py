@@ -128,7 +128,7 @@ class StopWhenSimulationAgrees(StoppingRule):
 
 
 @dataclass(frozen=True, slots=True)
-class StopWhenClosed(StoppingRule):
+class StopWhenGapCloses(StoppingRule):
     """The exact upper bound is near the lower one: in $, or in percent of the lower bound."""
 
     tolerance: float | None
@@ -156,7 +156,7 @@ class StopWhenClosed(StoppingRule):
 
 
 @dataclass(frozen=True, slots=True)
-class StopWhenBounded(StoppingRule):
+class StopWhenBoundGapCloses(StoppingRule):
     """Every few iterations an upper bound is found that is valid under a risk measure too; it is near the lower one.
 
     Of a sampled estimate the upper end of the confidence interval counts.
@@ -239,7 +239,7 @@ def _rule(config: StoppingRuleConfig, spent_s: float) -> StoppingRule:
         case SimulationBased(replications, period, confidence, tolerance):
             return StopWhenSimulationAgrees(replications, period, confidence, tolerance)
         case UpperBoundGap(gap_percent, period, method, paths, confidence):
-            return StopWhenBounded(BoundPlan(BoundMethod(method), paths, confidence), period, gap_percent)
+            return StopWhenBoundGapCloses(BoundPlan(BoundMethod(method), paths, confidence), period, gap_percent)
         case Gap(tolerance, relative_tolerance):
-            return StopWhenClosed(tolerance, relative_tolerance)
+            return StopWhenGapCloses(tolerance, relative_tolerance)
     raise ValueError(f"no stopping rule for {config}")

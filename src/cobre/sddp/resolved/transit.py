@@ -40,7 +40,7 @@ class TransitResolver:
         arriving = np.zeros((len(self._positions), periods))
         for number, arc in enumerate(self._arcs):
             target = self._positions[arc.downstream_id]
-            at_once[number] = self._axis.shares_at_once(stage, arc.hours)
+            at_once[number] = self._axis.arrival_shares_within(stage, arc.hours)
             arriving[target] = self._axis.arrival_shares(stage, arc.hours)
             shares = self._axis.shares(stage, arc.hours)
             for place, slot in enumerate(self.decided):
@@ -49,10 +49,12 @@ class TransitResolver:
         return TransitNumbers(
             hydro=np.array([self._positions[arc.hydro_id] for arc in self._arcs], np.int64),
             target=np.array([self._positions[arc.downstream_id] for arc in self._arcs], np.int64),
-            at_once=at_once,
-            later=later,
-            arriving=arriving,
-            outlasts=np.array([self._axis.outlasts(stage, arc.hours) for arc in self._arcs], bool),
+            arrival_share=at_once,
+            carried_share=later,
+            carried_arrival=arriving,
+            arrives_after_study=np.array(
+                [self._axis.arrives_after_study(stage, arc.hours) for arc in self._arcs], bool
+            ),
             is_carried=np.array([stage + slot.distance < self._num_stages for slot in self.decided], bool),
         )
 

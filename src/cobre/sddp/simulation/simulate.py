@@ -78,7 +78,7 @@ def simulate(
                 parts.append(stack.enter_context(waves.next(part)))
                 costs = np.append(costs, _simulate_wave(comm, walker, starts, extractors, part, parts[-1]))
             if comm.rank == 0:
-                _hand_over(JoinedNumbers([part.numbers() for part in parts]), layouts, chunk, sink)
+                _write_rows(JoinedNumbers([part.numbers() for part in parts]), layouts, chunk, sink)
                 sink.scenarios_done(costs)
     waves.close()
     tree = problem.tree
@@ -114,7 +114,7 @@ def _simulate_wave(
     return gather_rows(comm, split, costs.reshape(-1, 1), "scenario costs")[:, 0]
 
 
-def _hand_over(spool: StoredNumbers, layouts: Mapping[str, TableLayout], chunk: int, sink: Sink) -> None:
+def _write_rows(spool: StoredNumbers, layouts: Mapping[str, TableLayout], chunk: int, sink: Sink) -> None:
     """Give all rows to the sink, chunk by chunk and table by table."""
     scenarios = spool.scenarios
     for first in range(scenarios.start, scenarios.stop, chunk):

@@ -44,7 +44,7 @@ def read_transit(outcome: StageOutcome) -> tuple[Floats, ...]:
 
 def seed_rows(lp: StageLp, hydro_ids: Ints) -> StageRows:
     """One for each plant whose release in this stage is still under way when the study ends."""
-    stage, hydros = lp.plan.data.stage, lp.plan.data.transit.hydro[lp.plan.data.transit.outlasts]
+    stage, hydros = lp.plan.data.stage, lp.plan.data.transit.hydro[lp.plan.data.transit.arrives_after_study]
     days = [int(day.strftime("%Y%m%d")) for day in (stage.start_date, stage.end_date)]
     start, end = (np.full(len(hydros), day, np.int32) for day in days)
     block = np.full(len(hydros), ABSENT_ID, np.int32)
@@ -57,7 +57,7 @@ def read_seed(outcome: StageOutcome) -> tuple[Floats, ...]:
     released = outcome.values(columns.spilled)
     released = released + sum_into(outcome.values(columns.turbined), plan.pair_hydro, plan.num_hydros)
     mean = running_sum(released * (plan.hours / plan.total_hours))
-    return (mean[:, plan.data.transit.hydro[plan.data.transit.outlasts]],)
+    return (mean[:, plan.data.transit.hydro[plan.data.transit.arrives_after_study]],)
 
 
 def _slots(lp: StageLp) -> list[StateSlot]:

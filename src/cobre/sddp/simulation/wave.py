@@ -38,7 +38,7 @@ class Wave(Protocol):
         """After a failure: leave nothing behind."""
 
 
-class BroughtWave:
+class CollectedWave:
     """Each stage's numbers are brought to rank 0, which keeps them."""
 
     def __init__(self, collector: Collector, split: WorkSplit, spool: Spool) -> None:
@@ -68,7 +68,7 @@ class BroughtWave:
         self._spool.close()
 
 
-class WaveInFiles:
+class FileWave:
     """Each rank writes its own numbers into a file in a folder that all see, and nothing goes through messages."""
 
     def __init__(
@@ -144,9 +144,9 @@ class Waves:
         split = WorkSplit(len(scenarios), self._comm.size)
         if self._common is not None and self._folder is not None:
             blocks = [_part(scenarios, split.block(rank)) for rank in range(self._comm.size)]
-            return WaveInFiles(self._comm.rank, blocks, self._extractors, self._folder, self._common)
+            return FileWave(self._comm.rank, blocks, self._extractors, self._folder, self._common)
         file = None if self._folder is None or self._comm.rank else _nameless_file(self._folder)
-        return BroughtWave(self._collector, split, Spool(scenarios, self._extractors, file))
+        return CollectedWave(self._collector, split, Spool(scenarios, self._extractors, file))
 
     def close(self) -> None:
         """Release the shared memory."""

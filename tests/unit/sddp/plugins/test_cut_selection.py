@@ -166,7 +166,7 @@ def test_only_new_states_and_new_cuts_are_looked_at():
         cuts = CountedCuts(intercepts[:count], slopes[:count])
         rule.choose_again(memory, cuts, np.concatenate(states), np.zeros(count, np.int32), iteration)
         assert CountedCuts.heights == 20 * (2 * count - 20)
-    assert len(memory._height) < 2 * 400  # one record or so for each state, whatever the number of cuts
+    assert len(memory._value) < 2 * 400  # one record or so for each state, whatever the number of cuts
 
 
 @pytest.mark.parametrize(

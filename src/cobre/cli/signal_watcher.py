@@ -5,7 +5,7 @@ import signal
 import threading
 
 
-class SignalNotes:
+class SignalWatcher:
     """Python writes the number of every signal into a pipe; handlers are left as they are."""
 
     def __init__(self) -> None:
@@ -17,7 +17,7 @@ class SignalNotes:
             self._previous = signal.set_wakeup_fd(self._writer, warn_on_full_buffer=False)
         self._has_come = False
 
-    def has_come(self) -> bool:
+    def has_arrived(self) -> bool:
         """Whether SIGINT or SIGTERM has arrived."""
         try:
             numbers = os.read(self._reader, 4096)
