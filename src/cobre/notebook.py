@@ -57,7 +57,7 @@ def _notebook_display() -> "Callable[[str], Callable[[str], None]] | None":
 
 
 def show_figures() -> None:
-    """See to it that a notebook draws figures, unless it has been told how already."""
+    """Let a notebook draw figures inline, unless its backend has been set already."""
     if not is_notebook():
         return
     figure = import_module("matplotlib.figure").Figure

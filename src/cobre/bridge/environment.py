@@ -65,7 +65,7 @@ def bridge_at(place: Path) -> Bridge:
 
 
 def own_bridge(say: Callable[[str], None]) -> Bridge:
-    """The one in the user's cache. Where there is none yet it is installed, after `say` has told so."""
+    """The bridge in the user's cache; installed there if it is missing, after `say` has announced it."""
     folder = own_folder()
     with _alone(folder):
         if not (folder / READY_FILE).exists():

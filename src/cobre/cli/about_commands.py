@@ -37,7 +37,7 @@ def doctor(as_json: bool) -> None:
 
 
 def _default_split() -> "Finding":
-    """How `cobre run` shares out its work here unless it is told."""
+    """How `cobre run` splits its work on this machine by default."""
     from cobre.comm.doctor.findings import Finding
     from cobre.errors import CobreError
     from cobre.study.placement import choose_placement, threads_per_worker

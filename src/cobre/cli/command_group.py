@@ -27,7 +27,7 @@ class BoldHeadings(click.HelpFormatter):
 
 
 class HelpfulContext(click.Context):
-    """Without colour where NO_COLOR says so."""
+    """A context without colours where NO_COLOR is set."""
 
     formatter_class = BoldHeadings
 
@@ -74,7 +74,7 @@ class SectionedGroup(click.Group):
             raise
 
     def add_command(self, cmd: click.Command, name: str | None = None) -> None:
-        """Add one, whose help looks as ours does."""
+        """Add a command, with the help layout of this group."""
         cmd.context_class = HelpfulContext
         super().add_command(cmd, name)
 

@@ -31,7 +31,7 @@ class Progress(Protocol):
     """Whether the last bounds are on the screen already."""
 
     def expect(self, case: str) -> None:
-        """Workers are about to be started, whose first words take a second or two."""
+        """Called before workers are started, whose first event takes a second or two."""
 
     def emit(self, event: "Event") -> None:
         """Show one event of the run."""

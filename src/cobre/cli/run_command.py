@@ -71,7 +71,10 @@ class RunOptions:
 
 
 def default_output(case: Path) -> Path:
-    """Inside the case; a case from somebody else does not decide by a link where that is."""
+    """`output` inside the case directory.
+
+    Refused where that is a symbolic link, which the case's author would control.
+    """
     output = case / "output"
     if output.is_symlink():
         target = printable(os.fspath(output.readlink()), most=200)
@@ -85,7 +88,7 @@ def _same_names(options: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def run_case(options: RunOptions) -> None:
-    """Run a case; in a world with several ranks only rank 0 speaks."""
+    """Run a case; in a world with several ranks only rank 0 prints."""
     stream = sys.stderr if options.as_json else sys.stdout
     if not options.as_json:
         mark_output_as_optional()
@@ -100,7 +103,7 @@ def run_case(options: RunOptions) -> None:
 
 
 def _ends_with_others() -> bool:
-    """Whether a launcher ends all ranks when one fails: rank 0, which still writes its report, then speaks for all."""
+    """Whether a launcher ends all ranks when one exits with an error; rank 0's exit code then stands for all."""
     return find_launch(os.environ) is not None
 
 

@@ -32,5 +32,5 @@ def say_label(label: str, value: object, file: IO[str] | None = None) -> None:
 
 
 def show_traceback(kind: type[BaseException], error: BaseException, trace: TracebackType | None) -> None:
-    """As the interpreter does for what nobody expected; the message may quote a case."""
+    """Print a traceback as the interpreter does, with control characters escaped: the message may quote a case."""
     sys.stderr.write(printable("".join(traceback.format_exception(kind, error, trace))))

@@ -1,4 +1,4 @@
-"""Signals that have come, whoever handles them: a picture can say that a run is about to stop."""
+"""Notices SIGINT and SIGTERM beside their handlers, so that a display can say that a run is stopping."""
 
 import os
 import signal
@@ -27,7 +27,7 @@ class SignalWatcher:
         return self._has_come
 
     def close(self) -> None:
-        """Close the pipe, and give signal notices back to whoever had them before."""
+        """Close the pipe, and restore the previous wakeup descriptor."""
         if self._previous is not None:
             signal.set_wakeup_fd(self._previous)
         os.close(self._reader)

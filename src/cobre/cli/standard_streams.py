@@ -75,12 +75,12 @@ class StandardStreams:
 
     @property
     def has_lost_answer(self) -> bool:
-        """Whether somebody waits in vain for what the command printed."""
+        """Whether output that the command was called for has been lost."""
         return self._output is not None and self._output.is_lost and self._output.is_answer
 
 
 def mark_output_as_optional() -> None:
-    """This command is called for what it does, and goes on when nobody can be told about it."""
+    """Declare standard output as progress messages: the command continues when they cannot be written."""
     raw = getattr(getattr(sys.stdout, "buffer", None), "raw", None)
     if isinstance(raw, TolerantStream):
         raw.is_answer = False

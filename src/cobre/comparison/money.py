@@ -27,7 +27,7 @@ class Compared:
 
 @dataclass(frozen=True, slots=True)
 class Money:
-    """What two studies have in common, and each quantity of it. notes: what a reader must know of the numbers."""
+    """Common stages and scenarios of two studies, and every quantity over them. notes: limits of the comparison."""
 
     stages: Sequence[Match]
     scenarios: int

@@ -1,4 +1,4 @@
-"""A whole run in one call: train, simulate if the case says so, and write the results."""
+"""`cobre.run.run`: train, simulate if the case has simulation enabled, and write results, in one call."""
 
 import time
 from collections.abc import Mapping

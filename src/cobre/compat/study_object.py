@@ -108,7 +108,7 @@ class Study:
         return self.load_policy()
 
     def run(self, on_iteration: IterationCallback | None = None) -> RunSummary:
-        """All that the configuration asks for in one go; `train` and `simulate` do it in two."""
+        """Train and simulate as the configuration says; `train` and `simulate` do it in two steps."""
         return self._run.start({}, on_iteration)
 
     def load_policy(self, output_dir: str | Path | None = None) -> Policy:

@@ -160,7 +160,7 @@ class ContractLimits:
 
 @dataclass(frozen=True, slots=True)
 class EnergyContract:
-    """Power bought from or sold to somebody outside; a negative price on an export is revenue."""
+    """Power bought from or sold to another system; a negative price on an export is revenue."""
 
     id: int
     name: str

@@ -7,7 +7,7 @@ from cobre.core.entities import DeficitSegment
 
 @dataclass(frozen=True, slots=True)
 class BusPenalties:
-    """Unserved energy in tiers, and energy that nobody takes."""
+    """Costs of a bus: tiers of unserved energy, and excess energy, $/MWh."""
 
     deficit_segments: tuple[DeficitSegment, ...]
     excess_cost: float

@@ -201,7 +201,7 @@ class StageData:
 
 @dataclass(frozen=True, slots=True)
 class Topology:
-    """Who is connected with whom, the same in all stages; indices in canonical order, -1: nobody."""
+    """Connections between entities, the same in all stages: indices in canonical order, -1 for none."""
 
     downstream: Indices  # N
     diversion_target: Indices  # N

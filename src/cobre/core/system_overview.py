@@ -66,7 +66,7 @@ class Hydro:
 
 @dataclass(frozen=True, slots=True)
 class EnergyContract:
-    """Power bought from or sold to somebody outside."""
+    """Power bought from or sold to another system."""
 
     id: int
     name: str

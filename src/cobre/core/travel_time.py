@@ -39,7 +39,7 @@ class TravelArc:
 
 
 def travel_arcs(hydros: Sequence[Hydro]) -> tuple[TravelArc, ...]:
-    """Those that take time, in canonical order; a travel time of 0, or to nobody, is none."""
+    """Cascade arcs with a travel time above 0 and a downstream plant, in canonical order."""
     return tuple(
         TravelArc(hydro.id, hydro.downstream_id, hydro.travel_time_hours)
         for hydro in hydros

@@ -155,7 +155,7 @@ def this_process() -> WorkerProcess:
 
 
 def free_port(host: str) -> int:
-    """Called on rank 0's worker: a port that nobody uses at this moment. The kernel does not give it out again soon."""
+    """Called on rank 0's worker: a free port. The kernel does not hand it out again soon."""
     bare = host.strip("[]")
     family = socket.AF_INET6 if ":" in bare else socket.AF_INET
     with socket.socket(family) as probe:

@@ -63,7 +63,7 @@ def _stoppable(run_id: str, time_limit_s: float | None) -> Iterator[StopRequest]
 
 
 class IterationSender:
-    """Sends iterations to whoever listens to the topic; None: nobody does."""
+    """Sends iterations to the subscribers of a Dask topic; None: sends nothing."""
 
     def __init__(self, topic: str | None) -> None:
         self._topic = topic

@@ -108,7 +108,7 @@ def scratch_directory(folder: Path) -> Iterator[Path]:
 
 
 def sweep(folder: Path) -> None:
-    """Remove what killed runs left half written anywhere in a directory that nobody else writes to now."""
+    """Remove half-written files and directories that killed runs left; only while no other run writes there."""
     for place, folders, files in os.walk(folder):  # follows no links
         for name in (*folders, *files):
             if _TEMPORARY.fullmatch(name):

@@ -1,4 +1,4 @@
-"""Digests of the files of a case directory, so that somebody who has them can say later which files have changed."""
+"""Digests of the files of a case directory, to tell later which files have changed."""
 
 import hashlib
 import os

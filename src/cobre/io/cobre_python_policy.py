@@ -149,7 +149,7 @@ def _state_name(manifest: Path, stage: int, ring: int, kind: int, id_: int, numb
 
 
 def _first_day(pool: FlatTable) -> str:
-    """When the first stage begins, which only a lagged inflow tells."""
+    """The first day of the first stage, known only from a lagged inflow's reference date; else empty."""
     days = [
         entity.integer(_Entity.REFERENCE_DATE, default=NO_DATE)
         for entity in pool.tables(_Pool.ENTITIES)

@@ -72,7 +72,10 @@ class StageCuts:
 
 @dataclass(frozen=True, slots=True)
 class StreamedStage:
-    """The cuts of one stage whose coefficients are made while they are written. pieces: cuts x dimension, in order."""
+    """The cuts of one stage, whose coefficients are produced while they are written.
+
+    pieces: cuts x dimension, in order.
+    """
 
     dimension: int
     intercepts: NDArray[np.float64]

@@ -1,4 +1,4 @@
-"""JSON that a run wrote, and that somebody may have changed since: all that is wrong with it is a ValueError."""
+"""JSON files of a run, which may have been changed since: whatever is wrong with them is a ValueError."""
 
 import json
 import math

@@ -1,4 +1,4 @@
-"""Reading files that somebody else may have put there: regular files of a sensible size, inside where they belong."""
+"""Reading files that may come from others: regular files of limited size, inside the directory they belong to."""
 
 import errno
 import os

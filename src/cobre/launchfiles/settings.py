@@ -22,7 +22,7 @@ _ENDS = "with a letter first and no '-' last"
 
 
 class LaunchFileError(CobreError, ValueError):
-    """A setting that would give a file nobody could run."""
+    """A setting that would give a launch file that cannot run."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -56,7 +56,7 @@ def _first_host(environ: Mapping[str, str]) -> str:
 
 
 def check_known(node: str) -> None:
-    """A node whose name nobody knows would be waited for in vain."""
+    """Raise where a node's name cannot be resolved: ranks would wait for it until their limit."""
     problem = _why_unknown(node, time.monotonic() + PATIENCE_S)
     if problem:
         raise NoStepError(

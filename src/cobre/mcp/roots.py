@@ -42,7 +42,7 @@ class Roots:
         return resolved
 
     def folder(self, text: str) -> Path:
-        """A folder that is there, none of whose links leads outside."""
+        """An existing folder inside the roots, reached through no link that leads outside."""
         path = self.resolve(text)
         if not path.is_dir():
             what = "is a file, not a folder" if path.exists() else "does not exist"

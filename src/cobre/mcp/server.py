@@ -81,7 +81,7 @@ class RunServer(MCPServer[Any]):
 
 
 def with_tool_errors(tool: Callable[..., dict[str, Any]]) -> Callable[..., dict[str, Any]]:
-    """The tool, whose foreseen errors reach the client as text."""
+    """A tool whose expected errors are returned to the client as text."""
 
     @functools.wraps(tool)
     def guarded(*args: Any, **kwargs: Any) -> dict[str, Any]:

@@ -34,7 +34,7 @@ def policy_water_values(policy: Policy, state: Sequence[float]) -> "pa.Table":
 
 
 def simulated_water_values(hydros: "pa.Table") -> "pa.Table":
-    """Mean and percentiles over scenarios, in $ per hm3; the last block of a stage speaks for it."""
+    """Mean and percentiles over scenarios, $ per hm3; a stage's value is that of its last block."""
     import pyarrow as pa
 
     keys = ("stage_id", "hydro_id", "scenario_id", "block_id")

@@ -1,4 +1,4 @@
-"""One HTML file that tells how a run went, and figures for notebooks. Knows files and tables, and nothing of SDDP."""
+"""The report of a run as one HTML file, and figures for notebooks. Reads files and tables alone, nothing of SDDP."""
 
 from pathlib import Path
 

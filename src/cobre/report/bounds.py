@@ -1,4 +1,4 @@
-"""The bounds by iteration, from the table or from the events of a run that goes on. Money is $."""
+"""Bounds by iteration, from the table of a finished training or from the events of a running one. Money is $."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass

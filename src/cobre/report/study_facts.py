@@ -1,4 +1,4 @@
-"""study.json: names and dates, so that a report does not speak in numbers of plants and stages."""
+"""study.json: names and dates of plants and stages, for readable reports."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any

@@ -13,7 +13,7 @@ _BARS = "▁▂▃▄▅▆▇█"
 
 
 def printable_event(event: Mapping[str, Any]) -> Mapping[str, Any]:
-    """An event whose texts a terminal can be given: they may quote a case, and a log may come from anybody."""
+    """An event with its texts safe for a terminal: they may quote a case or an altered log."""
     return {name: printable(value) if isinstance(value, str) else value for name, value in event.items()}
 
 

@@ -74,7 +74,7 @@ class RunView:
                 self.failed, self.phase = event, "failed"
 
     def _start(self, event: Event) -> None:
-        """A run that goes on from another keeps its iterations; how long ranks worked is counted anew."""
+        """Begin a run; a resumed one keeps its earlier iterations, and loads of ranks are counted anew."""
         kept = self.iterations if is_resumed(event) else []
         fresh = RunView(facts=event, iterations=kept, last_time=self.last_time)
         self.__dict__.update(fresh.__dict__)
@@ -134,7 +134,7 @@ class RunView:
 
     @property
     def upper_name(self) -> str:
-        """What stands beside the lower bound; short enough for a column."""
+        """The name of the upper bound, short enough for a column."""
         return "upper bound" if self.has_upper_bound and self.found_bound is None else "mean cost"
 
     @property

@@ -1,4 +1,4 @@
-"""What a run tells while it goes on: plain records, one stream for every listener."""
+"""Records of a training run: one for each iteration, the same for every listener."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field

@@ -195,7 +195,7 @@ def _first_state(study: ResolvedStudy, lags: Floats) -> Floats:
 
 
 def _first_storage(study: ResolvedStudy) -> Floats:
-    """Inside the plants' limits; validation has told the user when that changes a number."""
+    """Initial storages, clipped to the plants' limits; validation warns where that changes a number."""
     hydro = study.stages[0].hydro
     is_there = hydro.is_active
     clamped = np.clip(study.initial_storage_hm3, hydro.min_storage_hm3, hydro.max_storage_hm3)

@@ -5,7 +5,10 @@ from enum import StrEnum
 
 
 class StopKind(StrEnum):
-    """What ended a run. The first six are rules of the case; a rule of somebody else's making is `OTHER_RULE`."""
+    """What ended a run.
+
+    The first six are rules of the case; `OTHER_RULE` is a stopping rule from outside the package.
+    """
 
     ITERATION_LIMIT = "iteration_limit"
     TIME_LIMIT = "time_limit"

@@ -107,7 +107,7 @@ class StageProgram:
         return np.ascontiguousarray(np.concatenate(parts, axis=1))
 
     def _next_lags(self, lags: Floats, inflow: Floats) -> Floats:
-        """Means of seasons that are under way: each goes on from another one, and has a share of the inflow."""
+        """Lags that are means of unfinished seasons: each continues another slot, plus its share of the inflow."""
         before = lags.reshape(len(lags), self.order, self.hydros)[:, self.lag_from] * (self.lag_from >= 0)[:, None]
         following: Floats = before + self.lag_share[:, None] * inflow[:, None, :]
         return following.reshape(len(lags), -1)

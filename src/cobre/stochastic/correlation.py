@@ -30,7 +30,7 @@ _ASYMMETRY = 1e-10
 
 @dataclass(frozen=True, slots=True)
 class Mixing:
-    """Positions in the noise vector, and the matrix that mixes what stands there."""
+    """Positions in the noise vector, and the matrix root that correlates them."""
 
     positions: NDArray[np.intp]
     root: Floats
@@ -107,7 +107,7 @@ def _mixing(
     source: str,
     notes: list[NoiseNote],
 ) -> Mixing:
-    """Entities whose values have no noise take no part."""
+    """The mixing matrix of a group; entities without noise are left out."""
     where = f"profile {profile}, group {group.name}"
     _check_group(where, group, known)
     members = [index for index, entity in enumerate(group.entities) if entity in places]

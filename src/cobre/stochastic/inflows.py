@@ -54,7 +54,7 @@ class InflowDescription:
 
 
 def describe_inflows(case: Case, library: ExternalLibrary | None = None) -> InflowDescription:
-    """What is known of the inflows of a case; an external library speaks for the plants without memory."""
+    """Statistics and terms of a case's inflows; plants without autoregression take those of an external library."""
     tables = case.scenarios
     is_given = tables.inflow_seasonal_stats is not None and tables.inflow_ar_coefficients is not None
     found = _given(case) if tables.inflow_history is None or is_given else _estimated(case)

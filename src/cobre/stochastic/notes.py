@@ -1,4 +1,4 @@
-"""What a user should know of a noise model that can be used."""
+"""Notes for the user on a noise model that can be used."""
 
 from dataclasses import dataclass
 

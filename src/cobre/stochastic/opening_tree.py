@@ -74,7 +74,7 @@ def _from_residuals(plan: TreePlan, leader: Stage, residuals: Floats, count: int
 
 
 def opening_count(stage: Stage) -> int:
-    """How many openings a stage asks for: at least one."""
+    """The number of openings of a stage, at least one."""
     if stage.num_openings is None:
         return 1  # a node has one realisation, which external scenarios give
     if stage.num_openings < 1:

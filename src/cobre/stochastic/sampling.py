@@ -49,7 +49,7 @@ class InSample(Scheme):
         self._chosen: dict[int, Indices] = {}  # by stage: iterations x scenarios
 
     def opening_indices(self, iteration: int, scenarios: Indices, stage: int) -> Indices:
-        """By scenario: the index of the opening that it meets at a stage, from 0."""
+        """By scenario: the index (from 0) of the opening that it draws at a stage."""
         same = scenarios.tobytes()
         if self._scenarios != same or iteration not in self._iterations:
             goes_on = self._scenarios == same and iteration == self._iterations.stop
@@ -144,7 +144,7 @@ class Sampler:
         return Sampler(self._layout, {name: changed[id(scheme)] for name, scheme in self._schemes.items()})
 
     def opening_indices(self, iteration: int, scenarios: Sequence[int] | Indices, stage: int) -> Indices:
-        """Which opening of the stage each scenario meets; only where all noise comes from the openings."""
+        """Which opening of the stage each scenario draws; only where all noise comes from the openings."""
         scheme = next(iter(self._schemes.values()))
         if not isinstance(scheme, InSample) or not self.is_in_sample:
             raise ValueError("opening_indices: some class is not sampled from the openings; use sample")

@@ -75,7 +75,7 @@ class Estimate:
 
 @dataclass(frozen=True, slots=True)
 class Benchmark:
-    """What was measured: all stages by round, and what the study asks for. `bound_s`: the lower bound of a round."""
+    """Measured stage costs by round, and the size of the study. bound_s: CPU seconds of a lower bound."""
 
     iterations: int
     forward_passes: int

@@ -68,7 +68,7 @@ def as_iteration(event: Event) -> dict[str, Any]:
 
 
 class ReplyPipe:
-    """The reading end, on rank 0; without a path there is nobody to wait for."""
+    """Rank 0's end of the pipe through which a caller replies to iterations; without a path there is no caller."""
 
     def __init__(self, path: Path | None) -> None:
         self._path = path

@@ -53,7 +53,7 @@ def _release(path: Path, descriptor: int) -> None:
 
 
 def _lock(descriptor: int) -> None:
-    """At once, or a moment later: whoever asks whether the directory is in use holds the file while asking."""
+    """Lock the directory, retrying for a moment: another process may hold the lock just to test it."""
     for attempt in range(ATTEMPTS):
         try:
             fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)

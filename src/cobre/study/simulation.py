@@ -56,7 +56,11 @@ def simulate_policy(
 
 @dataclass(frozen=True, slots=True)
 class StreamedSimulation:
-    """A simulation whose tables go to `folder` as they come. identity: of what is simulated; resume: go on with it."""
+    """A simulation that writes its tables to `folder` while it runs.
+
+    identity: what is simulated, as text; segments of another identity are not reused. resume: continue from closed
+    segments.
+    """
 
     folder: Path
     identity: str

@@ -89,7 +89,7 @@ class WatchApp(App[None]):
 
     @property
     def is_ready(self) -> bool:
-        """Whether all widgets are there: sizes are told, and timers run, a little before and after."""
+        """Whether all widgets are mounted; resize events and timers may come before and after."""
         return len(self.query("#status, #plot, #figures-box, #ranks-box, #log")) == 5
 
     def look(self) -> None:

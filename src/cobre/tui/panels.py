@@ -1,4 +1,4 @@
-"""What stands beside the plot: the state of the run, its figures, and what each rank does."""
+"""Text panels of `cobre top`: status line, figures of the run, and load of each rank."""
 
 import time
 from collections.abc import Iterable
@@ -42,7 +42,7 @@ def _fitting(room: int, *choices: str) -> str:
 
 
 def _seconds(view: RunView, state: RunState) -> float:
-    """A run that goes on is as old as it is now; any other is as old as its last word."""
+    """Age of the run in seconds: until now while it is running, else until its last event."""
     return view.seconds(time.time() if state is RunState.RUNNING else view.last_time)
 
 
@@ -77,7 +77,7 @@ def figures(view: RunView, folder: Path, width: int) -> Text:
 
 
 def silent_hint(view: RunView) -> str:
-    """Why a run without an end is taken for dead: nobody holds its lock, or its events are too old."""
+    """Why a run without a final event is taken for dead: nobody holds its lock, or its events are too old."""
     if view.last_activity.is_elsewhere:
         host = view.last_activity.host
         return f"nothing was heard of it for {_ago(view)}; it ran on {host}, which cannot be seen from here"

@@ -1,4 +1,4 @@
-"""Tables of training: bounds, and where the time went, as far as the log of the run tells."""
+"""Tables of training for cobre-python's layout: bounds, and times as far as the run's log has them."""
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""config.json as it was read at the start of a run: parsed once, and handed to whoever needs it."""
+"""config.json as read at the start of a run: parsed once, then passed on."""
 
 from dataclasses import dataclass
 from pathlib import Path

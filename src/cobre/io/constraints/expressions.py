@@ -89,7 +89,7 @@ class _Parser:
             raise ExpressionError(self._token.position, f"{self._token} stands where `{sign}` must", purpose)
 
     def take_relation(self) -> Relation | None:
-        """The relation, when one stands here."""
+        """The relation at the current position, or None."""
         if self._token.kind is not TokenKind.RELATION:
             return None
         return cast("Relation", self._advance().text)

@@ -97,7 +97,7 @@ def _drop_fields(config: Json, notes: Notes) -> None:
 
 
 def _ask_for_openings(case: OldCase, training: Json, notes: Notes) -> None:
-    """A file of openings was used whenever it was there; now one asks for it."""
+    """Openings from a file were used whenever the file was there; the new format asks for them in config.json."""
     if "scenarios/noise_openings.parquet" in case.tables:
         source = training.get("scenario_source") or {}
         training["scenario_source"] = {**source, "openings": {"source": "file"}}

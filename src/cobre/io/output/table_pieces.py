@@ -1,4 +1,4 @@
-"""Tables of results piece by piece: a table may be far larger than memory, and nobody needs it at once."""
+"""Tables of results read piece by piece, because they may be larger than memory."""
 
 from collections.abc import Iterator, Sequence
 from pathlib import Path

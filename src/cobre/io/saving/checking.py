@@ -87,7 +87,7 @@ def _check_values(case: Case, problems: Problems) -> None:
 
 
 def _check_order(case: Case, problems: Problems) -> None:
-    """Readers sort; whoever makes a case in memory must have done so."""
+    """Entities of a case made in memory must be in canonical order; readers of files sort them."""
     system = case.system
     groups: tuple[tuple[str, Sequence[Any]], ...] = (
         (entities.BUSES, system.buses),

@@ -85,7 +85,7 @@ def _solver(solver: SolverConfig) -> dict[str, Any]:
 
 
 def _policy(policy: PolicyConfig) -> dict[str, Any]:
-    """Without the settings that have no effect: whoever reads the file would be warned of what nobody asked for."""
+    """The section `policy` without settings that have no effect, which would only cause warnings."""
     document: dict[str, Any] = plain(policy)
     for name in ("store_basis", "compress"):
         if not document["checkpointing"][name]:

@@ -32,7 +32,7 @@ def plants_of_commitments(case: Case, findings: Findings) -> None:
 
 
 def stages_after_the_study(case: Case, findings: Findings) -> None:
-    """They begin where the study ends, follow one another, and bounds speak of them."""
+    """Post-study stages begin where the study ends and follow one another; bounds name existing ones."""
     after, file = case.post_study, post_study_stages.FILE
     ends = [case.horizon.stages[-1].end_date, *(stage.end_date for stage in after.stages)]
     for number, (stage, end) in enumerate(zip(after.stages, ends, strict=False)):

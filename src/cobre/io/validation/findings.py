@@ -25,7 +25,7 @@ class Findings:
         self._problems.error(self._layer, file, entity, field, message, remedy)
 
     def warn(self, file: str, entity: str, field: str, message: str, remedy: str = "") -> None:
-        """Something that a user should know of."""
+        """Add a warning."""
         self._problems.warn(self._layer, file, entity, field, message, remedy)
 
     def demand_known(

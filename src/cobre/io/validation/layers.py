@@ -102,7 +102,7 @@ def _check_the_rest(case: Case, layer: Layer, rules: tuple[Rule, ...], problems:
 
 
 def _unknown_entities(problems: Problems) -> set[str]:
-    """Such as `hydro 9`, which rows speak of and nobody declares: what else is wrong with it is no news."""
+    """Entities such as `hydro 9` that rows name and no file declares: further problems with them are not reported."""
     return {
         problem.message.removeprefix(NO_ENTITY) for problem in problems.errors if problem.message.startswith(NO_ENTITY)
     }

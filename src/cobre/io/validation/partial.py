@@ -87,7 +87,7 @@ def _demand_entities(
 
 
 def _id_columns(form: TableFormat) -> Iterator[tuple[str, str]]:
-    """Columns of ids, and whose they are."""
+    """Id columns of a table, and the entity class of each."""
     for column in form.columns:
         if column.name in CLASS_OF_COLUMN:
             yield column.name, CLASS_OF_COLUMN[column.name]

@@ -11,7 +11,7 @@ FIELD = "past_defluences"
 
 
 def travel_times_have_effect(case: Case, findings: Findings) -> None:
-    """A travel time of nothing, or to nobody, has no effect; one longer than the study keeps all water under way."""
+    """Warn of travel times of zero or without a downstream plant, and of those longer than the study."""
     total = sum(stage.hours for stage in case.horizon.stages)
     for hydro in case.system.hydros:
         hours, entity = hydro.travel_time_hours, named("hydro", hydro)

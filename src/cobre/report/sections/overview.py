@@ -57,7 +57,7 @@ def warning_list(warnings: Sequence[str]) -> str:
 
 
 def tiles(run: RunFolder) -> str:
-    """The numbers that a planner asks for first."""
+    """Tiles with the main figures: bounds, gap, simulated cost, effort."""
     found = [*_bound_tiles(run), *upper_bound_tiles(run), *_simulation_tiles(run), *_effort_tiles(run)]
     cards = "".join(
         f'<div class="tile"><dt>{escape(title)}</dt><dd>{escape(value)}</dd>'

@@ -87,6 +87,6 @@ def _written(value: object) -> str:
 
 
 def _folded(table: DataTable) -> str:
-    """Long, and seldom read: closed until somebody wants it."""
+    """A table that is folded on the page, because it is long and seldom read."""
     summary = f"{escape(table.title)} ({len(table.rows)} settings)"
     return f'<details class="wide"><summary>{summary}</summary>{table.html()}</details>'

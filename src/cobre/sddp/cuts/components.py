@@ -21,7 +21,7 @@ def stored_components(programs: Sequence[StageProgram], *, is_priced: bool) -> l
 
 
 def _read_by(program: StageProgram, later: Flags) -> Flags:
-    """What a stage needs to know of its incoming state when its own cuts depend on `later`."""
+    """The entries of the incoming state that a stage reads, when its own cuts depend on `later`."""
     read = np.ones(program.dimension, bool)
     first = program.states
     lags = program.autoregression != 0.0

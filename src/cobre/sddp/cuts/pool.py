@@ -182,7 +182,10 @@ class CutPool:
         self.written[stages.start : stages.stop, slot] = 1
 
     def place(self, stage: int, slot: int, table: Floats) -> None:
-        """Write cuts (rows of intercept and stored components) into the slots from `slot` on; nobody sees them yet."""
+        """Write cuts (rows of intercept and stored components) from slot `slot` on.
+
+        They stay inactive until `publish`.
+        """
         place_cuts(table, self._writable[stage], slot)
 
     def publish(self, stage: int, slots: range) -> None:

@@ -90,7 +90,7 @@ def _scaled(lp: LpBuilder, plan: StagePlan, columns: Columns, power: PowerRows) 
 
 
 def _source_columns(plan: StagePlan, columns: Indices) -> tuple[Ints, Ints, Floats]:
-    """Columns that availability limits, whose source it is, and MW when all is available."""
+    """Columns limited by availability, the source of each, and its MW at full availability."""
     kind, source, block = np.nonzero(columns != ABSENT)
     numbers = plan.data.source
     most: Floats = numbers.available_mw[source] * numbers.factor[source, block]

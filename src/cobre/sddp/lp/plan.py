@@ -150,14 +150,17 @@ class StagePlan:
 
     @cached_property
     def has_travel_time(self) -> Flags:
-        """Plants whose releases take their time to the plant below."""
+        """Plants whose releases have a travel time to the plant downstream."""
         travels = np.zeros(self.num_hydros, bool)
         travels[self.data.transit.hydro] = True
         return travels
 
     @cached_property
     def receiver(self) -> Indices:
-        """For every plant the one whose reservoir gets water that arrives at it: itself, or the next that is there."""
+        """N: the plant whose reservoir receives water that arrives at a plant.
+
+        Itself, or the next downstream that has one.
+        """
         receiver = np.arange(self.num_hydros)
         for hydro in range(self.num_hydros):
             at = hydro
@@ -289,7 +292,7 @@ class StagePlan:
 
     @cached_property
     def constrains_curtailment(self) -> Flags:
-        """Sources whose curtailment stands in some constraint."""
+        """Sources whose curtailment appears in a generic constraint."""
         named = np.zeros(len(self.data.source.is_active), bool)
         for row in self.data.generic_rows:
             for term in row.terms:

@@ -13,7 +13,7 @@ from cobre.sddp.lp.plan import StagePlan
 
 @dataclass(frozen=True, slots=True)
 class PowerRows:
-    """Rows whose duals mean something to a planner: the price of energy, B x K."""
+    """Rows whose duals are results: the bus balances, for energy prices, B x K."""
 
     balance: Indices
 

@@ -14,7 +14,7 @@ from cobre.sddp.lp.transit_rows import add_transit_rows
 
 @dataclass(frozen=True, slots=True)
 class WaterRows:
-    """Rows whose duals mean something to a planner: the value of water, N x balances."""
+    """Rows whose duals are results: the water balances, for water values, N x balances."""
 
     balance: Indices
 

@@ -56,10 +56,10 @@ class Sampler(Protocol):
 
     @property
     def is_in_sample(self) -> bool:
-        """Whether every scenario meets one of the stage's openings; then `opening_indices` is asked, not `sample`."""
+        """Whether every scenario draws one of the stage's openings; then `opening_indices` is called, not `sample`."""
 
     def opening_indices(self, iteration: int, scenarios: Sequence[int] | Indices, stage: int) -> Indices:
-        """Which opening of the stage each scenario meets, from 0; only asked where `is_in_sample`."""
+        """Which opening of the stage each scenario draws, from 0; called only where `is_in_sample`."""
 
     def for_scenarios(self, total: int) -> "Sampler":
         """The same draws where `total` scenarios take part at a time: some methods spread them over all of these."""

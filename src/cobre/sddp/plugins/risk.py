@@ -49,7 +49,7 @@ class CvarMix(RiskMeasure):
 
 
 def risk_measure(parameters: CvarParameters | None) -> RiskMeasure:
-    """The measure that a stage asks for; None, a share of 0 or an alpha of 1 are the expectation."""
+    """The risk measure of a stage; None, lambda 0 and alpha 1 are the expectation."""
     if parameters is None or parameters.lambda_ == 0.0 or parameters.alpha == 1.0:
         return Expectation()
     return CvarMix(parameters.alpha, parameters.lambda_)

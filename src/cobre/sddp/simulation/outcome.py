@@ -82,7 +82,7 @@ def running_sum(values: Floats) -> Floats:
 
 
 def sum_into(values: Floats, owner: Indices, count: int) -> Floats:
-    """Add S x F x K up to S x `count` x K by the owner of every F, in order; owner -1: nobody's."""
+    """Sum S x F x K into S x `count` x K by the owner of each F, in order; owner -1 is left out."""
     total = np.zeros((count, values.shape[0], values.shape[2]))
     known = owner >= 0
     np.add.at(total, owner[known], np.moveaxis(values, 1, 0)[known])

@@ -1,4 +1,4 @@
-"""Water under way: how much arrives when, and what the next study must know of the last releases."""
+"""Tables of water in transit: arrivals by stage, and the last releases, which a following study starts from."""
 
 import numpy as np
 
@@ -43,7 +43,7 @@ def read_transit(outcome: StageOutcome) -> tuple[Floats, ...]:
 
 
 def seed_rows(lp: StageLp, hydro_ids: Ints) -> StageRows:
-    """One for each plant whose release in this stage is still under way when the study ends."""
+    """A row for each plant some of whose release in this stage arrives after the study."""
     stage, hydros = lp.plan.data.stage, lp.plan.data.transit.hydro[lp.plan.data.transit.arrives_after_study]
     days = [int(day.strftime("%Y%m%d")) for day in (stage.start_date, stage.end_date)]
     start, end = (np.full(len(hydros), day, np.int32) for day in days)

@@ -139,13 +139,13 @@ class TrainingContext:
         return failed.as_error(self.problem.names, self.solver, stage, self.failure_folder, name)
 
     def _trial_point(self, phase: Phase, number: int) -> str:
-        """The name of a point: a forward pass has the same number whoever solves it."""
+        """The name of a trial point in messages; a forward pass has the same number on any rank."""
         if phase in (Phase.FORWARD, Phase.BACKWARD) and self.problem.tree is None:
             return f"trial point {self.team_paths[number]}"
         return f"trial point {number} of rank {self.comm.rank}"
 
     def basis_from(self, bases: Bases) -> Bases:
-        """A copy of the first of some bases; a rank without paths makes room for the one that it is told."""
+        """A copy of the first basis; a rank without paths gets an empty one, to receive it from another rank."""
         if not len(bases.status):
             widths = bases.status.shape[1], bases.cuts.shape[1]
             return Bases(np.zeros((1, widths[0]), np.int8), np.full((1, widths[1]), -1, np.int32))

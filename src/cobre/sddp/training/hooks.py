@@ -1,4 +1,4 @@
-"""What a training run tells to whom, and who may end it between two iterations."""
+"""Hooks of a training run: who is informed of iterations, and who may stop it between two of them."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -20,7 +20,7 @@ class Interruption(IntEnum):
 
     @property
     def stop(self) -> Stop | None:
-        """The end that it brings about; None where nobody asked for one."""
+        """The stop that was asked for; None where nobody has asked."""
         return _STOPS.get(self)
 
 

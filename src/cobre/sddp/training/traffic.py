@@ -18,7 +18,7 @@ class Traffic:
         self._bytes: dict[str, int] = {}
 
     def add(self, purpose: str, nbytes: int) -> None:
-        """Count what all ranks together told for a purpose."""
+        """Count the bytes that all ranks together exchanged for a purpose."""
         if self._size > 1:
             self._bytes[purpose] = self._bytes.get(purpose, 0) + nbytes
 
@@ -37,6 +37,6 @@ def total_traffic(parts: Iterable[Mapping[str, int]]) -> dict[str, int]:
     return total
 
 
-def least_traffic(told: Mapping[str, int]) -> int:
-    """Of what was told, the bytes that the method needs whoever does the work."""
-    return sum(nbytes for purpose, nbytes in told.items() if purpose in NEEDED)
+def least_traffic(exchanged: Mapping[str, int]) -> int:
+    """Of the exchanged bytes, those that the method needs however work is split."""
+    return sum(nbytes for purpose, nbytes in exchanged.items() if purpose in NEEDED)

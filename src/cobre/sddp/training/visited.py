@@ -84,7 +84,7 @@ class VisitedStates:
         self.iterations = [stored.count // iterations] * iterations
 
     def states(self, place: int, entries: Indices) -> Floats:
-        """All states of a place, with some of the entries that are kept; none where nobody asked for states."""
+        """All states of a place, restricted to some of the kept entries; empty where no states are kept."""
         if not self._entries:
             return np.zeros((0, len(entries)))
         parts = self.views(place)

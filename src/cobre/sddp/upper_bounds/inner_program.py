@@ -48,7 +48,7 @@ def with_lags(program: StageProgram, states: Floats) -> Floats:
 
 
 def inner_program(program: StageProgram, future: InnerFuture) -> StageProgram:
-    """The stage's LP with the inner approximation; its objective is in LP money, as ever."""
+    """The stage LP with the inner approximation of its future cost; the objective is in LP money."""
     return _InnerBuilder(program, future).build()
 
 
@@ -165,7 +165,7 @@ class _InnerBuilder:
         return component - lags + program.hydros
 
     def _no_lags(self) -> Ints:
-        """The lags that follow the state are nobody's business after the stage."""
+        """The lags that leave the stage: none, since nothing after it reads them here."""
         return np.full(self.program.order * self.program.hydros, -1, np.int32)
 
     def _names(self, columns: int, rows: int) -> Names:

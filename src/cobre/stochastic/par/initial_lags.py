@@ -16,7 +16,7 @@ from cobre.stochastic.par.seasons import SeasonCycle
 
 @dataclass(frozen=True, slots=True)
 class InitialLags:
-    """Lags (lag, hydro) in m3/s, the latest first; notes on those that nobody observed."""
+    """Lags (lag, hydro) in m3/s, the latest first, and notes on lags without observations."""
 
     values: Floats
     notes: tuple[NoiseNote, ...] = ()
@@ -134,7 +134,10 @@ class KnownPast:
         self._days = [_Days(windows[hydro.id]) for hydro in self._hydros]
 
     def days_of(self, period: tuple[date, date]) -> int:
-        """Days of a period before the study; of one that goes on in the study, only if all plants know them."""
+        """Observed days of a period before the study.
+
+        For a period that continues in the study, only if all plants have them.
+        """
         start, end = period[0], min(period[1], self._start)
         is_known = all(days.mean(start, end) is not None for days in self._days) if start < end < period[1] else True
         return max(0, (end - start).days) if is_known else 0

@@ -63,7 +63,7 @@ def _earliest(periods: StagePeriods, depth: int) -> date:
 
 
 def _first(past: KnownPast, slots: LagSlots, end_reads: Floats | None) -> Floats:
-    """What slots hold before the first stage; what nobody reads may be unknown."""
+    """What slots hold before the first stage; slots that no stage reads may be unknown."""
     is_read = _is_read(slots, end_reads)
     values = np.zeros((len(slots.first), slots.psi.shape[2]))
     for slot, held in enumerate(slots.first):

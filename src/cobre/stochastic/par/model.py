@@ -152,7 +152,7 @@ def _refuse_explosive(statistics: InflowStatistics, source: str, variance: Float
 
 
 def _explosive(statistics: InflowStatistics, source: str, variance: Floats, is_broken: Flags) -> Iterator[NoiseNote]:
-    """What is wrong with each plant that has a stage without a stationary process; the worst stage is told."""
+    """A message for each plant whose model is not stationary in some stage; the worst stage is named."""
     for hydro in np.flatnonzero(is_broken.any(axis=0)):
         stages = np.flatnonzero(is_broken[:, hydro])
         explained = 1.0 - variance[stages, hydro]

@@ -102,7 +102,7 @@ def shared_days(one: Period, other: Period) -> int:
 
 
 def season_cycle(horizon: Horizon) -> SeasonCycle:
-    """The seasons of a study whose inflows remember; raises when stages.json does not define usable ones."""
+    """The season cycle of a study with autoregressive inflows; raises if stages.json has none that is usable."""
     definitions = horizon.season_definitions
     if definitions is None:
         raise NoiseModelError(
@@ -144,7 +144,7 @@ def _without_twins(seasons: list[Season]) -> list[Season]:
 
 
 def _position(cycle: SeasonCycle, stage: Stage, position: dict[int, int]) -> int:
-    """Of a stage's season; where seasons do not overlap, the day on which a stage starts tells it as well."""
+    """The position of a stage's season; where seasons do not overlap, by the day on which the stage starts."""
     if stage.season_id is None and len(cycle.cycle_starts) == 1:
         return cycle.position_of(stage.start_date)
     if stage.season_id is None or stage.season_id not in position:

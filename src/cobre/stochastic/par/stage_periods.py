@@ -77,7 +77,7 @@ class StagePeriods:
         return shared_days((found.start_date, found.end_date), occurrence.days)
 
     def lag_stage_id(self, stage: int, lag: int) -> int | None:
-        """The stage, of the study or before it, whose row tells the statistics of a lag; None: its season does."""
+        """The stage, in or before the study, that has the statistics of a lag; None: its season has them."""
         stages = self.horizon.stages
         if self.is_plain:
             return stages[stage].id - lag

@@ -37,7 +37,7 @@ def sobol_points(seed: int, numbers: Indices, dimension: int) -> Floats:
 
 
 def gray_rank(numbers: Indices) -> Indices:
-    """Where points stand in the order of the Gray code whose bits are those of the numbers themselves."""
+    """Positions in the Gray-code order of the points with these numbers."""
     rank, shift = numbers, 1
     while shift < _BITS:
         rank = rank ^ (rank >> shift)

@@ -1,1 +1,1 @@
-"""What a case may ask for beyond results (`exports` in config.json): states, noise, and how planes were fitted."""
+"""Extra outputs (`exports` in config.json): visited states, the noise model, fits of production planes."""
