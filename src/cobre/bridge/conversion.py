@@ -47,7 +47,7 @@ class DeckRequest:
     is_forced: bool = False
 
     def arguments(self, target: Path, *options: str) -> list[str | Path]:
-        """Of cobre-bridge; a name that begins with a dash is no option."""
+        """Arguments of cobre-bridge; a deck whose name begins with a dash is not taken for an option."""
         given = [*options, *([] if self.has_boundary else ["--no-fcf"])]
         return ["convert", self.model, *given, "--", self.deck, target]
 
@@ -74,7 +74,7 @@ def convert_deck_quietly(bridge: Bridge, request: DeckRequest) -> dict[str, Any]
 
 
 def _run(command: list[str], *, captures: bool) -> "subprocess.CompletedProcess[str]":
-    """Until its end, or ours: nobody would be left to move what it writes."""
+    """Run cobre-bridge until it ends; it is ended with this process, which alone would move what it writes."""
     with_us = partial(die_with_parent, os.getpid())
     return subprocess.run(  # the command line has no threads that could hold a lock in the child
         command, env=clean_environment(), capture_output=captures, text=True, check=False, preexec_fn=with_us

@@ -74,7 +74,7 @@ def bench(
 
 
 def usual_cores(forward_passes: int) -> list[int]:
-    """Those of this machine among a few others; more than there are paths would only wait."""
+    """Core counts to estimate for: this machine's and a few usual ones, up to the number of forward passes."""
     from cobre.comm.cores import usable_cores
 
     wanted = sorted({*USUAL_CORES, usable_cores()})

@@ -68,7 +68,7 @@ class QuietProgress:
         self.has_events = False
 
     def expect(self, case: str) -> None:
-        """Nothing is said before the run says it."""
+        """Does nothing: the first event says that the run has started."""
 
     def emit(self, event: "Event") -> None:
         """Print the event if it is a warning."""
@@ -92,7 +92,7 @@ class LineProgress:
         self.has_events = False
 
     def expect(self, case: str) -> None:
-        """Nothing is said before the run says it."""
+        """Does nothing: the first event says that the run has started."""
 
     def emit(self, event: "Event") -> None:
         """Print the line of an event; events without one are ignored."""

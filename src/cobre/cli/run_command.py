@@ -61,7 +61,7 @@ class RunOptions:
 
     @classmethod
     def of_simulation(cls, case: Path, options: Mapping[str, Any]) -> Self:
-        """Those of `cobre simulate`: the same run without training."""
+        """From the command line of `cobre simulate`: a run without training."""
         overrides: dict[str, Any] = {"training.enabled": False, "simulation.enabled": True}
         if options["scenarios"] is not None:
             overrides["simulation.selection"] = {"method": "sampled", "num_scenarios": options["scenarios"]}

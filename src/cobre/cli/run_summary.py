@@ -85,7 +85,7 @@ def _bounds(summary: RunSummary) -> Iterator[str]:
 
 
 def _gap_error(summary: RunSummary) -> str:
-    """Of a sampled gap: a negative one within its error is no contradiction."""
+    """The sampling error of a gap, in words; a negative gap within its error is no contradiction."""
     half, lower = summary.upper_bound_half_width, summary.lower_bound
     if summary.upper_bound_is_exact or not half or lower is None:
         return ""

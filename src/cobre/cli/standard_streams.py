@@ -94,7 +94,7 @@ def _nothing(flags: int) -> int:
 
 
 def _tolerant_stream(stream: TextIO | None, number: int, flags: int) -> TolerantStream | None:
-    """Of a stream that is closed or that has its number; what a test or a notebook put there is theirs."""
+    """A tolerant stream in place of a standard one; None for a stream that a test or notebook has replaced."""
     if stream is None:
         return TolerantStream(_nothing(flags))
     try:

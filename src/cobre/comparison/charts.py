@@ -57,7 +57,7 @@ def difference_chart(comparison: StudyComparison, quantity: str) -> Chart:
 
 
 def stage_rows(comparison: StudyComparison, quantity: str, entity: int | str | None) -> list[Row]:
-    """Of one quantity and entity, stage by stage. Raises ValueError and says what there is."""
+    """Rows of a quantity and entity, stage by stage. Raises ValueError that lists what there is."""
     rows: list[Row] = [row for row in comparison.all_rows.to_pylist() if row["stage"] is not None]
     known = list(dict.fromkeys(row["quantity"] for row in rows if row["entity"] is None and row["a"] is not None))
     if entity is not None:

@@ -45,7 +45,7 @@ class EntityMeasure:
         return list(dict.fromkeys(["stage_id", "block_id", first.entity, *numbers, *weights]))
 
     def arrays(self, rows: Columns) -> dict[str, Floats]:
-        """Of one scenario: stages and the horizon x entities and the system, by quantity."""
+        """By quantity, for one scenario: an array (stages and the horizon) x (entities and the system)."""
         places = self._placed(rows)
         return {key: self._with_ends(key, quantity, rows, places) for key, quantity in self._quantities.items()}
 
@@ -100,7 +100,7 @@ class CostMeasure:
         self.columns = [*COST_COLUMNS, *(name for name in components if name in known)]
 
     def arrays(self, rows: Columns) -> Floats:
-        """Of one scenario: stages and the horizon x components and the whole cost."""
+        """For one scenario: (stages and the horizon) x (cost components and the total)."""
         stage = positions(rows["stage_id"], self._frame.stages)
         is_there = stage >= 0
         whole = np.zeros((len(self._frame.stages) + 1, len(self._components) + 1))

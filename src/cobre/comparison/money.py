@@ -63,7 +63,7 @@ def _stages(a: ComparedRun, b: ComparedRun) -> tuple[list[Match], list[str]]:
 
 
 def _ids(run: ComparedRun, table: str, column: str) -> list[int]:
-    """Of one scenario, in the order in which they come."""
+    """Distinct ids of one scenario's rows, in order of appearance."""
     return [int(id_) for id_ in dict.fromkeys(run.first_scenario(table, [column])[column].tolist())]
 
 

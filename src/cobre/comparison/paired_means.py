@@ -36,7 +36,7 @@ class PairedMeans:
 
     @property
     def half_width(self) -> Floats:
-        """Of the 95 % confidence interval of the difference, by Student's t; NaN for a single scenario."""
+        """Half width of the 95 % confidence interval of the difference, by Student's t; NaN for a single scenario."""
         if self.count < 2:
             return np.full(self.difference.shape, np.nan)
         error = np.sqrt(np.maximum(self._squares, 0.0) / (self.count - 1) / self.count)

@@ -99,10 +99,10 @@ COMPONENTS: Mapping[str, str] = {
 
 
 def title_of(key: str) -> str:
-    """Of a quantity, the cost among them."""
+    """The title of a quantity, or of the cost."""
     return "Cost" if key == COST else QUANTITIES[key].title
 
 
 def unit_of(key: str) -> str:
-    """Of a quantity, the cost among them."""
+    """The unit of a quantity, or of the cost."""
     return "$" if key == COST else QUANTITIES[key].unit

@@ -75,7 +75,7 @@ class HydraulicLosses:
 
 @dataclass(frozen=True, slots=True)
 class Efficiency:
-    """Of turbine and generator together."""
+    """Efficiency of turbine and generator together, 0 to 1."""
 
     type: Literal["constant"]
     value: float

@@ -49,7 +49,7 @@ def kind_of(name: str) -> str:
 
 
 def entity_ids(names: Iterable[str], kind: str) -> tuple[int, ...]:
-    """Of all states of a kind, in the order of the names: the ids of hydros for `STORAGE`."""
+    """The entity ids of all states of a kind, in the order of the names: hydro ids for `STORAGE`."""
     parsed = map(StateName.parse, names)
     return tuple(name.entity_id for name in parsed if name.kind == kind)
 

@@ -67,7 +67,7 @@ class RunMonitor:
         return end.result
 
     def _wait(self, emit: EventListener) -> None:
-        """Until all ranks have ended, or one badly."""
+        """Wait until all ranks have ended, or one has failed."""
         while len(self._outcomes) < len(self._assignments) and not self._failed():
             try:
                 if (event := self._next_event()) is not None:

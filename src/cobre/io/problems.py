@@ -66,7 +66,7 @@ class Problems:
 
     @property
     def errors(self) -> list[Problem]:
-        """Those that keep a study from running."""
+        """Problems that keep a study from running."""
         return [problem for problem in self._problems if not problem.is_warning]
 
     @property

@@ -43,7 +43,7 @@ class WorldSettings:
     run_options: tuple[str, ...] = ()
 
     def checked(self) -> Self:
-        """These settings; raises where one of them makes no sense."""
+        """These settings; raises LaunchFileError for a value that is out of range or malformed."""
         _between("--ranks", self.ranks, 1, MAX_SHM_RANKS)
         _between("--threads", self.threads, 1, 4096)
         _between("--port", self.port, 1024, MAX_TCP_PORT)
@@ -71,7 +71,7 @@ class ContainerSettings(WorldSettings):
     memory: str = "2Gi"
 
     def checked(self) -> Self:
-        """These settings; raises where one of them makes no sense."""
+        """These settings; raises LaunchFileError for a value that is out of range or malformed."""
         super(ContainerSettings, self).checked()
         _matches("--image", self.image, r"[A-Za-z0-9][A-Za-z0-9._/:@-]*", "registry/name:tag")
         _matches("--memory", self.memory, QUANTITY, "a number of bytes such as 512Mi or 2Gi")
@@ -95,7 +95,7 @@ class SlurmSettings(WorldSettings):
     requeue: bool = False
 
     def checked(self) -> Self:
-        """These settings; raises where one of them makes no sense."""
+        """These settings; raises LaunchFileError for a value that is out of range or malformed."""
         super(SlurmSettings, self).checked()
         _matches("--time", self.time_limit, WALL_TIME, "HH:MM:SS or D-HH:MM:SS")
         if self.nodes is not None:

@@ -171,7 +171,7 @@ def _log(request: StudyRequest) -> BinaryIO:
 
 
 def _check_output(request: StudyRequest) -> None:
-    """Nothing that is there is lost without a word."""
+    """Raise JobError where the folder holds the case, other files, or a run that must not be replaced."""
     output = request.output
     if request.case.is_relative_to(output):
         raise JobError(f"{output} holds the case itself: choose a folder of its own, such as {request.case / 'output'}")

@@ -28,14 +28,14 @@ SHOWN_SCENARIOS = {"cheapest": 0.0, "median by cost": 0.5, "most expensive": 1.0
 
 @dataclass(frozen=True, slots=True)
 class Summary:
-    """Of a quantity: the mean over stages and scenarios of each entity, and in which scenarios (S x E) it is not 0."""
+    """A quantity by entity: its mean over stages and scenarios, and the scenarios (S x E) in which it is not 0."""
 
     mean: Floats
     happens: NDArray[np.bool_]
 
     @classmethod
     def of(cls, values: Floats) -> "Summary":
-        """Of S x T x E; stages in which an entity is out of service do not count."""
+        """From S x T x E values; stages in which an entity is out of service do not count."""
         means = values.mean(axis=0)
         is_there = ~np.isnan(means)
         sums, counts = np.where(is_there, means, 0.0).sum(axis=0), is_there.sum(axis=0)

@@ -27,7 +27,7 @@ STATES = {RunState.FINISHED: "complete", RunState.STOPPED: "complete", RunState.
 
 
 def page_of(run: RunFolder, *, is_full: bool = False) -> str:
-    """Of whatever the folder holds. is_full: with all scenarios of every plant, bus and line."""
+    """The report of a run folder as HTML. is_full: with all scenarios of every plant, bus and line."""
     explored, numbers = _explored(run, is_full=is_full)
     made = [_made(make, run) for make in SECTIONS]
     made.insert(2, explored)

@@ -123,7 +123,7 @@ KINDS: Mapping[str, tuple[str, tuple[str, ...]]] = {
 
 
 def columns_of(table: str) -> tuple[str, ...]:
-    """Those that quantities are made of."""
+    """The columns of a table that quantities need, keys first."""
     found = [quantity for quantity in QUANTITIES.values() if quantity.table == table]
     entity = [found[0].entity] if found else []
     return tuple(dict.fromkeys([*KEYS, *entity, *(quantity.number for quantity in found)]))

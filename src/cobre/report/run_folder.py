@@ -138,7 +138,7 @@ def _manifest(folder: Path, file_errors: list[str]) -> Mapping[str, Any]:
 
 
 def _bounds(folder: Path, manifest: Mapping[str, Any], log: EventHistory, file_errors: list[str]) -> Bounds:
-    """Of the table when training is over, of the events until then."""
+    """Bounds from the convergence table of a finished training, else from events."""
     table = _columns(folder, manifest, "convergence", Bounds.COLUMNS, file_errors)
     return bounds_of_events(log.iterations) if table is None else bounds_of_table(table)
 

@@ -12,7 +12,10 @@ CELLS_AT_ONCE = 1 << 12
 
 
 def percentiles(values: Floats, wanted: Sequence[float] = PERCENTILES) -> Floats:
-    """Of S x ..., over S: wanted x ..., linear between neighbours as `numpy.percentile`; NaN where any value is NaN."""
+    """Percentiles of S x ...
+
+    over S: percentiles x ..., interpolated as `numpy.percentile`; NaN where any value is NaN.
+    """
     scenarios, shape = values.shape[0], values.shape[1:]
     flat = values.reshape(scenarios, -1)
     found = np.empty((len(wanted), flat.shape[1]), np.float64)

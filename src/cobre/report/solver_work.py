@@ -64,7 +64,7 @@ def _row(title: str, parts: Sequence[Mapping[str, Any]]) -> tuple[Cell, ...]:
 
 
 def _sum(parts: Sequence[Mapping[str, Any]], name: str, weight: str | None = None) -> float:
-    """Of a number; of a mean with the count that it is the mean over."""
+    """The sum of a number over parts; `weight` names the count by which a mean is weighted."""
     return sum(_number(part, name) * (1.0 if weight is None else _number(part, weight)) for part in parts)
 
 

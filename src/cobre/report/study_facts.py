@@ -48,7 +48,7 @@ class StudyFacts:
         return _records(self.content.get("line_limits"))
 
     def hours(self, stages: Iterable[int]) -> list[float] | None:
-        """Of each stage; None when study.json lacks some of them."""
+        """Hours of each stage; None when study.json lacks some of them."""
         found = [self._hours.get(stage) for stage in stages]
         return None if None in found else [hours for hours in found if hours is not None]
 
@@ -60,7 +60,7 @@ class StudyFacts:
         return np.array([[*hours, *[0.0] * (most - len(hours))] for hours in found if hours is not None])
 
     def entities(self, kind: str) -> list[Mapping[str, Any]]:
-        """Those of a kind, in the order of the case."""
+        """The entities of a kind, in the order of the case."""
         return [entry for entry in _records(self._entities.get(kind)) if _is_id(entry.get("id"))]
 
     def starts(self, stages: Iterable[int]) -> list[str] | None:

@@ -31,7 +31,7 @@ def short_money(value: float | None) -> str:
 
 
 def percent(share: float | None) -> str:
-    """Of 1; few digits, and not as many as the number has where it is huge."""
+    """A share of 1 in percent, with one decimal below 1,000 %; `-` for None."""
     if share is None:
         return "-"
     return f"{100 * share:.1f} %" if abs(share) < 10 else f"{100 * share:,.0f} %"

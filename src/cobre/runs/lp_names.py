@@ -106,7 +106,7 @@ class Dictionary:
         return self._meaning(name, COLUMNS)
 
     def row(self, name: str) -> Meaning:
-        """Of a row; cuts and what users wrote themselves are known by their names."""
+        """What a row of the LP means; cuts and generic constraints are recognised by their names."""
         kind = name.partition("[")[0]
         if found := _PLANE.match(kind):
             return Meaning(kind, "production function", "MW", self._entity(PAIR, int(found[1])), _last_index(name))

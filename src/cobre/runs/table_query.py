@@ -117,7 +117,7 @@ def _columns(folder: Path, query: TableQuery) -> list[str]:
 
 
 def _chosen(query: TableQuery, columns: Sequence[str]) -> list[str]:
-    """Those that were asked for; for statistics all numbers that are no keys."""
+    """The columns of a query; for statistics, all number columns that are not keys."""
     if query.columns:
         return [name for name in dict.fromkeys(query.columns) if name not in query.group_by]
     if query.group_by:

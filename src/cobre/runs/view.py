@@ -179,7 +179,7 @@ class RunView:
 
     @property
     def seconds_left(self) -> float | None:
-        """Until the limit of iterations, at the rate of the last ten; other rules may stop it earlier."""
+        """Seconds until the iteration limit at the rate of the last ten iterations; other rules may stop earlier."""
         rate, last = self.iterations_per_s, self.last
         if self.iteration_limit is None or rate is None or last is None or self.phase != "training":
             return None

@@ -56,7 +56,10 @@ class IterationRecord:
 
     @property
     def half_width(self) -> float:
-        """Of the 95 % confidence interval of the upper bound; 0 for a single path, which says nothing of its spread."""
+        """Half width of the 95 % confidence interval of the upper bound.
+
+        0 for a single path, whose spread is unknown.
+        """
         return half_width_95(self.upper_bound_std, self.forward_passes)
 
     @property

@@ -86,7 +86,7 @@ class _Outcomes:
         self._slots = np.zeros((len(nodes), *noise.initial_lags.shape))
 
     def at(self, stage: int, nodes: range) -> Realisations:
-        """Of all nodes of a stage; their parents are known already."""
+        """Realisations of all nodes of a stage; those of their parents must be known."""
         noise = self._problem.noise
         opening = realise(noise, stage, noise.openings[stage])
         rows = [

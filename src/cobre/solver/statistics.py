@@ -52,12 +52,12 @@ class SolveStatistics:
 
     @property
     def mean_active_rows(self) -> float | None:
-        """Of an optimal basis; None without a solve."""
+        """Mean number of active rows of an optimal basis; None without a solve."""
         return self.active_rows / self.solves if self.solves else None
 
     @property
     def mean_nucleus(self) -> float | None:
-        """Of a factorisation; None when nothing was factorised."""
+        """Mean order of the nucleus over factorisations; None when nothing was factorised."""
         return self.nucleus / self.refactorisations if self.refactorisations else None
 
     def as_dict(self) -> dict[str, Any]:

@@ -69,7 +69,10 @@ class NoiseModel:
         return int(self.ar_coefficients.shape[1])
 
     def lag_changes(self, stage: int) -> tuple[Ints, Floats]:
-        """Of every slot: which one it takes over at a stage, and its share of the inflow; empty: lags move on."""
+        """By lag slot at a stage: the slot that it continues, and its share of the inflow.
+
+        Empty where lags just move on.
+        """
         if self.lag_steps is None:
             return np.zeros(0, np.int32), np.zeros(0)
         steps = self.lag_steps

@@ -43,7 +43,7 @@ class StageCost:
 
     @property
     def cpu_us_per_pivot(self) -> float | None:
-        """Of backward solves, everything around the pivots included."""
+        """CPU microseconds for each pivot of backward solves, overhead included."""
         if self.backward_s is None or not self.backward.pivots:
             return None
         return 1e6 * self.backward_s * self.backward.solves / self.backward.pivots

@@ -32,7 +32,7 @@ class ConfigOutline:
 
     @classmethod
     def of(cls, request: CaseRequest) -> Self:
-        """Of a case directory, or of a case in memory as far as it says what a run builds on."""
+        """The outline of a case directory, or of a case in memory as far as a run depends on it."""
         if isinstance(request.case, Path):
             return cls._of_document(with_config_document(request).config, request.overrides)
         config = request.case.config

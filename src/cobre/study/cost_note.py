@@ -60,7 +60,7 @@ def cost_note(read: ReadColumns, case: Case | None = None) -> str | None:
 
 
 def _shares(costs: "Iterable[pa.Table]") -> dict[str, float]:
-    """Of the discounted cost of all scenarios, by penalty."""
+    """By penalty: its share of the discounted cost of all scenarios."""
     whole, sums = 0.0, dict.fromkeys(PENALTIES, 0.0)
     for rows in costs:
         factors = _numbers(rows, "discount_factor")

@@ -40,7 +40,7 @@ class Fingerprint:
 
     @classmethod
     def of(cls, study: PreparedStudy, solver: LpSolver) -> "Fingerprint":
-        """Of what this process is about to train."""
+        """The fingerprint of this process: its versions, and the study that it has prepared."""
         return cls(__version__, solver.version, np.__version__, case_digest(study))
 
     def differences(self, other: "Fingerprint") -> list[str]:

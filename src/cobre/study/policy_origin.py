@@ -8,7 +8,7 @@ from cobre.sddp.prepared import PreparedStudy
 
 
 def case_of_policy(policy: Policy | Path) -> TrainedCase | None:
-    """Of the run whose output directory a stored policy lies in."""
+    """The case of the run whose output directory holds a stored policy; None where it is unknown."""
     if isinstance(policy, Policy):
         return None
     places = (policy, *policy.absolute().parents[:2])

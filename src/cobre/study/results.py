@@ -70,7 +70,7 @@ class TrainingResult:
 
     @property
     def lower_bound(self) -> float:
-        """Of the last iteration, in $: no policy has a lower expected (or risk-adjusted) cost."""
+        """Lower bound of the last iteration, $: no policy has a lower expected (or risk-adjusted) cost."""
         return self.history[-1].lower_bound
 
     @property

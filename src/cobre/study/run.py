@@ -184,6 +184,6 @@ def _of_all_ranks(comm: Backend, own: SolveStatistics) -> SolveStatistics:
 
 
 def _cost_note(output: Path, case: Case) -> str | None:
-    """Of the simulation that was just written."""
+    """The note on penalties for the simulation that was just written."""
     folder = output / SIMULATION
     return cost_note(lambda name, columns: table_pieces(folder / f"{name}.parquet", columns), case)

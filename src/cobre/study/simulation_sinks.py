@@ -61,7 +61,7 @@ class ArrowSink:
         self._batches.setdefault(table, []).append(_arrow_table(columns))
 
     def scenarios_done(self, costs: Floats) -> None:
-        """Nothing to be done: nothing is lost before the process is."""
+        """Does nothing: rows in memory are lost only with the process."""
 
     @property
     def digest(self) -> str:
@@ -90,7 +90,7 @@ class StreamingSink:
 
     @property
     def digest(self) -> str:
-        """Of everything that was written, by this run and by those that it resumes."""
+        """The digest of all rows, of this run and of those that it resumes."""
         return self._digest.hexdigest()
 
     def write(self, table: str, columns: ScenarioColumns) -> None:

@@ -109,7 +109,7 @@ def verify(examples: tuple[str, ...] = tuple(ITERATIONS)) -> Iterator[ExampleChe
 
 
 def known_bits() -> dict[str, Bits]:
-    """Of this arithmetic and this LP library; raises NotVerifiedError where nothing was recorded."""
+    """The record for this arithmetic and this LP library; raises NotVerifiedError where there is none."""
     of_arithmetic = _record().get(str(ARITHMETIC), {})
     stored = of_arithmetic.get(lp_library())
     if stored is None:

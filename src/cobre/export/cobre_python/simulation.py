@@ -121,7 +121,7 @@ def _solves(writer: _Scenarios) -> dict[str, Any]:
 
 
 def _probabilities(writer: _Scenarios, count: int) -> "pa.Array":
-    """Of each scenario, where all paths of a tree are there; null elsewhere."""
+    """The probability of each scenario where all paths of a tree are simulated; null elsewhere."""
     import pyarrow as pa
 
     if writer.facts.paths is None:

@@ -59,7 +59,7 @@ def _check_column(form: TableFormat, column: Column, values: NDArray[Any] | None
 
 
 def _odd_rows(column: Column, values: NDArray[Any]) -> NDArray[np.intp]:
-    """Those without a value where one is needed, and numbers that are none."""
+    """Rows without a required value, or with a number that is not finite or too large."""
     if column.kind == "number":
         is_right = np.abs(values) <= LARGEST_NUMBER
         return np.flatnonzero(~is_right & ~np.isnan(values)) if column.is_nullable else np.flatnonzero(~is_right)

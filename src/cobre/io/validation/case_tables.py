@@ -55,7 +55,7 @@ def declared_ids(case: Case) -> Ids:
 
 
 def scenario_tables(case: Case) -> Iterator[tuple[TableFormat, Table]]:
-    """Those of scenarios/ that are there."""
+    """The tables of scenarios/ that the case has."""
     for name, form in SCENARIO_TABLES.items():
         table = getattr(case.scenarios, name)
         if table is not None:
@@ -63,7 +63,7 @@ def scenario_tables(case: Case) -> Iterator[tuple[TableFormat, Table]]:
 
 
 def override_tables(case: Case) -> Iterator[tuple[TableFormat, Table]]:
-    """Those of constraints/ that are there, bounds of generic constraints included."""
+    """The tables of constraints/ that the case has, bounds of generic constraints included."""
     for name, form in OVERRIDE_TABLES.items():
         table = getattr(case.overrides, name)
         if table is not None:

@@ -17,7 +17,7 @@ OPENINGS_FILE = SCENARIO_TABLES["noise_openings"].file
 
 
 def scenario_sources(case: Case) -> dict[str, ScenarioSource]:
-    """Those that are in use, by their place in config.json."""
+    """The scenario sources in use, by their place in config.json."""
     sources = {"training.scenario_source": case.config.training.scenario_source}
     if case.config.simulation.enabled and case.config.simulation.scenario_source is not None:
         sources["simulation.scenario_source"] = case.config.simulation.scenario_source

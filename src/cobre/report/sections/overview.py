@@ -13,7 +13,7 @@ from cobre.runs.state import RunState
 
 
 def banner(run: RunFolder) -> str:
-    """Nothing for a run that did all that it should; else words at the very top."""
+    """A notice at the top of the page for a run that did not finish as planned; else empty."""
     if run.state is RunState.FINISHED:
         return ""
     if run.state is RunState.STOPPED:
@@ -37,7 +37,7 @@ def _banner(title: str, words: str, kind: str) -> str:
 
 
 def warnings_of(run: RunFolder) -> list[str]:
-    """Of the case, of the run, and of files that this report could not read; each once."""
+    """Warnings of the case, of the run, and of files that this report could not read, each once."""
     logged = [str(event.get("message", "")) for event in run.log.of("warning")]
     note = run.summary.get("cost_note")
     first = [note] if isinstance(note, str) else []

@@ -34,7 +34,7 @@ def provenance(run: RunFolder) -> Section:
 
 
 def versions_of(run: RunFolder) -> Mapping[str, Any]:
-    """Those that the study names; else those of the tables' manifests."""
+    """Library versions from study.json, else from the manifests of the tables."""
     named = run.study.content.get("versions")
     if isinstance(named, dict):
         return named
@@ -42,7 +42,7 @@ def versions_of(run: RunFolder) -> Mapping[str, Any]:
 
 
 def digests_of(run: RunFolder) -> dict[str, str]:
-    """Of policy and bounds, and of simulated numbers; equal digests mean equal bits."""
+    """Digests of policy with bounds, and of simulated numbers; equal digests mean equal bits."""
     finished = run.log.last("training_finished") or {}
     simulated = run.log.last("simulation_finished") or {}
     found = {

@@ -70,7 +70,7 @@ class VariableTerms:
         yield int(self._columns.storage[hydro, -1]), 1.0
 
     def _evaporation(self, hydro: int) -> Iterator[Part]:
-        """Of the stage: the mean over its hours where blocks follow one another."""
+        """Evaporation of the stage: the mean over its hours where blocks are chronological."""
         share = self._plan.point_hours / self._plan.total_hours
         return zip(self._columns.evaporated[hydro].tolist(), share.tolist(), strict=True)
 

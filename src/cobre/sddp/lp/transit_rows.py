@@ -25,7 +25,7 @@ def add_transit_rows(lp: LpBuilder, plan: StagePlan, columns: Columns, balance: 
 
 
 def _balance_of(plan: StagePlan, balance: Indices, target: int) -> Indices:
-    """Of the plant that gets what arrives at another: itself, or the next that is there."""
+    """Balance rows of the reservoir that receives what arrives at a plant: its own, or the next one downstream."""
     receiver = int(plan.receiver[target])
     return balance[receiver] if receiver >= 0 else np.full(balance.shape[1], ABSENT)
 

@@ -195,7 +195,7 @@ class StopWhenAll(StoppingRule):
 
     @property
     def kind(self) -> StopKind:
-        """Of the first that looks at the bounds, or of the first."""
+        """The kind of the first rule that judges bounds, else of the first rule."""
         kinds = [rule.kind for rule in self.rules]
         return next((kind for kind in kinds if kind.has_converged), kinds[0])
 

@@ -87,7 +87,7 @@ class CommitmentResolver:
 
 
 def _discounts(case: Case) -> list[float]:
-    """Of the steps that leave the stages of the study and those after it."""
+    """Discount factors of the transitions after each stage, of the study and after it."""
     rate = 1.0 + case.horizon.policy_graph.annual_discount_rate
     days = [stage.duration_hours / HOURS_PER_DAY for stage in case.post_study.stages]
     inside = [discount_factor(case.horizon, stage) for stage in case.horizon.stages]

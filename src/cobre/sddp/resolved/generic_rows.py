@@ -79,7 +79,7 @@ class GenericRowResolver:
     def _limits(
         self, constraint: GenericConstraint, stage: Stage, block: int | None, lower: float, upper: float
     ) -> tuple[float, float]:
-        """Those of the table; a relation in the expression sets its own side or sides."""
+        """Limits from the table of bounds; a relation in the expression sets its own side or sides."""
         low = -np.inf if np.isnan(lower) else lower
         high = np.inf if np.isnan(upper) else upper
         if constraint.relation is None:

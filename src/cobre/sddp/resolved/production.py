@@ -80,7 +80,7 @@ class ProductionResolver:
         return self._fitted[key]
 
     def _downstream_level_m(self, hydro: Hydro, stage: Stage) -> float | None:
-        """Of the next reservoir at its reference volume; None where there is none, or nothing is known of it."""
+        """Level of the next reservoir downstream at its reference volume; None where there is none or it is unknown."""
         below = next((other for other in self._hydros if other.id == hydro.downstream_id), None)
         if below is None or below.id not in self._geometry:
             return None

@@ -83,7 +83,7 @@ class StoredNumbers(Protocol):
         """The scenarios whose numbers are stored."""
 
     def numbers(self, scenarios: range, stage: int, at: int, rows: int) -> Floats:
-        """Of some of the scenarios, side by side: the `rows` numbers of a column that `at` others come before."""
+        """A part of one column for some scenarios: scenarios x `rows`. at: numbers of the stage that come before it."""
 
 
 class Spool:
@@ -117,7 +117,7 @@ class Spool:
             left = left[self._file.write(left) :]
 
     def numbers(self, scenarios: range, stage: int, at: int, rows: int) -> Floats:
-        """Of some of the scenarios, side by side: the `rows` numbers of a column that `at` others come before."""
+        """A part of one column for some scenarios: scenarios x `rows`. at: numbers of the stage that come before it."""
         before = scenarios.start - self.scenarios.start
         start = self._starts[stage] + len(self.scenarios) * at + before * rows
         return self._read(start, len(scenarios) * rows).reshape(len(scenarios), rows)
@@ -148,7 +148,7 @@ class JoinedNumbers:
         self.scenarios = range(parts[0].scenarios.start, parts[-1].scenarios.stop)
 
     def numbers(self, scenarios: range, stage: int, at: int, rows: int) -> Floats:
-        """Of some of the scenarios, side by side: the `rows` numbers of a column that `at` others come before."""
+        """A part of one column for some scenarios: scenarios x `rows`. at: numbers of the stage that come before it."""
         common = [(part, _overlap(part.scenarios, scenarios)) for part in self._parts]
         return np.concatenate([part.numbers(shared, stage, at, rows) for part, shared in common if shared])
 

@@ -29,7 +29,7 @@ class SimulationOutcome:
 
     @property
     def half_width(self) -> float:
-        """Of the 95 % confidence interval of the mean; 0 for a single scenario, which says nothing of the spread."""
+        """Half width of the 95 % confidence interval of the mean; 0 for a single scenario, whose spread is unknown."""
         return half_width_95(self.std, len(self.costs))
 
     @property

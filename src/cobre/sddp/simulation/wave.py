@@ -29,7 +29,7 @@ class Wave(Protocol):
         """Called when all stages have been added."""
 
     def numbers(self) -> StoredNumbers:
-        """Of all scenarios, on rank 0, after all ranks have come to the end."""
+        """The numbers of all scenarios, on rank 0, after every rank has called `end`."""
 
     def close(self) -> None:
         """Release memory and files."""
@@ -93,7 +93,7 @@ class FileWave:
             self._own.close()
 
     def numbers(self) -> StoredNumbers:
-        """Of all scenarios, on rank 0, after all ranks have come to the end."""
+        """The numbers of all scenarios, on rank 0, after every rank has called `end`."""
         others = [(rank, block) for rank, block in enumerate(self._blocks) if rank and block]
         self._others = [Spool(block, self._extractors, self._common.take(rank, block.start)) for rank, block in others]
         return JoinedNumbers([self._own, *self._others])

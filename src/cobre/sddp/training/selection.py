@@ -12,13 +12,13 @@ from cobre.sddp.work_split import WorkSplit
 
 
 class SelectionMemory:
-    """What a selection knows of each stage from the last time; of no use once other cuts took the place of those."""
+    """What cut selection keeps of each stage between calls; discarded when the slots of its cuts have changed."""
 
     def __init__(self) -> None:
         self._stages: dict[int, tuple[OldestBest, NDArray[np.intp]]] = {}
 
     def of(self, stage: int, selection: CutSelection, slots: NDArray[np.intp]) -> OldestBest | None:
-        """Of a stage whose cuts lie in these slots."""
+        """The memory of a stage whose cuts are in these slots; a new one where they have changed."""
         found, known = self._stages.get(stage, (None, slots[:0]))
         if found is None or not np.array_equal(known, slots[: len(known)]):
             found = selection.new_memory()

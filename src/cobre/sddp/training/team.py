@@ -79,7 +79,7 @@ class Team:
         return self._tables.batch(count, dimension) if self._tables else None
 
     def wait(self, label: str) -> None:
-        """Until all members have finished what they took; every job that was begun together must end so."""
+        """Wait until all members have finished their units; every job that is begun together ends with it."""
         if self._region is not None:
             self._region.fence(label=label)
 

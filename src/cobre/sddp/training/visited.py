@@ -187,7 +187,7 @@ class StoredStates:
         return len(self.numbers) // int(self.kept.sum())
 
     def states(self, place: int) -> Floats:
-        """Of one place, with all entries; those that were not kept are zero."""
+        """States of one place with all entries; those that were not kept are zero."""
         before, width = int(self.kept[:place].sum()), int(self.kept[place].sum())
         start = self.count * before
         table = np.zeros((self.count, self.kept.shape[1]))

@@ -32,7 +32,10 @@ def slopes_of_boundary(dimension: int, boundary: CutRows | None) -> Slopes:
 
 
 def slopes_before(problem: Problem, solver: LpSolver, number: int, stage: int, later: Slopes) -> Slopes:
-    """Of the cost-to-go that a stage and all after it make, by its incoming state. number: a place in the solver."""
+    """Bounds on the slopes of the cost-to-go before a stage, from those after it.
+
+    number: the number under which the solver holds the auxiliary LP.
+    """
     program, dimension = problem.stages[stage].program, problem.dimension
     nowhere = InnerFuture(np.zeros((1, dimension)), np.zeros(1), later, np.ones(dimension, bool))
     directions = inner_program(_directions(program), nowhere)

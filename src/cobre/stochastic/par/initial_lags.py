@@ -143,7 +143,7 @@ class KnownPast:
         return max(0, (end - start).days) if is_known else 0
 
     def means(self, period: tuple[date, date], lag: int, is_read: Flags) -> Floats:
-        """Of every hydro over the days before the study; 0 where it is unknown and not read."""
+        """Mean inflow of every hydro over the days before the study; 0 where it is unknown and not read."""
         start, end = period[0], min(period[1], self._start)
         found = np.zeros(len(self._days))
         for index, (hydro, days) in enumerate(zip(self._hydros, self._days, strict=True)):

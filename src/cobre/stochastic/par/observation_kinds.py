@@ -38,7 +38,7 @@ class ObservationKinds:
 
 
 def ordinary(values: Floats) -> ObservationKinds:
-    """Of means over many observations, which may well be alike: only what does not vary at all is constant."""
+    """Kinds for means over many observations, which may be nearly equal: only what does not vary at all is constant."""
     first = _first_known(values)
     is_constant = ~np.isnan(first) & ~(np.abs(values - first) > _ROUNDING * np.abs(first)).any(axis=0)
     none = np.zeros(is_constant.shape, dtype=np.bool_)

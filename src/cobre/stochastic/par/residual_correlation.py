@@ -65,7 +65,7 @@ def _pooled(residuals: dict[int, Floats]) -> Floats:
 
 
 def _correlation_matrix(residuals: Floats) -> Floats:
-    """Of every pair of hydros, over the times that both have. Sums run over time, all pairs at once."""
+    """Correlations of all pairs of hydros, each over the times that both have."""
     known = ~np.isnan(residuals)
     values = np.where(known, residuals, 0.0)
     if known.all():

@@ -32,7 +32,7 @@ class TermsRow:
 
 @dataclass(frozen=True, slots=True)
 class AutoregressiveTerms:
-    """Of every study stage; of stages before the study by id; of seasons by position, where a fit knows them."""
+    """Autoregressive terms by stage of the study, by id of earlier stages, and by season where they are fitted."""
 
     stages: tuple[TermsRow, ...]
     before: Mapping[int, TermsRow]

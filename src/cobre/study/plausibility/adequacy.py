@@ -71,7 +71,7 @@ def _largest_minimum(case: Case, expected: Expected, bus: int, stage: int) -> st
 
 
 def _stages_above(expected: Expected, upper: Floats, lower: Floats) -> str:
-    """Such as `3 of 12 stages`; empty where the first is nowhere above the second."""
+    """How often one number exceeds another, such as `3 of 12 stages`; empty where it never does."""
     is_above = upper > lower + TOLERANCE * np.maximum(1.0, np.abs(lower))
     return f"{int(is_above.sum())} of {len(expected.hours)} stages" if is_above.any() else ""
 

@@ -54,7 +54,7 @@ def plants_that_never_run(case: Case, expected: Expected, findings: Findings) ->
 
 
 def _largest(limits: Sequence[Floats]) -> Floats:
-    """Of each entity, over all stages and blocks."""
+    """By entity: the largest value over all stages and blocks."""
     largest: Floats = np.array([values.max(axis=1) for values in limits]).max(axis=0)
     return largest
 

@@ -57,7 +57,7 @@ def minimum_generation_above_plants(case: Case, expected: Expected, findings: Fi
 
 
 def _thermal_costs(expected: Expected) -> Floats:
-    """Of each plant, the dearest over the study, where it can run."""
+    """By thermal plant: its highest cost over the stages in which it can run, $/MWh."""
     stages = expected.study.stages
     costs = np.array([np.where(stage.thermal.max_mw > 0, stage.thermal.cost, 0.0).max(axis=1) for stage in stages])
     dearest: Floats = costs.max(axis=0)

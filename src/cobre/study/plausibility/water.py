@@ -70,7 +70,7 @@ def _mean(expected: Expected, values: Floats) -> Floats:
 
 
 def _accumulated(downstream: Indices, values: Floats) -> Floats:
-    """Of each plant and all plants upstream of it: values move down the cascade, a plant at a time."""
+    """By plant: the sum over itself and all plants upstream."""
     total, moving = values.astype(np.float64), values.astype(np.float64)
     for _ in range(len(values)):
         has_next = (downstream >= 0) & (moving != 0.0)
