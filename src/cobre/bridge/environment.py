@@ -74,7 +74,7 @@ def own_bridge(say: Callable[[str], None]) -> Bridge:
 
 
 def own_folder() -> Path:
-    """Where it is kept: in $XDG_CACHE_HOME or ~/.cache."""
+    """The folder of cobre-bridge's environment, in $XDG_CACHE_HOME or ~/.cache."""
     cache = os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache"
     return Path(cache) / "cobre" / f"bridge-{VERSION}"
 

@@ -43,7 +43,7 @@ class SectionedGroup(click.Group):
     context_class = HelpfulContext
 
     def main(self, *args: Any, **settings: Any) -> Any:
-        """As any command, but an answer that could not be printed is no success."""
+        """Run a command; output that could not be printed gives a failing exit code."""
         sys.excepthook = show_traceback
         with StandardStreams() as streams:
             try:

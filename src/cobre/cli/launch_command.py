@@ -25,7 +25,7 @@ class _KnownByOtherNames(click.Group):
     def resolve_command(
         self, ctx: click.Context, args: list[str]
     ) -> tuple[str | None, click.Command | None, list[str]]:
-        """As ever, with a hint for names that others use."""
+        """Find a command by name, with a hint for names that other tools use."""
         if args and args[0] in OTHER_NAMES and ctx.resilient_parsing is False:
             ctx.fail(f"No such command '{args[0]}'. Did you mean '{OTHER_NAMES[args[0]]}'?")
         return super().resolve_command(ctx, args)

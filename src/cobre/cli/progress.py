@@ -123,13 +123,13 @@ class LineProgress:
 
 
 def workers_in_words(event: "Event") -> str:
-    """From a start: how many processes and threads there are."""
+    """Processes and threads of a run in words, from its `run_started` event."""
     threads = f"{event['threads']} thread{'s' * (event['threads'] > 1)}"
     return f"{event['ranks']} workers ({event['backend']}), {threads} each" if event["ranks"] > 1 else threads
 
 
 def _upper_bound(event: "Event") -> str:
-    """From the start of training: what the upper bound is."""
+    """The heading of the upper bound, from the event that starts training."""
     if event.get("is_exact"):
         return "upper bound $ (exact)"
     return "mean cost $ (no bound)" if event.get("is_risk_averse") else UPPER_BOUND

@@ -29,7 +29,7 @@ class RunPath(click.Path):
 
 
 class OutputPath(click.Path):
-    """Where something goes; an empty text, which may come from a variable that is not set, names no place."""
+    """The path of an output; an empty text, as from an unset variable, is refused."""
 
     def __init__(self, *, is_directory: bool = False) -> None:
         super().__init__(path_type=Path)

@@ -47,7 +47,7 @@ def top(folder: Path) -> None:
 
 
 def _print_once(folder: Path, follower: "EventFollower") -> None:
-    """In a pipe: how things stand at this moment."""
+    """Print the present state of a run once, for pipes."""
     from cobre.runs.files import EVENT_FILE
     from cobre.runs.view import RunView
     from cobre.tui.panels import page

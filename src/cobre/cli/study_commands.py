@@ -13,7 +13,7 @@ CASE = click.Path(exists=True, file_okay=False, path_type=Path)
 
 
 def world_options(command: Command) -> Command:
-    """Where a study runs; the first decorator comes first in the help."""
+    """Options for backend, workers and threads."""
     for decorate in reversed(
         (
             click.option(

@@ -114,7 +114,7 @@ class CostMeasure:
 
 
 class _Places:
-    """Where the rows of a scenario belong; rows of stages or entities that are not compared are left out."""
+    """Cells of a scenario's rows in the array; rows of stages or entities that are not compared are left out."""
 
     def __init__(self, ids: list[NDArray[np.int32]], frame: Frame, entities: Sequence[int | None]) -> None:
         self._ids = ids

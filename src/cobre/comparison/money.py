@@ -130,7 +130,7 @@ def _has_same_inflows(quantities: Mapping[str, Compared]) -> bool | None:
 
 
 def _notes(a: ComparedRun, b: ComparedRun, cost: Compared, *, is_whole: bool) -> list[str]:
-    """Where the mean of common scenarios is not the mean in the run's summary."""
+    """Notes where the mean over common scenarios differs from the mean in a run's summary."""
     found = [float(means[-1, -1]) for means in (cost.means.a, cost.means.b)]
     return [
         f"the mean cost of {name} over the {cost.means.count} common scenarios is not that of all its scenarios "

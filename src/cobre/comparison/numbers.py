@@ -32,7 +32,7 @@ def decimals_of(rows: Sequence[Row], divisor: float) -> int:
 
 
 def fixed(value: float | None, divisor: float, decimals: int, *, has_sign: bool = False) -> str:
-    """With so many decimals; a difference has a sign."""
+    """A number with a fixed number of decimals; differences have a sign."""
     if value is None:
         return NOTHING
     text = f"{value / divisor:{'+' if has_sign else ''},.{decimals}f}"

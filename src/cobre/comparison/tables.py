@@ -85,7 +85,7 @@ def _total_first(rows: "pa.Table") -> "pa.Table":
 
 
 def _is_something(rows: "pa.Table") -> "pa.Array":
-    """Where a mean of either study is more than the tolerance of all indicators."""
+    """Rows in which either study's mean is above the tolerance of indicators."""
     import pyarrow as pa
 
     sizes = [np.nan_to_num(np.abs(_floats(rows[name]))) > NEGLIGIBLE for name in ("a", "b")]

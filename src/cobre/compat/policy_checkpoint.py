@@ -96,7 +96,7 @@ class _Stage:
         return values + self._of_lags(cut.get("inflow_lag_coefficients") or {}, place)
 
     def _of_lags(self, given: Mapping[int, Sequence[float]], place: str) -> list[float]:
-        """In the order of the state; what is not given is 0."""
+        """Coefficients of inflow lags in the order of the state; 0 where none is given."""
         plants = entity_ids(self.state_names, STORAGE)
         for plant, values in given.items():
             if plant not in plants or len(values) > self.lag_depth:

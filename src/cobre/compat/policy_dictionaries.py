@@ -86,7 +86,7 @@ def from_elsewhere(stage: StageCuts) -> int:
 
 
 def _bounds(run: Path) -> list[float]:
-    """By iteration; empty when the run is not there."""
+    """Lower bounds by iteration; empty where the run is missing."""
     from pyarrow import parquet
 
     path = run / TRAINING / CONVERGENCE_FILE

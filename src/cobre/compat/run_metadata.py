@@ -149,7 +149,7 @@ def _who_and_when(events: Sequence[Event], finished: Event, study: Mapping[str, 
 
 
 def _hosts(events: Sequence[Event], started: Event) -> list[dict[str, Any]]:
-    """Where the ranks were, host by host."""
+    """Hosts of the run with the ranks on each."""
     workers = (_last(events, "training_finished") or {}).get("workers") or [{"host": started.get("host"), "rank": 0}]
     ranks: dict[Any, list[int]] = {}
     for worker in workers:

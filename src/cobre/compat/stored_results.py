@@ -58,7 +58,7 @@ def convergence_with_times(folder: Path) -> "pa.Table":
 
 
 def _active_cuts(table: "pa.Table", added: NDArray[np.int64]) -> "dict[str, pa.Array]":
-    """In play at the end of each iteration; what was there before the first one is known only when it is nothing."""
+    """Active cuts at the end of each iteration; null where cuts loaded from elsewhere make the count unknown."""
     import pyarrow as pa
     import pyarrow.compute as pc
 

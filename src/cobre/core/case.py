@@ -99,7 +99,7 @@ class InflowObservation:
 
 @dataclass(frozen=True, slots=True)
 class InitialConditions:
-    """Where the study starts, by hydro id; plants that are not named start empty."""
+    """Initial storages and observations, by hydro id; plants that are not named start empty."""
 
     storage_hm3: Mapping[int, float]
     filling_storage_hm3: Mapping[int, float] = field(default_factory=dict)

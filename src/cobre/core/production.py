@@ -81,7 +81,7 @@ class PlaneReduction:
 
 @dataclass(frozen=True, slots=True)
 class ProductionModels:
-    """By hydro id; tables by column as in `core.case`."""
+    """Production models by hydro id, and their tables by column as in `core.case`."""
 
     by_hydro: Mapping[int, HydroProduction] = field(default_factory=dict)
     plane_reduction: PlaneReduction | None = None

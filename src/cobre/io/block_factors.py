@@ -52,14 +52,14 @@ class SourceFactorsFile(JsonFile):
 
 
 def read_load_factors(document: Document | None, problems: Problems) -> Factors:
-    """By (bus id, stage id), one number per block."""
+    """Load factors by (bus id, stage id), one number for each block."""
     file = decode(document, LoadFactorsFile, problems)
     rows = [(row.bus_id, row.stage_id, row.block_factors) for row in file.load_factors] if file else []
     return _by_entity_and_stage(LOAD_FILE, "bus", rows, problems)
 
 
 def read_source_factors(document: Document | None, problems: Problems) -> Factors:
-    """By (source id, stage id), one number per block."""
+    """Availability factors by (source id, stage id), one number for each block."""
     file = decode(document, SourceFactorsFile, problems)
     rows = [(row.ncs_id, row.stage_id, row.block_factors) for row in file.non_controllable_factors] if file else []
     return _by_entity_and_stage(SOURCE_FILE, "source", rows, problems)

@@ -63,7 +63,7 @@ def known_files() -> frozenset[str]:
 
 
 def _warn_of_unknown(folder: Path, problems: Problems) -> None:
-    """Only where inputs belong: other folders of a case, such as its outputs, are the user's own."""
+    """Warn of unknown files in the folders of inputs; other folders of a case, such as outputs, are the user's own."""
     known = known_files()
     for place in (folder, *(folder / name for name in FOLDERS)):
         for path in sorted(place.glob("*.json")) + sorted(place.glob("*.parquet")) if place.is_dir() else ():

@@ -103,7 +103,7 @@ def _named(path: Path) -> Iterator[None]:
 
 
 def _absolute(path: Path) -> Path:
-    """Without `.` and `..`, as it is spelled: links count for nothing."""
+    """The absolute path without `.` and `..`, taken literally: links are not resolved."""
     return Path(os.path.abspath(path))  # noqa: PTH100 - resolve() would follow links
 
 

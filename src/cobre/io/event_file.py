@@ -18,7 +18,7 @@ def event_of(line: bytes) -> Event | None:
 
 
 def whole_lines(content: bytes) -> bytes:
-    """Without a last line that is still being written."""
+    """The content up to its last newline: a last line may still be being written."""
     return content[: content.rfind(b"\n") + 1]
 
 

@@ -53,7 +53,7 @@ UNITS: Mapping[str, str] = {
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """Where in a file something is: an entity, and a field of it."""
+    """A place in a file for messages: an entity, and a field of it."""
 
     entity: str
     field: str

@@ -5,6 +5,6 @@ from pathlib import Path
 
 
 def as_argument(path: Path | str) -> str:
-    """With quotes where the name needs them; one that begins with a dash is not taken for an option."""
+    """A path as a shell argument: quoted where needed, and never taken for an option."""
     name = str(path)
     return shlex.quote(f"./{name}" if name.startswith("-") else name)

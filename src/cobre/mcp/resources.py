@@ -70,7 +70,7 @@ def _convergence(folder: Path) -> str:
 
 
 def _report(folder: Path) -> str:
-    """As it was written, or made now; nothing is written into the run's folder for that."""
+    """The report as written, or made now; nothing is written into the run's folder."""
     from cobre.report import write_report
 
     stored = folder / REPORT_FILE

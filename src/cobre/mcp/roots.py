@@ -24,7 +24,7 @@ class Roots:
         self._by_name = dict(_named(self.folders))
 
     def resolve(self, text: str) -> Path:
-        """Where a path leads, there already or not; a relative one starts in the first folder."""
+        """The path that a client means, existing or not; relative ones start in the first root."""
         if not text or "\0" in text:
             raise RefusedPathError("an empty path, or one with a zero byte, names nothing")
         try:
@@ -70,7 +70,7 @@ def links_in(folder: Path) -> Iterator[Path]:
 
 
 def _named(folders: Sequence[Path]) -> Iterator[tuple[str, Path]]:
-    """By the last part of their path, with a number where two have the same."""
+    """Roots by the last part of their path, numbered where two have the same."""
     taken: set[str] = set()
     for folder in folders:
         base = folder.name or "root"

@@ -14,7 +14,7 @@ PERCENTILES = (5, 50, 95)
 
 
 def policy_water_values(policy: Policy, state: Sequence[float]) -> "pa.Table":
-    """In $ per hm3 at the end of each stage but the last, if the study were in this state then."""
+    """Water values, $ per hm3, at the end of each stage but the last, if the study were in this state then."""
     import pyarrow as pa
 
     policy.checked_state(state)  # here, for a study of one stage asks no cut

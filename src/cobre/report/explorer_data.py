@@ -45,7 +45,7 @@ class Summary:
 
     @property
     def scenario_share(self) -> Floats:
-        """By entity: of the scenarios in which it happens."""
+        """By entity: the share of scenarios in which the quantity is not 0."""
         return np.asarray(self.happens.mean(axis=0))
 
 
@@ -99,7 +99,7 @@ class Explorer:
         }
 
     def _facts(self, kind: str, id_: int) -> Iterator[str]:
-        """Where it stands in the system, in words."""
+        """Facts about an entity in words: its place in the system and its size."""
         known = self.study.entity(kind, id_)
         for bus in known.get("bus_ids") or [known.get("bus_id")]:
             if isinstance(bus, int):
@@ -135,7 +135,7 @@ class Explorer:
         }
 
     def _read(self, name: str) -> tuple[Cube, Floats | None]:
-        """With means by block, where blocks differ."""
+        """The values of a quantity, and its means by block where blocks differ."""
         quantity = QUANTITIES[name]
         rows = self.simulated.rows(quantity.table, quantity.entity)
         if quantity.aggregation == "last" or quantity.is_violation or len(rows.blocks) < 2:

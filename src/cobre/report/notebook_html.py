@@ -51,7 +51,7 @@ def simulation_html(result: ShownSimulation) -> str:
 
 
 def _drawn(bounds: Bounds) -> str:
-    """With a legend that needs no style sheet."""
+    """A figure as SVG with a legend that needs no style sheet."""
     if find_spec("matplotlib") is None:
         return ""
     from cobre.report.canvas import house_style  # noqa: PLC0415 - loads Matplotlib

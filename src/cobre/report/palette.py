@@ -36,5 +36,5 @@ VARIABLES = MappingProxyType(
 
 
 def variable(colour: str) -> str:
-    """As a style sheet writes it; the colour itself where the page has no such variable."""
+    """A colour as a CSS variable; the colour itself where the page has no such variable."""
     return f"var({VARIABLES[colour]},{colour})"

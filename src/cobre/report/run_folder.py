@@ -144,7 +144,7 @@ def _bounds(folder: Path, manifest: Mapping[str, Any], log: EventHistory, file_e
 
 
 def _classified(bounds: Bounds, study: StudyFacts, found: FoundBound | None) -> Bounds:
-    """With what is known of the upper bound."""
+    """Bounds together with what kind of upper bound they have."""
     return replace(bounds, is_exact=study.has_exact_bounds, is_risk_averse=study.is_risk_averse, found=found)
 
 

@@ -25,7 +25,7 @@ class Section:
         object.__setattr__(self, "tables", [part for part in self.parts if isinstance(part, DataTable)])
 
     def html(self) -> str:
-        """With a heading that links can point to."""
+        """The section as HTML, with a heading that links can point to."""
         intro = f'<p class="intro">{escape(self.intro)}</p>' if self.intro else ""
         body = "".join(_part(part) for part in self.parts)
         return (

@@ -12,7 +12,7 @@ from cobre.io.untrusted_file import check_untrusted
 
 
 class TableColumns(Mapping[str, NDArray[Any]]):
-    """By name; nothing is kept. Raises OSError or ValueError where the file is no such table."""
+    """Columns of a Parquet file, read when asked for. Raises OSError or ValueError where it is not such a table."""
 
     def __init__(self, path: Path) -> None:
         from pyarrow import parquet  # noqa: PLC0415

@@ -1,4 +1,4 @@
-"""From an output directory to a file of HTML."""
+"""Write the report of an output directory."""
 
 from pathlib import Path
 

@@ -179,7 +179,7 @@ def _rows(cuts: StageCuts, count: int) -> NDArray[np.float64]:
 
 
 def _flags(a: StageCuts, b: StageCuts, count: int, stage: int, stage_id: int) -> Iterator[Candidate]:
-    """Where a cut came from, and whether selection kept it."""
+    """Differences in the origin of cuts, and in which of them are active."""
     for order, name in enumerate(("iteration", "forward_pass", "is_active")):
         mine, its = getattr(a, name)[:count], getattr(b, name)[:count]
         if len(slots := np.nonzero(mine != its)[0]):
@@ -251,7 +251,7 @@ def _first_of_piece(a: "pa.ChunkedArray", b: "pa.ChunkedArray") -> tuple[int, An
 
 
 def _bits(values: NDArray[Any]) -> NDArray[Any]:
-    """As they are compared: not a number equals itself, and 0 is not -0."""
+    """Numbers as bits: NaN equals NaN, and 0 differs from -0."""
     return values.view(np.uint64) if values.dtype == np.float64 else values
 
 

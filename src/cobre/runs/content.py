@@ -139,6 +139,6 @@ def _tables(folder: Path, expected_digest: str) -> Mapping[str, StoredRows]:
 
 
 def _bounds(folder: Path, expected_digest: str) -> "pa.Table | None":
-    """Without times, which no two runs have in common."""
+    """The table of bounds without columns of times, which differ between any two runs."""
     table = _tables(folder, expected_digest).get("convergence")
     return None if table is None else without_times(table.whole())

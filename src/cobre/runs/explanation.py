@@ -23,7 +23,7 @@ class NothingToExplainError(CobreError):
 
 @dataclass(frozen=True, slots=True)
 class Explanation:
-    """In the order in which a person wants to know: what failed, what cannot all hold, what is missing, what helps."""
+    """Why an LP failed, in the order a planner needs: what failed, what conflicts, what is missing, what helps."""
 
     file: str
     headline: str

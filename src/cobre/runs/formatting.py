@@ -18,7 +18,7 @@ def printable_event(event: Mapping[str, Any]) -> Mapping[str, Any]:
 
 
 def money(value: float | None, digits: int = 2) -> str:
-    """With commas; a dash where there is no number, as for a bound that is infinite."""
+    """An amount in $ with thousands separators; `-` where it is None or infinite."""
     return "-" if value is None else f"{value:,.{digits}f}"
 
 
@@ -98,7 +98,7 @@ def money_in_words(amount: float) -> str:
 
 
 def digits(number: float, significant: int = 4) -> str:
-    """With thousands set apart; as many digits as say something."""
+    """A number with thousands separators and its significant digits."""
     if not math.isfinite(number):
         return NOTHING
     if number == 0:

@@ -116,7 +116,7 @@ class RunView:
 
     @property
     def found_bound(self) -> FoundBound | None:
-        """By the stopping rule `upper_bound`, once training is over."""
+        """The bound that the stopping rule `upper_bound` found, once training is over."""
         trained = self.trained or {}
         return FoundBound.of(trained.get("bound"), is_enough=trained.get("stop_kind") == StopKind.UPPER_BOUND)
 
@@ -201,7 +201,7 @@ class RunView:
 
     @property
     def last_activity(self) -> LastActivity:
-        """Where it runs, and when it was last heard of."""
+        """The host of the run, and the time of its last event."""
         host = self.facts.get("host")
         times = [event["time"] for event in self.iterations[-RECENT - 1 :]]
         gaps = [after - before for before, after in pairwise(times)]
@@ -236,7 +236,7 @@ def _check_numbers(values: Iterable[Any]) -> None:
 
 
 def _rate(recent: Sequence[Event], amount: Any) -> float | None:
-    """By the clock of the events; the first one only says when counting began."""
+    """Units per second by the clock of events; the first event only starts the clock."""
     if len(recent) < 2:
         return None
     seconds = recent[-1]["time"] - recent[0]["time"]

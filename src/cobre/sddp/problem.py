@@ -122,7 +122,7 @@ class Problem:
 
     @property
     def discounts(self) -> Floats:
-        """By stage: what the cost after it is multiplied with."""
+        """By stage: the factor that discounts the cost of all later stages."""
         return np.array([stage.plan.data.discount for stage in self.stages])
 
     @property

@@ -58,7 +58,7 @@ class PolicyBound:
 
     @property
     def upper_bound(self) -> float:
-        """In $; of a sampled estimate the middle of its interval."""
+        """The upper bound, $; for a sampled estimate the middle of its interval."""
         return self.bound.value
 
     @property
@@ -68,7 +68,7 @@ class PolicyBound:
 
     @property
     def gap(self) -> float:
-        """From the lower bound to the upper one, or to the upper end of its interval, relative to the lower bound."""
+        """From the lower bound to the upper one (or to the upper end of its interval), relative to the lower bound."""
         return self.bound.gap
 
     def as_dict(self) -> dict[str, Any]:

@@ -50,7 +50,7 @@ def _names(entity: Any) -> dict[str, Any]:
 
 
 def _place_of(hydro: Hydro) -> dict[str, Any]:
-    """Where a plant stands in the system, and how large its reservoir is."""
+    """A hydro plant's buses, diversion and storage limits."""
     return {
         "bus_ids": sorted({group.bus_id for group in hydro.unit_groups}),
         "diversion_id": None if hydro.diversion is None else hydro.diversion.downstream_id,

@@ -61,7 +61,7 @@ class CheckpointPlan:
 
     @classmethod
     def of(cls, request: TrainingRequest, config: Config) -> Self | None:
-        """As the request says, else as the case says, else every ten iterations; None where none are kept."""
+        """The plan of a request, else of the case, else every ten iterations; None where no checkpoints are kept."""
         if request.checkpoints is None:
             return None
         every, first = DEFAULT_INTERVAL, None
@@ -196,7 +196,10 @@ def parse_checkpoint(path: Path, content: bytes) -> Checkpoint:
 
 
 def check_same_run(checkpoint: Checkpoint, fingerprint: Fingerprint, changes: str = "") -> None:
-    """Only what gives the same bits may be resumed. changes: of the case, where they are known."""
+    """Raise CheckpointError unless the checkpoint is of the same problem and programs.
+
+    changes: which files of the case have changed, if known.
+    """
     if differences := fingerprint.differences(checkpoint.fingerprint):
         if changes and fingerprint.case != checkpoint.fingerprint.case:
             differences.append(changes)

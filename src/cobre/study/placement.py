@@ -1,4 +1,4 @@
-"""Where a study runs: in this process, in a world that this process was started into, or in workers of its own."""
+"""Where a study runs: in this process, as a rank of a world that others started, or in workers that it starts."""
 
 import json
 import os
@@ -112,7 +112,10 @@ def _check_number(kind: BackendKind, workers: object) -> None:
 
 
 def threads_per_worker(placement: Placement, threads: int | None) -> int:
-    """As asked for, or an equal share of the cores of this machine; one in a world that others started."""
+    """Threads of each worker: as asked for, else an equal share of this machine's cores.
+
+    One in a world that others started.
+    """
     return threads or (1 if placement.size is None else max(1, usable_cores() // placement.size))
 
 

@@ -106,7 +106,7 @@ def refuse_to_replace(request: RunRequest) -> None:
 
 
 def clear_previous_run(output: Path, *, is_resumed: bool, has_training: bool, keeps_policy: bool) -> None:
-    """From here on nothing of an earlier run can be taken for a result of this one; other files are left alone."""
+    """Remove the results of an earlier run, so that none can be taken for one of this run; other files stay."""
     begins = has_training and not is_resumed
     policies = _policies(output) if begins and not keeps_policy else ()  # asked while study.json is there
     names: tuple[str, ...] = _AFTER_TRAINING

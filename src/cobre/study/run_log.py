@@ -29,7 +29,7 @@ class RunLog:
         self._emit(event)
 
     def begin(self) -> None:
-        """From here on the directory belongs to this run."""
+        """Replace the log of an earlier run: from here on the directory belongs to this one."""
         if self._log is None:
             self._log = EventLog(self._folder, append=self._append)
             for event in self._early:

@@ -1,4 +1,4 @@
-"""Where training begins: from nothing, from a checkpoint or from the cuts of a policy; rank 0 alone reads the files."""
+"""What training starts from: nothing, a checkpoint, or the cuts of a policy. Rank 0 alone reads the files."""
 
 from pathlib import Path
 

@@ -39,7 +39,7 @@ class StopRequest:
         self._previous = {}
 
     def ask(self, why: Interruption = Interruption.INTERRUPTED) -> None:
-        """As Ctrl-C does, from any thread, for a rank whose process belongs to others; again makes no difference."""
+        """Ask to stop after this iteration, from any thread; asking again makes no difference."""
         if self._wanted is Interruption.NONE:
             self._wanted = why
 

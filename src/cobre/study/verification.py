@@ -137,7 +137,7 @@ def record() -> dict[str, Bits]:
 
 
 def run_example(example: str, environ: Mapping[str, str]) -> Bits:
-    """In a process of its own: which instructions are used is decided when libraries are loaded."""
+    """Run an example in a process of its own: which instructions are used is decided when libraries are loaded."""
     name, variant = VARIANTS.get(example, (example, {}))
     case = next((template.folder for template in templates() if template.name == name), None)
     if case is None:

@@ -133,7 +133,7 @@ class WatchApp(App[None]):
         plot.replot()
 
     def action_iterations(self) -> None:
-        """With or without a line for each iteration."""
+        """Show or hide the log lines of iterations."""
         self.has_iterations = not self.has_iterations
         self._rewrite_log()
 

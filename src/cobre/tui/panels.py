@@ -95,7 +95,7 @@ def _append_rows(text: Text, rows: Iterable[tuple[str, str]]) -> Text:
 
 
 def _dollars(value: float | None, room: int) -> str:
-    """With as many digits as there is room for."""
+    """An amount in $ with as many digits as there is room for."""
     return _fitting(room, f"{money(value)} $", f"{money(value, 0)} $", short_money(value))
 
 

@@ -170,5 +170,5 @@ def _entity(writer: FlatWriter, entity: dict[str, Any]) -> Field:
 
 
 def _number(value: float | None) -> float:
-    """Not a number where nothing is known."""
+    """A number, or NaN where it is unknown."""
     return float("nan") if value is None else float(value)

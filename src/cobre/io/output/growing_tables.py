@@ -201,7 +201,7 @@ def _path(folder: Path, name: str) -> Path:
 
 
 def _closed_segments(unfinished: Path, identity: str) -> list[Segment]:
-    """In order, up to the first that is missing, damaged or of something else."""
+    """Closed segments in order, up to the first that is missing, damaged or of another simulation."""
     found: list[Segment] = []
     while True:
         folder = unfinished / f"{len(found):04d}"

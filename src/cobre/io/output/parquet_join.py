@@ -126,7 +126,7 @@ def _joined_footer(first: _Footer, rows: int, count: int, groups: bytes) -> byte
 
 
 def _fields(content: bytes) -> dict[int, _Field]:
-    """Where the values of the outermost structure lie."""
+    """Byte ranges of the fields of the outermost structure, by field number."""
     found, at, number = {}, 0, 0
     while content[at]:
         kind, number, start = _field_header(content, at, number)

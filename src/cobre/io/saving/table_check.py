@@ -75,7 +75,7 @@ def _right(column: Column) -> str:
 
 
 def _is_sorted(keys: list[NDArray[Any]]) -> bool:
-    """By the first key, where that is equal by the second, and so on."""
+    """Whether rows are sorted by the first key, then by the second, and so on."""
     is_tie = np.ones(max(0, len(keys[0]) - 1), np.bool_)
     for values in keys:
         if np.any(is_tie & (values[1:] < values[:-1])):

@@ -49,7 +49,7 @@ def one_class_in_a_group(case: Case, findings: Findings) -> None:
 
 
 def one_group_for_an_entity(case: Case, findings: Findings) -> None:
-    """In a profile an entity stands once."""
+    """An entity appears at most once in a profile."""
     correlation = case.scenarios.correlation
     for profile, groups in correlation.profiles.items() if correlation else ():
         seen: set[tuple[str, int]] = set()

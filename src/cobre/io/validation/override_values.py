@@ -143,7 +143,7 @@ def _words(form: TableFormat, place: tuple[Key, int, int]) -> str:
 
 
 def limits_not_negative(case: Case, findings: Findings) -> None:
-    """Only prices, and withdrawal (water that is returned), may be negative."""
+    """Overrides must not be negative, except prices and withdrawals (returned water)."""
     for name, form in OVERRIDE_TABLES.items():
         table = getattr(case.overrides, name)
         if table is None or name.startswith("penalty"):

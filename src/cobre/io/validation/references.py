@@ -87,7 +87,7 @@ def plants_with_initial_conditions(case: Case, findings: Findings) -> None:
 
 
 def seasons_of_stages(case: Case, findings: Findings) -> None:
-    """Where seasons are defined, stages name those."""
+    """Stages refer to seasons that are defined."""
     if case.horizon.season_definitions is None:
         return
     known = declared_ids(case).seasons

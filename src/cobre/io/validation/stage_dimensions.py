@@ -36,7 +36,7 @@ def _check_hours(stage: Stage, findings: Findings) -> None:
 
 
 def stages_have_openings(case: Case, findings: Findings) -> None:
-    """Without an opening there is nothing to solve."""
+    """Every stage has at least one opening."""
     has_nodes = bool(case.horizon.policy_graph.nodes) and case.config.training.is_enumerated
     for stage in case.horizon.stages:
         if stage.num_openings is None and has_nodes:
@@ -58,7 +58,7 @@ def ids_of_stages(case: Case, findings: Findings) -> None:
 
 
 def factors_for_each_block(case: Case, findings: Findings) -> None:
-    """As many factors as the stage has blocks."""
+    """Factors are given for as many blocks as the stage has."""
     blocks = {stage.id: len(stage.blocks) for stage in case.horizon.stages}
     kinds = (
         (LOAD_FILE, "bus", case.scenarios.load_factors),

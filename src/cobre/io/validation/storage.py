@@ -1,4 +1,4 @@
-"""Where reservoirs start, and how new ones are filled."""
+"""Rules about initial storages and the filling of new reservoirs."""
 
 import numpy as np
 

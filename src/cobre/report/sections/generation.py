@@ -1,4 +1,4 @@
-"""Where power comes from, and where it is missing."""
+"""The section on generation by source, and on deficits."""
 
 from collections.abc import Mapping
 

@@ -1,4 +1,4 @@
-"""Where the time went: phases of the run and of training, and how evenly ranks were loaded."""
+"""The section on time: phases of the run and of training, and loads of ranks."""
 
 from collections.abc import Mapping, Sequence
 from itertools import pairwise
@@ -121,7 +121,7 @@ def _rank_table(loads: RankLoads) -> DataTable:
 
 
 def _steps(log: EventHistory) -> list[tuple[str, float]]:
-    """From one announced phase to the next; the last one until the last word."""
+    """Seconds of each announced phase; the last one ends with the last event."""
     marks = [(str(event.get("name", "")), _seconds(event, "time")) for event in log.of("phase")]
     if not marks or log.last_time is None:
         return []

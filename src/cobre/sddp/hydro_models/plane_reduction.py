@@ -16,7 +16,7 @@ from cobre.core.production import PlaneReduction
 
 @dataclass(frozen=True, slots=True)
 class Region:
-    """Where planes are compared, and the most power that the exact function has there."""
+    """The region over which planes are compared, and the largest exact power in it."""
 
     least_volume_hm3: float
     most_volume_hm3: float

@@ -67,7 +67,7 @@ class TailraceFamilies:
 
 
 def tailrace_families(table: Table | None) -> dict[int, TailraceFamilies]:
-    """By hydro id, for the plants that have any."""
+    """Tailrace families by hydro id, for the plants that have any."""
     found: dict[int, list[TailraceFamily]] = {}
     for hydro_id, family in _families(table):
         found.setdefault(hydro_id, []).append(family)

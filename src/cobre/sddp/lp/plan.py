@@ -65,7 +65,7 @@ class StagePlan:
 
     @cached_property
     def places(self) -> StatePlaces:
-        """Where states stand among the inputs."""
+        """Positions of states among the inputs of the LP."""
         return StatePlaces(self.layout, self.num_hydros, len(self.autoregression))
 
     @property
@@ -145,7 +145,7 @@ class StagePlan:
 
     @cached_property
     def has_inflow_slack(self) -> Flags:
-        """Where missing water may be made up for at a price."""
+        """N: plants at which missing inflow may be made up for at a penalty."""
         return ~self.is_absent & self.options.has_inflow_slack
 
     @cached_property

@@ -51,7 +51,7 @@ class Level1(CutSelection):
 
 @dataclass(frozen=True, slots=True)
 class Recent(CutSelection):
-    """Only the cuts of the last `window` iterations count, from iteration `start` on."""
+    """Keep only the cuts of the last `window` iterations, from iteration `start` on."""
 
     window: int
     start: int

@@ -110,7 +110,7 @@ class StopWhenSimulationAgrees(StoppingRule):
     def reason_to_stop(
         self, history: Sequence[IterationRecord], simulated: Floats | None = None, bound: UpperBound | None = None
     ) -> str | None:
-        """When the interval reaches down to the bound."""
+        """When the confidence interval of the simulated mean reaches down to the lower bound plus tolerance."""
         if simulated is None or not self.needs_simulation(history):
             return None
         mean, half_width = mean_with_half_width(simulated[: self.replications].tolist(), self.confidence)
@@ -200,7 +200,7 @@ class StopWhenAll(StoppingRule):
         return next((kind for kind in kinds if kind.has_converged), kinds[0])
 
     def needs_simulation(self, history: Sequence[IterationRecord]) -> int:
-        """As many paths as the most demanding of them wants."""
+        """The largest number of paths that any of the rules wants."""
         return max(rule.needs_simulation(history) for rule in self.rules)
 
     def needs_bound(self, history: Sequence[IterationRecord]) -> BoundPlan | None:

@@ -32,7 +32,7 @@ class FillingPlan:
         return np.array([_was_filled(hydro, stage_id) for hydro in self._hydros], dtype=np.bool_)
 
     def target_hm3(self, stage_id: int) -> Floats:
-        """By the end of a stage; NaN for plants that do not fill."""
+        """N: the volume to be reached by the end of a stage, hm3; NaN for plants that do not fill."""
         targets = [self._target(position, stage_id) for position in range(len(self._hydros))]
         return np.array(targets, dtype=np.float64)
 

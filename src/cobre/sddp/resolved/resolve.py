@@ -1,4 +1,4 @@
-"""From a case to numbers: the list of what each stage gets."""
+"""Resolves a case into numbers for every stage."""
 
 import numpy as np
 
@@ -75,7 +75,7 @@ class _StageResolver:
 
 
 def _initial_storage(case: Case) -> Floats:
-    """As given; a plant that fills first starts from its filling storage."""
+    """Initial storages as given, hm3; a plant that is being filled starts from its filling storage."""
     conditions = case.initial_conditions
     given = {**conditions.filling_storage_hm3, **conditions.storage_hm3}
     return np.array([given.get(hydro.id, 0.0) for hydro in case.system.hydros], dtype=np.float64)

@@ -65,7 +65,7 @@ class CostReader:
         self.format = COSTS_AHEAD if lp.plan.has_commitments else COSTS
 
     def read(self, outcome: StageOutcome) -> tuple[Floats, ...]:
-        """In the order of the table's numbers, S each."""
+        """The columns of the cost table in order, S numbers each."""
         parts = {name: self._sum(outcome, columns) for name, columns in self._columns.items()}
         parts.update(zip(SOURCE_COMPONENTS, _source_costs(outcome), strict=True))
         violations = running_sum(np.stack([parts[name] for name in HYDRO_VIOLATIONS], axis=1))

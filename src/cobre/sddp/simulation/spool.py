@@ -36,7 +36,7 @@ def scenarios_side_by_side(extractors: tuple[StageExtractor, ...], chunk: int, r
 
 
 class TableLayout:
-    """Where a table's rows lie among the numbers of each stage."""
+    """The positions of a table's rows among the numbers of each stage."""
 
     def __init__(self, first: StageRows) -> None:
         self.names = first.format.numbers
@@ -202,7 +202,7 @@ class ScenarioColumns(Mapping[str, Ints | Floats]):
 
 
 class Sink(Protocol):
-    """Where results go. Called on rank 0 alone."""
+    """Receives the rows of a simulation; called on rank 0 alone."""
 
     def write(self, table: str, columns: ScenarioColumns) -> None:
         """Take rows of a table; rows of later scenarios come after those of earlier ones.

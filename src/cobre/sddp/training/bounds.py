@@ -13,7 +13,7 @@ OPENINGS_PER_CHAIN = 5  # fixed, so that the bits do not depend on how many rank
 
 
 def lower_bound(context: TrainingContext, iteration: int) -> float:
-    """In $; with all cuts that were ever made, whatever selection put aside."""
+    """The lower bound in $, with all cuts that were ever made, also those that selection made inactive."""
     problem, comm = context.problem, context.comm
     opening = problem.openings[0]
     split, team = WorkSplit(-(-opening.count // OPENINGS_PER_CHAIN), comm.size), context.team

@@ -1,4 +1,4 @@
-"""Where the time of an iteration goes."""
+"""Measures where the time of an iteration goes."""
 
 import time
 

@@ -25,7 +25,7 @@ FIRST_PIECE = FIRST_COUNT + phases.WIDTH
 
 
 def iteration_record(context: TrainingContext, measured: IterationResult) -> IterationRecord:
-    """As this rank knows it; `agree` adds what the others did."""
+    """The record of an iteration as this rank knows it; `agree` adds what other ranks did."""
     is_exact = measured.exact is not None
     mean, spread = (measured.exact, 0.0) if measured.exact is not None else mean_and_std(measured.costs.tolist())
     total, seconds = context.counter.total, measured.clock.seconds

@@ -66,16 +66,16 @@ class Team:
         return np.concatenate([np.array(split.block(rank), np.int64) for rank in self.members])
 
     def own(self, split: WorkSplit) -> slice:
-        """Where in the team's share this rank's block lies."""
+        """The positions of this rank's block in the team's share."""
         before = sum(len(split.block(rank)) for rank in self.members if rank < self.rank)
         return slice(before, before + len(split.block(self.rank)))
 
     def paths(self) -> CommonWalk | None:
-        """Where the forward pass goes; None: into memory of this rank's own."""
+        """Shared tables for the forward pass; None for a team of one."""
         return self._tables.walk() if self._tables else None
 
     def solves(self, count: int, dimension: int) -> CommonBatch | None:
-        """Where costs and, unless `dimension` is 0, slopes of some solves go."""
+        """Shared tables for costs and, unless `dimension` is 0, slopes of some solves; None for a team of one."""
         return self._tables.batch(count, dimension) if self._tables else None
 
     def wait(self, label: str) -> None:

@@ -23,7 +23,7 @@ def tree_size(problem: Problem) -> int:
 
 
 def policy_cost(context: TrainingContext) -> float:
-    """In $. The same bits for any number of ranks."""
+    """The exact cost of the policy over all paths, $. The same bits for any number of ranks."""
     problem = context.problem
     if problem.tree is not None:
         return value_on_nodes(context, problem.tree)
@@ -47,7 +47,7 @@ def _walk(context: TrainingContext, stage: int, states: Floats) -> tuple[Floats,
 
 
 def _folded(problem: Problem, costs: list[Floats]) -> float:
-    """From the leaves to the root, in LP money."""
+    """Fold costs from the leaves to the root under the risk measure, in LP money."""
     values = costs[-1]
     for stage in range(problem.num_stages - 1, 0, -1):
         risk = weighted(risk_into(problem, stage).weights(values), values)

@@ -72,7 +72,10 @@ def _unlimited(side: Floats) -> Floats:
 
 
 def _least_cost(solver: LpSolver, number: int, program: StageProgram, change: Floats, still: Realisations) -> float:
-    """In LP money, never below zero; inf where nothing takes the change up for certain."""
+    """The least cost of a change of the state, in LP money and at least zero.
+
+    Inf where nothing can absorb it for certain.
+    """
     chains = Chains.single(change, np.zeros(1, np.int32), Bases.none(program))
     try:
         batch = solver.solve(number, NO_CUTS, chains, still, Keep())

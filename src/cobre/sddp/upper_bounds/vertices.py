@@ -89,7 +89,7 @@ def _lags(program: StageProgram, old: Floats, inflow: Floats) -> Floats:
 
 
 def _finite(box: Box, visited: Floats) -> Box:
-    """Where columns have no limit, what was visited has to do."""
+    """The box with infinite ends replaced by those of the visited states."""
     low, high = visited.min(axis=0), visited.max(axis=0)
     return Box(np.where(np.isfinite(box.low), box.low, low), np.where(np.isfinite(box.high), box.high, high))
 

@@ -12,7 +12,7 @@ ORDINARY_YEAR = 2023  # lengths are told by a year that is not a leap year
 
 
 class SeasonDays(ABC):
-    """When a season comes, year after year."""
+    """The days of a season in each year."""
 
     @abstractmethod
     def of_year(self, year: int) -> tuple[date, date]:

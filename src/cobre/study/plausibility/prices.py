@@ -79,7 +79,7 @@ def range_of_prices(case: Case, expected: Expected, findings: Findings) -> None:
 
 
 def _plain(amount: float) -> str:
-    """Without an exponent, unless it is tiny."""
+    """A price without an exponent, unless it is tiny."""
     return f"{amount:,.2f}" if amount >= 0.01 else f"{amount:.2g}"
 
 
