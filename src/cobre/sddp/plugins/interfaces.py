@@ -1,13 +1,13 @@
 """Every replaceable decision of the method, in one place.
 
-`RiskMeasure`   how the costs of openings become one number; asked in backward passes and bounds (`plugins.risk`)
-`Sampler`       what happens in the scenarios of a forward pass or simulation (`cobre.stochastic.sampling`)
-`StoppingRule`  when training has done enough; asked at the end of every iteration (`plugins.stopping`)
-`CutSelection`  which cuts stay in the LPs; asked at the end of iterations in which it is due (`plugins.cut_selection`)
+`RiskMeasure`   aggregates the costs of openings; called in backward passes and bounds (`plugins.risk`)
+`Sampler`       draws the noise of forward passes and simulations (`cobre.stochastic.sampling`)
+`StoppingRule`  ends training; called at the end of every iteration (`plugins.stopping`)
+`CutSelection`  decides which cuts are active; called after iterations in which it is due (`plugins.cut_selection`)
 
-All of them must be pure functions of what they are given: every rank calls them with the same arguments and must come
-to the same answer, bit for bit. So no clocks, no random state, no memory of earlier calls that the arguments do not
-carry. Ranks exchange nothing while a plugin runs.
+All of them must be pure functions of their arguments: every rank calls them with the same arguments and must get the
+same result, bit for bit. So no clocks, no random state, no memory of earlier calls that the arguments do not carry.
+Ranks exchange nothing while a plugin runs.
 
 Each interface says what you must define, what you may define, and what you may rely on. LP money is $ divided by the
 case's cost scale.
@@ -25,13 +25,21 @@ from cobre.sddp.upper_bounds.result import BoundPlan, UpperBound
 
 
 class RiskMeasure(ABC):
-    """How the costs of a stage's openings become one number: a weighted mean of them.
+    """Aggregates the costs of a stage's openings into one number, as a weighted mean of them.
 
-    You must define `weights`. The measure of stage t weighs the openings of stage t + 1 when cuts of stage t are made;
-    that of the first stage also weighs its own openings in the lower bound.
+    You must define `weights`. `Problem.risk` has one measure for each stage: that of stage t weighs the openings of
+    stage t + 1 when cuts of stage t are made, and that of the first stage also its own openings in the lower bound.
 
-    The measure must be coherent: the weighted mean, as a function of the costs, is convex, and the weights are its
-    subgradient. Otherwise cuts are no lower bounds.
+    The measure must be coherent: the weighted mean is convex in the costs, and the weights are its subgradient.
+    Otherwise cuts are not lower bounds. The worst case:
+
+    >>> import numpy as np
+    >>> class WorstCase(RiskMeasure):
+    ...     def weights(self, costs):
+    ...         is_worst = np.arange(costs.shape[1]) == costs.argmax(axis=1)[:, None]
+    ...         return is_worst.astype(float)
+    >>> WorstCase().weights(np.array([[1.0, 3.0, 2.0]]))
+    array([[0., 1., 0.]])
     """
 
     @abstractmethod
@@ -44,11 +52,13 @@ class RiskMeasure(ABC):
 
 
 class Sampler(Protocol):
-    """What happens in the scenarios of a forward pass or a simulation: their noise, stage by stage.
+    """Draws the noise of the scenarios of a forward pass or a simulation, stage by stage.
 
-    You must define all four. Draws depend on (iteration, scenario, stage) alone: whoever asks for scenario 7, alone or
-    among others, on any rank, gets the same numbers. Iterations count from 1; simulations ask for iteration 0, and
-    evaluations during training set bit 31, so that they meet noise of their own.
+    You must define all four methods. `NoiseModel` holds one sampler for training and one for simulation.
+
+    A draw depends on (iteration, scenario, stage) alone: scenario 7 has the same numbers whether it is asked for alone
+    or among others, on any rank. Iterations count from 1; simulations ask for iteration 0, and evaluations during
+    training set bit 31 of the iteration, so that they draw noise of their own.
     """
 
     def sample(self, iteration: int, scenarios: Sequence[int] | Indices, stage: int) -> Floats:
@@ -62,33 +72,41 @@ class Sampler(Protocol):
         """Which opening of the stage each scenario draws, from 0; called only where `is_in_sample`."""
 
     def for_scenarios(self, total: int) -> "Sampler":
-        """The same draws where `total` scenarios take part at a time: some methods spread them over all of these."""
+        """A sampler for `total` scenarios at a time, over which stratified methods (Latin hypercube, Sobol) spread."""
 
 
 class StoppingRule(ABC):
-    """When a training run has done enough.
+    """Decides, at the end of every iteration, whether training ends.
 
-    You must define `reason_to_stop`. You may define `kind`, and ask for a simulation or an upper bound before you
-    judge with `needs_simulation` and `needs_bound`.
+    You must define `reason_to_stop`. You may define `kind`, and ask for a simulation or an upper bound by
+    `needs_simulation` and `needs_bound`, which `reason_to_stop` then gets.
 
     You may rely on: `history` has at least one record and grows by one in each iteration, also when a run is resumed;
-    bounds and costs are the same on all ranks. Times are those of the rank that asks, and rank 0's answer counts.
+    bounds and costs are the same on all ranks. Times are those of the calling rank, and rank 0's answer counts.
+
+    >>> class StopAtBound(StoppingRule):
+    ...     def __init__(self, value):
+    ...         self.value = value
+    ...
+    ...     def reason_to_stop(self, history, simulated=None, bound=None):
+    ...         is_reached = history[-1].lower_bound >= self.value
+    ...         return f"lower bound of {self.value:,.0f} $ reached" if is_reached else None
     """
 
     @property
     def kind(self) -> StopKind:
-        """What the run's results name as the cause when it ends by this rule."""
+        """The `stop_kind` in results when this rule ends the run."""
         return StopKind.OTHER_RULE
 
     def needs_simulation(self, history: Sequence[IterationRecord]) -> int:
         """How many simulated paths the rule wants to see now; 0: none.
 
-        All ranks must come to the same number, so it may depend on iterations and bounds, but not on times.
+        All ranks must return the same number, so it may depend on iterations and bounds, but not on times.
         """
         return 0
 
     def needs_bound(self, history: Sequence[IterationRecord]) -> BoundPlan | None:
-        """The upper bound that the rule wants to see now; None: none. Not by times either."""
+        """The upper bound that the rule wants to see now; None: none. It must not depend on times either."""
         return None
 
     @abstractmethod
@@ -117,12 +135,22 @@ class CutsOfStage(Protocol):
 
 
 class CutSelection(ABC):
-    """Which cuts are active, that is, stay in the LPs of forward and backward passes.
+    """Decides which cuts are active, that is, part of the LPs of forward and backward passes.
 
     You must define `is_due` and `choose`. You may define `reads_states`, and `new_memory` with `choose_again`.
 
     You may rely on: inactive cuts are kept and may become active again; the lower bound and simulations use all cuts,
-    so that a selection changes how fast training is and never whether a bound is valid.
+    so that a selection changes the speed of training and never the validity of a bound. Every ten iterations, keep the
+    cuts of the last fifty:
+
+    >>> class LastFifty(CutSelection):
+    ...     reads_states = False
+    ...
+    ...     def is_due(self, iteration):
+    ...         return iteration % 10 == 0
+    ...
+    ...     def choose(self, cuts, states, created, iteration, active):
+    ...         return (created > iteration - 50).astype(active.dtype)
     """
 
     @property

@@ -1,0 +1,26 @@
+"""The examples in the docstrings of the interfaces run."""
+
+import doctest
+
+import numpy as np
+
+from cobre.sddp.plugins import interfaces
+from cobre.sddp.plugins.interfaces import CutSelection, RiskMeasure, StoppingRule
+
+
+def test_examples_run():
+    results = doctest.testmod(interfaces)
+    assert results.attempted >= 5
+    assert results.failed == 0
+
+
+def test_the_examples_are_plugins_as_they_stand():
+    names = {}
+    for interface in (RiskMeasure, StoppingRule, CutSelection):
+        for example in doctest.DocTestParser().get_examples(interface.__doc__):
+            if example.source.startswith(("class", "import")):
+                exec(example.source, vars(interfaces) | names, names)
+    assert np.array_equal(names["WorstCase"]().weights(np.array([[2.0, 1.0]])), [[1.0, 0.0]])
+    kept = names["LastFifty"]().choose(None, None, np.array([1, 60]), 60, np.ones(2, np.uint8))
+    assert kept.tolist() == [0, 1]
+    assert names["StopAtBound"](5.0).kind is StoppingRule.kind.fget(None)
