@@ -3,13 +3,14 @@
 import io
 import logging
 import os
+import subprocess
 import sys
 import threading
 from pathlib import Path
 
 import numpy as np
 import pytest
-from processes import run_python
+from processes import DEADLINE_S, printed, run_python
 
 import cobre
 from cobre.comm import BackendNotAvailableError, InitializationFailedError, InvalidBackendError, cores, launch
@@ -209,6 +210,18 @@ def test_a_program_on_stdin_works():
     assert (code, out) == (0, "[0, 1]\n"), err
 
 
+@pytest.mark.parametrize("size", [1, 2])
+@pytest.mark.parametrize("closed", ["<&-", "<&- >&- 2>&-"])
+def test_closed_streams_take_nothing_from_the_ranks(tmp_path, closed, size):
+    """The launcher's own files would get the numbers of the streams, and ranks would lose them."""
+    program = "import sys\nfrom cobre.comm import launch\nopen(sys.argv[1], 'w').write(str(launch.run({}, {})))\n"
+    script = tmp_path / "script.py"
+    script.write_text(program.format("lambda comm: comm.rank", size))
+    command = ["sh", "-c", f'exec "$@" {closed}', "sh", sys.executable, script, tmp_path / "values"]
+    assert subprocess.run(command, check=False, timeout=DEADLINE_S).returncode == 0
+    assert (tmp_path / "values").read_text() == str(list(range(size)))
+
+
 def test_an_interactive_shell_works():
     lines = ["from cobre.comm import launch", "step = 3", "def f(comm):", "    return step * comm.rank", ""]
     typed = "\n".join([*lines, "launch.run(f, 2)", ""])
@@ -233,7 +246,8 @@ def test_flags_of_the_interpreter_reach_the_ranks(tmp_path):
 def test_ranks_keep_their_house_in_order(tmp_path):
     script = tmp_path / "script.py"
     script.write_text("from cobre.comm import launch\nlaunch.run(lambda comm: comm.rank, 2)\n")
-    assert run_python("-X", "dev", "-W", "error", script) == (0, "", "")
+    code, out, err = run_python("-X", "dev", "-W", "error", script)
+    assert (code, out, printed(err)) == (0, "", [])
 
 
 def test_ranks_find_the_package_where_the_script_found_it(tmp_path):

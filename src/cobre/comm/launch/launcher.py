@@ -26,6 +26,7 @@ from cobre.comm.launch.rank_process import RankProcess
 from cobre.comm.launch.rank_starter import RankStarter
 from cobre.comm.launch.signals import SignalsToRanks, interrupts_held, passing_on
 from cobre.comm.launch.spawning import SharedDescriptors
+from cobre.comm.launch.standard_descriptors import standard_descriptors_taken
 from cobre.comm.launch.supervisor import INTERRUPT_GRACE_S, Supervisor
 from cobre.comm.launch.template import TemplateGoneError
 
@@ -151,6 +152,7 @@ def _started(request: _LaunchRequest, task: Task, startup: Startup) -> Iterator[
     # The stack unwinds in reverse: first the supervisor, which kills what still runs; then the template, whose children
     # the ranks may be; then the reaper, which must outlive both; then the lifeline and the files.
     with ExitStack() as stack:
+        stack.enter_context(standard_descriptors_taken())
         task_file = stack.enter_context(anonymous_file("cobre-task"))
         write_task(task_file, startup, task)
         _warn_of_crowding(request.size)
