@@ -7,7 +7,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from cobre.comparison.compared_run import ComparedRun
-from cobre.comparison.quantities import NOT_OF_THE_SYSTEM, QUANTITIES, Quantity
+from cobre.comparison.quantities import NOT_OF_THE_SYSTEM, QUANTITIES, ComparedQuantity
 from cobre.core.arrays import Floats
 from cobre.io.output.scenario_rows import Columns
 
@@ -57,7 +57,7 @@ class EntityMeasure:
             self._places = _Places(ids, self._frame, self._entities)
         return self._places
 
-    def _with_ends(self, key: str, quantity: Quantity, rows: Columns, places: "_Places") -> Floats:
+    def _with_ends(self, key: str, quantity: ComparedQuantity, rows: Columns, places: "_Places") -> Floats:
         values = self._by_stage(quantity, rows[quantity.number], places)
         whole = np.full((self._shape[0] + 1, self._shape[1] + 1), np.nan)
         whole[:-1, :-1] = values
@@ -66,7 +66,7 @@ class EntityMeasure:
         whole[-1] = over_stages(quantity.stages, whole[:-1], self._frame.stage_hours)
         return whole
 
-    def _by_stage(self, quantity: Quantity, numbers: NDArray[np.float64], places: "_Places") -> Floats:
+    def _by_stage(self, quantity: ComparedQuantity, numbers: NDArray[np.float64], places: "_Places") -> Floats:
         found = np.full(self._shape[0] * self._shape[1], np.nan)
         if quantity.blocks == "last":
             found[places.cells] = numbers[places.rows] * quantity.factor
@@ -79,7 +79,7 @@ class EntityMeasure:
             found = np.where(places.is_there, places.added(numbers[places.rows] * weights), np.nan)
         return found.reshape(self._shape)
 
-    def _of_system(self, quantity: Quantity, values: Floats, rows: Columns, places: "_Places") -> Floats:
+    def _of_system(self, quantity: ComparedQuantity, values: Floats, rows: Columns, places: "_Places") -> Floats:
         if quantity.entities == "sum":
             return np.asarray(np.nansum(values, axis=1))
         if quantity.entities == "load":

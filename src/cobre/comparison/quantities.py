@@ -6,7 +6,7 @@ from typing import Literal
 
 
 @dataclass(frozen=True, slots=True)
-class Quantity:
+class ComparedQuantity:
     """A number of a table.
 
     blocks, entities, stages: how the numbers of blocks become one of a stage, those of entities one of the system
@@ -27,13 +27,13 @@ class Quantity:
     is_rate: bool = False
 
 
-def _energy(title: str, table: str, entity: str, number: str = "generation_mwh") -> Quantity:
-    return Quantity(title, "GWh", table, table, entity, number, "sum", "sum", "sum", factor=1e-3)
+def _energy(title: str, table: str, entity: str, number: str = "generation_mwh") -> ComparedQuantity:
+    return ComparedQuantity(title, "GWh", table, table, entity, number, "sum", "sum", "sum", factor=1e-3)
 
 
 COST = "cost"
-QUANTITIES: Mapping[str, Quantity] = {
-    "marginal_cost": Quantity(
+QUANTITIES: Mapping[str, ComparedQuantity] = {
+    "marginal_cost": ComparedQuantity(
         "Marginal cost of energy", "$/MWh", "buses", "buses", "bus_id", "spot_price", "hours", "load", "hours"
     ),
     "hydro_generation": _energy("Hydro generation", "hydros", "hydro_id"),
@@ -43,16 +43,16 @@ QUANTITIES: Mapping[str, Quantity] = {
     "deficit": _energy("Deficit", "buses", "bus_id", "deficit_mwh"),
     "load": _energy("Load", "buses", "bus_id", "load_mwh"),
     "curtailment": _energy("Curtailment", "non_controllables", "non_controllable_id", "curtailment_mwh"),
-    "exchange": Quantity(
+    "exchange": ComparedQuantity(
         "Net flow on lines", "GWh", "exchanges", "lines", "line_id", "net_flow_mwh", "sum", "sum", "sum", factor=1e-3
     ),
-    "inflow": Quantity(
+    "inflow": ComparedQuantity(
         "Natural inflow", "m³/s", "hydros", "hydros", "hydro_id", "incremental_inflow_m3s", "last", "sum", "hours"
     ),
-    "storage": Quantity(
+    "storage": ComparedQuantity(
         "Storage at the end", "hm³", "hydros", "hydros", "hydro_id", "storage_final_hm3", "last", "sum", "last"
     ),
-    "spillage": Quantity(
+    "spillage": ComparedQuantity(
         "Spillage",
         "hm³",
         "hydros",
@@ -65,7 +65,7 @@ QUANTITIES: Mapping[str, Quantity] = {
         factor=0.0036,
         is_rate=True,
     ),
-    "water_value": Quantity(
+    "water_value": ComparedQuantity(
         "Water value", "$/hm³", "hydros", "hydros", "hydro_id", "water_value_per_hm3", "last", "common", "hours"
     ),
 }

@@ -18,7 +18,7 @@ TableWriter = Callable[[RunTables, Path], None]
 
 
 @dataclass(frozen=True, slots=True)
-class TableFormat:
+class ExportFormat:
     """A form for tables: a file with this suffix, or without one a directory."""
 
     write: TableWriter
@@ -56,11 +56,11 @@ def _duckdb(tables: RunTables, target: Path) -> None:
 
 
 LAYOUTS: Mapping[str, Writer] = {"cobre-python": _cobre_python}
-FORMATS: Mapping[str, TableFormat] = {
-    "csv": TableFormat(_csv),
-    "xlsx": TableFormat(_xlsx, ".xlsx"),
-    "netcdf": TableFormat(_netcdf, ".nc"),
-    "duckdb": TableFormat(_duckdb, ".duckdb"),
+FORMATS: Mapping[str, ExportFormat] = {
+    "csv": ExportFormat(_csv),
+    "xlsx": ExportFormat(_xlsx, ".xlsx"),
+    "netcdf": ExportFormat(_netcdf, ".nc"),
+    "duckdb": ExportFormat(_duckdb, ".duckdb"),
 }
 
 

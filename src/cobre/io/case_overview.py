@@ -8,7 +8,7 @@ from cobre.core.system_overview import System, system_of
 from cobre.errors import CaseIoError
 from cobre.io.case import load_case as load_whole_case
 from cobre.io.case import read_case
-from cobre.io.problems import Problem, Problems
+from cobre.io.problems import CaseProblem, Problems
 
 
 def load_case(path: str | Path) -> System:
@@ -35,7 +35,7 @@ def validate(
     return as_findings(problems)
 
 
-def as_findings(problems: Iterable[Problem]) -> dict[str, Any]:
+def as_findings(problems: Iterable[CaseProblem]) -> dict[str, Any]:
     """Problems as plain values: kind, message, file and entity (None where a whole file is meant)."""
     found = list(problems)
     errors = [_finding(problem) for problem in found if not problem.is_warning]
@@ -50,7 +50,7 @@ def check_folder(path: str | Path) -> None:
         raise CaseIoError(f"case directory {what}: {path}")
 
 
-def _finding(problem: Problem) -> dict[str, Any]:
+def _finding(problem: CaseProblem) -> dict[str, Any]:
     return {
         "kind": problem.layer.value,
         "message": str(problem),

@@ -3,7 +3,7 @@
 import re
 from collections.abc import Iterable, Sequence
 
-from cobre.io.problems import Problem
+from cobre.io.problems import CaseProblem
 
 MOST_APART = 3  # so many findings alike still have a line each
 MOST_NAMED = 4
@@ -12,15 +12,15 @@ NUMBER = re.compile(r"(?<![A-Za-z])[-+]?\d+(\.\d+)?(e[-+]?\d+)?")
 LIST_OF_NUMBERS = re.compile(r"#(, #)+")
 
 
-def lines_of(problems: Iterable[Problem]) -> list[str]:
+def lines_of(problems: Iterable[CaseProblem]) -> list[str]:
     """Problems as lines of text, in the order in which they were found; repeated ones appear once, with a count."""
-    groups: dict[tuple[str, ...], list[Problem]] = {}
+    groups: dict[tuple[str, ...], list[CaseProblem]] = {}
     for problem in problems:
         groups.setdefault(_kind(problem), []).append(problem)
     return [line for group in groups.values() for line in _lines(group)]
 
 
-def _kind(problem: Problem) -> tuple[str, ...]:
+def _kind(problem: CaseProblem) -> tuple[str, ...]:
     """What findings that are alike share: everything but names and numbers."""
     texts = (problem.entity, problem.field, problem.message, problem.remedy)
     return (problem.layer.value, problem.file, *(_without_numbers(text) for text in texts))
@@ -30,13 +30,13 @@ def _without_numbers(text: str) -> str:
     return LIST_OF_NUMBERS.sub("#", NUMBER.sub("#", NAME_IN_BRACKETS.sub("()", text)))
 
 
-def _lines(group: Sequence[Problem]) -> list[str]:
+def _lines(group: Sequence[CaseProblem]) -> list[str]:
     if len(group) <= MOST_APART:
         return [str(problem) for problem in group]
     return [f"{group[0]}; {len(group) - 1} more like it{_where(group)}"]
 
 
-def _where(group: Sequence[Problem]) -> str:
+def _where(group: Sequence[CaseProblem]) -> str:
     """The other entities, not too many of them."""
     others = list(dict.fromkeys(problem.entity for problem in group if problem.entity != group[0].entity))
     if not others:

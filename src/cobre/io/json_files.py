@@ -8,7 +8,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 from cobre.io.json_documents import Document
 from cobre.io.magnitudes import LARGEST_NUMBER
 from cobre.io.problems import Layer, Problems
-from cobre.io.schema_messages import Place, report_schema_errors
+from cobre.io.schema_messages import FilePlace, report_schema_errors
 
 ISO_DATE = re.compile(r"\d{4}-\d{2}-\d{2}")
 INT32_LIMIT = 2**31
@@ -50,7 +50,7 @@ def _check_numbers_and_dates(document: Document, problems: Problems) -> None:
         key = next((part for part in reversed(path) if isinstance(part, str)), "")
         what = _wrong_leaf(key, value)
         if what:
-            place = Place.of(document.content, path)
+            place = FilePlace.of(document.content, path)
             problems.error(Layer.SCHEMA, document.name, place.entity, place.field, *what)
 
 

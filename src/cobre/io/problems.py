@@ -26,7 +26,7 @@ class Layer(Enum):
 
 
 @dataclass(frozen=True, slots=True)
-class Problem:
+class CaseProblem:
     """One thing that is wrong, where, and what would be right.
 
     file: relative to the case directory. entity: such as `hydro 3 (ITAIPU)` or `row 17`, empty for a whole file.
@@ -56,33 +56,33 @@ class Problems:
     """A list of problems that grows while a case is read."""
 
     def __init__(self) -> None:
-        self._problems: list[Problem] = []
+        self._problems: list[CaseProblem] = []
 
-    def __iter__(self) -> Iterator[Problem]:
+    def __iter__(self) -> Iterator[CaseProblem]:
         return iter(self._problems)
 
     def __len__(self) -> int:
         return len(self._problems)
 
     @property
-    def errors(self) -> list[Problem]:
+    def errors(self) -> list[CaseProblem]:
         """Problems that keep a study from running."""
         return [problem for problem in self._problems if not problem.is_warning]
 
     @property
-    def warnings(self) -> list[Problem]:
+    def warnings(self) -> list[CaseProblem]:
         """Problems that a user should know of, and that do not keep a study from running."""
         return [problem for problem in self._problems if problem.is_warning]
 
     def error(self, layer: Layer, file: str, entity: str, field: str, message: str, remedy: str = "") -> None:
         """Add a problem that keeps the study from running."""
-        self._problems.append(Problem(layer, file, entity, field, message, remedy))
+        self._problems.append(CaseProblem(layer, file, entity, field, message, remedy))
 
     def warn(self, layer: Layer, file: str, entity: str, field: str, message: str, remedy: str = "") -> None:
         """Add a problem that does not keep the study from running."""
-        self._problems.append(Problem(layer, file, entity, field, message, remedy, is_warning=True))
+        self._problems.append(CaseProblem(layer, file, entity, field, message, remedy, is_warning=True))
 
-    def take(self, others: Iterable[Problem]) -> None:
+    def take(self, others: Iterable[CaseProblem]) -> None:
         """Add problems that were found elsewhere."""
         self._problems.extend(others)
 
@@ -95,7 +95,7 @@ class Problems:
 class InvalidCaseError(ValidationError):
     """A case that cannot be run; all that is known to be wrong with it."""
 
-    def __init__(self, case: str, problems: tuple[Problem, ...]) -> None:
+    def __init__(self, case: str, problems: tuple[CaseProblem, ...]) -> None:
         errors = [problem for problem in problems if not problem.is_warning]
         lines = [f"{case}: {len(errors)} problem(s)", *(f"  {problem}" for problem in errors)]
         super().__init__("\n".join(lines))

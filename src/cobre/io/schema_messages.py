@@ -52,18 +52,18 @@ UNITS: Mapping[str, str] = {
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
+class FilePlace:
     """A place in a file for messages: an entity, and a field of it."""
 
     entity: str
     field: str
 
     @staticmethod
-    def of(content: Any, path: tuple[str | int, ...]) -> "Place":
+    def of(content: Any, path: tuple[str | int, ...]) -> "FilePlace":
         """The words for a path of keys and indices."""
         if len(path) >= 2 and isinstance(path[0], str) and isinstance(path[1], int):
-            return Place(_entity(content, path[0], path[1]), _dotted(path[2:]))
-        return Place("", _dotted(path))
+            return FilePlace(_entity(content, path[0], path[1]), _dotted(path[2:]))
+        return FilePlace("", _dotted(path))
 
 
 def report_schema_errors(
@@ -72,9 +72,9 @@ def report_schema_errors(
     """Add one problem for each violation."""
     for details in error.errors(include_url=False):
         path = _path_in_file(content, details)
-        place = Place.of(content, path)
+        place = FilePlace.of(content, path)
         if not (place.entity or place.field):
-            place = Place("", "(the whole file)")
+            place = FilePlace("", "(the whole file)")
         message, remedy = _words(file, path, details, record)
         problems.error(Layer.SCHEMA, file, place.entity, place.field, message, remedy)
 

@@ -16,7 +16,7 @@ LINES = ("dash", "dots")
 
 
 @dataclass(frozen=True, slots=True)
-class Layer:
+class StackLayer:
     """What is put on top of the layers before it."""
 
     name: str
@@ -54,21 +54,23 @@ def _bins(costs: Floats) -> int:
 
 
 def stages_chart(
-    layers: Sequence[Layer], line: Layer | None, labels: Sequence[str], key: str, title: str, unit: str
+    layers: Sequence[StackLayer], line: StackLayer | None, labels: Sequence[str], key: str, title: str, unit: str
 ) -> Chart:
     """Layers by stage, and a line that they should reach."""
     return _stacked(layers, line, labels, key, title, unit)
 
 
-def numbers_chart(layers: Sequence[Layer], numbers: Floats, counted: str, key: str, title: str, unit: str) -> Chart:
+def numbers_chart(
+    layers: Sequence[StackLayer], numbers: Floats, counted: str, key: str, title: str, unit: str
+) -> Chart:
     """Layers by whole numbers of what is counted: iterations or ranks."""
     labels = [f"{counted} {number:.0f}" for number in numbers]
     return _stacked(layers, None, labels, key, title, unit, numbers.tolist(), counted)
 
 
 def _stacked(
-    layers: Sequence[Layer],
-    line: Layer | None,
+    layers: Sequence[StackLayer],
+    line: StackLayer | None,
     labels: Sequence[str],
     key: str,
     title: str,

@@ -21,7 +21,7 @@ FORMATS: Mapping[str, Callable[[Any], str]] = {
 
 
 @dataclass(frozen=True, slots=True)
-class Column:
+class TableColumn:
     """A heading, and how cells below it are written (a key of FORMATS), divided by what the heading says."""
 
     title: str
@@ -43,7 +43,7 @@ class DataTable:
 
     key: str
     title: str
-    columns: Sequence[Column]
+    columns: Sequence[TableColumn]
     rows: Sequence[Sequence[Cell]]
     note: str = ""
     marked: frozenset[int] = frozenset()
@@ -73,7 +73,7 @@ class DataTable:
         return f'<tr class="marked">{cells}</tr>' if place in self.marked else f"<tr>{cells}</tr>"
 
     @staticmethod
-    def _cell(column: Column, cell: Cell) -> str:
+    def _cell(column: TableColumn, cell: Cell) -> str:
         scaled = cell if cell is None or isinstance(cell, str) or column.divisor == 1.0 else cell / column.divisor
         text = formatting.NOTHING if scaled is None else FORMATS[column.kind](scaled)
         return f"<td{column.css}>{escape(text)}</td>"

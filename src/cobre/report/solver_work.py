@@ -4,7 +4,7 @@ import math
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from cobre.report.data_table import Cell, Column, DataTable
+from cobre.report.data_table import Cell, DataTable, TableColumn
 from cobre.runs.event_history import EventHistory
 
 PHASES: Mapping[str, str] = {
@@ -14,16 +14,16 @@ PHASES: Mapping[str, str] = {
     "simulation": "simulation",
 }
 COLUMNS = (
-    Column("phase"),
-    Column("LPs", "whole"),
-    Column("pivots", "whole"),
-    Column("pivots an LP", "number"),
-    Column("µs a pivot", "number"),
-    Column("active rows", "number"),
-    Column("nucleus", "number"),
-    Column("refactorisations", "whole"),
-    Column("retries", "whole"),
-    Column("solved by HiGHS", "whole"),
+    TableColumn("phase"),
+    TableColumn("LPs", "whole"),
+    TableColumn("pivots", "whole"),
+    TableColumn("pivots an LP", "number"),
+    TableColumn("µs a pivot", "number"),
+    TableColumn("active rows", "number"),
+    TableColumn("nucleus", "number"),
+    TableColumn("refactorisations", "whole"),
+    TableColumn("retries", "whole"),
+    TableColumn("solved by HiGHS", "whole"),
 )
 NOTE = (
     "All ranks and threads together. Active rows are those at a bound in an optimal basis, cuts included; the nucleus "

@@ -14,7 +14,7 @@ from cobre.stochastic.notes import NoiseNote
 from cobre.stochastic.par.lag_slots import LagSteps
 from cobre.stochastic.par.memory import inflow_memory
 from cobre.stochastic.par.model import inflow_model
-from cobre.stochastic.sampling import Sampler
+from cobre.stochastic.sampling import NoiseSampler
 from cobre.stochastic.scenario_sources import SourceData, correlation, openings, sampler, training_libraries
 
 
@@ -49,8 +49,8 @@ class NoiseModel:
     availability_mean: Floats
     availability_std: Floats
     openings: tuple[Floats, ...]
-    training_sampler: Sampler
-    simulation_sampler: Sampler
+    training_sampler: NoiseSampler
+    simulation_sampler: NoiseSampler
     notes: tuple[NoiseNote, ...] = ()
 
     @property

@@ -113,7 +113,7 @@ class Replay(Scheme):
         return noise
 
 
-class Sampler:
+class NoiseSampler:
     """The noise of scenarios, each class after its own scheme."""
 
     def __init__(self, layout: NoiseLayout, schemes: Mapping[str, Scheme]) -> None:
@@ -138,10 +138,10 @@ class Sampler:
             noise[:, part] = drawn[id(scheme)][:, part]
         return noise
 
-    def for_scenarios(self, total: int) -> "Sampler":
+    def for_scenarios(self, total: int) -> "NoiseSampler":
         """The same schemes where `total` scenarios take part in each iteration: some draw them all together."""
         changed: dict[int, Scheme] = {id(scheme): _for_scenarios(scheme, total) for scheme in self._schemes.values()}
-        return Sampler(self._layout, {name: changed[id(scheme)] for name, scheme in self._schemes.items()})
+        return NoiseSampler(self._layout, {name: changed[id(scheme)] for name, scheme in self._schemes.items()})
 
     def opening_indices(self, iteration: int, scenarios: Sequence[int] | Indices, stage: int) -> Indices:
         """Which opening of the stage each scenario draws; only where all noise comes from the openings."""

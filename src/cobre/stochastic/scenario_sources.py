@@ -20,7 +20,7 @@ from cobre.stochastic.par.model import InflowModel
 from cobre.stochastic.par.seasons import season_cycle
 from cobre.stochastic.random.seeds import EXTERNAL_BASE, HISTORICAL_BASE, as_seed, class_forward_seed
 from cobre.stochastic.replay import inflow_noise, plain_noise
-from cobre.stochastic.sampling import InSample, OutOfSample, Replay, Sampler, Scheme
+from cobre.stochastic.sampling import InSample, NoiseSampler, OutOfSample, Replay, Scheme
 
 _CONFIG_FILE = "config.json"
 
@@ -71,7 +71,7 @@ def openings(data: SourceData, libraries: Mapping[str, ExternalLibrary]) -> tupl
     return generated_openings(plan, stages)
 
 
-def sampler(data: SourceData, tree: tuple[Floats, ...], *, is_training: bool) -> Sampler:
+def sampler(data: SourceData, tree: tuple[Floats, ...], *, is_training: bool) -> NoiseSampler:
     """The noise of forward passes, or of simulations."""
     config = data.case.config
     source = config.training.scenario_source
@@ -86,7 +86,7 @@ def sampler(data: SourceData, tree: tuple[Floats, ...], *, is_training: bool) ->
     for entity_class in CLASSES:
         name = getattr(source, entity_class)
         schemes[entity_class] = in_sample if name == "in_sample" else _scheme(data, source, entity_class, name, total)
-    return Sampler(data.layout, schemes)
+    return NoiseSampler(data.layout, schemes)
 
 
 def _scheme(data: SourceData, source: ScenarioSource, entity_class: str, name: str, total: int) -> Scheme:

@@ -11,7 +11,7 @@ from cobre.io.case import read_case
 from cobre.io.case_overview import as_findings
 from cobre.io.conversion_manifest import conversion_in_words, read_conversion
 from cobre.io.grouped_findings import lines_of
-from cobre.io.problems import Layer, Problem, Problems
+from cobre.io.problems import CaseProblem, Layer, Problems
 from cobre.io.saving.checking import find_problems
 from cobre.policy.object import Policy
 from cobre.runs.events import Event, EventListener, no_events
@@ -34,15 +34,15 @@ ProgressCallback = Callable[[ProgressEvent], None]
 class ValidationReport:
     """What `validate` found; true when no error keeps the case from running.
 
-    errors, warnings: one `Problem` each, with layer, file, entity, field, message and remedy. As text, findings that
+    errors, warnings: a `CaseProblem` each, with layer, file, entity, field, message and remedy. As text, findings that
     are alike share a line with a count.
     conversion: what deck the case was made from, where cobre-bridge made it; else None.
     """
 
     def __init__(self, path: str, problems: Problems, *, is_directory: bool = True) -> None:
         self.path = path
-        self.errors: tuple[Problem, ...] = tuple(problems.errors)
-        self.warnings: tuple[Problem, ...] = tuple(problems.warnings)
+        self.errors: tuple[CaseProblem, ...] = tuple(problems.errors)
+        self.warnings: tuple[CaseProblem, ...] = tuple(problems.warnings)
         self.conversion = read_conversion(Path(path)) if is_directory else None
 
     def __bool__(self) -> bool:
@@ -73,7 +73,7 @@ class ValidationReport:
     __repr__ = __str__
 
 
-def _problem(problem: Problem) -> dict[str, str]:
+def _problem(problem: CaseProblem) -> dict[str, str]:
     names = ("file", "entity", "field", "message", "remedy")
     return {"layer": problem.layer.value} | {name: getattr(problem, name) for name in names}
 

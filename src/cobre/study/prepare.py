@@ -8,7 +8,7 @@ import numpy as np
 from cobre.core.case import Case
 from cobre.errors import ValidationError
 from cobre.io.grouped_findings import lines_of
-from cobre.io.problems import Layer, Problem
+from cobre.io.problems import CaseProblem, Layer
 from cobre.policy.boundary import apply_boundary_policy, load_boundary_policy, with_lags_of_boundary
 from cobre.sddp.lp.failure import EntityNames
 from cobre.sddp.lp.plan import PlanOptions
@@ -71,4 +71,4 @@ def make_solver(study: PreparedStudy, threads: int) -> LpSolver:
 
 def _grouped(notes: Sequence[NoiseNote]) -> list[str]:
     """Notes that say the same of many plants share a line."""
-    return lines_of(Problem(Layer.MEANING, note.file, note.where, "", note.text, is_warning=True) for note in notes)
+    return lines_of(CaseProblem(Layer.MEANING, note.file, note.where, "", note.text, is_warning=True) for note in notes)

@@ -8,7 +8,7 @@ import pytest
 from cobre import errors
 from cobre.io.atomic import WriteError
 from cobre.io.policy_file import PolicyFileError
-from cobre.io.problems import InvalidCaseError, Layer, Problem
+from cobre.io.problems import CaseProblem, InvalidCaseError, Layer
 from cobre.policy.store import PolicyMismatchError
 from cobre.sddp.lp.failure import StageFailedError
 from cobre.stochastic.errors import NoiseModelError
@@ -24,7 +24,7 @@ BUILT_IN = {
     errors.InternalError: RuntimeError,
 }
 OURS = {
-    InvalidCaseError("case", (Problem(Layer.SCHEMA, "a.json", "", "", "is wrong"),)): errors.ValidationError,
+    InvalidCaseError("case", (CaseProblem(Layer.SCHEMA, "a.json", "", "", "is wrong"),)): errors.ValidationError,
     NoiseModelError("a.parquet", "row 3", "is wrong"): errors.ValidationError,
     PolicyFileError(Path("policy.bin"), "is damaged"): errors.ValidationError,
     PolicyMismatchError("other plants"): errors.PolicyIncompatibleError,

@@ -1,12 +1,14 @@
 """Findings that are alike share a line."""
 
 from cobre.io.grouped_findings import lines_of
-from cobre.io.problems import Layer, Problem
+from cobre.io.problems import CaseProblem, Layer
 
 
 def observation(hydro_id, value):
     message = f"is {value}: taken as incremental inflow"
-    return Problem(Layer.MEANING, "initial_conditions.json", f"hydro {hydro_id} (P{hydro_id})", "value_m3s", message)
+    return CaseProblem(
+        Layer.MEANING, "initial_conditions.json", f"hydro {hydro_id} (P{hydro_id})", "value_m3s", message
+    )
 
 
 def test_many_alike_are_one_line_with_a_count_and_examples():
@@ -24,6 +26,11 @@ def test_a_few_alike_keep_their_lines():
 
 
 def test_lists_of_numbers_are_alike_and_other_files_and_fields_are_not():
-    seasons = [Problem(Layer.MEANING, "a", f"hydro {n}", "", f"season {', '.join('123'[:n])}: odd") for n in (1, 2, 3)]
-    others = [Problem(Layer.MEANING, "b", "hydro 9", "", "season 1: odd"), Problem(Layer.MEANING, "a", "", "x", "odd")]
+    seasons = [
+        CaseProblem(Layer.MEANING, "a", f"hydro {n}", "", f"season {', '.join('123'[:n])}: odd") for n in (1, 2, 3)
+    ]
+    others = [
+        CaseProblem(Layer.MEANING, "b", "hydro 9", "", "season 1: odd"),
+        CaseProblem(Layer.MEANING, "a", "", "x", "odd"),
+    ]
     assert len(lines_of([*seasons, seasons[0], *others])) == 3

@@ -9,7 +9,7 @@ from small_cases import SmallCase, hydro, thermal
 
 from cobre.comm.backends.local import LocalCommunicator
 from cobre.sddp.training.team import Team
-from cobre.sddp.training.team_tables import ALIGNMENT, Place, TeamLayout, TeamTables
+from cobre.sddp.training.team_tables import ALIGNMENT, ArrayPlace, TeamLayout, TeamTables
 from cobre.sddp.work_split import WorkSplit
 
 PATHS = 5
@@ -107,7 +107,7 @@ def test_only_the_leader_sets_counters_back(problem):
 
 def test_a_place_is_a_view():
     memory = np.zeros(256, np.uint8)
-    Place(64, np.float64, (2, 3)).view(memory)[1, 2] = 1.0
+    ArrayPlace(64, np.float64, (2, 3)).view(memory)[1, 2] = 1.0
     assert memory[64:112].any()
     assert not memory[:64].any()
-    assert Place(64, np.float64, (2, 3)).end == 128
+    assert ArrayPlace(64, np.float64, (2, 3)).end == 128

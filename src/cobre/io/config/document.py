@@ -6,7 +6,7 @@ from typing import Self
 
 from cobre.io.config.overrides import FILE
 from cobre.io.json_documents import Document, read_document
-from cobre.io.problems import Problem, Problems
+from cobre.io.problems import CaseProblem, Problems
 
 
 @dataclass(frozen=True, slots=True)
@@ -14,7 +14,7 @@ class ConfigDocument:
     """The parsed file. document: None where it is missing or is not JSON; problems: why, and duplicate keys."""
 
     document: Document | None
-    problems: tuple[Problem, ...]
+    problems: tuple[CaseProblem, ...]
 
     @classmethod
     def read(cls, case: Path) -> Self:

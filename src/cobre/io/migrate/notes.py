@@ -4,7 +4,7 @@ from dataclasses import dataclass
 from enum import Enum
 from pathlib import Path
 
-from cobre.io.problems import Problem
+from cobre.io.problems import CaseProblem
 
 
 class NoteKind(Enum):
@@ -65,7 +65,7 @@ class MigrationReport:
     old: Path
     new: Path
     notes: tuple[Note, ...]
-    problems: tuple[Problem, ...]
+    problems: tuple[CaseProblem, ...]
 
     def of_kind(self, kind: NoteKind) -> tuple[Note, ...]:
         """The notes of one kind, in order."""

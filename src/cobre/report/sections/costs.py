@@ -6,7 +6,7 @@ from cobre.core.arrays import Floats
 from cobre.core.confidence import half_width_95
 from cobre.report.bar_charts import histogram_chart
 from cobre.report.chart import Chart
-from cobre.report.data_table import Column, DataTable
+from cobre.report.data_table import DataTable, TableColumn
 from cobre.report.run_folder import RunFolder
 from cobre.report.scenario_statistics import PERCENTILES
 from cobre.report.section import Section
@@ -42,7 +42,7 @@ def _spread(by_scenario: Floats) -> DataTable:
         "most expensive": float(by_scenario.max()),
     }
     divisor, unit = scale_for(float(np.abs(by_scenario).max()), "$")
-    columns = [Column(title, "number", divisor) for title in found]
+    columns = [TableColumn(title, "number", divisor) for title in found]
     note = (
         "± is the half-width of the mean's 95 % confidence interval. "
         "A column such as 90 % is that percentile over the scenarios."
@@ -57,6 +57,6 @@ def _components(simulated: Simulated) -> DataTable:
     whole = sum(means.values())
     ordered = sorted(means.items(), key=lambda entry: -abs(entry[1]))
     rows = [(title, mean, mean / whole if whole else None) for title, mean in ordered]
-    columns = (Column("component"), Column("mean", "money"), Column("share", "percent"))
+    columns = (TableColumn("component"), TableColumn("mean", "money"), TableColumn("share", "percent"))
     note = "Totals over all stages, averaged over scenarios. Components that are zero in every scenario are left out."
     return DataTable("cost-components", "Cost components", columns, rows, note)

@@ -5,23 +5,23 @@ import math
 import numpy as np
 
 from cobre.core.arrays import Floats
-from cobre.report.data_table import Cell, Column, DataTable
+from cobre.report.data_table import Cell, DataTable, TableColumn
 from cobre.report.explorer_data import Explorer
 from cobre.report.line_limits import congestion
 from cobre.report.quantities import QUANTITIES
 from cobre.report.study_facts import StudyFacts
 
 HYDRO_COLUMNS = (
-    Column("plant"),
-    Column("bus"),
-    Column("flows to"),
-    Column("mean hm³", "number"),
-    Column("full", "percent"),
-    Column("mean MW", "number"),
-    Column("spilled m³/s", "number"),
-    Column("scenarios that spill", "percent"),
-    Column("water value, $/hm³", "number"),
-    Column("scenarios with violations", "percent"),
+    TableColumn("plant"),
+    TableColumn("bus"),
+    TableColumn("flows to"),
+    TableColumn("mean hm³", "number"),
+    TableColumn("full", "percent"),
+    TableColumn("mean MW", "number"),
+    TableColumn("spilled m³/s", "number"),
+    TableColumn("scenarios that spill", "percent"),
+    TableColumn("water value, $/hm³", "number"),
+    TableColumn("scenarios with violations", "percent"),
 )
 HYDRO_NOTE = (
     "Means over all stages and scenarios. Full is the mean position in the reservoir's range, from minimum to maximum "
@@ -29,12 +29,12 @@ HYDRO_NOTE = (
     "generation, evaporation, withdrawal, and negative inflows."
 )
 LINE_COLUMNS = (
-    Column("line"),
-    Column("from"),
-    Column("to"),
-    Column("mean MW", "number"),
-    Column("at the limit", "percent"),
-    Column("at the reverse limit", "percent"),
+    TableColumn("line"),
+    TableColumn("from"),
+    TableColumn("to"),
+    TableColumn("mean MW", "number"),
+    TableColumn("at the limit", "percent"),
+    TableColumn("at the reverse limit", "percent"),
 )
 LINE_NOTE = (
     "Means over all stages and scenarios; negative flows go from `to` to `from`. Shares are of hours and scenarios."

@@ -5,9 +5,9 @@ from collections.abc import Mapping
 import numpy as np
 
 from cobre.core.indicators import NEGLIGIBLE
-from cobre.report.bar_charts import Layer, stages_chart
+from cobre.report.bar_charts import StackLayer, stages_chart
 from cobre.report.chart import Chart
-from cobre.report.data_table import Column, DataTable
+from cobre.report.data_table import DataTable, TableColumn
 from cobre.report.fan_charts import fan_chart
 from cobre.report.palette import BLUE, GREEN, INK, ORANGE, VERMILLION
 from cobre.report.quantities import QUANTITIES
@@ -46,12 +46,12 @@ def generation(run: RunFolder) -> Section | None:
 
 def _mix(simulated: Simulated) -> Chart:
     layers = [
-        Layer(title, colour, simulated.cube(name).total().mean(axis=0))
+        StackLayer(title, colour, simulated.cube(name).total().mean(axis=0))
         for name, (title, colour) in SOURCES.items()
         if simulated.has(name)
     ]
     load = simulated.cube("load")
-    line = Layer("load", INK, load.total().mean(axis=0))
+    line = StackLayer("load", INK, load.total().mean(axis=0))
     chart = stages_chart(layers, line, load.labels, "mix", "Generation by source, mean over scenarios", "MW")
     return chart.explained(MIX_WORDS)
 
@@ -75,12 +75,12 @@ def _thermals(simulated: Simulated, study: StudyFacts) -> DataTable:
     ]
     divisor, unit = scale_for(float(money.mean(axis=0).max()), "$")
     columns = (
-        Column("plant"),
-        Column("mean MW", "number"),
-        Column("mean GWh", "number"),
-        Column("5 % GWh", "number"),
-        Column("95 % GWh", "number"),
-        Column(f"mean cost, {unit}", "number", divisor),
+        TableColumn("plant"),
+        TableColumn("mean MW", "number"),
+        TableColumn("mean GWh", "number"),
+        TableColumn("5 % GWh", "number"),
+        TableColumn("95 % GWh", "number"),
+        TableColumn(f"mean cost, {unit}", "number", divisor),
     )
     note = (
         "Energy and cost of the whole horizon; costs are not discounted. "
@@ -109,12 +109,12 @@ def _deficits(simulated: Simulated, study: StudyFacts) -> DataTable:
             )
         )
     columns = (
-        Column("bus"),
-        Column("scenarios with deficit", "percent"),
-        Column("mean MWh", "number"),
-        Column("share of load", "percent"),
-        Column("worst scenario, MWh", "number"),
-        Column("worst stage"),
+        TableColumn("bus"),
+        TableColumn("scenarios with deficit", "percent"),
+        TableColumn("mean MWh", "number"),
+        TableColumn("share of load", "percent"),
+        TableColumn("worst scenario, MWh", "number"),
+        TableColumn("worst stage"),
     )
     note = (
         f"Energy of the whole horizon. A scenario has a deficit if more than {NEGLIGIBLE:g} MWh is not served; less "

@@ -4,7 +4,7 @@ from collections.abc import Iterator, Mapping
 from html import escape
 from typing import Any
 
-from cobre.report.data_table import Column, DataTable
+from cobre.report.data_table import DataTable, TableColumn
 from cobre.report.run_folder import RunFolder
 from cobre.report.section import Section
 from cobre.runs.formatting import NOTHING
@@ -18,18 +18,22 @@ def provenance(run: RunFolder) -> Section:
     versions = versions_of(run)
     if versions:
         rows = sorted((name, str(found)) for name, found in versions.items())
-        parts.append(DataTable("versions", "Versions", (Column("software"), Column("version")), rows))
+        parts.append(DataTable("versions", "Versions", (TableColumn("software"), TableColumn("version")), rows))
     start = run.log.last("run_started")
     if start:
         rows = [(name.replace("_", " "), _written(start[name])) for name in start if name not in ("event", "time")]
-        parts.append(DataTable("start", "Start", (Column("fact"), Column("value")), rows))
+        parts.append(DataTable("start", "Start", (TableColumn("fact"), TableColumn("value")), rows))
     origin = list(flattened(run.study.content.get("conversion", {})))
     if origin:
         rows = [(name.replace("_", " "), value) for name, value in origin]
-        parts.append(DataTable("conversion", "Converted from a deck", (Column("fact"), Column("value")), rows))
+        parts.append(
+            DataTable("conversion", "Converted from a deck", (TableColumn("fact"), TableColumn("value")), rows)
+        )
     settings = list(flattened(run.study.content.get("config", {})))
     if settings:
-        parts.append(_folded(DataTable("config", "Configuration", (Column("setting"), Column("value")), settings)))
+        parts.append(
+            _folded(DataTable("config", "Configuration", (TableColumn("setting"), TableColumn("value")), settings))
+        )
     return Section("provenance", "Reproduce", parts, INTRO)
 
 

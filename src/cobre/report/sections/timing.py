@@ -7,9 +7,9 @@ import numpy as np
 
 from cobre.core.arrays import Floats
 from cobre.io.event_file import Event
-from cobre.report.bar_charts import Layer, numbers_chart
+from cobre.report.bar_charts import StackLayer, numbers_chart
 from cobre.report.chart import Chart
-from cobre.report.data_table import Cell, Column, DataTable
+from cobre.report.data_table import Cell, DataTable, TableColumn
 from cobre.report.palette import BLUE, GREEN, GREY, ORANGE, PURPLE, SKY
 from cobre.report.rank_loads import RankLoads, loads_of
 from cobre.report.run_folder import RunFolder
@@ -41,18 +41,20 @@ def timing(run: RunFolder) -> Section | None:
         parts += [_rank_chart(loads), _rank_table(loads)]
     steps = _steps(run.log)
     if steps:
-        parts.append(DataTable("steps", "Steps of the run", (Column("step"), Column("time", "seconds")), steps))
+        parts.append(
+            DataTable("steps", "Steps of the run", (TableColumn("step"), TableColumn("time", "seconds")), steps)
+        )
     return Section("timing", "Time", parts, "Wall-clock seconds; phases are those of rank 0.") if parts else None
 
 
-def phase_layers(iterations: Sequence[Event]) -> list[Layer]:
+def phase_layers(iterations: Sequence[Event]) -> list[StackLayer]:
     """Seconds of each phase, iteration by iteration; what is left of an iteration is a phase of its own."""
     layers = [
-        Layer(title, colour, np.array([_seconds(event, name) for event in iterations]))
+        StackLayer(title, colour, np.array([_seconds(event, name) for event in iterations]))
         for name, (title, colour) in PHASES.items()
     ]
     known = sum((layer.values for layer in layers), np.zeros(len(iterations)))
-    return [*layers, Layer(OTHER, GREY, np.maximum(_lengths(iterations) - known, 0.0))]
+    return [*layers, StackLayer(OTHER, GREY, np.maximum(_lengths(iterations) - known, 0.0))]
 
 
 def _lengths(iterations: Sequence[Event]) -> Floats:
@@ -66,12 +68,12 @@ def _seconds(event: Event, name: str) -> float:
     return float(value) if isinstance(value, int | float) else 0.0
 
 
-def _phase_chart(layers: Sequence[Layer], iterations: Sequence[Event]) -> Chart:
+def _phase_chart(layers: Sequence[StackLayer], iterations: Sequence[Event]) -> Chart:
     numbers = np.array([event["iteration"] for event in iterations], np.float64)
     return numbers_chart(layers, numbers, "iteration", "phases", "Phases of each iteration", "s").explained(PHASE_WORDS)
 
 
-def _phase_table(layers: Sequence[Layer], iterations: Sequence[Event]) -> DataTable:
+def _phase_table(layers: Sequence[StackLayer], iterations: Sequence[Event]) -> DataTable:
     whole = sum(float(layer.values.sum()) for layer in layers)
     rows = [
         (layer.name, float(layer.values.sum()), float(layer.values.sum()) / whole if whole else None)
@@ -80,12 +82,12 @@ def _phase_table(layers: Sequence[Layer], iterations: Sequence[Event]) -> DataTa
     solver = sum(_seconds(event, "solver_s") for event in iterations)
     solves = sum(int(_seconds(event, "solves")) for event in iterations)
     note = f"The LP solver worked {solver:,.2f} s, added over rank 0's threads; all ranks solved {solves:,} LPs."
-    columns = (Column("phase"), Column("time", "seconds"), Column("share", "percent"))
+    columns = (TableColumn("phase"), TableColumn("time", "seconds"), TableColumn("share", "percent"))
     return DataTable("phase-times", "Phases of training", columns, rows, note)
 
 
 def _rank_chart(loads: RankLoads) -> Chart:
-    layers = [Layer("busy", SKY, loads.busy_s), Layer("waiting for others", ORANGE, loads.waiting_s)]
+    layers = [StackLayer("busy", SKY, loads.busy_s), StackLayer("waiting for others", ORANGE, loads.waiting_s)]
     ranks = np.arange(len(loads), dtype=float)
     return numbers_chart(layers, ranks, "rank", "ranks", "Load of each rank", "s").explained(RANK_WORDS)
 
@@ -105,13 +107,13 @@ def _rank_table(loads: RankLoads) -> DataTable:
         for rank in range(len(loads))
     ]
     columns = [
-        Column("rank", "whole"),
-        Column("host"),
-        Column("busy", "seconds"),
-        Column("waiting", "seconds"),
-        Column("waiting, share", "percent"),
-        Column("times slowest", "whole"),
-        *([Column("remark")] if late else []),
+        TableColumn("rank", "whole"),
+        TableColumn("host"),
+        TableColumn("busy", "seconds"),
+        TableColumn("waiting", "seconds"),
+        TableColumn("waiting, share", "percent"),
+        TableColumn("times slowest", "whole"),
+        *([TableColumn("remark")] if late else []),
     ]
     note = (
         "The last column counts the iterations in which a rank was the slowest. A straggler is over 10 % busier than "

@@ -8,12 +8,12 @@ from cobre.core.stage_data import COMMITMENT, StateSlot
 from cobre.sddp.lp.build import StageLp
 from cobre.sddp.simulation.network_tables import THERMALS, read_thermals
 from cobre.sddp.simulation.outcome import StageOutcome
-from cobre.sddp.simulation.tables import StageRows, TableFormat
+from cobre.sddp.simulation.tables import ResultTable, StageRows
 
 # Numbers that only some rows have: NaN elsewhere.
 AHEAD = ("anticipated_committed_mw", "anticipated_decision_mw", "commitment_value_per_mw")
-ANTICIPATED_THERMALS = TableFormat(THERMALS.name, THERMALS.ids, (*THERMALS.numbers, *AHEAD))
-LANES = TableFormat("anticipated_lanes", ("thermal_id", "delivery_date"), ("deposited_decision_mw",))
+ANTICIPATED_THERMALS = ResultTable(THERMALS.name, THERMALS.ids, (*THERMALS.numbers, *AHEAD))
+LANES = ResultTable("anticipated_lanes", ("thermal_id", "delivery_date"), ("deposited_decision_mw",))
 
 
 def read_anticipated_thermals(outcome: StageOutcome) -> tuple[Floats, ...]:

@@ -10,7 +10,7 @@ from cobre.sddp.lp.build import StageLp
 from cobre.sddp.lp.lp_builder import ABSENT
 from cobre.sddp.simulation.network_tables import available_mw
 from cobre.sddp.simulation.outcome import StageOutcome, running_sum
-from cobre.sddp.simulation.tables import TableFormat
+from cobre.sddp.simulation.tables import ResultTable
 
 # The decisions behind every component, by their names among the LP's columns.
 DECISIONS: Mapping[str, tuple[str, ...]] = {
@@ -43,14 +43,14 @@ HYDRO_VIOLATIONS = (
     "evaporation_violation_cost",
     "withdrawal_violation_cost",
 )
-COSTS = TableFormat(
+COSTS = ResultTable(
     "costs",
     (),
     ("total_cost", "immediate_cost", "future_cost", "discount_factor", *COMPONENTS, "hydro_violation_cost"),
 )
 # Only where a study has thermal plants that decide ahead.
 ANTICIPATED_COST = "anticipated_thermal_cost"
-COSTS_AHEAD = TableFormat(COSTS.name, COSTS.ids, (*COSTS.numbers, ANTICIPATED_COST))
+COSTS_AHEAD = ResultTable(COSTS.name, COSTS.ids, (*COSTS.numbers, ANTICIPATED_COST))
 
 
 class CostReader:

@@ -32,7 +32,7 @@ from cobre.sddp.simulation.network_tables import (
     read_thermals,
 )
 from cobre.sddp.simulation.outcome import StageOutcome
-from cobre.sddp.simulation.tables import EntityIds, StageRows, TableFormat, rows_by_block
+from cobre.sddp.simulation.tables import EntityIds, ResultTable, StageRows, rows_by_block
 from cobre.sddp.simulation.transit_tables import read_seed, read_transit, seed_rows, transit_rows
 
 
@@ -87,7 +87,7 @@ class StageExtractor:
             at += rows.width
 
 
-def _by_entity(lp: StageLp, ids: EntityIds) -> Iterator[tuple[TableFormat, tuple[Ints, ...], Reader]]:
+def _by_entity(lp: StageLp, ids: EntityIds) -> Iterator[tuple[ResultTable, tuple[Ints, ...], Reader]]:
     plan = lp.plan
     hydros, buses = _int32(ids.hydros), _int32(ids.buses)
     yield HYDROS, (hydros,), read_hydros

@@ -6,9 +6,9 @@ from cobre.core.arrays import Floats
 from cobre.core.case import ABSENT_ID
 from cobre.sddp.lp.build import StageLp
 from cobre.sddp.simulation.outcome import StageOutcome
-from cobre.sddp.simulation.tables import StageRows, TableFormat
+from cobre.sddp.simulation.tables import ResultTable, StageRows
 
-VIOLATIONS = TableFormat("violations/generic", ("constraint_id",), ("slack_value", "slack_cost"))
+VIOLATIONS = ResultTable("violations/generic", ("constraint_id",), ("slack_value", "slack_cost"))
 
 
 def violation_rows(lp: StageLp) -> StageRows:

@@ -6,9 +6,9 @@ import numpy as np
 
 from cobre.core.arrays import Floats
 from cobre.sddp.simulation.outcome import StageOutcome, sum_into
-from cobre.sddp.simulation.tables import TableFormat
+from cobre.sddp.simulation.tables import ResultTable
 
-HYDROS = TableFormat(
+HYDROS = ResultTable(
     "hydros",
     ("hydro_id",),
     (
@@ -39,7 +39,7 @@ HYDROS = TableFormat(
         "water_withdrawal_violation_neg_m3s",
     ),
 )
-HYDRO_BUS_GENERATION = TableFormat(
+HYDRO_BUS_GENERATION = ResultTable(
     "hydro_bus_generation", ("hydro_id", "bus_id"), ("turbined_m3s", "generation_mw", "generation_mwh")
 )
 

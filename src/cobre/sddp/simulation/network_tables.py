@@ -7,18 +7,18 @@ import numpy as np
 from cobre.core.arrays import Floats
 from cobre.core.stage_data import HM3_PER_M3S_HOUR
 from cobre.sddp.simulation.outcome import StageOutcome, running_sum
-from cobre.sddp.simulation.tables import TableFormat
+from cobre.sddp.simulation.tables import ResultTable
 
 # From the outcome of a stage to one array, S x entities x K, for each number of a table.
 Reader = Callable[[StageOutcome], Iterable[Floats]]
 
-THERMALS = TableFormat("thermals", ("thermal_id",), ("generation_mw", "generation_mwh", "generation_cost"))
-BUSES = TableFormat(
+THERMALS = ResultTable("thermals", ("thermal_id",), ("generation_mw", "generation_mwh", "generation_cost"))
+BUSES = ResultTable(
     "buses",
     ("bus_id",),
     ("load_mw", "load_mwh", "deficit_mw", "deficit_mwh", "excess_mw", "excess_mwh", "spot_price"),
 )
-EXCHANGES = TableFormat(
+EXCHANGES = ResultTable(
     "exchanges",
     ("line_id",),
     (
@@ -31,13 +31,13 @@ EXCHANGES = TableFormat(
         "exchange_cost",
     ),
 )
-NON_CONTROLLABLES = TableFormat(
+NON_CONTROLLABLES = ResultTable(
     "non_controllables",
     ("non_controllable_id",),
     ("generation_mw", "generation_mwh", "available_mw", "curtailment_mw", "curtailment_mwh", "curtailment_cost"),
 )
-CONTRACTS = TableFormat("contracts", ("contract_id",), ("power_mw", "energy_mwh", "price_per_mwh", "total_cost"))
-PUMPING_STATIONS = TableFormat(
+CONTRACTS = ResultTable("contracts", ("contract_id",), ("power_mw", "energy_mwh", "price_per_mwh", "total_cost"))
+PUMPING_STATIONS = ResultTable(
     "pumping_stations",
     ("pumping_station_id",),
     ("pumped_flow_m3s", "pumped_volume_hm3", "power_consumption_mw", "energy_consumption_mwh"),

@@ -25,7 +25,7 @@ class EntityIds:
 
 
 @dataclass(frozen=True, slots=True)
-class TableFormat:
+class ResultTable:
     """A table's name, the columns that name its entity, and its numbers."""
 
     name: str
@@ -37,7 +37,7 @@ class TableFormat:
 class StageRows:
     """One stage's rows of a table, the same in every scenario: ids by column, block_id included."""
 
-    format: TableFormat
+    format: ResultTable
     ids: Mapping[str, Ints]
 
     @property
@@ -51,7 +51,7 @@ class StageRows:
         return self.count * len(self.format.numbers)
 
 
-def rows_by_block(format: TableFormat, entity_ids: tuple[Ints, ...], num_blocks: int) -> StageRows:  # noqa: A002
+def rows_by_block(format: ResultTable, entity_ids: tuple[Ints, ...], num_blocks: int) -> StageRows:  # noqa: A002
     """Rows for every entity in every block of a stage."""
     count = len(entity_ids[0])
     ids = {name: np.repeat(column, num_blocks) for name, column in zip(format.ids, entity_ids, strict=True)}

@@ -7,10 +7,10 @@ from cobre.core.case import ABSENT_ID
 from cobre.core.stage_data import IN_TRANSIT, StateSlot
 from cobre.sddp.lp.build import StageLp
 from cobre.sddp.simulation.outcome import StageOutcome, running_sum, sum_into
-from cobre.sddp.simulation.tables import StageRows, TableFormat
+from cobre.sddp.simulation.tables import ResultTable, StageRows
 
-TRANSIT = TableFormat("in_transit", ("hydro_id", "lag"), ("in_transit_volume_hm3", "delayed_arrival_hm3"))
-SEED = TableFormat("transit_seed", ("hydro_id", "start_date", "end_date"), ("value_m3s",))
+TRANSIT = ResultTable("in_transit", ("hydro_id", "lag"), ("in_transit_volume_hm3", "delayed_arrival_hm3"))
+SEED = ResultTable("transit_seed", ("hydro_id", "start_date", "end_date"), ("value_m3s",))
 
 
 def transit_rows(lp: StageLp, hydro_ids: Ints) -> StageRows:

@@ -17,7 +17,7 @@ COUNTERS = 2  # used in turns: while one counts, the leader sets the other one b
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
+class ArrayPlace:
     """Where an array lies in the shared region: offset in bytes, dtype and shape."""
 
     start: int
@@ -40,12 +40,12 @@ class Place:
 class TeamLayout:
     """Counters, then the tables of a walk, then room for the solves of any stage."""
 
-    states: Place
-    objective: Place
-    future_cost: Place
-    status: tuple[Place, ...]  # by stage
-    cuts: tuple[Place, ...]
-    solves: Place
+    states: ArrayPlace
+    objective: ArrayPlace
+    future_cost: ArrayPlace
+    status: tuple[ArrayPlace, ...]  # by stage
+    cuts: tuple[ArrayPlace, ...]
+    solves: ArrayPlace
 
     @classmethod
     def of(cls, problem: Problem, paths: int) -> "TeamLayout":
@@ -63,7 +63,7 @@ class TeamLayout:
         ]
         places, end = [], COUNTERS * ALIGNMENT
         for dtype, shape in wanted:
-            places.append(Place(end, dtype, shape))
+            places.append(ArrayPlace(end, dtype, shape))
             end = places[-1].end
         states, objective, future_cost, *bases, solves = places
         return cls(states, objective, future_cost, tuple(bases[:stages]), tuple(bases[stages:]), solves)
@@ -81,7 +81,7 @@ class TeamTables:
         self._is_leader = is_leader
         self._jobs = 0
         memory: NDArray[np.uint8] = region.as_mut_array(0, region.count)
-        self._counters = [Place(turn * ALIGNMENT, np.int64, (1,)).view(memory) for turn in range(COUNTERS)]
+        self._counters = [ArrayPlace(turn * ALIGNMENT, np.int64, (1,)).view(memory) for turn in range(COUNTERS)]
         self._walk = (
             layout.states.view(memory),
             layout.objective.view(memory),

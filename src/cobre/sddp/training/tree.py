@@ -23,7 +23,7 @@ from cobre.solver.batches import Bases, Batch, Chains, Keep
 
 
 @dataclass(frozen=True, slots=True)
-class Visited:
+class VisitedNodes:
     """The nodes of one stage. `bases` are those of this rank's nodes, by group of `_groups`."""
 
     entering: Floats  # nodes x dimension
@@ -79,7 +79,7 @@ def tree_value(context: TrainingContext, tree: ScenarioTree, costs: list[Floats]
     return float(values[0]) * problem.cost_scale
 
 
-def _forward(context: TrainingContext, tree: ScenarioTree, iteration: int) -> list[Visited]:
+def _forward(context: TrainingContext, tree: ScenarioTree, iteration: int) -> list[VisitedNodes]:
     problem = context.problem
     leaving, visited = problem.initial_state[None], []
     for stage in range(problem.num_stages):
@@ -92,7 +92,7 @@ def _forward(context: TrainingContext, tree: ScenarioTree, iteration: int) -> li
 
 def _solve_forward(
     context: TrainingContext, tree: ScenarioTree, iteration: int, stage: int, entering: Floats
-) -> Visited:
+) -> VisitedNodes:
     problem, split = context.problem, WorkSplit(len(entering), context.comm.size)
     is_last = stage == problem.num_stages - 1
     future = 0.0 if is_last else problem.discounts[stage]
@@ -106,10 +106,10 @@ def _solve_forward(
         rows.append(np.column_stack([states, batch.objective - future * batch.future_cost]))
         bases.append(Bases(batch.basis_status, batch.basis_cuts))
     table = context.gather(split, np.concatenate(rows), "nodes of a stage")
-    return Visited(entering, np.ascontiguousarray(table[:, :-1]), table[:, -1].copy(), bases)
+    return VisitedNodes(entering, np.ascontiguousarray(table[:, :-1]), table[:, -1].copy(), bases)
 
 
-def _cuts(context: TrainingContext, tree: ScenarioTree, iteration: int, stage: int, visited: Visited) -> Floats:
+def _cuts(context: TrainingContext, tree: ScenarioTree, iteration: int, stage: int, visited: VisitedNodes) -> Floats:
     """Cuts of all nodes of the stage before `stage`, in order: rows of intercept and coefficients."""
     problem, split = context.problem, WorkSplit(len(visited.entering), context.comm.size)
     rows = [np.zeros((0, problem.dimension + 1))]
@@ -122,7 +122,7 @@ def _cuts(context: TrainingContext, tree: ScenarioTree, iteration: int, stage: i
 
 
 def _cut(
-    context: TrainingContext, tree: ScenarioTree, stage: int, node: int, table: Floats, visited: Visited
+    context: TrainingContext, tree: ScenarioTree, stage: int, node: int, table: Floats, visited: VisitedNodes
 ) -> Floats:
     own, start = tree.children(node), tree.first[stage]
     found = table[own.start - start : own.stop - start]
@@ -161,12 +161,12 @@ def _solve(
     return context.solve(phase, stage, iteration, chains, tree.realisations[stage], keep, pool_number=node)
 
 
-def _states(visited: list[Visited]) -> Floats:
+def _states(visited: list[VisitedNodes]) -> Floats:
     """Places x 1 x dimension: what enters the root, then what leaves each node."""
     return np.concatenate([visited[0].entering, *(found.leaving for found in visited)])[:, None]
 
 
-def _path_costs(context: TrainingContext, tree: ScenarioTree, visited: list[Visited]) -> Floats:
+def _path_costs(context: TrainingContext, tree: ScenarioTree, visited: list[VisitedNodes]) -> Floats:
     """By path: its cost in $ of the first stage's money."""
     problem, paths = context.problem, tree.paths()
     weights = np.concatenate([np.ones(1), np.multiply.accumulate(problem.discounts)[:-1]])

@@ -17,7 +17,7 @@ HISTORY_FILE = "scenarios/inflow_history.parquet"
 _EPOCH = date(1970, 1, 1).toordinal()
 
 
-class Window(NamedTuple):
+class InflowWindow(NamedTuple):
     """A mean inflow over some days; `end_date` is the first day after them."""
 
     start_date: date
@@ -26,27 +26,27 @@ class Window(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True)
-class Windows:
-    """Windows of one hydro in order of time; days are ordinals, as those of `date`."""
+class InflowWindows:
+    """InflowWindows of one hydro in order of time; days are ordinals, as those of `date`."""
 
     start: Days
     end: Days
     value_m3s: Floats
 
-    def since(self, day: date) -> list[Window]:
+    def since(self, day: date) -> list[InflowWindow]:
         """The windows of observations that end after a day."""
         later = np.flatnonzero(self.end > day.toordinal())
         columns = (self.start[later].tolist(), self.end[later].tolist(), self.value_m3s[later].tolist())
         return [
-            Window(date.fromordinal(start), date.fromordinal(end), value)
+            InflowWindow(date.fromordinal(start), date.fromordinal(end), value)
             for start, end, value in zip(*columns, strict=True)
         ]
 
 
-NOTHING = Windows(np.zeros(0, np.int64), np.zeros(0, np.int64), np.zeros(0))
+NOTHING = InflowWindows(np.zeros(0, np.int64), np.zeros(0, np.int64), np.zeros(0))
 
 
-def history_windows(case: Case) -> Mapping[int, Windows]:
+def history_windows(case: Case) -> Mapping[int, InflowWindows]:
     """The windows of each hydro that has any; overlaps are refused."""
     table = case.scenarios.inflow_history
     if table is None:
@@ -62,7 +62,7 @@ def history_windows(case: Case) -> Mapping[int, Windows]:
     _refuse(overlaps, ids, start, "the window overlaps the one that starts on {before}")
     firsts = np.flatnonzero(np.append(True, ids[1:] != ids[:-1])) if len(ids) else np.zeros(0, np.int64)
     parts = (np.split(column, firsts[1:]) for column in (start, end, value))
-    return {int(ids[at]): Windows(*columns) for at, *columns in zip(firsts, *parts, strict=True)}
+    return {int(ids[at]): InflowWindows(*columns) for at, *columns in zip(firsts, *parts, strict=True)}
 
 
 def _ordinals(days: NDArray[np.datetime64]) -> Days:

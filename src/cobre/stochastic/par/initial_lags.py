@@ -10,7 +10,7 @@ from cobre.core.arrays import Flags, Floats
 from cobre.core.case import Case
 from cobre.stochastic.errors import NoiseModelError
 from cobre.stochastic.notes import NoiseNote
-from cobre.stochastic.par.history import HISTORY_FILE, NOTHING, Window, history_windows
+from cobre.stochastic.par.history import HISTORY_FILE, NOTHING, InflowWindow, history_windows
 from cobre.stochastic.par.seasons import SeasonCycle
 
 
@@ -68,13 +68,15 @@ def _is_read(psi: Floats) -> Flags:
     return read
 
 
-def _windows_by_hydro(case: Case, since: date) -> dict[int, list[Sequence[Window]]]:
+def _windows_by_hydro(case: Case, since: date) -> dict[int, list[Sequence[InflowWindow]]]:
     """Recent observations, which have the last word, then what history says of the days since."""
-    found: dict[int, list[Sequence[Window]]] = {}
+    found: dict[int, list[Sequence[InflowWindow]]] = {}
     recent = case.initial_conditions.recent_observations
     history = history_windows(case)
     for hydro in case.system.hydros:
-        own = [Window(item.start_date, item.end_date, item.value_m3s) for item in recent if item.hydro_id == hydro.id]
+        own = [
+            InflowWindow(item.start_date, item.end_date, item.value_m3s) for item in recent if item.hydro_id == hydro.id
+        ]
         found[hydro.id] = [sorted(own), history.get(hydro.id, NOTHING).since(since)]
     return found
 
@@ -83,7 +85,7 @@ def _windows_by_hydro(case: Case, since: date) -> dict[int, list[Sequence[Window
 class _Days:
     """Layers of windows; on each day the first layer that covers it counts."""
 
-    layers: Sequence[Sequence[Window]]
+    layers: Sequence[Sequence[InflowWindow]]
 
     def mean(self, start: date, end: date) -> float | None:
         """The mean over days; None when a day is not covered."""
@@ -98,7 +100,7 @@ class _Days:
         return None if missing else total / (end - start).days
 
 
-def _covered(windows: Iterable[Window], start: date, end: date) -> tuple[float, list[tuple[date, date]]]:
+def _covered(windows: Iterable[InflowWindow], start: date, end: date) -> tuple[float, list[tuple[date, date]]]:
     """Value-days inside a period, and the parts of it that no window covers."""
     total, gaps, reached = 0.0, [], start
     for window in windows:

@@ -8,7 +8,7 @@ import numpy as np
 
 from cobre.core.arrays import Floats
 from cobre.core.case import Case
-from cobre.stochastic.par.history import NOTHING, Windows, history_windows
+from cobre.stochastic.par.history import NOTHING, InflowWindows, history_windows
 from cobre.stochastic.par.seasons import SeasonCycle
 
 
@@ -46,7 +46,7 @@ def observations(case: Case, cycle: SeasonCycle) -> Observations:
     )
 
 
-def _grid(case: Case, occurrences: "_Occurrences", windows: Mapping[int, Windows]) -> Floats:
+def _grid(case: Case, occurrences: "_Occurrences", windows: Mapping[int, InflowWindows]) -> Floats:
     """Mean inflows by season occurrence and hydro, m3/s."""
     return np.stack([occurrences.means(windows.get(hydro.id, NOTHING)) for hydro in case.system.hydros], axis=1)
 
@@ -60,7 +60,7 @@ class _Occurrences:
         self._bounds = np.array(bounds, dtype=np.int64)
         self._seasons = np.searchsorted(self._bounds, [start.toordinal() for start, _ in periods])  # without gaps
 
-    def means(self, windows: Windows) -> Floats:
+    def means(self, windows: InflowWindows) -> Floats:
         """The mean of each season; days are shared out, and NaN is left where some are missing."""
         total = np.zeros(len(self._bounds))
         covered = np.zeros(len(total), dtype=np.int64)
