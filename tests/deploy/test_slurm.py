@@ -98,7 +98,7 @@ def test_each_mpi_has_its_way_to_meet_srun(library, expected):
 def test_the_wrapper_complains_in_words():
     outside = dict.fromkeys(STEP, "")
     assert "start this by srun" in run_step("true", **outside).stderr
-    assert "name the command" in run_step(**STEP).stderr
+    assert "give the command" in run_step(**STEP).stderr
     missing = run_step("no-such-program", **STEP | {"SLURM_STEP_NODELIST": "localhost"})
     assert (missing.returncode, "no-such-program cannot be run: No such file" in missing.stderr) == (127, True)
 

@@ -99,7 +99,7 @@ def ahead_bounds():
 
 
 def ahead_hours(hours, known):
-    """A lead in hours over uneven stages; `known` stages were ordered before."""
+    """A lead in hours over uneven stages; `known` stages have commitments before."""
     case, days = uneven(ahead({"lead_time_hours": hours}, orders=[]))
     orders = [(days[stage], days[stage + 1], 10.0 + stage) for stage in range(known)]
     return with_documents(case, {"past_anticipated_commitments": commitments(1, orders)})

@@ -108,7 +108,10 @@ BROKEN = {
     "a file is missing": (gone(THERMALS), "system/thermals.json: the file is missing"),
     "a file is empty": (text(THERMALS, ""), "system/thermals.json, line 1, column 1: the file is empty"),
     "a file is cut off": (text(THERMALS, '{"thermals": ['), "the file ends before its JSON object is complete"),
-    "a comma too many": (text(THERMALS, '{"thermals": [],}'), "system/thermals.json, line 1, column 17: is not JSON"),
+    "a comma too many": (
+        text(THERMALS, '{"thermals": [],}'),
+        "column 17: is not valid JSON: a comma before a closing bracket",
+    ),
     "text for a number": (edit(THERMALS, "thermals", 0, "cost_per_mwh", to="48"), "cost_per_mwh: is '48'"),
     "a key with a typing error": (edit(CONFIG, "trainning", to={}), "config.json, trainning: "),
     "a field is missing": (edit(THERMALS, "thermals", 1, "bus_id", to=...), "thermal 1 (Coal), bus_id: is missing"),

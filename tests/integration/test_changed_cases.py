@@ -69,7 +69,7 @@ def test_the_place_of_a_case_that_has_moved_can_be_named(run):
     (run / "case").rename(run / "moved")
     lost = command("bound", run / "results")
     assert lost.returncode == RESULTS
-    assert f"{run / 'case'} does not exist any more: say where it is, cobre bound" in lost.stderr
+    assert f"{run / 'case'} no longer exists: give its directory, cobre bound" in lost.stderr
     found = command("bound", run / "results", "--case", run / "moved")
     assert found.stdout == expected
     assert (run / "results" / "bound.json").exists()

@@ -127,7 +127,7 @@ def test_a_case_that_went_away_or_is_another_one(run, tmp_path):
     words = ("export", tmp_path / "run", "--layout", "cobre-python", "--output", tmp_path / "exported")
     done = cobre(*words)
     assert done.returncode == 8
-    assert "say where it lies with --case" in done.stderr
+    assert "give its directory with --case" in done.stderr
     other = SLOW_CASE if case.name == QUICK_CASE.name else QUICK_CASE
     done = cobre(*words, "--case", other)
     assert done.returncode == 8
@@ -149,8 +149,8 @@ def test_a_table_that_was_changed_is_refused(run, tmp_path):
 def test_what_is_no_run(tmp_path):
     done = cobre("export", tmp_path, "--layout", "cobre-python", "--output", tmp_path / "out")
     assert done.returncode == 8
-    assert "training came to its end" in done.stderr
-    with pytest.raises(ExportError, match="'parchment' is no form of export"):
+    assert "has no finished training" in done.stderr
+    with pytest.raises(ExportError, match="'parchment' is not an export format"):
         export_run(tmp_path, tmp_path / "out", layout="parchment")
     with pytest.raises(ExportError, match="nothing does not exist: give the output directory of a run"):
         export_run(tmp_path / "nothing", tmp_path / "out")

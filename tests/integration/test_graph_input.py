@@ -40,7 +40,7 @@ SPOILT = {
     ),
     "two parents": (
         edges(lambda rows: [*rows, rows[-1] | {"source_id": rows[-3]["source_id"]}]),
-        "have more than one parent, but selection is enumerated",
+        "more than one parent of node",
     ),
     "orphan": (edges(lambda rows: rows[:-1]), "no transition leads there"),
     "early end": (edges(lambda rows: rows[:-2]), "paths end before the last stage"),
@@ -50,7 +50,7 @@ SPOILT = {
     ),
     "edge rate": (edges(first(annual_discount_rate_override=0.1)), "a transition between nodes has no rate of its own"),
     "no scenario": (nodes(first(scenario_id=None)), "node 0, scenario_id: is missing"),
-    "other scenario": (nodes(first(scenario_id=4)), "is 4, but stage 0 has the scenario(s) 0"),
+    "other scenario": (nodes(first(scenario_id=4)), "is 4, but stage 0 has scenario 0"),
     "scenario of sampled paths": (lambda case: replace(sampled(case), simulation=None), "but selection is sampled"),
     "gap of sampled paths": (
         lambda case: replace(sampled(case), rules=(*case.rules, {"type": "gap", "tolerance": 1.0})),
@@ -68,7 +68,7 @@ SPOILT = {
             nodes=[n | {"scenario_id": None} for n in case.nodes],
             periods=[replace(period, openings=2) for period in case.periods],
         ),
-        "stages.num_openings: is above 1 in stage(s) 0, 1, 2, 3",
+        "stages.num_openings: is above 1 in stages 0, 1, 2, 3",
     ),
     "simulation alone": (
         lambda case: replace(
@@ -110,4 +110,4 @@ def test_seasons_that_overlap_must_be_named(tmp_path):
     )
     with pytest.raises(cobre.errors.ValidationError) as error:
         cobre.train(write_crafted(tmp_path, case))
-    assert "stages.season_id: stage(s) 0, 1 have none" in str(error.value)
+    assert "stages.season_id: is missing in stages 0, 1" in str(error.value)

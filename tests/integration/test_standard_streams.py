@@ -55,7 +55,7 @@ def test_a_run_without_any_stream(finished, tmp_path, workers):
 @pytest.mark.parametrize("where", [CLOSED, FULL])
 def test_a_summary_that_a_program_waits_for_is_not_lost_in_silence(tmp_path, where):
     done = redirected(where, *run(tmp_path / "out"), "--json", "--quiet")
-    assert done.returncode == 5 and "what is printed is lost" in done.stderr
+    assert done.returncode == 5 and "printed output is lost" in done.stderr
     assert (tmp_path / "out" / "summary.json").exists()
 
 
@@ -66,7 +66,7 @@ def test_a_summary_that_a_program_waits_for_is_not_lost_in_silence(tmp_path, whe
 def test_a_command_whose_answer_is_lost_fails(finished, where, words):
     done = redirected(where, *(finished if word == "DIR" else word for word in words))
     assert (done.returncode, done.stderr.count("\n")) == (5, 1)
-    assert "what is printed is lost" in done.stderr
+    assert "printed output is lost" in done.stderr
 
 
 @pytest.mark.parametrize("where", ["2> /dev/full", "2>&-"])

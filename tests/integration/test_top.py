@@ -81,7 +81,7 @@ def test_keys(finished):
         assert "paused" in shown(app, "status")
         await pilot.press("question_mark")
         await pilot.pause()
-        assert "Leave; the run goes on" in str(app.screen.query_one("#keys", Static).render())
+        assert "Quit; the run continues" in str(app.screen.query_one("#keys", Static).render())
         await pilot.press("q")  # only ends the explanation
         await pilot.pause()
         assert not app.screen.query("#keys")
@@ -165,7 +165,7 @@ def test_a_stored_policy_that_was_simulated(tmp_path):
     (tmp_path / "events.jsonl").write_text("".join(json.dumps(entry) + "\n" for entry in events))
     _, text, _ = driven(tmp_path, nothing)
     assert text["status"].strip().startswith("finished")
-    assert "a stored policy, nothing to train" in text["figures"]
+    assert "stored policy, no training" in text["figures"]
     assert "7,400,000,000.00 $" in text["figures"]
     assert "no iteration yet" not in text["figures"] + text["ranks"]
 

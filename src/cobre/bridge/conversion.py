@@ -87,7 +87,7 @@ def _findings(account: dict[str, Any]) -> list[str]:
 
 
 def _refusal(request: DeckRequest, why: str) -> str:
-    return f"{request.deck}: this deck of {request.model.upper()} cannot be converted: {why}"
+    return f"{request.deck}: this {request.model.upper()} deck cannot be converted: {why}"
 
 
 @contextmanager

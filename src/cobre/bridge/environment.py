@@ -58,7 +58,7 @@ def bridge_at(place: Path) -> Bridge:
     python = _interpreter_of(place)
     facts = _probe(python)
     if facts is None:
-        raise NoBridgeError(f"{place}: no Python interpreter runs there; give the folder of an environment")
+        raise NoBridgeError(f"{place}: no working Python interpreter; give the folder of an environment")
     if facts[1] is None:
         raise NoBridgeError(f"{place}: {PACKAGE} is not installed there: {python} -m pip install {PACKAGE}=={VERSION}")
     return Bridge(python, facts[1])
@@ -101,9 +101,12 @@ def _probe(python: Path) -> tuple[tuple[int, int], str | None] | None:
 
 def _install(folder: Path, say: Callable[[str], None]) -> None:
     python = _new_enough_python()
-    say(f"{PACKAGE} {VERSION} is not installed yet. It gets an environment of its own (once, some 700 MB) in {folder}")
+    say(
+        f"{PACKAGE} {VERSION} is not installed yet. It will be installed once "
+        f"in an environment of its own (about 700 MB): {folder}"
+    )
     shutil.rmtree(folder, ignore_errors=True)
-    _step([python, "-I", "-m", "venv", folder], f"no environment can be made in {folder}")
+    _step([python, "-I", "-m", "venv", folder], f"no environment can be created in {folder}")
     pip: list[str | Path] = [
         folder / "bin" / "python",
         "-I",

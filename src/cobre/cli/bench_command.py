@@ -9,6 +9,7 @@ import click
 
 from cobre.cli.error_reporting import report_errors
 from cobre.cli.say import say
+from cobre.wording import counted
 
 if TYPE_CHECKING:
     from cobre.study.bench import Benchmark, Estimate, StageCost
@@ -16,7 +17,7 @@ if TYPE_CHECKING:
 CASE = click.Path(exists=True, file_okay=False, path_type=Path)
 USUAL_CORES = (1, 16, 64)
 STAGE_HEADINGS = ("stage", "rows", "columns", "forward", "backward", "pivots", "µs/pivot", "active rows", "by HiGHS")
-STUDY_HEADINGS = ("cores", "an iteration", "training", "simulation", "together")
+STUDY_HEADINGS = ("cores", "iteration", "training", "simulation", "together")
 MINUTE_S, HOUR_S = 60.0, 3600.0
 
 
@@ -29,7 +30,7 @@ class WholeNumbers(click.ParamType[tuple[int, ...]]):
         """Parse a comma-separated list of core counts, such as `1,8,64`."""
         parts = [part.strip() for part in str(value).split(",")]
         if not all(part.isdecimal() and int(part) > 0 for part in parts):
-            self.fail(f"expected whole numbers from 1 on with commas between them, got {value!r}", param, ctx)
+            self.fail(f"expected whole numbers of at least 1, separated by commas, got {value!r}", param, ctx)
         return tuple(dict.fromkeys(map(int, parts)))
 
 
@@ -92,17 +93,18 @@ def as_dict(measured: "Benchmark", estimates: Sequence["Estimate"]) -> dict[str,
 def lines(case: Path, measured: "Benchmark", estimates: Sequence["Estimate"]) -> list[str]:
     """Lines for the terminal: what was timed, a table by stage, and estimates by number of cores."""
     sampled, count = measured.sampled, len(measured.stages)
+    rounds = counted(len(measured.rounds), "round")
     return [
-        f"{case}: {count} stages, states of {measured.dimension} numbers",
-        f"{len(sampled)} of {count - 1} stages timed backward, {measured.paths} path(s), {len(measured.rounds)} rounds",
-        f"which took {duration(measured.cpu_s)} of one core, with building the LPs",
+        f"{case}: {count} stages, {counted(measured.dimension, 'state variable')}",
+        f"{len(sampled)} of {count - 1} stages timed backward, {counted(measured.paths, 'path')}, {rounds}",
+        f"took {duration(measured.cpu_s)} of CPU time on one core, including building the LPs",
         "",
         *table(STAGE_HEADINGS, [stage_row(cost) for cost in sampled]),
-        "  forward, backward: CPU milliseconds of a solve in the last round; pivots of a backward solve",
+        "  forward, backward: CPU milliseconds per solve in the last round; pivots per backward solve",
         "",
         f"{measured.iterations} iterations of {measured.forward_passes} paths, {measured.scenarios} simulated paths",
         *table(STUDY_HEADINGS, [study_row(estimate) for estimate in estimates]),
-        "  without exchanges and waiting between ranks, and before cuts pile up",
+        "  excludes communication and waiting between ranks, and the growth of the LPs by cuts",
     ]
 
 

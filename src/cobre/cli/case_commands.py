@@ -27,9 +27,9 @@ def _complete_template(_: click.Context, __: click.Parameter, incomplete: str) -
     default="two_reservoirs",
     show_default=True,
     shell_complete=_complete_template,
-    help="The study to begin with.",
+    help="The template to copy.",
 )
-@click.option("--list", "is_list", is_flag=True, help="List the templates and make nothing.")
+@click.option("--list", "is_list", is_flag=True, help="List the templates and exit.")
 def init(folder: Path | None, template: str, is_list: bool) -> None:
     """Create a new study in DIR from a template.
 
@@ -52,7 +52,7 @@ def init(folder: Path | None, template: str, is_list: bool) -> None:
     with report_errors():
         create_case(template, folder)
     name = as_argument(folder)
-    say(f"{folder} is a copy of {template}; next:\n  cobre validate {name}\n  cobre run {name}")
+    say(f"created {folder} from the template {template}; next:\n  cobre validate {name}\n  cobre run {name}")
 
 
 @click.command()

@@ -181,7 +181,11 @@ def message_of(error: BaseException | None) -> str:
     from cobre.io.shell_quoting import as_argument
 
     saved = getattr(error, "saved", None)
-    return str(error) if saved is None else f"{error}\n`cobre explain {as_argument(saved)}` says what contradicts what."
+    return (
+        str(error)
+        if saved is None
+        else f"{error}\n`cobre explain {as_argument(saved)}` shows which limits contradict each other."
+    )
 
 
 def _answer_program(words: str, exit_code: int) -> None:

@@ -53,6 +53,6 @@ def export(
     from cobre.export import export_run
 
     if (chosen := form or layout) is None or (form and layout and form != layout):
-        raise click.UsageError(f"say what to write with --to: {', '.join(FORMS)}")
+        raise click.UsageError(f"choose a format with --to: {', '.join(FORMS)}")
     with report_errors():
         say(export_run(run, output, chosen, case, tables))

@@ -78,7 +78,7 @@ def default_output(case: Path) -> Path:
     output = case / "output"
     if output.is_symlink():
         target = printable(os.fspath(output.readlink()), most=200)
-        raise click.UsageError(f"{output} is a symbolic link to {target}: say where results go with --output")
+        raise click.UsageError(f"{output} is a symbolic link to {target}: choose another directory with --output")
     return output
 
 

@@ -10,6 +10,7 @@ from cobre.cli.say import say, say_label
 from cobre.core.verdict import BOUND_NAMES, FoundBound
 from cobre.runs.formatting import money, percent
 from cobre.runs.summary import RunSummary
+from cobre.wording import counted
 
 
 def write_report(output: Path) -> Path | None:
@@ -47,9 +48,9 @@ def _wrapped(line: str, stream: IO[str]) -> str:
 
 def _lines(summary: RunSummary, *, with_bounds: bool) -> Iterator[str]:
     if summary.digest:
-        yield f"stopped after {summary.iterations} iterations: {summary.stop_reason}"
+        yield f"stopped after {counted(summary.iterations, 'iteration')}: {summary.stop_reason}"
     else:
-        yield f"{summary.stop_reason}, of {summary.iterations} iterations"
+        yield f"{summary.stop_reason}, of {counted(summary.iterations, 'iteration')}"
     if summary.verdict is not None:
         yield summary.verdict
     if summary.cost_note is not None:
@@ -105,7 +106,7 @@ def _upper_kind(summary: RunSummary) -> str:
     if summary.upper_bound_is_exact:
         return "exact: all paths"
     paths = "mean of the sampled paths of the last iteration"
-    return f"{paths}; no bound under a risk measure" if summary.is_risk_averse else paths
+    return f"{paths}; not a bound under a risk measure" if summary.is_risk_averse else paths
 
 
 def _traffic(traffic: Mapping[str, int], least: int) -> Iterator[str]:

@@ -84,7 +84,7 @@ def _bounds(view: RunView, last: Event, width: int) -> Iterator[RenderableType]:
     if view.gap is not None:
         yield _row("gap", f"{percent(view.gap):>22}", Text(effort, style="dim"))
     else:
-        yield _row("gap", f"{'-':>22}", Text(f"{effort}; `cobre bound` finds a bound", style="dim"))
+        yield _row("gap", f"{'-':>22}", Text(f"{effort}; `cobre bound` computes a bound", style="dim"))
 
 
 def _found_name(found: FoundBound) -> str:
@@ -95,7 +95,7 @@ def _spread(view: RunView, half_width: float | None) -> Text:
     if view.is_exact:
         return Text("exact: all paths", style="dim")
     if view.is_risk_averse:
-        return Text(f"± {short_money(half_width)} (sampled, no bound under a risk measure)", style="dim")
+        return Text(f"± {short_money(half_width)} (sampled, not a bound under a risk measure)", style="dim")
     return _half_width(half_width)
 
 

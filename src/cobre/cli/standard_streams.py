@@ -47,7 +47,7 @@ class TolerantStream(io.FileIO):
         self.is_lost = True
         if self.error_stream is not None:
             why = " is closed" if error.errno == errno.EBADF else f": {error.strerror}"
-            self.error_stream.write(f"cobre: what is printed is lost: standard output{why}\n".encode())
+            self.error_stream.write(f"cobre: printed output is lost: standard output{why}\n".encode())
 
 
 class StandardStreams:

@@ -11,6 +11,7 @@ from cobre.cli.exit_codes import ExitCode
 from cobre.cli.progress import can_draw
 from cobre.cli.run_path import RunPath
 from cobre.cli.say import say, say_json
+from cobre.wording import counted
 
 if TYPE_CHECKING:
     from cobre.runs.event_follower import EventFollower
@@ -57,7 +58,7 @@ def _print_once(folder: Path, follower: "EventFollower") -> None:
         view.take_all(follower.look())
     say(page(view, folder))
     if follower.damaged_lines:
-        say(f"warning: {follower.damaged_lines} line(s) of {folder / EVENT_FILE} cannot be read", err=True)
+        say(f"warning: {counted(follower.damaged_lines, 'line')} of {folder / EVENT_FILE} cannot be read", err=True)
 
 
 @click.command()

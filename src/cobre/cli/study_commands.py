@@ -7,6 +7,7 @@ from typing import Any, TypeVar
 import click
 
 from cobre.cli.run_path import OutputPath, RunPath
+from cobre.io.magnitudes import MAX_COUNT
 
 Command = TypeVar("Command", bound=Callable[..., Any])
 CASE = click.Path(exists=True, file_okay=False, path_type=Path)
@@ -61,7 +62,9 @@ def _display_options(command: Command) -> Command:
     "--output", "-o", type=OutputPath(is_directory=True), help="Directory for the results. Default: CASE/output."
 )
 @click.option(
-    "--iterations", type=click.IntRange(min=1), help="Number of iterations, instead of the case's stopping rules."
+    "--iterations",
+    type=click.IntRange(1, MAX_COUNT),
+    help="Number of iterations, instead of the case's stopping rules.",
 )
 @world_options
 @click.option("--resume", is_flag=True, help="Continue from the newest checkpoint in the output directory.")
@@ -106,6 +109,8 @@ def run(case: Path, **options: Any) -> None:
     """
     from cobre.cli.run_command import RunOptions, run_case
 
+    if options["resume"] and options["overwrite"]:
+        raise click.UsageError("--resume and --overwrite exclude each other")
     run_case(RunOptions.of(case, options))
 
 

@@ -55,7 +55,7 @@ def _stages(a: ComparedRun, b: ComparedRun) -> tuple[list[Match], list[str]]:
     if not stages:
         spans = [run.study.stage_labels(found) for run, found in zip((a, b), ids, strict=True)]
         words = " and ".join(f"{run.name} has {span[0]} to {span[-1]}" for run, span in zip((a, b), spans, strict=True))
-        raise NotComparableError(f"the two studies have no stage in common: {words}")
+        raise NotComparableError(f"the two studies have no common stages: {words}")
     counts = [len(found) - len(stages) for found in ids]
     listed = [f"{count} stages are in {name} only" for count, name in zip(counts, "AB", strict=True) if count]
     note = [f"{' and '.join(listed)}: totals are over the {len(stages)} stages that both have"] if listed else []
@@ -85,7 +85,7 @@ def _costs(a: ComparedRun, b: ComparedRun, frames: Sequence[Frame]) -> Compared:
     ):
         means.add(measures[0].arrays(first), measures[1].arrays(second))
     if not means.count:
-        raise NotComparableError("the two studies have no scenario in common: simulate scenarios with the same ids")
+        raise NotComparableError("the two studies have no common scenarios: simulate scenarios with the same ids")
     return Compared([Match(0, 0, COMPONENTS[name]) for name in components], means)
 
 

@@ -77,9 +77,10 @@ def cost_sentence(comparison: StudyComparison) -> str:
         return "B costs as much as A in every scenario"
     word = "less" if row["difference"] < 0 else "more"
     divisor, unit = scale_for(abs(row["difference"]), "$")
-    amount = f"{digits(abs(row['difference']) / divisor)} {unit}"
-    doubt = "" if row["half_width"] is None else f" ± {digits(row['half_width'] / divisor)}"
-    said = f"B costs {amount}{doubt} {word} than A ({share(row)})"
+    amount = digits(abs(row["difference"]) / divisor)
+    decimals = len(amount.partition(".")[2])
+    doubt = "" if row["half_width"] is None else f" ± {row['half_width'] / divisor:,.{decimals}f}"
+    said = f"B costs {amount}{doubt} {unit} {word} than A ({share(row)})"
     if row["half_width"] is not None and not is_certain(row["difference"], row["half_width"]):
         return f"{said}: within the sampling error"
     return said

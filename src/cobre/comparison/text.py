@@ -46,10 +46,10 @@ def bits_lines(bits: Comparison) -> Iterator[str]:
     """Identical, or the first difference."""
     if bits.is_identical:
         yield "identical"
-        yield f"digest {bits.digests[0]}"
+        yield f"digest {bits.digests[0]} of bounds, cuts, policy file and simulation"
         return
     yield f"first difference in {bits.difference}"
-    yield from (f"digest {digest}" for digest in bits.digests)
+    yield from (f"digest {digest} of {name}" for digest, name in zip(bits.digests, "AB", strict=True))
     yield from (f"note: {note}" for note in bits.notes)
 
 

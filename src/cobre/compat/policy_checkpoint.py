@@ -38,14 +38,14 @@ def write_policy_checkpoint(
     """
     for name, given in (("stage_bases", stage_bases), ("stage_states", stage_states)):
         if given:
-            warnings.warn(f"{name} are not kept: nothing here reads them", stacklevel=2)
+            warnings.warn(f"{name} are not kept: they are not used", stacklevel=2)
     if not stage_cuts:
         raise ValidationError("stage_cuts is empty: a policy has at least one stage")
     stages = [_Stage.of(place, given, inflow_lag_depth or 0) for place, given in enumerate(stage_cuts)]
     names = stages[0].state_names
     for stage in stages:
         if stage.state_names != names:
-            raise ValidationError(f"{stage.place}: its entity_manifest is another one than that of the first stage")
+            raise ValidationError(f"{stage.place}: its entity_manifest differs from that of the first stage")
     scale = _cost_scale(stage_cuts, metadata)
     data = PolicyData(_metadata(stages, metadata, scale), tuple(stage.cuts(scale) for stage in stages))
     check_writable(Path(path))
@@ -70,7 +70,7 @@ class _Stage:
         if len(names) != dimension:
             raise ValidationError(f"{place}: entity_manifest has {len(names)} entries for state_dimension={dimension}")
         if lag_depth and any(kind_of(name) != STORAGE for name in names):
-            raise ValidationError(f"{place}: with inflow_lag_depth, entity_manifest has storages alone")
+            raise ValidationError(f"{place}: with inflow_lag_depth, entity_manifest may contain only storages")
         plants = entity_ids(names, STORAGE)
         lags = (str(StateName(INFLOW_LAG, id_, lag)) for lag in range(1, lag_depth + 1) for id_ in plants)
         return cls(place, given, (*names, *lags), lag_depth)
@@ -101,7 +101,7 @@ class _Stage:
         for plant, values in given.items():
             if plant not in plants or len(values) > self.lag_depth:
                 depth = f"inflow_lag_depth={self.lag_depth}"
-                message = f"{place}: inflow_lag_coefficients of hydro {plant} have no place in a state of {depth}"
+                message = f"{place}: inflow_lag_coefficients of hydro {plant} do not fit into a state of {depth}"
                 raise ValidationError(message)
         padded = {plant: [*given.get(plant, ()), *[0.0] * self.lag_depth] for plant in plants}
         return [float(padded[plant][lag]) for lag in range(self.lag_depth) for plant in plants]

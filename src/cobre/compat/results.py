@@ -36,7 +36,7 @@ def load_results(output_dir: str | Path) -> dict[str, Any]:
     folder = _existing(Path(output_dir)).resolve()
     training = training_facts(folder)
     if training is None:
-        raise FileNotFoundError(f"training did not come to its end: there is no end of it in {folder / 'events.jsonl'}")
+        raise FileNotFoundError(f"training did not finish: its end is not in {folder / 'events.jsonl'}")
     simulation = simulation_facts(folder)
     return {
         "training": {
@@ -131,7 +131,7 @@ def load_stochastic(output_dir: str | Path) -> Stochastic:
     """The noise model that a run with `exports.stochastic` wrote; raises FileNotFoundError where there is none."""
     folder = _existing(Path(output_dir)) / "stochastic"
     if not (folder / "noise_openings.parquet").exists():
-        message = f"there is nothing in {folder}: a run writes its noise when config.json has exports.stochastic = true"
+        message = f"{folder} is empty: a run writes its noise if config.json has exports.stochastic = true"
         raise FileNotFoundError(message)
     return Stochastic(folder)
 

@@ -121,7 +121,7 @@ class Study:
     def simulate(self, policy: Policy, output_dir: str | Path | None = None) -> dict[str, Any]:
         """Simulate as many scenarios as the case says, write the tables, and give `n_scenarios` and `completed`."""
         if not isinstance(policy, Policy):
-            raise TypeError(f"a policy is needed, as train() or load_policy() give it, not {type(policy).__name__}")
+            raise TypeError(f"expected a policy, as returned by train() or load_policy(), not {type(policy).__name__}")
         if not self._case.config.simulation.enabled:
             return {"n_scenarios": 0, "completed": 0}
         check_fit(policy, self._prepared)

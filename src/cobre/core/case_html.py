@@ -30,7 +30,7 @@ def case_html(case: "Case") -> str:
         "stages": f"{len(stages)}, from {stages[0].start_date} to {stages[-1].end_date}" if stages else "none",
         "hydro plants": _counted(len(system.hydros), f"{storage:,.0f} hm³ of storage"),
         "thermal plants": _counted(len(system.thermals), f"{power:,.0f} MW"),
-        "wind, sun and the like": _counted(len(system.non_controllable_sources)),
+        "wind, solar and other": _counted(len(system.non_controllable_sources)),
         "buses": _counted(len(system.buses)),
         "lines": _counted(len(system.lines)),
         "contracts": _counted(len(system.energy_contracts)),

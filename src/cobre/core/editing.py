@@ -19,7 +19,7 @@ def changed(record: Record, values: Mapping[str, Any]) -> Record:
     """
     for path, value in values.items():
         if not isinstance(path, str):
-            raise TypeError(f"places are named by text such as config.training.forward_passes, not {path!r}")
+            raise TypeError(f"give the place as text, such as config.training.forward_passes, not {path!r}")
         record = _with(record, path.split("."), path, value)
     return record
 
@@ -29,7 +29,7 @@ def _with(record: Any, steps: list[str], path: str, value: Any) -> Any:
         return value
     step = _STEP.fullmatch(steps[0])
     if step is None:
-        raise KeyError(f"{path}: {steps[0]!r} is no name of a field, or of one with an id such as hydros[3]")
+        raise KeyError(f"{path}: {steps[0]!r} is not a field name, with or without an id as in hydros[3]")
     inner = _field(record, step["name"], path)
     if step["id"] is not None:
         new = _with_entity(inner, int(step["id"]), steps[1:], path, value)
@@ -40,7 +40,7 @@ def _with(record: Any, steps: list[str], path: str, value: Any) -> Any:
 
 def _field(record: Any, name: str, path: str) -> Any:
     if not is_dataclass(record) or isinstance(record, type):
-        raise KeyError(f"{path}: there is nothing that has fields before {name!r}")
+        raise KeyError(f"{path}: there are no fields before {name!r}")
     known = [item.name for item in fields(record)]
     if name not in known:
         raise KeyError(f"{path}: a {type(record).__name__} has no field {name!r}; it has {', '.join(known)}")
@@ -49,7 +49,7 @@ def _field(record: Any, name: str, path: str) -> Any:
 
 def _with_entity(entities: Any, id_: int, steps: list[str], path: str, value: Any) -> tuple[Any, ...]:
     if not isinstance(entities, tuple):
-        raise KeyError(f"{path}: [{id_}] stands behind something that is no list of entities")
+        raise KeyError(f"{path}: [{id_}] follows something that is not a list of entities")
     places = [place for place, entity in enumerate(entities) if getattr(entity, "id", None) == id_]
     if not places:
         known = ", ".join(str(getattr(entity, "id", "?")) for entity in entities) or "none"

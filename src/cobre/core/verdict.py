@@ -13,7 +13,7 @@ FLAT = 1e-4
 CLOSED = 1e-4
 """Relative to the lower bound: a smaller exact gap counts as closed."""
 NO_UPPER_BOUND = (
-    "under a risk measure the mean of sampled paths is no upper bound of what is minimised (`cobre bound` finds one)"
+    "under a risk measure the mean of sampled paths is not an upper bound of the objective (`cobre bound` computes one)"
 )
 
 
@@ -133,9 +133,8 @@ def _judged(history: BoundHistory) -> ConvergenceVerdict:
     if found is not None and found.closes:
         return ConvergenceVerdict(VerdictKind.CONVERGED, f"converged: {found.words}", rise)
     if rise is None or not math.isfinite(rise):
-        return ConvergenceVerdict(
-            VerdictKind.UNDECIDED, "undecided: one iteration does not show where the bounds go", None
-        )
+        words = "undecided: one iteration does not show how the bounds develop"
+        return ConvergenceVerdict(VerdictKind.UNDECIDED, words, None)
     is_flat = rise <= FLAT * history.scale
     if history.is_exact and found is None:
         return _of_exact(history, rise, is_flat)

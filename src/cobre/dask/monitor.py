@@ -151,9 +151,8 @@ def worker_error(
             rank,
             EXIT_CODE,
             None,
-            f"Run stopped: {assignments[rank].name} was lost: its process ended, or the cluster does not hear it any "
-            f"more. "
-            f"Its log tells more; out of memory is the usual reason.{also}",
+            f"Run stopped: {assignments[rank].name} was lost: its process ended, or the cluster lost contact with it. "
+            f"Check its log; the usual reason is lack of memory.{also}",
         )
     failures = [
         (assignments[rank], failure) for rank, end in sorted(ends.items()) if (failure := _failure(end)) is not None

@@ -87,11 +87,11 @@ def check_client(client: object) -> None:
     from distributed import Client  # noqa: PLC0415  (whoever has a client has it already)
 
     if not isinstance(client, Client):
-        raise TypeError(f"a client of a Dask cluster is needed, distributed.Client(...), not {client!r}")
+        raise TypeError(f"expected a Dask client, distributed.Client(...), not {client!r}")
     if client.asynchronous:
         raise PlacementError("the client is asynchronous; train() waits for its result: give it a plain Client(...)")
     if client.status in ("closing", "closed"):
-        raise PlacementError("the client is closed, and with it the way to the cluster: make another Client(...)")
+        raise PlacementError("the client is closed: create another Client(...)")
 
 
 def choose_workers(addresses: Sequence[str], num_workers: int | None) -> list[str]:
@@ -135,7 +135,7 @@ def host_of(address: str) -> str:
     """The host of a Dask address such as tcp://10.0.0.5:41233, with brackets where an IPv6 address needs them."""
     host = urlsplit(address).hostname
     if host is None:
-        raise PlacementError(f"the worker's address {address} names no host that others could reach")
+        raise PlacementError(f"the worker's address {address} has no host name that other workers could reach")
     return f"[{host}]" if ":" in host else host
 
 

@@ -87,7 +87,7 @@ def export_run(
     installed, and WriteError when `output` exists or cannot be written.
     """
     if layout not in LAYOUTS and layout not in FORMATS:
-        raise ExportError(f"{layout!r} is no form of export: there are {', '.join((*FORMATS, *LAYOUTS))}")
+        raise ExportError(f"{layout!r} is not an export format; choose from {', '.join((*FORMATS, *LAYOUTS))}")
     folder = Path(run)
     if not folder.is_dir():
         why = "is not a directory" if folder.exists() else "does not exist"

@@ -43,7 +43,7 @@ def read_tables(folder: Path, only: Collection[str] = ()) -> RunTables:
     stored = {name: path for part in PARTS for name, path in _paths(folder / part)}
     if not stored:
         raise ExportError(
-            f"{folder} holds no whole results of a run: there is no manifest.json in training or simulation"
+            f"{folder} has no complete results: training/manifest.json and simulation/manifest.json are missing"
         )
     study = stored_study(folder)
     tables: dict[str, RowSource] = {STAGES: RowsInMemory(_stages(study)), ENTITIES: RowsInMemory(_entities(study))}
@@ -65,7 +65,7 @@ def _paths(folder: Path) -> Iterator[tuple[str, Path]]:
                 raise ExportError(f"{path} is not the file that the manifest describes: its checksum differs")
             yield name.replace("/", "_"), path
     except (OSError, KeyError, TypeError, AttributeError) as error:
-        raise ExportError(f"{folder} holds no whole results: {error}") from error
+        raise ExportError(f"{folder} has no complete results: {error}") from error
 
 
 def _stages(study: Mapping[str, Any]) -> "pa.Table":

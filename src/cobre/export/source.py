@@ -45,7 +45,7 @@ class RunSource:
         """What cobre-python stores about training; raises ExportError for a run whose training has not ended."""
         facts = training_facts(self.folder) if self.study else None
         if facts is None:
-            raise ExportError(f"{self.folder} holds no run whose training came to its end: export a finished one")
+            raise ExportError(f"{self.folder} has no finished training: export a finished run")
         return facts
 
     @cached_property
@@ -53,8 +53,10 @@ class RunSource:
         """The case; refused when it is no longer that of the run."""
         named = self.case_folder or Path(self.study.get("case") or "")
         if not (named / "config.json").exists():
-            where = f"{named} is no case directory" if str(named) != "." else "the run was not started from a directory"
-            raise ExportError(f"the case of {self.folder} is needed, and {where}: say where it lies with --case")
+            where = (
+                f"{named} is not a case directory" if str(named) != "." else "the run was not started from a directory"
+            )
+            raise ExportError(f"the case of {self.folder} is needed, and {where}: give its directory with --case")
         case = load_case(named, self.study.get("config_overrides") or None)
         _check_same_study(named, case, self.study)
         return case
@@ -67,8 +69,8 @@ class RunSource:
         if trained is not None and self.study.get("problem", found.digest) != found.digest:
             changes = trained.changes_in_words(self.case_folder or trained.folder)
             raise ExportError(
-                f"the case of {self.folder} has changed since the run ({changes}): restore it, or say where the "
-                "original is with --case"
+                f"the case of {self.folder} has changed since the run ({changes}): restore it, or give the "
+                "original with --case"
             )
         return found
 
@@ -78,9 +80,9 @@ def _check_same_study(folder: Path, case: Case, study: dict[str, Any]) -> None:
     stages = [{"id": stage.id, "start_date": stage.start_date.isoformat()} for stage in case.horizon.stages]
     known = [{name: stage.get(name) for name in ("id", "start_date")} for stage in study.get("stages", ())]
     if stages != known:
-        raise ExportError(f"{folder} has other stages than the run: say where the case of the run lies with --case")
+        raise ExportError(f"{folder} has different stages: give the case of the run with --case")
     for kind in _CLASSES:
         here = [(entity.id, entity.name) for entity in getattr(case.system, kind)]
         there = [(entity.get("id"), entity.get("name")) for entity in study.get("entities", {}).get(kind, ())]
         if here != there:
-            raise ExportError(f"{folder} has other {kind} than the run: say where the case of the run lies with --case")
+            raise ExportError(f"{folder} has different {kind}: give the case of the run with --case")

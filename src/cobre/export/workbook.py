@@ -20,7 +20,7 @@ def check_rows(tables: RunTables) -> None:
         listed = ", ".join(f"{name} has {count:,} rows" for name, count in too_long.items())
         others = " ".join(f"--table {name}" for name in tables.tables if name not in too_long)
         raise ExportError(
-            f"a sheet of Excel holds {MOST_ROWS:,} rows, its heading among them, and {listed}: export other tables "
+            f"an Excel sheet holds {MOST_ROWS:,} rows including the heading, but {listed}: export other tables "
             f"({others}), or all of them with --to csv or --to duckdb"
         )
 

@@ -89,7 +89,7 @@ def parse_arrays(path: Path, content: bytes) -> tuple[dict[str, Any], dict[str, 
         raise ArrayFileError(f"{path} is truncated: it has only {len(content)} bytes")
     _, version, length = _HEADER.unpack_from(content)
     if version != VERSION:
-        raise ArrayFileError(f"{path} has format version {version}, and this program reads version {VERSION}")
+        raise ArrayFileError(f"{path} has format version {version}, but this program reads version {VERSION}")
     body = memoryview(content)[:-_DIGEST_BYTES]
     if hashlib.sha256(body).digest() != content[-_DIGEST_BYTES:]:
         raise ArrayFileError(f"{path} is truncated or damaged: its content does not match its checksum")

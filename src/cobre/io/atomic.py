@@ -20,8 +20,8 @@ from cobre.io.confined import create_file, make_folder, move_file, remove_file, 
 
 _REASONS = {
     errno.ENOSPC: ("no space is left on the device", "free some space or choose another directory"),
-    errno.EDQUOT: ("the disk quota is used up", "free some space or choose another directory"),
-    errno.EFBIG: ("the file would be larger than is allowed here", "raise the limit (ulimit -f) or write elsewhere"),
+    errno.EDQUOT: ("the disk quota is exceeded", "free some space or choose another directory"),
+    errno.EFBIG: ("the file would exceed the size limit", "raise the limit (ulimit -f) or write elsewhere"),
     errno.EACCES: ("it is not writable", "choose a directory that you may write to"),
     errno.EPERM: ("it is not writable", "choose a directory that you may write to"),
     errno.EROFS: ("the file system is read-only", "choose a directory that you may write to"),
@@ -29,10 +29,10 @@ _REASONS = {
     errno.EISDIR: ("it is a directory", "choose the name of a file"),
     errno.ENAMETOOLONG: ("its name is too long", "choose a shorter name"),
     errno.ELOOP: (
-        "it is, or lies behind, a symbolic link, and nothing is written through one",
+        "it is a symbolic link or below one, and results are never written through a link",
         "remove the link, or choose another directory",
     ),
-    errno.EMLINK: ("it is a second name of a file that lies elsewhere", "remove it, or choose another directory"),
+    errno.EMLINK: ("it is a hard link to a file elsewhere", "remove it, or choose another directory"),
     errno.ENXIO: ("it is a device, a pipe or a socket", "remove it, or choose another directory"),
     errno.EMFILE: ("too many files are open", "raise the limit (ulimit -n)"),
 }
@@ -164,6 +164,8 @@ def _refuse_what_is_no_file(path: Path) -> None:
 def _refuse_occupied(path: Path) -> None:
     if path.is_symlink():
         raise WriteError(path, *_REASONS[errno.ELOOP])
+    if any(parent.exists() and not parent.is_dir() for parent in path.parents):
+        raise WriteError(path, *_REASONS[errno.ENOTDIR])
     if path.is_dir() and not any(path.iterdir()):
         return
     if path.exists():
@@ -203,8 +205,14 @@ def as_write_error(path: Path) -> Iterator[None]:
     except OSError as error:
         if not _concerns(error, path):
             raise
-        reason, remedy = _REASONS.get(error.errno or 0, (error.strerror or str(error), ""))
-        raise WriteError(path, reason, remedy) from error
+        raise WriteError(path, *_reason(error, path)) from error
+
+
+def _reason(error: OSError, path: Path) -> tuple[str, str]:
+    """Why, and what to do."""
+    if error.errno == errno.ENOENT and not path.parent.exists():
+        return f"the directory {path.parent} does not exist", "create it first"
+    return _REASONS.get(error.errno or 0, (error.strerror or str(error), ""))
 
 
 def _concerns(error: OSError, path: Path) -> bool:

@@ -38,10 +38,10 @@ class Patch:
 def read_case_file(case: Path, file: str) -> Any:
     """The content of a JSON file of a case. Raises CasePatchError."""
     if ".." in Path(file).parts or Path(file).is_absolute():  # the same name is written to, in the copy
-        raise CasePatchError(f"the file {file!r} leads out of the case: name it from the case's directory on")
+        raise CasePatchError(f"the file {file!r} is outside the case: give its path relative to the case directory")
     path = named_inside(case, file, f"the file {file!r}")
     if path.suffix != ".json":
-        raise CasePatchError(f"{file} is no JSON file; {case} has {', '.join(json_files(case))}")
+        raise CasePatchError(f"{file} is not a JSON file; {case} has {', '.join(json_files(case))}")
     try:
         return json.loads(read_untrusted_text(path))
     except FileNotFoundError:
@@ -72,7 +72,7 @@ def _applied(content: Any, patch: Patch) -> Any:
     if patch.op not in OPERATIONS:
         raise CasePatchError(f"{patch}: the operation is one of {', '.join(OPERATIONS)}")
     if not patch.path.startswith("/"):
-        raise CasePatchError(f"{patch}: a path begins with /, such as /thermals/0/name")
+        raise CasePatchError(f"{patch}: a path must begin with /, such as /thermals/0/name")
     *steps, last = [part.replace("~1", "/").replace("~0", "~") for part in patch.path[1:].split("/")]
     holder = content
     for step in steps:
@@ -82,7 +82,7 @@ def _applied(content: Any, patch: Patch) -> Any:
     elif isinstance(holder, dict):
         _change_object(holder, last, patch)
     else:
-        raise CasePatchError(f"{patch}: there is nothing below a plain value")
+        raise CasePatchError(f"{patch}: a plain value has no fields")
     return content
 
 
@@ -97,7 +97,7 @@ def _inside(holder: Any, step: str, patch: Patch) -> Any:
 
 def _place(holder: Sequence[Any], step: str, patch: Patch) -> int:
     if not step.isdigit() or int(step) >= len(holder):
-        raise CasePatchError(f"{patch}: {step!r} is no place in a list of {len(holder)}, counted from 0")
+        raise CasePatchError(f"{patch}: {step!r} is not an index of a list of {len(holder)} (indices start at 0)")
     return int(step)
 
 

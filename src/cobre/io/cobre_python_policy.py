@@ -15,6 +15,7 @@ import numpy as np
 from cobre.core.stage_data import COMMITMENT, IN_TRANSIT
 from cobre.core.state_names import INFLOW_LAG, STORAGE, StateName, entity_ids
 from cobre.io.flat_table import FlatTable, FlatTableError
+from cobre.io.magnitudes import LARGEST_NUMBER
 from cobre.io.policy_file import PolicyData, PolicyFileError, PolicyMetadata, StageCuts
 from cobre.io.untrusted_file import MOST_BYTES, read_untrusted
 
@@ -75,7 +76,7 @@ def _root(file: Path) -> FlatTable:
     try:
         return FlatTable.root(read_untrusted(file, MOST_BYTES), IDENTIFIER)
     except FlatTableError as error:
-        raise PolicyFileError(file, f"is no file of a policy of cobre-python: {error}") from error
+        raise PolicyFileError(file, f"is not a policy file of cobre-python: {error}") from error
     except OSError as error:
         raise PolicyFileError(file, f"cannot be read: {error.strerror}") from error
 
@@ -84,22 +85,20 @@ def _check(manifest: Path, table: FlatTable) -> None:
     version = table.integer(_Manifest.VERSION, "<u4")
     if version != FORMAT_VERSION:
         raise PolicyFileError(
-            manifest, f"has format version {version} of cobre-python, and {FORMAT_VERSION} is read here"
+            manifest, f"has format version {version} of cobre-python; version {FORMAT_VERSION} can be read"
         )
     stages, pools = (table.integer(field, "<u4") for field in (_Manifest.STAGES, _Manifest.POOLS))
     nodes = [node.integer(0) for node in table.tables(_Manifest.NODES)]
     chain = {(source, target, 1.0) for source, target in pairwise(nodes)}
     edges = {(edge.integer(0), edge.integer(1), edge.number(2)) for edge in table.tables(_Manifest.EDGES)}
     if not stages or not stages == pools == len(nodes) or edges != chain:
-        raise PolicyFileError(
-            manifest, "is not of a chain of stages, one after the other, and only those are read here"
-        )
+        raise PolicyFileError(manifest, "is not for a chain of stages; only those can be read")
 
 
 def _scale(table: FlatTable) -> float:
     """How many $ make one unit of the cuts here."""
     scale = table.number(_Manifest.COST_SCALE) or 1.0
-    if not 0.0 < scale < math.inf:
+    if not 1.0 / LARGEST_NUMBER <= scale <= LARGEST_NUMBER:
         raise FlatTableError(f"its cost_scale_factor is {scale}")
     return scale
 
@@ -107,7 +106,7 @@ def _scale(table: FlatTable) -> float:
 def _metadata(manifest: Path, table: FlatTable, pools: list[FlatTable], scale: float) -> PolicyMetadata:
     names = [_state_names(manifest, pool, stage) for stage, pool in enumerate(pools)]
     if any(sorted(other) != sorted(names[0]) for other in names):
-        raise PolicyFileError(manifest, "has another state in every stage; here all stages have one")
+        raise PolicyFileError(manifest, "has different states in different stages; here all stages share one")
     ends = tuple(_day(pool.integer(_Pool.PRICED_DATE, default=NO_DATE)) for pool in pools)
     return PolicyMetadata(
         state_names=names[0],
@@ -143,7 +142,7 @@ def _state_names(manifest: Path, pool: FlatTable, stage: int) -> tuple[str, ...]
 def _state_name(manifest: Path, stage: int, ring: int, kind: int, id_: int, number: int) -> str:
     """Commitments stand in a ring there, at the number of the delivery's stage modulo its size."""
     if not 0 <= kind < len(STATE_KINDS):
-        raise PolicyFileError(manifest, f"has a state of kind {kind}, which is not known here")
+        raise PolicyFileError(manifest, f"has a state of kind {kind}, which is not supported")
     distance = {STORAGE: 0, COMMITMENT: (number - stage - 1) % ring + 1}.get(STATE_KINDS[kind], number)
     return str(StateName(STATE_KINDS[kind], id_, distance))
 
@@ -164,7 +163,7 @@ def _cuts(file: Path, pool: FlatTable, scale: float) -> StageCuts:
     width = pool.integer(_Pool.DIMENSION, "<u4")
     rows = [cut.vector(_Cut.COEFFICIENTS, "<f8") for cut in cuts]
     if any(len(row) != width for row in rows):
-        raise PolicyFileError(file, f"is damaged: a cut has not {width} coefficients")
+        raise PolicyFileError(file, f"is damaged: a cut does not have {width} coefficients")
     return StageCuts(
         intercepts=np.array([cut.number(_Cut.INTERCEPT) or 0.0 for cut in cuts], np.float64) / scale,
         coefficients=np.array(rows, np.float64).reshape(len(cuts), width) / scale,
@@ -188,4 +187,4 @@ def _day(number: int) -> str:
     try:
         return date(number // 10000, number // 100 % 100, number % 100).isoformat()
     except ValueError as error:
-        raise FlatTableError(f"{number} is no date") from error
+        raise FlatTableError(f"{number} is not a date") from error

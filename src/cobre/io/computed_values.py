@@ -35,7 +35,7 @@ def _is_fitted(case: Case, hydro: Hydro, stage: Stage) -> bool:
 def _check_fitting(hydro: Hydro, problems: Problems) -> None:
     for name in FITTED_FROM:
         if getattr(hydro, name) is None:
-            message = "is missing, and planes of the plant are to be computed"
+            message = "is missing, but needed to compute the planes of the plant"
             entity = f"hydro {hydro.id} ({hydro.name})"
             problems.error(Layer.MEANING, HYDROS, entity, name, message, "give it, or precomputed planes")
 

@@ -116,7 +116,7 @@ def _check_lead(plant: Thermal, problems: Problems) -> None:
         problems.error(Layer.SCHEMA, THERMALS, entity, field, message, "at least 1")
     elif config.lead_time_hours is not None and not 0.0 < config.lead_time_hours < inf:
         field, message = f"{field}.lead_time_hours", f"is {config.lead_time_hours:g}"
-        problems.error(Layer.SCHEMA, THERMALS, entity, field, message, "above 0")
+        problems.error(Layer.SCHEMA, THERMALS, entity, field, message, "a number above 0")
 
 
 def read_non_controllable_sources(document: Document | None, problems: Problems) -> tuple[NonControllableSource, ...]:

@@ -32,7 +32,7 @@ class FlatTable:
     def root(cls, content: bytes, identifier: bytes) -> "FlatTable":
         """The outermost table of a file that bears an identifier in its bytes 4 to 7."""
         if content[4:8] != identifier:
-            raise FlatTableError(f"it does not bear the identifier {identifier.decode()}")
+            raise FlatTableError(f"it does not have the identifier {identifier.decode()}")
         return cls(content, _unpack(_OFFSET, content, 0))
 
     def integer(self, field: int, kind: str = "<i4", default: int = 0) -> int:

@@ -43,4 +43,6 @@ def _where(group: Sequence[CaseProblem]) -> str:
         return ""
     unnamed = len(others) - MOST_NAMED
     more = f" and {unnamed} {'other' if unnamed == 1 else 'others'}" if unnamed > 0 else ""
-    return f": {', '.join(others[:MOST_NAMED])}{more}"
+    joint = ":" if len(others) == len(group) - 1 else ", at"
+    between = "; " if any(", " in entity for entity in others) else ", "
+    return f"{joint} {between.join(others[:MOST_NAMED])}{more}"

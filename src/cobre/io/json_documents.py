@@ -57,10 +57,10 @@ def _parse(name: str, text: str, problems: Problems) -> Document | None:
     except json.JSONDecodeError as error:
         where = f"line {error.lineno}, column {error.colno}"
         ends = not text[error.pos :].strip()
-        what = f"is not JSON: {error.msg.lower()}"
+        what = _trailing_comma(text, error.pos) or f"is not valid JSON: {error.msg.lower()}"
         if ends:
             what = "the file ends before its JSON object is complete" if text.strip() else "the file is empty"
-        problems.error(Layer.STRUCTURE, name, where, "", what, "a whole JSON object")
+        problems.error(Layer.STRUCTURE, name, where, "", what, "a complete JSON object")
         return None
     except RecursionError:
         problems.error(Layer.STRUCTURE, name, "", "", "is nested too deeply", "a JSON object of the case format")
@@ -68,6 +68,13 @@ def _parse(name: str, text: str, problems: Problems) -> Document | None:
     for key in duplicates:
         problems.error(Layer.SCHEMA, name, "", key, "the key appears twice in one object", "keep one of them")
     return Document(name, content, text)
+
+
+def _trailing_comma(text: str, position: int) -> str:
+    """The most frequent mistake in JSON, which the parser describes by what it expected next."""
+    before = text[:position].rstrip()
+    ends_list = text[position : position + 1] in ("]", "}")
+    return "is not valid JSON: a comma before a closing bracket" if before.endswith(",") and ends_list else ""
 
 
 def _whole(digits: str) -> int | float:

@@ -1,6 +1,9 @@
 """Documents of a case decoded into records, with every violation of their schema reported."""
 
+import json
 import re
+from copy import deepcopy
+from math import inf
 from typing import Any, TypeVar
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
@@ -29,11 +32,14 @@ def decode(document: Document | None, record: type[AnyFile], problems: Problems)
     if document is None:
         return None
     known = len(problems.errors)
-    _check_numbers_and_dates(document, problems)
+    wrong = _wrong_leaves(document.content)
+    for path, what in wrong.items():
+        place = FilePlace.of(document.content, path)
+        problems.error(Layer.SCHEMA, document.name, place.entity, place.field, *what)
     try:
-        decoded = record.model_validate_json(document.text)
+        decoded = record.model_validate_json(_decodable(document))
     except ValidationError as error:
-        report_schema_errors(document.name, document.content, error, record, problems)
+        report_schema_errors(document.name, document.content, error, record, problems, reported=wrong)
         return None
     return decoded if len(problems.errors) == known else None
 
@@ -44,14 +50,29 @@ def build_decoders() -> None:
         record.model_rebuild()
 
 
-def _check_numbers_and_dates(document: Document, problems: Problems) -> None:
+def _wrong_leaves(content: Any) -> dict[tuple[str | int, ...], tuple[str, str]]:
     """Ids have 32 bits; dates are written in one way (the decoder alone would take seconds since 1970 too)."""
-    for path, value in _leaves(document.content, ()):
+    found: dict[tuple[str | int, ...], tuple[str, str]] = {}
+    for path, value in _leaves(content, ()):
         key = next((part for part in reversed(path) if isinstance(part, str)), "")
         what = _wrong_leaf(key, value)
         if what:
-            place = FilePlace.of(document.content, path)
-            problems.error(Layer.SCHEMA, document.name, place.entity, place.field, *what)
+            found[path] = what
+    return found
+
+
+def _decodable(document: Document) -> str:
+    """The text for the decoder, which gives up a file at a number that it cannot hold: such a one becomes 0."""
+    too_large = [path for path, value in _leaves(document.content, ()) if value in (inf, -inf)]
+    if not too_large:
+        return document.text
+    content = deepcopy(document.content)
+    for path in too_large:
+        holder = content
+        for part in path[:-1]:
+            holder = holder[part]
+        holder[path[-1]] = 0
+    return json.dumps(content)
 
 
 def _wrong_leaf(key: str, value: Any) -> tuple[str, str] | None:
@@ -61,7 +82,8 @@ def _wrong_leaf(key: str, value: Any) -> tuple[str, str] | None:
     if is_id and type(value) is int and not -INT32_LIMIT < value < INT32_LIMIT:
         return f"is {value}", "an id of at most 32 bits"
     if isinstance(value, (int, float)) and abs(value) > LARGEST_NUMBER:
-        return f"is {value:g}", f"a number that means something: at most {LARGEST_NUMBER:g} in size"
+        found = "is too large" if abs(value) == inf else f"is {value:g}"
+        return found, f"a number between -{LARGEST_NUMBER:g} and {LARGEST_NUMBER:g}"
     return None
 
 

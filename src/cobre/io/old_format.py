@@ -15,7 +15,7 @@ def is_old_format(documents: Documents, problems: Problems) -> bool:
     old = [words for words, has_mark in OLD_MARKS if has_mark(contents)]
     if not old or any(has_mark(contents) for has_mark in NEW_MARKS):
         return False
-    message = f"this is a case of the 0.5 format ({', '.join(old)})"
+    message = f"this is a case of format version 0.5 ({', '.join(old)})"
     problems.error(Layer.STRUCTURE, "(the whole case)", "", "", message, "run `cobre migrate OLD NEW` and use NEW")
     return True
 

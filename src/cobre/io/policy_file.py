@@ -186,7 +186,7 @@ def read_policy_bytes(path: Path) -> bytes:
     try:
         return read_untrusted(path, MOST_BYTES)
     except FileNotFoundError as error:
-        raise PolicyFileError(path, "there is no such file") from error
+        raise PolicyFileError(path, "the file does not exist") from error
     except OSError as error:
         raise PolicyFileError(path, f"cannot be read: {error.strerror}") from error
 

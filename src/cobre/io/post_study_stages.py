@@ -26,5 +26,5 @@ def read_post_study_stages(document: Document | None, problems: Problems) -> Pos
     for index, stage in enumerate(file.stages):
         if stage.duration_hours <= 0.0:
             message = f"is {stage.duration_hours:g}"
-            problems.error(Layer.SCHEMA, FILE, f"stage {index}", "duration_hours", message, "above 0")
+            problems.error(Layer.SCHEMA, FILE, f"stage {index}", "duration_hours", message, "a number above 0")
     return PostStudy(file.stages, file.thermal_bounds)

@@ -1,12 +1,19 @@
 """What is wrong with a case: problems are collected, layer by layer, and shown together."""
 
+import re
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from enum import Enum
 
 from cobre.errors import ValidationError
+from cobre.wording import counted
 
-_EXPECTATIONS = ("a ", "an ", "the ", "at least ", "at most ", "one of ", "between ")
+# A remedy is an instruction or an explanation if it begins or ends like this; otherwise it is what was expected.
+_SENTENCE = re.compile(
+    r"(add|anticipated|change|check|choose|close|convert|correct|declared?|define|did|every|give|ids|is|its?|join|keep"
+    r"|leave|move|multiply|names|no|now|remove|run|save|see|set|sort|they|use|write)\b"
+    r"|.*(\?| needs it| needs no \w+| means the same)$"
+)
 
 
 class Layer(Enum):
@@ -48,8 +55,7 @@ class CaseProblem:
 
     @property
     def _remedy(self) -> str:
-        """A remedy that is not a sentence is what was expected."""
-        return f"expected {self.remedy}" if self.remedy.startswith(_EXPECTATIONS) else self.remedy
+        return self.remedy if _SENTENCE.match(self.remedy) else f"expected {self.remedy}"
 
 
 class Problems:
@@ -97,7 +103,7 @@ class InvalidCaseError(ValidationError):
 
     def __init__(self, case: str, problems: tuple[CaseProblem, ...]) -> None:
         errors = [problem for problem in problems if not problem.is_warning]
-        lines = [f"{case}: {len(errors)} problem(s)", *(f"  {problem}" for problem in errors)]
+        lines = [f"{case}: {counted(len(errors), 'error')}", *(f"  {problem}" for problem in errors)]
         super().__init__("\n".join(lines))
         self.case = case
         self.problems = problems

@@ -27,8 +27,8 @@ from cobre.io.table_formats import PRODUCTION_TABLES
 FILE = "system/hydro_production_models.json"
 # Settings of fitted planes that the format has and no fit depends on.
 WITHOUT_EFFECT = {
-    "max_planes_per_hydro": "all planes are kept; fpha_plane_reduction makes fewer of them",
-    "spillage_discretization_points": "the slope over spilled flows is fitted on points of its own",
+    "max_planes_per_hydro": "all planes are kept; fpha_plane_reduction reduces their number",
+    "spillage_discretization_points": "the slope over spilled flow is fitted at separate points",
 }
 
 Share = Annotated[float, Field(ge=0, le=1)]

@@ -1,6 +1,6 @@
 """Violations of a schema in the words of a planner: which entity, which field, what would be right."""
 
-from collections.abc import Mapping
+from collections.abc import Container, Mapping
 from dataclasses import dataclass
 from difflib import get_close_matches
 from typing import Any
@@ -67,11 +67,19 @@ class FilePlace:
 
 
 def report_schema_errors(
-    file: str, content: Any, error: ValidationError, record: type[BaseModel], problems: Problems
+    file: str,
+    content: Any,
+    error: ValidationError,
+    record: type[BaseModel],
+    problems: Problems,
+    *,
+    reported: Container[tuple[str | int, ...]] = (),
 ) -> None:
-    """Add one problem for each violation."""
+    """Add one problem for each violation, except at paths that were reported before."""
     for details in error.errors(include_url=False):
         path = _path_in_file(content, details)
+        if path in reported:
+            continue
         place = FilePlace.of(content, path)
         if not (place.entity or place.field):
             place = FilePlace("", "(the whole file)")
@@ -144,7 +152,7 @@ def _words_on_tag(details: ErrorDetails) -> tuple[str, str]:
     key = str(context.get("discriminator", "")).strip("'")
     choices = str(context.get("expected_tags", "")).replace("'", "")
     if details["type"] == "union_tag_not_found":
-        return f"has no `{key}`", "add it; see the case format for its values"
+        return f"has no `{key}`", "add it; the reference of the case format lists its values"
     return f"`{key}` is {_shown(context.get('tag'))}", f"one of {choices}"
 
 
@@ -195,6 +203,6 @@ EXPECTED: Mapping[str, str] = {
     "greater_than_equal": "at least {ge}",
     "less_than": "a number below {lt}",
     "less_than_equal": "at most {le}",
-    "too_short": "at least {min_length} element(s)",
-    "too_long": "at most {max_length} element(s)",
+    "too_short": "an array of at least {min_length}",
+    "too_long": "an array of at most {max_length}",
 }

@@ -31,13 +31,13 @@ def _checked(parse: Callable[[], Any]) -> Any:
 
 
 def _refuse(word: str) -> float:
-    raise ValueError(f"{word} is no number in JSON")
+    raise ValueError(f"{word} is not a JSON number")
 
 
 def _finite(digits: str) -> float:
     value = float(digits)
     if not math.isfinite(value):
-        raise ValueError(f"{digits[:20]} is too large a number")
+        raise ValueError(f"{digits[:20]} is too large")
     return value
 
 

@@ -34,7 +34,7 @@ def create_case(name: str, folder: Path) -> None:
     """Copy a template into a new or empty directory, all of it or nothing."""
     known = {template.name: template for template in templates()}
     if name not in known:
-        raise UnknownTemplateError(f"there is no template `{name}`; there are {', '.join(known)}")
+        raise UnknownTemplateError(f"there is no template `{name}`; choose from {', '.join(known)}")
     with new_directory(folder) as fresh:
         shutil.copytree(known[name].folder, fresh, ignore=_LEFT_OUT, dirs_exist_ok=True)
 

@@ -20,7 +20,7 @@ def hosts(text: str) -> Iterator[str]:
     """All names, in the order of the list."""
     entries = _ENTRY.findall(text)
     if not entries or ",".join(entries) != text:
-        raise HostListError(f"{text!r} is no host list such as node[01-04,7],gpu1")
+        raise HostListError(f"{text!r} is not a host list such as node[01-04,7],gpu1")
     for entry in entries:
         parts = [_ranges(text, inside) if inside else (plain,) for inside, plain in _parts(text, entry)]
         yield from map("".join, product(*parts))

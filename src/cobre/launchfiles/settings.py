@@ -50,7 +50,7 @@ class WorldSettings:
         _matches("--name", self.name, DNS_LABEL, f"lower-case letters, digits and '-', {_ENDS}, at most {MAX_NAME}")
         if len(self.name) > MAX_NAME:
             raise LaunchFileError(
-                f"--name {self.name!r} has {len(self.name)} characters; at most {MAX_NAME} are possible"
+                f"--name {self.name!r} has {len(self.name)} characters; at most {MAX_NAME} are allowed"
             )
         for option, text in (("--case", self.case), ("--output", self.output)):
             one_line(option, text)

@@ -24,7 +24,7 @@ def main() -> int:
     """Print the value for `srun --mpi` that fits the MPI library of this environment."""
     code, text = run_limited([sys.executable, "-c", SHOW_LIBRARY], LOAD_LIMIT_S)
     if code:
-        last = (text.splitlines() or ["no word why"])[-1]
+        last = (text.splitlines() or ["no reason given"])[-1]
         sys.stderr.write(f"cobre.launchfiles.slurm_mpi: cannot tell which MPI this is ({last}); set SLURM_MPI_TYPE\n")
         return CANNOT_TELL
     sys.stdout.write(f"{mpi_type(text)}\n")

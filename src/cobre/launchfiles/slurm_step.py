@@ -46,7 +46,7 @@ def _first_host(environ: Mapping[str, str]) -> str:
     """The node of task 0: the first of the step's, unless the user laid out the tasks by hand."""
     if environ.get("SLURM_DISTRIBUTION") == "arbitrary":
         raise NoStepError(
-            "tasks are laid out by hand (SLURM_DISTRIBUTION=arbitrary), so that the node of task 0 is not known: "
+            "tasks are distributed by hand (SLURM_DISTRIBUTION=arbitrary), so the node of task 0 is not known: "
             "set COBRE_TCP_COORDINATOR to it"
         )
     try:
@@ -73,7 +73,7 @@ def _why_unknown(node: str, deadline: float) -> str:
             socket.getaddrinfo(node, None)
         except socket.gaierror as error:
             if error.errno == socket.EAI_NONAME or time.monotonic() >= deadline:
-                return error.strerror or "no word why"
+                return error.strerror or "no reason given"
             time.sleep(RETRY_S)
         else:
             return ""
@@ -88,7 +88,7 @@ def _port(environ: Mapping[str, str]) -> int:
 def main(command: Sequence[str]) -> int:
     """Become the command; returns only when that is not possible."""
     if not command:
-        return _say("name the command that each rank shall run", USAGE_ERROR)
+        return _say("give the command that each rank runs", USAGE_ERROR)
     try:
         world = step_environment(os.environ)
         if "COBRE_TCP_COORDINATOR" in world:

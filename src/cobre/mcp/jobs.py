@@ -181,9 +181,9 @@ def _check_output(request: StudyRequest) -> None:
         raise JobError(f"{output} is a file: choose a folder")
     is_run = (output / EVENT_FILE).exists()
     if not is_run and any(entry.name != LOG_FILE for entry in output.iterdir()):
-        raise JobError(f"{output} holds other files than results: choose a new folder")
+        raise JobError(f"{output} holds files other than results: choose a new folder")
     if is_run and not request.resume and not request.overwrite:
-        raise JobError(f"{output} holds the results of a run: choose another output, or say resume or overwrite")
+        raise JobError(f"{output} holds the results of a run: choose another output, or set resume or overwrite")
 
 
 def log_tail(output: Path) -> str:

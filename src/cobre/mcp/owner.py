@@ -49,7 +49,7 @@ def _named_owner(output: Path) -> tuple[int, str]:
     except OSError:
         owner = None
     if owner is None:
-        raise JobError(f"who runs the study in {output} is not known: stop it where it was started")
+        raise JobError(f"the process that runs the study in {output} is not known: stop it where it was started")
     return int(owner[1]), owner[2]
 
 

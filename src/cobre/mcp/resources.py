@@ -46,7 +46,7 @@ def read_result(roots: Roots, root: str, run: str, file: str) -> str:
     kind = KINDS[file]
     folder = roots.named(root, run)
     if not (folder / kind.needs).exists():
-        raise FileNotFoundError(f"the run in {folder} has no {kind.needs}: it has not come so far")
+        raise FileNotFoundError(f"the run in {folder} has no {kind.needs} yet")
     return kind.read(folder)
 
 

@@ -26,7 +26,7 @@ class Roots:
     def resolve(self, text: str) -> Path:
         """The path that a client means, existing or not; relative ones start in the first root."""
         if not text or "\0" in text:
-            raise RefusedPathError("an empty path, or one with a zero byte, names nothing")
+            raise RefusedPathError("the path is empty or contains a zero byte")
         try:
             path = (self.folders[0] / text).resolve()
         except (OSError, RuntimeError) as error:  # a circle of links

@@ -19,12 +19,12 @@ from cobre.mcp.tools import Tools
 from cobre.runs.event_follower import NothingToFollowError
 
 INSTRUCTIONS = """\
-Cobre trains and simulates hydrothermal planning policies (SDDP). A case is a folder of input files, a run is a folder \
-of results. list_cases_and_runs shows what there is. validate_case before start_study; then study_status (with wait_s) \
-until it is finished, study_result for bounds and costs, query_results for rows and statistics of the simulation. To \
-tell what a change would cost: read_case_file, change_case into a new folder, start_study there, compare_runs. \
-explain_failure says why a stage has no solution. The upper bound is a sample's mean: it may lie below the lower \
-bound. Paths outside the server's folders are refused."""
+Cobre trains and simulates hydrothermal planning policies (SDDP). A case is a folder of input files, a run is a \
+folder of results. list_cases_and_runs lists both. Call validate_case before start_study, then study_status (with \
+wait_s) until the study has finished, study_result for bounds and costs, and query_results for rows and statistics \
+of the simulation. To find out what a change costs: read_case_file, change_case into a new folder, start_study \
+there, then compare_runs. explain_failure explains why a stage has no solution. The upper bound is the mean of a \
+sample and can lie below the lower bound. Paths outside the server's folders are refused."""
 
 # What a client can act upon; anything else is our fault, and goes to the log.
 _EXPECTED_ERRORS = (CobreError, CommError, BackendError, NothingToFollowError, OSError)

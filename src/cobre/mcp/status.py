@@ -58,11 +58,11 @@ def study_result(output: Path, jobs: Jobs) -> dict[str, Any]:
     except FileNotFoundError:
         status = study_status(output, jobs)
         error = f": {status['error']}" if status.get("error") else ""
-        raise NoResultError(f"the study in {output} has no result, it is {status['state']}{error}") from None
+        raise NoResultError(f"the study in {output} has no result: it is {status['state']}{error}") from None
     except (OSError, ValueError) as error:
         raise NoResultError(f"{output / SUMMARY_FILE} cannot be read: {error}") from error
     if not isinstance(content, dict):
-        raise NoResultError(f"{output / SUMMARY_FILE} holds no JSON object")
+        raise NoResultError(f"{output / SUMMARY_FILE} is not a JSON object")
     changed = changed_case(output)
     return {"job": str(output), **content, **({} if changed is None else {"note": changed})}
 

@@ -15,7 +15,7 @@ MAX_ROWS = 1000
 MAX_WAIT_S = 60.0
 
 CasePath = Annotated[str, Field(description="Folder of a case, absolute or relative to the server's first folder.")]
-JobPath = Annotated[str, Field(description="What start_study gave as `job`, or the output folder of any run.")]
+JobPath = Annotated[str, Field(description="The `job` that start_study returned, or the output folder of any run.")]
 Count = Annotated[int, Field(ge=1)]
 Texts = list[str] | str | None  # a text is a list of one
 Numbers = list[int] | int | None
@@ -24,9 +24,9 @@ Numbers = list[int] | int | None
 class CaseChange(BaseModel):
     """A change of a JSON file of a case, as JSON Patch (RFC 6902) has it."""
 
-    file: Annotated[str, Field(description="Such as system/thermals.json.")]
+    file: Annotated[str, Field(description="For example system/thermals.json.")]
     op: Literal["add", "replace", "remove"]
-    path: Annotated[str, Field(description="Such as /thermals/0/cost_per_mwh; /thermals/- adds to the end of a list.")]
+    path: Annotated[str, Field(description="For example /thermals/0/cost_per_mwh; /thermals/- appends to a list.")]
     value: Any = None
 
 
@@ -48,7 +48,7 @@ class Tools:
         }
 
     def validate_case(self, case: CasePath) -> dict[str, Any]:
-        """Check a case. Gives `valid`, and errors and warnings with file, entity, field and what would be right."""
+        """Check a case. Returns `valid`, and errors and warnings with file, entity, field and what is expected."""
         from cobre.study.api import validate
 
         folder = self._case(case)
@@ -60,24 +60,28 @@ class Tools:
         output: Annotated[
             str | None, Field(description="Folder for the results; by default `output` in the case.")
         ] = None,
-        iterations: Annotated[Count | None, Field(description="Instead of the case's stopping rules.")] = None,
-        workers: Annotated[
-            Count | None, Field(description="Processes that share the work; by default all cores.")
+        iterations: Annotated[
+            Count | None, Field(description="Number of iterations, instead of the case's stopping rules.")
         ] = None,
-        threads: Annotated[Count | None, Field(description="Threads of each worker.")] = None,
+        workers: Annotated[
+            Count | None, Field(description="Number of processes; by default one, with a thread per core.")
+        ] = None,
+        threads: Annotated[Count | None, Field(description="Threads per process.")] = None,
         backend: Literal["auto", "local", "shm", "tcp"] = "auto",
-        resume: Annotated[bool, Field(description="Go on from the newest checkpoint in the output folder.")] = False,
+        resume: Annotated[bool, Field(description="Continue from the newest checkpoint in the output folder.")] = False,
         overwrite: Annotated[
             bool, Field(description="Replace the results of an earlier run in the output folder.")
         ] = False,
-        warm_start: Annotated[str | None, Field(description="A policy, or a run, whose cuts to begin with.")] = None,
-        time_limit_s: Annotated[float | None, Field(gt=0, description="Stop after so many seconds.")] = None,
-        report: Annotated[bool, Field(description="Write report.html, for a browser, at the end.")] = True,
+        warm_start: Annotated[
+            str | None, Field(description="A policy or a run; training starts with its cuts.")
+        ] = None,
+        time_limit_s: Annotated[float | None, Field(gt=0, description="Stop after this many seconds.")] = None,
+        report: Annotated[bool, Field(description="Write report.html at the end.")] = True,
     ) -> dict[str, Any]:
-        """Start training a policy for a case in the background, then simulate it if the case says so.
+        """Start training a policy for a case in the background, then simulate it if the case asks for it.
 
-        Returns at once with a job; ask study_status how it stands. The bits of the result do not depend on the number
-        of workers or threads. The study goes on when this server ends.
+        Returns a job at once; study_status reports its progress. The bits of the result do not depend on the number
+        of workers or threads. The study continues if this server ends.
         """
         folder = self._case(case)
         target = self._roots.check(folder / "output") if output is None else self._roots.resolve(output)
@@ -103,35 +107,38 @@ class Tools:
     def study_status(
         self,
         job: JobPath,
-        wait_s: Annotated[float, Field(ge=0, le=MAX_WAIT_S, description="Wait so long for its end, at most.")] = 0.0,
+        wait_s: Annotated[float, Field(ge=0, le=MAX_WAIT_S, description="Wait at most this long for it to end.")] = 0.0,
     ) -> dict[str, Any]:
-        """How a study stands: state, phase, bounds of the last iteration, time left, warnings, what went wrong.
+        """Progress of a study: state, phase, bounds of the last iteration, time left, warnings, error.
 
-        States: starting, running, finished, stopped (it can be resumed), failed, killed. Money is $.
+        States: starting, running, finished, stopped (it can be resumed), failed, killed. Money is in $.
         """
         output = self._roots.folder(job)
         self._jobs.wait(output, wait_s)
         return study_status(output, self._jobs)
 
     def study_result(self, job: JobPath) -> dict[str, Any]:
-        """The result of a study that has ended: bounds, gap, costs of the simulation, workers, digest. Money is $."""
+        """Result of a study that has ended: bounds, gap, costs of the simulation, workers, digest. Money is in $."""
         return study_result(self._roots.folder(job), self._jobs)
 
     def stop_study(
         self,
         job: JobPath,
-        at_once: Annotated[bool, Field(description="Lose what came after the last checkpoint.")] = False,
+        at_once: Annotated[
+            bool, Field(description="Stop immediately; iterations since the last checkpoint are lost.")
+        ] = False,
     ) -> dict[str, Any]:
         """Stop a study after its current iteration. The policy so far is kept, and start_study can resume it."""
         output = self._roots.folder(job)
         self._jobs.stop(output, at_once=at_once)
-        return {"job": str(output), "stop": "asked for"}
+        return {"job": str(output), "stop": "requested"}
 
     def query_results(
         self,
         job: JobPath,
         table: Annotated[
-            str | None, Field(description="A table of the simulation, or `convergence`. Without it: the list of all.")
+            str | None,
+            Field(description="A table of the simulation, or `convergence`. If omitted, all tables are listed."),
         ] = None,
         columns: Annotated[Texts, Field(description="By default all.")] = None,
         scenarios: Annotated[Numbers, Field(description="Ids; by default all.")] = None,
@@ -141,14 +148,16 @@ class Tools:
         ] = None,
         group_by: Annotated[
             Texts,
-            Field(description="Columns, such as stage_id: gives mean, min and max of the other columns over all else."),
+            Field(
+                description="Columns such as stage_id; returns mean, min and max of the other columns for each group."
+            ),
         ] = None,
         limit: Annotated[int, Field(ge=1, le=MAX_ROWS)] = 100,
         offset: Annotated[int, Field(ge=0)] = 0,
     ) -> dict[str, Any]:
-        """Rows of a table of results, with the total number of rows that fit and the names of the entities.
+        """Rows of a table of results, with the number of matching rows and the names of the entities.
 
-        Units are in the names of the columns; money is $. Without a table: the names of all tables and columns.
+        Column names contain the units; money is in $. Without a table, all tables and columns are listed.
         """
         from cobre.runs.table_query import TableQuery, available_tables, query_table
 
@@ -173,14 +182,14 @@ class Tools:
         second: JobPath,
         details: Annotated[
             list[Literal["stages", "entities"]] | Literal["stages", "entities"] | None,
-            Field(description="Rows by stage, or by plant, bus and line, beside the totals."),
+            Field(description="Also return rows by stage, or by plant, bus and line."),
         ] = None,
     ) -> dict[str, Any]:
-        """Say what changed from the first run (A) to the second (B): in bits, then in money, energy and water.
+        """Compare the first run (A) with the second (B): in bits, then in money, energy and water.
 
         `identical`, or the first difference with both values. `money` has means over common scenarios: a, b,
         difference (b - a) and half_width of its 95 % confidence interval, for cost and its components, marginal costs,
-        generation, deficit, storage, spillage and water values; and what only one of the two has. Money is $.
+        generation, deficit, storage, spillage and water values; plants that only one run has are listed. Money is in $.
         """
         from cobre.comparison.api import compare_folders
 
@@ -195,16 +204,21 @@ class Tools:
     def start_simulation(
         self,
         case: CasePath,
-        policy: Annotated[str, Field(description="A run, or a policy, to simulate; of the same plants and stages.")],
-        output: Annotated[str, Field(description="Folder for the results; not that of a trained run.")],
-        scenarios: Annotated[Count | None, Field(description="How many; by default as the case says.")] = None,
-        workers: Annotated[Count | None, Field(description="Processes that share the work.")] = None,
+        policy: Annotated[
+            str, Field(description="The run or policy to simulate; it must have the same plants and stages.")
+        ],
+        output: Annotated[str, Field(description="Folder for the results; not that of a training run.")],
+        scenarios: Annotated[
+            Count | None, Field(description="Number of scenarios; by default that of the case.")
+        ] = None,
+        workers: Annotated[Count | None, Field(description="Number of processes.")] = None,
         overwrite: Annotated[bool, Field(description="Replace an earlier simulation in the output folder.")] = False,
-        report: Annotated[bool, Field(description="Write report.html, for a browser, at the end.")] = True,
+        report: Annotated[bool, Field(description="Write report.html at the end.")] = True,
     ) -> dict[str, Any]:
-        """Start simulating a stored policy on a case in the background, without training: other loads or inflows.
+        """Start simulating a stored policy on a case in the background, without training.
 
-        Returns at once with a job; ask study_status how it stands, then query_results or compare_runs.
+        The case may have other loads, inflows or costs. Returns a job at once; study_status reports its progress, then
+        use query_results or compare_runs.
         """
         folder, target = self._case(case), self._roots.resolve(output)
         if target.is_dir():
@@ -222,7 +236,7 @@ class Tools:
         return {"job": str(target), "pid": self._jobs.start(request), "state": "starting"}
 
     def explain_failure(self, job: JobPath) -> dict[str, Any]:
-        """Say in words of hydro planning why a stage of a failed study has no solution, and what helps."""
+        """Explain, in planning terms, why a stage of a failed study has no solution, and what to check."""
         from cobre.runs.explanation import explain_failure
 
         return explain_failure(self._roots.folder(job)).as_dict()
@@ -231,10 +245,10 @@ class Tools:
         self,
         case: CasePath,
         file: Annotated[
-            str | None, Field(description="Such as system/thermals.json. Without it: the list of all.")
+            str | None, Field(description="For example system/thermals.json. If omitted, all files are listed.")
         ] = None,
     ) -> dict[str, Any]:
-        """The content of a JSON file of a case, to be changed with change_case."""
+        """Return the content of a JSON file of a case; change_case changes it."""
         from cobre.io.case_patch import json_files, read_case_file
 
         folder = self._case(case)
@@ -245,9 +259,9 @@ class Tools:
     def create_case(
         self,
         case: Annotated[str, Field(description="The new folder.")],
-        template: Annotated[str | None, Field(description="Without it: the list of all, and nothing is made.")] = None,
+        template: Annotated[str | None, Field(description="If omitted, all templates are listed.")] = None,
     ) -> dict[str, Any]:
-        """Make a new case from a template: a whole study to begin with, which change_case can change."""
+        """Create a new case from a template; change_case can then modify a copy of it."""
         from cobre.io.templates import create_case, templates
 
         if template is None:
@@ -259,12 +273,12 @@ class Tools:
     def change_case(
         self,
         case: CasePath,
-        output: Annotated[str, Field(description="The new folder for the changed case; the given one stays.")],
+        output: Annotated[str, Field(description="New folder for the changed case; the original is not changed.")],
         changes: list[CaseChange] | CaseChange,
     ) -> dict[str, Any]:
-        """Copy a case into a new folder, change values, add or remove plants there, and check the result.
+        """Copy a case to a new folder, change values or add and remove plants there, and validate the result.
 
-        Gives `valid`, errors and warnings as validate_case does. All changes are made, or none.
+        Returns `valid`, errors and warnings as validate_case does. Either all changes are made or none.
         """
         from cobre.io.case_patch import Patch, patched_case
         from cobre.study.api import validate

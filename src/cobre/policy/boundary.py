@@ -28,6 +28,7 @@ from cobre.stochastic.model import NoiseModel
 from cobre.stochastic.par.memory import inflow_memory
 from cobre.stochastic.par.seasons import season_cycle
 from cobre.stochastic.par.stage_periods import StagePeriods
+from cobre.wording import counted
 
 
 def load_boundary_policy(case: Case) -> ExternalCuts | None:
@@ -40,7 +41,7 @@ def load_boundary_policy(case: Case) -> ExternalCuts | None:
     stage = stage_that_ends_on(data.metadata, day)
     if stage is None:
         raise BoundaryMismatchError(
-            f"the boundary policy at {config.path} prices no state of {day}, where this study ends; "
+            f"the boundary policy at {config.path} has no cost-to-go on {day}, where this study ends; "
             f"its stages end on {', '.join(data.metadata.stage_end_dates)}"
         )
     cuts = data.stages[stage]
@@ -63,7 +64,7 @@ def with_lags_of_boundary(case: Case, noise: NoiseModel, policy: ExternalCuts | 
         return noise
     if case.horizon.season_definitions is None:
         raise BoundaryMismatchError(
-            f"the boundary policy's cuts depend on {len(read)} inflow lag(s) of the seasons before the end: "
+            f"the boundary policy's cuts depend on {counted(len(read), 'inflow lag')} of the seasons before the end: "
             "stages.json needs season_definitions, and every stage its season_id"
         )
     periods = StagePeriods(case.horizon, season_cycle(case.horizon))
@@ -116,13 +117,13 @@ def _notes(policy: ExternalCuts, names: tuple[str, ...], boundary: BoundaryCuts)
     notes = []
     if boundary.dropped:
         notes.append(
-            "policy.boundary: the policy has values for states that this study does not have, which count as zero: "
+            "policy.boundary: the policy values state variables that this study does not have; they count as zero: "
             + ", ".join(boundary.dropped)
         )
     has_lags, prices_lags = (INFLOW_LAG in map(kind_of, known) for known in (names, policy.state_names))
     if has_lags and not prices_lags:
         notes.append(
             "policy.boundary: the policy was trained without memory of inflows, which this study's inflows have: "
-            "the value of water at the end does not depend on the last inflows"
+            "the value of stored water at the end does not depend on the last inflows"
         )
     return notes

@@ -66,5 +66,5 @@ def _chosen(cube: Cube, name: str, entity: int | None) -> np.ndarray[Any, np.dty
     if cube.quantity.adds_up:
         return cube.total()
     if len(cube.entities) > 1:
-        raise ValueError(f"{name} does not add up: name one {cube.quantity.entity} with entity=; there are {known}")
+        raise ValueError(f"{name} cannot be summed: choose one {cube.quantity.entity} with entity=; there are {known}")
     return cube.of(cube.entities[0])

@@ -53,7 +53,7 @@ QUANTITIES: Mapping[str, Quantity] = {
     "thermal_generation": Quantity(
         "Thermal generation", "MW", "thermals", "thermal_id", "generation_mwh", "power", colour=ORANGE
     ),
-    "non_controllable_generation": _source("Generation of wind, sun and the like", "generation_mwh", "power", GREEN),
+    "non_controllable_generation": _source("Wind, solar and other generation", "generation_mwh", "power", GREEN),
     "deficit": _bus("Deficit", "MW", "deficit_mwh", "power", VERMILLION),
     "load": _bus("Load", "MW", "load_mwh", "power", SKY),
     "spot_price": _bus("Spot price", "$/MWh", "spot_price", "average", PURPLE, adds_up=False),
@@ -71,13 +71,13 @@ QUANTITIES: Mapping[str, Quantity] = {
     "generation_below": _missed("Generation below its minimum", "MW", "generation_slack_mw"),
     "evaporation_over": _missed("Evaporation above the model's", "m³/s", "evaporation_violation_pos_m3s"),
     "evaporation_under": _missed("Evaporation below the model's", "m³/s", "evaporation_violation_neg_m3s"),
-    "withdrawal_over": _missed("Withdrawal above what was asked", "m³/s", "water_withdrawal_violation_pos_m3s"),
+    "withdrawal_over": _missed("Withdrawal in excess", "m³/s", "water_withdrawal_violation_pos_m3s"),
     "withdrawal_under": _missed("Withdrawal not met", "m³/s", "water_withdrawal_violation_neg_m3s"),
     "negative_inflow": _missed("Correction of negative inflow", "m³/s", "inflow_nonnegativity_slack_m3s", "last"),
     "thermal_cost": Quantity(
         "Cost of thermal generation", "$", "thermals", "thermal_id", "generation_cost", "total", colour=GREY
     ),
-    "excess": _bus("Excess of power", "MW", "excess_mwh", "power", GREY),
+    "excess": _bus("Excess power", "MW", "excess_mwh", "power", GREY),
     "available": _source("Available power", "available_mw", "average", SKY),
     "curtailment": _source("Curtailment", "curtailment_mwh", "power", VERMILLION),
     "line_flow": Quantity("Flow", "MW", "exchanges", "line_id", "net_flow_mwh", "power", False, BLUE),
@@ -114,7 +114,7 @@ KINDS: Mapping[str, tuple[str, tuple[str, ...]]] = {
     "buses": ("Buses", ("spot_price", "load", "deficit", "excess")),
     "lines": ("Lines", ("line_flow", "line_losses")),
     "non_controllables": (
-        "Wind, sun and the like",
+        "Wind, solar and other",
         ("non_controllable_generation", "available", "curtailment"),
     ),
     "contracts": ("Contracts", ("contract_power", "contract_cost")),

@@ -27,6 +27,7 @@ from cobre.runs.files import (
     TRAINING,
 )
 from cobre.runs.state import RunState, state_of
+from cobre.wording import counted
 
 # Any of these makes a directory one that `cobre run` has written to.
 SIGNS = (
@@ -95,8 +96,8 @@ def _refuse_other_folder(folder: Path) -> None:
     hint = ""
     if (folder / "config.json").exists():
         command = f"cobre run {as_argument(folder)}"
-        hint = f"; it looks like a case: `{command}` makes results, by default in {folder / 'output'}"
-    raise ReportError(f"{folder} is no output directory of `cobre run`: it has none of {', '.join(SIGNS)}{hint}")
+        hint = f"; it looks like a case: `{command}` writes results, by default to {folder / 'output'}"
+    raise ReportError(f"{folder} is not the output directory of a run: it has none of {', '.join(SIGNS)}{hint}")
 
 
 def _log(path: Path, file_errors: list[str]) -> EventHistory:
@@ -108,7 +109,7 @@ def _log(path: Path, file_errors: list[str]) -> EventHistory:
         return EventHistory()
     if log.damaged_lines:
         places = ", ".join(map(str, log.damaged_lines[:5]))
-        file_errors.append(f"{path.name}: {len(log.damaged_lines)} line(s) cannot be read (line {places})")
+        file_errors.append(f"{path.name}: {counted(len(log.damaged_lines), 'line')} cannot be read (line {places})")
     return log
 
 
@@ -122,7 +123,7 @@ def _object(path: Path, file_errors: list[str]) -> Mapping[str, Any]:
         file_errors.append(f"{path.name} cannot be read: {error}")
         return {}
     if not isinstance(found, dict):
-        file_errors.append(f"{path.name} holds no JSON object")
+        file_errors.append(f"{path.name} is not a JSON object")
         return {}
     return found
 

@@ -15,10 +15,10 @@ from cobre.report.study_facts import StudyFacts
 
 COST_COMPONENTS = {
     "thermal_cost": "Thermal generation",
-    "anticipated_thermal_cost": "Thermal generation decided ahead",
+    "anticipated_thermal_cost": "Thermal generation committed ahead",
     "contract_cost": "Contracts",
     "deficit_cost": "Deficit",
-    "excess_cost": "Excess of power",
+    "excess_cost": "Excess power",
     "storage_violation_cost": "Storage below its minimum",
     "filling_target_cost": "Filling targets missed",
     "outflow_violation_below_cost": "Outflow below its minimum",
@@ -32,8 +32,8 @@ COST_COMPONENTS = {
     "diversion_cost": "Diversion",
     "turbined_cost": "Turbined flow",
     "exchange_cost": "Exchange between buses",
-    "generic_violation_cost": "User's constraints",
-    "non_controllable_reward": "Reward of available sources",
+    "generic_violation_cost": "Generic constraints violated",
+    "non_controllable_reward": "Reward for available sources",
     "curtailment_cost": "Curtailment",
 }
 # Without these columns a table is none that `cobre run` writes; all others may be missing.

@@ -17,8 +17,8 @@ COLUMNS = (
     TableColumn("phase"),
     TableColumn("LPs", "whole"),
     TableColumn("pivots", "whole"),
-    TableColumn("pivots an LP", "number"),
-    TableColumn("µs a pivot", "number"),
+    TableColumn("pivots per LP", "number"),
+    TableColumn("µs per pivot", "number"),
     TableColumn("active rows", "number"),
     TableColumn("nucleus", "number"),
     TableColumn("refactorisations", "whole"),
@@ -27,8 +27,8 @@ COLUMNS = (
 )
 NOTE = (
     "All ranks and threads together. Active rows are those at a bound in an optimal basis, cuts included; the nucleus "
-    "is what is left of a basis once singletons are peeled. A retry begins an LP anew; HiGHS solves what our own "
-    "method cannot finish."
+    "is the part of a basis that remains when singletons are removed. A retry solves an LP from scratch; HiGHS solves "
+    "what our own method cannot finish."
 )
 
 

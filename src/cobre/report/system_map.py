@@ -89,7 +89,11 @@ class _Drawing:
             return
         (x1, y1), (x2, y2) = start, end
         there, back = (_power(line.get(name)) for name in ("direct_mw", "reverse_mw"))
-        words = f"{line.get('name', '')}: {there} MW, the other way {back} MW" if there else str(line.get("name", ""))
+        words = (
+            f"{line.get('name', '')}: {there} MW, in the other direction {back} MW"
+            if there
+            else str(line.get("name", ""))
+        )
         stroke = f'stroke="{MUTED}" stroke-width="2"'
         label = f"{there} / {back} MW" if there else ""
         self._add(

@@ -86,5 +86,5 @@ def _chosen(rows: "pa.Table", table: str, column: str, entity: int | None) -> "p
         return rows.filter(numbers_of(rows[owner]) == entity)
     if len(ids) > 1 and column.endswith(NOT_ADDED_OVER_ENTITIES):
         there = ", ".join(map(str, ids))
-        raise ValueError(f"{column} does not add up: name one {owner} with entity=; there are {there}")
+        raise ValueError(f"{column} cannot be summed: choose one {owner} with entity=; there are {there}")
     return rows

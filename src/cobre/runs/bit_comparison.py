@@ -4,6 +4,7 @@ First means first in time: the paths of an iteration, then its cuts from the las
 bound, then the next iteration; what is only known at the end, and the simulation, comes after all iterations.
 """
 
+import json
 import math
 import struct
 from collections.abc import Iterator, Mapping
@@ -41,7 +42,7 @@ class Difference:
     second: Any
 
     def __str__(self) -> str:
-        where = ", ".join(f"{name} {value}" for name, value in self.place.items())
+        where = ", ".join(str(value) if name == "entry" else f"{name} {value}" for name, value in self.place.items())
         return f"{self.part}: {where}: {_shown(self.first)} and {_shown(self.second)}"
 
     def as_dict(self) -> dict[str, Any]:
@@ -269,10 +270,14 @@ def _notes(a: RunContent, b: RunContent) -> Iterator[str]:
     """Settings and versions that may be the reason."""
     for name in ("name", "versions", "config"):
         for key, mine, its in _leaves(name, a.study.get(name), b.study.get(name)):
-            yield f"{key}: {mine} and {its}"
+            yield f"{key}: {_setting(mine)} and {_setting(its)}"
     files = [found for run in (a, b) if isinstance(found := run.study.get("case_files"), dict) and found]
     if len(files) == 2 and (names := differing_files(*files)):
         yield f"files of the case that differ: {', '.join(names)}"
+
+
+def _setting(value: Any) -> str:
+    return value if isinstance(value, str) else json.dumps(value, default=str)
 
 
 def _are_both_nan(mine: object, its: object) -> bool:

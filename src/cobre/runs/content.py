@@ -69,7 +69,7 @@ def read_run_content(folder: Path) -> RunContent:
         policy_bytes = read_policy_bytes(path) if bounds is not None or path.exists() else b""
         policy = parse_policy(path, policy_bytes) if policy_bytes else None
     except KeyError as error:
-        raise NotAWholeRunError(f"{folder / SUMMARY_FILE} does not say {error}: another program wrote it") from error
+        raise NotAWholeRunError(f"{folder / SUMMARY_FILE} has no {error}: it was not written by `cobre run`") from error
     except (ResultsError, PolicyFileError, UntrustedFileError) as error:
         raise NotAWholeRunError(str(error)) from error
     return RunContent(folder, summary, study, bounds, policy, policy_bytes, tables)
@@ -113,10 +113,10 @@ def _summary(folder: Path) -> Mapping[str, Any]:
     if not folder.is_dir():
         raise NotAWholeRunError(f"{folder} is not a directory: give the output directory of a run")
     if is_in_use(folder):
-        raise NotAWholeRunError(f"{folder} belongs to a run that still goes on: wait for its end")
+        raise NotAWholeRunError(f"{folder} belongs to a run that is still in progress: wait for it to end")
     if not (folder / SUMMARY_FILE).exists():
-        hint = "the run did not end" if (folder / STUDY_FILE).exists() else "`cobre run` did not write it"
-        raise NotAWholeRunError(f"{folder} is not a whole output directory, for it has no {SUMMARY_FILE}: {hint}")
+        hint = "the run did not finish" if (folder / STUDY_FILE).exists() else "give the output directory of a run"
+        raise NotAWholeRunError(f"{folder} has no complete results: {SUMMARY_FILE} is missing ({hint})")
     return _json_object(folder / SUMMARY_FILE)
 
 
@@ -126,7 +126,7 @@ def _json_object(path: Path) -> Mapping[str, Any]:
     except (OSError, ValueError) as error:
         raise NotAWholeRunError(f"{path} cannot be read: {error}") from error
     if not isinstance(found, dict):
-        raise NotAWholeRunError(f"{path} is damaged: it holds no JSON object")
+        raise NotAWholeRunError(f"{path} is damaged: it is not a JSON object")
     return found
 
 
@@ -134,7 +134,7 @@ def _tables(folder: Path, expected_digest: str) -> Mapping[str, StoredRows]:
     """Tables of a part of the run, if they are of the run that the summary is about."""
     found = read_manifest(folder)["run"].get("digest")
     if found != expected_digest:
-        raise ResultsError(f"{folder} is of another run than {SUMMARY_FILE}: its digest is {found}")
+        raise ResultsError(f"{folder} belongs to another run than {SUMMARY_FILE}: its digest is {found}")
     return open_results(folder)
 
 

@@ -34,9 +34,9 @@ class EventFollower:
             raise NothingToFollowError(f"{folder} is a file: give the --output directory of a run")
         if not os.path.lexists(self._path):
             hint = _hint(folder)
-            raise NothingToFollowError(f"{folder} has no {EVENT_FILE}: no study was run with it as --output{hint}")
+            raise NothingToFollowError(f"{folder} has no {EVENT_FILE}: it is not the --output of a run{hint}")
         if not self._path.is_file():
-            raise NothingToFollowError(f"{self._path} is no file: `cobre run` did not write it")
+            raise NothingToFollowError(f"{self._path} is not a file: it was not written by `cobre run`")
         self._fresh()
 
     def look(self) -> list[Event]:

@@ -41,10 +41,10 @@ class Explanation:
     def __str__(self) -> str:
         lines = [self.file, self.headline]
         for title, entries in (
-            ("These cannot all hold:" if self.status == INFEASIBLE else "These grow without end:", self.contradiction),
-            ("What is missing, at the least:", self.missing),
-            ("What the stage was given:", self.inputs),
-            ("What helps:", self.advice),
+            ("These cannot all hold:" if self.status == INFEASIBLE else "These are unbounded:", self.contradiction),
+            ("Smallest relaxation that would suffice:", self.missing),
+            ("Initial state and inflows:", self.inputs),
+            ("What to check:", self.advice),
             ("Note:", self.notes),
         ):
             if entries:
@@ -110,7 +110,9 @@ def _find(path: Path) -> Path:
     folder = path / FOLDER if (path / FOLDER).is_dir() else path
     found = sorted(filter(Path.is_file, folder.glob("*.mps")), key=lambda file: (file.stat().st_mtime, file.name))
     if not found:
-        raise NothingToExplainError(f"{path} holds no saved LP: they are in OUT/{FOLDER}/*.mps when a stage fails")
+        raise NothingToExplainError(
+            f"{path} has no saved LP: a run saves one in OUT/{FOLDER}/*.mps when a stage cannot be solved"
+        )
     return found[-1]
 
 
@@ -163,7 +165,7 @@ def _subject(meaning: Meaning) -> tuple[str, str]:
 
 def _condition(meaning: Meaning, limit: Limit, value: float) -> str:
     if meaning.kind == "water_balance":
-        return f": what is kept and let go, less what comes from above, is {value:.6g} hm3 (start plus natural inflow)"
+        return f": storage and releases, less releases upstream, must be {value:.6g} hm3 (initial plus inflow)"
     if meaning.kind == "power_balance":
         return f": supply meets a load of {value:.6g} MW"
     unit = f" {meaning.unit}" if meaning.unit else ""
@@ -212,15 +214,13 @@ def _advice(saved: SavedFailure, conflict: Conflict) -> Iterator[str]:
     kinds = {saved.words.row(limit.name).kind for limit in conflict.limits if limit.is_row}
     involved = {saved.words.column(limit.name).kind for limit in conflict.limits if not limit.is_row}
     if conflict.status == OPTIMAL:
-        yield "numbers of very different size are hard for any solver: look for huge costs and limits"
+        yield "numbers of very different size cause numerical trouble: look for huge costs and limits"
     if conflict.status == UNBOUNDED:
-        yield "look for negative costs, or for prices of contracts, without an upper limit"
+        yield "look for negative costs, or contract prices, without an upper limit on the quantity"
     if any(value < 0 for value in saved.facts.get("inflow_m3s", ())) and "water_balance" in kinds:
-        yield (
-            "an inflow is negative: with `modeling.inflow_non_negativity` `penalty` or `truncation` the study can go on"
-        )
+        yield ("an inflow is negative: set `modeling.inflow_non_negativity` to `penalty` or `truncation`")
     if "water_balance" in kinds and "storage" in involved:
-        yield "the limits of the volume are hard: check `reservoir` of the plant, and its initial storage"
+        yield "storage limits are hard: check `reservoir` of the plant, and its initial storage"
     if any(kind.startswith("generic") for kind in kinds):
         yield "a generic constraint without slack is hard: give it a penalty, or check its bounds"
     if "power_balance" in kinds:

@@ -36,12 +36,12 @@ COLUMNS: Mapping[str, Kind] = {
     "available": Kind("available power", "MW", "non_controllables"),
     "pumped": Kind("pumped flow", "m3/s", "pumping_stations"),
     "contract": Kind("power", "MW", "contracts"),
-    "inflow_slack": Kind("inflow added to make up for a negative one", "m3/s", HYDRO, has_block=False),
+    "inflow_slack": Kind("correction of negative inflow", "m3/s", HYDRO, has_block=False),
     "evaporated": Kind("evaporation", "m3/s", HYDRO, has_block=False),
     "evaporation_less": Kind("evaporation below its curve", "m3/s", HYDRO, has_block=False),
     "evaporation_more": Kind("evaporation above its curve", "m3/s", HYDRO, has_block=False),
-    "withdrawal_less": Kind("water that is not withdrawn", "m3/s", HYDRO, has_block=False),
-    "withdrawal_more": Kind("water that is withdrawn in excess", "m3/s", HYDRO, has_block=False),
+    "withdrawal_less": Kind("withdrawal not met", "m3/s", HYDRO, has_block=False),
+    "withdrawal_more": Kind("withdrawal in excess", "m3/s", HYDRO, has_block=False),
     "storage_below": Kind("volume below the soft minimum", "hm3", HYDRO, has_block=False),
     "filling_below": Kind("volume below the filling target", "hm3", HYDRO, has_block=False),
     "outflow_below": Kind("outflow below its minimum", "m3/s", HYDRO),
@@ -50,9 +50,9 @@ COLUMNS: Mapping[str, Kind] = {
     "generation_below": Kind("generation below its minimum", "MW", HYDRO),
     "group_turbined_below": Kind("turbined flow of units below its minimum", "m3/s", PAIR),
     "group_generation_below": Kind("generation of units below its minimum", "MW", PAIR),
-    "commitment": Kind("power decided for later stages", "MW", "", has_block=False),
-    "in_transit": Kind("water under way to a later stage", "hm3", "", has_block=False),
-    "future_cost": Kind("cost of the future", "$", "", has_block=False),
+    "commitment": Kind("power committed for later stages", "MW", "", has_block=False),
+    "in_transit": Kind("water in transit to a later stage", "hm3", "", has_block=False),
+    "future_cost": Kind("cost-to-go", "$", "", has_block=False),
 }
 ROWS: Mapping[str, Kind] = {
     "water_balance": Kind("water balance", "hm3", HYDRO, has_block=False),
@@ -61,9 +61,9 @@ ROWS: Mapping[str, Kind] = {
     "max_outflow": Kind("maximum outflow", "m3/s", HYDRO),
     "soft_min_storage": Kind("soft minimum volume", "hm3", HYDRO, has_block=False),
     "filling_target": Kind("filling target", "hm3", HYDRO, has_block=False),
-    "in_transit": Kind("water under way to a later stage", "hm3", "", has_block=False),
-    "delivery": Kind("delivery of power that was decided ahead", "MW", "thermals", has_block=False),
-    "carried_commitment": Kind("power decided earlier for later stages", "MW", "", has_block=False),
+    "in_transit": Kind("water in transit to a later stage", "hm3", "", has_block=False),
+    "delivery": Kind("delivery of committed power", "MW", "thermals", has_block=False),
+    "carried_commitment": Kind("power committed earlier for later stages", "MW", "", has_block=False),
     "power_balance": Kind("power balance", "MW", "buses"),
     "min_turbined": Kind("minimum turbined flow", "m3/s", HYDRO),
     "max_turbined": Kind("maximum turbined flow", "m3/s", HYDRO),
@@ -113,7 +113,7 @@ class Dictionary:
         if found := _GENERIC.match(name):
             return Meaning(kind, f"generic constraint {found[1]}", "", "", None)
         if kind.startswith("cut"):
-            return Meaning(kind, "cut of the future cost", "$", "", None)
+            return Meaning(kind, "cut of the cost-to-go", "$", "", None)
         return self._meaning(name, ROWS)
 
     def _meaning(self, name: str, kinds: Mapping[str, Kind]) -> Meaning:

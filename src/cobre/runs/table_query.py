@@ -156,7 +156,7 @@ def _read(folder: Path, name: str, columns: Iterable[str]) -> "pa.Table":
     from pyarrow import parquet
 
     if not _NAME.fullmatch(name):
-        raise QueryError(f"{name!r} is no name of a table")
+        raise QueryError(f"{name!r} is not a table name")
     path = folder / (TRAINING if name == CONVERGENCE else SIMULATION) / f"{name}.parquet"
     try:
         return parquet.ParquetFile(check_untrusted(path)).read(columns=list(columns), use_threads=False)
@@ -170,14 +170,14 @@ def _as_array(values: Sequence[int], kind: "pa.DataType") -> "pa.Array":
     try:
         return pa.array(list(values), type=kind)
     except (pa.ArrowException, OverflowError) as error:
-        raise QueryError(f"{list(values)} are no numbers of this column: {error}") from error
+        raise QueryError(f"{list(values)} are not numbers of this column: {error}") from error
 
 
 def _statistics(table: "pa.Table", keys: Sequence[str], columns: Sequence[str]) -> "pa.Table":
     import pyarrow as pa
 
     if texts := [name for name in columns if pa.types.is_string(table.schema.field(name).type)]:
-        raise QueryError(f"there is no mean of {', '.join(texts)}: these are words")
+        raise QueryError(f"no mean of {', '.join(texts)}: these columns are text")
     unique = list(dict.fromkeys(keys))
     grouped = table.group_by(unique, use_threads=False)
     found = grouped.aggregate([(name, statistic) for name in columns for statistic in STATISTICS])

@@ -34,12 +34,12 @@ class TrainedCase:
     def changes_in_words(self, case: Path | None) -> str:
         """Why the same run would be another one now."""
         if case is None or not self.files:
-            return "it was in memory, so that its files cannot be compared"
+            return "it was in memory, so its files cannot be compared"
         if changed := self.changes(case):
             return named_files(changed)
         if self.version != __version__:
             return f"the files are the same; the run was made with cobre {self.version}, and this is {__version__}"
-        return "the files are the same; a setting, or a file outside of the case, must have changed"
+        return "the files are the same; a setting or a file outside the case must have changed"
 
 
 def changes_since(trained: TrainedCase | None, case: Path | None) -> str:

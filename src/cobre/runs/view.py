@@ -154,8 +154,8 @@ class RunView:
     def no_bounds_words(self) -> str:
         """Why there is nothing to show of training, for as long as there is nothing."""
         if self.is_simulation_only:
-            return "a stored policy, nothing to train"
-        return "no iteration was finished" if self.failed else "no iteration yet"
+            return "stored policy, no training"
+        return "no iteration finished" if self.failed else "no iteration yet"
 
     @property
     def began(self) -> float:

@@ -111,8 +111,8 @@ def fit_boundary(
     dropped = _unmatched(policy, shares)
     if dropped and is_strict:
         raise BoundaryMismatchError(
-            f"the boundary policy prices what this study does not have: {', '.join(dropped)}; "
-            "with policy.boundary.strict = false it would count as zero"
+            f"the boundary policy values state variables that this study does not have: {', '.join(dropped)}; "
+            "with policy.boundary.strict = false they count as zero"
         )
     rescale = policy.cost_scale / cost_scale
     coefficients = np.zeros((len(policy.cuts.intercepts), len(names)))
@@ -194,7 +194,7 @@ def _largest_ahead(study: ResolvedStudy) -> tuple[Floats, Floats]:
 def _require_cuts(policy: ExternalCuts) -> None:
     if not len(policy.cuts.intercepts):
         raise BoundaryMismatchError(
-            "the boundary policy has no cuts at the end of this study: it ends there itself, or it was not trained"
+            "the boundary policy has no cuts at the end of this study: its own study ends there, or it was not trained"
         )
 
 
@@ -203,8 +203,8 @@ def _require_storages(policy: ExternalCuts, names: Sequence[str]) -> None:
     if missing:
         known = [_owner(name) for name in policy.state_names if kind_of(name) == STORAGE]
         raise BoundaryMismatchError(
-            f"the boundary policy does not price the water of hydro(s) {', '.join(missing)}; "
-            f"it knows the hydro(s) {', '.join(known) or 'none'}"
+            f"the boundary policy gives no value to the water of hydros {', '.join(missing)}; "
+            f"it covers hydros {', '.join(known) or 'none'}"
         )
 
 

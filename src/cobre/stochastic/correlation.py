@@ -115,7 +115,7 @@ def _mixing(
     _check_matrix(group.matrix, where)
     root, least = symmetric_root(group.matrix[np.ix_(members, members)])
     if least < _NEGATIVE_EIGENVALUE:
-        text = f"the matrix is not positive semidefinite: its least eigenvalue, {least:.6g}, counts as zero"
+        text = f"the matrix is not positive semidefinite: negative eigenvalues, down to {least:.6g}, count as zero"
         notes.append(NoiseNote(source, where, text))
     return Mixing(positions, root)
 
@@ -124,9 +124,7 @@ def _refuse_shared(profile: str, groups: Sequence[CorrelationGroup]) -> None:
     entities = [entity for group in groups for entity in group.entities]
     for entity_class, entity_id in entities:
         if entities.count((entity_class, entity_id)) > 1:
-            raise NoiseModelError(
-                CORRELATION_FILE, f"profile {profile}", f"{entity_class} {entity_id} is named twice; once is enough"
-            )
+            raise NoiseModelError(CORRELATION_FILE, f"profile {profile}", f"{entity_class} {entity_id} is listed twice")
 
 
 def _check_group(where: str, group: CorrelationGroup, known: Mapping[str, frozenset[int]]) -> None:

@@ -73,7 +73,7 @@ def external_library(case: Case, entity_class: str) -> ExternalLibrary:
     counts = tuple(int(known.any(axis=1).sum()) for known in ~np.isnan(values))
     _check_complete(_Shape(file, id_column, stage_ids, scenario_ids, entity_ids), values, counts)
     if len(table[value_column]) != sum(counts) * len(entity_ids):
-        raise NoiseModelError(file, "rows", "two rows for the same stage, scenario and entity; give one")
+        raise NoiseModelError(file, "rows", "two rows for the same stage, scenario and entity; keep one")
     for stage, count in enumerate(counts):
         values[stage] = values[stage, np.arange(len(scenario_ids)) % count]
     return ExternalLibrary(file, entity_ids, values, counts)
@@ -126,5 +126,5 @@ def _check_complete(shape: _Shape, values: Floats, counts: Sequence[int]) -> Non
                 shape.file,
                 f"stage_id {shape.stage_ids[stage]}, scenario_id {shape.scenario_ids[scenario]}, "
                 f"{shape.id_column} {shape.entity_ids[entity]}",
-                "no finite value; every scenario of a stage needs one for every entity, and they count from 0",
+                "no finite value; every scenario of a stage, counted from 0, needs one for every entity",
             )

@@ -39,7 +39,7 @@ def check_methods(stages: Sequence[Stage]) -> None:
             raise NoiseModelError(
                 "stages.json",
                 f"stage {stage.id}, sampling_method",
-                f"{stage.sampling_method!r} draws no noise outside the openings; use one of {', '.join(_METHODS)}",
+                f"{stage.sampling_method!r} cannot draw noise outside the openings; use one of {', '.join(_METHODS)}",
             )
 
 

@@ -30,9 +30,7 @@ def historical_library(case: Case, cycle: SeasonCycle, wanted: tuple[int, ...] |
         _refuse_missing(wanted, complete)
         complete = tuple(sorted(set(wanted)))
     if not complete:
-        raise NoiseModelError(
-            HISTORY_FILE, "years", "no year covers all hydros and seasons of the study; historical scenarios need one"
-        )
+        raise NoiseModelError(HISTORY_FILE, "years", "no year of history covers all hydros and seasons of the study")
     return HistoricalLibrary(complete, np.stack([windows[year] for year in complete], axis=1))
 
 

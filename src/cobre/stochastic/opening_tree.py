@@ -57,7 +57,7 @@ def _openings_of(plan: TreePlan, leader: Stage, index: int, count: int) -> Float
         raise NoiseModelError(
             _STAGES_FILE,
             f"stage {leader.id}, sampling_method",
-            f"{leader.sampling_method!r} makes no openings here; use one of {', '.join(_DESIGNS)}",
+            f"{leader.sampling_method!r} cannot generate openings; use one of {', '.join(_DESIGNS)}",
         )
     return plan.correlation.apply(leader.id, design(plan.seed, leader.id, count, plan.layout.dimension))
 

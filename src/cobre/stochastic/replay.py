@@ -44,8 +44,8 @@ def _invert(values: Floats, expected: Floats, sigma: Floats, file: str, where: s
         raise NoiseModelError(
             file,
             f"id {entity_id}, {where}",
-            "the model has no noise there (deviation 0) and cannot give this value; give a deviation above 0, or use "
-            "the same scheme for training",
+            "the model has no noise there (standard deviation 0) and cannot produce this value; give a standard "
+            "deviation above 0, or use the same scheme for training",
         )
     result: Floats = np.where(silent, 0.0, difference / np.where(silent, 1.0, sigma))
     return result

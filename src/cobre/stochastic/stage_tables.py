@@ -29,7 +29,7 @@ class StageTable:
                 raise NoiseModelError(file, where, f"no such {id_column}; give an id of the system files")
             target = self._rows.setdefault(stage_id, np.full((len(self._columns), self._count), np.nan))
             if not np.isnan(target[0, position[entity_id]]):
-                raise NoiseModelError(file, where, "two rows; give one")
+                raise NoiseModelError(file, where, "two rows; keep one")
             if not np.isfinite(values[:, row]).all():
                 raise NoiseModelError(file, where, f"{', '.join(self._columns)} must be finite numbers")
             target[:, position[entity_id]] = values[:, row]

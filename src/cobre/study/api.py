@@ -26,6 +26,7 @@ from cobre.study.ready_study import as_case
 from cobre.study.requests import CaseRequest, Overrides
 from cobre.study.results import ProgressEvent, SimulationResult, TrainingResult
 from cobre.study.script_placement import script_placement
+from cobre.wording import counted
 
 Result = TypeVar("Result")
 ProgressCallback = Callable[[ProgressEvent], None]
@@ -63,7 +64,7 @@ class ValidationReport:
         return as_findings([*self.errors, *self.warnings])
 
     def __str__(self) -> str:
-        lines = [f"{self.path}: {len(self.errors)} error(s), {len(self.warnings)} warning(s)"]
+        lines = [f"{self.path}: {counted(len(self.errors), 'error')}, {counted(len(self.warnings), 'warning')}"]
         lines += [f"  error: {line}" for line in lines_of(self.errors)]
         lines += [f"  warning: {line}" for line in lines_of(self.warnings)]
         if self.conversion is not None:

@@ -57,7 +57,7 @@ def seconds(name: str, value: float | None) -> float | None:
     except OverflowError:
         number = math.inf
     if not 0 <= number < math.inf:
-        raise ValueError(f"{name} must be a number of seconds from 0 on, not {number}")
+        raise ValueError(f"{name} must be a number of seconds, 0 or more, not {number}")
     return number
 
 

@@ -33,7 +33,7 @@ from cobre.study.script_placement import script_placement
 from cobre.study.starting_point import share_policy
 
 _UNKNOWN_PROBLEM = (
-    "the policy does not record what it was trained on; the lower bound is valid only if it was trained on this case"
+    "the policy file does not record the case that it was trained on; the lower bound is valid only if it was this one"
 )
 
 
@@ -259,8 +259,8 @@ def _case_folder(run: Path) -> Path:
     named = None if (found := case_of_run(run)) is None else found.folder
     if named is not None and named.is_dir():
         return named
-    where = "was in memory" if named is None else f"{named} does not exist any more"
-    raise NothingToBoundError(f"the case of {run} {where}: say where it is, cobre bound {run} --case DIR")
+    where = "was in memory" if named is None else f"{named} no longer exists"
+    raise NothingToBoundError(f"the case of {run} {where}: give its directory, cobre bound {run} --case DIR")
 
 
 def _what_is_missing(folder: Path, output: Path) -> str:

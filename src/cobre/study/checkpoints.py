@@ -183,7 +183,7 @@ def newest_content(folder: Path, on_warning: Callable[[str], None]) -> tuple[Pat
         return path, content
     if reasons:
         raise CheckpointError("no checkpoint can be used: " + "; ".join(reasons))
-    raise CheckpointError(f"there is no checkpoint in {folder}: run without --resume first")
+    raise CheckpointError(f"there is no checkpoint in {folder}: run without --resume")
 
 
 def parse_checkpoint(path: Path, content: bytes) -> Checkpoint:
@@ -204,8 +204,8 @@ def check_same_run(checkpoint: Checkpoint, fingerprint: Fingerprint, changes: st
         if changes and fingerprint.case != checkpoint.fingerprint.case:
             differences.append(changes)
         raise CheckpointError(
-            f"{checkpoint.path} belongs to another run ({'; '.join(differences)}): use the case and the versions that "
-            "it was made with, or start afresh and give its policy to --warm-start"
+            f"{checkpoint.path} belongs to another run ({'; '.join(differences)}): use the case and versions of "
+            "that run, or start a new run with --warm-start and its policy"
         )
 
 
@@ -272,7 +272,9 @@ def restore(context: TrainingContext, checkpoint: Checkpoint) -> None:
 def _restore_states(context: TrainingContext, checkpoint: Checkpoint) -> None:
     stored = StoredStates(checkpoint.arrays[_STATES_KEPT], checkpoint.arrays[_STATES])
     if context.keeps_states and not stored.kept.all():
-        raise CheckpointError(f"{checkpoint.path} has not all states that an export of states needs: resume without it")
+        raise CheckpointError(
+            f"{checkpoint.path} lacks some states that exports.states needs: resume without exports.states"
+        )
     context.visited.restore(stored, checkpoint.iteration)
 
 

@@ -33,7 +33,7 @@ def as_xarray(table: "pa.Table") -> Any:
     empty = [name for name in ids if table[name].null_count == table.num_rows]
     frame = table.drop_columns(empty).to_pandas().set_index([name for name in ids if name not in empty])
     if not frame.index.is_unique:
-        raise ValueError("rows share their ids: a table of this kind has no form as an array")
+        raise ValueError("several rows have the same ids, so this table cannot be an array")
     return xarray.Dataset.from_dataframe(frame)
 
 

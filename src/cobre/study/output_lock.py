@@ -74,7 +74,9 @@ def _locked(path: Path) -> int:
         except BlockingIOError as error:
             owner = printable(os.pread(descriptor, 200, 0).decode(errors="replace").strip()) or "another process"
             os.close(descriptor)
-            message = f"{path.parent} is used by a running study ({owner}): wait for it, or choose another --output"
+            message = (
+                f"{path.parent} is used by a running study ({owner}): wait for it to end, or choose another --output"
+            )
             raise OutputInUseError(message) from error
         except BaseException:
             os.close(descriptor)

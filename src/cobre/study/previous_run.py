@@ -29,6 +29,7 @@ from cobre.runs.stored import stored_policy_path, stored_study
 from cobre.study.checkpoints import list_checkpoints
 from cobre.study.config_outline import ConfigOutline
 from cobre.study.requests import RunRequest
+from cobre.wording import counted
 
 # What every run writes anew, and what only one does that begins from nothing.
 _AFTER_TRAINING = (SUMMARY_FILE, REPORT_FILE, BOUND_FILE, SIMULATION)
@@ -57,7 +58,8 @@ class PreviousRun:
     def __str__(self) -> str:
         when = "" if self.last_time is None else f", {datetime.fromtimestamp(self.last_time, UTC):%Y-%m-%d %H:%M} UTC"
         state = "finished" if self.is_finished else "not finished"
-        return f"a run of {self.case} ({self.iterations} iterations, {state}{when})"
+        trained = f"{counted(self.iterations, 'iteration')}, " if self.iterations else ""
+        return f"a run of {self.case} ({trained}{state}{when})"
 
 
 def find_previous_run(output: Path) -> PreviousRun | None:
@@ -69,7 +71,7 @@ def find_previous_run(output: Path) -> PreviousRun | None:
     last: Event = events[-1] if events else {}
     time_s = last.get("time")
     return PreviousRun(
-        case=str(started.get("case", "a case that is not known")),
+        case=str(started.get("case", "an unknown case")),
         iterations=sum(1 for event in events if event["event"] == "iteration"),
         last_time=float(time_s) if isinstance(time_s, (int, float)) and 0 < time_s < 1e11 else None,
         is_finished=last.get("event") == "run_finished",
@@ -99,10 +101,14 @@ def refuse_to_replace(request: RunRequest) -> None:
         return
     previous = find_previous_run(request.output)
     if previous is not None:
-        raise OutputHoldsRunError(
-            f"{request.output} holds {previous}: go on with it (--resume or --auto-resume), replace it "
-            "(--overwrite, in Python overwrite=True), or choose another --output"
-        )
+        raise OutputHoldsRunError(f"{request.output} already holds {previous}: {_ways_on(request)}")
+
+
+def _ways_on(request: RunRequest) -> str:
+    """What can be done about an earlier run; a simulation alone cannot be continued."""
+    replace = "replace it (--overwrite, in Python overwrite=True), or choose another --output"
+    is_trained = ConfigOutline.of(request.case).is_trained
+    return f"continue it (--resume or --auto-resume), {replace}" if is_trained else replace
 
 
 def clear_previous_run(output: Path, *, is_resumed: bool, has_training: bool, keeps_policy: bool) -> None:

@@ -68,7 +68,9 @@ def as_case(
     """A case that was given, or the one in a directory, with its warnings. config: config.json, if already read."""
     if isinstance(case, Case):
         if overrides:
-            raise ValueError("config_overrides act while a case is read: give the directory, or pass them to load_case")
+            raise ValueError(
+                "config_overrides apply when a case is read: give the case directory, or pass them to load_case"
+            )
         return case, ()
     loaded, problems = load_case_with_problems(case, overrides, config)
     return loaded, tuple(lines_of(problems.warnings))

@@ -27,7 +27,7 @@ def starting_point(
     """The checkpoint to continue from, the policy to begin with, or None; raises for one that does not fit."""
     if (checkpoint := _checkpoint(comm, ready, request, emit)) is not None:
         if request.warm_start is not None:
-            message = "a run that is resumed has its cuts already: the policy to begin with is not read"
+            message = "a resumed run already has its cuts: the warm-start policy is not read"
             emit(new_event("warning", message=message))
         return checkpoint
     if request.warm_start is None:

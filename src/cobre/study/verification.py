@@ -116,7 +116,7 @@ def known_bits() -> dict[str, Bits]:
         known = ", ".join(of_arithmetic) or "nothing"
         raise NotVerifiedError(
             f"no digests are recorded for arithmetic {ARITHMETIC} with {lp_library()} (recorded: {known}): install a "
-            "recorded version, or record this one with `cobre verify --record` after a look at its results"
+            "recorded version, or record this one with `cobre verify --record` after checking its results"
         )
     return {name: Bits.of(content) for name, content in stored.items()}
 

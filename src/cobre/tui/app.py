@@ -28,11 +28,11 @@ class WatchApp(App[None]):
     HORIZONTAL_BREAKPOINTS = [(0, "-narrow"), (80, "-wide")]  # noqa: RUF012 - textual declares it so
     VERTICAL_BREAKPOINTS = [(0, "-short"), (20, "-tall")]  # noqa: RUF012
     BINDINGS: ClassVar[list[BindingType]] = [
-        Binding("q", "quit", "Quit", tooltip="Leave; the run goes on"),
-        Binding("z", "zoom", "Zoom", tooltip="Without the first fifth, all iterations, the last 50"),
-        Binding("g", "gap", "Gap", tooltip="The gap instead of the bounds, and back"),
-        Binding("i", "iterations", "Log", tooltip="The log with or without iterations"),
-        Binding("p", "pause", "Pause", tooltip="Freeze the display, or follow the run again"),
+        Binding("q", "quit", "Quit", tooltip="Quit; the run continues"),
+        Binding("z", "zoom", "Zoom", tooltip="Iterations: without the first fifth, all, the last 50"),
+        Binding("g", "gap", "Gap", tooltip="Switch between bounds and gap"),
+        Binding("i", "iterations", "Log", tooltip="Show or hide iterations in the log"),
+        Binding("p", "pause", "Pause", tooltip="Pause or resume the display"),
         Binding("question_mark", "keys", "Keys", key_display="?", tooltip="What the keys do"),
     ]
     CSS = """
@@ -127,7 +127,7 @@ class WatchApp(App[None]):
         plot.replot()
 
     def action_gap(self) -> None:
-        """The gap instead of the bounds, and back."""
+        """Switch between bounds and gap."""
         plot = self.query_one(BoundsPlot)
         plot.is_gap = not plot.is_gap
         plot.replot()
@@ -138,7 +138,7 @@ class WatchApp(App[None]):
         self._rewrite_log()
 
     def action_pause(self) -> None:
-        """Freeze the display, or follow the run again."""
+        """Pause or resume the display."""
         self.is_paused = not self.is_paused
         self.look()
 

@@ -39,7 +39,7 @@ def _text(event: Event) -> str:  # noqa: PLR0911 - one answer for each kind
 
 def _start(event: Event) -> str:
     again = " (resumed)" if event.get("is_resumed") else ""
-    ranks = f"{event.get('ranks')} rank{'s' * (event.get('ranks') != 1)} by {event.get('backend')}"
+    ranks = f"{event.get('ranks')} rank{'s' * (event.get('ranks') != 1)} on {event.get('backend')}"
     return f"cobre {event.get('version')} on {event.get('host')}, {ranks}{again}"
 
 

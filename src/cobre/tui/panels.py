@@ -55,7 +55,7 @@ def figures(view: RunView, folder: Path, width: int) -> Text:
         text.append(f"{silent_hint(view)}\n\n", style="yellow")
     elsewhere = view.state(folder) is RunState.RUNNING and view.last_activity.is_elsewhere
     if elsewhere:
-        text.append(f"on {view.last_activity.host}, last heard of {_ago(view)} ago\n\n", style="dim")
+        text.append(f"on {view.last_activity.host}, last event {_ago(view)} ago\n\n", style="dim")
     if (last := view.last) is None:
         text.append(f"{view.no_bounds_words}\n", style="dim")
         return _append_rows(text, _later(view, width - NAME_WIDTH))
@@ -80,8 +80,8 @@ def silent_hint(view: RunView) -> str:
     """Why a run without a final event is taken for dead: nobody holds its lock, or its events are too old."""
     if view.last_activity.is_elsewhere:
         host = view.last_activity.host
-        return f"nothing was heard of it for {_ago(view)}; it ran on {host}, which cannot be seen from here"
-    return "no process of this machine holds the directory: it was killed"
+        return f"no event for {_ago(view)}; it ran on another machine ({host}), which this one cannot see"
+    return "no process on this machine is using the directory: the run was killed"
 
 
 def _ago(view: RunView) -> str:

@@ -26,7 +26,7 @@ class TestBadInput:
             ("start_study", {"case": "case", "output": "run"}, "resume or overwrite"),
             ("start_study", {"case": "case", "output": "case"}, "holds the case itself"),
             ("start_study", {"case": "case", "output": "."}, "holds the case itself"),
-            ("study_status", {"job": "case"}, "no study was run"),
+            ("study_status", {"job": "case"}, "not the --output of a run"),
             ("study_status", {"job": "run", "wait_s": 1e9}, "less than or equal to 60"),
             ("query_results", {"job": "case"}, "holds no whole results"),
             ("query_results", {"job": "run", "table": "nothing"}, "there is no table"),

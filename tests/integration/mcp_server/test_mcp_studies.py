@@ -21,7 +21,7 @@ ENDLESS = 100_000
 def test_stops_a_study_and_resumes_it(server, studies):
     job = server.start("stopped", iterations=ENDLESS, workers=2)["job"]
     server.iterating(job)
-    with pytest.raises(ToolFailedError, match="no result, it is running"):
+    with pytest.raises(ToolFailedError, match="no result: it is running"):
         server.study_result(job=job)
     with pytest.raises(ToolFailedError, match="is running in"):
         server.start_study(case="case", output="stopped", overwrite=True)

@@ -59,7 +59,7 @@ def test_says_what_is_wrong_with_a_case(server, studies):
     assert "stages.json" in findings["errors"][0]["message"]
     assert status["state"] == "failed"
     assert "stages.json" in status["error"]
-    with pytest.raises(ToolFailedError, match=r"no result, it is failed: (?s:.*)stages\.json"):
+    with pytest.raises(ToolFailedError, match=r"no result: it is failed: (?s:.*)stages\.json"):
         server.study_result(job=job)
 
 
@@ -135,7 +135,7 @@ def test_changes_a_case_runs_it_and_compares_in_money(server, run, studies):
     assert "entities" not in money
     with pytest.raises(ToolFailedError, match="exists and is not empty"):
         server.change_case(case="case", output="changed", changes=[add])
-    with pytest.raises(ToolFailedError, match="no place in a list of 3"):
+    with pytest.raises(ToolFailedError, match="not an index of a list of 3"):
         server.change_case(case="case", output="other", changes=[{**add, "op": "remove", "path": "/thermals/7"}])
     with pytest.raises(ToolFailedError, match=r"leads out of|outside"):
         server.change_case(case="case", output="other", changes=[{**add, "file": "../case/config.json"}])

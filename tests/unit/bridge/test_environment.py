@@ -19,7 +19,7 @@ def test_an_environment_without_it(tmp_path):
 
 
 def test_a_folder_that_is_no_environment(tmp_path):
-    with pytest.raises(NoBridgeError, match="no Python interpreter runs there"):
+    with pytest.raises(NoBridgeError, match="no working Python interpreter"):
         bridge_at(tmp_path)
 
 

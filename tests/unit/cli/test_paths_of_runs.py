@@ -81,7 +81,7 @@ def spoil(file, kind):
 def test_events_that_are_no_file(run, kind):
     spoil(run / "events.jsonl", kind)
     done = said("top", run)
-    assert done.exit_code == 8 and "events.jsonl is no file" in done.stderr
+    assert done.exit_code == 8 and "events.jsonl is not a file" in done.stderr
     with pytest.raises(NothingToFollowError):
         EventFollower(run).check()
 
@@ -92,7 +92,7 @@ def test_a_line_with_a_strange_number_is_named_and_left_out(run, number):
         stream.write(f'{{"event":"iteration","time":1.0,"iteration":99,"lower_bound":{number}}}\n')
     done = said("top", run)
     assert done.exit_code == 0 and "99" not in done.stdout.split("iteration")[1].split()[0]
-    assert f"1 line(s) of {run / 'events.jsonl'} cannot be read" in done.stderr
+    assert f"1 line of {run / 'events.jsonl'} cannot be read" in done.stderr
 
 
 @pytest.mark.parametrize("field", ["time", "lower_bound", "half_width", "gap", "cuts", "solves", "load", "mean_cost"])

@@ -118,10 +118,10 @@ def producer(_, metadata):
         (with_("coefficients", [1.0], cut), r"coefficients has 1 entries, expected state_dimension=2"),
         (with_("state_dimension", 3, stage), r"entity_manifest has 2 entries for state_dimension=3"),
         (with_("entity_type", 2, entity), r"entity_manifest\[1\]: entity_type is 2"),
-        (with_("entity_id", 9, entity), r"stage_cuts\[2\]: its entity_manifest is another one"),
+        (with_("entity_id", 9, entity), r"stage_cuts\[2\]: its entity_manifest differs"),
         (with_("cost_scale_factor", 5.0, stage), r"cost_scale_factor differs by stage"),
         (with_("stage_end_dates", ["2030-02-01"], lambda _, metadata: metadata), r"stage_end_dates has 1 dates for 12"),
-        (with_("inflow_lag_coefficients", {0: [1.0]}, cut), r"hydro 0 have no place in a state of inflow_lag_depth=0"),
+        (with_("inflow_lag_coefficients", {0: [1.0]}, cut), r"hydro 0 do not fit into a state of inflow_lag_depth=0"),
     ],
 )
 def test_what_makes_no_policy(parts, tmp_path, change, words):

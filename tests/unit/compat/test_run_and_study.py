@@ -148,7 +148,7 @@ def test_the_policy_of_another_study_is_refused(finished, case_dir, tmp_path):
         study.simulate(policy)
     with pytest.raises(cobre.errors.PolicyIncompatibleError):
         study.load_policy(finished[0])
-    with pytest.raises(TypeError, match="a policy is needed"):
+    with pytest.raises(TypeError, match="expected a policy"):
         study.simulate(None)
 
 

@@ -162,7 +162,7 @@ def test_things_that_are_not_there(folder, tmp_path):
         cobre.results.load_stochastic(folder)
     with pytest.raises(FileNotFoundError, match="policy"):
         cobre.results.load_policy(tmp_path)
-    with pytest.raises(FileNotFoundError, match="did not come to its end"):
+    with pytest.raises(FileNotFoundError, match="did not finish"):
         cobre.results.load_results(tmp_path)
 
 

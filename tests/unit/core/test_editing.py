@@ -38,10 +38,10 @@ def test_a_whole_entity(case):
     [
         ("config.trainin.tree_seed", "no field 'trainin'; it has training"),
         ("system.hydros[9].name", "no entity with the id 9; there are 0, 1"),
-        ("system.hydros.name", "nothing that has fields before 'name'"),
-        ("config.training[3]", "no list of entities"),
-        ("system.hydros[x]", "no name of a field"),
-        ("", "no name of a field"),
+        ("system.hydros.name", "no fields before 'name'"),
+        ("config.training[3]", "not a list of entities"),
+        ("system.hydros[x]", "not a field name"),
+        ("", "not a field name"),
     ],
 )
 def test_places_that_are_not_there(case, path, words):

@@ -182,7 +182,7 @@ class _Without:
 
 
 def test_wrong_words_are_refused(run, tmp_path):
-    assert "say what to write with --to" in invoke("export", run).output
+    assert "choose a format with --to" in invoke("export", run).output
     done = invoke("export", run, "--to", "csv", "--table", "plants")
     assert done.exit_code == 8
     assert "there is no table plants" in done.output

@@ -1,4 +1,4 @@
-"""A case of the 0.5 format on the disk, to be changed and migrated."""
+"""A case of format version 0.5 on the disk, to be changed and migrated."""
 
 import json
 

@@ -104,7 +104,7 @@ def entry(dtype="<f8", shape=(1,), name="x"):
 
 
 def test_other_versions_are_refused(path):
-    with pytest.raises(ArrayFileError, match=f"format version 99, and this program reads version {VERSION}"):
+    with pytest.raises(ArrayFileError, match=f"format version 99, but this program reads version {VERSION}"):
         parse_arrays(path, forged({"facts": {}, "arrays": []}, version=99))
 
 

@@ -40,15 +40,15 @@ def test_values_are_replaced_and_plants_added_and_removed(case, tmp_path):
     ("patch", "words"),
     [
         (Patch(THERMALS, "move", "/thermals/0"), "add, replace, remove"),
-        (Patch(THERMALS, "remove", "thermals"), "begins with /"),
-        (Patch(THERMALS, "remove", "/thermals/3"), "no place in a list of 2"),
+        (Patch(THERMALS, "remove", "thermals"), "must begin with /"),
+        (Patch(THERMALS, "remove", "/thermals/3"), "not an index of a list of 2"),
         (Patch(THERMALS, "remove", "/hydros/0"), "there are thermals"),
         (Patch(THERMALS, "replace", "/thermals/0/colour", 1), "there is no 'colour'"),
-        (Patch(THERMALS, "add", "/thermals/0/id/x", 1), "nothing below a plain value"),
+        (Patch(THERMALS, "add", "/thermals/0/id/x", 1), "a plain value has no fields"),
         (Patch("system/nothing.json", "add", "/x", 1), "there is no system/nothing.json"),
-        (Patch("README.md", "add", "/x", 1), "no JSON file"),
-        (Patch("../case/config.json", "add", "/x", 1), "leads out of the case"),
-        (Patch("/etc/x.json", "add", "/x", 1), "leads out of the case"),
+        (Patch("README.md", "add", "/x", 1), "not a JSON file"),
+        (Patch("../case/config.json", "add", "/x", 1), "is outside the case"),
+        (Patch("/etc/x.json", "add", "/x", 1), "is outside the case"),
     ],
 )
 def test_a_change_that_cannot_be_made_leaves_nothing(case, tmp_path, patch, words):

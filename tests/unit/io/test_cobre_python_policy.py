@@ -77,7 +77,7 @@ def test_another_version_is_named(copy):
     vtable = root - struct.unpack_from("<i", content, root)[0]
     place = root + struct.unpack_from("<H", content, vtable + 4)[0]
     changed(copy / "manifest.bin", place, "<I", 4)
-    with pytest.raises(PolicyFileError, match="format version 4 of cobre-python, and 3"):
+    with pytest.raises(PolicyFileError, match="format version 4 of cobre-python; version 3"):
         load_policy(copy)
 
 

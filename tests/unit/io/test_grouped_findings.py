@@ -16,7 +16,7 @@ def test_many_alike_are_one_line_with_a_count_and_examples():
     (line,) = lines_of(problems)
     assert line == (
         "initial_conditions.json, hydro 1 (P1), value_m3s: is -1.5: taken as incremental inflow; "
-        "7 more like it: hydro 2 (P2), hydro 3 (P3), hydro 4 (P4), hydro 5 (P5) and 2 others"
+        "7 more like it, at hydro 2 (P2), hydro 3 (P3), hydro 4 (P4), hydro 5 (P5) and 2 others"
     )
 
 

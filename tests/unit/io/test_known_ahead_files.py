@@ -70,13 +70,16 @@ ERRORS = {
         lambda: ahead({"lead_stages": 0}),
         "anticipated_config.lead_stages: is 0 (expected at least 1)",
     ),
-    "hours of nothing": (lambda: ahead({"lead_time_hours": 0.0}), "anticipated_config.lead_time_hours: is 0 (above 0)"),
+    "hours of nothing": (
+        lambda: ahead({"lead_time_hours": 0.0}),
+        "anticipated_config.lead_time_hours: is 0 (expected a number above 0)",
+    ),
     "lead beyond the study": (lambda: ahead({"lead_stages": 6}), "is 6, and there are 5 stages to deliver in"),
-    "no orders": (with_orders, "0 of the 31 days from 2024-01-01 to 2024-02-01 were ordered"),
+    "no orders": (with_orders, "0 of the 31 days from 2024-01-01 to 2024-02-01 have commitments"),
     "orders for too few days": (lambda: with_orders((FIRST, "2024-02-10", 1.0)), "9 of the 29 days from 2024-02-01"),
     "orders for too many days": (
         lambda: with_orders((FIRST, MONTHS[3], 1.0)),
-        "31 days from 2024-03-01 to 2024-04-01 are ordered",
+        "31 days from 2024-03-01 to 2024-04-01 have commitments",
     ),
     "orders twice": (lambda: with_orders(*ORDERS, (SECOND, THIRD, 2.0)), "begins before the one from 2024-02-01 ends"),
     "orders backwards": (lambda: with_orders(*ORDERS, (SECOND, FIRST, 2.0)), "not after start_date"),
@@ -97,11 +100,11 @@ ERRORS = {
                 ]
             }
         ),
-        "thermal 1 (T1), block_id: is given in stage(s) 3",
+        "thermal 1 (T1), block_id: is given in stage 3",
     ),
     "decision of an ordinary plant": (
         lambda: constrained(ahead(), "anticipated_decision(0)", [(0, None, 1.0)]),
-        "thermal 0 decides nothing ahead",
+        "thermal 0 is not an anticipated plant",
     ),
     "later stages that do not follow": (
         lambda: after_study([{"start_date": "2024-06-02", "duration_hours": 720.0}], [bound()]),
@@ -109,9 +112,12 @@ ERRORS = {
     ),
     "later stages without hours": (
         lambda: after_study([{"start_date": "2024-06-01", "duration_hours": 0.0}], [bound()]),
-        "duration_hours: is 0 (above 0)",
+        "duration_hours: is 0 (expected a number above 0)",
     ),
-    "no bounds after the study": (lambda: after_study(bounds=[bound()]), "what is delivered in stage 1, and no bounds"),
+    "no bounds after the study": (
+        lambda: after_study(bounds=[bound()]),
+        "the study commits power for stage 1, which has no bounds",
+    ),
     "bounds of no stage": (
         lambda: after_study(bounds=[*BOUNDS, bound(post_study_stage_index=2)]),
         "there are 2 stages",
@@ -161,7 +167,7 @@ ERRORS = {
             hours=(300.0, 430.0),
             block_mode="chronological",
         ),
-        "water comes in 40, 50 hours",
+        "water arrives after 40, 50 hours",
     ),
 }
 WARNINGS = {
@@ -169,27 +175,30 @@ WARNINGS = {
         lambda: constrained(ahead(), "thermal_generation(1)", [(0, None, 99.0)]),
         "is power that was decided earlier",
     ),
-    "power after the study": (ahead_after_study, "is worth nothing without `policy.boundary`"),
+    "power after the study": (
+        ahead_after_study,
+        "without `policy.boundary`, power delivered after the study has no value",
+    ),
     "a lead over weeks and months": (
         lambda: ahead(
             stage_fields={0: {"start_date": "2023-12-25"}, 4: {"end_date": "2024-05-10"}},
             orders=[("2023-12-25", THIRD, 1.0)],
         ),
-        "counts stages of 30 and of 9 days alike",
+        "counts a stage of 30 days like one of 9",
     ),
     "no travel time": (lambda: travelling(0.0), "is 0 and has no effect"),
     "water to nobody": (
         lambda: travelling(hydros=[hydro(0, travel_time_hours=9.0), hydro(1)]),
-        "there is no plant below",
+        "there is no plant downstream",
     ),
     "releases without travel time": (lambda: travelling(0.0), "the plant has no travel time"),
     "longer than the study": (
         lambda: travelling(9000.0, [("2022-01-01", FIRST, 5.0)]),
-        "nothing that it releases arrives",
+        "its releases never arrive",
     ),
     "storages that are no states": (
         lambda: travelling(stage_fields={1: {"state_variables": {"storage": False, "inflow_lags": True}}}),
-        "state_variables.storage: is false in stage(s) 1",
+        "state_variables.storage: is false in stage 1",
     ),
 }
 

@@ -1,4 +1,4 @@
-"""Cases of the 0.5 format become cases of the current one: configuration, stages, lags, and refusals."""
+"""Cases of format version 0.5 become cases of the current one: configuration, stages, lags, and refusals."""
 
 from datetime import date
 
@@ -216,7 +216,7 @@ def test_what_is_still_wrong_is_told(old):
 
 def test_a_case_of_the_current_format_is_refused(old):
     old.migrate()
-    with pytest.raises(InvalidCaseError, match=r"not a case of the 0\.5 format"):
+    with pytest.raises(InvalidCaseError, match=r"not a case of format version 0\.5"):
         migrate_case(old.folder / "new", old.folder / "newer")
     assert not (old.folder / "newer").exists()
 

@@ -1,4 +1,4 @@
-"""Cases of the 0.5 format become cases of the current one: plants, prices, constraints, tables."""
+"""Cases of format version 0.5 become cases of the current one: plants, prices, constraints, tables."""
 
 import pyarrow as pa
 import pytest

@@ -74,8 +74,8 @@ def test_other_columns_are_refused(tmp_path):
     ("damage", "message"),
     [
         (lambda content: content[:7], "truncated"),
-        (lambda content: content[:-1], "no whole Parquet file"),
-        (lambda content: content[:-8] + b"\xff\xff\xff\x7fPAR1", "no whole Parquet file"),
+        (lambda content: content[:-1], "not a complete Parquet file"),
+        (lambda content: content[:-8] + b"\xff\xff\xff\x7fPAR1", "not a complete Parquet file"),
         (lambda content: content[:-8] + b"\x05\0\0\0PAR1", "footer that this program does not know"),
     ],
 )

@@ -169,7 +169,7 @@ def test_the_exception_shows_every_problem(folder):
     (folder / "system/lines.json").unlink()
     with pytest.raises(InvalidCaseError) as raised:
         load_case(folder)
-    assert "2 problem(s)" in str(raised.value)
+    assert "2 errors" in str(raised.value)
     assert "config.json, training: is missing" in str(raised.value)
     assert len(raised.value.problems) == 2
 
@@ -185,7 +185,7 @@ def test_a_case_of_the_old_format_is_recognised_with_one_message(tmp_path):
     problems = problems_after(tmp_path, make_old)
     assert len(problems) == 1
     text = str(problems.errors[0])
-    assert "0.5 format" in text
+    assert "format version 0.5" in text
     assert "cobre migrate OLD NEW" in text
     assert "num_scenarios" in text
 

@@ -111,7 +111,7 @@ def test_no_json_whatever_ends_in_an_exception(tmp_path, name, data):
         ),
         (
             put("system/hydros.json:hydros.0.generation.model", "magic"),
-            "hydro 0 (H0), generation.model: is 'magic' (constant_productivity, linearized_head or fpha)",
+            "hydro 0 (H0), generation.model: is 'magic' (expected constant_productivity, linearized_head or fpha)",
         ),
         (
             put("system/hydros.json:hydros.0.penalties.evaporation_violation_pos_cost", 3.0),
@@ -131,7 +131,7 @@ def test_no_json_whatever_ends_in_an_exception(tmp_path, name, data):
         ),
         (
             put("system/thermals.json:thermals.0.cost_per_mwh", float("inf")),
-            "thermal 0 (T), cost_per_mwh: is inf (expected a finite number)",
+            "thermal 0 (T), cost_per_mwh: is too large (expected a number between -1e+20 and 1e+20)",
         ),
         (put("system/lines.json:lines.0.losses_percent", None), "line 0 (AB), losses_percent: is null"),
         (put("system/thermals.json:thermals.0.id", True), "id: is true (expected a whole number)"),
@@ -144,7 +144,7 @@ def test_no_json_whatever_ends_in_an_exception(tmp_path, name, data):
             "training.stopping_rules[0]: `type` is 'patience' (expected one of iteration_limit, time_limit,",
         ),
         (put("config.json:training.selection", {}), "training.selection: has no `method`"),
-        (put("stages.json:stages.0.risk_measure", "fear"), "stage 0, risk_measure: is 'fear' (expectation)"),
+        (put("stages.json:stages.0.risk_measure", "fear"), "stage 0, risk_measure: is 'fear' (expected expectation)"),
         (
             put("stages.json:stages.0.risk_measure", {"cvar": {"alpha": 0.5}}),
             "stage 0, risk_measure.cvar.lambda: is missing",
@@ -162,7 +162,7 @@ def test_no_json_whatever_ends_in_an_exception(tmp_path, name, data):
         ),
         (
             put("scenarios/correlation.json:profiles.default.correlation_groups.0.entities.0.type", "wind"),
-            "profiles.default.correlation_groups[0].entities[0].type: is 'wind' (inflow, load or ncs)",
+            "profiles.default.correlation_groups[0].entities[0].type: is 'wind' (expected inflow, load or ncs)",
         ),
         (
             put(
@@ -190,12 +190,12 @@ def test_words(tmp_path, spoil, text):
 @pytest.mark.parametrize(
     ("spoil", "text"),
     [
-        (put("system/buses.json:buses.1.id", 0), "bus 0, id: appears 2 times"),
-        (put("system/hydros.json:hydros.1.id", 0), "hydro 0, id: appears 2 times"),
-        (put("system/hydros.json:hydros.0.unit_groups.1.id", 0), "hydro 0 (H0), unit group 0, id: appears 2 times"),
-        (put("stages.json:stages.1.id", 0), "stage 0, id: appears 2 times"),
-        (put("stages.json:stages.0.blocks.1.id", 0), "stage 0, block 0, id: appears 2 times"),
-        (put("stages.json:season_definitions.seasons.1.id", 0), "season 0, id: appears 2 times"),
+        (put("system/buses.json:buses.1.id", 0), "bus 0, id: is used 2 times"),
+        (put("system/hydros.json:hydros.1.id", 0), "hydro 0, id: is used 2 times"),
+        (put("system/hydros.json:hydros.0.unit_groups.1.id", 0), "hydro 0 (H0), unit group 0, id: is used 2 times"),
+        (put("stages.json:stages.1.id", 0), "stage 0, id: is used 2 times"),
+        (put("stages.json:stages.0.blocks.1.id", 0), "stage 0, block 0, id: is used 2 times"),
+        (put("stages.json:season_definitions.seasons.1.id", 0), "season 0, id: is used 2 times"),
         (put("initial_conditions.json:storage.1.hydro_id", 0), "storage of hydro 0, hydro_id: appears 2 times"),
         (
             put("system/hydro_production_models.json:production_models.1.hydro_id", 0),

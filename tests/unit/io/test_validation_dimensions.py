@@ -53,7 +53,7 @@ SPOILT = {
     "one stage": (one_stage, "stages.json, stages: there are 1 (expected at least 2)"),
     "gap in blocks": (
         put(f"{STAGES}.1.blocks.1.id", 2),
-        "stage 1, blocks: their ids are 0, 2 (0, 1, 2, ... without a gap)",
+        "stage 1, blocks: their ids are 0, 2 (expected 0, 1, 2, ... without a gap)",
     ),
     "no blocks": (put(f"{STAGES}.1.blocks", []), "stage 1, blocks: there is none"),
     "no hours": (put(f"{STAGES}.1.blocks.0.hours", 0), "stage 1, blocks (id 0).hours: is 0"),
@@ -62,11 +62,11 @@ SPOILT = {
     "pre-study id": (put("stages.json:pre_study_stages.0.id", 7), "pre-study stage 7, id: is not negative"),
     "load factors": (
         put("scenarios/load_factors.json:load_factors.0.block_factors", [{"block_id": 0, "factor": 1.0}]),
-        "bus 0, stage 0, block_factors: there are 1 factors, but the stage has 2 block(s)",
+        "bus 0, stage 0, block_factors: there are 1 factors, but the stage has 2 blocks",
     ),
     "evaporation": (
         put(f"{HYDROS}.2.evaporation.coefficients_mm", [1.0] * 11),
-        "evaporation.coefficients_mm: has 11 numbers (12",
+        "evaporation.coefficients_mm: has 11 numbers (expected 12",
     ),
     "reference volumes": (
         put(f"{HYDROS}.2.evaporation.reference_volumes_hm3", [1.0]),
@@ -82,9 +82,12 @@ SPOILT = {
     ),
     "statistics missing": (
         columns("load_seasonal_stats", stage_id=[0, 1, 2, 0, 1, 1]),
-        "bus 1, stage_id: there is no row for stage(s) 2",
+        "bus 1, stage_id: there is no row for stage 2",
     ),
-    "lags": (columns("inflow_ar_coefficients", lag=[1, 2, 1]), "hydro 0, stage 1, lag: the lags are 2 (1, 2, ..."),
+    "lags": (
+        columns("inflow_ar_coefficients", lag=[1, 2, 1]),
+        "hydro 0, stage 1, lag: the lags are 2 (expected 1, 2, ...",
+    ),
     "override twice": (
         columns("thermal_bounds", stage_id=[0, 0], block_id=[None, None]),
         "thermal 0, stage 0, max_generation_mw: appears 2 times",
@@ -97,7 +100,7 @@ SPOILT = {
     "plane twice": (columns("fpha_hyperplanes", plane_id=[0, 0]), "hydro 1, plane 0: appears 2 times"),
     "openings file missing": (
         put(f"{SOURCE}.openings", {"source": "file"}),
-        "openings are to come from a file, but there is none",
+        "openings are read from a file, but there is none",
     ),
     "openings stage": (openings(stages=2), "stage 2, opening_index: there are 0 different ones, and 2 are needed"),
     "openings count": (openings(count=3), "stage 0, opening_index: there are 3 different ones, and 2 are needed"),
@@ -113,12 +116,12 @@ SPOILT = {
     "external stage": (external(stages=2), "stage 2, scenario_id: there is no scenario"),
     "parameter stages": (
         put(f"{PARAMETER}.values", [[0, 1.0]]),
-        "parameter 0 (k), values: there is no value for stage(s) 1, 2",
+        "parameter 0 (k), values: there is no value for stages 1, 2",
     ),
     "parameter other stages": (put(f"{PARAMETER}.values", [[i, 1.0] for i in range(4)]), "there is no stage 3"),
     "parameter seasons": (
         together(put(f"{PARAMETER}.kind", "seasonal"), put(f"{PARAMETER}.values", [[0, 1.0], [2, 1.0]])),
-        "there is no value for season(s) 1",
+        "there is no value for season 1",
     ),
     "parameter blocks": (
         put(

@@ -23,11 +23,11 @@ def filling(rate=40.0, start=0, entry=1):
 PRODUCTION = {
     "twice": (
         columns("hydro_energy_productivity", hydro_id=[0]),
-        "is given here and in system/hydro_production_models.json for stage(s) 0, 1, 2",
+        "is given here and in system/hydro_production_models.json for stages 0, 1, 2",
     ),
     "never": (
         put(f"{MODELS}.0.stage_ranges.0.end_stage_id", 1),
-        "hydro 0 (H0), productivity_mw_per_m3s: there is no value for stage(s) 2",
+        "hydro 0 (H0), productivity_mw_per_m3s: there is no value for stage 2",
     ),
     "negative": (
         put(f"{MODELS}.0.stage_ranges.0.productivity_mw_per_m3s", -1.0),
@@ -35,7 +35,7 @@ PRODUCTION = {
     ),
     "fpha": (
         put(f"{MODELS}.1.stage_ranges.0.productivity_mw_per_m3s", 1.0),
-        "a plant with planes has no single productivity",
+        "a plant with a plane model has no single productivity",
     ),
     "range": (
         together(
@@ -45,15 +45,15 @@ PRODUCTION = {
     ),
     "no config": (
         put(f"{MODELS}.1.stage_ranges.0.fpha_config", None),
-        "hydro 1 (H1), fpha_config: the model is fpha in stage(s) 0, 1, 2",
+        "hydro 1 (H1), fpha_config: the model is fpha in stages 0, 1, 2",
     ),
     "no planes": (
         columns("fpha_hyperplanes", stage_id=[0, 1]),
-        "fpha_hyperplanes.parquet, hydro 1 (H1): there are no planes for stage(s) 2",
+        "fpha_hyperplanes.parquet, hydro 1 (H1): there are no planes for stage 2",
     ),
     "no geometry": (
         put(f"{MODELS}.1.stage_ranges.0.fpha_config", {"source": "computed"}),
-        "hydro 1 (H1): planes are to be computed from 0 row(s)",
+        "hydro 1 (H1): planes are computed from geometry, which has 0 rows",
     ),
     "sign of v": (
         columns("fpha_hyperplanes", gamma_v=[-0.1, 0.0]),
@@ -95,7 +95,7 @@ INFLOWS = {
     ),
     "no season": (  # of a calendar of one's own: that of a month follows from its dates
         together(put(f"{STAGES}.1.season_id", None), put("stages.json:season_definitions.cycle_type", "custom")),
-        "stages.season_id: stage(s) 1 have none, but the inflow model has lags",
+        "stages.season_id: is missing in stage 1, but the inflow model has lags",
     ),
     "window": (
         put(f"{INITIAL}:recent_observations.0.end_date", "2023-11-01"),
@@ -106,7 +106,7 @@ INFLOWS = {
         "recent_observations.end_date: is 2024-01-02, after the study starts",
     ),
     "asymmetric": (put(f"{GROUP}.matrix.0.1", 0.4), "group all, matrix: is not symmetric"),
-    "diagonal": (put(f"{GROUP}.matrix.0.0", 0.9), "matrix: has a diagonal that is not 1"),
+    "diagonal": (put(f"{GROUP}.matrix.0.0", 0.9), "matrix: has diagonal entries other than 1"),
     "beyond one": (
         together(put(f"{GROUP}.matrix.0.1", 1.5), put(f"{GROUP}.matrix.1.0", 1.5)),
         "matrix: has an entry of 1.5",
@@ -115,7 +115,7 @@ INFLOWS = {
         put(f"{GROUP}.entities.2", {"type": "load", "id": 0}),
         "entities: has entities of the classes inflow, load",
     ),
-    "twice": (put(f"{GROUP}.entities.2.id", 1), "inflow 1 stands more than once"),
+    "twice": (put(f"{GROUP}.entities.2.id", 1), "inflow 1 appears more than once"),
     "seed": (
         put(SOURCE, {"load": {"scheme": "out_of_sample"}}),
         "scenario_source.seed: is missing, but the scheme of load",
@@ -126,11 +126,11 @@ INFLOWS = {
     ),
     "years": (
         together(put(f"{SOURCE}.inflow", {"scheme": "historical"}), put(f"{SOURCE}.historical_years", [2019, 2020])),
-        "historical_years: the history has no year 2019 (years from 2020 to 2020)",
+        "historical_years: the history has no year 2019 (expected years from 2020 to 2020)",
     ),
     "residuals": (
         together(put(f"{STAGES}.1.sampling_method", "historical_residuals"), drop("scenarios/inflow_history.parquet")),
-        "sampling_method: is historical_residuals in stage(s) 1",
+        "sampling_method: is historical_residuals in stage 1",
     ),
     "estimation": (
         drop("scenarios/inflow_seasonal_stats.parquet"),
@@ -147,7 +147,7 @@ STORAGE = {
     ),
     "to be filled": (
         together(filling(), put(f"{INITIAL}:storage", [{"hydro_id": 0, "value_hm3": 1.0}])),
-        "storage.hydro_id: the plant is to be filled",
+        "storage.hydro_id: the plant is being filled",
     ),
     "too slow": (filling(rate=3.0), "is too low: 7.56 hm3 are reached before stage 1, and the dead volume is 10 hm3"),
     "start": (filling(start=-3), "filling.start_stage_id: is -3, not a stage of the study"),
@@ -164,7 +164,7 @@ STORAGE = {
 CONSTRAINTS = {
     "two sources": (
         columns("generic_constraint_bounds", bound_upper=[5.0, 90.0]),
-        "constraint 0, stage 0, bound_lower, bound_upper: the expression has a bound",
+        "constraint 0, stage 0, bound_lower, bound_upper: the expression already has a bound",
     ),
     "no bound": (
         columns("generic_constraint_bounds", bound_lower=[None, None], bound_upper=[None, None]),

@@ -62,28 +62,31 @@ DECEMBER = ("2023-12-01", "2024-01-01")
 ERRORS = {
     "nothing observed": (
         observed(),
-        "lag(s) 1 are read by the first stages, but not every day from 2023-12-01 to 2024-01-01 (exclusive) is covered",
+        "the first stages need lag 1, but not every day from 2023-12-01 to 2024-01-01 (exclusive) is covered",
     ),
-    "a day is missing": (observed(("2023-12-01", "2023-12-15"), ("2023-12-16", "2024-01-01")), "lag(s) 1 are read"),
+    "a day is missing": (
+        observed(("2023-12-01", "2023-12-15"), ("2023-12-16", "2024-01-01")),
+        "the first stages need lag 1",
+    ),
     "the second month": (
         together(lags((0, 0, 1), (0, 0, 2)), pre_study, observed(DECEMBER)),
-        "lag(s) 2 are read by the first stages, but not every day from 2023-11-01 to 2023-12-01",
+        "the first stages need lag 2, but not every day from 2023-11-01 to 2023-12-01",
     ),
     "a later stage looks back": (
         together(lags((0, 1, 1), (0, 1, 2), (0, 1, 3)), pre_study, observed(DECEMBER)),
-        "lag(s) 2 are read",
+        "the first stages need lag 2",
     ),
     "a year": (
         together(yearly, observed(DECEMBER, hydros=(0, 1))),
-        "hydro 1 (H1), recent_observations: lag(s) 10, 11, 12 are read",
+        "hydro 1 (H1), recent_observations: the first stages need lags 10, 11, 12",
     ),
     "pump from a plant that is not there yet": (
         put(f"{HYDROS}.2.entry_stage_id", 1),
-        "pumping station 0 (P), source_hydro_id: hydro 2 (H2) is not there in stage(s) 0",
+        "pumping station 0 (P), source_hydro_id: hydro 2 (H2) does not exist in stage 0",
     ),
     "pump into a plant that is gone": (
         put(f"{HYDROS}.1.exit_stage_id", 1),
-        "pumping station 0 (P), destination_hydro_id: hydro 1 (H1) is not there in stage(s) 1, 2",
+        "pumping station 0 (P), destination_hydro_id: hydro 1 (H1) does not exist in stages 1, 2",
     ),
     "a dead volume that is larger at the end of filling": (
         together(
@@ -100,7 +103,7 @@ ERRORS = {
             put(RULES, [LIMIT, SIMULATION]),
             put("stages.json:stages.1.risk_measure", {"cvar": {"alpha": 0.5, "lambda": 0.3}}),
         ),
-        "training.stopping_rules: the rule `simulation` compares means, and stage(s) 1 do not count the mean alone",
+        "the rule `simulation` compares means, but the risk measure is not the expectation in stage 1",
     ),
     "a boundary that is not there": (
         put("config.json:policy", {"boundary": {"path": "nowhere"}}),
@@ -158,7 +161,7 @@ WARNINGS = {
             put(f"{HYDROS}.2.reservoir.min_storage_hm3", 0.0),
             put(f"{INITIAL}:storage", [{"hydro_id": 0, "value_hm3": 50.0}, {"hydro_id": 1, "value_hm3": 50.0}]),
         ),
-        "hydro 2 (H2), storage.value_hm3: is not given: the study starts with an empty reservoir",
+        "hydro 2 (H2), storage.value_hm3: is missing: the study starts with an empty reservoir",
     ),
     "filling from nothing": (
         together(
@@ -166,7 +169,7 @@ WARNINGS = {
             put(f"{HYDROS}.0.entry_stage_id", 1),
             put(f"{INITIAL}:storage", [{"hydro_id": 1, "value_hm3": 50.0}, {"hydro_id": 2, "value_hm3": 50.0}]),
         ),
-        "hydro 0 (H0), filling_storage.value_hm3: is not given: the plant starts empty",
+        "hydro 0 (H0), filling_storage.value_hm3: is missing: filling starts from empty",
     ),
     "ratios": (
         columns("inflow_ar_coefficients", residual_std_ratio=[0.8, 0.8, 0.8]),
@@ -177,7 +180,7 @@ WARNINGS = {
             put(RULES, [LIMIT, SIMULATION]),
             put("config.json:training.scenario_source.load", {"scheme": "out_of_sample"}),
         ),
-        "training.stopping_rules: the rule `simulation` meets load of other scenarios than the openings",
+        "training.stopping_rules: the rule `simulation` simulates load of other scenarios than the openings",
     ),
     "planes": (
         put(
@@ -231,7 +234,11 @@ def stored_policy(path, end, hydros):
     ("end", "hydros", "words"),
     [
         ("2024-04-01", (0, 1, 2), None),
-        ("2024-05-01", (0, 1, 2), "prices no state of 2024-04-01, where this study ends (its stages end on 2024-05-01"),
+        (
+            "2024-05-01",
+            (0, 1, 2),
+            "has no cost-to-go on 2024-04-01, where this study ends (its stages end on 2024-05-01",
+        ),
         ("2024-04-01", (0, 1), "does not price the water of hydro 2 (H2)"),
     ],
 )

@@ -79,7 +79,10 @@ PLANTS = {
     ),
     "fuel": (put("system/thermals.json:thermals.0.cost_per_mwh", -1.0), "cost_per_mwh: is -1"),
     "line": (put("system/lines.json:lines.0.capacity.direct_mw", -5.0), "capacity.direct_mw: is -5"),
-    "losses": (put("system/lines.json:lines.0.losses_percent", 100.0), "losses_percent: is 100 (below 100)"),
+    "losses": (
+        put("system/lines.json:lines.0.losses_percent", 100.0),
+        "losses_percent: is 100 (expected a number below 100)",
+    ),
     "loop": (put("system/lines.json:lines.0.target_bus_id", 0), "target_bus_id: is 0, the same as source_bus_id"),
     "contract": (
         put("system/energy_contracts.json:contracts.0.limits.min_mw", 6.0),
@@ -107,7 +110,7 @@ PLANTS = {
 
 
 PRICES = {
-    "zero": (put(f"{PENALTIES}:hydro.spillage_cost", 0.0), "penalties.json, hydro.spillage_cost: is 0 (above 0)"),
+    "zero": (put(f"{PENALTIES}:hydro.spillage_cost", 0.0), "hydro.spillage_cost: is 0 (expected a number above 0)"),
     "negative turbined": (
         put(f"{PENALTIES}:hydro.turbined_cost", -0.1),
         "hydro.turbined_cost: is -0.1 (expected at least 0)",
@@ -118,7 +121,10 @@ PRICES = {
         "hydro 0 (H0), penalties.spillage_cost: is -1 (expected at least 0)",
     ),
     "line": (put("system/lines.json:lines.0.exchange_cost", -1.0), "line 0 (AB), exchange_cost: is -1"),
-    "stage": (columns("penalty_overrides_bus", excess_cost=[0.0]), "bus 0, stage 0, excess_cost: is 0 (above 0)"),
+    "stage": (
+        columns("penalty_overrides_bus", excess_cost=[0.0]),
+        "stage 0, excess_cost: is 0 (expected a number above 0)",
+    ),
     "no tier": (put(f"{PENALTIES}:bus.deficit_segments", []), "bus.deficit_segments: there is none"),
     "last tier": (
         put(f"{PENALTIES}:bus.deficit_segments.1.depth_mw", 9.0),

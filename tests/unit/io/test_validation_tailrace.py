@@ -29,7 +29,7 @@ def curves(**changed):
 WRONG = {
     "gap": ({"outflow_min_m3s": [0.0, 60.0]}, "hydro 2, family 1, outflow_min_m3s: there is a gap between 50 and 60"),
     "overlap": ({"outflow_min_m3s": [0.0, 40.0]}, "outflow_min_m3s: there is an overlap between 50 and 40"),
-    "step": ({"coefficient_0": [1.0, 1.005]}, "coefficient_0: the level steps from 1 to 1.005 m at 50 m3/s"),
+    "step": ({"coefficient_0": [1.0, 1.005]}, "coefficient_0: the level jumps from 1 to 1.005 m at 50 m3/s"),
     "backwards": (
         {"outflow_max_m3s": [50.0, 40.0]},
         "family 1, segment 2, outflow_max_m3s: is 40 (expected at least outflow_min",
@@ -64,4 +64,4 @@ def test_steps_of_a_millimetre_are_rounding(tmp_path):
 def test_a_plant_that_does_not_use_its_curves(tmp_path):
     found = problems_after(tmp_path / "case", curves(hydro_id=[0, 0]))
     assert not found.errors
-    assert any("its curves are not used: no stage asks for computed planes" in str(one) for one in found.warnings)
+    assert any("its curves are not used: no stage uses computed planes" in str(one) for one in found.warnings)

@@ -30,10 +30,13 @@ def filling(rate=40.0, start=0, entry=1):
 
 
 WARNINGS = {
-    "own price": (put(f"{HYDROS}.0.penalties.spillage_cost", 0.0), "penalties.spillage_cost: is 0: several decisions"),
+    "own price": (
+        put(f"{HYDROS}.0.penalties.spillage_cost", 0.0),
+        "penalties.spillage_cost: is 0: the optimal decision",
+    ),
     "productivity": (
         put(f"{MODELS}.0.stage_ranges.0.productivity_mw_per_m3s", 0.0),
-        "hydro 0 (H0), productivity_mw_per_m3s: is 0 in stage(s) 0, 1, 2: the plant makes no power there",
+        "hydro 0 (H0), productivity_mw_per_m3s: is 0 in stages 0, 1, 2: the plant generates nothing there",
     ),
     "gap": (
         together(no_lags, put(f"{STAGES}.1.start_date", "2024-02-10")),
@@ -45,7 +48,7 @@ WARNINGS = {
     ),
     "lags": (
         put(f"{STAGES}.1.state_variables", {"storage": True, "inflow_lags": False}),
-        "inflow_lags: is false in stage(s) 1, but inflows depend on lags: the state holds them all the same",
+        "inflow_lags: is false in stage 1, but inflows depend on lags: lags are in the state anyway",
     ),
     "high storage": (
         put(f"{INITIAL}:storage.1.value_hm3", 150.0),
@@ -76,7 +79,7 @@ WARNINGS = {
             f"{MODELS}.0.stage_ranges",
             [{"start_stage_id": 0, "model": "constant_productivity", "productivity_mw_per_m3s": p} for p in (1.0, 2.0)],
         ),
-        "stage_ranges[1]: stage(s) 0, 1, 2 are in an earlier range",
+        "stage_ranges[1]: stages 0, 1, 2: an earlier range",
     ),
     "planes": (
         put(f"{MODELS}.1.stage_ranges.0", {"start_stage_id": 0, "model": "constant_productivity"}),
@@ -102,7 +105,7 @@ WARNINGS = {
                 value_m3s=[1.0] * 3,
             ),
         ),
-        "hydro 0: some month has only 0 observation(s); 30 are recommended",
+        "hydro 0: some months have only 0 observations; 30 are recommended",
     ),
     "constraint": (
         columns(

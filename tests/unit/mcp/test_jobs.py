@@ -49,7 +49,7 @@ def test_refuses_a_folder_with_other_things(case, tmp_path):
     (tmp_path / "out").mkdir()
     (tmp_path / "out" / "thesis.tex").write_text("")
 
-    with pytest.raises(JobError, match="other files than results"):
+    with pytest.raises(JobError, match="files other than results"):
         Jobs().start(StudyRequest(case, tmp_path / "out", overwrite=True))
 
 

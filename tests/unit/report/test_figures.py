@@ -47,7 +47,9 @@ def test_what_adds_up_is_added_up(simulated, quantity):
 
 
 def test_what_cannot_be_plotted_is_said(simulated):
-    with pytest.raises(ValueError, match="water_value does not add up: name one hydro_id with entity=; there are 0, 1"):
+    with pytest.raises(
+        ValueError, match="water_value cannot be summed: choose one hydro_id with entity=; there are 0, 1"
+    ):
         plot_fan(simulated, "water_value")
     with pytest.raises(ValueError, match="storage has no hydro_id 7; there are 0, 1"):
         plot_fan(simulated, "storage", entity=7)

@@ -70,7 +70,7 @@ def test_what_cannot_be_drawn_is_named(simulated):
         simulated.plot("hydros", "happiness")
     with pytest.raises(ValueError, match="there are 0, 1"):
         simulated.plot("hydros", "spillage_m3s", entity=9)
-    with pytest.raises(ValueError, match="name one hydro_id"):
+    with pytest.raises(ValueError, match="choose one hydro_id"):
         simulated.plot("hydros", "water_value_per_hm3")
 
 

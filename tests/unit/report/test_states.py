@@ -120,7 +120,7 @@ def test_a_damaged_manifest(run_copy):
 def test_folders_that_are_none(tmp_path, finished_run):
     with pytest.raises(ReportError, match="missing does not exist; give the output directory of a run"):
         write_report(tmp_path / "missing")
-    with pytest.raises(ReportError, match=r"is no output directory of `cobre run`: it has none of events\.jsonl"):
+    with pytest.raises(ReportError, match=r"is not the output directory of a run: it has none of events\.jsonl"):
         write_report(tmp_path)
     with pytest.raises(ReportError, match="is a file"):
         write_report(finished_run / "summary.json")

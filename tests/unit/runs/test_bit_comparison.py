@@ -233,18 +233,18 @@ def test_another_system_is_named_first(original, other):
 def test_a_directory_that_is_no_run(original, tmp_path):
     with pytest.raises(NotAWholeRunError, match="is not a directory"):
         compare_runs(original, tmp_path / "missing")
-    with pytest.raises(NotAWholeRunError, match=r"no summary\.json: `cobre run` did not write it"):
+    with pytest.raises(NotAWholeRunError, match=r"summary\.json is missing"):
         compare_runs(tmp_path, original)
 
 
 def test_a_run_that_did_not_end(original, other):
     (other / "summary.json").unlink()
-    with pytest.raises(NotAWholeRunError, match="the run did not end"):
+    with pytest.raises(NotAWholeRunError, match="the run did not finish"):
         compare_runs(original, other)
 
 
 def test_a_run_that_goes_on(original, other):
-    with output_lock(other), pytest.raises(NotAWholeRunError, match="still goes on"):
+    with output_lock(other), pytest.raises(NotAWholeRunError, match="still in progress"):
         compare_runs(original, other)
 
 
@@ -274,7 +274,7 @@ def test_a_missing_file(original, other, file):
 def test_tables_of_another_run_in_the_same_place_are_not_taken_for_this_one(original, other):
     facts = read_manifest(other / "simulation")["run"] | {"digest": "of an earlier run"}
     write_results(other / "simulation", read_results(other / "simulation"), facts)
-    with pytest.raises(NotAWholeRunError, match=r"is of another run than summary\.json"):
+    with pytest.raises(NotAWholeRunError, match=r"belongs to another run than summary\.json"):
         read_run_content(other)
 
 
@@ -285,7 +285,10 @@ def compare(*arguments):
 def test_the_command_says_identical(original, other):
     done = compare(original, other)
     assert done.exit_code == 0
-    assert done.stdout.splitlines() == ["identical", f"digest {compare_runs(original, other).digests[0]}"]
+    assert done.stdout.splitlines() == [
+        "identical",
+        f"digest {compare_runs(original, other).digests[0]} of bounds, cuts, policy file and simulation",
+    ]
 
 
 def test_the_command_names_the_difference(original, other):
@@ -309,7 +312,7 @@ def test_the_command_speaks_json(original, other):
 def test_the_command_refuses_what_is_no_run(original, tmp_path):
     done = compare(original, tmp_path)
     assert (done.exit_code, done.stdout) == (8, "")
-    assert "is not a whole output directory" in done.stderr
+    assert "has no complete results" in done.stderr
 
 
 @pytest.mark.parametrize("file", ["simulation/hydros.parquet", "training/convergence.parquet", "policy/policy.bin"])

@@ -54,7 +54,7 @@ def test_a_stored_policy_that_is_simulated():
         viewed(started(), phase("simulation"), simulated, {"event": "run_finished", "time": START + 4.0}),
     ):
         assert view.is_simulation_only
-        assert view.no_bounds_words == "a stored policy, nothing to train"
+        assert view.no_bounds_words == "stored policy, no training"
 
 
 @pytest.mark.parametrize(
@@ -71,7 +71,7 @@ def test_a_run_that_was_stopped_is_told_from_one_that_finished(tmp_path, kind, s
 def test_before_the_first_iteration():
     assert viewed(started(), phase("training")).no_bounds_words == "no iteration yet"
     failed = {"event": "run_failed", "time": START, "error": "x", "kind": "y"}
-    assert viewed(started(), phase("training"), failed).no_bounds_words == "no iteration was finished"
+    assert viewed(started(), phase("training"), failed).no_bounds_words == "no iteration finished"
     assert not viewed(*training(3), phase("simulation")).is_simulation_only
 
 
@@ -116,7 +116,7 @@ def test_a_run_on_another_machine_lives_by_the_age_of_its_last_event(tmp_path, a
     assert view.state(tmp_path) is status
     words = figures(view, tmp_path, 80).plain
     assert "a-node-of-a-cluster" in words
-    assert ("last heard of" in words) == (status is RunState.RUNNING)
+    assert ("last event" in words) == (status is RunState.RUNNING)
 
 
 def test_texts_of_a_log_are_safe_to_show():
@@ -164,7 +164,7 @@ def test_a_new_run_in_the_same_directory_is_noticed(tmp_path):
     [
         (lambda folder: None, "does not exist"),
         (lambda folder: folder.write_text(""), "is a file"),
-        (lambda folder: folder.mkdir(), "no study was run"),
+        (lambda folder: folder.mkdir(), "not the --output of a run"),
     ],
 )
 def test_nothing_to_follow_is_said_in_words(tmp_path, make, words):

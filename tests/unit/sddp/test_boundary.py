@@ -250,7 +250,7 @@ def test_what_the_study_does_not_have_counts_as_zero_unless_strict():
 
 
 def test_a_plant_that_is_not_priced_is_named():
-    with pytest.raises(BoundaryMismatchError, match=r"hydro\(s\) 7; it knows the hydro\(s\) 0, 1"):
+    with pytest.raises(BoundaryMismatchError, match=r"hydros 7; it covers hydros 0, 1"):
         fit_boundary(PRICED, ("storage:0", "storage:1", "storage:7"), 1e6, is_strict=False)
 
 

@@ -110,7 +110,7 @@ def test_only_the_groups_of_a_class_on_request():
         ([("inflow", 0), ("inflow", 1)], [[1.0]], "2 x 2"),
         ([("inflow", 0), ("inflow", 7)], [[1, 0.5], [0.5, 1]], "no inflow entity with id 7"),
         ([("inflow", 0), ("load", 0)], [[1, 0.5], [0.5, 1]], "one type"),
-        ([("inflow", 0), ("inflow", 0)], [[1, 0.5], [0.5, 1]], "named twice"),
+        ([("inflow", 0), ("inflow", 0)], [[1, 0.5], [0.5, 1]], "listed twice"),
     ],
 )
 def test_what_is_no_correlation(entities, matrix, message):
@@ -127,7 +127,7 @@ def test_an_unknown_profile_is_named():
 def test_an_entity_in_two_groups():
     pair = [[1, 0.5], [0.5, 1]]
     groups = [group([("inflow", 0), ("inflow", 1)], pair), group([("inflow", 1), ("inflow", 2)], pair)]
-    with pytest.raises(NoiseModelError, match="inflow 1 is named twice"):
+    with pytest.raises(NoiseModelError, match="inflow 1 is listed twice"):
         profiles(groups)
 
 
@@ -145,8 +145,8 @@ def test_matrices_that_cannot_be_are_told():
     found = profiles([group([("inflow", 0), ("inflow", 1), ("inflow", 2)], IMPOSSIBLE)])
     [note] = found.notes
     assert str(note) == (
-        "scenarios/correlation.json: profile default, group g: the matrix is not positive semidefinite: its least "
-        "eigenvalue, -0.223774, counts as zero"
+        "scenarios/correlation.json: profile default, group g: the matrix is not positive semidefinite: negative "
+        "eigenvalues, down to -0.223774, count as zero"
     )
 
 

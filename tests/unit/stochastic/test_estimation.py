@@ -352,7 +352,7 @@ def test_estimates_that_make_no_process_are_told_and_have_the_residuals_of_histo
     model = build_noise_model(case)
     [note] = [note for note in model.notes if "stationary" in note.text]
     assert note.where.startswith("hydro_id 0, stage_id")
-    assert "the past explains 1." in note.text
+    assert "past inflows explain 1." in note.text
     found = describe_inflows(case)
     ratios = np.array([row.residual_ratio[0] for row in found.terms.stages])
     assert (ratios <= 1.0 + 1e-12).all()

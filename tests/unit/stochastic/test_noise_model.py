@@ -130,7 +130,7 @@ def test_sampling_methods_are_used(method):
 
 
 def test_methods_that_make_no_openings_are_refused():
-    with pytest.raises(NoiseModelError, match=r"stage 0, sampling_method: 'selective' makes no openings"):
+    with pytest.raises(NoiseModelError, match=r"stage 0, sampling_method: 'selective' cannot generate openings"):
         build_noise_model(make_case(horizon_stages=stages(2, method="selective")))
 
 

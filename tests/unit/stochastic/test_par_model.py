@@ -136,7 +136,7 @@ def test_plants_without_statistics_have_no_inflow():
 def test_coefficients_that_explode_are_refused(phi):
     stats = [(0, t, 100.0, 10.0) for t in range(12)]
     terms = [(0, t, lag, value) for t in range(12) for lag, value in enumerate(phi, start=1)]
-    with pytest.raises(NoiseModelError, match=r"hydro_id 0, stage_id 0.*no stationary process"):
+    with pytest.raises(NoiseModelError, match=r"hydro_id 0, stage_id 0.*not give a stationary process"):
         build_noise_model(par_case(12, stats, terms, recent=(100.0, 100.0)))
 
 

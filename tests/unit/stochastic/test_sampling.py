@@ -136,7 +136,7 @@ def test_fresh_noise_cannot_be_residuals_of_history():
         inflow_history=monthly_history(values, 2000),
         inflow_ar_coefficients=coefficients([]),
     )
-    with pytest.raises(NoiseModelError, match="draws no noise outside the openings"):
+    with pytest.raises(NoiseModelError, match="cannot draw noise outside the openings"):
         build_noise_model(case)
 
 
@@ -325,7 +325,7 @@ def test_years_that_history_does_not_cover():
 
 
 def test_history_without_a_whole_window():
-    with pytest.raises(NoiseModelError, match="no year covers all hydros"):
+    with pytest.raises(NoiseModelError, match="no year of history covers all hydros"):
         build_noise_model(historical_case(past(1), 2000, ScenarioSource("historical", seed=7)))
 
 

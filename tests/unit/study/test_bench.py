@@ -114,7 +114,7 @@ def test_json_has_every_number():
 def test_cores_that_are_no_numbers(cores):
     done = CliRunner().invoke(main, ["bench", str(EXAMPLE), "--cores", cores])
     assert done.exit_code == 2
-    assert "expected whole numbers from 1 on" in done.output
+    assert "expected whole numbers of at least 1" in done.output
 
 
 def test_an_invalid_case_is_refused(tmp_path):

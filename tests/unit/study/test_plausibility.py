@@ -88,7 +88,7 @@ IMPLAUSIBLE = {
         edited("system/buses.json", cheap_deficit),
         ["the cheapest deficit costs 0.004 $/MWh", "3 of 3 thermal plants", "thermal 2 (Gas turbine), 240.000 $/MWh"],
     ),
-    "names": (edited("system/thermals.json", same_name), ["is the name of 2 entities of this class, ids 0, 1"]),
+    "names": (edited("system/thermals.json", same_name), ["is used by 2 entities: ids 0, 1"]),
     "idle": (edited("system/thermals.json", idle_plant), ["thermal 2 (Gas turbine): cannot run in any stage"]),
     "range": (
         edited("penalties.json", dear_outflow),
@@ -130,7 +130,7 @@ def test_published_cases_are_plausible(name):
 @pytest.mark.skipif(not CASES.is_dir(), reason="the published cases are not beside the repository")
 def test_a_bus_that_its_lines_cannot_serve():
     (warning,) = cobre.validate(CASES / "d04-transmission").warnings
-    assert "the load is 40 MW in stage 0, plants of the bus have 20 MW and lines bring at most 15 MW" in str(warning)
+    assert "the load is 40 MW in stage 0, but its plants have only 20 MW and lines bring at most 15 MW" in str(warning)
 
 
 def test_findings_for_programs_have_them_too(tmp_path):

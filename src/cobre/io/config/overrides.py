@@ -22,7 +22,7 @@ def with_overrides(content: Any, overrides: Mapping[str, object], problems: Prob
 
 def _put(merged: dict[str, Any], dotted: object, value: object, problems: Problems) -> None:
     if not isinstance(dotted, str):
-        message = f"the override {dotted!r} is no text"
+        message = f"the override {dotted!r} is not a string"
         problems.error(Layer.SCHEMA, FILE, "overrides", str(dotted), message, "a key such as training.tree_seed")
         return
     if not _is_json(value):

@@ -39,22 +39,22 @@ def _findings(file: ConfigFile) -> Iterator[Finding]:
 
 def _training(record: TrainingRecord) -> Iterator[Finding]:
     if isinstance(record.parallelism.backward_scheduler, ByNode):
-        yield "training.parallelism.backward_scheduler", "work is split without changing any number"
+        yield "training.parallelism.backward_scheduler", "how work is split does not affect results"
     if record.solver.retry_time_budget_seconds != TrainingSolverRecord().retry_time_budget_seconds:
-        message = "how often a solve is retried may not depend on the clock, or results would; see retry_max_attempts"
+        message = "a limit in seconds would make results depend on the machine; see retry_max_attempts"
         yield "training.solver.retry_time_budget_seconds", message
 
 
 def _cut_selection(record: CutSelectionRecord) -> Iterator[Finding]:
     section = "training.cut_selection"
     if record.row_activity_tolerance is not None:
-        message = "whether a cut is active is seen from its value at visited states, not from its dual"
+        message = "whether a cut is active is decided by its value at visited states, not by its dual"
         yield f"{section}.row_activity_tolerance", message
     chosen = record.selection
     if not isinstance(chosen, DynamicRecord):
         return
     default = DynamicRecord("dynamic")
-    message = "cuts enter an LP as they are violated, by fixed rules, and the optimum is that of all cuts"
+    message = "cuts are added to an LP when they are violated, by fixed rules; the optimum is that of all cuts"
     for name in SOLVER_RULES:
         if getattr(chosen, name) != getattr(default, name):
             yield f"{section}.selection.{name}", message
@@ -67,12 +67,12 @@ def _simulation(record: SimulationRecord) -> Iterator[Finding]:
     if record.io_channel_capacity != SimulationRecord().io_channel_capacity:
         yield "simulation.io_channel_capacity", "results are written at the end"
     if record.scenario_source is not None and record.scenario_source.openings is not None:
-        yield "simulation.scenario_source.openings", "simulations meet the openings of training"
+        yield "simulation.scenario_source.openings", "simulations use the openings of training"
 
 
 def _checkpointing(record: CheckpointingRecord) -> Iterator[Finding]:
     if record.compress:
-        yield "policy.checkpointing.compress", "checkpoints are written as they are, which is quicker"
+        yield "policy.checkpointing.compress", "checkpoints are not compressed, which is faster"
     if record.store_basis is False:
-        message = "bases are always kept, for a run that is resumed must give the same bits"
+        message = "bases are always stored, because a resumed run must give the same bits"
         yield "policy.checkpointing.store_basis", message

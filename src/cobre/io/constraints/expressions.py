@@ -86,7 +86,7 @@ class _Parser:
 
     def _demand(self, sign: str, purpose: str) -> None:
         if self._take(sign) is None:
-            raise ExpressionError(self._token.position, f"{self._token} stands where `{sign}` must", purpose)
+            raise ExpressionError(self._token.position, f"{self._token} found where `{sign}` was expected", purpose)
 
     def take_relation(self) -> Relation | None:
         """The relation at the current position, or None."""
@@ -103,8 +103,8 @@ class _Parser:
             remedy = "write two constraints, or give bound_lower and bound_upper in generic_constraint_bounds.parquet"
             raise ExpressionError(token.position, f"{token} is not the only relation", remedy)
         if token.text == "=":
-            raise ExpressionError(token.position, "`=` has no meaning here", "write `==`")
-        raise ExpressionError(token.position, f"{token} does not belong here", "join terms by `+`, `-` or `*`")
+            raise ExpressionError(token.position, "`=` is not a relation", "write `==`")
+        raise ExpressionError(token.position, f"{token} is not allowed here", "join terms by `+`, `-` or `*`")
 
     def expression(self) -> LinearForm:
         """Parse a sum of products."""
@@ -127,7 +127,7 @@ class _Parser:
     def _factor(self) -> LinearForm:
         self._depth += 1
         if self._depth > MOST_PARENTHESES:
-            raise ExpressionError(self._token.position, "it is nested too deeply", "take parentheses out")
+            raise ExpressionError(self._token.position, "it is nested too deeply", "use fewer parentheses")
         try:
             return self._signed() or self._group() or self._atom()
         finally:
@@ -155,7 +155,7 @@ class _Parser:
             return self._reference(self._advance())
         if token.kind is TokenKind.NAME:
             return self._variable(self._advance())
-        message = f"{token} stands where a term must"
+        message = f"{token} found where a term was expected"
         raise ExpressionError(token.position, message, "write a number, a variable, @name or a parenthesis")
 
     def _reference(self, token: Token) -> LinearForm:
@@ -193,14 +193,14 @@ class _Parser:
         token = self._advance()
         if token.text != "bus":
             remedy = "only a block id and bus=ID may follow the entity's id"
-            raise ExpressionError(token.position, f"`{token.text}` is no argument", remedy)
+            raise ExpressionError(token.position, f"`{token.text}` is not an argument", remedy)
         self._demand("=", "write bus=ID")
 
     def _integer(self, what: str) -> int:
         token = self._token
         is_whole = token.kind is TokenKind.NUMBER and float(token.text).is_integer() and float(token.text) <= MOST_ID
         if not is_whole:
-            raise ExpressionError(token.position, f"{token} stands where {what} must", "write a whole number from 0")
+            raise ExpressionError(token.position, f"{token} found where {what} was expected", "write a whole number")
         self._advance()
         return int(float(token.text))
 
@@ -208,8 +208,8 @@ class _Parser:
 def _kind_of(token: Token) -> VariableKind:
     kind = VARIABLES.get(token.text)
     if kind is None:
-        remedy = f"the names are {', '.join(VARIABLES)}" + _suggestion(token.text, VARIABLES)
-        raise ExpressionError(token.position, f"{token} is no variable", remedy)
+        remedy = f"one of {', '.join(VARIABLES)}" + _suggestion(token.text, VARIABLES)
+        raise ExpressionError(token.position, f"{token} is not a variable", remedy)
     return kind
 
 
@@ -219,7 +219,7 @@ def _refuse_argument(token: Token, variable: str, argument: str, *, is_allowed: 
         remedy = f"leave it out; only {' and '.join(takers)} take one" if argument == "bus" else "leave it out"
         raise ExpressionError(token.position, f"{variable} takes no {argument}", remedy)
     if is_second:
-        raise ExpressionError(token.position, f"{variable} has two arguments for the {argument}", "give one")
+        raise ExpressionError(token.position, f"{variable} has two values for the {argument}", "give one")
 
 
 def _suggestion(name: str, known: Mapping[str, object]) -> str:

@@ -92,8 +92,8 @@ def _refuse_names(records: tuple[_Parameter, ...], problems: Problems) -> None:
     for record in records:
         if not is_reference_name(record.name):
             message, remedy = (
-                f"`{record.name}` cannot stand behind `@`",
-                "letters, digits and underscores, no digit first",
+                f"`{record.name}` cannot be used after `@`",
+                "letters, digits and underscores, not starting with a digit",
             )
             problems.error(Layer.SCHEMA, FILE, _entity(record), "name", message, remedy)
 
@@ -117,7 +117,7 @@ def _has_its_payload(record: _Parameter, problems: Problems) -> bool:
             message, remedy = "is missing", f"a parameter of kind {record.kind} needs it"
             problems.error(Layer.SCHEMA, FILE, _entity(record), field, message, remedy)
         elif field != wanted and is_given:
-            message = f"does not go with kind {record.kind}"
+            message = f"cannot be combined with kind {record.kind}"
             problems.error(Layer.SCHEMA, FILE, _entity(record), field, message, f"remove it and give `{wanted}`")
     return getattr(record, wanted) is not None
 

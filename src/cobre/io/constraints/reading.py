@@ -98,11 +98,11 @@ def _references(
     waiting: dict[str, _NamedExpression] = {}
     for expression in expressions:
         if not is_reference_name(expression.name):
-            message = f"`{expression.name}` cannot stand behind `@`"
-            remedy = "letters, digits and underscores, no digit first"
+            message = f"`{expression.name}` cannot be used after `@`"
+            remedy = "letters, digits and underscores, not starting with a digit"
             problems.error(Layer.SCHEMA, FILE, _named(expression), "name", message, remedy)
         elif expression.name in found or expression.name in waiting:
-            message, remedy = "another expression or a parameter has this name", "names behind `@` must differ"
+            message, remedy = "another expression or a parameter has this name", "names used with `@` must be unique"
             problems.error(Layer.SCHEMA, FILE, _named(expression), "name", message, remedy)
         else:
             waiting[expression.name] = expression
@@ -116,8 +116,8 @@ def _resolve(waiting: dict[str, _NamedExpression], found: dict[str, LinearForm],
         ready = [expression for expression in waiting.values() if not _awaits(expression, waiting)]
         if not ready:
             names = ", ".join(f"@{name}" for name in waiting)
-            message = f"these expressions refer to one another in a circle: {names}"
-            problems.error(Layer.SCHEMA, FILE, "", "expressions", message, "take one reference out")
+            message = f"these expressions refer to one another in a cycle: {names}"
+            problems.error(Layer.SCHEMA, FILE, "", "expressions", message, "remove one reference")
             found.update(dict.fromkeys(waiting, UNREADABLE))
             return
         for expression in ready:
@@ -168,7 +168,7 @@ def _check_slack(slack: _Slack, entity: str, problems: Problems) -> None:
         return
     if slack.penalty is None:
         remedy = "add it, in $ per unit and hour"
-        problems.error(Layer.SCHEMA, FILE, entity, "slack.penalty", "a slack without a price", remedy)
+        problems.error(Layer.SCHEMA, FILE, entity, "slack.penalty", "a slack without a cost", remedy)
     elif slack.penalty <= 0:
         problems.error(Layer.SCHEMA, FILE, entity, "slack.penalty", f"is {slack.penalty:g}", "a number above 0")
 
@@ -178,7 +178,7 @@ def _refuse_duplicates(constraints: Sequence[_Constraint], problems: Problems) -
     for record in constraints:
         if record.id in seen:
             entity = f"constraint {record.id} ({record.name})"
-            problems.error(Layer.SCHEMA, FILE, entity, "id", "another constraint has this id", "ids must differ")
+            problems.error(Layer.SCHEMA, FILE, entity, "id", "another constraint has this id", "ids must be unique")
         seen.add(record.id)
 
 

@@ -73,7 +73,7 @@ def _token_at(text: str, position: int) -> Token:
     if match is None or match.lastgroup is None:
         character = text[position]
         remedy = _ADVICE.get(character, "use numbers, names, @names, + - * ( ) , and one of <= >= ==")
-        raise ExpressionError(position + 1, f"`{character}` has no meaning here", remedy)
+        raise ExpressionError(position + 1, f"`{character}` is not allowed here", remedy)
     token = Token(TokenKind(match.lastgroup), match.group(), position + 1)
     if token.kind is TokenKind.NUMBER and not math.isfinite(float(token.text)):
         raise ExpressionError(token.position, f"{token.text} is too large", "use a number below 1e308")

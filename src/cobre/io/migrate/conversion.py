@@ -80,7 +80,7 @@ def _take(step: Step, case: OldCase, notes: Notes, old: Path) -> None:
     except (KeyError, IndexError, TypeError, AttributeError, ValueError) as error:
         problems, part = Problems(), step.__name__.replace("_", " ")
         message = f"cannot be converted ({part}): {type(error).__name__} {error}"
-        problems.error(Layer.SCHEMA, "(the whole case)", "", "", message, "a complete case of the 0.5 format")
+        problems.error(Layer.SCHEMA, "(the whole case)", "", "", message, "a complete case of format version 0.5")
         problems.raise_errors(str(old))
 
 

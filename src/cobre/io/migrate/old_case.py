@@ -63,9 +63,9 @@ def read_old_case(folder: Path) -> OldCase:
     documents = {name: read_document(folder, name, problems, is_required=name in REQUIRED_JSON) for name in JSON_FILES}
     problems.raise_errors(str(folder))
     if not is_old_format(documents, Problems()):
-        message = "this is not a case of the 0.5 format"
+        message = "this is not a case of format version 0.5"
         problems.error(
-            Layer.STRUCTURE, "(the whole case)", "", "", message, "cases of the current one need no migration"
+            Layer.STRUCTURE, "(the whole case)", "", "", message, "a case of the current format needs no migration"
         )
     tables = dict(_read_tables(folder, problems))
     _refuse_shapes({name: document.content for name, document in documents.items() if document}, problems)

@@ -72,7 +72,7 @@ def read_manifest(folder: Path) -> dict[str, Any]:
     try:
         content = parse_stored(read_untrusted_text(path))
     except FileNotFoundError as error:
-        message = f"{folder} holds no whole results: {MANIFEST_FILE} is missing (the run that wrote it did not finish)"
+        message = f"{folder} has no complete results: {MANIFEST_FILE} is missing (the run did not finish)"
         raise ResultsError(message) from error
     except (OSError, ValueError) as error:
         raise ResultsError(f"{path} cannot be read: {error}") from error

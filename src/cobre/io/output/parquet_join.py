@@ -93,7 +93,7 @@ def _read_footer(source: BinaryIO, path: Path) -> tuple[_Footer, int]:
     length, magic = _TAIL.unpack(source.read(_TAIL.size))
     start = size - _TAIL.size - length
     if magic != MAGIC or start < len(MAGIC):
-        raise ParquetJoinError(f"{path} is no whole Parquet file")
+        raise ParquetJoinError(f"{path} is not a complete Parquet file")
     source.seek(start)
     content = source.read(length)
     try:

@@ -30,7 +30,7 @@ def write_results(folder: Path, tables: ResultTables, manifest: Mapping[str, Any
     """
     for name in tables:
         if not _NAME.fullmatch(name):
-            raise ValueError(f"{name!r} is no name of a table: lower-case letters, digits, `_` and `/` only")
+            raise ValueError(f"{name!r} is not a table name: lower-case letters, digits, `_` and `/` only")
     manifest_text({}, manifest)  # fails before anything is written when a fact is no JSON
     with scratch_directory(folder) as scratch:
         for name in sorted(tables):

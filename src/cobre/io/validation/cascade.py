@@ -6,7 +6,7 @@ from cobre.core.case import ABSENT_ID, Case
 from cobre.core.entities import PumpingStation, is_in_service
 from cobre.core.hydro import Hydro
 from cobre.io.entities import HYDROS, STATIONS
-from cobre.io.validation.findings import Findings, Rule, listed, named
+from cobre.io.validation.findings import Findings, Rule, named, with_ids
 
 
 def acyclic_cascade(case: Case, findings: Findings) -> None:
@@ -64,7 +64,7 @@ def stations_join_plants_in_service(case: Case, findings: Findings) -> None:
         for field, hydro, is_there in ends:
             without = [stage_id for stage_id in working if not is_there(hydro, stage_id)]
             if without:
-                message = f"hydro {hydro.id} ({hydro.name}) is not there in stage(s) {listed(without)}"
+                message = f"hydro {hydro.id} ({hydro.name}) does not exist in {with_ids('stage', without)}"
                 remedy = "entry_stage_id and exit_stage_id of the station within those of the plant, or a maximum of 0"
                 findings.error(STATIONS, named("pumping station", station), field, message, remedy)
 

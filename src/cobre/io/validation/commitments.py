@@ -12,7 +12,7 @@ from cobre.core.temporal import Stage
 from cobre.io import entities, initial_conditions, post_study_stages
 from cobre.io.constraints import reading as generic_constraints
 from cobre.io.table_formats import OVERRIDE_TABLES
-from cobre.io.validation.findings import Findings, Rule, listed, named
+from cobre.io.validation.findings import Findings, Rule, listed, named, with_ids
 from cobre.io.validation.generic_references import entity_of
 
 FIELD = "past_anticipated_commitments"
@@ -59,7 +59,7 @@ def leads_within_the_study(case: Case, findings: Findings) -> None:
         for delivery in _decided(plant):
             index = delivery - deliveries.num_stages
             if index >= 0 and (plant.thermal.id, index) not in given:
-                message = f"the study decides what is delivered in stage {index}, and no bounds are given for it"
+                message = f"the study commits power for stage {index}, which has no bounds"
                 findings.error(post_study_stages.FILE, entity, "thermal_bounds", message, "a row for it")
 
 
@@ -76,7 +76,7 @@ def leads_over_equal_stages(case: Case, findings: Findings) -> None:
         ]
         changes = [(a, b) for a, b in pairwise(days) if max(a, b) > EVEN * min(a, b)]
         if changes and len(deliveries.hours) > 1:
-            message = f"counts stages of {changes[0][0]} and of {changes[0][1]} days alike"
+            message = f"counts a stage of {changes[0][0]} days like one of {changes[0][1]}"
             remedy = "`lead_time_hours` counts hours"
             findings.warn(entities.THERMALS, named("thermal", plant.thermal), f"{CONFIG}.lead_stages", message, remedy)
 
@@ -119,12 +119,12 @@ def _check_coverage(
     entity, file = named("thermal", plant), initial_conditions.FILE
     if is_before and covered != (end - start).days:
         message = (
-            f"{covered} of the {(end - start).days} days from {start} to {end} were ordered, decided before the study"
+            f"{covered} of the {(end - start).days} days from {start} to {end} have commitments made before the study"
         )
-        findings.error(file, entity, FIELD, message, "one window for each such day; 0 MW is an order, too")
+        findings.error(file, entity, FIELD, message, "one window for each such day; 0 MW counts as a commitment")
     if not is_before and covered:
-        message = f"{covered} days from {start} to {end} are ordered, which the study itself decides"
-        findings.error(file, entity, FIELD, message, "windows that end where the lead ends")
+        message = f"{covered} days from {start} to {end} have commitments, but the study decides these itself"
+        findings.error(file, entity, FIELD, message, "windows that end where the lead time ends")
 
 
 def commitments_within_limits(case: Case, findings: Findings) -> None:
@@ -169,7 +169,9 @@ def bounds_without_blocks(case: Case, findings: Findings) -> None:
         rows = np.flatnonzero((table["thermal_id"] == plant.id) & (table["block_id"] != ABSENT_ID))
         if plant.anticipated_config is not None and len(rows):
             stages = sorted({int(stage) for stage in table["stage_id"][rows]})
-            message = f"is given in stage(s) {listed(stages)}; power that is decided ahead has one limit for all blocks"
+            message = (
+                f"is given in {with_ids('stage', stages)}; power that is decided ahead has one limit for all blocks"
+            )
             file = OVERRIDE_TABLES["thermal_bounds"].file
             findings.error(file, named("thermal", plant), "block_id", message, "null")
 
@@ -181,7 +183,7 @@ def constraints_on_decisions(case: Case, findings: Findings) -> None:
         for term in constraint.terms:
             file, entity = generic_constraints.FILE, entity_of(constraint)
             if term.variable == "anticipated_decision" and term.entity_id not in ahead:
-                message = f"thermal {term.entity_id} decides nothing ahead"
+                message = f"thermal {term.entity_id} is not an anticipated plant"
                 findings.error(file, entity, "expression", message, f"anticipated: {listed(ahead)}")
             if term.variable == "thermal_generation" and term.entity_id in ahead:
                 message = f"thermal_generation({term.entity_id}) is power that was decided earlier"
@@ -195,7 +197,9 @@ def deliveries_without_a_price(case: Case, findings: Findings) -> None:
         return
     for plant, deliveries in _plants(case):
         if any(delivery >= deliveries.num_stages for delivery in _decided(plant)):
-            message = "power after the study is worth nothing without `policy.boundary`, and is ordered at its minimum"
+            message = (
+                "without `policy.boundary`, power delivered after the study has no value: the minimum is committed"
+            )
             findings.warn(post_study_stages.FILE, named("thermal", plant.thermal), "", message)
 
 

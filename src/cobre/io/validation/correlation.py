@@ -30,7 +30,7 @@ def _wrong(group: CorrelationGroup) -> tuple[str, str] | None:
         row, column = np.unravel_index(int(asymmetry.argmax()), matrix.shape)
         return f"is not symmetric at row {row}, column {column}", "the same number on both sides of the diagonal"
     if not np.allclose(np.diag(matrix), 1.0, rtol=0.0, atol=SYMMETRY_TOLERANCE):
-        return "has a diagonal that is not 1", "1 on the diagonal"
+        return "has diagonal entries other than 1", "1 on the diagonal"
     if np.abs(matrix).max(initial=0.0) > 1.0 + SYMMETRY_TOLERANCE:
         return f"has an entry of {matrix.flat[int(np.abs(matrix).argmax())]:g}", "entries between -1 and 1"
     return None
@@ -56,7 +56,7 @@ def one_group_for_an_entity(case: Case, findings: Findings) -> None:
         for group in groups:
             for entity in group.entities:
                 if entity in seen:
-                    message = f"{entity[0]} {entity[1]} stands more than once in the profile"
+                    message = f"{entity[0]} {entity[1]} appears more than once in the profile"
                     findings.error(FILE, f"profile {profile}, group {group.name}", "entities", message, "once")
                 seen.add(entity)
 

@@ -44,7 +44,7 @@ class Findings:
         """A minimum must not be above its maximum (None: there is none)."""
         if upper is not None and lower > upper:
             message = f"is {lower:g}, above {fields[1]}, which is {upper:g}"
-            self.error(file, entity, fields[0], message, "a minimum that is not above the maximum")
+            self.error(file, entity, fields[0], message, "at most the maximum")
 
 
 class Named(Protocol):
@@ -69,6 +69,11 @@ def listed(ids: Collection[int]) -> str:
     shown = [str(id_) for id_ in sorted(ids)[:MOST_NAMED]]
     more = f", ... ({len(ids)} in all)" if len(ids) > MOST_NAMED else ""
     return ", ".join(shown) + more if shown else "none"
+
+
+def with_ids(word: str, ids: Collection[int]) -> str:
+    """Such as `stage 3` or `stages 3, 4`."""
+    return f"{word}{'' if len(ids) == 1 else 's'} {listed(ids)}"
 
 
 def distinct(table: Table | None, *columns: str) -> list[tuple[int, ...]]:

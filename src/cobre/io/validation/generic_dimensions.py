@@ -6,7 +6,7 @@ from cobre.core.temporal import Stage
 from cobre.io.constraints.parameters import FILE as PARAMETERS_FILE
 from cobre.io.constraints.reading import FILE
 from cobre.io.constraints.variables import VARIABLES
-from cobre.io.validation.findings import Findings, Rule, distinct, listed, named
+from cobre.io.validation.findings import Findings, Rule, distinct, listed, named, with_ids
 from cobre.io.validation.generic_references import entity_of
 
 STARTS = ("hydro_storage_initial", "hydro_useful_volume_initial")
@@ -34,7 +34,7 @@ def parameters_cover_stages(case: Case, findings: Findings) -> None:
 def _missing(parameter: Parameter, stages: tuple[Stage, ...]) -> str:
     if parameter.kind == "per_stage":
         lacking = [stage.id for stage in stages if stage.id not in parameter.values]
-        return f"stage(s) {listed(lacking)}" if lacking else ""
+        return f"{with_ids('stage', lacking)}" if lacking else ""
     if parameter.kind == "seasonal":
         return _missing_seasons(parameter, stages)
     if parameter.kind == "per_stage_block":
@@ -47,9 +47,9 @@ def _missing(parameter: Parameter, stages: tuple[Stage, ...]) -> str:
 def _missing_seasons(parameter: Parameter, stages: tuple[Stage, ...]) -> str:
     homeless = [stage.id for stage in stages if stage.season_id is None]
     if homeless:
-        return f"stage(s) {listed(homeless)}, which have no season_id"
+        return f"{with_ids('stage', homeless)} without a season_id"
     lacking = {stage.season_id for stage in stages if stage.season_id is not None} - set(parameter.values)
-    return f"season(s) {listed(lacking)}" if lacking else ""
+    return f"{with_ids('season', lacking)}" if lacking else ""
 
 
 def parameters_name_stages(case: Case, findings: Findings) -> None:

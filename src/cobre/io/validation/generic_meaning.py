@@ -16,9 +16,9 @@ def constraints_have_effect(case: Case, findings: Findings) -> None:
     for constraint in case.generic_constraints.constraints:
         if acting[constraint.id]:
             continue
-        message = f"has no row in {BOUNDS.file}: it acts nowhere"
+        message = f"has no row in {BOUNDS.file}: it has no effect"
         if constraint.relation is not None:
-            remedy = "a row for each stage in which it shall act; its bounds may be null"
+            remedy = "a row for each stage in which it applies; its bounds may be null"
             findings.error(FILE, entity_of(constraint), "expression", message, remedy)
         else:
             findings.warn(FILE, entity_of(constraint), "", message)
@@ -46,7 +46,7 @@ def bounds_from_one_source(case: Case, findings: Findings) -> None:
 def _wrong_row(constraint: GenericConstraint, lower: float, upper: float) -> tuple[str, str, str] | None:
     is_given = not (np.isnan(lower) and np.isnan(upper))
     if constraint.relation is not None and is_given:
-        message = f"the expression has a bound of its own (`{constraint.relation}`)"
+        message = f"the expression already has a bound (`{constraint.relation}`)"
         return "bound_lower, bound_upper", message, "null in the table, or no relation in the expression"
     if constraint.relation is None and not is_given:
         return "bound_lower, bound_upper", "both are null, and the expression has no bound", "at least one of them"

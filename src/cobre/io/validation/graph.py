@@ -8,7 +8,7 @@ from cobre.core.config import Gap
 from cobre.core.temporal import Node, PolicyGraph
 from cobre.io.config.file import FILE as CONFIG_FILE
 from cobre.io.stages_file import FILE
-from cobre.io.validation.findings import Findings, Rule, listed
+from cobre.io.validation.findings import Findings, Rule, listed, with_ids
 from cobre.io.validation.scenario_dimensions import LIBRARIES
 
 PROBABILITY_TOLERANCE = 1e-6
@@ -23,7 +23,7 @@ def transitions_of_stages(case: Case, findings: Findings) -> None:
     for edge in graph.transitions:
         if edge.target_id != edge.source_id + 1:
             entity = f"transition {edge.source_id} -> {edge.target_id}"
-            message = "does not lead to the next stage; without nodes the graph is the chain of stages"
+            message = "does not lead to the next stage; without nodes the graph is a chain of stages"
             findings.error(FILE, entity, "target_id", message, f"{edge.source_id + 1}, or nodes in {NODES}")
 
 
@@ -79,16 +79,16 @@ def paths_from_root_to_leaves(case: Case, findings: Findings) -> None:
     roots = [node.id for node in graph.nodes if node.stage_id == first]
     if len(roots) != 1:
         message = f"stage {first} has {len(roots)} nodes ({listed(roots) or 'none'})"
-        findings.error(FILE, "", NODES, message, "one node to begin with")
+        findings.error(FILE, "", NODES, message, "one root node")
     reached = {edge.target_id for edge in graph.transitions}
     left = {edge.source_id for edge in graph.transitions}
     orphans = [node.id for node in graph.nodes if node.stage_id != first and node.id not in reached]
     if orphans:
-        findings.error(FILE, f"node(s) {listed(orphans)}", NODES, "no transition leads there", "a transition to each")
+        findings.error(FILE, f"{with_ids('node', orphans)}", NODES, "no transition leads there", "a transition to each")
     ends = [node.id for node in graph.nodes if node.stage_id != last and node.id not in left]
     if ends:
         findings.error(
-            FILE, f"node(s) {listed(ends)}", NODES, "paths end before the last stage", "a transition from each"
+            FILE, f"{with_ids('node', ends)}", NODES, "paths end before the last stage", "a transition from each"
         )
 
 
@@ -101,13 +101,13 @@ def enumerated_trees(case: Case, findings: Findings) -> None:
     met = Counter(edge.target_id for edge in graph.transitions) if graph.nodes else Counter()
     joins = [node for node, count in met.items() if count > 1]
     if joins:
-        message = f"node(s) {listed(joins)} have more than one parent, but selection is enumerated"
+        message = f"more than one parent of {with_ids('node', joins)}, but selection is enumerated"
         findings.error(FILE, "", NODES, message, "a tree, or sampled selection")
     if config.simulation.enabled and config.simulation.is_enumerated and not config.training.is_enumerated:
         message = "is enumerated, but training is sampled: paths of a tree need a policy of the tree"
         findings.error(CONFIG_FILE, "", "simulation.selection", message, "training.selection enumerated, too")
     if config.training.scenario_source.openings == "file":
-        message = "openings from a file do not go with enumerated selection"
+        message = "openings from a file cannot be combined with enumerated selection"
         findings.error(CONFIG_FILE, "", "training.scenario_source.openings", message, "generated")
     _check_realisations(case, graph, findings)
 
@@ -115,7 +115,7 @@ def enumerated_trees(case: Case, findings: Findings) -> None:
 def _refuse_pinned_nodes(graph: PolicyGraph, findings: Findings) -> None:
     pinned = [node.id for node in graph.nodes if node.scenario_id is not None]
     if pinned:
-        message = f"is given for node(s) {listed(pinned)}, but selection is sampled"
+        message = f"is given for {with_ids('node', pinned)}, but selection is sampled"
         findings.error(FILE, "", f"{NODES}.scenario_id", message, "enumerated selection, or no scenario_id")
 
 
@@ -130,19 +130,19 @@ def _check_realisations(case: Case, graph: PolicyGraph, findings: Findings) -> N
             findings.error(FILE, f"node {node.id}", "scenario_id", message, "leave it out, or scheme external")
     several = [stage.id for stage in case.horizon.stages if (stage.num_openings or 1) > 1]
     if several and not (external and graph.nodes):
-        message = f"is above 1 in stage(s) {listed(several)}, but selection is enumerated"
+        message = f"is above 1 in {with_ids('stage', several)}, but selection is enumerated"
         findings.error(FILE, "", "stages.num_openings", message, "1: a node for each realisation")
 
 
 def _check_pointer(node: Node, tables: list[Table | None], findings: Findings) -> None:
     if node.scenario_id is None:
         message = "is missing: its stage has external scenarios"
-        findings.error(FILE, f"node {node.id}", "scenario_id", message, "the scenario that happens there")
+        findings.error(FILE, f"node {node.id}", "scenario_id", message, "the id of the scenario at this node")
         return
     for table in tables:
         known = set() if table is None else set(table["scenario_id"][table["stage_id"] == node.stage_id].tolist())
         if node.scenario_id not in known:
-            message = f"is {node.scenario_id}, but stage {node.stage_id} has the scenario(s) {listed(sorted(known))}"
+            message = f"is {node.scenario_id}, but stage {node.stage_id} has {with_ids('scenario', sorted(known))}"
             findings.error(FILE, f"node {node.id}", "scenario_id", message, "one of them")
 
 

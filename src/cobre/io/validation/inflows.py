@@ -11,7 +11,8 @@ from cobre.io.initial_conditions import FILE as INITIAL_FILE
 from cobre.io.not_modelled import has_inflow_lags
 from cobre.io.stages_file import FILE as STAGES_FILE
 from cobre.io.table_formats import SCENARIO_TABLES
-from cobre.io.validation.findings import Findings, Rule, distinct, listed
+from cobre.io.validation.findings import Findings, Rule, distinct, with_ids
+from cobre.wording import counted
 
 MONTHS = 12
 HISTORY_FILE = SCENARIO_TABLES["inflow_history"].file
@@ -61,7 +62,7 @@ def factors_above_zero(case: Case, findings: Findings) -> None:
             for block, value in enumerate(values):
                 if value <= 0:
                     entity, field = f"{word} {entity_id}, stage {stage_id}", f"block_factors (block {block}).factor"
-                    findings.error(file, entity, field, f"is {value:g}", "above 0")
+                    findings.error(file, entity, field, f"is {value:g}", "a number above 0")
 
 
 def lags_need_seasons(case: Case, findings: Findings) -> None:
@@ -74,7 +75,7 @@ def lags_need_seasons(case: Case, findings: Findings) -> None:
         findings.error(STAGES_FILE, "", "season_definitions", message, "define the twelve months as seasons")
     without = [stage.id for stage in case.horizon.stages if stage.season_id is None]
     if without and (definitions is None or definitions.cycle_type == "custom"):
-        message = f"stage(s) {listed(without)} have none, but the inflow model has lags"
+        message = f"is missing in {with_ids('stage', without)}, but the inflow model has lags"
         findings.error(STAGES_FILE, "", "stages.season_id", message, "the season of each stage")
 
 
@@ -84,9 +85,7 @@ def lags_are_carried(case: Case, findings: Findings) -> None:
         return
     without = [stage.id for stage in case.horizon.stages if not stage.state_variables.inflow_lags]
     if without:
-        message = (
-            f"is false in stage(s) {listed(without)}, but inflows depend on lags: the state holds them all the same"
-        )
+        message = f"is false in {with_ids('stage', without)}, but inflows depend on lags: lags are in the state anyway"
         findings.warn(STAGES_FILE, "", "state_variables.inflow_lags", message, "true: a valid bound needs them")
 
 
@@ -111,7 +110,7 @@ def terms_of_earlier_stages(case: Case, findings: Findings) -> None:
     bare = sorted({stage for hydro, stage in earlier - given if (hydro, stage % MONTHS) in later})
     if bare:
         message = (
-            f"stage(s) {listed(bare)} have statistics but no coefficients: those of the study's stages of the same "
+            f"{with_ids('stage', bare)}: statistics without coefficients; those of the study's stages of the same "
             "season count"
         )
         findings.warn(SCENARIO_TABLES["inflow_ar_coefficients"].file, "", "", message, "coefficients for them, too")
@@ -132,7 +131,7 @@ def annual_components(case: Case, findings: Findings) -> None:
         findings.error(file, "", "", message, "season_definitions.cycle_type monthly, or no annual component")
     for row in np.flatnonzero(table["annual_std_m3s"] <= 0):
         entity = f"hydro {table['hydro_id'][row]}, stage {table['stage_id'][row]}"
-        findings.error(file, entity, "annual_std_m3s", f"is {table['annual_std_m3s'][row]:g}", "above 0")
+        findings.error(file, entity, "annual_std_m3s", f"is {table['annual_std_m3s'][row]:g}", "a number above 0")
 
 
 Window = tuple[date, date]
@@ -209,7 +208,7 @@ def enough_history(case: Case, findings: Findings) -> None:
         months = table["start_date"][table["hydro_id"] == hydro_id].astype("datetime64[M]").astype(int) % 12
         fewest = int(np.bincount(months, minlength=12).min())
         if fewest < least:
-            message = f"some month has only {fewest} observation(s); {least} are recommended"
+            message = f"some months have only {counted(fewest, 'observation')}; {least} are recommended"
             findings.warn(HISTORY_FILE, f"hydro {hydro_id}", "", message, f"see estimation in {CONFIG_FILE}")
 
 

@@ -10,7 +10,7 @@ from cobre.core.case import Case
 from cobre.core.hydro import Hydro
 from cobre.io.initial_conditions import FILE
 from cobre.io.table_formats import SCENARIO_TABLES
-from cobre.io.validation.findings import Findings, Rule, named
+from cobre.io.validation.findings import Findings, Rule, named, with_ids
 from cobre.io.validation.inflows import is_estimated
 
 MONTHS = 12
@@ -29,7 +29,7 @@ def initial_lags_are_known(case: Case, findings: Findings) -> None:
         if missing:
             first, last = _period(case, missing[-1])[0], _period(case, missing[0])[1]
             message = (
-                f"lag(s) {', '.join(str(lag) for lag in missing)} are read by the first stages, but not every day "
+                f"the first stages need {with_ids('lag', missing)}, but not every day "
                 f"from {first} to {last} (exclusive) is covered"
             )
             remedy = f"windows for them, here or in {HISTORY_FILE}"

@@ -87,7 +87,7 @@ def lines_join_two_buses(case: Case, findings: Findings) -> None:
             findings.error(entities.LINES, named("line", line), "target_bus_id", message, "another bus")
         if line.losses_percent >= 100:
             message = f"is {line.losses_percent:g}"
-            findings.error(entities.LINES, named("line", line), "losses_percent", message, "below 100")
+            findings.error(entities.LINES, named("line", line), "losses_percent", message, "a number below 100")
 
 
 def limits_of_unit_groups(case: Case, findings: Findings) -> None:
@@ -148,7 +148,7 @@ def _forms(hydro: Hydro) -> Iterator[tuple[str, bool, str, str]]:
         yield "hydraulic_losses.value_m", value >= 0, f"is {value:g}", "at least 0"
     if hydro.specific_productivity_mw_per_m3s_per_m is not None:
         value = hydro.specific_productivity_mw_per_m3s_per_m
-        yield "specific_productivity_mw_per_m3s_per_m", value > 0, f"is {value:g}", "above 0"
+        yield "specific_productivity_mw_per_m3s_per_m", value > 0, f"is {value:g}", "a number above 0"
     if hydro.tailrace is not None and hydro.tailrace.points is not None:
         outflows = [point.outflow_m3s for point in hydro.tailrace.points]
         is_right = bool(outflows) and all(a < b for a, b in pairwise(outflows))

@@ -179,7 +179,7 @@ def no_blocks_for_stage_values(case: Case, findings: Findings) -> None:
         for column in columns if table is not None else ():
             for place in _given(form, table, column):
                 if place[2] != ABSENT_ID:
-                    message = "is given for one block, but holds for the whole stage"
+                    message = "is given for one block, but applies to the whole stage"
                     findings.error(form.file, _words(form, place), column, message, "a row whose block_id is null")
 
 

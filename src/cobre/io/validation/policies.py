@@ -24,7 +24,7 @@ def boundary_policy(case: Case, findings: Findings) -> None:
         return
     day = case.horizon.stages[-1].end_date
     if stage_that_ends_on(metadata, day) is None:
-        message = f"prices no state of {day}, where this study ends"
+        message = f"has no cost-to-go on {day}, where this study ends"
         findings.error(FILE, "", FIELD, message, f"its stages end on {', '.join(metadata.stage_end_dates)}")
     _check_plants(case, metadata, findings)
 

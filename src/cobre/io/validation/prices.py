@@ -29,7 +29,7 @@ def prices_above_zero(case: Case, findings: Findings) -> None:
     for file, entity, field, value in _prices_of_all(case):
         least_is_zero = field.split(".")[-1] in MAY_BE_ZERO
         if value < 0 or (value == 0 and not least_is_zero):
-            findings.error(file, entity, field, f"is {value:g}", "at least 0" if least_is_zero else "above 0")
+            findings.error(file, entity, field, f"is {value:g}", "at least 0" if least_is_zero else "a number above 0")
 
 
 def prices_of_entities_above_zero(case: Case, findings: Findings) -> None:
@@ -38,7 +38,7 @@ def prices_of_entities_above_zero(case: Case, findings: Findings) -> None:
         if value < 0:
             findings.error(file, entity, field, f"is {value:g}", "at least 0")
         elif value == 0 and field.split(".")[-1] not in MAY_BE_ZERO:
-            findings.warn(file, entity, field, "is 0: several decisions may be equally good")
+            findings.warn(file, entity, field, "is 0: the optimal decision may not be unique")
 
 
 def _prices_of_all(case: Case) -> Iterator[tuple[str, str, str, float]]:
@@ -81,7 +81,7 @@ def prices_of_stages_above_zero(case: Case, findings: Findings) -> None:
             for row in np.flatnonzero(is_wrong):
                 key = form.keys[0]
                 entity = f"{key.removesuffix('_id')} {table[key][row]}, stage {table['stage_id'][row]}"
-                remedy = "at least 0" if column in MAY_BE_ZERO else "above 0"
+                remedy = "at least 0" if column in MAY_BE_ZERO else "a number above 0"
                 findings.error(form.file, entity, column, f"is {values[row]:g}", remedy)
 
 
@@ -98,11 +98,11 @@ def _check_tiers(tiers: Sequence[DeficitSegment], file: str, entity: str, field:
         findings.error(file, entity, field, "there is none", "at least one segment, the last with depth_mw null")
         return
     if tiers[-1].depth_mw is not None:
-        message = f"the last segment is {tiers[-1].depth_mw:g} MW deep: beyond it the study would be infeasible"
+        message = f"the last segment is {tiers[-1].depth_mw:g} MW deep: beyond it the study is infeasible"
         findings.error(file, entity, f"{field}[{len(tiers) - 1}].depth_mw", message, "null in the last segment")
     for position, tier in enumerate(tiers):
         if tier.cost <= 0:
-            findings.error(file, entity, f"{field}[{position}].cost", f"is {tier.cost:g}", "above 0")
+            findings.error(file, entity, f"{field}[{position}].cost", f"is {tier.cost:g}", "a number above 0")
         if position < len(tiers) - 1 and (tier.depth_mw is None or tier.depth_mw <= 0):
             found = "is null" if tier.depth_mw is None else f"is {tier.depth_mw:g}"
             remedy = "a depth above 0 in all segments but the last"

@@ -10,9 +10,10 @@ from cobre.core.production import FphaConfig, ProductionChoice
 from cobre.core.temporal import Stage
 from cobre.io.production_models import FILE
 from cobre.io.table_formats import PRODUCTION_TABLES
-from cobre.io.validation.findings import Findings, Rule, listed, named
+from cobre.io.validation.findings import Findings, Rule, named, with_ids
 from cobre.io.validation.plant_dimensions import GEOMETRY_FILE, geometry_points
 from cobre.io.validation.production_choice import choice_of, tabulated_for, tabulated_productivity
+from cobre.wording import counted
 
 PLANES_FILE = PRODUCTION_TABLES["hyperplanes"].file
 PRODUCTIVITY_FILE = PRODUCTION_TABLES["energy_productivity"].file
@@ -40,10 +41,10 @@ def productivity_from_one_source(case: Case, findings: Findings) -> None:
         never = [id_ for id_ in own if own[id_] is None and tabulated[id_] is None]
         entity = named("hydro", hydro)
         if twice:
-            message = f"is given here and in {FILE} for stage(s) {listed(twice)}"
+            message = f"is given here and in {FILE} for {with_ids('stage', twice)}"
             findings.error(PRODUCTIVITY_FILE, entity, "equivalent_productivity_mw_per_m3s", message, "keep one of them")
         if never:
-            message = f"there is no value for stage(s) {listed(never)}"
+            message = f"there is no value for {with_ids('stage', never)}"
             findings.error(FILE, entity, "productivity_mw_per_m3s", message, f"a value here or in {PRODUCTIVITY_FILE}")
 
 
@@ -53,7 +54,7 @@ def productivity_not_negative(case: Case, findings: Findings) -> None:
         value = choice.productivity_mw_per_m3s
         entity = f"production model of hydro {hydro_id}"
         if value is not None and choice.model == "fpha":
-            message = "a plant with planes has no single productivity"
+            message = "a plant with a plane model has no single productivity"
             findings.error(FILE, entity, "productivity_mw_per_m3s", message, "leave it out for the model fpha")
         elif value is not None:
             findings.demand_least(0.0, value, FILE, entity, "productivity_mw_per_m3s")
@@ -67,7 +68,7 @@ def turbines_have_productivity(case: Case, findings: Findings) -> None:
     for hydro, choices in _choices(case):
         idle = [stage.id for stage, choice in choices if choice.productivity_mw_per_m3s == 0]
         if idle and hydro.generation.max_generation_mw > 0:
-            message = f"is 0 in stage(s) {listed(idle)}: the plant makes no power there"
+            message = f"is 0 in {with_ids('stage', idle)}: the plant generates nothing there"
             findings.warn(FILE, named("hydro", hydro), "productivity_mw_per_m3s", message)
 
 
@@ -92,7 +93,7 @@ def ranges_of_stages(case: Case, findings: Findings) -> None:
             last = max(stage.id for stage in case.horizon.stages) if span.end_stage_id is None else span.end_stage_id
             covered = {stage.id for stage in case.horizon.stages if span.start_stage_id <= stage.id <= last}
             if covered & taken:
-                message = f"stage(s) {listed(covered & taken)} are in an earlier range, which counts"
+                message = f"{with_ids('stage', covered & taken)}: an earlier range covers this already and is used"
                 findings.warn(FILE, entity, field, message)
             taken |= covered
 
@@ -107,7 +108,7 @@ def planes_of_fpha_plants(case: Case, findings: Findings) -> None:
             continue
         missing = [stage.id for stage, config in with_planes if config is None]
         if missing:
-            message = f"the model is fpha in stage(s) {listed(missing)}, without fpha_config"
+            message = f"the model is fpha in {with_ids('stage', missing)}, without fpha_config"
             findings.error(FILE, named("hydro", hydro), "fpha_config", message, "give its source")
         _check_precomputed(hydro, [s for s, c in with_planes if c and c.source == "precomputed"], planes, findings)
         if any(config and config.source == "computed" for _, config in with_planes):
@@ -123,7 +124,7 @@ def _stages_with_planes(table: Table | None) -> set[tuple[int, int]]:
 def _check_precomputed(hydro: Hydro, stages: list[Stage], planes: set[tuple[int, int]], findings: Findings) -> None:
     without = [stage.id for stage in stages if not {(hydro.id, stage.id), (hydro.id, ABSENT_ID)} & planes]
     if without:
-        message = f"there are no planes for stage(s) {listed(without)}"
+        message = f"there are no planes for {with_ids('stage', without)}"
         remedy = "planes of these stages, or of all stages (stage_id null)"
         findings.error(PLANES_FILE, named("hydro", hydro), "", message, remedy)
 
@@ -132,7 +133,7 @@ def _check_geometry(hydro: Hydro, points: int, findings: Findings) -> None:
     is_flat = hydro.reservoir.min_storage_hm3 == hydro.reservoir.max_storage_hm3
     least = 1 if is_flat else 2
     if points < least:
-        message = f"planes are to be computed from {points} row(s) of geometry"
+        message = f"planes are computed from geometry, which has {counted(points, 'row')}"
         findings.error(GEOMETRY_FILE, named("hydro", hydro), "", message, f"at least {least}: volume, height, area")
 
 
@@ -144,7 +145,7 @@ def signs_of_planes(case: Case, findings: Findings) -> None:
     wrong = (
         ("gamma_v", table["gamma_v"] < 0, "at least 0"),
         ("gamma_s", table["gamma_s"] > 0, "at most 0"),
-        ("kappa", table["kappa"] <= 0, "above 0"),
+        ("kappa", table["kappa"] <= 0, "a number above 0"),
     )
     for column, is_wrong, remedy in wrong:
         for row in np.flatnonzero(is_wrong):
@@ -214,7 +215,7 @@ def tables_of_other_plants(case: Case, findings: Findings) -> None:
         if any(choice.fpha_config and choice.fpha_config.source == "precomputed" for _, choice in choices)
     }
     for hydro_id in sorted(set(table["hydro_id"].tolist()) - users):
-        message = "its planes are not used: no stage asks for precomputed planes"
+        message = "its planes are not used: no stage uses precomputed planes"
         findings.warn(PLANES_FILE, f"hydro {hydro_id}", "", message)
 
 

@@ -6,7 +6,7 @@ from cobre.core.case import Case
 from cobre.core.config import ScenarioSource
 from cobre.io.config.file import FILE
 from cobre.io.stages_file import FILE as STAGES_FILE
-from cobre.io.validation.findings import Findings, Rule, listed
+from cobre.io.validation.findings import Findings, Rule, listed, with_ids
 from cobre.io.validation.scenario_dimensions import scenario_sources
 
 NEEDS_SEED = ("out_of_sample", "external")
@@ -53,7 +53,7 @@ def historical_residuals(case: Case, findings: Findings) -> None:
     """Openings from historical residuals need a history of inflows."""
     asking = [stage.id for stage in case.horizon.stages if stage.sampling_method == "historical_residuals"]
     if asking and not _years_of_history(case):
-        message = f"is historical_residuals in stage(s) {listed(asking)}, but there is no history"
+        message = f"is historical_residuals in {with_ids('stage', asking)}, but there is no history"
         findings.error(STAGES_FILE, "", "sampling_method", message, "add scenarios/inflow_history.parquet")
 
 

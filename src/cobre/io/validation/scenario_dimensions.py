@@ -34,7 +34,7 @@ def openings_from_a_file(case: Case, findings: Findings) -> None:
             findings.warn(OPENINGS_FILE, "", "", message, 'set it to {"source": "file"}')
         return
     if table is None:
-        message = "openings are to come from a file, but there is none"
+        message = "openings are read from a file, but there is none"
         findings.error(CONFIG_FILE, "", "training.scenario_source.openings", message, f"add {OPENINGS_FILE}")
         return
     dimension = noise_dimension(case)

@@ -5,6 +5,7 @@ from cobre.core.temporal import Stage
 from cobre.io.block_factors import LOAD_FILE, SOURCE_FILE
 from cobre.io.stages_file import FILE
 from cobre.io.validation.findings import Findings, Rule
+from cobre.wording import counted
 
 LEAST_STAGES = 2
 
@@ -68,7 +69,7 @@ def factors_for_each_block(case: Case, findings: Findings) -> None:
         for (entity_id, stage_id), values in factors.items():
             if len(values) != blocks[stage_id]:
                 entity = f"{word} {entity_id}, stage {stage_id}"
-                message = f"there are {len(values)} factors, but the stage has {blocks[stage_id]} block(s)"
+                message = f"there are {len(values)} factors, but the stage has {counted(blocks[stage_id], 'block')}"
                 findings.error(file, entity, "block_factors", message, "one factor for each block")
 
 

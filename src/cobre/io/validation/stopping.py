@@ -3,7 +3,7 @@
 from cobre.core.case import Case
 from cobre.core.config import SimulationBased
 from cobre.io.config.file import FILE
-from cobre.io.validation.findings import Findings, Rule, listed
+from cobre.io.validation.findings import Findings, Rule, with_ids
 
 FIELD = "training.stopping_rules"
 
@@ -15,14 +15,15 @@ def simulation_rule(case: Case, findings: Findings) -> None:
         return
     averse = [stage.id for stage in case.horizon.stages if stage.risk is not None and stage.risk.lambda_ > 0]
     if averse:
-        message = f"the rule `simulation` compares means, and stage(s) {listed(averse)} do not count the mean alone"
-        findings.error(FILE, "", FIELD, message, "upper_bound or bound_stalling, which are right for any risk measure")
+        where = with_ids("stage", averse)
+        message = f"the rule `simulation` compares means, but the risk measure is not the expectation in {where}"
+        findings.error(FILE, "", FIELD, message, "upper_bound or bound_stalling, which are valid for any risk measure")
     source = config.scenario_source
     others = [name for name in ("inflow", "load", "ncs") if getattr(source, name) != "in_sample"]
     if others:
         message = (
-            f"the rule `simulation` meets {' and '.join(others)} of other scenarios than the openings, "
-            "which the lower bound is about: it may stop too early or never"
+            f"the rule `simulation` simulates {' and '.join(others)} of other scenarios than the openings, "
+            "to which the lower bound refers: it may stop too early or never"
         )
         findings.warn(FILE, "", FIELD, message, "bound_stalling, or in_sample forward passes")
 

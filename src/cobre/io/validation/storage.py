@@ -8,7 +8,7 @@ from cobre.io.entities import HYDROS
 from cobre.io.initial_conditions import FILE
 from cobre.io.stages_file import FILE as STAGES_FILE
 from cobre.io.table_formats import OVERRIDE_TABLES
-from cobre.io.validation.findings import Findings, Rule, listed, named
+from cobre.io.validation.findings import Findings, Rule, named, with_ids
 
 HM3_PER_M3S_HOUR = 0.0036
 RELATIVE_TOLERANCE = 1e-6
@@ -28,7 +28,7 @@ def initial_storage(case: Case, findings: Findings) -> None:
             message = f"{found}, outside the limits {low:g} to {high:g}: the study starts from {limit:g}"
             findings.warn(FILE, named("hydro", hydro), "storage.value_hm3", message)
         elif hydro.id not in case.initial_conditions.storage_hm3:
-            message = "is not given: the study starts with an empty reservoir"
+            message = "is missing: the study starts with an empty reservoir"
             findings.warn(FILE, named("hydro", hydro), "storage.value_hm3", message)
 
 
@@ -50,11 +50,11 @@ def filling_storage(case: Case, findings: Findings) -> None:
             findings.error(FILE, f"hydro {hydro_id}", "filling_storage.hydro_id", message, "give it in `storage`")
     for hydro_id in conditions.storage_hm3:
         if hydro_id in filled:
-            message = "the plant is to be filled"
+            message = "the plant is being filled"
             findings.error(FILE, f"hydro {hydro_id}", "storage.hydro_id", message, "give it in `filling_storage`")
     for hydro_id, hydro in filled.items():
         if hydro_id not in conditions.filling_storage_hm3:
-            message = "is not given: the plant starts empty"
+            message = "is missing: filling starts from empty"
             findings.warn(FILE, named("hydro", hydro), "filling_storage.value_hm3", message)
         value, most = conditions.filling_storage_hm3.get(hydro_id, 0.0), hydro.reservoir.max_storage_hm3
         if value > most:
@@ -139,7 +139,7 @@ def storages_are_carried(case: Case, findings: Findings) -> None:
     """Cuts that do not know the storages would give a wrong lower bound, so they know them in any case."""
     without = [stage.id for stage in case.horizon.stages if not stage.state_variables.storage]
     if without and case.system.hydros:
-        message = f"is false in stage(s) {listed(without)}: the state holds the storages all the same"
+        message = f"is false in {with_ids('stage', without)}: storages are in the state anyway"
         findings.warn(STAGES_FILE, "", "state_variables.storage", message, "true: a valid bound needs them")
 
 

@@ -9,7 +9,7 @@ from cobre.core.case import ABSENT_ID, Case, Table
 from cobre.io.parquet_tables import TableFormat
 from cobre.io.table_formats import PRODUCTION_TABLES, SCENARIO_TABLES
 from cobre.io.validation.case_tables import override_tables, scenario_tables
-from cobre.io.validation.findings import Findings, Rule, distinct, listed, repeats
+from cobre.io.validation.findings import Findings, Rule, distinct, repeats, with_ids
 
 BY_ENTITY = {
     "inflow_seasonal_stats": "hydro_id",
@@ -68,7 +68,7 @@ def statistics_of_every_stage(case: Case, findings: Findings) -> None:
             missing = stages - present
             if missing:
                 entity = f"{column.removesuffix('_id')} {entity_id}"
-                message = f"there is no row for stage(s) {listed(missing)}"
+                message = f"there is no row for {with_ids('stage', missing)}"
                 findings.error(SCENARIO_TABLES[name].file, entity, "stage_id", message, "one row for each stage")
 
 

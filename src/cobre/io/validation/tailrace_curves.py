@@ -68,12 +68,16 @@ def _joints(table: Table, rows: list[int]) -> Iterator[Finding]:
         end, start = table["outflow_max_m3s"][before], table["outflow_min_m3s"][after]
         if abs(end - start) > OUTFLOW_TOLERANCE_M3S:
             word = "a gap" if start > end else "an overlap"
-            yield "outflow_min_m3s", f"there is {word} between {end:g} and {start:g} m3/s", "segments that join"
+            yield (
+                "outflow_min_m3s",
+                f"there is {word} between {end:g} and {start:g} m3/s",
+                "segments that meet",
+            )
             continue
         left, right = _level_m(table, before, end), _level_m(table, after, end)
         if abs(left - right) > LEVEL_TOLERANCE_M:
-            message = f"the level steps from {left:g} to {right:g} m at {end:g} m3/s"
-            yield "coefficient_0", message, "the same level at both sides of a joint"
+            message = f"the level jumps from {left:g} to {right:g} m at {end:g} m3/s"
+            yield "coefficient_0", message, "the same level where segments meet"
 
 
 def _level_m(table: Table, row: int, outflow_m3s: float) -> float:
@@ -90,7 +94,7 @@ def curves_of_other_plants(case: Case, findings: Findings) -> None:
         hydro = next((plant for plant in case.system.hydros if plant.id == hydro_id), None)
         configs = [choice_of(case, hydro, stage).fpha_config for stage in case.horizon.stages] if hydro else []
         if hydro is not None and not any(config and config.source == "computed" for config in configs):
-            message = "its curves are not used: no stage asks for computed planes"
+            message = "its curves are not used: no stage uses computed planes"
             findings.warn(FILE, f"hydro {hydro_id}", "", message)
 
 

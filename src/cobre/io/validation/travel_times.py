@@ -5,7 +5,7 @@ from itertools import pairwise
 from cobre.core.case import Case
 from cobre.core.travel_time import HOURS_PER_DAY, PastRelease, travel_arcs
 from cobre.io import entities, initial_conditions, stages_file
-from cobre.io.validation.findings import Findings, Rule, listed, named
+from cobre.io.validation.findings import Findings, Rule, listed, named, with_ids
 
 FIELD = "past_defluences"
 
@@ -19,12 +19,12 @@ def travel_times_have_effect(case: Case, findings: Findings) -> None:
             continue
         if hours == 0.0:
             message = "is 0 and has no effect: water arrives at once"
-            findings.warn(entities.HYDROS, entity, "travel_time_hours", message, "null says the same")
+            findings.warn(entities.HYDROS, entity, "travel_time_hours", message, "null means the same")
         elif hydro.downstream_id is None:
-            message = "has no effect: there is no plant below"
+            message = "has no effect: there is no plant downstream"
             findings.warn(entities.HYDROS, entity, "travel_time_hours", message)
         elif hours >= total:
-            message = f"is {hours:g}, and the study has {total:g} hours: nothing that it releases arrives"
+            message = f"is {hours:g}, and the study has {total:g} hours: its releases never arrive"
             findings.warn(entities.HYDROS, entity, "travel_time_hours", message)
 
 
@@ -39,8 +39,10 @@ def one_time_into_a_plant_with_chronological_blocks(case: Case, findings: Findin
         hours = {arc.hours for arc in travel_arcs(case.system.hydros) if arc.downstream_id == hydro.id}
         if len(hours) > 1:
             shown = ", ".join(f"{value:g}" for value in sorted(hours))
-            message = f"water comes in {shown} hours, while the blocks of stage(s) {listed(stages)} follow one another"
-            remedy = f"one travel time for all plants above, or parallel blocks in {stages_file.FILE}"
+            message = (
+                f"water arrives after {shown} hours, but the blocks of {with_ids('stage', stages)} are chronological"
+            )
+            remedy = f"one travel time for all plants upstream, or parallel blocks in {stages_file.FILE}"
             findings.error(entities.HYDROS, named("hydro", hydro), "travel_time_hours", message, remedy)
 
 
@@ -54,7 +56,7 @@ def releases_before_the_study(case: Case, findings: Findings) -> None:
     for row in case.initial_conditions.past_releases:
         entity = f"hydro {row.hydro_id}, window from {row.start_date}"
         if row.hydro_id in known - arcs:
-            findings.warn(file, entity, FIELD, "has no effect: the plant has no travel time to a plant below")
+            findings.warn(file, entity, FIELD, "has no effect: the plant has no travel time to a plant downstream")
         if row.end_date <= row.start_date:
             message = f"is {row.end_date}, not after start_date, which is {row.start_date}"
             findings.error(file, entity, f"{FIELD}.end_date", message, "the first day after the window")
@@ -81,7 +83,7 @@ def releases_cover_the_travel_time(case: Case, findings: Findings) -> None:
                 f"water takes {arc.hours:g} hours to hydro {arc.downstream_id}, and releases are known for the "
                 f"{covered:g} hours before {start}"
             )
-            remedy = "windows without a gap that reach back as far"
+            remedy = "windows without gaps that go back that far"
             findings.error(initial_conditions.FILE, f"hydro {arc.hydro_id}", FIELD, message, remedy)
 
 

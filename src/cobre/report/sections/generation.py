@@ -19,7 +19,7 @@ from cobre.runs.formatting import scale_for
 
 SOURCES: Mapping[str, tuple[str, str]] = {
     "hydro_generation": ("hydro", BLUE),
-    "non_controllable_generation": ("wind, sun and the like", GREEN),
+    "non_controllable_generation": ("wind, solar and other", GREEN),
     "thermal_generation": ("thermal", ORANGE),
     "deficit": ("not served", VERMILLION),
 }

@@ -90,7 +90,7 @@ def _gap_words(run: RunFolder) -> tuple[str, str]:
     """The gap, and whether a reader should be alarmed by it."""
     bounds = run.bounds
     if bounds.gap is None:
-        return NOTHING, "a sampled mean is no bound under a risk measure; `cobre bound` finds one"
+        return NOTHING, "a sampled mean is not a bound under a risk measure; `cobre bound` computes one"
     judged = bounds.verdict(is_interrupted=bool(run.summary.get("is_interrupted")))
     kind = "" if judged is None else judged.kind.replace("_", " ")
     error = "" if bounds.gap_error is None else f"± {percent_in_words(bounds.gap_error)} "

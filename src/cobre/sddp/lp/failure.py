@@ -111,9 +111,7 @@ class FailedSolve:
         if reasons:
             return " ".join([head, "Too little water:", "; ".join(reasons) + "."])
         if "unbounded" in self.status:
-            return (
-                f"{head} Something earns money without limit: look for negative costs or prices without an upper limit."
-            )
+            return f"{head} A decision earns money without limit: look for negative costs and prices without a limit."
         return f"{head} {_GENERAL_ADVICE}"
 
     def _dry_reservoirs(self, names: EntityNames) -> Iterator[str]:
@@ -126,9 +124,9 @@ class FailedSolve:
             plan.has_hard_minimum & ~plan.has_inflow_slack & (most < hydro.min_storage_hm3)
         ).tolist():
             yield (
-                f"{names.hydros[h]} starts with {self.state[h]:.6g} hm3, gets {gain[h]:.6g} hm3 and must keep "
-                f"{hydro.min_storage_hm3[h]:.6g} hm3 (inflow {self.inflow_m3s[h]:.6g} m3/s; with the inflow method "
-                "'penalty' or 'truncation' the study can go on)"
+                f"{names.hydros[h]} starts with {self.state[h]:.6g} hm3, receives {gain[h]:.6g} hm3 and must keep "
+                f"{hydro.min_storage_hm3[h]:.6g} hm3 (inflow {self.inflow_m3s[h]:.6g} m3/s; the inflow method "
+                "'penalty' or 'truncation' avoids this)"
             )
 
     def save(self, solver: LpSolver, stage: int, folder: Path, name: str) -> Path:
@@ -157,6 +155,6 @@ class FailedSolve:
 
 
 _GENERAL_ADVICE = (
-    "Look at limits that nothing can soften: minimum storages, minimum generation of thermal plants, contracts and "
-    "pumps with a minimum, and generic constraints without slack."
+    "Check the limits that cannot be violated at a penalty: minimum storage, minimum generation of thermal plants, "
+    "contracts and pumps with a minimum, and generic constraints without slack."
 )

@@ -48,7 +48,7 @@ def _enumerated(context: TrainingContext, plan: BoundPlan) -> UpperBound:
     size = tree_size(context.problem)
     if context.problem.tree is None and size > plan.most_nodes:
         raise BoundError(
-            f"the opening tree has {size:,} nodes, more than the {plan.most_nodes:,} that are enumerated: "
+            f"the opening tree has {size:,} nodes, more than the limit of {plan.most_nodes:,}: "
             "use the method inner or sampled, or allow more nodes"
         )
     lower = lower_bound(context, 0)
@@ -59,7 +59,7 @@ def _inner(context: TrainingContext, plan: BoundPlan, iteration: int) -> UpperBo
     if not is_convex(context.problem):
         raise BoundError(
             "inflow truncated at zero while it depends on its past makes the cost-to-go non-convex: an inner "
-            "approximation is no bound. Use the method sampled, or the inflow method penalty"
+            "approximation is not a bound. Use the method sampled, or the inflow method penalty"
         )
     # Dear openings shape the cost, and every other one must find vertices near it too.
     paths = sample_paths(context, -(-plan.paths // 2), iteration)

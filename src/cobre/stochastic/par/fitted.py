@@ -111,7 +111,10 @@ def notes_on_kinds(case: Case, statistics: SampleStatistics, cycle: SeasonCycle)
     """Seasons of the study whose observations are mostly one number, or often negative; one note for each plant."""
     kinds = statistics.kinds
     texts = (
-        (kinds.is_saturated, "more than half of the observations are the same whole number, which counts as constant"),
+        (
+            kinds.is_saturated,
+            "more than half of the observations are the same whole number: the inflow counts as constant",
+        ),
         (kinds.is_negative, "more than a tenth of the observations are negative"),
     )
     of_study = sorted(set(cycle.stage_positions))

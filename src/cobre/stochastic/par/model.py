@@ -164,7 +164,7 @@ def _explosive(statistics: InflowStatistics, source: str, variance: Floats, is_b
         yield NoiseNote(
             source,
             f"hydro_id {statistics.hydro_ids[hydro]}, stage_id {statistics.stage_ids[stages[at]]}",
-            f"the coefficients make no stationary process: the past explains {amount} of the variance",
+            f"the coefficients do not give a stationary process: past inflows explain {amount} of the variance",
         )
 
 

@@ -91,7 +91,7 @@ class _GivenCoefficients:
         coefficients, ratios = self.by_stage.setdefault(stage_id, self._empty())
         column = self._position[hydro_id]
         if not np.isnan(coefficients[lag - 1, column]):
-            raise NoiseModelError(COEFFICIENTS_FILE, where, "two rows; give one")
+            raise NoiseModelError(COEFFICIENTS_FILE, where, "two rows; keep one")
         coefficients[lag - 1, column] = value
         ratios[column] = ratio
 

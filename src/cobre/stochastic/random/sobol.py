@@ -72,7 +72,7 @@ def _directions(column: int) -> NDArray[np.uint64]:
         raise NoiseModelError(
             "stages.json",
             "sampling_method",
-            f"qmc_sobol has numbers for {len(table) + 1} random entities, not more; use lhs or saa",
+            f"qmc_sobol supports {len(table) + 1} random entities at most; use lhs or saa",
         )
     polynomial, initial = table[column - 1]
     return np.array(_extend(polynomial, initial), dtype=np.uint64)

@@ -21,7 +21,7 @@ def capacity_of_the_system(_: Case, expected: Expected, findings: Findings) -> N
         worst = int(np.argmax(load - capacity))
         message = (
             f"the load is {load[worst]:,.6g} MW in stage {expected.stage_id(worst)}, "
-            f"all plants together have {capacity[worst]:,.6g} MW: the rest is shed ({where})"
+            f"but all plants together have only {capacity[worst]:,.6g} MW: the rest is shed ({where})"
         )
         findings.warn(LOADS, "system", "mean_mw", message, "is the load in MW?")
 
@@ -37,7 +37,7 @@ def capacity_of_buses(case: Case, expected: Expected, findings: Findings) -> Non
         if where:
             worst = int(np.argmax(load - capacity - lines))
             message = (
-                f"the load is {load[worst]:,.6g} MW in stage {expected.stage_id(worst)}, plants of the bus have "
+                f"the load is {load[worst]:,.6g} MW in stage {expected.stage_id(worst)}, but its plants have only "
                 f"{capacity[worst]:,.6g} MW and lines bring at most {lines[worst]:,.6g} MW: the rest is shed ({where})"
             )
             findings.warn(LOADS, named("bus", bus), "mean_mw", message)
@@ -54,7 +54,7 @@ def minima_of_buses(case: Case, expected: Expected, findings: Findings) -> None:
             largest = _largest_minimum(case, expected, position, worst)
             message = (
                 f"minimum generation of thermals and imports is {minima[worst]:,.6g} MW in stage "
-                f"{expected.stage_id(worst)}, the load {load[worst]:,.6g} MW, and lines take away at most "
+                f"{expected.stage_id(worst)}, the load is {load[worst]:,.6g} MW, and lines export at most "
                 f"{lines[worst]:,.6g} MW: the rest is excess ({where}){largest}"
             )
             findings.warn(entities.THERMALS, named("bus", bus), "generation.min_mw", message)

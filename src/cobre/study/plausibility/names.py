@@ -34,8 +34,8 @@ def _check_names(file: str, word: str, members: Sequence[Named], findings: Findi
     for entity in members:
         same = ids.pop(entity.name.strip().casefold(), [])
         if len(same) > 1:
-            message = f"is the name of {len(same)} entities of this class, ids {listed(same)}"
-            findings.warn(file, named(word, entity), "name", message, "a name of its own for each")
+            message = f"is used by {len(same)} entities: ids {listed(same)}"
+            findings.warn(file, named(word, entity), "name", message, "a different name for each")
 
 
 def plants_that_never_run(case: Case, expected: Expected, findings: Findings) -> None:
@@ -48,7 +48,7 @@ def plants_that_never_run(case: Case, expected: Expected, findings: Findings) ->
     _warn(entities.THERMALS, "thermal", system.thermals, thermal, "cannot run in any stage: its maximum is 0", findings)
     with_groups = [number for number, plant in enumerate(system.hydros) if plant.generation.max_generation_mw > 0]
     plants = [system.hydros[number] for number in with_groups]
-    message = "cannot generate in any stage, although it has turbines: its maximum generation is 0 or it is not there"
+    message = "has turbines, but cannot generate in any stage: its maximum is 0, or it is not in operation"
     _warn(entities.HYDROS, "hydro", plants, hydro[with_groups], message, findings)
     _warn(entities.LINES, "line", system.lines, line, "cannot carry anything in any stage: its limits are 0", findings)
 

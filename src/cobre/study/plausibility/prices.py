@@ -49,7 +49,7 @@ def minimum_generation_above_plants(case: Case, expected: Expected, findings: Fi
     has_limit = np.array([hydro.generation.min_generation_mw > 0 for hydro in case.system.hydros], bool)
     for at in np.flatnonzero(has_limit & (cost <= dearest)).tolist():
         message = (
-            f"giving up minimum generation costs {cost[at]:,.2f} $/MWh, no more than the most expensive thermal plant "
+            f"violating minimum generation costs {cost[at]:,.2f} $/MWh, no more than the most expensive thermal plant "
             f"({dearest:,.2f} $/MWh): the limit is violated before that plant runs"
         )
         field, remedy = "hydro.generation_violation_below_cost", "a violation cost above that of every plant"

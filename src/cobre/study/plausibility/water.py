@@ -22,10 +22,12 @@ def inflows_beside_turbines(case: Case, expected: Expected, findings: Findings) 
     turbined = np.array([hydro.generation.max_turbined_m3s for hydro in case.system.hydros])
     too_large = (mean > LARGEST_RIVER_M3S) | ((turbined > 0) & (mean > TIMES_TURBINES * turbined))
     for position in np.flatnonzero(too_large):
-        ratio = f"{mean[position] / turbined[position]:,.0f} times what it" if turbined[position] > 0 else "and it"
+        ratio = (
+            f"{mean[position] / turbined[position]:,.0f} times what it" if turbined[position] > 0 else "more than it"
+        )
         message = (
-            f"the mean inflow over the study is {mean[position]:,.6g} m3/s, {ratio} can turbine, "
-            f"{turbined[position]:,.6g} m3/s"
+            f"the mean inflow over the study is {mean[position]:,.6g} m3/s, {ratio} can turbine "
+            f"({turbined[position]:,.6g} m3/s)"
         )
         findings.warn(_file(case), named("hydro", case.system.hydros[position]), "", message, "is the inflow in m3/s?")
 
@@ -38,7 +40,7 @@ def inflows_below_zero(case: Case, expected: Expected, findings: Findings) -> No
     for position in np.flatnonzero((river < 0.0) & (mean < 0.0) & ~fed):
         message = (
             f"the mean inflow over the study is {mean[position]:,.6g} m3/s, "
-            f"{river[position]:,.6g} m3/s including all plants upstream: it should not be negative"
+            f"{river[position]:,.6g} m3/s including all plants upstream: a mean flow below zero"
         )
         findings.warn(_file(case), named("hydro", case.system.hydros[position]), "", message, "check its sign")
 

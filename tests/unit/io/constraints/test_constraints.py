@@ -120,15 +120,15 @@ def test_every_kind_of_parameter(tmp_path):
     ("entry", "words"),
     [
         ({"kind": "constant"}, "value: is missing"),
-        ({"kind": "constant", "value": 1, "values": [[0, 1.0]]}, "values: does not go with kind constant"),
-        ({"kind": "per_stage", "value": 1}, "value: does not go with kind per_stage"),
+        ({"kind": "constant", "value": 1, "values": [[0, 1.0]]}, "values: cannot be combined with kind constant"),
+        ({"kind": "per_stage", "value": 1}, "value: cannot be combined with kind per_stage"),
         ({"kind": "per_stage", "values": [[0, 1.0], [0, 2.0]]}, "values: a key is given twice"),
         ({"kind": "per_stage_block", "block_values": [[0, 0, 1.0], [0, 0, 2.0]]}, "a key is given twice"),
         ({"kind": "computed", "computed_spec": {"tag": "colour", "hydro_id": 0}}, "computed_spec.tag: is 'colour'"),
         ({"kind": "weekly", "value": 1}, "kind: is 'weekly'"),
         ({"kind": "constant", "value": "1"}, "value: is '1'"),
         ({"kind": "constant", "value": 1, "source": "x"}, "source: is not a field"),
-        ({"kind": "constant", "value": 1, "name": "my k"}, "`my k` cannot stand behind `@`"),
+        ({"kind": "constant", "value": 1, "name": "my k"}, "`my k` cannot be used after `@`"),
     ],
 )
 def test_wrong_parameters(tmp_path, entry, words):
@@ -150,11 +150,11 @@ def test_parameters_must_differ(tmp_path):
     ("constraints", "words"),
     [
         ([constraint(1), constraint(1)], "id: another constraint has this id"),
-        ([constraint(slack={"enabled": True})], "slack.penalty: a slack without a price"),
+        ([constraint(slack={"enabled": True})], "slack.penalty: a slack without a cost"),
         ([constraint(slack={"enabled": True, "penalty": 0})], "slack.penalty: is 0 (expected a number above 0)"),
         ([constraint(sense="<=")], "sense: is not a field"),
         ([{"id": 1, "name": "c", "expression": "thermal_generation(0)"}], "slack: is missing"),
-        ([constraint(expression="foo(1)")], "constraint 1 (c1), expression: at character 1: `foo` is no variable"),
+        ([constraint(expression="foo(1)")], "constraint 1 (c1), expression: at character 1: `foo` is not a variable"),
     ],
 )
 def test_wrong_constraints(tmp_path, constraints, words):
@@ -166,7 +166,7 @@ def test_named_expressions_in_a_circle(tmp_path):
     circle = [{"name": "a", "expression": "@b"}, {"name": "b", "expression": "@a"}]
     texts = problem_texts(write(tmp_path, [constraint(expression="@a")], circle))
     assert len(texts) == 1
-    assert "in a circle: @a, @b" in texts[0]
+    assert "in a cycle: @a, @b" in texts[0]
 
 
 def test_names_are_shared_between_parameters_and_expressions(tmp_path):
@@ -178,7 +178,7 @@ def test_names_are_shared_between_parameters_and_expressions(tmp_path):
     )
     texts = problem_texts(tmp_path)
     assert any("expression k, name: another expression or a parameter" in text for text in texts)
-    assert any("`1k` cannot stand behind `@`" in text for text in texts)
+    assert any("`1k` cannot be used after `@`" in text for text in texts)
 
 
 def test_all_mistakes_show_at_once(tmp_path):
