@@ -79,7 +79,7 @@ def test_a_published_case_whose_lags_nobody_observed():
 
 def test_what_the_planner_is_told(deck):
     notes = [str(note) for note in build_noise_model(deck).notes]
-    assert any("hydro_id 105 (XINGO): season 0, 1, 2" in note and "the same whole number" in note for note in notes)
+    assert any("hydro_id 105 (XINGO): seasons 0, 1, 2" in note and "the same whole number" in note for note in notes)
     assert any("hydro_id 49 (JORDAO)" in note and "negative" in note for note in notes)
     assert any("not positive semidefinite" in note for note in notes)
     assert not any("stationary" in note for note in notes)

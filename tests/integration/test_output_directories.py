@@ -69,6 +69,8 @@ def test_an_earlier_run_is_replaced_only_when_that_is_said(case, tmp_path):
     for word in (f"a run of {case} (2 iterations, finished, ", "--resume", "--overwrite", "another --output"):
         assert word in done.stderr
     assert {name: (out / name).read_bytes() for name in files(out)} == before
+    done = cobre("run", case, "-o", out, "--resume", "--overwrite", *FAST)
+    assert done.returncode == 2 and "--resume and --overwrite exclude each other" in done.stderr
     with pytest.raises(package.errors.OutputError, match="overwrite=True"):
         package.run.run(
             case, out, config_overrides={"training.stopping_rules": [{"type": "iteration_limit", "limit": 1}]}

@@ -4,3 +4,6 @@ NEGLIGIBLE = 1e-6
 """MWh, MW, hm3, m3/s or $: a deficit, violation or cost up to this is none."""
 MOSTLY = 0.5
 """Of the cost: penalties of this share or more are worth a note."""
+
+LEAST_COST = 0.01
+"""Dollars: what costs less than a cent is left out of tables of costs."""

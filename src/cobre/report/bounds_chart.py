@@ -16,16 +16,17 @@ def legend_of(bounds: Bounds) -> tuple[Mark, ...]:
 
 def bounds_chart(bounds: Bounds, key: str, title: str) -> Chart:
     """Chart of both bounds by iteration, with the band of the sampled one."""
-    said = f"from {money_in_words(bounds.lower[0])} to {money_in_words(bounds.lower[-1])} in {len(bounds)} iterations"
+    first, last = money_in_words(bounds.lower[0]), money_in_words(bounds.lower[-1])
+    said = f"goes from {first} to {last} in {len(bounds)} iterations" if len(bounds) > 1 else f"is {last}"
     return Chart(
         key,
         title,
-        f"The lower bound goes {said}.",
+        f"The lower bound {said}.",
         "$",
         [f"iteration {number}" for number in bounds.iteration],
         (
             Series("lower bound", bounds.lower, BLUE),
-            Series("upper bound", bounds.upper, ORANGE, "thin"),
+            Series(bounds.upper_name, bounds.upper, ORANGE, "thin"),
             Series("± 95 %", bounds.half_width, drawing="none"),
             Series("low end of the band", bounds.upper - bounds.half_width, drawing="none"),
             Series("high end of the band", bounds.upper + bounds.half_width, drawing="none"),

@@ -1,5 +1,6 @@
 """A part of the page: charts, tables and pieces of HTML under one heading."""
 
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from html import escape
@@ -7,6 +8,8 @@ from html import escape
 from cobre.report.chart import Chart, Mark
 from cobre.report.data_table import DataTable
 from cobre.report.palette import variable
+
+CODE = re.compile(r"`([^`]+)`")
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,12 +29,17 @@ class Section:
 
     def html(self) -> str:
         """The section as HTML, with a heading that links can point to."""
-        intro = f'<p class="intro">{escape(self.intro)}</p>' if self.intro else ""
+        intro = f'<p class="intro">{with_code(self.intro)}</p>' if self.intro else ""
         body = "".join(_part(part) for part in self.parts)
         return (
             f'<section id="{self.key}" aria-labelledby="{self.key}-title"><h2 id="{self.key}-title">'
             f'{escape(self.title)}</h2>{intro}<div class="grid">{body}</div></section>'
         )
+
+
+def with_code(text: str) -> str:
+    """Escaped, with what stands in backticks as code."""
+    return CODE.sub(r"<code>\1</code>", escape(text))
 
 
 def _part(part: Chart | DataTable | str) -> str:
@@ -44,7 +52,7 @@ def chart_card(chart: Chart) -> str:
     """A figure with its legend; the script of the page draws it, and adds a cursor, a table, CSV and a large view."""
     legend = "".join(_legend_entry(mark) for mark in chart.legend)
     note = f'<p class="note">{escape(chart.note)}</p>' if chart.note else ""
-    explanation = f'<p class="explanation">{escape(chart.explanation)}</p>' if chart.explanation else ""
+    explanation = f'<p class="explanation">{with_code(chart.explanation)}</p>' if chart.explanation else ""
     marks = f'<ul class="legend">{legend}</ul>' if legend else ""
     label = escape(f"{chart.title}. {chart.description}", quote=True)
     caption = escape(chart.caption)

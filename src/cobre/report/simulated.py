@@ -7,7 +7,7 @@ from functools import cached_property
 import numpy as np
 
 from cobre.core.arrays import Floats
-from cobre.core.indicators import NEGLIGIBLE
+from cobre.core.indicators import LEAST_COST
 from cobre.report.entity_rows import Columns, EntityRows, added, average, block_hours, last
 from cobre.report.quantities import QUANTITIES, Quantity, columns_of
 from cobre.report.scenario_statistics import percentiles
@@ -156,11 +156,11 @@ class Simulated:
         return np.asarray(rows.by_scenario(costs["immediate_cost"] * costs["discount_factor"]))
 
     def component_costs(self) -> dict[str, float]:
-        """The mean over scenarios of each component that is not nothing, in $ of the first stage's money."""
+        """The mean over scenarios of each component of at least a cent, in $ of the first stage's money."""
         costs, rows = self._tables["costs"], self.rows("costs", None)
         means = {
             title: float(rows.by_scenario(costs[name] * costs["discount_factor"]).mean())
             for name, title in COST_COMPONENTS.items()
             if name in costs
         }
-        return {title: mean for title, mean in means.items() if abs(mean) > NEGLIGIBLE}
+        return {title: mean for title, mean in means.items() if abs(mean) >= LEAST_COST}

@@ -194,7 +194,7 @@ def _river(start: tuple[float, float], end: tuple[float, float], *, is_diversion
 
 def _text(x: float, y: float, words: str, fill: str, *, is_over_lines: bool = False) -> str:
     """A text centred at x, with a rim of paper so that it is readable over lines."""
-    rim = f' paint-order="stroke" stroke="{PAPER}" stroke-width="{4 if is_over_lines else 2.5}"'
+    rim = f' paint-order="stroke" stroke="{PAPER}" stroke-width="{8 if is_over_lines else 2.5}"'
     return (
         f'<text x="{x:.1f}" y="{y:.1f}" text-anchor="middle" fill="{fill}"{rim}>{escape(words)}</text>' if words else ""
     )

@@ -94,7 +94,14 @@ def test_a_new_directory_refuses_what_is_there(tmp_path):
         pytest.fail("the block must not run")
     with pytest.raises(WriteError, match="exists and is a file"), new_directory(tmp_path / "file"):
         pytest.fail("the block must not run")
+    with pytest.raises(WriteError, match="a part of its path is a file"), new_directory(tmp_path / "file" / "case"):
+        pytest.fail("the block must not run")
     assert (tmp_path / "full" / "a").read_text() == "mine"
+
+
+def test_a_directory_that_is_missing_is_named(tmp_path):
+    with pytest.raises(WriteError, match=r"the directory .*/nowhere does not exist \(create it first\)"):
+        write_file(tmp_path / "nowhere" / "a", b"1")
 
 
 @pytest.mark.parametrize("error", [ValueError, Interrupted])
@@ -113,7 +120,7 @@ def test_a_parent_that_is_a_file_is_explained(tmp_path):
 
 
 def test_a_missing_parent_is_explained(tmp_path):
-    with pytest.raises(WriteError, match="No such file or directory"):
+    with pytest.raises(WriteError, match="nowhere does not exist"):
         write_file(tmp_path / "nowhere" / "a", b"")
 
 

@@ -105,6 +105,25 @@ def test_json_that_is_nested_too_deeply(folder):
     assert only_error(folder).layer is Layer.STRUCTURE
 
 
+@pytest.mark.parametrize("number", ["9" * 100_000, "-1e400"])
+def test_a_number_that_nothing_can_hold_is_one_error_and_hides_no_other(folder, number):
+    text = (folder / "system/thermals.json").read_text()
+    wrong = text.replace('"cost_per_mwh":', f'"no_field": 1, "ramp": {number}, "cost_per_mwh":', 1)
+    (folder / "system/thermals.json").write_text(wrong)
+    _, problems = read(folder)
+    assert [problem.field for problem in problems.errors] == ["ramp", "no_field"]
+    assert problems.errors[0].message == "is too large"
+
+
+def test_a_trailing_comma_is_named(folder):
+    (folder / "penalties.json").write_text('{"bus": [1, ],}')
+    problem = only_error(folder)
+    assert (problem.entity, problem.message) == (
+        "line 1, column 13",
+        "is not valid JSON: a comma before a closing bracket",
+    )
+
+
 @pytest.mark.skipif(os.geteuid() == 0, reason="root reads everything")
 def test_a_file_that_may_not_be_read(folder):
     (folder / "stages.json").chmod(0)

@@ -20,6 +20,11 @@ RISK_AVERSE = (
 )
 
 HOW_TO_READ = "Training has converged when the lower bound no longer rises and lies inside the band."
+HOW_TO_READ_EXACT = "Training has converged when the two bounds meet."
+HOW_TO_READ_RISK_AVERSE = (
+    "Training has converged when the lower bound no longer rises; the band says nothing about it. "
+    "`cobre bound` computes an upper bound."
+)
 WHY_AGAIN = "The second half in detail, without the wide range of the first iterations."
 
 
@@ -28,12 +33,18 @@ def convergence(run: RunFolder) -> Section | None:
     bounds = run.bounds
     if not len(bounds):
         return None
-    parts: list[Chart] = [bounds_chart(bounds, "bounds", "Bounds by iteration").explained(HOW_TO_READ)]
+    parts: list[Chart] = [bounds_chart(bounds, "bounds", "Bounds by iteration").explained(_how_to_read(bounds))]
     if len(bounds) >= ENOUGH_FOR_A_SECOND_LOOK:
         later = _later_half(bounds)
         title = f"Bounds from iteration {later.iteration[0]} on"
         parts.append(bounds_chart(later, "bounds-later", title).explained(WHY_AGAIN))
     return Section("convergence", "Convergence", parts, _intro(run))
+
+
+def _how_to_read(bounds: Bounds) -> str:
+    if bounds.is_exact:
+        return HOW_TO_READ_EXACT
+    return HOW_TO_READ_RISK_AVERSE if bounds.is_risk_averse else HOW_TO_READ
 
 
 def _intro(run: RunFolder) -> str:

@@ -45,7 +45,7 @@ def _spread(by_scenario: Floats) -> DataTable:
     columns = [TableColumn(title, "number", divisor) for title in found]
     note = (
         "± is the half-width of the mean's 95 % confidence interval. "
-        "A column such as 90 % is that percentile over the scenarios."
+        "A column such as 95 % is that percentile over the scenarios."
     )
     return DataTable(
         "cost-spread", f"Spread over scenarios ({unit})", columns, [tuple(found.values())], note, is_wide=True
@@ -58,5 +58,5 @@ def _components(simulated: Simulated) -> DataTable:
     ordered = sorted(means.items(), key=lambda entry: -abs(entry[1]))
     rows = [(title, mean, mean / whole if whole else None) for title, mean in ordered]
     columns = (TableColumn("component"), TableColumn("mean", "money"), TableColumn("share", "percent"))
-    note = "Totals over all stages, averaged over scenarios. Components that are zero in every scenario are left out."
+    note = "Totals over all stages, averaged over scenarios. Components below 0.01 $ are left out."
     return DataTable("cost-components", "Cost components", columns, rows, note)

@@ -37,7 +37,8 @@ LINE_COLUMNS = (
     TableColumn("at the reverse limit", "percent"),
 )
 LINE_NOTE = (
-    "Means over all stages and scenarios; negative flows go from `to` to `from`. Shares are of hours and scenarios."
+    "Means over all stages and scenarios; negative flows run from the second bus to the first. Shares are of hours "
+    "and scenarios."
 )
 
 

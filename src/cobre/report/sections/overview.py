@@ -7,6 +7,7 @@ from html import escape
 
 from cobre.core.confidence import half_width_95
 from cobre.report.run_folder import RunFolder
+from cobre.report.section import with_code
 from cobre.report.sections.upper_bound import upper_bound_tiles
 from cobre.runs.formatting import NOTHING, duration_in_words, money_in_words, percent_in_words
 from cobre.runs.state import RunState
@@ -61,7 +62,7 @@ def tiles(run: RunFolder) -> str:
     found = [*_bound_tiles(run), *upper_bound_tiles(run), *_simulation_tiles(run), *_effort_tiles(run)]
     cards = "".join(
         f'<div class="tile"><dt>{escape(title)}</dt><dd>{escape(value)}</dd>'
-        f'<dd class="small">{escape(remark)}</dd></div>'
+        f'<dd class="small">{with_code(remark)}</dd></div>'
         for title, value, remark in found
     )
     return f'<dl class="tiles">{cards}</dl>'

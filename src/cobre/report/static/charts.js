@@ -62,7 +62,7 @@ const charts = (() => {
       stroke: () => (WIDTHS[series.drawing] ? colour(series.colour) : "transparent"),
       width: WIDTHS[series.drawing],
       dash: DASHES[series.drawing],
-      points: { show: chart.labels.length === 1 && series.drawing === "line", size: 7, fill: () => colour(series.colour) },
+      points: { show: chart.labels.length === 1 && ["line", "thin"].includes(series.drawing), size: 7, fill: () => colour(series.colour) },
     };
     if (isBar) {
       options.fill = () => colour(series.colour);

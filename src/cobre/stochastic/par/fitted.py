@@ -123,5 +123,7 @@ def notes_on_kinds(case: Case, statistics: SampleStatistics, cycle: SeasonCycle)
             found = [str(cycle.seasons[position].id) for position in of_study if is_so[position, index]]
             if found:
                 yield NoiseNote(
-                    HISTORY_FILE, f"hydro_id {hydro.id} ({hydro.name})", f"season {', '.join(found)}: {text}"
+                    HISTORY_FILE,
+                    f"hydro_id {hydro.id} ({hydro.name})",
+                    f"{'season' if len(found) == 1 else 'seasons'} {', '.join(found)}: {text}",
                 )
