@@ -19,7 +19,7 @@ INSIDE = {
     "cobre.comm.backends.tcp.rendezvous.handshake.UnprovenRefusalError",
     "cobre.comm.backends.tcp.rendezvous.connector.HangUpError",
     "cobre.comm.backends.tcp.protocol.VersionError",
-    "cobre.comm.launch.template.TemplateGoneError",
+    "cobre.comm.launch.fork_server.ForkServerGoneError",
 }
 
 

@@ -51,6 +51,6 @@ def test_a_wrong_secret_ends_all_ranks_with_words(folder, network):
     (folder / "compose.yaml").write_text(text.replace("./other", str(other)))
     outcomes = ComposeWorld(folder / "compose.yaml", network).run()
     assert all(code != 0 for code, *_ in outcomes.values()), outcomes
-    assert "is not the coordinator's" in outcomes["rank1"][2]
+    assert "differs from the coordinator's" in outcomes["rank1"][2]
     assert "missing rank 1" in outcomes["rank0"][2]
     assert "Traceback" not in "".join(err for _, _, err in outcomes.values())

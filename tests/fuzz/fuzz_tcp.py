@@ -16,11 +16,11 @@ with atheris.instrument_imports():
         CONTROL_LIMITS,
         PART_HEAD,
         Challenge,
+        FailureRecord,
         FrameParser,
         Heartbeat,
         Hello,
         Link,
-        Verdict,
         parse_part_head,
     )
     from cobre.comm.backends.tcp.rendezvous.handshake import CoordinatorHandshake, RefusedError, WorkerHandshake
@@ -30,7 +30,7 @@ REFUSALS = (ProtocolError, RefusedError)
 
 
 def fuzz_messages(data):
-    for kind in (Hello, Challenge, Heartbeat, Verdict):
+    for kind in (Hello, Challenge, Heartbeat, FailureRecord):
         try:
             message = kind.parse(data)
         except ProtocolError:

@@ -5,23 +5,23 @@ import json
 import pytest
 from processes import printed, run_python
 
-from cobre.comm.doctor.examination import examine
-from cobre.comm.doctor.findings import Diagnosis, Finding, Verdict
+from cobre.comm.doctor.backend_checks import check_mpi
+from cobre.comm.doctor.diagnosis import diagnose
+from cobre.comm.doctor.findings import BackendStatus, Diagnosis, Finding
+from cobre.comm.doctor.formatting import as_json, as_text
 from cobre.comm.doctor.machine import memory_limit_bytes
 from cobre.comm.doctor.mpi_library import MpiLibrary, describe, run_limited
-from cobre.comm.doctor.network import look_at_network, loopback_problem, resolve
-from cobre.comm.doctor.page import as_json, as_text
+from cobre.comm.doctor.network import inspect_network, loopback_problem, resolve
 from cobre.comm.doctor.trial import try_launched
-from cobre.comm.doctor.verdicts import judge_mpi
 
 
 @pytest.fixture(scope="module")
 def diagnosis():
-    return examine()
+    return diagnose()
 
 
-def verdict(diagnosis, backend):
-    (found,) = [verdict for verdict in diagnosis.verdicts if verdict.backend == backend]
+def status(diagnosis, backend):
+    (found,) = [status for status in diagnosis.backends if status.backend == backend]
     return found
 
 
@@ -31,9 +31,9 @@ def finding(findings, name):
 
 
 def test_what_every_installation_has_is_usable(diagnosis):
-    assert [verdict.backend for verdict in diagnosis.verdicts] == ["local", "shm", "tcp", "mpi"]
+    assert [status.backend for status in diagnosis.backends] == ["local", "shm", "tcp", "mpi"]
     for backend in ("local", "shm", "tcp"):
-        assert verdict(diagnosis, backend).is_usable, verdict(diagnosis, backend)
+        assert status(diagnosis, backend).is_usable, status(diagnosis, backend)
     assert diagnosis.is_healthy
 
 
@@ -44,17 +44,17 @@ def test_everything_fits_into_80_columns(diagnosis):
     assert all(len(line) <= 80 or len(line.split()) <= 2 for line in lines)
 
 
-def test_the_command_prints_json_and_its_exit_code_is_the_verdict():
+def test_the_command_prints_json_and_its_exit_code_says_whether_all_is_well():
     code, out, err = run_python("-m", "cobre.comm.doctor", "--json")
     found = json.loads(out)
     assert (code, found["healthy"], printed(err)) == (0, True, [])
-    assert {verdict["backend"] for verdict in found["verdicts"]} == {"local", "shm", "tcp", "mpi"}
+    assert {status["backend"] for status in found["backends"]} == {"local", "shm", "tcp", "mpi"}
     assert set(found["sections"]) == {"Machine", "Network", "MPI"}
 
 
 def test_without_shm_it_is_not_healthy():
-    verdicts = [Verdict("local", True, ""), Verdict("shm", False, "no space", "make some")]
-    sick = Diagnosis(verdicts, Finding("local", "because"), {})
+    statuses = [BackendStatus("local", True, ""), BackendStatus("shm", False, "no space", "make some")]
+    sick = Diagnosis(statuses, Finding("local", "because"), {})
     assert not sick.is_healthy
     assert json.loads(as_json(sick))["healthy"] is False
     assert "  shm          not usable: no space\n               -> make some" in as_text(sick)
@@ -66,7 +66,7 @@ def test_a_trial_that_fails_says_why():
 
 
 def test_a_wrong_selection_is_said(monkeypatch):
-    from cobre.comm.doctor.examination import _selection
+    from cobre.comm.doctor.diagnosis import _selection
 
     monkeypatch.setenv("COBRE_COMM_BACKEND", "carrier-pigeon")
     assert "carrier-pigeon" in _selection().text
@@ -75,7 +75,7 @@ def test_a_wrong_selection_is_said(monkeypatch):
 
 
 def test_missing_mpi_names_the_commands_that_install_it():
-    found = judge_mpi(MpiLibrary(problem="mpi4py is not installed"))
+    found = check_mpi(MpiLibrary(problem="mpi4py is not installed"))
     assert not found.is_usable
     assert "pip install 'cobre[mpi]'" in found.advice
     assert finding(describe(MpiLibrary(problem="x"), {}), "mpiexec").advice.startswith("pip install")
@@ -85,32 +85,32 @@ def test_launchers_are_recognised():
     started = describe(MpiLibrary(), {"PMI_RANK": "1", "PMI_SIZE": "4"})
     assert "rank 1, PMI_SIZE=4" in finding(started, "launcher").text
     alone = describe(MpiLibrary(), {"SLURM_PROCID": "0"})
-    assert "only SLURM_PROCID" in finding(alone, "launcher").text
+    assert "SLURM_PROCID is set" in finding(alone, "launcher").text
 
 
 def test_commands_that_hang_are_killed():
     code, text = run_limited(["sleep", "600"], 0.2)
-    assert (code, text) == (1, "no answer in 0.2 s")
+    assert (code, text) == (1, "no reply within 0.2 s")
 
 
-def test_the_secret_is_judged_and_never_shown(tmp_path):
+def test_the_secret_is_checked_and_never_shown(tmp_path):
     file = tmp_path / "secret"
     file.write_text("correct horse battery staple")
     file.chmod(0o644)
-    found = finding(look_at_network({"COBRE_TCP_SECRET_FILE": str(file)}), "secret")
+    found = finding(inspect_network({"COBRE_TCP_SECRET_FILE": str(file)}), "secret")
     assert "chmod 600" in found.text
     file.chmod(0o600)
-    found = finding(look_at_network({"COBRE_TCP_SECRET_FILE": str(file)}), "secret")
-    assert "readable, and by nobody else" in found.text
-    found = finding(look_at_network({"COBRE_TCP_SECRET": "correct horse battery staple"}), "secret")
+    found = finding(inspect_network({"COBRE_TCP_SECRET_FILE": str(file)}), "secret")
+    assert "readable, and not by other users" in found.text
+    found = finding(inspect_network({"COBRE_TCP_SECRET": "correct horse battery staple"}), "secret")
     assert "COBRE_TCP_SECRET_FILE is safer" in found.advice
     assert "horse" not in found.text + found.advice
 
 
 @pytest.mark.parametrize("named", ["localhost", "localhost:4000", "[::1]:4000", "127.0.0.1"])
 def test_the_coordinator_is_looked_up(named):
-    found = finding(look_at_network({"COBRE_TCP_COORDINATOR": named}), "coordinator")
-    assert " is " in found.text
+    found = finding(inspect_network({"COBRE_TCP_COORDINATOR": named}), "coordinator")
+    assert " resolves to " in found.text
 
 
 def test_names_and_addresses():

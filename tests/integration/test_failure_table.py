@@ -129,7 +129,7 @@ def test_a_rank_that_is_killed(backend):
     [
         ("shm", {}, "has given no sign of life for"),
         ("tcp", {}, "has given no sign of life for"),
-        ("tcp", {"COBRE_TCP_RANKS_PER_HOST": "1"}, "lost contact: no heartbeat for"),
+        ("tcp", {"COBRE_TCP_RANKS_PER_HOST": "1"}, "has sent no heartbeat for"),
     ],
 )
 def test_a_frozen_rank(backend, options, silence):

@@ -69,7 +69,7 @@ def test_a_rank_has_ended_and_launcher_and_orphan_reaper_are_killed_before_they_
 
 
 @pytest.mark.parametrize("how", ["returns", "fails", "exits"])
-def test_a_rank_without_template_ends_what_it_has_started_by_itself(how):
+def test_a_rank_without_fork_server_ends_what_it_has_started_by_itself(how):
     launcher, mark = start_marked(WORLD.format(size=1, ends=ENDS[how]))
     wait_until(lambda: state_of(launcher.pid) == "T" and has_dead_child(launcher.pid), "the rank has ended unseen")
     wait_until(lambda: len(marked(mark)) == 2, "only the launcher and its orphan reaper are there")
@@ -123,29 +123,29 @@ THREAD = "import threading, time\nthreading.Thread(target=time.sleep, args=(1000
 
 
 @pytest.mark.parametrize("then", ["", THREAD, "sys.exit(3)"], ids=["loaded", "with a thread", "exits"])
-def test_what_a_module_starts_while_it_is_loaded_ends_with_the_template(loading, tmp_path, then):
+def test_what_a_module_starts_while_it_is_loaded_ends_with_the_fork_server(loading, tmp_path, then):
     code, _, err = run_python("-c", loading(then))
     assert code == 0, err
     started = int((tmp_path / "loading").read_text())
     wait_until(lambda: not is_alive(started), "the process that the module has started is gone")
 
 
-def test_launcher_and_orphan_reaper_are_killed_while_the_template_is_loading(loading, tmp_path):
+def test_launcher_and_orphan_reaper_are_killed_while_the_fork_server_is_loading(loading, tmp_path):
     launcher, mark = start_marked(loading("import time; time.sleep(1000)"))
-    wait_until((tmp_path / "loading").exists, "the template is loading")
+    wait_until((tmp_path / "loading").exists, "the fork server is loading")
     for pid in (reaper_of(launcher.pid), launcher.pid):
         os.kill(pid, signal.SIGKILL)
     finish(launcher)
     wait_until(lambda: not marked(mark), "all processes have gone")
 
 
-@pytest.mark.parametrize("who", ["rank", "template"])
+@pytest.mark.parametrize("who", ["rank", "fork server"])
 def test_launcher_and_orphan_reaper_are_killed_while_another_is_stopped(who):
     world = WORLD.format(size=3, ends=ENDS["returns"]).replace("return\n", "pass\n")
     launcher, mark = start_marked(world)
     wait_until(lambda: state_of(launcher.pid) == "T", "all ranks run")
-    (template,) = (pid for pid in children(launcher.pid) if pid != reaper_of(launcher.pid))
-    victim = {"template": template, "rank": children(template)[0]}[who]
+    (fork_server,) = (pid for pid in children(launcher.pid) if pid != reaper_of(launcher.pid))
+    victim = {"fork server": fork_server, "rank": children(fork_server)[0]}[who]
     os.kill(victim, signal.SIGSTOP)
     wait_until(lambda: state_of(victim) == "T", "it is stopped")
     for pid in (reaper_of(launcher.pid), launcher.pid):

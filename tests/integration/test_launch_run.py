@@ -117,7 +117,7 @@ def test_more_ranks_than_cores_work_with_one_warning(caplog):
     with caplog.at_level(logging.WARNING, "cobre.comm"):
         assert len(launch.run(whoami, size)) == size
     assert len(caplog.records) == 1
-    assert f"{size} ranks share {size - 1} usable cores" in caplog.text
+    assert f"{size} ranks on {size - 1} usable cores" in caplog.text
 
 
 @pytest.mark.parametrize("size", [0, -3, 1025, 2.0, "2", None])
@@ -152,7 +152,7 @@ def test_what_is_no_function_is_refused():
 
 def test_a_function_that_does_not_pickle_is_refused():
     lock = threading.Lock()
-    with pytest.raises(TypeError, match=r"function .*<lambda> cannot be sent to the ranks: cannot pickle"):
+    with pytest.raises(TypeError, match=r"cannot pickle function .*<lambda> to send it to the ranks: cannot pickle"):
         launch.run(lambda comm: lock, 2)
 
 

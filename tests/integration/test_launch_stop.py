@@ -74,16 +74,16 @@ def test_ctrl_c_stops_a_script_without_a_traceback(tmp_path, folder, how):
     pids = wait_for_pids(folder, 2)
     process.send_signal(signal.SIGINT)
     code, out, err = finish(process)
-    assert (code, out, printed(err)) == (130, "", ["interrupted; all ranks have been stopped"])
+    assert (code, out, printed(err)) == (130, "", ["interrupted; all ranks were stopped"])
     wait_until_gone(pids)
 
 
 # Found before anything else on the way to a module: importing that one takes as long as the process lives. Ranks are
-# forks of a template that loads for all of them, unless something has started a thread there.
+# forked by a fork server that loads for all of them, unless something has started a thread there.
 SLOW_IMPORT = """
 import os, pathlib, sys, threading, time
 
-if {has_thread} and any(word.endswith("template_process.py") for word in sys.orig_argv):
+if {has_thread} and any(word.endswith("fork_server_process.py") for word in sys.orig_argv):
     threading.Thread(target=time.sleep, args=(1000,), daemon=True).start()
 
 class Slow:
@@ -98,11 +98,11 @@ sys.meta_path.insert(0, Slow)
 """
 
 
-@pytest.fixture(params=["template_process.py", "worker_process.py"])
+@pytest.fixture(params=["fork_server_process.py", "worker_process.py"])
 def importing(request, tmp_path, folder, monkeypatch):
     """How many processes announce themselves when they come to their own program, and get no further."""
     (tmp_path / "site").mkdir()
-    is_forked = request.param == "template_process.py"
+    is_forked = request.param == "fork_server_process.py"
     program = SLOW_IMPORT.format(program=request.param, folder=str(folder), has_thread=not is_forked)
     (tmp_path / "site" / "sitecustomize.py").write_text(program)
     monkeypatch.setenv("PYTHONPATH", str(tmp_path / "site"), prepend=os.pathsep)
@@ -115,7 +115,7 @@ def test_ctrl_c_while_ranks_import_is_one_line(tmp_path, folder, importing, to_a
     pids = wait_for_pids(folder, importing)
     (os.killpg if to_all else os.kill)(process.pid, signal.SIGINT)
     code, out, err = finish(process)
-    assert (code, out, printed(err)) == (130, "", ["interrupted; all ranks have been stopped"])
+    assert (code, out, printed(err)) == (130, "", ["interrupted; all ranks were stopped"])
     wait_until_gone(pids)
 
 
@@ -262,8 +262,8 @@ def test_a_rank_whose_parent_has_already_gone_does_not_start():
 def test_the_end_of_the_lifeline_ends_the_rank_and_what_it_started():
     program = (
         "import subprocess, sys, time\n"
-        "from cobre.comm.launch.worker import _hold_lifeline\n"
-        "_hold_lifeline(int(sys.argv[1]), 0)\n"
+        "from cobre.comm.launch.worker import _watch_lifeline\n"
+        "_watch_lifeline(int(sys.argv[1]), 0)\n"
         "print(subprocess.Popen(['sleep', '1000'], stdout=subprocess.DEVNULL).pid, flush=True)\n"
         "while True: time.sleep(0.01)\n"
     )

@@ -91,7 +91,7 @@ def test_nobody_shares_where_memory_cannot_be_opened(monkeypatch, caplog):
         communicators = results(world.start_all())
         assert all(comm.is_leader for comm in communicators)
         assert all(world.everywhere(communicators, gather))
-    assert "no memory is shared between ranks: ranks [1, 2] cannot open their host's" in caplog.text
+    assert "ranks do not share memory: ranks [1, 2] cannot open the shared memory of their host" in caplog.text
     assert "Permission denied" in caplog.text
 
 

@@ -15,7 +15,7 @@ def lost(seen, rank):
     return (
         (seen["error"], seen["ranks"]) == ("PeerTimeoutError", [rank])
         and f"rank {rank} (host cobre{rank}-" in seen["message"]
-        and "lost contact: no heartbeat for" in seen["message"]
+        and "has sent no heartbeat for" in seen["message"]
     )
 
 

@@ -35,7 +35,7 @@ def test_a_late_host_of_the_coordinator_is_waited_for(world):
         world.network.pull(host)
     workers = [world.start(rank, "gather_when_told") for rank in (1, 2)]
     for worker in workers:
-        worker.hear("log", "on its way to")
+        worker.hear("log", "connecting to")
     for host in (1, 2):
         world.network.plug(host)
     world.gather([world.start(0, "gather_when_told"), *workers])
@@ -46,7 +46,7 @@ def test_a_name_that_becomes_known_late_is_one_line_and_a_retry(world):
         world.network.write_names(host)
     ranks = world.start_all("gather_when_told", coordinator="coordinator")
     for rank in ranks:
-        rank.hear("log", "the name coordinator is not known")
+        rank.hear("log", "cannot resolve coordinator")
     for host in range(SIZE):
         world.network.write_names(host, coordinator=[COORDINATOR])
     for rank in ranks:
@@ -72,7 +72,9 @@ def test_a_black_hole_at_the_start_is_told_on_both_sides(world):
     for rank in ranks[:2]:
         seen = refused(rank, "2 of 3 ranks joined after", "missing rank 2.")
         assert in_time(seen, begin, CONNECT_S)
-    seen = refused(ranks[2], f"rank 2 did not meet rank 0, the coordinator, at {COORDINATOR}:29500", "timed out")
+    seen = refused(
+        ranks[2], f"rank 2 could not connect to rank 0, the coordinator, at {COORDINATOR}:29500", "timed out"
+    )
     assert in_time(seen, begin, CONNECT_S)
 
 
@@ -94,7 +96,9 @@ def test_a_wrong_secret_is_told_on_both_sides_in_time(world):
     # Without the secret nobody can prove a refusal: it is hearsay, told when the limit for joining is up.
     worker = world.start(1, "gather_when_told", secret="another secret altogether", connect_timeout_s=3.0)
     begin = time.monotonic()
-    seen = refused(worker, "the secret of rank 1 (host cobre1-", "is not the coordinator's", "COBRE_TCP_SECRET_FILE")
+    seen = refused(
+        worker, "the secret of rank 1 (host cobre1-", "differs from the coordinator's", "COBRE_TCP_SECRET_FILE"
+    )
     assert in_time(seen, begin, 30.0)
     heard = coordinator.hear("log", "the secret of rank 1")
     for text in (seen["message"], heard["log"]):
@@ -106,7 +110,7 @@ def test_a_worker_that_is_restarted_before_the_start_takes_its_place_again(world
     coordinator, first = world.start(0, "gather_when_told"), world.start(1, "gather_when_told")
     first.hear("log", "waiting for the other ranks")
     first.kill()
-    coordinator.hear("log", "has gone before the start; its place is free")
+    coordinator.hear("log", "disconnected before all ranks had joined; it may connect again")
     second = world.start(1, "gather_when_told")
     second.hear("log", "waiting for the other ranks")
     world.gather([coordinator, second, world.start(2, "gather_when_told")])
@@ -119,7 +123,7 @@ def test_a_worker_that_is_restarted_in_a_run_is_too_late(world):
         seen = rank.hear("error")
         assert (seen["error"], seen["ranks"]) == ("PeerLostError", [1]), seen
     again = world.start(1, "barriers", connect_timeout_s=CONNECT_S)
-    refused(again, f"rank 1 did not meet rank 0, the coordinator, at {COORDINATOR}:29500", "refused")
+    refused(again, f"rank 1 could not connect to rank 0, the coordinator, at {COORDINATOR}:29500", "refused")
 
 
 def test_a_rank_that_believes_in_another_size(world):

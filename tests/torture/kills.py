@@ -97,11 +97,11 @@ def _names():
 
 
 def launched_kills(backend, count, rng):
-    """A rank, the template, the launcher, or the launcher with its orphan reaper; ranks have started processes."""
+    """A rank, the fork server, the launcher, or the launcher with its orphan reaper; ranks have started processes."""
     tally = Tally(f"{backend}: killed, with our launcher")
     for _ in range(count):
         mark = secrets.token_hex(8)
-        what = rng.choice(["rank", "template", "launcher", "both", "both"])
+        what = rng.choice(["rank", "fork server", "launcher", "both", "both"])
         process = subprocess.Popen(
             [sys.executable, str(LAUNCHED), backend],
             env=os.environ | {MARK: mark},
@@ -124,7 +124,7 @@ def launched_kills(backend, count, rng):
             tally.add("hangs", f"the launcher, after the death of {what}")
             process.kill()
             _, words = process.communicate()
-        if what in ("rank", "template") and process.returncode not in (0, -signal.SIGKILL) and "rank" not in words:
+        if what in ("rank", "fork server") and process.returncode not in (0, -signal.SIGKILL) and "rank" not in words:
             tally.add("unnamed ranks", words[-300:])
         for words in outlasting(mark, ENDED_S):
             tally.add("leaks", f"after the death of {what} {after_s:.3f} s after the start: {words}")
@@ -135,10 +135,10 @@ def launched_kills(backend, count, rng):
 def _kill_launched(launcher, what, rng):
     children = _children(launcher)
     reapers = [pid for pid in children if b"orphan_reaper_process" in read(pid, "cmdline")]
-    templates = [pid for pid in children if b"template_process" in read(pid, "cmdline")]
-    ranks = [rank for pid in templates for rank in _children(pid)]
-    ranks += [pid for pid in children if pid not in reapers and pid not in templates]
-    candidates = {"rank": ranks, "template": templates, "launcher": [launcher], "both": [*reapers, launcher]}[what]
+    servers = [pid for pid in children if b"fork_server_process" in read(pid, "cmdline")]
+    ranks = [rank for pid in servers for rank in _children(pid)]
+    ranks += [pid for pid in children if pid not in reapers and pid not in servers]
+    candidates = {"rank": ranks, "fork server": servers, "launcher": [launcher], "both": [*reapers, launcher]}[what]
     if not candidates:
         candidates = [launcher]  # it has not started any yet
     for pid in candidates if what == "both" else [rng.choice(candidates)]:
@@ -150,8 +150,8 @@ def _await_first_end(launcher):
     """Until one of its ranks has ended: then the launcher has most to do, and what that rank started is still there."""
     most = 0
     while launcher.poll() is None:
-        templates = [pid for pid in _children(launcher.pid) if b"template_process" in read(pid, "cmdline")]
-        running = [pid for template in templates for pid in _children(template) if b") Z" not in read(pid, "stat")]
+        servers = [pid for pid in _children(launcher.pid) if b"fork_server_process" in read(pid, "cmdline")]
+        running = [pid for server in servers for pid in _children(server) if b") Z" not in read(pid, "stat")]
         if len(running) < most:
             return
         most = len(running)

@@ -26,11 +26,11 @@ def doctor(as_json: bool) -> None:
       cobre doctor
       cobre doctor --json | jq .healthy
     """
-    from cobre.comm.doctor.examination import examine
-    from cobre.comm.doctor.page import as_json as json_page
-    from cobre.comm.doctor.page import as_text
+    from cobre.comm.doctor.diagnosis import diagnose
+    from cobre.comm.doctor.formatting import as_json as json_page
+    from cobre.comm.doctor.formatting import as_text
 
-    diagnosis = examine()
+    diagnosis = diagnose()
     diagnosis.sections["A study"] = [_default_split()]
     say(json_page(diagnosis) if as_json else as_text(diagnosis))
     sys.exit(ExitCode.SUCCESS if diagnosis.is_healthy else ExitCode.UNEXPECTED)

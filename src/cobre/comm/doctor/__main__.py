@@ -1,23 +1,23 @@
-"""`python -m cobre.comm.doctor [--json]`: exit code 0 when local and shm are usable here, 1 otherwise."""
+"""`python -m cobre.comm.doctor [--json]`: exit code 0 if the backends local and shm are usable here, otherwise 1."""
 
 import argparse
 import sys
 from collections.abc import Sequence
 
-from cobre.comm.doctor.examination import examine
-from cobre.comm.doctor.page import as_json, as_text
+from cobre.comm.doctor.diagnosis import diagnose
+from cobre.comm.doctor.formatting import as_json, as_text
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Examine and print."""
+    """Print the diagnosis of this machine and return the exit code."""
     parser = argparse.ArgumentParser(
         prog="python -m cobre.comm.doctor",
-        description="Say for each backend whether it is usable here, and why.",
-        epilog="Exit code 0: local and shm are usable.",
+        description="Report for each backend whether it is usable on this machine, and why.",
+        epilog="Exit code: 0 if the backends local and shm are usable, otherwise 1.",
     )
-    parser.add_argument("--json", action="store_true", help="print for programs")
+    parser.add_argument("--json", action="store_true", help="print a JSON object")
     show = as_json if parser.parse_args(arguments).json else as_text
-    diagnosis = examine()
+    diagnosis = diagnose()
     print(show(diagnosis))  # noqa: T201 - what the command is for
     return 0 if diagnosis.is_healthy else 1
 

@@ -1,4 +1,4 @@
-"""What the doctor says: plain facts, and a verdict on each backend."""
+"""The results of the doctor: facts about the machine, and the status of each backend."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """One fact about this machine, and advice where it is not as it should be."""
+    """One fact about this machine, with advice if something should be changed."""
 
     name: str
     text: str
@@ -14,8 +14,8 @@ class Finding:
 
 
 @dataclass(frozen=True, slots=True)
-class Verdict:
-    """Whether a backend is usable here, why or why not, and what to do."""
+class BackendStatus:
+    """Whether a backend is usable here, why or why not, and what to do about it."""
 
     backend: str
     is_usable: bool
@@ -25,14 +25,18 @@ class Verdict:
 
 @dataclass(frozen=True, slots=True)
 class Diagnosis:
-    """Everything that was found."""
+    """Everything that was found.
 
-    verdicts: Sequence[Verdict]
+    backends: the status of each. selection: the backend that `create_communicator()` chooses in this environment.
+    sections: findings by title, as they are printed.
+    """
+
+    backends: Sequence[BackendStatus]
     selection: Finding
     sections: dict[str, Sequence[Finding]]
 
     @property
     def is_healthy(self) -> bool:
-        """Whether what every installation should have is usable: local and shm."""
-        usable = {verdict.backend for verdict in self.verdicts if verdict.is_usable}
+        """Whether the backends that every installation should have, local and shm, are usable."""
+        usable = {status.backend for status in self.backends if status.is_usable}
         return {"local", "shm"} <= usable

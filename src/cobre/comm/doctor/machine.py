@@ -1,4 +1,4 @@
-"""Cores, memory, shared memory and versions."""
+"""Inspects what ranks on this machine share: cores, memory, shared memory, limits; and versions."""
 
 import importlib.metadata
 import os
@@ -14,14 +14,14 @@ from cobre.comm.shm_space import ADVICE, SHM_FOLDER
 
 GIB = 1 << 30
 MIB = 1 << 20
-DOCKER_SHM_BYTES = 64 * MIB  # what a container gets when nobody asks for more
+DOCKER_SHM_BYTES = 64 * MIB  # the default of docker run
 FEW_FILES = 256
 PACKAGES = ("cobre", "numpy", "cloudpickle", "mpi4py")
-NO_LIMIT = 1 << 60  # cgroup v1 writes a number near 2^63 where there is no limit
+NO_LIMIT = 1 << 60  # cgroup v1 writes a number near 2^63 if there is no limit
 
 
-def look_at_machine() -> list[Finding]:
-    """What ranks on this machine share."""
+def inspect_machine() -> list[Finding]:
+    """Findings about system, packages, cores, memory and limits."""
     return [_system(), _versions(), _cores(), _memory(), _shared_memory(Path(SHM_FOLDER)), _pidfd(), _limits()]
 
 
@@ -35,7 +35,7 @@ def _versions() -> Finding:
 
 
 def version_of(package: str) -> str:
-    """The installed version, read without importing anything."""
+    """The installed version of a package, read without importing it."""
     try:
         return importlib.metadata.version(package)
     except importlib.metadata.PackageNotFoundError:
@@ -47,7 +47,7 @@ def _cores() -> Finding:
     limit = "none" if quota is None else f"{quota:g}"
     text = f"{usable_cores()} usable (machine {os.cpu_count()}, affinity {affinity_cores()}, cgroup quota {limit})"
     is_cut = usable_cores() < (os.cpu_count() or 1)
-    return Finding("cores", text, f"start at most {usable_cores()} ranks; more work, but slower" if is_cut else "")
+    return Finding("cores", text, f"start at most {usable_cores()} ranks; more will run, but slower" if is_cut else "")
 
 
 def _memory() -> Finding:
@@ -99,26 +99,26 @@ def _shared_memory(folder: Path) -> Finding:
     try:
         status = os.statvfs(folder)
     except OSError as error:
-        return Finding(str(folder), f"not there ({error.strerror})", f"backend shm needs it: {ADVICE}")
+        return Finding(str(folder), f"not available ({error.strerror})", f"backend shm needs it: {ADVICE}")
     size, free = status.f_blocks * status.f_frsize, status.f_bavail * status.f_frsize
-    advice = f"little for shared regions: {ADVICE}" if free <= DOCKER_SHM_BYTES else ""
+    advice = f"little space for shared regions: {ADVICE}" if free <= DOCKER_SHM_BYTES else ""
     return Finding(str(folder), f"{free / MIB:.1f} of {size / MIB:.1f} MiB free", advice)
 
 
 def _pidfd() -> Finding:
-    """By this a rank notices at once that another has died."""
+    """Whether ranks can detect the death of another one at once."""
     try:
         os.close(os.pidfd_open(os.getpid()))
     except (OSError, AttributeError) as error:
-        return Finding("pidfd", f"not usable ({error})", "a dead rank is noticed by asking for it, a little later")
-    return Finding("pidfd", "usable: a dead rank is noticed at once")
+        return Finding("pidfd", f"not usable ({error})", "a dead rank is detected by polling, a few milliseconds later")
+    return Finding("pidfd", "usable: a dead rank is detected at once")
 
 
 def _limits() -> Finding:
     files, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
     processes, _ = resource.getrlimit(resource.RLIMIT_NPROC)
     is_low = files != resource.RLIM_INFINITY and files < FEW_FILES
-    advice = "too few open files for many ranks: ulimit -n 4096" if is_low else ""
+    advice = "too few for many ranks: ulimit -n 4096" if is_low else ""
     return Finding("limits", f"{_count(files)} open files, {_count(processes)} processes", advice)
 
 

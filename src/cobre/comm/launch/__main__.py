@@ -22,9 +22,10 @@ EXAMPLE = """\
 example:
   python -m cobre.comm.launch -n 4 --backend shm train.py --iterations 50
 
-Every rank runs the script as __main__ and joins the others by create_communicator(). Lines that a rank
-prints are marked with its number. The first rank that fails stops all others; its error is printed and its
-exit code is the result (128 + the number of the signal that killed it). Ctrl-C stops all ranks.
+Every rank runs the script as __main__ and joins the others with create_communicator(). Lines that a rank
+prints are prefixed with its number. The first rank that fails stops all others; its error is printed, and
+its exit code (128 + the number of the signal that killed it) becomes that of the launcher. Ctrl-C stops
+all ranks.
 """
 
 
@@ -34,7 +35,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     options = parser.parse_args(arguments)
     program, *args = options.module or [options.script, *options.args]
     if not program:
-        parser.error("name a script, or a module with -m")
+        parser.error("expected a script, or a module after -m")
     _require_program(parser, program, is_module=bool(options.module))
     signal.signal(signal.SIGTERM, _terminate)
     try:
@@ -54,7 +55,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except TimeoutError as error:
         return _say(str(error), TIMED_OUT)
     except KeyboardInterrupt:
-        return _say("interrupted; all ranks have been stopped", 128 + signal.SIGINT)
+        return _say("interrupted; all ranks were stopped", 128 + signal.SIGINT)
     except BrokenPipeError:
         return _silence()
     return 0
@@ -71,40 +72,40 @@ def _parser() -> argparse.ArgumentParser:
     )
     parser.add_argument("-n", dest="size", type=_size, required=True, metavar="N", help="number of ranks")
     backends = ", ".join(launchable_backends())
-    parser.add_argument("--backend", default="shm", help=f"how the ranks communicate: {backends}; shm by default")
-    parser.add_argument("--timeout", type=_seconds, metavar="S", help="stop the run after S seconds, exit code 124")
-    parser.add_argument("--wait", choices=WAIT_STRATEGIES, help="how shm ranks sleep while they wait")
+    parser.add_argument("--backend", default="shm", help=f"how the ranks communicate: {backends} (default: shm)")
+    parser.add_argument("--timeout", type=_seconds, metavar="S", help="stop the run after S seconds (exit code 124)")
+    parser.add_argument("--wait", choices=WAIT_STRATEGIES, help="how ranks sleep while they wait (shm only)")
     parser.add_argument(
         "--env",
         action="append",
         default=[],
         type=_variable,
         metavar="NAME=VALUE",
-        help="a variable for all ranks",
+        help="set an environment variable for all ranks; may be repeated",
     )
-    parser.add_argument("-m", dest="module", nargs=argparse.REMAINDER, help="run a module by its name")
+    parser.add_argument("-m", dest="module", nargs=argparse.REMAINDER, help="run a module instead of a script")
     parser.add_argument("script", nargs="?", help="the script to run")
-    parser.add_argument("args", nargs=argparse.REMAINDER, help="its arguments")
+    parser.add_argument("args", nargs=argparse.REMAINDER, help="arguments of the script or module")
     return parser
 
 
 def _size(text: str) -> int:
     if not text.isdecimal() or not 1 <= int(text) <= MAX_SHM_RANKS:
-        raise argparse.ArgumentTypeError(f"must be a number of ranks from 1 to {MAX_SHM_RANKS}, got {text!r}")
+        raise argparse.ArgumentTypeError(f"expected a number of ranks from 1 to {MAX_SHM_RANKS}, got {text!r}")
     return int(text)
 
 
 def _seconds(text: str) -> float:
     seconds = float(text)
     if not 0 < seconds < math.inf:
-        raise argparse.ArgumentTypeError(f"must be a positive number of seconds, got {text!r}")
+        raise argparse.ArgumentTypeError(f"expected a positive number of seconds, got {text!r}")
     return seconds
 
 
 def _variable(text: str) -> tuple[str, str]:
     name, equals, value = text.partition("=")
     if not name or not equals:
-        raise argparse.ArgumentTypeError(f"must have the form NAME=VALUE, got {text!r}")
+        raise argparse.ArgumentTypeError(f"expected NAME=VALUE, got {text!r}")
     return name, value
 
 
@@ -117,9 +118,9 @@ def _environment(options: argparse.Namespace) -> dict[str, str]:
 
 def _require_program(parser: argparse.ArgumentParser, program: str, *, is_module: bool) -> None:
     if not is_module and not Path(program).exists():
-        parser.error(f"there is no script {program!r}")
+        parser.error(f"script not found: {program!r}")
     if is_module and not _module_exists(program):
-        parser.error(f"there is no module {program!r}")
+        parser.error(f"module not found: {program!r}")
 
 
 def _module_exists(name: str) -> bool:
@@ -130,7 +131,7 @@ def _module_exists(name: str) -> bool:
 
 
 def _terminate(signum: int, frame: object) -> NoReturn:  # noqa: ARG001 - the signature of a signal handler
-    """Leave by an exception, so that the ranks are stopped on the way out."""
+    """Raise an exception, so that the ranks are stopped while the stack unwinds."""
     raise SystemExit(128 + signum)
 
 
@@ -144,7 +145,7 @@ def _say(text: str, exit_code: int) -> int:
 
 
 def _silence() -> int:
-    """Whoever read our output has gone; keep the interpreter from complaining about it at exit."""
+    """The reader of our output is gone: redirect stdout, or the interpreter would report the broken pipe at exit."""
     os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
     return 128 + signal.SIGPIPE
 

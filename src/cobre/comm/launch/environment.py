@@ -1,4 +1,4 @@
-"""Environment variables of new processes: how a rank finds its world, and what it must not inherit from this one."""
+"""Environment variables of new processes: what makes a process a rank, and what it must not inherit from this one."""
 
 import operator
 import os
@@ -18,7 +18,7 @@ THREAD_VARIABLES = {
     "OMP_NUM_THREADS": "1",
     "OPENBLAS_NUM_THREADS": "1",
     "MKL_NUM_THREADS": "1",
-    # Arrow's second allocator, which it does not use unless told to, starts a thread as soon as it is loaded.
+    # Arrow's jemalloc, which is not used by default, starts a thread when it is loaded; the fork server must have none.
     "JE_ARROW_MALLOC_CONF": "background_thread:false",
 }
 
@@ -26,48 +26,51 @@ Environment = dict[str, str]
 
 
 def check_size(backend: str, size: object) -> int:
-    """The number of ranks, or an error that says what is wrong with it."""
+    """The number of ranks as an int; raises `InitializationFailedError` if it is none, or out of range."""
     try:
-        ranks = operator.index(size)  # type: ignore[arg-type]  # what is no integer raises
+        ranks = operator.index(size)  # type: ignore[arg-type]  # raises TypeError for what is no integer
     except TypeError:
         ranks = 0
     if isinstance(size, bool) or not 1 <= ranks <= MAX_SHM_RANKS:
         raise InitializationFailedError(
             backend,
-            f"size must be a number of ranks from 1 to {MAX_SHM_RANKS}, got {size!r}; nothing was started",
+            f"expected a number of ranks from 1 to {MAX_SHM_RANKS}, got {size!r}",
         )
     return ranks
 
 
 def rank_environments(backend: str, size: int, extra: Mapping[str, str]) -> list[Environment]:
-    """The whole environment of every rank: ours without our own world, then `extra`, then the new world."""
+    """The environment of every rank: this process's without its own world, then `extra`, then the new world."""
     base = _inherited(os.environ)
     base.update(extra)
     return [base | world for world in world_environments(backend, size, extra)]
 
 
 def world_environments(backend: str, size: int, options: Mapping[str, str]) -> list[Environment]:
-    """The variables by which each rank joins a new world; `options` may tune it (`COBRE_SHM_WAIT`, ...)."""
+    """The variables by which each rank joins a new world; `options` configure it (`COBRE_SHM_WAIT`, ...).
+
+    Raises `BackendNotAvailableError` for mpi, whose worlds only an MPI launcher can start, and `InvalidBackendError`.
+    """
     kind = _parse(backend)
     make_world = _WORLDS.get(kind)
     if make_world is None:
         raise BackendNotAvailableError(
             kind.value,
-            f"ranks of an MPI world are started by MPI's own launcher: mpiexec -n {size} python script.py, where the "
-            f"script calls create_communicator(); this one starts {', '.join(launchable_backends())} worlds",
+            f"only an MPI launcher can start MPI ranks: mpiexec -n {size} python script.py, where the script calls "
+            f"create_communicator(). This launcher supports {', '.join(launchable_backends())}",
         )
     return make_world(size, options)
 
 
 def launchable_backends() -> tuple[str, ...]:
-    """The backends whose worlds can be started from here."""
+    """The backends whose worlds this launcher can start."""
     return tuple(kind.value for kind in _WORLDS if kind is not BackendKind.AUTO)
 
 
 def segment_name(environment: Mapping[str, str]) -> str | None:
-    """The name of the segment that the ranks attach to, which outlives them if all are killed before they have.
+    """The name of the shared memory segment that the ranks attach to; None on other backends.
 
-    None where the ranks do not share memory by name.
+    If all ranks are killed before they have attached, it is left behind, and must be unlinked by name.
     """
     return environment.get("COBRE_SHM_NAME")
 
@@ -82,12 +85,12 @@ def _parse(backend: str) -> BackendKind:
 def _shm_world(size: int, options: Mapping[str, str]) -> list[Environment]:
     name = f"cobre-{secrets.token_hex(8)}"
     world = {**options, "COBRE_SHM_NAME": name, "COBRE_SHM_SIZE": str(size)}
-    # Through the config, so that a wrong option is refused here and not by every rank.
+    # Through the config, so that a wrong option is rejected here and not by every rank.
     return [ShmConfig.from_env({**world, "COBRE_SHM_RANK": str(rank)}).to_env() for rank in range(size)]
 
 
 def _tcp_world(size: int, options: Mapping[str, str]) -> list[Environment]:
-    """A world on this machine's loopback; the secret travels in the children's environment, which is theirs alone."""
+    """A world on the loopback interface. The secret is in the ranks' environment, which other users cannot read."""
     coordinator, port = _free_loopback()
     world = {
         "COBRE_TCP_COORDINATOR": coordinator,
@@ -101,10 +104,11 @@ def _tcp_world(size: int, options: Mapping[str, str]) -> list[Environment]:
 
 
 def _free_loopback() -> tuple[str, int]:
-    """An address and a port that nobody uses: a listener on all addresses has its port on each of them.
+    """A loopback address and a port that are free.
 
-    On Linux all of 127.0.0.0/8 is this machine. One of millions of addresses makes it unlikely that somebody takes the
-    port before rank 0 does.
+    The port is found by binding and closing, so another process could take it before rank 0 does. On Linux all of
+    127.0.0.0/8 is loopback: a random address makes that unlikely. Binding also finds conflicts with listeners on all
+    addresses, which occupy their port on each of them.
     """
     numbers = (secrets.randbelow(254) + 1 for _ in range(3))
     address = ".".join(map(str, (127, *numbers))) if platform.system() == "Linux" else "127.0.0.1"
@@ -115,11 +119,11 @@ def _free_loopback() -> tuple[str, int]:
 
 def _local_world(size: int, options: Mapping[str, str]) -> list[Environment]:  # noqa: ARG001 - nothing to tune
     if size != 1:
-        raise InitializationFailedError("local", f"a local world has one rank, not {size}; use backend 'shm'")
+        raise InitializationFailedError("local", f"backend local has one rank, got {size}; use backend shm")
     return [LocalConfig().to_env()]
 
 
-# One more backend is one more function here.
+# A new backend that this launcher can start adds a function here.
 _WORLDS: dict[BackendKind, Callable[[int, Mapping[str, str]], list[Environment]]] = {
     BackendKind.AUTO: _shm_world,
     BackendKind.SHM: _shm_world,
@@ -129,9 +133,9 @@ _WORLDS: dict[BackendKind, Callable[[int, Mapping[str, str]], list[Environment]]
 
 
 def without_world(environ: Mapping[str, str]) -> Environment:
-    """The variables except those that make a process a rank of a world (`COBRE_SHM_*`, `COBRE_TCP_*`, the backend).
+    """The variables without those that make a process a rank (`COBRE_SHM_*`, `COBRE_TCP_*`, the backend).
 
-    A child that inherited them would claim its parent's place.
+    A child that inherited them would claim its parent's rank.
     """
     return {
         name: value
@@ -141,13 +145,15 @@ def without_world(environ: Mapping[str, str]) -> Environment:
 
 
 def new_process_environment(extra: Mapping[str, str]) -> Environment:
-    """The whole environment of a process that is no rank of this one's world, and can import `cobre` as this one can.
+    """The environment for a process that is no rank of this one's world, and can import `cobre` as this one can.
 
-    extra: further variables, which win. Example: `subprocess.Popen(command, env=new_process_environment({}))`.
+    extra: more variables, which take precedence. Example:
+
+        subprocess.Popen(command, env=new_process_environment({"OMP_NUM_THREADS": "1"}))
     """
     return with_import_path({**without_world(os.environ), **extra})
 
 
 def _inherited(environ: Mapping[str, str]) -> Environment:
-    # The ranks are the parallelism: threads of BLAS on top of them would only compete.
+    # The ranks are the parallelism: BLAS threads on top of them would compete for the same cores.
     return THREAD_VARIABLES | without_world(environ) | {"PYTHONUNBUFFERED": "1"}

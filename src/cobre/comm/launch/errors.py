@@ -1,4 +1,4 @@
-"""What the caller of a run sees when a rank fails."""
+"""The exception that `launch.run` raises when a rank fails."""
 
 from cobre.errors import CobreError
 
@@ -6,11 +6,11 @@ from cobre.errors import CobreError
 class WorkerError(CobreError):
     """A rank failed, and all others were stopped.
 
-    rank: the rank that failed first, not one that failed because of it.
-    exit_code: of its process; negative for a signal, as in `subprocess`.
-    inner: the rank's own exception where it could be rebuilt here, else None; also the `__cause__`.
+    rank: the rank that failed first, not one that failed as a consequence.
+    exit_code: that of its process; negative for a signal, as in `subprocess`.
+    inner: the rank's own exception if it could be unpickled here, else None; also the `__cause__`.
 
-    The text names the host and the pid, and holds the rank's own traceback or the signal's name.
+    The text names the host and the pid, and contains the rank's own traceback, or the name of the signal.
     """
 
     def __init__(self, rank: int, exit_code: int, inner: BaseException | None = None, message: str = "") -> None:

@@ -1,4 +1,4 @@
-"""The exception that ended a rank, as its parent reports it."""
+"""The exception that ended a rank, in a form that its parent can report."""
 
 import os
 import socket
@@ -19,9 +19,9 @@ class RankFailure:
     """An exception as text, so that it can be reported even where its class cannot be imported.
 
     summary: the last line of the traceback, "ValueError: ...".
-    traceback_text: all of it, without the launcher's own frames.
-    is_consequence: raised because another rank had failed, so not the cause of the run's end.
-    exception: the pickled original, None where it does not pickle.
+    traceback_text: the whole traceback, without the launcher's own frames.
+    is_consequence: raised because another rank had failed, and therefore not the cause.
+    exception: the pickled original; None if it cannot be pickled.
     """
 
     host: str
@@ -33,7 +33,7 @@ class RankFailure:
 
 
 def as_text(error: BaseException, pickled: bytes | None) -> RankFailure:
-    """Format the exception. pickled: the exception itself, None where it does not pickle."""
+    """Format an exception. pickled: the exception itself; None if it cannot be pickled."""
     trace = _from_user_code(error.__traceback__)
     return RankFailure(
         host=socket.gethostname(),
@@ -46,7 +46,7 @@ def as_text(error: BaseException, pickled: bytes | None) -> RankFailure:
 
 
 def _from_user_code(trace: TracebackType | None) -> TracebackType | None:
-    """Leave out the frames by which the launcher got to the user's code."""
+    """Skip the frames of the launcher that lie above the user's code."""
     while trace is not None and _is_own(trace.tb_frame.f_code.co_filename):
         trace = trace.tb_next
     return trace
@@ -57,7 +57,7 @@ def _is_own(filename: str) -> bool:
 
 
 def _chain(error: BaseException | None) -> Iterator[BaseException]:
-    """The exception and what it came from; a cycle ends it."""
+    """The exception and its chain of causes and contexts, which may be cyclic."""
     seen: set[int] = set()
     while error is not None and id(error) not in seen:
         seen.add(id(error))

@@ -1,4 +1,4 @@
-"""The command that starts a fresh interpreter like this one."""
+"""The command that starts a new interpreter with the options of this one."""
 
 import os
 import site
@@ -23,14 +23,14 @@ FLAGS = {
 
 
 def worker_command() -> list[str]:
-    """Start the program of a rank under this interpreter with its flags."""
+    """The command that runs the program of a rank under this interpreter, with its flags."""
     return interpreter_command(PROGRAM)
 
 
 def interpreter_command(program: Path) -> list[str]:
-    """Start a program of this package under this interpreter with its flags."""
-    # -u: what a dying rank printed must be out. -P: a file in the current folder must not shadow a library
-    # before the rank has taken over its parent's sys.path.
+    """The command that runs a program of this package under this interpreter, with its flags."""
+    # -u: what a dying rank has printed must not be lost in a buffer. -P: a file in the current directory must not
+    # shadow a library before the rank has taken over its parent's sys.path.
     return [sys.executable, *interpreter_flags(), "-u", "-P", str(program)]
 
 
@@ -44,13 +44,13 @@ def interpreter_flags() -> list[str]:
 
 
 def with_import_path(environment: Mapping[str, str]) -> dict[str, str]:
-    """Let a rank import `cobre` even where only this process's own `sys.path` knows the way to it."""
+    """The environment, with PYTHONPATH extended if `cobre` can only be imported through this process's `sys.path`."""
     root = Path(cobre.__file__).parent.parent
     python_path = environment.get("PYTHONPATH", "")
     known = [*python_path.split(os.pathsep), *site.getsitepackages(), site.getusersitepackages()]
     if root in map(_absolute, known) or root not in map(_absolute, sys.path):
         return dict(environment)
-    # In front of the standard library, therefore only where nothing else leads there.
+    # PYTHONPATH comes before the standard library and site-packages, so it is extended only if it must be.
     return {**environment, "PYTHONPATH": os.pathsep.join(filter(None, (str(root), python_path)))}
 
 

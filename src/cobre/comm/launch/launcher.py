@@ -1,4 +1,4 @@
-"""Start ranks and wait for them: `run` for a function, `run_script` for a script."""
+"""Starts ranks and waits for them: `run` for a function, `run_script` for a script."""
 
 import logging
 import math
@@ -16,6 +16,7 @@ from cobre._native import unlink_segment
 from cobre.comm.cores import usable_cores
 from cobre.comm.errors import InitializationFailedError, TerminatedError
 from cobre.comm.launch.environment import check_size, rank_environments, segment_name
+from cobre.comm.launch.fork_server import ForkServerGoneError
 from cobre.comm.launch.messages import OnMessage, with_messages
 from cobre.comm.launch.orphan_reaper import OrphanReaper
 from cobre.comm.launch.orphan_reaper_process import unlink_segments
@@ -28,7 +29,6 @@ from cobre.comm.launch.signals import SignalsToRanks, interrupts_held, passing_o
 from cobre.comm.launch.spawning import SharedDescriptors
 from cobre.comm.launch.standard_descriptors import standard_descriptors_taken
 from cobre.comm.launch.supervisor import INTERRUPT_GRACE_S, Supervisor
-from cobre.comm.launch.template import TemplateGoneError
 
 logger = logging.getLogger("cobre.comm")
 
@@ -51,25 +51,33 @@ def run(
 ) -> list[Value]:
     """Call `function(comm, *args, **kwargs)` on `size` ranks and return their values in rank order.
 
-    Ranks are forks of a fresh interpreter that has loaded Cobre once, or fresh interpreters themselves; nothing of this
-    process but what the function carries is in them. It may come from a script, a shell or a notebook; no main guard is
-    needed.
+    Ranks are forked by a new interpreter that has imported Cobre once, or are new interpreters themselves: nothing of
+    this process's memory is in them but the function and its arguments, which are pickled by value. The function may
+    come from a script, a shell or a notebook; no main guard is needed.
 
-    environment: more variables for all ranks; `COBRE_SHM_*` options tune the world (`COBRE_SHM_WAIT`, ...).
-    timeout_s: stop the run and raise `TimeoutError` when it takes longer; None: no limit.
-    output: where the ranks' lines go; by default this process's stdout and stderr, with the rank in front.
-    on_message: called here with the rank and each line that a rank gives to `tell_parent`, in that rank's order.
-    pass_on: signals that go to all ranks when they come here the first time, so that the ranks can end in their own
-    way; the second one ends the run: SIGTERM by `TerminatedError`, which is a `KeyboardInterrupt` too, and so does the
-    first one while ranks are being started. Only in the main thread, as Python has it.
-    preload: names of modules that all ranks need, which are imported once before ranks are forked. Where one of them
-    starts a thread, each rank imports by itself.
+    environment: more variables for all ranks; `COBRE_SHM_*` and `COBRE_TCP_*` options configure the world.
+    timeout_s: stop the run and raise `TimeoutError` if it takes longer, in seconds; None: no limit.
+    output: called with what the ranks print; by default to this process's stdout and stderr, prefixed with the rank.
+    on_message: called here with the rank and each line that a rank passes to `tell_parent`, in that rank's order.
+    pass_on: signals that are forwarded to all ranks when they first arrive here, so that the ranks can end in their own
+    way. A second one, or the first one while ranks are being started, stops the run: SIGTERM by `TerminatedError`,
+    which is a `KeyboardInterrupt`. Effective only in the main thread, as Python has it.
+    preload: names of modules that all ranks need; they are imported once, before ranks are forked. If one of them
+    starts a thread, each rank imports them by itself.
 
-    The first failure stops all ranks and raises `WorkerError`. Ctrl-C stops them and raises
-    `KeyboardInterrupt`.
+    Raises `WorkerError` at the first failure of a rank, after all others have been stopped; `KeyboardInterrupt` at
+    Ctrl-C, likewise; `BackendError` if the ranks could not be started; `TypeError` for a function or argument that
+    cannot be pickled.
+
+        def total(comm):
+            result = np.zeros(1)
+            comm.allreduce(np.ones(1), result)
+            return result[0]
+
+        launch.run(total, 4)    # [4.0, 4.0, 4.0, 4.0]
     """
     if not callable(function):
-        raise TypeError(f"the first argument must be a function of a communicator, got {function!r}")
+        raise TypeError(f"expected a function that takes a communicator, got {function!r}")
     task = FunctionTask(function, tuple(args), dict(kwargs or {}))
     request = _LaunchRequest(
         check_size(backend, size),
@@ -100,9 +108,9 @@ def run_script(
     timeout_s: float | None = None,
     output: Output = forward,
 ) -> None:
-    """Run a script, or a module by its name, as `__main__` on `size` ranks.
+    """Run a script, or with `is_module` a module, as `__main__` on `size` ranks.
 
-    Each rank calls `create_communicator()` and is well when its exit code is 0. The rest is as in `run`.
+    Each rank calls `create_communicator()`, and succeeds if its exit code is 0. Otherwise as `run`.
     """
     request = _LaunchRequest(
         check_size(backend, size), backend, dict(environment or {}), output, timeout_s, has_crashed
@@ -113,7 +121,7 @@ def run_script(
 
 
 def _script_path(program: str, is_module: bool) -> list[str]:
-    """As the interpreter itself does: the script's folder first, or the current one for a module."""
+    """`sys.path` as the interpreter itself sets it: the script's directory first, or the current one for a module."""
     if sys.flags.safe_path:
         return list(sys.path)
     folder = Path.cwd() if is_module else Path(program).resolve().parent
@@ -136,28 +144,29 @@ class _LaunchRequest:
 
     def __post_init__(self) -> None:
         if self.timeout_s is not None and not 0 < self.timeout_s < math.inf:
-            raise ValueError(f"timeout_s must be a positive number of seconds or None, got {self.timeout_s}")
+            raise ValueError(f"timeout_s: expected a positive number of seconds or None, got {self.timeout_s}")
         deadline = None if self.timeout_s is None else time.monotonic() + self.timeout_s
         object.__setattr__(self, "deadline", deadline)
 
     def timed_out(self, late: Sequence[int]) -> TimeoutError:
-        """The error at the deadline."""
+        """The error to raise at the deadline. late: the ranks that were still running."""
         return TimeoutError(f"the run took longer than {self.timeout_s} s; ranks {list(late)} were still running")
 
 
 @contextmanager
 def _started(request: _LaunchRequest, task: Task, startup: Startup) -> Iterator[Supervisor]:
-    """Start all ranks; when the block is left none is running any more, whatever happened in it."""
+    """Start all ranks. When the block is left, none of them is running any more, whatever happened in it."""
     environments = rank_environments(request.backend, request.size, request.environment)
-    # The stack unwinds in reverse: first the supervisor, which kills what still runs; then the template, whose children
-    # the ranks may be; then the reaper, which must outlive both; then the lifeline and the files.
+    # The stack unwinds in reverse: first the supervisor, which kills what still runs; then the fork server, the parent
+    # of the ranks; then the reaper, which must outlive both; then the lifeline and the files.
     with ExitStack() as stack:
         stack.enter_context(standard_descriptors_taken())
         task_file = stack.enter_context(anonymous_file("cobre-task"))
         write_task(task_file, startup, task)
-        _warn_of_crowding(request.size)
+        _warn_if_oversubscribed(request.size)
         with _startup_errors(request):
-            # Ranks hold the reading end; they go when the writing end does, which only this process has.
+            # Ranks hold the reading end of the lifeline; they end when its writing end, which only this process has,
+            # is closed: by the end of the run, or by this process's death.
             shared = SharedDescriptors(task_file.fileno(), stack.enter_context(_pipe()))
             results = [stack.enter_context(anonymous_file("cobre-result")) for _ in range(request.size)]
             reaper = stack.enter_context(OrphanReaper())
@@ -169,14 +178,14 @@ def _started(request: _LaunchRequest, task: Task, startup: Startup) -> Iterator[
             ranks.load(request.preload, reaper, output, request.deadline)
             supervisor = stack.enter_context(Supervisor(output, request.has_failed, reaper))
             for rank in range(request.size):
-                # Ctrl-C between a start and `add` would leave a process that nobody knows of.
+                # Ctrl-C between a start and `add` would leave a process that nobody stops.
                 with interrupts_held():
                     supervisor.add(ranks.start(rank))
         yield supervisor
 
 
 def _unlink_segments(name: str) -> None:
-    """Remove the ranks' segment and those named after it, which ranks that were all killed at once have left."""
+    """Unlink the ranks' segment and those derived from its name, which are left if all ranks are killed at once."""
     unlink_segment(f"/{name}")
     unlink_segments({name})
 
@@ -198,22 +207,22 @@ def _startup_errors(request: _LaunchRequest) -> Iterator[None]:
         yield
     except TimeoutError:
         raise request.timed_out(range(request.size)) from None
-    except TemplateGoneError as error:
+    except ForkServerGoneError as error:
         raise InitializationFailedError(
-            request.backend, f"{request.size} ranks could not be started: {error}; start the run again"
+            request.backend, f"could not start {request.size} ranks: {error}; try again"
         ) from error
     except OSError as error:
         raise InitializationFailedError(
             request.backend,
-            f"{request.size} ranks could not be started: {error}; try fewer ranks, or raise the limits of open "
-            "files (ulimit -n) and processes (ulimit -u)",
+            f"could not start {request.size} ranks: {error}; try fewer ranks, or raise the limits on open files "
+            "(ulimit -n) and processes (ulimit -u)",
         ) from error
 
 
-def _warn_of_crowding(size: int) -> None:
+def _warn_if_oversubscribed(size: int) -> None:
     cores = usable_cores()
     if size > cores:
-        logger.warning("%d ranks share %d usable cores: this works, but more slowly", size, cores)
+        logger.warning("%d ranks on %d usable cores: this works, but more slowly", size, cores)
 
 
 def _finish(request: _LaunchRequest, supervisor: Supervisor) -> None:
@@ -227,7 +236,8 @@ def _finish(request: _LaunchRequest, supervisor: Supervisor) -> None:
         if late:
             supervisor.stop_after_failure()
     except BaseException as error:
-        # A terminal's Ctrl-C came to this process only: pass it on. A second one ends the waiting.
+        # A terminal's Ctrl-C reaches this process only, because ranks lead process groups of their own: forward it. A
+        # second one ends the wait, and the ranks are killed.
         is_interrupt = isinstance(error, KeyboardInterrupt) and not isinstance(error, TerminatedError)
         supervisor.stop(signal.SIGINT if is_interrupt else signal.SIGTERM, INTERRUPT_GRACE_S)
         raise

@@ -1,4 +1,4 @@
-"""Messages from a rank's program to the program that started it, beside stdout and stderr: whole lines, in order."""
+"""Messages from a rank to the program that started it, apart from stdout and stderr: whole lines, in order."""
 
 import os
 from collections.abc import Callable
@@ -13,35 +13,34 @@ MESSAGE_VARIABLE = "COBRE_LAUNCH_MESSAGES"
 
 
 def tell_parent(line: str) -> None:
-    """Send a line to the `on_message` of the `launch.run` that started this rank; nothing happens where there is none.
+    """Send a line to the `on_message` of the `launch.run` that started this rank; does nothing if there is none.
 
-    Raises `ValueError` for a line with a newline in it.
-
-    Waits when the parent is slow to read. A parent that has gone is no error here: this process goes with it.
+    Blocks while the pipe is full. A parent that has died is no error here: this process ends with it. Raises
+    `ValueError` for a line with a newline in it.
     """
     descriptor = os.environ.get(MESSAGE_VARIABLE)
     if descriptor is None:
         return
     if "\n" in line:
-        raise ValueError("a message is one line")
+        raise ValueError("a message must be a single line")
     data = memoryview(f"{line}\n".encode())
     try:
-        while data:  # a full pipe may take less than all of it
+        while data:  # os.write() may take only a part of it
             data = data[os.write(int(descriptor), data) :]
     except BrokenPipeError:
         return
 
 
 def message_descriptors() -> tuple[int, ...]:
-    """The writing end that this rank inherited, if any."""
+    """The writing end of the message pipe that this rank inherited, if any."""
     descriptor = os.environ.get(MESSAGE_VARIABLE)
     return () if descriptor is None else (int(descriptor),)
 
 
 def with_messages(output: Output, on_message: OnMessage | None) -> Output:
-    """An output that also dispatches messages to `on_message`. Once that has raised it is not called again.
+    """An output that also dispatches messages to `on_message`, which is not called again once it has raised.
 
-    The exception ends the run; what ranks still send while they are stopped must not raise a second time.
+    Its exception stops the run; messages that arrive while ranks are being stopped must not raise a second time.
     """
     if on_message is None:
         return output
@@ -52,7 +51,7 @@ def with_messages(output: Output, on_message: OnMessage | None) -> Output:
         if stream != MESSAGES:
             output(rank, stream, text)
         elif listens:
-            listens = False  # stays so if the listener raises
+            listens = False  # stays so if `on_message` raises
             for line in text.removesuffix("\n").split("\n"):
                 on_message(rank, line)
             listens = True

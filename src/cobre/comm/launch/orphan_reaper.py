@@ -1,7 +1,7 @@
-"""The orphan reaper: a small process that outlives this one and kills the ranks' process groups when this one dies.
+"""The orphan reaper: a small process that outlives the launcher, and kills the ranks' process groups if that dies.
 
-On Linux each rank does so by itself, by a signal that the kernel sends (`kill_group_with_parent`). The reaper also gets
-ranks that are stopped and what crashed ranks have started, and does all of the work on other platforms.
+On Linux each rank also does so by itself, at a signal from the kernel (`kill_group_with_parent`). The reaper covers
+ranks that are stopped and processes that crashed ranks have left, and does all of the work on other platforms.
 """
 
 import contextlib
@@ -16,44 +16,44 @@ PROGRAM = Path(__file__).with_name("orphan_reaper_process.py")
 
 
 class OrphanReaper:
-    """The launcher's end of the reaper, which knows the groups that are alive and acts only when the launcher is gone.
+    """The launcher's handle on the reaper, which acts only once the launcher is gone.
 
-    The pipe to its stdin carries the registrations and is the signal at once: when this process dies, however it does,
-    the kernel closes the writing end, and end of file is what the reaper waits for.
+    The pipe to the reaper's stdin carries registrations, and is the trigger as well: when this process dies, by
+    whatever cause, the kernel closes the writing end, and end of file is what the reaper waits for.
     """
 
     def __init__(self) -> None:
-        # Isolated and without site-packages: it needs nothing of them, and starts at once.
+        # Isolated and without site-packages: it needs none of them, and starts faster.
         command = [sys.executable, "-I", "-S", str(PROGRAM)]
         null = subprocess.DEVNULL
-        # A process group of its own: a terminal's Ctrl-C, or a kill of the launcher's group, must not end it first.
+        # In its own process group: a terminal's Ctrl-C, or a kill of the launcher's group, must not end it first.
         self._process = subprocess.Popen(
             command, stdin=subprocess.PIPE, stdout=null, stderr=null, bufsize=0, process_group=0
         )
 
     def register(self, leader: int) -> None:
-        """End this process's group when this one dies; say so while it cannot be collected yet."""
+        """Have the process group of `leader` killed if this process dies; to be called before `leader` is reaped."""
         self._send(f"+{leader} {start_ticks_of(leader)}\n")
 
     def unregister(self, leader: int) -> None:
-        """Forget the group, of which nobody is left."""
+        """Forget a group that has no members left."""
         self._send(f"-{leader}\n")
 
     def register_segment(self, name: str) -> None:
-        """Take this name out of shared memory when this process dies."""
+        """Have this shared memory segment unlinked if this process dies."""
         self._send(f"={name}\n")
 
     def _send(self, line: str) -> None:
         pipe = self._process.stdin
         if pipe is not None:
-            with contextlib.suppress(BrokenPipeError):  # somebody has killed it: the ranks run on without it
+            with contextlib.suppress(BrokenPipeError):  # it was killed: the ranks run on without it
                 pipe.write(line.encode())
 
     def __enter__(self) -> Self:
         return self
 
     def __exit__(self, *_: object) -> None:
-        # Killed before the pipe is closed: at end of file it would take the launcher for dead and kill the groups.
+        # Killed before the pipe is closed: at end of file it would assume that the launcher is dead.
         self._process.kill()
         self._process.wait()
         if self._process.stdin is not None:

@@ -1,8 +1,9 @@
-"""The program of the orphan reaper: reads groups until end of file, then ends them, for the parent has gone.
+"""The program of the orphan reaper: reads process groups until end of file, which is the launcher's death; kills them.
 
-A group is known by its leader and that process's start, so that nobody who got the number later is ever signalled.
+A group is identified by the pid of its leader and that process's start time, so that a process that was given the same
+pid later is never signalled.
 
-Run by its path, not as part of the package, so that it starts in milliseconds: standard library only.
+Run by its path, not as part of the package, so that it starts in milliseconds: it uses the standard library only.
 """
 
 import contextlib
@@ -18,7 +19,7 @@ SHARED_MEMORY = "/dev/shm"  # noqa: S108
 
 
 def main() -> None:
-    """Follow "+leader start", "-leader" and "=segment" lines from stdin to their end."""
+    """Read "+leader start", "-leader" and "=segment" lines until end of file, then kill and unlink."""
     groups: dict[int, ProcessGroup] = {}
     segments: set[str] = set()
     for line in sys.stdin:
@@ -34,27 +35,27 @@ def main() -> None:
 
 
 class ProcessGroup:
-    """A group whose leader, at the time of the call, was not collected yet, and began at `start` (0: not known)."""
+    """A process group. Its leader must not have been reaped yet; start: the leader's start time (0: unknown)."""
 
     def __init__(self, leader: int, start: int) -> None:
         self._leader = leader
         self._start = start
         self.descriptor = self._open()
-        """Becomes readable when the leader ends; None where there is none."""
+        """A pidfd, which becomes readable when the leader ends; None if there is none."""
 
     def _open(self) -> int | None:
         try:
             descriptor = os.pidfd_open(self._leader)
-        except (AttributeError, OSError):  # none on this platform; a sandbox that forbids it; too many; gone
+        except (AttributeError, OSError):  # not on this platform; forbidden by a sandbox; too many files; already gone
             return None
-        # Looked at after opening: only now is it certain whom the descriptor means.
+        # Compared after opening: only now is it certain which process the descriptor refers to.
         if start_ticks_of(self._leader) == self._start:
             return descriptor
         os.close(descriptor)
         return None
 
     def signal(self, signum: int) -> bool:
-        """Reach the leader and everything that it has started; False: nobody is left, or they may not be signalled."""
+        """Signal the whole group; False if no member is left, or none may be signalled."""
         try:
             if not self._signal_by_descriptor(signum):
                 self._signal_by_number(signum)
@@ -63,7 +64,7 @@ class ProcessGroup:
         return True
 
     def _signal_by_descriptor(self, signum: int) -> bool:
-        """Whether the system can do this: Linux 6.9. The only way that has no gap between looking and signalling."""
+        """Signal by the pidfd, without a race against reuse of the pid; False if the kernel cannot (before 6.9)."""
         if self.descriptor is None:
             return False
         try:
@@ -75,20 +76,20 @@ class ProcessGroup:
         return True
 
     def _signal_by_number(self, signum: int) -> None:
-        # As long as the group has members nobody else can get its number, whether its leader is still there or not.
+        # As long as the group has members its number is not reused, whether its leader still exists or not.
         if start_ticks_of(self._leader) not in (0, self._start):
             raise ProcessLookupError
         os.killpg(self._leader, signum)
 
     def close(self) -> None:
-        """Give the descriptor back."""
+        """Close the pidfd."""
         if self.descriptor is not None:
             os.close(self.descriptor)
         self.descriptor = None
 
 
 def start_ticks_of(pid: int) -> int:
-    """When a process began, in ticks since the machine did, dead but uncollected ones included; 0: not known."""
+    """The start time of a process, zombies included, in clock ticks since boot; 0: unknown."""
     try:
         with open(f"/proc/{pid}/stat", "rb") as stream:  # noqa: PTH123 - pathlib would triple the start
             return int(stream.read().rpartition(b")")[2].split()[19])
@@ -97,7 +98,7 @@ def start_ticks_of(pid: int) -> int:
 
 
 def unlink_segments(names: set[str]) -> None:
-    """Take away the segments in which the ranks met, and those whose names begin with theirs."""
+    """Unlink segments of these names, and those derived from them ("NAME-...")."""
     with contextlib.suppress(OSError):
         for left in os.listdir(SHARED_MEMORY):  # noqa: PTH208 - pathlib would triple the start
             if left in names or any(left.startswith(f"{name}-") for name in names):
@@ -106,7 +107,7 @@ def unlink_segments(names: set[str]) -> None:
 
 
 def kill_groups(groups: dict[int, ProcessGroup]) -> None:
-    """Kill them, and wait until they have gone: only then can nobody make a segment any more."""
+    """Kill all groups and wait until they are gone: only then can no member create a segment any more."""
     deadline = time.monotonic() + KILL_LIMIT_S
     while groups and time.monotonic() < deadline:
         for leader in [leader for leader, group in groups.items() if not group.signal(signal.SIGKILL)]:

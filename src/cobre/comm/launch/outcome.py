@@ -1,4 +1,4 @@
-"""Which rank was the cause, and how to say it."""
+"""Finds the rank that caused a failure, and words the error."""
 
 import signal
 import socket
@@ -12,18 +12,18 @@ from cobre.comm.launch.rank_process import RankProcess
 
 HINTS = {
     signal.SIGKILL: "likely out of memory. Try fewer workers.",
-    signal.SIGBUS: "likely a file or shared memory on a full disk.",
+    signal.SIGBUS: "likely a mapped file, or shared memory, on a full disk.",
     signal.SIGSEGV: "a crash in native code.",
 }
 
 
 def has_crashed(process: RankProcess) -> bool:
-    """A script is well as long as its exit code says so."""
+    """Whether the rank of a script has failed: its exit code is not 0."""
     return process.exit_code != 0
 
 
 def has_no_value(process: RankProcess) -> bool:
-    """A function must also have returned."""
+    """Whether the rank of a function has failed: its exit code is not 0, or the function has not returned."""
     return process.exit_code != 0 or process.result.kind() != VALUE
 
 
@@ -37,22 +37,22 @@ def _value(process: RankProcess) -> Any:
         return process.result.value()
     except Exception as error:
         reason = f"{type(error).__name__}: {error}"
-        message = f"{_who(process, None)} returned a value that cannot be rebuilt here: {reason}"
+        message = f"{_who(process, None)} returned a value that cannot be unpickled here: {reason}"
         raise WorkerError(process.rank, 0, None, message) from error
 
 
 def worker_error(failed: Sequence[RankProcess], size: int) -> WorkerError:
-    """The error of the rank that failed first, told apart from those that failed because of it."""
+    """The error of the rank that failed first. failed: in the order in which they ended."""
     failures = {process.rank: process.result.failure() for process in failed}
-    # Stable sort: the ranks come in the order of their ends.
+    # A stable sort: ranks that failed because of another one go to the end, otherwise the order of ends decides.
     cause, *others = sorted(failed, key=lambda process: _is_secondary(process, failures[process.rank]))
-    guilty = [other for other in others if not _is_secondary(other, failures[other.rank])]
+    primary = [other for other in others if not _is_secondary(other, failures[other.rank])]
     failure = failures[cause.rank]
     parts = [
         f"Run stopped: {_headline(cause, failure)}",
         failure.traceback_text if failure else _stderr_tail(cause),
-        *(f"Also, {_headline(other, failures[other.rank])}" for other in guilty),
-        _rest(size - 1 - len(guilty), all_healthy=not _hides_a_cause(cause, failure, others)),
+        *(f"Also, {_headline(other, failures[other.rank])}" for other in primary),
+        _rest(size - 1 - len(primary), all_healthy=not _hides_a_cause(cause, failure, others)),
     ]
     inner = original_exception(failure) if failure else None
     return WorkerError(cause.rank, cause.exit_code or 0, inner, "\n".join(filter(None, parts)))
@@ -79,7 +79,7 @@ def _who(process: RankProcess, failure: RankFailure | None) -> str:
 
 def _ending(exit_code: int) -> str:
     if exit_code >= 0:
-        return f"exited with code {exit_code} before it had finished"
+        return f"exited with code {exit_code} before it finished"
     try:
         signum = signal.Signals(-exit_code)
     except ValueError:  # a real-time signal
@@ -89,11 +89,11 @@ def _ending(exit_code: int) -> str:
 
 
 def _stderr_tail(process: RankProcess) -> str:
-    return f"Its last lines on stderr:\n{process.stderr_tail}" if process.stderr_tail else ""
+    return f"Last lines of its stderr:\n{process.stderr_tail}" if process.stderr_tail else ""
 
 
 def _hides_a_cause(cause: RankProcess, failure: RankFailure | None, others: Sequence[RankProcess]) -> bool:
-    """Whether all errors are about a rank that told nothing itself, and that we had to end: it hung."""
+    """Whether all errors are consequences, and some rank had to be stopped without one: that rank hung."""
     return _is_secondary(cause, failure) and any(other.was_stopped for other in others)
 
 
@@ -101,7 +101,7 @@ def _rest(count: int, *, all_healthy: bool) -> str:
     if count == 0:
         return ""
     if not all_healthy:
-        return "All other ranks have been ended."
+        return "All other ranks were stopped."
     if count == 1:
         return "1 other rank was healthy and has exited."
     return f"{count} other ranks were healthy and have exited."

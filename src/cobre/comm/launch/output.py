@@ -1,4 +1,4 @@
-"""What the ranks print, line by line, marked with the rank."""
+"""What the ranks print: cut into lines, prefixed with the rank, and forwarded."""
 
 import os
 import sys
@@ -10,7 +10,7 @@ Output: TypeAlias = Callable[[int, str, str], None]
 """Takes a rank, "stdout" or "stderr", and text made of whole lines, each with its newline."""
 
 MESSAGES = "messages"
-"""The name of the stream that carries what a rank tells its parent's program, not a person."""
+"""The name of the stream that carries messages for the parent's program (`tell_parent`)."""
 
 CHUNK_BYTES = 1 << 16
 MAX_LINE_BYTES = 1 << 26
@@ -20,8 +20,8 @@ TAIL_CHARACTERS = 500
 
 
 def forward(rank: int, stream: str, text: str) -> None:
-    """Print the lines on this process's own stream, each with the rank in front."""
-    # Looked up at every call: a notebook or a test may have put its own object there.
+    """Print the lines on this process's stream of the same name, each prefixed with "[rank N] "."""
+    # Looked up at every call: a notebook or a test may have replaced sys.stdout.
     target: TextIO | None = getattr(sys, stream)
     if target is not None:
         marked = "".join(f"[rank {rank}] {line}\n" for line in text[:-1].split("\n"))
@@ -30,25 +30,25 @@ def forward(rank: int, stream: str, text: str) -> None:
 
 
 def discard(rank: int, stream: str, text: str) -> None:
-    """Print nothing."""
+    """An `output` that prints nothing."""
 
 
 def _write(target: TextIO, text: str) -> None:
     try:
         target.write(text)
-    except UnicodeEncodeError:  # a terminal that does not know every character
+    except UnicodeEncodeError:  # the terminal's encoding lacks a character
         target.write(text.encode(target.encoding, "replace").decode(target.encoding))
 
 
 class LineBuffer:
-    """Cuts a stream of bytes into whole lines."""
+    """Splits a byte stream into whole lines."""
 
     def __init__(self) -> None:
         self._partial = bytearray()
 
     def feed(self, data: bytes) -> str:
-        """The lines that `data` completes, "" when it completes none."""
-        # Only the new bytes are searched, so a line of many megabytes costs no more than its length.
+        """The lines that `data` completes; "" if it completes none."""
+        # Only the new bytes are searched, so that a line of many megabytes takes linear time.
         end = data.rfind(b"\n") + 1
         if end == 0 and len(self._partial) + len(data) <= MAX_LINE_BYTES:
             self._partial += data
@@ -58,7 +58,7 @@ class LineBuffer:
         return _text(lines)
 
     def finish(self) -> str:
-        """The last line, where it has no newline."""
+        """The last line if it has no newline, otherwise an empty string."""
         lines, self._partial = bytes(self._partial), bytearray()
         return _text(lines) if lines else ""
 
@@ -69,7 +69,7 @@ def _text(lines: bytes) -> str:
 
 
 class Stream:
-    """The parent's end of one rank's stdout or stderr. Never blocks."""
+    """The parent's end of one rank's stdout, stderr or message pipe; nonblocking."""
 
     def __init__(self, rank: int, name: str, descriptor: int) -> None:
         self.descriptor = descriptor
@@ -81,11 +81,11 @@ class Stream:
         os.set_blocking(descriptor, False)
 
     def has_ended(self) -> bool:
-        """Whether nothing more can come."""
+        """Whether it has reached end of file, or has been finished."""
         return self._has_ended
 
     def read(self, output: Output) -> bool:
-        """Forward what has come; False when there was nothing."""
+        """Forward what has arrived; False if there was nothing."""
         try:
             data = os.read(self.descriptor, CHUNK_BYTES)
         except BlockingIOError:
@@ -95,10 +95,10 @@ class Stream:
         return bool(data)
 
     def finish(self, output: Output) -> None:
-        """Forward what the rank has left in the pipe.
+        """Forward what a rank that has ended left in the pipe.
 
-        Not until the end of the stream: a process that the rank left behind may hold the pipe open, and may
-        even go on writing, hence the bound.
+        Does not wait for end of file: a process that the rank left behind may hold the pipe open, and may even keep
+        writing, hence the bound.
         """
         for _ in range(PIPE_BYTES // CHUNK_BYTES):
             if self._has_ended or not self.read(output):

@@ -1,9 +1,9 @@
-"""What parent and rank hand each other: a task one way, its result the other way, in anonymous files.
+"""What parent and ranks exchange through anonymous files: a task in one direction, its result in the other.
 
-This is the only place where anything is pickled. Pickle runs code of whoever wrote the bytes, and it is safe
-here for one reason: the files have no name, and their descriptors are inherited by our own children only. No
-other user and no network can reach them. A file rather than a pipe: a result of any size never blocks the
-rank, and the parent reads it when the rank has gone.
+This is the only place where anything is pickled. Unpickling runs code of whoever wrote the bytes. It is safe here for
+one reason: the files have no name, and only our own children inherit their descriptors; no other user and no network
+can reach them. Files rather than pipes: a result of any size never blocks the rank, and the parent reads it after the
+rank has ended.
 """
 
 import contextlib
@@ -25,7 +25,7 @@ VALUE, FAILURE, NOTHING = b"V", b"F", b""
 
 @dataclass(frozen=True, slots=True)
 class FunctionTask:
-    """Call a function with the communicator and send its value back."""
+    """Call a function with the communicator and return its value."""
 
     function: Callable[..., Any]
     args: tuple[Any, ...] = ()
@@ -34,7 +34,7 @@ class FunctionTask:
 
 @dataclass(frozen=True, slots=True)
 class ScriptTask:
-    """Run a script, or a module by its name, as `__main__`."""
+    """Run a script, or a module, as `__main__`."""
 
     program: str
     is_module: bool = False
@@ -45,7 +45,10 @@ Task: TypeAlias = FunctionTask | ScriptTask
 
 @dataclass(frozen=True, slots=True)
 class Startup:
-    """What a rank takes over from its parent before it can unpickle a task."""
+    """What a rank takes over from its parent before it unpickles a task.
+
+    path: `sys.path`. argv: `sys.argv`. sources: lines of code that exists in no file, by file name.
+    """
 
     path: list[str]
     argv: list[str]
@@ -53,20 +56,20 @@ class Startup:
 
     @classmethod
     def of_this_process(cls) -> Self:
-        """The same modules and the same arguments as here."""
+        """The import path, arguments and unsaved sources of this process."""
         return cls(list(sys.path), list(sys.argv), _unsaved_sources())
 
     def apply(self) -> None:
-        """Make this process look like the one that sent this."""
+        """Take over path, arguments and sources in this process."""
         sys.path[:] = self.path
         sys.argv[:] = self.argv
         for name, lines in self.sources.items():
-            # Without a modification time the entry is never thrown out for want of a file.
+            # Without a modification time linecache does not drop the entry because there is no such file.
             linecache.cache[name] = (sum(map(len, lines)), None, lines, name)
 
 
 def _unsaved_sources() -> dict[str, list[str]]:
-    """Code that exists in a notebook or a shell only, so that a rank's traceback can quote it."""
+    """Code that exists only in a notebook or a shell, so that a rank's traceback can quote it."""
     sources = {}
     for name, entry in linecache.cache.items():
         if len(entry) == 4 and not Path(name).exists():
@@ -76,7 +79,7 @@ def _unsaved_sources() -> dict[str, list[str]]:
 
 @contextlib.contextmanager
 def anonymous_file(name: str) -> Iterator[IO[bytes]]:
-    """A file without a name in any folder; it goes with its last descriptor."""
+    """A file without a name in any directory; it is freed with its last descriptor."""
     if hasattr(os, "memfd_create"):
         file: IO[bytes] = os.fdopen(os.memfd_create(name), "w+b")
     else:
@@ -86,24 +89,24 @@ def anonymous_file(name: str) -> Iterator[IO[bytes]]:
 
 
 def _cloudpickle() -> Any:
-    """Pickles what has no importable name: lambdas, closures, what a script or a notebook defines."""
-    import cloudpickle  # type: ignore[import-untyped]  # noqa: PLC0415 - only who starts ranks needs it
+    """The library that also pickles what cannot be imported: lambdas, closures, definitions of a notebook."""
+    import cloudpickle  # type: ignore[import-untyped]  # noqa: PLC0415 - needed only to start ranks
 
     return cloudpickle
 
 
 def write_task(file: IO[bytes], startup: Startup, task: Task) -> None:
-    """Write once what all ranks will read."""
+    """Write what all ranks read; raises `TypeError`, naming the argument that cannot be pickled."""
     pickle.dump(startup, file)
     try:
         _cloudpickle().dump(task, file)
     except Exception as error:
-        raise TypeError(f"{_culprit(task)} cannot be sent to the ranks: {error}") from error
+        raise TypeError(f"cannot pickle {_unpicklable_part(task)} to send it to the ranks: {error}") from error
     file.flush()
 
 
-def _culprit(task: Task) -> str:
-    """Name the part that does not pickle."""
+def _unpicklable_part(task: Task) -> str:
+    """The name of the argument that cannot be pickled, or of the function."""
     if isinstance(task, ScriptTask):
         return task.program
     named = [(f"argument {index} ({_shown(value)})", value) for index, value in enumerate(task.args)]
@@ -121,7 +124,7 @@ def _pickles(value: object) -> bool:
 
 
 def dump_or_none(value: object) -> bytes | None:
-    """The pickled value, or None where there is no such thing."""
+    """The pickled value; None if it cannot be pickled."""
     try:
         return bytes(_cloudpickle().dumps(value))
     except Exception:  # noqa: BLE001 - pickling runs the value's own code
@@ -129,7 +132,7 @@ def dump_or_none(value: object) -> bytes | None:
 
 
 def load_or_none(pickled: bytes | None) -> Any:
-    """The value, or None where it cannot be rebuilt in this process."""
+    """The unpickled value; None if it cannot be unpickled in this process."""
     try:
         return None if pickled is None else pickle.loads(pickled)  # noqa: S301 - see above
     except Exception:  # noqa: BLE001 - unpickling runs the value's own code
@@ -137,55 +140,55 @@ def load_or_none(pickled: bytes | None) -> Any:
 
 
 def describe_failure(error: BaseException) -> RankFailure:
-    """What a rank sends to its parent about the exception that ended it; call it where the exception is handled."""
+    """Turn the exception that ended a rank into something that can be sent; to be called in the `except` block."""
     return as_text(error, dump_or_none(error))
 
 
 def original_exception(failure: RankFailure) -> BaseException | None:
-    """The exception itself, rebuilt in this process; None where it does not pickle or its class is unknown here.
+    """The exception itself, unpickled; None if it could not be pickled, or its class cannot be imported here.
 
-    Runs code of whoever pickled it: only for failures of ranks that this program started itself.
+    Unpickling runs code of whoever pickled it: only for failures of ranks that this program started itself.
     """
     error = load_or_none(failure.exception)
     return error if isinstance(error, BaseException) else None
 
 
 class TaskReader:
-    """A rank's view of the task file. Mapped, because all ranks share one file position."""
+    """A rank's view of the task file; mapped, because inherited descriptors share one file position."""
 
     def __init__(self, descriptor: int) -> None:
         self._view = mmap.mmap(descriptor, 0, prot=mmap.PROT_READ)
 
     def startup(self) -> Startup:
-        """The first part; apply it before reading the task."""
+        """The first part, to be applied before the task is read."""
         startup: Startup = pickle.load(self._view)  # noqa: S301 - see above
         return startup
 
     def task(self) -> Task:
-        """The second part, which may import the caller's modules."""
+        """The second part; unpickling it may import the caller's modules."""
         task: Task = pickle.load(self._view)  # noqa: S301 - see above
         return task
 
 
 class ResultWriter:
-    """A rank's end of its result file. The first byte tells what follows and is written last."""
+    """A rank's end of its result file. The first byte says what follows, and is written last: a commit."""
 
     def __init__(self, descriptor: int) -> None:
-        # Left open: the descriptor ends with the process.
+        # Not closed with the file object: the descriptor stays open until the process ends.
         self._file = os.fdopen(descriptor, "r+b", closefd=False)
 
     def write_value(self, value: object) -> None:
-        """Send the rank's return value."""
+        """Write the rank's return value; raises `TypeError` if it cannot be pickled."""
         self._restart()
         try:
             _cloudpickle().dump(value, self._file)
         except Exception as error:  # noqa: BLE001 - pickling runs the value's own code
-            # Without the cause: its traceback would show only how pickling works.
-            raise TypeError(f"the return value ({_shown(value)}) cannot be sent back: {error}") from None
+            # Without the cause, whose traceback would only show the inside of pickle.
+            raise TypeError(f"cannot pickle the return value ({_shown(value)}): {error}") from None
         self._seal(VALUE)
 
     def write_failure(self, failure: RankFailure) -> None:
-        """Send what is known of the exception that ended the rank."""
+        """Write the exception that ended the rank."""
         self._restart()
         pickle.dump(failure, self._file)
         self._seal(FAILURE)
@@ -200,27 +203,27 @@ class ResultWriter:
 
 
 class ResultReader:
-    """The parent's end of a result file, to be read when the rank has gone."""
+    """The parent's end of a result file, to be read after the rank has ended."""
 
     def __init__(self, file: IO[bytes]) -> None:
         self._file = file
 
     @property
     def descriptor(self) -> int:
-        """What the rank inherits."""
+        """The descriptor that the rank inherits."""
         return self._file.fileno()
 
     def kind(self) -> bytes:
-        """One of VALUE, FAILURE, NOTHING."""
+        """What the rank wrote: VALUE, FAILURE or NOTHING."""
         kind = os.pread(self.descriptor, 1, 0)
         return kind if kind in (VALUE, FAILURE) else NOTHING
 
     def value(self) -> Any:
-        """The rank's return value."""
+        """The rank's return value, unpickled."""
         return self._load()
 
     def failure(self) -> RankFailure | None:
-        """The rank's exception, if it left one."""
+        """The exception that the rank wrote, if any."""
         failure = self._load() if self.kind() == FAILURE else None
         return failure if isinstance(failure, RankFailure) else None
 

@@ -1,4 +1,4 @@
-"""The pipes through which one rank speaks to its parent: stdout, stderr and, where somebody listens, messages."""
+"""The pipes from one rank to its parent: stdout, stderr and, if there is an `on_message`, messages."""
 
 import contextlib
 import os
@@ -7,7 +7,7 @@ from cobre.comm.launch.output import MESSAGES, Stream
 
 
 class RankPipes:
-    """The reading ends stay here as streams; the writing ends are the rank's, and are closed here once it has them."""
+    """The reading ends, as streams, stay in this process; the writing ends are closed here once the rank has them."""
 
     def __init__(self, rank: int, *, listens: bool) -> None:
         self.rank = rank
@@ -26,19 +26,19 @@ class RankPipes:
 
     @property
     def errors(self) -> Stream:
-        """What comes from stderr."""
+        """The stream of the rank's stderr."""
         return self.streams[1]
 
     def close_writing_ends(self) -> None:
-        """Close the writing ends here, once the rank has them.
+        """Close this process's copies of the writing ends, once the rank has them.
 
-        As long as any process holds one, reading never comes to end of file: the rank's death would go unnoticed here.
+        As long as any process holds one, reading never reaches end of file, and the rank's death would go unnoticed.
         """
         while self.writing:
             os.close(self.writing.popitem()[1])
 
     def close(self) -> None:
-        """Give all descriptors back."""
+        """Close all descriptors."""
         self.close_writing_ends()
         while self.streams:
             with contextlib.suppress(OSError):

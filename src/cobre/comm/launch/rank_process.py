@@ -1,4 +1,4 @@
-"""The parent's hold on one rank: its process, its exit, its output, its result."""
+"""The parent's handle on one rank: its process, exit, output and result."""
 
 import signal
 from typing import Protocol
@@ -10,28 +10,28 @@ from cobre.comm.launch.rank_pipes import RankPipes
 
 
 class Child(Protocol):
-    """A started process, spawned by this one or forked from the template."""
+    """A started process, spawned by this one or forked by the fork server."""
 
     @property
     def pid(self) -> int:
-        """Nobody else has this number before `wait` has returned."""
+        """The process id; not reused before `wait` has returned."""
 
     @property
     def exit_reason(self) -> str:
-        """Why it ended, for people, where its exit code does not say; else empty."""
+        """Why it ended, for error messages, if its exit code does not say; else empty."""
 
     def has_exited(self) -> bool:
-        """Whether the process has ended, without collecting it where the platform can tell."""
+        """Whether the process has ended, without reaping it if the platform allows that."""
 
     def wait(self) -> int:
-        """Collect it: its exit code, negative for a signal."""
+        """Reap the process; its exit code, negative for a signal."""
 
 
 class RankProcess:
     """A started rank. It leads its own process group: a terminal's Ctrl-C reaches the parent only."""
 
     def __init__(self, rank: int, child: Child, pipes: RankPipes, result: ResultReader) -> None:
-        """`pipes` are taken over."""
+        """Takes ownership of `pipes`."""
         self.rank = rank
         self.result = result
         self.exit_code: int | None = None
@@ -44,36 +44,36 @@ class RankProcess:
 
     @property
     def exit_descriptor(self) -> int | None:
-        """Becomes readable when the process ends; None where the platform has none, and after `close`."""
+        """A pidfd, which becomes readable when the process ends; None if the platform has none, and after `close`."""
         return self._group.descriptor
 
     @property
     def streams(self) -> list[Stream]:
-        """What the rank writes."""
+        """The streams that the rank writes to."""
         return self._pipes.streams
 
     def has_exited(self) -> bool:
-        """Whether the process has ended, without collecting it where the platform can tell."""
+        """Whether the process has ended, without reaping it if the platform allows that."""
         return self._child.has_exited()
 
     def signal_group(self, signum: signal.Signals) -> None:
-        """Reach the rank and everything it has started."""
+        """Signal the rank and everything that it has started."""
         self._group.signal(signum)
 
     def collect(self, output: Output) -> None:
-        """Take the exit code and forward the rest of the output; when the rank and its processes have ended."""
+        """Reap the process and forward the rest of its output; to be called once its process group is dead."""
         self.exit_code = self._child.wait()
         for stream in self.streams:
             stream.finish(output)
 
     def close(self) -> None:
-        """Give the descriptors back."""
+        """Close all descriptors."""
         self._pipes.close()
         self._group.close()
 
     @property
     def exit_reason(self) -> str:
-        """Why it ended, for people, where its exit code does not say; else empty."""
+        """Why it ended, for error messages, if its exit code does not say; else empty."""
         return self._child.exit_reason
 
     @property

@@ -1,6 +1,6 @@
-"""Starts the ranks of a run, one after the other: as forks of a template, or each as an interpreter of its own.
+"""Starts the ranks of a run, one after the other: forked by a fork server, or each as an interpreter of its own.
 
-A template is used where it can be (Linux with pidfds, several ranks, no thread after loading); otherwise each rank is
+A fork server is used if it can be (Linux with pidfds, several ranks, no thread after loading); otherwise each rank is
 spawned, with the same result and a slower start.
 """
 
@@ -9,6 +9,7 @@ from contextlib import ExitStack
 from typing import IO, Self
 
 from cobre.comm.launch.environment import Environment
+from cobre.comm.launch.fork_server import ForkServer, can_fork
 from cobre.comm.launch.orphan_reaper import OrphanReaper
 from cobre.comm.launch.output import Output
 from cobre.comm.launch.payload import ResultReader
@@ -16,11 +17,10 @@ from cobre.comm.launch.rank_pipes import RankPipes
 from cobre.comm.launch.rank_process import RankProcess
 from cobre.comm.launch.signals import interrupts_held
 from cobre.comm.launch.spawning import RankSpec, SharedDescriptors, spawn
-from cobre.comm.launch.template import Template, can_fork
 
 
 class RankStarter:
-    """`environments` and `results` are those of the ranks, in their order. Its `with` block ends the template."""
+    """Starts the ranks of one run. environments, results: by rank. Its `with` block ends the fork server."""
 
     def __init__(
         self,
@@ -35,7 +35,7 @@ class RankStarter:
         self._shared = shared
         self._listens = listens
         self._first_pipes: RankPipes | None = None
-        self._template: Template | None = None
+        self._fork_server: ForkServer | None = None
         self._stack = ExitStack()
 
     def __enter__(self) -> Self:
@@ -47,30 +47,30 @@ class RankStarter:
             self._first_pipes.close()
 
     def load(self, modules: Sequence[str], reaper: OrphanReaper, output: Output, deadline: float | None) -> None:
-        """Load once what all ranks need, where they can be forks; `output` takes what is printed meanwhile.
+        """Start the fork server and let it import `modules`, if ranks can be forked; a single rank gains nothing by it.
 
-        A single rank has nobody to share with. Raises `TimeoutError` at the deadline.
+        output: called with what is printed meanwhile. Raises `TimeoutError` at the deadline.
         """
         if len(self._environments) == 1 or not can_fork():
             return
         common = dict(set.intersection(*(set(variables.items()) for variables in self._environments)))
         self._first_pipes = RankPipes(0, listens=self._listens)
         with interrupts_held():
-            template = self._stack.enter_context(Template(common, self._shared, self._first_pipes, modules))
-            reaper.register(template.pid)
-            self._stack.callback(reaper.unregister, template.pid)
-        if template.wait_until_loaded(self._first_pipes, output, deadline):
-            self._template = template
+            fork_server = self._stack.enter_context(ForkServer(common, self._shared, self._first_pipes, modules))
+            reaper.register(fork_server.pid)
+            self._stack.callback(reaper.unregister, fork_server.pid)
+        if fork_server.wait_until_loaded(self._first_pipes, output, deadline):
+            self._fork_server = fork_server
         else:
-            self._stack.close()  # ends the template at once: its memory is not needed while ranks load by themselves
+            self._stack.close()  # end the fork server now: it would only hold memory while ranks load by themselves
 
     def start(self, rank: int) -> RankProcess:
-        """Start this rank; called for 0, 1, 2 ... in turn. Raises `OSError` and `TemplateGoneError`."""
-        # Rank 0 gets the pipes on which the template spoke for it while it was loading.
+        """Start this rank; to be called for 0, 1, 2, ... in turn. Raises `OSError` and `ForkServerGoneError`."""
+        # Rank 0 gets the pipes that the fork server has used for its own output while it was loading.
         pipes = self._take_first_pipes() or RankPipes(rank, listens=self._listens)
         try:
             spec = RankSpec(rank, self._environments[rank], self._results[rank].fileno(), pipes)
-            child = self._template.fork(spec) if self._template is not None else spawn(spec, self._shared)
+            child = self._fork_server.fork(spec) if self._fork_server is not None else spawn(spec, self._shared)
         except BaseException:
             pipes.close()
             raise

@@ -1,4 +1,4 @@
-"""Signals that the launcher forwards to its ranks, and when they may arrive."""
+"""Signals: those that the launcher forwards to its ranks, and when they are held back."""
 
 import signal
 import threading
@@ -13,18 +13,18 @@ SAME_REQUEST_S = 5.0
 
 
 class Requests:
-    """Tells a second request to end from the first one that comes again.
+    """Distinguishes a second request to stop from a repetition of the first one.
 
-    SIGTERM is sent by programs, and often along several ways at once: Slurm ends the tasks of a job itself and through
-    `srun`, and a process group that gets it holds both a launcher, which passes it on, and its ranks. Ctrl-C is pressed
-    by somebody who means it.
+    SIGTERM is sent by programs, and often arrives along several ways at once: Slurm signals the tasks of a job both
+    directly and through `srun`, and a process group may contain a launcher, which forwards it, and its ranks. A second
+    Ctrl-C, on the other hand, is always deliberate.
     """
 
     def __init__(self) -> None:
         self._first: tuple[int, float] | None = None
 
     def is_repetition(self, number: int) -> bool:
-        """Whether this signal says what an earlier one has said already; the first of all is remembered."""
+        """Whether this signal repeats the first one: a SIGTERM within SAME_REQUEST_S of a SIGTERM."""
         now = time.monotonic()
         if self._first is None:
             self._first = (number, now)
@@ -35,11 +35,11 @@ class Requests:
 
 @contextmanager
 def passing_on(signals: Sequence[signal.Signals], tell: Callable[[signal.Signals], None]) -> Iterator[None]:
-    """While the block runs, the first of these signals calls `tell`; the next one raises and so ends the block.
+    """While the block runs, the first of these signals calls `tell`; the next one raises in the block.
 
-    What `Requests` takes for a repetition of the first is ignored.
+    Repetitions of the first one (see `Requests`) are ignored.
     """
-    # Python lets only the main thread install handlers; elsewhere signals keep their meaning.
+    # Python lets only the main thread install handlers; in other threads signals keep their handlers.
     if not signals or threading.current_thread() is not threading.main_thread():
         yield
         return
@@ -64,9 +64,9 @@ def passing_on(signals: Sequence[signal.Signals], tell: Callable[[signal.Signals
 
 @contextmanager
 def interrupts_held() -> Iterator[None]:
-    """Hold Ctrl-C back until the block has ended; a process that is started in it begins with SIGINT blocked.
+    """Block SIGINT until the end of the block; a process that is started in it begins with SIGINT blocked.
 
-    The mask, not a handler: a handler set aside would lose the signal, the kernel keeps a blocked one pending.
+    The signal mask rather than a handler: the kernel keeps a blocked signal pending, a replaced handler would lose it.
     """
     former = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
     try:
@@ -76,15 +76,15 @@ def interrupts_held() -> Iterator[None]:
 
 
 class SignalsToRanks:
-    """The listener of `passing_on`: forwards a signal once all ranks run; before that the signal ends the run.
+    """The callback of `passing_on`: forwards a signal once all ranks run; before that the signal stops the run.
 
-    A rank that was not started yet would never hear of it, and the run would wait for ranks that do not end.
+    A rank that has not been started yet would not get the signal, and the run would wait for it.
     """
 
     pass_on: Callable[[signal.Signals], None] | None = None
 
     def __call__(self, signum: signal.Signals) -> None:
-        """Called by the signal's handler."""
+        """Called by the signal handler."""
         if self.pass_on is None:
             raise end_at_once(signum)
         self.pass_on(signum)

@@ -1,4 +1,4 @@
-"""What a rank is started with, and how it is spawned as an interpreter of its own (the other way is `template`)."""
+"""What a rank is started with, and how it is spawned as an interpreter of its own (the other way is `fork_server`)."""
 
 import os
 import subprocess
@@ -15,8 +15,8 @@ from cobre.comm.launch.rank_pipes import RankPipes
 class SharedDescriptors:
     """Descriptors that all ranks of a run inherit.
 
-    task: the anonymous file with the task. lifeline: the reading end of a pipe whose writing end only the launcher has;
-    end of file there is the launcher's death.
+    task: the anonymous file with the task. lifeline: the reading end of a pipe whose writing end only the launcher
+    holds; end of file means that the launcher is dead.
     """
 
     task: int
@@ -25,7 +25,7 @@ class SharedDescriptors:
 
 @dataclass(frozen=True, slots=True)
 class RankSpec:
-    """What is one rank's own: `environment` is the whole of it, `result` the descriptor of its result file."""
+    """What differs between ranks. environment: the complete one. result: descriptor of the rank's result file."""
 
     rank: int
     environment: Mapping[str, str]
@@ -43,25 +43,25 @@ class SpawnedChild:
 
     @property
     def pid(self) -> int:
-        """Of the interpreter."""
+        """The pid of the interpreter."""
         return self._process.pid
 
     def has_exited(self) -> bool:
-        """Whether the process has ended, without collecting it where the platform can tell."""
+        """Whether the process has ended, without reaping it if the platform allows that."""
         if not hasattr(os, "waitid"):
             return self._process.poll() is not None
         try:
             return os.waitid(os.P_PID, self.pid, os.WEXITED | os.WNOHANG | os.WNOWAIT) is not None
-        except ChildProcessError:  # collected by somebody else's wait for any child
+        except ChildProcessError:  # reaped by a wait for any child elsewhere in the program
             return True
 
     def wait(self) -> int:
-        """Its exit code."""
+        """Reap the process; its exit code, negative for a signal."""
         return self._process.wait()
 
 
 def spawn(spec: RankSpec, shared: SharedDescriptors) -> SpawnedChild:
-    """Start an interpreter that imports what the rank needs."""
+    """Start a rank as a new interpreter, which imports what it needs."""
     numbers = (os.getpid(), shared.task, spec.result, shared.lifeline)
     environment, descriptors = spec.environment, [shared.task, spec.result, shared.lifeline]
     if (messages := spec.pipes.writing.get(MESSAGES)) is not None:

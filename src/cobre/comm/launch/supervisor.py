@@ -1,4 +1,4 @@
-"""One event loop, in the calling thread, that forwards the ranks' output, notices their exits and stops the rest."""
+"""The event loop, in the calling thread, that forwards the ranks' output, reaps ranks, and stops the rest."""
 
 import logging
 import selectors
@@ -14,14 +14,14 @@ from cobre.comm.launch.rank_process import RankProcess
 logger = logging.getLogger("cobre.comm")
 
 POLL_S = 0.05
-MAX_SELECT_S = 3600.0  # epoll counts milliseconds in 32 bits
+MAX_SELECT_S = 3600.0  # epoll takes milliseconds in 32 bits
 FAILURE_GRACE_S = 2.0
 INTERRUPT_GRACE_S = 5.0
-KILL_GRACE_S = 30.0  # SIGKILL cannot be refused, but a process in an uninterruptible wait does not see it
+KILL_GRACE_S = 30.0  # SIGKILL cannot be ignored, but it does not reach a process in an uninterruptible sleep
 
 
 class Supervisor:
-    """Watches ranks until all have gone. Its `with` block leaves no process and no descriptor behind."""
+    """Supervises ranks until all have ended. Its `with` block leaves no process and no descriptor behind."""
 
     def __init__(self, output: Output, has_failed: Callable[[RankProcess], bool], reaper: OrphanReaper) -> None:
         self._output = output
@@ -31,23 +31,23 @@ class Supervisor:
         self._running: list[RankProcess] = []
         self._any_failed = False
         self.ended: list[RankProcess] = []
-        """The ranks that have gone, in the order of their ends."""
+        """The ranks that have ended, in that order."""
 
     def __enter__(self) -> Self:
         return self
 
     def __exit__(self, *_: object) -> None:
-        self._output = discard  # it may be the output that failed
+        self._output = discard  # it may be the output that raised
         while self._running:
             try:
                 self._kill()
-            except (KeyboardInterrupt, SystemExit):  # impatience must not leave processes behind
+            except (KeyboardInterrupt, SystemExit):  # a second Ctrl-C must not leave processes behind
                 continue
         self._selector.close()
 
     def add(self, process: RankProcess) -> None:
-        """Watch one more rank."""
-        # Known here first: if the registration with the reaper fails, leaving the block still kills this rank.
+        """Supervise one more rank."""
+        # Listed first: if registering it with the reaper fails, leaving the block still kills this rank.
         self._running.append(process)
         self._reaper.register(process.pid)
         for stream in process.streams:
@@ -56,11 +56,11 @@ class Supervisor:
             self._selector.register(process.exit_descriptor, selectors.EVENT_READ, (self._collect, process))
 
     def watch(self, deadline: float | None) -> bool:
-        """Wait for the end of all ranks or for the first failure; False when the time was over before."""
+        """Wait until all ranks have ended or one has failed; False if the deadline came first."""
         return self._handle_events_until(lambda: not self._running or self._any_failed, deadline)
 
     def stop_after_failure(self) -> None:
-        """Give the other ranks a moment to fail by themselves, so that their errors name the cause; then stop them."""
+        """Give the other ranks FAILURE_GRACE_S to fail by themselves, which names the cause; then stop them."""
         if not self._handle_events_for(FAILURE_GRACE_S):
             self.stop(signal.SIGTERM, FAILURE_GRACE_S)
 
@@ -71,29 +71,29 @@ class Supervisor:
             self._kill()
 
     def pass_on(self, signum: signal.Signals) -> None:
-        """Forward a signal to all ranks, which then end in their own way; nobody is killed."""
+        """Forward a signal to all ranks, which then end in their own way; none is killed."""
         for process in list(self._running):
             process.signal_group(signum)
 
     def running_ranks(self) -> list[int]:
-        """The ranks that have not gone yet."""
+        """The ranks that have not ended yet."""
         return [process.rank for process in self._running]
 
     def _kill(self) -> None:
         self._signal_all(signal.SIGKILL)
         if not self._handle_events_for(KILL_GRACE_S):
             pids = [process.pid for process in self._running]
-            logger.error("processes %s do not even die by SIGKILL; giving up on them", pids)
+            logger.error("processes %s did not exit within %g s of SIGKILL; giving up on them", pids, KILL_GRACE_S)
             for process in list(self._running):
                 self._forget(process)
 
     def _signal_all(self, signum: signal.Signals) -> None:
         for process in self._running:
-            process.was_stopped = True  # its error is a consequence of ours, not the cause of the run's end
+            process.was_stopped = True  # from now on its failure is a consequence, not the cause
             process.signal_group(signum)
 
     def _handle_events_for(self, seconds: float) -> bool:
-        """Until all ranks have gone; False when the time was over before."""
+        """Handle events until all ranks have ended; False if the time was up first."""
         return self._handle_events_until(lambda: not self._running, time.monotonic() + seconds)
 
     def _handle_events_until(self, is_done: Callable[[], bool], deadline: float | None) -> bool:
@@ -106,7 +106,7 @@ class Supervisor:
 
     def _handle_events(self, timeout_s: float) -> None:
         unwatched = [process for process in self._running if process.exit_descriptor is None]
-        if unwatched:  # no pidfd here: look at the processes now and then
+        if unwatched:  # no pidfd: poll the processes
             timeout_s = min(POLL_S, timeout_s)
         for key, _ in self._selector.select(timeout_s):
             handle, subject = key.data
@@ -116,7 +116,7 @@ class Supervisor:
                 self._collect(process)
 
     def _read(self, stream: Stream) -> None:
-        # A rank that ended in the same round has closed its streams already.
+        # A rank that was reaped earlier in the same round has finished its streams already.
         if not stream.has_ended():
             stream.read(self._output)
             if stream.has_ended():
@@ -126,7 +126,8 @@ class Supervisor:
         for stream in process.streams:
             if not stream.has_ended():
                 self._selector.unregister(stream.descriptor)
-        # In this order: whoever is killed on the way, somebody still knows of the group as long as it has members.
+        # In this order: should this process be killed in between, the reaper still knows the group as long as it has
+        # members; and the leader is reaped last, so that the group's number is not reused before.
         process.signal_group(signal.SIGKILL)
         self._reaper.unregister(process.pid)
         try:

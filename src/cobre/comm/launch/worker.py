@@ -1,6 +1,6 @@
-"""The process of one rank, started by the launcher only; `worker_process` is its program.
+"""The process of one rank, started by the launcher; `worker_process` is its program.
 
-It prints nothing of its own. An exception goes to the parent, which prints the one that matters.
+It prints nothing of its own. Exceptions are sent to the parent, which prints the one that matters.
 """
 
 import contextlib
@@ -27,9 +27,9 @@ TERMINATED = 128 + signal.SIGTERM
 
 @dataclass(frozen=True, slots=True)
 class RankDescriptors:
-    """What a rank inherits: its parent, the task, the file for its result, and the pipe that closes with the launcher.
+    """What a rank inherits: descriptors of the task, of its result file, and of the lifeline.
 
-    parent_pid: of the process that the kernel tells it the end of: the launcher, or the template that it is a fork of.
+    parent_pid: of the process whose death the kernel signals: the launcher, or the fork server.
     """
 
     parent_pid: int
@@ -39,32 +39,33 @@ class RankDescriptors:
 
 
 def main() -> None:
-    """Be the rank that the command line describes."""
-    perform_as_rank(RankDescriptors(*map(int, sys.argv[1:])))
+    """Run as the rank that the command line describes."""
+    run_as_rank(RankDescriptors(*map(int, sys.argv[1:])))
 
 
-def perform_as_rank(given: RankDescriptors) -> NoReturn:
-    """Do the task of the inherited file and leave the result in the other one."""
-    # Tied to the thread that started this process: it stays where it is until all ranks have gone.
+def run_as_rank(given: RankDescriptors) -> NoReturn:
+    """Read the task, run it, write its result, and exit."""
+    # The kernel's parent-death signal is tied to the thread that started this process, not to the process: the launcher
+    # starts ranks from the thread that then supervises them until all have ended.
     kill_group_with_parent(given.parent_pid, segment_name(os.environ) or "")
-    _show_rank()
-    _hold_lifeline(given.lifeline, given.parent_pid)
+    _set_process_name()
+    _watch_lifeline(given.lifeline, given.parent_pid)
     for descriptor in (given.task, given.result, given.lifeline, *message_descriptors()):
         os.set_inheritable(descriptor, False)
     faulthandler.enable(all_threads=False)
-    _speak_utf8(sys.stdout, sys.stderr)
-    sys.exit(_perform(TaskReader(given.task), ResultWriter(given.result)))
+    _use_utf8(sys.stdout, sys.stderr)
+    sys.exit(_run_task(TaskReader(given.task), ResultWriter(given.result)))
 
 
-def take_no_interrupts_yet() -> None:
-    """Until its task begins Ctrl-C ends a rank without a word: Python would show a traceback of its imports."""
-    if signal.getsignal(signal.SIGINT) is signal.default_int_handler:  # else whoever started the launcher wants none
+def end_silently_on_interrupt() -> None:
+    """Until its task begins, let Ctrl-C end a rank without output: Python would print a traceback of its imports."""
+    if signal.getsignal(signal.SIGINT) is signal.default_int_handler:  # else SIGINT is ignored, and stays so
         signal.signal(signal.SIGINT, signal.SIG_DFL)
 
 
-def _perform(reader: TaskReader, result: ResultWriter) -> int:
+def _run_task(reader: TaskReader, result: ResultWriter) -> int:
     try:
-        _take_interrupts()
+        _raise_on_interrupt()
         reader.startup().apply()
         task = reader.task()
         if isinstance(task, ScriptTask):
@@ -74,7 +75,7 @@ def _perform(reader: TaskReader, result: ResultWriter) -> int:
             _ignore_interrupts()
     except SystemExit as error:
         result.write_failure(describe_failure(error))
-        raise  # the interpreter knows best which code and which text it means
+        raise  # the interpreter prints its text, if any, and turns it into an exit code
     except BaseException as error:  # noqa: BLE001 - whatever it was, the parent must know
         _ignore_interrupts()
         result.write_failure(describe_failure(error))
@@ -82,14 +83,14 @@ def _perform(reader: TaskReader, result: ResultWriter) -> int:
     return 0
 
 
-def _take_interrupts() -> None:
-    """From now on Ctrl-C is an exception, which the parent is told of."""
+def _raise_on_interrupt() -> None:
+    """From now on Ctrl-C raises KeyboardInterrupt, which is sent to the parent like any other exception."""
     if signal.getsignal(signal.SIGINT) == signal.SIG_DFL:
         signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 def _ignore_interrupts() -> None:
-    """All is done but leaving, which nobody needs to interrupt."""
+    """Ignore Ctrl-C while the result is written and the process exits."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)
 
 
@@ -111,16 +112,16 @@ def _run_script(task: ScriptTask) -> None:
         runpy.run_path(task.program, run_name="__main__")
 
 
-def _hold_lifeline(descriptor: int, parent_pid: int) -> None:
-    """End with the launcher on every platform: it alone holds the other end, so end of file is its death.
+def _watch_lifeline(descriptor: int, parent_pid: int) -> None:
+    """End with the launcher on every platform: only the launcher holds the other end, so end of file is its death.
 
-    A second way beside the kernel's parent-death signal, which only Linux has and which follows the parent only: the
-    parent may be the template.
+    This complements the kernel's parent-death signal, which only Linux has, and which is about the parent only: that
+    may be the fork server.
     """
 
     def wait() -> None:
         os.read(descriptor, 1)  # nobody ever writes: this returns at end of file
-        if os.getppid() == parent_pid:  # a template; a stopped one would not notice
+        if os.getppid() == parent_pid:  # the fork server; if it is stopped, it must be continued to notice
             with contextlib.suppress(OSError):
                 os.kill(parent_pid, signal.SIGCONT)
         kill_process_group()
@@ -128,14 +129,14 @@ def _hold_lifeline(descriptor: int, parent_pid: int) -> None:
     threading.Thread(target=wait, name="cobre-lifeline", daemon=True).start()
 
 
-def _show_rank() -> None:
-    """Be known to `ps`, `top` and `pkill` by the rank; the command line is that of all forks."""
+def _set_process_name() -> None:
+    """Show the rank in `ps` and `top`: all forks have the same command line."""
     rank = next((os.environ[name] for name in RANK_VARIABLES if name in os.environ), "0")
-    with contextlib.suppress(OSError):  # elsewhere than on Linux
+    with contextlib.suppress(OSError):  # Linux only
         Path("/proc/self/comm").write_text(f"cobre rank {rank}")
 
 
-def _speak_utf8(*streams: TextIO) -> None:
-    """The parent reads UTF-8, whatever the locale says."""
+def _use_utf8(*streams: TextIO) -> None:
+    """Write UTF-8, whatever the locale says: that is what the parent reads."""
     for stream in streams:
         stream.reconfigure(encoding="utf-8", errors=stream.errors)  # type: ignore[attr-defined]

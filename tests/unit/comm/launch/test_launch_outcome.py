@@ -60,7 +60,7 @@ def test_consequences_alone_still_have_a_first():
     silent = raised("PeerTimeoutError: rank 1 is silent", is_consequence=True)
     error = worker_error([Left(2, 1, silent), Left(0, 1, silent), Left(1, -9, was_stopped=True)], 3)
     assert error.rank == 2
-    assert str(error).endswith("All other ranks have been ended."), "the silent one was not healthy"
+    assert str(error).endswith("All other ranks were stopped."), "the silent one was not healthy"
     assert "PeerTimeoutError: rank 1 is silent" in str(error)
 
 
@@ -71,8 +71,8 @@ def test_one_rank_alone_has_no_others():
 @pytest.mark.parametrize(
     ("exit_code", "text"),
     [
-        (3, "exited with code 3 before it had finished"),
-        (0, "exited with code 0 before it had finished"),
+        (3, "exited with code 3 before it finished"),
+        (0, "exited with code 0 before it finished"),
         (-11, "was killed by SIGSEGV (signal 11)"),
         (-15, "was killed by SIGTERM (signal 15)"),
         (-40, "was killed by signal 40"),
@@ -89,11 +89,11 @@ def test_a_crash_after_an_exception_is_told_too():
 
 def test_without_a_traceback_the_last_lines_of_stderr_must_do():
     error = worker_error([Left(0, -6, stderr_tail="terminate called after throwing an instance of 'X'")], 1)
-    assert "Its last lines on stderr:\nterminate called" in str(error)
+    assert "Last lines of its stderr:\nterminate called" in str(error)
 
 
 def test_ranks_that_ended_with_their_template_are_no_cause_of_their_own():
-    exit_reason = "was ended: the process that ranks are forked from (pid 7) was killed by SIGKILL (signal 9)"
+    exit_reason = "was killed because the fork server of the ranks (pid 7) was killed by SIGKILL (signal 9)"
     error = worker_error([Left(1, -9, exit_reason=exit_reason), Left(0, -9, exit_reason=exit_reason)], 2)
     assert str(error).startswith(f"Run stopped: rank 1 (host {socket.gethostname()}, pid 101) {exit_reason}")
     assert str(error).endswith("1 other rank was healthy and has exited.")

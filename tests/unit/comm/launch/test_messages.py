@@ -81,7 +81,7 @@ def pipe():
 def test_a_message_of_two_lines_is_refused(monkeypatch, pipe):
     monkeypatch.setenv(MESSAGE_VARIABLE, str(pipe[1]))
     assert message_descriptors() == (pipe[1],)
-    with pytest.raises(ValueError, match="one line"):
+    with pytest.raises(ValueError, match="a single line"):
         tell_parent("a\nb")
 
 

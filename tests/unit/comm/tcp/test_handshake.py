@@ -25,50 +25,50 @@ def worker(secret=SECRET, rank=1):
     return WorkerHandshake(rank, 4, "run", secret, Link.DATA, INSTANCE)
 
 
-def converse(coordinator, guest):
+def converse(coordinator, peer):
     """Everything up to the proof."""
-    challenge = coordinator.receive(guest.begin())
-    coordinator.receive(guest.receive(challenge))
+    challenge = coordinator.receive(peer.begin())
+    coordinator.receive(peer.receive(challenge))
 
 
 def test_both_sides_are_convinced():
-    coordinator, guest = CoordinatorHandshake(SECRET), worker()
-    converse(coordinator, guest)
-    assert coordinator.is_authenticated and not guest.is_welcome
-    guest.receive(coordinator.welcome())
-    assert guest.is_welcome and not guest.has_started
-    guest.receive(frame(Tag.START))
-    assert guest.has_started
+    coordinator, peer = CoordinatorHandshake(SECRET), worker()
+    converse(coordinator, peer)
+    assert coordinator.is_authenticated and not peer.is_welcome
+    peer.receive(coordinator.welcome())
+    assert peer.is_welcome and not peer.has_started
+    peer.receive(frame(Tag.START))
+    assert peer.has_started
     assert (coordinator.hello.rank, coordinator.hello.size, coordinator.hello.run_id) == (1, 4, "run")
-    assert guest.coordinator.pid == coordinator.hello.pid
+    assert peer.coordinator.pid == coordinator.hello.pid
 
 
 @pytest.mark.parametrize("ours,theirs", [(SECRET, b"another secret altogether"), (SECRET, b""), (b"", SECRET)])
 def test_a_wrong_or_absent_secret_is_refused_and_not_shown(ours, theirs):
-    coordinator, guest = CoordinatorHandshake(ours), worker(theirs)
+    coordinator, peer = CoordinatorHandshake(ours), worker(theirs)
     with pytest.raises(RefusedError, match="secret of rank 1") as caught:
-        converse(coordinator, guest)
+        converse(coordinator, peer)
     assert not coordinator.is_authenticated
     for secret in (ours, theirs):
         assert not secret or secret.decode() not in str(caught.value)
     with pytest.raises(RefusedError, match="COBRE_TCP_SECRET_FILE"):
-        guest.receive(caught.value.frame())
+        peer.receive(caught.value.frame())
 
 
 def test_an_impostor_of_the_coordinator_is_refused():
-    guest, impostor = worker(), CoordinatorHandshake(b"no idea, but long enough")
-    guest.receive(impostor.receive(guest.begin()))
+    peer, impostor = worker(), CoordinatorHandshake(b"no idea, but long enough")
+    peer.receive(impostor.receive(peer.begin()))
     with pytest.raises(RefusedError, match="does not hold this rank's secret"):
-        guest.receive(impostor.welcome())
-    assert not guest.is_welcome
+        peer.receive(impostor.welcome())
+    assert not peer.is_welcome
 
 
 def test_a_recorded_conversation_is_useless():
     recorded = []
-    guest = worker()
-    recorded.append(guest.begin())
+    peer = worker()
+    recorded.append(peer.begin())
     first = CoordinatorHandshake(SECRET)
-    recorded.append(guest.receive(first.receive(recorded[0])))
+    recorded.append(peer.receive(first.receive(recorded[0])))
     first.receive(recorded[1])
     assert first.is_authenticated
     second = CoordinatorHandshake(SECRET)
@@ -80,30 +80,30 @@ def test_a_recorded_conversation_is_useless():
 
 def test_a_proof_is_bound_to_what_was_said():
     """An attacker in between who turns rank 1 into rank 2 gets nowhere."""
-    guest, coordinator = worker(), CoordinatorHandshake(SECRET)
-    hello = Hello.parse(guest.begin()[PREFIX_BYTES:])
+    peer, coordinator = worker(), CoordinatorHandshake(SECRET)
+    hello = Hello.parse(peer.begin()[PREFIX_BYTES:])
     forged = Hello(2, *(getattr(hello, name) for name in list(Hello.__dataclass_fields__)[1:]))
     challenge = coordinator.receive(frame(Tag.HELLO, forged.pack()))
     with pytest.raises(RefusedError, match="secret"):
-        coordinator.receive(guest.receive(challenge))
+        coordinator.receive(peer.receive(challenge))
 
 
 def test_the_coordinators_proof_cannot_be_reflected():
     """A worker's proof, sent back as the coordinator's, convinces nobody."""
-    guest, coordinator = worker(), CoordinatorHandshake(SECRET)
-    proof = guest.receive(coordinator.receive(guest.begin()))
+    peer, coordinator = worker(), CoordinatorHandshake(SECRET)
+    proof = peer.receive(coordinator.receive(peer.begin()))
     with pytest.raises(RefusedError, match="does not hold"):
-        guest.receive(frame(Tag.WELCOME, proof[PREFIX_BYTES:]))
+        peer.receive(frame(Tag.WELCOME, proof[PREFIX_BYTES:]))
 
 
 def test_versions_are_compared_on_both_sides(monkeypatch):
-    guest, coordinator = worker(), CoordinatorHandshake(SECRET)
-    challenge = coordinator.receive(guest.begin())
+    peer, coordinator = worker(), CoordinatorHandshake(SECRET)
+    challenge = coordinator.receive(peer.begin())
     monkeypatch.setattr(handshake, "__version__", "9.9.9")
-    with pytest.raises(RefusedError, match=r"runs cobre .*, the coordinator 9\.9\.9"):
-        CoordinatorHandshake(SECRET).receive(guest.begin())
-    with pytest.raises(RefusedError, match=r"this rank 9\.9\.9"):
-        guest.receive(challenge)
+    with pytest.raises(RefusedError, match=r"runs cobre .*, the coordinator runs 9\.9\.9"):
+        CoordinatorHandshake(SECRET).receive(peer.begin())
+    with pytest.raises(RefusedError, match=r"this rank runs 9\.9\.9"):
+        peer.receive(challenge)
 
 
 def test_refusals_survive_the_wire():
@@ -114,29 +114,29 @@ def test_refusals_survive_the_wire():
 
 @pytest.mark.parametrize("text", ["two ranks", "x" * 5000, "Ω" * 2000])
 def test_a_coordinator_proves_a_refusal_to_a_worker_that_has_proven_itself(text):
-    coordinator, guest = CoordinatorHandshake(SECRET), worker()
-    converse(coordinator, guest)
+    coordinator, peer = CoordinatorHandshake(SECRET), worker()
+    converse(coordinator, peer)
     with pytest.raises(RefusedError) as caught:
-        guest.receive(coordinator.refusal(RefusedError(text)))
+        peer.receive(coordinator.refusal(RefusedError(text)))
     assert not isinstance(caught.value, UnprovenRefusalError) and not caught.value.may_retry
 
 
 def test_a_refusal_without_a_proof_or_with_other_words_ends_nothing():
-    coordinator, guest = CoordinatorHandshake(SECRET), worker()
-    challenge = coordinator.receive(guest.begin())
+    coordinator, peer = CoordinatorHandshake(SECRET), worker()
+    challenge = coordinator.receive(peer.begin())
     assert coordinator.refusal(RefusedError("no")) == RefusedError("no").frame(), "strangers get no proof"
-    coordinator.receive(guest.receive(challenge))
+    coordinator.receive(peer.receive(challenge))
     proven = coordinator.refusal(RefusedError("no"))
     for forged in (RefusedError("no").frame(), RefusedError("go").frame(proven[-32:])):
         with pytest.raises(UnprovenRefusalError) as caught:
-            guest.receive(forged)
+            peer.receive(forged)
         assert caught.value.may_retry
 
 
 @pytest.mark.parametrize("tag", [Tag.START, Tag.WELCOME])
 def test_a_worker_takes_nothing_out_of_turn(tag):
     payload = bytes(32) if tag is Tag.WELCOME else b""
-    with pytest.raises(ProtocolError, match="out of turn"):
+    with pytest.raises(ProtocolError, match="out of order"):
         worker().receive(frame(tag, payload))
 
 
@@ -153,9 +153,9 @@ def test_no_bytes_of_a_stranger_get_in(pieces):
 
 @given(st.data())
 def test_no_change_to_a_good_conversation_gets_in(data):
-    coordinator, guest = CoordinatorHandshake(SECRET), worker()
-    talk = [guest.begin()]
-    talk.append(guest.receive(coordinator.receive(talk[0])))
+    coordinator, peer = CoordinatorHandshake(SECRET), worker()
+    talk = [peer.begin()]
+    talk.append(peer.receive(coordinator.receive(talk[0])))
     turn = data.draw(st.integers(0, 1))
     at = data.draw(st.integers(0, len(talk[turn]) - 1))
     flip = data.draw(st.integers(1, 255))
@@ -165,21 +165,21 @@ def test_no_change_to_a_good_conversation_gets_in(data):
     try:
         answer = victim.receive(bytes(changed))
         if turn == 0 and answer:
-            victim.receive(guest_proof(guest, answer))
+            victim.receive(peer_proof(peer, answer))
     except (ProtocolError, RefusedError):
         pass
     assert not victim.is_authenticated
 
 
-def guest_proof(guest, challenge):
+def peer_proof(peer, challenge):
     """The proof of a worker that did not notice that its hello was changed on the way."""
-    guest.coordinator = None
-    return guest.receive(challenge)
+    peer.coordinator = None
+    return peer.receive(challenge)
 
 
 @given(st.binary(max_size=600))
 def test_a_worker_believes_no_arbitrary_bytes(stream):
-    guest = worker()
+    peer = worker()
     with contextlib.suppress(ProtocolError, RefusedError):
-        guest.receive(stream)
-    assert not guest.is_welcome and not guest.has_started
+        peer.receive(stream)
+    assert not peer.is_welcome and not peer.has_started

@@ -6,10 +6,10 @@ import pytest
 
 from cobre.comm.backends.tcp import host_group
 from cobre.comm.backends.tcp.host_discovery import Hosts
-from cobre.comm.backends.tcp.protocol import FailureKind, Heartbeat, Verdict
+from cobre.comm.backends.tcp.protocol import FailureKind, FailureRecord, Heartbeat
 from cobre.comm.errors import Peer
 
-ROOM = 1535  # bytes of a verdict's text in the host's memory
+ROOM = 1535  # bytes of a failure's text in the host's memory
 
 
 def test_ranks_are_grouped_by_their_identities():
@@ -20,23 +20,23 @@ def test_ranks_are_grouped_by_their_identities():
 
 
 @pytest.mark.parametrize("text", ["", "rank 2 (host a, pid 7): ValueError: no", "\u2603" * 5000])
-def test_a_verdict_fits_into_the_memory_of_a_host(text):
-    culprits = tuple(Peer(rank, "h" * 120, 2**22, "died; its last call was " + "x" * 400) for rank in range(16))
-    verdict = Verdict(FailureKind.ABORTED, 7, culprits, text)
-    packed = host_group._to_text(verdict)
+def test_a_failure_record_fits_into_the_memory_of_a_host(text):
+    peers = tuple(Peer(rank, "h" * 120, 2**22, "died; its last call was " + "x" * 400) for rank in range(16))
+    failure = FailureRecord(FailureKind.ABORTED, 7, peers, text)
+    packed = host_group._to_text(failure)
     assert len(packed) <= ROOM and b"\0" not in packed
     read = host_group._from_text(packed.decode())
-    assert (read.kind, read.sequence, read.culprits[0].rank) == (FailureKind.ABORTED, 7, 0)
+    assert (read.kind, read.sequence, read.peers[0].rank) == (FailureKind.ABORTED, 7, 0)
     assert read.text == text[: len(read.text)] and len(read.text) >= min(len(text), 130)
 
 
-def test_text_that_is_no_verdict_is_not_taken_for_one():
+def test_text_that_is_no_failure_record_is_not_taken_for_one():
     assert host_group._from_text("the world failed, but the rank that found out died while saying why") is None
 
 
 def transport(*, waits_for_host, beat):
     monitor = SimpleNamespace(heartbeats={} if beat is None else {0: beat})
-    return SimpleNamespace(monitor=monitor, progress=SimpleNamespace(serving=5, waits_for_host=waits_for_host))
+    return SimpleNamespace(monitor=monitor, progress=SimpleNamespace(started=5, waits_for_host=waits_for_host))
 
 
 @pytest.mark.parametrize(

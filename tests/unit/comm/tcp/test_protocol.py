@@ -16,12 +16,12 @@ from cobre.comm.backends.tcp.protocol import (
     HANDSHAKE_LIMITS,
     Challenge,
     FailureKind,
+    FailureRecord,
     FrameParser,
     Heartbeat,
     Hello,
     Link,
     Tag,
-    Verdict,
     VersionError,
     frame,
 )
@@ -55,14 +55,14 @@ heartbeats = st.builds(
     missing=st.lists(ranks, max_size=16).map(tuple),
     label=st.text(max_size=protocol.MAX_LABEL_BYTES // 4),
 )
-verdicts = st.builds(
-    Verdict,
+failure_records = st.builds(
+    FailureRecord,
     kind=st.sampled_from(FailureKind),
     sequence=numbers,
-    culprits=st.lists(st.builds(Peer, rank=ranks, host=texts, pid=numbers, status=texts), max_size=16).map(tuple),
+    peers=st.lists(st.builds(Peer, rank=ranks, host=texts, pid=numbers, status=texts), max_size=16).map(tuple),
     text=texts,
 )
-messages = hellos | challenges | heartbeats | verdicts
+messages = hellos | challenges | heartbeats | failure_records
 
 
 @given(messages)
@@ -79,7 +79,7 @@ def test_cut_short_or_with_a_tail_no_message_is_accepted(message, data):
             type(message).parse(wrong)
 
 
-@given(st.sampled_from([Hello, Challenge, Heartbeat, Verdict]), st.binary(max_size=300))
+@given(st.sampled_from([Hello, Challenge, Heartbeat, FailureRecord]), st.binary(max_size=300))
 def test_arbitrary_bytes_are_refused_in_order(kind, payload):
     try:
         message = kind.parse(payload)
@@ -127,7 +127,7 @@ def test_another_protocol_version_is_told_whatever_follows_it():
 
 def test_texts_are_cut_between_characters():
     assert FieldReader(pack_text("é" * 100, 5)).text() == "éé"
-    with pytest.raises(ProtocolError, match="at most 3"):
+    with pytest.raises(ProtocolError, match="exceeds the limit of 3"):
         FieldReader(pack_text("four")).text(3)
 
 
@@ -140,11 +140,11 @@ def test_a_stranger_fits_into_the_limit_for_strangers():
     assert len(hello.pack()) <= HANDSHAKE_LIMITS[Tag.HELLO]
 
 
-def test_the_largest_verdict_fits_into_its_frame():
+def test_the_largest_failure_record_fits_into_its_frame():
     peers = tuple(Peer(rank, "h" * 500, 2**63, "s" * 5000) for rank in range(100))
-    verdict = Verdict(FailureKind.SILENT, 2**63, peers, "t" * 10_000)
-    parsed = FrameParser(CONTROL_LIMITS).feed(frame(Tag.VERDICT, verdict.pack()))
-    assert len(Verdict.parse(parsed[0][1]).culprits) == protocol.MAX_CULPRITS
+    failure = FailureRecord(FailureKind.SILENT, 2**63, peers, "t" * 10_000)
+    parsed = FrameParser(CONTROL_LIMITS).feed(frame(Tag.FAILURE, failure.pack()))
+    assert len(FailureRecord.parse(parsed[0][1]).peers) == protocol.MAX_PEERS
 
 
 def test_parts_are_checked_against_what_is_due():

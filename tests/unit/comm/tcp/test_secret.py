@@ -53,7 +53,7 @@ def test_an_inherited_anonymous_file_is_accepted():
 
 
 def test_a_missing_file_and_a_folder_are_named(tmp_path):
-    with pytest.raises(InitializationFailedError, match="cannot be read: No such file"):
+    with pytest.raises(InitializationFailedError, match=r"cannot read the secret file .*: No such file"):
         load_secret(config(secret_file=str(tmp_path / "none")))
     with pytest.raises(InitializationFailedError, match=str(tmp_path)):
         load_secret(config(secret_file=str(tmp_path)))

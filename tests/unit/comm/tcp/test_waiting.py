@@ -1,4 +1,4 @@
-"""How a rank waits: who may check_peers before it sleeps, and that looking changes nothing else."""
+"""How a rank waits: who may spin before it sleeps, and that spinning changes nothing else."""
 
 import os
 import socket
@@ -9,10 +9,10 @@ import pytest
 
 from cobre.comm.backends.tcp import waiting
 from cobre.comm.backends.tcp.channel import Channel, LinkLostError, TlsChannel
+from cobre.comm.backends.tcp.coordinator_monitor import CoordinatorMonitor
 from cobre.comm.backends.tcp.failures import WorldFailedError
-from cobre.comm.backends.tcp.liveness_monitor import CoordinatorMonitor
 from cobre.comm.backends.tcp.progress import Progress
-from cobre.comm.backends.tcp.protocol import FailureKind, Verdict
+from cobre.comm.backends.tcp.protocol import FailureKind, FailureRecord
 from cobre.comm.backends.tcp.spin_wait import MAX_SKIPPED, SpinWait, spin_wait_for
 from cobre.comm.backends.tcp.waiting import READ, CoordinatorWaiter, WaitPolicy
 from cobre.comm.cores import usable_cores
@@ -110,9 +110,9 @@ def test_a_descriptor_that_is_ready_ends_the_sleep(pair, monitor, spin_s):
 
 
 @SPINS
-def test_a_verdict_ends_the_sleep(pair, monitor, spin_s):
-    verdict = Verdict(FailureKind.ABORTED, 1, (), "enough")
-    later = threading.Timer(0.01, monitor.settle, (verdict,))
+def test_a_failure_ends_the_sleep(pair, monitor, spin_s):
+    failure = FailureRecord(FailureKind.ABORTED, 1, (), "enough")
+    later = threading.Timer(0.01, monitor.record, (failure,))
     later.start()
     with pytest.raises(WorldFailedError):
         waiter(monitor, spin_s).sleep({pair[0].fileno(): READ}, ())
@@ -121,18 +121,18 @@ def test_a_verdict_ends_the_sleep(pair, monitor, spin_s):
 
 @SPINS
 @pytest.mark.parametrize("is_known", [True, False])
-def test_a_verdict_about_a_later_call_does_not(pair, monitor, spin_s, is_known, monkeypatch):
+def test_a_failure_of_a_later_call_does_not(pair, monitor, spin_s, is_known, monkeypatch):
     monkeypatch.setattr(waiting, "POLL_S", 0.005)  # several times around before there is something to read
-    settled = threading.Timer(
-        0.0 if is_known else 0.02, monitor.settle, (Verdict(FailureKind.ABORTED, 2, (), "enough"),)
+    recorded = threading.Timer(
+        0.0 if is_known else 0.02, monitor.record, (FailureRecord(FailureKind.ABORTED, 2, (), "enough"),)
     )
-    settled.start()
+    recorded.start()
     if is_known:
-        settled.join()
+        recorded.join()
     later = threading.Timer(0.06, pair[1].send, (b"x",))
     later.start()
     waiter(monitor, spin_s).sleep({pair[0].fileno(): READ}, ())
-    settled.join()
+    recorded.join()
     later.join()
     assert pair[0].recv(1) == b"x"
 
@@ -141,4 +141,4 @@ def test_a_verdict_about_a_later_call_does_not(pair, monitor, spin_s, is_known, 
 def test_the_limit_of_one_call_holds(pair, monitor, spin_s):
     with pytest.raises(WorldFailedError) as caught:
         waiter(monitor, spin_s, limit_s=0.01).sleep({pair[0].fileno(): READ}, ())
-    assert caught.value.verdict.kind is FailureKind.OVERDUE
+    assert caught.value.failure.kind is FailureKind.OVERDUE

@@ -1,6 +1,6 @@
-"""The checked mode: all ranks compare their calls before any data moves (clause 2).
+"""Checked mode: all ranks compare the signatures of their calls before any data moves (clause 2).
 
-Costs one exchange of 16 bytes per call. Only when the calls differ do the ranks tell each other what they called.
+Costs one exchange of 16 bytes per call. Only if signatures differ do the ranks exchange descriptions of their calls.
 """
 
 import hashlib
@@ -22,7 +22,7 @@ _LONG_NAMES = {"g": "longdouble", "G": "clongdouble"}
 
 
 class Call:
-    """What one rank calls: `signed` must be the same on all ranks, `description` is for people."""
+    """One rank's call. signed: what must be equal on all ranks. description: for the error message."""
 
     def __init__(self, operation: Operation, signed: object, description: str = "") -> None:
         self.operation = operation
@@ -31,12 +31,12 @@ class Call:
 
     @property
     def signature(self) -> bytes:
-        """Equal on two ranks when their calls agree."""
+        """A hash that is equal on two ranks if, and only if, their calls agree."""
         return digest(self.operation.title, self.signed)
 
 
 def allgatherv_call(dtype: Dtype, counts: Sequence[int], rank: int) -> Call:
-    """Displacements may differ from rank to rank; counts may not."""
+    """The signature of a gather: dtype and counts. Displacements may differ between ranks."""
     amounts = tuple(map(int, counts))
     mark = digest(amounts).hex()[:4]
     description = f"{element_name(dtype)}, {amounts[rank]} of {sum(amounts)}, counts {mark}"
@@ -44,23 +44,23 @@ def allgatherv_call(dtype: Dtype, counts: Sequence[int], rank: int) -> Call:
 
 
 def allreduce_call(dtype: Dtype, count: int, op: ReduceOp) -> Call:
-    """Dtype, length and reduction."""
+    """The signature of a reduction: dtype, length and operation."""
     return Call(Operation.ALLREDUCE, (dtype.descr, count, int(op)), f"{element_name(dtype)}, {count}, {op.name}")
 
 
 def broadcast_call(dtype: Dtype, count: int, root: int) -> Call:
-    """Dtype, length and root."""
+    """The signature of a broadcast: dtype, length and root."""
     description = f"{element_name(dtype)}, {count}, root {root}"
     return Call(Operation.BROADCAST, (dtype.descr, count, int(root)), description)
 
 
 def region_call(dtype: Dtype, count: int) -> Call:
-    """Dtype and length."""
+    """The signature of a region: dtype and length."""
     return Call(Operation.CREATE_SHARED_REGION, (dtype.descr, count), f"{count * dtype.itemsize} bytes")
 
 
 def fence_call(number: int) -> Call:
-    """Which region."""
+    """The signature of a fence: the number of its region."""
     return Call(Operation.FENCE, number, f"region {number}")
 
 
@@ -74,9 +74,9 @@ class CallCheck:
         self._size = comm.Get_size()
 
     def compare(self, call: Call) -> None:
-        """Raise on every rank unless all made the same call. A collective."""
-        # Two exchanges: a hash in every call, the long description only where hashes differ. All ranks see the same
-        # hashes, so all of them take part in the second one.
+        """Raise `MismatchedCallError` on every rank unless all made the same call. A collective."""
+        # Two exchanges: a hash in every call, the long description only if hashes differ. All ranks see the same
+        # hashes, so either all of them take part in the second exchange, or none.
         signatures = self._exchange(call.signature, SIGNATURE_BYTES)
         odd = next((rank for rank, other in enumerate(signatures) if other != signatures[0]), None)
         if odd is not None:
@@ -109,10 +109,10 @@ class CallCheck:
 
 
 def element_name(dtype: Dtype) -> str:
-    """The name of a numeric dtype, as messages of all backends have it."""
+    """The name of a numeric dtype, spelled as in the messages of all backends."""
     return _LONG_NAMES.get(dtype.char, dtype.name) if dtype.kind in "iufcb" else "other dtype"
 
 
 def digest(*parts: object) -> bytes:
-    """A few bytes that stand for all of it."""
+    """A hash of the parts that is the same in every process."""
     return hashlib.blake2b(repr(parts).encode(), digest_size=SIGNATURE_BYTES).digest()

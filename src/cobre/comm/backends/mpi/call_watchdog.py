@@ -1,8 +1,8 @@
-"""Watches over calls that MPI does not return from: Python runs no signal handler before they return.
+"""A watchdog for calls that MPI does not return from: until they return, Python runs no signal handler.
 
-Signal handlers of Python run between bytecodes of the main thread, which is inside MPI. But the C-level handler writes
-the number of each signal into a pipe at once (`signal.set_wakeup_fd`). A thread reads that pipe, so Ctrl-C and SIGUSR1
-work during a call; it also looks now and then whether a call has got stuck.
+Python's signal handlers run between bytecodes of the main thread, which is inside MPI. The C-level handler, however,
+writes the number of each signal into a pipe at once (`signal.set_wakeup_fd`). A thread reads that pipe, so that Ctrl-C
+and SIGUSR1 work during a call; it also checks periodically whether a call is stuck.
 """
 
 import os
@@ -18,27 +18,29 @@ from cobre.comm.endpoint import Endpoint
 from cobre.comm.live_reports import answer_signal
 
 TICK_S = 0.5
-GRACE_S = 0.1  # for Python's own handler, which comes first unless a call is stuck
+GRACE_S = 0.1  # time for Python's own handler, which runs first unless a call is stuck
 
 Stuck: TypeAlias = Callable[[Endpoint, float], None]
 
 
 class CallWatchdog:
-    """Calls `on_interrupt` at Ctrl-C during a wait, and `on_stuck` again and again while a call does not return."""
+    """Calls `on_interrupt` if Ctrl-C comes during a wait, and `on_stuck` every TICK_S while a call does not return."""
 
     def __init__(self, on_interrupt: Callable[[Endpoint], None], on_stuck: Stuck) -> None:
         self._on_interrupt = on_interrupt
         self._on_stuck = on_stuck
-        # Weak: to be watched over must not keep a communicator alive that the program has dropped.
+        # Weak: being watched must not keep a communicator alive that the program has dropped.
         self._endpoints: weakref.WeakSet[Endpoint] = weakref.WeakSet()
-        self._seen: dict[int, tuple[int, float]] = {}  # by endpoint: its call at the last tick, and since when
+        self._seen: dict[
+            int, tuple[int, float]
+        ] = {}  # by endpoint: its call at the last tick, and when it was first seen
 
     def add(self, endpoint: Endpoint) -> None:
-        """Watch over the calls of this one, too."""
+        """Watch the calls of this endpoint too."""
         self._endpoints.add(endpoint)
 
     def start(self) -> None:
-        """Start the thread."""
+        """Start the thread; it runs until the process ends."""
         threading.Thread(target=self._run, args=(_signal_pipe(),), name="cobre-mpi-watchdog", daemon=True).start()
 
     def _run(self, pipe: int | None) -> None:
@@ -53,8 +55,8 @@ class CallWatchdog:
             self._look_for_stuck()
 
     def _look_for_interrupted(self) -> None:
-        # A call that is still the same one after the grace did not see the interrupt. One that has returned did, by
-        # Python's own handler: aborting the job then would take the exception away from the program.
+        # A call that is still the same after the grace period did not see the interrupt. One that has returned did, by
+        # Python's own handler: aborting the job then would take KeyboardInterrupt away from the program.
         before = {(endpoint, endpoint.sequence) for endpoint in self._busy()}
         time.sleep(GRACE_S)
         for endpoint in self._busy():
@@ -79,7 +81,7 @@ class CallWatchdog:
 
 
 def _signal_pipe() -> int | None:
-    """Where the numbers of signals can be read; None where somebody else, an event loop perhaps, reads them."""
+    """A descriptor from which signal numbers can be read; None if something else, such as an event loop, reads them."""
     if threading.current_thread() is not threading.main_thread():
         return None
     reader, writer = os.pipe()
@@ -88,7 +90,7 @@ def _signal_pipe() -> int | None:
     if previous == -1:
         os.register_at_fork(after_in_child=_forget_pipe)
         return reader
-    # There is one such descriptor per process, and asyncio for one uses it: give it back.
+    # There is only one wakeup descriptor per process, and asyncio, for example, uses it: give it back.
     signal.set_wakeup_fd(previous)
     os.close(reader)
     os.close(writer)
@@ -96,11 +98,11 @@ def _signal_pipe() -> int | None:
 
 
 def _forget_pipe() -> None:
-    # Only the main thread may; a child that another thread forked takes no signals of ours.
+    # Only the main thread may call this; a child that another thread forked handles none of our signals.
     if threading.current_thread() is threading.main_thread():
         signal.set_wakeup_fd(-1)
 
 
 def _is_interrupt(signals: bytes) -> bool:
-    # A handler of the user's own wants to decide for itself.
+    # A program with its own SIGINT handler decides for itself.
     return signal.SIGINT in signals and signal.getsignal(signal.SIGINT) is signal.default_int_handler

@@ -1,4 +1,4 @@
-"""Payloads that do not fit one MPI call: its counts and displacements are 32-bit in most MPIs."""
+"""Payloads that exceed one MPI call, whose counts and displacements are 32-bit in most MPI libraries."""
 
 from collections.abc import Sequence
 from itertools import zip_longest
@@ -15,24 +15,24 @@ def raw(array: Array) -> Array:
 
 
 def broadcast_in_chunks(mpi: Mpi, comm: MpiComm, data: Array, root: int, limit: int) -> None:
-    """Broadcast bytes, at most `limit` at a time."""
+    """Broadcast bytes, at most `limit` per MPI call."""
     for chunk in _chunks(data, limit):
         comm.Bcast((chunk, chunk.size, mpi.BYTE), root)
 
 
 def gather_in_chunks(mpi: Mpi, comm: MpiComm, data: Array, places: Sequence[tuple[int, int]], limit: int) -> None:
-    """Gather bytes in place: every rank's own part is in `data`; `places` are the start and end of each.
+    """Gather bytes in place: every rank's own part is in `data` already. places: start and end of each part, by rank.
 
-    A ring: in every step each rank hands on to its right what it got from its left in the step before.
+    A ring: in every step each rank sends to its right neighbour what it received from its left one in the step before.
     """
     rank, size = comm.Get_rank(), comm.Get_size()
     right, left = (rank + 1) % size, (rank - 1) % size
     blocks = [_chunks(data[start:end], limit) for start, end in places]
-    # Allgatherv itself cannot be used: its displacements, too, are 32-bit. In the ring every message starts at zero.
+    # Allgatherv cannot be used, because its displacements are 32-bit too. In the ring every message starts at zero.
     for step in range(size - 1):
         outgoing, incoming = blocks[(rank - step) % size], blocks[(rank - step - 1) % size]
-        # Sendrecv, because blocking sends of all ranks to the right would wait for each other. Blocks of different
-        # sizes have different numbers of chunks: the rest goes to nobody (PROC_NULL).
+        # Sendrecv, because blocking sends of all ranks to the right would deadlock. Blocks of different sizes have
+        # different numbers of chunks: a neighbour without one is replaced by PROC_NULL.
         for sent, received in zip_longest(outgoing, incoming):
             comm.Sendrecv(
                 _message(mpi, sent),

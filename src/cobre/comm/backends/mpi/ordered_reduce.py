@@ -1,6 +1,6 @@
-"""`allreduce` as the left fold in rank order: MPI moves the data, we add it up.
+"""`allreduce` as the left fold in rank order: MPI moves the data, `cobre._native.fold` combines it.
 
-MPI's own reductions may add in any order, and do: the last digits depend on the number of ranks and on the MPI.
+MPI's own reductions may combine in any order, and do: the last digits depend on the number of ranks and on the library.
 """
 
 from itertools import pairwise
@@ -12,13 +12,13 @@ from cobre.comm.backends.mpi.datatypes import Datatypes
 from cobre.comm.backends.mpi.library import Mpi, MpiComm
 from cobre.comm.types import Array, ReduceOp
 
-SMALL_BYTES = 1 << 16  # all contributions together; below, one exchange is cheaper than two
-CHUNK_BYTES = 1 << 22  # fits the caches, and bounds the memory that a reduction of any size needs
+SMALL_BYTES = 1 << 16  # of all ranks together; below, one exchange is cheaper than two
+CHUNK_BYTES = 1 << 22  # fits into the caches, and bounds the memory for a reduction of any size
 MAX_CACHED_SHAPES = 256
 
 
 class OrderedReduction:
-    """Reductions over one communicator, with the memory that they need."""
+    """Reductions over one communicator, with scratch memory that is reused."""
 
     def __init__(self, mpi: Mpi, comm: MpiComm, datatypes: Datatypes, max_message_bytes: int) -> None:
         self._mpi = mpi
@@ -32,7 +32,7 @@ class OrderedReduction:
         self._shapes: dict[tuple[str, int], tuple[tuple[object, ...], list[Array]]] = {}
 
     def reduce(self, send: Array, recv: Array, op: ReduceOp) -> None:
-        """Fold all ranks' `send` into every rank's `recv`."""
+        """Fold all ranks' `send` in rank order into every rank's `recv`, which may be `send`. A collective."""
         nbytes = send.nbytes
         if nbytes > self._small_bytes:
             self._reduce_large(send.reshape(-1), recv.reshape(-1), op)
@@ -42,7 +42,7 @@ class OrderedReduction:
         fold(parts, recv.reshape(-1), op)
 
     def _shape(self, send: Array) -> tuple[tuple[object, ...], list[Array]]:
-        """Where small contributions of this kind are gathered, and how the fold sees them."""
+        """The receive buffer for small operands of this dtype and size, and a view of each rank's operand in it."""
         if len(self._shapes) >= MAX_CACHED_SHAPES:
             self._shapes.clear()
         nbytes = send.nbytes
@@ -59,9 +59,9 @@ class OrderedReduction:
             self._reduce_chunk(send[start : start + chunk], recv[start : start + chunk], scratch, op)
 
     def _reduce_chunk(self, send: Array, recv: Array, scratch: Array, op: ReduceOp) -> None:
-        """Every rank folds its own slice in rank order; then all share their slices."""
-        # Alltoallv and Allgatherv: every rank folds a slice, so the work is shared, and each element is still folded in
-        # rank order. One rank folding all would take size times as long; MPI's own Allreduce has no fixed order.
+        """Every rank folds one slice in rank order; then all ranks gather the slices."""
+        # Alltoallv, fold, Allgatherv: the work is divided between ranks, yet each element is folded in rank order.
+        # One rank that folds everything would take `size` times as long; MPI's own Allreduce has no fixed order.
         unit = self._datatypes[send.itemsize]
         bounds = [send.size * rank // self._size for rank in range(self._size + 1)]
         counts = [end - start for start, end in pairwise(bounds)]

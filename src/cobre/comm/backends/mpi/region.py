@@ -1,4 +1,4 @@
-"""Regions over MPI windows: one copy per node."""
+"""Shared regions in MPI windows: one copy of the data per node."""
 
 from abc import abstractmethod
 
@@ -9,14 +9,14 @@ from cobre.comm.types import Array, Dtype
 
 
 class WindowOwner(Backend):
-    """A backend whose regions are MPI windows."""
+    """A backend whose shared regions are MPI windows."""
 
     @abstractmethod
     def _fence_window(self, window: Window) -> None: ...
 
 
 class MpiSharedRegion(SharedRegion):
-    """Arrays over a window, which is kept while any of them is referenced."""
+    """A region over a window, which is not freed while any array of it is referenced."""
 
     def __init__(self, owner: WindowOwner, window: Window, count: int, dtype: Dtype) -> None:
         super().__init__(owner, count, dtype, is_leader=owner.is_leader)

@@ -1,9 +1,9 @@
-"""The exchange at the end of a process: how many calls each one made, so that nobody waits for a rank that has left.
+"""Announces how many calls a process has made when it exits, so that nobody waits for a rank that has left.
 
-MPI has no notion of a rank that is gone: a collective that one process never entered blocks the others for ever, and
-MPI_Finalize of the one that left blocks until the others come. So a process that ends sends its last call number to all
-others, and waits for theirs, as MPI_Finalize would do anyway. A rank that is stuck in a call can then see that another
-one left before making it.
+MPI has no notion of a rank that has left: a collective that one process never enters blocks the others for ever, and
+MPI_Finalize of that process blocks until the others come. So a process that exits sends the number of its last call to
+all others and waits for theirs, as MPI_Finalize would do anyway. A rank that is stuck in a call can then see that
+another one left without making it.
 """
 
 import threading
@@ -27,10 +27,10 @@ class ShutdownExchange:
         self._size = self._comm.Get_size()
         self._guards: list[CallGuard] = []
         self._last_calls: dict[int, list[int]] = {}
-        # Held from the probe to the receive: the message that one thread has seen must not be taken by another, which
-        # would leave the first one blocked in Recv. The watchdog and a process that is ending may both read.
+        # Held from Iprobe to Recv: a message that one thread has probed must not be received by another, which would
+        # leave the first one blocked in Recv. Both the watchdog and an exiting main thread read.
         self._one_reader = threading.Lock()
-        # With a lower level only the main thread may call MPI, and that is the one that is stuck.
+        # Below MPI_THREAD_MULTIPLE only the main thread may call MPI, and that is the one that is stuck.
         self._any_thread = mpi.Query_thread() == mpi.THREAD_MULTIPLE
 
     def add_communicator(self, guard: CallGuard) -> None:
@@ -38,9 +38,9 @@ class ShutdownExchange:
         self._guards.append(guard)
 
     def departed_before(self, guard: CallGuard) -> tuple[int, int] | None:
-        """A rank that has left without making the call that this communicator is in, and its last call; None if none.
+        """A rank that left without making this communicator's present call, and its last call; None if there is none.
 
-        Always None below THREAD_MULTIPLE, where the watchdog's thread must not call MPI.
+        Always None below MPI_THREAD_MULTIPLE, where the watchdog's thread must not call MPI.
         """
         if not self._any_thread or guard not in self._guards:
             return None
@@ -52,20 +52,20 @@ class ShutdownExchange:
         return None
 
     def announce_and_wait(self) -> None:
-        """Send this process's call numbers to all others, and return when all of theirs are here. May wait long."""
+        """Send this process's call numbers to all others, and return when theirs have arrived; may take long."""
         own = np.array([guard.sequence for guard in self._guards], np.int64)
         others = [rank for rank in range(self._size) if rank != self._comm.Get_rank()]
-        # Nonblocking, all before the first wait: with blocking sends two processes that leave at once would deadlock.
+        # Nonblocking, all before the first wait: with blocking sends, two processes that exit at once would deadlock.
         requests = [self._comm.Isend(own, rank) for rank in others]
         backoff_s = 0.0
         while len(self._last_calls) < len(others):
             self._listen()
-            time.sleep(backoff_s)  # a blocking receive would spin on a core that other ranks may need
+            time.sleep(backoff_s)  # a blocking receive would spin, on a core that other ranks may need
             backoff_s = min(backoff_s + 0.001, MAX_BACKOFF_S)
         self._mpi.Request.Waitall(requests)
 
     def _listen(self) -> None:
-        """Take the messages that have arrived; never blocks."""
+        """Receive the messages that have arrived; never blocks."""
         status = self._mpi.Status()
         with self._one_reader:
             while self._comm.Iprobe(status=status):

@@ -1,8 +1,8 @@
-"""Memory that all ranks of a node see: MPI windows, and what is known of them.
+"""MPI windows: memory that all ranks of a node map.
 
-Making a window is collective over the node, and so is freeing one. A region may be closed by each rank on its own,
-and its arrays stay valid; so a window is freed by a later `create_shared_region`, when no rank has an array
-of it any more, or when the job ends.
+Creating a window is collective over the node, and so is freeing it. But a rank may close a region on its own, and its
+arrays stay valid. So a window is freed by a later `create_shared_region`, once no rank has an array of it any more, or
+when the job ends.
 """
 
 import weakref
@@ -17,7 +17,7 @@ from cobre.comm.types import Array
 
 
 class WindowMemory:
-    """Lends a window's memory to NumPy; it lives as long as any array of it."""
+    """Exposes a window's memory to NumPy; lives as long as any array over it."""
 
     def __init__(self, address: int, nbytes: int, *, writable: bool) -> None:
         self.__array_interface__ = {
@@ -33,11 +33,11 @@ class Window:
 
     def __init__(self, mpi: Mpi, node: MpiComm, number: int, nbytes: int) -> None:
         leader = node.Get_rank() == 0
-        # All of it on the leader, so that it is one piece of memory with one address for everybody to ask for.
+        # The leader contributes all of the memory, so that it is contiguous, and every rank queries the same segment.
         self._win = mpi.Win.Allocate_shared(max(nbytes, 1) if leader else 0, 1, mpi.INFO_NULL, node)
         self._win.Set_errhandler(mpi.ERRORS_RETURN)
-        # One passive epoch for the window's whole life: only inside one may Sync be called, and ranks read and write by
-        # plain loads and stores, without MPI. NOCHECK: no lock conflicts with this one, so none need be arranged.
+        # One passive-target epoch for the window's whole life: Sync may only be called inside one, and ranks read and
+        # write by plain loads and stores. NOCHECK: nobody requests a conflicting lock, so MPI need not check.
         self._win.Lock_all(mpi.MODE_NOCHECK)
         self._lent: list[weakref.ref[WindowMemory]] = []
         self.number = number
@@ -47,27 +47,27 @@ class Window:
             self.lend(writable=True).fill(0)
 
     def lend(self, *, writable: bool) -> Array:
-        """The memory as an array of bytes; the window is not freed as long as anybody holds the array."""
+        """The memory as an array of bytes; the window is not freed while the array, or a view of it, exists."""
         memory = WindowMemory(self.address, self.nbytes, writable=writable)
         self._lent.append(weakref.ref(memory))
         return np.asarray(memory)
 
-    def is_given_up(self) -> bool:
-        """Whether no array of it is left in this process."""
+    def is_unused(self) -> bool:
+        """Whether this process has no array over it any more."""
         return all(memory() is None for memory in self._lent)
 
     def synchronise(self) -> None:
-        """Order this rank's reads and writes: before a barrier it publishes them, after it sees the others'."""
+        """MPI_Win_sync: publishes this rank's writes before a barrier, makes those of others visible after it."""
         self._win.Sync()
 
     def free(self) -> None:
-        """Free the window. Collective over the node: every rank must have given it up (`is_given_up`)."""
+        """Free the window. Collective over the node; `is_unused` must hold on every rank."""
         self._win.Unlock_all()
         self._win.Free()
 
 
 class Windows:
-    """All windows of one communicator."""
+    """The windows of one communicator that have not been freed."""
 
     def __init__(self, mpi: Mpi, world: MpiComm, node: MpiComm) -> None:
         self._mpi = mpi
@@ -78,22 +78,22 @@ class Windows:
         self._created = 0
 
     def create(self, nbytes: int) -> Window:
-        """Make one that is zero; on all ranks, or on none."""
+        """Create a window filled with zeros, on all ranks or on none; raises `AllocationFailedError`. A collective."""
         if not self._release.agree_and_release(self._mpi, self._world, _has_room(nbytes)):
             raise AllocationFailedError(nbytes, no_shm_space(nbytes))
         self._created += 1
         window, problem = self._allocate(nbytes)
         if not agree(self._mpi, self._world, np.array([window is not None], np.uint8))[0]:
             raise AllocationFailedError(nbytes, no_shm_space(nbytes, problem or "another rank could not map it"))
-        assert window is not None  # noqa: S101 - agreed upon just now
+        assert window is not None  # noqa: S101 - all ranks have just agreed that it is not
         return window
 
     def largest_bytes(self) -> int:
-        """Size of the largest region of which this rank has arrays."""
-        return max((window.nbytes for window in self._alive if not window.is_given_up()), default=0)
+        """Size in bytes of the largest window over which this rank has arrays."""
+        return max((window.nbytes for window in self._alive if not window.is_unused()), default=0)
 
     def locate(self, array: Array) -> tuple[int, int]:
-        """The number of the window in which an array lies, and where in it; (0, 0): in none."""
+        """The number of the window that an array lies in, and its offset in bytes; (0, 0) if it lies in none."""
         address: int = array.__array_interface__["data"][0]
         for window in self._alive:
             if window.address <= address < window.address + window.nbytes:
@@ -101,7 +101,7 @@ class Windows:
         return 0, 0
 
     def synchronise(self, number: int) -> None:
-        """Order this rank's reads and writes of that window around a barrier."""
+        """`Window.synchronise` of the window of this number."""
         for window in self._alive:
             if window.number == number:
                 window.synchronise()
@@ -112,9 +112,9 @@ class Windows:
         except (self._mpi.Exception, MemoryError) as error:
             return None, str(error)
         self._alive.append(window)
-        self._release.hold(window.is_given_up, lambda: self._free(window))
-        # Sync, barrier, sync: the leader publishes its zeros, everybody waits for them, everybody reads afresh. A
-        # barrier of MPI alone promises nothing about plain loads and stores.
+        self._release.hold(window.is_unused, lambda: self._free(window))
+        # Sync, barrier, sync: the leader publishes its zeros, all ranks wait for it, and then see them.
+        # An MPI barrier alone guarantees nothing about plain loads and stores.
         window.synchronise()
         self._node.Barrier()
         window.synchronise()
@@ -126,6 +126,6 @@ class Windows:
 
 
 def _has_room(nbytes: int) -> bool:
-    # Asked before: MPI would map more than there is, and the first write beyond it would be the end of the process.
+    # Checked first: MPI would map more than /dev/shm has, and the first write beyond that raises SIGBUS.
     free = free_shm_bytes()
     return free is None or nbytes <= free

@@ -1,1 +1,1 @@
-"""Ranks on one machine that share memory; the work is done by `cobre._native`."""
+"""The shared-memory backend, for ranks on one machine; `cobre._native` does the work."""

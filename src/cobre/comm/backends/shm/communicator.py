@@ -1,4 +1,4 @@
-"""The shared-memory backend: names, errors and objects around the native world."""
+"""The shared-memory backend: configuration, errors and Python objects around the native transport."""
 
 import math
 import os
@@ -7,7 +7,7 @@ from typing import Any
 from weakref import WeakMethod
 
 from cobre._native import CollectiveFailure, JoinFailure, ShmRegion, ShmTransport
-from cobre.comm.backends.shm.failures import allocation_failed, no_window, world_failed
+from cobre.comm.backends.shm.failures import allocation_failed, error_of, segment_error
 from cobre.comm.backends.shm.region import RegionOwner, ShmSharedRegion
 from cobre.comm.config import ShmConfig
 from cobre.comm.cores import cgroup_quota
@@ -15,8 +15,8 @@ from cobre.comm.errors import InitializationFailedError, InvalidCommunicatorErro
 from cobre.comm.types import Dtype, Operation
 
 
-def weakly(method: Callable[[float, list[str]], None]) -> Callable[[float, list[str]], None]:
-    """A callback that does not keep its communicator alive: the native world must not own its owner."""
+def weak_callback(method: Callable[[float, list[str]], None]) -> Callable[[float, list[str]], None]:
+    """A callback that does not keep its communicator alive: the native transport must not own its owner."""
     reference = WeakMethod(method)
 
     def call(seconds: float, missing: list[str]) -> None:
@@ -27,38 +27,41 @@ def weakly(method: Callable[[float, list[str]], None]) -> Callable[[float, list[
 
 
 def _not_joined(*_: object) -> None:
-    raise InvalidCommunicatorError("this rank has not joined its world")
+    raise InvalidCommunicatorError("this rank has not joined its world yet")
 
 
 class ShmCommunicator(RegionOwner):
-    """A rank of a shared-memory world. All ranks are on one node; rank 0 is the leader."""
+    """A rank of a shared-memory world. All ranks are on one node, and rank 0 is its leader."""
 
     backend = "shm"
 
-    # The native world's own methods, set when it has joined: no Python frame between the guard and the core.
+    # Methods of the native transport, set once it has joined: no Python frame lies between the guard and native code.
     _allgatherv: Any = _not_joined
     _allreduce: Any = _not_joined
     _broadcast: Any = _not_joined
     _barrier: Any = _not_joined
 
     def __init__(self, config: ShmConfig, parent: ShmTransport | None = None) -> None:
-        """Join the world that the config names or, with a parent, make a new one of the parent's ranks."""
+        """Join the world that the config names or, with a parent, create a new one of the parent's ranks.
+
+        Blocks until all ranks have joined. Raises `InitializationFailedError`.
+        """
         super().__init__(config.rank, config.size)
         self._config = config
-        on_wait = weakly(self._waiting)
-        self._world = self._join(config, on_wait) if parent is None else ShmTransport(parent, self._guard, on_wait)
+        on_wait = weak_callback(self._waiting)
+        self._transport = self._join(config, on_wait) if parent is None else ShmTransport(parent, self._guard, on_wait)
         for collective in ("allgatherv", "allreduce", "broadcast", "barrier"):
-            setattr(self, f"_{collective}", getattr(self._world, collective))
+            setattr(self, f"_{collective}", getattr(self._transport, collective))
 
     @property
     def is_leader(self) -> bool:
-        """Rank 0 fills the regions."""
+        """Whether this is rank 0, which fills shared regions."""
         return self._rank == 0
 
     @property
     def window_bytes(self) -> int:
-        """Shared memory that all collectives of this world pass through, however large their payloads."""
-        return self._world.window_bytes
+        """Size of the shared memory that all collectives pass through, however large their payloads."""
+        return self._transport.window_bytes
 
     def _join(self, config: ShmConfig, on_wait: Callable[[float, list[str]], None]) -> ShmTransport:
         quota = cgroup_quota()
@@ -82,16 +85,17 @@ class ShmCommunicator(RegionOwner):
         except CollectiveFailure as error:
             raise self._not_all_joined(error) from error
         except OSError as error:
-            raise no_window(config, error) from error
+            raise segment_error(config, error) from error
 
     def _not_all_joined(self, error: CollectiveFailure) -> InitializationFailedError:
-        failure = world_failed(error, Operation.JOIN, 0)
+        failure = error_of(error, Operation.JOIN, 0)
         size = self._size
         if isinstance(failure, PeerLostError):
-            words = f"{failure.message} before all {size} ranks had joined {self._config.segment_name}"
-            return InitializationFailedError("shm", words)
+            text = f"{failure.message} before all {size} ranks had joined {self._config.segment_name}"
+            return InitializationFailedError("shm", text)
         if not isinstance(failure, PeerTimeoutError):
             return InitializationFailedError("shm", failure.message)
+        # A rank that never arrived has no pid; one that arrived and then fell silent has.
         missing = [peer.rank for peer in failure.peers if peer.pid == 0]
         quiet = [str(peer) for peer in failure.peers if peer.pid]
         reasons = [f"missing {', '.join(f'rank {rank}' for rank in missing)}"] if missing else []
@@ -104,29 +108,29 @@ class ShmCommunicator(RegionOwner):
     def _create_shared_region(self, count: int, dtype: Dtype) -> ShmSharedRegion:
         nbytes = count * dtype.itemsize
         try:
-            region = self._world.create_region(nbytes, dtype)
+            region = self._transport.create_region(nbytes, dtype)
         except OSError as error:
             raise allocation_failed(nbytes, error) from error
         return ShmSharedRegion(self, region, count, dtype)
 
     def _fence_region(self, region: ShmRegion) -> None:
-        self._world.fence(region)
+        self._transport.fence(region)
 
     def _split_local(self) -> "ShmCommunicator":
         try:
-            return ShmCommunicator(self._config, self._world)
-        except OSError as error:  # on every rank alike
-            raise allocation_failed(self._world.window_bytes, error) from error
+            return ShmCommunicator(self._config, self._transport)
+        except OSError as error:  # raised on every rank alike
+            raise allocation_failed(self._transport.window_bytes, error) from error
 
     def _close(self) -> None:
-        self._world.close()
+        self._transport.close()
 
     def _abort(self, reason: str) -> None:
-        self._world.abort(reason.encode("utf-8", "replace"))
+        self._transport.abort(reason.encode("utf-8", "replace"))
 
     def _translate(self, error: BaseException, operation: Operation) -> BaseException:
         if isinstance(error, CollectiveFailure):
-            return world_failed(error, operation, self.sequence)
+            return error_of(error, operation, self.sequence)
         return super()._translate(error, operation)
 
     def __repr__(self) -> str:

@@ -1,8 +1,9 @@
-"""From what the native world found to the errors of the contract."""
+"""Maps what the native transport reports to the errors of the contract."""
 
 import errno
 import os
 import socket
+from collections.abc import Sequence
 
 from cobre._native import CollectiveFailure, segment_bytes
 from cobre.comm.config import ShmConfig
@@ -20,6 +21,7 @@ from cobre.comm.errors import (
 from cobre.comm.shm_space import no_shm_space
 from cobre.comm.types import Operation
 
+# By kind of failure, as native code and the tcp protocol name them.
 ERRORS: dict[str, type[CollectiveFailedError]] = {
     "died": PeerLostError,
     "left": PeerLostError,
@@ -30,16 +32,20 @@ ERRORS: dict[str, type[CollectiveFailedError]] = {
 }
 
 
-def world_failed(error: CollectiveFailure, operation: Operation, sequence: int) -> CollectiveFailedError:
-    """Name the failure: who, where, in which call."""
-    kind, culprits, text = error.args
+def error_of(error: CollectiveFailure, operation: Operation, sequence: int) -> CollectiveFailedError:
+    """The contract's error for a failure that the native transport found, with the host that it does not know."""
+    kind, failed_ranks, text = error.args
     host = socket.gethostname()
-    peers = tuple(Peer(rank, host, pid, status) for rank, pid, status in culprits)
-    return ERRORS[kind](operation.title, 0, text_of(kind, peers, text), sequence, peers)
+    peers = tuple(Peer(rank, host, pid, status) for rank, pid, status in failed_ranks)
+    return failed(kind, peers, text, operation, sequence)
 
 
-def text_of(kind: str, peers: tuple[Peer, ...], text: str) -> str:
-    """Say what happened; `text` is the native side's own words, where it has any."""
+def failed(kind: str, peers: Sequence[Peer], text: str, operation: Operation, sequence: int) -> CollectiveFailedError:
+    """The contract's error for a failure of this kind, a key of ERRORS. text: what else is known, may be empty."""
+    return ERRORS[kind](operation.title, 0, _message(kind, peers, text), sequence, peers)
+
+
+def _message(kind: str, peers: Sequence[Peer], text: str) -> str:
     if kind == "mismatch":
         return f"ranks made different calls: {text}"
     if kind == "aborted":
@@ -49,18 +55,18 @@ def text_of(kind: str, peers: tuple[Peer, ...], text: str) -> str:
 
 
 def allocation_failed(nbytes: int, error: OSError) -> AllocationFailedError:
-    """Say how much was asked for, how much there is, and what to do about it."""
+    """The error for a region that does not fit: what was requested, what is free, and what to do about it."""
     return AllocationFailedError(nbytes, _no_memory(nbytes, error))
 
 
-def no_window(config: ShmConfig, error: OSError) -> InitializationFailedError:
-    """The segment that the ranks meet in could not be made or opened."""
+def segment_error(config: ShmConfig, error: OSError) -> InitializationFailedError:
+    """The startup error for a segment that could not be created or opened."""
     if error.errno in (errno.ENOSPC, errno.ENOMEM, errno.EFBIG):
         nbytes = segment_bytes(config.size, config.window_bytes)
         return SharedMemoryExhaustedError("shm", nbytes, _no_memory(nbytes, error))
     if error.errno == errno.EACCES:
-        return InitializationFailedError("shm", f"the segment {config.segment_name} belongs to another user")
-    return InitializationFailedError("shm", f"the segment {config.segment_name}: {error}")
+        return InitializationFailedError("shm", f"segment {config.segment_name} belongs to another user")
+    return InitializationFailedError("shm", f"segment {config.segment_name}: {error}")
 
 
 def _no_memory(nbytes: int, error: OSError) -> str:

@@ -1,4 +1,4 @@
-"""Regions that really are shared: one mapping per rank, one copy per node."""
+"""Shared regions in native mappings: one mapping per rank, one copy of the data per node."""
 
 from abc import abstractmethod
 
@@ -9,14 +9,14 @@ from cobre.comm.types import Array, Dtype
 
 
 class RegionOwner(Backend):
-    """A backend whose regions are native mappings."""
+    """A backend whose shared regions are native mappings."""
 
     @abstractmethod
     def _fence_region(self, region: ShmRegion) -> None: ...
 
 
 class ShmSharedRegion(SharedRegion):
-    """Arrays over the native mapping; each keeps the mapping alive."""
+    """A region over a native mapping, which every array of it keeps alive."""
 
     def __init__(self, owner: RegionOwner, region: ShmRegion, count: int, dtype: Dtype) -> None:
         super().__init__(owner, count, dtype, is_leader=owner.is_leader)

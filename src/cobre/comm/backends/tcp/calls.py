@@ -1,4 +1,4 @@
-"""What a rank calls: the header that all ranks must agree on before any data is delivered (clause 2)."""
+"""The header of a CALL frame: the signature that all ranks must agree on before any data is delivered (clause 2)."""
 
 import hashlib
 import struct
@@ -12,19 +12,19 @@ from cobre.comm.backends.tcp.protocol import PREFIX, PREFIX_BYTES, Tag
 from cobre.comm.types import Dtype, Operation, ReduceOp
 
 DTYPE_TEXT_BYTES = 40
-OWN = struct.Struct(">Q")  # what may differ between ranks: how much this one sends
+OWN = struct.Struct(">Q")  # what may differ between ranks: how many elements this one sends
 # What must be equal: sequence, operation, reduction, root, total, hash of the counts, dtype as hash and as text.
 SIGNATURE = struct.Struct(f">QBBIQQ8s{DTYPE_TEXT_BYTES}s")
 CALL_BYTES = OWN.size + SIGNATURE.size
 HEAD_BYTES = PREFIX_BYTES + CALL_BYTES
 HEAD = struct.Struct(f"{PREFIX.format}{OWN.format[1:]}{SIGNATURE.format[1:]}")  # all three at once
 SIGNATURE_AT = PREFIX_BYTES + OWN.size
-_CALL = int(Tag.CALL)  # looking up a member of an enumeration costs as much as packing the head
+_CALL = int(Tag.CALL)  # a plain int: looking up an enum member costs as much as packing the head
 
 
 @dataclass(frozen=True, slots=True)
 class Call:
-    """One rank's call, read back from its header for a message to people."""
+    """One rank's call, parsed from its header for an error message."""
 
     sequence: int
     operation: int
@@ -37,10 +37,10 @@ class Call:
 
     @classmethod
     def parse(cls, head: bytes | bytearray | memoryview) -> Self:
-        """Read the head of a CALL frame."""
+        """Parse the head of a CALL frame; raises `ProtocolError` for any other frame."""
         length, tag = PREFIX.unpack_from(head)
         if tag != Tag.CALL or length < CALL_BYTES:
-            raise ProtocolError(f"a frame with tag {tag:#04x} and {length} bytes where a call was due")
+            raise ProtocolError(f"expected a CALL frame, got tag {tag:#04x} with {length} bytes")
         (count,) = OWN.unpack_from(head, PREFIX_BYTES)
         sequence, operation, reduction, root, total, counts, _, dtype = SIGNATURE.unpack_from(head, SIGNATURE_AT)
         name = dtype.rstrip(b"\0").decode("utf-8", "replace")
@@ -62,7 +62,7 @@ class Call:
 
 
 def title_of(operation: int) -> str:
-    """The name of an operation; a number that has none is shown."""
+    """The name of an operation, or its number where it is unknown: an error message must not raise in turn."""
     try:
         return Operation(operation).title
     except ValueError:
@@ -84,7 +84,7 @@ def call_head(
     root: int = 0,
     reduction: int = 0,
 ) -> bytes:
-    """The first bytes of a CALL frame; a small payload follows in the same frame."""
+    """Pack the first bytes of a CALL frame; a payload of `inline_bytes` follows in the same frame."""
     digest, name = dtype
     return HEAD.pack(
         CALL_BYTES + inline_bytes, _CALL, count, sequence, operation, reduction, root, total, counts_hash, digest, name
@@ -93,7 +93,7 @@ def call_head(
 
 @lru_cache(maxsize=256)
 def describe_dtype(dtype: Dtype) -> tuple[bytes, bytes]:
-    """A dtype's hash, by which ranks compare, and its name, which people read."""
+    """A dtype's hash, which ranks compare, and its name, which error messages show."""
     # A structured dtype's layout is more than its name: offsets and padding decide what the bytes mean.
     layout = f"{dtype!r} {dtype.itemsize} {dtype.fields!r}"
     digest = hashlib.blake2b(layout.encode(), digest_size=8).digest()
@@ -103,6 +103,6 @@ def describe_dtype(dtype: Dtype) -> tuple[bytes, bytes]:
 
 @lru_cache(maxsize=64)
 def hash_counts(counts: Sequence[int]) -> int:
-    """One number for all counts, the same in every process."""
+    """A hash of all counts that is the same in every process, which Python's own `hash` is not."""
     packed = struct.pack(f">{len(counts)}Q", *counts)
     return int.from_bytes(hashlib.blake2b(packed, digest_size=8).digest())

@@ -1,4 +1,4 @@
-"""The tcp backend: the contract's hooks and errors on top of transport and collectives."""
+"""The tcp backend: the contract's hooks and errors, on top of transport and collectives."""
 
 import os
 import weakref
@@ -8,19 +8,19 @@ from typing import Any
 
 from cobre._native import CallGuard, CollectiveFailure, JoinFailure, ShmRegion, ShmSegment
 from cobre.comm.backends.local import LocalCommunicator
-from cobre.comm.backends.shm.communicator import ShmCommunicator, weakly
+from cobre.comm.backends.shm.communicator import ShmCommunicator, weak_callback
 from cobre.comm.backends.shm.region import RegionOwner
 from cobre.comm.backends.tcp.channel import LinkLostError
 from cobre.comm.backends.tcp.connect import connect
 from cobre.comm.backends.tcp.failures import WorldFailedError, error_of
 from cobre.comm.backends.tcp.fields import ProtocolError
+from cobre.comm.backends.tcp.hierarchical import HierarchicalCollectives
 from cobre.comm.backends.tcp.host_discovery import find_hosts, join_memory
-from cobre.comm.backends.tcp.host_group import HostGroup, awaited_ranks, verdict_of, wake_host
-from cobre.comm.backends.tcp.protocol import Verdict
+from cobre.comm.backends.tcp.host_group import HostGroup, awaited_ranks, failure_record_of, wake_host
+from cobre.comm.backends.tcp.protocol import FailureRecord
 from cobre.comm.backends.tcp.rendezvous.handshake import this_process
-from cobre.comm.backends.tcp.star import Star
+from cobre.comm.backends.tcp.star import StarCollectives
 from cobre.comm.backends.tcp.transport import Transport
-from cobre.comm.backends.tcp.two_levels import TwoLevels
 from cobre.comm.config import TcpConfig
 from cobre.comm.errors import CollectiveFailedError, InitializationFailedError, InvalidCommunicatorError
 from cobre.comm.shared_memory import SharedRegion
@@ -30,7 +30,7 @@ _transports: "weakref.WeakSet[Transport]" = weakref.WeakSet()
 
 
 def _not_joined(*_: object) -> None:
-    raise InvalidCommunicatorError("this rank has not joined its world")
+    raise InvalidCommunicatorError("this rank has not joined its world yet")
 
 
 class TcpCommunicator(RegionOwner):
@@ -38,8 +38,8 @@ class TcpCommunicator(RegionOwner):
 
     backend = "tcp"
 
-    # Those of the star or of the two levels, set when it is known which ranks share memory. Bound methods of theirs:
-    # methods of ours that call them would be one Python call more in every collective.
+    # Bound methods of `StarCollectives` or `HierarchicalCollectives`, set once it is known which ranks share memory.
+    # Methods of this class that delegate to them would add one Python call to every collective.
     _allgatherv: Any = _not_joined
     _allreduce: Any = _not_joined
     _broadcast: Any = _not_joined
@@ -49,11 +49,11 @@ class TcpCommunicator(RegionOwner):
         super().__init__(config.rank, config.size)
         self._config = config
         self._host: HostGroup | None = None
-        self._verdict: Verdict | None = None
+        self._failure: FailureRecord | None = None
         self._transport = connect(config, self._waiting)
         self._transport.progress.label = partial(_last_label, self._guard)
         _close_in_children(self._transport)
-        self._collectives = self._group() if config.size > 1 else Star(self._transport, self._guard, 0, 1)
+        self._collectives = self._group() if config.size > 1 else StarCollectives(self._transport, self._guard, 0, 1)
         for name in ("allgatherv", "allreduce", "broadcast", "barrier"):
             setattr(self, f"_{name}", getattr(self._collectives, name))
 
@@ -62,31 +62,33 @@ class TcpCommunicator(RegionOwner):
         """The lowest rank of those that share memory; every rank where none is shared."""
         return self._host is None or self._host.is_leader
 
-    def _group(self) -> Star | TwoLevels:
-        """Find out which ranks share memory, and choose the collectives for it."""
+    def _group(self) -> StarCollectives | HierarchicalCollectives:
+        """Find out which ranks share memory, and choose the collectives accordingly."""
         try:
+            # First who shares memory, then the memory itself, and only then may the transport rely on leaders: until
+            # all ranks of a host have joined its memory, each of them needs its own data connection.
             found = find_hosts(self._transport, self._config)
             if found is None:
-                return Star(self._transport, self._guard, self._rank, self._size)
+                return StarCollectives(self._transport, self._guard, self._rank, self._size)
             hosts, memory = found
             host = self._join_host(hosts.of(self._rank), memory)
             self._transport.group(hosts.groups)
         except BaseException as error:
             self._leave_rendezvous(error)
             raise
-        return TwoLevels(self._transport, host, hosts, self._guard, self._rank, self._size)
+        return HierarchicalCollectives(self._transport, host, hosts, self._guard, self._rank, self._size)
 
     def _join_host(self, ranks: Sequence[int], memory: ShmSegment) -> HostGroup:
-        on_wait = weakly(self._waiting_in_host)
+        on_wait = weak_callback(self._waiting_in_host)
         self._host = host = HostGroup(ranks, memory, self._config, self._guard, on_wait)
-        self._transport.monitor.on_verdict = partial(wake_host, host, self._transport.progress)
+        self._transport.monitor.on_failure = partial(wake_host, host, self._transport.progress)
         join_memory(self._transport, self._config, host.shm)
         return host
 
     def _leave_rendezvous(self, error: BaseException) -> None:
-        """Close, and raise an error of the start: a rank was lost after all had connected, before hosts were known."""
+        """Close, and raise a startup error: a rank was lost after all had connected, before hosts were known."""
         translated = self._translate(error, Operation.JOIN)
-        if isinstance(error, JoinFailure):  # the others have not seen it, and would name this rank without a reason
+        if isinstance(error, JoinFailure):  # only this rank has seen it; the others would name it without a reason
             self._transport.abort(f"rank {self._rank}: {error}", this_process(self._rank))
         self.close()
         if isinstance(error, JoinFailure) or translated is not error:
@@ -99,40 +101,40 @@ class TcpCommunicator(RegionOwner):
         return self._collectives.create_region(self, count, dtype)
 
     def _fence_region(self, region: ShmRegion) -> None:
-        assert isinstance(self._collectives, TwoLevels)  # noqa: S101 - nobody else makes such regions
+        assert isinstance(self._collectives, HierarchicalCollectives)  # noqa: S101 - nobody else makes such regions
         self._collectives.fence(region)
 
     def _split_local(self) -> LocalCommunicator | ShmCommunicator:
         return self._collectives.split_local()
 
     def _close(self) -> None:
-        # The monitor's thread writes verdicts into the host's memory: it must have ended before that is unmapped.
+        # The monitor's thread writes failure records into the host's memory: it must end before that is unmapped.
         self._transport.close()
         if self._host is not None:
             self._host.close()
 
     def _abort(self, reason: str) -> None:
-        verdict = self._transport.abort(reason, this_process(self._rank))
+        failure = self._transport.abort(reason, this_process(self._rank))
         if self._host is not None:
-            self._host.abort(self._verdict or verdict)
+            self._host.abort(self._failure or failure)
 
     def _translate(self, error: BaseException, operation: Operation) -> BaseException:
         try:
             if isinstance(error, LinkLostError):
                 return self._failed(self._transport.explain(error), operation)
-        except WorldFailedError as failure:  # the verdict came while we were asking
-            error = failure
+        except WorldFailedError as recorded:  # a failure record arrived while `explain` was waiting for one
+            error = recorded
         if isinstance(error, WorldFailedError):
-            return self._failed(error.verdict, operation)
+            return self._failed(error.failure, operation)
         if isinstance(error, CollectiveFailure):
-            return self._failed(verdict_of(error, self._transport), operation)
+            return self._failed(failure_record_of(error, self._transport), operation)
         if isinstance(error, ProtocolError):
             return CollectiveFailedError(operation.title, 0, str(error), self.sequence)
         return super()._translate(error, operation)
 
-    def _failed(self, verdict: Verdict, operation: Operation) -> CollectiveFailedError:
-        self._verdict = verdict
-        return error_of(verdict, operation, self.sequence)
+    def _failed(self, failure: FailureRecord, operation: Operation) -> CollectiveFailedError:
+        self._failure = failure
+        return error_of(failure, operation, self.sequence)
 
     def __repr__(self) -> str:
         return (
@@ -141,13 +143,13 @@ class TcpCommunicator(RegionOwner):
 
 
 def _last_label(guard: CallGuard) -> str:
-    """The label of the last call; looked up for heartbeats only, so that calls need not hand it on."""
+    """The label of the last call; looked up for heartbeats only, so that calls need not pass it along."""
     calls = guard.recent()
     return calls[-1][3] if calls else ""
 
 
 def _close_in_children(transport: Transport) -> None:
-    """A forked child holds copies of our connections: as long as it does, nobody would notice our death."""
+    """Close the connections in forked children: while a child holds copies, nobody notices this process's death."""
     _watch_forks()
     _transports.add(transport)
 

@@ -3,7 +3,7 @@
 from cobre.comm.backends.tcp.channel import make_channel
 from cobre.comm.backends.tcp.control import ControlLink
 from cobre.comm.backends.tcp.coordinator import CoordinatorTransport
-from cobre.comm.backends.tcp.liveness_monitor import CoordinatorMonitor, WorkerMonitor
+from cobre.comm.backends.tcp.coordinator_monitor import CoordinatorMonitor
 from cobre.comm.backends.tcp.progress import Progress
 from cobre.comm.backends.tcp.protocol import Link
 from cobre.comm.backends.tcp.rendezvous.acceptor import Acceptor
@@ -16,14 +16,15 @@ from cobre.comm.backends.tcp.spin_wait import spin_wait_for
 from cobre.comm.backends.tcp.transport import Transport
 from cobre.comm.backends.tcp.waiting import OnWait, WaitPolicy
 from cobre.comm.backends.tcp.worker import WorkerTransport
+from cobre.comm.backends.tcp.worker_monitor import WorkerMonitor
 from cobre.comm.config import TcpConfig
 
 
 def connect(config: TcpConfig, on_wait: OnWait) -> Transport:
-    """Join the world that the configuration describes; blocks until all ranks are there.
+    """Join the world that the configuration describes; blocks until all ranks have connected.
 
-    on_wait: called during long waits in later calls (see `WaitPolicy`). Raises `InitializationFailedError` when not all
-    ranks have come after `connect_timeout_s`, and `MissingConfigurationError` where a secret is needed.
+    on_wait: called during long waits in later calls (see `WaitPolicy`). Raises `InitializationFailedError` if ranks are
+    still missing after `connect_timeout_s`, and `MissingConfigurationError` if a secret is required and there is none.
     """
     secret = load_secret(config)
     wait_policy = WaitPolicy(spin_wait_for(config.size), config.operation_timeout_s, on_wait)

@@ -1,4 +1,4 @@
-"""The coordinator's side of the collectives: rank 0 hears all calls, compares them, and only then delivers."""
+"""The coordinator's end of the collectives: rank 0 receives all calls, compares them, and only then delivers data."""
 
 from collections.abc import Collection, Mapping, Sequence
 
@@ -7,10 +7,10 @@ import numpy as np
 from cobre._native import fold
 from cobre.comm.backends.tcp.calls import CALL_BYTES, HEAD_BYTES, SIGNATURE_AT, Call
 from cobre.comm.backends.tcp.channel import Channel, LinkLostError
+from cobre.comm.backends.tcp.coordinator_monitor import CoordinatorMonitor
 from cobre.comm.backends.tcp.failures import WorldFailedError
 from cobre.comm.backends.tcp.fields import ProtocolError
-from cobre.comm.backends.tcp.liveness_monitor import CoordinatorMonitor
-from cobre.comm.backends.tcp.protocol import PREFIX, FailureKind, Tag, Verdict, go_head
+from cobre.comm.backends.tcp.protocol import PREFIX, FailureKind, FailureRecord, Tag, go_head
 from cobre.comm.backends.tcp.reduction import ReductionWindow
 from cobre.comm.backends.tcp.streams import DataReader, PartsReader, PartWriter, Writer
 from cobre.comm.backends.tcp.transport import NOTHING, SMALL_BYTES, DeferredCopy, Transport, as_bytes, view_of
@@ -18,14 +18,16 @@ from cobre.comm.backends.tcp.waiting import READ, WRITE, CoordinatorWaiter, Wait
 from cobre.comm.errors import Peer
 from cobre.comm.types import Array, ReduceOp
 
-ALIGNMENT = 64  # bytes; operands are folded where they arrived, and every numeric dtype is aligned there
-PIECE_BYTES = 512 * 1024  # pieces that are passed on before a rank's part is complete are at least this large
+ALIGNMENT = 64  # bytes; operands are folded where they arrived, and this suits every numeric dtype
+# Pieces that are relayed before a rank's part is complete are at least this large. Smaller ones cost more system calls
+# than the earlier start gains; 128 KiB, 512 KiB and 1 MiB were measured (ADR 0009).
+PIECE_BYTES = 512 * 1024
 
 
 class Inbox:
-    """One worker's call as it arrives: its head, and a small payload at an aligned address behind it.
+    """Receives one worker's call: its head, and a small payload behind it at an aligned address.
 
-    Kept from call to call, so that a small collective allocates nothing.
+    Reused from call to call, so that a small collective allocates nothing.
     """
 
     def __init__(self, channel: Channel) -> None:
@@ -34,7 +36,7 @@ class Inbox:
         self.expect(0)
 
     def expect(self, payload_bytes: int) -> None:
-        """Make ready for the next call, whose payload has this many bytes if the worker calls what we call."""
+        """Prepare for the next call, whose payload has this many bytes if the worker makes the same call as we do."""
         self.received = 0
         self.wanted = HEAD_BYTES + payload_bytes
         if self.wanted > len(self.view):
@@ -42,25 +44,26 @@ class Inbox:
         self._prefix = PREFIX.pack(CALL_BYTES + payload_bytes, Tag.CALL)
 
     def advance(self) -> None:
-        """Read what has arrived; never blocks, never reads past this call."""
+        """Receive what has arrived; never blocks, never reads past this call."""
         self.received += self.channel.receive(self.view[self.received : self.wanted])
 
     def await_call(self) -> bool:
-        """Wait for the whole call, RECEIVE_TIMEOUT_S at most; one of another length counts as not here yet."""
-        # A blocking read that takes all bytes at once: for small calls it saves the poll before it.
+        """Wait for the whole call, RECEIVE_TIMEOUT_S at most; False if it has not arrived, or is of another length."""
+        # One blocking read for all bytes: a small call arrives in one segment, and the poll before it is saved. What
+        # arrives in parts is completed by `advance`.
         self.received = self.channel.await_bytes(self.view[: self.wanted])
         return self.received == self.wanted
 
     def agrees(self, head: bytes) -> bool:
-        """Whether the signature, once it is here, is the same as ours."""
+        """Whether the worker's signature is the same as ours; True as long as it has not arrived completely."""
         if self.received < HEAD_BYTES:
             return True
-        # The signature before the length: ranks that call different things mostly differ in length too, and a mismatch
-        # of calls is the better message.
+        # The signature before the length: ranks that make different calls usually differ in length too, and the
+        # mismatch of calls is the better message.
         if self.view[SIGNATURE_AT:HEAD_BYTES] != head[SIGNATURE_AT:]:
             return False
         if self.view[: len(self._prefix)] != self._prefix:
-            raise ProtocolError(f"{self.channel.peer} sent a call with a payload of another length")
+            raise ProtocolError(f"{self.channel.peer} sent a call whose payload has an unexpected length")
         return True
 
     @property
@@ -70,14 +73,17 @@ class Inbox:
 
 
 def _aligned(payload_bytes: int) -> memoryview:
-    """Memory for a head and a payload whose first byte is aligned."""
+    """Memory for a head, and a payload that starts at an aligned address."""
     memory = np.zeros(2 * ALIGNMENT + HEAD_BYTES + payload_bytes, np.uint8)
     start = -(memory.ctypes.data + HEAD_BYTES) % ALIGNMENT
     return view_of(memory)[start : start + HEAD_BYTES + payload_bytes]
 
 
 class CoordinatorTransport(Transport):
-    """A data connection to every worker."""
+    """Rank 0's transport: a data connection to every worker.
+
+    Leaders: the workers whose data connections are in use, one per host; without shared memory, all of them.
+    """
 
     monitor: CoordinatorMonitor
 
@@ -95,18 +101,18 @@ class CoordinatorTransport(Transport):
         self._inboxes = {rank: Inbox(channel) for rank, channel in sorted(channels.items())}
         self._groups: Mapping[int, Sequence[int]] = {rank: (rank,) for rank in range(self._size)}
         self._window = ReductionWindow(self._size)
-        # Changed by the caller's thread, read by the monitor's for heartbeats. Hence the tuple below, made in one step:
-        # a set that changes while Python code iterates over it raises.
+        # Changed by the caller's thread, read by the monitor's for heartbeats. Hence the tuple below, which is built in
+        # one step under the GIL: iterating over a set that changes meanwhile raises.
         self._missing: set[int] = set()
         self.progress.missing = lambda: tuple(self._missing)
 
-    def explain(self, error: LinkLostError) -> Verdict:
-        """Why a data connection ended; everybody is told."""
+    def explain(self, error: LinkLostError) -> FailureRecord:
+        """Why a data connection ended; also declares it to all workers."""
         return self.monitor.declare(super().explain(error))
 
     def gather(self, sequence: int, head: bytes, own: memoryview, sizes: Sequence[int]) -> list[memoryview]:
-        """Collect all workers' bytes, give each the others'."""
-        # Everything is here and agreed upon before the first answer leaves (clause 2).
+        """Collect all workers' bytes and send each of them those of the others."""
+        # Everything has arrived and all calls agree before the first reply leaves (clause 2).
         self._collect(sequence, head, sizes)
         parts = self._by_rank(own, sizes)
         for leader in self._inboxes:
@@ -116,7 +122,7 @@ class CoordinatorTransport(Transport):
         return parts
 
     def reduce(self, sequence: int, head: bytes, send: Array, recv: Array, op: ReduceOp) -> None:
-        """Collect the operands, fold in rank order, give all the result."""
+        """Collect the operands, fold them in rank order, and send the result to all workers."""
         sizes = (recv.nbytes,) * self._size
         self._collect(sequence, head, sizes)
         result = recv.reshape(-1)
@@ -125,7 +131,7 @@ class CoordinatorTransport(Transport):
         self._reply_all(sequence, go_head(sequence, recv.nbytes) + as_bytes(recv))
 
     def broadcast(self, sequence: int, head: bytes, buffer: memoryview, root: int) -> None:
-        """Take the root's bytes, give them to the others."""
+        """Collect the root's bytes and send them to the others."""
         sizes = [len(buffer) if rank == root else 0 for rank in range(self._size)]
         self._collect(sequence, head, sizes)
         source = self._leader_of(root)
@@ -133,12 +139,13 @@ class CoordinatorTransport(Transport):
             buffer[:] = self._inboxes[source].payload
         message = go_head(sequence, len(buffer)) + buffer
         for leader in self._inboxes:
+            # The root's own host gets an empty GO: it has the data, but may not return before all calls agree.
             self._reply(sequence, leader, go_head(sequence, 0) if leader == source else message)
 
     def gather_stream(
         self, sequence: int, head: bytes, own: Sequence[memoryview], places: Sequence[memoryview], copy: DeferredCopy
     ) -> None:
-        """Receive every part into its place and pass it on from there."""
+        """Receive every part into its place in the receive buffer, and relay it from there."""
         self._collect(sequence, head, (0,) * self._size)
         parts = list(places)
         for rank, part in zip(self._groups[0], own, strict=True):
@@ -146,12 +153,12 @@ class CoordinatorTransport(Transport):
         self._relay(sequence, parts, copy)
 
     def broadcast_stream(self, sequence: int, head: bytes, buffer: memoryview, root: int) -> None:
-        """Receive the root's bytes and pass them on while they arrive."""
+        """Receive the root's bytes, and relay them while they arrive."""
         self._collect(sequence, head, (0,) * self._size)
         self._relay(sequence, [buffer if rank == root else NOTHING for rank in range(self._size)], DeferredCopy())
 
     def reduce_stream(self, sequence: int, head: bytes, send: Array, recv: Array, op: ReduceOp) -> None:
-        """Receive, fold and send at once, chunk by chunk through a window."""
+        """Receive operands, fold and send results concurrently, chunk by chunk through a bounded window."""
         self._collect(sequence, head, (0,) * self._size)
         if not self._channels:
             fold([send.reshape(-1)], recv.reshape(-1), op)
@@ -162,7 +169,8 @@ class CoordinatorTransport(Transport):
         readers = {rank: DataReader(channel, send.nbytes) for rank, channel in self._channels.items()}
         writers = self._part_writers(sequence, dict.fromkeys(self._channels, result))
         waiter = self._waiter(sequence)
-        # Operands arrive, chunks are folded and results leave at the same time; sleep only when nothing could move.
+        # Operands arrive, chunks are folded and results leave in one loop; sleep only when none of the three could
+        # proceed. Receiving everything first would need memory for all operands, and leave one direction idle.
         while readers or writers:
             moved = 0
             for rank, reader in list(readers.items()):
@@ -172,43 +180,43 @@ class CoordinatorTransport(Transport):
             moved += window.fold_complete()
             moved += self._write(writers, (window.folded_bytes,))
             if not moved and (readers or writers):
-                # A worker that is ahead by a whole window is not polled: its bytes would end the sleep at once, again
-                # and again, while the worker that is behind is waited for.
+                # A worker that is ahead by a whole window is not polled: its unread bytes would end every sleep at once
+                # while we wait for the worker that is behind.
                 waiting = {rank: reader for rank, reader in readers.items() if window.has_room(rank)}
                 self._sleep(waiter, waiting, writers, (window.folded_bytes,))
 
     def _collect(self, sequence: int, head: bytes, payload_sizes: Sequence[int]) -> None:
-        """Receive every worker's call, with its small payload; raise where one differs from ours.
+        """Receive every worker's call, with its small payload; raise if one differs from ours.
 
         payload_sizes: by rank, in bytes.
         """
         for leader, inbox in self._inboxes.items():
             inbox.expect(sum([payload_sizes[rank] for rank in self._groups[leader]]))
         self._missing = set(self._inboxes)
-        if not self._take_calls_in_turn(head):
+        if not self._receive_calls_in_turn(head):
             waiter = self._waiter(sequence)
-            while not self._take_calls(head):
+            while not self._receive_calls(head):
                 waiter.sleep({self._channels[rank].fd: READ for rank in self._missing}, self._missing)
-        # All calls are here, but a rank may have aborted since it sent its own; then nobody must get data.
+        # All calls have arrived, but a rank may have aborted since it sent its own; then nobody may get data.
         self.monitor.catch_up(sequence)
 
-    def _take_calls_in_turn(self, head: bytes) -> bool:
-        """The usual case, where all arrive within RECEIVE_TIMEOUT_S: one system call per worker. False: not all did."""
+    def _receive_calls_in_turn(self, head: bytes) -> bool:
+        """The common case: all arrive within RECEIVE_TIMEOUT_S, at one system call per worker. False: not all did."""
         for rank, inbox in self._inboxes.items():
             if not inbox.await_call():
                 return False
-            self._take_call(rank, head, inbox)
+            self._check_call(rank, head, inbox)
         return True
 
-    def _take_calls(self, head: bytes) -> bool:
-        """Read from every worker that is missing; True when none is. A call that differs fails at once."""
+    def _receive_calls(self, head: bytes) -> bool:
+        """Read from every worker that is still missing; True when none is. A call that differs fails at once."""
         for rank in tuple(self._missing):
             inbox = self._inboxes[rank]
             inbox.advance()
-            self._take_call(rank, head, inbox)
+            self._check_call(rank, head, inbox)
         return not self._missing
 
-    def _take_call(self, rank: int, head: bytes, inbox: Inbox) -> None:
+    def _check_call(self, rank: int, head: bytes, inbox: Inbox) -> None:
         if not inbox.agrees(head):
             self._fail_mismatch(rank, head, inbox)
         if inbox.received == inbox.wanted:
@@ -218,10 +226,10 @@ class CoordinatorTransport(Transport):
         ours, theirs = Call.parse(head), Call.parse(inbox.view[:HEAD_BYTES])
         number = f"#{ours.sequence}" if ours.sequence == theirs.sequence else f"#{ours.sequence} and #{theirs.sequence}"
         text = f"rank 0: {ours} vs rank {rank}: {theirs} at call {number}"
-        # Two ranks may be at different calls: from the earlier one on nothing can complete.
+        # The two ranks may be at different calls; nothing can complete from the earlier one on.
         first = min(ours.sequence, theirs.sequence)
-        verdict = Verdict(FailureKind.MISMATCH, first, (self._me, inbox.channel.peer), text)
-        raise WorldFailedError(self.monitor.declare(verdict))
+        failure = FailureRecord(FailureKind.MISMATCH, first, (self._me, inbox.channel.peer), text)
+        raise WorldFailedError(self.monitor.declare(failure))
 
     def _reply_all(self, sequence: int, message: bytes) -> None:
         for rank in self._inboxes:
@@ -232,7 +240,7 @@ class CoordinatorTransport(Transport):
         sent = channel.send_small(message)
         if sent == len(message):
             return
-        # The worker is slow to read, or the answer larger than its socket buffer.
+        # The worker is slow to read, or the reply is larger than the socket buffers.
         writer, waiter = Writer(channel), self._waiter(sequence)
         writer.push(message[sent:])
         while not writer.is_idle:
@@ -240,10 +248,11 @@ class CoordinatorTransport(Transport):
                 waiter.sleep({channel.fd: WRITE}, (rank,))
 
     def _relay(self, sequence: int, parts: Sequence[memoryview], copy: DeferredCopy) -> None:
-        """Receive all parts and send each to everybody else, whatever is possible first.
+        """Receive all parts and send each of them to all other hosts, in whatever order the sockets allow.
 
-        available: by rank, how many bytes of its part are here; the readers advance it, the writers follow.
+        In a fixed order one slow worker would hold up all others.
         """
+        # By rank, how many bytes of its part have arrived: advanced by the readers, followed by the writers.
         here = self._groups[0]
         available = [len(part) if rank in here else 0 for rank, part in enumerate(parts)]
         readers = {
@@ -255,7 +264,7 @@ class CoordinatorTransport(Transport):
         waiter = self._waiter(sequence)
         while readers or writers:
             moved = self._read(readers) + self._write(writers, available)
-            # Our own part is copied when the network has nothing to do, so it costs no time of its own.
+            # Our own part is copied while the sockets have nothing to do, so it costs no extra time.
             if not moved and (readers or writers) and not copy.advance():
                 self._sleep(waiter, readers, writers, available)
         copy.finish()
@@ -293,7 +302,7 @@ class CoordinatorTransport(Transport):
     ) -> None:
         interests = {self._channels[rank].fd: READ for rank in readers}
         for rank, writer in writers.items():
-            # Only where there is something to send: an idle socket is always writable, and would never let us sleep.
+            # Only if there is something to send: an idle socket is always writable, and would end every sleep at once.
             if writer.has_work(available):
                 descriptor = self._channels[rank].fd
                 interests[descriptor] = interests.get(descriptor, 0) | WRITE
@@ -301,7 +310,7 @@ class CoordinatorTransport(Transport):
         waiter.sleep(interests, self._missing)
 
     def _by_rank(self, own: memoryview, sizes: Sequence[int]) -> list[memoryview]:
-        """The small payloads that have arrived, and our own, cut into every rank's."""
+        """Split our own payload and the small ones that have arrived into the parts of single ranks."""
         parts = [NOTHING] * self._size
         payloads = {0: own} | {leader: inbox.payload for leader, inbox in self._inboxes.items()}
         for leader, payload in payloads.items():
@@ -312,7 +321,7 @@ class CoordinatorTransport(Transport):
         return parts
 
     def _foreign(self, parts: Sequence[memoryview], leader: int) -> list[memoryview | None]:
-        """Every rank's part by rank; None for those that the leader's host has already."""
+        """Every rank's part, by rank; None for ranks of the leader's own host, which has them already."""
         ranks = self._groups[leader]
         return [None if rank in ranks else part for rank, part in enumerate(parts)]
 
@@ -320,11 +329,11 @@ class CoordinatorTransport(Transport):
         return next(leader for leader, ranks in self._groups.items() if rank in ranks)
 
     def _group(self, hosts: Sequence[Sequence[int]]) -> None:
-        # The channels of ranks that are not leaders stay open, unused: nothing is sent on them any more.
+        # The channels of ranks that are not leaders stay open but unused: their leader sends for them.
         self._groups = {ranks[0]: tuple(ranks) for ranks in hosts}
         self._inboxes = {leader: self._inboxes[leader] for leader in self._groups if leader}
         self.monitor.groups = self._groups
-        self.progress.missing = lambda: self.monitor.late(self._groups, self.progress.serving)
+        self.progress.missing = lambda: self.monitor.late(self._groups, self.progress.started)
 
     def _waiter(self, sequence: int) -> CoordinatorWaiter:
         return CoordinatorWaiter(self.monitor, sequence, self._wait_policy)

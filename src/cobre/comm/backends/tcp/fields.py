@@ -1,4 +1,4 @@
-"""Reading and writing the fields of a payload, with every length checked."""
+"""Reads and writes the fields of a payload, with every length checked."""
 
 import struct
 from typing import Any
@@ -7,45 +7,45 @@ MAX_TEXT_BYTES = 120
 
 
 class ProtocolError(Exception):
-    """What arrived is not what the wire format allows."""
+    """The peer sent bytes that violate the wire format."""
 
 
 def pack_text(text: str, limit: int = MAX_TEXT_BYTES) -> bytes:
-    """A text with its length in front, cut to the limit at a character's border."""
+    """A UTF-8 string with its length in front, truncated to the limit at a character boundary."""
     data = text.encode("utf-8", "replace")[:limit].decode("utf-8", "ignore").encode()
     return struct.pack(">H", len(data)) + data
 
 
 class FieldReader:
-    """Takes fields from the front of a payload; too few bytes or bytes left over are errors."""
+    """Takes fields from the front of a payload; missing and surplus bytes raise `ProtocolError`."""
 
     def __init__(self, payload: bytes) -> None:
         self._payload = payload
         self._at = 0
 
     def take(self, nbytes: int) -> bytes:
-        """The next bytes."""
+        """The next `nbytes` bytes."""
         start, end = self._at, self._at + nbytes
         if end > len(self._payload):
-            raise ProtocolError(f"a payload of {len(self._payload)} bytes ends before its fields do")
+            raise ProtocolError(f"payload truncated: {len(self._payload)} bytes, expected at least {end}")
         self._at = end
         return self._payload[start:end]
 
     def numbers(self, layout: struct.Struct) -> tuple[Any, ...]:
-        """The next numbers."""
+        """The next numbers, as the layout says."""
         return layout.unpack(self.take(layout.size))
 
     def text(self, limit: int = MAX_TEXT_BYTES) -> str:
-        """The next text."""
+        """The next string, of at most `limit` bytes."""
         (length,) = struct.unpack(">H", self.take(2))
         if length > limit:
-            raise ProtocolError(f"a text of {length} bytes, at most {limit} are allowed")
+            raise ProtocolError(f"string of {length} bytes exceeds the limit of {limit}")
         try:
             return self.take(length).decode("utf-8")
         except UnicodeDecodeError:
-            raise ProtocolError("a text that is not UTF-8") from None
+            raise ProtocolError("string is not valid UTF-8") from None
 
     def end(self) -> None:
-        """Nothing may follow."""
+        """Raise if bytes are left over."""
         if self._at != len(self._payload):
-            raise ProtocolError(f"{len(self._payload) - self._at} bytes follow where the payload should end")
+            raise ProtocolError(f"{len(self._payload) - self._at} unexpected bytes at the end of the payload")

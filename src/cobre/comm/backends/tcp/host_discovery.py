@@ -1,8 +1,9 @@
-"""Which ranks share a host's memory: guessed from where they run, proven by opening what one of them made.
+"""Finds out which ranks can share memory: guessed from where they run, proven by opening what one of them created.
 
-Names of hosts prove nothing: containers of one machine may have one name and separate memory, or the other way round.
-So ranks that seem to be together (one running kernel, the same namespaces, one user) try it: the first of them makes a
-nameless piece of memory, the others open it through that process. If one of them cannot, nobody shares.
+Host names prove nothing: containers of one machine may have the same name and separate memory, or the other way round.
+So ranks that seem to be on one host (same kernel, same namespaces, same user) try it: the lowest of them creates
+an unnamed memory object (memfd), the others open it through that process's descriptor. If any of them cannot, no rank
+of the world shares memory.
 """
 
 import hashlib
@@ -21,18 +22,18 @@ from cobre.comm.endpoint import logger
 from cobre.comm.types import Operation
 
 IDENTITY_BYTES = 16
-_OFFER = struct.Struct(">QIQ")  # process, descriptor, inode; all 0: there is nothing to open
+_OFFER = struct.Struct(">QIQ")  # pid, descriptor, inode; all 0: there is nothing to open
 
 
 @dataclass(frozen=True, slots=True)
 class Hosts:
-    """The ranks of every host, ascending; hosts in the order of their first ranks, which are their leaders."""
+    """The ranks of every host, ascending; hosts in the order of their lowest ranks, which are their leaders."""
 
     groups: tuple[tuple[int, ...], ...]
 
     @classmethod
     def from_identities(cls, identities: Sequence[bytes]) -> "Hosts":
-        """One host for each identity."""
+        """Group the ranks by identity: the same bytes, the same host."""
         groups: dict[bytes, list[int]] = {}
         for rank, identity in enumerate(identities):
             groups.setdefault(identity, []).append(rank)
@@ -40,20 +41,20 @@ class Hosts:
 
     @property
     def any_shared(self) -> bool:
-        """Whether any two ranks are on one host."""
+        """Whether any host has more than one rank."""
         return any(len(ranks) > 1 for ranks in self.groups)
 
     def of(self, rank: int) -> tuple[int, ...]:
-        """The ranks on this one's host."""
+        """The ranks of the host that this rank is on."""
         return next(ranks for ranks in self.groups if rank in ranks)
 
 
 def find_hosts(transport: Transport, config: TcpConfig) -> tuple[Hosts, ShmSegment] | None:
-    """The hosts of a world whose ranks have just met, and this host's memory; None: every rank is on its own.
+    """The hosts of a world whose ranks have just connected, and this host's memory; None if no memory is shared.
 
-    Where memory is shared, `join_memory` must follow: the call that begins here ends there.
+    If memory is shared, `join_memory` must follow: the call that begins here ends there. A collective.
     """
-    # These exchanges are calls like any other, so that a rank that dies here is found: as call 0, before the first.
+    # These exchanges are a call like any other, number 0, so that the death of a rank is detected here too.
     transport.progress.completed = -1
     transport.begin(0, Operation.JOIN)
     hosts = Hosts.from_identities(_exchange(transport, config.size, _identity(config)))
@@ -65,10 +66,9 @@ def find_hosts(transport: Transport, config: TcpConfig) -> tuple[Hosts, ShmSegme
 
 
 def join_memory(transport: Transport, config: TcpConfig, shm: ShmTransport) -> None:
-    """Wait until all ranks of this host have joined its memory, in which this one has its slot.
-
-    After one more exchange: a rank that dies before it has a slot is seen by its connection alone.
-    """
+    """Wait until all ranks of this host have joined its memory, in which this one already has its slot."""
+    # One more exchange first. The shared memory detects the death of ranks that have a slot; a rank that dies before
+    # that is only seen by its connection, so nobody may wait in the memory until all have a slot.
     _exchange(transport, config.size, b"")
     transport.progress.waits_for_host = True
     try:
@@ -81,8 +81,8 @@ def join_memory(transport: Transport, config: TcpConfig, shm: ShmTransport) -> N
 def _open_memory(transport: Transport, config: TcpConfig, hosts: Hosts) -> ShmSegment | None:
     ranks = hosts.of(config.rank)
     memory, problem = _create(len(ranks)) if config.rank == ranks[0] else (None, "")
-    # Three exchanges: who is where (above), what to open, who could. Only the last makes it safe to share: a rank that
-    # cannot open the memory must not be waited for in it.
+    # Three exchanges: who is where (above), what to open, who could open it. Only the last makes sharing safe: a rank
+    # that cannot open the memory would be waited for in it for ever.
     offers = _exchange(transport, config.size, _offer(memory))
     if config.rank != ranks[0]:
         memory, problem = _open(offers[ranks[0]])
@@ -91,12 +91,14 @@ def _open_memory(transport: Transport, config: TcpConfig, hosts: Hosts) -> ShmSe
         return memory
     if problem or config.rank == 0:
         reason = f": {problem}" if problem else ""
-        logger.warning("no memory is shared between ranks: ranks %s cannot open their host's%s", without, reason)
+        logger.warning(
+            "ranks do not share memory: ranks %s cannot open the shared memory of their host%s", without, reason
+        )
     return None
 
 
 def _exchange(transport: Transport, size: int, own: bytes) -> list[bytes]:
-    """Every rank's bytes, by rank; all must give the same number of bytes."""
+    """Every rank's bytes, by rank; all ranks must send the same number of bytes. A collective."""
     head = call_head(0, Operation.JOIN, inline_bytes=len(own))
     return [bytes(part) for part in transport.gather(0, head, memoryview(own), (len(own),) * size)]
 
@@ -115,7 +117,7 @@ def _offer(memory: ShmSegment | None) -> bytes:
 def _open(offer: bytes) -> tuple[ShmSegment | None, str]:
     pid, descriptor, inode = _OFFER.unpack(offer)
     if not pid:
-        return None, "its first rank could not make it"
+        return None, "its lowest rank could not create it"
     try:
         return ShmSegment.open(pid, descriptor, inode), ""
     except OSError as error:
@@ -123,7 +125,10 @@ def _open(offer: bytes) -> tuple[ShmSegment | None, str]:
 
 
 def _identity(config: TcpConfig) -> bytes:
-    """The same bytes for ranks that may share memory; where that cannot be told, bytes that nobody else has."""
+    """Equal on ranks that may be able to share memory; unique where that is unknown.
+
+    Namespaces count: a pid of another pid namespace means nothing here, and the memory is opened through a pid.
+    """
     try:
         boot = Path("/proc/sys/kernel/random/boot_id").read_text(encoding="ascii")
         spaces = [Path(f"/proc/self/ns/{name}").readlink() for name in ("pid", "net", "user")]

@@ -1,12 +1,14 @@
-"""How a failure is detected and reported: the control connections of a rank and the thread that serves them.
+"""Failure detection and reporting: the control connections of a rank, and the thread that serves them.
 
-Every rank sends a heartbeat on its control connection, at least once a second, from a thread of its own: a rank that
-computes gives signs of life as long as Python's lock is free now and then (NumPy and solver calls free it). A foreign
-function that holds the lock for longer than the timeout looks like a stopped process.
+Every rank sends a heartbeat over its control connection at least once a second, from a dedicated thread. A rank that is
+computing therefore stays visible as long as the GIL is released now and then, as NumPy and solver calls do. Native code
+that holds the GIL for longer than the timeout is indistinguishable from a stopped process.
 
-The coordinator decides: the first failure becomes the verdict, which goes to every worker at once, whether or not
-anybody is in a collective. A verdict names the first call that it spoils. Earlier calls may still complete from data
-that is under way, so a rank that leaves or dies after its last call disturbs nobody.
+The coordinator decides. The first failure that it learns of becomes the failure record of the world, sent to every
+worker at once, whether or not anybody is in a collective. A record names the first call that it affects. Earlier calls
+may still complete from data that is in flight, so a rank that leaves or dies after its last call disturbs nobody.
+
+`coordinator_monitor` and `worker_monitor` are the two ends.
 """
 
 import contextlib
@@ -15,7 +17,7 @@ import select
 import threading
 import time
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import replace
 
 from cobre.comm.backends.tcp.calls import title_of
@@ -23,32 +25,33 @@ from cobre.comm.backends.tcp.control import ControlLink
 from cobre.comm.backends.tcp.failures import WorldFailedError, is_unreachable
 from cobre.comm.backends.tcp.fields import ProtocolError
 from cobre.comm.backends.tcp.progress import Progress
-from cobre.comm.backends.tcp.protocol import FailureKind, Heartbeat, Tag, Verdict, pack_goodbye, parse_goodbye
+from cobre.comm.backends.tcp.protocol import FailureKind, FailureRecord, Heartbeat, Tag, pack_goodbye, parse_goodbye
 from cobre.comm.errors import Peer
 
 MAX_INTERVAL_S = 1.0
-RECHECK_S = 0.25  # how soon a known loss is judged again, while nobody is in a call
-# A data connection that ended waits this long for the control connection to say why. The two are separate streams: the
+RECHECK_S = 0.25  # how soon a known departure is looked at again, while nobody is in a call
+# How long the end of a data connection waits for the control connection to say why. The two are separate streams: the
 # kernel closes both when a process dies, but nothing orders what they deliver here.
 EXPLANATION_S = 0.5
 
 
-def _ignore(_verdict: Verdict) -> None:
-    """The default listener of verdicts: nobody else is to be woken."""
+def _ignore(_failure: FailureRecord) -> None:
+    """The default `on_failure`: there is nobody else to wake."""
 
 
-def _earlier(settled: Verdict | None, found: Verdict) -> Verdict:
-    """The verdict that a failed call raises: one that spoils only later calls does not explain this failure."""
-    return found if settled is None or settled.sequence > found.sequence else settled
+def earlier_of(recorded: FailureRecord | None, found: FailureRecord) -> FailureRecord:
+    """The failure that the present call raises: a record that affects only later calls does not explain it."""
+    return found if recorded is None or recorded.sequence > found.sequence else recorded
 
 
 class LivenessMonitor(ABC):
     """The control connections of one rank, by the rank at the other end, and the thread that reads them.
 
-    Two threads use it. The monitor's own thread sends heartbeats, reads frames and looks for ranks that died or fell
-    silent. The caller's thread, in a collective, asks (`check`, `silent`, `explain`) and may read frames itself.
+    Two threads use it. The monitor's own thread sends heartbeats, reads frames and looks for ranks that have died or
+    fallen silent. The caller's thread, inside a collective, asks (`check`, `silent`, `explain`) and may read frames
+    itself.
 
-    timeout_s: a rank that sends nothing for so long counts as silent.
+    timeout_s: a rank that sends nothing for this long counts as silent.
     """
 
     def __init__(self, links: Mapping[int, ControlLink], progress: Progress, timeout_s: float) -> None:
@@ -56,15 +59,16 @@ class LivenessMonitor(ABC):
         self.links = links
         self.progress = progress
         self.timeout_s = timeout_s
+        # Four heartbeats within the timeout: losing one or two to a busy scheduler must not look like silence.
         self.interval_s = min(timeout_s / 4, MAX_INTERVAL_S)
         # Written once, under the lock, and never replaced: readers need no lock.
-        self.verdict: Verdict | None = None
-        self.on_verdict: Callable[[Verdict], None] = _ignore
+        self.failure: FailureRecord | None = None
+        self.on_failure: Callable[[FailureRecord], None] = _ignore
         self.departed: dict[int, FailureKind] = {}
         self._last_completed: dict[int, int] = {}  # by rank that said goodbye: its last call
         self.heartbeats: dict[int, Heartbeat] = {}
         self._last_heard = dict.fromkeys(links, now)
-        self._lock = threading.Lock()  # guards the choice of the verdict; held for no system call that can block
+        self._lock = threading.Lock()  # guards the choice of the record; never held across a call that can block
         # Frames are read by this thread or by the caller's (`catch_up`). Held from the read to the end of the handling:
         # otherwise one thread could act on a goodbye before the other has acted on the abort that came before it.
         self._reading = threading.Lock()
@@ -78,22 +82,23 @@ class LivenessMonitor(ABC):
     # For the caller's thread.
 
     def check(self, sequence: int) -> bool:
-        """Raise `WorldFailedError` if the verdict spoils this call; True if it spoils only later calls."""
-        verdict = self.verdict
-        if verdict is None:
+        """Raise `WorldFailedError` if a failure affects this call; True if there is one for later calls only."""
+        failure = self.failure
+        if failure is None:
             return False
-        if verdict.sequence <= sequence:
-            raise WorldFailedError(verdict)
+        if failure.sequence <= sequence:
+            raise WorldFailedError(failure)
         return True
 
     def silent(self, ranks: Collection[int]) -> list[int]:
-        """Those of the ranks from which nothing has come for `timeout_s` seconds."""
-        # Counted to the last look at the links, not to now: this process may itself have been stopped in between.
+        """Those of the ranks from which nothing has arrived for `timeout_s` seconds."""
+        # Measured to the last poll of the links, not to now: this process may itself have been stopped in between, and
+        # heartbeats that arrived meanwhile have not been read yet.
         limit = self._last_polled - self.timeout_s
         return [rank for rank in ranks if self._last_heard[rank] < limit]
 
-    def explain(self, rank: int, cause: OSError | None, sequence: int) -> Verdict:
-        """The verdict about a rank whose data connection ended; raises `WorldFailedError` where one came first.
+    def explain(self, rank: int, cause: OSError | None, sequence: int) -> FailureRecord:
+        """Why the data connection of a rank ended; raises `WorldFailedError` if a failure was recorded first.
 
         Sleeps for up to EXPLANATION_S: a closed socket alone does not tell a crash from an orderly `close`.
         """
@@ -103,10 +108,10 @@ class LivenessMonitor(ABC):
             time.sleep(0.002)
         self.check(sequence)
         kind = self.departed.get(rank, FailureKind.SILENT if is_unreachable(cause) else FailureKind.DIED)
-        return Verdict(kind, sequence, (self.describe(rank, kind),))
+        return FailureRecord(kind, sequence, (self.describe(rank, kind),))
 
     def describe(self, rank: int, kind: FailureKind) -> Peer:
-        """A rank as the culprit of a failure."""
+        """A rank that has failed in this way, for a failure record."""
         return replace(self.links[rank].peer, status=self._status(rank, kind))
 
     def name(self, rank: int) -> str:
@@ -148,7 +153,7 @@ class LivenessMonitor(ABC):
         words = {
             FailureKind.DIED: "died",
             FailureKind.LEFT: "closed or broke its communicator",
-            FailureKind.SILENT: f"lost contact: no heartbeat for {quiet_s:.1f} s (stopped, or unreachable)",
+            FailureKind.SILENT: f"has sent no heartbeat for {quiet_s:.1f} s (stopped, or unreachable)",
             FailureKind.OVERDUE: "is alive but has not arrived",
         }
         return words.get(kind, "") + (last and f"; its last call was {last}")
@@ -161,18 +166,21 @@ class LivenessMonitor(ABC):
         label = f" {beat.label!r}" if beat.label else ""
         return f"#{beat.sequence} {title_of(beat.operation)}{label}"
 
-    def settle(self, verdict: Verdict) -> Verdict:
-        """Make this the verdict unless there is one, and wake the caller's thread."""
+    def record(self, failure: FailureRecord) -> FailureRecord:
+        """Make this the failure of the world unless there is one already, and wake the caller's thread.
+
+        Returns the one that counts.
+        """
         with self._lock:
-            if self.verdict is None:
-                self.verdict = verdict
+            if self.failure is None:
+                self.failure = failure
                 with contextlib.suppress(OSError):
                     # Never read, so the descriptor stays readable: whoever polls from now on is woken at once, and no
                     # wake-up can get lost between a check and the poll that follows it.
                     os.write(self._waker, b"x")
-        # Outside the lock: the listener wakes the ranks of this host, who may ask for the verdict in turn.
-        self.on_verdict(self.verdict)
-        return self.verdict
+        # Outside the lock: the callback wakes the ranks of this host, which may ask for the failure in turn.
+        self.on_failure(self.failure)
+        return self.failure
 
     # The thread.
 
@@ -188,26 +196,28 @@ class LivenessMonitor(ABC):
             if self._stop_fd in ready:
                 return
             now = time.monotonic()
-            # Before anything is read or judged: a process that was stopped (SIGSTOP, a suspended laptop) finds its own
-            # clock far ahead, and would otherwise accuse every healthy rank of silence.
-            self._forgive_delay(now - previous - self.interval_s)
+            # Before anything is read or decided: a process that was stopped (SIGSTOP, a suspended laptop) finds its own
+            # clock far ahead, and would otherwise report every healthy rank as silent.
+            self._discount_own_delay(now - previous - self.interval_s)
             for descriptor in ready:
                 if not self._read(ranks[descriptor], now):
+                    # A connection at its end stays readable: left in the poll set it would turn this into a busy loop.
                     poller.unregister(descriptor)
             self._last_polled = now  # after reading: what has arrived by now counts as heard
             if now >= next_beat:
-                self._beat()
+                self._send_heartbeats()
                 next_beat = now + self.interval_s
-            self._judge()
+            # Last: a goodbye or an abort that has just been read explains a departure better than its end of file.
+            self._detect_failure()
             previous = now
 
     def _pause_s(self, next_beat: float) -> float:
         pause = max(0.0, next_beat - time.monotonic())
         # A rank that has departed is a failure only once somebody needs it, and nothing arrives to say so.
-        return min(pause, RECHECK_S) if self.departed and self.verdict is None else pause
+        return min(pause, RECHECK_S) if self.departed and self.failure is None else pause
 
-    def _forgive_delay(self, delay_s: float) -> None:
-        """If this thread itself was held up, the others' silence in the meantime proves nothing."""
+    def _discount_own_delay(self, delay_s: float) -> None:
+        """If this thread itself was held up, silence of the others in the meantime proves nothing."""
         if delay_s > self.interval_s:
             for rank in self._last_heard:
                 self._last_heard[rank] += delay_s
@@ -218,10 +228,11 @@ class LivenessMonitor(ABC):
             with self._reading:
                 frames = self.links[rank].receive()
                 for tag, payload in frames or ():
-                    self._take(rank, tag, payload)
+                    self._handle(rank, tag, payload)
         except ProtocolError:
             frames = None  # a peer that sends garbage on an authenticated connection is as good as dead
         except OSError as error:
+            # Not a failure yet: the rank may have made all its calls, and its last data may still be in flight.
             self.departed.setdefault(rank, FailureKind.SILENT if is_unreachable(error) else FailureKind.DIED)
             return False
         if frames is None:
@@ -230,149 +241,31 @@ class LivenessMonitor(ABC):
         self._last_heard[rank] = now
         return True
 
-    def _take(self, rank: int, tag: Tag, payload: bytes) -> None:
+    def _handle(self, rank: int, tag: Tag, payload: bytes) -> None:
         if tag is Tag.HEARTBEAT:
             self.heartbeats[rank] = Heartbeat.parse(payload)
         elif tag is Tag.GOODBYE:
             self._last_completed[rank] = parse_goodbye(payload)
             self.departed.setdefault(rank, FailureKind.LEFT)
         else:
-            self._take_verdict(rank, tag, Verdict.parse(payload))
+            self._handle_failure(rank, tag, FailureRecord.parse(payload))
 
-    def _beat(self) -> None:
+    def _send_heartbeats(self) -> None:
         payload = self.progress.heartbeat().pack()
         for rank, link in self.links.items():
             if rank not in self.departed:
                 link.send(Tag.HEARTBEAT, payload)
 
     @abstractmethod
-    def abort(self, text: str, me: Peer) -> Verdict:
-        """Report to all other ranks that this one gives up; returns the verdict that they will raise."""
+    def abort(self, text: str, me: Peer) -> FailureRecord:
+        """Tell all other ranks that this one gives up; returns the failure that they will raise."""
 
     @abstractmethod
-    def report(self, verdict: Verdict) -> Verdict:
-        """Report a failure that this rank has found; returns the verdict that the others will raise."""
+    def report(self, failure: FailureRecord) -> FailureRecord:
+        """Tell all other ranks of a failure that this one has found; returns the one that they will raise."""
 
     @abstractmethod
-    def _take_verdict(self, rank: int, tag: Tag, verdict: Verdict) -> None: ...
+    def _handle_failure(self, rank: int, tag: Tag, failure: FailureRecord) -> None: ...
 
     @abstractmethod
-    def _judge(self) -> None: ...
-
-
-class CoordinatorMonitor(LivenessMonitor):
-    """Rank 0's monitor: hears from all workers, decides which failure is the verdict, and sends it to all of them."""
-
-    def __init__(self, links: Mapping[int, ControlLink], progress: Progress, timeout_s: float) -> None:
-        # A poller of the caller's thread: a poll object must not be used by two threads at once.
-        self._arrivals = select.poll()
-        for link in links.values():
-            self._arrivals.register(link.fd, select.POLLIN)
-        self._ranks = {link.fd: rank for rank, link in links.items()}
-        self.groups: Mapping[int, Sequence[int]] = {rank: (rank,) for rank in links}
-        """The ranks of each host by their leader, the one that has a data connection in use."""
-        # Last: it starts the thread, which uses all of the above.
-        super().__init__(links, progress, timeout_s)
-
-    def catch_up(self, sequence: int) -> None:
-        """For the caller's thread, before it delivers: an abort that has arrived by now spoils the call.
-
-        All calls are here, but the monitor's thread may not have run since an abort came in. Delivering first would let
-        some ranks complete a call that others raise from.
-        """
-        for descriptor, _ in self._arrivals.poll(0):
-            if not self._read(self._ranks[descriptor], time.monotonic()):
-                self._arrivals.unregister(descriptor)
-        self.check(sequence)
-
-    def late(self, leaders: Collection[int], sequence: int) -> list[int]:
-        """The ranks of these hosts whose heartbeats have not reported this call yet."""
-        ranks = [rank for leader in leaders for rank in self.groups[leader] if rank in self.links]
-        return [rank for rank in ranks if (beat := self.heartbeats.get(rank)) is None or beat.sequence < sequence]
-
-    def lost_members(self, leaders: Collection[int]) -> list[int]:
-        """The ranks of these hosts that have departed and are not leaders: no data connection shows their end."""
-        return [rank for leader in leaders for rank in self.groups[leader] if rank != leader and rank in self.departed]
-
-    def declare(self, verdict: Verdict) -> Verdict:
-        """Make this the verdict, unless there is one, and send it to every worker; returns the one that holds."""
-        settled = self.settle(verdict)
-        if settled is verdict:  # only the thread whose verdict won sends it, and only once
-            payload = verdict.pack()
-            for link in self.links.values():
-                link.send(Tag.VERDICT, payload)
-        return settled
-
-    def abort(self, text: str, me: Peer) -> Verdict:
-        """Report to every worker that rank 0 gives up."""
-        return self.report(Verdict(FailureKind.ABORTED, self.progress.completed + 1, (me,), text))
-
-    def report(self, verdict: Verdict) -> Verdict:
-        """Declare what the ranks of this host have found in their shared memory."""
-        return _earlier(self.declare(verdict), verdict)
-
-    def _take_verdict(self, rank: int, tag: Tag, verdict: Verdict) -> None:
-        if tag is not Tag.ABORT:
-            raise ProtocolError(f"{tag.name} from a worker")
-        if verdict.kind is FailureKind.ABORTED and not verdict.culprits:
-            # An abort that names nobody is the sender's own.
-            verdict = replace(verdict, culprits=(self.links[rank].peer,))
-        self.declare(verdict)
-
-    def _judge(self) -> None:
-        """Declare a verdict where a rank has departed or is silent and nobody else is looking.
-
-        While rank 0 waits for other hosts in a collective, the waiting thread judges: it sees the data connections, and
-        with them whether the last bytes of a rank that died are still on their way. Otherwise some worker may be
-        waiting for the rank that is lost, and only this thread can know.
-        """
-        progress = self.progress
-        next_call = progress.completed + 1
-        in_call = progress.serving != progress.completed
-        if self.verdict is not None or (in_call and not progress.waits_for_host):
-            return
-        for kind in (FailureKind.DIED, FailureKind.LEFT, FailureKind.SILENT):
-            ranks = [rank for rank, reason in self.departed.items() if reason is kind]
-            if ranks:
-                # A rank that left in order completed its calls up to the one that its goodbye names: those still hold.
-                first = max(next_call, min(self._last_completed.get(rank, -1) for rank in ranks) + 1)
-                self.declare(Verdict(kind, first, tuple(self.describe(rank, kind) for rank in ranks)))
-                return
-        # Silence matters only while somebody waits: a run that computes for hours may be stopped and continued.
-        silent = self.silent(self.links)
-        is_awaited = in_call or any(beat.in_call and beat.sequence >= next_call for beat in self.heartbeats.values())
-        if silent and is_awaited:
-            culprits = tuple(self.describe(rank, FailureKind.SILENT) for rank in silent)
-            self.declare(Verdict(FailureKind.SILENT, next_call, culprits))
-
-
-class WorkerMonitor(LivenessMonitor):
-    """A worker's monitor: hears from the coordinator alone, which decides for all."""
-
-    def abort(self, text: str, me: Peer) -> Verdict:
-        """Report to the coordinator that this rank gives up; it declares the verdict to the others."""
-        return self.report(Verdict(FailureKind.ABORTED, self.progress.completed + 1, (me,), text))
-
-    def report(self, verdict: Verdict) -> Verdict:
-        """Report a failure to the coordinator, unless its verdict is here already."""
-        if self.verdict is None:
-            self.links[0].send(Tag.ABORT, verdict.pack())
-        return _earlier(self.verdict, verdict)
-
-    def _take_verdict(self, rank: int, tag: Tag, verdict: Verdict) -> None:
-        if tag is not Tag.VERDICT:
-            raise ProtocolError(f"{tag.name} from the coordinator")
-        self.settle(verdict)
-
-    def _judge(self) -> None:
-        """Settle a verdict about a lost coordinator where nobody else would see it.
-
-        It matters only to a rank in a call. A leader that waits for other hosts sees the data connection itself; a rank
-        that waits in its host's memory looks at no connection, so this thread does it.
-        """
-        progress = self.progress
-        if not progress.waits_for_host or self.verdict is not None:
-            return
-        kind = self.departed.get(0, FailureKind.SILENT if self.silent((0,)) else None)
-        if kind is not None and self._last_completed.get(0, -1) < progress.serving:
-            self.settle(Verdict(kind, progress.serving, (self.describe(0, kind),)))
+    def _detect_failure(self) -> None: ...

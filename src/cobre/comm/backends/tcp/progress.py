@@ -1,4 +1,4 @@
-"""What a rank's heartbeats say: which call it is in, and whom it waits for."""
+"""The contents of a rank's heartbeats: which call it is in, and which ranks it waits for."""
 
 from collections.abc import Callable, Collection
 
@@ -6,29 +6,29 @@ from cobre.comm.backends.tcp.protocol import Heartbeat
 
 
 class Progress:
-    """Where this rank is in the sequence of calls. Written by the caller's thread, read by the monitor.
+    """How far this rank has got in the sequence of calls. Written by the caller's thread, read by the monitor's.
 
-    Without a lock: each field is one number or one reference, written by one thread and read whole by the other. A
-    heartbeat that mixes two calls is corrected by the next one; nothing is decided by a single one.
+    There is no lock: each field is one number or one reference, written by one thread and read atomically by the other.
+    A heartbeat that mixes two calls is corrected by the next; no decision rests on a single one.
 
-    serving: the call that this rank is in, or was in last; completed: the last that it has finished. They differ
-    exactly while a call is under way.
+    started: the last call that this rank has started; completed: the last that it has finished. They differ exactly
+    while a call is under way.
     """
 
     def __init__(self) -> None:
-        self.serving = 0
+        self.started = 0
         self.completed = 0
         self.operation = 0
         self.waits_for_host = False
-        """In a call, and not yet through to the other hosts: nobody looks at their connections."""
+        """In a call, and still waiting for ranks of this host: nobody is looking at the connections to other hosts."""
         self.missing: Callable[[], Collection[int]] = tuple
         self.label: Callable[[], str] = str
         self._last_sent = 0  # the call that the previous heartbeat was about
 
     def heartbeat(self) -> Heartbeat:
-        """What the next heartbeat says. The label, which takes time to look up, is sent only once a call is stuck."""
-        in_call = self.serving != self.completed
+        """The next heartbeat. The label, which takes time to look up, is included once a call lasts for two of them."""
+        in_call = self.started != self.completed
         missing = tuple(sorted(self.missing())) if in_call else ()
-        label = self.label() if self.serving == self._last_sent else ""
-        self._last_sent = self.serving
-        return Heartbeat(self.serving, self.operation, in_call, missing, label)
+        label = self.label() if self.started == self._last_sent else ""
+        self._last_sent = self.started
+        return Heartbeat(self.started, self.operation, in_call, missing, label)

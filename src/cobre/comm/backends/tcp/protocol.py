@@ -1,15 +1,17 @@
 """The wire format: every message, packed and parsed without any I/O.
 
-A frame is the payload's length in 4 bytes, big-endian, a tag of 1 byte, and the payload. Numbers in the payloads are
-big-endian too; the data of collectives travels in the senders' own byte order, which must be one (the hello says it).
+A frame is the length of the payload (4 bytes, big-endian), a tag (1 byte), and the payload. Numbers in payloads are
+big-endian too. The data of collectives is sent in the native byte order, which must be the same on all ranks: HELLO
+carries it.
 
-Two connections per worker. On the *data* connection: the handshake, then for each collective CALL from the worker
-(what it calls, with a small payload in the same frame), DATA from the worker (a piece of its payload), GO from the
-coordinator (all calls agree, with a small result in the same frame), PART (a piece of a rank's data). On the
-*control* connection: the handshake, then HEARTBEAT, GOODBYE, ABORT, VERDICT, so that a failure gets through while a
-payload is stuck half-way, and no heartbeat ever lands inside a payload.
+There are two connections per worker. On the *data* connection, after the handshake, every collective exchanges CALL
+from the worker (the signature of its call, with a small payload in the same frame), DATA from the worker (a piece of a
+large payload), GO from the coordinator (all calls agree, with a small result in the same frame) and PART from the
+coordinator (a piece of a rank's data). On the *control* connection, after the handshake, there are HEARTBEAT, GOODBYE,
+ABORT and FAILURE. A failure therefore gets through while a payload is stuck halfway, and no heartbeat ever lands inside
+a payload.
 
-Whatever arrives is checked before memory is set aside for it: each tag has its limit.
+Every frame is checked against the limit of its tag before memory is allocated for it.
 """
 
 import struct
@@ -26,9 +28,9 @@ PROTOCOL_VERSION = 4
 NONCE_BYTES = 32
 PROOF_BYTES = 32
 INSTANCE_BYTES = 16
-MAX_UNAUTHENTICATED_BYTES = 1024  # all that a stranger can make us keep
-MAX_FRAME_DATA_BYTES = 1 << 28  # a larger payload is several frames
-MAX_CULPRITS = 16
+MAX_UNAUTHENTICATED_BYTES = 1024  # the most that a stranger can make us buffer
+MAX_FRAME_DATA_BYTES = 1 << 28  # a larger payload is split into several frames
+MAX_PEERS = 16
 MAX_REASON_BYTES = 4000
 MAX_STATUS_BYTES = 400
 MAX_LABEL_BYTES = 64
@@ -39,7 +41,7 @@ PREFIX_BYTES = PREFIX.size
 
 
 class Tag(IntEnum):
-    """What a frame is."""
+    """The type of a frame: 0x0_ handshake, 0x1_ data connection, 0x2_ control connection."""
 
     HELLO = 0x01
     CHALLENGE = 0x02
@@ -54,7 +56,7 @@ class Tag(IntEnum):
     HEARTBEAT = 0x20
     GOODBYE = 0x21
     ABORT = 0x22
-    VERDICT = 0x23
+    FAILURE = 0x23
 
 
 HANDSHAKE_LIMITS: Mapping[int, int] = {
@@ -65,23 +67,26 @@ HANDSHAKE_LIMITS: Mapping[int, int] = {
     Tag.REFUSED: 2048,
     Tag.START: 8,
 }
-CONTROL_LIMITS: Mapping[int, int] = {Tag.HEARTBEAT: 1024, Tag.GOODBYE: 8, Tag.ABORT: 8192, Tag.VERDICT: 16384}
+CONTROL_LIMITS: Mapping[int, int] = {Tag.HEARTBEAT: 1024, Tag.GOODBYE: 8, Tag.ABORT: 8192, Tag.FAILURE: 16384}
 
 
 def frame(tag: int, payload: bytes = b"") -> bytes:
-    """The bytes of one whole frame."""
+    """The bytes of one complete frame."""
     return PREFIX.pack(len(payload), tag) + payload
 
 
 class FrameParser:
-    """Cuts a stream of bytes into frames; refuses a frame by its first five bytes."""
+    """Splits a byte stream into frames; rejects a frame as soon as its five-byte prefix is there.
+
+    limits: by tag that is expected here, the longest payload in bytes.
+    """
 
     def __init__(self, limits: Mapping[int, int]) -> None:
         self._limits = limits
         self._buffer = bytearray()
 
     def feed(self, data: bytes) -> list[tuple[Tag, bytes]]:
-        """Take what has arrived and give the frames that are complete."""
+        """Add bytes that have arrived and return the frames that they complete; raises `ProtocolError`."""
         self._buffer += data
         frames = []
         while (one := self._next()) is not None:
@@ -90,7 +95,7 @@ class FrameParser:
 
     @property
     def needed(self) -> int:
-        """How many bytes are missing for the next step, so that nobody reads past a frame."""
+        """How many bytes complete the prefix or the frame; a reader that asks for no more never reads past a frame."""
         if len(self._buffer) < PREFIX_BYTES:
             return PREFIX_BYTES - len(self._buffer)
         return int(PREFIX_BYTES + PREFIX.unpack_from(self._buffer)[0] - len(self._buffer))
@@ -101,9 +106,9 @@ class FrameParser:
         length, tag = PREFIX.unpack_from(self._buffer)
         limit = self._limits.get(tag)
         if limit is None:
-            raise ProtocolError(f"a frame with tag {tag:#04x} is not expected here")
+            raise ProtocolError(f"unexpected frame with tag {tag:#04x}")
         if length > limit:
-            raise ProtocolError(f"a {Tag(tag).name} frame of {length} bytes, at most {limit} are allowed")
+            raise ProtocolError(f"{Tag(tag).name} frame of {length} bytes exceeds the limit of {limit}")
         end = PREFIX_BYTES + length
         if len(self._buffer) < end:
             return None
@@ -113,7 +118,7 @@ class FrameParser:
 
 
 class Link(IntEnum):
-    """What a connection is for."""
+    """The two connections between a worker and the coordinator."""
 
     DATA = 0
     CONTROL = 1
@@ -121,9 +126,9 @@ class Link(IntEnum):
 
 @dataclass(frozen=True, slots=True)
 class Hello:
-    """What a worker says first. Everything in it is bound by the proofs that follow.
+    """The first message of a worker. The proofs that follow authenticate everything in it.
 
-    instance: the same random bytes on both connections of one process, so that they are paired.
+    instance: random bytes, the same on both connections of one process, by which the coordinator pairs them.
     """
 
     rank: int
@@ -148,7 +153,7 @@ class Hello:
 
     @classmethod
     def parse(cls, payload: bytes) -> Self:
-        """Read a HELLO; another protocol version is told as such, whatever follows it."""
+        """Parse a HELLO. Raises `VersionError` for another protocol version, whatever follows it; `ProtocolError`."""
         reader = _after_magic(payload)
         version, rank, size, pid, link = reader.numbers(cls._FIXED)
         if version != PROTOCOL_VERSION:
@@ -157,13 +162,13 @@ class Hello:
         instance, nonce = reader.take(INSTANCE_BYTES), reader.take(NONCE_BYTES)
         reader.end()
         if link not in (Link.DATA, Link.CONTROL):
-            raise ProtocolError(f"there is no link {link}")
+            raise ProtocolError(f"unknown link {link}")
         return cls(rank, size, run_id, host, pid, package, order, Link(link), instance, nonce, version)
 
 
 @dataclass(frozen=True, slots=True)
 class Challenge:
-    """What the coordinator answers to a hello."""
+    """The coordinator's reply to a HELLO."""
 
     nonce: bytes
     host: str
@@ -180,7 +185,7 @@ class Challenge:
 
     @classmethod
     def parse(cls, payload: bytes) -> Self:
-        """Read a CHALLENGE."""
+        """Parse a CHALLENGE. Raises `VersionError` for another protocol version, or `ProtocolError`."""
         reader = _after_magic(payload)
         version, pid = reader.numbers(cls._FIXED)
         if version != PROTOCOL_VERSION:
@@ -192,22 +197,23 @@ class Challenge:
 
 
 class VersionError(ProtocolError):
-    """The other side speaks another version of this protocol."""
+    """The peer speaks another version of this protocol."""
 
     def __init__(self, version: int) -> None:
-        super().__init__(f"the other side speaks protocol version {version}, this one {PROTOCOL_VERSION}")
+        super().__init__(f"the peer speaks protocol version {version}, this process version {PROTOCOL_VERSION}")
+        self.version = version
 
 
 def _after_magic(payload: bytes) -> FieldReader:
     reader = FieldReader(payload)
     if reader.take(len(MAGIC)) != MAGIC:
-        raise ProtocolError("this is not a Cobre connection")
+        raise ProtocolError("the peer does not speak the Cobre protocol")
     return reader
 
 
 @dataclass(frozen=True, slots=True)
 class Heartbeat:
-    """A sign of life: the last call, whether it is under way, and whom it waits for (told by the coordinator)."""
+    """A sign of life: the last call, whether it is under way and, from the coordinator, which ranks it waits for."""
 
     sequence: int
     operation: int
@@ -219,16 +225,16 @@ class Heartbeat:
 
     def pack(self) -> bytes:
         """The payload of a HEARTBEAT frame."""
-        missing = self.missing[:MAX_CULPRITS]
+        missing = self.missing[:MAX_PEERS]
         numbers = self._FIXED.pack(self.sequence, self.operation, self.in_call, len(missing))
         return numbers + struct.pack(f">{len(missing)}I", *missing) + pack_text(self.label, MAX_LABEL_BYTES)
 
     @classmethod
     def parse(cls, payload: bytes) -> Self:
-        """Read a HEARTBEAT."""
+        """Parse a HEARTBEAT; raises `ProtocolError`."""
         reader = FieldReader(payload)
         sequence, operation, in_call, count = reader.numbers(cls._FIXED)
-        _check_culprits(count)
+        _check_peer_count(count)
         missing, label = reader.numbers(struct.Struct(f">{count}I")), reader.text(MAX_LABEL_BYTES)
         reader.end()
         return cls(sequence, operation, bool(in_call), missing, label)
@@ -243,14 +249,19 @@ def pack_goodbye(completed: int) -> bytes:
 
 
 def parse_goodbye(payload: bytes) -> int:
-    """Read a GOODBYE."""
+    """Parse a GOODBYE; raises `ProtocolError`."""
     if len(payload) != _GOODBYE.size:
-        raise ProtocolError(f"a goodbye of {len(payload)} bytes")
+        raise ProtocolError(f"GOODBYE frame of {len(payload)} bytes, expected {_GOODBYE.size}")
     return int(_GOODBYE.unpack(payload)[0])
 
 
 class FailureKind(IntEnum):
-    """Why a world ended."""
+    """Why a world has failed; the numbers are sent over the wire.
+
+    DIED: the process ended. LEFT: the rank closed or broke its communicator. SILENT: no heartbeat for the timeout.
+    OVERDUE: alive, but later than the hard limit for one operation. ABORTED: the rank called `abort`, or left its
+    `with` block by an exception. MISMATCH: ranks made different calls.
+    """
 
     DIED = 0
     LEFT = 1
@@ -261,27 +272,28 @@ class FailureKind(IntEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class Verdict:
-    """The first failure, as the coordinator tells it to all.
+class FailureRecord:
+    """The first failure of a world, as the coordinator declares it to all ranks; every rank raises it.
 
-    sequence: calls from this number on cannot complete; what came before may still be on its way and is good.
+    sequence: the first call that it affects; data of earlier calls may still be in flight and is good. peers: the ranks
+    that it is about. text: the reason for an abort, or the two calls of a mismatch.
     """
 
     kind: FailureKind
     sequence: int
-    culprits: tuple[Peer, ...] = ()
+    peers: tuple[Peer, ...] = ()
     text: str = ""
 
     _FIXED = struct.Struct(">BQB")
-    _CULPRIT = struct.Struct(">IQ")
+    _PEER = struct.Struct(">IQ")
 
     def pack(self) -> bytes:
-        """The payload of a VERDICT or ABORT frame."""
-        culprits = self.culprits[:MAX_CULPRITS]
-        parts = [self._FIXED.pack(self.kind, self.sequence, len(culprits)), pack_text(self.text, MAX_REASON_BYTES)]
-        for peer in culprits:
+        """The payload of a FAILURE or ABORT frame; names at most MAX_PEERS ranks."""
+        peers = self.peers[:MAX_PEERS]
+        parts = [self._FIXED.pack(self.kind, self.sequence, len(peers)), pack_text(self.text, MAX_REASON_BYTES)]
+        for peer in peers:
             parts += [
-                self._CULPRIT.pack(peer.rank, peer.pid),
+                self._PEER.pack(peer.rank, peer.pid),
                 pack_text(peer.host),
                 pack_text(peer.status, MAX_STATUS_BYTES),
             ]
@@ -289,29 +301,29 @@ class Verdict:
 
     @classmethod
     def parse(cls, payload: bytes) -> Self:
-        """Read a VERDICT or ABORT."""
+        """Parse a FAILURE or ABORT; raises `ProtocolError`."""
         reader = FieldReader(payload)
         kind, sequence, count = reader.numbers(cls._FIXED)
         if kind not in FailureKind._value2member_map_:
-            raise ProtocolError(f"there is no failure of kind {kind}")
-        _check_culprits(count)
+            raise ProtocolError(f"unknown kind of failure {kind}")
+        _check_peer_count(count)
         text = reader.text(MAX_REASON_BYTES)
-        culprits = tuple(_read_culprit(reader, cls._CULPRIT) for _ in range(count))
+        peers = tuple(_read_peer(reader, cls._PEER) for _ in range(count))
         reader.end()
-        return cls(FailureKind(kind), sequence, culprits, text)
+        return cls(FailureKind(kind), sequence, peers, text)
 
 
-def _read_culprit(reader: FieldReader, numbers: struct.Struct) -> Peer:
+def _read_peer(reader: FieldReader, numbers: struct.Struct) -> Peer:
     rank, pid = reader.numbers(numbers)
     return Peer(rank, reader.text(), pid, reader.text(MAX_STATUS_BYTES))
 
 
-def _check_culprits(count: int) -> None:
-    if count > MAX_CULPRITS:
-        raise ProtocolError(f"{count} ranks are named, at most {MAX_CULPRITS} are allowed")
+def _check_peer_count(count: int) -> None:
+    if count > MAX_PEERS:
+        raise ProtocolError(f"{count} ranks named, at most {MAX_PEERS} are allowed")
 
 
-PART_HEAD = struct.Struct(">IBIQ")  # prefix, then whose data it is and where in that rank's part it starts
+PART_HEAD = struct.Struct(">IBIQ")  # prefix, then the rank whose data it is, and its offset in that rank's part
 
 
 def part_head(source: int, offset: int, nbytes: int) -> bytes:
@@ -320,28 +332,30 @@ def part_head(source: int, offset: int, nbytes: int) -> bytes:
 
 
 def parse_part_head(head: bytes | bytearray, sizes: Sequence[int]) -> tuple[int, int, int]:
-    """Source, offset and length of a PART, checked against what each rank has to send."""
+    """Source, offset and length of a PART, checked against the size of every rank's part."""
     length, tag, source, offset = PART_HEAD.unpack(head)
     nbytes = length - (PART_HEAD.size - PREFIX_BYTES)
     if tag != Tag.PART or nbytes <= 0 or source >= len(sizes) or offset + nbytes > sizes[source]:
-        raise ProtocolError(f"a frame with tag {tag:#04x} and {length} bytes where a part of the data was due")
+        raise ProtocolError(f"expected a PART frame, got tag {tag:#04x} with {length} bytes")
     return source, offset, nbytes
 
 
 def data_head(nbytes: int) -> bytes:
-    """The first bytes of a DATA frame."""
+    """The first bytes of a DATA frame; `nbytes` of payload follow."""
     return PREFIX.pack(nbytes, Tag.DATA)
 
 
 def parse_data_head(head: bytes | bytearray, remaining: int) -> int:
-    """Length of a DATA frame, checked against what is still due."""
+    """Length of a DATA frame, checked against the bytes that are still missing."""
     length, tag = PREFIX.unpack(head)
     if tag != Tag.DATA or not 0 < length <= remaining:
-        raise ProtocolError(f"a frame with tag {tag:#04x} and {length} bytes where {remaining} bytes of data were due")
+        raise ProtocolError(
+            f"expected a DATA frame of at most {remaining} bytes, got tag {tag:#04x} with {length} bytes"
+        )
     return int(length)
 
 
-GO_HEAD = struct.Struct(">IBQ")  # prefix, then the call's number
+GO_HEAD = struct.Struct(">IBQ")  # prefix, then the sequence number of the call
 _GO = int(Tag.GO)
 
 

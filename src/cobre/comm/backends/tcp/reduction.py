@@ -1,4 +1,4 @@
-"""The window through which a large reduction passes at the coordinator: bounded, whatever the payload."""
+"""The coordinator's window for large reductions: memory that is bounded, whatever the size of the payload."""
 
 from collections.abc import Sequence
 
@@ -10,19 +10,19 @@ from cobre.comm.backends.tcp.transport import view_of
 from cobre.comm.types import Array, ReduceOp
 
 CHUNK_BYTES = 1 << 18  # stays in the cache between receiving and folding
-SLOTS = 4  # chunks of one worker that may be here at once
+SLOTS = 4  # chunks that a worker may be ahead of the slowest one
 
 
 class ReductionWindow:
-    """A few chunks of every worker's operand; a chunk is folded when all workers' are here."""
+    """A ring of SLOTS chunks for every worker's operand; a chunk is folded once all workers' have arrived."""
 
     def __init__(self, size: int) -> None:
         self._workers = range(1, size)
         self._memory: dict[int, Sequence[Array]] = {}
 
     def start(self, send: Array, recv: Array, op: ReduceOp) -> None:
-        """Make ready for one reduction."""
-        if not self._memory:  # made at the first large reduction, then kept
+        """Prepare for one reduction of `send` and the workers' operands into `recv`."""
+        if not self._memory:  # allocated by the first large reduction, then kept
             self._memory = {rank: [np.empty(CHUNK_BYTES, np.uint8) for _ in range(SLOTS)] for rank in self._workers}
         self._send, self._recv, self._op = send, recv, op
         self._elements = CHUNK_BYTES // send.itemsize
@@ -30,15 +30,15 @@ class ReductionWindow:
         self._received = dict.fromkeys(self._workers, 0)
         self._folded = 0
         self.folded_bytes = 0
-        # Views of the slots are made once: a chunk is received in several pieces.
+        # Memoryviews are made once per reduction, not per read: a chunk arrives in many pieces.
         self._views = {rank: [view_of(slot) for slot in slots] for rank, slots in self._memory.items()}
 
     def has_room(self, rank: int) -> bool:
-        """Whether more of this rank's operand can be taken."""
+        """Whether there is a free slot for more of this rank's operand."""
         return self._received[rank] // self._chunk_bytes < self._folded + SLOTS
 
     def read(self, rank: int, reader: DataReader) -> int:
-        """Take some of a rank's operand."""
+        """Receive some of a rank's operand; the number of bytes, 0 if none have arrived or there is no room."""
         if not self.has_room(rank):
             return 0
         chunk, at = divmod(self._received[rank], self._chunk_bytes)
@@ -47,7 +47,7 @@ class ReductionWindow:
         return received
 
     def fold_complete(self) -> int:
-        """Fold every chunk that is here from all; says how many bytes of the result are new."""
+        """Fold every chunk that has arrived from all workers; the number of new bytes in the result."""
         before, total = self.folded_bytes, self._send.nbytes
         while self.folded_bytes < total:
             end = min(self.folded_bytes + self._chunk_bytes, total)

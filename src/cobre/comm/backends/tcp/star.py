@@ -1,4 +1,4 @@
-"""The collectives without shared memory: every rank's calls and payloads go through the coordinator."""
+"""The collectives without shared memory: a star, in which all calls and payloads go through the coordinator."""
 
 from collections.abc import Sequence
 
@@ -12,13 +12,13 @@ from cobre.comm.heap_region import HeapRegion
 from cobre.comm.types import Array, Dtype, Operation, ReduceOp
 from cobre.comm.validation import packed
 
-# Plain numbers: looking up a member of an enumeration costs as much as packing a head.
+# Plain ints: looking up an enum member costs as much as packing a head.
 _ALLGATHERV, _ALLREDUCE = int(Operation.ALLGATHERV), int(Operation.ALLREDUCE)
 _BROADCAST, _BARRIER = int(Operation.BROADCAST), int(Operation.BARRIER)
 
 
-class Star:
-    """One rank's part of the collectives; no memory is shared."""
+class StarCollectives:
+    """One rank's side of the collectives if no ranks share memory."""
 
     def __init__(self, transport: Transport, guard: CallGuard, rank: int, size: int) -> None:
         self._transport = transport
@@ -28,7 +28,7 @@ class Star:
         self._no_sizes = (0,) * size
 
     def allgatherv(self, send: Array, recv: Array, counts: Sequence[int], displs: Sequence[int] | None) -> None:
-        """Every rank's data to every rank."""
+        """Gather every rank's data on every rank."""
         elements = tuple(counts)
         total, itemsize = sum(elements), recv.itemsize
         is_small = total * itemsize <= SMALL_BYTES
@@ -49,14 +49,14 @@ class Star:
             for place, part in zip(places, parts, strict=True):
                 place[:] = part
         else:
-            # A copy onto itself would be harmless, but not free for a large part.
+            # Copying a part onto itself would be harmless, but not free if it is large.
             in_place = _is_in_place(send, recv, starts[self._rank])
             copy = DeferredCopy() if in_place else DeferredCopy(own, places[self._rank])
             self._transport.gather_stream(sequence, head, (own,), places, copy)
         self._transport.end(sequence)
 
     def allreduce(self, send: Array, recv: Array, op: ReduceOp) -> None:
-        """The left fold in rank order."""
+        """Reduce by the left fold in rank order."""
         is_small = send.nbytes <= SMALL_BYTES
         sequence = self._begin_call(_ALLREDUCE)
         head = call_head(
@@ -75,7 +75,7 @@ class Star:
         self._transport.end(sequence)
 
     def broadcast(self, buffer: Array, root: int) -> None:
-        """The root's data to every rank."""
+        """Copy the root's data to every rank."""
         is_small = buffer.nbytes <= SMALL_BYTES
         sequence = self._begin_call(_BROADCAST)
         head = call_head(
@@ -92,13 +92,13 @@ class Star:
         self._transport.end(sequence)
 
     def barrier(self) -> None:
-        """Until all ranks are here."""
+        """Wait for all ranks: a gather without data."""
         sequence = self._begin_call(_BARRIER)
         self._transport.gather(sequence, call_head(sequence, _BARRIER), NOTHING, self._no_sizes)
         self._transport.end(sequence)
 
     def create_region(self, owner: Endpoint, count: int, dtype: Dtype) -> HeapRegion:
-        """Allocate, then hear whether all others could: the outcome must be the same everywhere."""
+        """Allocate, then exchange who could: the outcome must be the same on all ranks."""
         region, failure = None, None
         try:
             region = HeapRegion(owner, count, dtype)
@@ -113,7 +113,7 @@ class Star:
         return region
 
     def split_local(self) -> LocalCommunicator:
-        """Nobody shares memory with this rank; the others must agree to the call all the same."""
+        """A communicator of this rank alone: no memory is shared. All ranks take part, so that a mismatch is found."""
         self._agree(Operation.SPLIT_LOCAL, b"", 0, None)
         return LocalCommunicator()
 
@@ -121,9 +121,9 @@ class Star:
         sequence = self._begin_call(operation)
         described = NO_DTYPE if dtype is None else describe_dtype(dtype)
         head = call_head(sequence, operation, inline_bytes=len(own), count=count, total=count, dtype=described)
-        answers = self._transport.gather(sequence, head, memoryview(own), (len(own),) * self._size)
+        flags = self._transport.gather(sequence, head, memoryview(own), (len(own),) * self._size)
         self._transport.end(sequence)
-        return answers
+        return flags
 
     def _begin_call(self, operation: int) -> int:
         sequence = self._guard.sequence
@@ -132,14 +132,14 @@ class Star:
 
 
 def places_in(array: Array, counts: Sequence[int], starts: Sequence[int]) -> list[memoryview]:
-    """The bytes of some parts of an array, whose counts and starts are elements."""
+    """The bytes of several parts of an array; counts and starts are in elements."""
     whole, unit = as_bytes(array), array.itemsize
     return [whole[start * unit : (start + count) * unit] for start, count in zip(starts, counts, strict=True)]
 
 
 def no_memory(nbytes: int, ranks: Sequence[int]) -> AllocationFailedError:
-    """Some ranks could not allocate a region."""
-    return AllocationFailedError(nbytes, f"no memory for a region of {nbytes} bytes on ranks {list(ranks)}")
+    """The error for a region that some ranks could not allocate."""
+    return AllocationFailedError(nbytes, f"not enough memory for a region of {nbytes} bytes on ranks {list(ranks)}")
 
 
 def _is_in_place(send: Array, recv: Array, start: int) -> bool:

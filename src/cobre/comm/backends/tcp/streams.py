@@ -1,4 +1,7 @@
-"""Large payloads on a channel: written and read piece by piece, as much as fits, without copies."""
+"""Large payloads on a channel: sent and received piece by piece, as far as the socket allows, without copies.
+
+Nothing here blocks. The callers poll several channels and move whatever can move.
+"""
 
 from collections import deque
 from collections.abc import Mapping, Sequence
@@ -19,7 +22,7 @@ from cobre.comm.backends.tcp.protocol import (
 
 
 class Writer:
-    """Bytes on their way out, in order. Holds views of the caller's buffers, which must not change meanwhile."""
+    """A queue of buffers to send, in order. Holds views of the caller's memory, which must not change meanwhile."""
 
     def __init__(self, channel: Channel) -> None:
         self.channel = channel
@@ -27,23 +30,23 @@ class Writer:
 
     @property
     def is_idle(self) -> bool:
-        """Whether everything has been handed to the kernel."""
+        """Whether the kernel has taken everything."""
         return not self._views
 
     def push(self, *pieces: bytes | memoryview) -> None:
-        """Append pieces; they are not copied."""
+        """Append buffers; they are not copied."""
         self._views.extend(memoryview(piece) for piece in pieces if len(piece))
 
     def push_data(self, payload: memoryview) -> None:
-        """Append a rank's own payload as DATA frames."""
+        """Append a payload, split into DATA frames."""
         for start in range(0, len(payload), MAX_FRAME_DATA_BYTES):
             piece = payload[start : start + MAX_FRAME_DATA_BYTES]
             self.push(data_head(len(piece)), piece)
 
     def flush(self) -> int:
-        """Send what fits now and say how much that was."""
+        """Send as much as the socket takes; the number of bytes."""
         total = 0
-        # Until the kernel takes no more: stopping earlier would cost a poll for each piece.
+        # Until the kernel takes no more: stopping earlier would cost one poll per piece.
         while self._views:
             sent = self.channel.send([self._views[i] for i in range(min(MAX_VIEWS, len(self._views)))])
             if sent == 0:
@@ -62,7 +65,7 @@ class Writer:
 
 
 class PartWriter:
-    """Sends other ranks' data to one worker, each part as soon as a good piece of it is here."""
+    """Relays the other ranks' data to one worker: GO, then each part as soon as a large enough piece has arrived."""
 
     def __init__(self, channel: Channel, sequence: int, parts: Sequence[memoryview | None], piece_bytes: int) -> None:
         self._writer = Writer(channel)
@@ -73,26 +76,26 @@ class PartWriter:
 
     @property
     def is_done(self) -> bool:
-        """Whether everything has been handed to the kernel."""
+        """Whether the kernel has taken everything."""
         return not self._parts and self._writer.is_idle
 
     def has_work(self, available: Sequence[int]) -> bool:
-        """Whether there is something to send now; takes up the next pieces if so."""
-        # Only when the last pieces are out: what arrives meanwhile makes the next ones larger.
+        """Whether there is something to send now; queues the next pieces. available: bytes arrived so far, by rank."""
+        # Only after the last pieces are out: what arrives meanwhile makes the next ones larger.
         if self._writer.is_idle:
             for source in list(self._parts):
-                self._take_up(source, available[source])
+                self._enqueue(source, available[source])
         return not self._writer.is_idle
 
     def flush(self) -> int:
-        """Send what fits now and say how much that was."""
+        """Send as much as the socket takes; the number of bytes."""
         return self._writer.flush()
 
-    def _take_up(self, source: int, available: int) -> None:
+    def _enqueue(self, source: int, available: int) -> None:
         part, start = self._parts[source], self._sent[source]
         end = min(available, start + MAX_FRAME_DATA_BYTES)
         if end - start < self._piece_bytes and end < len(part):
-            return  # a small piece costs as much as a large one
+            return  # a small piece costs as many system calls as a large one
         self._writer.push(part_head(source, start, end - start), part[start:end])
         self._sent[source] = end
         if end == len(part):
@@ -100,7 +103,7 @@ class PartWriter:
 
 
 class DataReader:
-    """Reads one rank's payload, frame after frame, into the places it is given."""
+    """Receives one rank's payload, a sequence of DATA frames, into the memory that each `read` is given."""
 
     def __init__(self, channel: Channel, nbytes: int) -> None:
         self.channel = channel
@@ -110,7 +113,7 @@ class DataReader:
         self._head_bytes = 0
 
     def read(self, view: memoryview) -> int:
-        """Put some bytes into the view; 0 when none are there yet."""
+        """Receive some bytes into the view; 0 if none have arrived."""
         if self._in_frame == 0 and not self._read_head():
             return 0
         received = self.channel.receive(view[: self._in_frame])
@@ -119,7 +122,7 @@ class DataReader:
         return received
 
     def _read_head(self) -> bool:
-        # Even five bytes may come in two reads.
+        # Even a prefix of five bytes may arrive in two reads.
         self._head_bytes += self.channel.receive(memoryview(self._head)[self._head_bytes :])
         if self._head_bytes < PREFIX_BYTES:
             return False
@@ -129,7 +132,10 @@ class DataReader:
 
 
 class PartsReader:
-    """Reads the payloads of one host's ranks, one after the other. available: by rank, how much of it is here."""
+    """Receives the payloads of one host's ranks, one after the other.
+
+    places: by rank, where its payload goes. available: by rank, how many bytes have arrived; advanced here.
+    """
 
     def __init__(self, channel: Channel, places: Mapping[int, memoryview], available: list[int]) -> None:
         self._places = deque((rank, place) for rank, place in places.items() if len(place))
@@ -143,7 +149,7 @@ class PartsReader:
         return not self._places
 
     def advance(self) -> int:
-        """Read what is there and say how much that was."""
+        """Receive what has arrived; the number of bytes."""
         total = 0
         while self._places:
             rank, place = self._places[0]
@@ -151,7 +157,7 @@ class PartsReader:
             self._available[rank] += received
             total += received
             if self._reader.remaining:
-                break  # nothing more is here: the parts come one after the other on one connection
+                break  # nothing more has arrived: the parts come one after the other on one connection
             self._places.popleft()
             self._reader = self._next()
         return total
@@ -161,7 +167,7 @@ class PartsReader:
 
 
 class PartReader:
-    """Reads GO and then all other ranks' parts into their places."""
+    """Receives GO, and then the other ranks' parts into their places; None for parts that do not come."""
 
     def __init__(self, channel: Channel, sequence: int, places: Sequence[memoryview | None]) -> None:
         self._channel = channel
@@ -180,7 +186,7 @@ class PartReader:
         return self.has_go and self._remaining == 0
 
     def advance(self) -> int:
-        """Read what is there and say how much that was."""
+        """Receive what has arrived; the number of bytes."""
         total = 0
         while not self.is_done:
             received = self._read_head() if self._body is None else self._read_body(self._body)
@@ -193,13 +199,13 @@ class PartReader:
         received = self._channel.receive(memoryview(self._head)[self._head_bytes :])
         self._head_bytes += received
         if self._head_bytes == len(self._head):
-            self._take_head()
+            self._handle_head()
         return received
 
-    def _take_head(self) -> None:
+    def _handle_head(self) -> None:
         if not self.has_go:
             if self._head != self._go:
-                raise ProtocolError("the coordinator answers another call")
+                raise ProtocolError("the coordinator replied to another call")
             self.has_go = True
             self._head = bytearray(PART_HEAD.size)
         else:

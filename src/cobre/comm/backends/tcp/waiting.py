@@ -1,7 +1,7 @@
-"""One wait inside a call: sleep until a connection is ready, and check the peers meanwhile.
+"""Waiting inside a call: sleep until a connection is ready, and check the peers meanwhile.
 
-A peer's death shows as the end of its data connection, after the last byte that it sent: the control connection may end
-earlier, while good data is still under way, and only explains.
+The death of a peer shows as end of file on its data connection, after the last byte that it sent. The control
+connection may end earlier, while good data is still in flight: it explains a loss, but does not decide.
 """
 
 import select
@@ -10,14 +10,16 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 
+from cobre.comm.backends.tcp.coordinator_monitor import CoordinatorMonitor
 from cobre.comm.backends.tcp.failures import WorldFailedError
-from cobre.comm.backends.tcp.liveness_monitor import CoordinatorMonitor, LivenessMonitor, WorkerMonitor
-from cobre.comm.backends.tcp.protocol import FailureKind, Verdict
+from cobre.comm.backends.tcp.liveness_monitor import LivenessMonitor
+from cobre.comm.backends.tcp.protocol import FailureKind, FailureRecord
 from cobre.comm.backends.tcp.spin_wait import SpinWait
+from cobre.comm.backends.tcp.worker_monitor import WorkerMonitor
 
-POLL_S = 0.25  # between two looks at the peers, while nothing arrives
-REPORT_S = 30.0  # between two progress lines of a long wait
-OVERDUE_GRACE_S = 1.0  # the coordinator's verdict knows more than a worker's own
+POLL_S = 0.25  # between two checks of the peers while nothing arrives
+REPORT_S = 30.0  # between two progress lines during a long wait
+OVERDUE_GRACE_S = 1.0  # how much later a worker's hard limit ends: the coordinator knows which ranks are late
 READ, WRITE = select.POLLIN, select.POLLOUT
 
 OnWait = Callable[[float, Sequence[str]], None]
@@ -25,10 +27,10 @@ OnWait = Callable[[float, Sequence[str]], None]
 
 @dataclass(frozen=True, slots=True)
 class WaitPolicy:
-    """How a rank waits in a call.
+    """How a rank waits inside a call.
 
-    spin_wait: used before sleeping. limit_s: the hard limit for one call, None for none. on_wait: called every REPORT_S
-    with the seconds waited and the names of the ranks that are missing.
+    spin_wait: used before sleeping. limit_s: hard limit for one call in seconds; None: no limit. on_wait: called every
+    REPORT_S with the seconds waited and the names of the ranks that are missing.
     """
 
     spin_wait: SpinWait
@@ -37,7 +39,7 @@ class WaitPolicy:
 
 
 class Waiter(ABC):
-    """Waits on behalf of one call. `missing`: the ranks that are still to be heard from."""
+    """Waits on behalf of one call. `missing`, in its methods: the ranks that the call still waits for."""
 
     def __init__(self, monitor: LivenessMonitor, sequence: int, wait_policy: WaitPolicy) -> None:
         self._monitor = monitor
@@ -49,14 +51,14 @@ class Waiter(ABC):
         self._next_report = self._since + REPORT_S
 
     def sleep(self, interests: Mapping[int, int], missing: Collection[int]) -> None:
-        """Return when a descriptor is ready; raise `WorldFailedError` when waiting is in vain.
+        """Return when a descriptor is ready; raise `WorldFailedError` once the call can no longer complete.
 
-        interests: by descriptor, READ and WRITE. missing: the ranks that this call still waits for.
+        interests: by descriptor, READ and WRITE.
         """
         poller = select.poll()
         for descriptor, events in interests.items():
             poller.register(descriptor, events)
-        # A verdict about a later call keeps the wake descriptor ready for ever: then it is not listened to.
+        # A failure that affects only later calls keeps the wake descriptor readable for ever: then it is not polled.
         listens = not self._monitor.check(self._sequence)
         if listens:
             poller.register(self._monitor.wake_fd, READ)
@@ -69,7 +71,7 @@ class Waiter(ABC):
             self._check_peers(missing)
 
     def check(self, missing: Collection[int]) -> None:
-        """Raise `WorldFailedError` when waiting is in vain; for callers who sleep in another way."""
+        """Raise `WorldFailedError` once the call can no longer complete; for callers that sleep in another way."""
         self._monitor.check(self._sequence)
         self._check_peers(missing)
 
@@ -77,7 +79,7 @@ class Waiter(ABC):
         return any(descriptor != self._monitor.wake_fd for descriptor, _ in events)
 
     def _check_peers(self, missing: Collection[int]) -> None:
-        # From the most certain to the least: a rank that is known to be dead, one that is silent, one that is late.
+        # From the most certain to the least: ranks that are known to be dead, that are silent, that are late.
         now = time.monotonic()
         lost = self._lost(missing)
         if lost:
@@ -92,15 +94,15 @@ class Waiter(ABC):
             self._on_wait(now - self._since, self._names(missing))
 
     def _fail(self, kind: FailureKind, ranks: Collection[int], text: str = "") -> None:
-        culprits = tuple(self._monitor.describe(rank, kind) for rank in sorted(ranks))
-        raise WorldFailedError(self._settle(Verdict(kind, self._sequence, culprits, text)))
+        peers = tuple(self._monitor.describe(rank, kind) for rank in sorted(ranks))
+        raise WorldFailedError(self._publish(FailureRecord(kind, self._sequence, peers, text)))
 
     def _lost(self, missing: Collection[int]) -> Sequence[int]:
-        """Ranks that have departed and whose data connection does not show it."""
+        """Ranks that have departed without an end of file on a data connection in use."""
         return ()
 
     def _late(self, missing: Collection[int]) -> Collection[int]:
-        """The ranks because of which others are missing."""
+        """The ranks that keep the missing ones from arriving."""
         return missing
 
     @abstractmethod
@@ -110,11 +112,11 @@ class Waiter(ABC):
     def _names(self, missing: Collection[int]) -> list[str]: ...
 
     @abstractmethod
-    def _settle(self, verdict: Verdict) -> Verdict: ...
+    def _publish(self, failure: FailureRecord) -> FailureRecord: ...
 
 
 class CoordinatorWaiter(Waiter):
-    """Waits for workers; its verdict is declared to all of them."""
+    """Waits for workers; declares a failure to all of them."""
 
     _monitor: CoordinatorMonitor
 
@@ -130,18 +132,19 @@ class CoordinatorWaiter(Waiter):
     def _names(self, missing: Collection[int]) -> list[str]:
         return [self._monitor.name(rank) for rank in sorted(self._late(missing))]
 
-    def _settle(self, verdict: Verdict) -> Verdict:
-        return self._monitor.declare(verdict)
+    def _publish(self, failure: FailureRecord) -> FailureRecord:
+        return self._monitor.declare(failure)
 
 
 class WorkerWaiter(Waiter):
-    """Hears from the coordinator alone, which is missing as long as it has not answered."""
+    """Waits for the coordinator, the only rank that a worker hears from."""
 
     _monitor: WorkerMonitor
 
     def __init__(self, monitor: WorkerMonitor, sequence: int, wait_policy: WaitPolicy) -> None:
         super().__init__(monitor, sequence, wait_policy)
-        # The coordinator's limit runs out first, because it knows which ranks are late; a worker only sees its silence.
+        # The coordinator's limit ends first, because it knows which ranks are late; a worker only sees that there is no
+        # reply.
         if self._limit_s is not None:
             self._limit_s += OVERDUE_GRACE_S
 
@@ -154,5 +157,5 @@ class WorkerWaiter(Waiter):
             return [f"rank {rank}" for rank in beat.missing]
         return [self._monitor.name(0)]
 
-    def _settle(self, verdict: Verdict) -> Verdict:
-        return verdict
+    def _publish(self, failure: FailureRecord) -> FailureRecord:
+        return failure  # raised here; the abort that follows tells the coordinator that this rank gave up, and why

@@ -1,21 +1,21 @@
-"""A worker's side of the collectives: everything goes to the coordinator and comes back from it."""
+"""A worker's end of the collectives: everything goes to the coordinator and comes back from it."""
 
 from collections.abc import Sequence
 
 from cobre.comm.backends.tcp.channel import Channel
 from cobre.comm.backends.tcp.fields import ProtocolError
-from cobre.comm.backends.tcp.liveness_monitor import WorkerMonitor
 from cobre.comm.backends.tcp.protocol import GO_HEAD, go_head
 from cobre.comm.backends.tcp.streams import PartReader, Writer
 from cobre.comm.backends.tcp.transport import NOTHING, SMALL_BYTES, DeferredCopy, Transport, as_bytes
 from cobre.comm.backends.tcp.waiting import READ, WRITE, WaitPolicy, WorkerWaiter
+from cobre.comm.backends.tcp.worker_monitor import WorkerMonitor
 from cobre.comm.types import Array, ReduceOp
 
 COORDINATOR = (0,)
 
 
 class WorkerTransport(Transport):
-    """One data connection, to the coordinator."""
+    """The transport of a rank other than 0: one data connection, to the coordinator."""
 
     monitor: WorkerMonitor
 
@@ -28,39 +28,39 @@ class WorkerTransport(Transport):
         wait_policy: WaitPolicy,
     ) -> None:
         super().__init__(monitor, monitor.progress, wait_policy)
-        self._own: tuple[int, ...] = (rank,)  # the ranks that this one speaks for
+        self._own: tuple[int, ...] = (rank,)  # the ranks whose payloads this one sends
         self._size = size
         self._channel = channel
         self._inbox = memoryview(bytearray(GO_HEAD.size + SMALL_BYTES))
 
     def gather(self, sequence: int, head: bytes, own: memoryview, sizes: Sequence[int]) -> list[memoryview]:
-        """Send our bytes, get all others' in rank order."""
-        answer = self._ask(sequence, head, own, sum(sizes) - len(own))
+        """Send our bytes and receive those of all others."""
+        reply = self._request(sequence, head, own, sum(sizes) - len(own))
         parts, at, own_at = [], 0, 0
         for rank, nbytes in enumerate(sizes):
             if rank in self._own:
                 parts.append(own[own_at : own_at + nbytes])
                 own_at += nbytes
                 continue
-            parts.append(answer[at : at + nbytes])
+            parts.append(reply[at : at + nbytes])
             at += nbytes
         return parts
 
     def reduce(self, sequence: int, head: bytes, send: Array, recv: Array, op: ReduceOp) -> None:
-        """Send our operands, get the result."""
-        as_bytes(recv)[:] = self._ask(sequence, head, as_bytes(send), recv.nbytes)
+        """Send our operands and receive the result."""
+        as_bytes(recv)[:] = self._request(sequence, head, as_bytes(send), recv.nbytes)
 
     def broadcast(self, sequence: int, head: bytes, buffer: memoryview, root: int) -> None:
-        """Send or get the root's bytes."""
+        """Send or receive the root's bytes."""
         if root in self._own:
-            self._ask(sequence, head, buffer, 0)
+            self._request(sequence, head, buffer, 0)
         else:
-            buffer[:] = self._ask(sequence, head, NOTHING, len(buffer))
+            buffer[:] = self._request(sequence, head, NOTHING, len(buffer))
 
     def gather_stream(
         self, sequence: int, head: bytes, own: Sequence[memoryview], places: Sequence[memoryview], copy: DeferredCopy
     ) -> None:
-        """Send our parts while the others' arrive."""
+        """Send our parts while those of others arrive."""
         others = [None if rank in self._own else place for rank, place in enumerate(places)]
         self._stream(sequence, head, own, others, copy)
 
@@ -69,26 +69,26 @@ class WorkerTransport(Transport):
         self._stream(sequence, head, (as_bytes(send),), [as_bytes(recv)], DeferredCopy())
 
     def broadcast_stream(self, sequence: int, head: bytes, buffer: memoryview, root: int) -> None:
-        """Send or get the root's bytes."""
+        """Send or receive the root's bytes."""
         is_root = root in self._own
         places = [buffer if rank == root and not is_root else None for rank in range(self._size)]
         self._stream(sequence, head, (buffer,) if is_root else (), places, DeferredCopy())
 
-    def _ask(self, sequence: int, head: bytes, payload: memoryview, answer_bytes: int) -> memoryview:
-        """One round trip: our call with its payload, and the answer, which is valid until the next one.
+    def _request(self, sequence: int, head: bytes, payload: memoryview, reply_bytes: int) -> memoryview:
+        """One round trip: send the call with its payload and return the reply, which is valid until the next request.
 
-        Raises `ProtocolError` where the coordinator answers another call.
+        Raises `ProtocolError` if the coordinator replies to another call.
         """
         self._send(sequence, head, payload)
-        if len(self._inbox) < GO_HEAD.size + answer_bytes:
-            self._inbox = memoryview(bytearray(GO_HEAD.size + answer_bytes))
-        # Exactly as long as the answer: the next frame on this connection belongs to the next call.
-        inbox = self._inbox[: GO_HEAD.size + answer_bytes]
+        if len(self._inbox) < GO_HEAD.size + reply_bytes:
+            self._inbox = memoryview(bytearray(GO_HEAD.size + reply_bytes))
+        # Exactly as long as the reply: the next frame on this connection belongs to the next call.
+        inbox = self._inbox[: GO_HEAD.size + reply_bytes]
         received = self._receive_some(sequence, inbox)
         while received < len(inbox):
             received += self._receive_some(sequence, inbox[received:])
-        if inbox[: GO_HEAD.size] != go_head(sequence, answer_bytes):
-            raise ProtocolError("the coordinator answers another call")
+        if inbox[: GO_HEAD.size] != go_head(sequence, reply_bytes):
+            raise ProtocolError("the coordinator replied to another call")
         return inbox[GO_HEAD.size :]
 
     def _send(self, sequence: int, head: bytes, payload: memoryview) -> None:
@@ -106,7 +106,7 @@ class WorkerTransport(Transport):
         channel = self._channel
         if received := channel.await_bytes(view):
             return received
-        # Only a wait that lasts needs a waiter, which looks at verdicts, silence and limits between two reads.
+        # Only a wait that takes longer needs a waiter, which checks failure records, silence and limits between reads.
         waiter = self._waiter(sequence)
         while not (received := channel.await_bytes(view)):
             waiter.check(COORDINATOR)
@@ -120,10 +120,10 @@ class WorkerTransport(Transport):
         places: Sequence[memoryview | None],
         copy: DeferredCopy,
     ) -> None:
-        """Send and receive at once, until both are done; only the coordinator's GO allows to write anywhere.
+        """Send and receive concurrently until both are done; nothing is written to `places` before GO.
 
-        At once: a connection has two directions, and the first results of a reduction come back while operands still
-        leave.
+        Concurrently: the first results of a reduction come back while operands are still being sent, and a coordinator
+        whose send buffer is full relays no further.
         """
         channel, waiter = self._channel, self._waiter(sequence)
         writer, reader = Writer(channel), PartReader(channel, sequence, places)
@@ -131,7 +131,7 @@ class WorkerTransport(Transport):
         for part in own:
             writer.push_data(part)
         while not (writer.is_idle and reader.is_done):
-            # Our own part is copied only after GO: before it the caller's buffer must stay as it was (clause 2).
+            # Our own part is copied only after GO: until then the caller's buffer must stay untouched (clause 2).
             if writer.flush() + reader.advance() or (reader.has_go and copy.advance()):
                 continue
             interest = (0 if writer.is_idle else WRITE) | (0 if reader.is_done else READ)

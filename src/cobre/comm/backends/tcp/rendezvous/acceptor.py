@@ -1,8 +1,8 @@
-"""How the coordinator meets its workers: accept, authenticate, pair two connections per rank, start.
+"""The coordinator's end of the rendezvous: accept, authenticate, pair two connections per rank, start.
 
-Strangers cost little: each connection has five seconds and a kilobyte, and there is a limit to how many may be in
-their handshake at once, the oldest giving way. Nothing that a stranger does ends the rendezvous. What was refused is
-logged, and repeated in the error if ranks are missing at the end.
+Strangers cost little: each connection gets five seconds and a kilobyte, and the number of handshakes under way is
+limited; the oldest is dropped for a new one. Nothing that a stranger does ends the rendezvous. Refusals are logged, and
+repeated in the error if ranks are missing at the end.
 """
 
 import contextlib
@@ -22,31 +22,31 @@ from cobre.comm.endpoint import logger
 from cobre.comm.errors import InitializationFailedError, Peer
 from cobre.printable import printable
 
-MAX_PENDING = 128  # unauthenticated connections at once; a flood costs so many descriptors and kilobytes, no more
-MAX_ACCEPTS = 64  # per turn, so that a flood of connections leaves time for those accepted before
-MAX_REMEMBERED = 8  # reasons for refusals that the final error repeats; strangers must not fill the log
-MAX_SELECT_S = 3600.0  # epoll counts milliseconds in 32 bits
+MAX_PENDING = 128  # unauthenticated connections at once; bounds the descriptors and the memory that a flood can cost
+MAX_ACCEPTS = 64  # per round of the event loop, so that a flood leaves time for connections accepted before
+MAX_REMEMBERED = 8  # refusals that the final error repeats; strangers must not fill the log
+MAX_SELECT_S = 3600.0  # epoll takes milliseconds in 32 bits
 
 
 @dataclass(slots=True)
 class AcceptedWorker:
-    """A worker that has proven that it holds the secret, with its connections by purpose."""
+    """A worker that has proved that it holds the secret, and its connections by purpose."""
 
     hello: Hello
     links: dict[Link, socket.socket] = field(default_factory=dict)
 
     @property
     def peer(self) -> Peer:
-        """How it is named in messages; what it said of itself is made safe to print."""
+        """The worker as messages name it; the host name that it sent is made safe to print."""
         return Peer(self.hello.rank, printable(self.hello.host, lines=False), self.hello.pid)
 
     @property
     def is_complete(self) -> bool:
-        """Whether both connections are there."""
+        """Whether both connections have been made."""
         return len(self.links) == len(Link)
 
     def has_hung_up(self) -> bool:
-        """Whether the process at the other end has gone. Before the start nobody sends anything."""
+        """Whether the process at the other end has closed a connection, or has ended."""
         return any(_has_ended(sock) for sock in self.links.values())
 
     def close(self) -> None:
@@ -55,10 +55,10 @@ class AcceptedWorker:
 
 
 def _has_ended(sock: socket.socket) -> bool:
-    """Whether the peer has closed; never blocks. Workers send nothing between their proof and START."""
+    """Whether the peer has closed; never blocks. Workers send nothing between PROOF and START."""
     try:
         if isinstance(sock, ssl.SSLSocket):
-            return not sock.recv(1)  # TLS cannot peek; as nothing is sent, nothing can be lost
+            return not sock.recv(1)  # TLS sockets cannot peek; nothing is lost, because the worker sends nothing
         return not sock.recv(1, socket.MSG_PEEK)
     except (BlockingIOError, ssl.SSLWantReadError):
         return False
@@ -82,10 +82,10 @@ class Acceptor:
         self._listeners: list[socket.socket] = []
 
     def accept_all(self) -> dict[int, AcceptedWorker]:
-        """Wait until all workers have come; returns them by rank.
+        """Wait until all workers have connected; returns them by rank.
 
-        Raises `InitializationFailedError` at the connect timeout, naming the ranks that are missing and what was
-        refused. In every case no listener is left open.
+        Raises `InitializationFailedError` at the connect timeout, naming the ranks that are missing and the refusals.
+        No listener is left open, whatever happens.
         """
         try:
             self._listeners = listening.open_listeners(self._config, self._secret, self._deadline)
@@ -93,7 +93,7 @@ class Acceptor:
                 self._selector.register(listener, selectors.EVENT_READ)
             while not self._is_complete():
                 self._turn()
-            # Only when all are here: a worker that has START takes every later end for a failure of the world.
+            # Only when all have connected: after START a worker takes the end of a connection for a failure.
             self._start()
         except BaseException:
             self._dismiss()
@@ -104,11 +104,12 @@ class Acceptor:
 
     def _is_complete(self) -> bool:
         complete = [worker for worker in self._workers.values() if worker.is_complete]
-        # The dead last: a rank may have died while the others were still coming, and its successor may be on its way.
+        # Dead workers are looked for last: one may have died while others were connecting, and a restarted process may
+        # be about to take its place.
         return len(complete) == self._config.size - 1 and not self._drop_dead_workers()
 
     def _turn(self) -> None:
-        """One round of the event loop: sleep until something happens or some deadline passes."""
+        """One round of the event loop: sleep until a socket is ready or a deadline passes."""
         now = time.monotonic()
         if now >= self._deadline:
             raise self._missing_ranks(now)
@@ -124,16 +125,16 @@ class Acceptor:
         elif (pending := self._pending.get(fileobj.fileno())) is not None:
             self._advance(pending)
         else:
-            # A worker's connection is readable only when it has ended. It stays registered so that this wakes us.
+            # Readable can only mean end of file: workers send nothing before START. They stay registered for this.
             self._drop_dead_workers()
 
     def _accept(self, listener: socket.socket) -> None:
         for _ in range(MAX_ACCEPTS):
             try:
                 sock, address = listener.accept()
-            except OSError:  # nobody else is waiting, or one has already given up, or we are out of descriptors
+            except OSError:  # no more connections, or one that was reset meanwhile, or no descriptors left
                 return
-            # The oldest gives way: a real worker needs a moment for its handshake, an idle stranger stays for ever.
+            # Drop the oldest: a worker needs a moment for its handshake, an idle stranger stays until its deadline.
             if len(self._pending) >= MAX_PENDING:
                 self._drop(next(iter(self._pending.values())))
             pending = PendingConnection(sock, address[0], address[1], self._secret, self._context)
@@ -149,48 +150,50 @@ class Acceptor:
         except RefusedError as refusal:
             self._refuse(pending, refusal)
         except ssl.SSLError as error:
-            self._remember(pending, f"{pending.host} does not speak TLS as this rank does ({error.reason or error})")
+            self._remember(pending, f"TLS handshake with {pending.host} failed ({error.reason or error})")
             self._drop(pending)
         except (ProtocolError, OSError) as error:
             if pending.speaks_tls:
-                self._remember(pending, f"{pending.host} speaks TLS, which this rank does not (COBRE_TCP_TLS_CERT)")
+                self._remember(
+                    pending, f"{pending.host} uses TLS, but the coordinator does not (COBRE_TCP_TLS_CERT is not set)"
+                )
             else:
-                logger.info("a connection from %s was dropped: %s", pending.address, error)
+                logger.info("dropped a connection from %s: %s", pending.address, error)
             self._drop(pending)
 
     def _admit(self, pending: PendingConnection) -> None:
         hello = pending.handshake.hello
-        assert hello is not None  # noqa: S101 - nobody is authenticated without one
+        assert hello is not None  # noqa: S101 - nothing is authenticated without one
         self._check_world(hello)
         worker = self._slot_for(hello)
         if hello.link in worker.links:
-            raise RefusedError(f"{name_of(hello)} connects twice", may_retry=True)
-        # From here on it belongs to the worker: no deadline, and not dropped by `_close`.
+            raise RefusedError(f"{name_of(hello)} connected twice", may_retry=True)
+        # From here on the socket belongs to the worker: it has no deadline, and `_close` does not drop it.
         self._pending.pop(pending.sock.fileno())
         worker.links[hello.link] = pending.sock
         self._workers[hello.rank] = worker
         pending.send(pending.handshake.welcome())
         if worker.is_complete:
-            logger.info("%s has joined from %s", worker.peer, pending.address)
+            logger.info("%s joined from %s", worker.peer, pending.address)
 
     def _check_world(self, hello: Hello) -> None:
         config, me = self._config, this_process(0)
         if hello.run_id != config.run_id:
             raise RefusedError(
-                f"{name_of(hello)} belongs to run {printable(hello.run_id, lines=False)!r}, the coordinator to run "
-                f"{config.run_id!r}",
+                f"{name_of(hello)} belongs to run {printable(hello.run_id, lines=False)!r}, the coordinator belongs to "
+                f"run {config.run_id!r} (COBRE_TCP_RUN_ID)",
                 may_retry=True,  # the coordinator of an earlier run may be about to end
             )
         if hello.size != config.size:
             raise RefusedError(
-                f"{name_of(hello)} says COBRE_TCP_SIZE={hello.size}, {me} says COBRE_TCP_SIZE={config.size}"
+                f"{name_of(hello)} has COBRE_TCP_SIZE={hello.size}, but {me} has COBRE_TCP_SIZE={config.size}"
             )
         if not 1 <= hello.rank < config.size:
-            raise RefusedError(f"{name_of(hello)} claims a rank that {me} does not have to give")
+            raise RefusedError(f"{name_of(hello)} is not a worker of {me}: expected a rank from 1 to {config.size - 1}")
 
     def _slot_for(self, hello: Hello) -> AcceptedWorker:
-        # One process makes two connections, paired by the instance. Another instance with the same rank is either the
-        # successor of a process that died, which may have its place, or a second process with the same number.
+        # A process makes two connections, which the instance pairs. Another instance with the same rank is either the
+        # restart of a process that died, which may take its place, or a second process that was given the same rank.
         present = self._workers.get(hello.rank)
         if present is None or present.hello.instance == hello.instance:
             return present or AcceptedWorker(hello)
@@ -205,12 +208,12 @@ class Acceptor:
         self._drop(pending)
 
     def _remember(self, pending: PendingConnection, text: str) -> None:
-        """Log a refusal as a warning once for each reason: a worker tries again until its time is up."""
+        """Log a refusal, as a warning once per reason: a worker retries until its connect timeout."""
         if text not in self._refused and len(self._refused) < MAX_REMEMBERED:
-            logger.warning("a connection from %s was refused: %s", pending.address, text)
+            logger.warning("refused a connection from %s: %s", pending.address, text)
             self._refused.append(text)
         else:
-            logger.info("a connection from %s was refused again: %s", pending.address, text)
+            logger.info("refused another connection from %s: %s", pending.address, text)
 
     def _drop(self, pending: PendingConnection) -> None:
         self._pending.pop(pending.sock.fileno(), None)
@@ -220,14 +223,14 @@ class Acceptor:
     def _drop_late_pending(self) -> None:
         now = time.monotonic()
         for pending in [pending for pending in self._pending.values() if pending.deadline <= now]:
-            logger.info("a connection from %s was dropped: no handshake in time", pending.address)
+            logger.info("dropped a connection from %s: handshake timed out", pending.address)
             self._drop(pending)
 
     def _drop_dead_workers(self) -> bool:
-        """A worker that died before the start makes room for its successor."""
+        """Make room for restarts of workers that died before the start; whether there were any."""
         dead = [worker for worker in self._workers.values() if worker.has_hung_up()]
         for worker in dead:
-            logger.warning("%s has gone before the start; its place is free", worker.peer)
+            logger.warning("%s disconnected before all ranks had joined; it may connect again", worker.peer)
             for sock in worker.links.values():
                 self._forget(sock)
             worker.close()
@@ -253,7 +256,7 @@ class Acceptor:
             _send(worker.links[Link.DATA], frame(Tag.START))
 
     def _dismiss(self) -> None:
-        """Send the workers that have come the reason why the start failed, and close their connections."""
+        """Tell the workers that have connected why the rendezvous failed, and close their connections."""
         text = "the coordinator gave up"
         if time.monotonic() >= self._deadline:
             text = self._missing_ranks(time.monotonic()).message

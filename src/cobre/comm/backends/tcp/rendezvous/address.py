@@ -1,4 +1,4 @@
-"""Addresses as people write them: `host`, `host:port`, `[v6]:port`, a bare v6 address."""
+"""Addresses as users write them: `host`, `host:port`, `[v6]:port`, or a bare IPv6 address."""
 
 import ipaddress
 import socket
@@ -11,7 +11,7 @@ MAX_PORT = 65535
 
 @dataclass(frozen=True, slots=True)
 class Address:
-    """A host name or number, and a port."""
+    """A host name or numeric address, and a port."""
 
     host: str
     port: int
@@ -29,7 +29,7 @@ class SocketAddress:
 
     @property
     def host(self) -> str:
-        """The number of the host."""
+        """The numeric address."""
         return str(self.sockaddr[0])
 
     def __str__(self) -> str:
@@ -37,12 +37,12 @@ class SocketAddress:
 
 
 def parse_address(text: str, default_port: int, variable: str = "COBRE_TCP_COORDINATOR") -> Address:
-    """Read an address; a port in it wins over the default."""
+    """Parse an address; a port in it takes precedence over the default. `variable`: named in the error."""
     host, port = _split(text.strip())
     number = default_port if port is None else _port(port)
     if not host or number is None or not 0 <= number <= MAX_PORT:
         raise InitializationFailedError(
-            "tcp", f"{variable}={text!r} is no address: write host, host:port, or [v6 address]:port"
+            "tcp", f"{variable}={text!r} is not a valid address: expected host, host:port or [IPv6 address]:port"
         )
     return Address(host, number)
 
@@ -53,7 +53,7 @@ def _split(text: str) -> tuple[str, str | None]:
         if not bracket or (rest and not rest.startswith(":")):
             return "", None
         return host, rest[1:] if rest else None
-    if text.count(":") > 1:  # a bare v6 address
+    if text.count(":") > 1:  # a bare IPv6 address
         return text, None
     host, colon, port = text.partition(":")
     return host, port if colon else None
@@ -64,7 +64,7 @@ def _port(text: str) -> int | None:
 
 
 def resolve(address: Address, *, passive: bool = False) -> list[SocketAddress]:
-    """All socket addresses behind an address, in the system's order; raises `socket.gaierror`."""
+    """Resolve an address, in the resolver's order; raises `socket.gaierror`. passive: for bind(), not connect()."""
     flags = socket.AI_PASSIVE if passive else 0
     found = socket.getaddrinfo(address.host, address.port, type=socket.SOCK_STREAM, flags=flags)
     unique = dict.fromkeys(SocketAddress(family, sockaddr) for family, _, _, _, sockaddr in found)
@@ -72,7 +72,7 @@ def resolve(address: Address, *, passive: bool = False) -> list[SocketAddress]:
 
 
 def is_loopback(host: str) -> bool:
-    """Whether a numeric host is this machine for sure."""
+    """Whether a numeric address is a loopback address, IPv4-mapped ones included."""
     try:
         number = ipaddress.ip_address(host.partition("%")[0])
     except ValueError:

@@ -1,8 +1,8 @@
-"""Proof that both sides hold the same secret, without sending it.
+"""Mutual proof that both ends hold the same secret, without sending it.
 
-Each side picks a fresh nonce. A proof is an HMAC-SHA256 over the role and the transcript, which is everything that
-both sides have said so far: nonces, rank, size, run id, host, pid, the purpose of the connection. A recorded proof is
-useless: the other side's nonce is new each time. A reflected one is useless: the roles differ.
+Each end picks a fresh nonce. A proof is an HMAC-SHA256 over the role and the transcript, which is everything that both
+ends have sent so far: nonces, rank, size, run id, host, pid, the purpose of the connection. Replaying a recorded proof
+is useless, because the other end's nonce is new each time; so is reflecting one, because the roles differ.
 """
 
 import hashlib
@@ -18,21 +18,21 @@ PROOF_BYTES = 32
 
 
 def new_nonce() -> bytes:
-    """Random bytes that were never used before."""
+    """Fresh random bytes for one handshake."""
     return secrets.token_bytes(NONCE_BYTES)
 
 
 def prove(secret: bytes, role: bytes, hello: bytes, challenge: bytes) -> bytes:
-    """What only a holder of the secret can compute for this role in this conversation."""
+    """The proof for this role in this handshake; only a holder of the secret can compute it."""
     transcript = hashlib.sha256(hello).digest() + hashlib.sha256(challenge).digest()
     return hmac.digest(secret, role + b"\0" + transcript, "sha256")
 
 
 def refusal_role(text: str) -> bytes:
-    """The role of a coordinator that refuses, with these words."""
+    """The role of a coordinator that refuses with this text, which the proof thereby authenticates."""
     return REFUSAL + b"\0" + hashlib.sha256(text.encode()).digest()
 
 
 def is_proven(proof: bytes, secret: bytes, role: bytes, hello: bytes, challenge: bytes) -> bool:
-    """Whether the proof is right; takes the same time for every wrong one."""
+    """Whether the proof is valid; a constant-time comparison."""
     return hmac.compare_digest(proof, prove(secret, role, hello, challenge))

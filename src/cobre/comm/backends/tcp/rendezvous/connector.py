@@ -1,4 +1,4 @@
-"""How a worker connects to its coordinator: at any of its addresses, with retries, until the connect timeout."""
+"""A worker's end of the rendezvous: connect to any of the coordinator's addresses, retrying until the timeout."""
 
 import secrets
 import socket
@@ -18,29 +18,29 @@ from cobre.printable import printable
 
 HANDSHAKE_S = 5.0
 TLS_RECORDS = (b"\x15\x03", b"\x16\x03")
-CONNECT_S = 5.0  # per address: a firewall that swallows packets must not hide the next address
+CONNECT_S = 5.0  # per address: a firewall that drops packets must not keep us from trying the next address
 FIRST_BACKOFF_S, MAX_BACKOFF_S = 0.02, 0.5
-WARN_AFTER_S = 5.0  # after which a rank that has not found the coordinator says so
-LONGEST_WAIT_S = 1e6  # a socket counts milliseconds in 32 bits
+WARN_AFTER_S = 5.0  # how long a rank tries before it logs a warning
+LONGEST_WAIT_S = 1e6  # socket timeouts are milliseconds in 32 bits
 
 
 @dataclass(frozen=True, slots=True)
 class CoordinatorConnection:
-    """A worker's two connections, and who is at the other end."""
+    """A worker's two authenticated connections, and the process at the other end."""
 
     links: dict[Link, socket.socket]
     coordinator: Peer
 
 
 class HangUpError(Exception):
-    """The other side ended the connection without a word."""
+    """The handshake failed: the peer closed the connection, did not reply, or is no coordinator."""
 
 
 class Connector:
     """Connects one worker to rank 0.
 
-    Late DNS, refused connections and any order of starting are normal in a cluster: whatever fails is retried. Only a
-    coordinator that has proven that it holds the secret can send a worker away for good.
+    On a cluster, ranks start in any order, and names may resolve late: whatever fails is retried. Only a coordinator
+    that has proved that it holds the secret can turn a worker away for good.
     """
 
     def __init__(self, config: TcpConfig, secret: bytes, context: ssl.SSLContext | None) -> None:
@@ -52,19 +52,19 @@ class Connector:
         self._deadline = self._began + config.connect_timeout_s
         self._logged: set[str] = set()  # each problem is logged once, however often it is met
         self._warned: set[str] = set()
-        self._last_problem = "nothing was tried"
+        self._last_problem = "no attempt was made"
         self._cause = ""
-        """The last problem that says more than that nobody answers: rank 0 may have given up before this rank does."""
+        """The last problem that says more than "connection refused", which it may end with once rank 0 has given up."""
         self._unproven_text = ""
 
     def connect(self) -> CoordinatorConnection:
-        """Connect, authenticate, and wait until all ranks are there.
+        """Connect, authenticate, and wait until all ranks have connected.
 
-        Raises `InitializationFailedError` at the connect timeout with the last cause, or where the coordinator refuses.
+        Raises `InitializationFailedError` if the coordinator refuses, or at the connect timeout with the last cause.
         """
         backoff = FIRST_BACKOFF_S
         while True:
-            # Resolved anew in every round: the name may become known, or change, while we wait.
+            # Resolved in every round: on a cluster the name may appear, or change, while we wait.
             for target in self._targets():
                 connection = self._try(target)
                 if connection is not None:
@@ -79,7 +79,7 @@ class Connector:
         try:
             targets = resolve(self._address)
         except socket.gaierror as error:
-            self._note_problem(f"the name {self._address.host} is not known ({error.strerror})")
+            self._note_problem(f"cannot resolve {self._address.host} ({error.strerror})")
             return []
         for target in targets:
             if not is_loopback(target.host):
@@ -95,7 +95,7 @@ class Connector:
             self._handle_refusal(target, refusal)
         except ssl.SSLCertVerificationError as error:
             close_all(list(links.values()))
-            self._note_problem(f"the certificate of {target} is not accepted: {error.verify_message}", is_cause=True)
+            self._note_problem(f"rejected the certificate of {target}: {error.verify_message}", is_cause=True)
         except (HangUpError, ProtocolError) as error:
             close_all(list(links.values()))
             self._note_problem(f"{target}: {error}", is_cause=True)
@@ -108,26 +108,26 @@ class Connector:
         return None
 
     def _handle_refusal(self, target: SocketAddress, refusal: RefusedError) -> None:
-        """Only a coordinator that has proven to be ours can send this rank away; anybody may answer at an address."""
+        """Give up only if the coordinator has proved its identity: anybody may answer at its address."""
         if isinstance(refusal, UnprovenRefusalError):
             self._unproven_text = printable(refusal.text, lines=False)
             self._note_problem(
-                f"whoever answers at {target} refuses, without proof that it holds the secret", is_cause=True
+                f"{target} refused the connection without proving that it holds the secret", is_cause=True
             )
         elif refusal.may_retry:
-            self._note_problem(f"{target} refuses: {printable(refusal.text)}", is_cause=True)
+            self._note_problem(f"{target} refused the connection: {printable(refusal.text)}", is_cause=True)
         else:
             raise self._refused(target, refusal) from refusal
 
     def _connect_at(self, target: SocketAddress, links: dict[Link, socket.socket]) -> CoordinatorConnection:
         instance = secrets.token_bytes(INSTANCE_BYTES)
-        # START comes on the data connection, so that is made last: when it is complete, both are.
+        # START comes on the data connection, so that one is made last: when it is authenticated, both are.
         for link in (Link.CONTROL, Link.DATA):
             links[link] = self._connect(target)
             handshake = self._handshake(link, instance)
             self._run_handshake(links[link], handshake)
         self._await_start(links[Link.DATA], handshake)
-        assert handshake.coordinator is not None  # noqa: S101 - named in the handshake
+        assert handshake.coordinator is not None  # noqa: S101 - set by the handshake
         return CoordinatorConnection(links, handshake.coordinator)
 
     def _connect(self, target: SocketAddress) -> socket.socket:
@@ -136,8 +136,9 @@ class Connector:
             sock.settimeout(self._at_most(CONNECT_S))
             sock.connect(target.sockaddr)
             if sock.getsockname() == sock.getpeername():
-                # Linux may connect a socket to itself while nobody listens on a port of its own range.
-                raise HangUpError("nobody listens there")
+                # Linux can connect a socket to itself (simultaneous open) if the port is in the ephemeral range and
+                # nobody listens on it.
+                raise HangUpError("connection refused")
             if self._context is not None:
                 sock.settimeout(self._at_most(HANDSHAKE_S))
                 return self._encrypted(sock, self._context)
@@ -154,7 +155,7 @@ class Connector:
         except OSError as error:
             reason = getattr(error, "reason", None) or error.strerror or error
             raise HangUpError(
-                f"no TLS handshake ({reason}): is COBRE_TCP_TLS_CERT set for the coordinator, too?"
+                f"TLS handshake failed ({reason}); is COBRE_TCP_TLS_CERT set for the coordinator too?"
             ) from error
 
     def _handshake(self, link: Link, instance: bytes) -> WorkerHandshake:
@@ -170,7 +171,7 @@ class Connector:
 
     def _await_start(self, sock: socket.socket, handshake: WorkerHandshake) -> None:
         self._note_problem("connected, waiting for the other ranks")
-        # A little longer than the coordinator's own limit: its error, which names the missing ranks, should come first.
+        # A little longer than the coordinator's own limit: its error, which names the missing ranks, must come first.
         limit = self._deadline + 1.0
         while not handshake.has_started:
             self._advance(sock, handshake, limit)
@@ -180,20 +181,20 @@ class Connector:
         try:
             data = sock.recv(handshake.needed)
         except TimeoutError:
-            raise HangUpError("no answer in time") from None
+            raise HangUpError("no reply in time") from None
         except OSError as error:
             raise HangUpError(self._broken_off(error.strerror or str(error))) from error
         if not data:
-            raise HangUpError(self._broken_off("hung up"))
+            raise HangUpError(self._broken_off("connection closed"))
         if self._context is None and handshake.coordinator is None and data.startswith(TLS_RECORDS):
-            raise HangUpError("the answer is TLS, which this rank does not use: set COBRE_TCP_TLS_CA here, too")
-        answer = handshake.receive(data)
-        if answer:
-            sock.sendall(answer)
+            raise HangUpError("the coordinator uses TLS, but this rank does not: set COBRE_TCP_TLS_CA")
+        reply = handshake.receive(data)
+        if reply:
+            sock.sendall(reply)
 
     def _broken_off(self, how: str) -> str:
-        hint = "" if self._context else "; does it use TLS (COBRE_TCP_TLS_CA), which this rank does not?"
-        return f"whoever answers there broke off the handshake ({how}){hint}"
+        hint = "" if self._context else "; if the coordinator uses TLS, set COBRE_TCP_TLS_CA"
+        return f"the peer ended the handshake ({how}){hint}"
 
     def _at_most(self, seconds: float) -> float:
         return max(0.001, min(seconds, self._deadline - time.monotonic()))
@@ -203,15 +204,15 @@ class Connector:
         self._cause = problem if is_cause else self._cause
         if problem not in self._logged:
             self._logged.add(problem)
-            logger.info("rank %d on its way to %s: %s", self._config.rank, self._address, problem)
+            logger.info("rank %d connecting to %s: %s", self._config.rank, self._address, problem)
 
     def _warn_if_slow(self) -> None:
-        """After WARN_AFTER_S log each problem once as a warning: the name may have a typing error in it."""
+        """After WARN_AFTER_S, log each problem once as a warning: the address may be mistyped."""
         waited = time.monotonic() - self._began
         if waited >= WARN_AFTER_S and self._last_problem not in self._warned:
             self._warned.add(self._last_problem)
             logger.warning(
-                "rank %d (host %s) has looked for rank 0 at %s for %.0f s: %s; it gives up after %g s",
+                "rank %d (host %s) has been trying to reach rank 0 at %s for %.0f s: %s; it gives up after %g s",
                 self._config.rank,
                 socket.gethostname(),
                 self._address,
@@ -222,19 +223,17 @@ class Connector:
 
     def _refused(self, target: SocketAddress, refusal: RefusedError) -> InitializationFailedError:
         text = printable(refusal.text)
-        return InitializationFailedError(
-            "tcp", f"the coordinator at {target} and rank {self._config.rank} do not agree: {text}"
-        )
+        return InitializationFailedError("tcp", f"the coordinator at {target} refused rank {self._config.rank}: {text}")
 
     def _timed_out(self) -> InitializationFailedError:
         return InitializationFailedError(
             "tcp",
-            f"rank {self._config.rank} did not meet rank 0, the coordinator, at {self._address} in "
+            f"rank {self._config.rank} could not connect to rank 0, the coordinator, at {self._address} within "
             f"{self._config.connect_timeout_s:g} s: {self._explanation()}",
         )
 
     def _explanation(self) -> str:
         cause = self._cause or self._last_problem
-        last = f"; in the end: {self._last_problem}" if self._last_problem != cause else ""
-        unproven = f"; it says: {self._unproven_text}" if self._unproven_text else ""
+        last = f"; finally: {self._last_problem}" if self._last_problem != cause else ""
+        unproven = f"; it said: {self._unproven_text}" if self._unproven_text else ""
         return f"{cause}{unproven}{last}"

@@ -1,13 +1,13 @@
-"""How two processes come to trust each other: bytes in, bytes out, no sockets.
+"""The handshake in which two processes authenticate each other: bytes in, bytes out, no sockets.
 
     worker       HELLO      who I am, my nonce
     coordinator  CHALLENGE  who I am, my nonce
     worker       PROOF      that I hold the secret
-    coordinator  WELCOME    proof that I hold it too, and your place is free
-                 REFUSED    or why not, at any point; after PROOF with the coordinator's own
+    coordinator  WELCOME    proof that I hold it too; you are accepted
+                 REFUSED    or why not, at any point; after PROOF it carries the coordinator's own proof
 
-Versions are compared before anything else, so that what differs is named and not guessed. A refusal without a proof may
-come from anybody who answers at the coordinator's address: it ends nothing.
+Versions are compared before anything else, so that the error names the difference. A refusal without a proof may come
+from anybody who listens at the coordinator's address, and does not end the worker's attempts.
 """
 
 import os
@@ -21,6 +21,7 @@ from cobre.comm.backends.tcp.protocol import (
     HANDSHAKE_LIMITS,
     MAX_REFUSAL_BYTES,
     MAX_UNAUTHENTICATED_BYTES,
+    PROTOCOL_VERSION,
     Challenge,
     FrameParser,
     Hello,
@@ -40,7 +41,7 @@ WORKER_TAGS: Mapping[int, int] = {
 
 
 class RefusedError(Exception):
-    """A connection is not wanted. `may_retry`: another attempt may be, or whoever refuses has proven nothing."""
+    """A connection was refused. `may_retry`: another attempt may succeed, or the refusal is not authenticated."""
 
     def __init__(self, text: str, *, may_retry: bool = False) -> None:
         super().__init__(text)
@@ -49,23 +50,23 @@ class RefusedError(Exception):
 
     @property
     def sent_text(self) -> str:
-        """As much of the text as goes over the wire."""
+        """The text as the wire carries it, truncated to MAX_REFUSAL_BYTES; the proof covers this one."""
         return FieldReader(pack_text(self.text, MAX_REFUSAL_BYTES)).text(MAX_REFUSAL_BYTES)
 
     def frame(self, proof: bytes = bytes(auth.PROOF_BYTES)) -> bytes:
-        """What the worker is told."""
+        """The REFUSED frame; without a proof its place holds zeros."""
         return frame(Tag.REFUSED, bytes([self.may_retry]) + pack_text(self.text, MAX_REFUSAL_BYTES) + proof)
 
 
 class UnprovenRefusalError(RefusedError):
-    """Somebody who may be a stranger refuses; the text is theirs."""
+    """A refusal without a valid proof: it may come from anybody, and so does its text."""
 
     def __init__(self, text: str) -> None:
         super().__init__(text, may_retry=True)
 
 
 def parse_refusal(payload: bytes) -> tuple[RefusedError, bytes]:
-    """Read a REFUSED frame: the refusal, and its proof."""
+    """Parse a REFUSED frame: the refusal, and its proof, which the caller must verify."""
     reader = FieldReader(payload)
     may_retry, text = reader.take(1) != b"\0", reader.text(MAX_REFUSAL_BYTES)
     proof = reader.take(auth.PROOF_BYTES)
@@ -74,12 +75,12 @@ def parse_refusal(payload: bytes) -> tuple[RefusedError, bytes]:
 
 
 def this_process(rank: int) -> Peer:
-    """How this rank is named in messages."""
+    """This rank, as messages name it: host and pid of this process."""
     return Peer(rank, socket.gethostname(), os.getpid())
 
 
 class CoordinatorHandshake:
-    """The coordinator's side of one connection: `receive` what came, send what it returns, until `is_authenticated`."""
+    """The coordinator's end: pass what arrives to `receive`, send what that returns, until `is_authenticated`."""
 
     def __init__(self, secret: bytes) -> None:
         self._secret = secret
@@ -91,53 +92,56 @@ class CoordinatorHandshake:
 
     @property
     def needed(self) -> int:
-        """How many bytes may be read now."""
+        """How many bytes may be read from the socket now."""
         return self._parser.needed
 
     def receive(self, data: bytes) -> bytes:
-        """Take what has arrived and give what to answer; raises `RefusedError` or `ProtocolError`."""
-        # Counted over all frames: limits of single frames would let a stranger send many.
+        """Handle bytes that have arrived and return the reply; raises `RefusedError` or `ProtocolError`."""
+        # Counted over all frames: limits per frame alone would let a stranger send many.
         self._received += len(data)
         if self._received > MAX_UNAUTHENTICATED_BYTES:
-            raise ProtocolError(f"more than {MAX_UNAUTHENTICATED_BYTES} bytes before the proof")
-        return b"".join(self._answer(tag, payload) for tag, payload in self._parser.feed(data))
+            raise ProtocolError(f"more than {MAX_UNAUTHENTICATED_BYTES} bytes before PROOF")
+        return b"".join(self._reply(tag, payload) for tag, payload in self._parser.feed(data))
 
     def welcome(self) -> bytes:
-        """The coordinator's own proof, once the rank has been given its place."""
+        """The WELCOME frame with the coordinator's own proof, for a rank that has been accepted."""
         return frame(Tag.WELCOME, auth.prove(self._secret, auth.COORDINATOR, self._hello, self._challenge))
 
     def refusal(self, error: RefusedError) -> bytes:
-        """Why not; with a proof for a worker that has given its own. Strangers get nothing to guess the secret from."""
+        """The REFUSED frame. Only authenticated workers get a proof: a stranger could use it to guess the secret."""
         if not self.is_authenticated:
             return error.frame()
         role = auth.refusal_role(error.sent_text)
         return error.frame(auth.prove(self._secret, role, self._hello, self._challenge))
 
-    def _answer(self, tag: Tag, payload: bytes) -> bytes:
+    def _reply(self, tag: Tag, payload: bytes) -> bytes:
         if tag is Tag.HELLO and self.hello is None:
-            return self._take_hello(payload)
+            return self._handle_hello(payload)
         if tag is Tag.PROOF and self.hello is not None and not self.is_authenticated:
-            self._take_proof(payload, self.hello)
+            self._handle_proof(payload, self.hello)
             return b""
-        raise ProtocolError(f"{tag.name} out of turn")
+        raise ProtocolError(f"{tag.name} out of order")
 
-    def _take_hello(self, payload: bytes) -> bytes:
+    def _handle_hello(self, payload: bytes) -> bytes:
         try:
             hello = Hello.parse(payload)
         except VersionError as error:
-            raise RefusedError(f"the coordinator says: {error}; install one version of cobre everywhere") from error
+            raise RefusedError(
+                f"the worker speaks protocol version {error.version}, the coordinator version {PROTOCOL_VERSION}; "
+                "install the same version of cobre on all hosts"
+            ) from error
         _check_versions(hello)
         me = this_process(0)
         self.hello, self._hello = hello, payload
         self._challenge = Challenge(auth.new_nonce(), me.host, me.pid, __version__).pack()
         return frame(Tag.CHALLENGE, self._challenge)
 
-    def _take_proof(self, proof: bytes, hello: Hello) -> None:
-        # Over the bytes as they were sent, not over what was parsed from them: nothing that was said can be exchanged.
+    def _handle_proof(self, proof: bytes, hello: Hello) -> None:
+        # Over the bytes as they were sent, not over what was parsed from them: nothing in them can be exchanged.
         if not auth.is_proven(proof, self._secret, auth.WORKER, self._hello, self._challenge):
             have = "" if self._secret else "; the coordinator has none"
             raise RefusedError(
-                f"the secret of {name_of(hello)} is not the coordinator's{have} "
+                f"the secret of {name_of(hello)} differs from the coordinator's{have} "
                 "(COBRE_TCP_SECRET_FILE, COBRE_TCP_SECRET)"
             )
         self.is_authenticated = True
@@ -147,21 +151,21 @@ def _check_versions(hello: Hello) -> None:
     if hello.package_version != __version__:
         raise RefusedError(
             f"{name_of(hello)} runs cobre {printable(hello.package_version, lines=False)}, "
-            f"the coordinator {__version__}; install one version everywhere"
+            f"the coordinator runs {__version__}; install the same version on all hosts"
         )
     if hello.byte_order != sys.byteorder:
         raise RefusedError(
-            f"{name_of(hello)} is {printable(hello.byte_order)}-endian, the coordinator {sys.byteorder}-endian"
+            f"{name_of(hello)} is {printable(hello.byte_order)}-endian, the coordinator is {sys.byteorder}-endian"
         )
 
 
 def name_of(hello: Hello) -> str:
-    """Who says hello; what a stranger says is made safe to show."""
+    """The sender of a HELLO, as messages name it; what a stranger sent is made safe to print."""
     return str(Peer(hello.rank, printable(hello.host, lines=False), hello.pid))
 
 
 class WorkerHandshake:
-    """A worker's side of one connection: send `begin`, then `receive` and answer until `is_welcome`, `has_started`."""
+    """A worker's end: send `begin`, then pass what arrives to `receive`, until `is_welcome` and then `has_started`."""
 
     def __init__(self, rank: int, size: int, run_id: str, secret: bytes, link: Link, instance: bytes) -> None:
         me = this_process(rank)
@@ -176,51 +180,51 @@ class WorkerHandshake:
 
     @property
     def needed(self) -> int:
-        """How many bytes may be read now; what follows the handshake is not ours."""
+        """How many bytes may be read from the socket now; what follows the handshake belongs to somebody else."""
         return self._parser.needed
 
     def begin(self) -> bytes:
-        """What to say first."""
+        """The HELLO frame, which the worker sends first."""
         return frame(Tag.HELLO, self._hello)
 
     def receive(self, data: bytes) -> bytes:
-        """Take what has arrived and give what to answer; raises `RefusedError` or `ProtocolError`."""
-        return b"".join(self._answer(tag, payload) for tag, payload in self._parser.feed(data))
+        """Handle bytes that have arrived and return the reply; raises `RefusedError` or `ProtocolError`."""
+        return b"".join(self._reply(tag, payload) for tag, payload in self._parser.feed(data))
 
-    def _answer(self, tag: Tag, payload: bytes) -> bytes:
+    def _reply(self, tag: Tag, payload: bytes) -> bytes:
         if tag is Tag.REFUSED:
             raise self._refused(payload)
         if tag is Tag.CHALLENGE and self.coordinator is None:
-            return self._take_challenge(payload)
+            return self._handle_challenge(payload)
         if tag is Tag.WELCOME and self.coordinator is not None and not self.is_welcome:
-            self._take_welcome(payload)
+            self._handle_welcome(payload)
         elif tag is Tag.START and self.is_welcome and not self.has_started:
             self.has_started = True
         else:
-            raise ProtocolError(f"{tag.name} out of turn")
+            raise ProtocolError(f"{tag.name} out of order")
         return b""
 
     def _refused(self, payload: bytes) -> RefusedError:
-        """As the coordinator says, once it has proven to be the coordinator."""
+        """The coordinator's refusal, or an unproven one if its proof is not valid."""
         refusal, proof = parse_refusal(payload)
         role = auth.refusal_role(refusal.text)
-        # After WELCOME the connection itself is proven: only the coordinator can write on it.
+        # After WELCOME the connection itself is authenticated: only the coordinator can write to it.
         if self.is_welcome or (
             self._challenge and auth.is_proven(proof, self._secret, role, self._hello, self._challenge)
         ):
             return refusal
         return UnprovenRefusalError(refusal.text)
 
-    def _take_challenge(self, payload: bytes) -> bytes:
+    def _handle_challenge(self, payload: bytes) -> bytes:
         challenge = Challenge.parse(payload)
         if challenge.package_version != __version__:
             theirs = printable(challenge.package_version, lines=False)
-            raise RefusedError(f"the coordinator runs cobre {theirs}, this rank {__version__}", may_retry=True)
+            raise RefusedError(f"the coordinator runs cobre {theirs}, this rank runs {__version__}", may_retry=True)
         self.coordinator = Peer(0, challenge.host, challenge.pid)
         self._challenge = payload
         return frame(Tag.PROOF, auth.prove(self._secret, auth.WORKER, self._hello, payload))
 
-    def _take_welcome(self, proof: bytes) -> None:
+    def _handle_welcome(self, proof: bytes) -> None:
         if not auth.is_proven(proof, self._secret, auth.COORDINATOR, self._hello, self._challenge):
-            raise RefusedError("the process that answers there does not hold this rank's secret", may_retry=True)
+            raise RefusedError("the process that listens there does not hold this rank's secret", may_retry=True)
         self.is_welcome = True

@@ -1,4 +1,4 @@
-"""A connection that the coordinator has accepted but not authenticated: bounded memory, bounded time."""
+"""A connection that the coordinator has accepted but not yet authenticated: bounded memory, bounded time."""
 
 import contextlib
 import socket
@@ -7,13 +7,13 @@ import time
 
 from cobre.comm.backends.tcp.rendezvous.handshake import CoordinatorHandshake
 
-HANDSHAKE_S = 5.0  # from accepting to the proof; a stranger who says nothing is dropped then
+HANDSHAKE_S = 5.0  # from accept() to PROOF; then the connection is dropped
 TLS_HANDSHAKE = b"\x16\x03"  # the first bytes of a TLS handshake record
 WANTS_READ = (BlockingIOError, ssl.SSLWantReadError)
 
 
 class PendingConnection:
-    """One connection in its handshake; never blocks, so that one slow peer does not delay the others."""
+    """One connection during its handshake; never blocks, so that a slow peer does not delay the others."""
 
     def __init__(
         self, sock: socket.socket, host: str, port: int, secret: bytes, context: ssl.SSLContext | None
@@ -22,7 +22,7 @@ class PendingConnection:
         self.host = host
         self.address = f"{host} port {port}"
         self.speaks_tls = False
-        """The peer began a TLS handshake with a coordinator that does not use TLS: worth a better message."""
+        """The peer started a TLS handshake, but the coordinator does not use TLS: worth a better message."""
         self.deadline = time.monotonic() + HANDSHAKE_S
         self.handshake = CoordinatorHandshake(secret)
         self.sock = (
@@ -31,16 +31,16 @@ class PendingConnection:
         self._in_tls_handshake = context is not None
 
     def advance(self) -> bool:
-        """Go on with the handshake as far as bytes are here; False when the peer has hung up.
+        """Continue the handshake with the bytes that have arrived; False if the peer has closed the connection.
 
-        Raises `RefusedError`, `ProtocolError` and `ssl.SSLError`: what the peer sent is not acceptable.
+        Raises `RefusedError`, `ProtocolError` or `ssl.SSLError` for what it does not accept.
         """
         if self._in_tls_handshake and not self._advance_tls():
             return True
-        # Until the socket is empty: under TLS bytes may be buffered in OpenSSL, where the selector does not see them.
+        # Until the socket is empty: OpenSSL may have buffered bytes that the selector cannot see.
         while not self.handshake.is_authenticated:
             try:
-                # Never more than the handshake needs: what follows it belongs to whoever gets this socket.
+                # Never more than the handshake needs: what follows belongs to the channel that gets this socket.
                 data = self.sock.recv(self.handshake.needed)
             except WANTS_READ:
                 return True
@@ -53,7 +53,7 @@ class PendingConnection:
         return True
 
     def send(self, data: bytes) -> None:
-        """Send; the few bytes of a handshake always fit into a fresh connection, or it is no good."""
+        """Send without retrying: the few bytes of a handshake fit into an empty socket buffer, or the peer is gone."""
         with contextlib.suppress(OSError):
             self.sock.send(data)
 
@@ -64,7 +64,7 @@ class PendingConnection:
 
     def _advance_tls(self) -> bool:
         try:
-            assert isinstance(self.sock, ssl.SSLSocket)  # noqa: S101 - told apart by the flag
+            assert isinstance(self.sock, ssl.SSLSocket)  # noqa: S101 - only then is the flag set
             self.sock.do_handshake()
         except (ssl.SSLWantReadError, ssl.SSLWantWriteError):
             return False

@@ -1,4 +1,4 @@
-"""Optional encryption: TLS 1.3 with the certificates that the user names."""
+"""Optional encryption: TLS 1.3 with the certificates that the user configured."""
 
 import ssl
 
@@ -7,19 +7,20 @@ from cobre.comm.errors import InitializationFailedError
 
 
 def server_context(config: TcpConfig) -> ssl.SSLContext | None:
-    """For the coordinator: shows its certificate, and asks for the workers' if a CA is named."""
+    """The coordinator's context: presents its certificate, and requires the workers' if a CA is configured."""
     if not config.uses_tls:
         return None
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     _load(context, config)
-    # Without a CA of the user's own there is nothing to check workers against: their proof of the secret must do.
+    # Without a configured CA there is nothing to verify workers against: their proof of the secret has to do. The
+    # system's CAs would accept anybody with a public certificate.
     if config.tls_ca:
         context.verify_mode = ssl.CERT_REQUIRED
     return context
 
 
 def client_context(config: TcpConfig) -> ssl.SSLContext | None:
-    """For a worker: checks the coordinator's certificate and name, and shows its own if it has one."""
+    """A worker's context: verifies the coordinator's certificate and host name, and presents its own if it has one."""
     if not config.uses_tls:
         return None
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
@@ -38,5 +39,5 @@ def _load(context: ssl.SSLContext, config: TcpConfig) -> None:
             context.load_verify_locations(config.tls_ca)
     except (OSError, ssl.SSLError) as error:
         raise InitializationFailedError(
-            "tcp", f"the TLS files cannot be used (COBRE_TCP_TLS_CERT, _KEY, _CA): {error}"
+            "tcp", f"cannot load the TLS files (COBRE_TCP_TLS_CERT, COBRE_TCP_TLS_KEY, COBRE_TCP_TLS_CA): {error}"
         ) from error

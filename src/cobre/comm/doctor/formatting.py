@@ -1,11 +1,11 @@
-"""The diagnosis as text, in 80 columns, or as JSON."""
+"""Formats a diagnosis as text of 80 columns, or as JSON."""
 
 import json
 import textwrap
 from collections.abc import Iterator
 from dataclasses import asdict
 
-from cobre.comm.doctor.findings import Diagnosis, Finding, Verdict
+from cobre.comm.doctor.findings import BackendStatus, Diagnosis, Finding
 
 COLUMNS = 80
 INDENT = "  "
@@ -13,20 +13,20 @@ NAME_WIDTH = 13
 
 
 def as_json(diagnosis: Diagnosis) -> str:
-    """For programs."""
+    """The diagnosis as a JSON object, for programs."""
     return json.dumps({"healthy": diagnosis.is_healthy, **asdict(diagnosis)}, indent=2)
 
 
 def as_text(diagnosis: Diagnosis) -> str:
-    """For people."""
+    """The diagnosis as text, with advice after an arrow."""
     return "\n".join(_lines(diagnosis))
 
 
 def _lines(diagnosis: Diagnosis) -> Iterator[str]:
     yield "Backends"
-    for verdict in diagnosis.verdicts:
-        yield from _verdict(verdict)
-    yield from ("", "Chosen now")
+    for status in diagnosis.backends:
+        yield from _status(status)
+    yield from ("", "Selected backend")
     yield from _finding(diagnosis.selection)
     for title, findings in diagnosis.sections.items():
         yield from ("", title)
@@ -34,10 +34,10 @@ def _lines(diagnosis: Diagnosis) -> Iterator[str]:
             yield from _finding(finding)
 
 
-def _verdict(verdict: Verdict) -> Iterator[str]:
-    usable = "usable" if verdict.is_usable else "not usable"
-    yield from _entry(f"{verdict.backend:5}", f"{usable}: {verdict.reason}")
-    yield from _advice(verdict.advice)
+def _status(status: BackendStatus) -> Iterator[str]:
+    usable = "usable" if status.is_usable else "not usable"
+    yield from _entry(f"{status.backend:5}", f"{usable}: {status.reason}")
+    yield from _advice(status.advice)
 
 
 def _finding(finding: Finding) -> Iterator[str]:
@@ -55,7 +55,7 @@ def _advice(text: str) -> Iterator[str]:
 
 
 def _wrap(head: str, text: str) -> list[str]:
-    # Paths and commands stay whole, for copying.
+    # Paths and commands are not broken, so that they can be copied.
     return textwrap.wrap(
         text,
         COLUMNS,

@@ -1,4 +1,4 @@
-"""Ranks are forks of a template: when they are, when they are not, and what its end means for them."""
+"""Ranks are forked by a fork server: when they are, when they are not, and what its end means for them."""
 
 import contextlib
 import logging
@@ -23,7 +23,7 @@ from processes import (
 )
 
 from cobre.comm import InitializationFailedError, launch
-from cobre.comm.launch import WorkerError, template
+from cobre.comm.launch import WorkerError, fork_server
 from cobre.comm.launch.messages import MESSAGE_VARIABLE
 
 
@@ -97,10 +97,10 @@ def test_where_a_library_has_started_a_thread_nothing_is_forked(module, caplog):
 
 
 @pytest.mark.parametrize("how", ENDS)
-def test_where_the_template_ends_while_loading_every_rank_loads_by_itself(module, caplog, how):
+def test_where_the_fork_server_ends_while_loading_every_rank_loads_by_itself(module, caplog, how):
     with caplog.at_level(logging.INFO, "cobre.comm"):
         assert launch.run(parents, 2, preload=[module(ENDS[how])]) == [os.getpid()] * 2
-    assert "ended while it was loading" in caplog.text
+    assert "died while it was loading" in caplog.text
 
 
 def test_without_pidfds_nothing_is_forked(monkeypatch):
@@ -167,7 +167,7 @@ def test_ranks_hold_no_descriptors_of_each_other():
             assert rank == other or not set(own) & set(found)
 
 
-def test_a_signal_that_reaches_every_process_of_a_job_leaves_the_template_alone():
+def test_a_signal_that_reaches_every_process_of_a_job_leaves_the_fork_server_alone():
     """A batch system sends SIGTERM to all of them; ranks end in their own way."""
 
     def ends_in_its_own_way(comm):
@@ -186,7 +186,7 @@ def test_a_signal_that_reaches_every_process_of_a_job_leaves_the_template_alone(
     assert launch.run(ends_in_its_own_way, 2) == [True, True]
 
 
-def test_the_end_of_the_template_is_the_end_of_its_ranks_and_is_told():
+def test_the_end_of_the_fork_server_is_the_end_of_its_ranks_and_is_told():
     def kills_its_parent(comm):
         subprocess.Popen(["sleep", "1000"])
         comm.barrier()
@@ -195,14 +195,14 @@ def test_the_end_of_the_template_is_the_end_of_its_ranks_and_is_told():
         while True:
             comm.barrier()
 
-    with pytest.raises(WorkerError, match=r"forked from \(pid \d+\) was killed by SIGKILL \(signal 9\)") as caught:
+    with pytest.raises(WorkerError, match=r"fork server of the ranks \(pid \d+\) was killed by SIGKILL \(signal 9\)") as caught:
         launch.run(kills_its_parent, 3)
     assert caught.value.exit_code == -signal.SIGKILL
     assert str(caught.value).endswith("2 other ranks were healthy and have exited.")
 
 
-def test_a_template_that_does_not_answer_is_ended(monkeypatch):
-    monkeypatch.setattr(template, "ANSWER_S", 0.5)
+def test_a_fork_server_that_does_not_answer_is_ended(monkeypatch):
+    monkeypatch.setattr(fork_server, "ANSWER_S", 0.5)
 
     def stops_its_parent(comm):
         comm.barrier()
@@ -210,7 +210,7 @@ def test_a_template_that_does_not_answer_is_ended(monkeypatch):
             os.kill(os.getppid(), signal.SIGSTOP)
         comm.barrier()
 
-    with pytest.raises(WorkerError, match=r"forked from \(pid \d+\) was killed by SIGKILL"):
+    with pytest.raises(WorkerError, match=r"fork server of the ranks \(pid \d+\) was killed by SIGKILL"):
         launch.run(stops_its_parent, 2)
 
 
@@ -237,31 +237,31 @@ def program_of(pid):
 
 
 VICTIMS = [
-    "the template",
+    "the fork server",
     "a fork",
     "the launcher",
     "the launcher and its orphan reaper",
-    "the launcher and the template",
+    "the launcher and the fork server",
 ]
 
 
 @pytest.mark.parametrize("victim", VICTIMS)
 @pytest.mark.parametrize("attempt", range(3))
 def test_killed_at_any_instant_nothing_is_left(tmp_path, victim, attempt):
-    """The template and its forks have the same command line; the oldest is the template."""
+    """The fork server and its forks have the same command line; the oldest is the fork server."""
     mark = f"{os.getpid()}-{VICTIMS.index(victim)}-{attempt}"
     script = tmp_path / "world.py"
     script.write_text(WORLD)
     launcher = start_python(script, env=os.environ | {MARK: mark})
-    wait_until(lambda: launcher.poll() is not None or find(mark, "template_process"), "there is a template")
+    wait_until(lambda: launcher.poll() is not None or find(mark, "fork_server_process"), "there is a fork server")
     time.sleep(random.Random(mark).random() * 0.8)  # the instant is what the test is about
-    forks = find(mark, "template_process")
+    forks = find(mark, "fork_server_process")
     chosen = {
-        "the template": forks[:1],
+        "the fork server": forks[:1],
         "a fork": forks[-1:],
         "the launcher": [launcher.pid],
         "the launcher and its orphan reaper": [*find(mark, "orphan_reaper_process"), launcher.pid],
-        "the launcher and the template": [launcher.pid, *forks[:1]],
+        "the launcher and the fork server": [launcher.pid, *forks[:1]],
     }[victim]
     for pid in chosen:
         try:

@@ -1,7 +1,7 @@
-"""A template: one process that loads what all ranks need, and from which they are forked.
+"""The fork server: one process that imports what all ranks need, and forks them (as in `multiprocessing`).
 
-This is the launcher's side; `template_process` is its program. The ranks are children of the template, which collects
-them when it is told to: their numbers stay theirs until then.
+This is the launcher's side; `fork_server_process` is the program. The ranks are children of the fork server, which
+reaps them only on request: until then their pids are not reused.
 """
 
 import contextlib
@@ -25,19 +25,19 @@ from cobre.comm.launch.spawning import RankSpec, SharedDescriptors
 
 logger = logging.getLogger("cobre.comm")
 
-PROGRAM = Path(__file__).with_name("template_process.py")
+PROGRAM = Path(__file__).with_name("fork_server_process.py")
 ANSWER_S = 30.0
 END_S = 5.0
 MAX_SELECT_S = 3600.0
 MESSAGE_BYTES = 1 << 16
 
 
-class TemplateGoneError(Exception):
-    """The template was killed, or does not answer."""
+class ForkServerGoneError(Exception):
+    """The fork server was killed, or does not reply."""
 
 
 def can_fork() -> bool:
-    """Whether ranks can be forked here: their parent is not this process, which then only sees them by a pidfd."""
+    """Whether ranks can be forked here. They are not children of this process, which needs pidfds to see them exit."""
     if not sys.platform.startswith("linux") or not hasattr(os, "pidfd_open"):
         return False
     try:
@@ -47,20 +47,20 @@ def can_fork() -> bool:
     return True
 
 
-class Template:
-    """The launcher's handle on the template process. Its `with` block leaves neither it nor one of its ranks behind."""
+class ForkServer:
+    """The launcher's handle on the fork server. Its `with` block leaves neither the server nor a rank behind."""
 
     def __init__(
         self, environment: Mapping[str, str], shared: SharedDescriptors, pipes: RankPipes, modules: Sequence[str]
     ) -> None:
-        """pipes: those of rank 0; what modules print while they are loaded is shown as its output."""
-        # Packets, so that a request is one read; a Unix socket, because descriptors travel with the requests.
+        """Start the process. pipes: those of rank 0; what modules print while imported appears as its output."""
+        # SEQPACKET, so that a request is one read; a Unix socket, because requests carry descriptors.
         self._socket, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
         self._environment = environment
         self._is_loaded = False
         self._requests = 0
         with contextlib.ExitStack() as failing:
-            failing.callback(self._socket.close)  # only where the start fails: `pop_all` below cancels it
+            failing.callback(self._socket.close)  # only if the start fails: `pop_all` below cancels it
             with theirs:
                 numbers = (os.getpid(), shared.task, shared.lifeline, theirs.fileno())
                 self._process = subprocess.Popen(
@@ -76,16 +76,16 @@ class Template:
 
     @property
     def pid(self) -> int:
-        """Of the template; also the number of its process group, which the ranks are not in."""
+        """The pid of the fork server, and of its process group, which the ranks do not belong to."""
         return self._process.pid
 
     def wait_until_loaded(self, pipes: RankPipes, output: Output, deadline: float | None) -> bool:
-        """Whether ranks can be forked from it; what it prints meanwhile goes to `output`.
+        """Wait until it has imported everything; False if ranks cannot be forked by it.
 
-        Not when it was killed or could not be loaded, and not when a library has started a thread: a fork would
-        have the thread's locks, but not the thread. Raises `TimeoutError` at the deadline.
+        It may have been killed, or a library may have started a thread: a fork would have the thread's locks, but not
+        the thread. output: called with what is printed meanwhile. Raises `TimeoutError` at the deadline.
         """
-        # Its output is read while it loads: a module that prints more than a pipe holds would block for ever otherwise.
+        # Its output is read meanwhile: a module that prints more than a pipe holds would block for ever otherwise.
         with selectors.DefaultSelector() as selector:
             selector.register(self._socket, selectors.EVENT_READ)
             for stream in pipes.streams:
@@ -102,17 +102,19 @@ class Template:
     def _has_loaded(self) -> bool:
         try:
             threads = json.loads(self._socket.recv(MESSAGE_BYTES))["threads"]
-        except (OSError, ValueError):  # an empty message: it has gone
-            logger.info("the template of the ranks ended while it was loading; each rank loads by itself")
+        except (OSError, ValueError):  # an empty message: it has died
+            logger.info("the fork server died while it was loading; each rank imports modules by itself")
             return False
         self._is_loaded = len(threads) == 1
         if not self._is_loaded:
-            logger.info("libraries have started threads (%s); each rank loads by itself", ", ".join(threads[1:]))
+            logger.info(
+                "libraries have started threads (%s); each rank imports modules by itself", ", ".join(threads[1:])
+            )
         return self._is_loaded
 
     def fork(self, spec: RankSpec) -> "ForkedChild":
-        """Fork a rank; raises `OSError` where the system has no process or descriptor left for it."""
-        # Only what differs: the template already has what all ranks' environments have in common.
+        """Fork a rank; raises `OSError` if the system has no process or descriptor left for it."""
+        # Only the difference: the fork server already has what the environments of all ranks have in common.
         own = {name: value for name, value in spec.environment.items() if self._environment.get(name) != value}
         request = {"fork": spec.rank, "environment": own, "streams": list(spec.pipes.writing)}
         answer = self._ask(request, [spec.result, *spec.pipes.writing.values()])
@@ -121,12 +123,12 @@ class Template:
         return ForkedChild(self, answer["pid"])
 
     def collect(self, pid: int) -> int:
-        """The exit code of a rank that has ended; asking again gives it again."""
+        """Reap a rank that has ended: its exit code. May be repeated."""
         return int(self._ask({"collect": pid})["exit_code"])
 
     def _ask(self, request: Mapping[str, Any], descriptors: Sequence[int] = ()) -> dict[str, Any]:
-        # Numbered, because a signal handler may raise between a request and its answer: the next request must then skip
-        # the answer that nobody waited for.
+        # Numbered, because a signal handler may raise between a request and its reply: the next request must then skip
+        # the stale reply.
         self._requests += 1
         number = self._requests
         try:
@@ -135,15 +137,15 @@ class Template:
             while (answer := json.loads(self._socket.recv(MESSAGE_BYTES)))["number"] != number:
                 pass
         except (ValueError, TimeoutError, ConnectionError) as error:
-            raise TemplateGoneError(self.exit_reason()) from error
+            raise ForkServerGoneError(self.exit_reason()) from error
         return dict(answer)
 
     def exit_reason(self) -> str:
-        """How the template ended, for error messages. It is killed first: this is called where it does not answer."""
+        """How the fork server ended, for error messages. Kills it first: this is called if it does not reply."""
         self._kill()
         code = self._process.wait()
         how = f"was killed by {signal.Signals(-code).name} (signal {-code})" if code < 0 else f"exited with code {code}"
-        return f"the process that ranks are forked from (pid {self.pid}) {how}"
+        return f"the fork server of the ranks (pid {self.pid}) {how}"
 
     def __enter__(self) -> Self:
         return self
@@ -151,8 +153,8 @@ class Template:
     def __exit__(self, *_: object) -> None:
         try:
             self._socket.close()
-            # The closed socket is its order to end. It is given time for that, because it alone knows of a rank that
-            # was forked while this process was interrupted, and ends it.
+            # The closed socket tells it to end. It gets some time for that, because it alone knows of a rank that was
+            # forked while this process was interrupted, and kills it.
             if self._is_loaded:
                 with contextlib.suppress(subprocess.TimeoutExpired):
                     self._process.wait(END_S)
@@ -161,22 +163,22 @@ class Template:
             self._process.wait()
 
     def _kill(self) -> None:
-        """Kill the template's group: with it the processes that modules have started while they were loaded."""
-        if self._process.returncode is None:  # not collected: the number is still its own
+        """Kill the fork server's process group, and with it what modules have started while they were imported."""
+        if self._process.returncode is None:  # not reaped: the pid is still its own
             with contextlib.suppress(ProcessLookupError, PermissionError):
                 os.killpg(self.pid, signal.SIGKILL)
 
 
 class ForkedChild:
-    """A rank that is a child of the template: its exit is seen by a pidfd, its exit code comes from the template."""
+    """A rank that is a child of the fork server: a pidfd shows its exit, the fork server knows its exit code."""
 
-    def __init__(self, template: Template, pid: int) -> None:
-        self._template = template
+    def __init__(self, fork_server: ForkServer, pid: int) -> None:
+        self._fork_server = fork_server
         self.pid = pid
         self.exit_reason = ""
 
     def has_exited(self) -> bool:
-        """Asked only where there are too many open files for a pidfd. A dead rank is there until it is collected."""
+        """Whether it is a zombie; used only if there were too many open files for a pidfd."""
         try:
             stat = Path(f"/proc/{self.pid}/stat").read_text()
         except OSError:
@@ -184,9 +186,9 @@ class ForkedChild:
         return stat.rpartition(")")[2].split()[0] in "ZX"
 
     def wait(self) -> int:
-        """Its exit code; where the template has gone the rank was killed with it."""
+        """Have it reaped; its exit code, or that of SIGKILL if the fork server has died, which kills its ranks."""
         try:
-            return self._template.collect(self.pid)
-        except TemplateGoneError as error:
-            self.exit_reason = f"was ended: {error}"
+            return self._fork_server.collect(self.pid)
+        except ForkServerGoneError as error:
+            self.exit_reason = f"was killed because {error}"
             return -signal.SIGKILL

@@ -1,9 +1,10 @@
-"""The collectives of ranks that share memory with others of their host: inside by memory, between hosts by TCP.
+"""Hierarchical collectives: shared memory inside a host, TCP between the leaders of hosts.
 
-Every call has the same three parts. The ranks of a host come together and compare their calls; the first of them, the
-leader, exchanges with the other hosts' leaders; then it lets the others go, with the result. Nobody's buffer is touched
-before all hosts agree. Between hosts every byte moves once, whatever number of ranks wants it. A reduction is folded in
-rank order by the coordinator, so ranks of one host are not folded first: their order in the world decides.
+Every call has the same three phases. The ranks of a host meet at a barrier in shared memory, which compares their
+calls; their leader, the lowest rank, exchanges with the leaders of other hosts; then it distributes the result inside
+its host. No caller's buffer is written before all hosts agree on the call. Between two hosts every byte is sent once,
+however many ranks want it. A reduction is folded in rank order by the coordinator: folding inside a host first would
+change the order, and with it the bits.
 """
 
 from collections.abc import Callable, Iterator, Sequence
@@ -26,16 +27,16 @@ from cobre.comm.types import Array, Dtype, Operation, ReduceOp
 from cobre.comm.validation import packed
 
 Head: TypeAlias = Callable[..., bytes]
-"""Makes what leaders compare of a call, for the size of the payload that travels with it."""
+"""Packs the signature that leaders compare, given the size of the payload in the same frame (`inline_bytes`)."""
 
-REDUCTION_BYTES = 1 << 20  # of one host's operands that are under way at once
+REDUCTION_BYTES = 1 << 20  # of one host's operands in flight at once
 
 
-class TwoLevels:
-    """One rank's part of the collectives, where ranks of a host share memory.
+class HierarchicalCollectives:
+    """One rank's side of the collectives if ranks of a host share memory.
 
-    Inside the host every rank takes part in each step, leaders and others alike: a step that only some make would
-    leave the rest waiting in a barrier of shared memory.
+    Inside a host every rank takes part in each step, leader or not: a step that only some of them make would leave the
+    rest waiting at a barrier in shared memory.
     """
 
     def __init__(
@@ -55,7 +56,7 @@ class TwoLevels:
     # The collectives.
 
     def allgatherv(self, send: Array, recv: Array, counts: Sequence[int], displs: Sequence[int] | None) -> None:
-        """Every rank's data to every rank."""
+        """Gather every rank's data on every rank."""
         elements = tuple(counts)
         starts = packed(elements) if displs is None else displs
         total, hashed = sum(elements), hash_counts(elements)
@@ -85,6 +86,8 @@ class TwoLevels:
     def _gather_large(
         self, sequence: int, head: Head, send: Array, recv: Array, elements: Sequence[int], starts: Sequence[int]
     ) -> None:
+        # A large payload is received straight into the callers' buffers, so the calls are compared in a round of their
+        # own first; a small one travels with the comparison.
         self._agree(sequence, head)
         here, elsewhere = self._host.ranks, self._elsewhere
         self._shared.allgatherv(send, recv, [elements[rank] for rank in here], [starts[rank] for rank in here])
@@ -98,13 +101,15 @@ class TwoLevels:
         )
 
     def allreduce(self, send: Array, recv: Array, op: ReduceOp) -> None:
-        """The left fold in rank order, through a window of bounded size."""
+        """Reduce by the left fold in rank order, in pieces of bounded size."""
         with self._call(Operation.ALLREDUCE, send, send.size, send.size, op, 0) as sequence:
             if self._is_alone:
                 self._shared.allreduce(send, recv, op)
                 return
             head = _head(sequence, Operation.ALLREDUCE, send.dtype, send.size, reduction=op)
             operand, result = send.reshape(-1), recv.reshape(-1)
+            # The same number of pieces on all hosts, whatever their number of ranks: every piece is an exchange that
+            # all leaders take part in. At least one, because even an empty reduction compares the calls.
             step = max(1, REDUCTION_BYTES // self._most // send.itemsize)
             for start in range(0, max(1, operand.size), step):
                 piece = slice(start, start + step)
@@ -120,7 +125,7 @@ class TwoLevels:
         return result
 
     def broadcast(self, buffer: Array, root: int) -> None:
-        """The root's data to every rank."""
+        """Copy the root's data to every rank."""
         with self._call(Operation.BROADCAST, buffer, buffer.size, buffer.size, root, 0) as sequence:
             head = _head(sequence, Operation.BROADCAST, buffer.dtype, buffer.size, root=root)
             if self._is_alone:
@@ -131,7 +136,7 @@ class TwoLevels:
                 self._broadcast_large(sequence, head, buffer, root)
 
     def _broadcast_small(self, sequence: int, head: Head, buffer: memoryview, root: int) -> None:
-        data = np.frombuffer(bytearray(buffer), np.uint8)
+        data = np.frombuffer(bytearray(buffer), np.uint8)  # a copy: the caller's buffer is written only after GO
         self._bring_to_leader(data, root)
         self._host_arrived()
         if self._host.is_leader:
@@ -152,14 +157,14 @@ class TwoLevels:
             self._shared.broadcast(buffer, 0)
 
     def _bring_to_leader(self, buffer: Array, root: int) -> None:
-        """The root's data to all ranks of its host; on the other hosts all ranks come together."""
+        """On the root's host, copy its data to all ranks, the leader among them; on other hosts, a barrier."""
         if root in self._host.ranks:
             self._shared.broadcast(buffer, self._host.ranks.index(root))
         else:
             self._shared.barrier()
 
     def barrier(self) -> None:
-        """Until all ranks are here."""
+        """Wait for all ranks: inside the host, between leaders, and inside the host again."""
         with self._call(Operation.BARRIER) as sequence:
             self._shared.barrier()
             if not self._is_alone:
@@ -172,7 +177,7 @@ class TwoLevels:
     # Regions, and the ranks of this host.
 
     def create_region(self, owner: RegionOwner, count: int, dtype: Dtype) -> ShmSharedRegion:
-        """Allocate once on every host, then hear whether all others could."""
+        """Allocate once on every host, then exchange which hosts could."""
         nbytes, region, problem = count * dtype.itemsize, None, ""
         with self._call(Operation.CREATE_SHARED_REGION, np.empty(0, dtype), nbytes, nbytes) as sequence:
             try:
@@ -185,7 +190,7 @@ class TwoLevels:
         return ShmSharedRegion(owner, region, count, dtype)
 
     def split_local(self) -> ShmCommunicator:
-        """A communicator of this host's ranks."""
+        """A shared-memory communicator of this host's ranks."""
         config = ShmConfig(f"cobre-host-{self._rank}", self._host.local_rank, len(self._host.ranks))
         local, problem = None, ""
         with self._call(Operation.SPLIT_LOCAL) as sequence:
@@ -199,14 +204,14 @@ class TwoLevels:
         return local
 
     def fence(self, region: ShmRegion) -> None:
-        """Until all ranks of this host are here."""
+        """Wait for all ranks of this host; other hosts take no part."""
         with self._call(Operation.FENCE, detail=region.id):
             self._shared.fence(region)
 
     def _hosts_without(
         self, sequence: int, operation: Operation, dtype: Dtype | None, total: int, *, is_here: bool
     ) -> list[int]:
-        """The ranks on whose hosts something could not be had."""
+        """The ranks of the hosts on which `is_here` is false. A collective, in which all hosts learn the outcome."""
         flags = np.full(self._size, not is_here, np.uint8)
         if not self._is_alone:
             self._host_arrived()
@@ -241,21 +246,21 @@ class TwoLevels:
         self._transport.end(sequence)
 
     def _host_arrived(self) -> None:
-        """All ranks of this host have come: from here on they wait for their leader, and it for the other hosts."""
-        # The hard limit stops here for this host: only the coordinator sees which host is late, and its verdict, which
-        # names the ranks, must come first.
+        """All ranks of this host have arrived: from here on they wait for their leader, and it for other hosts."""
+        # The hard limit is suspended inside the host: only the coordinator sees which host is late, and its record,
+        # which names the ranks, must come first.
         self._transport.progress.waits_for_host = False
         self._shared.enforce_operation_timeout(False)
 
     def _agree(self, sequence: int, head: Head) -> None:
-        """Make sure that all ranks make the same call, before a large payload moves into anybody's buffer."""
+        """Make sure that all ranks make the same call, before a large payload is received into anybody's buffer."""
         self._shared.barrier()
         self._host_arrived()
         if self._host.is_leader:
             self._transport.gather(sequence, head(inline_bytes=0), NOTHING, self._no_sizes)
 
     def _gather_host(self, own: Array, counts: Sequence[int]) -> Array:
-        """The data of this host's ranks, one after the other."""
+        """The data of this host's ranks, concatenated."""
         gathered = np.empty(sum(counts), own.dtype)
         self._shared.allgatherv(own, gathered, counts, packed(counts))
         return gathered
@@ -267,12 +272,12 @@ def _head(sequence: int, operation: Operation, dtype: Dtype | None, total: int, 
 
 
 def as_octets(array: Array) -> Array:
-    """The array's memory as bytes."""
+    """The memory of a contiguous array as an array of uint8."""
     return np.frombuffer(as_bytes(array), np.uint8)
 
 
 def _place(octets: Array, places: Sequence[memoryview]) -> None:
-    """Bytes that lie one after the other into their places."""
+    """Copy concatenated bytes to their places."""
     view, at = view_of(octets), 0
     for place in places:
         place[:] = view[at : at + len(place)]

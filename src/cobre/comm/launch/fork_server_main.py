@@ -1,6 +1,7 @@
-"""The template's own side: import what ranks need, make sure that no thread runs, fork a rank for every request.
+"""The fork server's own side: import what ranks need, check that no other thread runs, fork a rank for every request.
 
-Forking is safe only while there is one thread: the fork has a copy of every lock, but only of the thread that called.
+Forking is safe only while there is one thread: the child has a copy of every lock, but only of the thread that forked.
+A lock that another thread held would stay locked for ever.
 """
 
 import contextlib
@@ -22,7 +23,7 @@ from cobre.comm.launch.messages import MESSAGE_VARIABLE
 from cobre.comm.launch.orphan_reaper_process import unlink_segments
 from cobre.comm.launch.output import MESSAGES
 from cobre.comm.launch.payload import TaskReader
-from cobre.comm.launch.worker import RankDescriptors, perform_as_rank, take_no_interrupts_yet
+from cobre.comm.launch.worker import RankDescriptors, end_silently_on_interrupt, run_as_rank
 
 MESSAGE_BYTES = 1 << 16
 MAX_DESCRIPTORS = 8
@@ -30,9 +31,9 @@ STANDARD = {"stdout": 1, "stderr": 2}
 
 
 def main(signal_mask: set[int]) -> None:
-    """Serve the launcher until it closes the connection. Returns in ranks only, when they are done.
+    """Serve the launcher until it closes the connection. In a forked rank, run its task and exit.
 
-    signal_mask: of a rank; the template itself holds back more.
+    signal_mask: that of a rank; the fork server itself blocks more signals.
     """
     parent_pid, task, lifeline, control = map(int, sys.argv[1:5])
     modules = sys.argv[5:]
@@ -43,41 +44,42 @@ def main(signal_mask: set[int]) -> None:
     TaskReader(task).startup().apply()
     _load(modules)
     connection.send(json.dumps({"threads": _threads()}).encode())
-    template = os.getpid()
+    fork_server = os.getpid()
     result = _Server(connection, signal_mask).serve()
-    perform_as_rank(RankDescriptors(template, task, result, lifeline))
+    run_as_rank(RankDescriptors(fork_server, task, result, lifeline))
 
 
 def _load(modules: Sequence[str]) -> None:
-    """Import what ranks need. A module that cannot be loaded is not told here: the rank that needs it fails on it."""
+    """Import what ranks need. A module that cannot be imported is no error here: the rank that needs it will raise."""
     for module in modules:
         with contextlib.suppress(Exception):
             importlib.import_module(module)
-    # Objects that live as long as the process: the ranks' garbage collectors leave them alone, and their pages shared.
+    # Exclude what was imported from garbage collection: a collection in a rank would write to the objects' headers, and
+    # so copy pages that are shared until then.
     gc.collect()
     gc.freeze()
 
 
 def _threads() -> list[str]:
-    """The names of all threads of this process, whoever has started them, the main one first."""
+    """The names of all threads of this process, native ones included, the main one first."""
     tasks = sorted(Path("/proc/self/task").iterdir(), key=lambda task: int(task.name))
     return [(task / "comm").read_text().strip() for task in tasks]
 
 
 class _Server:
-    """Serves the launcher's requests, one at a time: fork a rank, collect a rank that has ended."""
+    """Serves the launcher's requests, one at a time: fork a rank, reap a rank that has ended."""
 
     def __init__(self, connection: socket.socket, signal_mask: set[int]) -> None:
         self._connection = connection
         self._signal_mask = signal_mask
-        # Ranks that were not collected yet, dead ones included: until then the kernel gives their numbers to nobody
-        # else, so that signalling their groups cannot hit a stranger.
+        # Ranks that have not been reaped, zombies included: until then the kernel does not reuse their pids, so that
+        # signalling their groups cannot hit another process.
         self._running: set[int] = set()
         self._exit_codes: dict[int, int] = {}
 
     def serve(self) -> int:
-        """Returns in a rank only: the descriptor of its result file."""
-        # As the end of the connection, which somebody else may hold open: a fork of the launcher's process.
+        """Serve requests; returns only in a forked rank: the descriptor of its result file."""
+        # The launcher's death ends it too: a fork of the launcher may hold the other end of the connection open.
         signal.signal(PARENT_DEATH_SIGNAL, lambda *_: self._end())
         while True:
             content, descriptors, _, _ = socket.recv_fds(self._connection, MESSAGE_BYTES, MAX_DESCRIPTORS)
@@ -91,8 +93,8 @@ class _Server:
             self._connection.send(json.dumps({"number": request["number"], **answer}).encode())
 
     def _fork(self, request: dict[str, Any], descriptors: list[int]) -> dict[str, int] | None:
-        """The new rank's pid, or why there is none; None in the rank."""
-        if len(descriptors) != 1 + len(request["streams"]):  # the kernel leaves out what exceeds the limit
+        """Fork a rank: its pid, or the errno; None in the rank itself."""
+        if len(descriptors) != 1 + len(request["streams"]):  # the kernel drops descriptors beyond our limit
             return {"error": errno.EMFILE}
         try:
             pid = os.fork()
@@ -101,7 +103,7 @@ class _Server:
         if pid == 0:
             self._become_rank(request, descriptors)
             return None
-        # By parent and child, whoever comes first: from the answer on the launcher signals groups.
+        # Both parent and child do this, whichever comes first: after the reply the launcher may signal the group.
         with contextlib.suppress(OSError):
             os.setpgid(pid, pid)
         for descriptor in descriptors:
@@ -110,9 +112,9 @@ class _Server:
         return {"pid": pid}
 
     def _become_rank(self, request: dict[str, Any], descriptors: list[int]) -> None:
-        """In the fork: a group, streams, variables, random numbers and signals of its own."""
+        """In the child: give it its own process group, streams, variables, random numbers and signals."""
         os.setpgid(0, 0)
-        # Python must know of no handler: it would take away the rank's own, which is native, when the interpreter ends.
+        # Python must have no handler here: when the interpreter exits, it would replace the rank's own, a native one.
         signal.signal(PARENT_DEATH_SIGNAL, signal.SIG_DFL)
         self._connection.close()
         os.environ.update(request["environment"])
@@ -123,12 +125,12 @@ class _Server:
                 os.dup2(descriptor, STANDARD[name])
                 os.close(descriptor)
         _reseed()
-        # Last: a signal that was held back since the template began arrives with the new mask.
-        take_no_interrupts_yet()
+        # Last: a signal that has been pending since the fork server started is delivered with the new mask.
+        end_silently_on_interrupt()
         signal.pthread_sigmask(signal.SIG_SETMASK, self._signal_mask)
 
     def _collect(self, pid: int) -> dict[str, int]:
-        """The exit code of a rank that has ended; kept, because the answer may be lost and asked for again."""
+        """The exit code of a rank that has ended; kept, because the reply may be lost and requested again."""
         if pid in self._running:
             _, status = os.waitpid(pid, 0)
             self._running.discard(pid)
@@ -136,9 +138,9 @@ class _Server:
         return {"exit_code": self._exit_codes[pid]}
 
     def _end(self) -> NoReturn:
-        """Nobody asks any more: end the ranks that were not collected, dead or alive, with what they have started.
+        """The launcher is gone: kill the groups of all ranks that have not been reaped, dead or alive, and exit.
 
-        The launcher and its orphan reaper may both have been killed. May be called again while it runs, by the signal.
+        The orphan reaper may have been killed too. May be entered a second time while it runs, by the signal handler.
         """
         for pid in self._running:
             with contextlib.suppress(OSError):
@@ -152,6 +154,6 @@ class _Server:
 
 
 def _reseed() -> None:
-    """NumPy's own generator would draw the same numbers on all ranks; Python's is seeded anew by `os.fork` itself."""
+    """Reseed NumPy's global generator, which would draw the same numbers on all ranks; `os.fork` reseeds Python's."""
     if (random := sys.modules.get("numpy.random")) is not None:
         random.seed()

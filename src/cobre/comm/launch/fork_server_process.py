@@ -1,0 +1,14 @@
+"""The program of the fork server: imports what ranks need, then forks them on request; each fork continues as a rank.
+
+Run by its path. Signals that ask a run to stop, or to report, are for launcher and ranks: they are blocked here.
+"""
+
+import signal
+
+HELD = {signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGUSR1}
+former = signal.pthread_sigmask(signal.SIG_BLOCK, HELD)
+
+from cobre.comm.launch.fork_server_main import main  # noqa: E402 - a slow import, which must not be interrupted
+
+if __name__ == "__main__":
+    main(former - {signal.SIGINT})
