@@ -146,7 +146,7 @@ def test_a_limit_on_the_run(script):
         (("-n", "2", "--env", "A", "script.py"), "NAME=VALUE"),
         (("-n", "2", "--backend", "pigeon", "script.py"), "there is no backend 'pigeon'"),
         (("-n", "2", "--backend", "mpi", "script.py"), "backend 'mpi' is not available"),
-        (("-n", "2", "--backend", "local", "script.py"), "a local world has one rank"),
+        (("-n", "2", "--backend", "local", "script.py"), "backend local has one rank"),
         (("-n", "2", "--env", "COBRE_SHM_WAIT=sleep", "script.py"), "COBRE_SHM_WAIT"),
     ],
 )

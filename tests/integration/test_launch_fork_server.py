@@ -195,7 +195,8 @@ def test_the_end_of_the_fork_server_is_the_end_of_its_ranks_and_is_told():
         while True:
             comm.barrier()
 
-    with pytest.raises(WorkerError, match=r"fork server of the ranks \(pid \d+\) was killed by SIGKILL \(signal 9\)") as caught:
+    ended = r"fork server of the ranks \(pid \d+\) was killed by SIGKILL \(signal 9\)"
+    with pytest.raises(WorkerError, match=ended) as caught:
         launch.run(kills_its_parent, 3)
     assert caught.value.exit_code == -signal.SIGKILL
     assert str(caught.value).endswith("2 other ranks were healthy and have exited.")
