@@ -71,6 +71,6 @@ def test_every_clause_of_the_contract_is_numbered_once():
 
 def test_commands_print_for_people_through_one_function():
     """Names and messages of others must be made safe for a terminal; these lines hold none, or are for a shell."""
-    known = {"say.py", "launch_command.py", "about_commands.py", "case_commands.py", "bench_command.py"}
+    known = {"echo.py", "launch_command.py", "about_commands.py", "case_commands.py", "bench_command.py"}
     raw = {path.name for path in (SOURCE / "cli").glob("*.py") if "click.echo(" in path.read_text()}
     assert raw <= known

@@ -64,12 +64,12 @@ def bridge_at(place: Path) -> Bridge:
     return Bridge(python, facts[1])
 
 
-def own_bridge(say: Callable[[str], None]) -> Bridge:
-    """The bridge in the user's cache; installed there if it is missing, after `say` has announced it."""
+def own_bridge(announce: Callable[[str], None]) -> Bridge:
+    """The bridge in the user's cache; installed there if it is missing, after `announce` has announced it."""
     folder = own_folder()
     with _alone(folder):
         if not (folder / READY_FILE).exists():
-            _install(folder, say)
+            _install(folder, announce)
     return bridge_at(folder)
 
 
@@ -99,9 +99,9 @@ def _probe(python: Path) -> tuple[tuple[int, int], str | None] | None:
     return (version[0], version[1]), bridge
 
 
-def _install(folder: Path, say: Callable[[str], None]) -> None:
+def _install(folder: Path, announce: Callable[[str], None]) -> None:
     python = _new_enough_python()
-    say(
+    announce(
         f"{PACKAGE} {VERSION} is not installed yet. It will be installed once "
         f"in an environment of its own (about 700 MB): {folder}"
     )

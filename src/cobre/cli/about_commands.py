@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING
 
 import click
 
+from cobre.cli.echo import echo
 from cobre.cli.exit_codes import ExitCode
-from cobre.cli.say import say
 
 if TYPE_CHECKING:
     from cobre.comm.doctor.findings import Finding
@@ -32,7 +32,7 @@ def doctor(as_json: bool) -> None:
 
     diagnosis = diagnose()
     diagnosis.sections["A study"] = [_default_split()]
-    say(json_page(diagnosis) if as_json else as_text(diagnosis))
+    echo(json_page(diagnosis) if as_json else as_text(diagnosis))
     sys.exit(ExitCode.SUCCESS if diagnosis.is_healthy else ExitCode.UNEXPECTED)
 
 
@@ -68,7 +68,7 @@ def version(as_json: bool) -> None:
 
     versions = software_versions()
     lines = [json.dumps(versions)] if as_json else [f"{name} {found}" for name, found in versions.items()]
-    say("\n".join(lines))
+    echo("\n".join(lines))
 
 
 @click.command()

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from cobre.cli.echo import echo
 from cobre.cli.error_reporting import report_errors
-from cobre.cli.say import say
 from cobre.wording import counted
 
 if TYPE_CHECKING:
@@ -71,7 +71,7 @@ def bench(
     if as_json:
         click.echo(json.dumps(as_dict(measured, estimates), indent=1))
     else:
-        say("\n".join(lines(case, measured, estimates)))
+        echo("\n".join(lines(case, measured, estimates)))
 
 
 def usual_cores(forward_passes: int) -> list[int]:

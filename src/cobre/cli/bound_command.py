@@ -5,9 +5,9 @@ from typing import Any
 
 import click
 
+from cobre.cli.echo import echo, echo_json
 from cobre.cli.error_reporting import report_errors
 from cobre.cli.run_path import RunPath
-from cobre.cli.say import say, say_json
 from cobre.cli.study_commands import CASE, world_options
 
 
@@ -74,4 +74,4 @@ def bound(folder: Path, policy: Path | None, moved_to: Path | None, as_json: boo
         request = bound_request(folder, policy, plan, threads_per_worker(placement, options["threads"]), moved_to)
         found = bound_in(placement, request, events.append)
     if events:  # of several ranks the first one speaks
-        say_json(found.as_dict()) if as_json else say(found)
+        echo_json(found.as_dict()) if as_json else echo(found)

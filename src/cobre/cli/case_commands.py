@@ -5,9 +5,9 @@ from pathlib import Path
 
 import click
 
+from cobre.cli.echo import echo, echo_json
 from cobre.cli.error_reporting import report_errors
 from cobre.cli.exit_codes import ExitCode
-from cobre.cli.say import say, say_json
 from cobre.io.shell_quoting import as_argument
 
 CASE = click.Path(exists=True, file_okay=False, path_type=Path)
@@ -52,7 +52,7 @@ def init(folder: Path | None, template: str, is_list: bool) -> None:
     with report_errors():
         create_case(template, folder)
     name = as_argument(folder)
-    say(f"created {folder} from the template {template}; next:\n  cobre validate {name}\n  cobre run {name}")
+    echo(f"created {folder} from the template {template}; next:\n  cobre validate {name}\n  cobre run {name}")
 
 
 @click.command()
@@ -75,7 +75,7 @@ def validate(case: Path, as_json: bool) -> None:
 
     with report_errors():
         report = check(case)
-    say_json(report.as_dict()) if as_json else say(report)
+    echo_json(report.as_dict()) if as_json else echo(report)
     sys.exit(ExitCode.SUCCESS if report else ExitCode.INVALID_CASE)
 
 
@@ -94,4 +94,4 @@ def migrate(old: Path, new: Path) -> None:
     from cobre.io.migrate import migrate_case
 
     with report_errors():
-        say(migrate_case(old, new))
+        echo(migrate_case(old, new))

@@ -6,8 +6,8 @@ from typing import Any
 
 import click
 
+from cobre.cli.echo import as_error, echo, echo_json, show_traceback
 from cobre.cli.exit_codes import ExitCode
-from cobre.cli.say import as_error, say, say_json, show_traceback
 from cobre.cli.standard_streams import StandardStreams
 
 SECTIONS = (
@@ -60,13 +60,13 @@ class SectionedGroup(click.Group):
         try:
             return super().invoke(ctx)
         except KeyboardInterrupt:
-            say("cobre: interrupted", err=True)
+            echo("cobre: interrupted", err=True)
             if wants_json:
-                say_json(as_error("interrupted", ExitCode.INTERRUPTED))
+                echo_json(as_error("interrupted", ExitCode.INTERRUPTED))
             sys.exit(ExitCode.INTERRUPTED)
         except click.ClickException as error:
             if wants_json:
-                say_json(as_error(error.format_message(), error.exit_code))
+                echo_json(as_error(error.format_message(), error.exit_code))
             if any("RANK" in name for name in os.environ):  # a launcher's variable, perhaps; a closer look takes longer
                 from cobre.cli.error_reporting import report_with_other_ranks
 

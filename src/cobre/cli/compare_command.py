@@ -3,9 +3,9 @@
 import sys
 from pathlib import Path
 
+from cobre.cli.echo import echo, echo_json
 from cobre.cli.error_reporting import report_errors
 from cobre.cli.exit_codes import ExitCode
-from cobre.cli.say import say, say_json
 
 DIFFERENT = 1  # as `cmp` has it
 
@@ -24,5 +24,5 @@ def compare(first: Path, second: Path, *, html: Path | None, is_bits_only: bool,
             comparison = compare_folders(first, second)
         if html is not None:
             comparison.write_html(html)
-    say_json(comparison.as_dict()) if as_json else say(comparison)
+    echo_json(comparison.as_dict()) if as_json else echo(comparison)
     sys.exit(ExitCode.SUCCESS if comparison.is_identical else DIFFERENT)

@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
+from cobre.cli.echo import echo, echo_json
 from cobre.cli.error_reporting import report_errors
 from cobre.cli.exit_codes import ExitCode
 from cobre.cli.run_path import OutputPath
-from cobre.cli.say import say, say_json
 from cobre.io.shell_quoting import as_argument
 
 if TYPE_CHECKING:
@@ -90,7 +90,7 @@ def _convert(
 
     request = DeckRequest(model, deck, case, has_boundary, force)
     with report_errors():
-        found = own_bridge(lambda text: say(text, err=True)) if bridge is None else bridge_at(bridge)
+        found = own_bridge(lambda text: echo(text, err=True)) if bridge is None else bridge_at(bridge)
         (_answer if as_json else _print_result)(found, request)
 
 
@@ -101,10 +101,10 @@ def _print_result(bridge: "Bridge", request: "DeckRequest") -> None:
     sys.stdout.flush()
     convert_deck(bridge, request)
     report = validate(request.case)
-    say(report)
+    echo(report)
     if not report:
         sys.exit(ExitCode.INVALID_CASE)
-    say(f"next:\n  cobre run {as_argument(request.case)}")
+    echo(f"next:\n  cobre run {as_argument(request.case)}")
 
 
 def _answer(bridge: "Bridge", request: "DeckRequest") -> None:
@@ -113,5 +113,5 @@ def _answer(bridge: "Bridge", request: "DeckRequest") -> None:
 
     account = convert_deck_quietly(bridge, request)
     report = validate(request.case)
-    say_json({"bridge": account, "validation": report.as_dict()})
+    echo_json({"bridge": account, "validation": report.as_dict()})
     sys.exit(ExitCode.SUCCESS if report else ExitCode.INVALID_CASE)

@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, NoReturn
 
 import click
 
+from cobre.cli.echo import as_error, echo, echo_json
 from cobre.cli.exit_codes import ExitCode
-from cobre.cli.say import as_error, say, say_json
 
 if TYPE_CHECKING:
     from cobre.comm import Backend
@@ -39,7 +39,7 @@ def report_errors() -> Iterator[None]:
         if report is None:
             raise
         if report.text:
-            say(report.text, err=True)
+            echo(report.text, err=True)
             _answer_program(report.text, report.exit_code)
         sys.exit(report.exit_code)
 
@@ -192,11 +192,11 @@ def _answer_program(words: str, exit_code: int) -> None:
     """A program that asked for JSON gets it, too, when there is no answer."""
     context = click.get_current_context(silent=True)
     if context is not None and context.params.get("as_json"):
-        say_json(as_error(words, exit_code))
+        echo_json(as_error(words, exit_code))
 
 
 def fail(message: str, code: ExitCode) -> NoReturn:
     """Print an error message and exit with a code."""
-    say(f"cobre: {message}", err=True)
+    echo(f"cobre: {message}", err=True)
     _answer_program(message, code)
     sys.exit(code)

@@ -4,9 +4,9 @@ from pathlib import Path
 
 import click
 
+from cobre.cli.echo import echo
 from cobre.cli.error_reporting import report_errors
 from cobre.cli.run_path import OutputPath, RunPath
-from cobre.cli.say import say
 
 FORMS = ("csv", "xlsx", "netcdf", "duckdb", "cobre-python")
 
@@ -55,4 +55,4 @@ def export(
     if (chosen := form or layout) is None or (form and layout and form != layout):
         raise click.UsageError(f"choose a format with --to: {', '.join(FORMS)}")
     with report_errors():
-        say(export_run(run, output, chosen, case, tables))
+        echo(export_run(run, output, chosen, case, tables))

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import click
 
 from cobre import __version__
+from cobre.cli.echo import echo
 from cobre.cli.exit_codes import ExitCode
-from cobre.cli.say import say
 
 if TYPE_CHECKING:
     from cobre.launchfiles.settings import ContainerSettings
@@ -136,6 +136,6 @@ def _print(make: Callable[[], str]) -> None:
     try:
         text = make()
     except LaunchFileError as error:
-        say(f"cobre launch: {error}", err=True)
+        echo(f"cobre launch: {error}", err=True)
         sys.exit(ExitCode.USAGE)
     click.echo(text, nl=False)

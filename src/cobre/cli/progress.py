@@ -5,7 +5,7 @@ import shutil
 import sys
 from typing import IO, TYPE_CHECKING, Protocol
 
-from cobre.cli.say import say
+from cobre.cli.echo import echo
 from cobre.runs.formatting import money, percent, short_money
 
 if TYPE_CHECKING:
@@ -74,7 +74,7 @@ class QuietProgress:
         """Print the event if it is a warning."""
         self.has_events = True
         if event["event"] == "warning":
-            say(f"warning: {event['message']}", err=True)
+            echo(f"warning: {event['message']}", err=True)
 
     def close(self) -> None:
         """Does nothing: there is no display to end."""
@@ -99,27 +99,27 @@ class LineProgress:
         self.has_events = True
         match event["event"]:
             case "warning":
-                say(f"warning: {event['message']}", err=True)
+                echo(f"warning: {event['message']}", err=True)
             case "run_started":
-                self._say(f"cobre {event['version']}: {event['case']}, {workers_in_words(event)}")
+                self._print(f"cobre {event['version']}: {event['case']}, {workers_in_words(event)}")
                 if reason := event.get("split_reason"):
-                    self._say(f"  {reason}")
+                    self._print(f"  {reason}")
             case "phase":
                 self._announce(event)
             case "iteration":
-                self._say(_short_line(event, has_gap=self._has_gap) if self._is_narrow else _line(event))
+                self._print(_short_line(event, has_gap=self._has_gap) if self._is_narrow else _line(event))
 
     def close(self) -> None:
         """Does nothing: there is no display to end."""
 
     def _announce(self, event: "Event") -> None:
-        self._say(f"{event['name']} ...")
+        self._print(f"{event['name']} ...")
         self._has_gap = bool(event.get("is_exact")) or not event.get("is_risk_averse")
         if event["name"] == "training" and not self._is_narrow:
-            self._say(header(_upper_bound(event)))
+            self._print(header(_upper_bound(event)))
 
-    def _say(self, text: str) -> None:
-        say(text, file=self._stream)
+    def _print(self, text: str) -> None:
+        echo(text, file=self._stream)
 
 
 def workers_in_words(event: "Event") -> str:

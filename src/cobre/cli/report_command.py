@@ -3,9 +3,9 @@
 import webbrowser
 from pathlib import Path
 
+from cobre.cli.echo import echo
 from cobre.cli.error_reporting import fail, report_errors
 from cobre.cli.exit_codes import ExitCode
-from cobre.cli.say import say
 
 
 def report_run(folder: Path, target: Path | None, *, is_full: bool, is_to_be_opened: bool) -> None:
@@ -22,8 +22,8 @@ def report_run(folder: Path, target: Path | None, *, is_full: bool, is_to_be_ope
         except ReportError as error:
             fail(str(error), ExitCode.RESULTS)
         else:
-            say(str(written))
+            echo(str(written))
             if (changed := changed_case(folder)) is not None:
-                say(f"note: {changed}; the report shows the case as it was", err=True)
+                echo(f"note: {changed}; the report shows the case as it was", err=True)
             if is_to_be_opened:
                 webbrowser.open(written.resolve().as_uri())

@@ -10,11 +10,11 @@ from typing import Any, Self
 
 import click
 
+from cobre.cli.echo import echo_json
 from cobre.cli.error_reporting import mark_errors_of_rank, report_errors
 from cobre.cli.exit_codes import ExitCode
 from cobre.cli.progress import Progress, choose_progress
 from cobre.cli.run_summary import print_summary, write_report
-from cobre.cli.say import say_json
 from cobre.cli.standard_streams import mark_output_as_optional
 from cobre.comm import Backend
 from cobre.comm.detection import find_launch
@@ -142,4 +142,4 @@ def _sum_up(options: RunOptions, summary: RunSummary, progress: Progress) -> Non
         stream = sys.stderr if options.as_json else sys.stdout
         print_summary(summary, report, stream, with_bounds=not progress.has_shown_bounds)
     if options.as_json:
-        say_json(summary.as_dict() | {"report": None if report is None else str(report)})
+        echo_json(summary.as_dict() | {"report": None if report is None else str(report)})

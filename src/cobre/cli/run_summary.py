@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import IO
 
-from cobre.cli.say import say, say_label
+from cobre.cli.echo import echo, echo_label
 from cobre.core.verdict import BOUND_NAMES, FoundBound
 from cobre.runs.formatting import money, percent
 from cobre.runs.summary import RunSummary
@@ -21,21 +21,21 @@ def write_report(output: Path) -> Path | None:
     try:
         return write(output)
     except ReportError as error:
-        say(f"warning: no report was written: {error}", err=True)
+        echo(f"warning: no report was written: {error}", err=True)
         return None
 
 
 def print_summary(summary: RunSummary, report: Path | None, stream: IO[str], *, with_bounds: bool) -> None:
     """Print the summary of a finished run as text."""
     for line in _lines(summary, with_bounds=with_bounds):
-        say(_wrapped(line, stream), file=stream)
+        echo(_wrapped(line, stream), file=stream)
     if summary.is_interrupted:
-        say("the policy so far was kept; run the same command with --resume to continue", file=stream)
+        echo("the policy so far was kept; run the same command with --resume to continue", file=stream)
     if summary.digest:
-        say(f"digest {summary.digest}", file=stream)
-    say(f"results in {summary.output}", file=stream)
+        echo(f"digest {summary.digest}", file=stream)
+    echo(f"results in {summary.output}", file=stream)
     if report is not None:
-        say_label("report ", report, file=stream)
+        echo_label("report ", report, file=stream)
 
 
 def _wrapped(line: str, stream: IO[str]) -> str:

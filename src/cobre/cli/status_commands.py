@@ -6,11 +6,11 @@ from typing import TYPE_CHECKING
 
 import click
 
+from cobre.cli.echo import echo, echo_json
 from cobre.cli.error_reporting import fail, report_errors
 from cobre.cli.exit_codes import ExitCode
 from cobre.cli.progress import can_draw
 from cobre.cli.run_path import RunPath
-from cobre.cli.say import say, say_json
 from cobre.wording import counted
 
 if TYPE_CHECKING:
@@ -56,9 +56,9 @@ def _print_once(folder: Path, follower: "EventFollower") -> None:
     view = RunView()
     with report_errors():
         view.take_all(follower.look())
-    say(page(view, folder))
+    echo(page(view, folder))
     if follower.damaged_lines:
-        say(f"warning: {counted(follower.damaged_lines, 'line')} of {folder / EVENT_FILE} cannot be read", err=True)
+        echo(f"warning: {counted(follower.damaged_lines, 'line')} of {folder / EVENT_FILE} cannot be read", err=True)
 
 
 @click.command()
@@ -79,4 +79,4 @@ def explain(path: Path, as_json: bool) -> None:
 
     with report_errors():
         explanation = explain_failure(path)
-    say_json(explanation.as_dict()) if as_json else say(explanation)
+    echo_json(explanation.as_dict()) if as_json else echo(explanation)

@@ -4,9 +4,9 @@ import sys
 
 import click
 
+from cobre.cli.echo import echo, echo_json
 from cobre.cli.error_reporting import report_errors
 from cobre.cli.exit_codes import ExitCode
-from cobre.cli.say import say, say_json
 
 DIFFERENT = 1  # as `cobre compare` has it
 
@@ -32,7 +32,7 @@ def verify(examples: tuple[str, ...], is_to_be_recorded: bool, as_json: bool) ->
     with report_errors():
         if is_to_be_recorded:
             found = verification.record()
-            say(f"recorded {', '.join(found)} for {_versions()} in {verification.RECORD}")
+            echo(f"recorded {', '.join(found)} for {_versions()} in {verification.RECORD}")
             return
         unknown = sorted(set(examples) - set(verification.ITERATIONS))
         if unknown:
@@ -43,9 +43,9 @@ def verify(examples: tuple[str, ...], is_to_be_recorded: bool, as_json: bool) ->
             checks.append(check)
             if not as_json:
                 outcome = check.difference or f"as recorded ({check.bits.training[:16]})"
-                say(f"{check.example:<16} {check.instructions:<8} {outcome}")
+                echo(f"{check.example:<16} {check.instructions:<8} {outcome}")
     if as_json:
-        say_json({"versions": _versions(), "checks": [check.as_dict() for check in checks]})
+        echo_json({"versions": _versions(), "checks": [check.as_dict() for check in checks]})
     sys.exit(DIFFERENT if any(check.difference for check in checks) else ExitCode.SUCCESS)
 
 

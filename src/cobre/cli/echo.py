@@ -11,12 +11,12 @@ import click
 from cobre.printable import printable
 
 
-def say(text: object, *, err: bool = False, file: IO[str] | None = None) -> None:
+def echo(text: object, *, err: bool = False, file: IO[str] | None = None) -> None:
     """Print text (one line or more) with control characters escaped."""
     click.echo(printable(str(text)), err=err, file=file)
 
 
-def say_json(content: object) -> None:
+def echo_json(content: object) -> None:
     """Print one JSON object, for a program; terminals find nothing in it to act on."""
     click.echo(json.dumps(content).replace("\x7f", "\\u007f"))
 
@@ -26,7 +26,7 @@ def as_error(words: str, exit_code: int) -> dict[str, object]:
     return {"error": words.removeprefix("cobre: "), "exit_code": int(exit_code)}
 
 
-def say_label(label: str, value: object, file: IO[str] | None = None) -> None:
+def echo_label(label: str, value: object, file: IO[str] | None = None) -> None:
     """Print a value in bold after its label."""
     click.echo(f"{label} {click.style(printable(str(value)), bold=True)}", file=file)
 
