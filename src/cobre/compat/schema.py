@@ -6,7 +6,7 @@ __all__ = ["export"]
 
 
 def export(output_dir: str | Path = ".") -> int:
-    """Write one schema for each JSON file of a case into a folder, which is made if need be; gives their number.
+    """Write one schema for each JSON file of a case into a folder, which is made if need be; returns their number.
 
     Raises OutputError (an OSError) where nothing can be written.
     """

@@ -51,7 +51,7 @@ SCHEMAS: Mapping[str, tuple[str, type[JsonFile]]] = {
 
 
 def write_schemas(folder: Path) -> int:
-    """NAME.schema.json for each of them; gives their number. Raises WriteError."""
+    """NAME.schema.json for each of them; returns their number. Raises WriteError."""
     check_writable(folder)
     for name in SCHEMAS:
         text = json.dumps(schema_of(name), indent=2, sort_keys=True)

@@ -100,7 +100,7 @@ class Jobs:
         self._starting = threading.Lock()
 
     def start(self, request: StudyRequest) -> int:
-        """Start it; gives the process id at once. Several tools may be called at a time."""
+        """Start it; returns the process id at once. Several tools may be called at a time."""
         with self._starting:
             self._check(request)
             self._jobs[request.output] = job = _started(request)

@@ -33,7 +33,7 @@ class PolicyMismatchError(PolicyIncompatibleError):
 
 
 def save_policy(folder: Path, policy: Policy, study: PreparedStudy) -> str:
-    """Write the policy into a folder; gives the digest of the file."""
+    """Write the policy into a folder; returns the digest of the file."""
     check_writable(folder)
     return write_policy(folder / POLICY_FILE, to_data(policy, study))
 

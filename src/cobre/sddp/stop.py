@@ -24,7 +24,7 @@ class StopKind(StrEnum):
 
     @property
     def has_converged(self) -> bool:
-        """Whether a rule that looks at the bounds was content."""
+        """Whether a rule that judges the bounds was satisfied."""
         looking = (StopKind.BOUND_STALLING, StopKind.SIMULATION, StopKind.GAP, StopKind.UPPER_BOUND)
         return self in (*looking, StopKind.OTHER_RULE)
 

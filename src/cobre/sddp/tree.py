@@ -13,7 +13,7 @@ from cobre.sddp.plugins.interfaces import RiskMeasure
 from cobre.sddp.plugins.risk import CvarMix
 from cobre.solver.batches import Realisations
 
-NOBODY = -1  # the parent of the root
+NO_PARENT = -1  # the parent of the root
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,7 +9,7 @@ from cobre.core.arrays import Floats, Ints
 from cobre.core.case import Case
 from cobre.core.temporal import Node, PolicyGraph, Transition
 from cobre.sddp.problem import Problem, StageOpenings, realise
-from cobre.sddp.tree import NOBODY, ScenarioTree
+from cobre.sddp.tree import NO_PARENT, ScenarioTree
 from cobre.solver.batches import Realisations
 from cobre.stochastic.external import external_library
 from cobre.stochastic.layout import CLASSES
@@ -32,7 +32,9 @@ def build_tree(case: Case, problem: Problem) -> ScenarioTree:
     nodes = _in_order(graph, stages, {edge.target_id: edge.source_id for edge in graph.transitions})
     place = {node.id: index for index, node in enumerate(nodes)}
     given = np.array([source[node.id].probability if node.id in source else 1.0 for node in nodes])
-    parent = np.array([place[source[node.id].source_id] if node.id in source else NOBODY for node in nodes], np.int32)
+    parent = np.array(
+        [place[source[node.id].source_id] if node.id in source else NO_PARENT for node in nodes], np.int32
+    )
     counts = [sum(node.stage_id == stage for node in nodes) for stage in stages]
     first = tuple(int(count) for count in np.cumsum([0, *counts]))
     found = _Outcomes(case, problem, nodes, parent)
@@ -54,7 +56,7 @@ def _in_order(graph: PolicyGraph, stages: list[int], parent_of: dict[int, int]) 
     place: dict[int, int] = {}
     for stage in stages:
         here = [node for node in graph.nodes if node.stage_id == stage]
-        here.sort(key=lambda node: (place.get(parent_of.get(node.id, NOBODY), NOBODY), node.id))
+        here.sort(key=lambda node: (place.get(parent_of.get(node.id, NO_PARENT), NO_PARENT), node.id))
         nodes += here
         place = {node.id: index for index, node in enumerate(nodes)}
     return nodes
@@ -115,7 +117,7 @@ class _Outcomes:
 
     def _lags(self, node: int) -> Floats:
         above = int(self._parent[node])
-        return self._problem.noise.initial_lags if above == NOBODY else self._slots[above]
+        return self._problem.noise.initial_lags if above == NO_PARENT else self._slots[above]
 
     def _after(self, stage: int, lags: Floats, inflow: Floats) -> Floats:
         taken, share = self._problem.noise.lag_changes(stage)

@@ -1,4 +1,4 @@
-"""A stage's LP from its numbers: columns, rows, scales."""
+"""Builds the LP of a stage from its numbers: columns, rows, scaling."""
 
 from dataclasses import dataclass
 
@@ -53,7 +53,7 @@ def _scaled(lp: LpBuilder, plan: StagePlan, columns: Columns, power: PowerRows) 
     input_row, input_index, input_value = lp.inputs(plan.places.inputs)
     load = np.argwhere(power.balance != ABSENT)
     load_row = power.balance[load[:, 0], load[:, 1]].astype(np.int32)
-    # What a source gives is limited by what is available; what is available is what it is.
+    # Generation of a source is limited by its availability; the column `available` is fixed to it.
     source_column, source_index, available = _source_columns(plan, np.stack([columns.source, columns.available]))
     is_generation = np.arange(len(source_column)) < np.count_nonzero(columns.source != ABSENT)
     entry_rows = np.repeat(np.arange(lp.num_rows), np.diff(start))

@@ -1,6 +1,6 @@
 """The decisions of a stage: one array of columns for each kind, by entity and block.
 
-What cannot happen in a stage (a line that is not built, a slack of a limit that there is not) gets no column.
+What cannot happen in a stage (a line that is not built, the slack of a limit that does not exist) has no column.
 """
 
 from dataclasses import dataclass
@@ -28,7 +28,7 @@ class Columns:
     deficit: Indices  # B x segments x K
     excess: Indices
     source: Indices
-    available: Indices  # what a source could give, where somebody speaks of curtailment
+    available: Indices  # available power, where a generic constraint uses curtailment
     pumped: Indices
     contract: Indices
     inflow_slack: Indices  # N
@@ -171,7 +171,7 @@ def _power(lp: LpBuilder, plan: StagePlan) -> dict[str, Indices]:
 def _stage_slacks(lp: LpBuilder, plan: StagePlan) -> dict[str, Indices]:
     """Slacks and flows that hold for the stage as a whole, or from one volume to the next."""
     hydro, total, n = plan.data.hydro, plan.total_hours, plan.num_hydros
-    # What is withdrawn may not change its sign: less of it at most down to nothing.
+    # A withdrawal must not change its sign: its shortfall is at most the withdrawal itself.
     withdrawn = np.where(plan.has_reservoir, hydro.water_withdrawal_m3s, 0.0)
     least = np.where(withdrawn > 0, withdrawn, np.inf)
     most = np.where(withdrawn < 0, -withdrawn, np.inf)
@@ -248,7 +248,7 @@ def _filling(lp: LpBuilder, plan: StagePlan) -> dict[str, Indices]:
 
 
 def _commitments(lp: LpBuilder, plan: StagePlan) -> dict[str, Indices]:
-    """What is decided lies within the limits of its delivery; what is carried is what it is; the rest is nothing."""
+    """Commitments: decided ones have the limits of their delivery, carried ones are fixed by a row, others are 0."""
     numbers = plan.data.commitment
     low = np.where(numbers.is_carried, -np.inf, numbers.min_mw)
     high = np.where(numbers.is_carried, np.inf, numbers.max_mw)
@@ -256,7 +256,7 @@ def _commitments(lp: LpBuilder, plan: StagePlan) -> dict[str, Indices]:
 
 
 def _in_transit(lp: LpBuilder, plan: StagePlan) -> dict[str, Indices]:
-    """What its row says; what would arrive after the study is not counted."""
+    """Volumes in transit, fixed by their rows; water that would arrive after the study is not counted."""
     is_carried = plan.data.transit.is_carried
     most = np.where(is_carried, np.inf, 0.0)
     return {"in_transit": lp.add_columns("in_transit", most.shape, -most, most, 0.0)}

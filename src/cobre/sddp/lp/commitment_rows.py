@@ -31,4 +31,4 @@ def _carried(lp: LpBuilder, plan: StagePlan, columns: Columns) -> None:
     is_carried = plan.data.commitment.is_carried
     rows = lp.add_rows("carried_commitment", is_carried.shape, 0.0, 0.0, is_carried)
     lp.add_entries(rows, columns.commitment, 1.0)
-    lp.add_input_terms(rows, plan.places.inputs_farther(plan.layout.decided_of(COMMITMENT)), 1.0)
+    lp.add_input_terms(rows, plan.places.previous_inputs(plan.layout.decided_of(COMMITMENT)), 1.0)

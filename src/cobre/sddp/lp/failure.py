@@ -130,7 +130,7 @@ class FailedSolve:
             )
 
     def save(self, solver: LpSolver, stage: int, folder: Path, name: str) -> Path:
-        """The LP as MPS and its inputs as JSON; gives the MPS."""
+        """The LP as MPS and its inputs as JSON; returns the MPS."""
         check_writable(folder)
         path = folder / f"{name}.mps"
         with tempfile.TemporaryDirectory(prefix="cobre-") as scratch:  # the LP library opens files in its own way

@@ -1,4 +1,4 @@
-"""Constraints that users wrote themselves, over the LP's own decisions."""
+"""Generic constraints: rows that users define over the decisions of the LP."""
 
 from collections.abc import Callable, Iterator
 
@@ -15,7 +15,7 @@ Part = tuple[int, float]
 
 
 class VariableTerms:
-    """What the names in expressions mean in terms of columns and inputs; `block` None: the whole stage."""
+    """Columns and coefficients of the variables of generic constraints; `block` None: the whole stage."""
 
     def __init__(self, plan: StagePlan, columns: Columns) -> None:
         self._plan = plan
@@ -101,7 +101,7 @@ class VariableTerms:
                 yield from ((int(table[index, k]), 1.0) for k in self._blocks(block))
 
     def _arriving_in_time(self, arrives: Flags, block: int | None) -> Iterator[Part]:
-        """What is released elsewhere in this stage and is here before it ends, as a flow of a block."""
+        """Releases of this stage at other plants that arrive within it, as flows of a block."""
         plan, columns, numbers = self._plan, self._columns, self._plan.data.transit
         for arc in np.flatnonzero(arrives[numbers.target]).tolist():
             shares = plan.by_block(numbers.arrival_share[arc])
@@ -138,15 +138,15 @@ INITIAL_VOLUMES = ("hydro_storage_initial", "hydro_useful_volume_initial")
 
 
 def add_generic_rows(lp: LpBuilder, plan: StagePlan, columns: Columns) -> Indices:
-    """One row each, with slacks where allowed; gives rows x 2: the columns by which a row is short, and over."""
-    vocabulary = VariableTerms(plan, columns)
+    """One row each, with slacks where allowed; returns rows x 2: the columns by which a row is short, and over."""
+    variables = VariableTerms(plan, columns)
     slacks = np.full((len(plan.data.generic_rows), 2), ABSENT, np.int64)
     for number, row in enumerate(plan.data.generic_rows):
         place = lp.add_rows(
             f"generic_{number}_{row.name}", (), row.lower - _constant(plan, row), row.upper - _constant(plan, row)
         )
         for term in row.terms:
-            for column, factor in vocabulary.parts(term, row.block):
+            for column, factor in variables.parts(term, row.block):
                 if column != ABSENT:
                     lp.add_entries(place, column, factor * term.coefficient)
             _move(lp, plan, place, term, term.block if term.block is not None else row.block)
@@ -155,13 +155,13 @@ def add_generic_rows(lp: LpBuilder, plan: StagePlan, columns: Columns) -> Indice
 
 
 def _constant(plan: StagePlan, row: GenericRow) -> float:
-    """What terms add whatever is decided: the dead volumes of useful volumes."""
+    """The constant part of a row: dead volumes, which useful volumes leave out."""
     useful = [term for term in row.terms if term.variable.startswith("hydro_useful_volume")]
     return -sum(term.coefficient * float(plan.data.hydro.min_storage_hm3[term.entity]) for term in useful)
 
 
 def _move(lp: LpBuilder, plan: StagePlan, place: np.ndarray, term: GenericTerm, block: int | None) -> None:
-    """Incoming volumes and natural inflows stand on the right side, with the opposite sign."""
+    """Move incoming volumes and natural inflows to the right-hand side, with the opposite sign."""
     if term.variable in INITIAL_VOLUMES:
         lp.add_input_terms(place, term.entity, -term.coefficient)
     elif term.variable == "hydro_inflow":

@@ -19,7 +19,7 @@ class PowerRows:
 
 
 def add_power_rows(lp: LpBuilder, plan: StagePlan, columns: Columns) -> PowerRows:
-    """All rows about power; loads move the right sides of the balances."""
+    """Add all rows of the bus balances and of power limits; loads enter the right-hand sides of the balances."""
     balance = lp.add_rows("power_balance", (plan.num_buses, plan.num_blocks), 0.0, 0.0)
     _supply(lp, plan, columns, balance)
     _network(lp, plan, columns, balance)
@@ -42,7 +42,7 @@ def _supply(lp: LpBuilder, plan: StagePlan, columns: Columns, balance: Indices) 
 
 
 def _network(lp: LpBuilder, plan: StagePlan, columns: Columns, balance: Indices) -> None:
-    """What enters a line at one end leaves it, less the losses, at the other."""
+    """Line flows in the balances: what leaves one bus arrives at the other less the losses."""
     topology = plan.topology
     kept = 1.0 - plan.data.line.loss_fraction[:, None]
     lp.add_entries(balance[topology.line_source], columns.direct, -1.0)
@@ -54,7 +54,7 @@ def _network(lp: LpBuilder, plan: StagePlan, columns: Columns, balance: Indices)
 def _plant_limits(lp: LpBuilder, plan: StagePlan, columns: Columns) -> None:
     """Minimums of groups with their slacks; what a plant's own limits demand beyond those of its groups.
 
-    A slack of a group counts for its plant, so that nobody pays twice for the same lack.
+    A slack of a group counts for its plant too, so that a shortfall is paid for once.
     """
     hydro, pair_shape = plan.data.hydro, (plan.num_pairs, plan.num_blocks)
     several = (plan.feeds_several_buses & plan.in_service)[:, None]

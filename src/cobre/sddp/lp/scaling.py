@@ -17,7 +17,7 @@ Exponents = Indices
 def power_of_two_scales(start: Ints, index: Ints, value: Floats, num_columns: int) -> tuple[Floats, Floats]:
     """Scales of rows and columns that bring the entries near one: geometric means, turn by turn.
 
-    Only exponents are looked at, so that the outcome does not hang on the last digit of anybody's logarithm.
+    Only exponents are used, so that the result does not depend on the rounding of a logarithm.
     """
     rows = np.repeat(np.arange(len(start) - 1), np.diff(start))
     columns = index.astype(np.int64)

@@ -1,4 +1,4 @@
-"""Where states beyond storages stand: among a stage's inputs, and in the state vector.
+"""Positions of states beyond storages, among the inputs of a stage LP and in the state vector.
 
 Inputs are the incoming decided states (storages first), the inflows, and the incoming states that are passed on. The
 vector has the decided states, the lagged inflows lag by lag, and what is passed on.
@@ -33,27 +33,27 @@ class StatePlaces:
         return self.decided + self.hydros + len(self.layout.passed)
 
     def input_of(self, slot: StateSlot) -> int:
-        """The input that something known ahead is; ABSENT where the state has no such thing."""
+        """The input of a slot; ABSENT where the state has no such slot."""
         if slot in self.layout.decided:
             return self.hydros + self.layout.decided.index(slot)
         if slot in self.layout.passed:
             return self.decided + self.hydros + self.layout.passed.index(slot)
         return ABSENT
 
-    def inputs_farther(self, slots: Sequence[StateSlot]) -> Indices:
-        """For each slot the input one stage farther: what it was when the stage began."""
+    def previous_inputs(self, slots: Sequence[StateSlot]) -> Indices:
+        """For each slot the input that held it when the stage began: the slot one stage farther."""
         return np.array([self.input_of(replace(slot, distance=slot.distance + 1)) for slot in slots], np.int64)
 
     def passed_from(self) -> Ints:
         """For each state passed on, the entry of the incoming vector that it takes over; ABSENT: none, and 0."""
         return np.array(
-            [self._component(index) for index in self.inputs_farther(self.layout.passed).tolist()], np.int32
+            [self._component(index) for index in self.previous_inputs(self.layout.passed).tolist()], np.int32
         )
 
     def component_of(self, slot: StateSlot) -> int:
-        """The entry of the vector that something known ahead is; ABSENT where the state has none."""
+        """The entry of the state vector for a slot; ABSENT where it has none."""
         return self._component(self.input_of(slot))
 
     def _component(self, index: int) -> int:
-        """Lags stand where the inflows are among the inputs."""
+        """From an input to an entry of the vector, where lagged inflows take the place of the inflows."""
         return index if index < self.decided else index + (self.order - 1) * self.hydros

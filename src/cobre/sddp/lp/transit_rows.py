@@ -1,4 +1,4 @@
-"""Water between plants that are apart in time: what arrives at once, what is under way, what was."""
+"""Rows of water in transit between plants: arrivals within the stage, and volumes carried to later stages."""
 
 import numpy as np
 
@@ -10,11 +10,11 @@ from cobre.sddp.lp.plan import StagePlan
 
 
 def add_transit_rows(lp: LpBuilder, plan: StagePlan, columns: Columns, balance: Indices) -> None:
-    """Entries of the balances of plants that get water from afar, and a row for each volume that stays under way."""
+    """Add arrivals to the balances of receiving plants, and a row for each volume in transit when it ends."""
     numbers, slots = plan.data.transit, plan.layout.decided_of(IN_TRANSIT)
     rows = lp.add_rows("in_transit", numbers.is_carried.shape, 0.0, 0.0, numbers.is_carried)
     lp.add_entries(rows, columns.in_transit, 1.0)
-    lp.add_input_terms(rows, plan.places.inputs_farther(slots), 1.0)
+    lp.add_input_terms(rows, plan.places.previous_inputs(slots), 1.0)
     for arc, (hydro, target) in enumerate(zip(numbers.hydro.tolist(), numbers.target.tolist(), strict=True)):
         for flow in (columns.turbined[plan.pair_hydro == hydro], columns.spilled[[hydro]]):
             _released(lp, plan, _balance_of(plan, balance, target), flow, numbers.arrival_share[arc])

@@ -38,9 +38,9 @@ def volumes(plan: StagePlan) -> Floats:
 
 
 def _balances(lp: LpBuilder, plan: StagePlan, columns: Columns) -> Indices:
-    """End minus start, with what is withdrawn on the right side; a plant that is not there keeps what it has.
+    """Water balance rows: final minus initial volume, with withdrawals on the right-hand side.
 
-    What is taken from the river at a plant that is not there is missing at the next one that is.
+    A plant without a reservoir keeps its volume. A withdrawal there is taken from the next reservoir downstream.
     """
     n, points = plan.num_hydros, plan.storage_points
     withdrawn = np.zeros(n)
@@ -54,13 +54,13 @@ def _balances(lp: LpBuilder, plan: StagePlan, columns: Columns) -> Indices:
 
 
 def _balance_of(balance: Indices, hydro: Indices, plan: StagePlan) -> Indices:
-    """The balance rows, per block, of plants that may be -1."""
+    """Balance rows by block of some plants; ABSENT for plant -1."""
     rows = np.where((hydro >= 0)[:, None], balance[np.maximum(hydro, 0)], ABSENT)
     return rows if plan.is_chronological else np.repeat(rows, plan.num_blocks, axis=1)
 
 
 def _flows(lp: LpBuilder, plan: StagePlan, columns: Columns, balance: Indices) -> None:
-    """What is turbined, spilled, diverted and pumped, block by block."""
+    """Turbined, spilled, diverted and pumped flows in the balances, block by block."""
     tau = HM3_PER_M3S_HOUR * plan.hours
     topology = plan.topology
     everyone = np.arange(plan.num_hydros)
@@ -109,7 +109,7 @@ def _evaporation(lp: LpBuilder, plan: StagePlan, columns: Columns) -> None:
 
 
 def _outflow_limits(lp: LpBuilder, plan: StagePlan, columns: Columns) -> None:
-    """Limits of what goes down the river: diverted water takes another way."""
+    """Minimum and maximum outflow (turbined and spilled; diverted water does not count)."""
     hydro = plan.data.hydro
     shape = (plan.num_hydros, plan.num_blocks)
     least = lp.add_rows("min_outflow", shape, hydro.min_outflow_m3s, np.inf, columns.outflow_below != ABSENT)

@@ -102,7 +102,7 @@ def _simulate_wave(
     scenarios: range,
     wave: Wave,
 ) -> Floats:
-    """Consecutive scenarios side by side, a block of them on each rank; gives their costs."""
+    """Consecutive scenarios side by side, a block of them on each rank; returns their costs."""
     split = WorkSplit(len(scenarios), comm.size)
     own = split.block(comm.rank)
     mine = scenarios[own.start : own.stop]

@@ -1,4 +1,4 @@
-"""What ranks tell each other in an iteration; with one rank nothing moves."""
+"""Exchanges between ranks in an iteration; with a single rank nothing is copied."""
 
 import numpy as np
 
@@ -20,10 +20,11 @@ def gather_rows(comm: Communicator, split: WorkSplit, own: Floats, label: str) -
 
 
 def exchange_cuts(comm: Communicator, split: WorkSplit, pool: CutPool, stage: int, slots: range, own: Floats) -> int:
-    """Put all ranks' cuts of a stage (rows of intercept and coefficients) into their slots, in the order of the paths.
+    """Put all ranks' cuts of a stage (rows of intercept and coefficients) into their slots, in the order of paths.
 
-    Where all ranks see the pool's memory each writes its own cuts, and nothing else moves. Elsewhere cuts are gathered
-    first: a pool lies component by component, so they cannot be received in place. Gives the bytes of all cuts.
+    Where all ranks see the pool's memory each writes its own cuts, and nothing else is copied. Elsewhere cuts are
+    gathered first: a pool lies component by component, so they cannot be received in place. Returns the bytes of all
+    cuts.
     """
     own = pool.stored_columns(stage, own)
     if pool.is_seen_by_all:
@@ -37,7 +38,7 @@ def exchange_cuts(comm: Communicator, split: WorkSplit, pool: CutPool, stage: in
 
 
 def share_bases(comm: Communicator, team: Team, own: list[Bases]) -> list[Bases]:
-    """The bases of the first path, which rank 0 and its team have, for all."""
+    """Send the bases of the first path, which rank 0 and its team have, to all ranks."""
     if len(team.members) == comm.size:
         return own
     status, cuts = (

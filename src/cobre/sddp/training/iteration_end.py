@@ -1,4 +1,4 @@
-"""The end of an iteration: one exchange in which ranks agree whether to go on, and learn who worked how long."""
+"""The end of an iteration: one exchange in which ranks agree whether to stop, and share their loads."""
 
 import time
 from collections.abc import Sequence
@@ -20,7 +20,7 @@ from cobre.sddp.work_split import WorkSplit
 from cobre.solver.statistics import SolveStatistics
 
 # Columns of the exchanged table, one row for each rank; what the solver did and the pieces of work follow.
-VERDICT, INTERRUPTION, SOLVER_S, EXCHANGE_S, FIRST_COUNT = range(5)
+RULE, INTERRUPTION, SOLVER_S, EXCHANGE_S, FIRST_COUNT = range(5)
 FIRST_PIECE = FIRST_COUNT + phases.WIDTH
 
 
@@ -55,11 +55,11 @@ def agree(
 ) -> tuple[IterationRecord, Stop | None]:
     """The last record with all ranks' work in it, and why to stop, or None.
 
-    Rank 0 judges by the rules, for clocks differ; an interruption counts wherever it came.
+    Rank 0 applies the rules, because clocks differ; an interruption counts on whichever rank it came.
     """
     reasons = _reasons(rules, history, simulated_costs(context, rules, history), upper_bounds(context, rules, history))
-    verdict = next((number for number, reason in enumerate(reasons) if reason), -1)
-    table = _gather(context, measured, verdict, interruption)
+    rule = next((number for number, reason in enumerate(reasons) if reason), -1)
+    table = _gather(context, measured, rule, interruption)
     solver = phases.from_numbers(table[:, FIRST_COUNT:FIRST_PIECE].sum(axis=0))
     total = sum(solver.values(), SolveStatistics())
     record = replace(
@@ -70,14 +70,14 @@ def agree(
         loads=_loads(table),
         traffic_bytes=context.traffic.by_purpose,
     )
-    number = int(table[0, VERDICT])
+    number = int(table[0, RULE])
     if number >= 0:
         return record, Stop(rules[number].kind, reasons[number] or "rank 0 asked to stop")
     return record, Interruption(int(table[:, INTERRUPTION].max())).stop
 
 
 def stop_of(rules: Sequence[StoppingRule], history: Sequence[IterationRecord]) -> Stop | None:
-    """The first rule that says stop, where the history is the same on all ranks already."""
+    """The stop of the first rule with a reason, where the history is the same on all ranks already."""
     reasons = _reasons(rules, history)
     return next((Stop(rule.kind, reason) for rule, reason in zip(rules, reasons, strict=True) if reason), None)
 
@@ -92,16 +92,16 @@ def _reasons(
     return [rule.reason_to_stop(history, simulated, bound) for rule, bound in zip(rules, found, strict=True)]
 
 
-def _gather(context: TrainingContext, measured: IterationResult, verdict: int, interruption: Interruption) -> Floats:
+def _gather(context: TrainingContext, measured: IterationResult, rule: int, interruption: Interruption) -> Floats:
     counter, clock = context.counter, measured.clock
-    facts = [verdict, int(interruption), counter.total.seconds, clock.seconds["exchange"]]
+    facts = [rule, int(interruption), counter.total.seconds, clock.seconds["exchange"]]
     own = np.array([[*facts, *phases.to_numbers(counter.phases), *clock.work]], np.float64)
     size = context.comm.size
     return context.gather(WorkSplit(size, size), own, "end of the iteration")
 
 
 def _loads(table: Floats) -> tuple[RankLoad, ...]:
-    """Imbalance is what a rank waits because another has more work between two exchanges."""
+    """Load of each rank. Imbalance: how long it waits because others have more work between two exchanges."""
     work = table[:, FIRST_PIECE:]
     behind = (work.max(axis=0) - work).sum(axis=1)
     columns = (work.sum(axis=1), table[:, EXCHANGE_S], behind, table[:, SOLVER_S])
@@ -109,7 +109,7 @@ def _loads(table: Floats) -> tuple[RankLoad, ...]:
 
 
 def mean_and_std(values: Sequence[float]) -> tuple[float, float]:
-    """Added in scenario order; the standard deviation is that of a sample, 0 for a single value."""
+    """Mean and sample standard deviation (0 for a single value), summed in scenario order."""
     mean = sum(values) / len(values)
     if len(values) == 1:
         return mean, 0.0

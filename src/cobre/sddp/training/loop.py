@@ -1,4 +1,4 @@
-"""The method in one place: `train` and the iteration that it repeats."""
+"""The SDDP method: `train`, and the iteration that it repeats."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -34,7 +34,7 @@ def train(
     hooks: TrainingHooks,
     history: Sequence[IterationRecord] = (),
 ) -> TrainingOutcome:
-    """Iterate until a rule or an interruption says stop. `history`: iterations that are done already."""
+    """Iterate until a stopping rule or an interruption ends the run. history: iterations that are done already."""
     done = list(history)
     if done and (stop := stop_of(rules, done)):
         return TrainingOutcome(tuple(done), stop)
@@ -54,7 +54,7 @@ def train(
 
 
 def iterate(context: TrainingContext, iteration: int, selection: CutSelection | None) -> IterationResult:
-    """Forward, gather states, backward, gather cuts, bounds."""
+    """One iteration: forward pass, gather states, backward pass with a gather of cuts at each stage, lower bound."""
     problem, pool, split, team, own = context.problem, context.pool, context.split, context.team, context.own
     context.start_counting()
     clock = Clock()
@@ -84,7 +84,7 @@ def iterate(context: TrainingContext, iteration: int, selection: CutSelection | 
     bound_value = lower_bound(context, iteration)
     clock.lap("bound")
     if selection is not None and selection.is_due(iteration):
-        told = apply_selection(context.comm, pool, selection, context.visited, iteration, context.selection_memory)
-        context.traffic.add("active cuts", told)
+        exchanged = apply_selection(context.comm, pool, selection, context.visited, iteration, context.selection_memory)
+        context.traffic.add("active cuts", exchanged)
         clock.lap("bound")
     return IterationResult(iteration, bound_value, costs, clock)

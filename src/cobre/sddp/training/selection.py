@@ -1,4 +1,4 @@
-"""Cut selection at the end of an iteration: the plugin chooses, the pool remembers."""
+"""Cut selection at the end of an iteration: applies the plugin to the pool, stage by stage."""
 
 import numpy as np
 from numpy.typing import NDArray
@@ -35,9 +35,9 @@ def apply_selection(
     iteration: int,
     memory: SelectionMemory,
 ) -> int:
-    """Let the plugin look at the cuts of every stage: each rank has some stages, and all learn what stays.
+    """Choose the active cuts of every stage; each rank handles some stages, and the flags are gathered.
 
-    Gives the bytes that ranks tell each other.
+    Returns the bytes exchanged.
     """
     split = WorkSplit(pool.num_stages - 1, comm.size)
     own = split.block(comm.rank)

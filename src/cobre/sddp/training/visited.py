@@ -58,7 +58,7 @@ class VisitedStates:
         return self._entries[place]
 
     def add(self, comm: Communicator, split: WorkSplit, own: Floats) -> int:
-        """An iteration's states, of which this rank has a block: places x paths x dimension. Gives the bytes of all."""
+        """Add an iteration's states. own: this rank's block, places x paths x dimension. Returns the bytes of all."""
         self._open(own.shape[0], own.shape[2])
         first, chunk = self._room(split.total), len(self._rows) - 1
         if self._pool.is_seen_by_all:

@@ -62,10 +62,10 @@ def _walk(
         else:
             excess = excess + scale * (risk - expected)
         draws = uniform_draws(BOUND_BASE, (iteration << STAGE_BITS) | stage, count)[own.start : own.stop]
-        met = _choose(weights if is_weighted else np.full_like(found.costs, 1.0 / found.costs.shape[1]), draws)
-        everyone = np.arange(len(own))
-        states = np.ascontiguousarray(found.leaving[everyone, met])
-        expected = found.future[everyone, met]
+        chosen = _choose(weights if is_weighted else np.full_like(found.costs, 1.0 / found.costs.shape[1]), draws)
+        rows = np.arange(len(own))
+        states = np.ascontiguousarray(found.leaving[rows, chosen])
+        expected = found.future[rows, chosen]
         scale = scale * float(problem.discounts[stage])
     return lower, excess, np.concatenate(visited, axis=1)
 
