@@ -1,4 +1,4 @@
-"""The noise of a study: one object that knows openings, forward samples, and what noise means in m3/s and MW."""
+"""The noise model of a study: openings, samplers, and the mapping from noise vectors to m3/s and MW."""
 
 from dataclasses import dataclass
 
@@ -20,7 +20,7 @@ from cobre.stochastic.scenario_sources import SourceData, correlation, openings,
 
 @dataclass(frozen=True, slots=True)
 class Realisation:
-    """What noise means, one row per draw. Inflows are without the part that follows from earlier inflows."""
+    """Inflows, loads and availabilities of noise vectors, one row for each draw; inflows without autoregression."""
 
     inflow_m3s: Floats
     load_mw: Floats
@@ -86,7 +86,7 @@ class NoiseModel:
         availability = _around(
             self.availability_mean[stage], self.availability_std[stage], layout.ncs_positions, noise[:, layout.ncs]
         )
-        # Noise may not turn a load into a source; one that is given below zero, and certain, is one.
+        # Noise must not make a load negative; a load without noise may be given below zero, and then feeds the bus.
         drawn = layout.bus_positions
         load[:, drawn] = np.maximum(load[:, drawn], 0.0)
         return Realisation(inflow, load, np.clip(availability, 0.0, 1.0))

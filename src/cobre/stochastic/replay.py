@@ -1,4 +1,4 @@
-"""Trajectories turned into noise: the numbers that make the model repeat them."""
+"""Inverts the noise model: the noise vectors with which it reproduces given trajectories."""
 
 from collections.abc import Sequence
 
@@ -26,7 +26,7 @@ def inflow_noise(model: InflowModel, memory: InflowMemory, values: Floats, file:
     return noise
 
 
-def plain_noise(mean: Floats, std: Floats, values: Floats, file: str, ids: Sequence[int]) -> Floats:
+def memoryless_noise(mean: Floats, std: Floats, values: Floats, file: str, ids: Sequence[int]) -> Floats:
     """Noise (stage, trajectory, entity) with which mean and deviation (stage, entity) give `values`."""
     noise = np.zeros(values.shape)
     for stage, value in enumerate(values):

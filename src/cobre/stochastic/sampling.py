@@ -1,4 +1,4 @@
-"""Which noise a scenario meets at a stage, in forward passes and in simulations.
+"""Draws the noise of scenarios, stage by stage, for forward passes and simulations.
 
 Values depend on (seed, iteration, scenario, stage) alone, so any rank can draw any scenario. Classes of entities
 (inflow, load, sources) may follow different schemes.
@@ -27,7 +27,7 @@ MOST_DRAWN = 1 << 13  # choices at once, beyond one iteration: arrays of that si
 
 
 class Scheme(ABC):
-    """A way to come by the noise of scenarios."""
+    """A sampling scheme: in sample, out of sample, or the replay of a library."""
 
     @abstractmethod
     def sample(self, iteration: int, scenarios: Indices, stage: int) -> Floats:
@@ -35,7 +35,7 @@ class Scheme(ABC):
 
 
 class InSample(Scheme):
-    """Every scenario meets one of the stage's openings, chosen anew at each stage.
+    """Every scenario draws one of the stage's openings, anew at each stage.
 
     A draw depends on its place alone, so choices are made for all stages at once, and for some iterations ahead when
     the same scenarios come again: many at once cost little more than one.
@@ -52,8 +52,8 @@ class InSample(Scheme):
         """By scenario: the index (from 0) of the opening that it draws at a stage."""
         same = scenarios.tobytes()
         if self._scenarios != same or iteration not in self._iterations:
-            goes_on = self._scenarios == same and iteration == self._iterations.stop
-            ahead = MOST_DRAWN // max(1, len(scenarios) * len(self._openings)) if goes_on else 1
+            is_next = self._scenarios == same and iteration == self._iterations.stop
+            ahead = MOST_DRAWN // max(1, len(scenarios) * len(self._openings)) if is_next else 1
             self._scenarios, self._iterations = same, range(iteration, iteration + max(1, ahead))
             self._chosen = self._draw(self._iterations, scenarios)
         chosen: Indices = self._chosen[stage][iteration - self._iterations.start]

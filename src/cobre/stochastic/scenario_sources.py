@@ -19,7 +19,7 @@ from cobre.stochastic.par.memory import InflowMemory
 from cobre.stochastic.par.model import InflowModel
 from cobre.stochastic.par.seasons import season_cycle
 from cobre.stochastic.random.seeds import EXTERNAL_BASE, HISTORICAL_BASE, as_seed, class_forward_seed
-from cobre.stochastic.replay import inflow_noise, plain_noise
+from cobre.stochastic.replay import inflow_noise, memoryless_noise
 from cobre.stochastic.sampling import InSample, NoiseSampler, OutOfSample, Replay, Scheme
 
 _CONFIG_FILE = "config.json"
@@ -121,7 +121,9 @@ def _external_noise(data: SourceData, entity_class: str) -> Floats:
     plain = data.load if entity_class == "load" else data.availability
     plain.check_entities(library)
     columns = [plain.entity_ids.index(entity_id) for entity_id in library.entity_ids]
-    found = plain_noise(plain.mean[:, columns], plain.std[:, columns], library.values, library.file, library.entity_ids)
+    found = memoryless_noise(
+        plain.mean[:, columns], plain.std[:, columns], library.values, library.file, library.entity_ids
+    )
     return found[:, :, plain.has_noise[columns]]
 
 

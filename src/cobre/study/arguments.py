@@ -16,7 +16,7 @@ MAX_THREADS = 1024
 
 
 def as_python_int(value: object) -> object:
-    """Another library's whole number as an int; anything else as it is, for somebody else to refuse."""
+    """Another library's whole number as an int; anything else as it is, for the caller to refuse."""
     if isinstance(value, bool):
         return value
     try:

@@ -146,7 +146,7 @@ def bound(
 
 
 def bound_plan(method: str, paths: int, confidence: float, most_nodes: int) -> BoundPlan:
-    """Checked; raises ValueError for what cannot be."""
+    """A bound plan from arguments; raises ValueError for invalid ones."""
     if method not in list(BoundMethod):
         raise ValueError(f"method is {method!r}: expected one of {', '.join(BoundMethod)}")
     if not 0.0 < confidence < 1.0:
@@ -161,7 +161,7 @@ def bound_request(
     threads: int,
     moved_to: Path | None = None,
 ) -> BoundRequest:
-    """Where case and policy are; raises `NothingToBoundError` when one of them is not there.
+    """Locate case and policy; raises `NothingToBoundError` when one of them is missing.
 
     moved_to: where the case of the run is now. Settings that the run was given beside its case apply here, too.
     """
@@ -179,7 +179,7 @@ def _at_least_two(paths: int) -> int:
 
 
 def bound_in(placement: Placement, request: BoundRequest, emit: EventListener) -> PolicyBound:
-    """Find it on the ranks of a world; in a joined world only rank 0 emits events."""
+    """Compute the bound on the ranks of a world; in a joined world only rank 0 emits events."""
     return run_in(placement, bound_rank, (request,), emit)[0]
 
 

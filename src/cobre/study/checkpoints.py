@@ -1,4 +1,4 @@
-"""Checkpoints: everything that a training run needs to go on with the same bits, written while it goes on."""
+"""Checkpoints: everything that a training run needs to resume with the same bits, written while it runs."""
 
 import re
 import time
@@ -123,7 +123,7 @@ class CheckpointWriter:
         self._announced = (0, plan.folder, 0.0)
 
     def after_iteration(self, context: TrainingContext, history: Sequence[IterationRecord], is_last: bool) -> None:
-        """Write if it is time; the last iteration always is."""
+        """Write a checkpoint when one is due; always after the last iteration."""
         if self._pending is not None and self._pending.done():
             self._wait()
         if not (is_last or self._plan.is_due(len(history), time.monotonic() - self._last)):
@@ -245,13 +245,13 @@ def snapshot(context: TrainingContext, history: Sequence[IterationRecord]) -> di
 
 
 def _visited(visited: VisitedStates) -> StreamedArray:
-    """Place by place the states there, one below the other."""
+    """The visited states, place after place."""
     parts = [view for place in range(visited.places) for view in visited.views(place)]
     return StreamedArray((sum(part.size for part in parts),), np.dtype(np.float64), lambda: iter(parts))
 
 
 def restore(context: TrainingContext, checkpoint: Checkpoint) -> None:
-    """Put a run back to where it was; the pool must be empty."""
+    """Restore cuts, bases and visited states from a checkpoint; the pool must be empty."""
     arrays, pool = checkpoint.arrays, context.pool
     count = len(arrays["born"])
     for stage in range(pool.num_stages):

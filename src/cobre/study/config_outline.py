@@ -12,7 +12,7 @@ from cobre.study.requests import CaseRequest, Overrides
 
 
 def with_config_document(request: CaseRequest) -> CaseRequest:
-    """The request with config.json of its case directory, read unless somebody has read it before.
+    """The request with config.json of its case directory, read unless that has been done before.
 
     It travels with the request: the process that starts a run, and every rank, then decide by the same text.
     """
@@ -20,7 +20,7 @@ def with_config_document(request: CaseRequest) -> CaseRequest:
         return request
     try:
         return replace(request, config=ConfigDocument.read(request.case))
-    except OSError:  # whoever loads the case says what is wrong with its directory
+    except OSError:  # what is wrong with the directory is reported when the case is loaded
         return request
 
 

@@ -1,4 +1,4 @@
-"""One number that says whether two runs are the same, to the last bit."""
+"""The digest of a training run: equal digests mean equal bits."""
 
 import hashlib
 import struct

@@ -16,7 +16,7 @@ def case_of_policy(policy: Policy | Path) -> TrainedCase | None:
 
 
 def is_of_other_problem(policy: Policy, study: PreparedStudy) -> bool:
-    """Whether the policy was trained on another problem; a policy that does not say is taken at its word."""
+    """Whether the policy was trained on another problem; False for a policy without a digest."""
     return bool(policy.problem) and policy.problem != study.digest
 
 

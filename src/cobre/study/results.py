@@ -172,7 +172,7 @@ class SimulationResult:
     digest: str
     seconds: float
     warnings: tuple[str, ...] = field(default=())
-    solver: SolveStatistics | None = None  # what all ranks' solvers did, where somebody counted
+    solver: SolveStatistics | None = None  # work of all ranks' solvers, where it was counted
     facts: Mapping[str, Any] = field(default_factory=dict, repr=False)  # dates and names, as study.json has them
 
     @property
@@ -229,17 +229,17 @@ class SimulationResult:
         return plot_table(self, table, column, entity)
 
     def to_arrow(self, name: str = "costs") -> "pa.Table":
-        """A table as it is; see `table`."""
+        """One of the tables (`costs`, `hydros`, `thermals`, ...) as an Arrow table; the same as `table`."""
         return self.table(name)
 
     def to_pandas(self, name: str = "costs") -> Any:
-        """A table as a pandas DataFrame."""
+        """One of the tables as a pandas DataFrame: `result.to_pandas("hydros")`."""
         from cobre.study.dataframes import as_pandas
 
         return as_pandas(self.table(name))
 
     def to_polars(self, name: str = "costs") -> Any:
-        """A table as a polars DataFrame."""
+        """One of the tables as a polars DataFrame: `result.to_polars("hydros")`."""
         from cobre.study.dataframes import as_polars
 
         return as_polars(self.table(name))

@@ -51,7 +51,7 @@ def _failure_logged(log: RunLog) -> Iterator[None]:
 
 
 def begin_output(request: RunRequest, ready: ReadyStudy, log: RunLog | None) -> None:
-    """Everything that can refuse a run has been asked: what the directory held before is no longer its result."""
+    """Clear the results of an earlier run and begin the log; called once nothing can refuse the run any more."""
     if log is not None:
         config = ready.study.case.config
         clear_previous_run(

@@ -1,4 +1,4 @@
-"""Observed inflows: windows of days by hydro, in columns, for a deck has hundreds of thousands of them."""
+"""Observed inflows: windows of days by hydro, in columns, because a deck has hundreds of thousands of them."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -27,7 +27,7 @@ class InflowWindow(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class InflowWindows:
-    """InflowWindows of one hydro in order of time; days are ordinals, as those of `date`."""
+    """The windows of one hydro in order of time; days are ordinals, as those of `date`."""
 
     start: Days
     end: Days

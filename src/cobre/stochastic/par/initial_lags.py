@@ -1,4 +1,4 @@
-"""Where the inflows stand when the study starts: means over the seasons just before it, from dated windows."""
+"""Initial inflow lags: means over the seasons just before the study, from dated windows."""
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
@@ -69,7 +69,7 @@ def _is_read(psi: Floats) -> Flags:
 
 
 def _windows_by_hydro(case: Case, since: date) -> dict[int, list[Sequence[InflowWindow]]]:
-    """Recent observations, which have the last word, then what history says of the days since."""
+    """By hydro: recent observations, which take precedence, then the history since a day."""
     found: dict[int, list[Sequence[InflowWindow]]] = {}
     recent = case.initial_conditions.recent_observations
     history = history_windows(case)
@@ -125,7 +125,7 @@ def _uncovered(hydro_id: int, name: str, lag: int, start: date, end: date) -> No
 
 
 class KnownPast:
-    """What is known of the days before a study."""
+    """Observed inflows of the days before a study."""
 
     def __init__(self, case: Case, since: date, *, may_miss: bool) -> None:
         self._may_miss = may_miss

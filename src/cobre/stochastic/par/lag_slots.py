@@ -56,7 +56,7 @@ def lag_slots(
 
 
 class _Slots:
-    """Who reads what, and where it lies."""
+    """Assigns the occurrences of seasons that stages read to slots."""
 
     def __init__(
         self, periods: StagePeriods, psi: Floats, days_observed: Callable[[Occurrence], int], end_depth: int

@@ -1,4 +1,4 @@
-"""What the state remembers of inflows: coefficients of its slots, how slots change, and what they hold at first."""
+"""Past inflows in the state: coefficients of lag slots, how slots change, and their initial content."""
 
 from dataclasses import dataclass
 from datetime import date

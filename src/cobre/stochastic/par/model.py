@@ -81,7 +81,7 @@ class ResidualRatios:
 
 
 def residual_ratios(statistics: InflowStatistics, terms: AutoregressiveTerms, periods: StagePeriods) -> ResidualRatios:
-    """The earliest stage of a season speaks for the season in the model's correlations.
+    """The earliest stage of a season represents it in the model's correlations.
 
     A process without a steady state cannot keep its deviation. A study ends before that matters, so its residuals are
     those of history (or of the file), and the user is told; where neither knows them the model is refused.

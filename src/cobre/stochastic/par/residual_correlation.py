@@ -1,4 +1,4 @@
-"""How plants go together in what their models leave unexplained of history.
+"""Correlation between plants of the residuals that their inflow models leave of history.
 
 Every season has a matrix of its own, unless it has few years: then the residuals of all seasons make one for it.
 """

@@ -1,4 +1,4 @@
-"""What a grid of observations says: means, deviations and correlations, season by season.
+"""Statistics of a grid of observations: means, deviations and correlations, season by season.
 
 Sums run over years in order, all hydros at a time, so the bits do not depend on a library's way of adding.
 """

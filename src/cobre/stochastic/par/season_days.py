@@ -8,7 +8,7 @@ from cobre.core.temporal import Season, SeasonDefinitions
 
 LAST_WEEK = 52  # the 53rd week of a long year belongs to it
 FEBRUARY, LAST_OF_FEBRUARY, DECEMBER = 2, 28, 12
-ORDINARY_YEAR = 2023  # lengths are told by a year that is not a leap year
+ORDINARY_YEAR = 2023  # lengths are those of a year that is not a leap year
 
 
 class SeasonDays(ABC):
@@ -50,7 +50,7 @@ class MonthDays(SeasonDays):
 
 @dataclass(frozen=True, slots=True)
 class WeekDays(SeasonDays):
-    """A week after ISO 8601, from Monday to Sunday."""
+    """An ISO 8601 week, from Monday to Sunday."""
 
     week: int
 
