@@ -55,7 +55,6 @@ def find_hosts(transport: Transport, config: TcpConfig) -> tuple[Hosts, ShmSegme
     If memory is shared, `join_memory` must follow: the call that begins here ends there. A collective.
     """
     # These exchanges are a call like any other, number 0, so that the death of a rank is detected here too.
-    transport.progress.completed = -1
     transport.begin(0, Operation.JOIN)
     hosts = Hosts.from_identities(_exchange(transport, config.size, _identity(config)))
     memory = _open_memory(transport, config, hosts) if hosts.any_shared else None

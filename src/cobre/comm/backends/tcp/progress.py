@@ -16,8 +16,10 @@ class Progress:
     """
 
     def __init__(self) -> None:
+        # A world begins in call 0, in which ranks find their hosts (`host_discovery`). A verdict on a rank that died
+        # before it would be about call 1, and call 0 would fail without naming that rank.
         self.started = 0
-        self.completed = 0
+        self.completed = -1
         self.operation = 0
         self.waits_for_host = False
         """In a call, and still waiting for ranks of this host: nobody is looking at the connections to other hosts."""
