@@ -12,6 +12,12 @@ FLAT = 1e-4
 """Relative to the lower bound: a smaller rise per iteration counts as flat."""
 CLOSED = 1e-4
 """Relative to the lower bound: a smaller exact gap counts as closed."""
+FEWEST_SAMPLES = 3
+"""Iterations whose samples must all lie below the lower bound before it is called doubtful."""
+TOO_HIGH = (
+    "it lies above the 95 % band of the sampled cost in all of these iterations, so it may be too high: "
+    "cuts of another problem are a usual reason"
+)
 NO_UPPER_BOUND = (
     "under a risk measure the mean of sampled paths is not an upper bound of the objective (`cobre bound` computes one)"
 )
@@ -166,11 +172,20 @@ def _of_sampled(history: BoundHistory, rise: float, is_flat: bool) -> Convergenc
     if upper - half > lower:
         least = _percent((upper - half - lower) / history.scale)
         return _open(history, rise, is_flat, f"sampled costs lie at least {least} above it (95 % confidence)")
+    if is_flat and _is_above_every_sample(history):
+        return _open(history, rise, is_flat, TOO_HIGH)
     where = "inside" if lower <= upper + half else "above"
     if not is_flat:
         return _open(history, rise, is_flat, f"it lies {where} the 95 % band of the sampled cost ({band})")
     words = f"the lower bound lies {where} the 95 % band of the sampled cost ({band}) and {_rising(history, rise)}"
     return ConvergenceVerdict(VerdictKind.CONVERGED, f"converged within what the sample can tell: {words}", rise)
+
+
+def _is_above_every_sample(history: BoundHistory) -> bool:
+    """Whether the lower bound lay above the band in each recent iteration: chance does not explain that."""
+    recent = slice(-1 - min(RECENT, len(history.lower) - 1), None)
+    bounds = list(zip(history.lower[recent], history.upper[recent], history.half_width[recent], strict=True))
+    return len(bounds) >= FEWEST_SAMPLES and all(lower > upper + half for lower, upper, half in bounds)
 
 
 def _open(history: BoundHistory, rise: float, is_flat: bool, remark: str) -> ConvergenceVerdict:

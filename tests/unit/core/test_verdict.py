@@ -16,7 +16,7 @@ def judged(lower, upper, half_width, **facts):
     ("lower", "upper", "half_width", "kind", "words"),
     [
         (FLAT, 96.5, 13.0, VerdictKind.CONVERGED, "inside the 95 % band"),
-        (FLAT, 80.0, 5.0, VerdictKind.CONVERGED, "above the 95 % band"),
+        (FLAT, 80.0, 5.0, VerdictKind.LEVELLED_OFF, "so it may be too high: cuts of another problem"),
         (FLAT, 120.0, 5.0, VerdictKind.LEVELLED_OFF, "at least 15.00 % above it"),
         (RISING, 101.0, 13.0, VerdictKind.RISING, "rises by 2.00 % per iteration over the last 10;"),
         (RISING, 150.0, 13.0, VerdictKind.RISING, "at least 37.00 % above it"),
@@ -28,6 +28,12 @@ def test_sampled_bounds(lower, upper, half_width, kind, words):
     found = judged(lower, upper, half_width)
     assert found.kind is kind
     assert words in found.words
+
+
+def test_one_unlucky_sample_below_the_lower_bound_is_chance():
+    found = verdict(BoundHistory(FLAT, [*[96.5] * 12, 80.0], [*[13.0] * 12, 5.0]))
+    assert found.kind is VerdictKind.CONVERGED
+    assert "above the 95 % band" in found.words
 
 
 def test_exact_bounds_converge_by_their_gap_alone():
