@@ -1,10 +1,14 @@
-"""What is installed, for a report of a fault or for the record of a study."""
+"""Versions of what is installed, for bug reports and for the record of a study."""
 
 import platform
 
 
 def version_info() -> dict[str, str]:
-    """Versions of this program and its solver, the backends that are here, and the machine."""
+    """Versions of Cobre and its solver, the backends that can be used here, and the machine, by cobre-python's names.
+
+    >>> sorted(cobre.version_info())
+    ['arch', 'build', 'comm', 'solver', 'version', 'zstd']
+    """
     from importlib import metadata  # noqa: PLC0415 - only when asked for
 
     from cobre import __version__  # noqa: PLC0415

@@ -17,14 +17,17 @@ if TYPE_CHECKING:
 
 
 def compare(a: "str | Path | SimulationResult", b: "str | Path | SimulationResult") -> StudyComparison:
-    """Say what changed from study A to study B: in bits, and in money, power and water.
+    """Compare study A with study B: whether bits are equal, and how costs, generation, storages and prices differ.
 
     a, b: output directories of runs, or two results of `cobre.simulate`. The studies may differ in plants, buses and
     stages: what both have is compared, scenario by scenario, and what only one has is named. Tables are read row group
     by row group, so that memory does not grow with the number of scenarios.
 
-    >>> changed = cobre.compare("results", "results-one-plant-more")  # doctest: +SKIP
-    >>> changed.to_pandas("stages")  # doctest: +SKIP
+    >>> policies = [cobre.train("examples/two_reservoirs", iterations=n).policy for n in (1, 5)]
+    >>> few, more = (cobre.simulate("examples/two_reservoirs", policy, scenarios=50) for policy in policies)
+    >>> compared = cobre.compare(few, more)
+    >>> [name for name in compared.summary.column_names if name in ("a", "b", "difference", "half_width")]
+    ['a', 'b', 'difference', 'half_width']
 
     Raises NotAWholeRunError for a directory without whole results, and NotComparableError where the two have no stage
     or scenario in common.

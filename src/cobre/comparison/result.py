@@ -59,7 +59,7 @@ class StudyComparison:
         return tables.by_entity(self.all_rows)
 
     def table(self, name: str) -> "pa.Table":
-        """summary, stages, entities or all_rows."""
+        """One of the tables by name: `summary`, `stages`, `entities` or `all_rows`."""
         known = ("summary", "stages", "entities", "all_rows")
         if name not in known:
             raise KeyError(f"there is no table {name!r}; a comparison has {', '.join(known)}")
@@ -71,7 +71,7 @@ class StudyComparison:
         return [] if self.money is None else tables.only_in(self.money, side)
 
     def to_arrow(self, name: str = "summary") -> "pa.Table":
-        """A table: summary, stages, entities or all_rows."""
+        """One of the tables by name; the same as `table`."""
         return self.table(name)
 
     def to_pandas(self, name: str = "summary") -> Any:

@@ -31,6 +31,7 @@ class Study:
     >>> study = cobre.Study("examples/two_reservoirs", "results")
     >>> policy = study.train()
     >>> study.simulate(policy)
+    {'n_scenarios': 200, 'completed': 200}
     """
 
     def __init__(
@@ -81,12 +82,12 @@ class Study:
 
     @property
     def hydro_models(self) -> dict[str, Any]:
-        """How many plants are modelled in which way."""
+        """Numbers of plants by production model, evaporation and the like."""
         return hydro_models_summary(self._prepared)
 
     @property
     def provenance(self) -> dict[str, Any]:
-        """Which numbers came from files, and which were found."""
+        """Where the parts of the noise and hydro models come from: given in files, estimated, or computed."""
         return provenance_report(self._prepared)
 
     @cached_property

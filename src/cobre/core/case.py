@@ -123,7 +123,19 @@ class System:
 
 @dataclass(frozen=True, slots=True, repr=False)
 class Case:
-    """Everything that was read, unresolved: `cobre.sddp.resolved` gives each stage its numbers."""
+    """A study as its case directory declares it: system, stages, scenarios, settings. Immutable.
+
+    Fields have the names and units of the files: `horizon` is stages.json, `system` the folder system/, `scenarios`
+    the tables of scenarios/, `overrides` those of constraints/. Entities are in canonical order. Defaults and overrides
+    are not applied yet; that happens when the LPs are built. `cobre.load_case` reads a case, `cobre.changed` makes
+    another one of it, `cobre.save_case` writes it.
+
+    >>> case = cobre.load_case("examples/two_reservoirs")
+    >>> [hydro.name for hydro in case.system.hydros]
+    ['Upper', 'Lower']
+    >>> case.system.hydros[0].reservoir.max_storage_hm3
+    1600.0
+    """
 
     name: str
     config: Config

@@ -47,7 +47,14 @@ class CaseWithProblems(NamedTuple):
 
 
 def load_case(path: str | Path, config_overrides: Overrides | None = None) -> Case:
-    """The case in a directory; raises InvalidCaseError with everything that is wrong with it."""
+    """Read and check the case in a directory. Raises InvalidCaseError, which lists all errors of all files.
+
+    config_overrides: settings by dotted name that replace those of config.json.
+
+    >>> case = cobre.load_case("examples/two_reservoirs", {"training.tree_seed": 7})
+    >>> case.config.training.tree_seed
+    7
+    """
     return load_case_with_problems(path, config_overrides).case
 
 

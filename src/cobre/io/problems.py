@@ -99,7 +99,10 @@ class Problems:
 
 
 class InvalidCaseError(ValidationError):
-    """A case that cannot be run; all that is known to be wrong with it."""
+    """A case that cannot be run. The message lists all errors with file, entity, field and remedy.
+
+    case: its path or name. problems: errors and warnings, one `CaseProblem` each.
+    """
 
     def __init__(self, case: str, problems: tuple[CaseProblem, ...]) -> None:
         errors = [problem for problem in problems if not problem.is_warning]

@@ -188,9 +188,12 @@ def simulate(
     scenarios: how many; None: as the case says.
     num_workers, backend, threads, config_overrides: as in `train`; the rows are the same for all of them.
 
-    >>> result = cobre.simulate("examples/two_reservoirs", trained.policy, scenarios=100)
-    >>> result.mean_cost, result.half_width  # $, 95 % confidence
-    >>> result.table("hydros").to_pandas()
+    >>> policy = cobre.train("examples/two_reservoirs", iterations=3).policy
+    >>> result = cobre.simulate("examples/two_reservoirs", policy, scenarios=100)
+    >>> result.half_width < result.mean_cost  # $, 95 % confidence
+    True
+    >>> {"buses", "costs", "hydros", "thermals"} <= set(result.tables)
+    True
     """
     scenarios, threads = count("scenarios", scenarios), count("threads", threads, MAX_THREADS)
     check_policy("policy", policy)

@@ -48,6 +48,12 @@ class TrainingResult:
     training_seconds: wall time. warnings: about the case and the run. workers: the ranks that took part.
     shared_bytes: what ranks of a node hold once; saved_bytes: what that saves.
     bound: what the stopping rule `upper_bound` found, as in bound.json; None where it did not run.
+
+    >>> result = cobre.train("examples/two_reservoirs", iterations=3)
+    >>> result.iterations, result.lower_bound <= result.upper_bound
+    (3, True)
+    >>> result.to_pandas()[["iteration", "lower_bound", "upper_bound"]].shape
+    (3, 3)
     """
 
     policy: Policy
@@ -163,6 +169,13 @@ class SimulationResult:
     tables: Arrow tables by name (costs, hydros, thermals, buses, ...), on rank 0; columns carry their units.
     scenario_costs: total cost of each scenario. mean_cost, std_cost: over the scenarios.
     digest: SHA-256 over all rows. seconds: wall time. warnings: about the case and the policy.
+
+    >>> policy = cobre.train("examples/two_reservoirs", iterations=3).policy
+    >>> result = cobre.simulate("examples/two_reservoirs", policy, scenarios=20)
+    >>> len(result.scenario_costs)
+    20
+    >>> result.to_pandas("hydros")[["scenario_id", "stage_id", "storage_final_hm3"]].columns.size
+    3
     """
 
     tables: Mapping[str, "pa.Table"]
