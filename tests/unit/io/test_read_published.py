@@ -1,4 +1,4 @@
-"""The published cases, where they are beside the repository."""
+"""The examples, and the published cases where they are beside the repository."""
 
 from pathlib import Path
 
@@ -8,19 +8,30 @@ from cobre.io.case import load_case_with_problems
 from cobre.sddp.resolved import resolve
 
 CASES = Path(__file__).resolve().parents[4] / "shared" / "cases"
-NAMES = sorted(path.parent.name for path in CASES.glob("*/config.json"))
+EXAMPLES = Path(__file__).resolve().parents[3] / "examples"
+FOLDERS = sorted(path.parent for place in (EXAMPLES, CASES) for path in place.glob("*/config.json"))
 
 
-@pytest.mark.skipif(not NAMES, reason=f"there are no published cases in {CASES}")
-def test_every_published_case_loads_and_has_numbers():
-    for name in NAMES:
-        case, _ = load_case_with_problems(CASES / name)
-        study = resolve(case)
-        assert len(study.stages) == len(case.horizon.stages), name
-        assert study.initial_storage_hm3.size == len(case.system.hydros), name
+@pytest.mark.parametrize("folder", FOLDERS, ids=lambda folder: folder.name)
+def test_every_case_loads_and_has_numbers(folder):
+    case, _ = load_case_with_problems(folder)
+    study = resolve(case)
+    assert len(study.stages) == len(case.horizon.stages)
+    assert study.initial_storage_hm3.size == len(case.system.hydros)
 
 
-@pytest.mark.skipif("4ree" not in NAMES, reason=f"there is no published case 4ree in {CASES}")
+def test_numbers_of_an_example():
+    """As they stand in its files."""
+    case, problems = load_case_with_problems(EXAMPLES / "four_regions")
+    assert not list(problems)
+    first = resolve(case).stages[0]
+    assert first.bus.load_mean_mw.tolist() == [3392.0, 4384.0563, 1710.0, 931.1769]
+    assert first.line.direct_mw[:, 0].tolist() == [1400.0, 600.0, 500.0, 300.0]
+    assert first.line.reverse_mw[:, 0].tolist() == [1000.0, 600.0, 700.0, 300.0]
+    assert first.discount == pytest.approx(1.08 ** (-31 / 365.25), rel=1e-15)
+
+
+@pytest.mark.skipif(not (CASES / "4ree").is_dir(), reason=f"there is no published case 4ree in {CASES}")
 def test_numbers_of_a_published_case():
     case, problems = load_case_with_problems(CASES / "4ree")
     assert not list(problems)

@@ -11,12 +11,18 @@ from noise_cases import coefficients, inflow_stats, load_stats, make_case, obser
 from cobre.core.case import Correlation, CorrelationGroup
 from cobre.core.config import ScenarioSource
 from cobre.core.entities import canonical_order
+from cobre.io.case import load_case
 from cobre.stochastic.errors import NoiseModelError
 from cobre.stochastic.model import build_noise_model
 from cobre.stochastic.noise_groups import group_leaders, group_numbers
 from cobre.stochastic.opening_tree import independent_draws
 
-CASES = Path(__file__).resolve().parents[4] / "shared" / "cases"
+ROOT = Path(__file__).resolve().parents[3]
+FOLDERS = sorted(
+    path.parent
+    for place in (ROOT / "examples", ROOT.parent / "shared" / "cases")
+    for path in place.glob("*/config.json")
+)
 TWO_STAGES = inflow_stats([(h, t, 40.0 + h, 10.0) for h in range(2) for t in range(2)])
 
 
@@ -188,12 +194,12 @@ def test_a_missing_file_of_openings():
         build_noise_model(file_case(source=FILE))
 
 
-@pytest.mark.skipif(not (CASES / "4ree").exists(), reason=f"there are no published cases in {CASES}")
-def test_published_cases_have_noise_models():
-    from cobre.io.case import load_case
-
-    for path in sorted(CASES.glob("*/config.json")):
-        case = load_case(path.parent)
-        model = build_noise_model(case)
-        assert model.num_stages == len(case.horizon.stages)
-        assert model.layout.dimension == model.num_hydros == len(case.system.hydros)
+@pytest.mark.parametrize("folder", FOLDERS, ids=lambda folder: folder.name)
+def test_whole_cases_have_noise_models(folder):
+    """Examples, and the published cases where they are beside the repository."""
+    case = load_case(folder)
+    model = build_noise_model(case)
+    assert model.num_stages == len(case.horizon.stages)
+    assert model.num_hydros == len(case.system.hydros)
+    assert model.layout.dimension == len(case.system.hydros) + len(model.layout.bus_ids) + len(model.layout.ncs_ids)
+    assert [len(openings) for openings in model.openings] == [stage.num_openings for stage in case.horizon.stages]

@@ -133,6 +133,21 @@ def test_a_bus_that_its_lines_cannot_serve():
     assert "the load is 40 MW in stage 0, but its plants have only 20 MW and lines bring at most 15 MW" in str(warning)
 
 
+def narrow_lines(content):
+    for line in content["lines"]:
+        if line["target_bus_id"] == 3:
+            line["capacity"] = {"direct_mw": 12.0, "reverse_mw": 8.0}
+
+
+def test_a_bus_behind_narrow_lines(tmp_path):
+    """Two lines lead to the Plains, whose plants alone cannot serve it in three months of the study."""
+    case = shutil.copytree(EXAMPLES / "four_regions", tmp_path / "case")
+    edited("system/lines.json", narrow_lines)(case)
+    (warning,) = cobre.validate(case).warnings
+    for words in ("bus 3 (Plains)", "the load is 931.177 MW in stage 0", "at most 24 MW", "3 of 24 stages"):
+        assert words in str(warning)
+
+
 def test_findings_for_programs_have_them_too(tmp_path):
     case = shutil.copytree(EXAMPLES / "two_reservoirs", tmp_path / "case")
     edited("system/thermals.json", same_name)(case)
