@@ -103,7 +103,7 @@ def read_thermals(document: Document | None, problems: Problems) -> tuple[Therma
 
 
 def _check_lead(plant: Thermal, problems: Problems) -> None:
-    """One lead, and one that is worth the name."""
+    """An anticipated plant has exactly one lead, which is positive."""
     config = plant.anticipated_config
     if config is None:
         return

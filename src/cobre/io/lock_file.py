@@ -18,7 +18,7 @@ LONG_GAPS = 3.0
 
 @dataclass(frozen=True, slots=True)
 class LastActivity:
-    """What the log of a run says of its life: its host, the time of its last event, the usual time between two."""
+    """The last activity of a run by its log: host, time of the last event, longest usual time between two."""
 
     host: str | None
     last_time: float
@@ -30,7 +30,7 @@ class LastActivity:
         return self.host is not None and self.host != socket.gethostname()
 
     def is_fresh(self, now: float) -> bool:
-        """Whether silence since then means nothing; clocks of two machines may differ."""
+        """Whether the run may still be alive by its last event; clocks of two machines may differ."""
         return abs(now - self.last_time) < max(FRESH_S, LONG_GAPS * self.longest_gap_s)
 
 

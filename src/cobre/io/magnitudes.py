@@ -1,4 +1,4 @@
-"""How large a number in a case may be."""
+"""Limits on the size of numbers in a case."""
 
 LARGEST_NUMBER = 1e20
 """What the LP library takes for infinite; larger ones overflow on the way to it."""

@@ -1,4 +1,4 @@
-"""The ways of water: no plant may receive its own water back, other than by pumping."""
+"""The cascade: no plant may receive its own water back, other than by pumping."""
 
 import numpy as np
 
@@ -10,7 +10,7 @@ from cobre.io.validation.findings import Findings, Rule, named, with_ids
 
 
 def acyclic_cascade(case: Case, findings: Findings) -> None:
-    """Turbined, spilled and diverted water goes down, never round."""
+    """Turbined, spilled and diverted water must not flow in a circle."""
     targets = {hydro.id: _targets(hydro) for hydro in case.system.hydros}
     circle = _find_circle(targets)
     if circle:
@@ -45,7 +45,7 @@ def _find_circle(targets: dict[int, list[int]]) -> list[int]:
 
 
 def stations_join_two_reservoirs(case: Case, findings: Findings) -> None:
-    """Pumping into the same reservoir would only burn power."""
+    """A pumping station must join two different reservoirs."""
     for station in case.system.pumping_stations:
         if station.source_hydro_id == station.destination_hydro_id:
             message = "is the same reservoir as source_hydro_id"

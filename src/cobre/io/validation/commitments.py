@@ -1,4 +1,4 @@
-"""Anticipated thermal plants: leads that reach somewhere, and orders that fill exactly what was decided before."""
+"""Anticipated thermal plants: leads within the study, and past commitments for what was decided before it."""
 
 from collections.abc import Iterator, Sequence
 from itertools import pairwise
@@ -20,7 +20,7 @@ CONFIG = "anticipated_config"
 
 
 def plants_of_commitments(case: Case, findings: Findings) -> None:
-    """Orders and bounds after the study are those of anticipated plants."""
+    """Past commitments and post-study bounds belong to anticipated plants."""
     known = {plant.id for plant in case.system.thermals if plant.anticipated_config is not None}
     for file, rows, field in (
         (initial_conditions.FILE, case.initial_conditions.past_commitments, f"{FIELD}.thermal_id"),
@@ -48,7 +48,7 @@ def stages_after_the_study(case: Case, findings: Findings) -> None:
 
 
 def leads_within_the_study(case: Case, findings: Findings) -> None:
-    """A plant delivers within the study, or in stages after it for which there are bounds."""
+    """An anticipated plant delivers within the study, or in later stages that have bounds for it."""
     given = {(row.thermal_id, row.post_study_stage_index) for row in case.post_study.thermal_bounds}
     for plant, deliveries in _plants(case):
         entity = named("thermal", plant.thermal)
@@ -64,7 +64,7 @@ def leads_within_the_study(case: Case, findings: Findings) -> None:
 
 
 def leads_over_equal_stages(case: Case, findings: Findings) -> None:
-    """A lead in stages is another time where stages change their length."""
+    """Warn of a lead in stages where stages differ in length: it is not a fixed time."""
     for plant, deliveries in _plants(case):
         config = plant.thermal.anticipated_config
         if config is None or config.lead_stages is None:
@@ -85,7 +85,7 @@ EVEN = 1.5  # months are alike, weeks and months are not
 
 
 def commitments_cover_the_lead(case: Case, findings: Findings) -> None:
-    """Windows that follow one another and cover exactly the deliveries that were decided before the study."""
+    """Past commitments follow one another and cover exactly the deliveries decided before the study."""
     for plant, deliveries in _plants(case):
         windows = _windows(case, plant)
         _check_windows(plant.thermal, windows, findings)
@@ -128,7 +128,7 @@ def _check_coverage(
 
 
 def commitments_within_limits(case: Case, findings: Findings) -> None:
-    """What was ordered must be possible when it is delivered."""
+    """A past commitment lies within the plant's limits at its delivery."""
     for plant, deliveries in _plants(case):
         for row in _windows(case, plant):
             for delivery, stage in enumerate(case.horizon.stages):
@@ -161,7 +161,7 @@ def _limits(case: Case, plant: Thermal, stage: Stage) -> tuple[float, float]:
 
 
 def bounds_without_blocks(case: Case, findings: Findings) -> None:
-    """One number is ordered for all blocks of a stage."""
+    """Bounds of an anticipated plant must not differ by block: one number is committed for the stage."""
     table = case.overrides.thermal_bounds
     if table is None:
         return
@@ -192,7 +192,7 @@ def constraints_on_decisions(case: Case, findings: Findings) -> None:
 
 
 def deliveries_without_a_price(case: Case, findings: Findings) -> None:
-    """Nobody pays for power after the study, unless another study's policy does."""
+    """Warn of deliveries after the study that have no value without a boundary policy."""
     if case.config.policy.boundary is not None:
         return
     for plant, deliveries in _plants(case):

@@ -21,7 +21,7 @@ class Findings:
         self._problems = problems
 
     def error(self, file: str, entity: str, field: str, message: str, remedy: str) -> None:
-        """Something that keeps the study from running."""
+        """Add an error, which keeps the study from running."""
         self._problems.error(self._layer, file, entity, field, message, remedy)
 
     def warn(self, file: str, entity: str, field: str, message: str, remedy: str = "") -> None:
@@ -48,7 +48,7 @@ class Findings:
 
 
 class Named(Protocol):
-    """Entities, constraints, parameters."""
+    """Anything with an id and a name: entities, constraints, parameters."""
 
     @property
     def id(self) -> int: ...  # noqa: D102

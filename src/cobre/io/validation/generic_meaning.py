@@ -1,4 +1,4 @@
-"""Generic constraints: bounds from one source, and rows that say something."""
+"""Generic constraints: bounds from one source, and rows that have an effect."""
 
 import numpy as np
 

@@ -66,7 +66,7 @@ def factors_above_zero(case: Case, findings: Findings) -> None:
 
 
 def lags_need_seasons(case: Case, findings: Findings) -> None:
-    """A lag is a season's; without seasons the past would silently count as zero."""
+    """Lags refer to seasons; without seasons the past would silently count as zero."""
     if not has_inflow_lags(case):
         return
     definitions = case.horizon.season_definitions
@@ -80,7 +80,7 @@ def lags_need_seasons(case: Case, findings: Findings) -> None:
 
 
 def lags_are_carried(case: Case, findings: Findings) -> None:
-    """Cuts that do not know the lags would give a wrong lower bound, so they know them in any case."""
+    """Warn where state_variables leaves lags out: cuts include them anyway, or the lower bound would be wrong."""
     if not has_inflow_lags(case):
         return
     without = [stage.id for stage in case.horizon.stages if not stage.state_variables.inflow_lags]
@@ -90,7 +90,7 @@ def lags_are_carried(case: Case, findings: Findings) -> None:
 
 
 def residual_ratios(case: Case, findings: Findings) -> None:
-    """The noise that lags leave follows from the coefficients, so that inflows keep their deviation."""
+    """Warn of given residual ratios: they are computed from the coefficients, so that inflows keep their deviation."""
     table = case.scenarios.inflow_ar_coefficients
     if table is not None and not np.isnan(table["residual_std_ratio"]).all():
         file = SCENARIO_TABLES["inflow_ar_coefficients"].file
@@ -166,7 +166,7 @@ def windows_of_dates(case: Case, findings: Findings) -> None:
 
 
 def observations_before_the_study(case: Case, findings: Findings) -> None:
-    """What was observed lies in the past."""
+    """Recent observations lie before the study."""
     start = case.horizon.stages[0].start_date
     for row in case.initial_conditions.recent_observations:
         if row.end_date > start:

@@ -1,4 +1,4 @@
-"""Limits of entities: nothing negative, no minimum above its maximum, entry before exit."""
+"""Limits of entities: none negative, no minimum above its maximum, entry before exit."""
 
 from collections.abc import Iterator, Sequence
 from itertools import pairwise
@@ -53,7 +53,7 @@ ORDERED: dict[str, tuple[tuple[str, str], ...]] = {
 
 
 def limits_not_negative(case: Case, findings: Findings) -> None:
-    """Volumes, flows, powers and capacities count from 0."""
+    """Volumes, flows, powers and capacities must not be negative."""
     for file, word, members in _groups(case):
         for entity in members:
             for field in NOT_NEGATIVE[file]:
@@ -70,7 +70,7 @@ def minima_below_maxima(case: Case, findings: Findings) -> None:
 
 
 def entry_before_exit(case: Case, findings: Findings) -> None:
-    """Who leaves before entering never serves."""
+    """An entity must enter before it leaves."""
     for file, word, members in _groups(case):
         for entity in members:
             entry, leave = entity.entry_stage_id, entity.exit_stage_id
@@ -91,7 +91,7 @@ def lines_join_two_buses(case: Case, findings: Findings) -> None:
 
 
 def limits_of_unit_groups(case: Case, findings: Findings) -> None:
-    """Each group has limits of its own that make sense."""
+    """Limits of each unit group are not negative, and minimums are not above maximums."""
     for hydro in case.system.hydros:
         for group in hydro.unit_groups:
             where = f"unit_groups (id {group.id})"

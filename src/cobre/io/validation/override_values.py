@@ -1,4 +1,4 @@
-"""Bounds of stages and blocks: sane together with what is declared, and only where a variable exists."""
+"""Bounds of stages and blocks: consistent with what is declared, and only where a variable exists."""
 
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
@@ -157,7 +157,7 @@ def limits_not_negative(case: Case, findings: Findings) -> None:
 
 
 def capacities_not_raised(case: Case, findings: Findings) -> None:
-    """Turbines are declared at their largest; rows may only take away."""
+    """Overrides may lower the capacity of turbines, not raise it."""
     for bounds in (item for item in BOUNDS if item.name in ("hydro_bounds", "hydro_unit_group_bounds")):
         table, form = getattr(case.overrides, bounds.name), OVERRIDE_TABLES[bounds.name]
         if table is None:

@@ -1,4 +1,4 @@
-"""Prices: above zero, in tiers that rise, in an order that keeps cheap ways from being worse than violations."""
+"""Prices: above zero, in rising tiers, and in an order that makes violations the last resort."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import fields
@@ -25,7 +25,7 @@ FLOW_VIOLATIONS = (
 
 
 def prices_above_zero(case: Case, findings: Findings) -> None:
-    """A violation that costs nothing is no violation."""
+    """Penalties must be above zero: a violation without a cost would be free."""
     for file, entity, field, value in _prices_of_all(case):
         least_is_zero = field.split(".")[-1] in MAY_BE_ZERO
         if value < 0 or (value == 0 and not least_is_zero):
@@ -33,7 +33,7 @@ def prices_above_zero(case: Case, findings: Findings) -> None:
 
 
 def prices_of_entities_above_zero(case: Case, findings: Findings) -> None:
-    """An entity's own price may be 0; published cases have that, and it is worth a word."""
+    """Penalties of single entities must not be negative; 0, as published cases have it, is a warning."""
     for file, entity, field, value in _prices_of_entities(case):
         if value < 0:
             findings.error(file, entity, field, f"is {value:g}", "at least 0")
@@ -86,7 +86,7 @@ def prices_of_stages_above_zero(case: Case, findings: Findings) -> None:
 
 
 def tiers_of_deficit(case: Case, findings: Findings) -> None:
-    """Tiers get dearer, and the last one is as deep as it takes."""
+    """Tiers of deficit rise in cost, and the last one has no limit."""
     _check_tiers(case.penalties.bus.deficit_segments, penalties_file.FILE, "", "bus.deficit_segments", findings)
     for bus in case.system.buses:
         if bus.deficit_segments is not None:
@@ -114,7 +114,7 @@ def _check_tiers(tiers: Sequence[DeficitSegment], file: str, entity: str, field:
 
 
 def order_of_prices(case: Case, findings: Findings) -> None:
-    """Odd orders are allowed; the results then show violations where a user expects none."""
+    """Warn of penalties whose order makes a violation cheaper than its alternative."""
     _warn_of_generation(case, findings)
     _warn_of_flows(case, findings)
 

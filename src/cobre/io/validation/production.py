@@ -1,4 +1,4 @@
-"""Production models: every plant knows in every stage how water becomes power, from one source."""
+"""Production models: every plant has, in every stage, exactly one source of its production function."""
 
 from collections.abc import Iterator
 
@@ -64,7 +64,7 @@ def productivity_not_negative(case: Case, findings: Findings) -> None:
 
 
 def turbines_have_productivity(case: Case, findings: Findings) -> None:
-    """A plant that could generate and has a productivity of 0 is odd."""
+    """Warn of a plant with turbines and a productivity of 0."""
     for hydro, choices in _choices(case):
         idle = [stage.id for stage, choice in choices if choice.productivity_mw_per_m3s == 0]
         if idle and hydro.generation.max_generation_mw > 0:
@@ -138,7 +138,7 @@ def _check_geometry(hydro: Hydro, points: int, findings: Findings) -> None:
 
 
 def signs_of_planes(case: Case, findings: Findings) -> None:
-    """More water behind the dam gives more power, more water beside the turbines gives less."""
+    """Planes rise with storage and fall with spillage."""
     table = case.production.hyperplanes
     if table is None:
         return
@@ -154,7 +154,7 @@ def signs_of_planes(case: Case, findings: Findings) -> None:
 
 
 def order_of_geometry(case: Case, findings: Findings) -> None:
-    """Fuller reservoirs are higher and larger."""
+    """Height and area grow with volume."""
     table = case.production.geometry
     if table is None:
         return

@@ -11,7 +11,7 @@ CORRELATED = {"inflow": "hydro", "load": "bus", "ncs": "non-controllable source"
 
 
 def buses_of_plants(case: Case, findings: Findings) -> None:
-    """Thermals, sources, stations and contracts stand at a bus."""
+    """Buses of thermals, sources, stations and contracts exist."""
     known = declared_ids(case).by_class["bus"]
     groups = (
         (entities.THERMALS, "thermal", case.system.thermals),

@@ -13,7 +13,7 @@ NEEDS_SEED = ("out_of_sample", "external")
 
 
 def seeds(case: Case, findings: Findings) -> None:
-    """Noise of its own needs a seed of its own."""
+    """The out-of-sample scheme needs a seed."""
     for place, source in scenario_sources(case).items():
         drawn = [name for name in ("inflow", "load", "ncs") if getattr(source, name) in NEEDS_SEED]
         if drawn and source.seed is None:

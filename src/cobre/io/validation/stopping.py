@@ -1,4 +1,4 @@
-"""Stopping rules that say something about the study at hand."""
+"""Stopping rules that suit the study."""
 
 from cobre.core.case import Case
 from cobre.core.config import SimulationBased

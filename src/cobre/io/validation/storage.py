@@ -136,7 +136,7 @@ def _values_of_stages(case: Case, hydro_id: int, column: str) -> dict[int, float
 
 
 def storages_are_carried(case: Case, findings: Findings) -> None:
-    """Cuts that do not know the storages would give a wrong lower bound, so they know them in any case."""
+    """Warn where state_variables leaves storages out: cuts include them anyway, or the lower bound would be wrong."""
     without = [stage.id for stage in case.horizon.stages if not stage.state_variables.storage]
     if without and case.system.hydros:
         message = f"is false in {with_ids('stage', without)}: storages are in the state anyway"

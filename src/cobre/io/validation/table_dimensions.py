@@ -73,7 +73,7 @@ def statistics_of_every_stage(case: Case, findings: Findings) -> None:
 
 
 def plants_without_inflow(case: Case, findings: Findings) -> None:
-    """No row at all is allowed, and means no water; that is worth a word."""
+    """Warn of plants without any row of inflow: they have none."""
     tables = case.scenarios
     if tables.inflow_history is not None or tables.external_inflow_scenarios is not None:
         return

@@ -1,4 +1,4 @@
-"""Travel times: arcs that lead somewhere, and all the water that was under way when the study began."""
+"""Travel times: arcs with a downstream plant, and past releases for water in transit when the study begins."""
 
 from itertools import pairwise
 
@@ -73,7 +73,7 @@ def releases_before_the_study(case: Case, findings: Findings) -> None:
 
 
 def releases_cover_the_travel_time(case: Case, findings: Findings) -> None:
-    """What was under way when the study began was released some time."""
+    """Past releases cover the travel time, so that water in transit at the start is known."""
     start = case.horizon.stages[0].start_date
     for arc in travel_arcs(case.system.hydros):
         rows = [row for row in case.initial_conditions.past_releases if row.hydro_id == arc.hydro_id]
