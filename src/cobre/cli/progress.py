@@ -16,7 +16,7 @@ UPPER_BOUND = "upper bound $ (sampled)"
 
 def header(upper_bound: str = UPPER_BOUND) -> str:
     """The headings above the lines of iterations."""
-    return f"{'iteration':>9}  {'lower bound $':>20}  {upper_bound:>24}  {'+- 95 %':>12}  {'cuts':>7}  {'s':>8}"
+    return f"{'iteration':>9}  {'lower bound $':>20}  {upper_bound:>24}  {'+- 95 %':>15}  {'cuts':>7}  {'s':>8}"
 
 
 HEADER = header()
@@ -138,7 +138,7 @@ def _upper_bound(event: "Event") -> str:
 def _line(event: "Event") -> str:
     return (
         f"{event['iteration']:>9}  {money(event['lower_bound']):>20}  {money(event['upper_bound']):>24}  "
-        f"{money(event['half_width'], 0):>12}  {event['cuts']:>7}  {event['elapsed_s']:>8.2f}"
+        f"{money(event['half_width'], 0):>15}  {event['cuts']:>7}  {event['elapsed_s']:>8.2f}"
     )
 
 

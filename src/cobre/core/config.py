@@ -180,10 +180,10 @@ class CheckpointingConfig:
 
 @dataclass(frozen=True, slots=True)
 class BoundaryPolicy:
-    """Cuts of another study that price what is left at the end of this one.
+    """Cuts of another study for the cost after the end of this one.
 
-    path: the policy file, or its folder, from the case.
-    strict: refuse cuts that price a state which this study has not; otherwise such a state counts as zero.
+    path: the policy file or its folder, relative to the case.
+    strict: refuse cuts with state variables that this study does not have; otherwise these count as zero.
     """
 
     path: str
@@ -204,9 +204,9 @@ class PolicyConfig:
 class ExportsConfig:
     """Extra outputs.
 
-    states: the states that training visited.
-    stochastic: inflow models, openings and correlations, as they were used.
-    fpha_deviation_points: how far fitted production planes are from the function.
+    states: states visited in training.
+    stochastic: inflow models, openings and correlations as used.
+    fpha_deviation_points: deviation of fitted production planes from the exact function.
     """
 
     states: bool = False

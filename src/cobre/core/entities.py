@@ -40,7 +40,7 @@ def canonical_order(entities: Sequence[AnyEntity]) -> tuple[AnyEntity, ...]:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DeficitSegment:
-    """A tier of unserved energy; `depth_mw` None: as deep as it takes."""
+    """A tier of unserved energy; `depth_mw` None: unlimited."""
 
     depth_mw: float | None = None
     cost: float
@@ -113,7 +113,7 @@ class Thermal:
 
 @dataclass(frozen=True, slots=True)
 class NonControllableSource:
-    """Wind, sun, run of river: what there is can be taken or curtailed."""
+    """Wind, solar, small plants: what is available can be used or curtailed."""
 
     id: int
     name: str

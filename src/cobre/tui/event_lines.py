@@ -26,11 +26,11 @@ def _text(event: Event) -> str:  # noqa: PLR0911 - one answer for each kind
         case "checkpoint":
             return f"checkpoint of iteration {event.get('iteration')} in {duration(event.get('seconds'))}"
         case "training_finished":
-            return f"trained: {event.get('stop_reason')}; digest {str(event.get('digest'))[:16]}"
+            return f"training ended: {event.get('stop_reason')}; digest {str(event.get('digest'))[:16]}"
         case "simulation_finished":
             return f"simulated {event.get('scenarios')} scenarios: mean {money(event.get('mean_cost'))} $"
         case "run_finished":
-            return f"finished after {duration(event.get('seconds'))}"
+            return f"ended after {duration(event.get('seconds'))}"
         case "run_failed":
             return f"failed: {event.get('error')}"
         case _:

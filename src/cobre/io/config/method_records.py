@@ -31,8 +31,8 @@ class TimeLimitRecord:
 class BoundStallingRecord:
     """See core.config.BoundStalling.
 
-    iterations: how far to look back.
-    tolerance: growth of the lower bound since then, as a part of it.
+    iterations: number of iterations to look back.
+    tolerance: rise of the lower bound over these iterations, relative to it.
     """
 
     type: Literal["bound_stalling"]
@@ -55,11 +55,11 @@ class GapRecord:
 
 @dataclass(frozen=True, slots=True)
 class SimulationBasedRecord:
-    """See core.config.SimulationBased: a rule of our own, which the published format has not.
+    """See core.config.SimulationBased: an extension of the published format.
 
     replications: scenarios of each simulation.
     period: iterations between two simulations.
-    confidence: how sure the rule wants to be.
+    confidence: confidence level of the test.
     relative_tolerance: how far the cost of the policy may be above the lower bound, relative to it.
     """
 
@@ -72,13 +72,13 @@ class SimulationBasedRecord:
 
 @dataclass(frozen=True, slots=True)
 class UpperBoundGapRecord:
-    """See core.config.UpperBoundGap: a rule of our own, for studies with a risk measure too.
+    """See core.config.UpperBoundGap: an extension of the published format, also for studies with a risk measure.
 
     gap_percent: how far above the lower bound the upper bound may be, in percent of the lower bound.
     period: iterations between two upper bounds.
-    method: as of `cobre bound`.
+    method: as in `cobre bound`.
     paths: sampled paths of each bound.
-    confidence: of a sampled estimate.
+    confidence: confidence level of a sampled estimate.
     """
 
     type: Literal["upper_bound"]
@@ -102,10 +102,10 @@ StoppingRuleRecord = Annotated[
 
 @dataclass(frozen=True, slots=True)
 class Level1Record:
-    """Cuts near the best at some visited state stay (lml1: only the oldest of them).
+    """Keeps cuts that are near the best at some visited state (lml1: only the oldest of them).
 
-    check_frequency: iterations between two looks.
-    tie_tolerance: how near the best a cut must be.
+    check_frequency: iterations between two selections.
+    tie_tolerance: largest distance from the best cut.
     """
 
     method: Literal["level1", "lml1"]
@@ -115,10 +115,10 @@ class Level1Record:
 
 @dataclass(frozen=True, slots=True)
 class DominationRecord:
-    """Cuts that are below the best at every visited state go.
+    """Removes cuts that are below the best at every visited state.
 
-    domination_tolerance: how far below.
-    check_frequency: iterations between two looks.
+    domination_tolerance: smallest distance below the best cut.
+    check_frequency: iterations between two selections.
     """
 
     method: Literal["domination"]
@@ -128,12 +128,12 @@ class DominationRecord:
 
 @dataclass(frozen=True, slots=True)
 class DynamicRecord:
-    """Cuts enter an LP when they are violated.
+    """Adds cuts to an LP when they are violated.
 
-    candidate_recency: only cuts of so many iterations back take part; null: all of them.
-    start_iteration: from which iteration on `candidate_recency` holds.
-    seed_window: cuts of so many iterations back take part in any case; without effect if `candidate_recency` is null.
-    max_added_per_round, violation_tolerance: without effect here, with a warning.
+    candidate_recency: number of recent iterations whose cuts are used; null: all.
+    start_iteration: first iteration in which `candidate_recency` applies.
+    seed_window: number of recent iterations whose cuts are always used; no effect if `candidate_recency` is null.
+    max_added_per_round, violation_tolerance: no effect here, with a warning.
     """
 
     method: Literal["dynamic"]
@@ -148,9 +148,9 @@ class DynamicRecord:
 class CutSelectionRecord:
     """training.cut_selection.
 
-    selection: which cuts take part; null: all of them.
-    max_active_per_stage: the most cuts of a stage that take part.
-    row_activity_tolerance: without effect here, with a warning.
+    selection: method of choosing cuts; null: all are used.
+    max_active_per_stage: largest number of active cuts per stage.
+    row_activity_tolerance: no effect here, with a warning.
     """
 
     selection: Annotated[Level1Record | DominationRecord | DynamicRecord, Field(discriminator="method")] | None = None

@@ -17,7 +17,7 @@ ALL_CUTS = CutSelectionRecord()
 
 @dataclass(frozen=True, slots=True)
 class SampledTraining:
-    """So many trajectories in each iteration.
+    """A fixed number of sampled paths in each iteration.
 
     forward_passes: paths through the horizon in each iteration; each gives one cut for every stage.
     """
@@ -28,7 +28,7 @@ class SampledTraining:
 
 @dataclass(frozen=True, slots=True)
 class SampledSimulation:
-    """So many trajectories.
+    """A fixed number of sampled paths.
 
     num_scenarios: paths through the horizon.
     """
@@ -39,7 +39,7 @@ class SampledSimulation:
 
 @dataclass(frozen=True, slots=True)
 class Enumerated:
-    """Every path of a node tree: bounds are exact."""
+    """Every path of a scenario tree, with exact bounds."""
 
     method: Literal["enumerated"]
 
@@ -57,9 +57,9 @@ class ByScenario:
 
 @dataclass(frozen=True, slots=True)
 class ByNode:
-    """Work split by trial point and block of openings. Without effect here, with a warning.
+    """Work split by trial point and block of openings. Has no effect here and gives a warning.
 
-    block_size: openings of a block.
+    block_size: openings per block.
     """
 
     method: Literal["by_node"]
@@ -77,7 +77,7 @@ class ParallelismRecord:
 class SchemeRecord:
     """Where the noise of one class comes from.
 
-    scheme: the openings, new draws of the same model, a table of scenarios, or years of the past.
+    scheme: the openings, new draws from the same model, a table of scenarios, or years of the history.
     """
 
     scheme: Scheme
@@ -87,7 +87,7 @@ class SchemeRecord:
 class LoadSchemeRecord:
     """As SchemeRecord, for classes that have no history.
 
-    scheme: the openings, new draws of the same model, or a table of scenarios.
+    scheme: the openings, new draws from the same model, or a table of scenarios.
     """
 
     scheme: Literal["in_sample", "out_of_sample", "external"]
@@ -116,7 +116,7 @@ class ScenarioSourceRecord:
     """training.scenario_source; `historical_years` is decoded by hand, as an array or a range.
 
     seed: seed of the draws; required for out_of_sample and external.
-    historical_years: which years of the history; null: all that are whole.
+    historical_years: years of the history to use; null: all complete ones.
     inflow, load, ncs: where their noise comes from; null: in_sample.
     openings: where the openings come from; null: generated.
     """
@@ -133,15 +133,15 @@ class ScenarioSourceRecord:
 class TrainingRecord:
     """The section training.
 
-    selection: how many paths an iteration samples.
+    selection: the paths of an iteration.
     stopping_rules: when to stop; one of them must be an iteration_limit.
-    enabled: whether to train; otherwise the stored policy is simulated.
+    enabled: whether to train; if false, the stored policy is simulated.
     tree_seed: seed of the openings; null: 42.
-    stopping_mode: whether one rule is enough, or all but the iteration limit must agree.
-    cut_selection: which cuts take part in an LP.
-    parallelism: how work is split; without effect on any number.
+    stopping_mode: whether one rule is enough, or all rules except the iteration limit must agree.
+    cut_selection: the cuts that are used in LPs.
+    parallelism: how work is split; has no effect on results.
     scenario_source: where noise comes from; null: the openings.
-    solver: how patient the LP solver is.
+    solver: tolerances and retries of the LP solver.
     """
 
     selection: TrainingSelection
@@ -160,9 +160,9 @@ class SimulationRecord:
     """The section simulation.
 
     enabled: whether to simulate the policy after training.
-    selection: how many scenarios; null: 2000.
+    selection: the scenarios; null: 2000 sampled ones.
     scenario_source: where noise comes from; null: as in training.
-    io_channel_capacity, solver: without effect here, with a warning.
+    io_channel_capacity, solver: no effect here, with a warning.
     """
 
     enabled: bool = False
@@ -176,7 +176,7 @@ class SimulationRecord:
 class NonNegativityRecord:
     """modeling.inflow_non_negativity.
 
-    method: what happens to a negative inflow. It stays, is made up for at a price, becomes 0, or both.
+    method: a negative inflow stays, is corrected at a penalty, becomes 0, or both.
     """
 
     method: NonNegativityMethod = "penalty"
@@ -186,8 +186,8 @@ class NonNegativityRecord:
 class ModelingRecord:
     """The section modeling.
 
-    inflow_non_negativity: what happens to a negative inflow.
-    cost_scale_factor: what costs are divided by inside the LP; null: 1e6.
+    inflow_non_negativity: treatment of negative inflows.
+    cost_scale_factor: divisor of costs inside the LPs; null: 1e6.
     """
 
     inflow_non_negativity: NonNegativityRecord = NonNegativityRecord()
@@ -198,9 +198,9 @@ class ModelingRecord:
 class EstimationRecord:
     """The section estimation.
 
-    max_order: the most lags of an inflow model.
+    max_order: largest number of lags of an inflow model.
     order_selection: how the number of lags is chosen; pacf_annual: with a yearly component.
-    min_observations_per_season: fewer give a warning.
+    min_observations_per_season: a season with fewer gives a warning.
     max_coefficient_magnitude: a season with a larger coefficient gets no lags; null: any size.
     """
 
@@ -212,12 +212,12 @@ class EstimationRecord:
 
 @dataclass(frozen=True, slots=True)
 class CheckpointingRecord:
-    """policy.checkpointing; null: our own choice.
+    """policy.checkpointing; null: the program decides.
 
-    enabled: true: as the next two fields say; false: after the last iteration only; null: every ten iterations.
-    initial_iteration: the first checkpoint, by default `interval_iterations`.
-    interval_iterations: from one to the next.
-    store_basis, compress: without effect here, with a warning where another value than ours is asked for.
+    enabled: true: as given by the next two fields; false: only after the last iteration; null: every ten iterations.
+    initial_iteration: iteration of the first checkpoint; by default `interval_iterations`.
+    interval_iterations: iterations between checkpoints.
+    store_basis, compress: no effect here; values other than the fixed ones give a warning.
     """
 
     enabled: bool | None = None
@@ -231,9 +231,9 @@ class CheckpointingRecord:
 class PolicyRecord:
     """The section policy.
 
-    path: where the policy is written, from the output directory.
-    mode: begin, begin with the cuts that are there, or go on from the newest checkpoint.
-    boundary: cuts that price what is left at the end.
+    path: folder of the policy, relative to the output directory.
+    mode: start from scratch, with the cuts in `path`, or from the newest checkpoint.
+    boundary: cuts for the cost after the last stage.
     checkpointing: when to write checkpoints.
     """
 
@@ -254,7 +254,7 @@ class LipschitzRecord:
 
 @dataclass(frozen=True, slots=True)
 class UpperBoundRecord:
-    """The section upper_bound_evaluation, which no program acts on: without effect, with a warning."""
+    """The section upper_bound_evaluation: no effect, with a warning."""
 
     enabled: bool | None = None
     initial_iteration: NonNegativeCount | None = None

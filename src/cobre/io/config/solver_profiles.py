@@ -14,11 +14,11 @@ Tolerance = Annotated[float, Field(gt=0)]
 
 @dataclass(frozen=True, slots=True)
 class SolverProfileRecord:
-    """How one phase asks its LPs to be solved; null: the program's own choice.
+    """LP solver settings of one phase; null: the default.
 
-    Without effect here, with a warning, but for the tolerances of training: LPs are solved the same way everywhere.
+    No effect here, with a warning, except for the tolerances of training: LPs are solved the same way everywhere.
 
-    primal_feasibility_tolerance, dual_feasibility_tolerance: in training the smallest of both phases counts.
+    primal_feasibility_tolerance, dual_feasibility_tolerance: the smaller value of the two training phases is used.
     """
 
     dual_edge_weight: Literal["devex", "steepest_edge", "dantzig"] | None = None
@@ -39,9 +39,9 @@ class SolverProfileRecord:
 class TrainingSolverRecord:
     """training.solver.
 
-    retry_max_attempts: other settings that are tried when a solve fails.
-    retry_time_budget_seconds: without effect here, with a warning: results may not depend on the clock.
-    forward, backward: one setting holds for both phases.
+    retry_max_attempts: number of other settings to try if a solve fails.
+    retry_time_budget_seconds: no effect here, with a warning: results must not depend on time.
+    forward, backward: one setting is used for both phases.
     """
 
     retry_max_attempts: Annotated[int, Field(ge=0)] = 5
