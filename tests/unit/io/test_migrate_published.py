@@ -1,4 +1,4 @@
-"""Published cases, put back into the older form and migrated, are what they were."""
+"""Whole cases, put back into the older form and migrated, are what they were: examples, and published cases."""
 
 import json
 from pathlib import Path
@@ -7,16 +7,12 @@ import pyarrow as pa
 import pytest
 from pyarrow import parquet
 
+import cobre
 from cobre.io.migrate import migrate_case
 
-CASES = Path(__file__).parents[4] / "shared" / "cases"
+ROOT = Path(__file__).resolve().parents[3]
+CASES = ROOT.parent / "shared" / "cases"
 NAMES = [path.parent.name for path in sorted(CASES.glob("*/config.json"))]
-
-
-def test_the_published_cases_are_there():
-    if not CASES.is_dir():
-        pytest.skip(f"the published cases are not beside the repository: {CASES}")
-    assert NAMES
 
 
 def as_it_was(documents, tables):
@@ -77,6 +73,19 @@ def write(folder, documents, tables):
 
 def sorted_rows(table):
     return sorted(repr(sorted(row.items(), key=lambda item: item[0])) for row in table.to_pylist())
+
+
+@pytest.mark.parametrize("name", ["two_reservoirs", "large"])
+def test_an_example_is_trained_to_the_same_bits(tmp_path, name):
+    """In the older form plants of constant productivity paid nothing for turbining: here they do not from the start."""
+    documents, tables = read(ROOT / "examples" / name)
+    documents["penalties.json"]["hydro"]["turbined_cost"] = 0.0
+    write(tmp_path / "new", documents, tables)
+    as_it_was(documents, tables)
+    write(tmp_path / "old", documents, tables)
+    assert not migrate_case(tmp_path / "old", tmp_path / "back").problems
+    new, back = (cobre.train(tmp_path / folder, iterations=2, threads=1) for folder in ("new", "back"))
+    assert back.digest == new.digest
 
 
 @pytest.mark.parametrize("name", NAMES)
