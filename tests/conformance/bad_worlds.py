@@ -3,11 +3,11 @@
 import json
 import os
 
-from cobre.comm.testing import harness, in_world
+from cobre.comm.testing import case_runner, harness
 from cobre.comm.testing.case import case
 from cobre.comm.testing.profiles import LOCAL, Variant
 
-in_world.CASE_LIMIT_S = 1.0  # ranks import this module too, because `run_cases` lives in it
+case_runner.CASE_LIMIT_S = 1.0  # ranks import this module too, because `run_cases` lives in it
 
 
 @case("bad/crash", (1,))
@@ -27,7 +27,7 @@ def after(comm, params):
 
 
 def run_cases(comm, *args):
-    return in_world.run_cases(comm, *args)
+    return case_runner.run_cases(comm, *args)
 
 
 def main(what):

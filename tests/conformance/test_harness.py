@@ -222,14 +222,14 @@ def test_command_line(tmp_path):
     )
     assert ran.returncode == 0, ran.stderr
     assert "broadcast" in ran.stdout
-    assert "0 bad" in ran.stdout
+    assert "0 failed" in ran.stdout
     assert {row["outcome"] for row in json.loads(results.read_text())} == {"pass"}
 
 
 @pytest.mark.parametrize(
     ("arguments", "code", "words"),
     [
-        (["--backend", "local", "--case", "no/such"], 1, "nothing matches"),
+        (["--backend", "local", "--case", "no/such"], 1, "no case matches"),
         (["--ranks", "two"], 2, "numbers of ranks"),
         (["--ranks", "0"], 2, "numbers of ranks"),
         (["--backend", "pigeon"], 2, "invalid choice"),

@@ -37,7 +37,7 @@ def test_plan(setting, cell):
     result = run_plan(setting, cell)
     if result.outcome is Outcome.SKIPPED:
         pytest.skip(result.message)
-    assert result.outcome is Outcome.PASS, f"{result.message}\nagain: {cell.command}"
+    assert result.outcome is Outcome.PASS, f"{result.message}\nreproduce: {cell.command}"
 
 
 def test_every_plan_is_in_the_short_table():

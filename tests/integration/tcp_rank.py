@@ -28,7 +28,7 @@ class Announcer(logging.Handler):
         say(log=record.getMessage())
 
 
-def endure(call):
+def expect_failure(call):
     """Make calls until one fails, and say how."""
     try:
         while True:
@@ -56,7 +56,7 @@ def die_with_a_child(comm):
         if os.fork() == 0:
             signal.pause()  # ended by the test, by its process group
         os.kill(os.getpid(), signal.SIGKILL)
-    endure(comm.barrier)
+    expect_failure(comm.barrier)
 
 
 def idle_coordinator(comm):
@@ -65,10 +65,10 @@ def idle_coordinator(comm):
     if comm.rank == 2:
         os.kill(os.getpid(), signal.SIGKILL)
     if comm.rank == 1:
-        endure(comm.barrier)
+        expect_failure(comm.barrier)
     else:
         sys.stdin.readline()  # computes until the test says otherwise
-        endure(comm.barrier)
+        expect_failure(comm.barrier)
 
 
 def lose_a_rank_whose_host_computes(comm):
@@ -88,7 +88,7 @@ def lose_the_coordinator_while_a_neighbour_computes(comm):
         os.kill(os.getpid(), signal.SIGKILL)
     if comm.rank == 3:
         sys.stdin.readline()
-    endure(comm.barrier)
+    expect_failure(comm.barrier)
 
 
 def _lose_the_last(comm, computing):
@@ -97,7 +97,7 @@ def _lose_the_last(comm, computing):
         os.kill(os.getpid(), signal.SIGKILL)
     if comm.rank == computing:
         sys.stdin.readline()  # computes until the test says otherwise
-    endure(comm.barrier)
+    expect_failure(comm.barrier)
 
 
 def die_before_a_fence(comm):
@@ -107,7 +107,7 @@ def die_before_a_fence(comm):
         sys.stdin.readline()
         os.kill(os.getpid(), signal.SIGKILL)
     if comm.rank == 2:
-        endure(region.fence)
+        expect_failure(region.fence)
     else:
         region.fence()
         say(fenced=True)
@@ -129,7 +129,7 @@ def abort_between_calls(comm):
         comm.abort("no more data")
         say(state=comm.state)
     else:
-        endure(comm.barrier)
+        expect_failure(comm.barrier)
 
 
 def leave_early(comm):
@@ -150,7 +150,7 @@ def wait_interrupted(comm):
             say(interrupted=True)
         return
     sys.stdin.readline()
-    endure(comm.barrier)
+    expect_failure(comm.barrier)
 
 
 def say_when_busy(comm):
@@ -162,7 +162,7 @@ def say_when_busy(comm):
 def barriers(comm):
     """Until something goes wrong."""
     say(running=True)
-    endure(comm.barrier)
+    expect_failure(comm.barrier)
 
 
 def gathers(comm):
@@ -170,7 +170,7 @@ def gathers(comm):
     counts = [LARGE] * comm.size
     send, recv = np.full(LARGE, comm.rank, np.uint8), np.zeros(sum(counts), np.uint8)
     say(running=True)
-    endure(lambda: comm.allgatherv(send, recv, counts))
+    expect_failure(lambda: comm.allgatherv(send, recv, counts))
 
 
 def gather_when_told(comm):

@@ -144,7 +144,7 @@ def test_a_limit_on_the_run(script):
         (("-n", "2", "--wait", "sleep", "script.py"), "invalid choice: 'sleep'"),
         (("-n", "2", "--timeout", "-1", "script.py"), "positive number of seconds"),
         (("-n", "2", "--env", "A", "script.py"), "NAME=VALUE"),
-        (("-n", "2", "--backend", "pigeon", "script.py"), "there is no backend 'pigeon'"),
+        (("-n", "2", "--backend", "pigeon", "script.py"), "unknown backend 'pigeon'"),
         (("-n", "2", "--backend", "mpi", "script.py"), "backend 'mpi' is not available"),
         (("-n", "2", "--backend", "local", "script.py"), "backend local has one rank"),
         (("-n", "2", "--env", "COBRE_SHM_WAIT=sleep", "script.py"), "COBRE_SHM_WAIT"),

@@ -1,6 +1,13 @@
-"""Collectives over interchangeable backends, with one contract and the same bits on all of them.
+"""Collectives over interchangeable backends, with one contract and bitwise equal results on all of them.
 
-Start reading at `cobre.comm.communicator`, which states the contract.
+    from cobre.comm import create_communicator
+
+    with create_communicator() as comm:    # mpi, tcp, shm or local, as the environment says
+        total = np.zeros(1)
+        comm.allreduce(np.array([comm.rank + 1.0]), total)
+
+The contract is in `cobre.comm.communicator` (collectives) and `cobre.comm.shared_memory` (regions); read those first.
+`cobre.comm.launch` starts ranks on this machine, `cobre.comm.testing` checks that a backend keeps the contract.
 """
 
 from importlib import import_module
@@ -49,7 +56,7 @@ if TYPE_CHECKING:
     from cobre.comm.backends.tcp.communicator import TcpCommunicator
     from cobre.comm.heap_region import HeapRegion
 
-# A backend is loaded when it is used: nobody pays for the others.
+# A backend is imported on first use: a program does not pay for those that it does not use.
 _LOADED_LATER = {
     "HeapRegion": "cobre.comm.heap_region",
     "LocalCommunicator": "cobre.comm.backends.local",

@@ -1,8 +1,9 @@
-"""How a rank finds its world: frozen descriptions that round-trip through the environment.
+"""Configurations of backends: how a rank finds its world. They round-trip through the environment.
 
-Every variable is named here and nowhere else. Durations are seconds. A config is checked when it is made:
-`InitializationFailedError` names the variable of a value that makes no sense, `MissingConfigurationError` one that
-`from_env` did not find. `create_communicator(config)` joins the world that it describes.
+Every variable is named here and nowhere else. Durations are in seconds. A config is checked when it is made:
+`InitializationFailedError` names the variable whose value is invalid, `MissingConfigurationError` one that `from_env`
+did not find. `create_communicator(config)` joins the world that it describes; `config.to_env()` makes another process
+do so.
 """
 
 import math
@@ -26,22 +27,22 @@ MAX_RUN_ID = 100
 WAIT_STRATEGIES = ("futex", "condvar")
 MEETINGS = ("socket", "name")
 SWITCHES = {"": False, "0": False, "false": False, "no": False, "1": True, "true": True, "yes": True}
-MAX_MPI_MESSAGE_BYTES = 1 << 30  # half of what a 32-bit count can say
+MAX_MPI_MESSAGE_BYTES = 1 << 30  # half of the range of a 32-bit count
 
 
 @dataclass(frozen=True, slots=True)
 class LocalConfig:
-    """A world of one rank, in this process."""
+    """A world of one rank, in this process; nothing to configure."""
 
     kind: ClassVar[BackendKind] = BackendKind.LOCAL
 
     @classmethod
     def from_env(cls, environ: Mapping[str, str] = os.environ) -> Self:
-        """The same for every environment: there is nothing to configure."""
+        """Reads nothing: the same for every environment."""
         return cls()
 
     def to_env(self) -> dict[str, str]:
-        """The variables that make another process choose this."""
+        """The variables that make another process use this backend."""
         return {BACKEND_VARIABLE: self.kind.value}
 
 
@@ -49,14 +50,18 @@ class LocalConfig:
 class ShmConfig:
     """Ranks on one machine that share memory.
 
-    name: name of the segment that the ranks meet in, the same on all ranks and unique to the run.
-    timeout_s: a rank without a sign of life for so long is given up (a rank that computes gives signs of life).
-    connect_timeout_s: how long to wait at the start until all ranks have come.
-    operation_timeout_s: hard limit for one collective, however alive the others are; None: no limit.
-    wait: how to sleep: "futex", or "condvar" (process-shared mutex and condition variable).
-    window_bytes: shared memory for collectives, all ranks together; any payload passes through it; 0: our choice.
-    meeting: how ranks find the segment: "socket", which has no file and goes with rank 0; or "name", a file in /dev/shm
-        until all have come, for ranks in containers that share memory but no network.
+    name: name of the shared memory segment, the same on all ranks and unique to the run.
+    rank, size: this process's rank, from 0, and the number of ranks.
+    timeout_s: a rank that sends no heartbeat for this long counts as lost; a rank that computes does send them.
+    connect_timeout_s: how long to wait at the start until all ranks have joined.
+    operation_timeout_s: hard limit for one collective, even if all ranks are alive; None: no limit.
+    wait: how ranks sleep: "futex", or "condvar" (process-shared mutex and condition variable).
+    window_bytes: shared memory for the payloads of collectives, of all ranks together; larger payloads pass through it
+        in pieces; 0: chosen by the number of ranks.
+    meeting: how ranks find the segment: "socket", an abstract Unix socket that vanishes with rank 0; or "name", a file
+        in /dev/shm until all have joined, for ranks in containers that share memory but no network namespace.
+
+        ShmConfig("run-7", rank=0, size=4)
     """
 
     kind: ClassVar[BackendKind] = BackendKind.SHM
@@ -76,8 +81,8 @@ class ShmConfig:
         if not re.fullmatch(rf"/?[A-Za-z0-9_.-]{{1,{MAX_SHM_NAME - 1}}}", self.name):
             raise InitializationFailedError(
                 "shm",
-                f"COBRE_SHM_NAME={self.name!r} is no segment name: letters, digits, '_', '.' and '-', "
-                f"at most {MAX_SHM_NAME} characters with the leading slash",
+                f"COBRE_SHM_NAME={self.name!r} is not a valid segment name: use letters, digits, '_', '.' and '-', "
+                f"at most {MAX_SHM_NAME} characters including a leading slash",
             )
         _check_world("shm", "COBRE_SHM_RANK", self.rank, "COBRE_SHM_SIZE", self.size)
         _check_seconds(
@@ -95,7 +100,7 @@ class ShmConfig:
 
     @property
     def segment_name(self) -> str:
-        """The name with its slash, as shm_open wants it."""
+        """The name with a leading slash, as shm_open() requires it."""
         return "/" + self.name.lstrip("/")
 
     @classmethod
@@ -103,7 +108,7 @@ class ShmConfig:
         """Read `COBRE_SHM_*`; name, rank and size are required."""
         read = _Reader("shm", environ)
         return cls(
-            name=read.text("COBRE_SHM_NAME", "the segment's name, the same for all ranks of the run"),
+            name=read.text("COBRE_SHM_NAME", "the name of the segment, the same for all ranks of the run"),
             rank=read.integer("COBRE_SHM_RANK", "this process's rank, from 0"),
             size=read.integer("COBRE_SHM_SIZE", "the number of ranks (not bytes)"),
             timeout_s=read.seconds("COBRE_SHM_TIMEOUT_SECS", DEFAULT_TIMEOUT_S),
@@ -134,10 +139,10 @@ class ShmConfig:
 
 @dataclass(frozen=True, slots=True)
 class MpiConfig:
-    """The ranks that an MPI launcher started; who and how many they are is MPI's to say.
+    """Ranks that an MPI launcher started; rank and size come from MPI.
 
-    checked: compare all ranks' calls before each collective, so that a mismatch is an error on every rank instead of
-    whatever the MPI makes of it. Costs one small exchange per call.
+    checked: compare the calls of all ranks before each collective, so that a mismatch is an error on every rank instead
+    of undefined behaviour. Costs one exchange of 16 bytes per call.
     max_message_bytes: the most that one MPI call moves; larger payloads are moved in pieces.
     """
 
@@ -174,19 +179,24 @@ class MpiConfig:
 
 @dataclass(frozen=True, slots=True)
 class TcpConfig:
-    """Ranks on any machines that reach rank 0, the coordinator, over TCP.
+    """Ranks on any machines that can reach rank 0, the coordinator, over TCP.
 
-    coordinator: where rank 0 listens, as all ranks reach it: host, host:port, [v6 address]:port. Rank 0 itself may
-    leave it empty, and then listens on all addresses.
-    timeout_s: a rank without a heartbeat for so long is given up (a rank that computes sends heartbeats).
-    connect_timeout_s: how long to wait at the start until all ranks have come.
-    operation_timeout_s: hard limit for one collective, however alive the others are; None: no limit.
-    bind: the address that rank 0 listens on; empty: the coordinator's own.
-    secret_file, secret: what all ranks share and strangers do not know; the file is preferred.
-    run_id: tells runs apart that use the same address one after the other.
-    insecure: do without a secret although others can reach the port.
-    tls_cert, tls_key, tls_ca: PEM files; any of them turns TLS on.
-    ranks_per_host: how many ranks in a row may share memory where they are on one host; 0: all of them, 1: none.
+    coordinator: the address at which all ranks reach rank 0: host, host:port, or [IPv6 address]:port. Rank 0 may leave
+        it empty, and then listens on all addresses.
+    rank, size: this process's rank, from 0, and the number of ranks.
+    port: used if `coordinator` has none.
+    timeout_s: a rank that sends no heartbeat for this long counts as lost; a rank that computes does send them.
+    connect_timeout_s: how long to wait at the start until all ranks have connected.
+    operation_timeout_s: hard limit for one collective, even if all ranks are alive; None: no limit.
+    bind: the address that rank 0 listens on, if it differs from `coordinator`.
+    secret_file, secret: the shared secret by which ranks authenticate each other; the file takes precedence. Required
+        unless all addresses are loopback.
+    run_id: distinguishes runs that use the same address one after the other.
+    insecure: run without a secret on a network that others can reach.
+    tls_cert, tls_key, tls_ca: PEM files; any of them enables TLS.
+    ranks_per_host: at most so many consecutive ranks of a host share memory; 0: all of them, 1: none.
+
+        TcpConfig("node07:29500", rank=3, size=8, secret_file="run.secret")
     """
 
     kind: ClassVar[BackendKind] = BackendKind.TCP
@@ -226,20 +236,20 @@ class TcpConfig:
                 "tcp", f"COBRE_TCP_RANKS_PER_HOST must be 0 (no limit) or more, got {self.ranks_per_host}"
             )
         if len(self.run_id) > MAX_RUN_ID:
-            raise InitializationFailedError("tcp", f"COBRE_TCP_RUN_ID has more than {MAX_RUN_ID} characters")
+            raise InitializationFailedError("tcp", f"COBRE_TCP_RUN_ID must have at most {MAX_RUN_ID} characters")
         if bool(self.tls_cert) != bool(self.tls_key):
-            raise InitializationFailedError("tcp", "COBRE_TCP_TLS_CERT and COBRE_TCP_TLS_KEY belong together")
+            raise InitializationFailedError("tcp", "COBRE_TCP_TLS_CERT and COBRE_TCP_TLS_KEY must be set together")
         if self.uses_tls and self.rank == 0 and not self.tls_cert:
-            raise InitializationFailedError("tcp", "with TLS rank 0 needs COBRE_TCP_TLS_CERT and COBRE_TCP_TLS_KEY")
+            raise InitializationFailedError("tcp", "for TLS, rank 0 needs COBRE_TCP_TLS_CERT and COBRE_TCP_TLS_KEY")
 
     @property
     def uses_tls(self) -> bool:
-        """Whether connections are encrypted."""
+        """Whether connections are encrypted: a certificate or a CA is configured."""
         return bool(self.tls_cert or self.tls_ca)
 
     @classmethod
     def from_env(cls, environ: Mapping[str, str] = os.environ) -> Self:
-        """Read `COBRE_TCP_*`; rank and size are required, and the coordinator on all ranks but 0."""
+        """Read `COBRE_TCP_*`; rank and size are required, and on all ranks but 0 the coordinator."""
         read = _Reader("tcp", environ)
         return cls(
             rank=read.integer("COBRE_TCP_RANK", "this process's rank, from 0"),
@@ -254,7 +264,7 @@ class TcpConfig:
         )
 
     def to_env(self) -> dict[str, str]:
-        """The variables that make another process join the same world; the secret only if it was given so."""
+        """The variables that make another process join the same world; the secret only if `secret` holds it."""
         environ = {
             BACKEND_VARIABLE: self.kind.value,
             "COBRE_TCP_RANK": str(self.rank),
@@ -272,7 +282,7 @@ class TcpConfig:
         return environ | {variable: text for variable, text in texts.items() if text}
 
 
-_COORDINATOR = "the address at which rank 0 listens; only rank 0 may do without"
+_COORDINATOR = "the address at which rank 0 listens; required on all other ranks"
 _TCP_TEXTS = {
     "coordinator": "COBRE_TCP_COORDINATOR",
     "bind": "COBRE_TCP_BIND",
@@ -293,9 +303,10 @@ def _check_seconds(backend: str, **seconds_of: float | None) -> None:
 
 BackendConfig = LocalConfig | ShmConfig | MpiConfig | TcpConfig
 
-# What a field of each type takes, and how that is called. A truth value is no number here, whatever Python says.
+# By declared type of a field: the types that it accepts, and their name in messages. A bool is not a number here,
+# although Python says so.
 _ACCEPTED: Mapping[object, tuple[tuple[type, ...], str]] = {
-    str: ((str,), "a text"),
+    str: ((str,), "a string"),
     bool: ((bool,), "True or False"),
     int: ((Integral,), "an integer"),
     float: ((Real,), "a number"),
@@ -304,7 +315,7 @@ _ACCEPTED: Mapping[object, tuple[tuple[type, ...], str]] = {
 
 
 def _check_types(config: Any) -> None:
-    """Refuse what no variable could have said, before a comparison with it fails in some other way."""
+    """Reject values of a wrong type here, before a comparison with them fails in some other way."""
     for one in fields(config):
         accepted, right = _ACCEPTED[one.type]
         value = getattr(config, one.name)
@@ -316,7 +327,7 @@ def _check_types(config: Any) -> None:
 
 
 def _shown(config: Any, name: str) -> str:
-    """A value as it may be shown: a secret of the wrong type is a secret all the same."""
+    """A value for an error message; only the type of a secret, even of one that has the wrong type."""
     value = getattr(config, name)
     is_shown = next(one.repr for one in fields(config) if one.name == name)
     return f"{value!r} ({type(value).__name__})" if is_shown else f"a {type(value).__name__}"
@@ -326,17 +337,16 @@ def _check_world(backend: str, rank_variable: str, rank: int, size_variable: str
     if not 1 <= size <= MAX_SHM_RANKS:
         raise InitializationFailedError(
             backend,
-            f"{size_variable}={size} is not a number of ranks from 1 to {MAX_SHM_RANKS}; "
-            f"{size_variable} counts processes, not bytes",
+            f"{size_variable} must be a number of ranks from 1 to {MAX_SHM_RANKS}, got {size} (processes, not bytes)",
         )
     if not 0 <= rank < size:
         raise InitializationFailedError(
-            backend, f"{rank_variable}={rank} is not a rank from 0 to {size - 1} ({size_variable}={size})"
+            backend, f"{rank_variable} must be a rank from 0 to {size - 1} ({size_variable}={size}), got {rank}"
         )
 
 
 class _Reader:
-    """Reads typed values from the environment and says which variable is missing or malformed."""
+    """Reads typed values from the environment; raises `MissingConfigurationError`, which names the variable."""
 
     def __init__(self, backend: str, environ: Mapping[str, str]) -> None:
         self._backend = backend

@@ -1,4 +1,4 @@
-"""How many cores this process may use: affinity and cgroup quota, not what the machine has."""
+"""The number of cores that this process may use: by CPU affinity and cgroup quota, not what the machine has."""
 
 import math
 import os
@@ -8,14 +8,14 @@ CGROUP_ROOT = Path("/sys/fs/cgroup")
 
 
 def usable_cores() -> int:
-    """The smaller of the affinity mask and the CPU quota, at least 1."""
+    """The number of cores that this process may use: the smaller of affinity mask and CPU quota, at least 1."""
     quota = cgroup_quota()
     cores = affinity_cores()
     return max(1, cores if quota is None else min(cores, math.ceil(quota)))
 
 
 def affinity_cores() -> int:
-    """Cores in this process's affinity mask, or all where the platform has none."""
+    """The number of cores in this process's affinity mask; all cores if the platform has none."""
     if hasattr(os, "sched_getaffinity"):
         return len(os.sched_getaffinity(0))
     return os.cpu_count() or 1

@@ -1,7 +1,7 @@
-"""Which backend fits this process: read from the environment, never found out by importing.
+"""Detects which backend suits this process from the environment, never by importing.
 
-Importing `mpi4py.MPI` initialises MPI, and under a launcher of another MPI that can end the process. So a launcher
-is recognised by what it writes into the environment, and a package by whether it could be found.
+Importing `mpi4py.MPI` initialises MPI, which can end the process under a launcher of another MPI. So a launcher is
+recognised by its environment variables, and a package by whether it can be found.
 """
 
 import importlib.util
@@ -18,7 +18,7 @@ INSTALL_MPI = "pip install 'cobre[mpi]'"
 SLURM_RANK, SLURM_SIZE = "SLURM_PROCID", "SLURM_STEP_NUM_TASKS"
 SRUN_WITH_MPI = "srun --mpi=pmix for Open MPI, srun --mpi=pmi2 for MPICH and Intel MPI; `srun --mpi=list` shows all"
 
-# In the order in which auto prefers them.
+# The order in which "auto" prefers backends.
 PREFERENCE = (BackendKind.MPI, BackendKind.TCP, BackendKind.SHM, BackendKind.LOCAL)
 _NEEDED = {
     BackendKind.MPI: "mpi4py",
@@ -30,7 +30,7 @@ _NEEDED = {
 
 @dataclass(frozen=True, slots=True)
 class Launcher:
-    """The variables of one kind of MPI launcher; `is_node_size`: it counts the ranks of this node only."""
+    """The variables that one kind of MPI launcher sets. is_node_size: the size counts the ranks of this node only."""
 
     name: str
     rank_variable: str
@@ -40,7 +40,7 @@ class Launcher:
 
 @dataclass(frozen=True, slots=True)
 class Launch:
-    """An MPI launcher that started this process, as one of its ranks."""
+    """The MPI launcher that started this process, and the rank that it gave it."""
 
     launcher: Launcher
     rank: int
@@ -48,16 +48,16 @@ class Launch:
 
     @property
     def world_size(self) -> int | None:
-        """How many processes it started, where that is known."""
+        """The number of processes that it started; None if unknown."""
         return None if self.launcher.is_node_size else self.size
 
     @property
     def evidence(self) -> str:
-        """The size, as the environment says it."""
+        """The variable that gives the size, for messages: "PMI_SIZE=4"."""
         return f"{self.launcher.size_variable}={self.size}"
 
 
-# A rank alone proves nothing: SLURM_PROCID is there under srun with or without MPI.
+# A rank alone proves nothing: SLURM_PROCID is set under srun with or without MPI.
 LAUNCHERS = (
     Launcher("mpiexec", "OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_SIZE"),
     Launcher("mpiexec", "PMI_RANK", "PMI_SIZE"),
@@ -67,7 +67,7 @@ LAUNCHERS = (
 
 
 def find_launch(environ: Mapping[str, str]) -> Launch | None:
-    """The MPI launcher that started this process: one whose rank and size are both there."""
+    """The MPI launcher that started this process: one whose variables for rank and size are both set."""
     for launcher in LAUNCHERS:
         rank = _number(environ.get(launcher.rank_variable))
         size = _number(environ.get(launcher.size_variable))
@@ -77,18 +77,21 @@ def find_launch(environ: Mapping[str, str]) -> Launch | None:
 
 
 def slurm_tasks(environ: Mapping[str, str]) -> int | None:
-    """How many tasks the Slurm step has that this process is one of; None outside of a step."""
+    """The number of tasks of the Slurm step that this process belongs to; None outside of a step."""
     rank, size = _number(environ.get(SLURM_RANK)), _number(environ.get(SLURM_SIZE))
     return None if rank is None else size
 
 
 def installed_backends() -> tuple[BackendKind, ...]:
-    """The backends whose packages are there, in the order in which auto prefers them."""
+    """The backends whose packages are installed, in the order of preference of "auto"."""
     return tuple(kind for kind in PREFERENCE if importlib.util.find_spec(_NEEDED[kind]) is not None)
 
 
 def detect(environ: Mapping[str, str], installed: Collection[BackendKind]) -> tuple[BackendKind, str]:
-    """What auto chooses, and why."""
+    """The backend that "auto" chooses, and the reason.
+
+    Raises `BackendNotAvailableError` if a launcher started several processes that could not join each other.
+    """
     launch = find_launch(environ)
     if launch is not None and BackendKind.MPI in installed:
         return BackendKind.MPI, f"{launch.launcher.name} started this process ({launch.evidence})"
@@ -97,17 +100,17 @@ def detect(environ: Mapping[str, str], installed: Collection[BackendKind]) -> tu
         if present:
             return kind, f"{present[0]} is set"
     if launch is not None and launch.size > 1:
-        raise _lonely_worlds(launch)
+        raise _no_mpi4py(launch)
     if (tasks := slurm_tasks(environ)) is not None and tasks > 1:
-        raise _lonely_tasks(tasks)
+        raise _unconnected_tasks(tasks)
     return (
         BackendKind.LOCAL,
-        "no launcher's variables are set" if launch is None else f"a world of one ({launch.evidence})",
+        "no launcher was found in the environment" if launch is None else f"a world of one rank ({launch.evidence})",
     )
 
 
 def require_installed(kind: BackendKind, installed: Collection[BackendKind]) -> None:
-    """Refuse a backend that was asked for by name and is not there; the message says how to install it."""
+    """Raise `BackendNotAvailableError` if the backend is not installed; the message says how to install it."""
     if kind in installed:
         return
     if kind is BackendKind.MPI:
@@ -116,21 +119,21 @@ def require_installed(kind: BackendKind, installed: Collection[BackendKind]) -> 
     raise BackendNotAvailableError(kind.value, f"this installation has {names}")
 
 
-def _lonely_worlds(launch: Launch) -> BackendNotAvailableError:
+def _no_mpi4py(launch: Launch) -> BackendNotAvailableError:
     return BackendNotAvailableError(
         BackendKind.MPI.value,
-        f"{launch.launcher.name} started {launch.size} processes ({launch.evidence}) but mpi4py is not installed, "
-        f"so each would run alone: {INSTALL_MPI}, or set {BACKEND_VARIABLE}=local if that is meant",
+        f"{launch.launcher.name} started {launch.size} processes ({launch.evidence}), but mpi4py is not installed, "
+        f"so each would run on its own: {INSTALL_MPI}, or set {BACKEND_VARIABLE}=local if that is intended",
     )
 
 
-def _lonely_tasks(tasks: int) -> BackendNotAvailableError:
+def _unconnected_tasks(tasks: int) -> BackendNotAvailableError:
     return BackendNotAvailableError(
         BackendKind.AUTO.value,
-        f"srun started {tasks} tasks ({SLURM_SIZE}={tasks}) and told none of them how to join the others, so each "
-        "would run alone. Without MPI: srun ... python3 -m cobre.launchfiles.slurm_step COMMAND. "
-        f"With MPI and mpi4py: {SRUN_WITH_MPI}. `cobre launch slurm` prints a script that does either. "
-        f"If each task shall run alone, set {BACKEND_VARIABLE}=local",
+        f"srun started {tasks} tasks ({SLURM_SIZE}={tasks}), but did not tell them how to join each other, so each "
+        "would run on its own. Without MPI: srun ... python3 -m cobre.launchfiles.slurm_step COMMAND. "
+        f"With MPI and mpi4py: {SRUN_WITH_MPI}. `cobre launch slurm` prints a script for either. "
+        f"If each task is to run on its own, set {BACKEND_VARIABLE}=local",
     )
 
 

@@ -1,7 +1,7 @@
 """One rank's end of a world: the state that every call on it passes through.
 
-`Communicator` and `SharedMemoryProvider` are separate contracts that the same object fulfils. What they
-share lives here: numbering of calls, the guard against misuse, the first failure, closing.
+`Communicator` and `SharedMemoryProvider` are separate contracts, which the same object implements. What they share is
+here: the numbering of calls, the guard against misuse, the first failure, closing.
 """
 
 import atexit
@@ -35,9 +35,9 @@ EXIT_PAUSE_S = 0.2
 
 
 class Endpoint(ABC):
-    """What communicators and region providers have in common: identity, state, closing, aborting, the call frame.
+    """What communicators and region providers have in common: rank, size, state, closing, aborting, guarding calls.
 
-    Not picklable, not usable in a forked child (clause 6). A backend must define `_close` and `_abort`, and may
+    It cannot be pickled, nor used in a forked child (clause 6). A backend must define `_close` and `_abort`, and may
     override `_translate`.
     """
 
@@ -48,13 +48,13 @@ class Endpoint(ABC):
         self._size = size
         self._guard = CallGuard(rank, size, ReduceOp)
         self._first_failure: BaseException | None = None
-        self._shown_wait = 0  # the last call whose wait was shown together with what came before it
+        self._logged_wait = 0  # the last call whose wait was logged together with the calls before it
         self._trace = start_trace(self, self._guard, self.backend, rank, size)
         report_on_signal(self)
 
     @property
     def rank(self) -> int:
-        """This process's number among the ranks, from 0."""
+        """The rank of this process, from 0 to `size` - 1."""
         return self._rank
 
     @property
@@ -64,32 +64,38 @@ class Endpoint(ABC):
 
     @property
     def sequence(self) -> int:
-        """The number of the last collective that was started on this rank; 0 before the first."""
+        """The number of the last collective that this rank has started; 0 before the first."""
         return self._guard.sequence
 
     @property
     def state(self) -> str:
-        """One of open, busy, broken, closed, forked."""
+        """One of "open", "busy" (a call is under way), "broken", "closed" and "forked"."""
         return self._guard.state
 
     def recent_calls(self) -> list[RecordedCall]:
-        """The last calls of this rank, up to 1024, the oldest first; recorded always, whatever became of them."""
+        """The last calls of this rank, up to 1024, oldest first; they are always recorded, failed ones included."""
         return named_calls(self._guard.recent())
 
     def report(self) -> str:
-        """Where this rank is: its state, the call under way and since when, the calls before it, the first failure."""
+        """A text of several lines: state, the call under way, the calls before it with durations, the first failure."""
         return report(self._who(), self.state, self.recent_calls(), self._first_failure)
 
     def close(self) -> None:
-        """Leave the world. Safe to repeat, safe after a failure, never waits for another rank."""
-        # The guard lets one caller through, so that everything is released once.
+        """Leave the world. May be repeated and called after a failure; never waits for another rank.
+
+        Ranks that still need this one get `PeerLostError`.
+        """
+        # The guard lets only one caller through, so that everything is released once.
         if self._guard.close():
             if self._trace is not None:
                 self._trace.close()
             self._close()
 
     def abort(self, reason: str) -> None:
-        """Tell every rank that this one gives up; their current or next call raises `AbortedError`."""
+        """Tell all ranks that this one gives up: their present or next call raises `AbortedError` with the reason.
+
+        On mpi, ends the whole job.
+        """
         if self._guard.state in ("open", "busy"):
             self._break(CollectiveFailedError("abort", 0, f"this rank called abort: {reason}", self.sequence), reason)
 
@@ -98,7 +104,7 @@ class Endpoint(ABC):
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: object) -> None:
         try:
-            # `sys.exit(0)` is an orderly end; every other exception means that this rank will not make its next call.
+            # `sys.exit(0)` is an orderly end; any other exception means that this rank will not make its next call.
             if error is not None and not (isinstance(error, SystemExit) and not error.code):
                 if isinstance(error, Exception) and self._first_failure is None and self.sequence:
                     error.add_note(self._last_calls())
@@ -108,8 +114,8 @@ class Endpoint(ABC):
 
     def __reduce__(self) -> NoReturn:
         raise TypeError(
-            f"{type(self).__name__} belongs to one process and cannot be pickled; "
-            "let every rank call create_communicator(), or start ranks with cobre.comm.launch.run"
+            f"{type(self).__name__} belongs to one process and cannot be pickled; call create_communicator() on every "
+            "rank, or start ranks with cobre.comm.launch.run"
         )
 
     def __repr__(self) -> str:
@@ -123,19 +129,19 @@ class Endpoint(ABC):
 
     @abstractmethod
     def _abort(self, reason: str) -> None:
-        """Make the reason known to all other ranks; must not wait for them, must not raise."""
+        """Send the reason to all other ranks; must not wait for them, must not raise."""
 
     def _translate(self, error: BaseException, operation: Operation) -> BaseException:
-        """Turn a foreign error into one of the contract's; others pass through."""
+        """Map an error of the backend to one of the contract; other errors are returned as they are."""
         if isinstance(error, OSError | BackendError):
             return CollectiveFailedError(operation.title, 0, str(error), self.sequence)
         return error
 
-    # The frame around every call.
+    # What surrounds every call.
 
     @contextmanager
     def _call(self, operation: Operation, nbytes: int = 0, label: str = "") -> Iterator[None]:
-        """Number, guard and record one call; for the calls whose speed does not matter."""
+        """Number, guard and record one call; for calls that the native guard does not run itself."""
         self._begin(operation, nbytes, label)
         try:
             yield
@@ -153,25 +159,26 @@ class Endpoint(ABC):
             self._refuse()
 
     def _refuse(self) -> NoReturn:
-        """Say why no call can be made now."""
+        """Raise the error that says why no call can be made now."""
         state = self._guard.state
         who = self._who()
         if state == "broken":
             raise CommunicatorBrokenError(
-                f"{who}: this communicator broke earlier: {self._first_failure}; close it"
+                f"{who}: this communicator is broken by an earlier failure: {self._first_failure}"
             ) from self._first_failure
         if state == "closed":
             raise CommunicatorClosedError(f"{who}: this communicator is closed")
         if state == "forked":
             raise ForkedCommunicatorError(
-                f"{who}: process {os.getpid()} is a fork of the owner; start ranks with cobre.comm.launch instead"
+                f"{who}: process {os.getpid()} is a fork of the process that owns this communicator; start ranks with "
+                "cobre.comm.launch instead"
             )
-        # Open again: the other thread's call, for which this one was refused, has ended since.
-        where = f"is inside {self._guard.current}" if state == "busy" else "was inside a call just now"
-        raise CommunicatorBusyError(f"{who}: another thread {where}; one caller at a time (clause 6)")
+        # Open again: the call of the other thread, because of which this one was refused, has ended since.
+        where = f"is inside {self._guard.current}" if state == "busy" else "was inside a call"
+        raise CommunicatorBusyError(f"{who}: another thread {where}; only one thread may call at a time")
 
     def _fail(self, operation: Operation, error: BaseException) -> NoReturn:
-        """End the call by an error. Errors that every rank agreed on leave the communicator usable."""
+        """End the call with an error, which breaks the communicator unless all ranks have agreed on it."""
         translated = self._translate(error, operation)
         if isinstance(translated, CommError) and not isinstance(translated, CollectiveFailedError):
             self._guard.end()
@@ -182,30 +189,30 @@ class Endpoint(ABC):
         raise translated from error
 
     def _break(self, failure: BaseException, reason: str) -> None:
-        """Remember the first failure, refuse later calls, and let the other ranks know."""
+        """Remember the first failure, refuse later calls, and inform the other ranks."""
         if self._first_failure is None:
             self._first_failure = failure
-            # Shown first, because `_abort` may end the process (mpi). In `finally`, because a log handler that raises
+            # Logged first, because `_abort` may end the process (mpi). In `finally`, because a log handler that raises
             # must not keep the other ranks waiting.
             try:
-                self._show_failure(failure)
+                self._log_failure(failure)
             finally:
                 self._guard.fail()
                 self._abort(f"rank {self._rank} (host {socket.gethostname()}, pid {os.getpid()}): {reason}")
 
-    def _show_failure(self, failure: BaseException) -> None:
+    def _log_failure(self, failure: BaseException) -> None:
         if self._trace is not None:
             self._trace.fail(failure)
         calls = self._last_calls()
         if isinstance(failure, CommError):
-            failure.add_note(calls)  # travels with the error, wherever it is shown
+            failure.add_note(calls)  # printed with the error, wherever that is
         logger.info("broke: %s: %s; %s", type(failure).__name__, failure, calls)
 
     def _last_calls(self) -> str:
         return f"{self._who()}, last calls: {describe_calls(self.recent_calls())}"
 
     def _waiting(self, seconds: float, missing: Sequence[str]) -> None:
-        """Called by backends every 30 s of waiting, so that a hang says whom it waits for."""
+        """Called by backends every 30 s of waiting: log which ranks are missing."""
         logger.warning(
             "%s has waited %.0f s in %s call #%d for %s%s",
             self._who(),
@@ -217,10 +224,10 @@ class Endpoint(ABC):
         )
 
     def _calls_before_wait(self) -> str:
-        """How it came to this, once for each call."""
-        if self._shown_wait == self.sequence:
+        """The last calls of this rank, once per call."""
+        if self._logged_wait == self.sequence:
             return ""
-        self._shown_wait = self.sequence
+        self._logged_wait = self.sequence
         return f"; last calls here: {describe_calls(self.recent_calls())}"
 
     def _who(self) -> str:
@@ -236,7 +243,7 @@ def _in_words(error: BaseException) -> str:
 
 @atexit.register
 def _leave_busy_worlds() -> None:
-    """At exit, wake daemon threads that wait in a collective: the interpreter must not end under their feet."""
+    """At exit, wake daemon threads that wait in a collective: they must not run while the interpreter is torn down."""
     busy = [one for one in live_reporters() if isinstance(one, Endpoint) and one.state == "busy"]
     for endpoint in busy:
         endpoint.abort("the process exits")

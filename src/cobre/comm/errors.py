@@ -1,15 +1,15 @@
-"""What can go wrong, named by cause and by what the caller may still do.
+"""Exceptions of `cobre.comm`, named by cause and by what the caller may still do.
 
-Two families. `BackendError`: the communicator could not be made. `CommError`: a call on it failed.
+There are two families. `BackendError`: no communicator could be created. `CommError`: a call on one failed.
 
-Five `CommError` classes catch everything; finer causes are their subclasses:
+Five subclasses of `CommError` cover everything; finer causes are their subclasses:
 
-- `InvalidBufferSizeError`, `InvalidRootError`: a bad argument. Nothing was sent, the communicator is usable.
-- `AllocationFailedError`: no memory for a region, on every rank alike. The communicator is usable.
-- `CollectiveFailedError`: a call failed half-way. The communicator is broken on every rank.
-- `InvalidCommunicatorError`: this object cannot be used (closed, broken, busy, forked).
+- `InvalidBufferSizeError`, `InvalidRootError`: a bad argument. Nothing was sent, and the communicator stays usable.
+- `AllocationFailedError`: not enough memory for a region, on every rank alike. The communicator stays usable.
+- `CollectiveFailedError`: a call failed after it had started. The communicator is broken on every rank.
+- `InvalidCommunicatorError`: this object cannot be used: it is closed, broken, busy, or belongs to another process.
 
-All of them pickle, so that a launcher can hand a rank's error to its parent.
+All of them can be pickled, so that a launcher can send a rank's error to its parent.
 """
 
 import signal
@@ -21,7 +21,7 @@ from cobre.errors import CobreError
 
 @dataclass(frozen=True, slots=True)
 class Peer:
-    """A rank that a message is about: where it runs (pid 0: not known), and `status`, what is known of its end."""
+    """A rank that an error is about: its host and pid (0: unknown), and `status`, what is known about its failure."""
 
     rank: int
     host: str = "?"
@@ -34,14 +34,15 @@ class Peer:
 
 
 class CommError(CobreError):
-    """A call on a communicator failed."""
+    """Base class: a call on a communicator failed."""
 
 
 class CollectiveFailedError(CommError):
     """A collective failed after it had started; the communicator is broken (clause 4).
 
-    operation: the method's name. sequence: the call's number. mpi_error_code: MPI's, 0 on other backends. peers: the
-    ranks that the failure is about.
+    operation: the name of the method. sequence: the number of the call. mpi_error_code: that of MPI; 0 on other
+    backends. peers: the ranks that caused the failure, with host and pid. Its notes (`__notes__`) list the last calls
+    of this rank.
     """
 
     def __init__(
@@ -61,7 +62,7 @@ class CollectiveFailedError(CommError):
 
     @property
     def ranks(self) -> tuple[int, ...]:
-        """The ranks that the failure is about."""
+        """The ranks that caused the failure."""
         return tuple(peer.rank for peer in self.peers)
 
     def __str__(self) -> str:
@@ -70,11 +71,11 @@ class CollectiveFailedError(CommError):
 
 
 class PeerLostError(CollectiveFailedError):
-    """A rank died, closed its communicator or broke off, and the others needed it."""
+    """A rank died, or closed or broke its communicator, while others still needed it."""
 
 
 class PeerTimeoutError(CollectiveFailedError):
-    """A rank has given no sign of life for the timeout, or an operation passed its hard limit."""
+    """A rank has sent no heartbeat for the timeout, or an operation has exceeded its hard limit."""
 
 
 class MismatchedCallError(CollectiveFailedError):
@@ -86,7 +87,7 @@ class AbortedError(CollectiveFailedError):
 
 
 class InvalidBufferSizeError(CommError):
-    """A buffer, count or displacement does not fit the call; nothing was sent."""
+    """A buffer, count or displacement does not fit the call; nothing was sent (clause 3)."""
 
     def __init__(self, operation: str, expected: object, actual: object) -> None:
         super().__init__(operation, expected, actual)
@@ -99,15 +100,15 @@ class InvalidBufferSizeError(CommError):
 
 
 class UnsupportedBufferError(InvalidBufferSizeError):
-    """A buffer that cannot be sent at all: strided, read-only, object dtype, foreign byte order."""
+    """A buffer that cannot be used at all: not contiguous, read-only, of object dtype, in foreign byte order."""
 
 
 class UnsupportedReductionError(InvalidBufferSizeError):
-    """No such reduction, or none for this dtype."""
+    """The reduction does not exist, or not for this dtype."""
 
 
 class InvalidRootError(CommError):
-    """The root is not a rank of this communicator; nothing was sent."""
+    """The root is not a rank of this communicator; nothing was sent (clause 3)."""
 
     def __init__(self, root: object, size: int) -> None:
         super().__init__(root, size)
@@ -119,7 +120,7 @@ class InvalidRootError(CommError):
 
 
 class InvalidCommunicatorError(CommError):
-    """This communicator cannot take the call."""
+    """This communicator or region cannot be used now; subclasses say why."""
 
 
 class CommunicatorClosedError(InvalidCommunicatorError):
@@ -127,19 +128,19 @@ class CommunicatorClosedError(InvalidCommunicatorError):
 
 
 class CommunicatorBrokenError(InvalidCommunicatorError):
-    """Broken by an earlier failure, which is the `__cause__`."""
+    """An earlier failure, the `__cause__`, broke the communicator (clause 4)."""
 
 
 class CommunicatorBusyError(InvalidCommunicatorError):
-    """Another thread is in a collective of this communicator (clause 6)."""
+    """Another thread is inside a call on this communicator (clause 6)."""
 
 
 class ForkedCommunicatorError(InvalidCommunicatorError):
-    """This process is a fork of the one that owns the communicator (clause 6)."""
+    """The communicator was inherited by a fork; it belongs to the parent process (clause 6)."""
 
 
 class NotLeaderError(InvalidCommunicatorError):
-    """Only the leader of a node may write a whole shared region; others name their slice."""
+    """Only the leader of a node may write a whole shared region; other ranks ask for a slice."""
 
 
 class RegionClosedError(InvalidCommunicatorError):
@@ -147,7 +148,10 @@ class RegionClosedError(InvalidCommunicatorError):
 
 
 class AllocationFailedError(CommError):
-    """No memory for a shared region, on every rank alike; the communicator stays usable."""
+    """Not enough memory for a shared region, on every rank alike; the communicator stays usable.
+
+    requested_bytes: the size of the region, or of what the backend needed for itself.
+    """
 
     def __init__(self, requested_bytes: int, message: str) -> None:
         super().__init__(requested_bytes, message)
@@ -159,11 +163,11 @@ class AllocationFailedError(CommError):
 
 
 class BackendError(CobreError):
-    """A communicator could not be made."""
+    """Base class: a communicator could not be created."""
 
 
 class BackendNotAvailableError(BackendError):
-    """The backend is known but cannot be used here; the message says what would make it usable."""
+    """The backend exists but cannot be used here; the message says how to make it usable."""
 
     def __init__(self, backend: str, reason: str) -> None:
         super().__init__(backend, reason)
@@ -175,7 +179,7 @@ class BackendNotAvailableError(BackendError):
 
 
 class InvalidBackendError(BackendError):
-    """There is no backend of that name."""
+    """There is no backend of that name; `available` lists those that exist."""
 
     def __init__(self, requested: str, available: Sequence[str]) -> None:
         super().__init__(requested, tuple(available))
@@ -183,11 +187,11 @@ class InvalidBackendError(BackendError):
         self.available = tuple(available)
 
     def __str__(self) -> str:
-        return f"there is no backend '{self.requested}'; choose one of {', '.join(self.available)}"
+        return f"unknown backend '{self.requested}'; choose one of {', '.join(self.available)}"
 
 
 class InitializationFailedError(BackendError):
-    """The backend was chosen and configured, but its ranks could not form a world."""
+    """The ranks could not join: one is missing, was refused, or has an invalid configuration."""
 
     def __init__(self, backend: str, message: str) -> None:
         super().__init__(backend, message)
@@ -199,7 +203,7 @@ class InitializationFailedError(BackendError):
 
 
 class SharedMemoryExhaustedError(InitializationFailedError, AllocationFailedError):
-    """No shared memory even for the collectives' own window; belongs to both families."""
+    """Not enough shared memory for the backend itself; caught as either of its base classes."""
 
     def __init__(self, backend: str, requested_bytes: int, message: str) -> None:
         Exception.__init__(self, backend, requested_bytes, message)
@@ -209,7 +213,7 @@ class SharedMemoryExhaustedError(InitializationFailedError, AllocationFailedErro
 
 
 class MissingConfigurationError(BackendError):
-    """A variable that the backend needs is absent or makes no sense."""
+    """An environment variable that the backend needs is missing or malformed."""
 
     def __init__(self, backend: str, variable: str, message: str) -> None:
         super().__init__(backend, variable, message)
@@ -222,9 +226,9 @@ class MissingConfigurationError(BackendError):
 
 
 class TerminatedError(KeyboardInterrupt):
-    """SIGTERM, to be obeyed at once. Goes all the way that Ctrl-C goes, but ends with the code of its own signal."""
+    """SIGTERM, handled like Ctrl-C: a `KeyboardInterrupt` whose process exits with the code of SIGTERM."""
 
 
 def end_at_once(signum: int) -> KeyboardInterrupt:
-    """The exception by which a signal handler ends the program at once: `TerminatedError` for SIGTERM."""
+    """The exception that a signal handler raises to end the program: `TerminatedError` for SIGTERM."""
     return TerminatedError() if signum == signal.SIGTERM else KeyboardInterrupt()

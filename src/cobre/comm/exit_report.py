@@ -1,11 +1,11 @@
-"""How an error that a person can act on is reported: a message and an exit code, without a traceback.
+"""Exit reports: for errors that a user can act on, a message and an exit code instead of a traceback.
 
 A program attaches the report to the exception before it leaves the `with` block of its communicator:
 
     attach_exit_report(error, ExitReport("cobre: case.json: no such file", 2))
 
-A backend that cannot tell the other ranks of a failure otherwise (mpi) then lets one rank print it for all, and gives
-the job its exit code. An exception without a report is a defect: its traceback is shown whole.
+On mpi, where a rank cannot inform the others of a failure, one rank then prints the report for all, and the job ends
+with its exit code. An exception without a report is treated as a bug: its traceback is printed.
 """
 
 from dataclasses import dataclass
@@ -15,10 +15,10 @@ _ATTRIBUTE = "_cobre_exit_report"
 
 @dataclass(frozen=True, slots=True)
 class ExitReport:
-    """A message for people, and the exit code of the process or job.
+    """A message for the user, and the exit code of the process or job.
 
-    origin: the rank that the message comes from ("rank 2"), where it is not the one that prints it; else empty.
-    is_agreed: all ranks have exchanged their reports and end by this one. Rank 0 prints it; on the others the message
+    origin: the rank that the message comes from ("rank 2"), if another one prints it; else empty.
+    is_agreed: all ranks have exchanged their reports and end with this one. Rank 0 prints it; on the others the message
     is empty.
     """
 
@@ -29,16 +29,16 @@ class ExitReport:
 
     @property
     def text(self) -> str:
-        """The message with its origin in front; empty where there is nothing to print."""
+        """The message, prefixed with its origin; empty if there is nothing to print."""
         return f"{self.origin}: {self.message}" if self.origin and self.message else self.message
 
 
 def attach_exit_report(error: BaseException, report: ExitReport) -> None:
-    """Let this error end its process, or its job, with this report; replaces an earlier one."""
+    """Make this error end its process, or its job, with this report; replaces an earlier one."""
     setattr(error, _ATTRIBUTE, report)
 
 
 def exit_report_of(error: BaseException | None) -> ExitReport | None:
-    """The report that was attached; None: nobody expected this error, and its traceback is wanted."""
+    """The report that is attached to an error; None if there is none, and its traceback should be printed."""
     report = getattr(error, _ATTRIBUTE, None)
     return report if isinstance(report, ExitReport) else None

@@ -1,4 +1,4 @@
-"""From a name, a config or the environment to a communicator."""
+"""Creates communicators, from a name, a config or the environment."""
 
 import os
 from collections.abc import Collection, Mapping
@@ -19,20 +19,21 @@ _CONFIGS: Mapping[BackendKind, type[BackendConfig]] = {
 
 
 def create_communicator(kind: BackendKind | BackendConfig | str | None = None) -> Backend:
-    """Join the world that `kind` describes, or the one that the environment describes.
+    """Join the world that `kind` or the environment describes, and return this rank's communicator.
 
     kind: a config (`ShmConfig(...)`) is used as it is; a name reads that backend's variables; None reads
-    `COBRE_COMM_BACKEND`, and "auto" there (the default) takes the first of mpi, tcp, shm and local whose launcher or
-    variables are found in the environment.
+    `COBRE_COMM_BACKEND`. "auto", its default, takes the first of mpi, tcp, shm and local whose launcher
+    or variables are found in the environment.
 
-    Blocks until all ranks have joined, `connect_timeout_s` at most. Raises `BackendError`: `BackendNotAvailableError`
-    (not installed; the message says how), `InvalidBackendError` (no such name), `MissingConfigurationError` (a variable
-    is absent or malformed), `InitializationFailedError` (the ranks did not come together).
+    Blocks until all ranks have joined, for `connect_timeout_s` at most. Raises `BackendError`:
+    `BackendNotAvailableError` (not installed; the message says how to), `InvalidBackendError` (unknown name),
+    `MissingConfigurationError` (a variable is missing or malformed), `InitializationFailedError` (a value is invalid,
+    or not all ranks have joined).
 
         with create_communicator() as comm:
             comm.barrier()
 
-    The `with` block closes it; leaving the block by an exception aborts the other ranks (clause 5).
+    The `with` block closes the communicator; leaving it by an exception aborts the other ranks (clause 5).
     """
     if kind is None or isinstance(kind, str):
         config, reason = select_backend(kind, os.environ)
@@ -45,20 +46,20 @@ def create_communicator(kind: BackendKind | BackendConfig | str | None = None) -
 
 
 def available_backends() -> tuple[str, ...]:
-    """The backends that can be used in this installation, in the order in which auto prefers them."""
+    """The names of the backends that this installation has, in the order of preference of "auto"."""
     return tuple(kind.value for kind in installed_backends())
 
 
 def select_backend(
     kind: str | None, environ: Mapping[str, str], installed: Collection[BackendKind] | None = None
 ) -> tuple[BackendConfig, str]:
-    """The config of the backend to use, and the reason for the log; reads the environment only, imports nothing.
+    """The config of the backend to use, and the reason for the choice. Only reads the environment, imports nothing.
 
-    installed: the backends that count as installed; None looks.
+    installed: the backends to choose from; None: those of this installation.
     """
     present = installed_backends() if installed is None else installed
     named = kind or environ.get(BACKEND_VARIABLE) or BackendKind.AUTO
-    reason = "asked for by the caller" if kind else f"{BACKEND_VARIABLE}={named}"
+    reason = "requested by the caller" if kind else f"{BACKEND_VARIABLE}={named}"
     choice = _parse(named)
     if choice is BackendKind.AUTO:
         choice, reason = detect(environ, present)

@@ -1,7 +1,7 @@
-"""What a rank did last: its recorded calls, and the report that shows them.
+"""The flight recorder: the last calls of a rank, and the report that shows them.
 
-The guard records every call, always. Here the records get names, and a hang or a failure gets a text that says where
-this rank was. The times are those of `time.monotonic_ns`.
+The native guard always records every call, in a ring buffer. Here the records are given names, and turned into text for
+a hang or a failure. Times are those of `time.monotonic_ns`.
 """
 
 import os
@@ -21,7 +21,7 @@ Record = tuple[int, int, int, str, int, int]
 
 @dataclass(frozen=True, slots=True)
 class RecordedCall:
-    """One call of this rank; `end_ns` is 0 while it is under way."""
+    """One call of this rank. nbytes: of its payload. begin_ns, end_ns: `time.monotonic_ns`; end_ns is 0 during it."""
 
     sequence: int
     operation: str
@@ -32,7 +32,7 @@ class RecordedCall:
 
     @property
     def is_under_way(self) -> bool:
-        """Whether it has not ended yet."""
+        """Whether the call has not ended yet."""
         return self.end_ns == 0
 
     def __str__(self) -> str:
@@ -42,7 +42,7 @@ class RecordedCall:
 
 
 def named_calls(records: Iterable[Record]) -> list[RecordedCall]:
-    """The guard's records, with the operations by their names."""
+    """The guard's records as `RecordedCall`s, with operations by name."""
     return [
         RecordedCall(
             sequence, Operation(operation).title, nbytes, str(label), begin_ns, end_ns and max(begin_ns, end_ns)
@@ -52,13 +52,13 @@ def named_calls(records: Iterable[Record]) -> list[RecordedCall]:
 
 
 def describe_calls(calls: Sequence[RecordedCall]) -> str:
-    """The last few calls in one line, for a log."""
+    """The last CALLS_IN_LOG_LINE calls in one line, for a log."""
     now_ns = time.monotonic_ns()
     return "; ".join(f"{call} {_duration(call, now_ns)}" for call in calls[-CALLS_IN_LOG_LINE:]) or "none"
 
 
 def report(who: str, state: str, calls: Sequence[RecordedCall], failure: BaseException | None) -> str:
-    """Who this is, what it waits for, what it did before, and what broke it."""
+    """A text of several lines: rank and state, the call under way, the calls before it, and the first failure."""
     now_ns = time.monotonic_ns()
     count = calls[-1].sequence if calls else 0
     lines = [f"{who}, host {socket.gethostname()}, pid {os.getpid()}: {state}, {count} calls made"]
@@ -78,7 +78,7 @@ def _history(calls: Sequence[RecordedCall], now_ns: int) -> list[str]:
 
 
 def format_bytes(nbytes: float) -> str:
-    """A number of bytes as people say it."""
+    """A number of bytes for people, in decimal units: "3.2 MB"."""
     for unit in ("B", "KB", "MB"):
         if nbytes < 1000:
             return f"{nbytes:.3g} {unit}"
@@ -87,7 +87,7 @@ def format_bytes(nbytes: float) -> str:
 
 
 def format_ns(duration_ns: float) -> str:
-    """A duration as people say it."""
+    """A duration for people: "1.5 ms"."""
     if duration_ns < 1e6:
         return f"{duration_ns / 1e3:.1f} us"
     if duration_ns < 1e9:

@@ -1,4 +1,4 @@
-"""Regions for backends without shared memory: every rank has its own copy and is its own leader."""
+"""Regions for backends without shared memory: every rank has a private copy, and is its own leader."""
 
 from typing import Any
 
@@ -11,7 +11,7 @@ from cobre.comm.types import Array, Dtype
 
 
 class HeapRegion(SharedRegion):
-    """Private memory with the interface of a shared region; `fence` has nothing to wait for."""
+    """Private memory with the interface of a shared region; `fence` returns at once."""
 
     def __init__(self, endpoint: Endpoint, count: int, dtype: Dtype) -> None:
         super().__init__(endpoint, count, dtype, is_leader=True)
@@ -19,8 +19,8 @@ class HeapRegion(SharedRegion):
             self._array: Array = np.zeros(count, dtype)
         except (MemoryError, ValueError) as error:
             nbytes = count * dtype.itemsize
-            raise AllocationFailedError(nbytes, f"no memory for a region of {nbytes} bytes: {error}") from error
-        # Through a read-only buffer, because a plain view could be made writable again.
+            raise AllocationFailedError(nbytes, f"not enough memory for a region of {nbytes} bytes: {error}") from error
+        # Through a read-only buffer, because a read-only NumPy view could be made writable again.
         raw: Any = self._array.view(np.uint8)
         self._readable: Array = np.asarray(memoryview(raw).toreadonly()).view(dtype)
 
@@ -28,8 +28,8 @@ class HeapRegion(SharedRegion):
         return self._array if writable else self._readable
 
     def _fence(self) -> None:
-        """Returns at once: no other rank sees this memory."""
+        """Returns at once: no other rank has this memory."""
 
     def _close(self) -> None:
-        """Arrays that were handed out keep the memory; this object does not."""
+        """Drop the reference; arrays that were handed out keep the memory alive."""
         del self._array, self._readable

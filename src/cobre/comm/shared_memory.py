@@ -1,8 +1,8 @@
-"""The contract of shared regions: memory that all ranks of a node see at once.
+"""The contract of shared regions: memory that all ranks of a node map.
 
-Kept apart from `Communicator` because a region lives on, while a message is over when the call returns.
-A backend without shared memory gives every rank a private copy (`HeapRegion`) that makes every rank its own
-leader; programs written as below run unchanged on all of them:
+It is separate from `Communicator` because a region has a lifetime, while a message is done when the call returns. A
+backend without shared memory gives every rank a private copy (`HeapRegion`), of which the rank itself is the leader.
+Programs that are written like this run unchanged on all backends:
 
     with comm.create_shared_region(count, "float64") as region:
         if comm.is_leader:
@@ -25,13 +25,14 @@ from cobre.comm.types import Array, Dtype, Operation
 
 
 class SharedRegion(ABC):
-    """`count` elements that every rank of the node sees; zero at first. Made by `create_shared_region`.
+    """An array of `count` elements that every rank of a node maps, initially zero; made by `create_shared_region`.
 
-    Writing: the leader may write everything, any rank may write the slice that it names; two ranks must not write the
-    same element between two fences. Reading: after a `fence`, everything written before it is visible. Native code of
-    several ranks may change one element at any time by atomic instructions: a counter from which they take work.
+    Writing: the leader may write everything, and any rank the slice that it asks for; two ranks must not write the same
+    element between two fences. Reading: after a `fence`, everything that was written before it is visible. Native code
+    of several ranks may update one element by atomic instructions at any time, such as a counter for dynamic load
+    balancing.
 
-    A backend must define `_view`, `_fence` and `_close`; it may rely on the region being open in the first two.
+    A backend must define `_view`, `_fence` and `_close`; the first two are called only while the region is open.
     """
 
     def __init__(self, endpoint: Endpoint, count: int, dtype: Dtype, is_leader: bool) -> None:
@@ -53,38 +54,52 @@ class SharedRegion(ABC):
 
     @property
     def nbytes(self) -> int:
-        """Size of the region; on shm and mpi this is used once per node."""
+        """Size of the region in bytes; on shm, mpi and tcp this much memory is used once per node."""
         return self._count * self._dtype.itemsize
 
     def as_array(self) -> Array:
-        """Everything, read-only. The array stays valid as long as it is referenced, even after `close`."""
+        """A read-only array over all elements. It stays valid as long as it is referenced, even after `close`.
+
+        Raises `RegionClosedError` after `close`.
+        """
         self._require_open()
         return self._view(writable=False)
 
     def as_mut_array(self, start: int | None = None, stop: int | None = None) -> Array:
-        """The elements from `start` to `stop`, writable; without both, everything, for the leader only.
+        """A writable array over the elements from `start` to `stop`; without both, over all, for the leader only.
 
-        Raises `NotLeaderError` where another rank asks for everything, and `RegionClosedError` after `close`.
+        Raises `NotLeaderError` if another rank asks for all elements, `InvalidBufferSizeError` for a slice outside of
+        the region, and `RegionClosedError` after `close`.
+
+            region.as_mut_array(first, last)[:] = mine    # every rank fills its own slice
+            region.fence()
         """
         self._require_open()
         if start is None and stop is None:
             if not self._is_leader:
                 raise NotLeaderError(
-                    f"rank {self._endpoint.rank} is not the leader of this region; only the leader writes the whole "
-                    "array: name your slice, as_mut_array(start, stop)"
+                    f"rank {self._endpoint.rank} is not the leader of this region, and only the leader may write all "
+                    "of it: use as_mut_array(start, stop)"
                 )
             return self._view(writable=True)
         low, high = validation.check_slice(start, stop, self._count)
         return self._view(writable=True)[low:high]
 
     def fence(self, *, label: str = "") -> None:
-        """Wait for all ranks of the region; what they wrote before is then visible to all. A collective of the node."""
+        """Wait for all ranks of the node; what they wrote to the region before is then visible to all of them.
+
+        A collective of the node's ranks. Raises `RegionClosedError`, `InvalidCommunicatorError` and
+        `CollectiveFailedError`, as the collectives of the communicator do.
+        """
         self._require_open()
         with self._endpoint._call(Operation.FENCE, 0, label):
             self._fence()
 
     def close(self) -> None:
-        """Give the region up. Not a collective; the memory goes when the last array and the last rank do."""
+        """Close the region on this rank; may be repeated. Not a collective.
+
+        The memory is freed once no rank has the region open, or an array over it.
+        """
         if not self._closed:
             self._closed = True
             self._close()
@@ -105,33 +120,38 @@ class SharedRegion(ABC):
 
     @abstractmethod
     def _view(self, *, writable: bool) -> Array:
-        """All elements, one-dimensional; the memory must live as long as the array does."""
+        """All elements as a one-dimensional array, which must keep the memory alive."""
 
     @abstractmethod
     def _fence(self) -> None:
-        """Make this rank's writes visible, wait for all ranks of the region, and see theirs."""
+        """Make this rank's writes visible to others, wait for all ranks of the node, and make theirs visible here."""
 
     @abstractmethod
     def _close(self) -> None:
-        """Give the region up on this rank; called once, must not wait for other ranks."""
+        """Release the region on this rank; called once, must not wait for other ranks."""
 
 
 class SharedMemoryProvider(Endpoint):
-    """Makes shared regions, and knows which ranks share a node.
+    """Creates shared regions, and knows which ranks share a node.
 
-    Every communicator of `create_communicator` is one. A backend must define `is_leader`, `_create_shared_region` and
-    `_split_local`; one without shared memory returns `HeapRegion` and `LocalCommunicator`.
+    Every communicator that `create_communicator` returns is one. A backend must define `is_leader`,
+    `_create_shared_region` and `_split_local`; one without shared memory returns `HeapRegion` and `LocalCommunicator`.
     """
 
     @property
     @abstractmethod
     def is_leader(self) -> bool:
-        """Whether this rank fills the regions of its node: one rank of each node, the same for the whole run."""
+        """Whether this rank is the leader of its node, which fills shared regions: the same one for the whole run."""
 
     def create_shared_region(self, count: int, dtype: DTypeLike, *, label: str = "") -> SharedRegion:
-        """Make a region of `count` elements, zero at first; all ranks call it with the same arguments.
+        """Create a region of `count` elements on every node, initially zero. A collective of all ranks.
 
-        Raises `AllocationFailedError` on every rank where a node has too little memory; the communicator stays usable.
+        `count` and `dtype` are the same on all ranks. Raises `AllocationFailedError` on every rank if any node has too
+        little memory; the communicator stays usable. Raises `InvalidBufferSizeError` or `UnsupportedBufferError` for
+        bad arguments.
+
+            with comm.create_shared_region(n, "float64", label="costs") as costs:
+                ...
         """
         self._require_open()
         elements, element = validation.check_region(count, dtype)
@@ -139,15 +159,19 @@ class SharedMemoryProvider(Endpoint):
             return self._create_shared_region(elements, element)
 
     def split_local(self, *, label: str = "") -> Communicator:
-        """Make a communicator of the ranks that share this node's memory; all ranks call it, each closes its own."""
+        """Create a communicator of the ranks that share this node's memory, in rank order. A collective of all ranks.
+
+        Each rank closes its own. On backends without shared memory it has one rank. Raises `AllocationFailedError` on
+        every rank if a node has too little memory.
+        """
         self._require_open()
         with self._call(Operation.SPLIT_LOCAL, 0, label):
             return self._split_local()
 
     @abstractmethod
     def _create_shared_region(self, count: int, dtype: np.dtype[Any]) -> SharedRegion:
-        """Make a region that is zero, on all ranks or on none: agree before raising `AllocationFailedError`."""
+        """Create a region of zeros, on all ranks or on none: agree on it before raising `AllocationFailedError`."""
 
     @abstractmethod
     def _split_local(self) -> Communicator:
-        """A new communicator of this node's ranks, in the order of their ranks here."""
+        """Create a communicator of this node's ranks, in the order of their ranks here."""

@@ -1,4 +1,4 @@
-"""How much shared memory this machine has left, and what to say where it is not enough."""
+"""Free space in shared memory, and the message for when it is not enough."""
 
 import os
 
@@ -8,7 +8,7 @@ ADVICE = "docker run --shm-size=512m, in Kubernetes an emptyDir with medium: Mem
 
 
 def free_shm_bytes() -> int | None:
-    """Bytes that can still be allocated in `/dev/shm`; None where there is no such folder."""
+    """Bytes that can still be allocated in `/dev/shm`; None if it does not exist."""
     try:
         status = os.statvfs(SHM_FOLDER)
     except OSError:
@@ -17,7 +17,7 @@ def free_shm_bytes() -> int | None:
 
 
 def no_shm_space(nbytes: int, cause: str = "") -> str:
-    """The message of an allocation that failed: what was needed, what is free, why, and what to do about it."""
+    """The message for a failed allocation: what was needed, what is free, the cause, and what to do about it."""
     free = free_shm_bytes()
     have = "" if free is None else f", {SHM_FOLDER} has {free / MIB:.1f} MiB free"
     reason = f" ({cause})" if cause else ""

@@ -1,4 +1,4 @@
-"""The small vocabulary that the contract is written in."""
+"""Types that the contract is written in: arrays, reductions, operations, names of backends."""
 
 from enum import IntEnum, StrEnum
 from typing import Any, TypeAlias
@@ -13,7 +13,7 @@ Dtype: TypeAlias = np.dtype[Any]
 
 
 class ReduceOp(IntEnum):
-    """Element-wise reduction, applied as the left fold in rank order."""
+    """Element-wise reduction for `allreduce`, applied as the left fold in rank order (clause 8)."""
 
     SUM = 0
     MIN = 1
@@ -21,7 +21,7 @@ class ReduceOp(IntEnum):
 
 
 class Operation(IntEnum):
-    """Every call that all ranks make together. The numbers appear in shared memory and on the wire."""
+    """The collective calls, as errors, reports and traces name them. The numbers are part of the wire format."""
 
     JOIN = 0
     BARRIER = 1
@@ -34,12 +34,15 @@ class Operation(IntEnum):
 
     @property
     def title(self) -> str:
-        """The name of the public method, as it appears in messages."""
+        """The name of the public method, as it appears in messages: "allgatherv"."""
         return self.name.lower()
 
 
 class BackendKind(StrEnum):
-    """The names that `COBRE_COMM_BACKEND` and `create_communicator` accept."""
+    """The backends by the names that `COBRE_COMM_BACKEND` and `create_communicator` accept.
+
+    AUTO is not a backend: it chooses one by what the environment says.
+    """
 
     AUTO = "auto"
     MPI = "mpi"

@@ -1,7 +1,7 @@
-"""Local checks (clause 3): every argument, before a byte leaves.
+"""Local checks of all arguments, before a byte is sent (clause 3).
 
-These functions define what is accepted. The native guard accepts the common cases on its own, for speed; what it
-does not accept comes here to be named, or to be brought into the common form.
+These functions define what is accepted. The native guard accepts the common form on its own, for speed; what it does
+not accept comes here, to be rejected with a message, or to be converted to the common form.
 """
 
 import operator
@@ -25,14 +25,14 @@ REDUCIBLE_KINDS = "iufc"
 
 
 def packed(counts: Sequence[int]) -> tuple[int, ...]:
-    """Displacements that leave no gap: rank r's data follows rank r - 1's."""
+    """Displacements without gaps: rank r's data follows that of rank r - 1."""
     return (0, *accumulate(map(int, counts[:-1])))
 
 
 def check_allgatherv(
     send: Any, recv: Any, counts: Any, displs: Any, rank: int, size: int
 ) -> tuple[Array, Array, tuple[int, ...], tuple[int, ...]]:
-    """Bring the arguments of `allgatherv` into their common form, or say what is wrong with them."""
+    """Send and receive buffer, counts and displacements of `allgatherv` in the common form; raises for bad ones."""
     name = "allgatherv"
     sent = check_buffer(name, "send", send, writable=False)
     received = check_buffer(name, "recv", recv, writable=True)
@@ -48,14 +48,14 @@ def check_allgatherv(
     if not in_place and _overlap(sent, received):
         raise InvalidBufferSizeError(
             name,
-            "a send buffer apart from the receive buffer, or exactly this rank's place in it",
-            "send and receive buffers that overlap otherwise",
+            "a send buffer that does not overlap the receive buffer, or is exactly this rank's part of it",
+            "buffers that overlap otherwise",
         )
     return sent, received, elements, starts
 
 
 def check_allreduce(send: Any, recv: Any, op: Any) -> tuple[Array, Array]:
-    """Bring the arguments of `allreduce` into their common form, or say what is wrong with them."""
+    """Send and receive buffer of `allreduce` in the common form; raises for bad arguments."""
     name = "allreduce"
     if not isinstance(op, ReduceOp):
         raise UnsupportedReductionError(name, "a ReduceOp (SUM, MIN or MAX)", repr(op))
@@ -72,13 +72,13 @@ def check_allreduce(send: Any, recv: Any, op: Any) -> tuple[Array, Array]:
         raise InvalidBufferSizeError(name, f"a receive buffer of {sent.size} elements", received.size)
     if _address(sent) != _address(received) and _overlap(sent, received):
         raise InvalidBufferSizeError(
-            name, "send and receive buffers that are one or apart", "buffers that overlap in part"
+            name, "send and receive buffers that are identical or do not overlap", "buffers that overlap partly"
         )
     return sent, received
 
 
 def check_broadcast(buffer: Any, root: Any, size: int) -> Array:
-    """Bring the buffer of `broadcast` into its common form, or say what is wrong with the arguments."""
+    """The buffer of `broadcast` in the common form; raises for bad arguments."""
     rank = _index(root)
     if rank is None or not 0 <= rank < size:
         raise InvalidRootError(root, size)
@@ -86,7 +86,7 @@ def check_broadcast(buffer: Any, root: Any, size: int) -> Array:
 
 
 def check_buffer(operation: str, side: str, buffer: Any, *, writable: bool) -> Array:
-    """Give the buffer as a C-contiguous array of a fixed-size native dtype, sharing its memory."""
+    """The buffer as a C-contiguous array of a fixed-size native dtype, sharing its memory; raises if it is not one."""
     array = _as_array(operation, side, buffer)
     check_dtype(operation, array.dtype)
     if not array.flags.c_contiguous:
@@ -101,7 +101,7 @@ def check_buffer(operation: str, side: str, buffer: Any, *, writable: bool) -> A
 
 
 def check_dtype(operation: str, dtype: Dtype) -> None:
-    """Refuse what has no fixed size, or another meaning on the other side."""
+    """Reject dtypes without a fixed size, and those that mean something else on another rank."""
     if dtype.hasobject:
         raise UnsupportedBufferError(operation, "a fixed-size dtype", f"{dtype}, which holds Python objects")
     if not dtype.isnative:
@@ -113,7 +113,7 @@ def check_dtype(operation: str, dtype: Dtype) -> None:
 
 
 def check_reducible(operation: str, dtype: Dtype, op: ReduceOp) -> None:
-    """Refuse reductions that have no meaning."""
+    """Reject reductions that are not defined for the dtype."""
     if dtype.kind not in REDUCIBLE_KINDS:
         raise UnsupportedReductionError(operation, "an integer, floating or complex dtype", str(dtype))
     if dtype.kind == "c" and op is not ReduceOp.SUM:
@@ -121,7 +121,7 @@ def check_reducible(operation: str, dtype: Dtype, op: ReduceOp) -> None:
 
 
 def check_places(operation: str, counts: Any, displs: Any, size: int) -> tuple[tuple[int, int], ...]:
-    """Pair every rank's count with its displacement; they must not overlap."""
+    """Count and displacement of every rank; raises if parts overlap."""
     elements = _check_integers(operation, "counts", counts, size)
     starts = packed(elements) if displs is None else _check_integers(operation, "displs", displs, size)
     filled = sorted(
@@ -131,14 +131,14 @@ def check_places(operation: str, counts: Any, displs: Any, size: int) -> tuple[t
         if start + count > other_start:
             raise InvalidBufferSizeError(
                 operation,
-                "places that do not overlap",
-                f"rank {rank} at {start} to {start + count} and rank {other_rank} from {other_start}",
+                "parts that do not overlap",
+                f"rank {rank} from {start} to {start + count} and rank {other_rank} from {other_start}",
             )
     return tuple(zip(elements, starts, strict=True))
 
 
 def check_region(count: Any, dtype: DTypeLike) -> tuple[int, Dtype]:
-    """Bring the arguments of `create_shared_region` into their common form."""
+    """Number of elements and dtype for `create_shared_region`; raises for bad arguments."""
     name = "create_shared_region"
     elements = _index(count)
     if elements is None or elements < 0:
@@ -156,7 +156,7 @@ def check_region(count: Any, dtype: DTypeLike) -> tuple[int, Dtype]:
 
 
 def check_slice(start: Any, stop: Any, count: int) -> tuple[int, int]:
-    """Give the bounds of a slice that lies inside the region."""
+    """The bounds of a slice of a region with `count` elements; raises if it does not lie inside."""
     low = 0 if start is None else _index(start)
     high = count if stop is None else _index(stop)
     if low is None or high is None or not 0 <= low <= high <= count:
@@ -165,7 +165,7 @@ def check_slice(start: Any, stop: Any, count: int) -> tuple[int, int]:
 
 
 def region_memory(buffer: Any) -> Array | None:
-    """The whole memory of a shared region, which may stand for it in a call; None for anything else."""
+    """The whole array of a shared region that was passed as a buffer; None for anything else."""
     if not hasattr(buffer, "as_mut_array"):
         return None
     memory: Array = buffer.as_mut_array(0, buffer.count)

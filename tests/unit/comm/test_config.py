@@ -36,11 +36,11 @@ def test_missing_variables_are_named(variable, value):
         ("COBRE_SHM_RANK", "two", MissingConfigurationError, "must be an integer"),
         ("COBRE_SHM_SIZE", "4.0", MissingConfigurationError, "the number of ranks"),
         ("COBRE_SHM_TIMEOUT_SECS", "soon", MissingConfigurationError, "number of seconds"),
-        ("COBRE_SHM_SIZE", "1000000", InitializationFailedError, "counts processes, not bytes"),
+        ("COBRE_SHM_SIZE", "1000000", InitializationFailedError, "processes, not bytes"),
         ("COBRE_SHM_SIZE", "0", InitializationFailedError, "from 1 to 1024"),
-        ("COBRE_SHM_RANK", "3", InitializationFailedError, "not a rank from 0 to 1"),
-        ("COBRE_SHM_RANK", "-1", InitializationFailedError, "not a rank from 0 to 1"),
-        ("COBRE_SHM_NAME", "a/b", InitializationFailedError, "no segment name"),
+        ("COBRE_SHM_RANK", "3", InitializationFailedError, "must be a rank from 0 to 1"),
+        ("COBRE_SHM_RANK", "-1", InitializationFailedError, "must be a rank from 0 to 1"),
+        ("COBRE_SHM_NAME", "a/b", InitializationFailedError, "not a valid segment name"),
         ("COBRE_SHM_NAME", "x" * 31, InitializationFailedError, "at most 30"),
         ("COBRE_SHM_TIMEOUT_SECS", "-1", InitializationFailedError, "COBRE_SHM_TIMEOUT_SECS"),
         ("COBRE_SHM_TIMEOUT_SECS", "nan", InitializationFailedError, "positive"),
@@ -60,19 +60,19 @@ def test_nonsense_is_explained(variable, value, error, words):
 @pytest.mark.parametrize(
     "config,options,words",
     [
-        (ShmConfig, {"name": 3}, r"ShmConfig.name must be a text, got 3 \(int\)"),
+        (ShmConfig, {"name": 3}, r"ShmConfig.name must be a string, got 3 \(int\)"),
         (ShmConfig, {"rank": "0"}, r"ShmConfig.rank must be an integer, got '0' \(str\)"),
         (ShmConfig, {"rank": False}, r"ShmConfig.rank must be an integer, got False \(bool\)"),
         (ShmConfig, {"size": 2.0}, r"ShmConfig.size must be an integer, got 2.0 \(float\)"),
         (ShmConfig, {"timeout_s": "1"}, "ShmConfig.timeout_s must be a number, got '1'"),
         (ShmConfig, {"timeout_s": None}, "ShmConfig.timeout_s must be a number, got None"),
         (ShmConfig, {"operation_timeout_s": "1"}, "must be a number or None"),
-        (ShmConfig, {"wait": None}, "ShmConfig.wait must be a text"),
+        (ShmConfig, {"wait": None}, "ShmConfig.wait must be a string"),
         (ShmConfig, {"window_bytes": 1.5}, "ShmConfig.window_bytes must be an integer"),
-        (TcpConfig, {"coordinator": None}, "TcpConfig.coordinator must be a text, got None"),
+        (TcpConfig, {"coordinator": None}, "TcpConfig.coordinator must be a string, got None"),
         (TcpConfig, {"port": "29500"}, "TcpConfig.port must be an integer"),
         (TcpConfig, {"insecure": 1}, "TcpConfig.insecure must be True or False, got 1"),
-        (TcpConfig, {"run_id": 7}, "TcpConfig.run_id must be a text"),
+        (TcpConfig, {"run_id": 7}, "TcpConfig.run_id must be a string"),
         (MpiConfig, {"checked": "yes"}, "MpiConfig.checked must be True or False, got 'yes'"),
         (MpiConfig, {"max_message_bytes": None}, "MpiConfig.max_message_bytes must be an integer"),
     ],
@@ -85,7 +85,7 @@ def test_a_field_of_another_type_is_refused_with_what_would_be_right(config, opt
 
 
 def test_a_secret_of_another_type_is_not_shown():
-    with pytest.raises(InitializationFailedError, match=r"TcpConfig.secret must be a text, got a bytes") as caught:
+    with pytest.raises(InitializationFailedError, match=r"TcpConfig.secret must be a string, got a bytes") as caught:
         TcpConfig("a", 0, 2, secret=b"not for your eyes")
     assert "not for your eyes" not in str(caught.value)
 

@@ -127,13 +127,13 @@ def test_what_is_neither_a_name_nor_a_config_is_refused():
         create_communicator(42)
 
 
-def test_refusal_of_lonely_worlds_says_how_many():
+def test_refusal_without_mpi4py_says_how_many():
     with pytest.raises(BackendNotAvailableError, match=r"mpiexec started 4 processes \(PMI_SIZE=4\).*mpi4py is not"):
         select_backend(None, MPICH, WITHOUT_MPI)
 
 
-def test_refusal_of_lonely_tasks_says_how_many():
-    with pytest.raises(BackendNotAvailableError, match=r"srun started 4 tasks \(SLURM_STEP_NUM_TASKS=4\).*run alone"):
+def test_refusal_of_unconnected_tasks_says_how_many():
+    with pytest.raises(BackendNotAvailableError, match=r"srun started 4 tasks \(SLURM_STEP_NUM_TASKS=4\).*on its own"):
         select_backend(None, SLURM_ONLY, EVERYTHING)
 
 
@@ -157,7 +157,8 @@ def test_the_reason_is_logged_once(caplog, monkeypatch):
         create_communicator().close()
     (record,) = caplog.records
     assert record.levelno == logging.INFO
-    assert record.getMessage() == ("backend local: no launcher's variables are set; COBRE_COMM_BACKEND overrides this")
+    reason = "no launcher was found in the environment"
+    assert record.getMessage() == f"backend local: {reason}; COBRE_COMM_BACKEND overrides this"
 
 
 def test_a_config_is_used_as_it_is(monkeypatch):

@@ -1,1 +1,1 @@
-"""One module or package per technology; each is imported only when it is chosen."""
+"""The backends, one module or package each; imported only when chosen."""

@@ -1,4 +1,4 @@
-"""The local backend: a world of one rank, with the whole contract and nothing to communicate with."""
+"""The local backend: a world of one rank, which keeps the whole contract."""
 
 from collections.abc import Sequence
 
@@ -9,7 +9,7 @@ from cobre.comm.types import Array, Dtype, ReduceOp
 
 
 class LocalCommunicator(Backend):
-    """One rank. `allgatherv` and `allreduce` are copies (NaNs get one pattern), `broadcast` and `barrier` nothing."""
+    """One rank. `allgatherv` and `allreduce` copy (NaNs become canonical), `broadcast` and `barrier` do nothing."""
 
     backend = "local"
 
@@ -18,7 +18,7 @@ class LocalCommunicator(Backend):
 
     @property
     def is_leader(self) -> bool:
-        """Always: nobody else is here."""
+        """True: there is no other rank."""
         return True
 
     def _allgatherv(self, send: Array, recv: Array, counts: Sequence[int], displs: Sequence[int]) -> None:
@@ -28,10 +28,10 @@ class LocalCommunicator(Backend):
         fold([send.reshape(-1)], recv.reshape(-1), op)
 
     def _broadcast(self, buffer: Array, root: int) -> None:
-        """The only rank is the root."""
+        """Nothing to do: the only rank is the root."""
 
     def _barrier(self) -> None:
-        """Returns at once: the only rank is here."""
+        """Nothing to wait for: there is no other rank."""
 
     def _create_shared_region(self, count: int, dtype: Dtype) -> HeapRegion:
         return HeapRegion(self, count, dtype)
@@ -43,4 +43,4 @@ class LocalCommunicator(Backend):
         """Nothing to release."""
 
     def _abort(self, reason: str) -> None:
-        """There are no other ranks."""
+        """Nobody to tell: there is no other rank."""

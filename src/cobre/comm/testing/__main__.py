@@ -5,7 +5,7 @@
     python -m cobre.comm.testing --faults
     python -m cobre.comm.testing --backend shm --mutants --case 'mutants/*'
 
-Exit code 1: something failed, or a full run left a cell out.
+Exit code: 0 if all cells passed; 1 if one failed, or if a full run skipped one.
 """
 
 import argparse
@@ -33,17 +33,17 @@ FAULT_SIZES = (1, 2, 4)
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Run what was asked for, print the table, and say by the exit code whether all is well."""
+    """Run what the command line asks for, print the table of results, and return the exit code."""
     options = _parse(arguments)
     if options.list:
         _print(_catalogue())
         return 0
-    logging.getLogger("cobre.comm").setLevel(logging.ERROR)  # many ranks on few cores are meant here
+    logging.getLogger("cobre.comm").setLevel(logging.ERROR)  # no warnings: oversubscription is intended here
     begin = time.monotonic()
     results = list(_shown(_run(options)))
-    _print(f"\n{report.table(results)}\n" if results else "nothing matches")
+    _print(f"\n{report.table(results)}\n" if results else "no case matches")
     _print(report.skips(results), report.failures(results))
-    _print(f"{len(results)} cells in {time.monotonic() - begin:.0f} s, {len(bad(results))} bad")
+    _print(f"{len(results)} cells in {time.monotonic() - begin:.0f} s, {len(bad(results))} failed")
     if options.json:
         Path(options.json).write_text(json.dumps([result.to_json() for result in results], indent=1), encoding="utf-8")
     return 0 if _is_well(results, complete=not options.quick) else 1
@@ -59,8 +59,9 @@ def _run(options: argparse.Namespace) -> Iterator[Result]:
     for found, variant in _variants(options):
         settings = [Setting(found, variant, size) for size in found.sizes(_sizes(options))]
         if options.faults:
-            # Without ranks that are started one by one there is nothing to kill.
-            yield from chain.from_iterable(run_plans(one, depth, options.case) for one in settings if found.seat)
+            # Faults need ranks that are started one by one.
+            if found.rank_environment is not None:
+                yield from chain.from_iterable(run_plans(one, depth, options.case) for one in settings)
             continue
         yield from chain.from_iterable(run_setting(one, depth, options.case) for one in settings)
         if options.mutants and found.max_size is None:
@@ -80,7 +81,7 @@ def _sizes(options: argparse.Namespace) -> Sequence[int]:
 
 
 def _shown(results: Iterator[Result]) -> Iterator[Result]:
-    """Show that something is going on, and failures as they come."""
+    """Print progress, and failures as they occur."""
     place = ""
     for result in results:
         here = f"{result.cell.backend} {result.cell.variant} x{result.cell.size} {result.cell.group}"
@@ -97,21 +98,25 @@ def _parse(arguments: Sequence[str] | None) -> argparse.Namespace:
     parser = argparse.ArgumentParser(
         prog="python -m cobre.comm.testing", description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
-    parser.add_argument("--backend", action="append", choices=available_backends(), help="default: all available ones")
-    parser.add_argument("--ranks", type=_ranks, help="numbers of ranks, as in 1,2,4")
-    parser.add_argument("--wait", help="only this variant of the backend, for shm futex or condvar")
-    parser.add_argument("--quick", action="store_true", help="a small part of the grid")
-    parser.add_argument("--case", default="*", metavar="PATTERN", help="cases whose id, or id and parameters, match")
-    parser.add_argument("--list", action="store_true", help="show all cases and fault plans with their clauses")
+    parser.add_argument(
+        "--backend", action="append", choices=available_backends(), help="default: all that are available"
+    )
+    parser.add_argument("--ranks", type=_ranks, help="numbers of ranks, such as 1,2,4")
+    parser.add_argument("--wait", help="only this variant of the backend; for shm: futex, condvar or narrow")
+    parser.add_argument("--quick", action="store_true", help="run a small part of the grid")
+    parser.add_argument(
+        "--case", default="*", metavar="PATTERN", help="run cases whose id, or id and parameters, match"
+    )
+    parser.add_argument("--list", action="store_true", help="list all cases and fault plans with their clauses")
     parser.add_argument("--json", metavar="FILE", help="also write all results to a file")
     kind = parser.add_mutually_exclusive_group()
-    kind.add_argument("--faults", action="store_true", help="the fault table instead of the cases")
+    kind.add_argument("--faults", action="store_true", help="run the fault plans instead of the cases")
     kind.add_argument("--mutants", action="store_true", help="also check that the cases reject wrong communicators")
     return parser.parse_args(arguments)
 
 
 def _catalogue() -> str:
-    """Every case and fault plan with the clauses that it checks and what it is about."""
+    """Every case and fault plan, with the clauses that it checks and its description."""
     entries = [_entry(case.id, case.clauses, case.run) for case in all_cases().values()]
     return "\n".join(entries + [_entry(plan.id, plan.clauses, plan.run) for plan in all_plans().values()])
 

@@ -1,4 +1,4 @@
-"""What a conformance case is, and the list of all cases."""
+"""Conformance cases: what they consist of, and their registry."""
 
 import json
 from collections.abc import Callable, Mapping, Sequence
@@ -9,10 +9,10 @@ from typing import Any, TypeAlias
 from cobre.comm.backends.base import Backend
 
 Params: TypeAlias = Mapping[str, Any]
-"""Strings and numbers that choose one variation of a case; they survive JSON."""
+"""Strings and numbers that select one variation of a case; JSON-serialisable."""
 
 Value: TypeAlias = Any
-"""What a rank returns; it survives JSON. Large arrays are returned as fingerprints."""
+"""What a rank returns; JSON-serialisable. Large arrays are returned as fingerprints."""
 
 CaseFunction: TypeAlias = Callable[[Backend, Params], Value]
 Expectation: TypeAlias = Callable[[Params, int], Sequence[Value]]
@@ -31,15 +31,15 @@ Grid: TypeAlias = Callable[[int, Depth], Sequence[Params]]
 
 @dataclass(frozen=True, slots=True)
 class Case:
-    """One thing that every rank does, and how to tell whether it came out right.
+    """Something that every rank does, and how to check the result.
 
-    id: group/name, as the command line takes it.
+    id: "group/name", as on the command line.
     clauses: the numbers of the general clauses (`cobre.comm.communicator`) that it checks.
     run: called on every rank with the communicator and the parameters.
-    judge: given all ranks' values, says in words what is wrong, or nothing.
+    judge: given the values of all ranks, returns a description of what is wrong, or an empty string.
     grid: the parameters to run with, for a number of ranks and a depth.
     own_world: the case breaks its world, so that no other case can run in it.
-    obstacle: says why the case cannot run on this machine, or nothing.
+    obstacle: returns why the case cannot run on this machine, or an empty string.
     """
 
     id: str
@@ -79,12 +79,12 @@ def case(
     own_world: bool = False,
     obstacle: Callable[[], str] = str,
 ) -> Callable[[CaseFunction], CaseFunction]:
-    """Register a function as a case; either `expect` (the values, rank by rank) or `judge` decides."""
+    """Register a function as a case, with `expect` (the expected values, by rank) or `judge`."""
 
     def register(function: CaseFunction) -> CaseFunction:
         decide = judge or _equal_to(expect or _all_true)
         if identifier in _registry:
-            raise ValueError(f"two cases are called {identifier}")
+            raise ValueError(f"there are two cases named {identifier}")
         _registry[identifier] = Case(identifier, clauses, function, decide, grid, own_world, obstacle)
         return function
 
@@ -109,7 +109,7 @@ def _all_true(_params: Params, size: int) -> Sequence[Value]:
 
 def _equal_to(expect: Expectation) -> Judge:
     def judge(params: Params, values: Sequence[Value]) -> str:
-        expected = json.loads(json.dumps(expect(params, len(values))))  # the values have come by JSON too
+        expected = json.loads(json.dumps(expect(params, len(values))))  # as the values, which were sent as JSON
         return "\n".join(
             f"rank {rank}: expected {_short(wanted)}, got {_short(value)}"
             for rank, (wanted, value) in enumerate(zip(expected, values, strict=True))

@@ -1,4 +1,4 @@
-"""A communicator in front of another one: the base of mutants, and of the double that fails on purpose."""
+"""Communicators that delegate to another one: the base of mutants, and a fault-injecting test double."""
 
 from collections.abc import Callable, Mapping, Sequence
 from typing import cast
@@ -9,7 +9,7 @@ from cobre.comm.types import Array, Dtype, ReduceOp
 
 
 class DelegatingRegion(SharedRegion):
-    """Passes everything on to another region; its calls are numbered by the communicator in front."""
+    """Delegates everything to another region; its calls are numbered by the delegating communicator."""
 
     def __init__(self, owner: Backend, inner: SharedRegion) -> None:
         super().__init__(owner, inner.count, inner.dtype, is_leader=owner.is_leader)
@@ -26,7 +26,7 @@ class DelegatingRegion(SharedRegion):
 
 
 class DelegatingCommunicator(Backend):
-    """Passes every call on. Subclasses change what they want to be different."""
+    """Delegates every call; subclasses override what is to be different."""
 
     region_type: type[DelegatingRegion] = DelegatingRegion
 
@@ -37,7 +37,7 @@ class DelegatingCommunicator(Backend):
 
     @property
     def is_leader(self) -> bool:
-        """As the inner one says."""
+        """Whether the inner communicator's rank is the leader."""
         return self._inner.is_leader
 
     def _allgatherv(self, send: Array, recv: Array, counts: Sequence[int], displs: Sequence[int]) -> None:
@@ -67,15 +67,15 @@ class DelegatingCommunicator(Backend):
 
 
 class FaultyCommunicator(DelegatingCommunicator):
-    """A fault-injecting double: raises, exits or waits at chosen calls. For tests of programs that must survive it.
+    """A fault-injecting test double: raises, exits or waits at chosen calls, to test programs that must survive it.
 
-    faults: by sequence number (from 1), what to do right before that call leaves this rank; each happens once.
+    faults: by sequence number (from 1), what to do right before that call; each happens once.
 
         comm = FaultyCommunicator(create_communicator(), {3: lambda: os._exit(9)})    # dies before its third call
 
-    What a fault raises is handled like a failure of the backend: the call raises, the communicator is broken, and the
-    other ranks hear of it (clauses 4 and 5). `create_shared_region`, `fence` and `split_local` are numbered but never
-    struck.
+    What a fault raises is treated as a failure of the backend: the call raises, the communicator is broken, and the
+    other ranks are informed (clauses 4 and 5). Faults are not injected into `create_shared_region`, `fence` and
+    `split_local`, although they are numbered.
     """
 
     def __init__(self, inner: Backend, faults: Mapping[int, Callable[[], object]]) -> None:

@@ -1,4 +1,4 @@
-"""What a rank saw when a call failed, in a form that survives JSON."""
+"""What a rank sees when a call fails, in a JSON-serialisable form."""
 
 from collections.abc import Callable, Iterable
 from functools import partial
@@ -24,7 +24,7 @@ MESSAGES = ("allgatherv", "allreduce", "broadcast", "barrier")
 
 
 def describe(error: BaseException) -> dict[str, Any]:
-    """Type, text, and what the error says about ranks and calls."""
+    """Type and text of an error, and the ranks, operation and sequence number that it names."""
     report: dict[str, Any] = {
         "error": type(error).__name__,
         "message": str(error),
@@ -44,7 +44,7 @@ def describe(error: BaseException) -> dict[str, Any]:
 
 
 def attempt(call: Callable[[], object]) -> dict[str, Any]:
-    """Make a call; what it raised, or an empty error."""
+    """Make a call; the description of what it raised, with an empty "error" if it succeeded."""
     try:
         call()
     except (CommError, KeyboardInterrupt) as error:

@@ -1,4 +1,4 @@
-"""The shapes in which users hand over buffers: all of them are the same data."""
+"""The forms in which users pass buffers; all of them hold the same data."""
 
 from collections.abc import Callable, Mapping
 from typing import Any
@@ -10,12 +10,12 @@ from cobre.comm.types import Array
 
 
 def present(array: Array, form: str) -> Any:
-    """The array's data in the form of that name, in memory that is the caller's alone."""
+    """The array's data in the named form, in memory that nothing else uses."""
     return FORMS[form](array)
 
 
 def contents(buffer: Any) -> Array:
-    """What a buffer holds now, flat."""
+    """The present contents of a buffer, flattened."""
     return np.asarray(buffer).reshape(-1)
 
 

@@ -1,4 +1,4 @@
-"""How large payloads are: around every limit at which a backend may change its ways."""
+"""Payload sizes: around every limit at which a backend may switch algorithms."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from itertools import product

@@ -1,7 +1,7 @@
 """Runs cases in worlds that are started as users start them, and compares with the oracle.
 
-Many cases share a world, because starting one costs more than most cases. A case that raises takes its
-world with it; the cases after it get a new one.
+Many cases share a world, because starting one costs more than most cases. A case that raises breaks its world; the
+cases after it get a new one.
 """
 
 import tempfile
@@ -9,7 +9,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from cobre.comm.testing.case import Depth, all_cases, find_case
-from cobre.comm.testing.in_world import run_cases
+from cobre.comm.testing.case_runner import run_cases
 from cobre.comm.testing.journal import Entry, read_journal, read_stack
 from cobre.comm.testing.leaks import LeakCheck
 from cobre.comm.testing.profiles import Profile, Variant
@@ -22,24 +22,24 @@ MAX_RESTARTS = 20
 
 @dataclass(frozen=True, slots=True)
 class Setting:
-    """Where cells run: backend, variant and size."""
+    """What cells run with: backend, variant and number of ranks."""
 
     profile: Profile
     variant: Variant
     size: int
 
     def ends_job(self, cell: Cell) -> bool:
-        """Whether this cell must end all ranks' processes; such a cell has a world of its own."""
+        """Whether this cell must end the processes of all ranks; such a cell has a world of its own."""
         return self.size > 1 and any(map(cell.matches, self.variant.ends_job))
 
     def cell(self, case: str, params: Mapping[str, object] | None = None, mutant: str = "") -> Cell:
-        """A square of the grid in this setting."""
+        """A cell of the grid in this setting."""
         return Cell(self.profile.name, self.variant.name, self.size, case, params or {}, mutant)
 
 
 @dataclass(frozen=True, slots=True)
 class WorldRun:
-    """What a world left: every rank's journal, where ranks hung, and what its starter said."""
+    """The results of a world: every rank's journal, stacks of ranks that hung, the starter's error, and leaks."""
 
     journals: Sequence[Mapping[int, Entry]]
     stacks: Sequence[str]
@@ -48,7 +48,7 @@ class WorldRun:
 
 
 def run_setting(setting: Setting, depth: Depth, pattern: str = "*") -> Iterator[Result]:
-    """Run every cell of the grid that the pattern means."""
+    """Run every cell of the grid that matches the pattern."""
     wanted = [cell for cell in grid(setting, depth) if cell.matches(pattern)]
     obstacles = {name: find_case(name).obstacle() for name in {cell.case for cell in wanted}}
     for batch in _batches([cell for cell in wanted if not obstacles[cell.case]]):
@@ -65,7 +65,7 @@ def grid(setting: Setting, depth: Depth) -> list[Cell]:
 
 
 def run_cells(setting: Setting, cells: Sequence[Cell]) -> Iterator[Result]:
-    """Run these cells in one world, or in several where they bring it down."""
+    """Run these cells in one world, or in several if some of them break it."""
     for _ in range(MAX_RESTARTS):
         if not cells:
             return
@@ -75,7 +75,7 @@ def run_cells(setting: Setting, cells: Sequence[Cell]) -> Iterator[Result]:
 
 
 def run_world(setting: Setting, cells: Sequence[Cell]) -> tuple[list[Result], Sequence[Cell]]:
-    """Run these cells in one world; the results, and the cells after the one that brought it down."""
+    """Run these cells in one world; the results, and the cells after the one that broke it."""
     run = _start_and_read(setting, cells)
     if setting.ends_job(cells[0]):
         return _judge_end_of_job(setting, run, cells[0]), cells[1:]
@@ -98,7 +98,7 @@ def _start_and_read(setting: Setting, cells: Sequence[Cell]) -> WorldRun:
 
 
 def _start(setting: Setting, work: Sequence[object], folder: str, mark: Mapping[str, str]) -> str:
-    """Run a world to its end; what the starter said if it did not end well."""
+    """Run a world to its end; the starter's error, or an empty string."""
     environment = {**(setting.variant.environment or {}), **mark}
     limit_s = WORLD_LIMIT_S + 0.5 * len(work)
     try:
@@ -112,7 +112,7 @@ def _start(setting: Setting, work: Sequence[object], folder: str, mark: Mapping[
 
 
 def _count_answered(run: WorldRun, cells: int) -> int:
-    """How many of the first cells every rank has brought to an end without an exception."""
+    """How many cells, from the first one on, every rank has completed without an exception."""
     for number in range(cells):
         entries = [journal.get(number) for journal in run.journals]
         if any(entry is None or entry.error for entry in entries):
@@ -124,14 +124,14 @@ def _judge(run: WorldRun, number: int, cell: Cell) -> Result:
     entries = [journal[number] for journal in run.journals]
     try:
         problem = find_case(cell.case).judge(cell.params, [entry.value for entry in entries])
-    except Exception as error:  # noqa: BLE001 - a wrong value may confuse the judge
-        problem = f"the values make no sense: {type(error).__name__}: {error}"
+    except Exception as error:  # noqa: BLE001 - a judge may fail on a wrong value
+        problem = f"the values cannot be judged: {type(error).__name__}: {error}"
     seconds = max(entry.seconds for entry in entries)
     return Result(cell, Outcome.FAIL if problem else Outcome.PASS, problem, seconds)
 
 
 def _judge_end(setting: Setting, run: WorldRun, *, all_answered: bool) -> Iterator[Result]:
-    """The world itself must end well when its cases do, and must leave nothing behind in any case."""
+    """The world itself must succeed if all its cases ran, and must not leave anything behind, whatever happened."""
     if all_answered:
         yield Result(setting.cell("world/end"), Outcome.ERROR if run.problem else Outcome.PASS, run.problem)
     left = ", ".join(run.leaks)
@@ -139,14 +139,14 @@ def _judge_end(setting: Setting, run: WorldRun, *, all_answered: bool) -> Iterat
 
 
 def _judge_end_of_job(setting: Setting, run: WorldRun, cell: Cell) -> list[Result]:
-    """All ranks must be gone, in time, and the exit code must say so."""
+    """All ranks must have ended in time, with an exit code that is not 0."""
     problem = "" if "ended with" in run.problem else f"the job did not end by itself with a failure. {run.problem}"
     ended = Result(cell, Outcome.FAIL if problem else Outcome.PASS, problem)
     return [ended, *_judge_end(setting, run, all_answered=False)]
 
 
 def _what_stopped(run: WorldRun, number: int) -> str:
-    """Collect what is known about the cell in which the world came to its end."""
+    """What is known about the cell in which the world ended early."""
     lines = []
     for rank, journal in enumerate(run.journals):
         entry = journal.get(number)

@@ -1,6 +1,6 @@
-"""What ranks send: data that every process can make again from its name alone.
+"""Input data that every process can reproduce from a key alone.
 
-All streams are seeded by words (case, parameters, rank), so the oracle knows what each rank sends without asking it.
+All generators are seeded by a key (case, parameters, rank), so that the oracle knows what each rank sends.
 """
 
 import hashlib
@@ -37,7 +37,7 @@ _X87_BYTES = 10
 
 
 def generator(*key: object) -> np.random.Generator:
-    """A stream of random numbers that is named by words."""
+    """A random generator that is seeded by a key."""
     digest = hashlib.sha256(repr(key).encode()).digest()
     return np.random.Generator(np.random.PCG64(int.from_bytes(digest[:16], "little")))
 
@@ -55,7 +55,7 @@ def sentinel(dtype: str, count: int) -> Array:
 
 
 def payload(dtype: str, count: int, *key: object) -> Array:
-    """Any bits that the dtype can hold: for calls that only move data."""
+    """Arbitrary bit patterns of the dtype: for calls that only move data."""
     array = np.empty(count, DTYPES[dtype])
     data = raw(array)
     data[:] = generator("payload", dtype, count, *key).integers(0, 256, data.size, dtype=np.uint8)
@@ -84,7 +84,7 @@ def special_values(dtype: str, rank: int, size: int) -> Array:
 
 
 def fingerprint(array: Array) -> str:
-    """What an array holds, in few characters: its bytes when it is small, else their digest."""
+    """The contents of an array in a short string: its bytes if it is small, else their digest."""
     data = significant_bytes(array)
     if data.size <= 32:
         return f"{array.size} x {array.dtype} hex:{data.tobytes().hex()}"
@@ -92,7 +92,7 @@ def fingerprint(array: Array) -> str:
 
 
 def significant_bytes(array: Array) -> Array:
-    """The bytes that carry the value: no padding of structures or extended floats, which is not data."""
+    """The bytes that carry the value, without the padding of structures and of extended floats."""
     array = np.ascontiguousarray(array).reshape(-1)
     if array.dtype.names is not None:
         return np.concatenate([significant_bytes(array[name]) for name in array.dtype.names])

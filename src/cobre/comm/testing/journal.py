@@ -1,4 +1,4 @@
-"""What ranks write down as they go, so that a crash or a hang loses only the case it happened in."""
+"""Journals that ranks write case by case, so that a crash or a hang loses only the case in which it happens."""
 
 import json
 from collections.abc import Mapping
@@ -20,7 +20,7 @@ class Entry:
 
 
 class JournalWriter:
-    """Appends one line per case; every line is out before the next case begins."""
+    """Appends one line per case, flushed before the next case begins."""
 
     def __init__(self, folder: str, rank: int) -> None:
         self._file = _path(folder, rank).open("w", encoding="utf-8")
@@ -28,11 +28,11 @@ class JournalWriter:
 
     @property
     def stacks(self) -> TextIO:
-        """Where a hanging rank writes where it hangs."""
+        """The file that a hanging rank dumps its stack to."""
         return self._stacks
 
     def write(self, number: int, entry: Entry) -> None:
-        """Note the end of a case."""
+        """Write how a case ended."""
         line = {"number": number, "value": entry.value, "error": entry.error, "seconds": entry.seconds}
         self._file.write(json.dumps(line) + "\n")
         self._file.flush()
@@ -57,7 +57,7 @@ def read_journal(folder: str, rank: int) -> Mapping[int, Entry]:
 
 
 def read_stack(folder: str, rank: int) -> str:
-    """Where the rank was when its time was over, if it was so."""
+    """The stack of a rank that exceeded the time limit of a case; else empty."""
     path = _stack_path(folder, rank)
     return path.read_text(encoding="utf-8") if path.exists() else ""
 

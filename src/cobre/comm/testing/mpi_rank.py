@@ -1,4 +1,4 @@
-"""One rank of a job of the kit: `mpiexec -n 4 python -m cobre.comm.testing.mpi_rank FOLDER`."""
+"""One rank of an MPI job of the kit: `mpiexec -n 4 python -m cobre.comm.testing.mpi_rank FOLDER`."""
 
 import importlib
 import json
@@ -11,7 +11,7 @@ from cobre.comm.types import BackendKind
 
 
 def main(folder: str) -> None:
-    """Join, run the function of the order, leave its value."""
+    """Join, run the function that the order names, and write its return value."""
     order = json.loads((Path(folder) / ORDER).read_text(encoding="utf-8"))
     function = getattr(importlib.import_module(order["module"]), order["function"])
     with create_communicator(BackendKind.MPI) as comm:

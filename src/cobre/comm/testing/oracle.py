@@ -1,4 +1,4 @@
-"""What must come out, computed with NumPy alone and without any communicator."""
+"""Expected results, computed with NumPy alone and without any communicator."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -12,7 +12,7 @@ from cobre.comm.types import Array, ReduceOp
 
 @dataclass(frozen=True, slots=True)
 class Layout:
-    """Where each rank's data goes; `displs` is None where the call leaves it out (packed)."""
+    """Where each rank's data goes. displs: None if the call leaves it out (packed). room: length of the buffer."""
 
     counts: tuple[int, ...]
     displs: tuple[int, ...] | None
@@ -20,12 +20,12 @@ class Layout:
 
     @property
     def places(self) -> tuple[int, ...]:
-        """The displacements in force."""
+        """The displacements, also if the call leaves them out."""
         return (0, *accumulate(self.counts[:-1])) if self.displs is None else self.displs
 
 
 def layout(pattern: str, elements: int, size: int) -> Layout:
-    """The layout of that name, with at most `elements` from one rank."""
+    """The named layout, with at most `elements` from one rank."""
     return PATTERNS[pattern](elements, size)
 
 

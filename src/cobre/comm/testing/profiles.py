@@ -1,6 +1,6 @@
-"""What the kit must know about a backend: its variants, and how worlds of it are started.
+"""What the kit must know about a backend: its variants, and how its worlds are started.
 
-A backend of your own joins the kit with a `Profile` of its own; everything else is written against that.
+To check a backend of your own, write a `Profile` for it; the rest of the kit relies on nothing else.
 """
 
 import importlib
@@ -23,7 +23,7 @@ class Starter(Protocol):
         environment: Mapping[str, str],
         timeout_s: float,
     ) -> list[Any]:
-        """Every rank's value; raises when a rank fails or the time is over."""
+        """Every rank's return value, by rank; raises if a rank fails, or after `timeout_s` seconds."""
         ...
 
 
@@ -31,8 +31,8 @@ class Starter(Protocol):
 class Variant:
     """One way to run a backend, chosen by environment variables.
 
-    leaves_out: patterns of cases about what this way does not promise, such as mismatched calls on plain MPI.
-    ends_job: patterns of cases in which ranks are not told of a failure, but all of them are ended; one rank is told.
+    leaves_out: patterns of cases that do not apply, such as mismatched calls on unchecked MPI.
+    ends_job: patterns of cases in which a failure ends all processes instead of raising on every rank.
     """
 
     name: str = ""
@@ -42,8 +42,11 @@ class Variant:
 
 
 @dataclass(frozen=True, slots=True)
-class Seat:
-    """A place in a world of ranks that are started one by one; for faults, where the launcher would tidy up."""
+class RankOptions:
+    """One rank of a world whose ranks are started one by one, for fault plans: the launcher would stop the others.
+
+    world: a name that is unique to the world. Timeouts are in seconds.
+    """
 
     world: str
     rank: int
@@ -55,28 +58,28 @@ class Seat:
 
 @dataclass(frozen=True, slots=True)
 class Profile:
-    """A backend as the kit sees it.
+    """A backend under test.
 
     start: starts a whole world, as users do.
-    seat: the variables by which a process takes a seat in a world; None: it has no world of several processes.
-    max_size: the largest world; None: no limit that matters here.
+    rank_environment: the variables by which a single process joins a world, for fault plans; None: no fault plans.
+    max_size: the largest number of ranks; None: no limit.
     """
 
     name: str
     start: Starter
     variants: Sequence[Variant] = (Variant(),)
-    seat: Callable[[Seat], dict[str, str]] | None = None
+    rank_environment: Callable[[RankOptions], dict[str, str]] | None = None
     max_size: int | None = None
 
     def sizes(self, wanted: Sequence[int]) -> list[int]:
-        """Those of the wanted sizes that this backend can have; its largest where none is left."""
+        """Those of the wanted sizes that this backend supports, or its largest if it supports none of them."""
         if self.max_size is None:
             return list(wanted)
         return [size for size in wanted if size <= self.max_size] or [self.max_size]
 
 
 def launched(backend: str) -> Starter:
-    """Start worlds with `cobre.comm.launch`."""
+    """A `Starter` that uses `cobre.comm.launch`."""
 
     def start(
         function: Callable[..., Any],
@@ -86,7 +89,7 @@ def launched(backend: str) -> Starter:
         environment: Mapping[str, str],
         timeout_s: float,
     ) -> list[Any]:
-        # What ranks print is noise here: broken worlds are wanted, and errors quote the last lines.
+        # Output is discarded: worlds are broken on purpose, and errors quote the last lines of stderr.
         return launch.run(function, size, backend, args, environment=environment, timeout_s=timeout_s, output=_discard)
 
     return start

@@ -1,4 +1,4 @@
-"""Random programs: a few hundred collectives in a row, whose digest must be the same on every backend."""
+"""Random programs: some hundred collectives in a row, whose digest must be the same on every backend."""
 
 import hashlib
 from collections.abc import Iterable, Iterator
@@ -14,14 +14,14 @@ _KINDS = ("gather", "gather", "reduce", "reduce", "broadcast", "barrier", "fill"
 
 
 def program(seed: int, length: int = LENGTH) -> Iterator[Step]:
-    """The steps of that program; the same on every rank and for every size."""
+    """The steps of the program of this seed; the same on every rank and for every number of ranks."""
     rng = inputs.generator("program", seed)
     for number in range(length):
         yield _step(rng, f"{seed}.{number}")
 
 
 def run_program(comm: Backend, seed: int, length: int = LENGTH) -> str:
-    """Run it; the digest of everything that this rank received."""
+    """Run a program; the digest of everything that this rank received."""
     digest = hashlib.sha256()
     for step in program(seed, length):
         digest.update(inputs.fingerprint(step.perform(comm)).encode())

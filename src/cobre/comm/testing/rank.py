@@ -1,7 +1,7 @@
 """One rank of a fault plan: `python -m cobre.comm.testing.rank ORDER`.
 
-It joins the world of its environment, does what the order (JSON) says, and reports on standard output, one JSON object
-per line. Standard input brings words to wait for.
+It joins the world that its environment describes, does what the order (JSON) says, and reports on standard output, one
+JSON object per line. Commands from the parent arrive on standard input.
 """
 
 import json
@@ -20,7 +20,7 @@ from cobre.comm.testing.faults.script import Script, say
 
 
 def main() -> None:
-    """Join, act, close; whatever happens is reported, and only a bug of the kit itself ends in a traceback."""
+    """Join, act, close, and report what happens; only a bug of the kit itself ends in a traceback."""
     die_with_parent(os.getppid())
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
     signal.signal(signal.SIGINT, signal.default_int_handler)  # a background shell may have had it ignored

@@ -1,11 +1,11 @@
-"""Results as a table for people."""
+"""Formats results as a table."""
 
 from collections import Counter
 from collections.abc import Iterable, Sequence
 
 from cobre.comm.testing.results import Outcome, Result, bad
 
-MARKS = {Outcome.PASS: "", Outcome.FAIL: "FAILED", Outcome.ERROR: "BROKE", Outcome.SKIPPED: "skipped"}
+MARKS = {Outcome.PASS: "", Outcome.FAIL: "FAILED", Outcome.ERROR: "ERROR", Outcome.SKIPPED: "skipped"}
 
 
 def table(results: Sequence[Result]) -> str:
@@ -19,16 +19,16 @@ def table(results: Sequence[Result]) -> str:
 
 
 def failures(results: Iterable[Result]) -> str:
-    """What went wrong, and how to see it again."""
+    """The failures, each with the command that reproduces it."""
     return "\n\n".join(
         f"{MARKS[result.outcome]} {result.cell.name} ({_column(result)})\n"
-        f"{_indented(result.message)}\n    again: {result.cell.command}"
+        f"{_indented(result.message)}\n    reproduce: {result.cell.command}"
         for result in bad(results)
     )
 
 
 def skips(results: Iterable[Result]) -> str:
-    """What was not run, and why."""
+    """The cells that were skipped, and why."""
     return "\n".join(
         f"skipped {result.cell.name} ({_column(result)}): {result.message}"
         for result in results
@@ -46,7 +46,7 @@ def _of(results: Sequence[Result], group: str, column: str) -> list[Result]:
 
 
 def _square(results: Sequence[Result]) -> str:
-    """Passed cells, and whatever else there is by name."""
+    """The number of cells that passed, and the numbers of other outcomes by name."""
     outcomes = Counter(result.outcome for result in results)
     others = [f"{outcomes[outcome]} {mark}" for outcome, mark in MARKS.items() if mark and outcomes[outcome]]
     return ", ".join([f"{outcomes[Outcome.PASS]}", *others]) if results else "-"

@@ -1,4 +1,4 @@
-"""What came out: one result per cell of the grid."""
+"""Results: one per cell of the grid."""
 
 import fnmatch
 from collections.abc import Iterable
@@ -10,7 +10,7 @@ from cobre.comm.testing.case import Params
 
 
 class Outcome(StrEnum):
-    """How a cell ended. Error: the case did not come to its end, so there is no answer to compare."""
+    """How a cell ended. ERROR: the case did not complete, so there is no value to compare."""
 
     PASS = "pass"  # noqa: S105 - no password
     FAIL = "fail"
@@ -20,10 +20,9 @@ class Outcome(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Cell:
-    """One square of the grid.
+    """One cell of the grid: a case with its parameters, on a backend with a number of ranks.
 
-    variant: the backend's wait strategy or the like.
-    mutant: the wrong communicator that stands in front of the right one; empty: none.
+    variant: of the backend, such as its wait strategy. mutant: the wrong communicator that is used; empty: none.
     """
 
     backend: str
@@ -40,13 +39,13 @@ class Cell:
 
     @property
     def name(self) -> str:
-        """Case and parameters, as `--case` takes it."""
+        """Case and parameters, in the form that `--case` accepts."""
         words = ",".join(f"{key}={value}" for key, value in self.params.items())
         return f"{self.case}:{words}" if words else self.case
 
     @property
     def command(self) -> str:
-        """How to run this cell again, alone."""
+        """The command that runs this cell alone."""
         kind = {"faults": " --faults", "mutants": " --mutants"}.get(self.group, "")
         wait = f" --wait {self.variant}" if self.variant else ""
         where = f"--backend {self.backend}{wait} --ranks {self.size}"
@@ -54,13 +53,13 @@ class Cell:
         return f"python -m cobre.comm.testing {where}{kind}{only}"
 
     def matches(self, pattern: str) -> bool:
-        """Whether a pattern of the command line means this cell: its id, or id and parameters."""
+        """Whether a pattern of the command line matches the id of this cell, or its id and parameters."""
         return fnmatch.fnmatchcase(self.case, pattern) or fnmatch.fnmatchcase(self.name, pattern)
 
 
 @dataclass(frozen=True, slots=True)
 class Result:
-    """A cell and what became of it."""
+    """A cell and its outcome. message: what is wrong. seconds: duration of the case."""
 
     cell: Cell
     outcome: Outcome
@@ -69,11 +68,11 @@ class Result:
 
     @property
     def is_bad(self) -> bool:
-        """Whether this must not be."""
+        """Whether it failed, or did not complete."""
         return self.outcome in (Outcome.FAIL, Outcome.ERROR)
 
     def to_json(self) -> dict[str, Any]:
-        """For a file."""
+        """The result as a JSON-serialisable dictionary."""
         return {
             "backend": self.cell.backend,
             "variant": self.cell.variant,
@@ -87,5 +86,5 @@ class Result:
 
 
 def bad(results: Iterable[Result]) -> list[Result]:
-    """Those that must not be."""
+    """The results that failed, or did not complete."""
     return [result for result in results if result.is_bad]

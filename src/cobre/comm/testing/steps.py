@@ -1,7 +1,7 @@
-"""One call with its data, told twice: what a rank does, and what every rank must hold afterwards.
+"""Steps: one call with its data, as an action and as an expectation.
 
-`perform` runs on a communicator. `predict` says the same result for a world of that size without one. Cases and
-random programs are both made of these.
+`perform` makes the call on a communicator; `predict` computes the result for a world of a given size without one. Cases
+and random programs consist of steps.
 """
 
 from dataclasses import dataclass
@@ -16,10 +16,10 @@ from cobre.comm.types import Array, ReduceOp
 
 
 class Step(Protocol):
-    """Something that all ranks do together and that leaves the same data on all of them."""
+    """A call that all ranks make together, and that leaves the same data on all of them."""
 
     def perform(self, comm: Backend) -> Array:
-        """Do it; returns what this rank holds then."""
+        """Make the call; returns what this rank then holds."""
         ...
 
     def predict(self, size: int) -> Array:
@@ -182,12 +182,12 @@ class Barrier:
     """`barrier`; there is nothing to hold."""
 
     def perform(self, comm: Communicator) -> Array:
-        """Wait for all."""
+        """Wait for all ranks; no data."""
         comm.barrier()
         return np.empty(0, np.uint8)
 
     def predict(self, _size: int) -> Array:
-        """Nothing."""
+        """No data."""
         return np.empty(0, np.uint8)
 
 

@@ -1,32 +1,32 @@
-"""The tcp backend as the kit sees it."""
+"""The profile of the tcp backend."""
 
 import hashlib
 import platform
 
 from cobre.comm.config import DEFAULT_TCP_PORT, TcpConfig
-from cobre.comm.testing.profiles import Profile, Seat, Variant, launched
+from cobre.comm.testing.profiles import Profile, RankOptions, Variant, launched
 
 NO_FENCE = "faults/*operation=fence*"  # a fence waits for ranks of the same host only
 
 
-def take_seat(seat: Seat) -> dict[str, str]:
-    """The variables of one rank; the world's name decides where it meets."""
-    coordinator, port = _place_of(seat.world)
+def rank_environment(options: RankOptions) -> dict[str, str]:
+    """The environment variables of one rank; address, port and secret are derived from the name of the world."""
+    coordinator, port = _place_of(options.world)
     return TcpConfig(
         coordinator=coordinator,
-        rank=seat.rank,
-        size=seat.size,
+        rank=options.rank,
+        size=options.size,
         port=port,
-        timeout_s=seat.timeout_s,
-        connect_timeout_s=seat.connect_timeout_s,
-        operation_timeout_s=seat.operation_timeout_s,
-        secret=hashlib.sha256(seat.world.encode()).hexdigest(),
-        run_id=seat.world,
+        timeout_s=options.timeout_s,
+        connect_timeout_s=options.connect_timeout_s,
+        operation_timeout_s=options.operation_timeout_s,
+        secret=hashlib.sha256(options.world.encode()).hexdigest(),
+        run_id=options.world,
     ).to_env()
 
 
 def _place_of(world: str) -> tuple[str, int]:
-    """Every world has a loopback address of its own where the system has many, else a port of its own."""
+    """A loopback address for each world if the system has many (Linux), else a port for each."""
     digest = hashlib.sha256(world.encode()).digest()
     if platform.system() == "Linux":
         return f"127.{digest[0] % 254 + 1}.{digest[1]}.{digest[2] % 254 + 1}", DEFAULT_TCP_PORT
@@ -37,9 +37,9 @@ PROFILE = Profile(
     "tcp",
     launched("tcp"),
     variants=(
-        Variant("host"),  # all ranks of this host share its memory, as they do unless told otherwise
+        Variant("host"),  # all ranks of this host share its memory: the default
         Variant("pairs", {"COBRE_TCP_RANKS_PER_HOST": "2"}, leaves_out=(NO_FENCE,)),
         Variant("star", {"COBRE_TCP_RANKS_PER_HOST": "1"}, leaves_out=(NO_FENCE,)),
     ),
-    seat=take_seat,
+    rank_environment=rank_environment,
 )

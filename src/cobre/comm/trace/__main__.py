@@ -15,10 +15,12 @@ UNUSABLE = 2
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Write the merged trace, print the summary."""
-    parser = argparse.ArgumentParser(prog="python -m cobre.comm.trace", description="Merge the traces of all ranks.")
-    parser.add_argument("folder", type=Path, metavar="DIR", help="what COBRE_COMM_TRACE named when the run was made")
-    parser.add_argument("-o", "--output", type=Path, metavar="FILE", help="default: DIR/trace.json")
+    """Write the merged trace and print a summary; exit code 2 if there is nothing to merge."""
+    parser = argparse.ArgumentParser(
+        prog="python -m cobre.comm.trace", description="Merge the traces of all ranks of a run, and print a summary."
+    )
+    parser.add_argument("folder", type=Path, metavar="DIR", help="the value of COBRE_COMM_TRACE during the run")
+    parser.add_argument("-o", "--output", type=Path, metavar="FILE", help="the merged trace (default: DIR/trace.json)")
     chosen = parser.parse_args(arguments)
     output = chosen.output or chosen.folder / "trace.json"
     try:
@@ -34,7 +36,7 @@ def _merge(folder: Path, output: Path) -> str:
     alignment = align_clocks(run)
     with output.open("w", encoding="utf-8") as file:
         json.dump(chrome_trace(run, alignment), file)
-    return f"{summary(run, alignment)}\n\nwritten: {output}; open it at https://ui.perfetto.dev"
+    return f"{summary(run, alignment)}\n\nwrote {output}; open it at https://ui.perfetto.dev"
 
 
 if __name__ == "__main__":

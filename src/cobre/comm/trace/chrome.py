@@ -1,7 +1,7 @@
-"""The merged trace as Perfetto (https://ui.perfetto.dev) and chrome://tracing read it.
+"""The merged trace in the format of Perfetto (https://ui.perfetto.dev) and chrome://tracing.
 
 One process per rank, one thread per communicator, one slice per call. Inside a call, a slice shows how long the rank
-waited for the last one to come, and for whom.
+waited for the last one to arrive, and which one that was.
 """
 
 from collections.abc import Iterator, Mapping
@@ -17,7 +17,7 @@ Event = dict[str, Any]
 
 
 def chrome_trace(run: Run, alignment: Alignment) -> dict[str, Any]:
-    """The whole file as one JSON object; times are microseconds since the first call."""
+    """The whole trace as one JSON object; times are in microseconds since the first call."""
     begin_ns = start_of(run, alignment)
     events = [*_process_names(run)]
     ranks = process_ranks(run)
@@ -28,14 +28,14 @@ def chrome_trace(run: Run, alignment: Alignment) -> dict[str, Any]:
 
 
 def start_of(run: Run, alignment: Alignment) -> int:
-    """The common time of the first call."""
+    """The time of the first call, in nanoseconds of the common time."""
     firsts = [(recording, next(iter(recording.calls.values()), None)) for recording in run.recordings]
     begins = [alignment.common_ns(recording.header, call.begin_ns) for recording, call in firsts if call]
     return min(begins, default=0)
 
 
 def process_ranks(run: Run) -> dict[tuple[str, int], int]:
-    """The rank by which each process is shown: the one in its largest world."""
+    """The rank that each process is shown as: its rank in its largest world."""
     ranks: dict[tuple[str, int], int] = {}
     for recording in run.recordings:
         ranks.setdefault(recording.header.process, recording.header.rank)
@@ -43,7 +43,7 @@ def process_ranks(run: Run) -> dict[tuple[str, int], int]:
 
 
 def waits_in(world: TracedWorld, alignment: Alignment) -> Iterator[tuple[int, Waiting]]:
-    """For each call in which ranks waited for each other, its number, and who waited how long for whom."""
+    """For each call in which ranks wait for each other: its number, and how long each rank waited for the last one."""
     headers = {rank: recording.header for rank, recording in world.members.items()}
     for matched in matched_calls(world):
         begins = {rank: alignment.common_ns(headers[rank], call.begin_ns) for rank, call in matched.calls.items()}
@@ -81,7 +81,7 @@ def _call_event(recording: Recording, call: RecordedCall, start_ns: int) -> Even
     args: Event = {"operation": call.operation, "sequence": call.sequence, "bytes": call.nbytes, "label": call.label}
     end_ns = call.end_ns or max(recording.last_ns, call.begin_ns)
     if call.is_under_way:
-        args["state"] = "not ended when the trace ended"
+        args["state"] = "still running when the trace ended"
     if call.sequence == recording.failed_sequence:
         args["state"] = f"failed: {recording.failure}"
     return _slice(call.label or call.operation, call.operation, start_ns, end_ns - call.begin_ns) | {"args": args}

@@ -1,10 +1,10 @@
-"""One time for all ranks.
+"""Aligns the clocks of all ranks.
 
-Processes of one machine read the same clock. For different machines the time of day gives a first guess, and the calls
-themselves a better answer: no rank ends a barrier before the last one has begun it. Each such call says by how much two
-clocks can differ at most, in both directions; all calls together leave a small interval, and its middle is taken. This
-is what NTP does with its messages. Where clocks drift so far that no answer suits all calls, the run is cut into
-pieces, with an answer for each.
+Processes of one machine read the same clock. For different machines the time of day gives a first estimate, and the
+calls themselves a better one: no rank leaves a barrier before the last one has entered it. Each such call bounds the
+offset between two clocks in both directions; all calls together leave a small interval, whose middle is used. NTP does
+the same with its messages. If clocks drift so far that no offset satisfies all calls, the run is split into pieces with
+an offset for each.
 """
 
 import math
@@ -19,15 +19,19 @@ from cobre.comm.trace.recording import Header
 from cobre.comm.trace.runs import Run
 
 Bounds = list[list[float]]
-"""`bounds[i][j]`: by how much the offset of clock j can exceed that of clock i at most."""
+"""`bounds[i][j]`: the most by which the offset of clock j can exceed that of clock i, in nanoseconds."""
 
 Knot = tuple[int, int]
-"""At this time of a clock, so much is added to get the common time."""
+"""A time of a clock, and the offset to add there to get the common time; both in nanoseconds."""
 
 
 @dataclass(frozen=True, slots=True)
 class Alignment:
-    """For each clock its knots in order; how sure they are at worst; how many calls and pieces they rest on."""
+    """Offsets of all clocks.
+
+    knots: by clock, in the order of time; offsets in between are interpolated. uncertainty_ns: the largest of all
+    clocks. calls, pieces: what the offsets were computed from.
+    """
 
     knots: Mapping[str, Sequence[Knot]]
     uncertainty_ns: float
@@ -35,7 +39,7 @@ class Alignment:
     pieces: int
 
     def common_ns(self, header: Header, own_ns: int) -> int:
-        """A moment of this process's monotonic time in the time that all share."""
+        """A time of this process's monotonic clock, converted to the common time."""
         return own_ns + _offset_at(self.knots[header.clock_key], own_ns)
 
     def __str__(self) -> str:
@@ -43,14 +47,14 @@ class Alignment:
         if count == 1:
             return "one clock for all ranks"
         if math.isinf(self.uncertainty_ns):
-            return f"{count} clocks, some aligned by the time of day only: no call that all ranks made ties them"
-        drift = f", in {self.pieces} pieces because they drift" if self.pieces > 1 else ""
+            return f"{count} clocks, some aligned by the time of day only, for lack of calls that all ranks made"
+        drift = f", in {self.pieces} pieces because of drift" if self.pieces > 1 else ""
         return f"{count} clocks, aligned by {self.calls} calls to within {self.uncertainty_ns / 1e3:.0f} us{drift}"
 
 
 @dataclass(frozen=True, slots=True)
 class _Anchor:
-    """A call that ties clocks: for each of its clocks the first end and the last begin, in that clock's time."""
+    """A call that relates clocks: for each of them the first end and the last begin, in that clock's time."""
 
     first_end: Mapping[int, int]
     last_begin: Mapping[int, int]
@@ -58,14 +62,14 @@ class _Anchor:
 
 @dataclass(frozen=True, slots=True)
 class _Piece:
-    """A stretch of the run during which one offset for each clock suits all calls."""
+    """A part of the run in which one offset for each clock satisfies all calls."""
 
     anchors: Sequence[_Anchor]
     offsets_ns: Sequence[int]
     uncertainty_ns: Sequence[float]
 
     def ties(self, clock: int) -> bool:
-        """Whether calls of this piece tell something about the clock."""
+        """Whether calls of this piece relate the clock to others."""
         return any(clock in anchor.last_begin for anchor in self.anchors)
 
     def knot(self, clock: int) -> Knot:
@@ -88,7 +92,7 @@ def align_clocks(run: Run) -> Alignment:
 
 
 def _offset_at(knots: Sequence[Knot], own_ns: int) -> int:
-    """On the straight line through the two nearest knots."""
+    """The offset at a time of the clock: linear interpolation between the two nearest knots."""
     if len(knots) == 1:
         return knots[0][1]
     after = min(max(bisect(knots, own_ns, key=itemgetter(0)), 1), len(knots) - 1)
@@ -97,7 +101,7 @@ def _offset_at(knots: Sequence[Knot], own_ns: int) -> int:
 
 
 def _pieces(anchors: Sequence[_Anchor], guesses_ns: Sequence[int]) -> list[_Piece]:
-    """As few as will do, each half of a larger one."""
+    """The run in as few pieces as are needed; pieces are halved until their bounds can be satisfied."""
     bounds = _bounds(anchors, len(guesses_ns))
     offsets, uncertainty, is_possible = solve(guesses_ns, bounds)
     if is_possible or len(anchors) < 2:
@@ -107,9 +111,9 @@ def _pieces(anchors: Sequence[_Anchor], guesses_ns: Sequence[int]) -> list[_Piec
 
 
 def solve(guesses_ns: Sequence[int], bounds: Bounds) -> tuple[list[int], list[float], bool]:
-    """Offsets that keep to the bounds, how far each may be off, and whether the bounds can be kept at all.
+    """Offsets that satisfy the bounds, the uncertainty of each, and whether the bounds can be satisfied at all.
 
-    Two extreme answers keep to all bounds: each offset as large as it can be, and as small. So does their middle.
+    The largest and the smallest possible offsets both satisfy all bounds, and so does their mean.
     """
     tight = _tightened(bounds)
     is_possible = all(tight[clock][clock] >= 0 for clock in range(len(tight)))
@@ -117,7 +121,7 @@ def solve(guesses_ns: Sequence[int], bounds: Bounds) -> tuple[list[int], list[fl
     offsets: list[int] = []
     uncertainty: list[float] = []
     for clock, guess in enumerate(guesses_ns):
-        # The first clock that calls tie to this one; where there is none, the time of day is all we have.
+        # The first clock that calls relate to this one; if there is none, only the time of day is known.
         root = next((other for other in range(clock) if math.isfinite(known[other][clock])), clock)
         above, below = known[root][clock], known[clock][root]
         middle = 0 if root == clock else round((above - below) / 2)
@@ -127,7 +131,7 @@ def solve(guesses_ns: Sequence[int], bounds: Bounds) -> tuple[list[int], list[fl
 
 
 def _anchors(run: Run, clocks: Sequence[str]) -> list[_Anchor]:
-    """The calls that tie clocks, in the order in which they happened."""
+    """The calls that relate clocks, in the order in which they happened."""
     number_of = {clock: number for number, clock in enumerate(clocks)}
     anchors: list[tuple[int, _Anchor]] = []
     for world in run.worlds:
@@ -150,7 +154,7 @@ def _anchor(matched: MatchedCall, clock_of: Sequence[int]) -> _Anchor:
 
 
 def _bounds(anchors: Sequence[_Anchor], clocks: int) -> Bounds:
-    """No rank's end, in common time, is before any rank's begin."""
+    """Bounds on the offsets: in common time, no rank ends a call before all ranks have begun it."""
     bounds = [[0.0 if i == j else math.inf for j in range(clocks)] for i in range(clocks)]
     for anchor in anchors:
         for (i, end_ns), (j, begin_ns) in product(anchor.first_end.items(), anchor.last_begin.items()):
@@ -160,7 +164,7 @@ def _bounds(anchors: Sequence[_Anchor], clocks: int) -> Bounds:
 
 
 def _tightened(bounds: Bounds) -> Bounds:
-    """What bounds over other clocks imply (all shortest paths)."""
+    """The bounds, tightened by those through other clocks (Floyd-Warshall)."""
     tight = [list(row) for row in bounds]
     for k, i, j in product(range(len(tight)), repeat=3):
         tight[i][j] = min(tight[i][j], tight[i][k] + tight[k][j])

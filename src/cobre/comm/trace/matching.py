@@ -1,4 +1,4 @@
-"""The same call on all ranks: what clocks are aligned by, and where it shows who waited for whom."""
+"""Matches the same call on all ranks, to align clocks and to find out who waited for whom."""
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
@@ -7,15 +7,15 @@ from cobre.comm.flight_recorder import RecordedCall
 from cobre.comm.trace.runs import TracedWorld
 from cobre.comm.types import Operation
 
-# Here no rank can be ready before all have begun. A rank may leave a broadcast before the others come, a
-# gather before those who have nothing to give, a fence where every rank has a region of its own.
+# In these no rank can end before all have begun. A rank may leave a broadcast before the others arrive, a gather before
+# ranks that send nothing, and a fence if every rank has a private region.
 ANCHORS = frozenset({Operation.BARRIER.title, Operation.ALLREDUCE.title})
 NOT_WAITING = frozenset({Operation.BROADCAST.title})
 
 
 @dataclass(frozen=True, slots=True)
 class MatchedCall:
-    """One collective as all ranks of its world saw it, each in its own time."""
+    """One collective as all ranks of its world recorded it, each by its own clock."""
 
     operation: str
     sequence: int
@@ -23,21 +23,21 @@ class MatchedCall:
 
     @property
     def is_anchor(self) -> bool:
-        """Whether no rank can have ended it before all had begun."""
+        """Whether no rank can have ended it before all had begun it."""
         has_data = self.operation == Operation.BARRIER.title or all(call.nbytes for call in self.calls.values())
         return self.operation in ANCHORS and has_data and len(self.calls) > 1
 
 
 @dataclass(frozen=True, slots=True)
 class Waiting:
-    """Who came last to a call, and how long each rank waited for that."""
+    """The last rank to arrive at a call, and for how long each rank waited for it, in nanoseconds."""
 
     last_rank: int
     waited_ns: Mapping[int, int]
 
 
 def matched_calls(world: TracedWorld) -> Iterator[MatchedCall]:
-    """The calls that all ranks made, ended and recorded, in order."""
+    """The calls that all ranks have completed and recorded, in order."""
     if world.missing_ranks:
         return
     members = [world.members[rank] for rank in range(world.size)]
@@ -50,9 +50,9 @@ def matched_calls(world: TracedWorld) -> Iterator[MatchedCall]:
 
 
 def waiting(matched: MatchedCall, begins_ns: Mapping[int, int]) -> Waiting | None:
-    """How long the ranks waited for the last one; None where ranks need not wait for each other.
+    """For how long each rank waited for the last one; None for calls in which ranks need not wait for each other.
 
-    begins_ns: when each rank came, in a time that all share.
+    begins_ns: when each rank began the call, in common time.
     """
     if matched.operation in NOT_WAITING or len(matched.calls) < 2:
         return None

@@ -1,4 +1,4 @@
-"""Reading one rank's file, whatever state the rank left it in."""
+"""Reads the trace file of one rank, whatever state the rank left it in."""
 
 import json
 from collections.abc import Iterator, Mapping
@@ -32,12 +32,16 @@ _CALL_FIELDS: Mapping[str, type] = {
 
 
 class NotATraceError(CobreError, ValueError):
-    """This file was not written by a rank, or not so that it can be read here."""
+    """The file is not a trace, or one of another format version."""
 
 
 @dataclass(frozen=True, slots=True)
 class Header:
-    """Who wrote the file, and what its clocks showed then; `communicator` counts those of this backend and size."""
+    """The process that wrote the file, and its clocks at that time.
+
+    communicator: the number of this one among those with the same backend and size. clock: identifies the monotonic
+    clock; empty if unknown.
+    """
 
     backend: str
     rank: int
@@ -51,23 +55,26 @@ class Header:
 
     @property
     def process(self) -> tuple[str, int]:
-        """What tells processes apart."""
+        """Host and pid, which identify the process."""
         return self.host, self.pid
 
     @property
     def clock_key(self) -> str:
-        """The same for processes that read the same clock; a process whose clock is not known has one of its own."""
+        """Equal for processes that read the same clock; unique for a process whose clock is unknown."""
         return self.clock or f"{self.host} {self.pid}"
 
     @property
     def wall_offset_ns(self) -> int:
-        """What turns the monotonic time of this process into the time of day."""
+        """Added to the monotonic time of this process, it gives the time of day."""
         return self.time_ns - self.monotonic_ns
 
 
 @dataclass(slots=True)
 class Recording:
-    """One communicator's calls by their sequence numbers, and how the file ended."""
+    """The calls of one communicator, by sequence number, and how the file ended.
+
+    lost: calls that were not written. failed_sequence, failure: what broke the communicator, if anything did.
+    """
 
     path: Path
     header: Header
@@ -80,28 +87,28 @@ class Recording:
 
     @property
     def last_call(self) -> RecordedCall | None:
-        """The last that was written."""
+        """The last call in the file; None if there is none."""
         return next(reversed(self.calls.values()), None)
 
     @property
     def last_sequence(self) -> int:
-        """Its number; 0: no call was written."""
+        """The number of the last call; 0 if there is none."""
         return self.last_call.sequence if self.last_call else 0
 
     @property
     def last_ns(self) -> int:
-        """The last moment that the file knows of, in this process's monotonic time."""
+        """The latest time in the file, by this process's monotonic clock."""
         last = self.last_call
         return self.header.monotonic_ns if last is None else max(last.begin_ns, last.end_ns)
 
     @property
     def wall_span_ns(self) -> tuple[int, int]:
-        """From when to when it was written, by the time of day."""
+        """Begin and end of the file, by the time of day."""
         return self.header.time_ns, self.last_ns + self.header.wall_offset_ns
 
 
 def read_recording(path: Path) -> Recording:
-    """The file's calls; what cannot be read is left out and noted."""
+    """Read a file. Lines that cannot be parsed are left out, with a note; raises `NotATraceError` and `OSError`."""
     with path.open("rb") as file:
         recording = Recording(path, _read_header(file.readline()))
         unreadable = 0
@@ -119,9 +126,9 @@ def _read_header(line: bytes) -> Header:
     entry = _parse(line) or {}
     version = entry.get("cobre_trace")
     if version is None:
-        raise NotATraceError("was not written by a rank")
+        raise NotATraceError("is not a trace")
     if version != FORMAT_VERSION:
-        raise NotATraceError(f"has trace format {version!r}; this program reads {FORMAT_VERSION}")
+        raise NotATraceError(f"has trace format {version!r}, expected {FORMAT_VERSION}")
     values = _typed(entry, _HEADER_FIELDS)
     if values is None or not 0 <= values["rank"] < values["size"]:
         raise NotATraceError("has a damaged first line")
@@ -143,9 +150,9 @@ def _typed(entry: Mapping[str, Any], fields: Mapping[str, type]) -> dict[str, An
 
 
 def _add(recording: Recording, entry: dict[str, Any]) -> bool:
-    """Take one line into account; false: it makes no sense."""
+    """Add one line to the recording; False if it is malformed."""
     if (values := _typed(entry, _CALL_FIELDS)) is not None:
-        # A call that was long under way is there twice: the later line knows its end.
+        # A call that took long was written twice: the later line has its end.
         recording.calls[values["sequence"]] = RecordedCall(**values)
     elif type(entry.get("lost")) is int:
         recording.lost += entry["lost"]
@@ -161,12 +168,15 @@ def _add(recording: Recording, entry: dict[str, Any]) -> bool:
 def _notes(recording: Recording, unreadable: int) -> Iterator[str]:
     who = f"rank {recording.header.rank} ({recording.path.name})"
     if unreadable:
-        yield f"{who}: {unreadable} lines cannot be read; a process that is killed leaves its last line unfinished"
+        lines = "1 line" if unreadable == 1 else f"{unreadable} lines"
+        yield f"{who}: {lines} could not be read; a process that is killed leaves its last line incomplete"
     if recording.lost:
-        yield f"{who}: {recording.lost} calls are missing: they came faster than they could be written"
+        yield f"{who}: {recording.lost} calls are missing, which were made faster than they could be written"
     if recording.failure:
         yield f"{who} failed: {recording.failure}"
     if not recording.is_closed:
         last = recording.last_call
-        state = f"its last call is {last}{', not ended' if last.is_under_way else ''}" if last else "no calls"
-        yield f"{who}: the file has no end, so the rank was killed or still runs; {state}"
+        state = (
+            f"its last call is {last}{', not completed' if last.is_under_way else ''}" if last else "it made no call"
+        )
+        yield f"{who}: the file is incomplete, so the rank was killed or is still running; {state}"

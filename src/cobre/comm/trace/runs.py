@@ -1,4 +1,4 @@
-"""Which files belong together: the newest run of a folder, and the worlds in it."""
+"""Finds the trace files that belong together: the newest run of a directory, and its worlds."""
 
 from collections import defaultdict
 from collections.abc import Hashable, Iterable, Mapping, Sequence
@@ -10,7 +10,7 @@ from cobre.errors import CobreError
 
 
 class TraceError(CobreError):
-    """The folder holds nothing that can be merged."""
+    """The directory contains nothing that can be merged."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,12 +24,12 @@ class TracedWorld:
 
     @property
     def missing_ranks(self) -> list[int]:
-        """Ranks that left no file."""
+        """The ranks that wrote no file."""
         return [rank for rank in range(self.size) if rank not in self.members]
 
     @property
     def behind(self) -> list[Recording]:
-        """Ranks whose last call comes before that of the others: where to look when a run hung."""
+        """The ranks whose last call comes before that of others: where to look if a run hung."""
         last = max((recording.last_sequence for recording in self.members.values()), default=0)
         return [member for _, member in sorted(self.members.items()) if member.last_sequence < last]
 
@@ -39,7 +39,7 @@ class TracedWorld:
 
 @dataclass(slots=True)
 class Run:
-    """All worlds of one run, and what a reader should know about them."""
+    """All worlds of one run, and notes about what is missing or incomplete."""
 
     worlds: list[TracedWorld]
     notes: list[str] = field(default_factory=list)
@@ -51,16 +51,16 @@ class Run:
 
 
 def read_run(folder: Path) -> Run:
-    """The newest run of the folder."""
+    """Read the newest run of a directory; raises `TraceError` if there is none."""
     if not folder.is_dir():
-        raise TraceError(f"{folder} is not a folder; give the one that COBRE_COMM_TRACE named")
+        raise TraceError(f"{folder} is not a directory; expected the value of COBRE_COMM_TRACE during the run")
     found, notes = _read_all(sorted(folder.glob("*.jsonl")))
     if not found:
-        raise TraceError("\n".join([f"{folder} holds no traces; run with COBRE_COMM_TRACE={folder} first", *notes]))
+        raise TraceError("\n".join([f"{folder} contains no traces; run with COBRE_COMM_TRACE={folder} first", *notes]))
     recordings, older = newest_run(found)
     if older:
         names = ", ".join(recording.path.name for recording in older)
-        notes.append(f"left out, from an earlier run: {names}")
+        notes.append(f"ignored, from an earlier run: {names}")
     worlds = group_worlds(recordings)
     notes += [note for recording in recordings for note in recording.notes]
     notes += [f"{world}: no file of rank {rank}" for world in worlds for rank in world.missing_ranks]
@@ -71,7 +71,7 @@ def read_run(folder: Path) -> Run:
 def _behind_note(world: TracedWorld, recording: Recording) -> str:
     furthest = max(member.last_sequence for member in world.members.values())
     where = f"its last call is {recording.last_call}" if recording.last_call else "it made no call"
-    return f"{world}: rank {recording.header.rank} is behind: {where}; others came to #{furthest}"
+    return f"{world}: rank {recording.header.rank} is behind: {where}; others reached #{furthest}"
 
 
 def _read_all(paths: Iterable[Path]) -> tuple[list[Recording], list[str]]:
@@ -80,15 +80,15 @@ def _read_all(paths: Iterable[Path]) -> tuple[list[Recording], list[str]]:
         try:
             recordings.append(read_recording(path))
         except (NotATraceError, OSError) as error:
-            notes.append(f"left out: {path.name} {error}")
+            notes.append(f"ignored: {path.name} {error}")
     return recordings, notes
 
 
 def newest_run(recordings: Sequence[Recording]) -> tuple[list[Recording], list[Recording]]:
-    """Those of the newest run, and the older ones.
+    """The recordings of the newest run, and the older ones.
 
-    All ranks of a run are there when it starts, so its files overlap in time. Clocks of different machines may
-    disagree, so this is looked at only when some rank is there twice.
+    All ranks of a run exist when it starts, so its files overlap in time. As clocks of different machines may disagree,
+    times are compared only if there are two files of the same rank.
     """
     if not _duplicates(recordings):
         return list(recordings), []
@@ -104,12 +104,12 @@ def newest_run(recordings: Sequence[Recording]) -> tuple[list[Recording], list[R
 
 
 def group_worlds(recordings: Sequence[Recording]) -> list[TracedWorld]:
-    """One world for each communicator that the ranks made together; the largest first."""
+    """One world for each communicator that ranks created together; the largest first."""
     groups: dict[tuple[Hashable, ...], list[Recording]] = defaultdict(list)
     twice = _duplicates(recordings)
     for recording in recordings:
         kind = _kind(recording)
-        # A communicator for each node: there are as many of them as there are nodes.
+        # Communicators of nodes: there is one for each node, with the same ranks.
         groups[(*kind, recording.header.host) if kind in twice else kind].append(recording)
     worlds = [_world(group) for group in groups.values()]
     return sorted(worlds, key=lambda world: (-world.size, world.number, min(world.members)))
@@ -122,7 +122,7 @@ def _world(group: Sequence[Recording]) -> TracedWorld:
         if other is not recording:
             raise TraceError(
                 f"{other.path.name} and {recording.path.name} are both rank {recording.header.rank}: "
-                "two runs wrote here at the same time; give each run a folder of its own"
+                "two runs wrote here at the same time; use a directory for each run"
             )
     header = group[0].header
     return TracedWorld(header.backend, header.size, header.communicator, members)
@@ -133,7 +133,7 @@ def _kind(recording: Recording) -> tuple[str, int, int]:
 
 
 def _duplicates(recordings: Iterable[Recording]) -> set[tuple[str, int, int]]:
-    """The communicators of which some rank is there more than once."""
+    """The communicators of which some rank has more than one file."""
     seen: set[tuple[tuple[str, int, int], int]] = set()
     twice = set()
     for recording in recordings:

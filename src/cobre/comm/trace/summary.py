@@ -1,4 +1,4 @@
-"""The merged trace in figures: what took how long, and who made the others wait."""
+"""Statistics of the merged trace: how long operations took, and which ranks made others wait."""
 
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
@@ -15,7 +15,7 @@ MOST_OPERATIONS = 20
 
 @dataclass(slots=True)
 class OperationFigures:
-    """The calls of one operation and label, of all ranks together."""
+    """Statistics of the calls of one operation and label, of all ranks together."""
 
     nbytes: int = 0
     durations_ns: list[int] = field(default_factory=list)
@@ -23,7 +23,11 @@ class OperationFigures:
 
 @dataclass(slots=True)
 class RankFigures:
-    """One process: its time in calls, its waiting, and how often and how much it made others wait."""
+    """Statistics of one process. All times are in nanoseconds.
+
+    inside_ns: time inside calls. waited_ns: of which waiting for the last rank. met: calls in which ranks waited for
+    each other; came_last: of which it was the last to arrive. caused_ns: time that others waited for it.
+    """
 
     calls: int = 0
     inside_ns: int = 0
@@ -36,12 +40,12 @@ class RankFigures:
 
     @property
     def span_ns(self) -> int:
-        """From its first call to the end of its last."""
+        """The time from its first call to the end of its last one."""
         return self.last_ns - self.first_ns
 
 
 def operation_figures(run: Run) -> dict[tuple[str, str], OperationFigures]:
-    """By operation and label, the most time first; calls that did not end are left out."""
+    """Statistics by operation and label, longest total time first; calls that did not end are left out."""
     figures: dict[tuple[str, str], OperationFigures] = defaultdict(OperationFigures)
     for recording in run.recordings:
         for call in recording.calls.values():
@@ -53,7 +57,7 @@ def operation_figures(run: Run) -> dict[tuple[str, str], OperationFigures]:
 
 
 def rank_figures(run: Run, alignment: Alignment) -> dict[int, RankFigures]:
-    """By the rank that a process is shown by; its smaller worlds count too."""
+    """Statistics by rank; calls of a process in its smaller worlds are included."""
     ranks = process_ranks(run)
     figures = {rank: RankFigures() for rank in sorted(ranks.values())}
     _add_calls(run, alignment, figures)
@@ -98,7 +102,7 @@ def _operation_table(run: Run) -> Iterator[str]:
         rows.append([operation, label, str(len(times)), format_bytes(entry.nbytes), total, middle, longest])
     yield from table(["operation", "label", "calls", "bytes", "total", "median", "longest"], rows, text_columns=2)
     if len(figures) > MOST_OPERATIONS:
-        yield f"and {len(figures) - MOST_OPERATIONS} more that took less time"
+        yield f"and {len(figures) - MOST_OPERATIONS} more operations that took less time"
 
 
 def _rank_table(run: Run, alignment: Alignment) -> Iterator[str]:
@@ -122,7 +126,7 @@ def _share(part: int, whole: int) -> str:
 
 
 def table(titles: Sequence[str], rows: Sequence[Sequence[str]], text_columns: int = 1) -> Iterator[str]:
-    """Columns as wide as they must be; text to the left, numbers to the right."""
+    """The lines of a table with aligned columns: the first `text_columns` to the left, the others to the right."""
     widths = [max(map(len, column)) for column in zip(titles, *rows, strict=True)]
     for row in (titles, *rows):
         cells = [

@@ -1,7 +1,7 @@
-"""Writing: each communicator's calls go to a file of its own, line by line.
+"""Writes traces: each communicator's calls go to a file of its own, line by line.
 
-The calls themselves cost no more than without a trace: a thread looks at the guard's ring now and then and writes what
-is new. When a program makes calls faster than that, the oldest are lost, and the file says how many.
+Calls cost no more than without a trace: a thread reads the ring buffer of the guard and writes what is new. If a
+program makes calls faster than that, the oldest are lost, and the file says how many.
 """
 
 import contextlib
@@ -26,21 +26,21 @@ TRACE_VARIABLE = "COBRE_COMM_TRACE"
 FORMAT_VERSION = 1
 INTERVAL_S = 0.05
 SHORTEST_INTERVAL_S = 0.001
-CALLS_PER_LOOK = 256  # a quarter of the ring
-STUCK_NS = 1_000_000_000  # a call under way for so long is written before it ends: it may never end
+CALLS_PER_READ = 256  # a quarter of the ring
+STUCK_NS = 1_000_000_000  # a call that takes longer is written before it ends: it may never end
 
 logger = logging.getLogger("cobre.comm")
 
 
 def start_trace(owner: object, guard: CallGuard, backend: str, rank: int, size: int) -> "TraceWriter | None":
-    """Write the owner's calls until it is closed or gone, if the environment asks for it."""
+    """Write the owner's calls until it is closed or garbage-collected; None unless COBRE_COMM_TRACE is set."""
     folder = os.environ.get(TRACE_VARIABLE)
     if not folder:
         return None
     try:
         writer = TraceWriter(Path(folder), guard, backend, rank, size)
     except OSError as error:
-        logger.warning("no trace of rank %d: %s=%s: %s", rank, TRACE_VARIABLE, folder, error)
+        logger.warning("cannot write a trace of rank %d: %s=%s: %s", rank, TRACE_VARIABLE, folder, error)
         return None
     weakref.finalize(owner, writer.close)
     _thread.add(writer)
@@ -48,7 +48,7 @@ def start_trace(owner: object, guard: CallGuard, backend: str, rank: int, size: 
 
 
 class TraceWriter:
-    """One communicator's file."""
+    """The trace file of one communicator."""
 
     def __init__(self, folder: Path, guard: CallGuard, backend: str, rank: int, size: int) -> None:
         self._guard: CallGuard | None = guard  # None: closed
@@ -57,7 +57,7 @@ class TraceWriter:
         self._written = self._announced = 0  # sequence numbers
         self._lock = threading.RLock()  # a signal handler may close while this thread writes
         folder.mkdir(parents=True, exist_ok=True)
-        # Unbuffered: what was written is out when the process is killed, and a fork does not write it again.
+        # Unbuffered: nothing is lost if the process is killed, and a fork does not write buffered lines again.
         self._file = _new_file(folder, f"rank-{rank}-{self._pid}")
         world = {"backend": backend, "rank": rank, "size": size, "communicator": _count_of(backend, size)}
         self._write([{"cobre_trace": FORMAT_VERSION, **world, **_this_process(), **_clocks()}])
@@ -79,7 +79,7 @@ class TraceWriter:
             return len(fresh)
 
     def fail(self, failure: BaseException) -> None:
-        """Note what broke the communicator, and in which call; nothing may be left to write if the process ends now."""
+        """Write what broke the communicator, and in which call; everything is written, as the process may end now."""
         self.drain()
         with self._turn() as is_open:
             if is_open:
@@ -90,7 +90,7 @@ class TraceWriter:
                 )
 
     def close(self) -> None:
-        """Write the rest, and that this is all."""
+        """Write the rest and the end mark, and close the file."""
         self.drain()
         with self._turn() as is_open:
             if is_open:
@@ -100,8 +100,8 @@ class TraceWriter:
 
     @contextlib.contextmanager
     def _turn(self) -> Iterator[bool]:
-        """One thread at a time; false: nothing can be written any more, or a fork's parent is the one who does."""
-        if os.getpid() != self._pid:  # and its lock may be held for ever
+        """Exclusive access; False if nothing can be written: the file is closed, or belongs to this fork's parent."""
+        if os.getpid() != self._pid:  # a fork: the lock may have been held by a thread that does not exist here
             yield False
             return
         with self._lock:
@@ -129,13 +129,13 @@ class TraceWriter:
             if text:
                 self._file.write(text.encode())
         except OSError as error:  # a full disk must not end the run
-            logger.warning("the trace of rank %d ends here: %s: %s", self._rank, self._file.name, error)
+            logger.warning("the trace of rank %d is incomplete: %s: %s", self._rank, self._file.name, error)
             with contextlib.suppress(OSError):
                 self._file.close()
 
 
 class _TraceThread:
-    """Looks at all traced communicators of the process in turns."""
+    """The thread that writes the calls of all traced communicators of the process."""
 
     def __init__(self) -> None:
         self._writers: list[TraceWriter] = []
@@ -143,7 +143,7 @@ class _TraceThread:
 
     def add(self, writer: TraceWriter) -> None:
         self._writers.append(writer)
-        if self._pid != os.getpid():  # none yet, or it stayed behind in a fork's parent
+        if self._pid != os.getpid():  # not started yet, or not copied by a fork
             self._pid = os.getpid()
             threading.Thread(target=self._run, name="cobre-trace", daemon=True).start()
 
@@ -162,19 +162,19 @@ _counts: Counter[tuple[str, int]] = Counter()
 
 
 def _next_interval(interval_s: float, calls: int) -> float:
-    """Look more often when the program is quick, so that the ring is not overrun."""
-    wanted_s = interval_s * CALLS_PER_LOOK / max(calls, 1)
+    """The time to the next read: shorter if the program makes calls fast, so that the ring does not overflow."""
+    wanted_s = interval_s * CALLS_PER_READ / max(calls, 1)
     return min(max(wanted_s, SHORTEST_INTERVAL_S), INTERVAL_S)
 
 
 def _count_of(backend: str, size: int) -> int:
-    """Communicators are made in the same order on all ranks, so this number tells those of one kind apart."""
+    """The number of this communicator among those of the same backend and size; the same on all ranks."""
     _counts[backend, size] += 1
     return _counts[backend, size]
 
 
 def _new_file(folder: Path, stem: str) -> FileIO:
-    """A file that was not there: another communicator of this process, or of another container, may have the name."""
+    """A new file; another communicator of this process, or a process of another container, may have the same name."""
     for number in itertools.count(1):
         name = f"{stem}.jsonl" if number == 1 else f"{stem}-{number}.jsonl"
         with contextlib.suppress(FileExistsError):
@@ -187,7 +187,7 @@ def _this_process() -> dict[str, Any]:
 
 
 def _clock_name() -> str:
-    """Processes with the same name here read the same monotonic clock; empty: not known."""
+    """Identifies the monotonic clock: equal for processes that read the same one; empty if unknown."""
     try:
         boot = Path("/proc/sys/kernel/random/boot_id").read_text(encoding="ascii").strip()
         return f"{boot} {Path('/proc/self/ns/time').readlink()}"

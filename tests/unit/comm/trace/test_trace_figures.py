@@ -97,7 +97,7 @@ def test_a_call_that_did_not_end_lasts_as_long_as_the_file(tmp_path):
     write(tmp_path, header(0, size=1), [call(1, 0, 4 * US), call(2, 5 * US, 0)], closed=False)
     run = read_run(tmp_path)
     event = slices(chrome_trace(run, align_clocks(run)))[-1]
-    assert event["args"]["state"] == "not ended when the trace ended"
+    assert event["args"]["state"] == "still running when the trace ended"
     assert event["dur"] == 0.0
 
 
@@ -120,7 +120,7 @@ def test_the_command_writes_the_file_and_prints_the_summary(run, tmp_path, capsy
     assert main([str(tmp_path), "-o", str(output)]) == 0
     assert len(slices(json.loads(output.read_text()))) == 8
     printed = capsys.readouterr().out
-    assert f"written: {output}; open it at https://ui.perfetto.dev" in printed
+    assert f"wrote {output}; open it at https://ui.perfetto.dev" in printed
 
 
 def test_the_command_can_be_repeated_in_its_folder(run, tmp_path, capsys):
@@ -131,7 +131,7 @@ def test_the_command_can_be_repeated_in_its_folder(run, tmp_path, capsys):
 
 def test_the_command_says_what_is_wrong(tmp_path, capsys):
     assert main([str(tmp_path / "nowhere")]) == 2
-    assert "is not a folder" in capsys.readouterr().err
+    assert "is not a directory" in capsys.readouterr().err
     write(tmp_path, header(0, size=1), [])
     assert main([str(tmp_path), "-o", str(tmp_path / "no" / "such" / "folder.json")]) == 2
     assert "No such file" in capsys.readouterr().err

@@ -23,8 +23,8 @@ def test_a_killed_rank_leaves_half_a_line(tmp_path):
     path.write_bytes(path.read_bytes() + b'{"sequence":2,"opera')
     recording = read_recording(path)
     assert list(recording.calls) == [1]
-    assert "1 lines cannot be read" in recording.notes[0]
-    assert "the rank was killed or still runs; its last call is #1 barrier" in recording.notes[1]
+    assert "1 line could not be read" in recording.notes[0]
+    assert "the rank was killed or is still running; its last call is #1 barrier" in recording.notes[1]
 
 
 def test_a_call_that_was_long_under_way_counts_once(tmp_path):
@@ -45,10 +45,10 @@ def test_lost_calls_and_failures_are_noted(tmp_path):
     ("content", "reason"),
     [
         (b"", "is empty"),
-        (b"hello\n", "was not written by a rank"),
-        (b"[1]\n", "was not written by a rank"),
-        (b'{"a":1}\n', "was not written by a rank"),
-        (b"\xff\xfe\n", "was not written by a rank"),
+        (b"hello\n", "is not a trace"),
+        (b"[1]\n", "is not a trace"),
+        (b'{"a":1}\n', "is not a trace"),
+        (b"\xff\xfe\n", "is not a trace"),
         (b'{"cobre_trace":99}\n', "has trace format 99"),
         (b'{"cobre_trace":1}\n', "damaged"),
         (json.dumps(header(0) | {"rank": "0"}).encode(), "damaged"),
@@ -66,7 +66,7 @@ def test_lines_that_make_no_sense_are_counted(tmp_path):
     path = write(tmp_path, header(0), [{"what": 1}, {"sequence": "x"}, call(1, 1, 2), {"sequence": True}])
     recording = read_recording(path)
     assert list(recording.calls) == [1]
-    assert "3 lines cannot be read" in recording.notes[0]
+    assert "3 lines could not be read" in recording.notes[0]
 
 
 def test_foreign_files_do_not_keep_a_run_from_being_read(tmp_path):
@@ -75,7 +75,7 @@ def test_foreign_files_do_not_keep_a_run_from_being_read(tmp_path):
     (tmp_path / "notes.jsonl").write_text("my notes\n")
     (tmp_path / "trace.json").write_text("{}")
     run = read_run(tmp_path)
-    assert run.notes == ["left out: notes.jsonl was not written by a rank"]
+    assert run.notes == ["ignored: notes.jsonl is not a trace"]
     assert [world.missing_ranks for world in run.worlds] == [[]]
 
 
@@ -90,8 +90,8 @@ def test_the_rank_that_is_behind_is_named(tmp_path):
     write(tmp_path, header(0), [call(1, 1, 2), call(2, 3, 0)], closed=False)
     write(tmp_path, header(1), [call(1, 1, 2, label="gate")], closed=False)
     run = read_run(tmp_path)
-    assert "rank 1 is behind: its last call is #1 barrier 'gate'; others came to #2" in run.notes[-1]
-    assert any("its last call is #2 barrier, not ended" in note for note in run.notes)
+    assert "rank 1 is behind: its last call is #1 barrier 'gate'; others reached #2" in run.notes[-1]
+    assert any("its last call is #2 barrier, not completed" in note for note in run.notes)
 
 
 @pytest.mark.parametrize("make", [lambda folder: folder / "nowhere", lambda folder: folder])
@@ -108,7 +108,7 @@ def test_of_two_runs_in_one_folder_the_newer_is_read(tmp_path):
             write(tmp_path, head, [call(1, begin_ns + 5, begin_ns + pid)])
     run = read_run(tmp_path)
     assert {recording.header.pid for recording in run.recordings} == {200}
-    assert run.notes == ["left out, from an earlier run: rank-0-100.jsonl, rank-1-100.jsonl"]
+    assert run.notes == ["ignored, from an earlier run: rank-0-100.jsonl, rank-1-100.jsonl"]
 
 
 def test_two_runs_at_the_same_time_are_refused(tmp_path):

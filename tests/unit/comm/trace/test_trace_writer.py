@@ -144,7 +144,7 @@ def test_a_folder_that_cannot_be_made_is_a_warning(tmp_path, monkeypatch, caplog
     monkeypatch.setenv(TRACE_VARIABLE, str(tmp_path / "file"))
     with caplog.at_level(logging.WARNING, "cobre.comm"), create_communicator(LocalConfig()) as comm:
         comm.barrier()
-    assert "no trace of rank 0: COBRE_COMM_TRACE=" in caplog.text
+    assert "cannot write a trace of rank 0: COBRE_COMM_TRACE=" in caplog.text
 
 
 def test_a_full_disk_ends_the_trace_and_not_the_run(folder, caplog):
@@ -153,7 +153,7 @@ def test_a_full_disk_ends_the_trace_and_not_the_run(folder, caplog):
         comm.barrier()
         wait_until(lambda: comm._trace.is_closed)
         comm.barrier()
-    assert caplog.text.count("the trace of rank 0 ends here") == 1
+    assert caplog.text.count("the trace of rank 0 is incomplete") == 1
 
 
 @pytest.mark.parametrize(

@@ -15,7 +15,7 @@ from collections.abc import Callable
 from typing import TypeAlias
 
 from cobre.comm.endpoint import Endpoint
-from cobre.comm.live_reports import answer_signal
+from cobre.comm.live_reports import show_reports_unless_handled
 
 TICK_S = 0.5
 GRACE_S = 0.1  # time for Python's own handler, which runs first unless a call is stuck
@@ -51,7 +51,7 @@ class CallWatchdog:
             if _is_interrupt(signals):
                 self._look_for_interrupted()
             if signal.SIGUSR1 in signals:
-                answer_signal(GRACE_S)
+                show_reports_unless_handled(GRACE_S)
             self._look_for_stuck()
 
     def _look_for_interrupted(self) -> None:

@@ -1,4 +1,4 @@
-"""What happens in the ranks of a fault plan; the plan picks one by name."""
+"""What the ranks of a fault plan do; the plan selects an action by name."""
 
 import os
 import signal
@@ -26,7 +26,7 @@ def lose_a_rank(script: Script) -> None:
 def _die_before(script: Script, call: Call) -> None:
     if script.is_victim:
         _die()
-    script.endure(call)
+    script.expect_failure(call)
 
 
 def _die_after(script: Script, call: Call) -> None:
@@ -34,7 +34,7 @@ def _die_after(script: Script, call: Call) -> None:
     if script.is_victim:
         call()
         _die()
-    script.endure(lambda: _in_turn(call, script.comm.barrier))
+    script.expect_failure(lambda: _in_turn(call, script.comm.barrier))
 
 
 def _die_waiting(script: Script, call: Call) -> None:
@@ -48,21 +48,21 @@ def _die_waiting(script: Script, call: Call) -> None:
         return
     if script.is_holdout:
         script.wait_for_command("go")
-    script.endure(lambda: _in_turn(call, script.comm.barrier))
+    script.expect_failure(lambda: _in_turn(call, script.comm.barrier))
 
 
 def _die_moving(script: Script, call: Call) -> None:
     """Call after call, until the victim's second thread kills it in the middle of one."""
     if script.is_victim:
         threading.Thread(target=_die_inside, args=(script, script.comm.sequence + 3), daemon=True).start()
-    script.endure(lambda: [call() for _ in range(MANY_CALLS)])
+    script.expect_failure(lambda: [call() for _ in range(MANY_CALLS)])
 
 
 def _die_torn(script: Script, call: Call) -> None:
-    """The victim's own data kills it half-way through the copy."""
+    """Reading the victim's send buffer raises SIGBUS halfway through the copy."""
     if script.is_victim:
         say("dying")
-    script.endure(call)
+    script.expect_failure(call)
 
 
 MOMENTS: Mapping[str, Callable[[Script, Call], None]] = {
@@ -96,7 +96,7 @@ def _die_inside(script: Script, sequence: int) -> None:
 
 
 def _report_inside(script: Script) -> None:
-    """Say so from a second thread, as soon as the first one is in the call."""
+    """Report from a second thread as soon as the first one is inside the call."""
 
     def watch() -> None:
         while script.comm.state != "busy":
@@ -116,17 +116,17 @@ def lose_the_creator(script: Script) -> None:
         for _ in range(MANY_CALLS):
             script.comm.create_shared_region(script.order["nbytes"], "u1").close()
 
-    script.endure(create_and_close)
+    script.expect_failure(create_and_close)
 
 
 def let_wait(script: Script) -> None:
-    """All but one call; that one stands still, alive, until it hears a word. All report."""
+    """All ranks but one make the call; that one stays alive and waits for a command first. All report."""
     script.comm.barrier()
     call = _prepare(script)
     if script.is_victim:
         say("ready")
         script.wait_for_command("go")
-    script.endure(call)
+    script.expect_failure(call)
 
 
 def compute_long(script: Script) -> None:
@@ -137,7 +137,7 @@ def compute_long(script: Script) -> None:
         end = time.monotonic() + script.order["seconds"]
         while time.monotonic() < end:
             sum(range(1000))
-    script.endure(call)
+    script.expect_failure(call)
 
 
 def raise_inside(script: Script) -> None:
@@ -150,7 +150,7 @@ def raise_inside(script: Script) -> None:
         except ArithmeticError:
             say("raised")
     else:
-        script.endure(_prepare(script))
+        script.expect_failure(_prepare(script))
 
 
 def run_case(script: Script) -> None:
@@ -165,7 +165,7 @@ def run_random_program(script: Script) -> None:
 
 def allocate(script: Script) -> None:
     """Ask for a region that does not fit, then go on."""
-    script.endure(lambda: script.comm.create_shared_region(script.order["nbytes"], "u1"))
+    script.expect_failure(lambda: script.comm.create_shared_region(script.order["nbytes"], "u1"))
 
 
 def exit_without_closing(script: Script) -> None:

@@ -1,12 +1,12 @@
-"""Worlds that do not come about: missing ranks, two of one rank, ranks that disagree on the size."""
+"""Failures to join: missing ranks, duplicate ranks, ranks that disagree on the size."""
 
 import time
 from collections.abc import Sequence
 
 from cobre.comm.testing.case import Depth, Params
+from cobre.comm.testing.faults.checks import check_closed, check_refused
 from cobre.comm.testing.faults.plan import fault
 from cobre.comm.testing.faults.ranks import PlanError, RankProcess, Ranks
-from cobre.comm.testing.faults.verdicts import check_closed, check_refused
 from cobre.comm.testing.grids import combinations
 from cobre.comm.testing.programs import expected_digest
 
@@ -22,7 +22,7 @@ def _missing_grid(size: int, _depth: Depth) -> Sequence[Params]:
 
 @fault("never_arrives", (5,), grid=_missing_grid)
 def never_arrives(ranks: Ranks, params: Params) -> Sequence[str]:
-    """A rank that is never started is named by all others when the connect timeout is over."""
+    """A rank that is never started is named by all others after the connect timeout."""
     size, missing = ranks.setting.size, params["missing"]
     processes = [ranks.start(rank, ON_REQUEST, connect_timeout_s=CONNECT_S) for rank in range(size) if rank != missing]
     _let_join(processes)
@@ -31,7 +31,7 @@ def never_arrives(ranks: Ranks, params: Params) -> Sequence[str]:
 
 
 def _let_join(processes: Sequence[RankProcess]) -> None:
-    """All at once: on a busy machine interpreters start further apart than the connect timeout is long."""
+    """Let all join at once: on a busy machine their start times may differ by more than the connect timeout."""
     for process in processes:
         process.wait_for("started")
     for process in processes:
@@ -74,7 +74,7 @@ def right_bits(process: RankProcess, size: int) -> list[str]:
 
 @fault("wrong_size", (5,), grid=_several)
 def wrong_size(ranks: Ranks, _params: Params) -> Sequence[str]:
-    """A rank that believes in another size is refused, with both sizes; nobody waits for ever."""
+    """A rank with another size is refused, and the error names both sizes; no rank hangs."""
     size = ranks.setting.size
     processes = [ranks.start(rank, ON_REQUEST, connect_timeout_s=CONNECT_S) for rank in range(size - 1)]
     odd = ranks.start(size - 1, ON_REQUEST, size=size + 1, connect_timeout_s=CONNECT_S)

@@ -1,4 +1,4 @@
-"""What a fault plan is."""
+"""Fault plans and their registry."""
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -8,7 +8,7 @@ from cobre.comm.testing.case import Grid, Params, once
 from cobre.comm.testing.faults.ranks import Ranks
 
 PlanFunction: TypeAlias = Callable[[Ranks, Params], Sequence[str]]
-"""Starts ranks, makes trouble, and says what went otherwise than the contract says."""
+"""Starts ranks, injects a fault, and returns descriptions of what violates the contract."""
 
 
 class NotPermittedError(Exception):
@@ -17,11 +17,11 @@ class NotPermittedError(Exception):
 
 @dataclass(frozen=True, slots=True)
 class FaultPlan:
-    """Bad luck of one kind.
+    """A fault to inject.
 
-    clauses: of `cobre.comm.communicator`.
+    clauses: the numbers of the clauses of `cobre.comm.communicator` that it checks.
     grid: its parameters for a number of ranks.
-    backend: the only backend that it makes sense for; empty: all.
+    backend: the only backend that it applies to; empty: all.
     """
 
     id: str

@@ -1,4 +1,4 @@
-"""Ranks that the parent starts one by one, hears, tells, signals and buries."""
+"""Ranks that the parent starts one by one, exchanges messages with, signals and reaps."""
 
 import json
 import os
@@ -18,17 +18,17 @@ from typing import IO, Any, Self
 
 from cobre.comm.launch.environment import without_world
 from cobre.comm.testing.harness import Setting
-from cobre.comm.testing.profiles import Seat
+from cobre.comm.testing.profiles import RankOptions
 
 Event = Mapping[str, Any]
 
 
 class PlanError(Exception):
-    """A plan did not go as planned: a rank was silent or ended too early."""
+    """A plan could not be carried out: a rank did not report, or ended too early."""
 
 
 class RankProcess:
-    """One process of a plan; its events are read by a thread, so that nothing the parent does blocks it."""
+    """One process of a plan. A thread reads its events, so that it never blocks on a full pipe."""
 
     def __init__(self, rank: int, command: Sequence[str], environment: Mapping[str, str], deadline: float) -> None:
         self.rank = rank
@@ -53,7 +53,7 @@ class RankProcess:
         return self._process.pid
 
     def wait_for(self, name: str) -> Event:
-        """The first event of that name, seen already or still to come."""
+        """Wait for the first event of this name, which may have arrived already."""
         for event in self._seen:
             if event["event"] == name:
                 return event
@@ -61,10 +61,10 @@ class RankProcess:
             self._seen.append(heard)
             if heard["event"] == name:
                 return heard
-        raise PlanError(f"rank {self.rank} ended without '{name}': {self.story()}")
+        raise PlanError(f"rank {self.rank} ended without '{name}': {self.transcript()}")
 
     def has_ended(self) -> bool:
-        """Whether the process is gone."""
+        """Whether the process has exited."""
         return self._process.poll() is not None
 
     def wait_for_end(self) -> int:
@@ -72,12 +72,12 @@ class RankProcess:
         try:
             return self._process.wait(max(0.0, self._deadline - time.monotonic()))
         except subprocess.TimeoutExpired:
-            raise PlanError(f"rank {self.rank} does not end: {self.story()}") from None
+            raise PlanError(f"rank {self.rank} does not end: {self.transcript()}") from None
 
     def tell(self, word: str) -> None:
-        """Say a word that the rank waits for."""
+        """Send a command that the rank waits for."""
         if self._process.stdin is None:
-            raise PlanError(f"rank {self.rank} cannot hear")
+            raise PlanError(f"rank {self.rank} has no stdin")
         with suppress(BrokenPipeError):
             self._process.stdin.write(f"{word}\n".encode())
             self._process.stdin.flush()
@@ -87,22 +87,22 @@ class RankProcess:
         self._process.send_signal(signum)
 
     def wait_until_asleep(self) -> None:
-        """Until the kernel says that the process waits for something (or has gone)."""
+        """Wait until the kernel reports the process as sleeping, stopped or dead."""
         while time.monotonic() < self._deadline:
             if self._state() in "SDTtZX":
                 return
             time.sleep(0.002)
-        raise PlanError(f"rank {self.rank} never went to sleep: {self.story()}")
+        raise PlanError(f"rank {self.rank} never went to sleep: {self.transcript()}")
 
-    def story(self) -> str:
-        """Everything that is known, for messages."""
+    def transcript(self) -> str:
+        """All events and errors of the rank, for error messages."""
         self._errors.seek(0)
         errors = self._errors.read().decode(errors="replace").strip()
         events = " ".join(json.dumps(event) for event in self._seen)
-        return f"{events} {errors}".strip() or "it said nothing"
+        return f"{events} {errors}".strip() or "no output"
 
     def collect(self) -> None:
-        """Make it go, whatever state it is in, and release what belonged to it."""
+        """Kill the process if it is still running, reap it, and close its files."""
         if self._process.poll() is None:
             with suppress(ProcessLookupError):
                 os.killpg(self._process.pid, signal.SIGKILL)
@@ -117,9 +117,9 @@ class RankProcess:
         try:
             event = self._events.get(timeout=max(0.0, self._deadline - time.monotonic()))
         except queue.Empty:
-            raise PlanError(f"rank {self.rank} never said '{name}': {self.story()}") from None
+            raise PlanError(f"rank {self.rank} never reported '{name}': {self.transcript()}") from None
         if event is None:
-            self._events.put(None)  # the end stays the end
+            self._events.put(None)  # for the next call: the end is permanent
         return event
 
     def _read(self) -> None:
@@ -137,7 +137,7 @@ class RankProcess:
 
 
 class Ranks:
-    """The processes of one plan. Leaving the block buries them all."""
+    """The processes of one plan. Leaving the `with` block kills and reaps all of them."""
 
     def __init__(self, setting: Setting, environment: Mapping[str, str], limit_s: float) -> None:
         self.setting = setting
@@ -157,16 +157,16 @@ class Ranks:
         for process in self._processes:
             process.collect()
 
-    def start(self, rank: int, order: Mapping[str, Any], size: int | None = None, **seat: Any) -> RankProcess:
-        """Start one rank; `seat` overrides what the world tells it (timeouts, size)."""
-        take_seat = self.setting.profile.seat
-        if take_seat is None:
-            raise PlanError(f"{self.setting.profile.name} has no worlds of several processes")
-        place = Seat(self.world, rank, size or self.setting.size, **seat)
-        return self.start_with(rank, order, take_seat(place) | dict(self.setting.variant.environment or {}))
+    def start(self, rank: int, order: Mapping[str, Any], size: int | None = None, **options: Any) -> RankProcess:
+        """Start one rank; `options` override those of the world (timeouts)."""
+        rank_environment = self.setting.profile.rank_environment
+        if rank_environment is None:
+            raise PlanError(f"the profile of {self.setting.profile.name} has no rank_environment")
+        own = RankOptions(self.world, rank, size or self.setting.size, **options)
+        return self.start_with(rank, order, rank_environment(own) | dict(self.setting.variant.environment or {}))
 
     def start_with(self, rank: int, order: Mapping[str, Any], variables: Mapping[str, str]) -> RankProcess:
-        """Start one process with these variables and none of an outer world."""
+        """Start one process with these variables, and without those of an outer world."""
         command = [*self.prefix, sys.executable, "-m", "cobre.comm.testing.rank", json.dumps(order)]
         environment = {
             **without_world(os.environ),
@@ -179,6 +179,6 @@ class Ranks:
         self._processes.append(process)
         return process
 
-    def start_all(self, order: Mapping[str, Any], **seat: Any) -> list[RankProcess]:
+    def start_all(self, order: Mapping[str, Any], **options: Any) -> list[RankProcess]:
         """Start every rank of the setting's size."""
-        return [self.start(rank, order, **seat) for rank in range(self.setting.size)]
+        return [self.start(rank, order, **options) for rank in range(self.setting.size)]

@@ -1,4 +1,4 @@
-"""A rank's side of a fault plan: what it was told to do, what it tells, and what it waits for."""
+"""A rank's side of a fault plan: its orders, its reports, and the commands that it waits for."""
 
 import json
 import sys
@@ -12,7 +12,7 @@ from cobre.comm.testing.failure_report import attempt, refusals
 
 
 def say(event: str, **fields: object) -> None:
-    """Tell the parent, with the time; out before anything else happens."""
+    """Report an event to the parent, with the time; flushed before anything else happens."""
     sys.stdout.write(json.dumps({"event": event, "time": time.monotonic(), **fields}) + "\n")
     sys.stdout.flush()
 
@@ -26,23 +26,23 @@ class Script:
 
     @property
     def is_victim(self) -> bool:
-        """Whether the bad luck is this rank's."""
+        """Whether the fault is injected into this rank."""
         return bool(self.comm.rank == self.order["victim"])
 
     @property
     def is_holdout(self) -> bool:
-        """Whether this rank lets the others wait: the last one that is not the victim."""
+        """Whether this rank makes the others wait: the last one that is not the victim."""
         last = self.comm.size - 1
         return self.comm.rank == (last if last != self.order["victim"] else last - 1)
 
     def wait_for_command(self, word: str) -> None:
-        """Stand still until the parent says so. End of input: the parent is gone."""
+        """Wait for a command of the parent; exit at end of input, when the parent is gone."""
         for line in sys.stdin:
             if line.strip() == word:
                 return
-        raise SystemExit(f"nobody said {word}")
+        raise SystemExit(f"end of input while waiting for {word!r}")
 
-    def endure(self, call: Callable[[], object]) -> None:
+    def expect_failure(self, call: Callable[[], object]) -> None:
         """Make a call that should fail, and report everything that a survivor can see."""
         say("calling", sequence=self.comm.sequence + 1)
         seen = attempt(call)

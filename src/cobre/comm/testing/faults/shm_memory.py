@@ -1,4 +1,4 @@
-"""Trouble with shared memory itself: old names, live names, no space, wrong variables. Only for shm."""
+"""Faults of shared memory itself: stale and live names, no space, wrong variables. Only for shm."""
 
 import shutil
 import signal
@@ -11,11 +11,11 @@ from pathlib import Path
 from cobre.comm import shm_space
 from cobre.comm.config import MEETINGS
 from cobre.comm.testing.case import Depth, Params
+from cobre.comm.testing.faults.checks import check_closed, check_failure, check_in_time, check_refused
 from cobre.comm.testing.faults.joining import PROGRAM, right_bits
 from cobre.comm.testing.faults.plan import NotPermittedError, fault
 from cobre.comm.testing.faults.ranks import PlanError, RankProcess, Ranks
 from cobre.comm.testing.faults.shm_variables import WRONG_VARIABLES
-from cobre.comm.testing.faults.verdicts import check_closed, check_failure, check_in_time, check_refused
 from cobre.comm.testing.grids import MIB, combinations
 
 SHM_FOLDER = Path(shm_space.SHM_FOLDER)
@@ -52,7 +52,7 @@ def _run_world(ranks: Ranks) -> list[str]:
 
 @fault("shm_stale_segment", (4,), grid=_meeting_grid, backend="shm")
 def stale_segment(ranks: Ranks, params: Params) -> Sequence[str]:
-    """The name of a run that died before all ranks came is taken over; it stays only where ranks meet by name."""
+    """The name of a run that died while ranks were joining is reused; it is left over only with meeting by name."""
     ranks.options = {"COBRE_SHM_MEETING": params["meeting"]}
     pioneer = ranks.start(0, PROGRAM)
     _wait_for_meeting(ranks)
@@ -70,7 +70,7 @@ def _rubbish_grid(size: int, depth: Depth) -> Sequence[Params]:
 
 @fault("shm_rubbish_segment", (4,), grid=_rubbish_grid, backend="shm")
 def rubbish_segment(ranks: Ranks, params: Params) -> Sequence[str]:
-    """A name whose creator died before it wrote anything sensible is taken over."""
+    """A name whose creator died before it wrote a header is reused."""
     content = {"empty": b"", "zeros": bytes(1 << 20), "text": b"not a segment\n" * 10_000}[params["content"]]
     rubbish = SHM_FOLDER / ranks.world
     rubbish.write_bytes(content)
@@ -80,7 +80,7 @@ def rubbish_segment(ranks: Ranks, params: Params) -> Sequence[str]:
 
 @fault("shm_live_segment", (4,), grid=_meeting_grid, backend="shm")
 def live_segment(ranks: Ranks, params: Params) -> Sequence[str]:
-    """The name of a run whose ranks are still coming is refused to another; that run is not disturbed."""
+    """The name of a run whose ranks are still joining is refused to another run, without disturbing the first."""
     ranks.options = {"COBRE_SHM_MEETING": params["meeting"]}
     first = ranks.start(0, PROGRAM)
     _wait_for_meeting(ranks)
@@ -147,7 +147,7 @@ def no_space_for_world(ranks: Ranks, params: Params) -> Sequence[str]:
 
 @contextmanager
 def small_shm(mib: int) -> Iterator[Sequence[str]]:
-    """A mount namespace with a small /dev/shm; gives the words that start a command in it."""
+    """A mount namespace with a small /dev/shm; yields the prefix that runs a command in it."""
     if shutil.which("unshare") is None or shutil.which("nsenter") is None:
         raise NotPermittedError("needs unshare and nsenter (util-linux) for a small /dev/shm")
     script = f"mount -t tmpfs -o size={mib}m tmpfs /dev/shm && echo ready && exec cat"
@@ -169,7 +169,7 @@ def _variable_grid(size: int, depth: Depth) -> Sequence[Params]:
 
 @fault("shm_variables", (3,), grid=_variable_grid, backend="shm")
 def variables(ranks: Ranks, params: Params) -> Sequence[str]:
-    """Missing, malformed and absurd variables: which one, and what it means."""
+    """Errors about missing, malformed and invalid variables name the variable and what is expected."""
     rows = WRONG_VARIABLES[1 :: params["every"]] if params["every"] > 1 else WRONG_VARIABLES
     processes = [
         (row, ranks.start_with(number, PROGRAM, row.variables(ranks.world))) for number, row in enumerate(rows)

@@ -1,4 +1,4 @@
-"""Ranks that are there but do not come: stopped, computing, or simply late (clause 5)."""
+"""Ranks that exist but do not arrive: stopped, computing, or late (clause 5)."""
 
 import signal
 import time
@@ -6,9 +6,9 @@ from collections.abc import Sequence
 
 from cobre.comm.testing.case import Depth, Params
 from cobre.comm.testing.faults.calls import PUBLIC_NAMES
+from cobre.comm.testing.faults.checks import check_closed, check_completed, check_failure
 from cobre.comm.testing.faults.plan import fault
 from cobre.comm.testing.faults.ranks import RankProcess, Ranks
-from cobre.comm.testing.faults.verdicts import check_closed, check_completed, check_failure
 from cobre.comm.testing.grids import MIB, combinations
 from cobre.comm.testing.programs import expected_digest
 
@@ -27,7 +27,7 @@ def _grid(size: int, depth: Depth) -> Sequence[Params]:
 
 @fault("stop", (5,), grid=_grid)
 def stop(ranks: Ranks, params: Params) -> Sequence[str]:
-    """A stopped rank is given up after the timeout, by name; when it goes on it learns of that."""
+    """A stopped rank is named as lost after the timeout; when it continues, its call fails too."""
     processes = ranks.start_all(_wait_order(params), timeout_s=TIMEOUT_S)
     victim = processes[params["victim"]]
     victim.wait_for("ready")
@@ -42,7 +42,7 @@ def stop(ranks: Ranks, params: Params) -> Sequence[str]:
     victim.send(signal.SIGCONT)
     victim.tell("go")
     if not victim.wait_for("saw")["error"]:
-        problems.append("the stopped rank went on as if nothing had happened")
+        problems.append("the call of the stopped rank succeeded")
     return problems + check_closed(victim)
 
 
@@ -96,7 +96,7 @@ def compute_long(ranks: Ranks, params: Params) -> Sequence[str]:
 
 @fault("operation_limit", (5,), grid=_several)
 def operation_limit(ranks: Ranks, params: Params) -> Sequence[str]:
-    """With a hard limit per operation even a living rank is not waited for longer."""
+    """With a hard limit per operation, not even a rank that is alive is waited for longer."""
     order = _wait_order({"operation": "barrier", **params})
     processes = ranks.start_all(order, operation_timeout_s=TIMEOUT_S)
     victim = processes[params["victim"]]
@@ -112,5 +112,5 @@ def operation_limit(ranks: Ranks, params: Params) -> Sequence[str]:
     ]
     victim.tell("go")
     if not victim.wait_for("saw")["error"]:
-        problems.append("the late rank's call went well although the others had given up")
+        problems.append("the call of the late rank succeeded, although the others had failed")
     return problems + [problem for process in processes for problem in check_closed(process)]

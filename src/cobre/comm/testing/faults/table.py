@@ -4,7 +4,7 @@ import time
 from collections.abc import Iterator, Mapping
 
 from cobre.comm.testing.case import Depth
-from cobre.comm.testing.faults import giving_up, joining, losing, shm_memory, silence
+from cobre.comm.testing.faults import aborting, dying, joining, shm_memory, silence
 from cobre.comm.testing.faults.plan import FaultPlan, NotPermittedError, registered
 from cobre.comm.testing.faults.ranks import PlanError, Ranks
 from cobre.comm.testing.harness import Setting
@@ -12,7 +12,7 @@ from cobre.comm.testing.leaks import LeakCheck
 from cobre.comm.testing.results import Cell, Outcome, Result
 
 LIMIT_S = 60.0
-MODULES = (giving_up, joining, losing, shm_memory, silence)
+MODULES = (aborting, dying, joining, shm_memory, silence)
 """Where the plans are; importing them registers them."""
 
 

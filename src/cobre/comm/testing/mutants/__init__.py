@@ -1,15 +1,15 @@
-"""Wrong communicators that the cases must reject: the test of the tests.
+"""Mutation testing of the kit: wrong communicators that the cases must reject.
 
-Each mutant names the cases that must see through it. The control is no mutant at all: a communicator that passes
-everything on must pass every case.
+Each mutant names the cases that must detect it. The control is a communicator that only delegates, and must pass every
+case.
 """
 
 from cobre.comm.backends.base import Backend
 from cobre.comm.testing.mutants.catalogue import CONTROL, MUTANTS, Mutant
 
-__all__ = ["CONTROL", "MUTANTS", "Mutant", "disguise"]
+__all__ = ["CONTROL", "MUTANTS", "Mutant", "with_mutant"]
 
 
-def disguise(comm: Backend, name: str) -> Backend:
-    """Put the mutant of that name in front of a communicator."""
+def with_mutant(comm: Backend, name: str) -> Backend:
+    """A communicator that behaves like the named mutant, and delegates to `comm`."""
     return {**MUTANTS, CONTROL.name: CONTROL}[name].kind(comm)

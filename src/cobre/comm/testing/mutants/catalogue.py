@@ -1,4 +1,4 @@
-"""The list of mutants, and which cases must see through each."""
+"""The list of mutants, and the cases that must detect each of them."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -9,7 +9,7 @@ from cobre.comm.testing.mutants import messages, objects
 
 @dataclass(frozen=True, slots=True)
 class Mutant:
-    """A wrong communicator, and the ids of the cases that must reject it."""
+    """A wrong communicator, and the ids of the cases that must detect it."""
 
     kind: type[DelegatingCommunicator]
     caught_by: tuple[str, ...]
@@ -21,7 +21,7 @@ class Mutant:
 
     @property
     def what(self) -> str:
-        """What is wrong with it, in words."""
+        """What is wrong with it: the docstring of its class."""
         return (self.kind.__doc__ or "").partition("\n")[0]
 
 

@@ -1,4 +1,4 @@
-"""Puts every mutant before the cases that must reject it; one that gets through is a failure of the kit."""
+"""Runs every mutant through the cases that must detect it; one that passes is a failure of the kit."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import replace

@@ -1,4 +1,4 @@
-"""Ranks that die: all others raise within the bound, and say who, where and in which call (clause 5)."""
+"""Ranks that die: all others raise within the bound, and name the rank, its host and the call (clause 5)."""
 
 import signal
 import time
@@ -6,9 +6,9 @@ from collections.abc import Sequence
 
 from cobre.comm.testing.case import Depth, Params
 from cobre.comm.testing.faults.calls import OPERATIONS, PUBLIC_NAMES, WITH_PAYLOAD
+from cobre.comm.testing.faults.checks import check_closed, check_failure, check_in_time
 from cobre.comm.testing.faults.plan import fault
 from cobre.comm.testing.faults.ranks import RankProcess, Ranks
-from cobre.comm.testing.faults.verdicts import check_closed, check_failure, check_in_time
 from cobre.comm.testing.grids import MIB, combinations
 
 SMALL = 1000
@@ -62,7 +62,7 @@ def kill(ranks: Ranks, params: Params) -> Sequence[str]:
 
 
 def _death(victim: RankProcess, processes: Sequence[RankProcess], moment: str) -> float:
-    """When it happened; for the moments that need the parent's hand, it happens here."""
+    """The time of death; in the moment "waiting", the parent kills the victim here."""
     if moment != "waiting":
         return float(victim.wait_for("dying")["time"])
     victim.wait_for("inside")
@@ -82,7 +82,7 @@ def _everybody_grid(size: int, _depth: Depth) -> Sequence[Params]:
 
 @fault("kill_all", (5,), grid=_everybody_grid)
 def kill_all(ranks: Ranks, _params: Params) -> Sequence[str]:
-    """Everybody dies at once; the check for leaks afterwards is the point."""
+    """All ranks die at once; what matters is the leak check afterwards."""
     order = {"action": "let_wait", "operation": "allreduce", "nbytes": SMALL, "victim": 0}
     processes = ranks.start_all(order)
     for process in processes:
@@ -95,7 +95,7 @@ def kill_all(ranks: Ranks, _params: Params) -> Sequence[str]:
 
 @fault("exit_without_close", (4,), grid=_everybody_grid)
 def exit_without_close(ranks: Ranks, _params: Params) -> Sequence[str]:
-    """Processes that end without `close` end well, and leave nothing."""
+    """Processes that exit without `close` exit with code 0, and leave nothing behind."""
     processes = ranks.start_all({"action": "exit_without_closing"})
     codes = [process.wait_for_end() for process in processes]
     return [] if set(codes) == {0} else [f"exit codes {codes}"]

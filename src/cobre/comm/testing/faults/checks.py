@@ -1,4 +1,4 @@
-"""What survivors must have seen, said in words where they did not."""
+"""Checks of what survivors report; each returns descriptions of what is wrong."""
 
 import socket
 from collections.abc import Sequence
@@ -6,17 +6,17 @@ from collections.abc import Sequence
 from cobre.comm.testing.faults.ranks import Event, RankProcess
 
 BOUND_S = 2.0
-"""From the death of a rank to the error on all others."""
+"""The longest time allowed from the death of a rank to the error on all others."""
 
 
 def check_failure(
-    survivor: RankProcess, error: str, culprit: RankProcess, operations: Sequence[str], words: Sequence[str] = ()
+    survivor: RankProcess, error: str, failed: RankProcess, operations: Sequence[str], words: Sequence[str] = ()
 ) -> list[str]:
-    """The error names the culprit with host and pid, and the call; afterwards everything is refused."""
+    """The error names the rank that failed, with host and pid, and the call; afterwards every call raises."""
     saw = survivor.wait_for("saw")
     if saw["error"] != error:
-        return [f"rank {survivor.rank}: expected {error} about rank {culprit.rank}, got {saw}"]
-    expected = {"ranks": [culprit.rank], "pids": [culprit.pid], "hosts": [socket.gethostname()]}
+        return [f"rank {survivor.rank}: expected {error} about rank {failed.rank}, got {saw}"]
+    expected = {"ranks": [failed.rank], "pids": [failed.pid], "hosts": [socket.gethostname()]}
     problems = [
         f"{field} should be {value}, not {saw[field]}" for field, value in expected.items() if saw[field] != value
     ]
@@ -24,7 +24,7 @@ def check_failure(
         problems.append(f"operation should be one of {operations}, not {saw['operation']}")
     if saw["sequence"] != saw["own_sequence"]:
         problems.append(f"call #{saw['own_sequence']} failed, but the error says #{saw['sequence']}")
-    return [f"rank {survivor.rank}: {problem}" for problem in problems + _unsaid(saw, culprit, words) + _after(saw)]
+    return [f"rank {survivor.rank}: {problem}" for problem in problems + _unsaid(saw, failed, words) + _after(saw)]
 
 
 def check_message(survivor: RankProcess, error: str, words: Sequence[str]) -> list[str]:
@@ -70,10 +70,10 @@ def check_completed(process: RankProcess) -> list[str]:
     return [f"rank {process.rank}: expected no error, got {saw}"] if saw["error"] else check_closed(process)
 
 
-def _unsaid(saw: Event, culprit: RankProcess, words: Sequence[str]) -> list[str]:
+def _unsaid(saw: Event, failed: RankProcess, words: Sequence[str]) -> list[str]:
     wanted = (
-        f"rank {culprit.rank}",
-        str(culprit.pid),
+        f"rank {failed.rank}",
+        str(failed.pid),
         socket.gethostname(),
         f"#{saw['sequence']}",
         saw["operation"],

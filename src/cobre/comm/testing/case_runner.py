@@ -1,4 +1,4 @@
-"""What every rank of a test world runs: cases one after another, each noted in the journal."""
+"""Runs cases on one rank of a test world, one after the other, and writes each result to the journal."""
 
 import faulthandler
 import time
@@ -13,15 +13,15 @@ CASE_LIMIT_S = 120.0
 
 
 def run_cases(comm: Backend, cases: Sequence[tuple[str, Params, str]], folder: str) -> tuple[int, int]:
-    """Run cases, given by id, parameters and mutant; stop at the first that raises: the ranks are then out of step.
+    """Run cases, given by id, parameters and mutant; stop at the first that raises: the ranks are then out of sync.
 
-    Returns rank and size, for comparison with what the starter meant.
+    Returns rank and size, to be compared with what was started.
     """
     with JournalWriter(folder, comm.rank) as journal:
         for number, (identifier, params, mutant) in enumerate(cases):
-            # A hanging rank writes its stack and goes, which frees the others.
+            # A rank that hangs writes its stack and exits, which makes the others fail instead of hang.
             faulthandler.dump_traceback_later(CASE_LIMIT_S, exit=True, file=journal.stacks)
-            entry = _run_case(_disguise(comm, mutant), identifier, params)
+            entry = _run_case(_with_mutant(comm, mutant), identifier, params)
             faulthandler.cancel_dump_traceback_later()
             journal.write(number, entry)
             if entry.error:
@@ -39,9 +39,9 @@ def _run_case(comm: Backend, identifier: str, params: Params) -> Entry:
     return Entry(value=value, seconds=time.perf_counter() - begin)
 
 
-def _disguise(comm: Backend, mutant: str) -> Backend:
+def _with_mutant(comm: Backend, mutant: str) -> Backend:
     if not mutant:
         return comm
-    from cobre.comm.testing.mutants import disguise  # noqa: PLC0415 - rarely needed
+    from cobre.comm.testing.mutants import with_mutant  # noqa: PLC0415 - rarely needed
 
-    return disguise(comm, mutant)
+    return with_mutant(comm, mutant)
