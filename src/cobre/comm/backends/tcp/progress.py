@@ -16,8 +16,8 @@ class Progress:
     """
 
     def __init__(self) -> None:
-        # A world begins in call 0, in which ranks find their hosts (`host_discovery`). A verdict on a rank that died
-        # before it would be about call 1, and call 0 would fail without naming that rank.
+        # A world begins in call 0, in which ranks find their hosts (`host_discovery`). Otherwise the record of a rank
+        # that died before it would be about call 1, and call 0 would fail without naming that rank.
         self.started = 0
         self.completed = -1
         self.operation = 0
