@@ -153,3 +153,11 @@ def test_fields_have_labels(tab):
         ).map((part) => part.outerHTML.slice(0, 80))"""
     )
     assert bare == []
+
+
+def test_tools_of_a_chart_are_named_after_it(tab):
+    names = tab.value(
+        """[...document.querySelectorAll("#bounds .tools button, #bounds summary")].map((part) =>
+          part.getAttribute("aria-labelledby").split(" ").map((id) => document.getElementById(id).textContent).join(" "))"""
+    )
+    assert names == ["Enlarge Bounds by iteration", "CSV Bounds by iteration", "Numbers Bounds by iteration"]

@@ -295,6 +295,18 @@ const charts = (() => {
     return u;
   };
 
+  /* "Enlarge" alone says little to somebody who hears one button after the other: the chart's title follows. */
+  let named = 0;
+  const nameAfterTitle = (figure, ...controls) => {
+    const title = figure.querySelector("h3, h4");
+    if (!title) return;
+    title.id = title.id || `chart-title-${++named}`;
+    controls.forEach((control, place) => {
+      control.id = `${title.id}-${place}`;
+      control.setAttribute("aria-labelledby", `${control.id} ${title.id}`);
+    });
+  };
+
   /* Tools and the table below a plot; the table is made when it is opened. */
   const withTools = (figure, current, legend) => {
     const tools = element("div", undefined, { class: "tools" });
@@ -306,9 +318,11 @@ const charts = (() => {
     const scroll = element("div", undefined, { class: "scroll", tabindex: "0", role: "region", "aria-label": "Numbers" });
     const fill = () => details.open && scroll.replaceChildren(tableOf(current()));
     details.addEventListener("toggle", fill);
-    details.append(element("summary", "Numbers"), scroll);
+    const summary = element("summary", "Numbers");
+    details.append(summary, scroll);
     tools.append(large, csv);
     figure.append(tools, details);
+    nameAfterTitle(figure, large, csv, summary);
     return fill;
   };
 
