@@ -157,7 +157,8 @@ def test_fields_have_labels(tab):
 
 def test_tools_of_a_chart_are_named_after_it(tab):
     names = tab.value(
-        """[...document.querySelectorAll("#bounds .tools button, #bounds summary")].map((part) =>
-          part.getAttribute("aria-labelledby").split(" ").map((id) => document.getElementById(id).textContent).join(" "))"""
+        """(() => { const words = (id) => document.getElementById(id).textContent;
+          return [...document.querySelectorAll("#bounds .tools button, #bounds summary")].map((part) =>
+            part.getAttribute("aria-labelledby").split(" ").map(words).join(" ")); })()"""
     )
     assert names == ["Enlarge Bounds by iteration", "CSV Bounds by iteration", "Numbers Bounds by iteration"]
