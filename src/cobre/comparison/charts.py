@@ -41,18 +41,18 @@ def difference_chart(comparison: StudyComparison, quantity: str) -> Chart:
     unit = unit_of(quantity)
     return Chart(
         f"difference-{quantity}",
-        f"{title_of(quantity)}: B less A",
+        f"{title_of(quantity)}: B - A",
         f"From {np.nanmin(difference):,.4g} to {np.nanmax(difference):,.4g} {unit} by stage.",
         unit,
         [row["stage"] for row in rows],
         (
-            Series("B less A", difference, GREEN),
+            Series("B - A", difference, GREEN),
             Series("± 95 %", half_width, drawing="none"),
             Series("low end of the interval", difference - half_width, drawing="none"),
             Series("high end of the interval", difference + half_width, drawing="none"),
         ),
         (Band(3, 2, GREEN, BAND),),
-        (Mark("B less A", GREEN), Mark("its 95 % confidence interval", GREEN, "band", BAND)),
+        (Mark("B - A", GREEN), Mark("its 95 % confidence interval", GREEN, "band", BAND)),
     )
 
 

@@ -39,7 +39,7 @@ def _drawn(rows: Sequence[Row], quantity: str) -> Figure:
     scaled = [{"a": x, "b": y} for x, y in zip(difference.tolist(), np.nan_to_num(half_width).tolist(), strict=True)]
     low_divisor, low_unit = scale_of(scaled, unit_of(quantity))
     figure = Figure(figsize=(WIDTH / 72, HEIGHT / 72))
-    upper, lower = _two_axes(figure, unit, f"B less A, {low_unit}")
+    upper, lower = _two_axes(figure, unit, f"B - A, {low_unit}")
     x = np.arange(len(rows))
     upper.plot(x, a / divisor, color=BLUE, marker=_marker(x))
     upper.plot(x, b / divisor, color=ORANGE, linestyle=(0, (5, 2.5)), marker=_marker(x))

@@ -37,7 +37,7 @@ def page_of(comparison: StudyComparison) -> str:
     sections = [] if comparison.money is None else _sections(comparison)
     lead = f'<section class="card wide">{_bits(comparison)}{_headline(comparison)}</section>'
     return document(
-        f"{names[0]} and {names[1]}",
+        f"A: {names[0]}, B: {names[1]}",
         basis(comparison) or NO_SIMULATION,
         "\n".join([lead, *(section.html() for section in sections)]),
         {"format_version": 1, **numbers_of(sections)},
