@@ -30,7 +30,7 @@ def sampled(case):
 
 SPOILT = {
     "unknown stage": (nodes(first(stage_id=9)), "node 0, stage_id: there is no stage 9"),
-    "twice": (nodes(lambda rows: [*rows, rows[-1]]), "appears 2 times"),
+    "twice": (nodes(lambda rows: [*rows, rows[-1]]), "id: is used 2 times"),
     "unknown end": (edges(first(target_id=999)), "there is no node 999"),
     "probability": (edges(first(probability=0.9999)), "the probabilities of leaving node 0 sum to"),
     "beyond 1": (edges(first(probability=1.5)), "probability: is 1.5 (expected between 0 and 1)"),
