@@ -11,7 +11,7 @@ from cobre.comparison.quantities import NOT_OF_THE_SYSTEM, QUANTITIES, ComparedQ
 from cobre.core.arrays import Floats
 from cobre.io.output.scenario_rows import Columns
 
-Ints = NDArray[np.intp]
+Positions = NDArray[np.intp]
 BlockHours = Mapping[tuple[int, int], float]
 COST_COLUMNS = ("stage_id", "immediate_cost", "discount_factor")
 
@@ -145,7 +145,7 @@ def over_stages(aggregation: str, values: Floats, hours: Floats) -> Floats:
         return np.asarray(np.nansum(values * weights, axis=0) / weights.sum(axis=0))
 
 
-def positions(ids: NDArray[np.int32], wanted: Sequence[int | None]) -> Ints:
+def positions(ids: NDArray[np.int32], wanted: Sequence[int | None]) -> Positions:
     """The place of each id among those that are wanted; -1 for others."""
     pairs = sorted((id_, place) for place, id_ in enumerate(wanted) if id_ is not None)
     if not pairs:

@@ -10,6 +10,7 @@ from cobre.compat.run_metadata import training_facts
 from cobre.core.case import Case
 from cobre.errors import CobreError
 from cobre.io.case import load_case
+from cobre.io.file_names import CONFIG_FILE
 from cobre.runs.events import Event
 from cobre.runs.stored import logged_events, stored_study
 from cobre.runs.trained_case import case_of_run
@@ -52,7 +53,7 @@ class RunSource:
     def case(self) -> Case:
         """The case; refused when it is no longer that of the run."""
         named = self.case_folder or Path(self.study.get("case") or "")
-        if not (named / "config.json").exists():
+        if not (named / CONFIG_FILE).exists():
             where = (
                 f"{named} is not a case directory" if str(named) != "." else "the run was not started from a directory"
             )

@@ -9,7 +9,6 @@ from cobre.io.block_factors import LOAD_FILE, SOURCE_FILE, read_load_factors, re
 from cobre.io.case_files import OPTIONAL_JSON, REQUIRED_JSON, check_files
 from cobre.io.computed_values import check_computed_values
 from cobre.io.config.document import ConfigDocument
-from cobre.io.config.file import FILE as CONFIG_FILE
 from cobre.io.config.file import read_config, with_paths_from
 from cobre.io.constraints.reading import read_generic_constraints
 from cobre.io.correlation_file import read_correlation
@@ -22,6 +21,7 @@ from cobre.io.entities import (
     read_pumping_stations,
     read_thermals,
 )
+from cobre.io.file_names import CONFIG_FILE
 from cobre.io.initial_conditions import read_initial_conditions
 from cobre.io.json_documents import Document, read_document
 from cobre.io.not_modelled import refuse_what_is_not_modelled

@@ -4,11 +4,12 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from cobre.io.conversion_manifest import CONVERSION_MANIFEST
+from cobre.io.file_names import CONFIG_FILE
 from cobre.io.problems import Layer, Problems
 from cobre.io.table_formats import OVERRIDE_TABLES, PRODUCTION_TABLES, SCENARIO_TABLES
 
 REQUIRED_JSON = (
-    "config.json",
+    CONFIG_FILE,
     "stages.json",
     "initial_conditions.json",
     "penalties.json",

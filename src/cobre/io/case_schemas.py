@@ -19,6 +19,7 @@ from cobre.io.entities import (
     StationsFile,
     ThermalsFile,
 )
+from cobre.io.file_names import CONFIG_FILE
 from cobre.io.initial_conditions import InitialConditionsFile
 from cobre.io.json_files import JsonFile
 from cobre.io.penalties_file import PenaltiesFile
@@ -30,7 +31,7 @@ DIALECT = "https://json-schema.org/draft/2020-12/schema"
 # By the name of the schema: the file of a case, and what reads it.
 SCHEMAS: Mapping[str, tuple[str, type[JsonFile]]] = {
     "buses": ("system/buses.json", BusesFile),
-    "config": ("config.json", ConfigFile),
+    "config": (CONFIG_FILE, ConfigFile),
     "correlation": ("scenarios/correlation.json", CorrelationFile),
     "energy_contracts": ("system/energy_contracts.json", ContractsFile),
     "generic_constraints": ("constraints/generic_constraints.json", GenericConstraintsFile),

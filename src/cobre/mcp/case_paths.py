@@ -3,6 +3,7 @@
 from pathlib import Path
 
 from cobre.io.config.file import read_config, with_paths_from
+from cobre.io.file_names import CONFIG_FILE
 from cobre.io.json_documents import read_document
 from cobre.io.problems import Problems
 from cobre.mcp.roots import Roots
@@ -11,7 +12,7 @@ from cobre.mcp.roots import Roots
 def check_case_paths(roots: Roots, case: Path, output: Path | None = None) -> None:
     """Refuse a case whose config.json reads or writes a policy outside; one that cannot be read is left to the run."""
     problems = Problems()
-    found = read_config(read_document(case, "config.json", problems), None, problems)
+    found = read_config(read_document(case, CONFIG_FILE, problems), None, problems)
     if found is None:
         return
     policy = with_paths_from(case, found).policy

@@ -5,12 +5,13 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from cobre.io.file_names import CONFIG_FILE
 from cobre.mcp.roots import Roots
 from cobre.runs.files import EVENT_FILE
 
 MAX_DEPTH = 6
 MAX_FOUND = 500
-CASE_FILES = {"config.json", "stages.json"}
+CASE_FILES = {CONFIG_FILE, "stages.json"}
 
 
 @dataclass

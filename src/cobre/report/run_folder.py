@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from cobre.core.verdict import FoundBound
+from cobre.io.file_names import CONFIG_FILE
 from cobre.io.lock_file import LastActivity
 from cobre.io.output import ResultsError, read_manifest
 from cobre.io.shell_quoting import as_argument
@@ -94,7 +95,7 @@ def _refuse_other_folder(folder: Path) -> None:
     if any((folder / sign).exists() for sign in SIGNS):
         return
     hint = ""
-    if (folder / "config.json").exists():
+    if (folder / CONFIG_FILE).exists():
         command = f"cobre run {as_argument(folder)}"
         hint = f"; it looks like a case: `{command}` writes results, by default to {folder / 'output'}"
     raise ReportError(f"{folder} is not the output directory of a run: it has none of {', '.join(SIGNS)}{hint}")

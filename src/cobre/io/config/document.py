@@ -4,7 +4,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Self
 
-from cobre.io.config.overrides import FILE
+from cobre.io.file_names import CONFIG_FILE
 from cobre.io.json_documents import Document, read_document
 from cobre.io.problems import CaseProblem, Problems
 
@@ -20,5 +20,5 @@ class ConfigDocument:
     def read(cls, case: Path) -> Self:
         """Read config.json of a case directory. Raises OSError where not even its folder can be looked at."""
         problems = Problems()
-        document = read_document(case, FILE, problems, is_required=True)
+        document = read_document(case, CONFIG_FILE, problems, is_required=True)
         return cls(document, tuple(problems))

@@ -35,11 +35,11 @@ from cobre.io.config.records import (
 from cobre.io.config.settings_without_effect import warn_of_settings_without_effect
 from cobre.io.config.shared_fields import shared_fields
 from cobre.io.config.solver_profiles import solver_config
+from cobre.io.file_names import CONFIG_FILE
 from cobre.io.json_documents import Document, rewritten
 from cobre.io.json_files import decode
 from cobre.io.problems import Layer, Problems
 
-FILE = "config.json"
 DEFAULT_TREE_SEED = 42
 DEFAULT_COST_SCALE = 1e6
 
@@ -111,7 +111,12 @@ def _stopping_rules(records: tuple[Any, ...], problems: Problems) -> tuple[Stopp
     if not any(isinstance(rule, IterationLimit) for rule in rules):
         message = "there is no rule of type iteration_limit"
         problems.error(
-            Layer.SCHEMA, FILE, "", "training.stopping_rules", message, 'add {"type": "iteration_limit", "limit": N}'
+            Layer.SCHEMA,
+            CONFIG_FILE,
+            "",
+            "training.stopping_rules",
+            message,
+            'add {"type": "iteration_limit", "limit": N}',
         )
     return rules
 
@@ -144,7 +149,9 @@ def _years(years: tuple[int, ...] | YearRange | None, section: str, problems: Pr
         return years
     if years.from_ > years.to:
         field = f"{section}.scenario_source.historical_years"
-        problems.error(Layer.MEANING, FILE, "", field, f"goes from {years.from_} to {years.to}", "an earlier `from`")
+        problems.error(
+            Layer.MEANING, CONFIG_FILE, "", field, f"goes from {years.from_} to {years.to}", "an earlier `from`"
+        )
     return tuple(range(years.from_, years.to + 1))
 
 

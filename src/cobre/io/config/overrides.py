@@ -5,9 +5,8 @@ import json
 from collections.abc import Mapping
 from typing import Any
 
+from cobre.io.file_names import CONFIG_FILE
 from cobre.io.problems import Layer, Problems
-
-FILE = "config.json"
 
 
 def with_overrides(content: Any, overrides: Mapping[str, object], problems: Problems) -> Any:
@@ -23,12 +22,17 @@ def with_overrides(content: Any, overrides: Mapping[str, object], problems: Prob
 def _put(merged: dict[str, Any], dotted: object, value: object, problems: Problems) -> None:
     if not isinstance(dotted, str):
         message = f"the override {dotted!r} is not a string"
-        problems.error(Layer.SCHEMA, FILE, "overrides", str(dotted), message, "a key such as training.tree_seed")
+        problems.error(Layer.SCHEMA, CONFIG_FILE, "overrides", str(dotted), message, "a key such as training.tree_seed")
         return
     if not _is_json(value):
         message = f"the override has a value of type {type(value).__name__}"
         problems.error(
-            Layer.SCHEMA, FILE, "overrides", dotted, message, "a number, a text, true, false, None or these in lists"
+            Layer.SCHEMA,
+            CONFIG_FILE,
+            "overrides",
+            dotted,
+            message,
+            "a number, a text, true, false, None or these in lists",
         )
         return
     *parents, last = dotted.split(".")
@@ -39,7 +43,7 @@ def _put(merged: dict[str, Any], dotted: object, value: object, problems: Proble
         node = node[key]
         if not isinstance(node, dict):
             message = f"the override `{dotted}` leads through `{key}`, which is not an object"
-            problems.error(Layer.SCHEMA, FILE, "overrides", dotted, message, "a key such as training.tree_seed")
+            problems.error(Layer.SCHEMA, CONFIG_FILE, "overrides", dotted, message, "a key such as training.tree_seed")
             return
     node[last] = _merged(node.get(last), value)
 

@@ -11,9 +11,9 @@ from cobre.io.config.records import (
     TrainingRecord,
 )
 from cobre.io.config.solver_profiles import TrainingSolverRecord, warn_of_profile
+from cobre.io.file_names import CONFIG_FILE
 from cobre.io.problems import Layer, Problems
 
-FILE = "config.json"
 SOLVER_RULES = ("max_added_per_round", "violation_tolerance")
 OF_A_WINDOW = ("seed_window", "start_iteration")  # what matters beside candidate_recency
 
@@ -23,7 +23,7 @@ Finding = tuple[str, str]
 def warn_of_settings_without_effect(file: ConfigFile, problems: Problems) -> None:
     """A warning for each, with its place and why."""
     for field, message in _findings(file):
-        problems.warn(Layer.SCHEMA, FILE, "", field, f"has no effect: {message}")
+        problems.warn(Layer.SCHEMA, CONFIG_FILE, "", field, f"has no effect: {message}")
     warn_of_profile(file.simulation.solver, "simulation.solver", problems)
 
 

@@ -6,9 +6,9 @@ from typing import Annotated, Literal
 from pydantic import Field
 
 from cobre.core.config import SolverConfig
+from cobre.io.file_names import CONFIG_FILE
 from cobre.io.problems import Layer, Problems
 
-FILE = "config.json"
 Tolerance = Annotated[float, Field(gt=0)]
 
 
@@ -72,7 +72,7 @@ def warn_of_profile(
     for name in SolverProfileRecord.__dataclass_fields__:
         if profile is not None and getattr(profile, name) is not None and name not in followed:
             message = "has no effect: LPs are solved with fixed settings, so that results are the same everywhere"
-            problems.warn(Layer.SCHEMA, FILE, "", f"{section}.{name}", message)
+            problems.warn(Layer.SCHEMA, CONFIG_FILE, "", f"{section}.{name}", message)
 
 
 def _one_tolerance(record: TrainingSolverRecord, name: str, problems: Problems) -> float | None:
@@ -80,5 +80,5 @@ def _one_tolerance(record: TrainingSolverRecord, name: str, problems: Problems) 
     values = sorted(value for value in given if value is not None)
     if len(values) > 1 and values[0] != values[1]:
         message = f"differs between forward and backward; {values[0]} is used for both"
-        problems.warn(Layer.SCHEMA, FILE, "", f"training.solver.*.{name}", message)
+        problems.warn(Layer.SCHEMA, CONFIG_FILE, "", f"training.solver.*.{name}", message)
     return values[0] if values else None

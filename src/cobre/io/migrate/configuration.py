@@ -1,9 +1,9 @@
 """config.json: selections, cut selection, stopping rules."""
 
+from cobre.io.file_names import CONFIG_FILE as FILE
 from cobre.io.migrate.notes import Notes
 from cobre.io.migrate.old_case import Json, OldCase
 
-FILE = "config.json"
 # What the older program did instead when it met its rule `simulation`.
 ITERATIONS_OF_OLD_SIMULATION_RULE = 100
 HAS_NO_SUCCESSOR = {

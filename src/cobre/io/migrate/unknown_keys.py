@@ -15,15 +15,15 @@ from cobre.io import (
     production_models,
     stages_file,
 )
-from cobre.io.config import file as config_file
 from cobre.io.config import records as config_records
+from cobre.io.file_names import CONFIG_FILE
 from cobre.io.json_files import JsonFile
 from cobre.io.migrate.notes import Notes
 from cobre.io.migrate.old_case import OldCase
 
 UNKNOWN = ("extra_forbidden", "unexpected_keyword_argument")
 RECORDS: Mapping[str, type[JsonFile]] = {
-    config_file.FILE: config_records.ConfigFile,
+    CONFIG_FILE: config_records.ConfigFile,
     stages_file.FILE: stages_file.StagesFile,
     initial_conditions.FILE: initial_conditions.InitialConditionsFile,
     penalties_file.FILE: penalties_file.PenaltiesFile,

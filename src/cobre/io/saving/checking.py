@@ -14,6 +14,7 @@ from cobre.io.constraints.reading import FILE as CONSTRAINT_FILE
 from cobre.io.constraints.reading import decode_constraints
 from cobre.io.correlation_file import FILE as CORRELATION_FILE
 from cobre.io.correlation_file import read_correlation
+from cobre.io.file_names import CONFIG_FILE
 from cobre.io.initial_conditions import read_initial_conditions
 from cobre.io.json_documents import Document
 from cobre.io.json_files import decode
@@ -31,7 +32,7 @@ from cobre.io.validation import check_case
 
 Reader = Callable[[Document, Problems], object]
 READERS: Mapping[str, Reader] = {
-    "config.json": lambda document, problems: read_config(document, None, problems),
+    CONFIG_FILE: lambda document, problems: read_config(document, None, problems),
     "stages.json": read_stages,
     "initial_conditions.json": read_initial_conditions,
     "penalties.json": read_penalties,

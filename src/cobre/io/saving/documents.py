@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 
 from cobre.core.case import Case
+from cobre.io.file_names import CONFIG_FILE
 from cobre.io.saving.config_document import config_document
 from cobre.io.saving.constraint_documents import constraint_documents
 from cobre.io.saving.scenario_documents import scenario_documents
@@ -20,7 +21,7 @@ def case_documents(case: Case) -> Iterator[tuple[str, str]]:
 
 
 def _documents(case: Case) -> Iterator[tuple[str, Any]]:
-    yield "config.json", config_document(case.config)
+    yield CONFIG_FILE, config_document(case.config)
     yield from study_documents(case)
     yield from scenario_documents(case.scenarios)
     yield from constraint_documents(case.generic_constraints)

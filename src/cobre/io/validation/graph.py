@@ -6,7 +6,7 @@ from collections import Counter
 from cobre.core.case import Case, Table
 from cobre.core.config import Gap
 from cobre.core.temporal import Node, PolicyGraph
-from cobre.io.config.file import FILE as CONFIG_FILE
+from cobre.io.file_names import CONFIG_FILE
 from cobre.io.stages_file import FILE
 from cobre.io.validation.findings import Findings, Rule, listed, with_ids
 from cobre.io.validation.scenario_dimensions import LIBRARIES

@@ -6,7 +6,7 @@ from itertools import pairwise
 import numpy as np
 
 from cobre.core.case import Case
-from cobre.io.config.file import FILE as CONFIG_FILE
+from cobre.io.file_names import CONFIG_FILE
 from cobre.io.initial_conditions import FILE as INITIAL_FILE
 from cobre.io.not_modelled import has_inflow_lags
 from cobre.io.stages_file import FILE as STAGES_FILE

@@ -5,7 +5,7 @@ from pathlib import Path
 from cobre.core.case import Case
 from cobre.core.state_names import STORAGE, StateName
 from cobre.io.boundary_file import find_boundary_file, stage_that_ends_on
-from cobre.io.config.file import FILE
+from cobre.io.file_names import CONFIG_FILE
 from cobre.io.policy_file import PolicyFileError, PolicyMetadata, read_policy
 from cobre.io.validation.findings import Findings, Rule
 
@@ -20,12 +20,14 @@ def boundary_policy(case: Case, findings: Findings) -> None:
     try:
         metadata = read_policy(find_boundary_file(Path(boundary.path))).metadata
     except PolicyFileError as error:
-        findings.error(FILE, "", FIELD, str(error), "the policy file of another study, its folder, or its output")
+        findings.error(
+            CONFIG_FILE, "", FIELD, str(error), "the policy file of another study, its folder, or its output"
+        )
         return
     day = case.horizon.stages[-1].end_date
     if stage_that_ends_on(metadata, day) is None:
         message = f"has no cost-to-go on {day}, where this study ends"
-        findings.error(FILE, "", FIELD, message, f"its stages end on {', '.join(metadata.stage_end_dates)}")
+        findings.error(CONFIG_FILE, "", FIELD, message, f"its stages end on {', '.join(metadata.stage_end_dates)}")
     _check_plants(case, metadata, findings)
 
 
@@ -33,7 +35,7 @@ def _check_plants(case: Case, metadata: PolicyMetadata, findings: Findings) -> N
     for hydro in case.system.hydros:
         if str(StateName(STORAGE, hydro.id)) not in metadata.state_names:
             message = f"does not price the water of hydro {hydro.id} ({hydro.name})"
-            findings.error(FILE, "", FIELD, message, "the policy of a study with the same plants")
+            findings.error(CONFIG_FILE, "", FIELD, message, "the policy of a study with the same plants")
 
 
 RULES: tuple[Rule, ...] = (boundary_policy,)

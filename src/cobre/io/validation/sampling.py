@@ -4,7 +4,7 @@ import numpy as np
 
 from cobre.core.case import Case
 from cobre.core.config import ScenarioSource
-from cobre.io.config.file import FILE
+from cobre.io.file_names import CONFIG_FILE
 from cobre.io.stages_file import FILE as STAGES_FILE
 from cobre.io.validation.findings import Findings, Rule, listed, with_ids
 from cobre.io.validation.scenario_dimensions import scenario_sources
@@ -18,7 +18,7 @@ def seeds(case: Case, findings: Findings) -> None:
         drawn = [name for name in ("inflow", "load", "ncs") if getattr(source, name) in NEEDS_SEED]
         if drawn and source.seed is None:
             message = f"is missing, but the scheme of {', '.join(drawn)} draws scenarios of its own"
-            findings.error(FILE, "", f"{place}.seed", message, "a whole number")
+            findings.error(CONFIG_FILE, "", f"{place}.seed", message, "a whole number")
 
 
 def histories(case: Case, findings: Findings) -> None:
@@ -27,12 +27,12 @@ def histories(case: Case, findings: Findings) -> None:
     for place, source in scenario_sources(case).items():
         if source.inflow == "historical" and not years:
             message = "is historical, but there is no history"
-            findings.error(FILE, "", f"{place}.inflow.scheme", message, "add scenarios/inflow_history.parquet")
+            findings.error(CONFIG_FILE, "", f"{place}.inflow.scheme", message, "add scenarios/inflow_history.parquet")
         elif source.inflow == "historical":
             _check_years(place, source, years, findings)
         elif source.historical_years is not None:
             message = "has no effect: the scheme of inflow is not historical"
-            findings.warn(FILE, "", f"{place}.historical_years", message)
+            findings.warn(CONFIG_FILE, "", f"{place}.historical_years", message)
 
 
 def _years_of_history(case: Case) -> set[int]:
@@ -46,7 +46,9 @@ def _check_years(place: str, source: ScenarioSource, years: set[int], findings: 
     missing = set(source.historical_years or ()) - years
     if missing:
         message = f"the history has no year {listed(missing)}"
-        findings.error(FILE, "", f"{place}.historical_years", message, f"years from {min(years)} to {max(years)}")
+        findings.error(
+            CONFIG_FILE, "", f"{place}.historical_years", message, f"years from {min(years)} to {max(years)}"
+        )
 
 
 def historical_residuals(case: Case, findings: Findings) -> None:

@@ -8,7 +8,7 @@ import numpy as np
 from cobre.core.case import Case, Table
 from cobre.core.config import ScenarioSource
 from cobre.core.temporal import Stage
-from cobre.io.config.file import FILE as CONFIG_FILE
+from cobre.io.file_names import CONFIG_FILE
 from cobre.io.table_formats import SCENARIO_TABLES
 from cobre.io.validation.findings import Findings, Rule, listed
 from cobre.io.validation.noise_vector import noise_dimension, random_buses, random_sources

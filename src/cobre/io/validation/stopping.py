@@ -2,7 +2,7 @@
 
 from cobre.core.case import Case
 from cobre.core.config import SimulationBased
-from cobre.io.config.file import FILE
+from cobre.io.file_names import CONFIG_FILE
 from cobre.io.validation.findings import Findings, Rule, with_ids
 
 FIELD = "training.stopping_rules"
@@ -17,7 +17,9 @@ def simulation_rule(case: Case, findings: Findings) -> None:
     if averse:
         where = with_ids("stage", averse)
         message = f"the rule `simulation` compares means, but the risk measure is not the expectation in {where}"
-        findings.error(FILE, "", FIELD, message, "upper_bound or bound_stalling, which are valid for any risk measure")
+        findings.error(
+            CONFIG_FILE, "", FIELD, message, "upper_bound or bound_stalling, which are valid for any risk measure"
+        )
     source = config.scenario_source
     others = [name for name in ("inflow", "load", "ncs") if getattr(source, name) != "in_sample"]
     if others:
@@ -25,7 +27,7 @@ def simulation_rule(case: Case, findings: Findings) -> None:
             f"the rule `simulation` simulates {' and '.join(others)} of other scenarios than the openings, "
             "to which the lower bound refers: it may stop too early or never"
         )
-        findings.warn(FILE, "", FIELD, message, "bound_stalling, or in_sample forward passes")
+        findings.warn(CONFIG_FILE, "", FIELD, message, "bound_stalling, or in_sample forward passes")
 
 
 RULES: tuple[Rule, ...] = (simulation_rule,)
