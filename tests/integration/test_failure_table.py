@@ -147,14 +147,15 @@ def test_a_frozen_rank(backend, options, silence):
     name = f"COBRE_{backend.upper()}_TIMEOUT_SECS"
     text = stopped(train, 3, backend, **{name: "2"}, **options)
     last = r"its last call was #1 barrier 'forward'"
-    assert re.search(rf"barrier call #2 failed: rank 1 {WHO} {silence} [23]\.\d s \(stopped.*; {last}", text)
+    found = re.search(rf"barrier call #2 failed: rank 1 {WHO} {silence} (\d+\.\d) s \(stopped.*; {last}", text)
+    assert found and float(found[1]) >= 2.0  # the limit; how much later it is noticed is up to the machine
     assert "#2 barrier 'backward' under way for" in text
 
 
 def test_a_long_wait_says_for_whom(monkeypatch, caplog):
     """Long before anything fails: who is missing, in which call, what it did last."""
     monkeypatch.setattr(waiting, "REPORT_S", 0.5)
-    with meeting(2, timeout_s=2.0, ranks_per_host=1) as world:
+    with meeting(2, timeout_s=DEADLINE_S, ranks_per_host=1) as world:
         comms = results(world.start_all())
         world.everywhere(comms, lambda comm: comm.barrier(label="forward"))
         waits = threading.Thread(target=comms[0].barrier, kwargs={"label": "backward"})
