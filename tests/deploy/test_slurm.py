@@ -58,7 +58,7 @@ def test_tasks_laid_out_by_hand_need_a_coordinator():
 
 
 def test_a_list_that_cannot_be_read_is_named():
-    with pytest.raises(NoStepError, match=r"SLURM_STEP_NODELIST: 'node\[' is no host list"):
+    with pytest.raises(NoStepError, match=r"SLURM_STEP_NODELIST: 'node\[' is not a host list"):
         step_environment(STEP | {"SLURM_STEP_NODELIST": "node["})
 
 

@@ -35,8 +35,9 @@ class _KnownByOtherNames(click.Group):
 def launch() -> None:
     """Print a file that starts a study in containers or on a cluster.
 
-    \b
     Options for `cobre run` go after `--`.
+
+    \b
     Examples:
       cobre launch compose --ranks 4 --case ./my_case --output ./results > compose.yaml
       cobre launch k8s --ranks 8 --image registry/cobre:1 --case case-claim --output output-claim | kubectl apply -f -
@@ -74,7 +75,7 @@ def _container_options(command: Command) -> Command:
 @_world_options
 @_container_options
 @click.option("--case", default="./case", show_default=True, help="Folder of the case.")
-@click.option("--output", default="./output", show_default=True, help="Folder of the results; it must exist.")
+@click.option("--output", default="./output", show_default=True, help="Folder for the results; it must exist.")
 def compose(**options: Any) -> None:
     """Print a Compose file with a container for each rank."""
     from cobre.launchfiles.compose import compose_file
@@ -87,9 +88,12 @@ def compose(**options: Any) -> None:
 @_container_options
 @click.option("--case", default="cobre-case", show_default=True, help="Claim of the volume that holds the case.")
 @click.option("--output", default="cobre-output", show_default=True, help="Claim of the volume for the results.")
-@click.option("--jobset", is_flag=True, help="A JobSet instead of an Indexed Job.")
+@click.option("--jobset", is_flag=True, help="Print a JobSet instead of an Indexed Job.")
 def kubernetes(jobset: bool, **options: Any) -> None:
-    """Print a Kubernetes manifest: a new Secret, Service, NetworkPolicy and Indexed Job."""
+    """Print a Kubernetes manifest.
+
+    It has a new Secret, a Service, a NetworkPolicy and an Indexed Job.
+    """
     import secrets
 
     from cobre.launchfiles.kubernetes import job_manifest, jobset_manifest
@@ -100,8 +104,8 @@ def kubernetes(jobset: bool, **options: Any) -> None:
 
 @launch.command()
 @_world_options
-@click.option("--case", default="case", show_default=True, help="Folder of the case, as all nodes see it.")
-@click.option("--output", default="output", show_default=True, help="Folder of the results.")
+@click.option("--case", default="case", show_default=True, help="Folder of the case, visible to all nodes.")
+@click.option("--output", default="output", show_default=True, help="Folder for the results.")
 @click.option(
     "--mpi",
     is_flag=False,
