@@ -20,41 +20,41 @@ from cobre.io.table_formats import OVERRIDE_TABLES, PRODUCTION_TABLES, SCENARIO_
 INTRODUCTION = """\
 # The case directory
 
-A case is a folder of JSON files and Parquet tables, in the format of Cobre 0.18. `cobre init` makes one to begin with,
-`cobre validate` lists what is wrong with it, with file, entity and field, and warns of what looks like a mistake, and
-`cobre migrate` converts a case of version 0.5.
+A case is a folder of JSON files and Parquet tables, in the format of Cobre 0.18. `cobre init` creates one from a
+template, `cobre validate` lists its errors with file, entity and field, and warns about values that look like mistakes,
+and `cobre migrate` converts a case of format version 0.5.
 
-Units are in the names: `_hm3` (millions of cubic metres), `_m3s`, `_mw`, `_mwh`. Costs are $. Entities and stages are
-named by their `id`. Dates are written `2026-01-31`; the day of an `end_date` is the first one after. Words are
+Names contain the units: `_hm3` (millions of cubic metres), `_m3s`, `_mw`, `_mwh`. Costs are in $. Entities and stages
+are identified by their `id`. Dates are written `2026-01-31`; an `end_date` is the first day after the period. Terms are
 explained in the [glossary](glossary.md).
 """
 JSON_FILES = {
     "stages.json": (stages_file.StagesFile, "Stages, blocks of hours, discounting, risk."),
-    "initial_conditions.json": (InitialConditionsFile, "Where the study starts."),
+    "initial_conditions.json": (InitialConditionsFile, "Storage, inflows and commitments at the start of the study."),
     "post_study_stages.json": (PostStudyStagesFile, "What anticipated thermal plants deliver after the study."),
-    "penalties.json": (PenaltiesFile, "Prices of what should not happen, for the whole study."),
-    "system/buses.json": (entities.BusesFile, "Where power balances."),
+    "penalties.json": (PenaltiesFile, "Penalties and violation costs for the whole study."),
+    "system/buses.json": (entities.BusesFile, "Buses: nodes of the network with a power balance."),
     "system/lines.json": (entities.LinesFile, "Connections between buses."),
     "system/hydros.json": (entities.HydrosFile, "Hydro plants and their reservoirs."),
     "system/thermals.json": (entities.ThermalsFile, "Thermal plants."),
-    "system/non_controllable_sources.json": (entities.SourcesFile, "Wind, sun, small plants."),
-    "system/pumping_stations.json": (entities.StationsFile, "Water that is lifted."),
-    "system/energy_contracts.json": (entities.ContractsFile, "Energy that is bought or sold."),
-    "system/hydro_production_models.json": (ProductionFile, "How water becomes power, by plant and stage."),
-    "scenarios/load_factors.json": (block_factors.LoadFactorsFile, "How load spreads over the blocks of a stage."),
-    "scenarios/non_controllable_factors.json": (block_factors.SourceFactorsFile, "The same for other sources."),
-    "scenarios/correlation.json": (correlation_file.CorrelationFile, "Which noise goes with which."),
+    "system/non_controllable_sources.json": (entities.SourcesFile, "Wind, solar and small plants."),
+    "system/pumping_stations.json": (entities.StationsFile, "Stations that pump water from one reservoir to another."),
+    "system/energy_contracts.json": (entities.ContractsFile, "Contracts to buy or sell energy."),
+    "system/hydro_production_models.json": (ProductionFile, "Production models by plant and stage."),
+    "scenarios/load_factors.json": (block_factors.LoadFactorsFile, "Load of each block relative to the stage."),
+    "scenarios/non_controllable_factors.json": (block_factors.SourceFactorsFile, "The same for such sources."),
+    "scenarios/correlation.json": (correlation_file.CorrelationFile, "Correlation of noise between entities."),
 }
 TABLES = {
-    "scenarios": "What is random, and what it was in the past",
-    "constraints": "Other limits and prices in some stages or blocks",
-    "system": "How water becomes power",
+    "scenarios": "Random quantities and their history",
+    "constraints": "Limits and costs by stage or block",
+    "system": "Production data",
 }
 GENERIC = """
-## Limits of your own
+## Generic constraints
 
-`constraints/generic_constraints.json` holds `constraints` and, optionally, named `expressions`. A constraint has `id`,
-`name`, `expression`, `slack` (`enabled`, and a `penalty` where it may be broken) and optionally `description`:
+`constraints/generic_constraints.json` has `constraints` and, optionally, named `expressions`. A constraint has `id`,
+`name`, `expression`, `slack` (`enabled`, and a `penalty` if it may be violated) and optionally `description`:
 
 ```text
 {"constraints": [
@@ -62,14 +62,14 @@ GENERIC = """
 ]}
 ```
 
-`@reserve` is a named expression, or a parameter of `constraints/generic_parameters.json`. Without a relation the limits
-come from `constraints/generic_constraint_bounds.parquet`. The first argument of a variable is the entity's id, the
+`@reserve` is a named expression, or a parameter of `constraints/generic_parameters.json`. Without a relation, the limits
+are those of `constraints/generic_constraint_bounds.parquet`. The first argument of a variable is the entity's id, the
 second a block's:
 
 """
 OF_TABLES = """\
-Tables are optional. The columns in bold name a row. Ids, indices and lags are integers, dates are dates, all other
-columns are numbers. Where a row has no value, what is said elsewhere holds."""
+Tables are optional. The columns in bold identify a row. Ids, indices and lags are integers, dates are dates, all
+other columns are numbers. Where a table has no value, the general value applies."""
 STYLE = Style(has_paths=False)
 
 
@@ -84,11 +84,11 @@ def formats() -> list[TableFormat]:
 
 
 def _overview() -> Iterator[str]:
-    yield "## Files\n\n| file | holds | |\n|---|---|---|"
-    yield "| `config.json` | What to do: [its own page](configuration.md). | required |"
+    yield "## Files\n\n| file | content | |\n|---|---|---|"
+    yield "| `config.json` | Settings of training and simulation: [see its page](configuration.md). | required |"
     for name, (_, words_) in JSON_FILES.items():
         yield f"| [`{name}`](#{_anchor(name)}) | {words_} | {'required' if name in REQUIRED_JSON else ''} |"
-    yield "| `constraints/generic_*.json` | [Limits of your own](#limits-of-your-own) on sums of decisions. | |"
+    yield "| `constraints/generic_*.json` | [Limits](#generic-constraints) on sums of decisions. | |"
     for folder, title in TABLES.items():
         yield f"| [`{folder}/*.parquet`](#{_anchor(title)}) | {title}. | |"
 

@@ -12,8 +12,8 @@ from cobre.io.config.records import ConfigFile
 INTRODUCTION = """\
 # config.json
 
-What a case asks for. Fields that are not named here are refused, with their place. Options of `cobre run` win over
-this file. A field is named by its path: `training.stopping_rules[].limit` is the field `limit` of each entry of the
+Settings of a case. Unknown fields are refused, with their place. Options of `cobre run` take precedence over
+this file. Fields are written as paths: `training.stopping_rules[].limit` is the field `limit` of each entry of the
 list `stopping_rules` in the object `training`. Where a field chooses between objects, each choice has its own heading.
 """
 

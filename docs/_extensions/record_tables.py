@@ -47,9 +47,9 @@ def table(path: str, record: type[Any], style: Style) -> Iterator[str]:
 
 
 def _choice(record: type[Any]) -> str:
-    """`sampled`, where the field `method` (or `type`) says which object it is."""
+    """`sampled`, where the field `type` or `method` says which object it is."""
     hints = get_type_hints(record)
-    for tag in ("method", "type", "selection_mode"):
+    for tag in ("type", "method", "selection_mode"):
         if get_origin(hints.get(tag)) is Literal:
             return f" with {tag} " + " or ".join(f"`{value}`" for value in get_args(hints[tag]))
     return ""
@@ -83,7 +83,7 @@ def words(hint: Any) -> str:
     if origin is tuple:
         return f"list of {words(parts[0])}"
     if origin is dict:
-        return "object with names of your own"
+        return "object with arbitrary names"
     return "object" if is_dataclass(hint) else NAMES[hint]
 
 

@@ -24,7 +24,7 @@ class TimeLimit:
 
 @dataclass(frozen=True, slots=True)
 class BoundStalling:
-    """Stop when the lower bound grew by less than `tolerance` (relative) over so many iterations."""
+    """Stop when the lower bound grew by less than `tolerance` (relative) over `iterations` iterations."""
 
     iterations: int
     tolerance: float
@@ -32,7 +32,7 @@ class BoundStalling:
 
 @dataclass(frozen=True, slots=True)
 class SimulationBased:
-    """Stop when, at a confidence, a simulation of the policy costs no more than the bound plus a tolerance."""
+    """Stop when a simulation of the policy costs at most the lower bound plus a tolerance, at a confidence level."""
 
     replications: int
     period: int

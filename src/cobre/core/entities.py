@@ -136,7 +136,7 @@ class PumpingFlow:
 
 @dataclass(frozen=True, slots=True)
 class PumpingStation:
-    """Lifts water from one reservoir into another, for power."""
+    """Pumps water from one reservoir to another, using power."""
 
     id: int
     name: str
@@ -152,7 +152,7 @@ class PumpingStation:
 
 @dataclass(frozen=True, slots=True)
 class ContractLimits:
-    """What a contract allows or demands."""
+    """Minimum and maximum power of a contract, MW."""
 
     min_mw: float
     max_mw: float
