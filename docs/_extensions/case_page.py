@@ -62,7 +62,7 @@ GENERIC = """
 ]}
 ```
 
-`@reserve` is a named expression, or a parameter of `constraints/generic_parameters.json`. Without a relation, the limits
+`@reserve` is a named expression, or a parameter of `constraints/generic_parameters.json`. Without a relation, limits
 are those of `constraints/generic_constraint_bounds.parquet`. The first argument of a variable is the entity's id, the
 second a block's:
 
