@@ -75,7 +75,7 @@ def _bounds(summary: RunSummary) -> Iterator[str]:
         yield f"{BOUND_NAMES[found.method]} {money(found.value)}{spread} $"
         yield f"gap {'at most ' if found.confidence else ''}{percent(found.gap)} of the lower bound"
     elif summary.gap is not None and _has_upper_bound(summary):
-        yield f"gap {percent(summary.gap)}{_gap_error(summary)} of the lower bound"
+        yield f"gap {percent(summary.gap)} of the lower bound{_gap_error(summary)}"
     if summary.digest:
         yield f"{summary.training_seconds:.2f} s of training"
     if len(summary.workers) > 1:
@@ -90,7 +90,7 @@ def _gap_error(summary: RunSummary) -> str:
     half, lower = summary.upper_bound_half_width, summary.lower_bound
     if summary.upper_bound_is_exact or not half or lower is None:
         return ""
-    return f" +- {percent(half / max(1.0, abs(lower)))} (sampling error)"
+    return f", sampling error +- {percent(half / max(1.0, abs(lower)))}"
 
 
 def _has_upper_bound(summary: RunSummary) -> bool:

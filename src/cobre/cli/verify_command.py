@@ -29,15 +29,15 @@ def verify(examples: tuple[str, ...], is_to_be_recorded: bool, as_json: bool) ->
     """
     from cobre.study import verification
 
+    unknown = sorted(set(examples) - set(verification.ITERATIONS))
+    if unknown:
+        known = ", ".join(verification.ITERATIONS)
+        raise click.UsageError(f"there is no example {', '.join(unknown)}; choose from {known}")
     with report_errors():
         if is_to_be_recorded:
             found = verification.record()
             echo(f"recorded {', '.join(found)} for {_versions()} in {verification.RECORD}")
             return
-        unknown = sorted(set(examples) - set(verification.ITERATIONS))
-        if unknown:
-            known = ", ".join(verification.ITERATIONS)
-            raise click.UsageError(f"there is no example {', '.join(unknown)}; there are {known}")
         checks = []
         for check in verification.verify(examples or tuple(verification.ITERATIONS)):
             checks.append(check)

@@ -72,8 +72,10 @@ def _open(path: Path, table: TableFormat, problems: Problems) -> "pa.Table | Non
             return file.read(columns=[name for name in present if name in wanted], use_threads=False)
     except (pa.ArrowException, OSError, ValueError) as error:
         reason = str(error).split("\n", maxsplit=1)[0].strip()
-        message = f"cannot be read as Parquet: {reason}"
-        problems.error(Layer.STRUCTURE, table.file, "", "", message, "write the file again; it may be truncated")
+        is_empty = path.is_file() and path.stat().st_size == 0
+        message = "the file is empty" if is_empty else f"cannot be read as Parquet: {reason}"
+        remedy = "a Parquet table" if is_empty else "write the file again; it may be truncated"
+        problems.error(Layer.STRUCTURE, table.file, "", "", message, remedy)
         return None
 
 

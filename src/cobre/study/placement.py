@@ -30,7 +30,7 @@ Value = TypeVar("Value")
 RankFunction = Callable[..., Value]
 """Called with a communicator, the arguments, and `emit`."""
 
-THREADS_ARE_BEST = "a thread for each core: as fast as workers, with nothing to start and one copy in memory"
+THREADS_ARE_BEST = "one thread per core: as fast as several processes, with less memory and a faster start"
 WORKERS_FOR_A_TREE = "a worker for each core: threads would share the leaves of a tree only"
 WORKERS_OF_BACKEND = "a worker for each core, because a backend for workers was chosen"
 ONE_CORE = "this process may use one core only"

@@ -89,6 +89,11 @@ def test_a_truncated_table_is_a_problem_of_structure(folder, name):
     assert "Parquet" in problems[0].message
 
 
+def test_an_empty_table(folder):
+    (folder / "scenarios/load_seasonal_stats.parquet").write_bytes(b"")
+    assert only_error(folder).message == "the file is empty"
+
+
 def test_text_that_is_not_utf8(folder):
     (folder / "penalties.json").write_bytes(b'{"bus": "\xff"}')
     assert "UTF-8" in only_error(folder).message
