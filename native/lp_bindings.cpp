@@ -37,8 +37,9 @@ ChainResults solve_chains(Engine& engine, const BoundStage& bound, const nb::lis
     ChainResults results;
     WorkCounter* const shared_counter = read_counter(counter);
     const Wanted wanted{wants_basis, wants_solution, wants_gradient};
-    const Results to = shared_counter ? results.use_shared(stage, nb::cast<nb::tuple>(tables), solves)
-                                      : results.allocate(stage, static_cast<size_t>(batch.chains), solves, wanted);
+    const auto chains = static_cast<size_t>(batch.chains);
+    const Results to = shared_counter ? results.use_shared(stage, nb::cast<nb::tuple>(tables), chains, solves)
+                                      : results.allocate(stage, chains, solves, wanted);
     {
         const nb::gil_scoped_release release;
         results.counts = engine.solve_chains(stage, view, batch, to, shared_counter);
@@ -207,6 +208,15 @@ void bind_engine(nb::module_& module) {
     nb::class_<BoundStage>(module, "LpStage").def(nb::init<nb::dict>(), "parts"_a);
     bind_results(module);
     bind_factorisation(module);
+    // The number of the next unit of work; for units that are solved by a call each.
+    module.def(
+        "take_unit",
+        [](const nb::object& counter) {
+            WorkCounter* const shared = read_counter(counter);
+            require(shared != nullptr, "counter: expected one number");
+            return shared->fetch_add(1, std::memory_order_relaxed);  // relaxed: it hands out numbers, nothing else
+        },
+        "counter"_a.none());
 
     nb::class_<Engine>(module, "LpEngine")
         .def(

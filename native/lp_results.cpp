@@ -26,16 +26,30 @@ Results ChainResults::allocate(const StageModel& stage, size_t chains, size_t so
     return to;
 }
 
-Results ChainResults::use_shared(const StageModel& stage, const nb::tuple& tables, size_t solves) {
-    objective = nb::borrow(tables[0]);
-    gradient = nb::borrow(tables[1]);
-    const Array<double> costs(objective, "objective", true), gradients(gradient, "gradient", true);
-    require(costs.size() == solves &&
-                (gradients.size() == 0 || gradients.size() == solves * static_cast<size_t>(stage.dimension())),
-            "tables: not the size of the results");
+Results ChainResults::use_shared(const StageModel& stage, const nb::tuple& tables, size_t chains, size_t solves) {
+    require(tables.size() == 9, "tables: expected one for each kind of result");
     Results to;
-    to.objective = costs.data();
-    if (gradients.size()) to.gradient = gradients.data();
+    size_t at = 0;
+    // A table that is not wanted is None, or has no rows.
+    const auto use = [&]<typename Value>(Value*& target, nb::object& kept, size_t rows, Int width) {
+        kept = nb::borrow(tables[at++]);
+        if (kept.is_none()) return;
+        const Array<Value> table(kept, "tables", true);
+        require(table.size() == 0 || table.size() == rows * static_cast<size_t>(width),
+                "tables: not the size of the results");
+        if (table.size()) target = table.data();
+    };
+    use(to.objective, objective, solves, 1);
+    use(to.gradient, gradient, solves, stage.dimension());
+    use(to.future_cost, future_cost, solves, 1);
+    use(to.decided, decided, solves, stage.states);
+    use(to.inflow, inflow, solves, stage.hydros);
+    use(to.primal, primal, solves, stage.columns);
+    use(to.dual, dual, solves, stage.rows);
+    use(to.basis_status, basis_status, chains, stage.columns + stage.rows);
+    use(to.basis_cuts, basis_cuts, chains, stage.states + 1);
+    require(to.objective || solves == 0, "tables: not the size of the results");
+    require(!to.basis_status == !to.basis_cuts, "tables: half of a basis");
     return to;
 }
 

@@ -23,8 +23,9 @@ struct ChainResults {
 
     // New arrays; those that are not wanted have no rows.
     Results allocate(const StageModel& stage, size_t chains, size_t solves, Wanted wanted);
-    // (objective, gradient) in memory that several processes share: nothing else is stored.
-    Results use_shared(const StageModel& stage, const nanobind::tuple& tables, size_t solves);
+    // (objective, gradient, future_cost, decided, inflow, primal, dual, basis_status, basis_cuts) in memory that several
+    // processes share; what is None is not stored.
+    Results use_shared(const StageModel& stage, const nanobind::tuple& tables, size_t chains, size_t solves);
 };
 
 // Paths through several stages; the first axis is the stage.

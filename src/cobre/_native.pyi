@@ -137,6 +137,8 @@ class LpFactorisation:
     @property
     def nucleus(self) -> int: ...
 
+def take_unit(counter: Any) -> int: ...
+
 class LpEngine:
     def __init__(
         self,

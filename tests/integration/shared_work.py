@@ -7,16 +7,23 @@ import os
 import signal
 import sys
 import time
+from dataclasses import replace
 
 from cobre.comm import PeerLostError, ShmConfig, create_communicator
 from cobre.io.case import load_case
+from cobre.sddp.simulation.simulate import simulate as simulate_scenarios
+from cobre.sddp.training.evaluate import evaluate_policy
+from cobre.sddp.training.team_tables import NodeTables
 from cobre.solver.counting import CountingSolver
 from cobre.study.prepare import make_solver, prepare
 from cobre.study.ready_study import ReadyStudy
 from cobre.study.requests import with_iterations
+from cobre.study.simulation import entity_ids
+from cobre.study.simulation_sinks import ArrowSink
 from cobre.study.training import train_study
 
 ITERATIONS = 3
+SCENARIOS = 21
 DEADLINE_S = 60.0
 
 
@@ -54,6 +61,47 @@ def train(comm, case, before, threads=1):
     solver = Watched(make_solver(study, threads), before)
     trained = train_study(comm, ReadyStudy.of(study, solver))
     return trained.digest, solver.jobs, solver.statistics.solves, sum(record.solves for record in trained.history)
+
+
+def simulate(comm, case, before, threads=1):
+    """A digest of all rows and costs (of costs alone but on rank 0), jobs done together, and what this rank solved."""
+    study = prepare(load_case(case, with_iterations(None, ITERATIONS)))
+    trained = train_study(comm, ReadyStudy.of(study, make_solver(study, threads)))
+    solver = Watched(make_solver(study, threads), before)
+    sink = ArrowSink()
+    outcome = simulate_scenarios(
+        comm,
+        study.problem,
+        solver,
+        trained.context.pool,
+        study.noise.simulation_sampler,
+        SCENARIOS,
+        sink,
+        entity_ids(study.case.system),
+        memory=comm,
+    )
+    return outcome.costs.tobytes(), sink.digest, solver.jobs, solver.statistics.solves
+
+
+def evaluate(comm, case, before, threads=1):
+    """The costs of paths that a stopping rule asks for, jobs done together, and what this rank solved."""
+    study = prepare(load_case(case, with_iterations(None, ITERATIONS)))
+    context = train_study(comm, ReadyStudy.of(study, make_solver(study, threads))).context
+    solver = Watched(make_solver(study, threads), before)
+    costs = evaluate_policy(replace(context, solver=solver), ITERATIONS, SCENARIOS)
+    return costs.tobytes(), "", solver.jobs, solver.statistics.solves
+
+
+def leave_nodes_to_others():
+    """From now on this rank asks for a node of a tree only when none is left."""
+    taken = NodeTables.taken
+
+    def late(self, units):
+        numbers = taken(self, units)
+        until(lambda: self.counter[0] >= units)
+        return numbers
+
+    NodeTables.taken = late
 
 
 def main(rank, name, case, job):

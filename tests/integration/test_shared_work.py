@@ -9,9 +9,11 @@ import signal
 from pathlib import Path
 
 import pytest
+from crafted_case import write_crafted
 from processes import finish, start_python
-from shared_work import ITERATIONS, train, until
+from shared_work import ITERATIONS, SCENARIOS, evaluate, leave_nodes_to_others, simulate, train, until
 from studies import QUICK_CASE, small_copy
+from tree_cases import TREES
 
 from cobre.comm import launch
 from cobre.comm.backends.local import LocalCommunicator
@@ -66,6 +68,53 @@ def test_all_ranks_and_threads_take_from_one_counter(case, alone, ranks, threads
     digest, solves = alone
     assert {(own_digest, total) for own_digest, _, _, total in outcomes} == {(digest, solves)}
     assert sum(own for _, _, own, _ in outcomes) == solves
+
+
+@pytest.mark.parametrize("job", [simulate, evaluate])
+@pytest.mark.parametrize("is_late", [late_always, late_in_turns])
+def test_scenarios_of_a_rank_that_comes_late_are_simulated_by_the_other(case, job, is_late):
+    def work(comm):
+        def before(number, counter, units):
+            if is_late(comm.rank, number):
+                until(lambda: counter[0] >= units)
+
+        return job(comm, case, before)
+
+    with LocalCommunicator() as comm:
+        costs, digest, jobs, solves = job(comm, case, lambda *_: None)
+    assert jobs == 0
+    outcomes = launch.run(work, 2, "shm")
+    assert {found for found, *_ in outcomes} == {costs}
+    assert outcomes[0][1] == digest
+    assert outcomes[0][2] == outcomes[1][2] > 0
+    alone = solves % SCENARIOS  # of simulations: every rank finds by itself where scenarios start
+    assert sum(own - alone for *_, own in outcomes) == solves - alone
+    if is_late is late_always:
+        assert outcomes[1][3] == alone
+
+
+@pytest.mark.parametrize(("ranks", "threads"), [(2, 2), (5, 1)])
+def test_any_crowd_of_workers_simulates_the_same(case, ranks, threads):
+    with LocalCommunicator() as comm:
+        costs, digest, _, _ = simulate(comm, case, lambda *_: None)
+    outcomes = launch.run(lambda comm: simulate(comm, case, lambda *_: None, threads), ranks, "shm")
+    assert {found for found, *_ in outcomes} == {costs}
+    assert outcomes[0][1] == digest
+
+
+def test_nodes_of_a_tree_are_solved_by_whoever_is_free(tmp_path):
+    """The other rank comes late to every stage of the tree, forward and backward, and finds nothing left."""
+    folder = write_crafted(tmp_path, TREES["cascade"])
+
+    def work(comm):
+        if comm.rank == 1:
+            leave_nodes_to_others()
+        return train(comm, folder, lambda *_: None)
+
+    with LocalCommunicator() as comm:
+        digest, _, _, solves = train(comm, folder, lambda *_: None)
+    outcomes = launch.run(work, 2, "shm")
+    assert [(found, own) for found, _, own, _ in outcomes] == [(digest, solves), (digest, 0)]
 
 
 @pytest.mark.parametrize("job", [1, 7])

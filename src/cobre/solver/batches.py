@@ -9,7 +9,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Protocol
+from typing import Any, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -100,7 +100,20 @@ class CommonBatch:
 
     counter: Indices  # one number, 0 before the first chain
     objective: Floats  # solves
-    gradient: Floats  # solves x dimension, or no rows where nobody asks for it
+    gradient: Floats | None = None  # solves x dimension; None, here and below: nobody asks for it
+    future_cost: Floats | None = None  # solves
+    decided: Floats | None = None  # solves x states
+    inflow: Floats | None = None  # solves x hydros
+    primal: Floats | None = None  # solves x columns
+    dual: Floats | None = None  # solves x rows
+    basis_status: NDArray[np.int8] | None = None  # chains x (columns + rows)
+    basis_cuts: Ints | None = None  # chains x (states + 1)
+
+    @property
+    def tables(self) -> tuple[NDArray[Any] | None, ...]:
+        """All of them, in the order in which the solver takes them."""
+        costs = (self.objective, self.gradient, self.future_cost, self.decided, self.inflow)
+        return (*costs, self.primal, self.dual, self.basis_status, self.basis_cuts)
 
 
 @dataclass(frozen=True, slots=True)
@@ -201,7 +214,7 @@ class LpSolver(ABC):
     ) -> Batch:
         """Solve all chains of a stage; raises `SolveFailedError` for the first chain that cannot be solved.
 
-        common: together with other ranks, which ask for the same chains. The batch then has objectives and gradients,
+        common: together with other ranks, which ask for the same chains. The batch then has the tables that are shared,
         and counts what this rank solved.
         """
 

@@ -105,7 +105,7 @@ class SimplexSolver(LpSolver):
                 keep.solution,
                 keep.gradient,
                 None if common is None else common.counter,
-                None if common is None else (common.objective, common.gradient),
+                None if common is None else common.tables,
             )
         except LpFailure as failure:
             raise _in_words(failure) from failure

@@ -9,8 +9,16 @@ from small_cases import SmallCase, hydro, thermal
 
 from cobre.comm.backends.local import LocalCommunicator
 from cobre.sddp.training.team import Team
-from cobre.sddp.training.team_tables import ALIGNMENT, ArrayPlace, TeamLayout, TeamTables
+from cobre.sddp.training.team_tables import (
+    ALIGNMENT,
+    ArrayPlace,
+    SolutionLayout,
+    SolutionTables,
+    TeamLayout,
+    TeamTables,
+)
 from cobre.sddp.work_split import WorkSplit
+from cobre.solver.batches import Keep
 
 PATHS = 5
 
@@ -91,7 +99,7 @@ def test_counters_are_used_in_turns_and_set_back_by_the_leader(problem):
     third = tables.batch(4, 0)
     assert np.shares_memory(first, third.counter)
     assert (third.counter[0], second[0]) == (0, 0)
-    assert third.gradient.size == 0
+    assert third.gradient is None
     region.close()
 
 
@@ -103,6 +111,22 @@ def test_only_the_leader_sets_counters_back(problem):
     first[0] = 9
     tables.batch(4, 1)
     assert first[0] == 9
+
+
+@pytest.mark.parametrize("keep", [Keep(), Keep(solution=True)])
+def test_solutions_of_one_stage_stay_while_those_of_the_next_are_written(problem, keep):
+    layout = SolutionLayout.of(problem, PATHS, keep)
+    region = LocalCommunicator().create_shared_region(layout.nbytes, np.uint8)
+    tables = SolutionTables(region, layout, is_leader=True)
+    program = problem.stages[1].program
+    first, second, third = (tables.batch(program, PATHS) for _ in range(3))
+    for name in ("objective", "future_cost", "decided", "inflow", *(("primal", "dual") if keep.solution else ())):
+        assert len(getattr(first, name)) == PATHS
+        assert not np.shares_memory(getattr(first, name), getattr(second, name))
+        assert np.shares_memory(getattr(first, name), getattr(third, name))
+    assert (first.primal is None, first.dual is None) == (not keep.solution, not keep.solution)
+    assert not any(np.shares_memory(first.objective, table) for table in first.tables[1:] if table is not None)
+    region.close()
 
 
 def test_a_place_is_a_view():

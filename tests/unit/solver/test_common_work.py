@@ -77,6 +77,34 @@ def test_two_solvers_together_give_the_bits_of_one(cuts, chains, threads):
     assert sum(batch.pivots for batch in batches) == alone.pivots
 
 
+def test_whole_solutions_and_bases_are_shared(cuts, chains):
+    noise, keep, stage = realisations(OPENINGS), Keep(basis=True, solution=True, gradient=True), program(ORDER)
+    alone = new_solver().solve(0, cuts, chains, noise, keep)
+    names = (
+        "objective",
+        "gradient",
+        "future_cost",
+        "decided",
+        "inflow",
+        "primal",
+        "dual",
+        "basis_status",
+        "basis_cuts",
+    )
+    common = CommonBatch(np.zeros(1, np.int64), *(np.zeros_like(getattr(alone, name)) for name in names))
+    side_by_side([lambda: new_solver().solve(0, cuts, chains, noise, keep, common) for _ in range(2)])
+    assert common.primal.shape[1] == len(stage.cost)
+    for name in names:
+        assert getattr(common, name).tobytes() == getattr(alone, name).tobytes()
+
+
+def test_half_a_basis_is_refused(cuts, chains):
+    alone = new_solver().solve(0, cuts, chains, realisations(OPENINGS), Keep(basis=True))
+    common = CommonBatch(np.zeros(1, np.int64), alone.objective.copy(), basis_status=alone.basis_status.copy())
+    with pytest.raises(ValueError, match="half of a basis"):
+        new_solver().solve(0, cuts, chains, realisations(OPENINGS), Keep(basis=True), common)
+
+
 def test_paths_are_walked_together(cuts):
     first, noise = random_states(POINTS, ORDER), realisations(POINTS)
     bases = no_bases(program(ORDER))

@@ -26,20 +26,26 @@ class StageOutcome:
 
     @classmethod
     def of(
-        cls, lp: StageLp, batch: Batch | JoinedBatch, state: Floats, noise: Realisations, cost_scale: float
+        cls,
+        lp: StageLp,
+        batch: Batch | JoinedBatch,
+        state: Floats,
+        noise: Realisations,
+        cost_scale: float,
+        own: slice = slice(None),
     ) -> "StageOutcome":
-        """From a batch of the solver: all scaling of columns, rows and money is undone."""
+        """From some rows of a batch of the solver: all scaling of columns, rows and money is undone."""
         program = lp.program
         return cls(
             lp=lp,
-            decisions=_with_zero(batch.primal * program.column_scale),
-            prices=_with_zero(batch.dual * (program.row_scale * cost_scale)),
-            state=state,
-            inflow=batch.inflow,
-            load=noise.load_mw,
-            availability=noise.availability,
-            total_cost=batch.objective * cost_scale,
-            future_cost=batch.future_cost * (lp.plan.data.discount * cost_scale),
+            decisions=_with_zero(batch.primal[own] * program.column_scale),
+            prices=_with_zero(batch.dual[own] * (program.row_scale * cost_scale)),
+            state=state[own],
+            inflow=batch.inflow[own],
+            load=noise.load_mw[own],
+            availability=noise.availability[own],
+            total_cost=batch.objective[own] * cost_scale,
+            future_cost=batch.future_cost[own] * (lp.plan.data.discount * cost_scale),
         )
 
     @property

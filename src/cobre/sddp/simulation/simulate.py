@@ -28,6 +28,7 @@ from cobre.sddp.simulation.tables import EntityIds
 from cobre.sddp.simulation.walk import Walker
 from cobre.sddp.simulation.wave import Wave, Waves
 from cobre.sddp.training.exchange import gather_rows
+from cobre.sddp.training.team import Team
 from cobre.sddp.work_split import WorkSplit
 from cobre.solver.batches import Bases, Keep, LpSolver
 
@@ -67,7 +68,9 @@ def simulate(
     chunk = chunk_scenarios or scenarios_per_chunk(extractors)
     wave = scenarios_side_by_side(extractors, chunk, comm.size)
     some = chunk * -(-wave // chunk)  # whole chunks, with enough scenarios for a wave
-    waves = Waves(comm, memory, spool_folder, extractors, min(wave, num_scenarios))
+    most = min(wave, num_scenarios)
+    waves = Waves(comm, memory, spool_folder, extractors, most)
+    team = Team.for_solutions(comm, memory, problem, WorkSplit(most, comm.size), Keep(solution=True))
     costs = np.zeros(0) if done is None else done
     while len(costs) < num_scenarios:
         scenarios = range(len(costs), min(len(costs) + some, num_scenarios))
@@ -76,10 +79,11 @@ def simulate(
             for first in scenarios[::wave]:
                 part = range(first, min(first + wave, scenarios.stop))
                 parts.append(stack.enter_context(waves.next(part)))
-                costs = np.append(costs, _simulate_wave(comm, walker, starts, extractors, part, parts[-1]))
+                costs = np.append(costs, _simulate_wave(comm, team, walker, starts, extractors, part, parts[-1]))
             if comm.rank == 0:
                 _write_rows(JoinedNumbers([part.numbers() for part in parts]), layouts, chunk, sink)
                 sink.scenarios_done(costs)
+    team.close()
     waves.close()
     tree = problem.tree
     return SimulationOutcome.of(costs, None if tree is None or paths is not None else tree.path_probabilities())
@@ -96,19 +100,17 @@ def stage_extractors(problem: Problem, ids: EntityIds) -> tuple[StageExtractor, 
 
 def _simulate_wave(
     comm: Communicator,
+    team: Team,
     walker: Walker,
     starts: list[Bases],
     extractors: tuple[StageExtractor, ...],
     scenarios: range,
     wave: Wave,
 ) -> Floats:
-    """Consecutive scenarios side by side, a block of them on each rank; returns their costs."""
+    """Consecutive scenarios side by side, solved by teams, of which each rank reads a block; returns their costs."""
     split = WorkSplit(len(scenarios), comm.size)
-    own = split.block(comm.rank)
-    mine = scenarios[own.start : own.stop]
-    costs = np.zeros(len(mine))
-    results = _results(walker, starts, extractors, mine, costs) if mine else _nothing(extractors)
-    for numbers in results:
+    costs = np.zeros(len(split.block(comm.rank)))
+    for numbers in _results(walker, team, starts, extractors, scenarios, split, costs):
         wave.add_stage(numbers)
     wave.end()
     return gather_rows(comm, split, costs.reshape(-1, 1), "scenario costs")[:, 0]
@@ -124,19 +126,33 @@ def _write_rows(spool: StoredNumbers, layouts: Mapping[str, TableLayout], chunk:
 
 
 def _results(
-    walker: Walker, starts: list[Bases], extractors: tuple[StageExtractor, ...], scenarios: range, costs: Floats
+    walker: Walker,
+    team: Team,
+    starts: list[Bases],
+    extractors: tuple[StageExtractor, ...],
+    scenarios: range,
+    split: WorkSplit,
+    costs: Floats,
 ) -> Iterator[Floats]:
-    """Numbers of some scenarios stage by stage; what each stage costs today is added to `costs`."""
-    weight = 1.0
-    for step in walker.walk(scenarios, starts, Keep(solution=True)):
-        lp = walker.problem.stages[step.stage]
-        outcome = StageOutcome.of(lp, step.batch, step.states, step.scenario_realisations, walker.problem.cost_scale)
+    """Numbers of this rank's scenarios stage by stage; what each stage costs today is added to `costs`."""
+    weight, numbers, own = 1.0, scenarios.start + team.items(split), team.own(split)
+    if not len(numbers):
+        yield from _nothing(team, extractors)
+        return
+    for step in walker.walk(numbers, starts, Keep(solution=True), team):
+        if not len(costs):
+            yield np.zeros((0, extractors[step.stage].width))
+            continue
+        lp, noise = walker.problem.stages[step.stage], step.scenario_realisations
+        outcome = StageOutcome.of(lp, step.batch, step.states, noise, walker.problem.cost_scale, own)
         is_last = step.stage == walker.problem.num_stages - 1  # what another study says of the end belongs to the cost
         costs += weight * (outcome.total_cost if is_last else outcome.total_cost - outcome.future_cost)
         weight *= lp.plan.data.discount
         yield extractors[step.stage].read(outcome)
 
 
-def _nothing(extractors: tuple[StageExtractor, ...]) -> Iterator[Floats]:
-    """What a rank without scenarios has to say."""
-    return (np.zeros((0, extractor.width)) for extractor in extractors)
+def _nothing(team: Team, extractors: tuple[StageExtractor, ...]) -> Iterator[Floats]:
+    """What a rank whose team has no scenarios has to say."""
+    for extractor in extractors:
+        team.wait("simulated scenarios")
+        yield np.zeros((0, extractor.width))

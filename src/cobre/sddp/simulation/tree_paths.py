@@ -4,43 +4,44 @@ from collections.abc import Sequence
 from dataclasses import dataclass, fields
 
 import numpy as np
-from numpy.typing import NDArray
 
 from cobre.core.arrays import Floats, Indices, Ints
 from cobre.sddp.tree import ScenarioTree
-from cobre.solver.batches import Batch
+from cobre.solver.batches import Batch, CommonBatch
+from cobre.solver.program import StageProgram
 
 
-def chosen_paths(tree: ScenarioTree, paths: Ints | None, scenarios: range) -> Ints:
+def chosen_paths(tree: ScenarioTree, paths: Ints | None, scenarios: Sequence[int] | Indices) -> Ints:
     """The nodes (scenario, stage) of scenarios: as drawn, or the paths of the tree one by one."""
     numbers = np.array(scenarios, np.int64)
     found: Ints = tree.paths()[numbers if paths is None else paths[numbers]]
     return found
 
 
-@dataclass
+@dataclass(slots=True)
 class JoinedBatch:
     """The parts of a batch that simulations read, put together from several batches."""
 
     objective: Floats
     future_cost: Floats
-    gradient: Floats
     decided: Floats
     inflow: Floats
     primal: Floats
     dual: Floats
-    basis_status: NDArray[np.int8]
-    basis_cuts: Ints
-    iterations: Ints
 
+    @classmethod
+    def new(cls, program: StageProgram, count: int) -> "JoinedBatch":
+        """Room for so many solves of a stage."""
+        widths = (program.states, program.hydros, len(program.cost), len(program.row_lower))
+        return cls(np.zeros(count), np.zeros(count), *(np.zeros((count, width)) for width in widths))
 
-def join_batches(parts: Sequence[tuple[Indices, Batch]], count: int) -> JoinedBatch:
-    """One batch of `count` solves; each part says which of them are its own."""
-    joined = {}
-    for field in fields(JoinedBatch):
-        first = getattr(parts[0][1], field.name)
-        table = np.zeros((count if len(first) else 0, *first.shape[1:]), first.dtype)
-        for at, batch in parts if len(first) else ():
-            table[at] = getattr(batch, field.name)
-        joined[field.name] = table
-    return JoinedBatch(**joined)
+    @classmethod
+    def of(cls, common: CommonBatch) -> "JoinedBatch":
+        """Room that a team shares."""
+        tables = [getattr(common, field.name) for field in fields(cls)]
+        return cls(*tables)
+
+    def put(self, at: Indices, batch: Batch) -> None:
+        """Take over some solves."""
+        for field in fields(self):
+            getattr(self, field.name)[at] = getattr(batch, field.name)

@@ -6,6 +6,7 @@ from cobre.core.arrays import Indices
 from cobre.sddp.phases import Phase
 from cobre.sddp.plugins.risk import weighted
 from cobre.sddp.training.context import TrainingContext
+from cobre.sddp.training.team import Team
 from cobre.sddp.work_split import WorkSplit
 from cobre.solver.batches import Chains, Keep
 
@@ -16,7 +17,8 @@ def lower_bound(context: TrainingContext, iteration: int) -> float:
     """The lower bound in $, with all cuts that were ever made, also those that selection made inactive."""
     problem, comm = context.problem, context.comm
     opening = problem.openings[0]
-    split, team = WorkSplit(-(-opening.count // OPENINGS_PER_CHAIN), comm.size), context.team
+    split = WorkSplit(-(-opening.count // OPENINGS_PER_CHAIN), comm.size)
+    team = context.team if problem.tree is None else Team.alone(comm.rank)  # a root has one opening
     places = _places(team.items(split), opening.count)
     chains = _chains(context, places)
     common = team.solves(len(chains.items), 0)

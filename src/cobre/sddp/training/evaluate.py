@@ -1,15 +1,17 @@
 """What the present policy costs in fresh scenarios, for stopping rules that want to know."""
 
 from collections.abc import Sequence
+from contextlib import closing
 
 import numpy as np
 
-from cobre.core.arrays import Floats, Ints
+from cobre.core.arrays import Floats, Indices, Ints
 from cobre.sddp.events import IterationRecord
 from cobre.sddp.phases import Phase
 from cobre.sddp.plugins.interfaces import Sampler, StoppingRule
 from cobre.sddp.stage_walk import discounted_costs, sampled, walk_stages
 from cobre.sddp.training.context import TrainingContext
+from cobre.sddp.training.team import Team
 from cobre.sddp.upper_bounds.find import find_upper_bound
 from cobre.sddp.upper_bounds.result import UpperBound
 from cobre.sddp.work_split import WorkSplit
@@ -46,11 +48,12 @@ def evaluate_policy(context: TrainingContext, iteration: int, replications: int)
     """
     split = WorkSplit(replications, context.comm.size)
     sampler = context.sampler.for_scenarios(replications)
-    costs = _path_costs(context, sampler, iteration, split.block(context.comm.rank))
+    with closing(Team.for_solutions(context.comm, context.pool.memory, context.problem, split, Keep())) as team:
+        costs = _path_costs(context, sampler, iteration, team.items(split), team)[team.own(split)]
     return context.gather(split, costs.reshape(-1, 1), "costs of simulated paths")[:, 0]
 
 
-def _path_costs(context: TrainingContext, sampler: Sampler, iteration: int, paths: range) -> Floats:
+def _path_costs(context: TrainingContext, sampler: Sampler, iteration: int, paths: Indices, team: Team) -> Floats:
     problem, keep = context.problem, Keep()
 
     def noise(stage: int) -> tuple[Realisations, Ints]:
@@ -58,8 +61,13 @@ def _path_costs(context: TrainingContext, sampler: Sampler, iteration: int, path
 
     def solve(stage: int, states: Floats, realisations: Realisations, items: Ints) -> Batch:
         chains = Chains.single(states, items, context.bases[stage])
-        return context.solve(Phase.SIMULATION, stage, iteration, chains, realisations, keep, all_cuts=True)
+        common = team.solutions(problem.stages[stage].program, len(states))
+        batch = context.solve(
+            Phase.SIMULATION, stage, iteration, chains, realisations, keep, all_cuts=True, common=common
+        )
+        team.wait("simulated paths")
+        return batch
 
     visits = walk_stages(problem, len(paths), noise, solve)
-    table = np.array([(visit.batch.objective, visit.batch.future_cost) for visit in visits])
+    table = np.array([(visit.batch.objective.copy(), visit.batch.future_cost.copy()) for visit in visits])
     return discounted_costs(problem, table[:, 0], table[:, 1])

@@ -12,9 +12,18 @@ from cobre.comm import Communicator, ReduceOp, SharedMemoryProvider, SharedRegio
 from cobre.core.arrays import Indices
 from cobre.sddp.cuts.visibility import ranks_sharing_memory
 from cobre.sddp.problem import Problem
-from cobre.sddp.training.team_tables import TeamLayout, TeamTables
+from cobre.sddp.training.team_tables import (
+    NodeLayout,
+    NodeTables,
+    SolutionLayout,
+    SolutionTables,
+    TeamLayout,
+    TeamTables,
+)
+from cobre.sddp.tree import ScenarioTree
 from cobre.sddp.work_split import WorkSplit
-from cobre.solver.batches import CommonBatch, CommonWalk
+from cobre.solver.batches import CommonBatch, CommonWalk, Keep
+from cobre.solver.program import StageProgram
 
 
 class Team:
@@ -30,11 +39,15 @@ class Team:
         rank: int,
         tables: TeamTables | None = None,
         region: SharedRegion | None = None,
+        solutions: SolutionTables | None = None,
+        nodes: NodeTables | None = None,
     ) -> None:
         self.members = tuple(members)
         self.rank = rank
         self._tables = tables
         self._region = region
+        self._solutions = solutions
+        self.nodes = nodes
 
     @classmethod
     def alone(cls, rank: int) -> "Team":
@@ -44,17 +57,56 @@ class Team:
     @classmethod
     def of(cls, comm: Communicator, memory: SharedMemoryProvider, problem: Problem, split: WorkSplit) -> "Team":
         """The ranks that share memory with this one; every rank must ask."""
-        if comm.size == 1 or problem.tree is not None:
+        if comm.size == 1:
             return cls.alone(comm.rank)
         members = ranks_sharing_memory(memory)
-        layout = TeamLayout.of(problem, sum(len(split.block(rank)) for rank in members))
-        largest = np.array([len(members), layout.nbytes], np.int64)
-        comm.allreduce(largest.copy(), largest, ReduceOp.MAX, label="teams")
-        if largest[0] == 1:
+        if problem.tree is not None:
+            return cls._over_nodes(comm, memory, problem, problem.tree, members)
+        layout = TeamLayout.of(problem, _share(split, members))
+        region = _region(comm, memory, members, layout.nbytes)
+        if region is None or len(members) == 1:
+            return cls(members, comm.rank, region=region)
+        return cls(members, comm.rank, TeamTables(region, layout, is_leader=memory.is_leader), region)
+
+    @classmethod
+    def _over_nodes(
+        cls,
+        comm: Communicator,
+        memory: SharedMemoryProvider,
+        problem: Problem,
+        tree: ScenarioTree,
+        members: tuple[int, ...],
+    ) -> "Team":
+        splits = [WorkSplit(len(tree.nodes(stage)), comm.size) for stage in range(problem.num_stages)]
+        layout = NodeLayout.of(problem, [_share(split, members) for split in splits])
+        region = _region(comm, memory, members, layout.nbytes)
+        if region is None or len(members) == 1:
+            return cls(members, comm.rank, region=region)
+        return cls(members, comm.rank, region=region, nodes=NodeTables(region, layout, is_leader=memory.is_leader))
+
+    @classmethod
+    def for_solutions(
+        cls,
+        comm: Communicator,
+        memory: SharedMemoryProvider | None,
+        problem: Problem,
+        split: WorkSplit,
+        keep: Keep,
+        solves_per_item: int = 1,
+    ) -> "Team":
+        """The same for the solves of one stage after the other, with what they decide; at most so many items.
+
+        A team of one where no memory is given.
+        """
+        if comm.size == 1 or memory is None:
             return cls.alone(comm.rank)
-        region = memory.create_shared_region(int(largest[1]), np.uint8, label="tables of the team")
-        tables = TeamTables(region, layout, is_leader=memory.is_leader) if len(members) > 1 else None
-        return cls(members, comm.rank, tables, region)
+        members = ranks_sharing_memory(memory)
+        layout = SolutionLayout.of(problem, solves_per_item * _share(split, members), keep)
+        region = _region(comm, memory, members, layout.nbytes)
+        if region is None or len(members) == 1:
+            return cls(members, comm.rank, region=region)
+        tables = SolutionTables(region, layout, is_leader=memory.is_leader)
+        return cls(members, comm.rank, region=region, solutions=tables)
 
     @property
     def is_alone(self) -> bool:
@@ -78,6 +130,10 @@ class Team:
         """Shared tables for costs and, unless `dimension` is 0, slopes of some solves; None for a team of one."""
         return self._tables.batch(count, dimension) if self._tables else None
 
+    def solutions(self, program: StageProgram, count: int) -> CommonBatch | None:
+        """Where costs, states and, where it is kept, the solution of some solves of a stage go."""
+        return self._solutions.batch(program, count) if self._solutions else None
+
     def wait(self, label: str) -> None:
         """Wait until all members have finished their units; every job that is begun together ends with it."""
         if self._region is not None:
@@ -87,3 +143,18 @@ class Team:
         """Release the shared tables."""
         if self._region is not None:
             self._region.close()
+
+
+def _share(split: WorkSplit, members: Sequence[int]) -> int:
+    return sum(len(split.block(rank)) for rank in members)
+
+
+def _region(
+    comm: Communicator, memory: SharedMemoryProvider, members: Sequence[int], nbytes: int
+) -> SharedRegion | None:
+    """Room for the tables of every team, of one size everywhere; None where all ranks of the world are alone."""
+    largest = np.array([len(members), nbytes], np.int64)
+    comm.allreduce(largest.copy(), largest, ReduceOp.MAX, label="teams")
+    if largest[0] == 1:
+        return None
+    return memory.create_shared_region(int(largest[1]), np.uint8, label="tables of the team")

@@ -1,5 +1,6 @@
 """The memory in which the ranks of a team leave their results: counters, paths, and the solves of one stage."""
 
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from math import prod
 from typing import Any
@@ -7,10 +8,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import DTypeLike, NDArray
 
+from cobre._native import take_unit
 from cobre.comm import SharedRegion
-from cobre.core.arrays import Indices
+from cobre.core.arrays import Floats, Indices
 from cobre.sddp.problem import Problem
-from cobre.solver.batches import CommonBatch, CommonWalk
+from cobre.solver.batches import Bases, CommonBatch, CommonWalk, Keep
+from cobre.solver.program import StageProgram
 
 ALIGNMENT = 64  # a cache line
 COUNTERS = 2  # used in turns: while one counts, the leader sets the other one back
@@ -74,14 +77,42 @@ class TeamLayout:
         return self.solves.end
 
 
+class Counters:
+    """Numbers of units taken, one for each of two jobs in turn.
+
+    All members begin the same jobs in the same order, and a fence ends each. So nobody looks at the other counter any
+    more when a job begins: the last job is over. The fence at the end of this job tells everybody that it is 0 again.
+    """
+
+    def __init__(self, memory: NDArray[np.uint8], *, is_leader: bool) -> None:
+        self._is_leader = is_leader
+        self._jobs = 0
+        self._counters = [ArrayPlace(turn * ALIGNMENT, np.int64, (1,)).view(memory) for turn in range(COUNTERS)]
+
+    @property
+    def turn(self) -> int:
+        """Which of the two the present job has."""
+        return self._jobs % COUNTERS
+
+    @property
+    def present(self) -> Indices:
+        """That of the present job."""
+        return self._counters[self.turn]
+
+    def next(self) -> Indices:
+        """Begin a job."""
+        self._jobs += 1
+        if self._is_leader:
+            self._counters[1 - self.turn][0] = 0
+        return self.present
+
+
 class TeamTables:
     """A region with this layout; all members have the same."""
 
     def __init__(self, region: SharedRegion, layout: TeamLayout, *, is_leader: bool) -> None:
-        self._is_leader = is_leader
-        self._jobs = 0
         memory: NDArray[np.uint8] = region.as_mut_array(0, region.count)
-        self._counters = [ArrayPlace(turn * ALIGNMENT, np.int64, (1,)).view(memory) for turn in range(COUNTERS)]
+        self._counters = Counters(memory, is_leader=is_leader)
         self._walk = (
             layout.states.view(memory),
             layout.objective.view(memory),
@@ -93,21 +124,125 @@ class TeamTables:
 
     def walk(self) -> CommonWalk:
         """A job: the paths of a forward pass."""
-        return CommonWalk(self._next_counter(), *self._walk)
+        return CommonWalk(self._counters.next(), *self._walk)
 
     def batch(self, count: int, dimension: int) -> CommonBatch:
         """A job: some solves of one stage, with slopes unless `dimension` is 0."""
         end = count * (1 + dimension)
-        slopes = self._solves[count:end].reshape(count if dimension else 0, dimension)
-        return CommonBatch(self._next_counter(), self._solves[:count], slopes)
+        slopes = self._solves[count:end].reshape(count, dimension) if dimension else None
+        return CommonBatch(self._counters.next(), self._solves[:count], slopes)
 
-    def _next_counter(self) -> Indices:
-        """All members begin the same jobs in the same order, and a fence ends each.
 
-        So nobody looks at the other counter any more: the last job is over. The fence at the end of this job tells
-        everybody that it is 0 again.
-        """
-        self._jobs += 1
-        if self._is_leader:
-            self._counters[(self._jobs + 1) % COUNTERS][0] = 0
-        return self._counters[self._jobs % COUNTERS]
+@dataclass(frozen=True, slots=True)
+class SolutionLayout:
+    """Counters, then room for what the solves of one stage decide, for two jobs in turn.
+
+    While some members still read the results of one stage, others write those of the next. keep: what is wanted beyond
+    costs, decided states and inflows.
+    """
+
+    rooms: tuple[ArrayPlace, ...]
+    keep: Keep
+
+    @classmethod
+    def of(cls, problem: Problem, solves: int, keep: Keep) -> "SolutionLayout":
+        """For so many solves of any stage at once."""
+        width = max(sum(_solution_widths(stage.program, keep)) for stage in problem.stages)
+        first = ArrayPlace(COUNTERS * ALIGNMENT, np.float64, (solves * width,))
+        return cls((first, ArrayPlace(first.end, np.float64, first.shape)), keep)
+
+    @property
+    def nbytes(self) -> int:
+        """The size of the whole region."""
+        return self.rooms[-1].end
+
+
+class SolutionTables:
+    """A region with this layout; all members have the same."""
+
+    def __init__(self, region: SharedRegion, layout: SolutionLayout, *, is_leader: bool) -> None:
+        memory: NDArray[np.uint8] = region.as_mut_array(0, region.count)
+        self._keep = layout.keep
+        self._counters = Counters(memory, is_leader=is_leader)
+        self._rooms = [room.view(memory) for room in layout.rooms]
+
+    def batch(self, program: StageProgram, solves: int) -> CommonBatch:
+        """A job: some solves of one stage; its tables are there until the job after the next begins."""
+        counter = self._counters.next()
+        room, tables, at = self._rooms[self._counters.turn], [], 0
+        for width in _solution_widths(program, self._keep):
+            tables.append(room[at : at + solves * width].reshape(solves, width))
+            at += solves * width
+        objective, future_cost, decided, inflow, *solution = tables
+        primal, dual = solution or (None, None)
+        costs = objective[:, 0], None, future_cost[:, 0]
+        return CommonBatch(counter, *costs, decided, inflow, primal, dual)
+
+
+def _solution_widths(program: StageProgram, keep: Keep) -> list[int]:
+    """Numbers of one solve: objective, future cost, decided states, inflows, and the solution where it is kept."""
+    solution = [len(program.cost), len(program.row_lower)] if keep.solution else []
+    return [1, 1, program.states, program.hydros, *solution]
+
+
+@dataclass(frozen=True, slots=True)
+class NodeLayout:
+    """Counters, then for each stage of a tree what its nodes give: rows of numbers, and bases."""
+
+    rows: tuple[ArrayPlace, ...]
+    status: tuple[ArrayPlace, ...]
+    cuts: tuple[ArrayPlace, ...]
+
+    @classmethod
+    def of(cls, problem: Problem, counts: Sequence[int]) -> "NodeLayout":
+        """For so many nodes of each stage."""
+        places: list[list[ArrayPlace]] = [[], [], []]
+        end = COUNTERS * ALIGNMENT
+        for stage, count in zip(problem.stages, counts, strict=True):
+            program = stage.program
+            wanted: list[tuple[DTypeLike, int]] = [
+                (np.float64, 1 + problem.dimension),
+                (np.int8, len(program.cost) + len(program.row_lower)),
+                (np.int32, program.states + 1),
+            ]
+            for kind, (dtype, width) in zip(places, wanted, strict=True):
+                kind.append(ArrayPlace(end, dtype, (count, width)))
+                end = kind[-1].end
+        return cls(*map(tuple, places))
+
+    @property
+    def nbytes(self) -> int:
+        """The size of the whole region."""
+        return self.cuts[-1].end
+
+
+class NodeTables:
+    """A region with this layout; all members have the same."""
+
+    def __init__(self, region: SharedRegion, layout: NodeLayout, *, is_leader: bool) -> None:
+        self._layout = layout
+        self._memory: NDArray[np.uint8] = region.as_mut_array(0, region.count)
+        self._counters = Counters(self._memory, is_leader=is_leader)
+
+    def rows(self, stage: int) -> Floats:
+        """One of numbers for each of the team's nodes."""
+        return self._layout.rows[stage].view(self._memory)
+
+    def bases(self, stage: int) -> Bases:
+        """One for each of the team's nodes."""
+        return Bases(self._layout.status[stage].view(self._memory), self._layout.cuts[stage].view(self._memory))
+
+    def taken(self, units: int) -> Iterator[int]:
+        """A job: the numbers of the units that fall to this rank."""
+        return taken_from(self._counters.next(), units)
+
+    @property
+    def counter(self) -> Indices:
+        """How many units of the present job were taken."""
+        return self._counters.present
+
+
+def taken_from(counter: Indices, units: int) -> Iterator[int]:
+    """Numbers below `units`, each given to one rank alone, until none is left."""
+    while (number := take_unit(counter)) < units:
+        yield number

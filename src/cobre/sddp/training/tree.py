@@ -1,14 +1,15 @@
 """An iteration over a tree: every node once on the way forward, once on the way back, one cut for each.
 
-Nodes are shared out among ranks stage by stage. What leaves a stage is gathered, for children may live elsewhere; on
-the way back each rank solves the nodes that it had, from the bases that it found there.
+Nodes are shared out among ranks stage by stage; ranks that see one memory take those of their team from a counter. What
+leaves a stage is gathered, for children may live elsewhere; on the way back a team solves the nodes that it had, from
+the bases that it found there.
 """
 
 from dataclasses import dataclass
 
 import numpy as np
 
-from cobre.core.arrays import Floats
+from cobre.core.arrays import Floats, Indices
 from cobre.sddp.cuts.averages import average_cuts
 from cobre.sddp.phases import Phase
 from cobre.sddp.plugins.interfaces import CutSelection
@@ -17,6 +18,7 @@ from cobre.sddp.training.clock import Clock
 from cobre.sddp.training.context import TrainingContext
 from cobre.sddp.training.iteration_result import IterationResult
 from cobre.sddp.training.selection import apply_selection
+from cobre.sddp.training.team_nodes import TeamNodes
 from cobre.sddp.tree import ScenarioTree, children_weights
 from cobre.sddp.work_split import WorkSplit
 from cobre.solver.batches import Bases, Batch, Chains, Keep
@@ -24,12 +26,12 @@ from cobre.solver.batches import Bases, Batch, Chains, Keep
 
 @dataclass(frozen=True, slots=True)
 class VisitedNodes:
-    """The nodes of one stage. `bases` are those of this rank's nodes, by group of `_groups`."""
+    """The nodes of one stage. `bases` are those of the nodes of this rank's team."""
 
     entering: Floats  # nodes x dimension
     leaving: Floats
     costs: Floats  # of the stage alone, in LP money; with what lies beyond the last stage
-    bases: list[Bases]
+    bases: Bases
 
 
 def iterate_tree(
@@ -93,31 +95,31 @@ def _forward(context: TrainingContext, tree: ScenarioTree, iteration: int) -> li
 def _solve_forward(
     context: TrainingContext, tree: ScenarioTree, iteration: int, stage: int, entering: Floats
 ) -> VisitedNodes:
-    problem, split = context.problem, WorkSplit(len(entering), context.comm.size)
+    problem, program = context.problem, context.problem.stages[stage].program
+    nodes = TeamNodes.of(context, stage, len(entering))
     is_last = stage == problem.num_stages - 1
     future = 0.0 if is_last else problem.discounts[stage]
-    rows, bases = [np.zeros((0, problem.dimension + 1))], []
-    for group in _groups(context, stage, split):
-        chains = _chains(entering, group, Bases.none(problem.stages[stage].program))
-        batch = _solve(context, Phase.FORWARD, tree, iteration, stage, group, chains, Keep(basis=True))
-        states = problem.stages[stage].program.next_states(
-            entering[group.start : group.stop], batch.decided, batch.inflow
-        )
-        rows.append(np.column_stack([states, batch.objective - future * batch.future_cost]))
-        bases.append(Bases(batch.basis_status, batch.basis_cuts))
-    table = context.gather(split, np.concatenate(rows), "nodes of a stage")
+    rows, bases = nodes.new_rows(), nodes.new_bases()
+    for group in nodes.taken():
+        chains = _chains(entering, nodes.numbers[group], Bases.none(program))
+        batch = _solve(context, Phase.FORWARD, tree, iteration, stage, chains, Keep(basis=True))
+        rows[group, :-1] = program.next_states(chains.states, batch.decided, batch.inflow)
+        rows[group, -1] = batch.objective - future * batch.future_cost
+        bases.status[group], bases.cuts[group] = batch.basis_status, batch.basis_cuts
+    table = nodes.gathered(rows, "nodes of a stage")
     return VisitedNodes(entering, np.ascontiguousarray(table[:, :-1]), table[:, -1].copy(), bases)
 
 
 def _cuts(context: TrainingContext, tree: ScenarioTree, iteration: int, stage: int, visited: VisitedNodes) -> Floats:
     """Cuts of all nodes of the stage before `stage`, in order: rows of intercept and coefficients."""
-    problem, split = context.problem, WorkSplit(len(visited.entering), context.comm.size)
-    rows = [np.zeros((0, problem.dimension + 1))]
-    for group, bases in zip(_groups(context, stage, split), visited.bases, strict=True):
-        chains = _chains(visited.entering, group, bases)
-        batch = _solve(context, Phase.BACKWARD, tree, iteration, stage, group, chains, Keep(gradient=True))
-        rows.append(np.column_stack([batch.objective, batch.gradient]))
-    table = context.gather(split, np.concatenate(rows), "values of nodes")
+    nodes = TeamNodes.of(context, stage, len(visited.entering))
+    rows, bases = nodes.new_rows(), visited.bases
+    for group in nodes.taken():
+        start = Bases(bases.status[group], bases.cuts[group])
+        chains = _chains(visited.entering, nodes.numbers[group], start)
+        batch = _solve(context, Phase.BACKWARD, tree, iteration, stage, chains, Keep(gradient=True))
+        rows[group, 0], rows[group, 1:] = batch.objective, batch.gradient
+    table = nodes.gathered(rows, "values of nodes")
     return np.concatenate([_cut(context, tree, stage, node, table, visited) for node in tree.nodes(stage - 1)])
 
 
@@ -132,19 +134,11 @@ def _cut(
     return average_cuts(costs[None], np.ascontiguousarray(weights[None]), np.ascontiguousarray(found[:, 1:]), state)
 
 
-def _groups(context: TrainingContext, stage: int, split: WorkSplit) -> list[range]:
-    """This rank's nodes of a stage, counted from its first; leaves have no cuts of their own and go together."""
-    own = split.block(context.comm.rank)
-    if stage == context.problem.num_stages - 1:
-        return [own] if own else []
-    return [range(node, node + 1) for node in own]
-
-
-def _chains(entering: Floats, group: range, bases: Bases) -> Chains:
-    states = np.ascontiguousarray(entering[group.start : group.stop])
-    count = np.arange(len(group) + 1, dtype=np.int32)
-    index = np.arange(len(group), dtype=np.int32) if len(bases.status) else np.full(len(group), -1, np.int32)
-    return Chains(states, count, np.array(group, np.int32), bases, index)
+def _chains(entering: Floats, numbers: Indices, bases: Bases) -> Chains:
+    """One for each node, by its number in the stage."""
+    count = np.arange(len(numbers) + 1, dtype=np.int32)
+    index = count[:-1] if len(bases.status) else np.full(len(numbers), -1, np.int32)
+    return Chains(np.ascontiguousarray(entering[numbers]), count, numbers.astype(np.int32), bases, index)
 
 
 def _solve(
@@ -153,11 +147,10 @@ def _solve(
     tree: ScenarioTree,
     iteration: int,
     stage: int,
-    group: range,
     chains: Chains,
     keep: Keep,
 ) -> Batch:
-    node = tree.first[stage] + group.start
+    node = tree.first[stage] + int(chains.items[0])
     return context.solve(phase, stage, iteration, chains, tree.realisations[stage], keep, pool_number=node)
 
 

@@ -11,6 +11,7 @@ from cobre.comm.launch import run
 from cobre.sddp.simulation.walk import Walker
 from cobre.sddp.training.evaluate import EVALUATION, evaluate_policy
 from cobre.sddp.training.loop import iterate
+from cobre.sddp.training.team import Team
 from cobre.solver.batches import Keep
 
 FRESH = {
@@ -44,7 +45,7 @@ def test_costs_are_those_of_a_walk_through_the_same_openings(folder, monkeypatch
     monkeypatch.setattr("cobre.sddp.simulation.walk.SIMULATION_ITERATION", 4 | EVALUATION)
     walker = Walker(context.problem, context.solver, context.pool, context.sampler, None)
     walked = np.zeros(9)
-    for step in walker.walk(range(9), walker.find_starts(), Keep()):
+    for step in walker.walk(range(9), walker.find_starts(), Keep(), Team.alone(0)):
         walked += step.batch.objective - step.batch.future_cost  # nothing is discounted here
     costs = evaluate_policy(context, 4, 9)
     assert costs == pytest.approx(walked * context.problem.cost_scale, rel=1e-9)
