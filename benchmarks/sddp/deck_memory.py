@@ -9,6 +9,7 @@ import argparse
 import sys
 import tempfile
 from collections.abc import Sequence
+from contextlib import closing
 from pathlib import Path
 
 import numpy as np
@@ -25,6 +26,7 @@ from collectives.report import table  # noqa: E402
 RANKS = (1, 2, 4)
 SCENARIOS = (20, 100)
 POOL_RANKS = (1, 2)
+NOBODYS = {"cobre": "", "solver": "", "numpy": "", "case": ""}
 PARTS = ("ranks", "scenarios", "pool")
 RESULT = ROOT / "benchmarks" / "results" / "deck_memory.md"
 INTRODUCTION = "By `benchmarks/sddp/deck_memory.py`. PSS counts a page that several ranks map once in all of them.\n"
@@ -58,11 +60,11 @@ def run_whole(comm: Backend, case: str, output: str, scenarios: int) -> tuple[in
 
 def hold_pool(comm: Backend, folder: str, stages: int, cuts: int, dimension: int) -> list[tuple[str, int, int]]:
     """Runs on every rank: what was done, PSS after it, and the resident size at most meanwhile, regions in full."""
-    from cobre.io.array_file import write_arrays  # noqa: PLC0415
+    from cobre.io.array_file import ArrayFile, write_arrays  # noqa: PLC0415
     from cobre.sddp.cuts.pool import CutPool, CutSet  # noqa: PLC0415
     from cobre.sddp.training.context import TrainingContext  # noqa: PLC0415
     from cobre.sddp.training.visited import VisitedStates  # noqa: PLC0415
-    from cobre.study.checkpoints import snapshot  # noqa: PLC0415
+    from cobre.study.checkpoints import read_checkpoint, restore_cuts, snapshot  # noqa: PLC0415
     from cobre.study.digest import training_digest  # noqa: PLC0415
 
     found = []
@@ -87,8 +89,16 @@ def hold_pool(comm: Backend, folder: str, stages: int, cuts: int, dimension: int
     context = TrainingContext.__new__(TrainingContext)
     context.pool, context.bases, context.visited = pool, [], VisitedStates(pool)
     if comm.rank == 0:
-        write_arrays(Path(folder) / "pool.ckpt", {}, snapshot(context, []))
+        write_arrays(Path(folder) / "pool.ckpt", {"fingerprint": NOBODYS}, snapshot(context, []))
     note("a checkpoint of it")
+    pool.close()
+    stored = read_checkpoint(comm, ArrayFile.open(Path(folder) / "pool.ckpt") if comm.rank == 0 else None)
+    if stored is None:
+        raise SystemExit("no checkpoint was found")
+    context.pool = CutPool(comm, stages, dimension)
+    with closing(stored.large):
+        restore_cuts(context.pool, stored, len(stored.arrays["born"]))
+    note("the pool read from it")
     return found
 
 

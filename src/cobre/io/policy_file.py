@@ -161,7 +161,7 @@ def read_policy(path: Path) -> PolicyData:
     return parse_policy(path, read_policy_bytes(path))
 
 
-def parse_policy(path: Path, content: bytes) -> PolicyData:
+def parse_policy(path: Path, content: bytes | memoryview) -> PolicyData:
     """The policy in a file's content; `path` is for messages. Raises PolicyFileError."""
     stages, metadata_bytes = _check_header(path, content)
     _check_digest(path, content)
@@ -191,9 +191,9 @@ def read_policy_bytes(path: Path) -> bytes:
         raise PolicyFileError(path, f"cannot be read: {error.strerror}") from error
 
 
-def _check_header(path: Path, content: bytes) -> tuple[int, int]:
+def _check_header(path: Path, content: bytes | memoryview) -> tuple[int, int]:
     """Number of stages, and bytes of the metadata."""
-    if not content.startswith(MAGIC[: len(content)]) or not content:
+    if bytes(content[: len(MAGIC)]) != MAGIC[: len(content)] or not len(content):
         raise PolicyFileError(path, "is not a policy file")
     if len(content) < _HEADER.size + _DIGEST_BYTES:
         raise PolicyFileError(path, f"is truncated: it has only {len(content)} bytes")
@@ -208,7 +208,7 @@ def _check_header(path: Path, content: bytes) -> tuple[int, int]:
     return int(stages), int(metadata_bytes)
 
 
-def _check_digest(path: Path, content: bytes) -> None:
+def _check_digest(path: Path, content: bytes | memoryview) -> None:
     body = memoryview(content)[:-_DIGEST_BYTES]
     if hashlib.sha256(body).digest() != content[-_DIGEST_BYTES:]:
         raise PolicyFileError(path, "is damaged: its content does not match its checksum")

@@ -87,7 +87,7 @@ def policy_file(path: Path) -> Path:
     return next((place for place in places if place.exists()), path / POLICY_FILE)
 
 
-def decode_policy(path: Path, content: bytes) -> Policy:
+def decode_policy(path: Path, content: bytes | memoryview) -> Policy:
     """A policy from the content of its file."""
     return from_data(parse_policy(path, content))
 

@@ -4,6 +4,7 @@ import re
 import time
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import closing
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Self
@@ -11,15 +12,23 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import NDArray
 
+from cobre.comm import Communicator
 from cobre.core.arrays import Floats
 from cobre.core.config import Config
 from cobre.errors import CobreError
-from cobre.io.array_file import ArrayFileError, Arrays, StreamedArray, parse_arrays, write_arrays
+from cobre.io.array_file import (
+    ArrayFile,
+    ArrayFileError,
+    Arrays,
+    StreamedArray,
+    array_bytes,
+    parse_arrays,
+    write_arrays,
+)
 from cobre.io.atomic import check_writable, sweep
 from cobre.io.confined import remove_file
-from cobre.io.untrusted_file import MOST_BYTES, read_untrusted
 from cobre.sddp import phases
-from cobre.sddp.cuts.pool import CutSet
+from cobre.sddp.cuts.pool import CutPool, CutSet
 from cobre.sddp.events import IterationRecord, PhaseTimes
 from cobre.sddp.training.context import TrainingContext
 from cobre.sddp.training.visited import StoredStates, VisitedStates, entry_flags
@@ -27,6 +36,7 @@ from cobre.solver.batches import Bases
 from cobre.solver.statistics import SolveStatistics
 from cobre.study.fingerprint import Fingerprint
 from cobre.study.requests import TrainingRequest
+from cobre.study.told_files import LargeArrays, share_bytes
 
 SUFFIX = ".ckpt"
 DEFAULT_INTERVAL = 10  # iterations
@@ -38,6 +48,8 @@ _NUMBERS = ("lower_bound", "upper_bound", "upper_bound_std", "elapsed_s")
 _COUNTS = ("iteration", "forward_passes", "solves", "simplex_iterations", "cuts")
 _EXACT = "history_exact"  # only where upper bounds are exact
 _STATES, _STATES_KEPT = "visited_states", "visited_entries"  # only where selection or an export reads them
+_COEFFICIENTS = "coefficients"
+LARGE = (_COEFFICIENTS, _STATES)  # read piece by piece
 _UNKNOWN = -1
 _TIMES = ("forward_s", "backward_s", "bound_s", "exchange_s", "solver_s")
 
@@ -89,7 +101,8 @@ class Checkpoint:
     path: Path
     fingerprint: Fingerprint
     history: tuple[IterationRecord, ...]
-    arrays: dict[str, NDArray[Any]]
+    arrays: dict[str, NDArray[Any]]  # all but the large ones
+    large: LargeArrays
 
     @property
     def iteration(self) -> int:
@@ -168,31 +181,47 @@ def iteration_of(path: Path) -> int:
     return int(path.stem.split("-")[1])
 
 
-def newest_content(folder: Path, on_warning: Callable[[str], None]) -> tuple[Path, bytes]:
-    """The newest sound checkpoint of a folder; a damaged one is passed over with a warning."""
+def newest_checkpoint(folder: Path, on_warning: Callable[[str], None]) -> ArrayFile:
+    """The newest sound checkpoint of a folder, open; a damaged one is passed over with a warning."""
     reasons = []
     for path in list_checkpoints(folder):
         try:
-            content = read_untrusted(path, MOST_BYTES)
-            parse_arrays(path, content)
+            file = ArrayFile.open(path)
         except (OSError, ArrayFileError) as error:
             reasons.append(str(error))
             continue
         for reason in reasons:
             on_warning(f"{reason}; an older checkpoint is used instead")
-        return path, content
+        return file
     if reasons:
         raise CheckpointError("no checkpoint can be used: " + "; ".join(reasons))
     raise CheckpointError(f"there is no checkpoint in {folder}: run without --resume")
 
 
-def parse_checkpoint(path: Path, content: bytes) -> Checkpoint:
-    """Parse the content of a checkpoint file; raises CheckpointError where it is damaged."""
+def read_checkpoint(comm: Communicator, file: ArrayFile | None) -> Checkpoint | None:
+    """The checkpoint that rank 0 has opened, on all ranks; None where it has none.
+
+    Large arrays stay in the file until they are wanted, and then come piece by piece.
+    """
+    content = share_bytes(comm, b"" if file is None else _outline(file), "checkpoint")
+    if not len(content):
+        return None
+    outline, arrays = parse_arrays(Path("checkpoint"), bytes(content))
+    path, shapes = Path(outline["path"]), {name: tuple(shape) for name, shape in outline["large"].items()}
+    large = LargeArrays(comm, file, shapes)
     try:
-        facts, arrays = parse_arrays(path, content)
-        return Checkpoint(path, Fingerprint(**facts["fingerprint"]), _history(arrays), arrays)
-    except (ArrayFileError, KeyError, TypeError) as error:
-        raise CheckpointError(str(error)) from error
+        fingerprint, history = Fingerprint(**outline["facts"]["fingerprint"]), _history(arrays)
+    except (KeyError, TypeError) as error:
+        large.close()
+        raise CheckpointError(f"{path} is no checkpoint of a training run: {error!r}") from error
+    return Checkpoint(path, fingerprint, history, arrays, large)
+
+
+def _outline(file: ArrayFile) -> bytes:
+    """All but the large arrays, of which there are the shapes."""
+    large = {name: file.shape(name) for name in LARGE if name in file.names}
+    arrays = {name: file.array(name) for name in file.names if name not in LARGE}
+    return array_bytes({"path": str(file.path), "facts": file.facts, "large": large}, arrays)
 
 
 def check_same_run(checkpoint: Checkpoint, fingerprint: Fingerprint, changes: str = "") -> None:
@@ -222,7 +251,7 @@ def snapshot(context: TrainingContext, history: Sequence[IterationRecord]) -> di
     active = [_UNKNOWN if record.cuts_active is None else record.cuts_active for record in history]
     arrays: dict[str, NDArray[Any] | StreamedArray] = {
         "intercepts": np.stack([pool.intercepts(stage) for stage in stages]),
-        "coefficients": StreamedArray((len(stages), count, pool.dimension), np.dtype(np.float64), coefficients),
+        _COEFFICIENTS: StreamedArray((len(stages), count, pool.dimension), np.dtype(np.float64), coefficients),
         "in_play": pool.active.copy(),  # `in_play` and `born` are names of the file format; others could not be resumed
         "written": pool.written.copy(),
         "born": pool.created.copy(),
@@ -251,26 +280,54 @@ def _visited(visited: VisitedStates) -> StreamedArray:
 
 
 def restore(context: TrainingContext, checkpoint: Checkpoint) -> None:
-    """Restore cuts, bases and visited states from a checkpoint; the pool must be empty."""
+    """Restore cuts, bases and visited states from a checkpoint, and close its file; the pool must be empty."""
+    with closing(checkpoint.large):
+        _restore(context, checkpoint)
+
+
+def _restore(context: TrainingContext, checkpoint: Checkpoint) -> None:
     arrays, pool = checkpoint.arrays, context.pool
     count = len(arrays["born"])
-    for stage in range(pool.num_stages):
-        pool.ensure_components(stage, arrays["coefficients"][stage])
-    slots = pool.open_slots(0, count)
-    for stage in range(pool.num_stages):
-        pool.write(stage, slots, CutSet(arrays["intercepts"][stage], arrays["coefficients"][stage]))
+    restore_cuts(pool, checkpoint, count)
     pool.active[:, :count], pool.written[:, :count] = arrays["in_play"], arrays["written"]
     pool.created[:count], pool.forward_pass[:count] = arrays["born"], arrays["forward_pass"]
     context.bases = [
         Bases(arrays[f"basis_{stage}"], arrays[f"basis_cuts_{stage}"]) for stage in range(len(context.bases))
     ]
-    if _STATES in arrays:
+    if _STATES in checkpoint.large.shapes:
         _restore_states(context, checkpoint)
     context.began -= checkpoint.history[-1].elapsed_s
 
 
+def restore_cuts(pool: CutPool, checkpoint: Checkpoint, count: int) -> None:
+    """Fill an empty pool stage by stage: one stage's coefficients are in memory beside it, on ranks that need them."""
+    large, stages, intercepts = checkpoint.large, range(pool.num_stages), checkpoint.arrays["intercepts"]
+    shape = (pool.num_stages, count, pool.dimension)
+    if large.shapes[_COEFFICIENTS] != shape:
+        raise CheckpointError(f"{checkpoint.path} has cuts of shape {large.shapes[_COEFFICIENTS]}, expected {shape}")
+    used, size = np.zeros((pool.num_stages, pool.dimension)), count * pool.dimension
+    for stage in stages:
+        if (found := large.own(_COEFFICIENTS, stage * size, size)) is not None:
+            used[stage] = found.reshape(count, pool.dimension).any(axis=0)
+    large.tell(used)
+    for stage in stages:
+        pool.ensure_components(stage, used[stage : stage + 1])
+    slots = pool.open_slots(0, count)
+    for stage in stages:
+        found = large.part(_COEFFICIENTS, stage * size, size, for_all=not pool.is_seen_by_all)
+        if found is None:
+            pool.publish(stage, slots)
+        else:
+            pool.write(stage, slots, CutSet(intercepts[stage], found.reshape(count, pool.dimension)))
+
+
 def _restore_states(context: TrainingContext, checkpoint: Checkpoint) -> None:
-    stored = StoredStates(checkpoint.arrays[_STATES_KEPT], checkpoint.arrays[_STATES])
+    (count,), for_all = checkpoint.large.shapes[_STATES], not context.pool.is_seen_by_all
+
+    def read(start: int, numbers: int) -> Floats | None:
+        return checkpoint.large.part(_STATES, start, numbers, for_all=for_all)
+
+    stored = StoredStates(checkpoint.arrays[_STATES_KEPT], count, read)
     if context.keeps_states and not stored.kept.all():
         raise CheckpointError(
             f"{checkpoint.path} lacks some states that exports.states needs: resume without exports.states"

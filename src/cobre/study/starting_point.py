@@ -2,18 +2,20 @@
 
 from pathlib import Path
 
-import numpy as np
-
 from cobre.comm import Backend, Communicator
+from cobre.io.atomic import on_failure
 from cobre.io.policy_file import read_policy_bytes
 from cobre.policy.object import Policy
 from cobre.policy.store import check_fit, decode_policy, policy_file
 from cobre.runs.events import EventListener, new_event
 from cobre.runs.trained_case import case_of_run, changes_since
-from cobre.study.checkpoints import Checkpoint, check_same_run, list_checkpoints, newest_content, parse_checkpoint
+from cobre.sddp.cuts.visibility import count_sharing_memory
+from cobre.sddp.sharing import share
+from cobre.study.checkpoints import Checkpoint, check_same_run, list_checkpoints, newest_checkpoint, read_checkpoint
 from cobre.study.policy_origin import case_of_policy, other_problem
 from cobre.study.ready_study import ReadyStudy
 from cobre.study.requests import TrainingRequest
+from cobre.study.told_files import share_bytes
 
 CUTS_OF_ANOTHER_PROBLEM = "its cuts may be too high for this one, and so may the lower bound"
 POLICY_OF_ANOTHER_PROBLEM = (
@@ -44,28 +46,34 @@ def _checkpoint(comm: Backend, ready: ReadyStudy, request: TrainingRequest, emit
     found = share_checkpoint(comm, request.checkpoints, emit, is_needed=request.resume)
     if found is not None:
         trained_case = case_of_run(request.checkpoints.parent)
-        check_same_run(found, ready.fingerprint, changes_since(trained_case, ready.folder))
+        with on_failure(found.large.close):
+            check_same_run(found, ready.fingerprint, changes_since(trained_case, ready.folder))
     return found
 
 
 def share_checkpoint(comm: Communicator, folder: Path, emit: EventListener, *, is_needed: bool) -> Checkpoint | None:
     """The newest checkpoint of a folder that only rank 0 needs to see; None when there is none and none is needed."""
-    content, path = b"", folder
+    file = None
     if comm.rank == 0 and (is_needed or list_checkpoints(folder)):
-        path, content = newest_content(folder, lambda message: emit(new_event("warning", message=message)))
+        file = newest_checkpoint(folder, lambda message: emit(new_event("warning", message=message)))
     comm.check_failures()
-    shared = share_bytes(comm, content, "checkpoint")
-    return parse_checkpoint(path, shared) if shared else None
+    return read_checkpoint(comm, file)
 
 
-def share_policy(comm: Communicator, policy: Policy | Path) -> Policy:
-    """A policy that was given, or that of a file that only rank 0 needs to see."""
+def share_policy(comm: Backend, policy: Policy | Path) -> Policy:
+    """A policy that was given, or that of a file that only rank 0 needs to see; its numbers lie once on each node."""
     if isinstance(policy, Policy):
         return policy
     path = policy_file(policy)
-    content = read_policy_bytes(path) if comm.rank == 0 else b""
+    content: bytes | memoryview = read_policy_bytes(path) if comm.rank == 0 else b""
     comm.check_failures()
-    return decode_policy(path, share_bytes(comm, content, "policy"))
+    if comm.size == 1:
+        return decode_policy(path, content)
+    if count_sharing_memory(comm) < comm.size:  # leaders of other nodes do not see what rank 0 has read
+        content = share_bytes(comm, bytes(content), "policy")
+    shared = share(comm, lambda: decode_policy(path, content))
+    shared.close()  # the memory stays as long as something looks at it
+    return shared.value
 
 
 def warn_of_other_problem(
@@ -78,12 +86,3 @@ def warn_of_other_problem(
     message = f"{how}: {consequence}"
     emit(new_event("warning", message=message))
     return (message,)
-
-
-def share_bytes(comm: Communicator, content: bytes, label: str) -> bytes:
-    """Send rank 0's bytes to all ranks."""
-    size = np.array([len(content)], np.int64)
-    comm.broadcast(size, 0, label=f"size of the {label}")
-    buffer = np.frombuffer(content, np.uint8).copy() if comm.rank == 0 else np.empty(int(size[0]), np.uint8)
-    comm.broadcast(buffer, 0, label=label)
-    return buffer.tobytes()

@@ -64,7 +64,8 @@ def test_what_was_stored_comes_back():
         visited.add(comm, WorkSplit(PATHS, 1), met(iteration))
     numbers = np.concatenate([view.reshape(-1) for place in range(STAGES) for view in visited.views(place)])
     again = VisitedStates(pool)
-    again.restore(StoredStates(entry_flags(visited, DIMENSION), numbers), ITERATIONS)
+    read = lambda start, count: numbers[start : start + count]  # noqa: E731
+    again.restore(StoredStates(entry_flags(visited, DIMENSION), len(numbers), read), ITERATIONS)
     assert again.iterations == visited.iterations
     for place, right in enumerate(expected()):
         np.testing.assert_array_equal(again.states(place, again.entries(place)), right)

@@ -1,6 +1,7 @@
 """Checkpoints: when they are written, which ones stay, which one is taken, and what is refused."""
 
 import tracemalloc
+from contextlib import closing
 from dataclasses import replace
 
 import numpy as np
@@ -8,19 +9,22 @@ import pytest
 from example_study import EXAMPLE, overrides
 
 from cobre.comm.backends.local import LocalCommunicator
+from cobre.io.array_file import ArrayFile
 from cobre.io.atomic import WriteError
 from cobre.policy.object import Policy
 from cobre.policy.store import save_policy, save_pool
 from cobre.sddp.cuts.pool import CutPool, CutSet
 from cobre.sddp.events import IterationRecord, PhaseTimes
+from cobre.sddp.training.context import TrainingContext
 from cobre.study.checkpoints import (
     CheckpointError,
     CheckpointPlan,
     CheckpointWriter,
     check_same_run,
     list_checkpoints,
-    newest_content,
-    parse_checkpoint,
+    newest_checkpoint,
+    read_checkpoint,
+    restore,
     snapshot,
 )
 from cobre.study.digest import training_digest
@@ -129,7 +133,13 @@ def test_a_resumed_run_keeps_what_it_went_on_from(tmp_path, train):
     (tmp_path / name(3)).write_bytes(b"damaged")
     train(checkpoints=tmp_path, checkpoint_every=1, resume=True)
     assert names(tmp_path) == [name(3), name(2)]
-    assert parse_checkpoint(tmp_path / name(3), (tmp_path / name(3)).read_bytes()).iteration == 3
+    assert stored(tmp_path / name(3)).iteration == 3
+
+
+def stored(path):
+    """A checkpoint as a run reads it, alone; its large arrays are not read."""
+    with closing(ArrayFile.open(path)) as file:
+        return read_checkpoint(LocalCommunicator(), file)
 
 
 def test_listeners_learn_of_each_checkpoint(tmp_path, train):
@@ -172,7 +182,7 @@ def test_a_snapshot_is_a_copy(train):
 
 def test_the_history_comes_back(tmp_path, train):
     trained = train(checkpoints=tmp_path)
-    found = parse_checkpoint(tmp_path / name(3), (tmp_path / name(3)).read_bytes())
+    found = stored(tmp_path / name(3))
     assert found.iteration == 3
     assert found.history == tuple(replace(record, loads=()) for record in trained.history)
     assert isinstance(found.history[0], IterationRecord) and isinstance(found.history[0].times, PhaseTimes)
@@ -187,17 +197,17 @@ def kept(tmp_path, train):
 
 def test_the_newest_sound_one_is_taken(kept):
     warnings = []
-    path, content = newest_content(kept, warnings.append)
-    assert (path.name, warnings) == (name(3), [])
-    assert content == path.read_bytes()
+    file = newest_checkpoint(kept, warnings.append)
+    assert (file.path.name, warnings) == (name(3), [])
+    file.close()
 
 
 def test_damaged_ones_are_passed_over_with_a_warning_each(kept):
     (kept / name(3)).write_bytes(b"")
     (kept / name(2)).write_bytes((kept / name(2)).read_bytes()[:-7])
     warnings = []
-    path, _ = newest_content(kept, warnings.append)
-    assert path.name == name(1)
+    with closing(newest_checkpoint(kept, warnings.append)) as file:
+        assert file.path.name == name(1)
     assert [name(3) in warnings[0], name(2) in warnings[1]] == [True, True]
     assert all("an older checkpoint is used instead" in warning for warning in warnings)
 
@@ -206,13 +216,13 @@ def test_when_none_is_sound_all_reasons_are_told(kept):
     for path in list_checkpoints(kept):
         path.write_bytes(b"nothing of ours")
     with pytest.raises(CheckpointError, match="no checkpoint can be used") as caught:
-        newest_content(kept, lambda _: None)
+        newest_checkpoint(kept, lambda _: None)
     assert all(name(iteration) in str(caught.value) for iteration in (1, 2, 3))
 
 
 def test_without_any_checkpoint_there_is_nothing_to_resume(tmp_path):
     with pytest.raises(CheckpointError, match="there is no checkpoint in"):
-        newest_content(tmp_path, lambda _: None)
+        newest_checkpoint(tmp_path, lambda _: None)
 
 
 def test_a_sound_file_of_something_else_is_refused(tmp_path):
@@ -221,7 +231,7 @@ def test_a_sound_file_of_something_else_is_refused(tmp_path):
     path = tmp_path / name(1)
     write_arrays(path, {"fingerprint": {"other": "things"}}, {})
     with pytest.raises(CheckpointError):
-        parse_checkpoint(path, path.read_bytes())
+        stored(path)
 
 
 @pytest.mark.parametrize(
@@ -234,7 +244,7 @@ def test_a_sound_file_of_something_else_is_refused(tmp_path):
     ],
 )
 def test_another_program_or_case_is_named(kept, study, solver, field, words):
-    found = parse_checkpoint(kept / name(3), (kept / name(3)).read_bytes())
+    found = stored(kept / name(3))
     own = Fingerprint.of(study, solver)
     check_same_run(found, own)
     with pytest.raises(CheckpointError, match=rf"belongs to another run \({words}: other here,"):
@@ -297,8 +307,13 @@ def test_neither_checkpoint_nor_policy_nor_digest_copies_the_pool(tmp_path, stud
     assert peak_bytes(lambda: training_digest(trained.history, pool)) < allowed
     save_policy(tmp_path / "held", Policy.of(study, pool, trained.history), study)
     assert (tmp_path / "streamed/policy.bin").read_bytes() == (tmp_path / "held/policy.bin").read_bytes()
-    arrays = parse_checkpoint(tmp_path / name(3), (tmp_path / name(3)).read_bytes()).arrays
+    found = read_checkpoint(comm, ArrayFile.open(tmp_path / name(3)))
     for stage in range(stages):
-        assert np.array_equal(arrays["coefficients"][stage], pool.cuts(stage).coefficients)
-        assert np.array_equal(arrays["intercepts"][stage], pool.cuts(stage).intercepts)
+        coefficients = found.large.own("coefficients", stage * 50_000, 50_000)
+        assert np.array_equal(coefficients.reshape(500, 100), pool.cuts(stage).coefficients)
+        assert np.array_equal(found.arrays["intercepts"][stage], pool.cuts(stage).intercepts)
+    again = TrainingContext.__new__(TrainingContext)
+    again.pool, again.bases, again.began = CutPool(comm, stages, 100), [], 0.0
+    assert peak_bytes(lambda: restore(again, found)) < allowed + pool.nbytes
+    assert training_digest(trained.history, again.pool) == training_digest(trained.history, pool)
     comm.close()

@@ -6,7 +6,7 @@ of which only the entries matter that these cuts depend on. Memory grows by chun
 quarter of what there is; nothing is ever copied, and what is there never changes.
 """
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from itertools import pairwise
 
@@ -77,9 +77,10 @@ class VisitedStates:
         places, dimension = stored.kept.shape
         self._open(places, dimension)
         first, chunk = self._room(stored.count), len(self._rows) - 1
-        if self._pool.is_leader:
-            for place, entries in enumerate(self._entries):
-                self._writable[place][chunk][first : first + stored.count] = stored.states(place)[:, entries]
+        for place, entries in enumerate(self._entries):
+            states = stored.states(place)
+            if states is not None and self._pool.is_leader:
+                self._writable[place][chunk][first : first + stored.count] = states[:, entries]
         self._publish(chunk, stored.count)
         self.iterations = [stored.count // iterations] * iterations
 
@@ -176,22 +177,29 @@ class VisitedStates:
 
 @dataclass(frozen=True, slots=True)
 class StoredStates:
-    """States as a file holds them. kept: places x entries, 1 for what is there; numbers: place by place."""
+    """States as a file holds them, place by place. kept: places x entries, 1 for what is there.
+
+    numbers: how many there are in all. read: some of them from a place on; None on ranks that need not write them. All
+    ranks must read alike.
+    """
 
     kept: ByteFlags
-    numbers: Floats
+    numbers: int
+    read: Callable[[int, int], Floats | None]
 
     @property
     def count(self) -> int:
         """The number of states at each place."""
-        return len(self.numbers) // int(self.kept.sum())
+        return self.numbers // int(self.kept.sum())
 
-    def states(self, place: int) -> Floats:
-        """States of one place with all entries; those that were not kept are zero."""
+    def states(self, place: int) -> Floats | None:
+        """States of one place with all entries, 0 where not kept; None on ranks that need not write them."""
         before, width = int(self.kept[:place].sum()), int(self.kept[place].sum())
-        start = self.count * before
+        found = self.read(self.count * before, self.count * width)
+        if found is None:
+            return None
         table = np.zeros((self.count, self.kept.shape[1]))
-        table[:, self.kept[place] == 1] = self.numbers[start : start + self.count * width].reshape(self.count, width)
+        table[:, self.kept[place] == 1] = found.reshape(self.count, width)
         return table
 
 
