@@ -24,6 +24,7 @@ from cobre.core.penalties import Penalties
 from cobre.core.production import ProductionModels
 from cobre.core.temporal import Horizon
 from cobre.core.travel_time import PastRelease
+from cobre.wording import counted
 
 # Columns by their names in the case format: ids int32 (null: ABSENT_ID), numbers float64 (null: NaN), dates
 # datetime64[D]. All columns have one length, all columns of the format are there (optional ones that the file has not
@@ -153,14 +154,14 @@ class Case:
         """In one line: a case of a country has a hundred thousand characters."""
         system, stages = self.system, self.horizon.stages
         counts = (
-            (len(stages), "stages"),
-            (len(system.hydros), "hydros"),
-            (len(system.thermals), "thermals"),
-            (len(system.buses), "buses"),
-            (len(system.lines), "lines"),
-            (len(system.non_controllable_sources), "non-controllable sources"),
+            (len(stages), "stage"),
+            (len(system.hydros), "hydro"),
+            (len(system.thermals), "thermal"),
+            (len(system.buses), "bus", "buses"),
+            (len(system.lines), "line"),
+            (len(system.non_controllable_sources), "non-controllable source"),
         )
-        return f"<Case {self.name!r}: {', '.join(f'{count} {kind}' for count, kind in counts if count)}>"
+        return f"<Case {self.name!r}: {', '.join(counted(*named) for named in counts if named[0])}>"
 
     def _repr_html_(self) -> str:
         from cobre.core.case_html import case_html  # noqa: PLC0415 - it needs this module
