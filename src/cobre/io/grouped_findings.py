@@ -10,6 +10,7 @@ MOST_NAMED = 4
 NAME_IN_BRACKETS = re.compile(r"\([^()]*\)")
 NUMBER = re.compile(r"(?<![A-Za-z])[-+]?\d+(\.\d+)?(e[-+]?\d+)?")
 LIST_OF_NUMBERS = re.compile(r"#(, #)+")
+PLURAL = re.compile(r"\b([a-z]+)s #")
 
 
 def lines_of(problems: Iterable[CaseProblem]) -> list[str]:
@@ -27,7 +28,9 @@ def _kind(problem: CaseProblem) -> tuple[str, ...]:
 
 
 def _without_numbers(text: str) -> str:
-    return LIST_OF_NUMBERS.sub("#", NUMBER.sub("#", NAME_IN_BRACKETS.sub("()", text)))
+    """Equal for `season 3` and `seasons 3, 4`."""
+    plain = LIST_OF_NUMBERS.sub("#", NUMBER.sub("#", NAME_IN_BRACKETS.sub("()", text)))
+    return PLURAL.sub(r"\1 #", plain)
 
 
 def _lines(group: Sequence[CaseProblem]) -> list[str]:

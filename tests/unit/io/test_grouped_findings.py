@@ -27,7 +27,8 @@ def test_a_few_alike_keep_their_lines():
 
 def test_lists_of_numbers_are_alike_and_other_files_and_fields_are_not():
     seasons = [
-        CaseProblem(Layer.MEANING, "a", f"hydro {n}", "", f"season {', '.join('123'[:n])}: odd") for n in (1, 2, 3)
+        CaseProblem(Layer.MEANING, "a", f"hydro {n}", "", f"season{'s' * (n > 1)} {', '.join('123'[:n])}: odd")
+        for n in (1, 2, 3)
     ]
     others = [
         CaseProblem(Layer.MEANING, "b", "hydro 9", "", "season 1: odd"),
