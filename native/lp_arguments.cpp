@@ -11,7 +11,7 @@ namespace cobre::lp {
 namespace {
 
 template <typename T>
-void read(const nb::dict& parts, const char* name, Part<T>& part) {
+void read(const nb::dict& parts, const char* name, View<T>& part) {
     part = Array<T>(parts[name], name).span();
 }
 

@@ -9,23 +9,14 @@
 
 namespace cobre::lp {
 
-namespace {
-
-double allowance(double tolerance, double bound) { return tolerance * std::max(1.0, std::abs(bound)); }
-
-}  // namespace
-
-void DenseDualSimplex::load(const StageModel& stage, const CutView& cuts, double feasibility, double violation) {
+void DenseDualSimplex::begin_stage() {
+    const StageModel& stage = *stage_;
     active_rows_.clear();  // they belong to another stage
-    stage_ = &stage;
-    cuts_ = &cuts;
-    feasibility_ = feasibility;
-    violation_ = violation;
     stride_ = static_cast<size_t>(stage.rows + stage.states + 2);
     if (inverse_.size() < stride_ * stride_) inverse_.resize(stride_ * stride_);
     status_.assign(static_cast<size_t>(stage.columns), at_lower);
     is_active_row_.assign(static_cast<size_t>(stage.rows), 0);
-    is_active_cut_.assign(static_cast<size_t>(cuts.count()), 0);
+    is_active_cut_.assign(static_cast<size_t>(cuts_->count()), 0);
     x_.assign(status_.size(), 0.0);
     reduced_.assign(status_.size(), 0.0);
     pivot_row_.assign(status_.size(), 0.0);
@@ -257,14 +248,6 @@ bool DenseDualSimplex::find_leaving(Leaving& leaving) {
     return best > 0.0 || find_violated_cut(leaving);
 }
 
-// Signed distance to the violated bound (positive: below the lower one); 0 within the tolerance.
-double DenseDualSimplex::infeasibility_of(double value, double lower, double upper) const {
-    if (value >= lower && value <= upper) return 0.0;
-    if (lower - value > allowance(feasibility_, lower)) return lower - value;
-    if (value - upper > allowance(feasibility_, upper)) return upper - value;
-    return 0.0;
-}
-
 double DenseDualSimplex::column_edge_weight(size_t position) const {
     const double* row = &inverse_[position * stride_];
     return dot(row, row, active_rows_.size());
@@ -324,7 +307,7 @@ bool DenseDualSimplex::is_consistent() const {
 // starts from slacks, or asks HiGHS.
 Outcome DenseDualSimplex::optimise(const Bounds& bounds) {
     bounds_ = bounds;
-    const int64_t limit = counts_.pivots + 200 + 10 * (stage_->rows + stage_->columns);
+    const int64_t limit = pivot_limit();
     compute_duals();
     reset_nonbasic();
     for (Int column = 0; column < stage_->columns; ++column) move_to_bound(column);

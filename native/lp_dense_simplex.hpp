@@ -15,7 +15,6 @@ namespace cobre::lp {
 
 class DenseDualSimplex final : public DualSimplex {
 public:
-    void load(const StageModel& stage, const CutView& cuts, double feasibility, double violation) override;
     bool start(const int8_t* status, const Int* active_cuts, Int max_cuts) override;
     void start_from_slacks() override;
     Outcome optimise(const Bounds& bounds) override;
@@ -24,6 +23,8 @@ public:
     void basis(int8_t* status, Int* cuts) const override;
 
 private:
+    void begin_stage() override;
+
     struct Row {
         Int index;  // of a row of the stage, or of a cut
         bool is_cut;
@@ -61,7 +62,6 @@ private:
     void compute_duals();
     bool find_leaving(Leaving& leaving);
     bool find_violated_cut(Leaving& leaving);
-    double infeasibility_of(double value, double lower, double upper) const;
     double column_edge_weight(size_t position) const;
     double row_edge_weight(const Row& row);
     void btran_row(const Row& row);
@@ -84,10 +84,6 @@ private:
         return inverse_[column_position * stride_ + row_position];
     }
 
-    const StageModel* stage_ = nullptr;
-    const CutView* cuts_ = nullptr;
-    Bounds bounds_{};
-    double feasibility_ = 1e-9, violation_ = 1e-9;
     size_t stride_ = 0;
     std::vector<int8_t> status_;          // by column
     std::vector<uint8_t> is_active_row_;  // by row of the stage

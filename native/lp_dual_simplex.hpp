@@ -2,6 +2,8 @@
 // rows, a sparse factorisation for large ones.
 #pragma once
 
+#include <algorithm>
+#include <cmath>
 #include <cstdint>
 #include <utility>
 #include <vector>
@@ -30,12 +32,31 @@ struct SimplexCounts {
     int64_t refactorisations = 0;
     int64_t nucleus = 0;      // order of what is left of the basis after its singletons, summed over factorisations
     int64_t active_rows = 0;  // at a bound in optimal bases, cuts included, summed over solves
+
+    void add(const SimplexCounts& other) {
+        pivots += other.pivots;
+        refactorisations += other.refactorisations;
+        nucleus += other.nucleus;
+        active_rows += other.active_rows;
+    }
 };
+
+// The error that a value of this size may have.
+inline double allowance(double tolerance, double size) { return tolerance * std::max(1.0, std::abs(size)); }
 
 class DualSimplex {
 public:
     virtual ~DualSimplex() = default;
-    virtual void load(const StageModel& stage, const CutView& cuts, double feasibility, double violation) = 0;
+
+    // Take a stage and its cuts, which must outlive the solves. feasibility: how far a value may be out of its bounds,
+    // relative to the bound. violation: the same for cuts, relative to the cost-to-go.
+    void load(const StageModel& stage, const CutView& cuts, double feasibility, double violation) {
+        stage_ = &stage;
+        cuts_ = &cuts;
+        feasibility_ = feasibility;
+        violation_ = violation;
+        begin_stage();
+    }
 
     // Start from a basis; false when it is singular, then from slacks. The slack basis is dual feasible as long as
     // columns with a negative cost have an upper bound.
@@ -55,6 +76,23 @@ public:
     SimplexCounts take_counts() { return std::exchange(counts_, {}); }
 
 protected:
+    // A new stage has been loaded: size the work arrays.
+    virtual void begin_stage() = 0;
+
+    // Signed distance to the violated bound (positive: below the lower one); 0 within the tolerance.
+    double infeasibility_of(double value, double lower, double upper) const {
+        if (value >= lower && value <= upper) return 0.0;
+        if (lower - value > allowance(feasibility_, lower)) return lower - value;
+        if (value - upper > allowance(feasibility_, upper)) return upper - value;
+        return 0.0;
+    }
+    // A number of pivots that only a cycle reaches.
+    int64_t pivot_limit() const { return counts_.pivots + 200 + 10 * (stage_->rows + stage_->columns); }
+
+    const StageModel* stage_ = nullptr;
+    const CutView* cuts_ = nullptr;
+    Bounds bounds_{};
+    double feasibility_ = 1e-9, violation_ = 1e-9;
     SimplexCounts counts_;
 };
 

@@ -66,7 +66,7 @@ private:
     bool eliminate_nucleus(const BasisColumns& columns);
     void permute_to_positions(const BasisColumns& columns);
     void sort_lines(const std::vector<Entry>& entries, Lines& by_column, Lines& by_row) const;
-    struct Part {
+    struct PositionValue {
         Int position;
         double value;
     };
@@ -75,7 +75,7 @@ private:
     void solve_upper_transposed();
     void apply_etas();
     void apply_etas_transposed();
-    void collect(std::vector<Part>& parts) const;
+    void collect(std::vector<PositionValue>& parts) const;
     void push_position(Int slot, Int row, double pivot);
     void close_eta(Int from, Int to);
     Int row_of(Int column) const { return row_of_column_[static_cast<size_t>(column)]; }
@@ -96,7 +96,7 @@ private:
     // Entries of new columns of U by rows: lists, the newest entry first.
     std::vector<Int> newest_, older_, new_column_;
     std::vector<double> new_value_;
-    std::vector<Part> row_for_update_, column_for_update_;
+    std::vector<PositionValue> row_for_update_, column_for_update_;
     size_t fresh_entries_ = 0;  // of L and U when they were made
     size_t update_work_ = 0;    // entries of etas and of new columns, summed over updates
     static constexpr size_t kUpdateWork =

@@ -27,7 +27,7 @@ void Factorisation::scatter(SparseVector& v, const std::vector<Int>& positions) 
 }
 
 // What a solve for an update needs later: the entries before U (column) or after it (row).
-void Factorisation::collect(std::vector<Part>& parts) const {
+void Factorisation::collect(std::vector<PositionValue>& parts) const {
     parts.clear();
     pattern_.ascend([&](Int at) {
         if (work_[at] != 0.0) parts.push_back({at, work_[at]});
@@ -150,16 +150,16 @@ void Factorisation::close_eta(Int from, Int to) {
 // eliminates the rest of the old row.
 void Factorisation::update(Int slot) {
     const Int from = position_[slot], to = static_cast<Int>(order_.size());
-    for (const Part& part : column_for_update_) work_[part.position] = part.value;
+    for (const PositionValue& part : column_for_update_) work_[part.position] = part.value;
     double pivot = work_[from];
-    for (const Part& part : row_for_update_) {
+    for (const PositionValue& part : row_for_update_) {
         if (part.position == from) continue;
         const double multiple = -part.value * pivot_[from];  // the row of U is this sum of those below it
         eta_position_.push_back(part.position);
         eta_value_.push_back(multiple);
         pivot -= multiple * work_[part.position];
     }
-    for (const Part& part : column_for_update_) {
+    for (const PositionValue& part : column_for_update_) {
         work_[part.position] = 0.0;
         if (part.position == from) continue;
         upper_columns_.index.push_back(part.position);

@@ -13,21 +13,11 @@ constexpr double kInfinity = std::numeric_limits<double>::infinity();
 
 }  // namespace
 
-void SolveCounts::add(const SimplexCounts& done) {
-    pivots += done.pivots;
-    refactorisations += done.refactorisations;
-    active_rows += done.active_rows;
-    nucleus += done.nucleus;
-}
-
 void SolveCounts::add(const SolveCounts& other) {
+    SimplexCounts::add(other);
     solves += other.solves;
-    pivots += other.pivots;
     library_solves += other.library_solves;
     retries += other.retries;
-    refactorisations += other.refactorisations;
-    active_rows += other.active_rows;
-    nucleus += other.nucleus;
     solve_seconds += other.solve_seconds;
     busy_seconds += other.busy_seconds;
 }

@@ -64,18 +64,14 @@ struct Results {
 };
 
 // What a call did, summed over solves and threads.
-struct SolveCounts {
+struct SolveCounts : SimplexCounts {
     int64_t solves = 0;
-    int64_t pivots = 0;
     int64_t library_solves = 0;  // that needed HiGHS
     int64_t retries = 0;
-    int64_t refactorisations = 0;
-    int64_t active_rows = 0;     // rows at a bound in the optimal bases, cuts included
-    int64_t nucleus = 0;         // order of the nucleus, summed over refactorisations
     double solve_seconds = 0.0;  // inside simplex
     double busy_seconds = 0.0;   // altogether
 
-    void add(const SimplexCounts& done);
+    using SimplexCounts::add;
     void add(const SolveCounts& other);
 };
 

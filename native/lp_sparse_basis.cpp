@@ -12,14 +12,11 @@ constexpr Int kFewInactiveRows = 16;
 
 }  // namespace
 
-void SparseDualSimplex::load(const StageModel& stage, const CutView& cuts, double feasibility, double violation) {
-    stage_ = &stage;
-    cuts_ = &cuts;
-    feasibility_ = feasibility;
-    violation_ = violation;
+void SparseDualSimplex::begin_stage() {
+    const StageModel& stage = *stage_;
     columns_ = stage.columns;
     working_row_of_.assign(static_cast<size_t>(stage.rows), -1);
-    is_present_cut_.assign(static_cast<size_t>(cuts.count()), 0);
+    is_present_cut_.assign(static_cast<size_t>(cuts_->count()), 0);
     state_change_.resize(static_cast<size_t>(stage.states));
     worst_of_family_.resize(static_cast<size_t>(stage.families));
     deferred_entries_.resize(static_cast<size_t>(stage.columns));

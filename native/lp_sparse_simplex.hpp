@@ -27,7 +27,6 @@ namespace cobre::lp {
 
 class SparseDualSimplex final : public DualSimplex {
 public:
-    void load(const StageModel& stage, const CutView& cuts, double feasibility, double violation) override;
     bool start(const int8_t* status, const Int* active_cuts, Int max_cuts) override;
     void start_from_slacks() override;
     Outcome optimise(const Bounds& bounds) override;
@@ -36,6 +35,8 @@ public:
     void basis(int8_t* status, Int* cuts) const override;
 
 private:
+    void begin_stage() override;
+
     // A row of the working LP.
     struct WorkingRow {
         Int index;                          // of a row of the stage, or of a cut
@@ -94,7 +95,6 @@ private:
     void update_infeasibility(Int slot);
     void compute_dual_bounds(Int row);
     void update_dual_bounds(Int variable);
-    double infeasibility_of(double value, double lower, double upper) const;
     bool is_consistent() const;
 
     // lp_sparse_pricing.cpp: the leaving variable, and rows that join the working LP
@@ -126,10 +126,6 @@ private:
     void update_basis(Int slot, Int entering, double infeasibility);
     bool refactor();
 
-    const StageModel* stage_ = nullptr;
-    const CutView* cuts_ = nullptr;
-    Bounds bounds_{};
-    double feasibility_ = 1e-9, violation_ = 1e-9;
     Int columns_ = 0;
 
     std::vector<WorkingRow> rows_;

@@ -114,7 +114,7 @@ bool SparseDualSimplex::refactor() {
 // Pivot until no basic variable is infeasible and no deferred row or cut is violated; then compute the solution from
 // scratch and check it. Repairs (refactorisations because of inaccurate pivots) are limited, and so are pivots.
 Outcome SparseDualSimplex::optimise(const Bounds& bounds) {
-    const int64_t limit = counts_.pivots + 200 + 10 * (stage_->rows + stage_->columns);
+    const int64_t limit = pivot_limit();
     if (!remove_inactive_rows()) return Outcome::gave_up;
     load_bounds(bounds);
     if (!has_reduced_costs_) compute_reduced_costs();

@@ -12,8 +12,6 @@ namespace {
 constexpr double kZeroReducedCost = 1e-12;  // the sign of a smaller reduced cost is noise
 constexpr double kInfinity = std::numeric_limits<double>::infinity();
 
-double allowance(double tolerance, double size) { return tolerance * std::max(1.0, std::abs(size)); }
-
 }  // namespace
 
 void SparseDualSimplex::set_row_bounds(Int row) {
@@ -110,14 +108,6 @@ void SparseDualSimplex::compute_reduced_costs() {
     }
     for (const Int variable : head_) reduced_[variable] = 0.0;
     has_reduced_costs_ = true;
-}
-
-// Signed distance to the violated bound (positive: below the lower one); 0 within the tolerance.
-double SparseDualSimplex::infeasibility_of(double value, double lower, double upper) const {
-    if (value >= lower && value <= upper) return 0.0;
-    if (lower - value > allowance(feasibility_, lower)) return lower - value;
-    if (value - upper > allowance(feasibility_, upper)) return upper - value;
-    return 0.0;
 }
 
 void SparseDualSimplex::update_infeasibility(Int slot) {

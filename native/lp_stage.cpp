@@ -15,7 +15,7 @@ void require(bool holds, const char* message) {
     if (!holds) throw std::invalid_argument(message);
 }
 
-bool are_below(Part<Int> indices, Int limit) {
+bool are_below(View<Int> indices, Int limit) {
     return std::all_of(indices.begin(), indices.end(), [limit](Int index) { return 0 <= index && index < limit; });
 }
 

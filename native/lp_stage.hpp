@@ -10,7 +10,7 @@
 namespace cobre::lp {
 
 template <typename T>
-using Part = std::span<const T>;
+using View = std::span<const T>;
 
 // Everything is scaled: column j stands for column_scale[j] of its own unit, rows and costs likewise. Scales are powers
 // of two, so that scaling changes no digit. The numbers belong to someone else, who may share them with other
@@ -18,9 +18,9 @@ using Part = std::span<const T>;
 struct StageModel {
     Int columns = 0;
     Int rows = 0;
-    Part<double> cost, column_lower, column_upper, row_lower, row_upper;
-    Part<Int> row_start, column_index;
-    Part<double> value;
+    View<double> cost, column_lower, column_upper, row_lower, row_upper;
+    View<Int> row_start, column_index;
+    View<double> value;
 
     // The state: what a stage decides (each a column of its LP, with cut coefficients on it), the inflows of earlier
     // stages, lag by lag, and what the stage only passes on. The last two are known when a stage is solved: they are
@@ -29,25 +29,25 @@ struct StageModel {
     Int hydros = 0;          // with an inflow each
     Int order = 0;           // lags in the state
     Int future_cost = 0;     // the column of the cost-to-go
-    Part<Int> state_column;  // of every decided state at the end of the stage
-    Part<double> state_scale;
-    Part<double> autoregression;  // order x hydros
-    Part<Int> lag_from;           // of every lag: the incoming one that it takes over (-1: none), or empty:
-    Part<double> lag_share;       // and its share of this stage's inflow; empty: lags move on by one place
-    Part<Int> passed_from;        // of every state passed on: the incoming state that it takes over; -1: 0
+    View<Int> state_column;  // of every decided state at the end of the stage
+    View<double> state_scale;
+    View<double> autoregression;  // order x hydros
+    View<Int> lag_from;           // of every lag: the incoming one that it takes over (-1: none), or empty:
+    View<double> lag_share;       // and its share of this stage's inflow; empty: lags move on by one place
+    View<Int> passed_from;        // of every state passed on: the incoming state that it takes over; -1: 0
     bool truncates = false;       // negative inflows become zero
 
     // right-hand side of a row += value * input; inputs are the incoming decided states, the realised inflows, and the
     // incoming states that are passed on
-    Part<Int> input_row, input_index;
-    Part<double> input_value;
+    View<Int> input_row, input_index;
+    View<double> input_value;
     // right-hand side of a row += factor * load of a bus
-    Part<Int> load_row, load_bus;
-    Part<double> load_factor;
+    View<Int> load_row, load_bus;
+    View<double> load_factor;
     // upper (and, where pinned, lower) bound of a column = factor * availability of a source
-    Part<Int> source_column, source_index;
-    Part<double> source_factor;
-    Part<uint8_t> source_is_pinned;
+    View<Int> source_column, source_index;
+    View<double> source_factor;
+    View<uint8_t> source_is_pinned;
 
     // The matrix by columns, and which decided state a column is (-1: none). Entries in deferred rows come last in
     // their column, from `deferred_start`.

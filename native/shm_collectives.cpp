@@ -53,7 +53,7 @@ bool Collectives::WindowWriter::streams() const { return write_ == copy_streamin
 
 void Collectives::barrier(uint64_t call_hash) {
     Gil gil;
-    sync_.barrier(call_hash, gil);
+    barrier_.arrive_and_wait(call_hash, gil);
 }
 
 void Collectives::broadcast(std::byte* data, size_t bytes, uint32_t root, uint64_t call_hash) {
@@ -67,7 +67,7 @@ void Collectives::broadcast(std::byte* data, size_t bytes, uint32_t root, uint64
         const Piece piece(bytes, i, chunk);
         std::byte* slot = control_.published(root, step_);
         if (rank_ == root) write(slot, data + piece.begin, piece.length);
-        sync_.barrier(call_hash, gil);
+        barrier_.arrive_and_wait(call_hash, gil);
         if (rank_ != root) copy(data + piece.begin, slot, piece.length);
     }
 }
@@ -78,9 +78,9 @@ void Collectives::broadcast_parts(std::byte* data, const GatherLayout& layout, u
                                   uint64_t call_hash) {
     Gil gil;
     if (layout.total > kKeepGilBytes) gil.release();
-    sync_.barrier(call_hash, gil);
+    barrier_.arrive_and_wait(call_hash, gil);
     const bool one_memory = location != 0 && all_receive_in(location);
-    sync_.barrier(call_hash, gil);  // all have compared locations before any rank publishes its next call
+    barrier_.arrive_and_wait(call_hash, gil);  // all have compared locations before any rank publishes its next call
     if (one_memory) return;
     const auto copy = copier_for(layout.total);
     const size_t chunk = std::min(control_.slot_bytes, kChunkBytes);
@@ -105,7 +105,7 @@ void Collectives::broadcast_parts(std::byte* data, const GatherLayout& layout, u
         };
         if (rank_ == root)
             move([](std::byte* mine, std::byte* shared, size_t length) { copy_cached(shared, mine, length); });
-        sync_.barrier(call_hash, gil);
+        barrier_.arrive_and_wait(call_hash, gil);
         if (rank_ != root) move([&](std::byte* mine, std::byte* shared, size_t length) { copy(mine, shared, length); });
     }
 }
@@ -121,10 +121,10 @@ void Collectives::allgatherv(const std::byte* send, std::byte* recv, const Gathe
     const bool one_step = layout.most <= chunk;
     if (one_step)
         publish(send, Piece(layout.bytes[rank_], 0, chunk), write);  // a small payload travels with the first barrier
-    sync_.barrier(call_hash, gil);
+    barrier_.arrive_and_wait(call_hash, gil);
     if (location != 0 && all_receive_in(location)) {
         copy_own(send, recv, layout, Piece(layout.bytes[rank_], 0, layout.bytes[rank_]));
-        sync_.barrier(call_hash, gil);
+        barrier_.arrive_and_wait(call_hash, gil);
         step_ += one_step;
         return;
     }
@@ -133,7 +133,7 @@ void Collectives::allgatherv(const std::byte* send, std::byte* recv, const Gathe
         const Piece own(layout.bytes[rank_], i, chunk);
         if (!one_step) publish(send, own, write);
         copy_own(send, recv, layout, own);
-        if (!one_step) sync_.barrier(call_hash, gil);
+        if (!one_step) barrier_.arrive_and_wait(call_hash, gil);
         collect(recv, layout, i, chunk);
     }
 }
@@ -178,7 +178,7 @@ void Collectives::allreduce(const std::byte* send, std::byte* recv, size_t count
 void Collectives::reduce_unsliced(const std::byte* send, std::byte* recv, size_t count, size_t itemsize,
                                   ElementType element, ReduceOp op, uint64_t hash, Gil& gil) {
     if (control_.size > 1) copy_cached(control_.published(rank_, step_), send, count * itemsize);
-    sync_.barrier(hash, gil);
+    barrier_.arrive_and_wait(hash, gil);
     const void* inputs[kMaxRanks];
     for (uint32_t rank = 0; rank < control_.size; ++rank)
         // Not `send`, even for this rank: when it lies in a shared region, another rank may already have written there.
@@ -237,7 +237,7 @@ void Collectives::reduce_sliced(const std::byte* send, std::byte* recv, size_t c
                       length * itemsize);
             }
         }
-        if (turn <= chunks) sync_.barrier(hash, gil);
+        if (turn <= chunks) barrier_.arrive_and_wait(hash, gil);
     }
     step_ += chunks + 1;
 }

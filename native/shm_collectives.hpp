@@ -11,8 +11,8 @@
 #include <span>
 
 #include "reduce.hpp"
+#include "shm_barrier.hpp"
 #include "shm_copy_tuner.hpp"
-#include "shm_sync.hpp"
 
 namespace cobre::shm {
 
@@ -33,7 +33,7 @@ struct Piece {
 
 class Collectives {
 public:
-    Collectives(Sync& sync, uint32_t rank) : sync_(sync), control_(sync.control()), rank_(rank) {}
+    Collectives(Barrier& barrier, uint32_t rank) : barrier_(barrier), control_(barrier.control()), rank_(rank) {}
 
     void barrier(uint64_t call_hash);
     void broadcast(std::byte* data, size_t bytes, uint32_t root, uint64_t call_hash);
@@ -75,7 +75,7 @@ private:
     void reduce_sliced(const std::byte* send, std::byte* recv, size_t count, size_t itemsize, ElementType element,
                        ReduceOp op, uint64_t hash, Gil& gil);
 
-    Sync& sync_;
+    Barrier& barrier_;
     const Control& control_;
     uint32_t rank_;
     uint64_t step_ = 0;

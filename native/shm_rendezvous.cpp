@@ -14,7 +14,7 @@
 #include <optional>
 
 #include "process.hpp"
-#include "shm_sync.hpp"
+#include "shm_barrier.hpp"
 
 namespace cobre::shm {
 
@@ -43,13 +43,13 @@ bool is_orphan(const Header& header) {
 }
 
 [[noreturn]] void refuse(const std::string& name, const std::string& whose) {
-    throw JoinFailure("the segment " + name + " " + whose + ": no rank of user " + std::to_string(geteuid()) +
-                      " created it, and nothing is read from it or written to it; choose another COBRE_SHM_NAME");
+    throw JoinFailure("segment " + name + " " + whose + ": it was not created by a rank of user " +
+                      std::to_string(geteuid()) + " and is not used; choose another COBRE_SHM_NAME");
 }
 
 [[noreturn]] void refuse_live(const std::string& name, const std::string& who) {
-    throw JoinFailure("the segment " + name + " belongs to a live run (" + who +
-                      "); choose another COBRE_SHM_NAME, or end that run");
+    throw JoinFailure("segment " + name + " belongs to a live run (" + who +
+                      "); choose another COBRE_SHM_NAME, or stop that run");
 }
 
 // An existing segment of this user; another user's is refused before anything in it is read.
@@ -61,11 +61,11 @@ Segment open_own(const std::string& name) {
         if (code != EACCES && code != EPERM && code != ELOOP) throw;
     }
     struct stat status = {};
-    std::string whose = "is not this user's alone";
+    std::string whose = "is accessible to other users";
     if (lstat(shm_path(name).c_str(), &status) == 0) {
         char text[96];
         std::snprintf(text, sizeof text, "belongs to user %u, with mode %04o", status.st_uid, status.st_mode & 07777);
-        whose = S_ISREG(status.st_mode) ? text : "is no shared memory";
+        whose = S_ISREG(status.st_mode) ? text : "is not a shared memory object";
     }
     refuse(name, whose);
 }
@@ -314,10 +314,10 @@ Segment find_segment(const TransportConfig& config, int64_t deadline_ns) {
             if (error.code().value() != ENOENT) throw;
         }
         if (now_ns() > deadline_ns)
-            throw JoinFailure("rank 0 has not created the segment " + config.name + " within " +
+            throw JoinFailure("rank 0 has not created segment " + config.name + " within " +
                               std::to_string(static_cast<int64_t>(std::min(config.connect_timeout_s, 3.2e9))) +
-                              " s, or has ended since; is it running, with the same COBRE_SHM_NAME? "
-                              "Ranks with networks of their own need COBRE_SHM_MEETING=name");
+                              " s, or has ended since. Check that it is running with the same COBRE_SHM_NAME. Ranks in "
+                              "separate network namespaces need COBRE_SHM_MEETING=name");
         sleep_briefly();
     }
 }

@@ -53,10 +53,27 @@ std::optional<PeerCredentials> credentials_of(int descriptor) {
     return PeerCredentials{credentials.pid, credentials.uid};
 }
 
-// Room for one descriptor in the control data of a message.
-union DescriptorMessage {
-    char bytes[CMSG_SPACE(sizeof(int))];
-    cmsghdr align;
+// A message of one byte with room for one descriptor in its control data.
+class DescriptorMessage {
+public:
+    DescriptorMessage() {
+        header_.msg_iov = &payload_;
+        header_.msg_iovlen = 1;
+        header_.msg_control = control_;
+        header_.msg_controllen = sizeof control_;
+    }
+    DescriptorMessage(const DescriptorMessage&) = delete;
+    DescriptorMessage& operator=(const DescriptorMessage&) = delete;
+
+    msghdr* get() { return &header_; }
+    cmsghdr* control() { return CMSG_FIRSTHDR(&header_); }
+    bool is_truncated() const { return (header_.msg_flags & MSG_CTRUNC) != 0; }
+
+private:
+    char byte_ = 0;
+    iovec payload_{&byte_, 1};
+    alignas(cmsghdr) char control_[CMSG_SPACE(sizeof(int))] = {};
+    msghdr header_ = {};
 };
 
 }  // namespace
@@ -116,21 +133,14 @@ void RendezvousListener::run() {
 void RendezvousListener::answer(int client) const {
     const std::optional<PeerCredentials> who = credentials_of(client);
     if (!who || who->user != geteuid()) return;
-    char byte = 0;
-    iovec payload{&byte, 1};
-    DescriptorMessage control = {};
-    msghdr message = {};
-    message.msg_iov = &payload;
-    message.msg_iovlen = 1;
-    message.msg_control = control.bytes;
-    message.msg_controllen = sizeof control.bytes;
-    cmsghdr* header = CMSG_FIRSTHDR(&message);
+    DescriptorMessage message;
+    cmsghdr* header = message.control();
     header->cmsg_level = SOL_SOCKET;
     header->cmsg_type = SCM_RIGHTS;
     header->cmsg_len = CMSG_LEN(sizeof(int));
     std::memcpy(CMSG_DATA(header), &segment_, sizeof segment_);
     [[maybe_unused]] const ssize_t sent =
-        sendmsg(client, &message, MSG_NOSIGNAL | MSG_DONTWAIT);  // the client may have ended
+        sendmsg(client, message.get(), MSG_NOSIGNAL | MSG_DONTWAIT);  // the client may have ended
 }
 
 std::optional<RendezvousClient> RendezvousClient::to(const std::string& name) {
@@ -153,19 +163,12 @@ RendezvousClient::~RendezvousClient() {
 std::optional<Segment> RendezvousClient::segment(int timeout_ms) const {
     pollfd polled{socket_, POLLIN, 0};
     if (poll(&polled, 1, timeout_ms) <= 0) return std::nullopt;
-    char byte;
-    iovec payload{&byte, 1};
-    DescriptorMessage control = {};
-    msghdr message = {};
-    message.msg_iov = &payload;
-    message.msg_iovlen = 1;
-    message.msg_control = control.bytes;
-    message.msg_controllen = sizeof control.bytes;
-    if (recvmsg(socket_, &message, MSG_CMSG_CLOEXEC | MSG_DONTWAIT) <= 0) return std::nullopt;
-    const cmsghdr* header = CMSG_FIRSTHDR(&message);
+    DescriptorMessage message;
+    if (recvmsg(socket_, message.get(), MSG_CMSG_CLOEXEC | MSG_DONTWAIT) <= 0) return std::nullopt;
+    const cmsghdr* header = message.control();
     if (!header || header->cmsg_level != SOL_SOCKET || header->cmsg_type != SCM_RIGHTS ||
         header->cmsg_len != CMSG_LEN(sizeof(int))) {
-        if (!(message.msg_flags & MSG_CTRUNC)) return std::nullopt;
+        if (!message.is_truncated()) return std::nullopt;
         errno = EMFILE;  // this process has no free descriptor
         fail("recvmsg");
     }

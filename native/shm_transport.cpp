@@ -91,7 +91,7 @@ constexpr int64_t kLatecomerNs = 5'000'000'000;
 // it: let them attach, so that they read who failed.
 void Transport::admit_latecomers(int64_t deadline_ns) {
     const int64_t end = std::min(deadline_ns, now_ns() + kLatecomerNs);
-    const auto& attached = sync_->control().header->attached;
+    const auto& attached = barrier_->control().header->attached;
     while (attached.load(std::memory_order_acquire) < config_.size && now_ns() < end) sleep_briefly();
 }
 
@@ -103,15 +103,15 @@ void Transport::check_header(const Segment& segment) const {
     const auto head = segment.map(sizeof(Header), false);
     const auto& header = *reinterpret_cast<const Header*>(head->data());
     if (header.layout_version != kLayoutVersion)
-        throw JoinFailure("rank 0 (" + creator_text(header) +
-                          ") runs another version of this package (segment layout " +
-                          std::to_string(header.layout_version) + ", here " + std::to_string(kLayoutVersion) + ")");
+        throw JoinFailure("rank 0 (" + creator_text(header) + ") runs another version of cobre (segment layout " +
+                          std::to_string(header.layout_version) + ", this rank has layout " +
+                          std::to_string(kLayoutVersion) + ")");
     if (header.size != config_.size)
         throw JoinFailure("COBRE_SHM_SIZE is " + std::to_string(config_.size) + " for rank " +
                           std::to_string(config_.rank) + " (pid " + std::to_string(getpid()) + ") but " +
                           std::to_string(header.size) + " for rank 0 (" + creator_text(header) + ")");
     if (header.total_bytes > segment.bytes())
-        throw JoinFailure("the segment " + config_.name + " is shorter than its header says");
+        throw JoinFailure("segment " + config_.name + " is shorter than its header says");
 }
 
 void Transport::attach(std::shared_ptr<Mapping> mapping) {
@@ -120,22 +120,22 @@ void Transport::attach(std::shared_ptr<Mapping> mapping) {
     const Control control = Control::at(mapping_->data(), config_.size, header.slot_bytes);
     liveness_ = std::make_unique<LivenessMonitor>(
         control, config_.rank, std::clamp(to_ns(config_.timeout_s) / 8, int64_t{10'000'000}, int64_t{500'000'000}),
-        [this] { sync_->wake_all(); });
-    const SyncConfig sync{config_.rank, to_ns(config_.timeout_s), to_ns(config_.operation_timeout_s),
-                          header.wait_by_condvar != 0, config_.names};
-    sync_ = std::make_unique<Sync>(
-        control, sync, [this](uint32_t rank) { return liveness_->dead(rank); },
+        [this] { barrier_->wake_all(); });
+    const BarrierConfig barrier{config_.rank, to_ns(config_.timeout_s), to_ns(config_.operation_timeout_s),
+                                header.wait_by_condvar != 0, config_.names};
+    barrier_ = std::make_unique<Barrier>(
+        control, barrier, [this](uint32_t rank) { return liveness_->dead(rank); },
         [this](double seconds, const std::vector<std::string>& missing) {
             nb::list names;
             for (const std::string& name : missing) names.append(to_python(name));
             if (!on_wait_.is_none()) on_wait_(seconds, names);
         });
-    sync_->set_spin_policy({0, 20, 0, 5'000'000});  // leave the cores to ranks that are starting
-    collectives_ = std::make_unique<Collectives>(*sync_, config_.rank);
+    barrier_->set_spin_policy({0, 20, 0, 5'000'000});  // leave the cores to ranks that are starting
+    collectives_ = std::make_unique<Collectives>(*barrier_, config_.rank);
 }
 
 void Transport::claim_slot() {
-    RankSlot& slot = sync_->own();
+    RankSlot& slot = barrier_->own();
     int32_t nobody = 0;
     // acq_rel: of two processes that claim one rank, one loses here; rank 0 has had its slot since it created the
     // segment
@@ -146,7 +146,7 @@ void Transport::claim_slot() {
     fill_slot(slot);
 
     cpu_set_t cores;
-    Header& header = *sync_->control().header;
+    Header& header = *barrier_->control().header;
     if (sched_getaffinity(0, sizeof cores, &cores) == 0)
         for (size_t core = 0; core < std::size(header.affinity) * 64 && core < CPU_SETSIZE; ++core)
             if (CPU_ISSET(core, &cores))
@@ -159,48 +159,48 @@ void Transport::claim_slot() {
 void Transport::take_slot(Segment& segment) {
     claim_slot();
     liveness_->start();
-    Header& header = *sync_->control().header;
+    Header& header = *barrier_->control().header;
     // acq_rel: the last rank to attach unlinks after all others have mapped
     const uint32_t attached = header.attached.fetch_add(1, std::memory_order_acq_rel) + 1;
     if (attached == config_.size) segment.unlink();  // the last to attach: all have mapped it
 }
 
 void Transport::wait_for_all() {
-    sync_->set_next_timeout(to_ns(config_.connect_timeout_s));
+    barrier_->set_next_timeout(to_ns(config_.connect_timeout_s));
     Gil gil;
-    sync_->barrier(0, gil);
-    sync_->set_next_timeout(0);
+    barrier_->arrive_and_wait(0, gil);
+    barrier_->set_next_timeout(0);
     choose_spin_policy();
 }
 
 void Transport::choose_spin_policy() {
     cores_ = 0;
-    for (const auto& word : sync_->control().header->affinity)
+    for (const auto& word : barrier_->control().header->affinity)
         cores_ +=
             static_cast<uint32_t>(std::popcount(word.load(std::memory_order_relaxed)));  // complete after the barrier
     if (config_.quota_cores) cores_ = std::min(cores_, config_.quota_cores);
     cores_ = std::max(cores_, 1u);
-    sync_->set_spin_policy(spin_policy_for(config_.size, cores_));
+    barrier_->set_spin_policy(spin_policy_for(config_.size, cores_));
 }
 
 void Transport::abort(const std::string& text) {
-    if (!sync_ || fork_count_ != fork_generation()) return;
-    sync_->record_failure(Failure::aborted, {config_.rank}, text);
-    sync_->leave(RankState::broken);
+    if (!barrier_ || fork_count_ != fork_generation()) return;
+    barrier_->record_failure(Failure::aborted, {config_.rank}, text);
+    barrier_->leave(RankState::broken);
 }
 
 void Transport::close() {
     if (fork_count_ != fork_generation()) {
         // A forked child has the memory but not the threads: release everything without a sign to other ranks.
         (void)liveness_.release();
-        (void)sync_.release();
+        (void)barrier_.release();
         return;
     }
-    if (sync_ && sync_->own().pid.load(std::memory_order_relaxed) == getpid()) sync_->leave(RankState::closed);
+    if (barrier_ && barrier_->own().pid.load(std::memory_order_relaxed) == getpid()) barrier_->leave(RankState::closed);
     if (in_call_) {
         close_after_call_ = true;
-        sync_->record_failure(Failure::left, {config_.rank},
-                              "");  // wakes the waiting call, which cannot succeed any more
+        barrier_->record_failure(Failure::left, {config_.rank},
+                                 "");  // wakes the waiting call, which cannot succeed any more
         return;
     }
     finish_close();
@@ -211,7 +211,7 @@ void Transport::finish_close() {
     if (liveness_) liveness_->stop();
     collectives_.reset();
     liveness_.reset();
-    sync_.reset();
+    barrier_.reset();
     mapping_.reset();
     on_wait_ = nb::none();  // it refers to the communicator, which refers to this
 }

@@ -8,11 +8,11 @@
 #include <vector>
 
 #include "call_guard.hpp"
+#include "shm_barrier.hpp"
 #include "shm_collectives.hpp"
 #include "shm_liveness.hpp"
 #include "shm_rendezvous.hpp"
 #include "shm_segment.hpp"
-#include "shm_sync.hpp"
 
 namespace cobre::shm {
 
@@ -83,7 +83,7 @@ private:
     void claim_slot();
     void choose_spin_policy();
     void finish_close();
-    Sync& sync();
+    Barrier& open_barrier();  // throws std::logic_error when the transport is closed
     uint64_t publish_call(uint32_t dtype, uint64_t count, uint64_t total, uint32_t detail, uint64_t counts_hash,
                           uint64_t location);
     uint64_t location_of(const Buffer& recv, uint64_t layout_hash) const;
@@ -93,7 +93,7 @@ private:
     nanobind::object on_wait_;
     uint64_t fork_count_;
     std::shared_ptr<Mapping> mapping_;
-    std::unique_ptr<Sync> sync_;
+    std::unique_ptr<Barrier> barrier_;
     std::unique_ptr<LivenessMonitor> liveness_;
     std::unique_ptr<Collectives> collectives_;
     std::vector<std::weak_ptr<Region>> regions_;

@@ -19,9 +19,9 @@ std::vector<size_t> read_sizes(nb::handle sequence, size_t itemsize) {
 
 }  // namespace
 
-Sync& Transport::sync() {
-    if (!sync_) throw std::logic_error("this transport is closed");
-    return *sync_;
+Barrier& Transport::open_barrier() {
+    if (!barrier_) throw std::logic_error("this transport is closed");
+    return *barrier_;
 }
 
 // Publish what this rank calls, for messages of other ranks; gives the hash that the barrier compares.
@@ -35,7 +35,7 @@ uint64_t Transport::publish_call(uint32_t dtype, uint64_t count, uint64_t total,
         detail = described_.detail;
         counts_hash = described_.counts_hash;
     }
-    Call& call = sync().own().call;
+    Call& call = open_barrier().own().call;
     // relaxed throughout: others read these after a barrier, or for a message that may be a little out of date
     constexpr auto relaxed = std::memory_order_relaxed;
     call.sequence.store(record.sequence, relaxed);
@@ -70,7 +70,7 @@ void Transport::describe_call(uint32_t dtype, uint64_t count, uint64_t total, ui
 
 void Transport::enforce_operation_timeout(bool limited) {
     constexpr int64_t kNever = std::numeric_limits<int64_t>::max();
-    sync().set_next_timeout(limited ? 0 : kNever);
+    open_barrier().set_next_timeout(limited ? 0 : kNever);
 }
 
 void Transport::barrier() {

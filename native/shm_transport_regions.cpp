@@ -20,7 +20,7 @@ constexpr size_t kLongestPrefix = 200;  // of the 255 that a name may have
 
 // A name that only the present call of these ranks can have.
 std::string Transport::derived_name() const {
-    const Header& header = *sync_->control().header;
+    const Header& header = *barrier_->control().header;
     uint64_t hash = mix(mix(guard_.sequence(), header.nonce[0]), header.nonce[1]);
     char text[32];
     std::snprintf(text, sizeof text, "-%016llx", static_cast<unsigned long long>(hash));
@@ -49,25 +49,26 @@ int outcome_of(Action&& action) {
 
 // Exchange the outcomes of all ranks; gives the first that is not 0.
 int Transport::first_failure(int own, uint64_t hash, Gil& gil) {
-    sync().own().outcome.store(own, std::memory_order_relaxed);  // read after the next barrier
-    sync().barrier(hash, gil);
+    open_barrier().own().outcome.store(own, std::memory_order_relaxed);  // read after the next barrier
+    open_barrier().arrive_and_wait(hash, gil);
     int code = 0;
     for (uint32_t rank = 0; rank < config_.size && code == 0; ++rank)
-        code = sync().control().slots[rank].outcome.load(std::memory_order_relaxed);
-    sync().barrier(hash, gil);  // all have read the outcomes before any is written again
+        code = open_barrier().control().slots[rank].outcome.load(std::memory_order_relaxed);
+    open_barrier().arrive_and_wait(hash, gil);  // all have read the outcomes before any is written again
     return code;
 }
 
 bool Transport::share_pid_namespace() {
     for (uint32_t rank = 0; rank < config_.size; ++rank)
-        if (sync().control().slots[rank].pid_namespace.load(std::memory_order_relaxed) != pid_namespace()) return false;
+        if (open_barrier().control().slots[rank].pid_namespace.load(std::memory_order_relaxed) != pid_namespace())
+            return false;
     return true;
 }
 
 // Rank 0 creates an object without a name, the others open it through rank 0's descriptor in /proc: nothing can be left
 // behind, and no other process can have taken the name.
 int Transport::share_unnamed(Region& region, size_t mapped, uint64_t hash, Gil& gil) {
-    Header& header = *sync().control().header;
+    Header& header = *open_barrier().control().header;
     std::optional<Segment> segment;  // rank 0's stays open until all have theirs
     const int made = outcome_of([&] {
         if (config_.rank != 0) return 0;
@@ -124,7 +125,7 @@ int Transport::share_by_name(Region& region, size_t mapped, uint64_t hash, Gil& 
         code = first_failure(opened, hash, gil);
     }
     if (config_.rank == 0) shm_unlink(name.c_str());
-    sync().barrier(hash, gil);  // the name is unlinked
+    open_barrier().arrive_and_wait(hash, gil);  // the name is unlinked
     unlinker.armed = false;
     return code;
 }
@@ -136,7 +137,7 @@ std::shared_ptr<Region> Transport::create_region(size_t bytes, uint32_t dtype) {
     const size_t mapped = round_up(std::max<size_t>(bytes, 1), kPage);
     auto region = std::make_shared<Region>(Region{nullptr, bytes, next_region_++});
     Gil gil;
-    sync().barrier(hash, gil);  // all agree on the call before anything is allocated
+    open_barrier().arrive_and_wait(hash, gil);  // all agree on the call before anything is allocated
     gil.release();
     int code = share_pid_namespace() ? share_unnamed(*region, mapped, hash, gil) : kUnsupported;
     if (code == kUnsupported) code = config_.in_memory ? EOPNOTSUPP : share_by_name(*region, mapped, hash, gil);

@@ -127,8 +127,8 @@ def test_a_rank_that_is_killed(backend):
 @pytest.mark.parametrize(
     ("backend", "options", "silence"),
     [
-        ("shm", {}, "has given no sign of life for"),
-        ("tcp", {}, "has given no sign of life for"),
+        ("shm", {}, "has sent no heartbeat for"),
+        ("tcp", {}, "has sent no heartbeat for"),
         ("tcp", {"COBRE_TCP_RANKS_PER_HOST": "1"}, "has sent no heartbeat for"),
     ],
 )

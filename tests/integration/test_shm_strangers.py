@@ -56,7 +56,7 @@ def test_a_link_in_the_place_of_a_segment_is_refused(name, tmp_path):
     (tmp_path / "victim").write_bytes(b"mine")
     (SHM / name).symlink_to(tmp_path / "victim")
     _, out, _ = finish(start_rank(name, 0))
-    assert "is no shared memory" in out
+    assert "is not a shared memory object" in out
     assert (tmp_path / "victim").read_bytes() == b"mine"
 
 

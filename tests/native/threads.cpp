@@ -16,9 +16,9 @@
 
 #include "gil.hpp"
 #include "process.hpp"
+#include "shm_barrier.hpp"
 #include "shm_collectives.hpp"
 #include "shm_layout.hpp"
-#include "shm_sync.hpp"
 #include "thread_pool.hpp"
 
 // No interpreter here: nothing to release, and no signal handlers. The real lock would order the ranks by itself.
@@ -78,16 +78,16 @@ private:
     size_t bytes_;
 };
 
-// Run `body(rank, sync)` on every rank; what one throws ends the program.
-void on_ranks(const Waiting& wait, const std::function<void(uint32_t, Sync&)>& body) {
+// Run `body(rank, barrier)` on every rank; what one throws ends the program.
+void on_ranks(const Waiting& wait, const std::function<void(uint32_t, Barrier&)>& body) {
     TestSegment segment;
     std::vector<std::thread> threads;
     for (uint32_t rank = 0; rank < kRanks; ++rank)
         threads.emplace_back([&, rank] {
-            const SyncConfig config{rank, 60'000'000'000, 0, wait.condvar, {}};
-            Sync sync(segment.control, config, [](uint32_t) { return false; }, [](double, const auto&) {});
-            sync.set_spin_policy(wait.policy);
-            body(rank, sync);
+            const BarrierConfig config{rank, 60'000'000'000, 0, wait.condvar, {}};
+            Barrier barrier(segment.control, config, [](uint32_t) { return false; }, [](double, const auto&) {});
+            barrier.set_spin_policy(wait.policy);
+            body(rank, barrier);
         });
     for (std::thread& thread : threads) thread.join();
 }
@@ -95,11 +95,11 @@ void on_ranks(const Waiting& wait, const std::function<void(uint32_t, Sync&)>& b
 // Plain memory written before a barrier is read by all ranks after it.
 void barrier_publishes(const Waiting& wait) {
     uint64_t numbers[2][kRanks] = {};
-    on_ranks(wait, [&](uint32_t rank, Sync& sync) {
+    on_ranks(wait, [&](uint32_t rank, Barrier& barrier) {
         for (uint64_t turn = 0; turn < 500; ++turn) {
             numbers[turn % 2][rank] = turn * kRanks + rank;
             Gil gil;
-            sync.barrier(turn, gil);
+            barrier.arrive_and_wait(turn, gil);
             for (uint32_t other = 0; other < kRanks; ++other)
                 require(numbers[turn % 2][other] == turn * kRanks + other, "a number after the barrier");
         }
@@ -108,8 +108,8 @@ void barrier_publishes(const Waiting& wait) {
 
 // Payloads around the limits: nothing, one element, several slots; every collective.
 void collectives_agree(const Waiting& wait) {
-    on_ranks(wait, [&](uint32_t rank, Sync& sync) {
-        Collectives collectives(sync, rank);
+    on_ranks(wait, [&](uint32_t rank, Barrier& barrier) {
+        Collectives collectives(barrier, rank);
         for (const size_t count : {size_t{0}, size_t{1}, size_t{1000}, kSlotBytes / 8 * 3 + 5}) {
             std::vector<double> send(count, 1.0 + rank), sum(count), gathered(count * kRanks, -1.0), parts(count);
             const auto bytes = [](std::vector<double>& numbers) {
@@ -136,15 +136,15 @@ void collectives_agree(const Waiting& wait) {
 // One rank gives up while the others wait: all of them learn it, with its text.
 void failure_reaches_all(const Waiting& wait) {
     std::atomic<uint32_t> told{0};
-    on_ranks(wait, [&](uint32_t rank, Sync& sync) {
+    on_ranks(wait, [&](uint32_t rank, Barrier& barrier) {
         Gil gil;
         if (rank == 2) {
             usleep(2000);
-            sync.record_failure(Failure::aborted, {rank}, "enough");
+            barrier.record_failure(Failure::aborted, {rank}, "enough");
             return;
         }
         try {
-            sync.barrier(0, gil);
+            barrier.arrive_and_wait(0, gil);
         } catch (const CollectiveFailure& failure) {
             require(failure.kind == Failure::aborted && failure.text == "enough", "a failure's kind and text");
             require(failure.failed_ranks.size() == 1 && failure.failed_ranks[0].rank == 2, "the rank that failed");
@@ -157,10 +157,10 @@ void failure_reaches_all(const Waiting& wait) {
 // Ranks that make different calls all see it.
 void mismatch_reaches_all(const Waiting& wait) {
     std::atomic<uint32_t> told{0};
-    on_ranks(wait, [&](uint32_t rank, Sync& sync) {
+    on_ranks(wait, [&](uint32_t rank, Barrier& barrier) {
         Gil gil;
         try {
-            sync.barrier(rank == 3 ? 2 : 1, gil);
+            barrier.arrive_and_wait(rank == 3 ? 2 : 1, gil);
         } catch (const CollectiveFailure& failure) {
             require(failure.kind == Failure::mismatch, "a mismatch's kind");
             told.fetch_add(1);

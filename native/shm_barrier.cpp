@@ -1,4 +1,4 @@
-#include "shm_sync.hpp"
+#include "shm_barrier.hpp"
 
 #include <sched.h>
 #include <time.h>
@@ -83,21 +83,21 @@ SpinPolicy spin_policy_for(uint32_t ranks, uint32_t cores) {
     return {20, 60, 0, kYieldNs};
 }
 
-Sync::Sync(Control control, SyncConfig config, std::function<bool(uint32_t)> dead, OnWait on_wait)
+Barrier::Barrier(Control control, BarrierConfig config, std::function<bool(uint32_t)> dead, OnWait on_wait)
     : control_(control), config_(std::move(config)), dead_(std::move(dead)), on_wait_(std::move(on_wait)) {}
 
-void Sync::barrier(uint64_t call_hash, Gil& gil) {
+void Barrier::arrive_and_wait(uint64_t call_hash, Gil& gil) {
     if (has_failed()) throw_failure();
     // relaxed: the generation cannot change before this rank has arrived
     const uint32_t generation = control_.generation->value.load(std::memory_order_relaxed);
-    if (!arrive(call_hash & kHashMask, generation)) wait(generation, gil);
+    if (!arrive(call_hash & kHashMask, generation)) wait_until_open(generation, gil);
     // relaxed: the acquire on the generation made it visible
     if (control_.generation->mismatch.load(std::memory_order_relaxed) == mark(generation)) [[unlikely]]
         throw_mismatch();
 }
 
 // True for the last rank to arrive, which opens the barrier.
-bool Sync::arrive(uint64_t call_hash, uint32_t generation) {
+bool Barrier::arrive(uint64_t call_hash, uint32_t generation) {
     Arrival& arrival = *control_.arrival;
     own().arrived.store(generation + 1, std::memory_order_relaxed);  // ordered by the exchange below
     uint64_t seen = arrival.word.load(std::memory_order_relaxed);
@@ -124,12 +124,12 @@ bool Sync::arrive(uint64_t call_hash, uint32_t generation) {
     return true;
 }
 
-void Sync::wait(uint32_t generation, Gil& gil) {
+void Barrier::wait_until_open(uint32_t generation, Gil& gil) {
     const auto is_open = [&] { return passed(generation); };
-    if (!spin_until(spin_policy_, is_open, [&] { gil.release(); })) sleep_until_passed(generation, gil);
+    if (!spin_until(spin_policy_, is_open, [&] { gil.release(); })) sleep_until_open(generation, gil);
 }
 
-void Sync::sleep_until_passed(uint32_t generation, Gil& gil) {
+void Barrier::sleep_until_open(uint32_t generation, Gil& gil) {
     const int64_t since = now_ns();
     const int64_t limit = next_timeout_ns_ ? next_timeout_ns_ : config_.operation_timeout_ns;
     int64_t next_report = since + kReportNs;
@@ -146,7 +146,7 @@ void Sync::sleep_until_passed(uint32_t generation, Gil& gil) {
     }
 }
 
-void Sync::sleep_slice(uint32_t generation) {
+void Barrier::sleep_slice(uint32_t generation) {
     // seq_cst here and in has_opened(): the count before the look at the generation, see arrive()
     control_.arrival->sleepers.fetch_add(1, std::memory_order_seq_cst);
     if (!has_opened(generation) && !has_failed())
@@ -154,7 +154,7 @@ void Sync::sleep_slice(uint32_t generation) {
     control_.arrival->sleepers.fetch_sub(1, std::memory_order_relaxed);  // relaxed: a needless wake-up is harmless
 }
 
-void Sync::sleep_on_futex(uint32_t generation) {
+void Barrier::sleep_on_futex(uint32_t generation) {
 #ifdef __linux__
     const timespec slice = to_timespec(kSliceNs);
     // Not the private kind: the waker is another process.
@@ -166,7 +166,7 @@ void Sync::sleep_on_futex(uint32_t generation) {
 
 // The waker clears `sleeping` and signals at most once, so a rank that died in here is never signalled twice: with
 // glibc's condition variables the second signaller would wait for the dead one for ever.
-void Sync::sleep_on_condition(uint32_t generation) {
+void Barrier::sleep_on_condition(uint32_t generation) {
     RankSlot& slot = own();
     timespec deadline;
     clock_gettime(CLOCK_MONOTONIC, &deadline);
@@ -180,7 +180,7 @@ void Sync::sleep_on_condition(uint32_t generation) {
     pthread_mutex_unlock(&slot.mutex);
 }
 
-void Sync::wake_all() {
+void Barrier::wake_all() {
     if (!config_.condvar) {
 #ifdef __linux__
         syscall(SYS_futex, &control_.generation->value, FUTEX_WAKE, INT_MAX, nullptr, nullptr, 0);
@@ -197,7 +197,7 @@ void Sync::wake_all() {
     }
 }
 
-std::vector<uint32_t> Sync::missing(uint32_t generation) const {
+std::vector<uint32_t> Barrier::missing(uint32_t generation) const {
     std::vector<uint32_t> ranks;
     for (uint32_t rank = 0; rank < control_.size; ++rank)
         // relaxed: at worst a rank that has just arrived is named as missing once more
@@ -207,7 +207,7 @@ std::vector<uint32_t> Sync::missing(uint32_t generation) const {
 
 // Decide whether to go on waiting. A rank that died or left before the barrier opened is a reason to stop, even when it
 // had arrived: it may be the one that should have opened it. A silent rank is one only if it has not arrived.
-void Sync::check_peers(uint32_t generation, int64_t since_ns, int64_t limit_ns) {
+void Barrier::check_peers(uint32_t generation, int64_t since_ns, int64_t limit_ns) {
     const int64_t now = now_ns();
     std::vector<uint32_t> died, left, silent, absent = missing(generation);
     // All have marked their arrival, yet the barrier does not open: one of them stopped between the mark and the count.
@@ -235,17 +235,17 @@ void Sync::check_peers(uint32_t generation, int64_t since_ns, int64_t limit_ns) 
     throw_failure();
 }
 
-bool Sync::has_joined(uint32_t rank) const {
+bool Barrier::has_joined(uint32_t rank) const {
     return static_cast<RankState>(control_.slots[rank].state.load(std::memory_order_acquire)) != RankState::absent;
 }
 
-int64_t Sync::silence_ns(uint32_t rank, int64_t now) const {
+int64_t Barrier::silence_ns(uint32_t rank, int64_t now) const {
     return now - control_.slots[rank].heartbeat_ns.load(std::memory_order_relaxed);
 }
 
 // Ranks that have not arrived, and those that have but are without a heartbeat: stopped, or dead in another pid
 // namespace.
-std::vector<uint32_t> Sync::with_silent(std::vector<uint32_t> absent, int64_t now) const {
+std::vector<uint32_t> Barrier::with_silent(std::vector<uint32_t> absent, int64_t now) const {
     for (uint32_t rank = 0; rank < control_.size; ++rank)
         if (has_joined(rank) && silence_ns(rank, now) > kSilentNs &&
             std::find(absent.begin(), absent.end(), rank) == absent.end())
@@ -253,14 +253,14 @@ std::vector<uint32_t> Sync::with_silent(std::vector<uint32_t> absent, int64_t no
     return absent;
 }
 
-void Sync::report_wait(uint32_t generation, int64_t since_ns, int64_t& next_report_ns) {
+void Barrier::report_wait(uint32_t generation, int64_t since_ns, int64_t& next_report_ns) {
     next_report_ns += kReportNs;
     std::vector<std::string> names;
     for (uint32_t rank : missing(generation)) names.push_back(describe(rank));
     on_wait_(static_cast<double>(now_ns() - since_ns) * 1e-9, names);
 }
 
-std::string Sync::describe(uint32_t rank) const {
+std::string Barrier::describe(uint32_t rank) const {
     const RankSlot& slot = control_.slots[rank];
     const int pid = slot.pid.load(std::memory_order_relaxed);
     std::ostringstream out;
@@ -271,7 +271,7 @@ std::string Sync::describe(uint32_t rank) const {
     return out.str();
 }
 
-void Sync::record_failure(Failure kind, const std::vector<uint32_t>& failed_ranks, const std::string& text) {
+void Barrier::record_failure(Failure kind, const std::vector<uint32_t>& failed_ranks, const std::string& text) {
     FailureRecord& failure = *control_.failure;
     uint32_t nobody = 0;
     // acq_rel: one rank wins and writes the record; all others read it after the release below
@@ -287,18 +287,18 @@ void Sync::record_failure(Failure kind, const std::vector<uint32_t>& failed_rank
     wake_all();
 }
 
-void Sync::leave(RankState state) {
+void Barrier::leave(RankState state) {
     own().state.store(static_cast<uint32_t>(state), std::memory_order_release);
     wake_all();
 }
 
-std::string Sync::status_of(uint32_t rank, Failure kind) const {
+std::string Barrier::status_of(uint32_t rank, Failure kind) const {
     const RankSlot& slot = control_.slots[rank];
     const uint64_t sequence = slot.call.sequence.load(std::memory_order_relaxed);
     const std::string last =
         sequence ? "; its last call was #" + std::to_string(sequence) + " " + describe_call(slot.call) : "";
     const int64_t silence = silence_ns(rank, now_ns());
-    const std::string is_silent = "has given no sign of life for " + seconds_text(silence) + " (stopped?)" + last;
+    const std::string is_silent = "has sent no heartbeat for " + seconds_text(silence) + " (stopped?)" + last;
     switch (kind) {
         case Failure::died: return "died" + last;
         case Failure::left: return "closed or broke its communicator" + last;
@@ -310,7 +310,7 @@ std::string Sync::status_of(uint32_t rank, Failure kind) const {
     }
 }
 
-void Sync::throw_failure() const {
+void Barrier::throw_failure() const {
     // acquire: pairs with the release in record_failure()
     if (control_.generation->failure.load(std::memory_order_acquire) == 0)
         throw CollectiveFailure(Failure::aborted, {},
@@ -325,7 +325,7 @@ void Sync::throw_failure() const {
     throw CollectiveFailure(failure.kind, std::move(failed_ranks), failure.text);
 }
 
-void Sync::throw_mismatch() const {
+void Barrier::throw_mismatch() const {
     const RankSlot& mine = control_.slots[config_.rank];
     std::string text;
     std::vector<CollectiveFailure::FailedRank> failed_ranks;

@@ -1,4 +1,4 @@
-// The barrier, and everything a rank does while it waits for others.
+// The barrier of all ranks: how they arrive, wait, detect that others are lost, and raise the same failure.
 #pragma once
 
 #include <cstdint>
@@ -14,7 +14,7 @@
 
 namespace cobre::shm {
 
-// Communication has failed for good; every rank throws the same kind, about the same ranks.
+// A failure that broke the transport; every rank throws the same kind, about the same ranks.
 struct CollectiveFailure : std::exception {
     struct FailedRank {
         uint32_t rank;
@@ -29,33 +29,34 @@ struct CollectiveFailure : std::exception {
     const char* what() const noexcept override { return text.c_str(); }
 };
 
-// How long ranks on so many cores spin at a barrier before they sleep; the first spins are with the GIL held.
+// How long ranks on so many cores spin at a barrier before they sleep; during the first spins the GIL is held.
 SpinPolicy spin_policy_for(uint32_t ranks, uint32_t cores);
 
-struct SyncConfig {
+struct BarrierConfig {
     uint32_t rank;
     int64_t timeout_ns;            // after so long without a heartbeat a rank is lost
     int64_t operation_timeout_ns;  // 0: none
-    bool condvar;
-    std::vector<uint32_t> names;  // what messages call the ranks; empty: as they are numbered
+    bool condvar;                  // sleep on condition variables instead of a futex
+    std::vector<uint32_t> names;   // numbers of the ranks in messages; empty: 0, 1, ...
 };
 
-class Sync {
+// A central barrier with a generation counter. The last rank to arrive opens it; calls are compared on the way.
+class Barrier {
 public:
     // dead(rank): whether this rank's process is known to have ended.
-    // on_wait(seconds, missing): called with the GIL every 30 s of waiting.
+    // on_wait(seconds, missing): called with the GIL held, every 30 s of waiting.
     using OnWait = std::function<void(double, const std::vector<std::string>&)>;
-    Sync(Control control, SyncConfig config, std::function<bool(uint32_t)> dead, OnWait on_wait);
+    Barrier(Control control, BarrierConfig config, std::function<bool(uint32_t)> dead, OnWait on_wait);
 
     void set_spin_policy(SpinPolicy policy) { spin_policy_ = policy; }
 
-    // Arrive with this call's hash and wait for all. Throws CollectiveFailure, or the Python error that a signal
+    // Arrive with this call's hash and wait for all ranks. Throws CollectiveFailure, or the Python error that a signal
     // handler raised.
-    void barrier(uint64_t call_hash, Gil& gil);
+    void arrive_and_wait(uint64_t call_hash, Gil& gil);
 
-    // Record a failure, unless another rank was first; wakes all ranks.
+    // Record a failure, unless another rank was first, and wake all ranks, which throw it.
     void record_failure(Failure kind, const std::vector<uint32_t>& failed_ranks, const std::string& text);
-    void leave(RankState state);  // tell the others that this rank takes part in no further call
+    void leave(RankState state);  // from now on this rank takes part in no call: broken or closed
     void wake_all();
 
     // A rank and its last call, for messages.
@@ -77,8 +78,8 @@ private:
     }
     // relaxed: a flag to look at; throw_failure() acquires before it reads the record
     bool has_failed() const { return control_.generation->failure.load(std::memory_order_relaxed) != 0; }
-    void wait(uint32_t generation, Gil& gil);
-    void sleep_until_passed(uint32_t generation, Gil& gil);
+    void wait_until_open(uint32_t generation, Gil& gil);
+    void sleep_until_open(uint32_t generation, Gil& gil);
     void sleep_slice(uint32_t generation);
     void sleep_on_futex(uint32_t generation);
     void sleep_on_condition(uint32_t generation);
@@ -94,7 +95,7 @@ private:
     uint32_t name_of(uint32_t rank) const { return config_.names.empty() ? rank : config_.names[rank]; }
 
     Control control_;
-    SyncConfig config_;
+    BarrierConfig config_;
     SpinPolicy spin_policy_{};
     std::function<bool(uint32_t)> dead_;
     OnWait on_wait_;
