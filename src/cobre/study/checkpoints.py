@@ -344,11 +344,11 @@ def _history(arrays: dict[str, NDArray[Any]]) -> tuple[IterationRecord, ...]:
             **dict(zip(_NUMBERS, numbers, strict=True)),
             **dict(zip(_COUNTS, counts, strict=True)),
             times=PhaseTimes(*times),
-            cuts_active=None if in_play == _UNKNOWN else in_play,
+            cuts_active=None if cuts_active == _UNKNOWN else cuts_active,
             solver=solver,
             is_exact=_EXACT in arrays,
         )
-        for numbers, counts, in_play, times, solver in rows
+        for numbers, counts, cuts_active, times, solver in rows
     )
 
 
