@@ -84,7 +84,8 @@ def usual_cores(forward_passes: int) -> list[int]:
 
 def as_dict(measured: "Benchmark", estimates: Sequence["Estimate"]) -> dict[str, Any]:
     """Everything, for a program that reads."""
-    names = ("iterations", "forward_passes", "scenarios", "dimension", "paths", "bound_s", "cpu_s")
+    sizes = ("iterations", "forward_passes", "scenarios", "dimension", "paths")
+    names = (*sizes, "bound_s", "cpu_s", "cut_bytes", "state_bytes")
     facts = {name: getattr(measured, name) for name in names}
     rounds = [[cost.as_dict() for cost in stages] for stages in measured.rounds]
     return facts | {"rounds": rounds, "estimates": [estimate.as_dict() for estimate in estimates]}
@@ -105,7 +106,21 @@ def lines(case: Path, measured: "Benchmark", estimates: Sequence["Estimate"]) ->
         f"{measured.iterations} iterations of {measured.forward_passes} paths, {measured.scenarios} simulated paths",
         *table(STUDY_HEADINGS, [study_row(estimate) for estimate in estimates]),
         "  excludes communication and waiting between ranks, and the growth of the LPs by cuts",
+        *memory(measured),
     ]
+
+
+def memory(measured: "Benchmark") -> list[str]:
+    """A line on what training will hold on each node, beside the study itself."""
+    if not measured.cut_bytes:
+        return []
+    states = f", {gigabytes(measured.state_bytes)} of visited states for cut selection" if measured.state_bytes else ""
+    return [f"memory on each node after the last iteration: {gigabytes(measured.cut_bytes)} of cuts{states}"]
+
+
+def gigabytes(count: int) -> str:
+    """A number of bytes, in GB or MB."""
+    return f"{count / 1e9:.2f} GB" if count >= 1e9 else f"{count / 1e6:.1f} MB"
 
 
 def stage_row(cost: "StageCost") -> list[str]:

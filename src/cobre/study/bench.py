@@ -16,6 +16,7 @@ from cobre.comm.backends.local import LocalCommunicator
 from cobre.core.case import Case
 from cobre.sddp.boundary import BoundaryCutPool
 from cobre.sddp.phases import Phase
+from cobre.sddp.plugins.cut_selection import cut_selection
 from cobre.sddp.prepared import PreparedStudy
 from cobre.sddp.training.backward import make_cuts, solve_openings
 from cobre.sddp.training.bounds import OPENINGS_PER_CHAIN, lower_bound
@@ -85,6 +86,23 @@ class Benchmark:
     rounds: tuple[tuple[StageCost, ...], ...]
     bound_s: float
     cpu_s: float
+    bytes_per_cut: int = 0  # of one cut of every stage
+    bytes_per_state: int = 0  # of one state visited at every stage; 0 where nothing reads them
+
+    @property
+    def cuts(self) -> int:
+        """Cuts of each stage after the last iteration."""
+        return self.iterations * self.forward_passes
+
+    @property
+    def cut_bytes(self) -> int:
+        """Memory of all cuts, once on each node."""
+        return self.cuts * self.bytes_per_cut
+
+    @property
+    def state_bytes(self) -> int:
+        """Memory of all visited states, once on each node."""
+        return self.cuts * self.bytes_per_state
 
     @property
     def stages(self) -> tuple[StageCost, ...]:
@@ -132,8 +150,12 @@ def bench_case(case: Case, *, stages: int | None, paths: int, rounds: int) -> Be
         bound_began = time.process_time()
         lower_bound(context, rounds)
         bound_s = time.process_time() - bound_began
+        pools = range(context.pool.num_stages)
+        numbers = sum(len(context.pool.components(number)) for number in pools)
         context.pool.close()
     config = case.config
+    selection = cut_selection(config.training.cut_selection)
+    reads_states = selection is not None and selection.reads_states
     return Benchmark(
         iterations=(config.training.iteration_limit or 0) if config.training.enabled else 0,
         forward_passes=config.training.forward_passes,
@@ -143,6 +165,8 @@ def bench_case(case: Case, *, stages: int | None, paths: int, rounds: int) -> Be
         rounds=costs,
         bound_s=bound_s,
         cpu_s=time.process_time() - began,
+        bytes_per_cut=8 * (len(pools) + numbers),
+        bytes_per_state=8 * numbers if reads_states else 0,
     )
 
 

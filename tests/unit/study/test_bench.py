@@ -6,7 +6,7 @@ import pytest
 from click.testing import CliRunner
 from example_study import EXAMPLE
 
-from cobre.cli.bench_command import duration, usual_cores
+from cobre.cli.bench_command import duration, gigabytes, memory, usual_cores
 from cobre.cli.main import main
 from cobre.io.case import load_case
 from cobre.solver.statistics import SolveStatistics
@@ -134,3 +134,22 @@ def test_durations():
         "50 min",
         "2.5 h",
     ]
+
+
+def test_memory_of_cuts_and_states_grows_with_iterations_and_paths(measured):
+    stages, entries = len(measured.stages), measured.dimension
+    assert measured.cuts == measured.iterations * measured.forward_passes > 0
+    assert 8 * stages <= measured.bytes_per_cut <= 8 * stages * (1 + entries)
+    assert measured.cut_bytes == measured.cuts * measured.bytes_per_cut
+    assert measured.state_bytes == 0  # this case selects no cuts
+
+
+def test_states_count_where_selection_reads_them():
+    overrides = {"training.cut_selection": {"selection": {"method": "lml1"}}}
+    selecting = bench_case(load_case(EXAMPLE, overrides), stages=1, paths=1, rounds=2)
+    assert selecting.bytes_per_state == selecting.bytes_per_cut - 8 * len(selecting.stages)
+    assert any("of visited states" in line for line in memory(selecting))
+
+
+def test_sizes_are_written_in_the_unit_that_fits():
+    assert [gigabytes(count) for count in (1_700_000, 4_600_000_000)] == ["1.7 MB", "4.60 GB"]
