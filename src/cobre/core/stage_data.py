@@ -93,13 +93,13 @@ class CommitmentNumbers:
 
 @dataclass(frozen=True, slots=True)
 class TransitNumbers:
-    """Water under way: A arcs with a travel time, P periods (blocks that follow one another, or the stage), C slots."""
+    """Water in transit: A arcs with a travel time, P periods (chronological blocks, or the stage), C slots."""
 
-    hydro: Indices  # A: who releases
-    target: Indices  # A: who gets it
-    arrival_share: Floats  # A x P x P: which share of a release arrives in which period of this stage
-    carried_share: Floats  # A x P x C: which share is under way when the stage ends, by slot of the layout
-    carried_arrival: Floats  # N x P: how what was under way spreads over this stage
+    hydro: Indices  # A: the releasing plant
+    target: Indices  # A: the receiving plant
+    arrival_share: Floats  # A x P x P: share of a release of a period that arrives in each period of this stage
+    carried_share: Floats  # A x P x C: share of a release in transit when the stage ends, by slot of the layout
+    carried_arrival: Floats  # N x P: share of the water in transit that arrives in each period of this stage
     is_carried: Flags  # C: arrives within the study
     arrives_after_study: Flags  # A: some of this stage's release arrives after the study
 

@@ -1,4 +1,4 @@
-"""Water that is under way between two plants: when what is released arrives.
+"""Travel time of water between two plants: when releases arrive.
 
 Time is counted in block hours from the start of the study. What a stage releases leaves it evenly (blocks that follow
 one another: each block its own) and arrives a travel time later; what arrives in a later stage is known ahead by then.

@@ -59,7 +59,7 @@ def house_style() -> Iterator[None]:
 
 
 def one_axes(unit: str, height: float = HEIGHT, left: float = MARGINS["left"]) -> tuple[Figure, Axes]:
-    """A drawing with one plot; the unit stands above its axis, where it can be read without turning one's head."""
+    """A drawing with one plot; its unit is above the axis, where it reads horizontally."""
     figure = Figure(figsize=(WIDTH / 72, height / 72))
     width = WIDTH - left - MARGINS["right"]
     inner = height - MARGINS["top"] - MARGINS["bottom"]

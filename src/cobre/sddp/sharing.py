@@ -31,7 +31,7 @@ ALIGNMENT = 64
 
 @dataclass(frozen=True, slots=True)
 class Shared(Generic[T]):
-    """A value whose arrays lie in a region. shared_bytes: its size; saved_bytes: what this node does without."""
+    """A value whose arrays lie in a region. shared_bytes: its size; saved_bytes: what sharing saves on this node."""
 
     value: T
     shared_bytes: int

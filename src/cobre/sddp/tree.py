@@ -41,7 +41,7 @@ class ScenarioTree:
         return self.nodes(len(self.first) - 2)
 
     def children(self, node: int) -> range:
-        """Nodes that follow; they lie side by side."""
+        """The children of a node, which are numbered consecutively."""
         start = int(np.searchsorted(self.parent, node))
         return range(start, int(np.searchsorted(self.parent, node, side="right")))
 

@@ -46,7 +46,7 @@ class Conflict:
 
 
 def find_conflict(path: Path) -> Conflict:
-    """Solve the LP of an MPS file again, and say what stands in the way."""
+    """Solve the LP of an MPS file again, and find what makes it infeasible or unbounded."""
     import highspy  # noqa: PLC0415 - not while studies run
 
     highs = _loaded(highspy, path)

@@ -1,4 +1,4 @@
-"""Where each entity's noise stands in a noise vector: hydros, then buses with random load, then sources."""
+"""The layout of a noise vector: hydros, then buses with random load, then sources."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass

@@ -15,7 +15,7 @@ from cobre.study.training import TrainedStudy, train_study
 
 
 def training_result(trained: TrainedStudy, ready: ReadyStudy) -> TrainingResult:
-    """What `cobre.train` returns, from what lies in memory; copies the cuts."""
+    """What `cobre.train` returns, from a trained study; copies the cuts."""
     return TrainingResult(
         policy=Policy.of(trained.study, trained.context.pool, trained.history),
         history=trained.history,

@@ -40,7 +40,7 @@ from cobre.study.stop_request import StopRequest
 
 @dataclass(frozen=True, slots=True)
 class TrainedStudy:
-    """A policy as it lies in memory, with the run that made it."""
+    """A trained policy in the pool of its training context, with the history of the run."""
 
     study: PreparedStudy
     solver: LpSolver

@@ -1,4 +1,4 @@
-"""The entries of the state in the order of cobre-python: storages, lagged inflows, water under way, commitments.
+"""The entries of the state in the order of cobre-python: storages, lagged inflows, water in transit, commitments.
 
 Its commitments are a ring: the one of a delivery stage stands at the stage's number modulo the longest lead, all plants
 side by side. Ours go by distance from the present stage.

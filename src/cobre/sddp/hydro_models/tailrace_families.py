@@ -36,7 +36,7 @@ class TailraceFamily:
 
 @dataclass(frozen=True, slots=True)
 class TailraceAtLevel:
-    """What families say while the reservoir downstream stands at one level: a weighted pair of them."""
+    """The tailrace curve at one level of the reservoir downstream: a weighted pair of families."""
 
     lower: TailraceFamily
     upper: TailraceFamily

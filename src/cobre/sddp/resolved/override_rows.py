@@ -11,7 +11,7 @@ from cobre.core.case import ABSENT_ID, Table
 
 
 class OverrideRows:
-    """A table by stage; `ids` are the columns that identify an entity, `order` says where it stands in the arrays."""
+    """A table by stage; `ids` are the columns that identify an entity, `order` gives its position in the arrays."""
 
     def __init__(self, table: Table | None, ids: Sequence[str], order: Mapping[Any, int]) -> None:
         self._table: Table = table or {}

@@ -1,4 +1,4 @@
-"""Water under way to a plant: where it stands in the state, and when what a stage releases arrives."""
+"""Water in transit: its slots in the state, and when the releases of a stage arrive."""
 
 from collections.abc import Iterator, Sequence
 
@@ -12,7 +12,7 @@ from cobre.sddp.resolved.declared import positions_by_id
 
 
 class TransitResolver:
-    """Arcs are plants with a travel time to the plant below; what is under way belongs to the plant that gets it."""
+    """Arcs are plants with a travel time to the plant below; water in transit belongs to the receiving plant."""
 
     def __init__(self, case: Case) -> None:
         self._case = case

@@ -27,7 +27,7 @@ def transit_rows(lp: StageLp, hydro_ids: Ints) -> StageRows:
 
 
 def read_transit(outcome: StageOutcome) -> tuple[Floats, ...]:
-    """hm3 under way when the stage ends, and what arrived during the stage, beside the nearest volume."""
+    """hm3 in transit when the stage ends, and arrivals during the stage, in the row of the nearest volume."""
     lp, places = outcome.lp, outcome.lp.plan.places
     columns = dict(zip(lp.plan.layout.decided_of(IN_TRANSIT), lp.columns.in_transit.tolist(), strict=True))
     volume, arrived = np.zeros((2, outcome.scenarios, len(_slots(lp))))

@@ -177,7 +177,7 @@ class _InnerBuilder:
 
 
 def _fixed(bounds: Floats, column: int, value: float) -> Floats:
-    """Bounds in which the future's column stands for the least of the vertices' values."""
+    """Bounds that fix a column, here the future cost at the least of the vertices' values."""
     changed = bounds.copy()
     changed[column] = value
     return changed
