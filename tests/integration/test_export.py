@@ -131,7 +131,7 @@ def test_a_case_that_went_away_or_is_another_one(run, tmp_path):
     other = SLOW_CASE if case.name == QUICK_CASE.name else QUICK_CASE
     done = cobre(*words, "--case", other)
     assert done.returncode == 8
-    assert "than the run" in done.stderr
+    assert "give the case of the run" in done.stderr
     assert cobre(*words, "--case", case).returncode == 0
 
 

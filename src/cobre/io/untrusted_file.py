@@ -78,5 +78,5 @@ def named_inside(root: Path, name: object, what: str) -> Path:
     except (OSError, RuntimeError):  # a name that is too long, or links in a circle
         is_inside = False
     if not is_inside:
-        raise UntrustedFileError(f"{what} leads outside {root} and is not followed")
+        raise UntrustedFileError(f"{what} leads out of {root} and is not followed")
     return path
