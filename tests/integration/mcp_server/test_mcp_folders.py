@@ -26,7 +26,7 @@ class TestFoldersOfOthers:
             "compare_runs": {"first": "run", "second": path},
         }
         for tool, arguments in calls.items():
-            with pytest.raises(ToolFailedError, match=r"outside the folders|empty path"):
+            with pytest.raises(ToolFailedError, match=r"outside the folders|path is empty"):
                 server.call(tool, arguments)
 
     def test_nothing_is_written_there(self, server, place):
