@@ -146,7 +146,7 @@ def test_a_limit_of_years_is_fine():
 
 
 def test_what_is_no_function_is_refused():
-    with pytest.raises(TypeError, match="must be a function"):
+    with pytest.raises(TypeError, match="expected a function"):
         launch.run("whoami", 2)
 
 

@@ -111,7 +111,7 @@ def test_a_killed_rank_and_its_survivors_can_be_merged(tmp_path):
         launch.run(loses_one, 3, environment={"COBRE_COMM_TRACE": str(folder)}, output=lambda *_: None)
     trace, printed = merge(folder)
     assert "rank 1 (rank-1-" in printed
-    assert "the rank was killed or still runs" in printed
+    assert "the rank was killed or is still running" in printed
     assert "is behind" in printed
     states = [event["args"].get("state", "") for event in slices(trace) if event["name"] == "alone"]
     assert any("PeerLostError" in state for state in states)
