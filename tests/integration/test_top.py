@@ -151,7 +151,7 @@ def test_a_killed_run_is_called_that(finished, tmp_path):
     copy_of(finished, tmp_path / "out", 6)
     _, text, _ = driven(tmp_path / "out", nothing)
     assert "ended unexpectedly" in text["status"]
-    assert "it was killed" in text["figures"]
+    assert "the run was killed" in text["figures"]
 
 
 def test_a_stored_policy_that_was_simulated(tmp_path):
