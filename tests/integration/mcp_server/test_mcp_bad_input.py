@@ -28,7 +28,7 @@ class TestBadInput:
             ("start_study", {"case": "case", "output": "."}, "holds the case itself"),
             ("study_status", {"job": "case"}, "not the --output of a run"),
             ("study_status", {"job": "run", "wait_s": 1e9}, "less than or equal to 60"),
-            ("query_results", {"job": "case"}, "holds no whole results"),
+            ("query_results", {"job": "case"}, "has no complete results"),
             ("query_results", {"job": "run", "table": "nothing"}, "there is no table"),
             ("query_results", {"job": "run", "table": "costs", "limit": 10**6}, "less than or equal to 1000"),
             ("query_results", {"job": "run", "table": "costs", "columns": ["nothing"]}, "no column nothing"),
