@@ -36,7 +36,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
     program, *args = options.module or [options.script, *options.args]
     if not program:
         parser.error("expected a script, or a module after -m")
+    # Checked here: otherwise every rank would fail with the same traceback.
     _require_program(parser, program, is_module=bool(options.module))
+    # Batch systems stop jobs by SIGTERM, whose default action would leave the ranks to the orphan reaper.
     signal.signal(signal.SIGTERM, _terminate)
     try:
         run_script(

@@ -97,6 +97,7 @@ def _tcp_world(size: int, options: Mapping[str, str]) -> list[Environment]:
         "COBRE_TCP_PORT": str(port),
         "COBRE_TCP_SECRET": secrets.token_hex(32),
         "COBRE_TCP_RUN_ID": secrets.token_hex(8),
+        # The caller may replace all of these, but not the number of ranks.
         **options,
         "COBRE_TCP_SIZE": str(size),
     }

@@ -10,6 +10,7 @@ from types import TracebackType
 
 from cobre.comm.errors import AbortedError, CommunicatorBrokenError, PeerLostError, PeerTimeoutError
 
+# Errors that blame another rank. Not a mismatch: every rank that takes part in one is a cause of it.
 CONSEQUENCES = (PeerLostError, AbortedError, PeerTimeoutError, CommunicatorBrokenError)
 OWN_FILES = str(Path(__file__).parent) + os.sep
 

@@ -26,8 +26,8 @@ from cobre.comm.launch.spawning import RankSpec, SharedDescriptors
 logger = logging.getLogger("cobre.comm")
 
 PROGRAM = Path(__file__).with_name("fork_server_process.py")
-ANSWER_S = 30.0
-END_S = 5.0
+ANSWER_S = 30.0  # far longer than a fork takes: only a fork server that is stopped or stuck does not reply in time
+END_S = 5.0  # for the fork server to end by itself, before it is killed
 MAX_SELECT_S = 3600.0
 MESSAGE_BYTES = 1 << 16
 

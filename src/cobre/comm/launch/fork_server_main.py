@@ -37,11 +37,11 @@ def main(signal_mask: set[int]) -> None:
     """
     parent_pid, task, lifeline, control = map(int, sys.argv[1:5])
     modules = sys.argv[5:]
-    kill_group_with_parent(parent_pid, "")
+    kill_group_with_parent(parent_pid, "")  # first: the launcher may die while modules are being imported
     for descriptor in (task, lifeline, control):
         os.set_inheritable(descriptor, False)
     connection = socket.socket(fileno=control)
-    TaskReader(task).startup().apply()
+    TaskReader(task).startup().apply()  # before the imports: modules may be found only through the launcher's sys.path
     _load(modules)
     connection.send(json.dumps({"threads": _threads()}).encode())
     fork_server = os.getpid()
@@ -106,6 +106,7 @@ class _Server:
         # Both parent and child do this, whichever comes first: after the reply the launcher may signal the group.
         with contextlib.suppress(OSError):
             os.setpgid(pid, pid)
+        # The rank has its own copies; ours would keep its pipes open after its death.
         for descriptor in descriptors:
             os.close(descriptor)
         self._running.add(pid)
@@ -116,6 +117,7 @@ class _Server:
         os.setpgid(0, 0)
         # Python must have no handler here: when the interpreter exits, it would replace the rank's own, a native one.
         signal.signal(PARENT_DEATH_SIGNAL, signal.SIG_DFL)
+        # A copy in a rank would hide the fork server's death from the launcher, which waits for end of file.
         self._connection.close()
         os.environ.update(request["environment"])
         for name, descriptor in zip(request["streams"], descriptors[1:], strict=True):

@@ -9,6 +9,7 @@ from pathlib import Path
 import cobre
 
 PROGRAM = Path(__file__).with_name("worker_process.py")
+# By attribute of sys.flags. Without -i and -q: ranks are not interactive.
 FLAGS = {
     "debug": "-d",
     "optimize": "-O",

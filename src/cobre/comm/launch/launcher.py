@@ -161,6 +161,7 @@ def _started(request: _LaunchRequest, task: Task, startup: Startup) -> Iterator[
     # of the ranks; then the reaper, which must outlive both; then the lifeline and the files.
     with ExitStack() as stack:
         stack.enter_context(standard_descriptors_taken())
+        # Before any process is started: what cannot be pickled is an error of the caller.
         task_file = stack.enter_context(anonymous_file("cobre-task"))
         write_task(task_file, startup, task)
         _warn_if_oversubscribed(request.size)
@@ -205,7 +206,7 @@ def _pipe() -> Iterator[int]:
 def _startup_errors(request: _LaunchRequest) -> Iterator[None]:
     try:
         yield
-    except TimeoutError:
+    except TimeoutError:  # before OSError, which is its base class
         raise request.timed_out(range(request.size)) from None
     except ForkServerGoneError as error:
         raise InitializationFailedError(
@@ -229,7 +230,7 @@ def _finish(request: _LaunchRequest, supervisor: Supervisor) -> None:
     """Wait for all ranks, then raise what went wrong: `WorkerError`, `TimeoutError`, or the interrupt."""
     try:
         in_time = supervisor.watch(request.deadline)
-        late = supervisor.running_ranks()
+        late = supervisor.running_ranks()  # before they are stopped: the error names them
         if not in_time:
             supervisor.stop(signal.SIGTERM, INTERRUPT_GRACE_S)
             raise request.timed_out(late)

@@ -109,6 +109,7 @@ def unlink_segments(names: set[str]) -> None:
 def kill_groups(groups: dict[int, ProcessGroup]) -> None:
     """Kill all groups and wait until they are gone: only then can no member create a segment any more."""
     deadline = time.monotonic() + KILL_LIMIT_S
+    # Repeatedly: a member may fork while the signals are delivered, and a killed process takes a moment to end.
     while groups and time.monotonic() < deadline:
         for leader in [leader for leader, group in groups.items() if not group.signal(signal.SIGKILL)]:
             del groups[leader]

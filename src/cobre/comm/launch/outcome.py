@@ -50,6 +50,7 @@ def worker_error(failed: Sequence[RankProcess], size: int) -> WorkerError:
     failure = failures[cause.rank]
     parts = [
         f"Run stopped: {_headline(cause, failure)}",
+        # A rank that wrote no exception crashed or was killed: the end of its stderr is all there is.
         failure.traceback_text if failure else _stderr_tail(cause),
         *(f"Also, {_headline(other, failures[other.rank])}" for other in primary),
         _rest(size - 1 - len(primary), all_healthy=not _hides_a_cause(cause, failure, others)),
@@ -69,6 +70,7 @@ def _headline(process: RankProcess, failure: RankFailure | None) -> str:
         return f"{who} {process.exit_reason}"
     if failure is None:
         return f"{who} {_ending(code)}"
+    # A signal after the exception came while the interpreter was exiting; the exception is the cause.
     return f"{who} raised {failure.summary}" + (f", then {_ending(code)}" if code < 0 else "")
 
 

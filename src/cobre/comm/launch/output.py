@@ -13,8 +13,8 @@ MESSAGES = "messages"
 """The name of the stream that carries messages for the parent's program (`tell_parent`)."""
 
 CHUNK_BYTES = 1 << 16
-MAX_LINE_BYTES = 1 << 26
-PIPE_BYTES = 1 << 20
+MAX_LINE_BYTES = 1 << 26  # a longer line is forwarded in pieces: a rank must not fill the launcher's memory
+PIPE_BYTES = 1 << 20  # the most that a pipe holds (/proc/sys/fs/pipe-max-size, by default)
 TAIL_LINES = 20
 TAIL_CHARACTERS = 500
 
@@ -24,6 +24,7 @@ def forward(rank: int, stream: str, text: str) -> None:
     # Looked up at every call: a notebook or a test may have replaced sys.stdout.
     target: TextIO | None = getattr(sys, stream)
     if target is not None:
+        # One write for all lines, so that lines of several ranks do not mix.
         marked = "".join(f"[rank {rank}] {line}\n" for line in text[:-1].split("\n"))
         _write(target, marked)
         target.flush()

@@ -97,6 +97,7 @@ def _cloudpickle() -> Any:
 
 def write_task(file: IO[bytes], startup: Startup, task: Task) -> None:
     """Write what all ranks read; raises `TypeError`, naming the argument that cannot be pickled."""
+    # In two parts: a rank needs the launcher's sys.path before it can import what the task refers to.
     pickle.dump(startup, file)
     try:
         _cloudpickle().dump(task, file)
@@ -198,6 +199,7 @@ class ResultWriter:
         self._file.seek(1)
 
     def _seal(self, kind: bytes) -> None:
+        # The content first: a rank that is killed in between has written nothing, rather than half a value.
         self._file.flush()
         os.pwrite(self._file.fileno(), kind, 0)
 

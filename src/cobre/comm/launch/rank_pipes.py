@@ -16,7 +16,7 @@ class RankPipes:
         try:
             for name in ("stdout", "stderr", *((MESSAGES,) if listens else ())):
                 self._open(name)
-        except OSError:
+        except OSError:  # too many open files: close those that were opened, or the error could not even be reported
             self.close()
             raise
 

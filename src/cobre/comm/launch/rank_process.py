@@ -37,10 +37,11 @@ class RankProcess:
         self.exit_code: int | None = None
         self.was_stopped = False
         self.pid = child.pid
+        # Now, while the process cannot have been reaped: later the pid might be that of another process.
         self._group = ProcessGroup(self.pid, start_ticks_of(self.pid))
         self._child = child
         self._pipes = pipes
-        self._errors = pipes.errors
+        self._errors = pipes.errors  # kept for its tail, which error messages quote after the pipes are closed
 
     @property
     def exit_descriptor(self) -> int | None:
@@ -63,6 +64,7 @@ class RankProcess:
     def collect(self, output: Output) -> None:
         """Reap the process and forward the rest of its output; to be called once its process group is dead."""
         self.exit_code = self._child.wait()
+        # After the exit: everything that the rank has written is in the pipes by now.
         for stream in self.streams:
             stream.finish(output)
 

@@ -53,6 +53,8 @@ class RankStarter:
         """
         if len(self._environments) == 1 or not can_fork():
             return
+        # What is the same for all ranks; the rest is sent with each fork. Thread limits must be set before BLAS is
+        # loaded.
         common = dict(set.intersection(*(set(variables.items()) for variables in self._environments)))
         self._first_pipes = RankPipes(0, listens=self._listens)
         with interrupts_held():

@@ -50,6 +50,7 @@ def passing_on(signals: Sequence[signal.Signals], tell: Callable[[signal.Signals
         if requests.is_repetition(number):
             return
         if has_come:
+            # Raised wherever the main thread is at this moment: unwinding its stack stops the ranks.
             raise end_at_once(number)
         has_come = True
         tell(signal.Signals(number))

@@ -51,6 +51,7 @@ class SpawnedChild:
         if not hasattr(os, "waitid"):
             return self._process.poll() is not None
         try:
+            # WNOWAIT: reaping it here would free the pid before the rest of its group has been killed.
             return os.waitid(os.P_PID, self.pid, os.WEXITED | os.WNOHANG | os.WNOWAIT) is not None
         except ChildProcessError:  # reaped by a wait for any child elsewhere in the program
             return True
@@ -67,6 +68,8 @@ def spawn(spec: RankSpec, shared: SharedDescriptors) -> SpawnedChild:
     if (messages := spec.pipes.writing.get(MESSAGES)) is not None:
         environment = {**environment, MESSAGE_VARIABLE: str(messages)}
         descriptors.append(messages)
+    # No stdin: ranks would compete for the terminal's input. A process group for each rank: Ctrl-C then reaches the
+    # launcher only, which decides how ranks end, and a signal to the group reaches what the rank has started.
     process = subprocess.Popen(
         [*worker_command(), *map(str, numbers)],
         env=with_import_path(environment),

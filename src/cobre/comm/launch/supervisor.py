@@ -13,10 +13,10 @@ from cobre.comm.launch.rank_process import RankProcess
 
 logger = logging.getLogger("cobre.comm")
 
-POLL_S = 0.05
+POLL_S = 0.05  # between two looks at processes that have no pidfd
 MAX_SELECT_S = 3600.0  # epoll takes milliseconds in 32 bits
-FAILURE_GRACE_S = 2.0
-INTERRUPT_GRACE_S = 5.0
+FAILURE_GRACE_S = 2.0  # for the other ranks to raise errors of their own, which name the cause
+INTERRUPT_GRACE_S = 5.0  # for ranks to clean up after Ctrl-C, SIGTERM or the timeout
 KILL_GRACE_S = 30.0  # SIGKILL cannot be ignored, but it does not reach a process in an uninterruptible sleep
 
 
@@ -66,6 +66,7 @@ class Supervisor:
 
     def stop(self, signum: signal.Signals, grace_s: float) -> None:
         """Send a signal to all ranks, and kill those that are still running after `grace_s` seconds."""
+        # Signal all, then wait: they end concurrently.
         self._signal_all(signum)
         if not self._handle_events_for(grace_s):
             self._kill()
@@ -123,6 +124,7 @@ class Supervisor:
                 self._selector.unregister(stream.descriptor)
 
     def _collect(self, process: RankProcess) -> None:
+        # Out of the poll set first: `collect` reads the rest directly, and then closes the descriptors.
         for stream in process.streams:
             if not stream.has_ended():
                 self._selector.unregister(stream.descriptor)

@@ -50,8 +50,10 @@ def run_as_rank(given: RankDescriptors) -> NoReturn:
     kill_group_with_parent(given.parent_pid, segment_name(os.environ) or "")
     _set_process_name()
     _watch_lifeline(given.lifeline, given.parent_pid)
+    # What the task starts must not inherit these: it could hold the message pipe open after the rank has ended.
     for descriptor in (given.task, given.result, given.lifeline, *message_descriptors()):
         os.set_inheritable(descriptor, False)
+    # A crash in native code then prints the Python stack to stderr, whose last lines the parent quotes.
     faulthandler.enable(all_threads=False)
     _use_utf8(sys.stdout, sys.stderr)
     sys.exit(_run_task(TaskReader(given.task), ResultWriter(given.result)))
@@ -65,6 +67,7 @@ def end_silently_on_interrupt() -> None:
 
 def _run_task(reader: TaskReader, result: ResultWriter) -> int:
     try:
+        # Inside the block: from here on an interrupt is reported like any other exception.
         _raise_on_interrupt()
         reader.startup().apply()
         task = reader.task()
@@ -72,7 +75,7 @@ def _run_task(reader: TaskReader, result: ResultWriter) -> int:
             _run_script(task)
         else:
             result.write_value(_call_function(task))
-            _ignore_interrupts()
+            _ignore_interrupts()  # a late Ctrl-C must not turn a result into a failure
     except SystemExit as error:
         result.write_failure(describe_failure(error))
         raise  # the interpreter prints its text, if any, and turns it into an exit code

@@ -32,4 +32,5 @@ class MpiSharedRegion(SharedRegion):
         self._owner._fence_window(self._window)
 
     def _close(self) -> None:
+        # Only the references go: the window is freed by a later collective, once no rank has an array over it.
         del self._window, self._readable, self._writable

@@ -48,6 +48,7 @@ class ShmCommunicator(RegionOwner):
         """
         super().__init__(config.rank, config.size)
         self._config = config
+        # Weak: the transport keeps the callback, and would keep this object alive, which owns the transport.
         on_wait = weak_callback(self._waiting)
         self._transport = self._join(config, on_wait) if parent is None else ShmTransport(parent, self._guard, on_wait)
         for collective in ("allgatherv", "allreduce", "broadcast", "barrier"):
@@ -64,6 +65,7 @@ class ShmCommunicator(RegionOwner):
         return self._transport.window_bytes
 
     def _join(self, config: ShmConfig, on_wait: Callable[[float, list[str]], None]) -> ShmTransport:
+        # Native code knows the affinity of all ranks, but not cgroups: with fewer cores than ranks they must not spin.
         quota = cgroup_quota()
         try:
             return ShmTransport(
@@ -90,6 +92,7 @@ class ShmCommunicator(RegionOwner):
     def _not_all_joined(self, error: CollectiveFailure) -> InitializationFailedError:
         failure = error_of(error, Operation.JOIN, 0)
         size = self._size
+        # A rank died while others were joining: it is the cause, not the ranks that have not joined yet.
         if isinstance(failure, PeerLostError):
             text = f"{failure.message} before all {size} ranks had joined {self._config.segment_name}"
             return InitializationFailedError("shm", text)
@@ -126,6 +129,7 @@ class ShmCommunicator(RegionOwner):
         self._transport.close()
 
     def _abort(self, reason: str) -> None:
+        # Never raises: a reason with lone surrogates must not keep the other ranks waiting.
         self._transport.abort(reason.encode("utf-8", "replace"))
 
     def _translate(self, error: BaseException, operation: Operation) -> BaseException:

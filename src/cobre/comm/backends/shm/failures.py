@@ -61,6 +61,7 @@ def allocation_failed(nbytes: int, error: OSError) -> AllocationFailedError:
 
 def segment_error(config: ShmConfig, error: OSError) -> InitializationFailedError:
     """The startup error for a segment that could not be created or opened."""
+    # A full /dev/shm, no memory, or the limit on file sizes (ulimit -f).
     if error.errno in (errno.ENOSPC, errno.ENOMEM, errno.EFBIG):
         nbytes = segment_bytes(config.size, config.window_bytes)
         return SharedMemoryExhaustedError("shm", nbytes, _no_memory(nbytes, error))

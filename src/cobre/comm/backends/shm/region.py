@@ -32,4 +32,5 @@ class ShmSharedRegion(SharedRegion):
         self._owner._fence_region(self._region)
 
     def _close(self) -> None:
+        # Only the references go: arrays that were handed out keep the mapping alive.
         del self._region, self._readable, self._writable

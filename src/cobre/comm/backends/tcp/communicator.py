@@ -54,6 +54,7 @@ class TcpCommunicator(RegionOwner):
         self._transport.progress.label = partial(_last_label, self._guard)
         _close_in_children(self._transport)
         self._collectives = self._group() if config.size > 1 else StarCollectives(self._transport, self._guard, 0, 1)
+        # A world of one has no connections, but numbers its calls and fails like any other.
         for name in ("allgatherv", "allreduce", "broadcast", "barrier"):
             setattr(self, f"_{name}", getattr(self._collectives, name))
 

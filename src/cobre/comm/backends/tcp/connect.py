@@ -26,7 +26,7 @@ def connect(config: TcpConfig, on_wait: OnWait) -> Transport:
     on_wait: called during long waits in later calls (see `WaitPolicy`). Raises `InitializationFailedError` if ranks are
     still missing after `connect_timeout_s`, and `MissingConfigurationError` if a secret is required and there is none.
     """
-    secret = load_secret(config)
+    secret = load_secret(config)  # first: a secret that cannot be used is reported before anything is opened
     wait_policy = WaitPolicy(spin_wait_for(config.size), config.operation_timeout_s, on_wait)
     if config.rank == 0:
         return _connect_coordinator(config, secret, wait_policy)

@@ -7,6 +7,7 @@ from cobre.comm.backends.tcp.protocol import FailureRecord
 from cobre.comm.errors import CollectiveFailedError
 from cobre.comm.types import Operation
 
+# What the kernel reports if packets are lost on the way: the peer itself may be alive.
 UNREACHABLE = (errno.ETIMEDOUT, errno.EHOSTUNREACH, errno.ENETUNREACH, errno.ENETDOWN, errno.EHOSTDOWN)
 
 

@@ -235,9 +235,11 @@ class HierarchicalCollectives:
         counts_hash: int = 0,
     ) -> Iterator[int]:
         sequence, progress = self._guard.sequence, self._transport.progress
+        # Before the call starts: the monitor's thread must not find a started call whose connections nobody watches.
         progress.waits_for_host = not self._is_alone
         try:
             self._transport.begin(sequence, operation)
+            # The steps below are collectives of their own in shared memory; errors are to name the caller's.
             self._shared.describe_call(like, count, total, detail, counts_hash)
             self._shared.enforce_operation_timeout(True)
             yield sequence

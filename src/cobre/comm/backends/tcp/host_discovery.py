@@ -133,6 +133,7 @@ def _identity(config: TcpConfig) -> bytes:
         spaces = [Path(f"/proc/self/ns/{name}").readlink() for name in ("pid", "net", "user")]
     except OSError:
         return secrets.token_bytes(IDENTITY_BYTES)
+    # ranks_per_host splits a host into several: rows of ranks that do not share memory with each other.
     row = config.rank // config.ranks_per_host if config.ranks_per_host else -1
     text = f"{boot} {spaces} {os.geteuid()} {row}"
     return hashlib.blake2b(text.encode(), digest_size=IDENTITY_BYTES).digest()

@@ -103,6 +103,7 @@ class FrameParser:
     def _next(self) -> tuple[Tag, bytes] | None:
         if len(self._buffer) < PREFIX_BYTES:
             return None
+        # Checked as soon as the prefix is there: a peer must not make us buffer what will be rejected anyway.
         length, tag = PREFIX.unpack_from(self._buffer)
         limit = self._limits.get(tag)
         if limit is None:
@@ -155,6 +156,7 @@ class Hello:
     def parse(cls, payload: bytes) -> Self:
         """Parse a HELLO. Raises `VersionError` for another protocol version, whatever follows it; `ProtocolError`."""
         reader = _after_magic(payload)
+        # The version is the first field in all versions; what follows it may be laid out differently in others.
         version, rank, size, pid, link = reader.numbers(cls._FIXED)
         if version != PROTOCOL_VERSION:
             raise VersionError(version)
@@ -289,6 +291,7 @@ class FailureRecord:
 
     def pack(self) -> bytes:
         """The payload of a FAILURE or ABORT frame; names at most MAX_PEERS ranks."""
+        # Frames are bounded: if a thousand ranks are lost with a switch, the first sixteen are named.
         peers = self.peers[:MAX_PEERS]
         parts = [self._FIXED.pack(self.kind, self.sequence, len(peers)), pack_text(self.text, MAX_REASON_BYTES)]
         for peer in peers:

@@ -62,5 +62,6 @@ class ReductionWindow:
         start = chunk * self._elements
         place = slice(start, start + elements)
         dtype, slot = self._send.dtype, chunk % SLOTS
+        # Rank 0's own operand first, then the workers' in rank order: the left fold of clause 8.
         operands = [np.frombuffer(self._memory[rank][slot], dtype, elements) for rank in self._workers]
         fold([self._send[place], *operands], self._recv[place], self._op)

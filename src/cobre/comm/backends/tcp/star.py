@@ -31,6 +31,7 @@ class StarCollectives:
         """Gather every rank's data on every rank."""
         elements = tuple(counts)
         total, itemsize = sum(elements), recv.itemsize
+        # By the total, which is the same on all ranks: all of them must choose the same protocol.
         is_small = total * itemsize <= SMALL_BYTES
         sequence = self._begin_call(_ALLGATHERV)
         head = call_head(
@@ -81,7 +82,7 @@ class StarCollectives:
         head = call_head(
             sequence,
             _BROADCAST,
-            inline_bytes=buffer.nbytes if is_small and self._rank == root else 0,
+            inline_bytes=buffer.nbytes if is_small and self._rank == root else 0,  # only the root's call has data
             count=buffer.size,
             total=buffer.size,
             dtype=describe_dtype(buffer.dtype),
@@ -100,6 +101,7 @@ class StarCollectives:
     def create_region(self, owner: Endpoint, count: int, dtype: Dtype) -> HeapRegion:
         """Allocate, then exchange who could: the outcome must be the same on all ranks."""
         region, failure = None, None
+        # Allocated before the exchange: a rank that raised first would leave the others waiting for it.
         try:
             region = HeapRegion(owner, count, dtype)
         except AllocationFailedError as error:

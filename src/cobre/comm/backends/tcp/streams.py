@@ -35,6 +35,7 @@ class Writer:
 
     def push(self, *pieces: bytes | memoryview) -> None:
         """Append buffers; they are not copied."""
+        # Without empty ones: sending nothing returns 0, which `flush` would take for a full socket buffer.
         self._views.extend(memoryview(piece) for piece in pieces if len(piece))
 
     def push_data(self, payload: memoryview) -> None:
@@ -69,6 +70,7 @@ class PartWriter:
 
     def __init__(self, channel: Channel, sequence: int, parts: Sequence[memoryview | None], piece_bytes: int) -> None:
         self._writer = Writer(channel)
+        # GO before any data: until it arrives the worker must not write to its caller's buffers.
         self._writer.push(go_head(sequence, 0))
         self._parts = {source: part for source, part in enumerate(parts) if part is not None and len(part)}
         self._sent = dict.fromkeys(self._parts, 0)
@@ -116,6 +118,7 @@ class DataReader:
         """Receive some bytes into the view; 0 if none have arrived."""
         if self._in_frame == 0 and not self._read_head():
             return 0
+        # No further than this frame: the head of the next one must not land in the caller's buffer.
         received = self.channel.receive(view[: self._in_frame])
         self._in_frame -= received
         self.remaining -= received

@@ -55,6 +55,7 @@ class Waiter(ABC):
 
         interests: by descriptor, READ and WRITE.
         """
+        # A poll object for each sleep, not an epoll set: interests change from one sleep to the next.
         poller = select.poll()
         for descriptor, events in interests.items():
             poller.register(descriptor, events)

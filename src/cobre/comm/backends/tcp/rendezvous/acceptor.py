@@ -252,6 +252,8 @@ class Acceptor:
         )
 
     def _start(self) -> None:
+        # Five bytes into an empty socket buffer never block. A worker that has died meanwhile is no error here: the
+        # liveness monitor, which starts next, detects it.
         for worker in self._workers.values():
             _send(worker.links[Link.DATA], frame(Tag.START))
 

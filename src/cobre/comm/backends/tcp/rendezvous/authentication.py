@@ -24,6 +24,7 @@ def new_nonce() -> bytes:
 
 def prove(secret: bytes, role: bytes, hello: bytes, challenge: bytes) -> bytes:
     """The proof for this role in this handshake; only a holder of the secret can compute it."""
+    # Hashes of both messages, whose length is fixed: no byte can be shifted from one message to the other.
     transcript = hashlib.sha256(hello).digest() + hashlib.sha256(challenge).digest()
     return hmac.digest(secret, role + b"\0" + transcript, "sha256")
 

@@ -69,6 +69,7 @@ class Connector:
                 connection = self._try(target)
                 if connection is not None:
                     return connection
+            # Exponential backoff, up to half a second: hundreds of workers may be waiting for one rank 0.
             if time.monotonic() + backoff >= self._deadline:
                 raise self._timed_out()
             self._warn_if_slow()
@@ -102,7 +103,7 @@ class Connector:
         except OSError as error:
             close_all(list(links.values()))
             self._note_problem(f"{target}: {error.strerror or error}")
-        except BaseException:
+        except BaseException:  # Ctrl-C too must not leave half-open connections behind
             close_all(list(links.values()))
             raise
         return None

@@ -123,6 +123,7 @@ class CoordinatorHandshake:
         raise ProtocolError(f"{tag.name} out of order")
 
     def _handle_hello(self, payload: bytes) -> bytes:
+        # Versions before the proof, which another version may compute differently: a wrong secret would be reported.
         try:
             hello = Hello.parse(payload)
         except VersionError as error:
@@ -153,6 +154,7 @@ def _check_versions(hello: Hello) -> None:
             f"{name_of(hello)} runs cobre {printable(hello.package_version, lines=False)}, "
             f"the coordinator runs {__version__}; install the same version on all hosts"
         )
+    # Payloads are sent in native byte order and never converted.
     if hello.byte_order != sys.byteorder:
         raise RefusedError(
             f"{name_of(hello)} is {printable(hello.byte_order)}-endian, the coordinator is {sys.byteorder}-endian"
@@ -217,6 +219,7 @@ class WorkerHandshake:
 
     def _handle_challenge(self, payload: bytes) -> bytes:
         challenge = Challenge.parse(payload)
+        # Nothing is proved at this point: a stranger may have replied, so that the worker may try again.
         if challenge.package_version != __version__:
             theirs = printable(challenge.package_version, lines=False)
             raise RefusedError(f"the coordinator runs cobre {theirs}, this rank runs {__version__}", may_retry=True)
@@ -225,6 +228,7 @@ class WorkerHandshake:
         return frame(Tag.PROOF, auth.prove(self._secret, auth.WORKER, self._hello, payload))
 
     def _handle_welcome(self, proof: bytes) -> None:
+        # Both ends prove themselves: a worker must not send its data to whoever got hold of the address.
         if not auth.is_proven(proof, self._secret, auth.COORDINATOR, self._hello, self._challenge):
             raise RefusedError("the process that listens there does not hold this rank's secret", may_retry=True)
         self.is_welcome = True

@@ -42,6 +42,8 @@ def open_listeners(config: TcpConfig, secret: bytes, deadline: float) -> list[so
     listeners = _listen_on_all(addresses)
     if listeners:
         return listeners
+    # An address to bind that is not ours is a mistake; a coordinator's address that is not ours may be that of a router
+    # or a Kubernetes service in front of this machine.
     if config.bind:
         raise InitializationFailedError(
             "tcp", f"COBRE_TCP_BIND={config.bind} is not an address of this machine ({socket.gethostname()})"
