@@ -98,7 +98,7 @@ def test_init_overwrites_nothing(tmp_path):
 def test_init_of_an_unknown_template(tmp_path):
     done = cobre("init", tmp_path / "new", "--template", "three_gorges")
     assert done.returncode == ExitCode.USAGE
-    assert "there are four_regions, large, two_reservoirs" in done.stderr
+    assert "choose from four_regions, large, two_reservoirs" in done.stderr
 
 
 def test_validate_for_programs(tmp_path):
@@ -250,7 +250,7 @@ def test_top_in_a_pipe_prints_how_things_stand(trained):
 
 def test_doctor_for_programs():
     diagnosis = json.loads(cobre("doctor", "--json").stdout)
-    assert {"healthy", "verdicts"} <= set(diagnosis)
+    assert {"healthy", "backends"} <= set(diagnosis)
 
 
 @pytest.mark.parametrize(
