@@ -44,12 +44,12 @@ class SharedRegion(ABC):
 
     @property
     def count(self) -> int:
-        """Number of elements, not bytes."""
+        """The number of elements, not of bytes."""
         return self._count
 
     @property
     def dtype(self) -> Dtype:
-        """NumPy dtype of the elements."""
+        """The NumPy dtype of the elements."""
         return self._dtype
 
     @property

@@ -49,7 +49,7 @@ def try_launched(backend: str, size: int = RANKS, options: Mapping[str, str] | N
 
 
 def try_mpiexec() -> Trial:
-    """Start ranks with mpiexec."""
+    """Start ranks with mpiexec; the problem is taken from their output."""
     begin = time.monotonic()
     command = [find_mpiexec(), "-n", str(RANKS), sys.executable, "-m", "cobre.comm.doctor.trial"]
     # By default Open MPI refuses to run as root, and more ranks than cores; neither matters to a trial of two.

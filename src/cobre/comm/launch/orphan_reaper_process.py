@@ -82,7 +82,7 @@ class ProcessGroup:
         os.killpg(self._leader, signum)
 
     def close(self) -> None:
-        """Close the pidfd."""
+        """Close the pidfd; may be repeated."""
         if self.descriptor is not None:
             os.close(self.descriptor)
         self.descriptor = None

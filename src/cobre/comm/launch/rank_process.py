@@ -31,7 +31,7 @@ class RankProcess:
     """A started rank. It leads its own process group: a terminal's Ctrl-C reaches the parent only."""
 
     def __init__(self, rank: int, child: Child, pipes: RankPipes, result: ResultReader) -> None:
-        """Takes ownership of `pipes`."""
+        """Take over a started process. pipes: closed with it."""
         self.rank = rank
         self.result = result
         self.exit_code: int | None = None

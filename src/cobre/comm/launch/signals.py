@@ -85,7 +85,7 @@ class SignalsToRanks:
     pass_on: Callable[[signal.Signals], None] | None = None
 
     def __call__(self, signum: signal.Signals) -> None:
-        """Called by the signal handler."""
+        """Forward the signal, or raise; called by the signal handler."""
         if self.pass_on is None:
             raise end_at_once(signum)
         self.pass_on(signum)

@@ -43,7 +43,7 @@ class SpawnedChild:
 
     @property
     def pid(self) -> int:
-        """The pid of the interpreter."""
+        """The pid of the interpreter, and of its process group."""
         return self._process.pid
 
     def has_exited(self) -> bool:

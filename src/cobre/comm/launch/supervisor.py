@@ -46,7 +46,7 @@ class Supervisor:
         self._selector.close()
 
     def add(self, process: RankProcess) -> None:
-        """Supervise one more rank."""
+        """Supervise one more rank, which has been started."""
         # Listed first: if registering it with the reaper fails, leaving the block still kills this rank.
         self._running.append(process)
         self._reaper.register(process.pid)

@@ -20,7 +20,7 @@ Judge: TypeAlias = Callable[[Params, Sequence[Value]], str]
 
 
 class Depth(StrEnum):
-    """How much of a grid to run."""
+    """How much of a grid to run: a small part, or all of it."""
 
     QUICK = "quick"
     FULL = "full"
@@ -92,7 +92,7 @@ def case(
 
 
 def find_case(identifier: str) -> Case:
-    """The case of that id."""
+    """The case with this id; raises `KeyError`."""
     return all_cases()[identifier]
 
 

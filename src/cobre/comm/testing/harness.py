@@ -57,7 +57,7 @@ def run_setting(setting: Setting, depth: Depth, pattern: str = "*") -> Iterator[
 
 
 def grid(setting: Setting, depth: Depth) -> list[Cell]:
-    """All cells of a setting."""
+    """All cells of a setting, without those that its variant leaves out."""
     cells = [
         setting.cell(case.id, params) for case in all_cases().values() for params in case.grid(setting.size, depth)
     ]

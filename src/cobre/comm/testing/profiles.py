@@ -96,7 +96,7 @@ def launched(backend: str) -> Starter:
 
 
 def _discard(_rank: int, _stream: str, _text: str) -> None:
-    """Print nothing."""
+    """Discard what ranks print."""
 
 
 def profile(backend: str) -> Profile:

@@ -39,7 +39,7 @@ class Gather:
     in_place: bool = False
 
     def perform(self, comm: Communicator) -> Array:
-        """Gather; the whole receive buffer, gaps included."""
+        """Gather, and return the whole receive buffer, gaps included."""
         layout = oracle.layout(self.pattern, self.elements, comm.size)
         recv = forms.present(inputs.sentinel(self.dtype, layout.room), self.form)
         send = self.contribution(comm.rank, comm.size)
@@ -52,12 +52,12 @@ class Gather:
         return forms.contents(recv)
 
     def predict(self, size: int) -> Array:
-        """Every rank's data in its place."""
+        """The receive buffer with every rank's data in its place."""
         layout = oracle.layout(self.pattern, self.elements, size)
         return oracle.gathered(self.dtype, layout, [self.contribution(rank, size) for rank in range(size)])
 
     def contribution(self, rank: int, size: int) -> Array:
-        """What a rank sends."""
+        """The data that a rank sends."""
         count = oracle.layout(self.pattern, self.elements, size).counts[rank]
         return inputs.payload(self.dtype, count, self.seed, rank)
 
@@ -74,7 +74,7 @@ class GatherIntoRegion:
     in_place: bool = False
 
     def perform(self, comm: Backend) -> Array:
-        """Gather; what this rank received, wherever that is."""
+        """Gather, and return what this rank received, in a region or an array."""
         layout = oracle.layout(self.pattern, self.elements, comm.size)
         with comm.create_shared_region(layout.room, inputs.DTYPES[self.dtype]) as region:
             if comm.is_leader:
@@ -91,7 +91,7 @@ class GatherIntoRegion:
             return region.as_array().copy()
 
     def predict(self, size: int) -> Array:
-        """The same as into private memory."""
+        """The same as for a gather into private memory."""
         return self._gather().predict(size)
 
     def _gather(self) -> Gather:
@@ -110,7 +110,7 @@ class Reduce:
     special: bool = False
 
     def perform(self, comm: Communicator) -> Array:
-        """Reduce; the result."""
+        """Reduce, and return the result."""
         send = self.contribution(comm.rank, comm.size)
         recv = send if self.in_place else inputs.sentinel(self.dtype, send.size)
         comm.allreduce(send, recv, ReduceOp[self.op])
@@ -121,7 +121,7 @@ class Reduce:
         return oracle.fold([self.contribution(rank, size) for rank in range(size)], ReduceOp[self.op])
 
     def contribution(self, rank: int, size: int) -> Array:
-        """What a rank sends."""
+        """The data that a rank sends."""
         if self.special:
             return inputs.special_values(self.dtype, rank, size)
         return inputs.numbers(self.dtype, self.elements, self.seed, rank)
@@ -138,7 +138,7 @@ class Broadcast:
     form: str = "plain"
 
     def perform(self, comm: Communicator) -> Array:
-        """Broadcast; the buffer."""
+        """Broadcast, and return the buffer."""
         root = self.root % comm.size
         data = self._data() if comm.rank == root else inputs.sentinel(self.dtype, self.elements)
         buffer = forms.present(data, self.form)
@@ -146,7 +146,7 @@ class Broadcast:
         return forms.contents(buffer)
 
     def predict(self, _size: int) -> Array:
-        """The root's data."""
+        """The data that the root sends."""
         return self._data()
 
     def _data(self) -> Array:
@@ -162,7 +162,7 @@ class FillRegion:
     elements: int
 
     def perform(self, comm: Backend) -> Array:
-        """Fill and read; a copy of the region."""
+        """Fill and read the region, and return a copy of it."""
         with comm.create_shared_region(self.elements, inputs.DTYPES[self.dtype]) as region:
             if comm.is_leader:
                 inputs.raw(region.as_mut_array())[:] = inputs.raw(self._data())
@@ -170,7 +170,7 @@ class FillRegion:
             return region.as_array().copy()
 
     def predict(self, _size: int) -> Array:
-        """The leader's data."""
+        """The data that the leader writes."""
         return self._data()
 
     def _data(self) -> Array:
@@ -179,7 +179,7 @@ class FillRegion:
 
 @dataclass(frozen=True, slots=True)
 class Barrier:
-    """`barrier`; there is nothing to hold."""
+    """`barrier`; no data."""
 
     def perform(self, comm: Communicator) -> Array:
         """Wait for all ranks; no data."""

@@ -87,7 +87,7 @@ def _add_calls(run: Run, alignment: Alignment, figures: dict[int, RankFigures]) 
 
 
 def summary(run: Run, alignment: Alignment) -> str:
-    """The text that the command prints."""
+    """The summary that the command prints: notes, operations, ranks."""
     worlds = ", ".join(map(str, run.worlds))
     parts = [f"{worlds}; {alignment}", *map("note: {}".format, run.notes)]
     return "\n".join([*parts, "", *_operation_table(run), "", *_rank_table(run, alignment)])

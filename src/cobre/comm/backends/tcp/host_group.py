@@ -59,7 +59,7 @@ class HostGroup:
         self.shm.abort(_to_text(failure))
 
     def close(self) -> None:
-        """Unmap the memory."""
+        """Leave the shared memory and unmap it."""
         self.shm.close()
 
 

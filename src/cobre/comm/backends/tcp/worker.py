@@ -51,7 +51,7 @@ class WorkerTransport(Transport):
         as_bytes(recv)[:] = self._request(sequence, head, as_bytes(send), recv.nbytes)
 
     def broadcast(self, sequence: int, head: bytes, buffer: memoryview, root: int) -> None:
-        """Send or receive the root's bytes."""
+        """Send the root's bytes, or receive them."""
         if root in self._own:
             # The root waits for GO too: until then another rank may turn out to have made a different call.
             self._request(sequence, head, buffer, 0)
@@ -70,7 +70,7 @@ class WorkerTransport(Transport):
         self._stream(sequence, head, (as_bytes(send),), [as_bytes(recv)], DeferredCopy())
 
     def broadcast_stream(self, sequence: int, head: bytes, buffer: memoryview, root: int) -> None:
-        """Send or receive the root's bytes."""
+        """Send the root's bytes, or receive them."""
         is_root = root in self._own
         places = [buffer if rank == root and not is_root else None for rank in range(self._size)]
         self._stream(sequence, head, (buffer,) if is_root else (), places, DeferredCopy())

@@ -1,4 +1,4 @@
-"""`barrier`: nobody comes out before everybody went in."""
+"""`barrier`: no rank leaves before all have entered."""
 
 import time
 from collections.abc import Callable, Sequence
@@ -9,11 +9,11 @@ from cobre.comm.backends.base import Backend
 from cobre.comm.testing.case import Params, Value, case, several
 
 LATE_S = 0.02
-"""How late the late rank is. A right barrier passes however long this is; a wrong one is seen through by it."""
+"""How late the late rank is, in seconds. A correct barrier passes with any value; a wrong one is detected by it."""
 
 
 def watch(comm: Backend, wait: Callable[[], None]) -> list[tuple[int, int]]:
-    """Enter a wait once for every rank being late; the times of going in and coming out.
+    """Wait once for every rank that is late; the times of entering and leaving, in nanoseconds.
 
     All processes of a machine share the monotonic clock.
     """
@@ -33,7 +33,7 @@ def nobody_left_early(_params: Params, values: Sequence[Value]) -> str:
     for late, times in enumerate(zip(*values, strict=True)):
         last_in, first_out = max(entered for entered, _ in times), min(left for _, left in times)
         if first_out < last_in:
-            return f"a rank came out {(last_in - first_out) / 1e6:.3f} ms before the last went in; rank {late} was late"
+            return f"a rank left {(last_in - first_out) / 1e6:.3f} ms before the last entered; rank {late} was late"
     return ""
 
 
@@ -50,7 +50,7 @@ def nobody_leaves_early(comm: Backend, _params: Params) -> Value:
 
 @case("barrier/many", (1,))
 def many(comm: Backend, _params: Params) -> Value:
-    """A thousand in a row: no rank is lost in an old generation."""
+    """A thousand barriers in a row: no rank stays behind in an old generation."""
     before = comm.sequence
     for _ in range(1000):
         comm.barrier()

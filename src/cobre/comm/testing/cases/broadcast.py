@@ -1,4 +1,4 @@
-"""`broadcast`: the root's bytes everywhere."""
+"""`broadcast`: the root's bytes on every rank."""
 
 from collections.abc import Sequence
 
@@ -37,7 +37,7 @@ def _limit_grid(size: int, depth: Depth) -> Sequence[Params]:
 
 @case("broadcast/limits", (7,), expect=_expect, grid=_limit_grid)
 def limits(comm: Backend, params: Params) -> Value:
-    """Payloads around the sizes at which a backend changes its ways."""
+    """Payloads around the sizes at which a backend switches algorithms."""
     return fingerprint(Broadcast(SEED, **params).perform(comm))
 
 
@@ -48,7 +48,7 @@ def _form_grid(size: int, _depth: Depth) -> Sequence[Params]:
 
 @case("broadcast/forms", (8,), expect=_expect, grid=_form_grid)
 def form(comm: Backend, params: Params) -> Value:
-    """Matrices, buffers that are no arrays, unaligned memory."""
+    """Matrices, buffers that are not arrays, unaligned memory."""
     return fingerprint(Broadcast(SEED, **params).perform(comm))
 
 
@@ -59,5 +59,5 @@ def _large_grid(size: int, depth: Depth) -> Sequence[Params]:
 
 @case("broadcast/large", (7,), expect=_expect, grid=_large_grid)
 def large(comm: Backend, params: Params) -> Value:
-    """Payloads that no bounded window holds at once."""
+    """Payloads that are larger than any bounded window."""
     return fingerprint(Broadcast(SEED, **params).perform(comm))

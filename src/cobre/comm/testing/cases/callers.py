@@ -1,4 +1,4 @@
-"""Who may call: one thread at a time, only the process that owns the communicator, never a copy (clause 6)."""
+"""Who may call: one thread at a time, only in the process that owns the communicator, never a copy (clause 6)."""
 
 import copy
 import json
@@ -43,7 +43,7 @@ def second_thread(comm: Backend, _params: Params) -> Value:
 
 
 def _stay_busy(comm: Backend, answered: threading.Event) -> None:
-    """Gather again and again, until all ranks have their answer: only together can they stop."""
+    """Gather repeatedly until all ranks have their answer; they must stop together."""
     send = np.zeros((1 << 20) // comm.size)  # on few cores many ranks need long for much data
     recv = np.zeros(send.size * comm.size)
     everybody = np.zeros(1, np.int8)
@@ -70,7 +70,7 @@ _FORKED = dict.fromkeys(COLLECTIVES, "ForkedCommunicatorError") | {"state": "for
 
 @case("callers/forked_child", (6,), expect=_expect_next(_FORKED))
 def forked_child(comm: Backend, _params: Params) -> Value:
-    """A forked child is refused; its close and its end do not touch the owner's world."""
+    """Calls in a forked child raise; its `close` and its exit do not affect the parent's world."""
     comm.barrier()
     answer = _in_forked_child(comm)
     return {"answer": answer, "next": fingerprint(NEXT.perform(comm))}

@@ -8,7 +8,7 @@ from cobre.comm.backends.base import Backend
 from cobre.comm.testing.case import Params, Value, case, several
 from cobre.comm.testing.failure_report import COLLECTIVES, attempt, causes, refusals
 
-REASON = "no more money in the purse"
+REASON = "no feasible solution in stage 12"
 BROKEN = dict.fromkeys(COLLECTIVES, "CommunicatorBrokenError")
 
 

@@ -44,7 +44,7 @@ def _limit_grid(_size: int, depth: Depth) -> Sequence[Params]:
 
 @case("gather/limits", (7, 8), expect=_expect, grid=_limit_grid)
 def limits(comm: Backend, params: Params) -> Value:
-    """Payloads around the sizes at which a backend changes its ways."""
+    """Payloads around the sizes at which a backend switches algorithms."""
     return fingerprint(Gather(SEED, **params).perform(comm))
 
 
@@ -67,7 +67,7 @@ def _form_grid(_size: int, depth: Depth) -> Sequence[Params]:
 
 @case("gather/forms", (8,), expect=_expect, grid=_form_grid)
 def form(comm: Backend, params: Params) -> Value:
-    """Matrices, buffers that are no arrays, unaligned memory, and sending from one's own place."""
+    """Matrices, buffers that are not arrays, unaligned memory, and sending in place."""
     return fingerprint(Gather(SEED, **params).perform(comm))
 
 
@@ -78,7 +78,7 @@ def _large_grid(_size: int, depth: Depth) -> Sequence[Params]:
 
 @case("gather/large", (7,), expect=_expect, grid=_large_grid)
 def large(comm: Backend, params: Params) -> Value:
-    """Payloads that no bounded window holds at once."""
+    """Payloads that are larger than any bounded window."""
     return fingerprint(Gather(SEED, **params).perform(comm))
 
 
@@ -89,7 +89,7 @@ def _expect_own_places(params: Params, size: int) -> Sequence[Value]:
 
 
 def _own_layout(elements: int, rank: int, size: int) -> Layout:
-    """Rotated by this rank, and shifted by it."""
+    """A layout that is rotated and shifted by the rank."""
     displs = tuple(rank + elements * ((other + rank) % size) for other in range(size))
     return Layout((elements,) * size, displs, elements * size + size)
 
@@ -100,7 +100,7 @@ def _own_places_grid(_size: int, _depth: Depth) -> Sequence[Params]:
 
 @case("gather/own_places", (8,), expect=_expect_own_places, grid=_own_places_grid)
 def own_places(comm: Backend, params: Params) -> Value:
-    """Only the counts must be the same everywhere: each rank may receive in another layout."""
+    """Only the counts must be the same on all ranks: each may receive into another layout."""
     layout = _own_layout(params["elements"], comm.rank, comm.size)
     recv = sentinel("int16", layout.room)
     comm.allgatherv(payload("int16", params["elements"], "own places", comm.rank), recv, layout.counts, layout.displs)

@@ -1,4 +1,4 @@
-"""From joining to closing: who am I, labels, sub-communicators, use after close (clauses 3 and 4)."""
+"""From joining to closing: rank and size, labels, communicators of nodes, use after close (clauses 3 and 4)."""
 
 import os
 from collections.abc import Sequence
@@ -29,13 +29,13 @@ def _judge_identity(_params: Params, values: Sequence[Value]) -> str:
 
 @case("lifecycle/identity", (1,), judge=_judge_identity)
 def identity(comm: Backend, _params: Params) -> Value:
-    """Rank and size are those that the launcher gave, one process each."""
+    """Rank and size are those that the launcher assigned, one process each."""
     return {"rank": comm.rank, "size": comm.size, "state": comm.state, "repr": repr(comm), "pid": os.getpid()}
 
 
 @case("lifecycle/labels", (3,))
 def labels(comm: Backend, _params: Params) -> Value:
-    """Every call takes a label; its length and letters do not matter."""
+    """Every call accepts a label of any length and characters."""
     for label in ("", "gather the parts", "etapa número 12 ✓", "x" * 10_000):
         comm.barrier(label=label)
         comm.broadcast(np.zeros(1), label=label)
@@ -57,7 +57,7 @@ def _next() -> Gather:
 
 @case("lifecycle/use_after_close", (3, 4), expect=_expect_closed)
 def use_after_close(comm: Backend, _params: Params) -> Value:
-    """A closed communicator refuses, can be closed again, and harms no other."""
+    """A closed communicator raises, can be closed again, and does not affect others."""
     inner = comm.split_local()
     inner.barrier()
     inner.close()
@@ -67,7 +67,7 @@ def use_after_close(comm: Backend, _params: Params) -> Value:
 
 @case("lifecycle/split_local", (1, 8))
 def split_local(comm: Backend, _params: Params) -> Value:
-    """The node's own communicator works beside the world's, in any mixture."""
+    """The communicators of node and world can be used side by side, in any order."""
     node = ranks_of_node(comm)
     with comm.split_local() as inner:
         total = np.empty(1, np.int64)
@@ -87,7 +87,7 @@ def _close_grid(_size: int, depth: Depth) -> Sequence[Params]:
 
 @case("lifecycle/close_after_last_call", (4,), grid=_close_grid)
 def close_after_last_call(comm: Backend, params: Params) -> Value:
-    """Closing at once after one's last call takes nothing from ranks that are still in it."""
+    """Closing right after the last call does not affect ranks that are still in that call."""
     for number in range(params["rounds"]):
         inner = comm.split_local()
         _last_step(params["last"], number).perform(inner)

@@ -19,7 +19,7 @@ TWO_SIDES = 2  # the odd rank, and any other
 
 @dataclass(frozen=True, slots=True)
 class Disagreement:
-    """What most ranks call and what the odd one calls; `words`: what the message must say."""
+    """What most ranks call, and what one rank calls instead. words: what the error message must contain."""
 
     usual: Callable[[Backend, Array], object]
     odd: Callable[[Backend, Array], object]
@@ -119,7 +119,7 @@ def _problems(value: Value, words: Sequence[str]) -> list[str]:
 
 @case("mismatch/calls", (1, 2, 4), judge=_judge, grid=_grid, own_world=True)
 def calls(comm: Backend, params: Params) -> Value:
-    """One rank makes another call than the rest."""
+    """One rank makes a different call than the others."""
     comm.barrier()
     disagreement = DISAGREEMENTS[params["about"]]
     call = disagreement.odd if comm.rank == comm.size + ODD_RANK else disagreement.usual

@@ -39,7 +39,7 @@ def _limit_grid(_size: int, depth: Depth) -> Sequence[Params]:
 
 @case("reduce/limits", (7, 8), expect=_expect, grid=_limit_grid)
 def limits(comm: Backend, params: Params) -> Value:
-    """Payloads around the sizes at which a backend changes its ways: the order per element stays."""
+    """Payloads around the sizes at which a backend switches algorithms; the order per element must not change."""
     return fingerprint(Reduce(SEED, **params).perform(comm))
 
 
@@ -60,7 +60,7 @@ def _in_place_grid(_size: int, depth: Depth) -> Sequence[Params]:
 
 @case("reduce/in_place", (8,), expect=_expect, grid=_in_place_grid)
 def in_place(comm: Backend, params: Params) -> Value:
-    """Send and receive buffers may be one."""
+    """Reductions in place: send and receive buffer are the same."""
     return fingerprint(Reduce(SEED, **params).perform(comm))
 
 
@@ -71,5 +71,5 @@ def _large_grid(_size: int, depth: Depth) -> Sequence[Params]:
 
 @case("reduce/large", (7,), expect=_expect, grid=_large_grid)
 def large(comm: Backend, params: Params) -> Value:
-    """Payloads that no bounded window holds at once."""
+    """Payloads that are larger than any bounded window."""
     return fingerprint(Reduce(SEED, **params).perform(comm))

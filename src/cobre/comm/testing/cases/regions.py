@@ -124,7 +124,7 @@ def ranks_of_node(comm: Backend) -> list[int]:
 
 @case("regions/zero_at_first", (8,))
 def zero_at_first(comm: Backend, _params: Params) -> Value:
-    """A new region is zero, also where an old one has just been."""
+    """A new region is zero, even if it reuses the memory of an old one."""
     for elements in (1, 1000, 100_000):
         with comm.create_shared_region(elements, np.uint8) as region:
             if region.as_array().any():
@@ -183,7 +183,7 @@ def _refusal(function: object, *arguments: object) -> str:
 
 @case("regions/several", (8,))
 def several_alive(comm: Backend, _params: Params) -> Value:
-    """Regions do not know each other, whatever the order in which they are closed."""
+    """Regions are independent of each other, in whatever order they are closed."""
     regions = [comm.create_shared_region(10 * number, np.int32) for number in range(1, 6)]
     regions.pop(2).close()
     regions.append(comm.create_shared_region(7, np.int32))
@@ -199,7 +199,7 @@ def several_alive(comm: Backend, _params: Params) -> Value:
 
 @case("regions/after_close", (3, 4))
 def after_close(comm: Backend, _params: Params) -> Value:
-    """Arrays outlive their region; the region itself refuses, twice closed or not, and the next call works."""
+    """Arrays outlive their region; a closed region raises, can be closed again, and the next call works."""
     region = comm.create_shared_region(5, np.int64)
     if comm.is_leader:
         region.as_mut_array()[:] = 42
@@ -215,7 +215,7 @@ def after_close(comm: Backend, _params: Params) -> Value:
 
 @case("regions/fence_waits", (1,), judge=nobody_left_early, grid=several)
 def fence_waits(comm: Backend, _params: Params) -> Value:
-    """Nobody comes out of a fence before everybody on the node went in."""
+    """No rank leaves a fence before all ranks of the node have entered it."""
     with comm.create_shared_region(1, np.int8) as region:
         if len(ranks_of_node(comm)) < comm.size:
             return watch(comm, comm.barrier)  # private memory: a fence has nobody to wait for

@@ -41,7 +41,7 @@ def _round_grid(_size: int, depth: Depth) -> Sequence[Params]:
 
 @case("sequences/back_to_back", (1, 8), expect=_expect_rounds, grid=_round_grid)
 def back_to_back(comm: Backend, params: Params) -> Value:
-    """The same shapes with other data, round after round, ranks out of step: nobody sees old or future data."""
+    """The same shapes with other data in every round, ranks out of step: no rank sees data of another round."""
     results = []
     for number in range(params["rounds"]):
         for step in _steps(number, params["elements"]):
@@ -62,7 +62,7 @@ def _expect_numbers(_params: Params, size: int) -> Sequence[Value]:
 
 @case("sequences/numbers", (1, 3), expect=_expect_numbers)
 def numbers(comm: Backend, _params: Params) -> Value:
-    """Every call counts once, a fence too; a refused one does not."""
+    """Every call is numbered once, fences included; a rejected one is not."""
     steps = (*_steps(0, 3), FillRegion("numbers", "int8", 3))
     counted = []
     for step in steps:

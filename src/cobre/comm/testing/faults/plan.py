@@ -37,7 +37,7 @@ _registry: dict[str, FaultPlan] = {}
 def fault(
     identifier: str, clauses: tuple[int, ...], *, grid: Grid = once, backend: str = ""
 ) -> Callable[[PlanFunction], PlanFunction]:
-    """Register a function as a plan."""
+    """Register a function as a fault plan, with the id "faults/IDENTIFIER"."""
 
     def register(function: PlanFunction) -> PlanFunction:
         name = f"faults/{identifier}"

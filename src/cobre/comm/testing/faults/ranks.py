@@ -49,7 +49,7 @@ class RankProcess:
 
     @property
     def pid(self) -> int:
-        """Of the process."""
+        """The pid of the process."""
         return self._process.pid
 
     def wait_for(self, name: str) -> Event:
@@ -83,7 +83,7 @@ class RankProcess:
             self._process.stdin.flush()
 
     def send(self, signum: signal.Signals) -> None:
-        """Send a signal."""
+        """Send a signal to the process."""
         self._process.send_signal(signum)
 
     def wait_until_asleep(self) -> None:

@@ -11,7 +11,7 @@ CHUNK_BYTES = 64 * 1024
 
 
 class ReversedGather(DelegatingCommunicator):
-    """Places the ranks' data in reversed order."""
+    """Places the data of the ranks in reverse order."""
 
     def _allgatherv(self, send: Array, recv: Array, counts: Sequence[int], displs: Sequence[int]) -> None:
         super()._allgatherv(send, recv, counts, displs)
@@ -31,7 +31,7 @@ class GatherWithoutDispls(DelegatingCommunicator):
 
 
 class GatherIntoGaps(DelegatingCommunicator):
-    """Clears what lies between the places."""
+    """Overwrites the gaps between the parts with zeros."""
 
     def _allgatherv(self, send: Array, recv: Array, counts: Sequence[int], displs: Sequence[int]) -> None:
         mine = send.copy()
@@ -41,7 +41,7 @@ class GatherIntoGaps(DelegatingCommunicator):
 
 
 class StaleGather(DelegatingCommunicator):
-    """Delivers the data of the gather before, when it had the same shape."""
+    """Delivers the data of the previous gather if that had the same shape."""
 
     _previous: Array | None = None
 
@@ -55,7 +55,7 @@ class StaleGather(DelegatingCommunicator):
 
 
 class ShortGather(DelegatingCommunicator):
-    """Loses the last byte of a chunk."""
+    """Does not deliver the last byte of a chunk."""
 
     def _allgatherv(self, send: Array, recv: Array, counts: Sequence[int], displs: Sequence[int]) -> None:
         data = recv.reshape(-1).view(np.uint8)
@@ -65,7 +65,7 @@ class ShortGather(DelegatingCommunicator):
 
 
 class TreeSum(DelegatingCommunicator):
-    """Adds in pairs, then the pairs."""
+    """Reduces as a binary tree instead of a left fold."""
 
     def _allreduce(self, send: Array, recv: Array, op: ReduceOp) -> None:
         values = list(_contributions(self, send))
@@ -75,7 +75,7 @@ class TreeSum(DelegatingCommunicator):
 
 
 class ReversedSum(DelegatingCommunicator):
-    """Adds from the last rank to the first."""
+    """Reduces from the last rank to the first."""
 
     def _allreduce(self, send: Array, recv: Array, op: ReduceOp) -> None:
         first, *others = reversed(_contributions(self, send))
@@ -85,7 +85,7 @@ class ReversedSum(DelegatingCommunicator):
 
 
 class NarrowSum(DelegatingCommunicator):
-    """Adds double precision in single precision."""
+    """Reduces double precision in single precision."""
 
     def _allreduce(self, send: Array, recv: Array, op: ReduceOp) -> None:
         if send.dtype != np.float64 or op is not ReduceOp.SUM:
@@ -99,14 +99,14 @@ class NarrowSum(DelegatingCommunicator):
 
 
 class MinForMax(DelegatingCommunicator):
-    """Takes the smallest where the largest was wanted."""
+    """Computes the minimum instead of the maximum."""
 
     def _allreduce(self, send: Array, recv: Array, op: ReduceOp) -> None:
         super()._allreduce(send, recv, ReduceOp.MIN if op is ReduceOp.MAX else op)
 
 
 class NanDroppingMin(DelegatingCommunicator):
-    """Prefers numbers to NaN."""
+    """Ignores NaNs in a minimum."""
 
     def _allreduce(self, send: Array, recv: Array, op: ReduceOp) -> None:
         if op is ReduceOp.MIN:
@@ -116,7 +116,7 @@ class NanDroppingMin(DelegatingCommunicator):
 
 
 class CarelessZeros(DelegatingCommunicator):
-    """Takes 0.0 and -0.0 for the same, as NumPy does: the answer depends on who came first."""
+    """Treats 0.0 and -0.0 as equal, as NumPy does: the result depends on the order of ranks."""
 
     def _allreduce(self, send: Array, recv: Array, op: ReduceOp) -> None:
         super()._allreduce(send, recv, op)
@@ -135,7 +135,7 @@ class PassingNan(DelegatingCommunicator):
 
 
 class SaturatingSum(DelegatingCommunicator):
-    """Stops at the largest integer instead of wrapping."""
+    """Saturates integers instead of wrapping them around."""
 
     def _allreduce(self, send: Array, recv: Array, op: ReduceOp) -> None:
         super()._allreduce(send, recv, op)
@@ -145,14 +145,14 @@ class SaturatingSum(DelegatingCommunicator):
 
 
 class WrongRoot(DelegatingCommunicator):
-    """Always sends rank 0's data."""
+    """Always broadcasts from rank 0, whatever the root."""
 
     def _broadcast(self, buffer: Array, root: int) -> None:
         super()._broadcast(buffer, 0)
 
 
 class LazyBroadcast(DelegatingCommunicator):
-    """Forgets what lies beyond the first chunk."""
+    """Does not deliver what lies beyond the first chunk."""
 
     def _broadcast(self, buffer: Array, root: int) -> None:
         data = buffer.reshape(-1).view(np.uint8)
@@ -160,10 +160,10 @@ class LazyBroadcast(DelegatingCommunicator):
 
 
 class OpenBarrier(DelegatingCommunicator):
-    """Does not wait."""
+    """A barrier that does not wait."""
 
     def _barrier(self) -> None:
-        """Nothing."""
+        """Does not wait for anybody."""
 
 
 def _contributions(comm: DelegatingCommunicator, send: Array) -> list[Array]:

@@ -1,4 +1,4 @@
-"""Mutants of the communicator's own manners: regions, checks, identity, life and callers."""
+"""Mutants of everything but the messages: regions, checks, identity, life cycle and callers."""
 
 import operator
 from typing import Any
@@ -15,7 +15,7 @@ class OpenFenceRegion(DelegatingRegion):
     """A fence that does not wait."""
 
     def _fence(self) -> None:
-        """Nothing."""
+        """Does not wait for anybody."""
 
 
 class OpenFence(DelegatingCommunicator):
@@ -25,20 +25,20 @@ class OpenFence(DelegatingCommunicator):
 
 
 class WritableRegion(DelegatingRegion):
-    """Hands out its memory for writing to whoever only wants to read."""
+    """Returns writable memory as the read-only view."""
 
     def _view(self, *, writable: bool) -> Array:
         return super()._view(writable=True)
 
 
 class WritableViews(DelegatingCommunicator):
-    """Regions that anybody can write."""
+    """Regions whose read-only views can be written."""
 
     region_type = WritableRegion
 
 
 class LeaderlessRegion(DelegatingRegion):
-    """Lets every rank write everything."""
+    """Treats every rank as the leader."""
 
     def __init__(self, owner: DelegatingCommunicator, inner: SharedRegion) -> None:
         super().__init__(owner, inner)
@@ -46,13 +46,13 @@ class LeaderlessRegion(DelegatingRegion):
 
 
 class Leaderless(DelegatingCommunicator):
-    """Regions without a leader."""
+    """Regions that every rank may write as a whole."""
 
     region_type = LeaderlessRegion
 
 
 class DirtyRegions(DelegatingCommunicator):
-    """Regions that are not zero at first."""
+    """Regions that are not initialised to zero."""
 
     def _create_shared_region(self, count: int, dtype: Dtype) -> SharedRegion:
         region = super()._create_shared_region(count, dtype)
@@ -63,10 +63,10 @@ class DirtyRegions(DelegatingCommunicator):
 
 
 class AcceptsShortBuffers(DelegatingCommunicator):
-    """Takes the shorter of two buffers instead of refusing them."""
+    """Truncates buffers of different lengths instead of rejecting them."""
 
     def allreduce(self, send: Any, recv: Any, op: ReduceOp = ReduceOp.SUM, *, label: str = "") -> None:
-        """Cut both to the shorter."""
+        """Truncates both buffers to the shorter one."""
         try:
             count = min(send.size, recv.size)
             super().allreduce(send.reshape(-1)[:count], recv.reshape(-1)[:count], op, label=label)
@@ -75,10 +75,10 @@ class AcceptsShortBuffers(DelegatingCommunicator):
 
 
 class AcceptsAnyRoot(DelegatingCommunicator):
-    """Takes any integer as a root."""
+    """Accepts any integer as root."""
 
     def broadcast(self, buffer: Any, root: int = 0, *, label: str = "") -> None:
-        """Wrap around."""
+        """Takes the root modulo the number of ranks."""
         try:
             wrapped = operator.index(root) % self.size
         except TypeError:
@@ -87,29 +87,29 @@ class AcceptsAnyRoot(DelegatingCommunicator):
 
 
 class AcceptsStrides(DelegatingCommunicator):
-    """Copies a strided send buffer silently."""
+    """Copies a strided send buffer instead of rejecting it."""
 
     def allgatherv(self, send: Any, recv: Any, counts: Any, displs: Any = None, *, label: str = "") -> None:
-        """Make it contiguous."""
+        """Makes the send buffer contiguous."""
         contiguous = np.ascontiguousarray(send) if isinstance(send, np.ndarray) else send
         super().allgatherv(contiguous, recv, counts, displs, label=label)
 
 
 class ChecksTooLate(DelegatingCommunicator):
-    """Tells the others about a call before it looks at the arguments."""
+    """Communicates before it checks the arguments."""
 
     def broadcast(self, buffer: Any, root: int = 0, *, label: str = "") -> None:
-        """Wait for the others first."""
+        """Waits at a barrier before the arguments are checked."""
         self.barrier()
         super().broadcast(buffer, root, label=label)
 
 
 class LiesAboutRank(DelegatingCommunicator):
-    """Claims to be its neighbour."""
+    """Reports the rank of its neighbour."""
 
     @property
     def rank(self) -> int:
-        """Wrong."""
+        """The rank of the next process."""
         return (super().rank + 1) % self.size
 
 
@@ -118,33 +118,33 @@ class LosesCount(DelegatingCommunicator):
 
     @property
     def sequence(self) -> int:
-        """Stuck."""
+        """Always 1."""
         return 1
 
 
 class NeverCloses(DelegatingCommunicator):
-    """Works on after `close`."""
+    """Stays usable after `close`."""
 
     def close(self) -> None:
-        """Nothing."""
+        """Does nothing."""
 
 
 class Picklable(DelegatingCommunicator):
-    """Lets itself be copied."""
+    """Can be pickled and copied."""
 
     def __reduce__(self) -> Any:
         return (str, ("a communicator",))
 
 
 class SilentAbort(DelegatingCommunicator):
-    """Keeps the reason of an abort to itself."""
+    """Does not tell other ranks the reason of an abort."""
 
     def _abort(self, reason: str) -> None:
         self._inner.abort("sorry")
 
 
 class SelfishClose(DelegatingCommunicator):
-    """A node's communicator that takes the world with it when it closes."""
+    """The communicator of a node closes that of the world too."""
 
     def _split_local(self) -> Backend:
         inner = super()._split_local()

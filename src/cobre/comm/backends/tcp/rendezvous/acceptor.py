@@ -50,7 +50,7 @@ class AcceptedWorker:
         return any(_has_ended(sock) for sock in self.links.values())
 
     def close(self) -> None:
-        """Close all connections to it."""
+        """Close all connections to this worker."""
         listening.close_all(list(self.links.values()))
 
 

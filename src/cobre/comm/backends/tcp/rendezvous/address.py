@@ -29,7 +29,7 @@ class SocketAddress:
 
     @property
     def host(self) -> str:
-        """The numeric address."""
+        """The numeric address, without the port."""
         return str(self.sockaddr[0])
 
     def __str__(self) -> str:
