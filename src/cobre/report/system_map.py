@@ -214,4 +214,4 @@ def _range_hm3(hydro: Mapping[str, Any]) -> float:
 def _power(value: object) -> str:
     if not isinstance(value, int | float):
         return ""
-    return digits(float(value), 3) if math.isfinite(value) and value < 99_999 else "any"
+    return digits(float(value), 3) if math.isfinite(value) and value < 99_999 else "no limit"
