@@ -22,7 +22,7 @@ RISK_AVERSE = (
 HOW_TO_READ = "Training has converged when the lower bound no longer rises and lies inside the band."
 HOW_TO_READ_EXACT = "Training has converged when the two bounds meet."
 HOW_TO_READ_RISK_AVERSE = (
-    "Training has converged when the lower bound no longer rises; the band does not tell. "
+    "Training has converged when the lower bound no longer rises, inside the band or not. "
     "`cobre bound` computes an upper bound."
 )
 WHY_AGAIN = "The second half in detail, without the wide range of the first iterations."
