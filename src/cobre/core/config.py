@@ -1,11 +1,12 @@
 """The settings of a run, as config.json gives them."""
 
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Literal
 
 Scheme = Literal["in_sample", "out_of_sample", "external", "historical"]
 NonNegativityMethod = Literal["none", "penalty", "truncation", "truncation_with_penalty"]
+CAME_LATER = "came_later"  # of a field's metadata: digests leave it out while it is None, as those of older versions do
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,6 +86,7 @@ class CutSelectionConfig:
     violation_tolerance: float = 1e-10
     candidate_recency: int | None = None
     max_active_per_stage: int | None = None
+    state_window: int | None = field(default=None, metadata={CAME_LATER: True})
     row_activity_tolerance: float | None = None
 
 

@@ -2,11 +2,12 @@
 
 import hashlib
 from collections.abc import Mapping, Sequence
-from dataclasses import fields, is_dataclass
+from dataclasses import Field, fields, is_dataclass
 from typing import Any
 
 import numpy as np
 
+from cobre.core.config import CAME_LATER
 from cobre.sddp.problem import Problem
 from cobre.solver.batches import CutRows
 
@@ -34,7 +35,7 @@ def feed(digest: Any, value: object) -> None:
         digest.update(f"{value.dtype.str}{value.shape}".encode())
         digest.update(np.ascontiguousarray(value).tobytes())
     elif is_dataclass(value) and not isinstance(value, type):
-        _feed_fields(digest, {item.name: getattr(value, item.name) for item in fields(value)})
+        _feed_fields(digest, {item.name: getattr(value, item.name) for item in fields(value) if _counts(item, value)})
     elif isinstance(value, Mapping):
         for key, entry in value.items():
             feed(digest, key)
@@ -48,6 +49,11 @@ def feed(digest: Any, value: object) -> None:
             feed(digest, entry)
     else:
         digest.update(f"{type(value).__name__}:{value!r};".encode())
+
+
+def _counts(item: "Field[Any]", value: object) -> bool:
+    """Whether a field takes part: one that came later does not while it is None, as digests of before it have it."""
+    return not (item.metadata.get(CAME_LATER) and getattr(value, item.name) is None)
 
 
 def _feed_fields(digest: Any, values: Mapping[str, object]) -> None:

@@ -88,6 +88,7 @@ class Benchmark:
     cpu_s: float
     bytes_per_cut: int = 0  # of one cut of every stage
     bytes_per_state: int = 0  # of one state visited at every stage; 0 where nothing reads them
+    state_window: int | None = None  # latest iterations whose states are kept; None: all
 
     @property
     def cuts(self) -> int:
@@ -101,8 +102,9 @@ class Benchmark:
 
     @property
     def state_bytes(self) -> int:
-        """Memory of all visited states, once on each node."""
-        return self.cuts * self.bytes_per_state
+        """Memory of the visited states that are kept, once on each node."""
+        iterations = self.iterations if self.state_window is None else min(self.iterations, self.state_window)
+        return iterations * self.forward_passes * self.bytes_per_state
 
     @property
     def stages(self) -> tuple[StageCost, ...]:
@@ -167,6 +169,7 @@ def bench_case(case: Case, *, stages: int | None, paths: int, rounds: int) -> Be
         cpu_s=time.process_time() - began,
         bytes_per_cut=8 * (len(pools) + numbers),
         bytes_per_state=8 * numbers if reads_states else 0,
+        state_window=config.training.cut_selection.state_window,
     )
 
 

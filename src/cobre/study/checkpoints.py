@@ -332,7 +332,7 @@ def _restore_states(context: TrainingContext, checkpoint: Checkpoint) -> None:
         raise CheckpointError(
             f"{checkpoint.path} lacks some states that exports.states needs: resume without exports.states"
         )
-    context.visited.restore(stored, checkpoint.iteration)
+    context.visited.restore(stored, stored.count // context.split.total)
 
 
 def _history(arrays: dict[str, NDArray[Any]]) -> tuple[IterationRecord, ...]:

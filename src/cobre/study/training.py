@@ -145,6 +145,7 @@ def _context(comm: Backend, study: PreparedStudy, solver: LpSolver, failure_fold
         split=split,
         team=Team.of(comm, comm, problem, split),
         bases=[Bases.none(stage.program) for stage in problem.stages],
+        state_window=study.case.config.training.cut_selection.state_window,
         keeps_states=study.case.config.exports.states,
         failure_folder=failure_folder,
     )

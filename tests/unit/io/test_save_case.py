@@ -85,7 +85,11 @@ def test_training_has_the_same_digest(tmp_path, name):
         {"config.training.cut_selection": CutSelectionConfig("lml1", check_frequency=3, tie_tolerance=1e-6)},
         {"config.training.cut_selection": CutSelectionConfig("domination", domination_tolerance=1e-4)},
         {"config.training.cut_selection": CutSelectionConfig("dynamic", seed_window=2, candidate_recency=4)},
-        {"config.training.cut_selection": CutSelectionConfig(max_active_per_stage=9, row_activity_tolerance=1e-7)},
+        {
+            "config.training.cut_selection": CutSelectionConfig(
+                max_active_per_stage=9, state_window=4, row_activity_tolerance=1e-7
+            )
+        },
         {"config.training.solver": SolverConfig(3, 10.0, 1e-8, 1e-7)},
         {"config.training.scenario_source": ScenarioSource("out_of_sample", "in_sample", "out_of_sample", seed=5)},
         {"config.simulation.enabled": True, "config.simulation.num_scenarios": 12},

@@ -71,3 +71,34 @@ def test_what_was_stored_comes_back():
         np.testing.assert_array_equal(again.states(place, again.entries(place)), right)
     again.close()
     assert again.nbytes == 0
+
+
+WINDOW = 5
+
+
+def within_a_window(comm, keeps_all=False):
+    """The states that selection reads after each of many iterations, and the most bytes that were held."""
+    pool, split = CutPool(comm, STAGES, DIMENSION, KEPT), WorkSplit(PATHS, comm.size)
+    visited, own = VisitedStates(pool, keeps_all=keeps_all, window=WINDOW), split.block(comm.rank)
+    found, held = [], 0
+    for iteration in range(8 * WINDOW):
+        visited.add(comm, split, met(iteration)[:, own.start : own.stop])
+        found.append(visited.recent_states(1, np.flatnonzero(KEPT[0])).copy())
+        held = max(held, visited.nbytes)
+    return found, held, len(visited)
+
+
+@pytest.mark.parametrize(("backend", "ranks"), [("local", 1), ("shm", 2), ("tcp", 2)])
+def test_states_outside_of_a_window_are_forgotten(backend, ranks):
+    environment = {"COBRE_TCP_RANKS_PER_HOST": "1"}
+    for found, held, _ in launch.run(within_a_window, ranks, backend, environment=environment):
+        for iteration, states in enumerate(found):
+            seen = range(max(0, iteration + 1 - WINDOW), iteration + 1)
+            np.testing.assert_array_equal(states, np.concatenate([met(one)[1][:, KEPT[0]] for one in seen]))
+        assert held <= 8 * PATHS * (3 + 1) * (WINDOW + 2 * (WINDOW // 4 + 2))
+
+
+def test_an_export_keeps_what_selection_has_forgotten():
+    found, _, count = within_a_window(LocalCommunicator(), keeps_all=True)
+    assert count == PATHS * 8 * WINDOW
+    assert len(found[-1]) == PATHS * WINDOW

@@ -1,6 +1,7 @@
 """`cobre bench`: counts that do not depend on speed, and arithmetic on given times."""
 
 import json
+from dataclasses import replace
 
 import pytest
 from click.testing import CliRunner
@@ -149,6 +150,7 @@ def test_states_count_where_selection_reads_them():
     selecting = bench_case(load_case(EXAMPLE, overrides), stages=1, paths=1, rounds=2)
     assert selecting.bytes_per_state == selecting.bytes_per_cut - 8 * len(selecting.stages)
     assert any("of visited states" in line for line in memory(selecting))
+    assert replace(selecting, state_window=1).state_bytes == selecting.forward_passes * selecting.bytes_per_state
 
 
 def test_sizes_are_written_in_the_unit_that_fits():

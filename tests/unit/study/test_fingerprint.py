@@ -43,6 +43,7 @@ def test_the_digest_in_stored_policies_stays_what_it_was():
         {"training.selection": {"method": "sampled", "forward_passes": 5}},
         {"modeling.inflow_non_negativity.method": "none"},
         {"training.cut_selection": {"selection": {"method": "level1"}}},
+        {"training.cut_selection": {"state_window": 3}},
     ],
     ids=str,
 )

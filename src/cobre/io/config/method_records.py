@@ -150,9 +150,11 @@ class CutSelectionRecord:
 
     selection: method of choosing cuts; null: all are used.
     max_active_per_stage: largest number of active cuts per stage.
+    state_window: number of latest iterations whose visited states choose cuts; null: all iterations.
     row_activity_tolerance: no effect here, with a warning.
     """
 
     selection: Annotated[Level1Record | DominationRecord | DynamicRecord, Field(discriminator="method")] | None = None
     max_active_per_stage: Count | None = None
+    state_window: Count | None = None
     row_activity_tolerance: NonNegative | None = None

@@ -60,7 +60,8 @@ def _stopping_rule(rule: StoppingRuleConfig) -> dict[str, Any]:
 def _cut_selection(chosen: CutSelectionConfig) -> dict[str, Any]:
     """Each method with its own fields alone: files may have no others."""
     given = plain(chosen)
-    limits = {name: given[name] for name in ("max_active_per_stage", "row_activity_tolerance") if name in given}
+    names = ("max_active_per_stage", "state_window", "row_activity_tolerance")
+    limits = {name: given[name] for name in names if name in given}
     if chosen.method is None:
         return limits
     own = _SELECTIONS[chosen.method].__dataclass_fields__

@@ -21,11 +21,13 @@ class Level1(CutSelection):
     Seen the other way: cuts that lie below the others by more than the tolerance at every visited state, which are
     dominated, are put aside. `level1` and `domination` of a configuration are this rule, each with its own tolerance.
     only_oldest: one cut for each state, the oldest of those within the tolerance (limited-memory level 1, `lml1`).
+    forgets: states of old iterations count no more, so that nothing is known of them from one choice to the next.
     """
 
     check_frequency: int
     tolerance: float
     only_oldest: bool = False
+    forgets: bool = False
 
     def is_due(self, iteration: int) -> bool:
         """In every iteration that is a multiple of `check_frequency`."""
@@ -38,8 +40,8 @@ class Level1(CutSelection):
         return _stays(_near_somewhere(cuts, states, self.tolerance), created, iteration)
 
     def new_memory(self) -> OldestBest | None:
-        """Only for `only_oldest`: otherwise the values of all cuts at all states would have to be kept."""
-        return OldestBest(self.tolerance) if self.only_oldest else None
+        """Only for `only_oldest` where all states count: else the values of all cuts at all states would be kept."""
+        return OldestBest(self.tolerance) if self.only_oldest and not self.forgets else None
 
     def choose_again(
         self, memory: OldestBest, cuts: CutsOfStage, states: Floats, created: Ints, iteration: int
@@ -80,6 +82,7 @@ class Capped(CutSelection):
 
     inner: CutSelection | None
     most: int
+    state_window: int | None = None  # iterations whose states count; None: all
 
     def is_due(self, iteration: int) -> bool:
         """Every iteration: a cap holds always."""
@@ -95,7 +98,8 @@ class Capped(CutSelection):
         most = max(self.most, int(is_new.sum()))
         if len(slots) <= most:
             return kept
-        last, wins = _activity(cuts.values_at(states)[:, slots], iteration)
+        seen = iteration if self.state_window is None else min(iteration, self.state_window)
+        last, wins = _activity(cuts.values_at(states)[:, slots], seen)
         ranking = np.lexsort((-slots, -wins, -last, ~is_new))
         chosen = np.zeros_like(kept)
         chosen[slots[ranking[:most]]] = 1
@@ -129,11 +133,12 @@ def _activity(values: Floats, iteration: int) -> tuple[Ints, Ints]:
 def cut_selection(config: CutSelectionConfig) -> CutSelection | None:
     """The selection of a configuration; `dynamic` without a window is what the solver does anyway."""
     inner: CutSelection | None = None
+    window = config.state_window
     if config.method in ("level1", "lml1"):
-        inner = Level1(config.check_frequency, config.tie_tolerance, config.method == "lml1")
+        inner = Level1(config.check_frequency, config.tie_tolerance, config.method == "lml1", window is not None)
     elif config.method == "domination":
         inner = Level1(config.check_frequency, config.domination_tolerance)
     elif config.method == "dynamic" and config.candidate_recency is not None:
         # Rows that seed every LP stay, however old a candidate may be.
         inner = Recent(max(config.candidate_recency, config.seed_window), config.start_iteration)
-    return inner if config.max_active_per_stage is None else Capped(inner, config.max_active_per_stage)
+    return inner if config.max_active_per_stage is None else Capped(inner, config.max_active_per_stage, window)

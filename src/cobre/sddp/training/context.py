@@ -72,6 +72,7 @@ class TrainingContext:
     team: Team  # the ranks that solve together with this one
     bases: list[Bases]  # by stage: where paths start, one basis or none
     selection_memory: SelectionMemory = field(default_factory=SelectionMemory)
+    state_window: int | None = None  # latest iterations whose states cut selection reads; None: all
     keeps_states: bool = False  # trial points are wanted for their own sake, with all their entries
     upper_bound: UpperBound | None = None  # of the last iteration, where a stopping rule wanted one
     failure_folder: Path | None = None  # where an LP goes that cannot be solved
@@ -85,7 +86,7 @@ class TrainingContext:
     def __post_init__(self) -> None:
         self.team_paths = self.team.items(self.split)
         self.own = self.team.own(self.split)
-        self.visited = VisitedStates(self.pool, keeps_all=self.keeps_states)
+        self.visited = VisitedStates(self.pool, keeps_all=self.keeps_states, window=self.state_window)
         self.start_counting()
 
     def start_counting(self) -> None:

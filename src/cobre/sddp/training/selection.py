@@ -59,7 +59,7 @@ def _select(
     cuts = pool.written_cuts(stage)  # a stored policy may have fewer cuts in some stages than in others
     if not len(slots := cuts.slots):
         return
-    states = visited.states(stage + 1, pool.components(stage))
+    states = visited.recent_states(stage + 1, pool.components(stage))
     created, now, known = pool.created[slots], pool.active[stage, slots], memory.of(stage, selection, slots)
     pool.active[stage, slots] = (
         selection.choose(cuts, states, created, iteration, now)

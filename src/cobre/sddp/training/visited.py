@@ -26,18 +26,20 @@ LABEL = "trial states"
 class VisitedStates:
     """States of all iterations in order, and in each in the order of forward passes; the same on all ranks.
 
-    keeps_all: every entry at every place, for an export; otherwise what the pool's cuts can depend on.
+    keeps_all: every entry at every place, for an export; otherwise what the pool's cuts can depend on. window: number
+    of latest iterations whose states selection reads, and which are kept unless all are; None: all.
     """
 
-    def __init__(self, pool: CutPool, *, keeps_all: bool = False) -> None:
+    def __init__(self, pool: CutPool, *, keeps_all: bool = False, window: int | None = None) -> None:
         self._pool = pool
         self._keeps_all = keeps_all
+        self._window = window
         self._entries: list[Indices] = []  # by place; known when the first states come
         self._regions: list[SharedRegion] = []
         self._chunks: list[list[Floats]] = []  # by place: states x entries, to read
         self._writable: list[list[Floats]] = []
         self._rows: list[int] = []  # states in each chunk that are there
-        self.iterations: list[int] = []  # states of each iteration
+        self.iterations: list[int] = []  # states of each iteration that is kept
 
     def __len__(self) -> int:
         """The number of states at each place, over all iterations."""
@@ -70,6 +72,7 @@ class VisitedStates:
                 table = gather_rows(comm, split, np.concatenate(self._kept(own, places), axis=1), LABEL)
                 self._place(chunk, first, places, table)
         self._publish(chunk, split.total)
+        self._forget()
         return 8 * split.total * sum(map(len, self._entries))
 
     def restore(self, stored: "StoredStates", iterations: int) -> None:
@@ -85,7 +88,7 @@ class VisitedStates:
         self.iterations = [stored.count // iterations] * iterations
 
     def states(self, place: int, entries: Indices) -> Floats:
-        """All states of a place, restricted to some of the kept entries; empty where no states are kept."""
+        """All kept states of a place, restricted to some of the kept entries; empty where no states are kept."""
         if not self._entries:
             return np.zeros((0, len(entries)))
         parts = self.views(place)
@@ -93,6 +96,11 @@ class VisitedStates:
             columns = np.searchsorted(self._entries[place], entries)
             parts = [part[:, columns] for part in parts]
         return parts[0] if len(parts) == 1 else np.concatenate(parts)
+
+    def recent_states(self, place: int, entries: Indices) -> Floats:
+        """The same for the iterations of the window, which are all where there is none."""
+        found = self.states(place, entries)
+        return found if self._window is None else found[len(found) - sum(self.iterations[-self._window :]) :]
 
     def views(self, place: int) -> list[Floats]:
         """The same where they lie, chunk by chunk."""
@@ -148,6 +156,18 @@ class VisitedStates:
             self._regions[chunk].fence(label=LABEL)
         self._rows[chunk] += states
         self.iterations.append(states)
+
+    def _forget(self) -> None:
+        """Release the oldest chunks of which nothing is in the window; who still looks at them keeps their memory."""
+        if self._window is None or self._keeps_all:
+            return
+        while sum(self._rows[1:]) >= sum(self.iterations[-self._window :]):
+            rows = self._rows.pop(0)
+            while rows > 0:
+                rows -= self.iterations.pop(0)
+            for chunks in (*self._chunks, *self._writable):
+                chunks.pop(0)
+            self._regions.pop(0).close()
 
     def _kept(self, own: Floats, places: range) -> list[Floats]:
         return [own[place][:, self._entries[place]] for place in places]

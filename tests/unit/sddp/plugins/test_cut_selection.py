@@ -145,6 +145,24 @@ def test_what_was_found_before_need_not_be_looked_at_again(tolerance, seed):
     pool.close()
 
 
+def test_within_a_window_only_its_states_choose():
+    random = np.random.default_rng(5)
+    comm, window = LocalCommunicator(), 3
+    pool, memory, entering = CutPool(comm, 2, 3), SelectionMemory(), []
+    visited = VisitedStates(pool, window=window)
+    rule = cut_selection(CutSelectionConfig("lml1", check_frequency=1, state_window=window))
+    for iteration in range(1, 20):
+        entering.append(random.integers(0, 4, (7, 3)).astype(float))
+        visited.add(comm, WorkSplit(7, 1), np.stack([np.zeros((7, 3)), entering[-1]]))
+        slots = pool.open_slots(iteration, 7)
+        pool.write(0, slots, CutSet(random.random(7), random.integers(-2, 3, (7, 3)) / 2))
+        apply_selection(comm, pool, rule, visited, iteration, memory)
+        cuts = pool.written_cuts(0)
+        expected = anew(cuts, np.concatenate(entering[-window:]), 1e-10) | (pool.created[cuts.slots] == iteration)
+        assert pool.active[0, cuts.slots].tolist() == expected.tolist()
+    pool.close()
+
+
 class CountedCuts(CutSet):
     """Counts heights."""
 
