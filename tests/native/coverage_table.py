@@ -33,31 +33,37 @@ exclude_also =
 """
 
 
-def main() -> None:
-    """Run everything, then print."""
+def main() -> int:
+    """Run everything, then print; 1 when a test failed, whose lines count all the same."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--no-run", action="store_true", help="print what the last run found")
     parser.add_argument("--lines", action="store_true", help="list the lines that no test reached")
     arguments = parser.parse_args()
-    python = str(BUILD / "venv-coverage" / "bin" / "python") if arguments.no_run else run()
+    python = str(BUILD / "venv-coverage" / "bin" / "python")
+    failed = [] if arguments.no_run else run(python)
     print_native(lines=arguments.lines)
     report = [python, "-m", "coverage", "report", f"--rcfile={BUILD / 'coveragerc'}", "--skip-covered"]
     subprocess.run([*report, *(["--show-missing"] if arguments.lines else [])], cwd=ROOT, check=True)
+    for command in failed:
+        print(f"failed: {command}")
+    return int(bool(failed))
 
 
-def run() -> str:
-    """Run the tests and the kit with both kinds of coverage; gives the environment's Python."""
-    python = environment("coverage", "COBRE_COVERAGE=ON")
+def run(python: str) -> list[str]:
+    """Run the tests and the kit with both kinds of coverage; gives what failed."""
+    environment("coverage", "COBRE_COVERAGE=ON")
     settings = BUILD / "coveragerc"
     settings.write_text(SETTINGS.format(source=CONTRACT, data=BUILD / "coverage.data"))
     for old in [*build_folder("coverage").rglob("*.gcda"), *BUILD.glob("coverage.data*")]:
         old.unlink()
     covered = [python, "-m", "coverage", "run", f"--rcfile={settings}", "-m"]
-    subprocess.run([*covered, "pytest", "-q", "-p", "no:cacheprovider", *UNIT], cwd=ROOT, check=True)
-    for arguments in KIT:
-        subprocess.run([*covered, "cobre.comm.testing", "--backend", "shm", *arguments], cwd=ROOT, check=True)
+    commands = [["pytest", "-q", "-p", "no:cacheprovider", *UNIT]]
+    commands += [["cobre.comm.testing", "--backend", "shm", *arguments] for arguments in KIT]
+    failed = [
+        " ".join(words) for words in commands if subprocess.run([*covered, *words], cwd=ROOT, check=False).returncode
+    ]
     subprocess.run([python, "-m", "coverage", "combine", "-q", f"--rcfile={settings}"], cwd=ROOT, check=True)
-    return python
+    return failed
 
 
 def print_native(*, lines: bool) -> None:
