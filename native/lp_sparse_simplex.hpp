@@ -87,7 +87,7 @@ private:
     // lp_sparse_values.cpp: values and reduced costs from scratch
     void load_bounds(const Bounds& bounds);
     void set_row_bounds(Int row);
-    void reset_nonbasic();
+    bool reset_nonbasic();
     void move_to_bound(Int variable);
     void compute_primal();
     void compute_reduced_costs();

@@ -133,9 +133,15 @@ Outcome SparseDualSimplex::optimise(const Bounds& bounds) {
         }
         if (add_violated_rows() || add_violated_cut()) continue;
         compute_reduced_costs();
-        reset_nonbasic();
+        const bool has_moved = reset_nonbasic();
         compute_primal();
         if (!infeasible_.empty() && repairs++ < 20) continue;
+        // A start that is not dual feasible (a cost without a bound to hold it) gets here with variables at the wrong
+        // bound. When they move, so do the states, and rows and cuts that held may be violated.
+        if (has_moved && (add_violated_rows() || add_violated_cut())) {
+            if (repairs++ < 20) continue;
+            return Outcome::gave_up;
+        }
         if (is_consistent()) {
             counts_.active_rows +=
                 row_count() - std::count(status_.begin() + columns_, status_.end(), static_cast<int8_t>(basic));

@@ -9,7 +9,8 @@ namespace cobre::lp {
 
 namespace {
 
-constexpr double kZeroReducedCost = 1e-12;  // the sign of a smaller reduced cost is noise
+constexpr double kZeroReducedCost = 1e-12;     // the sign of a smaller reduced cost is noise
+constexpr double kMaterialReducedCost = 1e-6;  // recomputed reduced costs differ by less from updated ones
 constexpr double kInfinity = std::numeric_limits<double>::infinity();
 
 }  // namespace
@@ -28,12 +29,14 @@ void SparseDualSimplex::load_bounds(const Bounds& bounds) {
 }
 
 // Bounds may have changed since the last solve: nonbasic variables go to a finite one, on the side of their reduced
-// cost's sign.
-void SparseDualSimplex::reset_nonbasic() {
+// cost's sign. Whether one of them has moved for more than rounding in its reduced cost.
+bool SparseDualSimplex::reset_nonbasic() {
     has_free_ = false;
+    bool has_moved = false;
     for (size_t variable = 0; variable < status_.size(); ++variable) {
         int8_t& status = status_[variable];
         if (status == basic) continue;
+        const int8_t before = status;
         const bool has_lower = !std::isinf(lower_[variable]), has_upper = !std::isinf(upper_[variable]);
         if (!has_lower && !has_upper) status = at_zero;
         else if (status == at_zero || (status == at_lower ? !has_lower : !has_upper))
@@ -41,8 +44,10 @@ void SparseDualSimplex::reset_nonbasic() {
         if (status == at_lower && reduced_[variable] < -kZeroReducedCost && has_upper) status = at_upper;
         else if (status == at_upper && reduced_[variable] > kZeroReducedCost && has_lower) status = at_lower;
         move_to_bound(static_cast<Int>(variable));
+        has_moved |= status != before && std::abs(reduced_[variable]) > kMaterialReducedCost;
     }
     for (Int row = 0; row < row_count(); ++row) compute_dual_bounds(row);
+    return has_moved;
 }
 
 void SparseDualSimplex::move_to_bound(Int variable) {

@@ -161,8 +161,7 @@ NB_MODULE(_native, module) {
              })
         .def("abort", [](Transport& self, nb::bytes text) { self.abort(std::string(text.c_str(), text.size())); })
         .def("close", &Transport::close)
-        .def_prop_ro("window_bytes", &Transport::window_bytes)
-        .def_prop_ro("cores", &Transport::cores);
+        .def_prop_ro("window_bytes", &Transport::window_bytes);
 
     module.def(
         "fold",

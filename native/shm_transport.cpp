@@ -174,13 +174,13 @@ void Transport::wait_for_all() {
 }
 
 void Transport::choose_spin_policy() {
-    cores_ = 0;
+    uint32_t cores = 0;
     for (const auto& word : barrier_->control().header->affinity)
-        cores_ +=
+        cores +=
             static_cast<uint32_t>(std::popcount(word.load(std::memory_order_relaxed)));  // complete after the barrier
-    if (config_.quota_cores) cores_ = std::min(cores_, config_.quota_cores);
-    cores_ = std::max(cores_, 1u);
-    barrier_->set_spin_policy(spin_policy_for(config_.size, cores_));
+    if (config_.quota_cores) cores = std::min(cores, config_.quota_cores);
+    cores = std::max(cores, 1u);
+    barrier_->set_spin_policy(spin_policy_for(config_.size, cores));
 }
 
 void Transport::abort(const std::string& text) {

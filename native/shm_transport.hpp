@@ -65,7 +65,6 @@ public:
     void abort(const std::string& text);
     void close();
     size_t window_bytes() const { return mapping_ ? mapping_->bytes() : 0; }
-    uint32_t cores() const { return cores_; }
 
 private:
     void join();
@@ -99,7 +98,6 @@ private:
     std::vector<std::weak_ptr<Region>> regions_;
     CallDescription described_;
     uint32_t next_region_ = 1;
-    uint32_t cores_ = 1;
     bool in_call_ = false;
     bool close_after_call_ = false;
 

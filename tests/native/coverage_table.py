@@ -1,7 +1,7 @@
 """Coverage of native code (gcov) and of the contract (coverage.py): a table, and the lines that no test reached.
 
-The extension module is built for coverage in an environment of its own. The LP tests, the tests of `cobre.comm` and the
-conformance kit on shm with faults run in it.
+The extension module is built for coverage in an environment of its own. Tests of the LP kernel, of `cobre.comm` and of
+its faults run in it, and the quick grid of the conformance kit. A line that is listed is reached by none of them.
 """
 
 import argparse
@@ -16,15 +16,18 @@ from pathlib import Path
 
 from instrumented import BUILD, ROOT, build_folder, compiler, environment
 
-UNIT = ("tests/unit/solver", "tests/unit/sddp/cuts", "tests/unit/sddp/test_openings.py", "tests/unit/comm")
-KIT = (("--ranks", "1,3", "--quick"), ("--wait", "condvar", "--ranks", "3", "--quick"), ("--faults",))
+LP_TESTS = ("unit/solver", "unit/sddp/cuts", "unit/sddp/plugins", "unit/sddp/test_openings.py")
+LP_TESTS += ("unit/sddp/test_lp_known_optima.py", "unit/sddp/test_lp_failure.py", "integration/test_calendars.py")
+COMM_TESTS = ("unit/comm", "faults", "integration/test_shm_meeting.py", "integration/test_shm_strangers.py")
+COMM_TESTS += ("integration/test_failure_table.py", "integration/test_launch_stop.py", "integration/test_tcp_hosts.py")
+KIT = (("shm", "1,3"), ("shm", "3", "--wait", "condvar"), ("tcp", "3"))
 CONTRACT = ROOT / "src" / "cobre" / "comm"
 SETTINGS = """
 [run]
 source = {source}
 data_file = {data}
 parallel = true
-patch = subprocess, _exit
+patch = subprocess, fork, _exit
 [report]
 exclude_also =
     raise NotImplementedError
@@ -57,8 +60,10 @@ def run(python: str) -> list[str]:
     for old in [*build_folder("coverage").rglob("*.gcda"), *BUILD.glob("coverage.data*")]:
         old.unlink()
     covered = [python, "-m", "coverage", "run", f"--rcfile={settings}", "-m"]
-    commands = [["pytest", "-q", "-p", "no:cacheprovider", *UNIT]]
-    commands += [["cobre.comm.testing", "--backend", "shm", *arguments] for arguments in KIT]
+    tests = [f"tests/{name}" for name in LP_TESTS + COMM_TESTS]
+    commands = [["pytest", "-q", "-p", "no:cacheprovider", "--numprocesses", "2", "--dist", "loadfile", *tests]]
+    for backend, ranks, *more in KIT:
+        commands.append(["cobre.comm.testing", "--quick", "--backend", backend, "--ranks", ranks, *more])
     failed = [
         " ".join(words) for words in commands if subprocess.run([*covered, *words], cwd=ROOT, check=False).returncode
     ]

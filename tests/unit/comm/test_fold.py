@@ -48,6 +48,28 @@ def test_sum_is_the_left_fold_in_the_arrays_precision(dtype, data):
     assert np.array_equal(result, expected, equal_nan=True)
 
 
+@pytest.mark.parametrize("dtype", ["longlong", "ulonglong"])
+def test_long_long_is_an_integer_of_64_bits(dtype):
+    """A type of its own for NumPy, next to int64."""
+    inputs = np.arange(12, dtype=dtype).reshape(3, 4)
+    assert folded(inputs, ReduceOp.SUM).tolist() == [12, 15, 18, 21]
+
+
+@pytest.mark.parametrize(
+    ("other", "error"),
+    [
+        (np.zeros(4, np.float32), ValueError),
+        (np.zeros(5), ValueError),
+        (np.zeros(8)[::2], TypeError),
+        ([0.0], TypeError),
+    ],
+    ids=["dtype", "length", "not contiguous", "no array"],
+)
+def test_inputs_that_do_not_fit_are_refused(other, error):
+    with pytest.raises(error):
+        fold([np.zeros(4), other], np.zeros(4), int(ReduceOp.SUM))
+
+
 @pytest.mark.parametrize("count", [0, 1, 1023, 1024, 1025, 5000])
 @pytest.mark.parametrize("ranks", [1, 2, 3, 7])
 def test_every_length_and_rank_count(ranks, count):

@@ -104,7 +104,11 @@ def no_bases(stage: StageProgram) -> Bases:
 
 
 def reference_cost(
-    state: np.ndarray, inflow: np.ndarray, load: float, cuts: tuple[np.ndarray, np.ndarray] | None
+    state: np.ndarray,
+    inflow: np.ndarray,
+    load: float,
+    cuts: tuple[np.ndarray, np.ndarray] | None,
+    lower: np.ndarray | None = None,
 ) -> float:
     """The same stage as one plain LP through highspy, with every cut as a row and the lags as constants."""
     order = len(state) // HYDROS - 1
@@ -113,8 +117,8 @@ def reference_cost(
     )
     model = highspy.Highs()
     model.setOptionValue("output_flag", False)
-    for cost, upper in zip(COST, UPPER, strict=True):
-        model.addCol(cost, 0.0, upper, 0, [], [])
+    for cost, least, most in zip(COST, np.zeros(len(COST)) if lower is None else lower, UPPER, strict=True):
+        model.addCol(cost, least, most, 0, [], [])
     right = [state[0] + realised[0], state[1] + realised[1], load]
     for row, side in zip(ROWS, right, strict=True):
         index = np.flatnonzero(row)
