@@ -183,7 +183,7 @@ def test_a_fresh_run_keeps_its_own_checkpoints_where_an_older_run_left_later_one
     """Otherwise there would be nothing to resume from, or only what belongs to the older run."""
     output = tmp_path / "output"
     must_run(case, output, *LOCAL, "--iterations", "4", "--checkpoint-every", "1")
-    must_run(case, output, *LOCAL, "--iterations", "2", "--checkpoint-every", "1")
+    must_run(case, output, *LOCAL, "--iterations", "2", "--checkpoint-every", "1", "--overwrite")
     assert [path.name for path in checkpoints_in(output)] == ["iteration-000001.ckpt", "iteration-000002.ckpt"]
 
 

@@ -122,6 +122,7 @@ class TcpWorld:
         self.settings = {
             "COBRE_TCP_COORDINATOR": new_address(),
             "COBRE_TCP_SIZE": "2",
+            "COBRE_TCP_RANKS_PER_HOST": "1",  # or one of them would read the case for both
             "COBRE_TCP_SECRET": secrets.token_hex(16),
             "COBRE_TCP_CONNECT_TIMEOUT_SECS": "60",
         }
@@ -218,7 +219,7 @@ REFUSED = [
     (("--time-limit", "-1"), {}, "-1"),
     ((), {"COBRE_TCP_COORDINATOR": "127.0.0.1"}, "COBRE_TCP_RANK"),
     ((), {"COBRE_TCP_RANK": "0", "COBRE_TCP_SIZE": "2"}, "COBRE_TCP_COORDINATOR"),
-    ((), {"COBRE_TCP_COORDINATOR": "127.0.0.1", "COBRE_TCP_RANK": "2", "COBRE_TCP_SIZE": "2"}, "COBRE_TCP_RANK=2"),
+    ((), {"COBRE_TCP_COORDINATOR": "127.0.0.1", "COBRE_TCP_RANK": "2", "COBRE_TCP_SIZE": "2"}, "from 0 to 1"),
     ((), {"COBRE_SHM_NAME": "cobre-half"}, "COBRE_SHM_RANK"),
     ((), {"COBRE_COMM_BACKEND": "pigeon"}, "pigeon"),
     (SHM_2, {"COBRE_SHM_TIMEOUT_SECS": "soon"}, "COBRE_SHM_TIMEOUT_SECS"),
