@@ -4,6 +4,9 @@ Every variable is named here and nowhere else. Durations are in seconds. A confi
 `InitializationFailedError` names the variable whose value is invalid, `MissingConfigurationError` one that `from_env`
 did not find. `create_communicator(config)` joins the world that it describes; `config.to_env()` makes another process
 do so.
+
+    create_communicator(ShmConfig("run-7", rank=0, size=4))
+    create_communicator(TcpConfig("node07:29500", rank=3, size=8, secret_file="run.secret"))
 """
 
 import math
@@ -60,8 +63,6 @@ class ShmConfig:
         in pieces; 0: chosen by the number of ranks.
     meeting: how ranks find the segment: "socket", an abstract Unix socket that vanishes with rank 0; or "name", a file
         in /dev/shm until all have joined, for ranks in containers that share memory but no network namespace.
-
-        ShmConfig("run-7", rank=0, size=4)
     """
 
     kind: ClassVar[BackendKind] = BackendKind.SHM
@@ -195,8 +196,6 @@ class TcpConfig:
     insecure: run without a secret on a network that others can reach.
     tls_cert, tls_key, tls_ca: PEM files; any of them enables TLS.
     ranks_per_host: at most so many consecutive ranks of a host share memory; 0: all of them, 1: none.
-
-        TcpConfig("node07:29500", rank=3, size=8, secret_file="run.secret")
     """
 
     kind: ClassVar[BackendKind] = BackendKind.TCP
