@@ -84,9 +84,9 @@ class CallCheck:
 
     def _mismatch(self, call: Call, odd: int) -> MismatchedCallError:
         own = f"{os.getpid()}\n{socket.gethostname()}\n{call.description}{self._label()}"
-        texts = [
-            part.rstrip(b"\0").decode(errors="replace") for part in self._exchange(own.encode(), DESCRIPTION_BYTES)
-        ]
+        # Half of a character that UTF-8 has no bytes for may be in a label: the label is for people alone.
+        parts = self._exchange(own.encode(errors="replace"), DESCRIPTION_BYTES)
+        texts = [part.rstrip(b"\0").decode(errors="replace") for part in parts]
         pids, hosts, descriptions = zip(*(text.split("\n", 2) for text in texts), strict=True)
         sequence = self._guard.sequence
         sides = " vs ".join(f"rank {rank}: {descriptions[rank]}" for rank in (0, odd))

@@ -36,7 +36,7 @@ def identity(comm: Backend, _params: Params) -> Value:
 @case("lifecycle/labels", (3,))
 def labels(comm: Backend, _params: Params) -> Value:
     """Every call accepts a label of any length and characters."""
-    for label in ("", "gather the parts", "etapa número 12 ✓", "x" * 10_000):
+    for label in ("", "gather the parts", "etapa número 12 ✓", "half a \ud800 character", "x" * 10_000):
         comm.barrier(label=label)
         comm.broadcast(np.zeros(1), label=label)
         comm.allreduce(np.zeros(1), np.zeros(1), label=label)
