@@ -54,7 +54,8 @@ class ShmConfig:
     """Ranks on one machine that share memory.
 
     name: name of the shared memory segment, the same on all ranks and unique to the run.
-    rank, size: this process's rank, from 0, and the number of ranks.
+    rank: this process's rank, from 0.
+    size: the number of ranks.
     timeout_s: a rank that sends no heartbeat for this long counts as lost; a rank that computes does send them.
     connect_timeout_s: how long to wait at the start until all ranks have joined.
     operation_timeout_s: hard limit for one collective, even if all ranks are alive; None: no limit.
@@ -184,7 +185,8 @@ class TcpConfig:
 
     coordinator: the address at which all ranks reach rank 0: host, host:port, or [IPv6 address]:port. Rank 0 may leave
         it empty, and then listens on all addresses.
-    rank, size: this process's rank, from 0, and the number of ranks.
+    rank: this process's rank, from 0.
+    size: the number of ranks.
     port: used if `coordinator` has none.
     timeout_s: a rank that sends no heartbeat for this long counts as lost; a rank that computes does send them.
     connect_timeout_s: how long to wait at the start until all ranks have connected.
