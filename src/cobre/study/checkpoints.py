@@ -34,9 +34,9 @@ from cobre.sddp.training.context import TrainingContext
 from cobre.sddp.training.visited import StoredStates, VisitedStates, entry_flags
 from cobre.solver.batches import Bases
 from cobre.solver.statistics import SolveStatistics
+from cobre.study.broadcast_files import LargeArrays, share_bytes
 from cobre.study.fingerprint import Fingerprint
 from cobre.study.requests import TrainingRequest
-from cobre.study.told_files import LargeArrays, share_bytes
 
 SUFFIX = ".ckpt"
 DEFAULT_INTERVAL = 10  # iterations

@@ -11,11 +11,11 @@ from cobre.runs.events import EventListener, new_event
 from cobre.runs.trained_case import case_of_run, changes_since
 from cobre.sddp.cuts.visibility import count_sharing_memory
 from cobre.sddp.sharing import share
+from cobre.study.broadcast_files import share_bytes
 from cobre.study.checkpoints import Checkpoint, check_same_run, list_checkpoints, newest_checkpoint, read_checkpoint
 from cobre.study.policy_origin import case_of_policy, other_problem
 from cobre.study.ready_study import ReadyStudy
 from cobre.study.requests import TrainingRequest
-from cobre.study.told_files import share_bytes
 
 CUTS_OF_ANOTHER_PROBLEM = "its cuts may be too high for this one, and so may the lower bound"
 POLICY_OF_ANOTHER_PROBLEM = (

@@ -1,6 +1,6 @@
 """Shared regions: one memory per node, or private copies that programs cannot tell from it."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 import numpy as np
 
@@ -145,9 +145,9 @@ def read_only(comm: Backend, _params: Params) -> Value:
         return refused == [True, True] and not region.as_array().any()
 
 
-def _raises(kind: type[Exception], function: object, *arguments: object, **options: object) -> bool:
+def _raises(kind: type[Exception], function: Callable[..., object], *arguments: object, **options: object) -> bool:
     try:
-        function(*arguments, **options)  # type: ignore[operator]
+        function(*arguments, **options)
     except kind:
         return True
     return False
@@ -173,9 +173,9 @@ def leader_only(comm: Backend, _params: Params) -> Value:
         }
 
 
-def _refusal(function: object, *arguments: object) -> str:
+def _refusal(function: Callable[..., object], *arguments: object) -> str:
     try:
-        function(*arguments)  # type: ignore[operator]
+        function(*arguments)
     except CommError as error:
         return type(error).__name__
     return ""
