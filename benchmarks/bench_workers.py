@@ -32,7 +32,7 @@ ITERATIONS = {"four_regions": 20, "large": 6, "deck-6x4": 2}
 ROUNDS = 5
 CORES = 2
 PAUSE_S = 1.0
-LEAST_SPEED, MOST_BESIDE_THREADS = 1.9, 1.02
+MIN_SPEED, MAX_BESIDE_THREADS = 1.9, 1.02
 LOOP = "import time\nbegan = time.perf_counter()\nfor _ in range(20_000_000): pass\nprint(time.perf_counter() - began)"
 
 
@@ -185,10 +185,10 @@ def page(found: dict[str, dict[str, Times]], loops: Sequence[float], load: float
 HEADS = (
     "study, iterations",
     "one worker, s",
-    f"two workers, times the speed of one (goal {LEAST_SPEED})",
+    f"two workers, times the speed of one (goal {MIN_SPEED})",
     "ceiling",
     "of the ceiling",
-    f"beside two threads, time (goal {MOST_BESIDE_THREADS})",
+    f"beside two threads, time (goal {MAX_BESIDE_THREADS})",
     "whole process, times the speed of one",
 )
 

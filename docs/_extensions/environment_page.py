@@ -28,7 +28,7 @@ variables; the launchers set them. Durations are seconds. A variable that makes 
 |---|---|---|
 | `{backend}` | `auto` | Which backend: {kinds}. {auto} |
 | `COBRE_COMM_TRACE` | none | A folder; every rank writes its calls there ([how-to]({hangs})). |
-| `COBRE_MOST_DENSE_ROWS` | `100` | Stages with more rows get a sparse factorisation. Bits may change. |
+| `COBRE_MAX_DENSE_ROWS` | `100` | Stages with more rows get a sparse factorisation. Bits may change. |
 | `COBRE_WIDE_INSTRUCTIONS` | `1` | 0: plain instructions of the processor only; the same bits, more slowly. |
 | `NO_COLOR` | none | Any value: no colours on the terminal. |
 """

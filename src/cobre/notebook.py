@@ -17,7 +17,7 @@ Event = Mapping[str, Any]
 
 REDRAW_S = 0.3
 NO_BOUND = "sampled, no bound under a risk measure"
-CURVE_WIDTH, CURVE_HEIGHT, MOST_POINTS = 220, 36, 110
+CURVE_WIDTH, CURVE_HEIGHT, MAX_POINTS = 220, 36, 110
 
 
 @contextmanager
@@ -146,7 +146,7 @@ class _Shown:
 
 def _curve(values: Sequence[float]) -> str:
     """The lower bound so far as a line, thinned out to what the eye can see."""
-    shown = values[:: max(1, -(-len(values) // MOST_POINTS))]
+    shown = values[:: max(1, -(-len(values) // MAX_POINTS))]
     low, high = min(shown), max(shown)
     across, up = CURVE_WIDTH / max(1, len(shown) - 1), (CURVE_HEIGHT - 4) / ((high - low) or 1.0)
     points = " ".join(

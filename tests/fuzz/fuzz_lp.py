@@ -50,14 +50,14 @@ def check(seed: int) -> int:
     states, items = np.zeros((1, shape.states)), np.arange(OPENINGS, dtype=np.int32)
     noise, none = np.zeros((OPENINGS, 0)), np.full(1, -1, np.int32)
     library = 0
-    for most_dense_rows in (0, 1000):
-        solver = SimplexSolver(1, SimplexOptions(most_dense_rows=most_dense_rows))
+    for max_dense_rows in (0, 1000):
+        solver = SimplexSolver(1, SimplexOptions(max_dense_rows=max_dense_rows))
         solver.load(0, program)
         chains = Chains.all_of(states, items, no_bases(program), none)
         batch = solver.solve(0, cut_rows(*cuts), chains, Realisations(right, noise, noise), Keep(gradient=True))
         error = np.abs(batch.objective - expected) / (1.0 + np.abs(expected))
         if not error.max() <= TOLERANCE:
-            raise AssertionError(f"seed {seed}, {shape}, dense up to {most_dense_rows} rows: {error.max():.3g} apart")
+            raise AssertionError(f"seed {seed}, {shape}, dense up to {max_dense_rows} rows: {error.max():.3g} apart")
         library += batch.library_solves
     return library
 

@@ -18,7 +18,7 @@ from cobre.runs.content import read_run_content
 
 CASE = Path(__file__).parents[2] / "examples" / "two_reservoirs"
 ITERATIONS = 12
-MOST_KILLS = 3
+MAX_KILLS = 3
 LIMIT_S = 300.0
 
 
@@ -37,7 +37,7 @@ def killed_and_resumed(count, seed):
         usual_s = time.monotonic() - began
         for number in range(count):
             output = Path(scratch) / f"run-{number}"
-            for _ in range(rng.randint(1, MOST_KILLS)):
+            for _ in range(rng.randint(1, MAX_KILLS)):
                 _kill_once(_command(case, output, rng.choice([1, 2])), rng.random() * usual_s)
             tally.trials += 1
             done = _finish(_command(case, output, rng.choice([1, 2])))

@@ -3,7 +3,7 @@
 from html.parser import HTMLParser
 
 from cobre import notebook
-from cobre.notebook import MOST_POINTS, ProgressTable
+from cobre.notebook import MAX_POINTS, ProgressTable
 
 
 def iteration(number, lower_bound, **more):
@@ -50,5 +50,5 @@ def test_long_runs_stay_short():
     for number in range(1, 5001):
         table.take(iteration(number, float(number)))
     points = table.html().split('points="')[1].split('"')[0].split()
-    assert len(points) <= MOST_POINTS
+    assert len(points) <= MAX_POINTS
     assert len(table.html()) < 4000

@@ -31,7 +31,7 @@ from cobre.cli.study_commands import CASE, world_options
     help="Confidence level of a sampled estimate.",
 )
 @click.option(
-    "--most-nodes",
+    "--max-nodes",
     type=click.IntRange(min=1),
     default=20_000,
     show_default=True,
@@ -70,7 +70,7 @@ def bound(folder: Path, policy: Path | None, moved_to: Path | None, as_json: boo
     events: list[Event] = []
     with report_errors():
         placement = script_placement(options["backend"], options["workers"])
-        plan = bound_plan(*(options[name] for name in ("method", "paths", "confidence", "most_nodes")))
+        plan = bound_plan(*(options[name] for name in ("method", "paths", "confidence", "max_nodes")))
         request = bound_request(folder, policy, plan, threads_per_worker(placement, options["threads"]), moved_to)
         found = bound_in(placement, request, events.append)
     if events:  # of several ranks the first one speaks

@@ -17,7 +17,7 @@ WIDE = 72
 FULL_WIDTH = 100
 """No wider than this, however wide the terminal is: eyes lose the line."""
 NAME_WIDTH = 12
-MOST_RANKS = 8
+MAX_RANKS = 8
 STOPPING = "stopping after this iteration; Ctrl-C again ends at once"
 PHASE_COLOURS = {"forward": "cyan", "backward": "blue", "bound": "magenta", "exchange": "yellow"}
 
@@ -28,7 +28,7 @@ def run_table(view: RunView, width: int, height: int, now: float, *, is_stopping
     if width < WIDE or height < 10:
         return Group(*_small(view, width, now), *notes)
     width = min(width, FULL_WIDTH) - 1
-    ranks = max(1, min(MOST_RANKS, height - 11))
+    ranks = max(1, min(MAX_RANKS, height - 11))
     return Group(*_title(view), _steps(view, width, now), *_figures(view, width), *_loads(view, width, ranks), *notes)
 
 

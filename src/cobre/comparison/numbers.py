@@ -9,7 +9,7 @@ from cobre.core.indicators import NEGLIGIBLE
 from cobre.runs.formatting import NOTHING, digits, scale_for
 
 Row = Mapping[str, Any]
-MOST_SHARE, LEAST_SHARE = 10.0, 1e-4
+MAX_SHARE, MIN_SHARE = 10.0, 1e-4
 ABOUT_EQUAL = 5e-4
 """A change of a smaller share is not worth a line among the largest changes."""
 
@@ -51,10 +51,10 @@ def share(row: Row) -> str:
     if row["difference"] == 0:
         return "0 %"
     found = row["difference"] / abs(row["a"])
-    if abs(found) > MOST_SHARE:
-        return f"> {100 * MOST_SHARE:,.0f} %"
-    if abs(found) < LEAST_SHARE:
-        return f"< {100 * LEAST_SHARE:g} %"
+    if abs(found) > MAX_SHARE:
+        return f"> {100 * MAX_SHARE:,.0f} %"
+    if abs(found) < MIN_SHARE:
+        return f"< {100 * MIN_SHARE:g} %"
     return f"{100 * found:+.{1 if abs(found) >= 0.1 else 2}f} %".replace("-", "\N{MINUS SIGN}")
 
 

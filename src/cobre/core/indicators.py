@@ -5,5 +5,5 @@ NEGLIGIBLE = 1e-6
 MOSTLY = 0.5
 """Of the cost: penalties of this share or more are worth a note."""
 
-LEAST_COST = 0.01
+MIN_COST = 0.01
 """Dollars: what costs less than a cent is left out of tables of costs."""

@@ -12,7 +12,7 @@ FLAT = 1e-4
 """Relative to the lower bound: a smaller rise per iteration counts as flat."""
 CLOSED = 1e-4
 """Relative to the lower bound: a smaller exact gap counts as closed."""
-FEWEST_SAMPLES = 3
+MIN_SAMPLES = 3
 """Iterations whose samples must all lie below the lower bound before it is called doubtful."""
 TOO_HIGH = (
     "it lies above the 95 % band of the sampled cost in all of these iterations, so it may be too high: "
@@ -185,7 +185,7 @@ def _is_above_every_sample(history: BoundHistory) -> bool:
     """Whether the lower bound lay above the band in each recent iteration: chance does not explain that."""
     recent = slice(-1 - min(RECENT, len(history.lower) - 1), None)
     bounds = list(zip(history.lower[recent], history.upper[recent], history.half_width[recent], strict=True))
-    return len(bounds) >= FEWEST_SAMPLES and all(lower > upper + half for lower, upper, half in bounds)
+    return len(bounds) >= MIN_SAMPLES and all(lower > upper + half for lower, upper, half in bounds)
 
 
 def _open(history: BoundHistory, rise: float, is_flat: bool, remark: str) -> ConvergenceVerdict:

@@ -9,18 +9,18 @@ from cobre.export.source import ExportError
 from cobre.io.output.scenario_rows import RowSource
 from cobre.study.dataframes import library
 
-MOST_ROWS = 1_048_576
-MOST_NAME = 31
+MAX_ROWS = 1_048_576
+MAX_SHEET_NAME = 31
 
 
 def check_rows(tables: RunTables) -> None:
     """Refuse what a sheet cannot hold: nothing is cut."""
-    too_long = {name: rows.rows for name, rows in tables.tables.items() if rows.rows + 1 > MOST_ROWS}
+    too_long = {name: rows.rows for name, rows in tables.tables.items() if rows.rows + 1 > MAX_ROWS}
     if too_long:
         listed = ", ".join(f"{name} has {count:,} rows" for name, count in too_long.items())
         others = " ".join(f"--table {name}" for name in tables.tables if name not in too_long)
         raise ExportError(
-            f"an Excel sheet holds {MOST_ROWS:,} rows including the heading, but {listed}: export other tables "
+            f"an Excel sheet holds {MAX_ROWS:,} rows including the heading, but {listed}: export other tables "
             f"({others}), or all of them with --to csv or --to duckdb"
         )
 
@@ -32,7 +32,7 @@ def write_workbook(tables: RunTables, target: Path) -> None:
     with library("xlsxwriter", "cobre[excel]").Workbook(str(target), options) as book:
         bold = book.add_format({"bold": True})
         for name, rows in tables.tables.items():
-            _write_sheet(book.add_worksheet(name[:MOST_NAME]), rows, bold)
+            _write_sheet(book.add_worksheet(name[:MAX_SHEET_NAME]), rows, bold)
 
 
 def _write_sheet(sheet: Any, rows: RowSource, bold: Any) -> None:

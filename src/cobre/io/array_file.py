@@ -25,7 +25,7 @@ from numpy.typing import NDArray
 from cobre.errors import CobreError
 from cobre.io.atomic import replacing_file
 from cobre.io.stored_json import parse_stored
-from cobre.io.untrusted_file import MOST_TABLE_BYTES, open_untrusted
+from cobre.io.untrusted_file import MAX_TABLE_BYTES, open_untrusted
 
 MAGIC = b"COBREARR"
 VERSION = 1
@@ -115,7 +115,7 @@ class ArrayFile:
     @classmethod
     def open(cls, path: Path) -> "ArrayFile":
         """Open and check a file. Raises ArrayFileError and OSError."""
-        stream = os.fdopen(open_untrusted(path, MOST_TABLE_BYTES), "rb", buffering=0)
+        stream = os.fdopen(open_untrusted(path, MAX_TABLE_BYTES), "rb", buffering=0)
         try:
             return cls(path, stream)
         except BaseException:

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from cobre.io.case_files import known_files
-from cobre.io.untrusted_file import MOST_TABLE_BYTES, open_untrusted
+from cobre.io.untrusted_file import MAX_TABLE_BYTES, open_untrusted
 
 
 def file_digests(folder: Path) -> dict[str, str]:
@@ -23,7 +23,7 @@ def differing_files(first: Mapping[str, str], second: Mapping[str, str]) -> list
 def _digest(path: Path) -> str:
     """Empty where there is no such file, or none that can be read."""
     try:
-        with os.fdopen(open_untrusted(path, MOST_TABLE_BYTES), "rb") as stream:
+        with os.fdopen(open_untrusted(path, MAX_TABLE_BYTES), "rb") as stream:
             return hashlib.file_digest(stream, "sha256").hexdigest()
     except OSError:
         return ""

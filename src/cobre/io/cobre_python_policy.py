@@ -15,9 +15,9 @@ import numpy as np
 from cobre.core.stage_data import COMMITMENT, IN_TRANSIT
 from cobre.core.state_names import INFLOW_LAG, STORAGE, StateName, entity_ids
 from cobre.io.flat_table import FlatTable, FlatTableError
-from cobre.io.magnitudes import LARGEST_NUMBER
+from cobre.io.magnitudes import MAX_NUMBER
 from cobre.io.policy_file import PolicyData, PolicyFileError, PolicyMetadata, StageCuts
-from cobre.io.untrusted_file import MOST_BYTES, read_untrusted
+from cobre.io.untrusted_file import MAX_BYTES, read_untrusted
 
 IDENTIFIER = b"CBVF"
 FORMAT_VERSION = 3
@@ -74,7 +74,7 @@ def read_cobre_python_policy(manifest: Path) -> PolicyData:
 
 def _root(file: Path) -> FlatTable:
     try:
-        return FlatTable.root(read_untrusted(file, MOST_BYTES), IDENTIFIER)
+        return FlatTable.root(read_untrusted(file, MAX_BYTES), IDENTIFIER)
     except FlatTableError as error:
         raise PolicyFileError(file, f"is not a policy file of cobre-python: {error}") from error
     except OSError as error:
@@ -98,7 +98,7 @@ def _check(manifest: Path, table: FlatTable) -> None:
 def _scale(table: FlatTable) -> float:
     """How many $ make one unit of the cuts here."""
     scale = table.number(_Manifest.COST_SCALE) or 1.0
-    if not 1.0 / LARGEST_NUMBER <= scale <= LARGEST_NUMBER:
+    if not 1.0 / MAX_NUMBER <= scale <= MAX_NUMBER:
         raise FlatTableError(f"its cost_scale_factor is {scale}")
     return scale
 

@@ -5,8 +5,8 @@ from collections.abc import Iterable, Sequence
 
 from cobre.io.problems import CaseProblem
 
-MOST_APART = 3  # so many findings alike still have a line each
-MOST_NAMED = 4
+MAX_SEPARATE = 3  # up to this many similar findings have a line each
+MAX_NAMED = 4
 NAME_IN_BRACKETS = re.compile(r"\([^()]*\)")
 NUMBER = re.compile(r"(?<![A-Za-z])[-+]?\d+(\.\d+)?(e[-+]?\d+)?")
 LIST_OF_NUMBERS = re.compile(r"#(, #)+")
@@ -34,7 +34,7 @@ def _without_numbers(text: str) -> str:
 
 
 def _lines(group: Sequence[CaseProblem]) -> list[str]:
-    if len(group) <= MOST_APART:
+    if len(group) <= MAX_SEPARATE:
         return [str(problem) for problem in group]
     return [f"{group[0]}; {len(group) - 1} more like it{_where(group)}"]
 
@@ -44,8 +44,8 @@ def _where(group: Sequence[CaseProblem]) -> str:
     others = list(dict.fromkeys(problem.entity for problem in group if problem.entity != group[0].entity))
     if not others:
         return ""
-    unnamed = len(others) - MOST_NAMED
+    unnamed = len(others) - MAX_NAMED
     more = f" and {unnamed} {'other' if unnamed == 1 else 'others'}" if unnamed > 0 else ""
     joint = ":" if len(others) == len(group) - 1 else ", at"
     between = "; " if any(", " in entity for entity in others) else ", "
-    return f"{joint} {between.join(others[:MOST_NAMED])}{more}"
+    return f"{joint} {between.join(others[:MAX_NAMED])}{more}"

@@ -12,7 +12,7 @@ from typing import Any
 from cobre.io.problems import Layer, Problems
 from cobre.io.untrusted_file import read_untrusted
 
-MOST_DIGITS = 30
+MAX_DIGITS = 30
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,7 +79,7 @@ def _trailing_comma(text: str, position: int) -> str:
 
 def _whole(digits: str) -> int | float:
     """A number of more digits than anything has is as good as infinite: its size is refused by the field's name."""
-    return int(digits) if len(digits) <= MOST_DIGITS else float(digits)
+    return int(digits) if len(digits) <= MAX_DIGITS else float(digits)
 
 
 def _collecting(duplicates: list[str]) -> Callable[[list[tuple[str, Any]]], dict[str, Any]]:

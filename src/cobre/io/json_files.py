@@ -9,7 +9,7 @@ from typing import Any, TypeVar
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from cobre.io.json_documents import Document
-from cobre.io.magnitudes import LARGEST_NUMBER
+from cobre.io.magnitudes import MAX_NUMBER
 from cobre.io.problems import Layer, Problems
 from cobre.io.schema_messages import FilePlace, report_schema_errors
 
@@ -81,9 +81,9 @@ def _wrong_leaf(key: str, value: Any) -> tuple[str, str] | None:
     is_id = key == "id" or key.endswith("_id")
     if is_id and type(value) is int and not -INT32_LIMIT < value < INT32_LIMIT:
         return f"is {value}", "an id of at most 32 bits"
-    if isinstance(value, (int, float)) and abs(value) > LARGEST_NUMBER:
+    if isinstance(value, (int, float)) and abs(value) > MAX_NUMBER:
         found = "is too large" if abs(value) == inf else f"is {value:g}"
-        return found, f"a number between -{LARGEST_NUMBER:g} and {LARGEST_NUMBER:g}"
+        return found, f"a number between -{MAX_NUMBER:g} and {MAX_NUMBER:g}"
     return None
 
 

@@ -1,6 +1,6 @@
 """Limits on the size of numbers in a case."""
 
-LARGEST_NUMBER = 1e20
+MAX_NUMBER = 1e20
 """What the LP library takes for infinite; larger ones overflow on the way to it."""
 
 MAX_COUNT = 10_000_000

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from cobre.core.case import ABSENT_ID, Table
-from cobre.io.magnitudes import LARGEST_NUMBER
+from cobre.io.magnitudes import MAX_NUMBER
 from cobre.io.output.columns import null_rows
 from cobre.io.problems import Layer, Problems
 from cobre.io.untrusted_file import check_untrusted
@@ -116,7 +116,7 @@ def _values(arrow: "pa.Table", column: Column, table: TableFormat, problems: Pro
     if not column.is_nullable:
         _report_rows(np.flatnonzero(is_null), column, table, problems, "is null", "a value in every row")
     if column.kind == "number":
-        is_odd = ~(np.abs(values) <= LARGEST_NUMBER) & ~is_null
+        is_odd = ~(np.abs(values) <= MAX_NUMBER) & ~is_null
         _report_rows(np.flatnonzero(is_odd), column, table, problems, "is not a finite number", _finite(column))
     return values
 

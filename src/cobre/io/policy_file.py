@@ -25,7 +25,7 @@ from numpy.typing import NDArray
 from cobre.errors import ValidationError
 from cobre.io.atomic import replacing_file
 from cobre.io.stored_json import parse_stored
-from cobre.io.untrusted_file import MOST_BYTES, read_untrusted
+from cobre.io.untrusted_file import MAX_BYTES, read_untrusted
 
 MAGIC = b"COBREPOL"
 VERSION = 1
@@ -184,7 +184,7 @@ def read_policy_bytes(path: Path) -> bytes:
 
         return policy_bytes(read_cobre_python_policy(path))
     try:
-        return read_untrusted(path, MOST_BYTES)
+        return read_untrusted(path, MAX_BYTES)
     except FileNotFoundError as error:
         raise PolicyFileError(path, "the file does not exist") from error
     except OSError as error:

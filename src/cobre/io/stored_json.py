@@ -5,9 +5,9 @@ import math
 from collections.abc import Callable
 from typing import Any
 
-MOST_LEVELS = 100
+MAX_LEVELS = 100
 """Of objects and arrays in one another; what a run writes has about ten."""
-_LARGEST_WHOLE = 2**64  # seeds have 64 bits
+_MAX_WHOLE = 2**64  # seeds have 64 bits
 
 
 def parse_stored(text: str | bytes) -> Any:
@@ -42,18 +42,18 @@ def _finite(digits: str) -> float:
 
 
 def _whole(digits: str) -> int:
-    if len(digits) > 21 or not -_LARGEST_WHOLE < (value := int(digits)) < _LARGEST_WHOLE:
+    if len(digits) > 21 or not -_MAX_WHOLE < (value := int(digits)) < _MAX_WHOLE:
         raise ValueError(f"a whole number of {len(digits.lstrip('-'))} digits is too large")
     return value
 
 
 def is_shallow(value: Any) -> bool:
-    """Whether at most `MOST_LEVELS` objects and arrays lie in one another, so that recursive functions can handle it.
+    """Whether at most `MAX_LEVELS` objects and arrays lie in one another, so that recursive functions can handle it.
 
     Looked at level by level, since a recursive function would fail here too.
     """
     level = [value]
-    for _ in range(MOST_LEVELS):
+    for _ in range(MAX_LEVELS):
         level = [entry for outer in level if isinstance(outer, (dict, list)) for entry in _entries(outer)]
         if not level:
             return True

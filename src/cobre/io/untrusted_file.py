@@ -7,14 +7,14 @@ from pathlib import Path
 
 from cobre.errors import CobreError
 
-MOST_BYTES = 1 << 36
+MAX_BYTES = 1 << 36
 """Of any file that is read whole; policies are the largest: 9.1 GB with 120 stages x 9,000 cuts x 1,057 states."""
-MOST_TABLE_BYTES = 1 << 40
+MAX_TABLE_BYTES = 1 << 40
 """Of files that are read piece by piece: tables and checkpoints."""
-MOST_TEXT_BYTES = 1 << 28
+MAX_TEXT_BYTES = 1 << 28
 """Of settings, summaries, manifests and logs."""
 
-MOST_GROWTH_BYTES = 1 << 24
+MAX_GROWTH_BYTES = 1 << 24
 """Of a file while it is read: somebody may append to a log."""
 
 
@@ -33,22 +33,22 @@ def read_untrusted_text(path: Path) -> str:
 
 def check_untrusted(path: Path) -> Path:
     """The path of a regular file, for libraries that open files by themselves."""
-    os.close(open_untrusted(path, MOST_TABLE_BYTES))
+    os.close(open_untrusted(path, MAX_TABLE_BYTES))
     return path
 
 
-def read_untrusted(path: Path, most_bytes: int = MOST_TEXT_BYTES) -> bytes:
+def read_untrusted(path: Path, max_bytes: int = MAX_TEXT_BYTES) -> bytes:
     """The whole of a regular file. Raises OSError, and UntrustedFileError for what is none or has more bytes."""
-    descriptor = open_untrusted(path, most_bytes)
+    descriptor = open_untrusted(path, max_bytes)
     with os.fdopen(descriptor, "rb") as stream:
-        most = min(most_bytes, os.fstat(descriptor).st_size + MOST_GROWTH_BYTES)  # a read takes memory for all of it
+        most = min(max_bytes, os.fstat(descriptor).st_size + MAX_GROWTH_BYTES)  # a read takes memory for all of it
         content = stream.read(most + 1)
     if len(content) > most:
         raise UntrustedFileError(f"{path} grows while it is read: it has more than {most} bytes")
     return content
 
 
-def open_untrusted(path: Path, most_bytes: int = MOST_BYTES) -> int:
+def open_untrusted(path: Path, max_bytes: int = MAX_BYTES) -> int:
     """A descriptor for reading; nothing is waited for, and nothing endless is opened."""
     descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK)
     try:
@@ -57,8 +57,8 @@ def open_untrusted(path: Path, most_bytes: int = MOST_BYTES) -> int:
             raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR), str(path))
         if not stat.S_ISREG(status.st_mode):
             raise UntrustedFileError(f"{path} is a device, a pipe or a socket, not a file")
-        if status.st_size > most_bytes:
-            raise UntrustedFileError(f"{path} has {status.st_size} bytes, and at most {most_bytes} are read")
+        if status.st_size > max_bytes:
+            raise UntrustedFileError(f"{path} has {status.st_size} bytes, and at most {max_bytes} are read")
     except BaseException:
         os.close(descriptor)
         raise

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from urllib.parse import quote
 
-from cobre.io.untrusted_file import MOST_BYTES, read_untrusted
+from cobre.io.untrusted_file import MAX_BYTES, read_untrusted
 from cobre.mcp.discovery import find_cases_and_runs
 from cobre.mcp.roots import Roots
 from cobre.runs.files import EVENT_FILE, REPORT_FILE, STUDY_FILE, SUMMARY_FILE
@@ -56,7 +56,7 @@ def _file(name: str) -> Callable[[Path], str]:
 
 def _events(folder: Path) -> str:
     """The last whole lines of a log that may be long."""
-    content = read_untrusted(folder / EVENT_FILE, MOST_BYTES)
+    content = read_untrusted(folder / EVENT_FILE, MAX_BYTES)
     if len(content) > MAX_EVENT_BYTES:
         content = content[-MAX_EVENT_BYTES:].split(b"\n", 1)[-1]
     return content.decode(errors="replace")

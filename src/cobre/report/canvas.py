@@ -14,7 +14,7 @@ from cobre.report.palette import GRID, INK, MUTED
 # One unit is a point of 1/72 inch, and a pixel of the page before it is scaled.
 WIDTH, HEIGHT = 460.0, 250.0
 MARGINS = {"left": 48.0, "right": 12.0, "top": 26.0, "bottom": 30.0}
-MOST_STAGE_LABELS = 7
+MAX_STAGE_LABELS = 7
 ROUND_STEPS = (1, 2, 2.5, 5, 10)
 
 STYLE: dict[Any, Any] = {
@@ -72,7 +72,7 @@ def one_axes(unit: str, height: float = HEIGHT, left: float = MARGINS["left"]) -
 
 def label_stages(axes: Axes, labels: Sequence[str]) -> None:
     """Some of the labels, evenly spaced, and the whole width for the stages."""
-    step = max(1, -(-len(labels) // MOST_STAGE_LABELS))
+    step = max(1, -(-len(labels) // MAX_STAGE_LABELS))
     axes.set_xticks(range(0, len(labels), step), labels[::step])
     axes.set_xlim(-0.5, len(labels) - 0.5)
 

@@ -11,7 +11,7 @@ from cobre.report.row_pattern import row_pattern
 from cobre.report.table_columns import TableColumns
 
 Columns = Mapping[str, NDArray[Any]]
-MOST_IDS = 1 << 20  # ids farther apart than this are sorted instead of counted
+MAX_IDS = 1 << 20  # ids farther apart than this are sorted instead of counted
 
 
 class EntityRows:
@@ -152,7 +152,7 @@ def _coded(ids: NDArray[Any]) -> tuple[tuple[int, ...], NDArray[np.intp]]:
     if not len(ids):
         return (), np.zeros(0, np.intp)
     lowest, highest = int(ids.min()), int(ids.max())
-    if highest - lowest > MOST_IDS:
+    if highest - lowest > MAX_IDS:
         known = np.unique(ids)
         return tuple(known.tolist()), np.searchsorted(known, ids)
     is_known = np.zeros(highest - lowest + 1, bool)

@@ -7,7 +7,7 @@ from functools import cached_property
 import numpy as np
 
 from cobre.core.arrays import Floats
-from cobre.core.indicators import LEAST_COST
+from cobre.core.indicators import MIN_COST
 from cobre.report.entity_rows import Columns, EntityRows, added, average, block_hours, last
 from cobre.report.quantities import QUANTITIES, Quantity, columns_of
 from cobre.report.scenario_statistics import percentiles
@@ -163,4 +163,4 @@ class Simulated:
             for name, title in COST_COMPONENTS.items()
             if name in costs
         }
-        return {title: mean for title, mean in means.items() if abs(mean) >= LEAST_COST}
+        return {title: mean for title, mean in means.items() if abs(mean) >= MIN_COST}

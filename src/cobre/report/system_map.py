@@ -13,7 +13,7 @@ from cobre.runs.formatting import digits
 
 WIDTH = 1140
 STEP, ROW, MARGIN = 47.0, 44.0, 44.0
-MOST_LEVELS = int((WIDTH - 2 * MARGIN) / STEP)
+MAX_LEVELS = int((WIDTH - 2 * MARGIN) / STEP)
 LONGEST_NAME = 14
 BUS_COLOURS = (BLUE, ORANGE, GREEN, PURPLE, SKY, VERMILLION, GREY)
 INK, MUTED, PAPER = "var(--ink,#1c2733)", "var(--muted,#5b6875)", "var(--card,#fefefe)"
@@ -123,7 +123,7 @@ class _Drawing:
         """River systems on pack_layouts, below the network; the height of everything."""
         downstream = {hydro["id"]: hydro.get("downstream_id") for hydro in hydros}
         found = layouts(downstream)
-        width = max([MOST_LEVELS, *(layout.levels for layout in found)])
+        width = max([MAX_LEVELS, *(layout.levels for layout in found)])
         step = min(STEP, (WIDTH - 2 * MARGIN) / width)
         corners, rows = pack_layouts(found, width)
         places: dict[int, tuple[float, float]] = {}

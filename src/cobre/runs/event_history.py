@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from cobre.io.event_file import Event, event_of
-from cobre.io.untrusted_file import MOST_BYTES, read_untrusted
+from cobre.io.untrusted_file import MAX_BYTES, read_untrusted
 from cobre.runs.iterations import iterations_of
 
 
@@ -34,7 +34,7 @@ class EventHistory:
 def read_history(path: Path) -> EventHistory:
     """Every line that can be read. A last line without its end is still being written, and does not count as damage."""
     try:
-        lines = read_untrusted(path, MOST_BYTES).split(b"\n")
+        lines = read_untrusted(path, MAX_BYTES).split(b"\n")
     except FileNotFoundError:
         return EventHistory()
     parsed = [event_of(line) for line in lines]

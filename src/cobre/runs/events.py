@@ -14,7 +14,7 @@ from typing import IO, Any
 from cobre.io.atomic import WriteError, as_write_error
 from cobre.io.confined import open_own, remove_file
 from cobre.io.event_file import Event, events_in, whole_lines
-from cobre.io.untrusted_file import MOST_BYTES, open_untrusted, read_untrusted
+from cobre.io.untrusted_file import MAX_BYTES, open_untrusted, read_untrusted
 from cobre.runs.files import EVENT_FILE
 from cobre.sddp.events import IterationRecord
 from cobre.sddp.phases import as_dict
@@ -127,4 +127,4 @@ def _ends_with_newline(path: Path) -> bool:
 
 def read_events(folder: Path) -> list[Event]:
     """All whole lines so far; a line that is being written is left for the next time."""
-    return events_in(whole_lines(read_untrusted(folder / EVENT_FILE, MOST_BYTES)))
+    return events_in(whole_lines(read_untrusted(folder / EVENT_FILE, MAX_BYTES)))

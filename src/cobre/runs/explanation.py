@@ -14,7 +14,7 @@ from cobre.runs.lp_names import Dictionary, Meaning
 from cobre.runs.trained_case import changed_case
 from cobre.solver.conflict import INFEASIBLE, OPTIMAL, UNBOUNDED, Conflict, Limit, UnreadableLpError, find_conflict
 
-MOST_PLANTS = 12
+MAX_PLANTS = 12
 
 
 class NothingToExplainError(CobreError):
@@ -206,7 +206,7 @@ def _inputs(saved: SavedFailure, conflict: Conflict) -> Iterator[str]:
     involved = " ".join(_limits(saved, conflict.limits))
     names = [saved.words.hydro(index) for index in range(len(inflow))]
     chosen = [index for index, name in enumerate(names) if name in involved] or list(range(len(names)))
-    for index in chosen[:MOST_PLANTS]:
+    for index in chosen[:MAX_PLANTS]:
         yield f"{names[index]}: starts with {state[index]:.6g} hm3, natural inflow {inflow[index]:.6g} m3/s"
 
 

@@ -11,7 +11,7 @@ from cobre.io.stored_json import parse_stored
 from cobre.io.untrusted_file import read_untrusted_text
 from cobre.runs.files import STUDY_FILE
 
-MOST_NAMED = 5
+MAX_NAMED = 5
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,7 +56,7 @@ def changed_case(run: Path) -> str | None:
 
 def named_files(names: list[str]) -> str:
     """File names for a message: the first few, and how many more there are."""
-    shown, more = ", ".join(names[:MOST_NAMED]), len(names) - MOST_NAMED
+    shown, more = ", ".join(names[:MAX_NAMED]), len(names) - MAX_NAMED
     rest = f" and {more} more" if more > 0 else ""
     return f"{'changed files' if len(names) > 1 else 'changed file'}: {shown}{rest}"
 

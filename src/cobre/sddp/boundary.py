@@ -18,7 +18,7 @@ from cobre.core.stage_data import COMMITMENT, ResolvedStudy
 from cobre.core.state_names import INFLOW_LAG, STORAGE, StateName, kind_of
 from cobre.errors import PolicyIncompatibleError
 from cobre.sddp.cuts.components import stored_components
-from cobre.sddp.cuts.pool import WIDEST_CHUNK, CutPool, CutSet
+from cobre.sddp.cuts.pool import MAX_CHUNK_CUTS, CutPool, CutSet
 from cobre.sddp.lp.build import StageLp, build_stage_lp
 from cobre.sddp.problem import Problem
 from cobre.solver.batches import CutRows
@@ -65,8 +65,8 @@ class BoundaryCuts:
         table = np.zeros((1 + dimension, -(-count // CUTS_PER_BLOCK) * CUTS_PER_BLOCK))
         table[0, :count] = self.cuts.intercepts
         table[1:, :count] = self.cuts.coefficients.T
-        starts = range(0, table.shape[1], WIDEST_CHUNK)
-        chunks = [np.ascontiguousarray(table[:, start : start + WIDEST_CHUNK]) for start in starts]
+        starts = range(0, table.shape[1], MAX_CHUNK_CUTS)
+        chunks = [np.ascontiguousarray(table[:, start : start + MAX_CHUNK_CUTS]) for start in starts]
         return CutRows(chunks, count, np.ones(count, np.uint8))
 
 

@@ -14,7 +14,7 @@ from cobre.sddp.plugins.interfaces import RiskMeasure
 from cobre.sddp.plugins.risk import risk_measure
 from cobre.sddp.tree import ScenarioTree
 from cobre.solver.batches import Bases, Chains, Realisations
-from cobre.solver.program import MOST_DENSE_ROWS
+from cobre.solver.program import MAX_DENSE_ROWS
 from cobre.stochastic.model import NoiseModel
 
 
@@ -112,13 +112,13 @@ class Problem:
     def carries_basis(self, stage: int) -> bool:
         """Whether a forward path starts a stage from its own optimal basis of the stage before.
 
-        True for LPs of the same shape with more than `MOST_DENSE_ROWS` rows. It takes about half as many pivots as
+        True for LPs of the same shape with more than `MAX_DENSE_ROWS` rows. It takes about half as many pivots as
         starting from a basis of an earlier iteration, which belongs to another state and another policy.
         """
         if stage == 0:
             return False
         before, program = self.stages[stage - 1].program, self.stages[stage].program
-        return len(program.row_lower) > MOST_DENSE_ROWS and program.has_shape_of(before)
+        return len(program.row_lower) > MAX_DENSE_ROWS and program.has_shape_of(before)
 
     @property
     def discounts(self) -> Floats:

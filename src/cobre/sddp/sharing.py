@@ -25,7 +25,7 @@ from cobre.sddp.cuts.visibility import count_sharing_memory
 T = TypeVar("T")
 Bytes = NDArray[np.uint8]
 
-SMALLEST_BYTES = 512  # less than that is not worth a place of its own
+MIN_SHARED_BYTES = 512  # less than that is not worth a place of its own
 ALIGNMENT = 64
 
 
@@ -104,9 +104,9 @@ def _read(region: Bytes) -> Any:
 def _left_in(buffer: pickle.PickleBuffer, found: list[memoryview]) -> bool:
     """Whether an array stays in the pickle; others are added to `found`."""
     array = buffer.raw()
-    if array.nbytes >= SMALLEST_BYTES:
+    if array.nbytes >= MIN_SHARED_BYTES:
         found.append(array)
-    return array.nbytes < SMALLEST_BYTES
+    return array.nbytes < MIN_SHARED_BYTES
 
 
 def _key(array: memoryview) -> tuple[int, bytes]:

@@ -35,8 +35,8 @@ class Limit:
 class Conflict:
     """What a second look at an LP found.
 
-    limits: a smallest set that has no solution. violations: what is least to be given up, by row. rising: columns that
-    grow without end where money is earned without limit.
+    limits: an irreducible infeasible set. violations: the smallest total violation that makes the LP feasible, by row.
+    rising: columns that grow without limit along a ray of falling cost.
     """
 
     status: str
@@ -99,7 +99,7 @@ def _sides(
 
 
 def _least_violations(highspy: Any, path: Path) -> Iterator[Limit]:
-    """What rows lack when all of them may be violated, as little as possible altogether."""
+    """By how much rows are violated when the sum of violations is as small as possible."""
     highs = _loaded(highspy, path)
     if highs.feasibilityRelaxation(-1.0, -1.0, 1.0) == highspy.HighsStatus.kError:
         return

@@ -17,13 +17,13 @@ from numpy.typing import NDArray
 
 from cobre.core.arrays import Floats, Ints
 
-MOST_DENSE_ROWS = 100  # of a stage for which a dense inverse is quicker than a sparse factorisation
+MAX_DENSE_ROWS = 100  # of a stage for which a dense inverse is quicker than a sparse factorisation
 PYTHON_ONLY = ("column_scale", "row_scale", "names")
 
 
 @dataclass(frozen=True, slots=True)
 class Names:
-    """What columns and rows mean; blocks of consecutive indices by a word and an entity-by-block shape."""
+    """Names of columns and rows, such as `turbined[3,0]`: a kind, then entity and block."""
 
     columns: tuple[str, ...]
     rows: tuple[str, ...]
@@ -113,7 +113,7 @@ class StageProgram:
         return following.reshape(len(lags), -1)
 
     def parts(self) -> Mapping[str, object]:
-        """What the native kernel wants to know."""
+        """The program as keyword arguments of the native `LpStage`."""
         kept = {field.name: getattr(self, field.name) for field in fields(self) if field.name not in PYTHON_ONLY}
         scale = np.ascontiguousarray(self.column_scale[self.state_column])
         sizes = {"states": self.states, "hydros": self.hydros, "order": self.order}

@@ -27,7 +27,7 @@ from cobre.solver.batches import (
     Step,
     Walk,
 )
-from cobre.solver.program import MOST_DENSE_ROWS, StageProgram
+from cobre.solver.program import MAX_DENSE_ROWS, StageProgram
 
 STATUS_WORDS = {
     7: "cuts keep being violated",
@@ -43,7 +43,7 @@ class SimplexOptions:
     """Settings of the simplex. Tolerances apply to scaled LPs.
 
     violation_tolerance: of a cut, relative to the cost-to-go. max_added_per_round: violated cuts that enter an LP at
-    once. retry_attempts: settings that HiGHS is tried with before a solve fails. most_dense_rows: stages with more
+    once. retry_attempts: settings that HiGHS is tried with before a solve fails. max_dense_rows: stages with more
     rows are solved with a sparse factorisation of the basis, others with a dense inverse.
     """
 
@@ -51,7 +51,7 @@ class SimplexOptions:
     violation_tolerance: float = 1e-9
     max_added_per_round: int = 8
     retry_attempts: int = 5
-    most_dense_rows: int = MOST_DENSE_ROWS
+    max_dense_rows: int = MAX_DENSE_ROWS
 
 
 class SimplexSolver(LpSolver):
@@ -66,7 +66,7 @@ class SimplexSolver(LpSolver):
             options.violation_tolerance,
             options.max_added_per_round,
             options.retry_attempts,
-            options.most_dense_rows,
+            options.max_dense_rows,
         )
         self._stages: dict[int, tuple[StageProgram, LpStage]] = {}
 

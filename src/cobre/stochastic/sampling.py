@@ -23,7 +23,7 @@ from cobre.stochastic.random.selection import choose
 # Simulations draw as if they were an iteration before the first.
 SIMULATION_ITERATION = 0
 
-MOST_DRAWN = 1 << 13  # choices at once, beyond one iteration: arrays of that size stay in the cache
+MAX_DRAWN = 1 << 13  # choices at once, beyond one iteration: arrays of that size stay in the cache
 
 
 class Scheme(ABC):
@@ -53,7 +53,7 @@ class InSample(Scheme):
         same = scenarios.tobytes()
         if self._scenarios != same or iteration not in self._iterations:
             is_next = self._scenarios == same and iteration == self._iterations.stop
-            ahead = MOST_DRAWN // max(1, len(scenarios) * len(self._openings)) if is_next else 1
+            ahead = MAX_DRAWN // max(1, len(scenarios) * len(self._openings)) if is_next else 1
             self._scenarios, self._iterations = same, range(iteration, iteration + max(1, ahead))
             self._chosen = self._draw(self._iterations, scenarios)
         chosen: Indices = self._chosen[stage][iteration - self._iterations.start]

@@ -127,7 +127,7 @@ def bound(
     method: str = "auto",
     paths: int = 200,
     confidence: float = 0.95,
-    most_nodes: int = 20_000,
+    max_nodes: int = 20_000,
     num_workers: int | None = None,
     backend: str = "auto",
     threads: int | None = None,
@@ -138,7 +138,7 @@ def bound(
     method: `enumeration` (exact: the policy on every path of the opening tree), `inner` (inner approximation:
     deterministic, for few state variables), `sampled` (an estimate with a confidence interval), or `auto`.
     paths: sampled paths; for `inner`, the paths whose states become its vertices. confidence: of the interval.
-    most_nodes: the largest tree that is enumerated. num_workers, backend, threads: as in `train`.
+    max_nodes: the largest tree that is enumerated. num_workers, backend, threads: as in `train`.
 
     Raises NothingToBoundError where case or policy is missing, and CaseChangedError for a policy of another problem.
 
@@ -148,18 +148,18 @@ def bound(
     (True, True)
     """
     placement = script_placement(backend, num_workers)
-    plan = bound_plan(method, paths, confidence, most_nodes)
+    plan = bound_plan(method, paths, confidence, max_nodes)
     each = threads_per_worker(placement, count("threads", threads, MAX_THREADS))
     return bound_in(placement, bound_request(case, policy, plan, each), no_events)
 
 
-def bound_plan(method: str, paths: int, confidence: float, most_nodes: int) -> BoundPlan:
+def bound_plan(method: str, paths: int, confidence: float, max_nodes: int) -> BoundPlan:
     """A bound plan from arguments; raises ValueError for invalid ones."""
     if method not in list(BoundMethod):
         raise ValueError(f"method is {method!r}: expected one of {', '.join(BoundMethod)}")
     if not 0.0 < confidence < 1.0:
         raise ValueError(f"confidence is {confidence!r}: expected a number between 0 and 1")
-    return BoundPlan(BoundMethod(method), _at_least_two(paths), confidence, count("most_nodes", most_nodes) or 1)
+    return BoundPlan(BoundMethod(method), _at_least_two(paths), confidence, count("max_nodes", max_nodes) or 1)
 
 
 def bound_request(

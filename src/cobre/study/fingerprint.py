@@ -11,7 +11,7 @@ from cobre.errors import CobreError
 from cobre.sddp.prepared import PreparedStudy
 from cobre.sddp.problem_digest import feed
 from cobre.solver.batches import LpSolver
-from cobre.study.prepare import most_dense_rows
+from cobre.study.prepare import max_dense_rows
 
 _PROBED_SCENARIOS = 4
 # Of the section `training`: when to stop, whether to train at all, and what the problem's tree says already. Every
@@ -76,7 +76,7 @@ def case_digest(study: PreparedStudy) -> str:
     feed(digest, study.digest)
     deciding = [item.name for item in fields(config) if item.name not in _WITHOUT_EFFECT_ON_BITS]
     feed(digest, [getattr(config, name) for name in deciding])
-    feed(digest, most_dense_rows())
+    feed(digest, max_dense_rows())
     scenarios = range(min(_PROBED_SCENARIOS, config.forward_passes))
     for stage_number in range(problem.num_stages):
         feed(digest, study.noise.training_sampler.sample(1, scenarios, stage_number))

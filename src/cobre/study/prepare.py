@@ -21,7 +21,7 @@ from cobre.solver.simplex import SimplexOptions, SimplexSolver
 from cobre.stochastic.model import build_noise_model
 from cobre.stochastic.notes import NoiseNote
 
-MOST_DENSE_ROWS_VARIABLE = "COBRE_MOST_DENSE_ROWS"
+MAX_DENSE_ROWS_VARIABLE = "COBRE_MAX_DENSE_ROWS"
 
 
 def prepare(case: Case) -> PreparedStudy:
@@ -43,13 +43,13 @@ def prepare(case: Case) -> PreparedStudy:
     return PreparedStudy(case, noise, problem, boundary, (*_grouped(noise.notes), *notes))
 
 
-def most_dense_rows() -> int:
+def max_dense_rows() -> int:
     """Stages with more rows are solved with a sparse factorisation; an environment variable may say another number."""
-    given = os.environ.get(MOST_DENSE_ROWS_VARIABLE)
+    given = os.environ.get(MAX_DENSE_ROWS_VARIABLE)
     if given is None:
-        return SimplexOptions().most_dense_rows
+        return SimplexOptions().max_dense_rows
     if not given.isdecimal():
-        raise ValidationError(f"{MOST_DENSE_ROWS_VARIABLE} is {given!r}: expected a whole number of rows, such as 100")
+        raise ValidationError(f"{MAX_DENSE_ROWS_VARIABLE} is {given!r}: expected a whole number of rows, such as 100")
     return min(int(given), 2**31 - 1)
 
 
@@ -61,7 +61,7 @@ def make_solver(study: PreparedStudy, threads: int) -> LpSolver:
     options = SimplexOptions(
         feasibility_tolerance=min((t for t in tolerances if t is not None), default=defaults.feasibility_tolerance),
         retry_attempts=config.retry_max_attempts,
-        most_dense_rows=most_dense_rows(),
+        max_dense_rows=max_dense_rows(),
     )
     solver = SimplexSolver(threads, options)
     for number, stage in enumerate(study.problem.stages):

@@ -26,7 +26,7 @@ ARITHMETIC = 2
 RECORD = Path(__file__).with_name("known_digests.json")
 ITERATIONS = {"two_reservoirs": 10, "four_regions": 4, "large": 3, "large_sparse": 3}
 # The examples are small enough for the dense inverse. One of them once more with the method of large stages.
-VARIANTS = {"large_sparse": ("large", {"COBRE_MOST_DENSE_ROWS": "0"})}
+VARIANTS = {"large_sparse": ("large", {"COBRE_MAX_DENSE_ROWS": "0"})}
 LIMIT_S = 900.0
 # Our own kernels, NumPy's, and those of the mathematical library: what the plainest processor would do.
 NARROW = {

@@ -17,7 +17,7 @@ from cobre.tui.keys_screen import KeysScreen
 from cobre.tui.panels import figures, rank_timeline, status_line
 
 INTERVAL_S = 0.5
-MOST_LINES = 2000
+MAX_LINES = 2000
 
 
 class WatchApp(App[None]):
@@ -74,7 +74,7 @@ class WatchApp(App[None]):
         with Horizontal(id="lower"):
             with VerticalScroll(id="ranks-box"):
                 yield Static(id="ranks")
-            yield RichLog(id="log", max_lines=MOST_LINES, wrap=True, min_width=0)
+            yield RichLog(id="log", max_lines=MAX_LINES, wrap=True, min_width=0)
         footer = Footer()
         footer.compact = True
         yield footer
@@ -149,8 +149,8 @@ class WatchApp(App[None]):
     def _take(self, fresh: list[Event]) -> None:
         if fresh:
             self.view.take_all(fresh)
-            self._events = (self._events + fresh)[-MOST_LINES:]
-            self._write(fresh[-MOST_LINES:])
+            self._events = (self._events + fresh)[-MAX_LINES:]
+            self._write(fresh[-MAX_LINES:])
             self.query_one(BoundsPlot).show(self.view)
 
     def _forget(self) -> None:

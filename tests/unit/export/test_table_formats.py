@@ -96,16 +96,16 @@ def test_text_in_a_csv_file_is_never_a_formula_nor_a_command(tmp_path):
 
 def test_a_table_that_no_sheet_holds_is_refused_and_nothing_is_written(run, tmp_path, monkeypatch):
     rows = stored(run, "costs").num_rows
-    monkeypatch.setattr(workbook, "MOST_ROWS", rows)
+    monkeypatch.setattr(workbook, "MAX_ROWS", rows)
     with pytest.raises(ExportError, match=rf"costs has {rows:,} rows.*--table stages.*--to csv"):
         export_run(run, tmp_path / "x.xlsx", "xlsx")
     assert list(tmp_path.iterdir()) == []
-    monkeypatch.setattr(workbook, "MOST_ROWS", rows + 1)
+    monkeypatch.setattr(workbook, "MAX_ROWS", rows + 1)
     export_run(run, tmp_path / "x.xlsx", "xlsx", tables=["costs"])
 
 
 def test_the_limit_is_that_of_excel():
-    assert workbook.MOST_ROWS == 2**20
+    assert workbook.MAX_ROWS == 2**20
 
 
 def test_netcdf_has_ids_as_dimensions(run, tmp_path):

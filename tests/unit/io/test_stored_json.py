@@ -3,19 +3,19 @@
 import pytest
 
 from cobre.io.event_file import event_of, events_in
-from cobre.io.stored_json import MOST_LEVELS, parse_finite, parse_stored
+from cobre.io.stored_json import MAX_LEVELS, parse_finite, parse_stored
 
 
 def nested(levels):
     return "[" * levels + "]" * levels
 
 
-@pytest.mark.parametrize("levels", [1, MOST_LEVELS])
+@pytest.mark.parametrize("levels", [1, MAX_LEVELS])
 def test_what_is_nested_a_little_is_read(levels):
     assert isinstance(parse_stored(nested(levels)), list)
 
 
-@pytest.mark.parametrize("levels", [MOST_LEVELS + 1, 900, 100_000])
+@pytest.mark.parametrize("levels", [MAX_LEVELS + 1, 900, 100_000])
 @pytest.mark.parametrize("parse", [parse_stored, parse_finite])
 def test_what_is_nested_without_end_is_refused(parse, levels):
     with pytest.raises(ValueError, match="nested too deeply"):

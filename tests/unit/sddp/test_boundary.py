@@ -26,7 +26,7 @@ from cobre.sddp.boundary import (
     lags_read,
     with_boundary,
 )
-from cobre.sddp.cuts.pool import WIDEST_CHUNK, CutSet
+from cobre.sddp.cuts.pool import MAX_CHUNK_CUTS, CutSet
 from cobre.sddp.problem import build_problem
 from cobre.sddp.resolved.resolve import resolve
 from cobre.study.prepare import prepare
@@ -266,12 +266,12 @@ def test_only_lags_that_some_cut_depends_on_are_read():
 
 
 def test_rows_hold_all_cuts_in_whole_chunks():
-    count = WIDEST_CHUNK + 3
+    count = MAX_CHUNK_CUTS + 3
     cuts = CutSet(np.arange(count, dtype=float), np.arange(2.0 * count).reshape(count, 2))
     rows = fit_boundary(
         ExternalCuts(("storage:0", "storage:1"), cuts, 1.0), ("storage:0", "storage:1"), 1.0, is_strict=True
     ).rows()
-    assert [chunk.shape for chunk in rows.chunks] == [(3, WIDEST_CHUNK), (3, CUTS_PER_BLOCK)]
+    assert [chunk.shape for chunk in rows.chunks] == [(3, MAX_CHUNK_CUTS), (3, CUTS_PER_BLOCK)]
     assert rows.count == len(rows.active) == count
     whole = np.concatenate(rows.chunks, axis=1)[:, :count]
     assert np.array_equal(whole, np.vstack([cuts.intercepts, cuts.coefficients.T]))

@@ -19,10 +19,10 @@ def met(iteration):
     return np.random.default_rng(iteration).random((STAGES, PATHS, DIMENSION))
 
 
-def gathered(comm, keeps_all=False, most_bytes=None):
+def gathered(comm, keeps_all=False, max_bytes=None):
     """All states of all places after some iterations, bytes told in the last one, and bytes that are held."""
-    if most_bytes is not None:
-        module.MOST_GATHERED_BYTES = most_bytes  # in a process of its own
+    if max_bytes is not None:
+        module.MAX_GATHERED_BYTES = max_bytes  # in a process of its own
     pool, split = CutPool(comm, STAGES, DIMENSION, KEPT), WorkSplit(PATHS, comm.size)
     visited, own = VisitedStates(pool, keeps_all=keeps_all), split.block(comm.rank)
     for iteration in range(ITERATIONS):

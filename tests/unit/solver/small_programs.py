@@ -3,7 +3,7 @@
 import highspy
 import numpy as np
 
-from cobre.sddp.cuts.pool import WIDEST_CHUNK
+from cobre.sddp.cuts.pool import MAX_CHUNK_CUTS
 from cobre.solver.batches import Bases, CutRows, Realisations
 from cobre.solver.program import Names, StageProgram
 
@@ -84,9 +84,9 @@ def random_cuts(count: int, dimension: int, seed: int = 3) -> tuple[np.ndarray, 
 def cut_rows(intercepts: np.ndarray, slopes: np.ndarray) -> CutRows:
     """Cuts as they lie in a pool."""
     chunks = []
-    for start in range(0, len(intercepts), WIDEST_CHUNK):
-        part = slice(start, start + WIDEST_CHUNK)
-        chunk = np.zeros((1 + slopes.shape[1], WIDEST_CHUNK))
+    for start in range(0, len(intercepts), MAX_CHUNK_CUTS):
+        part = slice(start, start + MAX_CHUNK_CUTS)
+        chunk = np.zeros((1 + slopes.shape[1], MAX_CHUNK_CUTS))
         width = len(intercepts[part])
         chunk[0, :width], chunk[1:, :width] = intercepts[part], slopes[part].T
         chunks.append(chunk)

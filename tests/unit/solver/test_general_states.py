@@ -23,7 +23,7 @@ from cobre.solver.batches import Chains, Keep, Step
 from cobre.solver.program import Names, StageProgram
 from cobre.solver.simplex import SimplexSolver
 
-COMMITMENT_COST, MOST_COMMITTED = 3.0, 25.0
+COMMITMENT_COST, MAX_COMMITTED = 3.0, 25.0
 LEAD = 3  # stages from a decision to its delivery
 SCALE = 4.0  # of the commitment's column
 
@@ -39,7 +39,7 @@ def committing(order: int) -> StageProgram:
         stage,
         cost=np.append(stage.cost, COMMITMENT_COST * SCALE),
         column_lower=np.append(stage.column_lower, 0.0),
-        column_upper=np.append(stage.column_upper, MOST_COMMITTED / SCALE),
+        column_upper=np.append(stage.column_upper, MAX_COMMITTED / SCALE),
         column_scale=np.append(stage.column_scale, SCALE),
         state_column=np.append(stage.state_column, len(stage.cost)).astype(np.int32),
         passed_from=np.array([newest, passed], np.int32),
@@ -54,7 +54,7 @@ def states_of(count: int, order: int) -> np.ndarray:
     """Storages, the newest commitment, lags, older commitments."""
     random = np.random.default_rng(8)
     plain = random_states(count, order)
-    older = random.uniform(0.0, MOST_COMMITTED, (count, LEAD))
+    older = random.uniform(0.0, MAX_COMMITTED, (count, LEAD))
     return np.hstack([plain[:, :HYDROS], older[:, :1], plain[:, HYDROS:], older[:, 1:]])
 
 
@@ -67,7 +67,7 @@ def cost_of(
     realised = inflow + (PSI[:order] * lags).sum(axis=0)
     model = highspy.Highs()
     model.setOptionValue("output_flag", False)
-    for cost, upper in zip([*COST, COMMITMENT_COST], [*UPPER, MOST_COMMITTED], strict=True):
+    for cost, upper in zip([*COST, COMMITMENT_COST], [*UPPER, MAX_COMMITTED], strict=True):
         model.addCol(cost, 0.0, upper, 0, [], [])
     right = [state[0] + realised[0], state[1] + realised[1], load - state[-1]]
     for row, side in zip(ROWS, right, strict=True):

@@ -17,7 +17,7 @@ from cobre.solver.simplex import SimplexOptions, SimplexSolver
 
 THERMAL = 7
 CUTS, OPENINGS = 300, 6
-BOTH_METHODS = pytest.mark.parametrize("most_dense_rows", [100, 0], ids=["dense", "sparse"])
+BOTH_METHODS = pytest.mark.parametrize("max_dense_rows", [100, 0], ids=["dense", "sparse"])
 
 
 def selling(order: int) -> StageProgram:
@@ -32,9 +32,9 @@ def small_loads() -> Realisations:
     return replace(noise, load_mw=noise.load_mw / 8.0)
 
 
-def solved(stage: StageProgram, states: np.ndarray, most_dense_rows: int, threads: int = 1) -> tuple[Batch, tuple]:
+def solved(stage: StageProgram, states: np.ndarray, max_dense_rows: int, threads: int = 1) -> tuple[Batch, tuple]:
     cuts = random_cuts(CUTS, states.shape[1])
-    solver = SimplexSolver(threads, SimplexOptions(most_dense_rows=most_dense_rows, max_added_per_round=3))
+    solver = SimplexSolver(threads, SimplexOptions(max_dense_rows=max_dense_rows, max_added_per_round=3))
     solver.load(0, stage)
     starts = np.full(len(states), -1, np.int32)
     chains = Chains.all_of(states, np.arange(OPENINGS, dtype=np.int32), no_bases(stage), starts)
@@ -44,9 +44,9 @@ def solved(stage: StageProgram, states: np.ndarray, most_dense_rows: int, thread
 
 @BOTH_METHODS
 @pytest.mark.parametrize("order", [0, 1, 2])
-def test_optimum_is_that_of_the_whole_lp(order: int, most_dense_rows: int) -> None:
+def test_optimum_is_that_of_the_whole_lp(order: int, max_dense_rows: int) -> None:
     stage, states, noise = selling(order), random_states(4, order), small_loads()
-    batch, cuts = solved(stage, states, most_dense_rows)
+    batch, cuts = solved(stage, states, max_dense_rows)
     assert batch.library_solves > 0 or order > 0  # how many need it is a matter of luck
     expected = [
         reference_cost(state, noise.inflow_m3s[w], noise.load_mw[w, 0], cuts, stage.column_lower)
@@ -57,10 +57,10 @@ def test_optimum_is_that_of_the_whole_lp(order: int, most_dense_rows: int) -> No
 
 
 @BOTH_METHODS
-def test_gradients_are_slopes_of_the_cost(most_dense_rows: int) -> None:
+def test_gradients_are_slopes_of_the_cost(max_dense_rows: int) -> None:
     """A cut made of one lies below the true cost everywhere, and touches it at its own state."""
     stage, states, noise = selling(1), random_states(2, 1), small_loads()
-    batch, cuts = solved(stage, states, most_dense_rows)
+    batch, cuts = solved(stage, states, max_dense_rows)
     for number, (state, w) in enumerate((state, w) for state in states for w in range(OPENINGS)):
         for other in random_states(10, 1, seed=9):
             true = reference_cost(other, noise.inflow_m3s[w], noise.load_mw[w, 0], cuts, stage.column_lower)
@@ -69,9 +69,9 @@ def test_gradients_are_slopes_of_the_cost(most_dense_rows: int) -> None:
 
 
 @BOTH_METHODS
-def test_threads_do_not_change_a_bit(most_dense_rows: int) -> None:
+def test_threads_do_not_change_a_bit(max_dense_rows: int) -> None:
     states = random_states(9, 1)
-    batches = [solved(selling(1), states, most_dense_rows, threads)[0] for threads in (1, 3)]
+    batches = [solved(selling(1), states, max_dense_rows, threads)[0] for threads in (1, 3)]
     for name in ("objective", "gradient", "primal", "dual", "basis_status", "basis_cuts"):
         assert np.array_equal(*(getattr(batch, name) for batch in batches)), name
     assert batches[0].library_solves == batches[1].library_solves

@@ -27,8 +27,8 @@ OPENINGS = 8
 CUTS = 40
 
 
-def solver_of(program: StageProgram, most_dense_rows: int = 0, threads: int = 1) -> SimplexSolver:
-    solver = SimplexSolver(threads, SimplexOptions(most_dense_rows=most_dense_rows))
+def solver_of(program: StageProgram, max_dense_rows: int = 0, threads: int = 1) -> SimplexSolver:
+    solver = SimplexSolver(threads, SimplexOptions(max_dense_rows=max_dense_rows))
     solver.load(0, program)
     return solver
 

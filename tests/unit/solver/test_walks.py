@@ -19,8 +19,8 @@ def steps(order: int, bases: Bases, count: int = PATHS) -> list[Step]:
     return [Step(t, cuts[t], realisations(6, seed=t), chosen[t], bases) for t in range(STAGES)]
 
 
-def loaded(threads: int, order: int, most_dense_rows: int = 100) -> SimplexSolver:
-    solver = SimplexSolver(threads, SimplexOptions(most_dense_rows=most_dense_rows))
+def loaded(threads: int, order: int, max_dense_rows: int = 100) -> SimplexSolver:
+    solver = SimplexSolver(threads, SimplexOptions(max_dense_rows=max_dense_rows))
     for stage in range(STAGES):
         solver.load(stage, program(order))
     return solver
@@ -65,10 +65,10 @@ def test_threads_do_not_change_a_bit() -> None:
     assert len({bits(loaded(threads, 2).walk(steps(2, bases), state)) for threads in (1, 2, 4)}) == 1
 
 
-@pytest.mark.parametrize("most_dense_rows", [0, 100])
-def test_paths_go_on_from_the_basis_in_which_they_left_the_stage_before(most_dense_rows: int) -> None:
+@pytest.mark.parametrize("max_dense_rows", [0, 100])
+def test_paths_go_on_from_the_basis_in_which_they_left_the_stage_before(max_dense_rows: int) -> None:
     given = [replace(step, carries_basis=number > 0) for number, step in enumerate(steps(2, no_bases(program(2))))]
-    solver, state = loaded(1, 2, most_dense_rows), random_states(PATHS, 2)
+    solver, state = loaded(1, 2, max_dense_rows), random_states(PATHS, 2)
     walk = solver.walk(given, state)
     bases, index = given[0].bases, np.full(PATHS, -1, np.int32)
     for number, step in enumerate(given):
@@ -78,7 +78,7 @@ def test_paths_go_on_from_the_basis_in_which_they_left_the_stage_before(most_den
         assert walk.basis_status[number].tobytes() == batch.basis_status.tobytes()
         state = program(2).next_states(state, batch.decided, batch.inflow)
         bases, index = Bases(batch.basis_status, batch.basis_cuts), np.arange(PATHS, dtype=np.int32)
-    assert bits(loaded(4, 2, most_dense_rows).walk(given, random_states(PATHS, 2))) == bits(walk)
+    assert bits(loaded(4, 2, max_dense_rows).walk(given, random_states(PATHS, 2))) == bits(walk)
 
 
 def test_the_first_step_follows_none() -> None:

@@ -14,9 +14,9 @@ from cobre.solver.batches import Chains, Keep
 from cobre.solver.simplex import SimplexOptions, SimplexSolver
 
 digest = hashlib.sha256()
-for most_dense_rows in (100, 0):
+for max_dense_rows in (100, 0):
     stage, states, noise = program(2), random_states(20, 2), realisations(8)
-    solver = SimplexSolver(1, SimplexOptions(most_dense_rows=most_dense_rows))
+    solver = SimplexSolver(1, SimplexOptions(max_dense_rows=max_dense_rows))
     solver.load(0, stage)
     starts = np.full(len(states), -1, np.int32)
     chains = Chains.all_of(states, np.arange(8, dtype=np.int32), no_bases(stage), starts)

@@ -20,8 +20,8 @@ from cobre.io.constraints.tokens import ExpressionError, Token, TokenKind, token
 from cobre.io.constraints.variables import VARIABLES, VariableKind
 
 Relation = Literal["<=", ">=", "=="]
-MOST_PARENTHESES = 50
-MOST_ID = 2**31 - 1
+MAX_PARENTHESES = 50
+MAX_ID = 2**31 - 1
 
 
 @dataclass(frozen=True, slots=True)
@@ -126,7 +126,7 @@ class _Parser:
 
     def _factor(self) -> LinearForm:
         self._depth += 1
-        if self._depth > MOST_PARENTHESES:
+        if self._depth > MAX_PARENTHESES:
             raise ExpressionError(self._token.position, "it is nested too deeply", "use fewer parentheses")
         try:
             return self._signed() or self._group() or self._atom()
@@ -198,7 +198,7 @@ class _Parser:
 
     def _integer(self, what: str) -> int:
         token = self._token
-        is_whole = token.kind is TokenKind.NUMBER and float(token.text).is_integer() and float(token.text) <= MOST_ID
+        is_whole = token.kind is TokenKind.NUMBER and float(token.text).is_integer() and float(token.text) <= MAX_ID
         if not is_whole:
             raise ExpressionError(token.position, f"{token} found where {what} was expected", "write a whole number")
         self._advance()

@@ -7,8 +7,8 @@ from cobre.core.generic_constraints import Coefficient, Term
 from cobre.errors import CobreError
 
 # Named expressions can be multiplied into one another; a user's mistake shall not eat all memory.
-MOST_PARAMETERS = 8
-MOST_PARTS = 20_000
+MAX_PARAMETERS = 8
+MAX_PARTS = 20_000
 
 
 class NotLinearError(CobreError, ValueError):
@@ -49,8 +49,8 @@ def multiply(first: LinearForm, second: LinearForm) -> LinearForm:
     """The product; at most one of the two may have variables."""
     if first.terms and second.terms:
         raise NotLinearError("two variables are multiplied")
-    if (len(first.terms) + len(first.constants)) * (len(second.terms) + len(second.constants)) > MOST_PARTS:
-        raise NotLinearError(f"the product has more than {MOST_PARTS} parts")
+    if (len(first.terms) + len(first.constants)) * (len(second.terms) + len(second.constants)) > MAX_PARTS:
+        raise NotLinearError(f"the product has more than {MAX_PARTS} parts")
     terms = [_scaled(term, by) for term in first.terms for by in second.constants]
     terms += [_scaled(term, by) for by in first.constants for term in second.terms]
     constants = [_product(one, other) for one in first.constants for other in second.constants]
@@ -63,8 +63,8 @@ def _scaled(term: Term, by: Coefficient) -> Term:
 
 def _product(one: Coefficient, other: Coefficient) -> Coefficient:
     names = tuple(sorted((*one.parameters, *other.parameters)))
-    if len(names) > MOST_PARAMETERS:
-        raise NotLinearError(f"more than {MOST_PARAMETERS} parameters are multiplied")
+    if len(names) > MAX_PARAMETERS:
+        raise NotLinearError(f"more than {MAX_PARAMETERS} parameters are multiplied")
     return Coefficient(one.factor * other.factor, names)
 
 

@@ -29,9 +29,9 @@ if TYPE_CHECKING:
 UNFINISHED = ".unfinished"
 RECORD = "record.json"
 ROWS_PER_GROUP = 32_768
-FEWEST_ROWS_PER_GROUP = ROWS_PER_GROUP * 3 // 4  # pieces that are not quite full need not wait for another one
-MOST_WAITING_BYTES = 1 << 20  # of the rows of all tables that wait for others
-MOST_COLUMN_CHUNKS = 512  # of a segment: Arrow keeps about 1 kB for each until a file is closed
+MIN_ROWS_PER_GROUP = ROWS_PER_GROUP * 3 // 4  # pieces that are not quite full need not wait for another one
+MAX_WAITING_BYTES = 1 << 20  # of the rows of all tables that wait for others
+MAX_COLUMN_CHUNKS = 512  # of a segment: Arrow keeps about 1 kB for each until a file is closed
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,13 +98,13 @@ class GrowingTables:
         if name not in self._writers:
             self._writers[name] = _TableWriter(_path(self._current, name), rows.schema)
         self._writers[name].append(rows)
-        while sum(writer.waiting_bytes for writer in self._writers.values()) > MOST_WAITING_BYTES:
+        while sum(writer.waiting_bytes for writer in self._writers.values()) > MAX_WAITING_BYTES:
             max(self._writers.values(), key=lambda writer: writer.waiting_bytes).write()
 
     @property
     def is_heavy(self) -> bool:
         """Whether what writers must remember until a segment is closed takes much memory."""
-        return sum(writer.column_chunks for writer in self._writers.values()) >= MOST_COLUMN_CHUNKS
+        return sum(writer.column_chunks for writer in self._writers.values()) >= MAX_COLUMN_CHUNKS
 
     def close_segment(self, record: Mapping[str, Any]) -> None:
         """What was appended since the last segment is on the disk when this returns."""
@@ -168,7 +168,7 @@ class _TableWriter:
     def append(self, rows: "pa.Table") -> None:
         self._waiting.append(rows)
         self._rows += rows.num_rows
-        if self._rows >= FEWEST_ROWS_PER_GROUP:
+        if self._rows >= MIN_ROWS_PER_GROUP:
             self.write()
 
     @property

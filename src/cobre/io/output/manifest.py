@@ -13,7 +13,7 @@ from cobre import __version__
 from cobre.errors import CobreError
 from cobre.io.file_names import MANIFEST_FILE
 from cobre.io.stored_json import parse_stored
-from cobre.io.untrusted_file import MOST_TABLE_BYTES, open_untrusted, read_untrusted_text
+from cobre.io.untrusted_file import MAX_TABLE_BYTES, open_untrusted, read_untrusted_text
 
 FORMAT_VERSION = 1
 LIBRARIES = ("numpy", "pyarrow", "highspy")
@@ -40,7 +40,7 @@ def describe_table(path: Path, file: str) -> dict[str, Any]:
 
 def digest_of(path: Path) -> str:
     """SHA-256 of a file, in hexadecimal digits."""
-    with os.fdopen(open_untrusted(path, MOST_TABLE_BYTES), "rb") as stream:
+    with os.fdopen(open_untrusted(path, MAX_TABLE_BYTES), "rb") as stream:
         return hashlib.file_digest(stream, "sha256").hexdigest()
 
 

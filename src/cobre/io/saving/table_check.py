@@ -8,7 +8,7 @@ from numpy.typing import NDArray
 
 from cobre.core.case import ABSENT_ID, Case, Table
 from cobre.io.constraints.reading import BOUNDS
-from cobre.io.magnitudes import LARGEST_NUMBER
+from cobre.io.magnitudes import MAX_NUMBER
 from cobre.io.parquet_tables import Column, TableFormat
 from cobre.io.problems import Layer, Problems
 from cobre.io.table_formats import OVERRIDE_TABLES, PRODUCTION_TABLES, SCENARIO_TABLES
@@ -61,7 +61,7 @@ def _check_column(form: TableFormat, column: Column, values: NDArray[Any] | None
 def _odd_rows(column: Column, values: NDArray[Any]) -> NDArray[np.intp]:
     """Rows without a required value, or with a number that is not finite or too large."""
     if column.kind == "number":
-        is_right = np.abs(values) <= LARGEST_NUMBER
+        is_right = np.abs(values) <= MAX_NUMBER
         return np.flatnonzero(~is_right & ~np.isnan(values)) if column.is_nullable else np.flatnonzero(~is_right)
     if column.is_nullable:
         return np.zeros(0, np.intp)
@@ -70,7 +70,7 @@ def _odd_rows(column: Column, values: NDArray[Any]) -> NDArray[np.intp]:
 
 def _right(column: Column) -> str:
     if column.kind == "number":
-        return f"a number of at most {LARGEST_NUMBER:g} in size{', or NaN for none' if column.is_nullable else ''}"
+        return f"a number of at most {MAX_NUMBER:g} in size{', or NaN for none' if column.is_nullable else ''}"
     return "a value in every row"
 
 

@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 from cobre.core.case import Case, Table
 from cobre.io.problems import Layer, Problems
 
-MOST_NAMED = 8
+MAX_NAMED = 8
 NO_ENTITY = "there is no "
 
 
@@ -66,8 +66,8 @@ def named(word: str, entity: Named) -> str:
 
 def listed(ids: Collection[int]) -> str:
     """Ids for a message, not too many of them."""
-    shown = [str(id_) for id_ in sorted(ids)[:MOST_NAMED]]
-    more = f", ... ({len(ids)} in all)" if len(ids) > MOST_NAMED else ""
+    shown = [str(id_) for id_ in sorted(ids)[:MAX_NAMED]]
+    more = f", ... ({len(ids)} in all)" if len(ids) > MAX_NAMED else ""
     return ", ".join(shown) + more if shown else "none"
 
 

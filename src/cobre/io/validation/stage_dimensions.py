@@ -7,14 +7,14 @@ from cobre.io.stages_file import FILE
 from cobre.io.validation.findings import Findings, Rule
 from cobre.wording import counted
 
-LEAST_STAGES = 2
+MIN_STAGES = 2
 
 
 def at_least_two_stages(case: Case, findings: Findings) -> None:
     """A study needs at least two stages: with one there is no future cost to approximate."""
     count = len(case.horizon.stages)
-    if count < LEAST_STAGES:
-        findings.error(FILE, "", "stages", f"there are {count}", f"at least {LEAST_STAGES}")
+    if count < MIN_STAGES:
+        findings.error(FILE, "", "stages", f"there are {count}", f"at least {MIN_STAGES}")
 
 
 def blocks_count_from_zero(case: Case, findings: Findings) -> None:

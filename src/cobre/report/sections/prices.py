@@ -6,7 +6,7 @@ from cobre.report.run_folder import RunFolder
 from cobre.report.section import Section
 from cobre.report.simulated import Fan
 
-MOST_BUSES = 6
+MAX_BUSES = 6
 INTRO = "The cost of one more MWh at a bus, averaged over the hours of a stage."
 WORDS = "Wide bands mean that the price depends on uncertain inflows and loads."
 
@@ -17,7 +17,7 @@ def prices(run: RunFolder) -> Section | None:
     if simulated is None or not simulated.has("spot_price"):
         return None
     cube = simulated.cube("spot_price")
-    named = [(run.study.entity_name("buses", id_), cube.of(id_)) for id_ in cube.entities[:MOST_BUSES]]
+    named = [(run.study.entity_name("buses", id_), cube.of(id_)) for id_ in cube.entities[:MAX_BUSES]]
     parts = [
         fan_chart(
             Fan.over_scenarios(values, cube.labels), f"spot-price-{place}", f"Spot price, {name}", "$/MWh", PURPLE

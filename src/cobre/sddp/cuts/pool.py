@@ -22,7 +22,7 @@ from cobre.solver.batches import CutRows
 
 Number = TypeVar("Number", bound=np.generic)
 
-WIDEST_CHUNK = 256  # cuts
+MAX_CHUNK_CUTS = 256
 
 
 @dataclass(frozen=True, slots=True)
@@ -248,7 +248,7 @@ class CutPool:
     def _grow(self, needed: int) -> None:
         """Add a chunk with room for at least `needed` more slots to every stage."""
         blocks = -(-max(needed, self.count // 4) // CUTS_PER_BLOCK)
-        width = min(WIDEST_CHUNK, blocks * CUTS_PER_BLOCK)
+        width = min(MAX_CHUNK_CUTS, blocks * CUTS_PER_BLOCK)
         heights = [layout.height for layout in self._layouts]
         region = self.memory.create_shared_region(width * sum(heights), np.dtype(np.float64), label="cuts")
         self._regions.append(region)

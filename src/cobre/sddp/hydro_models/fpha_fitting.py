@@ -127,12 +127,12 @@ def _best_scale(slopes: Floats, grid: _Grid) -> float:
 
 def _fall_with_spillage(function: ProductionFunction, facet: Facet, grid: _Grid) -> float:
     """MW per m3/s spilled at the facet's point of most power: the line that fits best over the spilled flows."""
-    most_spilled = 2.0 * function.hydro.generation.max_turbined_m3s
-    if most_spilled <= 0:
+    max_spilled = 2.0 * function.hydro.generation.max_turbined_m3s
+    if max_spilled <= 0:
         return 0.0
     point = max(facet.points, key=lambda at: (grid.exact_mw[at], grid.turbined_m3s[at], grid.volume_hm3[at]))
     volume, flow = float(grid.volume_hm3[point]), float(grid.turbined_m3s[point])
-    spilled = np.linspace(0.0, most_spilled, SPILLAGE_POINTS)
+    spilled = np.linspace(0.0, max_spilled, SPILLAGE_POINTS)
     power = np.array([function.power_mw(volume, flow, amount) for amount in spilled.tolist()])
-    centred = spilled - most_spilled / 2.0
+    centred = spilled - max_spilled / 2.0
     return min(0.0, fsum(centred * (power - power[0])) / fsum(centred * centred))

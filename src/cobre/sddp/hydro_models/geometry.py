@@ -20,16 +20,16 @@ class ReservoirGeometry:
         """The level; that of the end points outside of them."""
         return float(np.interp(volume_hm3, self.volume_hm3, self.height_m))
 
-    def mean_height(self, least_hm3: float, most_hm3: float) -> float:
+    def mean_height(self, min_hm3: float, max_hm3: float) -> float:
         """The mean level between two volumes."""
-        if most_hm3 <= least_hm3:
-            return self.height_at(least_hm3)
-        inside = self.volume_hm3[(self.volume_hm3 > least_hm3) & (self.volume_hm3 < most_hm3)].tolist()
-        volumes = [least_hm3, *inside, most_hm3]
+        if max_hm3 <= min_hm3:
+            return self.height_at(min_hm3)
+        inside = self.volume_hm3[(self.volume_hm3 > min_hm3) & (self.volume_hm3 < max_hm3)].tolist()
+        volumes = [min_hm3, *inside, max_hm3]
         heights = [self.height_at(volume) for volume in volumes]
         pieces = zip(volumes, volumes[1:], heights, heights[1:], strict=False)
         total = sum((right - left) * (low + high) / 2.0 for left, right, low, high in pieces)
-        return float(total / (most_hm3 - least_hm3))
+        return float(total / (max_hm3 - min_hm3))
 
     def area_at(self, volume_hm3: float) -> float:
         """The area; that of the end points outside of them."""

@@ -18,10 +18,10 @@ from cobre.core.production import PlaneReduction
 class Region:
     """The region over which planes are compared, and the largest exact power in it."""
 
-    least_volume_hm3: float
-    most_volume_hm3: float
-    most_turbined_m3s: float
-    most_power_mw: float
+    min_volume_hm3: float
+    max_volume_hm3: float
+    max_turbined_m3s: float
+    max_power_mw: float
 
 
 def reduce_planes(planes: Floats, reduction: PlaneReduction, region: Region) -> Floats:
@@ -61,15 +61,15 @@ def angle_deg(one: Floats, other: Floats) -> float:
 
 def distance_pct(one: Floats, other: Floats, region: Region, samples: int) -> float:
     """Mean square of the distance in percent of the square of the most power, over points spread evenly."""
-    if region.most_power_mw <= 0.0:
+    if region.max_power_mw <= 0.0:
         return 0.0
-    span = region.most_volume_hm3 - region.least_volume_hm3
+    span = region.max_volume_hm3 - region.min_volume_hm3
     squares = []
     for number in range(1, samples + 1):
-        volume = region.least_volume_hm3 + span * _radical_inverse(number, 2)
-        flow = region.most_turbined_m3s * _radical_inverse(number, 3)
+        volume = region.min_volume_hm3 + span * _radical_inverse(number, 2)
+        flow = region.max_turbined_m3s * _radical_inverse(number, 3)
         gap = (one[0] - other[0]) + (one[1] - other[1]) * volume + (one[2] - other[2]) * flow
-        squares.append(float(gap / region.most_power_mw) ** 2)
+        squares.append(float(gap / region.max_power_mw) ** 2)
     return 100.0 * math.fsum(squares) / samples
 
 

@@ -16,7 +16,7 @@ from cobre.sddp.lp.build import StageLp
 from cobre.solver.batches import Chains, LpSolver, Realisations, SolveFailedError
 from cobre.solver.program import Names
 
-STATUS_WORDS = ("at lower", "basic", "at upper", "at zero")
+BASIS_STATUS = ("at lower", "basic", "at upper", "at zero")
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,7 +62,7 @@ class StartingBasis:
         found: dict[str, object] = {"solved_before": self.solved_before, "tight_cuts": list(self.tight_cuts)}
         if self.status is None:
             return found | {"columns": None, "rows": None}
-        words = [STATUS_WORDS[code] for code in self.status]
+        words = [BASIS_STATUS[code] for code in self.status]
         count = len(names.columns)
         columns, rows = dict(zip(names.columns, words, strict=False)), dict(zip(names.rows, words[count:], strict=True))
         return found | {"columns": columns, "rows": rows}

@@ -17,22 +17,22 @@ from cobre.sddp.simulation.tables import StageRows
 
 BYTES_PER_CHUNK = 64 << 20
 BYTES_PER_STAGE = 2 << 20
-MOST_SCENARIOS = 256
-FEWEST_SCENARIOS = 16
-FEWEST_PER_RANK = 4
+MAX_SCENARIOS = 256
+MIN_SCENARIOS = 16
+MIN_PER_RANK = 4
 
 
 def scenarios_per_chunk(extractors: tuple[StageExtractor, ...]) -> int:
     """How many scenarios a sink gets at once. It depends on the study alone, so that digests do not depend on ranks."""
     bytes_per_scenario = 8 * sum(extractor.width for extractor in extractors)
-    return min(MOST_SCENARIOS, max(FEWEST_SCENARIOS, BYTES_PER_CHUNK // max(1, bytes_per_scenario)))
+    return min(MAX_SCENARIOS, max(MIN_SCENARIOS, BYTES_PER_CHUNK // max(1, bytes_per_scenario)))
 
 
 def scenarios_side_by_side(extractors: tuple[StageExtractor, ...], chunk: int, ranks: int) -> int:
     """How many scenarios go through the stages at once: memory grows with them, and every rank should have some."""
     bytes_per_scenario = 8 * max(extractor.width for extractor in extractors)
-    fitting = max(FEWEST_SCENARIOS, BYTES_PER_STAGE // max(1, bytes_per_scenario))
-    return max(FEWEST_PER_RANK * (ranks - 1), min(chunk, fitting))  # alone, a rank has all of them anyway
+    fitting = max(MIN_SCENARIOS, BYTES_PER_STAGE // max(1, bytes_per_scenario))
+    return max(MIN_PER_RANK * (ranks - 1), min(chunk, fitting))  # alone, a rank has all of them anyway
 
 
 class TableLayout:

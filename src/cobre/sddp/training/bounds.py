@@ -48,6 +48,6 @@ def _chains(context: TrainingContext, places: Indices) -> Chains:
 
 
 def _places(numbers: Indices, openings: int) -> Indices:
-    """Where in the order the openings of some chains lie; -1 beyond the last one."""
+    """Chains x OPENINGS_PER_CHAIN: positions in the order of openings; -1 beyond the last opening."""
     places = OPENINGS_PER_CHAIN * numbers[:, None] + np.arange(OPENINGS_PER_CHAIN)
     return np.where(places < openings, places, -1)

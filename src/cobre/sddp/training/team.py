@@ -94,7 +94,7 @@ class Team:
         keep: Keep,
         solves_per_item: int = 1,
     ) -> "Team":
-        """The same for the solves of one stage after the other, with what they decide; at most so many items.
+        """A team for solves of one stage after the other, with their solutions; `split`: the largest that it works on.
 
         A team of one where no memory is given.
         """

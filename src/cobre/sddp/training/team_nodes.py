@@ -24,7 +24,7 @@ class TeamNodes:
 
     @classmethod
     def of(cls, context: TrainingContext, stage: int, count: int) -> "TeamNodes":
-        """Of a stage with so many nodes."""
+        """The team's share of a stage with `count` nodes."""
         split = WorkSplit(count, context.comm.size)
         return cls(context, stage, split, context.team.items(split))
 
@@ -35,14 +35,14 @@ class TeamNodes:
         return np.zeros(shape) if nodes is None else nodes.rows(self.stage)
 
     def new_bases(self) -> Bases:
-        """Room for one of each node."""
+        """A table for one basis of each of the team's nodes, to be filled."""
         if (nodes := self.context.team.nodes) is not None:
             return nodes.bases(self.stage)
         none, count = Bases.none(self.context.problem.stages[self.stage].program), len(self.numbers)
         return Bases(np.zeros((count, none.status.shape[1]), np.int8), np.zeros((count, none.cuts.shape[1]), np.int32))
 
     def taken(self) -> Iterator[slice]:
-        """Groups of places among the team's nodes, as they fall to this rank: each is one call of the solver.
+        """Groups of the team's nodes that this rank takes: each is one call of the solver.
 
         A node has cuts of its own. Leaves have none and go together.
         """
@@ -53,7 +53,7 @@ class TeamNodes:
         yield from groups if nodes is None else (groups[number] for number in nodes.taken(len(groups)))
 
     def gathered(self, rows: Floats, purpose: str) -> Floats:
-        """The rows of all nodes of the stage, once all members have come to the end of what they took."""
+        """The rows of all nodes of the stage, once all members have solved what they took."""
         self.context.team.wait(purpose)
         # A copy: who has all rows may begin the next job, whose results lie in the same place.
         own = rows[self.context.team.own(self.split)].copy()

@@ -78,7 +78,7 @@ class TeamLayout:
 
 
 class Counters:
-    """Numbers of units taken, one for each of two jobs in turn.
+    """How many units of a job were taken: two counters, used by jobs in turn.
 
     All members begin the same jobs in the same order, and a fence ends each. So nobody looks at the other counter any
     more when a job begins: the last job is over. The fence at the end of this job tells everybody that it is 0 again.
@@ -91,12 +91,12 @@ class Counters:
 
     @property
     def turn(self) -> int:
-        """Which of the two the present job has."""
+        """The index of the counter that the present job uses: 0 or 1."""
         return self._jobs % COUNTERS
 
     @property
     def present(self) -> Indices:
-        """That of the present job."""
+        """The counter of the present job."""
         return self._counters[self.turn]
 
     def next(self) -> Indices:
@@ -108,7 +108,7 @@ class Counters:
 
 
 class TeamTables:
-    """A region with this layout; all members have the same."""
+    """Tables of paths and solves in a region with a `TeamLayout`; all members see the same memory."""
 
     def __init__(self, region: SharedRegion, layout: TeamLayout, *, is_leader: bool) -> None:
         memory: NDArray[np.uint8] = region.as_mut_array(0, region.count)
@@ -146,7 +146,7 @@ class SolutionLayout:
 
     @classmethod
     def of(cls, problem: Problem, solves: int, keep: Keep) -> "SolutionLayout":
-        """For so many solves of any stage at once."""
+        """The layout for a job of `solves` solves, of whichever stage."""
         width = max(sum(_solution_widths(stage.program, keep)) for stage in problem.stages)
         first = ArrayPlace(COUNTERS * ALIGNMENT, np.float64, (solves * width,))
         return cls((first, ArrayPlace(first.end, np.float64, first.shape)), keep)
@@ -158,7 +158,7 @@ class SolutionLayout:
 
 
 class SolutionTables:
-    """A region with this layout; all members have the same."""
+    """Tables of solutions in a region with a `SolutionLayout`; all members see the same memory."""
 
     def __init__(self, region: SharedRegion, layout: SolutionLayout, *, is_leader: bool) -> None:
         memory: NDArray[np.uint8] = region.as_mut_array(0, region.count)
@@ -195,7 +195,7 @@ class NodeLayout:
 
     @classmethod
     def of(cls, problem: Problem, counts: Sequence[int]) -> "NodeLayout":
-        """For so many nodes of each stage."""
+        """The layout for `counts[t]` nodes of stage t."""
         places: list[list[ArrayPlace]] = [[], [], []]
         end = COUNTERS * ALIGNMENT
         for stage, count in zip(problem.stages, counts, strict=True):
@@ -217,7 +217,7 @@ class NodeLayout:
 
 
 class NodeTables:
-    """A region with this layout; all members have the same."""
+    """Tables of nodes in a region with a `NodeLayout`; all members see the same memory."""
 
     def __init__(self, region: SharedRegion, layout: NodeLayout, *, is_leader: bool) -> None:
         self._layout = layout
@@ -225,15 +225,15 @@ class NodeTables:
         self._counters = Counters(self._memory, is_leader=is_leader)
 
     def rows(self, stage: int) -> Floats:
-        """One of numbers for each of the team's nodes."""
+        """A row of float64 for each of the team's nodes of a stage."""
         return self._layout.rows[stage].view(self._memory)
 
     def bases(self, stage: int) -> Bases:
-        """One for each of the team's nodes."""
+        """A basis for each of the team's nodes of a stage."""
         return Bases(self._layout.status[stage].view(self._memory), self._layout.cuts[stage].view(self._memory))
 
     def taken(self, units: int) -> Iterator[int]:
-        """A job: the numbers of the units that fall to this rank."""
+        """A job: the numbers of the units that this rank takes from the counter."""
         return taken_from(self._counters.next(), units)
 
     @property

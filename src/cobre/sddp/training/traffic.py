@@ -1,4 +1,4 @@
-"""How many bytes ranks tell each other in an iteration, by purpose."""
+"""How many bytes ranks exchange in an iteration, by purpose."""
 
 from collections.abc import Iterable, Mapping
 

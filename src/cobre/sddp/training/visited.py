@@ -18,8 +18,8 @@ from cobre.sddp.cuts.pool import CutPool
 from cobre.sddp.training.exchange import gather_rows
 from cobre.sddp.work_split import WorkSplit
 
-MOST_GATHERED_BYTES = 16 << 20  # in one message, where ranks do not see each other's memory
-WIDEST_CHUNK_BYTES = 256 << 20  # unless one iteration has more
+MAX_GATHERED_BYTES = 16 << 20  # in one message, where ranks do not see each other's memory
+MAX_CHUNK_BYTES = 256 << 20  # unless one iteration has more
 LABEL = "trial states"
 
 
@@ -52,7 +52,7 @@ class VisitedStates:
 
     @property
     def places(self) -> int:
-        """How many there are; 0 before the first states come."""
+        """The number of places; 0 before the first states come."""
         return len(self._entries)
 
     def entries(self, place: int) -> Indices:
@@ -76,7 +76,7 @@ class VisitedStates:
         return 8 * split.total * sum(map(len, self._entries))
 
     def restore(self, stored: "StoredStates", iterations: int) -> None:
-        """The states of a run that is resumed, the same on all ranks; as many in each iteration."""
+        """Put back the states of a run that is resumed: the same on all ranks, equally many in each iteration."""
         places, dimension = stored.kept.shape
         self._open(places, dimension)
         first, chunk = self._room(stored.count), len(self._rows) - 1
@@ -98,12 +98,12 @@ class VisitedStates:
         return parts[0] if len(parts) == 1 else np.concatenate(parts)
 
     def recent_states(self, place: int, entries: Indices) -> Floats:
-        """The same for the iterations of the window, which are all where there is none."""
+        """As `states`, for the iterations of the window alone."""
         found = self.states(place, entries)
         return found if self._window is None else found[len(found) - sum(self.iterations[-self._window :]) :]
 
     def views(self, place: int) -> list[Floats]:
-        """The same where they lie, chunk by chunk."""
+        """All kept states of a place without a copy, chunk by chunk."""
         return [chunk[:rows] for chunk, rows in zip(self._chunks[place], self._rows, strict=True)]
 
     def tables(self) -> Iterator[Floats]:
@@ -138,7 +138,7 @@ class VisitedStates:
 
     def _grow(self, states: int) -> None:
         widths = [len(entries) for entries in self._entries]
-        most = max(1, WIDEST_CHUNK_BYTES // max(1, 8 * states * sum(widths)))
+        most = max(1, MAX_CHUNK_BYTES // max(1, 8 * states * sum(widths)))
         rows = states * min(most, 1 + len(self.iterations) // 4)
         region = self._pool.memory.create_shared_region(max(1, rows * sum(widths)), np.float64, label=LABEL)
         readable, writable, start = region.as_array(), region.as_mut_array(0, region.count), 0
@@ -177,7 +177,7 @@ class VisitedStates:
         first, size = 0, 0
         for place, entries in enumerate(self._entries):
             more = 8 * states * len(entries)
-            if size and size + more > MOST_GATHERED_BYTES:
+            if size and size + more > MAX_GATHERED_BYTES:
                 yield range(first, place)
                 first, size = place, 0
             size += more

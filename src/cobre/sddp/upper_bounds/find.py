@@ -13,7 +13,7 @@ from cobre.sddp.upper_bounds.result import BoundMethod, BoundPlan, UpperBound
 from cobre.sddp.upper_bounds.sampled import sample_paths
 from cobre.sddp.upper_bounds.vertices import state_variables
 
-MOST_STATES = 8  # beyond so many state variables an inner approximation is loose
+MAX_STATES = 8  # beyond so many state variables an inner approximation is loose
 
 
 class BoundError(CobreError):
@@ -26,9 +26,9 @@ def choose_method(problem: Problem, plan: BoundPlan) -> BoundMethod:
         return BoundMethod.ENUMERATION
     if plan.method is not BoundMethod.AUTO:
         return plan.method
-    if tree_size(problem) <= plan.most_nodes:
+    if tree_size(problem) <= plan.max_nodes:
         return BoundMethod.ENUMERATION
-    return BoundMethod.INNER if is_convex(problem) and state_variables(problem) <= MOST_STATES else BoundMethod.SAMPLED
+    return BoundMethod.INNER if is_convex(problem) and state_variables(problem) <= MAX_STATES else BoundMethod.SAMPLED
 
 
 def find_upper_bound(context: TrainingContext, plan: BoundPlan, iteration: int = 0) -> UpperBound:
@@ -46,9 +46,9 @@ def find_upper_bound(context: TrainingContext, plan: BoundPlan, iteration: int =
 
 def _enumerated(context: TrainingContext, plan: BoundPlan) -> UpperBound:
     size = tree_size(context.problem)
-    if context.problem.tree is None and size > plan.most_nodes:
+    if context.problem.tree is None and size > plan.max_nodes:
         raise BoundError(
-            f"the opening tree has {size:,} nodes, more than the limit of {plan.most_nodes:,}: "
+            f"the opening tree has {size:,} nodes, more than the limit of {plan.max_nodes:,}: "
             "use the method inner or sampled, or allow more nodes"
         )
     lower = lower_bound(context, 0)

@@ -20,13 +20,13 @@ class BoundMethod(StrEnum):
 class BoundPlan:
     """How to find a bound.
 
-    paths: sampled ones, which an inner approximation takes its vertices from. most_nodes: of a tree that is enumerated.
+    paths: sampled ones, which an inner approximation takes its vertices from. max_nodes: of a tree that is enumerated.
     """
 
     method: BoundMethod = BoundMethod.AUTO
     paths: int = 100
     confidence: float = 0.95
-    most_nodes: int = 20_000
+    max_nodes: int = 20_000
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,7 +10,7 @@ from cobre.sddp.cuts.components import stored_components
 from cobre.sddp.problem import Problem
 from cobre.solver.program import StageProgram
 
-MOST_CORNERS = 256
+MAX_CORNERS = 256
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,7 +40,7 @@ def boxes(problem: Problem, visited: Floats) -> list[Box]:
 def corners(box: Box, matters: Flags) -> Floats:
     """All corners in the components that matter; where that would be too many, the one with the least of everything."""
     varies = np.flatnonzero(matters & (box.high > box.low))
-    if 2 ** len(varies) > MOST_CORNERS:
+    if 2 ** len(varies) > MAX_CORNERS:
         return box.low[None].copy()
     table = np.tile(box.low, (2 ** len(varies), 1))
     for row, choice in enumerate(itertools.product((False, True), repeat=len(varies))):

@@ -18,7 +18,7 @@ from cobre.stochastic.par.sample_statistics import SampleStatistics, ordered_sum
 from cobre.stochastic.par.seasons import SeasonCycle
 from cobre.stochastic.par.terms import MONTHS, AutoregressiveTerms, TermsRow
 
-_LEAST_OBSERVATIONS = 2
+_MIN_OBSERVATIONS = 2
 
 
 def checked_statistics(case: Case, observations: Observations, cycle: SeasonCycle) -> SampleStatistics:
@@ -26,12 +26,12 @@ def checked_statistics(case: Case, observations: Observations, cycle: SeasonCycl
     statistics = sample_statistics(observations)
     for position in sorted(set(cycle.stage_positions)):
         for index, hydro in enumerate(case.system.hydros):
-            if statistics.count[position, index] < _LEAST_OBSERVATIONS:
+            if statistics.count[position, index] < _MIN_OBSERVATIONS:
                 raise NoiseModelError(
                     HISTORY_FILE,
                     f"hydro_id {hydro.id} ({hydro.name})",
                     f"season {cycle.seasons[position].id} is covered in {statistics.count[position, index]} years; at "
-                    f"least {_LEAST_OBSERVATIONS} are needed to estimate from history",
+                    f"least {_MIN_OBSERVATIONS} are needed to estimate from history",
                 )
     return statistics
 

@@ -19,7 +19,7 @@ from cobre.stochastic.par.statistics import InflowStatistics
 from cobre.stochastic.par.terms import MONTHS, AutoregressiveTerms, TermsRow
 
 # Less than this share of unexplained variance is rounding, not noise.
-_LEAST_VARIANCE = 1e-12
+_MIN_VARIANCE = 1e-12
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,10 +102,10 @@ def residual_ratios(statistics: InflowStatistics, terms: AutoregressiveTerms, pe
         for members, at in zip(cycle.stage_cycles, positions, strict=True)
     ]
     variance = np.array([residual_variance(found, at, of_stages[t]) for t, (found, at) in enumerate(places)])
-    is_bounded = np.array([(np.abs(found[at]) <= 1.0 + _LEAST_VARIANCE).all(axis=0) for found, at in places])
+    is_bounded = np.array([(np.abs(found[at]) <= 1.0 + _MIN_VARIANCE).all(axis=0) for found, at in places])
     known = np.array([row.residual_ratio for row in terms.stages])
     # Zero up to rounding is a season that follows from those before it; only history is believed to mean that.
-    least = np.where(np.isnan(known), _LEAST_VARIANCE, -_LEAST_VARIANCE)
+    least = np.where(np.isnan(known), _MIN_VARIANCE, -_MIN_VARIANCE)
     is_broken = ~((variance > least) & is_bounded)
     if not is_broken.any():
         return ResidualRatios(np.sqrt(np.maximum(variance, 0.0)))

@@ -14,7 +14,7 @@ from cobre.stochastic.par.terms import AutoregressiveTerms
 
 POOLED_PROFILE = "default"
 # Years that each pair of plants must have in common for a season to have a matrix of its own.
-_LEAST_PAIRS = 30
+_MIN_PAIRS = 30
 
 
 def residual_correlation(
@@ -24,7 +24,7 @@ def residual_correlation(
     entities = tuple(("inflow", hydro.id) for hydro in case.system.hydros)
     residuals = _residuals_by_season(statistics, terms, cycle)
     of_study = sorted(set(cycle.stage_positions))
-    own = [position for position in of_study if _fewest_pairs(residuals[position]) >= _LEAST_PAIRS]
+    own = [position for position in of_study if _fewest_pairs(residuals[position]) >= _MIN_PAIRS]
     matrices = {_profile_name(cycle, position): _correlation_matrix(residuals[position]) for position in own}
     if len(own) < len(of_study):
         matrices[POOLED_PROFILE] = _correlation_matrix(_pooled(residuals))

@@ -25,7 +25,7 @@ _TAIL = (
     0.0000003960315187,
 )
 _CENTRE = 0.42
-_LEAST_PROBABILITY = 1e-20
+_MIN_PROBABILITY = 1e-20
 _LARGEST = 8.21
 
 
@@ -50,7 +50,7 @@ def _polynomial(coefficients: tuple[float, ...], x: Floats) -> Floats:
 def _tail(probability: float) -> float:
     """Scalar, with the C library's logarithm: NumPy's differs between processors."""
     nearer_end = min(probability, 1.0 - probability)
-    if nearer_end <= _LEAST_PROBABILITY:
+    if nearer_end <= _MIN_PROBABILITY:
         return math.copysign(_LARGEST, probability - 0.5)
     x = math.log(-math.log(nearer_end))
     total = _TAIL[-1]

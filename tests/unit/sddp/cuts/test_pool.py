@@ -9,7 +9,7 @@ from cobre._native import CUTS_PER_BLOCK
 from cobre.comm.backends.local import LocalCommunicator
 from cobre.errors import InternalError
 from cobre.sddp.cuts.components import stored_components
-from cobre.sddp.cuts.pool import WIDEST_CHUNK, CutPool, CutSet
+from cobre.sddp.cuts.pool import MAX_CHUNK_CUTS, CutPool, CutSet
 from cobre.solver.program import StageProgram
 
 STORED = [np.array([True, False, True]), np.array([True, True, True])]
@@ -30,7 +30,7 @@ def test_a_small_pool_is_small_and_a_large_one_grows_by_a_quarter_at_most():
     assert pool.nbytes == 8 * 2 * 4 * CUTS_PER_BLOCK
     filled(pool, 999, 2)
     widths = [chunk.shape[1] for chunk in pool.rows(0).chunks]
-    assert max(widths) == WIDEST_CHUNK
+    assert max(widths) == MAX_CHUNK_CUTS
     assert sum(widths) <= 1.25 * pool.count
 
 

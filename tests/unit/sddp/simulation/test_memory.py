@@ -38,7 +38,7 @@ def simulated(trained, folder, scenarios):
 
 
 def test_simulation(tmp_path, trained, monkeypatch):
-    monkeypatch.setattr(growing_tables, "FEWEST_ROWS_PER_GROUP", 1)  # rows that wait for others are no growth
+    monkeypatch.setattr(growing_tables, "MIN_ROWS_PER_GROUP", 1)  # rows that wait for others are no growth
     simulated(trained, tmp_path / "first", 1)  # what is loaded on first use
     few = peak_bytes(lambda: simulated(trained, tmp_path / "few", 2 * CHUNK))
     many = peak_bytes(lambda: simulated(trained, tmp_path / "many", 12 * CHUNK))
