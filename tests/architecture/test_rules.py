@@ -34,6 +34,28 @@ def test_import_has_no_side_effects():
     assert not {"numpy", "mpi4py", "cloudpickle", "multiprocessing"} & set(ast.literal_eval(printed))
 
 
+EVERY_MODULE = """
+import importlib, pkgutil, signal, threading, cobre
+
+def state():
+    handlers = {number: signal.getsignal(number) for number in signal.valid_signals()}
+    return handlers, signal.pthread_sigmask(signal.SIG_BLOCK, []), threading.enumerate()
+
+before = state()
+for module in pkgutil.walk_packages(cobre.__path__, "cobre."):
+    if module.name.rpartition(".")[2] != "__main__" and ".templates" not in module.name:
+        try:
+            importlib.import_module(module.name)
+        except ModuleNotFoundError as error:  # an extra that is not installed
+            assert not error.name.startswith("cobre"), error
+        assert state() == before, module.name
+"""
+
+
+def test_no_module_touches_signals_or_starts_threads_when_it_is_imported():
+    subprocess.run([sys.executable, "-c", EVERY_MODULE], check=True)
+
+
 def test_comm_does_not_import_what_it_may_not_need():
     program = "import sys, cobre.comm, cobre.comm.launch; print(sorted(sys.modules))"
     printed = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True).stdout

@@ -6,9 +6,10 @@ Run by its path. Signals that ask a run to stop, or to report, are for launcher 
 import signal
 
 HELD = {signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGUSR1}
-former = signal.pthread_sigmask(signal.SIG_BLOCK, HELD)
-
-from cobre.comm.launch.fork_server_main import main  # noqa: E402 - a slow import, which must not be interrupted
 
 if __name__ == "__main__":
+    former = signal.pthread_sigmask(signal.SIG_BLOCK, HELD)
+
+    from cobre.comm.launch.fork_server_main import main  # a slow import, which must not be interrupted
+
     main(former - {signal.SIGINT})

@@ -5,11 +5,11 @@ The launcher starts it with SIGINT blocked, because Python would print a traceba
 
 import signal
 
-if signal.getsignal(signal.SIGINT) is signal.default_int_handler:  # else SIGINT is ignored, and stays so
-    signal.signal(signal.SIGINT, signal.SIG_DFL)
-signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGINT})
-
-from cobre.comm.launch.worker import main  # noqa: E402 - a slow import, during which SIGINT must end the process
-
 if __name__ == "__main__":
+    if signal.getsignal(signal.SIGINT) is signal.default_int_handler:  # else SIGINT is ignored, and stays so
+        signal.signal(signal.SIGINT, signal.SIG_DFL)
+    signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGINT})
+
+    from cobre.comm.launch.worker import main  # a slow import, during which SIGINT must end the process
+
     main()
