@@ -63,7 +63,7 @@ BoundStage::BoundStage(nb::dict given) : parts(std::move(given)) {
     model.finish();
 }
 
-CutView read_cuts(Int dimension, const nb::list& chunks, Int cuts, const nb::object& rows, nb::handle in_play) {
+CutView read_cuts(Int dimension, const nb::list& chunks, Int cuts, const nb::object& rows, nb::handle selected) {
     const size_t height = chunk_height(dimension, rows);
     std::vector<CutChunk> views;
     size_t capacity = 0;
@@ -74,9 +74,9 @@ CutView read_cuts(Int dimension, const nb::list& chunks, Int cuts, const nb::obj
         views.push_back({array.data(), static_cast<Int>(array.width())});
         capacity += array.width();
     }
-    const Array<uint8_t> flags(in_play, "in_play");
+    const Array<uint8_t> flags(selected, "selected");
     require(static_cast<size_t>(cuts) <= capacity && flags.size() >= static_cast<size_t>(cuts),
-            "more cuts than the chunks or in_play hold");
+            "selected, chunks: fewer entries than cuts");
     return {std::move(views), cuts, rows.is_none() ? nullptr : Array<Int>(rows, "rows").data(), flags.data()};
 }
 

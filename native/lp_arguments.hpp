@@ -24,7 +24,7 @@ struct BoundStage {
 
 // The cuts of a stage. rows: by component of the state, its row in the chunks; None: all components have one, in order.
 CutView read_cuts(Int dimension, const nanobind::list& chunks, Int cuts, const nanobind::object& rows,
-                  nanobind::handle in_play);
+                  nanobind::handle selected);
 
 void read_chains(ChainBatch& batch, const StageModel& stage, const Array<double>& states, const Array<Int>& start,
                  const Array<Int>& items, size_t bases);

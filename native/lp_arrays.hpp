@@ -1,10 +1,9 @@
-// NumPy arrays at the border of the LP kernel: those that it reads, checked, and those that it makes.
+// NumPy arrays that cross into the LP kernel: arguments, whose type and layout are checked, and results.
 #pragma once
 
 #include <nanobind/nanobind.h>
 
 #include <span>
-#include <stdexcept>
 #include <string>
 #include <type_traits>
 
@@ -48,10 +47,6 @@ nanobind::object make_array(T*& data, std::initializer_list<Py_ssize_t> shape) {
     auto object = nanobind::steal(new_array(element_of<T>(), shape));
     data = Array<T>(object, "", true).data();
     return object;
-}
-
-inline void require(bool holds, const char* message) {
-    if (!holds) throw std::invalid_argument(message);
 }
 
 }  // namespace cobre::lp

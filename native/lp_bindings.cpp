@@ -19,13 +19,13 @@ namespace cobre::lp {
 namespace {
 
 ChainResults solve_chains(Engine& engine, const BoundStage& bound, const nb::list& chunks, Int cuts,
-                          const nb::object& rows, nb::handle in_play, nb::handle states, nb::handle chain_start,
+                          const nb::object& rows, nb::handle selected, nb::handle states, nb::handle chain_start,
                           nb::handle items, const nb::object& result_index, nb::handle inflow, nb::handle load,
                           nb::handle availability, nb::handle start_status, nb::handle start_cuts,
                           nb::handle start_index, bool wants_basis, bool wants_solution, bool wants_gradient,
                           const nb::object& counter, const nb::object& tables) {
     const StageModel& stage = bound.model;
-    const CutView view = read_cuts(stage.dimension(), chunks, cuts, rows, in_play);
+    const CutView view = read_cuts(stage.dimension(), chunks, cuts, rows, selected);
     const Array<Int> realisations(items, "items"), bases(start_index, "start_index");
     const size_t solves = realisations.size();
     ChainBatch batch;
@@ -56,7 +56,7 @@ struct PathIndices {
     }
 };
 
-// (stage, chunks, cuts, rows, in_play, items, inflow, load, availability, start_status, start_cuts, warm_starts)
+// (stage, chunks, cuts, rows, selected, items, inflow, load, availability, start_status, start_cuts, warm_starts)
 PathStage read_path_stage(const nb::tuple& given, std::deque<CutView>& views, const PathIndices& paths) {
     PathStage stage;
     stage.model = &nb::cast<const BoundStage&>(given[0]).model;
@@ -121,7 +121,6 @@ void bind_counts(nb::class_<Bound>& bound) {
     bound.def_prop_ro("active_rows", [](const Bound& results) { return results.counts.active_rows; });
     bound.def_prop_ro("nucleus", [](const Bound& results) { return results.counts.nucleus; });
     bound.def_prop_ro("solve_seconds", [](const Bound& results) { return results.counts.solve_seconds; });
-    bound.def_prop_ro("busy_seconds", [](const Bound& results) { return results.counts.busy_seconds; });
 }
 
 void bind_results(nb::module_& module) {
@@ -233,7 +232,7 @@ void bind_engine(nb::module_& module) {
             },
             "library"_a, "threads"_a, "cores"_a, "feasibility_tolerance"_a, "violation_tolerance"_a,
             "max_added_per_round"_a, "retry_attempts"_a, "max_dense_rows"_a)
-        .def("solve_chains", &solve_chains, "stage"_a, "chunks"_a, "cuts"_a, "rows"_a.none(), "in_play"_a, "states"_a,
+        .def("solve_chains", &solve_chains, "stage"_a, "chunks"_a, "cuts"_a, "rows"_a.none(), "selected"_a, "states"_a,
              "chain_start"_a, "items"_a, "result_index"_a.none(), "inflow"_a, "load"_a, "availability"_a,
              "start_status"_a, "start_cuts"_a, "start_index"_a, "wants_basis"_a, "wants_solution"_a, "wants_gradient"_a,
              "counter"_a.none(), "tables"_a.none())

@@ -15,10 +15,12 @@ namespace cobre::lp {
 
 namespace {
 
-// Values of cuts at states (rows), added component by component. A cut that is not in play gives its intercept.
-nb::object cut_values(const nb::list& chunks, Int cuts, const nb::object& rows, nb::handle in_play, nb::handle states) {
+// Values of cuts at states (rows), added component by component. Cuts of blocks without a selected one are not
+// evaluated: they give their intercepts.
+nb::object cut_values(const nb::list& chunks, Int cuts, const nb::object& rows, nb::handle selected,
+                      nb::handle states) {
     const Array<double> points(states, "states");
-    const CutView view = read_cuts(static_cast<Int>(points.width()), chunks, cuts, rows, in_play);
+    const CutView view = read_cuts(static_cast<Int>(points.width()), chunks, cuts, rows, selected);
     double* values;
     const nb::object table =
         make_array(values, {static_cast<Py_ssize_t>(points.height()), static_cast<Py_ssize_t>(cuts)});
@@ -92,7 +94,7 @@ void store_cuts(nb::handle table, const nb::list& chunks, size_t slot) {
 void bind_cuts(nb::module_& module) {
     module.attr("CUTS_PER_BLOCK") = kCutsPerBlock;
     module.def("average_cuts", &averages, "costs"_a, "weights"_a, "gradients"_a, "states"_a);
-    module.def("cut_values", &cut_values, "chunks"_a, "cuts"_a, "rows"_a.none(), "in_play"_a, "states"_a);
+    module.def("cut_values", &cut_values, "chunks"_a, "cuts"_a, "rows"_a.none(), "selected"_a, "states"_a);
     module.def("opening_chains", &chains_of_openings, "order"_a, "sampled"_a, "states"_a);
     module.def("place_cuts", &store_cuts, "table"_a, "chunks"_a, "slot"_a);
 }

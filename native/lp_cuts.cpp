@@ -13,8 +13,8 @@ constexpr Int kTile = 32;  // components whose coefficients stay in the nearest 
 
 }  // namespace
 
-CutView::CutView(std::vector<CutChunk> chunks, Int count, const Int* row_of, const uint8_t* in_play)
-    : chunks_(std::move(chunks)), count_(count), row_of_(row_of), in_play_(in_play) {
+CutView::CutView(std::vector<CutChunk> chunks, Int count, const Int* row_of, const uint8_t* selected)
+    : chunks_(std::move(chunks)), count_(count), row_of_(row_of), is_selected_(selected) {
     for (const CutChunk& chunk : chunks_)
         for (Int first = 0; first < chunk.width; first += kCutsPerBlock)
             blocks_.push_back({chunk.data + first, chunk.width});
@@ -30,14 +30,14 @@ void CutView::intercepts(double* out) const {
     }
 }
 
-// Blocks without a cut in play are skipped: after cut selection most of a pool is such.
+// Blocks without a selected cut are skipped: after cut selection these are most of a pool.
 void CutView::find_runs() {
     Int start = 0;
     for (const CutChunk& chunk : chunks_) {
         bool is_open = false;
         for (Int first = 0; first < chunk.width && start + first < count_; first += kCutsPerBlock) {
             const Int length = std::min(kCutsPerBlock, count_ - start - first);
-            const uint8_t* flags = in_play_ + start + first;
+            const uint8_t* flags = is_selected_ + start + first;
             const bool has_cuts = std::any_of(flags, flags + length, [](uint8_t flag) { return flag != 0; });
             if (has_cuts && is_open) runs_.back().length += length;
             else if (has_cuts) runs_.push_back({chunk.data + first, chunk.width, start + first, length});

@@ -19,14 +19,14 @@ struct CutChunk {
 
 // theta >= intercept + coefficients . outgoing state. Row 0 of a chunk holds the intercepts; the others hold the
 // components that some cut depends on. row_of: by component, its row, or -1 where no cut depends on it; null: row 1 +
-// component.
+// component. selected: by cut, whether cut selection keeps it (`CutPool.active` in Python; here "active" is a cut at its
+// bound).
 class CutView {
 public:
-    CutView(std::vector<CutChunk> chunks, Int count, const Int* row_of, const uint8_t* in_play);
+    CutView(std::vector<CutChunk> chunks, Int count, const Int* row_of, const uint8_t* selected);
 
     Int count() const { return count_; }
-    bool is_in_play(Int cut) const { return in_play_[cut]; }
-    double intercept(Int cut) const { return at(cut, 0); }
+    bool is_selected(Int cut) const { return is_selected_[cut]; }
     double coefficient(Int cut, Int component) const {
         const Int row = row_of(component);
         return row < 0 ? 0.0 : at(cut, row);
@@ -34,14 +34,15 @@ public:
 
     // out[cut] = intercept of every cut
     void intercepts(double* out) const;
-    // out[cut] += sum over components first .. first + n of coefficient * x, for all cuts in play
+    // out[cut] += sum over components first .. first + n of coefficient * x, for the cuts of all blocks that have a
+    // selected one
     void add_products(Int first, Int n, const double* x, double* out) const { add_products(first, n, x, out, 1); }
     // The same for several vectors at once, which lie one after the other (of n numbers in x, of count() in out): the
     // coefficients come from memory once.
     void add_products(Int first, Int n, const double* x, double* out, Int vectors) const;
 
 private:
-    // Consecutive blocks of one chunk that have cuts in play: the others cost nothing.
+    // Consecutive blocks of one chunk that have selected cuts: the others cost nothing.
     struct Run {
         const double* data;
         Int width, start, length;
@@ -59,7 +60,7 @@ private:
     std::vector<Run> runs_;         // what products are computed for
     Int count_;
     const Int* row_of_;
-    const uint8_t* in_play_;
+    const uint8_t* is_selected_;  // by cut
 };
 
 }  // namespace cobre::lp

@@ -54,7 +54,7 @@ DenseDualSimplex::Row DenseDualSimplex::copy_cut(Int cut) {
     return {cut, true, false, copy};
 }
 
-// Cuts that are no longer in the pool, or not in play, are left out: then the numbers of basic columns and active rows
+// Cuts that are no longer in the pool, or not selected, are left out: then the numbers of basic columns and active rows
 // may differ, and the basis is refused.
 bool DenseDualSimplex::start(const int8_t* status, const Int* active_cuts, Int max_cuts) {
     start_from_slacks();
@@ -70,7 +70,7 @@ bool DenseDualSimplex::start(const int8_t* status, const Int* active_cuts, Int m
         active_rows_.push_back({row, false, side == at_upper});
     }
     for (Int entry = 0; entry < max_cuts && active_cuts[entry] >= 0; ++entry) {
-        if (active_cuts[entry] >= cuts_->count() || !cuts_->is_in_play(active_cuts[entry])) continue;
+        if (active_cuts[entry] >= cuts_->count() || !cuts_->is_selected(active_cuts[entry])) continue;
         is_active_cut_[active_cuts[entry]] = 1;
         active_rows_.push_back(copy_cut(active_cuts[entry]));
     }
@@ -272,7 +272,7 @@ void DenseDualSimplex::btran_row(const Row& row) {
     }
 }
 
-// The cut that is violated most; among equals the first. All cuts in play are evaluated at once.
+// The cut that is violated most; among equals the first. All selected cuts are evaluated at once.
 bool DenseDualSimplex::find_violated_cut(Leaving& leaving) {
     const StageModel& stage = *stage_;
     if (cuts_->count() == 0) return false;
@@ -284,7 +284,7 @@ bool DenseDualSimplex::find_violated_cut(Leaving& leaving) {
     double most = theta + violation_ * std::max(1.0, std::abs(theta));
     Int found = -1;
     for (Int cut = 0; cut < cuts_->count(); ++cut)
-        if (cut_values_[cut] > most && !is_active_cut_[cut] && cuts_->is_in_play(cut))
+        if (cut_values_[cut] > most && !is_active_cut_[cut] && cuts_->is_selected(cut))
             most = cut_values_[cut], found = cut;
     if (found < 0) return false;
     leaving.is_row = true;

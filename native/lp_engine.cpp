@@ -1,16 +1,11 @@
 #include "lp_engine.hpp"
 
 #include <algorithm>
-#include <chrono>
 #include <numeric>
 
 namespace cobre::lp {
 
 namespace {
-
-using Clock = std::chrono::steady_clock;
-
-double seconds_since(Clock::time_point began) { return std::chrono::duration<double>(Clock::now() - began).count(); }
 
 // The longest chains first: short ones fill up what is left at the end.
 std::vector<Int> longest_first(const ChainBatch& batch) {
@@ -56,12 +51,10 @@ SolveCounts Engine::solve_chains(const StageModel& stage, const CutView& cuts, c
                                  const Results& results, WorkCounter* shared_counter) {
     std::vector<uint8_t> is_loaded(solvers_.size(), 0);  // by thread
     const auto task = [&](size_t thread, Int chain) {
-        const auto began = Clock::now();
         Solver& solver = *solvers_[thread];
         if (!is_loaded[thread]) solver.load(stage, cuts);
         is_loaded[thread] = 1;
         solver.solve_chain(chain, batch, results);
-        solver.counts.busy_seconds += seconds_since(began);
     };
     return run(longest_first(batch), task, shared_counter);
 }
@@ -74,7 +67,6 @@ SolveCounts Engine::solve_paths(const std::vector<PathStage>& stages, const doub
     std::vector<Int> order(paths);
     std::iota(order.begin(), order.end(), 0);
     const auto task = [&](size_t thread, Int path) {
-        const auto began = Clock::now();
         Solver& solver = *solvers_[thread];
         const auto state_of = [&](size_t at) { return states + (at * paths + static_cast<size_t>(path)) * dimension; };
         std::copy_n(first + static_cast<size_t>(path) * dimension, dimension, state_of(0));
@@ -86,7 +78,6 @@ SolveCounts Engine::solve_paths(const std::vector<PathStage>& stages, const doub
                 stage.results);
             if (at + 1 < stages.size()) solver.outgoing_state(state_of(at), state_of(at + 1));
         }
-        solver.counts.busy_seconds += seconds_since(began);
     };
     return run(order, task, shared_counter);
 }

@@ -19,7 +19,6 @@ void SolveCounts::add(const SolveCounts& other) {
     library_solves += other.library_solves;
     retries += other.retries;
     solve_seconds += other.solve_seconds;
-    busy_seconds += other.busy_seconds;
 }
 
 Solver::Solver(const HighsApi& api, const Settings& settings) : api_(api), settings_(settings), highs_(api.create()) {

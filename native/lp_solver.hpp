@@ -69,7 +69,6 @@ struct SolveCounts : SimplexCounts {
     int64_t library_solves = 0;  // that needed HiGHS
     int64_t retries = 0;
     double solve_seconds = 0.0;  // inside simplex
-    double busy_seconds = 0.0;   // altogether
 
     using SimplexCounts::add;
     void add(const SolveCounts& other);

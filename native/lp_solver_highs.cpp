@@ -30,21 +30,20 @@ void append_cut(const StageModel& stage, const CutView& cuts, Int cut, std::vect
 }  // namespace
 
 void Solver::check(Int status, const char* what) const {
-    if (status == kStatusError) throw std::runtime_error(std::string("HiGHS refused to ") + what);
+    if (status == kStatusError) throw std::runtime_error(std::string("HiGHS failed to ") + what);
 }
 
 void Solver::set_defaults() {
-    check(api_.set_bool(highs_, "output_flag", 0), "be quiet");
+    check(api_.set_bool(highs_, "output_flag", 0), "turn its output off");
     check(api_.set_int(highs_, "threads", 1), "use one thread");
     check(api_.set_string(highs_, "parallel", "off"), "use one thread");
-    check(api_.set_string(highs_, "solver", "simplex"), "use simplex");
-    check(api_.set_string(highs_, "presolve", "off"), "leave presolve out");
-    check(api_.set_int(highs_, "simplex_strategy", 1), "use the dual simplex method");
+    check(api_.set_string(highs_, "solver", "simplex"), "select the simplex solver");
+    check(api_.set_string(highs_, "presolve", "off"), "turn presolve off");
+    check(api_.set_int(highs_, "simplex_strategy", 1), "select the dual simplex method");
     // Scale factors survive from one LP to the next; ours are part of the stage.
-    check(api_.set_int(highs_, "simplex_scale_strategy", 0), "leave scaling to us");
-    check(api_.set_double(highs_, "primal_feasibility_tolerance", settings_.tolerances.feasibility),
-          "take a tolerance");
-    check(api_.set_double(highs_, "dual_feasibility_tolerance", settings_.tolerances.feasibility), "take a tolerance");
+    check(api_.set_int(highs_, "simplex_scale_strategy", 0), "turn scaling off");
+    check(api_.set_double(highs_, "primal_feasibility_tolerance", settings_.tolerances.feasibility), "set a tolerance");
+    check(api_.set_double(highs_, "dual_feasibility_tolerance", settings_.tolerances.feasibility), "set a tolerance");
 }
 
 void Solver::pass_lp_to_highs() {
@@ -52,9 +51,10 @@ void Solver::pass_lp_to_highs() {
     check(api_.pass_lp(highs_, stage.columns, stage.rows, static_cast<Int>(stage.value.size()), kRowwise, kMinimise,
                        0.0, stage.cost.data(), column_lower_.data(), column_upper_.data(), row_lower_.data(),
                        row_upper_.data(), stage.row_start.data(), stage.column_index.data(), stage.value.data()),
-          "take an LP");
+          "load an LP");
     // Limited by iterations and not by seconds: seconds differ from run to run, and so would the results.
-    check(api_.set_int(highs_, "simplex_iteration_limit", 50 * (stage.columns + stage.rows) + 10000), "take a limit");
+    check(api_.set_int(highs_, "simplex_iteration_limit", 50 * (stage.columns + stage.rows) + 10000),
+          "set the iteration limit");
     priced_cuts_.clear();
     is_in_highs_.assign(static_cast<size_t>(cuts_->count()), 0);
 }
@@ -72,7 +72,7 @@ void Solver::add_cuts(const std::vector<Int>& wanted) {
     }
     check(api_.add_rows(highs_, static_cast<Int>(lower.size()), lower.data(), upper.data(),
                         static_cast<Int>(value.size()), start.data(), index.data(), value.data()),
-          "take further cuts");
+          "add rows for cuts");
 }
 
 bool Solver::run_highs() {
@@ -83,7 +83,7 @@ bool Solver::run_highs() {
     row_value_.resize(static_cast<size_t>(stage_->rows) + priced_cuts_.size());
     row_dual_.resize(row_value_.size());
     check(api_.get_solution(highs_, column_value_.data(), column_dual_.data(), row_value_.data(), row_dual_.data()),
-          "show its solution");
+          "return its solution");
     return is_accurate(settings_.tolerances.highs_gap);
 }
 
@@ -106,13 +106,13 @@ bool Solver::retry_with_other_settings() {
         const Attempt& attempt = attempts[at];
         ++counts.retries;
         const double tolerance = settings_.tolerances.feasibility * attempt.tolerance;
-        check(api_.clear_solver(highs_), "start anew");
-        check(api_.set_string(highs_, "solver", attempt.solver), "change its method");
+        check(api_.clear_solver(highs_), "reset its solver");
+        check(api_.set_string(highs_, "solver", attempt.solver), "change its solver");
         check(api_.set_string(highs_, "presolve", attempt.presolve), "change presolve");
-        check(api_.set_int(highs_, "simplex_strategy", attempt.strategy), "change its method");
-        check(api_.set_int(highs_, "simplex_scale_strategy", attempt.scaling), "change its scaling");
-        check(api_.set_double(highs_, "primal_feasibility_tolerance", tolerance), "take a tolerance");
-        check(api_.set_double(highs_, "dual_feasibility_tolerance", tolerance), "take a tolerance");
+        check(api_.set_int(highs_, "simplex_strategy", attempt.strategy), "change its solver");
+        check(api_.set_int(highs_, "simplex_scale_strategy", attempt.scaling), "change scaling");
+        check(api_.set_double(highs_, "primal_feasibility_tolerance", tolerance), "set a tolerance");
+        check(api_.set_double(highs_, "dual_feasibility_tolerance", tolerance), "set a tolerance");
         solved = run_highs();
         const Int status = api_.model_status(highs_);
         if (status == kInfeasible || status == kUnbounded) break;
@@ -132,7 +132,7 @@ bool Solver::find_violated_cuts(std::vector<Int>& found) {
     const double theta = column_value_[stage.future_cost];
     const double limit = theta + settings_.tolerances.violation * std::max(1.0, std::abs(theta));
     for (Int cut = 0; cut < cuts_->count(); ++cut)
-        if (values_[cut] > limit && !is_in_highs_[cut] && cuts_->is_in_play(cut)) found.push_back(cut);
+        if (values_[cut] > limit && !is_in_highs_[cut] && cuts_->is_selected(cut)) found.push_back(cut);
     const auto worse = [this](Int a, Int b) { return values_[a] != values_[b] ? values_[a] > values_[b] : a < b; };
     std::sort(found.begin(), found.end(), worse);
     if (static_cast<Int>(found.size()) > settings_.max_added_per_round) found.resize(settings_.max_added_per_round);
@@ -157,7 +157,7 @@ void Solver::start_from_highs_basis() {
     const StageModel& stage = *stage_;
     std::vector<Int> columns(static_cast<size_t>(stage.columns)),
         rows(static_cast<size_t>(stage.rows) + priced_cuts_.size());
-    check(api_.get_basis(highs_, columns.data(), rows.data()), "show its basis");
+    check(api_.get_basis(highs_, columns.data(), rows.data()), "return its basis");
     std::vector<int8_t> status(columns.begin(), columns.end());
     status.insert(status.end(), rows.begin(), rows.begin() + stage.rows);
     std::vector<Int> active_cuts;

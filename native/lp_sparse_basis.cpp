@@ -149,7 +149,7 @@ bool SparseDualSimplex::start(const int8_t* status, const Int* active_cuts, Int 
     for (Int row = 0; row < stage_->rows; ++row)
         if (status[columns_ + row] != basic || !is_deferred(row)) append_row({row}, status[columns_ + row]);
     for (Int entry = 0; entry < max_cuts && active_cuts[entry] >= 0; ++entry)
-        if (active_cuts[entry] < cuts_->count() && cuts_->is_in_play(active_cuts[entry]))
+        if (active_cuts[entry] < cuts_->count() && cuts_->is_selected(active_cuts[entry]))
             append_cut(active_cuts[entry], at_lower);
     if (factorise()) return true;
     start_from_slacks();

@@ -88,7 +88,7 @@ bool SparseDualSimplex::add_violated_cut() {
     Int found = -1;
     for (Int cut = 0; cut < cuts_->count(); ++cut) {
         const double value = bounds_.cut_rhs[cut] + cut_value_[cut];
-        if (value > most && !is_present_cut_[cut] && cuts_->is_in_play(cut)) most = value, found = cut;
+        if (value > most && !is_present_cut_[cut] && cuts_->is_selected(cut)) most = value, found = cut;
     }
     if (found < 0) return false;
     add_row({found, 0});

@@ -34,12 +34,6 @@ public:
         value[at] = number;
     }
     void add(Int at, double number) { Adder(*this).add(at, number); }
-    void replace(Int at, double number) {
-        const bool is_listed = value[at] != 0.0;
-        if (std::abs(number) < kTiny) number = is_listed ? kListed : 0.0;
-        else if (!is_listed) list_[count_++] = at;
-        value[at] = number;
-    }
 
     // Adds many numbers: the count stays in a register, and there are no branches, because no predictor guesses which
     // entries are new.

@@ -3,17 +3,12 @@
 #include <algorithm>
 #include <cmath>
 #include <map>
-#include <stdexcept>
 #include <utility>
 #include <vector>
 
 namespace cobre::lp {
 
 namespace {
-
-void require(bool holds, const char* message) {
-    if (!holds) throw std::invalid_argument(message);
-}
 
 bool are_below(View<Int> indices, Int limit) {
     return std::all_of(indices.begin(), indices.end(), [limit](Int index) { return 0 <= index && index < limit; });

@@ -3,11 +3,17 @@
 
 #include <cstdint>
 #include <span>
+#include <stdexcept>
 #include <vector>
 
 #include "highs_api.hpp"
 
 namespace cobre::lp {
+
+// Checks what comes from Python; the message names the argument.
+inline void require(bool holds, const char* message) {
+    if (!holds) throw std::invalid_argument(message);
+}
 
 template <typename T>
 using View = std::span<const T>;

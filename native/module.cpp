@@ -98,7 +98,7 @@ NB_MODULE(_native, module) {
         .def_static(
             "create",
             [](uint32_t size) {
-                const cobre::shm::TransportConfig config{"", 0, size, 0, 0, 0, false, 0, 0, false};
+                const cobre::shm::TransportConfig config{.size = size};
                 Segment segment = Segment::create_in_memory(cobre::shm::segment_bytes(config));
                 cobre::shm::initialise(segment.map(cobre::shm::Control::fixed_bytes(size), false)->data(), config);
                 return segment;
@@ -114,8 +114,16 @@ NB_MODULE(_native, module) {
             [](Transport* self, std::string name, uint32_t rank, uint32_t size, double timeout_s,
                double connect_timeout_s, double operation_timeout_s, bool condvar, size_t window_bytes,
                uint32_t quota_cores, bool by_name, cobre::CallGuard& guard, nb::object on_wait) {
-                new (self) Transport({std::move(name), rank, size, timeout_s, connect_timeout_s, operation_timeout_s,
-                                      condvar, window_bytes, quota_cores, by_name},
+                new (self) Transport({.name = std::move(name),
+                                      .rank = rank,
+                                      .size = size,
+                                      .timeout_s = timeout_s,
+                                      .connect_timeout_s = connect_timeout_s,
+                                      .operation_timeout_s = operation_timeout_s,
+                                      .condvar = condvar,
+                                      .window_bytes = window_bytes,
+                                      .quota_cores = quota_cores,
+                                      .by_name = by_name},
                                      guard, std::move(on_wait));
             },
             "name"_a, "rank"_a, "size"_a, "timeout_s"_a, "connect_timeout_s"_a, "operation_timeout_s"_a, "condvar"_a,
@@ -127,8 +135,14 @@ NB_MODULE(_native, module) {
                nb::object on_wait) {
                 const auto size = static_cast<uint32_t>(names.size());
                 new (self) Transport(segment,
-                                     {"", rank, size, timeout_s, connect_timeout_s, operation_timeout_s, false, 0,
-                                      quota_cores, false, std::move(names), true},
+                                     {.rank = rank,
+                                      .size = size,
+                                      .timeout_s = timeout_s,
+                                      .connect_timeout_s = connect_timeout_s,
+                                      .operation_timeout_s = operation_timeout_s,
+                                      .quota_cores = quota_cores,
+                                      .names = std::move(names),
+                                      .in_memory = true},
                                      guard, std::move(on_wait));
             },
             "segment"_a, "rank"_a, "names"_a, "timeout_s"_a, "connect_timeout_s"_a, "operation_timeout_s"_a,
@@ -157,7 +171,7 @@ NB_MODULE(_native, module) {
         .def("fence", &Transport::fence)
         .def("create_region",
              [](Transport& self, size_t bytes, nb::handle dtype) {
-                 return self.create_region(bytes, cobre::sum_description(dtype.ptr()));
+                 return self.create_region(bytes, cobre::dtype_checksum(dtype.ptr()));
              })
         .def("abort", [](Transport& self, nb::bytes text) { self.abort(std::string(text.c_str(), text.size())); })
         .def("close", &Transport::close)
@@ -185,7 +199,7 @@ NB_MODULE(_native, module) {
     module.def(
         "segment_bytes",
         [](uint32_t size, size_t window_bytes) {
-            return cobre::shm::segment_bytes({"", 0, size, 0, 0, 0, false, window_bytes, 0, false});
+            return cobre::shm::segment_bytes({.size = size, .window_bytes = window_bytes});
         },
         "size"_a, "window_bytes"_a);
     module.def("unlink_segment", [](const std::string& name) { return shm_unlink(name.c_str()) == 0; }, "name"_a);

@@ -56,32 +56,32 @@ int type_number_of(ElementType element) {
     }
 }
 
-// Writing a description takes microseconds, and programs use few dtypes: remember the last ones.
-uint32_t describe(PyArrayObject* array) {
-    struct Known {
-        PyObject* dtype = nullptr;  // owned, so that the address stays its own
-        uint32_t sum = 0;
+// repr() takes microseconds, and programs use few dtypes: the last checksums are cached.
+uint32_t cached_checksum(PyArrayObject* array) {
+    struct Cached {
+        PyObject* dtype = nullptr;  // owned: while it lives, no other dtype has its address
+        uint32_t checksum = 0;
     };
-    static Known known[8];
+    static Cached cache[8];
     static size_t next = 0;
     auto* dtype = reinterpret_cast<PyObject*>(PyArray_DESCR(array));
-    for (const Known& entry : known)
-        if (entry.dtype == dtype) return entry.sum;
-    Known& entry = known[next++ % std::size(known)];
-    const uint32_t sum = sum_description(dtype);
+    for (const Cached& entry : cache)
+        if (entry.dtype == dtype) return entry.checksum;
+    Cached& entry = cache[next++ % std::size(cache)];
+    const uint32_t checksum = dtype_checksum(dtype);
     Py_INCREF(dtype);
     Py_XDECREF(std::exchange(entry.dtype, dtype));
-    return entry.sum = sum;
+    return entry.checksum = checksum;
 }
 
 }  // namespace
 
-// Python's own hash of a dtype differs between processes, so its description is summed instead.
-uint32_t sum_description(PyObject* dtype) {
+// Python's own hash of a dtype differs between processes, so the text of its repr() is hashed instead.
+uint32_t dtype_checksum(PyObject* dtype) {
     nb::str text(nb::repr(nb::handle(dtype)));
-    uint32_t sum = 2166136261u;  // FNV-1a
-    for (const char* at = text.c_str(); *at; ++at) sum = (sum ^ static_cast<unsigned char>(*at)) * 16777619u;
-    return sum | 0x80000000u;  // never the number of a plain type
+    uint32_t checksum = 2166136261u;  // FNV-1a
+    for (const char* at = text.c_str(); *at; ++at) checksum = (checksum ^ static_cast<unsigned char>(*at)) * 16777619u;
+    return checksum | 0x80000000u;  // never the number of a plain type
 }
 
 bool import_numpy() { return _import_array() == 0; }
@@ -101,7 +101,7 @@ Buffer read_any(PyObject* object) {
     auto* array = reinterpret_cast<PyArrayObject*>(object);
     Buffer out;
     fill(array, out);
-    if (out.element == ElementType::none) out.dtype = describe(array);
+    if (out.element == ElementType::none) out.dtype = cached_checksum(array);
     return out;
 }
 

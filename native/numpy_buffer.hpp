@@ -30,14 +30,13 @@ bool import_numpy();
 // writable where asked. Anything else gives false, without a Python error.
 bool read_plain(PyObject* object, bool writable, Buffer& out);
 
-// Fill `out` from any C-contiguous ndarray, checked before; for other dtypes the number is a checksum of their
-// description. Throws a Python error for what is no such array.
+// Fill `out` from any C-contiguous ndarray, checked before; for other dtypes the number is their checksum. Throws a Python error for what is no such array.
 Buffer read_any(PyObject* object);
 
 // A new array, C-contiguous and not filled; only float64, int32, int8 and uint8 are known. Throws a Python error.
 PyObject* new_array(ElementType element, std::initializer_list<Py_ssize_t> shape);
 
-// A number for a dtype that is the same in every process, from its description.
-uint32_t sum_description(PyObject* dtype);
+// A number for a dtype that is the same in every process: a hash of its repr().
+uint32_t dtype_checksum(PyObject* dtype);
 
 }  // namespace cobre

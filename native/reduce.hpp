@@ -35,8 +35,8 @@ const char* element_name(ElementType element);
 bool reducible(ElementType element, ReduceOp op);
 
 // out[i] = ((inputs[0][i] op inputs[1][i]) op inputs[2][i]) ... for `inputs` of `ranks` arrays of `count` elements.
-// `out` may be one of the inputs. With two ranks or more a NaN result is the canonical quiet NaN; with one it is a
-// copy.
+// `out` may be one of the inputs. A NaN result is the canonical quiet NaN, with one rank too; everything else
+// of one rank is copied bit by bit.
 void fold(ElementType element, ReduceOp op, const void* const* inputs, size_t ranks, void* out, size_t count);
 
 }  // namespace cobre

@@ -30,7 +30,7 @@ constexpr size_t kMaxSlot = 1024 * 1024;
 constexpr size_t kMinSlot = 16 * 1024;
 constexpr int64_t kPollNs = 1'000'000;        // between two looks for a segment that does not exist yet
 constexpr int64_t kHeaderNs = 2'000'000'000;  // a creator that needs longer than this for its header is dead
-constexpr int kAnswerMs = 50;                 // for rank 0's listener to answer
+constexpr int kReplyMs = 50;                  // for rank 0's listener to reply
 
 size_t slot_for(uint32_t size, size_t window) {
     const size_t share = (window ? window : kDefaultWindow) / size / 3;
@@ -72,17 +72,17 @@ Segment open_own(const std::string& name) {
 
 // A connection to the process that listens under this name; one of another user is refused.
 std::optional<RendezvousClient> connect_own(const std::string& name) {
-    std::optional<RendezvousClient> call = RendezvousClient::to(name);
-    if (call && call->server().user != geteuid())
-        refuse(name, "belongs to user " + std::to_string(call->server().user) + " (pid " +
-                         std::to_string(call->server().pid) + ")");
-    return call;
+    std::optional<RendezvousClient> client = RendezvousClient::to(name);
+    if (client && client->server().user != geteuid())
+        refuse(name, "belongs to user " + std::to_string(client->server().user) + " (pid " +
+                         std::to_string(client->server().pid) + ")");
+    return client;
 }
 
-std::optional<Segment> receive_segment(const RendezvousClient& call) {
+std::optional<Segment> receive_segment(const RendezvousClient& client) {
     Gil gil;
     gil.release();
-    return call.segment(kAnswerMs);
+    return client.segment(kReplyMs);
 }
 
 // Whether ranks are still joining in this segment.
@@ -245,11 +245,11 @@ Listening listen_for_ranks(const TransportConfig& config, const Segment& segment
 
 // Refuse the listener of a live run. One whose ranks have all joined is just about to close: look again.
 void refuse_live_listener(const std::string& name, int64_t deadline_ns) {
-    const std::optional<RendezvousClient> call = connect_own(name);
-    if (!call) return;
-    const std::optional<Segment> segment = receive_segment(*call);
+    const std::optional<RendezvousClient> client = connect_own(name);
+    if (!client) return;
+    const std::optional<Segment> segment = receive_segment(*client);
     if (now_ns() > deadline_ns || (segment && is_joinable(*segment)))
-        refuse_live(name, "pid " + std::to_string(call->server().pid));
+        refuse_live(name, "pid " + std::to_string(client->server().pid));
 }
 
 // False when another process was first.
@@ -290,9 +290,9 @@ namespace {
 
 // Nothing when rank 0 does not listen yet, or listens for a run whose ranks have all joined.
 std::optional<Segment> segment_from_listener(const TransportConfig& config) {
-    const std::optional<RendezvousClient> call = connect_own(config.name);
-    if (!call) return std::nullopt;
-    std::optional<Segment> segment = receive_segment(*call);
+    const std::optional<RendezvousClient> client = connect_own(config.name);
+    if (!client) return std::nullopt;
+    std::optional<Segment> segment = receive_segment(*client);
     if (segment && !is_joinable(*segment)) segment.reset();
     return segment;
 }

@@ -14,16 +14,16 @@
 namespace cobre::shm {
 
 struct TransportConfig {
-    std::string name;
-    uint32_t rank;
-    uint32_t size;
-    double timeout_s;
-    double connect_timeout_s;
-    double operation_timeout_s;  // 0: none
-    bool condvar;
-    size_t window_bytes;               // 0: chosen by size
-    uint32_t quota_cores;              // CPU quota, 0: none
-    bool by_name;                      // rendezvous by a name in /dev/shm, not by a socket
+    std::string name = {};
+    uint32_t rank = 0;
+    uint32_t size = 1;
+    double timeout_s = 0;
+    double connect_timeout_s = 0;
+    double operation_timeout_s = 0;    // 0: none
+    bool condvar = false;              // sleep on condition variables instead of a futex
+    size_t window_bytes = 0;           // 0: chosen by size
+    uint32_t quota_cores = 0;          // CPU quota, 0: none
+    bool by_name = false;              // rendezvous by a name in /dev/shm, not by a socket
     std::vector<uint32_t> names = {};  // numbers of the ranks in messages; empty: 0, 1, ...
     bool in_memory = false;            // regions lie outside of every file system
 };

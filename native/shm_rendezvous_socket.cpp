@@ -92,7 +92,8 @@ RendezvousListener::RendezvousListener(const std::string& name, const Segment& s
         if (pipe2(ends, O_CLOEXEC) != 0) fail("pipe2");
         stop_read_ = ends[0];
         stop_write_ = ends[1];
-        pthread_sigmask(SIG_SETMASK, &all, &before);  // signal handlers run in Python's threads
+        // All signals blocked in the new thread, which inherits the mask: they belong to Python's threads.
+        pthread_sigmask(SIG_SETMASK, &all, &before);
         try {
             thread_ = std::thread([this] { run(); });
         } catch (...) {
@@ -124,13 +125,13 @@ void RendezvousListener::run() {
                 poll(polled, 1, 10);  // the connection stays in the queue: do not spin
             continue;
         }
-        answer(client);
+        reply(client);
         close(client);
     }
 }
 
 // The send buffer of a new connection is empty, so this never blocks.
-void RendezvousListener::answer(int client) const {
+void RendezvousListener::reply(int client) const {
     const std::optional<PeerCredentials> who = credentials_of(client);
     if (!who || who->user != geteuid()) return;
     DescriptorMessage message;
@@ -177,7 +178,7 @@ std::optional<Segment> RendezvousClient::segment(int timeout_ms) const {
     return Segment::adopt(descriptor);
 }
 
-#else  // no abstract sockets: ranks meet by a name in /dev/shm
+#else  // no abstract sockets: rendezvous by a name in /dev/shm
 
 RendezvousListener::RendezvousListener(const std::string&, const Segment& segment) : segment_(segment.descriptor()) {
     throw std::system_error(EOPNOTSUPP, std::generic_category(), "abstract sockets");

@@ -23,7 +23,7 @@ public:
 
 private:
     void run();
-    void answer(int client) const;
+    void reply(int client) const;
 
     int segment_;
     int socket_ = -1;
@@ -38,7 +38,7 @@ struct PeerCredentials {
     uid_t user;
 };
 
-// The end of the other ranks.
+// The other ranks' end.
 class RendezvousClient {
 public:
     // Nothing when no process listens, or its backlog is full.

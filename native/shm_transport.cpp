@@ -53,11 +53,11 @@ Transport::Transport(Transport& parent, CallGuard& guard, nb::object on_wait)
     config_.names.clear();
     const std::shared_ptr<Region> region = parent.create_region(segment_bytes(config_), 0);
     if (config_.rank == 0) initialise(region->mapping->data(), config_);
-    parent.substep_barrier();  // the header is complete
+    parent.barrier();  // the header is complete
     attach(region->mapping);
     claim_slot();
     liveness_->start();
-    parent.substep_barrier();  // all have joined
+    parent.barrier();  // all have joined
     choose_spin_policy();
 }
 
@@ -74,7 +74,7 @@ void Transport::join() {
             take_slot(segment);
             wait_for_all();
         } catch (const CollectiveFailure&) {
-            if (config_.rank == 0) admit_latecomers(deadline);
+            if (config_.rank == 0) wait_for_late_ranks(deadline);
             throw;
         }
     } catch (...) {
@@ -85,12 +85,12 @@ void Transport::join() {
     }
 }
 
-constexpr int64_t kLatecomerNs = 5'000'000'000;
+constexpr int64_t kLateRankNs = 5'000'000'000;
 
-// Joining has failed because of some rank. Ranks that come later would look for rank 0 until their timeout, and blame
-// it: let them attach, so that they read who failed.
-void Transport::admit_latecomers(int64_t deadline_ns) {
-    const int64_t end = std::min(deadline_ns, now_ns() + kLatecomerNs);
+// Joining has failed because of some rank. Ranks that start later would look for rank 0 until their timeout, and name
+// it as the one that is missing: let them attach, so that they raise the failure that was recorded.
+void Transport::wait_for_late_ranks(int64_t deadline_ns) {
+    const int64_t end = std::min(deadline_ns, now_ns() + kLateRankNs);
     const auto& attached = barrier_->control().header->attached;
     while (attached.load(std::memory_order_acquire) < config_.size && now_ns() < end) sleep_briefly();
 }

@@ -71,9 +71,8 @@ private:
     void check_header(const Segment& segment) const;
     void attach(std::shared_ptr<Mapping> mapping);
     void take_slot(Segment& segment);
-    void substep_barrier();  // one more barrier of the present call
     std::string derived_name() const;
-    void admit_latecomers(int64_t deadline_ns);
+    void wait_for_late_ranks(int64_t deadline_ns);
     bool has_live_creator(const Segment& segment) const;
     int first_failure(int own, uint64_t hash, Gil& gil);
     bool share_pid_namespace();

@@ -142,9 +142,4 @@ void Transport::fence(const Region& region) {
     collectives_->barrier(publish_call(0, 0, 0, region.id, 0, 0));
 }
 
-void Transport::substep_barrier() {
-    const InCall in_call(*this);
-    collectives_->barrier(publish_call(0, 0, 0, 0, 0, 0));
-}
-
 }  // namespace cobre::shm

@@ -110,7 +110,7 @@ def fold(inputs: list[NDArray[Any]], out: NDArray[Any], op: int) -> None: ...
 CUTS_PER_BLOCK: int
 
 def average_cuts(costs: Any, weights: Any, gradients: Any, states: Any) -> NDArray[Any]: ...
-def cut_values(chunks: list[Any], cuts: int, rows: Any, in_play: Any, states: Any) -> Any: ...
+def cut_values(chunks: list[Any], cuts: int, rows: Any, selected: Any, states: Any) -> Any: ...
 def opening_chains(
     order: Any, sampled: Any, states: Any
 ) -> tuple[NDArray[np.float64], NDArray[np.int32], NDArray[np.int32], NDArray[np.int32], NDArray[np.int32]]: ...
@@ -155,7 +155,7 @@ class LpEngine:
         chunks: list[Any],
         cuts: int,
         rows: Any,
-        in_play: Any,
+        selected: Any,
         states: Any,
         chain_start: Any,
         items: Any,

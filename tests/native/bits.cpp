@@ -85,7 +85,7 @@ void reductions() {
                 }
                 std::vector<uint64_t> out(kBytes / 8);
                 fold(type, op, pointers.data(), ranks, out.data(), kBytes / sizes[element]);
-                if (ranks > 1) hash = digest(out.data(), kBytes, hash);  // of one rank a NaN is copied as it is
+                hash = digest(out.data(), kBytes, hash);
             }
         print(element_name(type), hash);
     }
@@ -96,10 +96,10 @@ struct RandomStage {
     static constexpr Int kRows = 60, kColumns = 90, kCuts = 48;
     std::vector<double> cost, lower, upper, rows, value, scale{1.0, 1.0}, chunk;
     std::vector<Int> start{0}, index, state_column{0, 1};
-    std::vector<uint8_t> in_play;
+    std::vector<uint8_t> selected;
     lp::StageModel model;
 
-    explicit RandomStage(Numbers& numbers) : in_play(kCuts, 1) {
+    explicit RandomStage(Numbers& numbers) : selected(kCuts, 1) {
         const Int width = kColumns + 2 * kRows + 1;
         for (Int column = 0; column < width; ++column) {
             const bool is_slack = column >= kColumns;
@@ -137,7 +137,7 @@ uint64_t solve(lp::DualSimplex& simplex, const char* name) {
         Numbers numbers(seed);
         RandomStage stage(numbers);
         const lp::CutView cuts({{stage.chunk.data(), RandomStage::kCuts}}, RandomStage::kCuts, nullptr,
-                               stage.in_play.data());
+                               stage.selected.data());
         simplex.load(stage.model, cuts, 1e-9, 1e-9);
         std::vector<double> rhs(RandomStage::kCuts), rows = stage.rows, x, reduced, duals;
         std::vector<Int> active;

@@ -61,7 +61,6 @@ class Answers:
     active_rows: int = 0
     nucleus: int = 0
     solve_seconds: float = 0.0
-    busy_seconds: float = 0.0
 
     @property
     def solves(self) -> int:
@@ -104,12 +103,11 @@ class Paths:
     active_rows: int = 0
     nucleus: int = 0
     solve_seconds: float = 0.0
-    busy_seconds: float = 0.0
 
     def add(self, batch: Batch) -> None:
         self.basis_status.append(batch.basis_status)
         self.basis_cuts.append(batch.basis_cuts)
-        for name in ("solves", "pivots", "library_solves", "retries", "solve_seconds", "busy_seconds"):
+        for name in ("solves", "pivots", "library_solves", "retries", "solve_seconds"):
             setattr(self, name, getattr(self, name) + getattr(batch, name))
 
 
@@ -218,7 +216,6 @@ class HighspySolver(LpSolver):
         common: CommonBatch | None = None,
     ) -> Batch:
         assert common is None, "this solver works alone"
-        begin = time.perf_counter()
         model = self._stages[stage]
         model.add_new_cuts(cuts)
         answers = Answers.empty(model.program, len(chains.states), len(chains.items))
@@ -226,7 +223,6 @@ class HighspySolver(LpSolver):
             for item in range(int(chains.start[chain]), int(chains.start[chain + 1])):
                 place = item if chains.places is None else int(chains.places[item])
                 self._solve_one(model, state, int(chains.items[item]), place, realisations, keep, answers)
-        answers.busy_seconds = time.perf_counter() - begin
         return cast("Batch", answers)
 
     def walk(self, steps: Sequence[Step], states: Floats, common: CommonWalk | None = None) -> Walk:

@@ -140,7 +140,6 @@ class Work(Protocol):
     active_rows: int  # at a bound in the optimal bases, cuts included
     nucleus: int  # order of what is left of a basis when singletons are peeled: summed over refactorisations
     solve_seconds: float  # inside the solver
-    busy_seconds: float
 
 
 class Batch(Work, Protocol):
