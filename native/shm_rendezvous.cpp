@@ -317,7 +317,7 @@ Segment find_segment(const TransportConfig& config, int64_t deadline_ns) {
             throw JoinFailure("rank 0 has not created segment " + config.name + " within " +
                               std::to_string(static_cast<int64_t>(std::min(config.connect_timeout_s, 3.2e9))) +
                               " s, or has ended since. Check that it is running with the same COBRE_SHM_NAME. Ranks in "
-                              "separate network namespaces need COBRE_SHM_MEETING=name");
+                              "separate network namespaces need COBRE_SHM_RENDEZVOUS=name");
         sleep_briefly();
     }
 }

@@ -1,4 +1,4 @@
-"""Ranks on one machine that nobody's launcher started, and what can be seen of their meeting from outside."""
+"""Ranks on one machine that nobody's launcher started, and what can be seen of their rendezvous from outside."""
 
 import os
 import secrets
@@ -40,7 +40,7 @@ def names(prefix):
     return sorted(path.name for path in SHM.iterdir() if path.name.startswith(prefix))
 
 
-def is_meeting(name):
+def is_joining(name):
     """Whether rank 0 waits for others under this name, in the kernel or in /dev/shm."""
     return bool(names(name)) or f"@cobre-shm/{os.geteuid()}/{name}\n" in Path("/proc/net/unix").read_text()
 

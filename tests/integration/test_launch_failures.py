@@ -242,7 +242,7 @@ while not (Path("/dev/shm") / os.environ["COBRE_SHM_NAME"]).exists():
 raise SystemExit(7)
 """)
     with pytest.raises(WorkerError) as caught:
-        launch.run_script(str(script), 2, environment={"COBRE_SHM_MEETING": "name"})
+        launch.run_script(str(script), 2, environment={"COBRE_SHM_RENDEZVOUS": "name"})
     assert (caught.value.rank, caught.value.exit_code) == (1, 7)
 
 

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 from processes import finish, start_python, wait_until
-from shm_worlds import NOBODY, address_of, fresh_name, is_meeting, joined, names, start_rank
+from shm_worlds import NOBODY, address_of, fresh_name, is_joining, joined, names, start_rank
 
 WAITS = """if comm.rank == 2:
             print("computes", flush=True)
@@ -48,7 +48,7 @@ def test_a_rank_that_joined_and_died_is_named_although_another_never_came(name, 
     assert f"rank {victim} (host" in out and "died before all 3 ranks had joined" in out, err
     assert f"pid {ranks[victim].pid}" in out
     finish(ranks[victim])
-    assert not is_meeting(name)
+    assert not is_joining(name)
 
 
 def test_a_rank_that_comes_after_the_death_of_another_is_told_of_it(name):
@@ -88,12 +88,12 @@ def test_a_rank_that_joined_and_was_stopped_is_told_beside_the_one_that_is_missi
 
 def test_ranks_that_are_all_killed_while_they_meet_leave_nothing(name):
     ranks = two_of_three(name)
-    assert is_meeting(name) and names(name) == [], "a socket, no name"
+    assert is_joining(name) and names(name) == [], "a socket, no name"
     for rank in ranks:
         rank.send_signal(signal.SIGKILL)
     for rank in ranks:
         finish(rank)
-    assert not is_meeting(name)
+    assert not is_joining(name)
 
 
 AS_ANOTHER_USER = """
@@ -130,16 +130,16 @@ def test_a_socket_of_another_user_is_refused_by_name(name, rank):
 @needs_root
 def test_another_user_who_asks_for_the_segment_gets_nothing(name):
     first = start_rank(name, 0)
-    wait_until(lambda: is_meeting(name), "rank 0 waits")
+    wait_until(lambda: is_joining(name), "rank 0 waits")
     _, out, err = finish(as_another_user("ask", name))
     assert out == "(b'', [])\n", err
     assert finish(start_rank(name, 1))[1] == finish(first)[1] == "joined\n"
 
 
 def test_a_process_of_the_same_user_may_hang_up_or_keep_silent(name):
-    """Neither keeps the ranks from meeting."""
+    """Neither keeps the ranks from joining."""
     first = start_rank(name, 0)
-    wait_until(lambda: is_meeting(name), "rank 0 waits")
+    wait_until(lambda: is_joining(name), "rank 0 waits")
     silent = []
     for turn in range(200):
         visitor = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)
@@ -169,17 +169,17 @@ def test_a_listener_that_gives_no_segment_is_none(name, content, tmp_path):
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="a network namespace needs root")
-@pytest.mark.parametrize("meeting", ["socket", "name"])
-def test_ranks_with_networks_of_their_own_meet_by_name(name, meeting):
+@pytest.mark.parametrize("rendezvous", ["socket", "name"])
+def test_ranks_with_networks_of_their_own_meet_by_name(name, rendezvous):
     alone = ("unshare", "--net")
-    limit = "20" if meeting == "name" else "2"
-    first = start_rank(name, 0, MEETING=meeting, CONNECT_TIMEOUT_SECS=limit)
+    limit = "20" if rendezvous == "name" else "2"
+    first = start_rank(name, 0, RENDEZVOUS=rendezvous, CONNECT_TIMEOUT_SECS=limit)
     second = start_rank(name, 1, wrapper=alone, CONNECT_TIMEOUT_SECS=limit)
     said = [finish(rank)[1] for rank in (first, second)]
-    if meeting == "name":
+    if rendezvous == "name":
         assert said == ["joined\n", "joined\n"]
     else:
-        assert "missing rank 1" in said[0] and "COBRE_SHM_MEETING=name" in said[1]
+        assert "missing rank 1" in said[0] and "COBRE_SHM_RENDEZVOUS=name" in said[1]
 
 
 def test_one_name_serves_one_world_after_the_other(name):
@@ -196,4 +196,4 @@ print("done")
     for rank in [start_python("-c", program, rank, name) for rank in range(2)]:
         code, out, err = finish(rank)
         assert (code, out) == (0, "done\n"), err
-    assert not is_meeting(name)
+    assert not is_joining(name)

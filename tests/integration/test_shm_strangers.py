@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 from processes import finish, start_python, wait_until
-from shm_worlds import NOBODY, SHM, fresh_name, is_meeting, names, start_rank
+from shm_worlds import NOBODY, SHM, fresh_name, is_joining, names, start_rank
 
 needs_root = pytest.mark.skipif(
     os.geteuid() != 0 or shutil.which("setpriv") is None, reason="acting as another user needs root and setpriv"
@@ -89,23 +89,23 @@ def test_a_rank_that_dies_in_the_midst_of_regions_leaves_nothing(name, victim):
     assert names(name) == []
 
 
-@pytest.mark.parametrize("meeting", ["socket", "name"])
-def test_rank_zero_may_die_at_any_moment(name, meeting):
+@pytest.mark.parametrize("rendezvous", ["socket", "name"])
+def test_rank_zero_may_die_at_any_moment(name, rendezvous):
     """Also while it waits for the others: whoever comes then removes the name, and a new rank 0 is welcome."""
-    first = start_rank(name, 0, MEETING=meeting)
-    wait_until(lambda: is_meeting(name), "rank 0 waits")
+    first = start_rank(name, 0, RENDEZVOUS=rendezvous)
+    wait_until(lambda: is_joining(name), "rank 0 waits")
     first.send_signal(signal.SIGKILL)
     finish(first)
-    assert is_meeting(name) == (meeting == "name"), "a socket goes with its process"
+    assert is_joining(name) == (rendezvous == "name"), "a socket goes with its process"
     worker = start_rank(name, 1)
-    wait_until(lambda: not is_meeting(name), "the name has gone with whoever saw it")
+    wait_until(lambda: not is_joining(name), "the name has gone with whoever saw it")
     second = start_rank(name, 0)
     assert finish(worker)[1] == finish(second)[1] == "joined\n"
-    assert not is_meeting(name)
+    assert not is_joining(name)
 
 
 def test_what_killed_worlds_left_goes_with_the_next_start_of_any_world(name):
-    first = start_rank(name, 0, MEETING="name")
+    first = start_rank(name, 0, RENDEZVOUS="name")
     wait_until(lambda: names(name), "rank 0 waits")
     first.send_signal(signal.SIGKILL)
     finish(first)

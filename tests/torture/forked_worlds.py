@@ -61,13 +61,13 @@ class World:
         return hung
 
 
-def shm_environment(size, name=None, meeting="socket"):
+def shm_environment(size, name=None, rendezvous="socket"):
     name = name or f"tt-{secrets.token_hex(6)}"
     shared = {
         "COBRE_SHM_NAME": name,
         "COBRE_SHM_SIZE": str(size),
         "COBRE_SHM_CONNECT_TIMEOUT_SECS": "4",
-        "COBRE_SHM_MEETING": meeting,
+        "COBRE_SHM_RENDEZVOUS": rendezvous,
     }
     return [shared | {"COBRE_SHM_RANK": str(rank)} for rank in range(size)]
 

@@ -44,11 +44,11 @@ def expected_work(size):
     return float(sum(range(40)) + 40 * size * (size + 1) // 2)
 
 
-def forked_kills(backend, count, rng, *, kills_all=False, meeting="socket"):
+def forked_kills(backend, count, rng, *, kills_all=False, rendezvous="socket"):
     who = "all ranks" if kills_all else "one rank"
-    tally = Tally(f"{backend}: {who} killed, no launcher{', met by name' if meeting == 'name' else ''}")
+    tally = Tally(f"{backend}: {who} killed, no launcher{', met by name' if rendezvous == 'name' else ''}")
     for _ in range(count):
-        environments = shm_environment(SIZE, meeting=meeting) if backend == "shm" else tcp_environment(SIZE)
+        environments = shm_environment(SIZE, rendezvous=rendezvous) if backend == "shm" else tcp_environment(SIZE)
         # Half of them while ranks meet, half in the midst of regions and collectives; half with ranks that come late.
         late = rng.random() * 0.02 if rng.random() < 0.5 else 0.0
         world = fork_world(environments, work, [0.0, rng.random() * late, rng.random() * late])
@@ -61,7 +61,7 @@ def forked_kills(backend, count, rng, *, kills_all=False, meeting="socket"):
         if hung:
             tally.add("hangs", f"ranks {hung} after the death of {victims}")
         _judge(tally, world, {*victims, *hung})
-        if kills_all and meeting == "name" and _names():
+        if kills_all and rendezvous == "name" and _names():
             tally.stale += 1  # nobody was left to remove it; that the next start does is what is promised here
             fork_world(shm_environment(2), lambda comm: comm.barrier()).wait()
         _count_names(tally)
@@ -167,8 +167,8 @@ def all_kills(scale, seed):
     rng = random.Random(seed)
     yield forked_kills("shm", round(190 * scale), rng)
     yield forked_kills("shm", round(50 * scale), rng, kills_all=True)
-    yield forked_kills("shm", round(30 * scale), rng, meeting="name")
-    yield forked_kills("shm", round(30 * scale), rng, kills_all=True, meeting="name")
+    yield forked_kills("shm", round(30 * scale), rng, rendezvous="name")
+    yield forked_kills("shm", round(30 * scale), rng, kills_all=True, rendezvous="name")
     yield launched_kills("shm", round(60 * scale), rng)
     yield forked_kills("tcp", round(70 * scale), rng)
     yield launched_kills("tcp", round(30 * scale), rng)

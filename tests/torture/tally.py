@@ -11,7 +11,7 @@ class Tally:
     """One line of the table. `examples`: the first few of what went wrong, in words.
 
     stale: names that all ranks' death left until the next start of that user, which removed them. Possible only where
-    ranks meet by name (`COBRE_SHM_MEETING=name`), and promised no better there; anywhere else such a name is a leak.
+    ranks meet by name (`COBRE_SHM_RENDEZVOUS=name`), and promised no better there; anywhere else such a name is a leak.
     """
 
     name: str

@@ -28,7 +28,7 @@ DEFAULT_TCP_PORT = 29500
 MAX_TCP_PORT = 65535
 MAX_RUN_ID = 100
 WAIT_STRATEGIES = ("futex", "condvar")
-MEETINGS = ("socket", "name")
+SHM_RENDEZVOUS = ("socket", "name")
 SWITCHES = {"": False, "0": False, "false": False, "no": False, "1": True, "true": True, "yes": True}
 MAX_MPI_MESSAGE_BYTES = 1 << 30  # half of the range of a 32-bit count
 
@@ -62,8 +62,8 @@ class ShmConfig:
     wait: how ranks sleep: "futex", or "condvar" (process-shared mutex and condition variable).
     window_bytes: shared memory for the payloads of collectives, of all ranks together; larger payloads pass through it
         in pieces; 0: chosen by the number of ranks.
-    meeting: how ranks find the segment: "socket", an abstract Unix socket that vanishes with rank 0; or "name", a file
-        in /dev/shm until all have joined, for ranks in containers that share memory but no network namespace.
+    rendezvous: how ranks find the segment: "socket", an abstract Unix socket that vanishes with rank 0; or "name", a
+        file in /dev/shm until all have joined, for ranks in containers that share memory but no network namespace.
     """
 
     kind: ClassVar[BackendKind] = BackendKind.SHM
@@ -76,7 +76,7 @@ class ShmConfig:
     operation_timeout_s: float | None = None
     wait: str = "futex"
     window_bytes: int = 0
-    meeting: str = "socket"
+    rendezvous: str = "socket"
 
     def __post_init__(self) -> None:
         _check_types(self)
@@ -95,8 +95,10 @@ class ShmConfig:
         )
         if self.wait not in WAIT_STRATEGIES:
             raise InitializationFailedError("shm", f"COBRE_SHM_WAIT must be futex or condvar, got {self.wait!r}")
-        if self.meeting not in MEETINGS:
-            raise InitializationFailedError("shm", f"COBRE_SHM_MEETING must be socket or name, got {self.meeting!r}")
+        if self.rendezvous not in SHM_RENDEZVOUS:
+            raise InitializationFailedError(
+                "shm", f"COBRE_SHM_RENDEZVOUS must be socket or name, got {self.rendezvous!r}"
+            )
         if self.window_bytes < 0:
             raise InitializationFailedError("shm", f"COBRE_SHM_WINDOW_BYTES must be 0 or more, got {self.window_bytes}")
 
@@ -118,7 +120,7 @@ class ShmConfig:
             operation_timeout_s=read.optional_seconds("COBRE_SHM_OPERATION_TIMEOUT_SECS"),
             wait=environ.get("COBRE_SHM_WAIT", "") or "futex",
             window_bytes=read.integer("COBRE_SHM_WINDOW_BYTES", "bytes", default=0),
-            meeting=environ.get("COBRE_SHM_MEETING", "") or "socket",
+            rendezvous=environ.get("COBRE_SHM_RENDEZVOUS", "") or "socket",
         )
 
     def to_env(self) -> dict[str, str]:
@@ -132,7 +134,7 @@ class ShmConfig:
             "COBRE_SHM_CONNECT_TIMEOUT_SECS": repr(float(self.connect_timeout_s)),
             "COBRE_SHM_WAIT": self.wait,
             "COBRE_SHM_WINDOW_BYTES": str(self.window_bytes),
-            "COBRE_SHM_MEETING": self.meeting,
+            "COBRE_SHM_RENDEZVOUS": self.rendezvous,
         }
         if self.operation_timeout_s is not None:
             environ["COBRE_SHM_OPERATION_TIMEOUT_SECS"] = repr(float(self.operation_timeout_s))

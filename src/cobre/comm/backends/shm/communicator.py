@@ -78,7 +78,7 @@ class ShmCommunicator(RegionOwner):
                 condvar=config.wait == "condvar",
                 window_bytes=config.window_bytes,
                 quota_cores=0 if quota is None else math.ceil(quota),
-                by_name=config.meeting == "name",
+                by_name=config.rendezvous == "name",
                 guard=self._guard,
                 on_wait=on_wait,
             )

@@ -9,7 +9,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from cobre.comm import shm_space
-from cobre.comm.config import MEETINGS
+from cobre.comm.config import SHM_RENDEZVOUS
 from cobre.comm.testing.case import Depth, Params
 from cobre.comm.testing.faults.checks import check_closed, check_failure, check_in_time, check_refused
 from cobre.comm.testing.faults.joining import PROGRAM, right_bits
@@ -26,17 +26,17 @@ def _several(size: int, _depth: Depth) -> Sequence[Params]:
     return ({},) if size > 1 else ()
 
 
-def _meeting_grid(size: int, _depth: Depth) -> Sequence[Params]:
-    return combinations(meeting=MEETINGS) if size > 1 else ()
+def _rendezvous_grid(size: int, _depth: Depth) -> Sequence[Params]:
+    return combinations(rendezvous=SHM_RENDEZVOUS) if size > 1 else ()
 
 
-def _meets(ranks: Ranks) -> bool:
-    """Whether rank 0 waits for the others under the plan's name."""
+def _is_joining(ranks: Ranks) -> bool:
+    """Whether rank 0 waits for the others to join under the plan's name, by a socket or a file."""
     return (SHM_FOLDER / ranks.world).exists() or f"/{ranks.world}\n" in LISTENERS.read_text()
 
 
-def _wait_for_meeting(ranks: Ranks) -> None:
-    while not _meets(ranks):
+def _wait_for_rank_0(ranks: Ranks) -> None:
+    while not _is_joining(ranks):
         if time.monotonic() > ranks.deadline:
             raise PlanError(f"{ranks.world} never appeared")
         time.sleep(0.001)
@@ -50,16 +50,16 @@ def _run_world(ranks: Ranks) -> list[str]:
     ]
 
 
-@fault("shm_stale_segment", (4,), grid=_meeting_grid, backend="shm")
+@fault("shm_stale_segment", (4,), grid=_rendezvous_grid, backend="shm")
 def stale_segment(ranks: Ranks, params: Params) -> Sequence[str]:
-    """The name of a run that died while ranks were joining is reused; it is left over only with meeting by name."""
-    ranks.options = {"COBRE_SHM_MEETING": params["meeting"]}
+    """The name of a run that died while ranks were joining is reused; only a rendezvous by name leaves one behind."""
+    ranks.options = {"COBRE_SHM_RENDEZVOUS": params["rendezvous"]}
     pioneer = ranks.start(0, PROGRAM)
-    _wait_for_meeting(ranks)
+    _wait_for_rank_0(ranks)
     pioneer.send(signal.SIGKILL)
     pioneer.wait_for_end()
-    if _meets(ranks) != (params["meeting"] == "name"):
-        return [f"after the death of rank 0, which met by {params['meeting']}: {_meets(ranks) = }"]
+    if _is_joining(ranks) != (params["rendezvous"] == "name"):
+        return [f"after the death of rank 0, rendezvous by {params['rendezvous']}: {_is_joining(ranks) = }"]
     return _run_world(ranks)
 
 
@@ -78,12 +78,12 @@ def rubbish_segment(ranks: Ranks, params: Params) -> Sequence[str]:
     return _run_world(ranks)
 
 
-@fault("shm_live_segment", (4,), grid=_meeting_grid, backend="shm")
+@fault("shm_live_segment", (4,), grid=_rendezvous_grid, backend="shm")
 def live_segment(ranks: Ranks, params: Params) -> Sequence[str]:
     """The name of a run whose ranks are still joining is refused to another run, without disturbing the first."""
-    ranks.options = {"COBRE_SHM_MEETING": params["meeting"]}
+    ranks.options = {"COBRE_SHM_RENDEZVOUS": params["rendezvous"]}
     first = ranks.start(0, PROGRAM)
-    _wait_for_meeting(ranks)
+    _wait_for_rank_0(ranks)
     intruder = ranks.start(0, PROGRAM)
     problems = check_refused(intruder, "InitializationFailedError", (ranks.world, str(first.pid), "COBRE_SHM_NAME"))
     others = [ranks.start(rank, PROGRAM) for rank in range(1, ranks.setting.size)]
@@ -92,14 +92,14 @@ def live_segment(ranks: Ranks, params: Params) -> Sequence[str]:
     return problems
 
 
-@fault("shm_unlinked_early", (4,), grid=_meeting_grid, backend="shm")
+@fault("shm_unlinked_early", (4,), grid=_rendezvous_grid, backend="shm")
 def unlinked_early(ranks: Ranks, params: Params) -> Sequence[str]:
     """Once all ranks have joined there is no name that anything could leave behind."""
-    ranks.options = {"COBRE_SHM_MEETING": params["meeting"]}
+    ranks.options = {"COBRE_SHM_RENDEZVOUS": params["rendezvous"]}
     order = {"action": "let_wait", "operation": "gather_into_region", "nbytes": 1000, "victim": 0}
     processes = ranks.start_all(order)
     processes[0].wait_for("ready")
-    problems = [f"{ranks.world} is still there"] if _meets(ranks) else []
+    problems = [f"{ranks.world} is still there"] if _is_joining(ranks) else []
     processes[0].tell("go")
     return problems + [line for process in processes for line in check_closed(process)]
 

@@ -49,7 +49,7 @@ WRONG_VARIABLES = (
     _wrong("COBRE_SHM_CONNECT_TIMEOUT_SECS", "inf", FAILED, "inf"),
     _wrong("COBRE_SHM_OPERATION_TIMEOUT_SECS", "nan", FAILED, "nan"),
     _wrong("COBRE_SHM_WAIT", "spin", FAILED, "futex", "condvar"),
-    _wrong("COBRE_SHM_MEETING", "pub", FAILED, "socket", "name"),
+    _wrong("COBRE_SHM_RENDEZVOUS", "port", FAILED, "socket", "name"),
     _wrong("COBRE_SHM_WINDOW_BYTES", "lots", MISSING, "lots"),
     _wrong("COBRE_SHM_WINDOW_BYTES", "-5", FAILED, "-5"),
     WrongVariables({"COBRE_COMM_BACKEND": "pigeon"}, "InvalidBackendError", ("pigeon", "shm", "local")),
