@@ -14,7 +14,6 @@ from cobre.io.case import load_case
 from cobre.sddp.simulation.simulate import simulate as simulate_scenarios
 from cobre.sddp.training.evaluate import evaluate_policy
 from cobre.sddp.training.team_tables import NodeTables
-from cobre.solver.counting import CountingSolver
 from cobre.study.prepare import make_solver, prepare
 from cobre.study.ready_study import ReadyStudy
 from cobre.study.requests import with_iterations
@@ -27,20 +26,27 @@ SCENARIOS = 21
 DEADLINE_S = 60.0
 
 
-class Watched(CountingSolver):
-    """Calls `before(job, counter, units)` ahead of every job that ranks do together."""
+class Watched:
+    """A solver that calls `before(job, counter, units)` ahead of every job that ranks do together."""
 
     def __init__(self, inner, before):
-        super().__init__(inner)
-        self.before, self.jobs = before, 0
+        self.inner, self.before = inner, before
+        self.jobs = self.solves = 0
+
+    def __getattr__(self, name):
+        return getattr(self.inner, name)
 
     def solve(self, stage, cuts, chains, realisations, keep, common=None):
         self.announce(common, len(chains.states))
-        return super().solve(stage, cuts, chains, realisations, keep, common)
+        return self.counted(self.inner.solve(stage, cuts, chains, realisations, keep, common))
 
     def walk(self, steps, states, common=None):
         self.announce(common, len(states))
-        return super().walk(steps, states, common)
+        return self.counted(self.inner.walk(steps, states, common))
+
+    def counted(self, work):
+        self.solves += work.solves
+        return work
 
     def announce(self, common, units):
         if common is not None:
@@ -60,7 +66,7 @@ def train(comm, case, before, threads=1):
     study = prepare(load_case(case, with_iterations(None, ITERATIONS)))
     solver = Watched(make_solver(study, threads), before)
     trained = train_study(comm, ReadyStudy.of(study, solver))
-    return trained.digest, solver.jobs, solver.statistics.solves, sum(record.solves for record in trained.history)
+    return trained.digest, solver.jobs, solver.solves, sum(record.solves for record in trained.history)
 
 
 def simulate(comm, case, before, threads=1):
@@ -80,7 +86,7 @@ def simulate(comm, case, before, threads=1):
         entity_ids(study.case.system),
         memory=comm,
     )
-    return outcome.costs.tobytes(), sink.digest, solver.jobs, solver.statistics.solves
+    return outcome.costs.tobytes(), sink.digest, solver.jobs, solver.solves
 
 
 def evaluate(comm, case, before, threads=1):
@@ -89,7 +95,7 @@ def evaluate(comm, case, before, threads=1):
     context = train_study(comm, ReadyStudy.of(study, make_solver(study, threads))).context
     solver = Watched(make_solver(study, threads), before)
     costs = evaluate_policy(replace(context, solver=solver), ITERATIONS, SCENARIOS)
-    return costs.tobytes(), "", solver.jobs, solver.statistics.solves
+    return costs.tobytes(), "", solver.jobs, solver.solves
 
 
 def leave_nodes_to_others():

@@ -185,7 +185,7 @@ class SimulationResult:
     digest: str
     seconds: float
     warnings: tuple[str, ...] = field(default=())
-    solver: SolveStatistics | None = None  # work of all ranks' solvers, where it was counted
+    solver: SolveStatistics = field(default_factory=SolveStatistics)  # work of all ranks' solvers
     facts: Mapping[str, Any] = field(default_factory=dict, repr=False)  # dates and names, as study.json has them
 
     @property

@@ -8,8 +8,6 @@ from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 
-import numpy as np
-
 from cobre import __version__
 from cobre.comm import Backend
 from cobre.core.case import Case
@@ -23,10 +21,6 @@ from cobre.runs.files import CHECKPOINTS, FAILURES, SIMULATION, SUMMARY_FILE
 from cobre.runs.summary import RunSummary
 from cobre.sddp.cuts.pool import CutPool
 from cobre.sddp.phases import added, as_dict
-from cobre.sddp.training.exchange import gather_rows
-from cobre.sddp.work_split import WorkSplit
-from cobre.solver.counting import CountingSolver
-from cobre.solver.statistics import SolveStatistics
 from cobre.study.config_outline import with_config_document
 from cobre.study.cost_note import cost_note
 from cobre.study.ready_study import ReadyStudy, get_ready
@@ -152,9 +146,7 @@ def _simulate(
         resume=trained is not None and request.training.may_resume,
         failure_folder=request.output / FAILURES,
     )
-    solver = CountingSolver(ready.solver)
-    result = streamed.run(comm, ready.study, solver, _cuts(source), count)
-    result = replace(result, solver=_of_all_ranks(comm, solver.statistics))
+    result = streamed.run(comm, ready.study, ready.solver, _cuts(source), count)
     emit(
         new_event(
             "simulation_finished",
@@ -164,7 +156,7 @@ def _simulate(
             half_width=result.half_width,
             digest=result.digest,
             seconds=result.seconds,
-            solver={} if result.solver is None else result.solver.as_dict(),
+            solver=result.solver.as_dict(),
         )
     )
     return result
@@ -176,11 +168,6 @@ def _cuts(source: TrainedStudy | Policy) -> Policy | CutPool:
         return source
     pool = source.context.pool
     return Policy.of(source.study, pool, source.history) if pool.has_gaps else pool
-
-
-def _of_all_ranks(comm: Backend, own: SolveStatistics) -> SolveStatistics:
-    table = gather_rows(comm, WorkSplit(comm.size, comm.size), np.array([own.numbers]), "solves of the simulation")
-    return sum((SolveStatistics.from_numbers(row) for row in table.tolist()), SolveStatistics())
 
 
 def _cost_note(output: Path, case: Case) -> str | None:

@@ -90,7 +90,7 @@ def _solver_work(source: TrainedStudy | Policy, simulation: SimulationResult | N
     """What all ranks' solvers did in the whole run, by phase."""
     history = source.history if isinstance(source, TrainedStudy) else ()
     parts: list[PhaseStatistics] = [record.solver for record in history]
-    if simulation is not None and simulation.solver is not None:
+    if simulation is not None:
         parts.append({Phase.SIMULATION: simulation.solver})
     return added(parts)
 

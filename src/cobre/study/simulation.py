@@ -24,7 +24,10 @@ from cobre.sddp.simulation.simulate import simulate
 from cobre.sddp.simulation.spool import Sink
 from cobre.sddp.simulation.summary import SimulationOutcome
 from cobre.sddp.simulation.tables import EntityIds
+from cobre.sddp.training.exchange import gather_rows
+from cobre.sddp.work_split import WorkSplit
 from cobre.solver.batches import LpSolver
+from cobre.solver.statistics import SolveStatistics
 from cobre.stochastic.random.seeds import PATH_BASE, uniform_draws
 from cobre.study.case_facts import stages_and_entities
 from cobre.study.results import SimulationResult
@@ -51,7 +54,7 @@ def simulate_policy(
     outcome = _simulate(comm, memory, study, solver, policy, num_scenarios, sink, failure_folder)
     tables = sink.tables() | _facts(study, num_scenarios) if comm.rank == 0 else {}
     facts = stages_and_entities(study.case) if comm.rank == 0 else {}
-    return replace(_result(outcome, tables, sink.digest, began, warnings), facts=facts)
+    return replace(_result(comm, outcome, tables, sink.digest, began, warnings), facts=facts)
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,7 +93,7 @@ class StreamedSimulation:
             )
             if sink is not None:
                 sink.publish(outcome.costs, _facts(study, num_scenarios))
-        return _result(outcome, {}, "" if sink is None else sink.digest, began, ())
+        return _result(comm, outcome, {}, "" if sink is None else sink.digest, began, ())
 
     @contextmanager
     def _sink(self) -> Iterator[StreamingSink]:
@@ -175,7 +178,12 @@ def _pool_of(memory: SharedMemoryProvider, policy: Policy, study: PreparedStudy)
 
 
 def _result(
-    outcome: SimulationOutcome, tables: "Mapping[str, pa.Table]", digest: str, began: float, warnings: tuple[str, ...]
+    comm: Communicator,
+    outcome: SimulationOutcome,
+    tables: "Mapping[str, pa.Table]",
+    digest: str,
+    began: float,
+    warnings: tuple[str, ...],
 ) -> SimulationResult:
     return SimulationResult(
         tables=tables,
@@ -185,7 +193,13 @@ def _result(
         digest=digest,
         seconds=time.monotonic() - began,
         warnings=warnings,
+        solver=_of_all_ranks(comm, outcome.solver),
     )
+
+
+def _of_all_ranks(comm: Communicator, own: SolveStatistics) -> SolveStatistics:
+    table = gather_rows(comm, WorkSplit(comm.size, comm.size), np.array([own.numbers]), "solves of the simulation")
+    return sum((SolveStatistics.from_numbers(row) for row in table.tolist()), SolveStatistics())
 
 
 def _shared_costs(comm: Communicator, costs: Floats) -> Floats:

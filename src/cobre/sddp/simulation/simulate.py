@@ -88,7 +88,8 @@ def simulate(
     team.close()
     waves.close()
     tree = problem.tree
-    return SimulationOutcome.of(costs, None if tree is None or paths is not None else tree.path_probabilities())
+    probabilities = None if tree is None or paths is not None else tree.path_probabilities()
+    return SimulationOutcome.of(costs, probabilities, walker.counter.total)
 
 
 def stage_extractors(problem: Problem, ids: EntityIds) -> tuple[StageExtractor, ...]:
@@ -154,7 +155,7 @@ def _results(
 
 
 def _nothing(team: Team, extractors: tuple[StageExtractor, ...]) -> Iterator[Floats]:
-    """What a rank whose team has no scenarios has to say."""
+    """Empty results, stage by stage, of a rank whose team has no scenarios."""
     for extractor in extractors:
         team.wait("simulated scenarios")
         yield np.zeros((0, extractor.width))

@@ -7,6 +7,7 @@ import numpy as np
 from cobre.core.arrays import Floats
 from cobre.core.confidence import half_width_95
 from cobre.sddp.training.iteration_end import mean_and_std
+from cobre.solver.statistics import SolveStatistics
 
 
 @dataclass(frozen=True, slots=True)
@@ -16,16 +17,22 @@ class SimulationOutcome:
     costs: Floats
     mean: float
     std: float
+    solver: SolveStatistics  # what this rank's solver did
 
     @classmethod
-    def of(cls, costs: Floats, probabilities: Floats | None = None) -> "SimulationOutcome":
-        """Statistics are added in the order of scenarios. probabilities: where these are all that there are."""
+    def of(
+        cls, costs: Floats, probabilities: Floats | None = None, solver: SolveStatistics | None = None
+    ) -> "SimulationOutcome":
+        """Mean and deviation, added in the order of scenarios.
+
+        probabilities: of the scenarios, where they are all paths of a tree; None: a sample.
+        """
         if probabilities is None:
             mean, std = mean_and_std(costs.tolist())
         else:
             mean = float(np.add.accumulate(probabilities * costs)[-1])
             std = float(np.add.accumulate(probabilities * (costs - mean) ** 2)[-1] ** 0.5)
-        return cls(costs, mean, std)
+        return cls(costs, mean, std, solver or SolveStatistics())
 
     @property
     def half_width(self) -> float:

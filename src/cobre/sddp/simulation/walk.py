@@ -1,7 +1,7 @@
 """Scenarios through the stages under a fixed policy."""
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 
 import numpy as np
@@ -9,10 +9,12 @@ import numpy as np
 from cobre.core.arrays import Floats, Indices, Ints
 from cobre.sddp.cuts.pool import CutPool
 from cobre.sddp.lp.failure import FailedSolve
+from cobre.sddp.phases import Phase
 from cobre.sddp.plugins.interfaces import Sampler
 from cobre.sddp.problem import Problem
 from cobre.sddp.simulation.tree_paths import JoinedBatch, chosen_paths
 from cobre.sddp.stage_walk import StageVisit, sampled, walk_stages
+from cobre.sddp.training.context import SolveCounter
 from cobre.sddp.training.team import Team
 from cobre.sddp.training.team_tables import taken_from
 from cobre.sddp.tree import ScenarioTree
@@ -31,6 +33,7 @@ class Walker:
     sampler: Sampler
     failure_folder: Path | None
     paths: Ints | None = None  # of a tree: which of its paths each scenario follows; None: its own number
+    counter: SolveCounter = field(default_factory=SolveCounter)
 
     def walk(
         self, scenarios: Sequence[int] | Indices, starts: list[Bases], keep: Keep, team: Team
@@ -109,9 +112,11 @@ class Walker:
     ) -> Batch:
         cuts = self.pool.rows(stage if pool_number is None else pool_number, all_cuts=True)
         try:
-            return self.solver.solve(stage, cuts, chains, noise, keep, common)
+            batch = self.solver.solve(stage, cuts, chains, noise, keep, common)
         except SolveFailedError as error:
             scenario = scenarios[error.chain]
             where, name = f"simulated scenario {scenario}", f"scenario{scenario}-stage{stage}"
             failed = FailedSolve.of(self.problem.stages[stage], where, error, chains, noise)
             raise failed.as_error(self.problem.names, self.solver, stage, self.failure_folder, name) from error
+        self.counter.add(Phase.SIMULATION, batch)
+        return batch
