@@ -66,7 +66,8 @@ def test_an_earlier_run_is_replaced_only_when_that_is_said(case, tmp_path):
     before = {name: (out / name).read_bytes() for name in files(out)}
     done = cobre("run", case, "-o", out, "--iterations", 3, *FAST)
     assert done.returncode == 5
-    for word in (f"a run of {case} (2 iterations, finished, ", "--resume", "--overwrite", "another --output"):
+    found = f"a run of {case} (2 iterations, finished: iteration limit of 2 reached, "
+    for word in (found, "--resume", "--overwrite", "another --output"):
         assert word in done.stderr
     assert {name: (out / name).read_bytes() for name in files(out)} == before
     done = cobre("run", case, "-o", out, "--resume", "--overwrite", *FAST)

@@ -22,10 +22,10 @@ class RunState(StrEnum):
         return "ended unexpectedly" if self is RunState.KILLED else self.value
 
 
-def state_of(
-    folder: Path, activity: LastActivity, *, has_failed: bool, has_finished: bool = False, is_interrupted: bool = False
-) -> RunState:
-    """The state by what the log says, with a look at the directory, since a killed run logs nothing.
+def end_state(
+    folder: Path, *, has_failed: bool, has_finished: bool = False, is_interrupted: bool = False
+) -> RunState | None:
+    """How a run ended, by what the log says and a look at the directory; None where nothing says that it has.
 
     The summary is removed when a run begins and written when it ends: where there is one, the run has ended, even if
     its log is damaged or missing. is_interrupted: its end came from outside.
@@ -34,4 +34,12 @@ def state_of(
         return RunState.FAILED
     if has_finished or (folder / SUMMARY_FILE).exists():
         return RunState.STOPPED if is_interrupted else RunState.FINISHED
-    return RunState.RUNNING if is_alive(folder, activity) else RunState.KILLED
+    return None
+
+
+def state_of(
+    folder: Path, activity: LastActivity, *, has_failed: bool, has_finished: bool = False, is_interrupted: bool = False
+) -> RunState:
+    """How a run stands; one that says nothing of its end is running or was killed, as its lock and last event tell."""
+    ended = end_state(folder, has_failed=has_failed, has_finished=has_finished, is_interrupted=is_interrupted)
+    return ended or (RunState.RUNNING if is_alive(folder, activity) else RunState.KILLED)

@@ -12,7 +12,7 @@ from cobre.io.lock_file import LastActivity
 from cobre.runs.events import Event
 from cobre.runs.formatting import printable_event
 from cobre.runs.iterations import add_iteration, is_resumed
-from cobre.runs.state import RunState, state_of
+from cobre.runs.state import RunState, end_state, state_of
 from cobre.sddp.stop import StopKind
 
 PHASES = ("forward", "backward", "bound", "exchange")
@@ -191,13 +191,19 @@ class RunView:
 
     def state(self, folder: Path) -> RunState:
         """The state of the run in this output directory."""
-        return state_of(
-            folder,
-            self.last_activity,
-            has_failed=self.failed is not None,
-            has_finished=self.finished is not None,
-            is_interrupted=self._was_interrupted,
-        )
+        return state_of(folder, self.last_activity, **self._end)
+
+    def end_state(self, folder: Path) -> RunState | None:
+        """How the run in this output directory ended; None where nothing says that it has."""
+        return end_state(folder, **self._end)
+
+    @property
+    def _end(self) -> dict[str, bool]:
+        return {
+            "has_failed": self.failed is not None,
+            "has_finished": self.finished is not None,
+            "is_interrupted": self._was_interrupted,
+        }
 
     @property
     def last_activity(self) -> LastActivity:

@@ -25,7 +25,9 @@ from cobre.runs.files import (
     SUMMARY_FILE,
     TRAINING,
 )
+from cobre.runs.state import RunState
 from cobre.runs.stored import stored_policy_path, stored_study
+from cobre.runs.view import RunView
 from cobre.study.checkpoints import list_checkpoints
 from cobre.study.config_outline import ConfigOutline
 from cobre.study.requests import RunRequest
@@ -48,33 +50,39 @@ class OutputHoldsRunError(OutputError):
 
 @dataclass(frozen=True, slots=True)
 class PreviousRun:
-    """An earlier run, as far as its log tells."""
+    """An earlier run, as far as its log tells; stop_reason: why training ended, empty where it has not."""
 
     case: str
     iterations: int
-    last_time: float | None
-    is_finished: bool
+    last_time: float
+    state: RunState
+    stop_reason: str = ""
 
     def __str__(self) -> str:
-        when = "" if self.last_time is None else f", {datetime.fromtimestamp(self.last_time, UTC):%Y-%m-%d %H:%M} UTC"
-        state = "finished" if self.is_finished else "not finished"
+        is_known = 0 < self.last_time < 1e11
+        when = f", {datetime.fromtimestamp(self.last_time, UTC):%Y-%m-%d %H:%M} UTC" if is_known else ""
+        why = f": {self.stop_reason}" if self.stop_reason else ""
         trained = f"{counted(self.iterations, 'iteration')}, " if self.iterations else ""
-        return f"a run of {self.case} ({trained}{state}{when})"
+        return f"a run of {self.case} ({trained}{self.state.words}{why}{when})"
 
 
 def find_previous_run(output: Path) -> PreviousRun | None:
-    """None where there are no results: a run that was refused, or killed early, leaves a log and nothing to lose."""
+    """The run whose results are there, while the caller holds the directory, so that no run is in progress.
+
+    None where there are no results: a run that was refused, or killed early, leaves a log and nothing to lose.
+    """
     if not any(_is_own(output / name) for name in _WHOLE) and not list_checkpoints(output / CHECKPOINTS):
         return None
-    events = _events(output)
-    started: Event = next((event for event in reversed(events) if event["event"] == "run_started"), {})
-    last: Event = events[-1] if events else {}
-    time_s = last.get("time")
+    view = RunView()
+    view.take_all(_events(output))
+    state = view.end_state(output) or RunState.KILLED
+    has_ended = state in (RunState.FINISHED, RunState.STOPPED)
     return PreviousRun(
-        case=str(started.get("case", "an unknown case")),
-        iterations=sum(1 for event in events if event["event"] == "iteration"),
-        last_time=float(time_s) if isinstance(time_s, (int, float)) and 0 < time_s < 1e11 else None,
-        is_finished=last.get("event") == "run_finished",
+        case=str(view.facts.get("case", "an unknown case")),
+        iterations=len(view.iterations),
+        last_time=view.last_time,
+        state=state,
+        stop_reason=str((view.trained or {}).get("stop_reason", "")) if has_ended else "",
     )
 
 

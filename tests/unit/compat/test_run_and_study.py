@@ -66,6 +66,13 @@ def test_a_true_answer_ends_training_with_the_next_iteration(case_dir, tmp_path)
         assert facts["convergence"]["achieved"] is False
 
 
+def test_a_run_that_the_caller_stopped_and_simulated_is_finished(case_dir, tmp_path):
+    study = cobre.Study(case_dir, tmp_path, config_overrides={"simulation.enabled": True})
+    study.simulate(study.train(on_iteration=lambda _: True))
+    with pytest.raises(cobre.errors.OutputError, match=r"2 iterations, finished: the caller asked to stop"):
+        study.train()
+
+
 def test_a_stop_by_the_caller_does_not_keep_from_simulating(case_dir, tmp_path):
     overrides = {"simulation.enabled": True, "simulation.selection.num_scenarios": 2}
     result = cobre.run.run(case_dir, tmp_path, config_overrides=overrides, on_iteration=lambda _: True)
