@@ -56,6 +56,10 @@ PLANTS = {
         put(f"{HYDROS}.0.reservoir.min_storage_hm3", -1.0),
         "reservoir.min_storage_hm3: is -1 (expected at least 0)",
     ),
+    "negative maximum": (
+        put(f"{HYDROS}.0.reservoir.max_storage_hm3", -90.0),
+        "reservoir.max_storage_hm3: is -90 (expected at least 0)",
+    ),
     "outflow": (
         put(f"{HYDROS}.0.outflow", {"min_outflow_m3s": 5.0, "max_outflow_m3s": 4.0}),
         "outflow.min_outflow_m3s: is 5, above",
@@ -90,7 +94,7 @@ PLANTS = {
     ),
     "pump flow": (
         put("system/pumping_stations.json:pumping_stations.0.flow.max_m3s", -1.0),
-        "flow.min_m3s: is 0, above",
+        "flow.max_m3s: is -1 (expected at least 0)",
     ),
     "entry": (
         together(

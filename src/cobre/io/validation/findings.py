@@ -41,8 +41,10 @@ class Findings:
             self.error(file, entity, field, f"is {value:g}", f"at least {least:g}")
 
     def demand_order(self, lower: float, upper: float | None, file: str, entity: str, fields: tuple[str, str]) -> None:
-        """A minimum must not be above its maximum (None: there is none)."""
-        if upper is not None and lower > upper:
+        """A minimum must not be above its maximum (None: there is none), and a maximum not below zero."""
+        if upper is not None and upper < 0:
+            self.error(file, entity, fields[1], f"is {upper:g}", "at least 0")
+        elif upper is not None and lower > upper:
             message = f"is {lower:g}, above {fields[1]}, which is {upper:g}"
             self.error(file, entity, fields[0], message, "at most the maximum")
 

@@ -117,7 +117,7 @@ def _check_pair(
     for place in sorted({*lower, *upper}):
         low = _in_force(lower, place, declared[place[0]][pair[0]])
         high = _in_force(upper, place, declared[place[0]][pair[1]])
-        if low > high + TOLERANCE:
+        if low > high + TOLERANCE and high >= 0:  # a negative maximum is an error of its own
             message = f"is {low:g}, above {pair[1]}, which is {high:g} there"
             findings.error(form.file, _words(form, place), pair[0], message, "a minimum that is not above the maximum")
 
