@@ -60,22 +60,16 @@ class StudyRequest:
         }
         given = [str(part) for name, value in options.items() if value is not None for part in (name, value)]
         flags = ["--resume"] * self.resume + ["--overwrite"] * self.overwrite + ["--no-report"] * (not self.report)
-        # -P: a file in the current folder must not shadow a library.
-        return [
-            sys.executable,
-            *interpreter_flags(),
-            "-P",
-            "-m",
-            "cobre.cli",
-            self._verb,
-            *given,
-            *flags,
-            str(self.case),
-        ]
+        return [*cobre_command(self._verb), *given, *flags, str(self.case)]
 
     @property
     def _verb(self) -> str:
         return "run" if self.policy is None else "simulate"
+
+
+def cobre_command(verb: str) -> list[str]:
+    """The beginning of a command line of `cobre`; -P: a file in the current folder must not shadow a library."""
+    return [sys.executable, *interpreter_flags(), "-P", "-m", "cobre.cli", verb]
 
 
 @dataclass(frozen=True, slots=True)
@@ -154,7 +148,7 @@ def _started(request: StudyRequest) -> Job:
             stdin=subprocess.DEVNULL,
             stdout=log,
             stderr=subprocess.STDOUT,
-            env=_environment(),
+            env=job_environment(),
             start_new_session=True,  # the end of the server, or a Ctrl-C in its terminal, is not the study's
         )
     return Job(process, began)
@@ -197,6 +191,6 @@ def log_tail(output: Path) -> str:
     return content.decode(errors="replace").strip()
 
 
-def _environment() -> dict[str, str]:
-    """Ours, without a world that this server might have been started into."""
+def job_environment() -> dict[str, str]:
+    """The variables of this process, without those of a world that this server might have been started into."""
     return new_process_environment({"NO_COLOR": "1"})

@@ -5,14 +5,17 @@ from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, Field
 
+from cobre.mcp.bounds import compute_bound
 from cobre.mcp.case_paths import check_case_paths
 from cobre.mcp.discovery import find_cases_and_runs
 from cobre.mcp.jobs import Jobs, StudyRequest
 from cobre.mcp.roots import Roots
 from cobre.mcp.status import study_result, study_status
+from cobre.runs.trained_case import case_of_run
 
 MAX_ROWS = 1000
 MAX_WAIT_S = 60.0
+MAX_BOUND_S = 3600.0
 
 CasePath = Annotated[str, Field(description="Folder of a case, absolute or relative to the server's first folder.")]
 JobPath = Annotated[str, Field(description="The `job` that start_study returned, or the output folder of any run.")]
@@ -234,6 +237,29 @@ class Tools:
             scenarios=scenarios,
         )
         return {"job": str(target), "pid": self._jobs.start(request), "state": "starting"}
+
+    def compute_bound(
+        self,
+        job: JobPath,
+        method: Annotated[
+            Literal["auto", "enumeration", "inner", "sampled"],
+            Field(description="auto: the tightest that the size of the study allows."),
+        ] = "auto",
+        paths: Annotated[int, Field(ge=2, description="Number of sampled paths.")] = 200,
+        time_limit_s: Annotated[
+            float, Field(gt=0, le=MAX_BOUND_S, description="Give up after this many seconds.")
+        ] = 60.0,
+    ) -> dict[str, Any]:
+        """Compute an upper bound for the policy of a run that has ended; unlike a sampled mean, valid under risk, too.
+
+        Returns upper_bound, lower_bound, gap, and half_width and confidence of a sampled estimate; the report of the
+        run shows them from then on. Fails if the case has changed since the run. Money is in $.
+        """
+        run = self._roots.folder(job)
+        trained = case_of_run(run)
+        if trained is not None and trained.folder is not None:
+            self._case(str(trained.folder))
+        return compute_bound(run, method, paths, time_limit_s)
 
     def explain_failure(self, job: JobPath) -> dict[str, Any]:
         """Explain, in planning terms, why a stage of a failed study has no solution, and what to check."""

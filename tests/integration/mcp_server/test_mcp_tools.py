@@ -21,7 +21,7 @@ def test_says_what_it_can_do(server):
     assert set(tools) == {
         *("list_cases_and_runs", "validate_case", "start_study", "study_status", "study_result"),
         *("query_results", "compare_runs", "stop_study", "start_simulation", "explain_failure"),
-        *("read_case_file", "create_case", "change_case"),
+        *("read_case_file", "create_case", "change_case", "compute_bound"),
     }
     assert all(tool.description for tool in tools.values())
     assert not tools["start_study"].annotations.read_only_hint
@@ -72,6 +72,29 @@ def test_a_run_has_the_bits_of_any_other(server, run):
     assert len(result["workers"]) == 2
     assert json.loads((run / "summary.json").read_text()).items() <= result.items()
     assert server.study_status(job="run")["last_iteration"]["lower_bound"] == alone.lower_bound
+
+
+def test_computes_a_bound_of_a_run(server, run):
+    found = server.compute_bound(job="run", method="sampled", paths=20)
+
+    assert found["lower_bound"] == pytest.approx(server.study_result(job="run")["lower_bound"])
+    assert found["lower_bound"] <= found["upper_bound"] + found["half_width"]
+    assert json.loads((run / "bound.json").read_text()) == {name: found[name] for name in found if name != "job"}
+
+
+def test_says_why_there_is_no_bound(server, studies, run):
+    (studies / "empty").mkdir()
+    moved = studies / "moved"
+    shutil.copytree(run, moved)
+    study = json.loads((moved / "study.json").read_text())
+    (moved / "study.json").write_text(json.dumps(study | {"case": str(studies.parent / "private")}))
+
+    with pytest.raises(ToolFailedError, match="holds no policy"):
+        server.compute_bound(job="empty")
+    with pytest.raises(ToolFailedError, match="outside the folders"):
+        server.compute_bound(job="moved")
+    with pytest.raises(ToolFailedError, match=r"no bound within 0\.01 s"):
+        server.compute_bound(job="run", time_limit_s=0.01)
 
 
 def test_rows_are_those_of_the_files(server, run):
