@@ -229,6 +229,6 @@ class TerminatedError(KeyboardInterrupt):
     """SIGTERM, handled like Ctrl-C: a `KeyboardInterrupt` whose process exits with the code of SIGTERM."""
 
 
-def end_at_once(signum: int) -> KeyboardInterrupt:
-    """The exception that a signal handler raises to end the program: `TerminatedError` for SIGTERM."""
+def stop_exception(signum: int) -> KeyboardInterrupt:
+    """The exception that a signal handler raises to stop the program: `TerminatedError` for SIGTERM."""
     return TerminatedError() if signum == signal.SIGTERM else KeyboardInterrupt()

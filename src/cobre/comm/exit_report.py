@@ -1,4 +1,4 @@
-"""Exit reports: for errors that a user can act on, a message and an exit code instead of a traceback.
+"""How an error ends a process: its exit code and, for errors that a user can act on, a message instead of a traceback.
 
 A program attaches the report to the exception before it leaves the `with` block of its communicator:
 
@@ -8,8 +8,14 @@ On mpi, where a rank cannot inform the others of a failure, one rank then prints
 with its exit code. An exception without a report is treated as a bug: its traceback is printed.
 """
 
+import signal
 from dataclasses import dataclass
 
+from cobre.comm.errors import TerminatedError
+
+FAILED = 1
+INTERRUPTED = 128 + signal.SIGINT  # as shells report a process that a signal ended
+TERMINATED = 128 + signal.SIGTERM
 _ATTRIBUTE = "_cobre_exit_report"
 
 
@@ -42,3 +48,14 @@ def exit_report_of(error: BaseException | None) -> ExitReport | None:
     """The report that is attached to an error; None if there is none, and its traceback should be printed."""
     report = getattr(error, _ATTRIBUTE, None)
     return report if isinstance(report, ExitReport) else None
+
+
+def exit_code_for(error: BaseException | None) -> int:
+    """The exit code of a process or job that this error ended, as a shell would report it; never 0."""
+    if isinstance(error, TerminatedError):
+        return TERMINATED
+    if isinstance(error, KeyboardInterrupt):
+        return INTERRUPTED
+    if isinstance(error, SystemExit) and isinstance(error.code, int):
+        return error.code or FAILED
+    return FAILED

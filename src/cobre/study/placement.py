@@ -140,7 +140,7 @@ def run_in(
         environment=_tuning(os.environ),
         output=_forward,
         on_message=lambda _, line: emit(json.loads(line)),
-        pass_on=_PASSED_ON,
+        forward_signals=_PASSED_ON,
         preload=_PRELOAD,
     )
 
@@ -165,7 +165,7 @@ def _on_rank(comm: Backend, function: RankFunction[Value], args: tuple[Any, ...]
 
 
 def _emit_to_parent(event: Event) -> None:
-    launch.tell_parent(encode(event))
+    launch.send_to_parent(encode(event))
 
 
 def _kind(backend: str) -> BackendKind:

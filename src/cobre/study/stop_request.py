@@ -7,8 +7,8 @@ from collections.abc import Callable
 from types import FrameType
 from typing import Any, Self
 
-from cobre.comm.errors import end_at_once
-from cobre.comm.launch.signals import Requests
+from cobre.comm.errors import stop_exception
+from cobre.comm.launch.signals import SignalRepeatFilter
 from cobre.sddp.training.hooks import Interruption
 
 _Handler = Callable[[int, FrameType | None], Any] | int | None
@@ -18,7 +18,7 @@ _SIGNALS = {signal.SIGINT: Interruption.INTERRUPTED, signal.SIGTERM: Interruptio
 class StopRequest:
     """While its `with` block runs, the first SIGINT or SIGTERM asks to stop; the second one ends at once.
 
-    SIGTERM that comes again within seconds is still the first one (`Requests`).
+    SIGTERM that comes again within seconds is still the first one (`SignalRepeatFilter`).
     Signals are taken in the main thread only, as Python has it; elsewhere only the time limit counts.
     """
 
@@ -26,7 +26,7 @@ class StopRequest:
         self._deadline = None if time_limit_s is None else time.monotonic() + time_limit_s
         self._wanted = Interruption.NONE
         self._previous: dict[signal.Signals, _Handler] = {}
-        self._requests = Requests()
+        self._requests = SignalRepeatFilter()
 
     def __enter__(self) -> Self:
         if threading.current_thread() is threading.main_thread():
@@ -57,5 +57,5 @@ class StopRequest:
         if self._requests.is_repetition(number):
             return
         if self._wanted not in (Interruption.NONE, Interruption.REQUESTED):
-            raise end_at_once(number)
+            raise stop_exception(number)
         self._wanted = _SIGNALS[signal.Signals(number)]

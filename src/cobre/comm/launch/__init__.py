@@ -24,7 +24,7 @@ from cobre.comm.launch.errors import WorkerError
 from cobre.comm.launch.failure import RankFailure
 from cobre.comm.launch.interpreter import interpreter_flags
 from cobre.comm.launch.launcher import run, run_script
-from cobre.comm.launch.messages import tell_parent
+from cobre.comm.launch.messages import send_to_parent
 from cobre.comm.launch.output import Output, discard, forward
 from cobre.comm.launch.payload import describe_failure, original_exception
 
@@ -40,5 +40,5 @@ __all__ = [
     "original_exception",
     "run",
     "run_script",
-    "tell_parent",
+    "send_to_parent",
 ]

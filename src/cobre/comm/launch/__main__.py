@@ -51,15 +51,15 @@ def main(arguments: Sequence[str] | None = None) -> int:
             timeout_s=options.timeout,
         )
     except BackendError as error:
-        return _say(f"cobre.comm.launch: {error}", USAGE_ERROR)
+        return _print_error(f"cobre.comm.launch: {error}", USAGE_ERROR)
     except WorkerError as error:
-        return _say(str(error), _exit_code(error.exit_code))
+        return _print_error(str(error), _exit_code(error.exit_code))
     except TimeoutError as error:
-        return _say(str(error), TIMED_OUT)
+        return _print_error(str(error), TIMED_OUT)
     except KeyboardInterrupt:
-        return _say("interrupted; all ranks were stopped", 128 + signal.SIGINT)
+        return _print_error("interrupted; all ranks were stopped", 128 + signal.SIGINT)
     except BrokenPipeError:
-        return _silence()
+        return _ignore_broken_pipe()
     return 0
 
 
@@ -138,15 +138,16 @@ def _terminate(signum: int, frame: object) -> NoReturn:  # noqa: ARG001 - the si
 
 
 def _exit_code(code: int) -> int:
+    # A negative code is a signal, as in `subprocess`; shells report 128 + its number.
     return 128 - code if code < 0 else code or 1
 
 
-def _say(text: str, exit_code: int) -> int:
+def _print_error(text: str, exit_code: int) -> int:
     sys.stderr.write(text + "\n")
     return exit_code
 
 
-def _silence() -> int:
+def _ignore_broken_pipe() -> int:
     """The reader of our output is gone: redirect stdout, or the interpreter would report the broken pipe at exit."""
     os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
     return 128 + signal.SIGPIPE

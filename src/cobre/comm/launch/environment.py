@@ -83,6 +83,7 @@ def _parse(backend: str) -> BackendKind:
 
 
 def _shm_world(size: int, options: Mapping[str, str]) -> list[Environment]:
+    # Random: no other run has this name, and no other user can take it first.
     name = f"cobre-{secrets.token_hex(8)}"
     world = {**options, "COBRE_SHM_NAME": name, "COBRE_SHM_SIZE": str(size)}
     # Through the config, so that a wrong option is rejected here and not by every rank.
@@ -156,5 +157,6 @@ def new_process_environment(extra: Mapping[str, str]) -> Environment:
 
 
 def _inherited(environ: Mapping[str, str]) -> Environment:
-    # The ranks are the parallelism: BLAS threads on top of them would compete for the same cores.
+    # The ranks are the parallelism: BLAS threads on top of them would compete for the same cores. Unbuffered, for
+    # Python programs that ranks start: what one of them has printed before it is killed should be seen.
     return THREAD_VARIABLES | without_world(environ) | {"PYTHONUNBUFFERED": "1"}

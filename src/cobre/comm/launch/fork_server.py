@@ -26,8 +26,8 @@ from cobre.comm.launch.spawning import RankSpec, SharedDescriptors
 logger = logging.getLogger("cobre.comm")
 
 PROGRAM = Path(__file__).with_name("fork_server_process.py")
-ANSWER_S = 30.0  # far longer than a fork takes: only a fork server that is stopped or stuck does not reply in time
-END_S = 5.0  # for the fork server to end by itself, before it is killed
+REPLY_S = 30.0  # far longer than a fork takes: only a fork server that is stopped or stuck does not reply in time
+SHUTDOWN_S = 5.0  # for the fork server to end by itself, before it is killed
 MAX_SELECT_S = 3600.0
 MESSAGE_BYTES = 1 << 16
 
@@ -61,6 +61,7 @@ class ForkServer:
         self._requests = 0
         with contextlib.ExitStack() as failing:
             failing.callback(self._socket.close)  # only if the start fails: `pop_all` below cancels it
+            # Our copy of its end is closed once it runs: from then on its death is end of file here.
             with theirs:
                 numbers = (os.getpid(), shared.task, shared.lifeline, theirs.fileno())
                 self._process = subprocess.Popen(
@@ -95,7 +96,7 @@ class ForkServer:
                 if remaining <= 0:
                     raise TimeoutError
                 for key, _ in selector.select(min(remaining, MAX_SELECT_S)):
-                    if key.data is None:
+                    if key.data is None:  # the connection: a report, or end of file
                         return self._has_loaded()
                     key.data.read(output)
 
@@ -117,28 +118,28 @@ class ForkServer:
         # Only the difference: the fork server already has what the environments of all ranks have in common.
         own = {name: value for name, value in spec.environment.items() if self._environment.get(name) != value}
         request = {"fork": spec.rank, "environment": own, "streams": list(spec.pipes.writing)}
-        answer = self._ask(request, [spec.result, *spec.pipes.writing.values()])
-        if "error" in answer:
-            raise OSError(answer["error"], os.strerror(answer["error"]))
-        return ForkedChild(self, answer["pid"])
+        reply = self._request(request, [spec.result, *spec.pipes.writing.values()])
+        if "error" in reply:
+            raise OSError(reply["error"], os.strerror(reply["error"]))
+        return ForkedChild(self, reply["pid"])
 
     def collect(self, pid: int) -> int:
         """Reap a rank that has ended: its exit code. May be repeated."""
-        return int(self._ask({"collect": pid})["exit_code"])
+        return int(self._request({"collect": pid})["exit_code"])
 
-    def _ask(self, request: Mapping[str, Any], descriptors: Sequence[int] = ()) -> dict[str, Any]:
+    def _request(self, request: Mapping[str, Any], descriptors: Sequence[int] = ()) -> dict[str, Any]:
         # Numbered, because a signal handler may raise between a request and its reply: the next request must then skip
         # the stale reply.
         self._requests += 1
         number = self._requests
         try:
-            self._socket.settimeout(ANSWER_S)
+            self._socket.settimeout(REPLY_S)
             socket.send_fds(self._socket, [json.dumps({"number": number, **request}).encode()], descriptors)
-            while (answer := json.loads(self._socket.recv(MESSAGE_BYTES)))["number"] != number:
+            while (reply := json.loads(self._socket.recv(MESSAGE_BYTES)))["number"] != number:
                 pass
-        except (ValueError, TimeoutError, ConnectionError) as error:
+        except (ValueError, TimeoutError, ConnectionError) as error:  # ValueError: an empty reply, at end of file
             raise ForkServerGoneError(self.exit_reason()) from error
-        return dict(answer)
+        return dict(reply)
 
     def exit_reason(self) -> str:
         """How the fork server ended, for error messages. Kills it first: this is called if it does not reply."""
@@ -157,7 +158,7 @@ class ForkServer:
             # forked while this process was interrupted, and kills it.
             if self._is_loaded:
                 with contextlib.suppress(subprocess.TimeoutExpired):
-                    self._process.wait(END_S)
+                    self._process.wait(SHUTDOWN_S)
         finally:
             self._kill()
             self._process.wait()

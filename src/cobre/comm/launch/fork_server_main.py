@@ -38,6 +38,7 @@ def main(signal_mask: set[int]) -> None:
     parent_pid, task, lifeline, control = map(int, sys.argv[1:5])
     modules = sys.argv[5:]
     kill_group_with_parent(parent_pid, "")  # first: the launcher may die while modules are being imported
+    # Modules may start processes while they are imported: these must not keep lifeline or connection open.
     for descriptor in (task, lifeline, control):
         os.set_inheritable(descriptor, False)
     connection = socket.socket(fileno=control)
@@ -62,6 +63,7 @@ def _load(modules: Sequence[str]) -> None:
 
 def _threads() -> list[str]:
     """The names of all threads of this process, native ones included, the main one first."""
+    # Not `threading.enumerate`, which does not list the threads of native libraries.
     tasks = sorted(Path("/proc/self/task").iterdir(), key=lambda task: int(task.name))
     return [(task / "comm").read_text().strip() for task in tasks]
 
@@ -87,10 +89,10 @@ class _Server:
                 self._end()
             request = json.loads(content)
             is_fork = "fork" in request
-            answer = self._fork(request, descriptors) if is_fork else self._collect(request["collect"])
-            if answer is None:
+            reply = self._fork(request, descriptors) if is_fork else self._collect(request["collect"])
+            if reply is None:  # in the rank
                 return descriptors[0]
-            self._connection.send(json.dumps({"number": request["number"], **answer}).encode())
+            self._connection.send(json.dumps({"number": request["number"], **reply}).encode())
 
     def _fork(self, request: dict[str, Any], descriptors: list[int]) -> dict[str, int] | None:
         """Fork a rank: its pid, or the errno; None in the rank itself."""
@@ -133,6 +135,7 @@ class _Server:
 
     def _collect(self, pid: int) -> dict[str, int]:
         """The exit code of a rank that has ended; kept, because the reply may be lost and requested again."""
+        # Returns at once: the launcher asks only when it has seen the rank exit.
         if pid in self._running:
             _, status = os.waitpid(pid, 0)
             self._running.discard(pid)
@@ -144,6 +147,7 @@ class _Server:
 
         The orphan reaper may have been killed too. May be entered a second time while it runs, by the signal handler.
         """
+        # All are killed before the first is waited for: they end concurrently.
         for pid in self._running:
             with contextlib.suppress(OSError):
                 os.killpg(pid, signal.SIGKILL)

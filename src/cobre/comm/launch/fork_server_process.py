@@ -5,11 +5,12 @@ Run by its path. Signals that ask a run to stop, or to report, are for launcher 
 
 import signal
 
-HELD = {signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGUSR1}
+BLOCKED = {signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGUSR1}
 
 if __name__ == "__main__":
-    former = signal.pthread_sigmask(signal.SIG_BLOCK, HELD)
+    previous = signal.pthread_sigmask(signal.SIG_BLOCK, BLOCKED)
 
     from cobre.comm.launch.fork_server_main import main  # a slow import, which must not be interrupted
 
-    main(former - {signal.SIGINT})
+    # The launcher blocks SIGINT while it starts this process; ranks must not inherit that.
+    main(previous - {signal.SIGINT})

@@ -25,7 +25,7 @@ from cobre.comm.launch.output import Output, forward
 from cobre.comm.launch.payload import FunctionTask, ScriptTask, Startup, Task, anonymous_file, write_task
 from cobre.comm.launch.rank_process import RankProcess
 from cobre.comm.launch.rank_starter import RankStarter
-from cobre.comm.launch.signals import SignalsToRanks, interrupts_held, passing_on
+from cobre.comm.launch.signals import SignalForwarder, forwarding_signals, interrupts_blocked
 from cobre.comm.launch.spawning import SharedDescriptors
 from cobre.comm.launch.standard_descriptors import standard_descriptors_taken
 from cobre.comm.launch.supervisor import INTERRUPT_GRACE_S, Supervisor
@@ -46,7 +46,7 @@ def run(
     timeout_s: float | None = None,
     output: Output = forward,
     on_message: OnMessage | None = None,
-    pass_on: Sequence[signal.Signals] = (),
+    forward_signals: Sequence[signal.Signals] = (),
     preload: Sequence[str] = (),
 ) -> list[Value]:
     """Call `function(comm, *args, **kwargs)` on `size` ranks and return their values in rank order.
@@ -58,10 +58,10 @@ def run(
     environment: more variables for all ranks; `COBRE_SHM_*` and `COBRE_TCP_*` options configure the world.
     timeout_s: stop the run and raise `TimeoutError` if it takes longer, in seconds; None: no limit.
     output: called with what the ranks print; by default to this process's stdout and stderr, prefixed with the rank.
-    on_message: called here with the rank and each line that a rank passes to `tell_parent`, in that rank's order.
-    pass_on: signals that are forwarded to all ranks when they first arrive here, so that the ranks can end in their own
-    way. A second one, or the first one while ranks are being started, stops the run: SIGTERM by `TerminatedError`,
-    which is a `KeyboardInterrupt`. Effective only in the main thread, as Python has it.
+    on_message: called here with the rank and each line that a rank passes to `send_to_parent`, in that rank's order.
+    forward_signals: signals that are forwarded to all ranks when they first arrive here, so that the ranks can end in
+    their own way. A second one, or the first one while ranks are being started, stops the run: SIGTERM by
+    `TerminatedError`, which is a `KeyboardInterrupt`. Effective only in the main thread, as Python has it.
     preload: names of modules that all ranks need; they are imported once, before ranks are forked. If one of them
     starts a thread, each rank imports them by itself.
 
@@ -88,11 +88,11 @@ def run(
         on_message=on_message,
         preload=tuple(preload),
     )
-    signals = SignalsToRanks()
+    forwarder = SignalForwarder()
     with ExitStack() as stack:
-        with passing_on(pass_on, signals):
+        with forwarding_signals(forward_signals, forwarder):
             supervisor = stack.enter_context(_started(request, task, Startup.of_this_process()))
-            signals.pass_on = supervisor.pass_on
+            forwarder.send_to_ranks = supervisor.forward
             _finish(request, supervisor)
         return values(supervisor.ended)
 
@@ -174,14 +174,14 @@ def _started(request: _LaunchRequest, task: Task, startup: Startup) -> Iterator[
             if (name := segment_name(environments[0])) is not None:
                 reaper.register_segment(name)
                 stack.callback(_unlink_segments, name)
-            listens, output = request.on_message is not None, with_messages(request.output, request.on_message)
-            ranks = stack.enter_context(RankStarter(environments, results, shared, listens=listens))
-            ranks.load(request.preload, reaper, output, request.deadline)
+            has_messages, output = request.on_message is not None, with_messages(request.output, request.on_message)
+            starter = stack.enter_context(RankStarter(environments, results, shared, has_messages=has_messages))
+            starter.load(request.preload, reaper, output, request.deadline)
             supervisor = stack.enter_context(Supervisor(output, request.has_failed, reaper))
             for rank in range(request.size):
                 # Ctrl-C between a start and `add` would leave a process that nobody stops.
-                with interrupts_held():
-                    supervisor.add(ranks.start(rank))
+                with interrupts_blocked():
+                    supervisor.add(starter.start(rank))
         yield supervisor
 
 

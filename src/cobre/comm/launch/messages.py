@@ -12,7 +12,7 @@ OnMessage: TypeAlias = Callable[[int, str], None]
 MESSAGE_VARIABLE = "COBRE_LAUNCH_MESSAGES"
 
 
-def tell_parent(line: str) -> None:
+def send_to_parent(line: str) -> None:
     """Send a line to the `on_message` of the `launch.run` that started this rank; does nothing if there is none.
 
     Blocks while the pipe is full. A parent that has died is no error here: this process ends with it. Raises
@@ -25,7 +25,8 @@ def tell_parent(line: str) -> None:
         raise ValueError("a message must be a single line")
     data = memoryview(f"{line}\n".encode())
     try:
-        while data:  # os.write() may take only a part of it
+        # In a loop: a message may be longer than the pipe holds, and os.write() then takes only a part of it.
+        while data:
             data = data[os.write(int(descriptor), data) :]
     except BrokenPipeError:
         return
@@ -44,16 +45,16 @@ def with_messages(output: Output, on_message: OnMessage | None) -> Output:
     """
     if on_message is None:
         return output
-    listens = True
+    is_listening = True
 
     def take(rank: int, stream: str, text: str) -> None:
-        nonlocal listens
+        nonlocal is_listening
         if stream != MESSAGES:
             output(rank, stream, text)
-        elif listens:
-            listens = False  # stays so if `on_message` raises
+        elif is_listening:
+            is_listening = False  # stays so if `on_message` raises
             for line in text.removesuffix("\n").split("\n"):
                 on_message(rank, line)
-            listens = True
+            is_listening = True
 
     return take

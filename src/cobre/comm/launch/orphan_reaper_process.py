@@ -15,7 +15,7 @@ import time
 KILL_LIMIT_S = 5.0
 POLL_S = 0.005
 WHOLE_GROUP = 1 << 2  # PIDFD_SIGNAL_PROCESS_GROUP
-SHARED_MEMORY = "/dev/shm"  # noqa: S108
+SHARED_MEMORY = "/dev/shm"  # noqa: S108 - as in `shm_space`, which is not imported here
 
 
 def main() -> None:
@@ -28,8 +28,8 @@ def main() -> None:
         elif line.startswith("+"):
             leader, start = map(int, line[1:].split())
             groups[leader] = ProcessGroup(leader, start)
-        elif (released := groups.pop(int(line[1:]), None)) is not None:
-            released.close()
+        elif (ended := groups.pop(int(line[1:]), None)) is not None:
+            ended.close()  # the launcher reaps its leader next: then the number may be given to another group
     kill_groups(groups)
     unlink_segments(segments)
 

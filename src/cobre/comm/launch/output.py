@@ -10,7 +10,7 @@ Output: TypeAlias = Callable[[int, str, str], None]
 """Takes a rank, "stdout" or "stderr", and text made of whole lines, each with its newline."""
 
 MESSAGES = "messages"
-"""The name of the stream that carries messages for the parent's program (`tell_parent`)."""
+"""The name of the stream that carries messages for the parent's program (`send_to_parent`)."""
 
 CHUNK_BYTES = 1 << 16
 MAX_LINE_BYTES = 1 << 26  # a longer line is forwarded in pieces: a rank must not fill the launcher's memory

@@ -90,7 +90,8 @@ def anonymous_file(name: str) -> Iterator[IO[bytes]]:
 
 def _cloudpickle() -> Any:
     """The library that also pickles what cannot be imported: lambdas, closures, definitions of a notebook."""
-    import cloudpickle  # type: ignore[import-untyped]  # noqa: PLC0415 - needed only to start ranks
+    # Imported here: only processes that start ranks, and ranks, need it. It has no type hints, which mypy must be told.
+    import cloudpickle  # type: ignore[import-untyped]  # noqa: PLC0415
 
     return cloudpickle
 
@@ -195,6 +196,7 @@ class ResultWriter:
         self._seal(FAILURE)
 
     def _restart(self) -> None:
+        # Byte 0 stays a hole until `_seal`: until then `kind` is NOTHING.
         self._file.truncate(0)
         self._file.seek(1)
 

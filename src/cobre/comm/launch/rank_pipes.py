@@ -7,14 +7,17 @@ from cobre.comm.launch.output import MESSAGES, Stream
 
 
 class RankPipes:
-    """The reading ends, as streams, stay in this process; the writing ends are closed here once the rank has them."""
+    """The reading ends, as streams, stay in this process; the writing ends are closed here once the rank has them.
 
-    def __init__(self, rank: int, *, listens: bool) -> None:
+    has_messages: whether there is a pipe for messages (`send_to_parent`).
+    """
+
+    def __init__(self, rank: int, *, has_messages: bool) -> None:
         self.rank = rank
         self.streams: list[Stream] = []
         self.writing: dict[str, int] = {}
         try:
-            for name in ("stdout", "stderr", *((MESSAGES,) if listens else ())):
+            for name in ("stdout", "stderr", *((MESSAGES,) if has_messages else ())):
                 self._open(name)
         except OSError:  # too many open files: close those that were opened, or the error could not even be reported
             self.close()

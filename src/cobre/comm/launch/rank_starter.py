@@ -15,7 +15,7 @@ from cobre.comm.launch.output import Output
 from cobre.comm.launch.payload import ResultReader
 from cobre.comm.launch.rank_pipes import RankPipes
 from cobre.comm.launch.rank_process import RankProcess
-from cobre.comm.launch.signals import interrupts_held
+from cobre.comm.launch.signals import interrupts_blocked
 from cobre.comm.launch.spawning import RankSpec, SharedDescriptors, spawn
 
 
@@ -28,12 +28,12 @@ class RankStarter:
         results: Sequence[IO[bytes]],
         shared: SharedDescriptors,
         *,
-        listens: bool,
+        has_messages: bool,
     ) -> None:
         self._environments = environments
         self._results = results
         self._shared = shared
-        self._listens = listens
+        self._has_messages = has_messages
         self._first_pipes: RankPipes | None = None
         self._fork_server: ForkServer | None = None
         self._stack = ExitStack()
@@ -56,8 +56,9 @@ class RankStarter:
         # What is the same for all ranks; the rest is sent with each fork. Thread limits must be set before BLAS is
         # loaded.
         common = dict(set.intersection(*(set(variables.items()) for variables in self._environments)))
-        self._first_pipes = RankPipes(0, listens=self._listens)
-        with interrupts_held():
+        self._first_pipes = RankPipes(0, has_messages=self._has_messages)
+        # Ctrl-C between the start and the registration would leave a process that nobody kills.
+        with interrupts_blocked():
             fork_server = self._stack.enter_context(ForkServer(common, self._shared, self._first_pipes, modules))
             reaper.register(fork_server.pid)
             self._stack.callback(reaper.unregister, fork_server.pid)
@@ -69,7 +70,7 @@ class RankStarter:
     def start(self, rank: int) -> RankProcess:
         """Start this rank; to be called for 0, 1, 2, ... in turn. Raises `OSError` and `ForkServerGoneError`."""
         # Rank 0 gets the pipes that the fork server has used for its own output while it was loading.
-        pipes = self._take_first_pipes() or RankPipes(rank, listens=self._listens)
+        pipes = self._take_first_pipes() or RankPipes(rank, has_messages=self._has_messages)
         try:
             spec = RankSpec(rank, self._environments[rank], self._results[rank].fileno(), pipes)
             child = self._fork_server.fork(spec) if self._fork_server is not None else spawn(spec, self._shared)

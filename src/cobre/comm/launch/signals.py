@@ -1,4 +1,4 @@
-"""Signals: those that the launcher forwards to its ranks, and when they are held back."""
+"""Signals: those that the launcher forwards to its ranks, and when SIGINT is blocked."""
 
 import signal
 import threading
@@ -7,12 +7,12 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from types import FrameType
 
-from cobre.comm.errors import end_at_once
+from cobre.comm.errors import stop_exception
 
-SAME_REQUEST_S = 5.0
+SAME_REQUEST_S = 5.0  # signals of one request that take different ways arrive within this time
 
 
-class Requests:
+class SignalRepeatFilter:
     """Distinguishes a second request to stop from a repetition of the first one.
 
     SIGTERM is sent by programs, and often arrives along several ways at once: Slurm signals the tasks of a job both
@@ -34,16 +34,16 @@ class Requests:
 
 
 @contextmanager
-def passing_on(signals: Sequence[signal.Signals], tell: Callable[[signal.Signals], None]) -> Iterator[None]:
-    """While the block runs, the first of these signals calls `tell`; the next one raises in the block.
+def forwarding_signals(signals: Sequence[signal.Signals], forward: Callable[[signal.Signals], None]) -> Iterator[None]:
+    """While the block runs, the first of these signals calls `forward`; the next one raises in the block.
 
-    Repetitions of the first one (see `Requests`) are ignored.
+    Repetitions of the first one (see `SignalRepeatFilter`) are ignored.
     """
     # Python lets only the main thread install handlers; in other threads signals keep their handlers.
     if not signals or threading.current_thread() is not threading.main_thread():
         yield
         return
-    has_come, requests = False, Requests()
+    has_come, requests = False, SignalRepeatFilter()
 
     def handle(number: int, _: FrameType | None) -> None:
         nonlocal has_come
@@ -51,41 +51,44 @@ def passing_on(signals: Sequence[signal.Signals], tell: Callable[[signal.Signals
             return
         if has_come:
             # Raised wherever the main thread is at this moment: unwinding its stack stops the ranks.
-            raise end_at_once(number)
+            raise stop_exception(number)
+        # Before the call: should `forward` raise, the next signal must not be taken for the first.
         has_come = True
-        tell(signal.Signals(number))
+        forward(signal.Signals(number))
 
-    former = {number: signal.signal(number, handle) for number in signals}
+    previous = {number: signal.signal(number, handle) for number in signals}
     try:
         yield
     finally:
-        for number, handler in former.items():
+        for number, handler in previous.items():
             signal.signal(number, handler)
 
 
 @contextmanager
-def interrupts_held() -> Iterator[None]:
+def interrupts_blocked() -> Iterator[None]:
     """Block SIGINT until the end of the block; a process that is started in it begins with SIGINT blocked.
 
     The signal mask rather than a handler: the kernel keeps a blocked signal pending, a replaced handler would lose it.
     """
-    former = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
+    previous = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
     try:
         yield
     finally:
-        signal.pthread_sigmask(signal.SIG_SETMASK, former)
+        signal.pthread_sigmask(signal.SIG_SETMASK, previous)
 
 
-class SignalsToRanks:
-    """The callback of `passing_on`: forwards a signal once all ranks run; before that the signal stops the run.
+class SignalForwarder:
+    """The callback of `forwarding_signals`: forwards a signal once all ranks run; before that, it stops the run.
 
     A rank that has not been started yet would not get the signal, and the run would wait for it.
+
+    send_to_ranks: set when all ranks have been started.
     """
 
-    pass_on: Callable[[signal.Signals], None] | None = None
+    send_to_ranks: Callable[[signal.Signals], None] | None = None
 
     def __call__(self, signum: signal.Signals) -> None:
         """Forward the signal, or raise; called by the signal handler."""
-        if self.pass_on is None:
-            raise end_at_once(signum)
-        self.pass_on(signum)
+        if self.send_to_ranks is None:
+            raise stop_exception(signum)
+        self.send_to_ranks(signum)

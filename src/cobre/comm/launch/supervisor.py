@@ -38,6 +38,7 @@ class Supervisor:
 
     def __exit__(self, *_: object) -> None:
         self._output = discard  # it may be the output that raised
+        # Ranks that have ended are gone from `_running` by now, so after an orderly run there is nothing to kill.
         while self._running:
             try:
                 self._kill()
@@ -71,7 +72,7 @@ class Supervisor:
         if not self._handle_events_for(grace_s):
             self._kill()
 
-    def pass_on(self, signum: signal.Signals) -> None:
+    def forward(self, signum: signal.Signals) -> None:
         """Forward a signal to all ranks, which then end in their own way; none is killed."""
         for process in list(self._running):
             process.signal_group(signum)
@@ -106,8 +107,9 @@ class Supervisor:
         return True
 
     def _handle_events(self, timeout_s: float) -> None:
+        # No pidfd (another platform, or too many open files): nothing wakes the selector when these end.
         unwatched = [process for process in self._running if process.exit_descriptor is None]
-        if unwatched:  # no pidfd: poll the processes
+        if unwatched:
             timeout_s = min(POLL_S, timeout_s)
         for key, _ in self._selector.select(timeout_s):
             handle, subject = key.data

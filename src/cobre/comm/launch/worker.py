@@ -5,6 +5,7 @@ It prints nothing of its own. Exceptions are sent to the parent, which prints th
 
 import contextlib
 import faulthandler
+import io
 import os
 import runpy
 import signal
@@ -15,14 +16,11 @@ from pathlib import Path
 from typing import NoReturn, TextIO
 
 from cobre._native import kill_group_with_parent, kill_process_group
-from cobre.comm.errors import TerminatedError
+from cobre.comm.exit_report import exit_code_for
 from cobre.comm.factory import create_communicator
 from cobre.comm.launch.environment import RANK_VARIABLES, segment_name
 from cobre.comm.launch.messages import message_descriptors
 from cobre.comm.launch.payload import FunctionTask, ResultWriter, ScriptTask, TaskReader, describe_failure
-
-INTERRUPTED = 128 + signal.SIGINT
-TERMINATED = 128 + signal.SIGTERM
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,20 +41,20 @@ def main() -> None:
     run_as_rank(RankDescriptors(*map(int, sys.argv[1:])))
 
 
-def run_as_rank(given: RankDescriptors) -> NoReturn:
+def run_as_rank(inherited: RankDescriptors) -> NoReturn:
     """Read the task, run it, write its result, and exit."""
     # The kernel's parent-death signal is tied to the thread that started this process, not to the process: the launcher
     # starts ranks from the thread that then supervises them until all have ended.
-    kill_group_with_parent(given.parent_pid, segment_name(os.environ) or "")
+    kill_group_with_parent(inherited.parent_pid, segment_name(os.environ) or "")
     _set_process_name()
-    _watch_lifeline(given.lifeline, given.parent_pid)
+    _watch_lifeline(inherited.lifeline, inherited.parent_pid)
     # What the task starts must not inherit these: it could hold the message pipe open after the rank has ended.
-    for descriptor in (given.task, given.result, given.lifeline, *message_descriptors()):
+    for descriptor in (inherited.task, inherited.result, inherited.lifeline, *message_descriptors()):
         os.set_inheritable(descriptor, False)
     # A crash in native code then prints the Python stack to stderr, whose last lines the parent quotes.
     faulthandler.enable(all_threads=False)
     _use_utf8(sys.stdout, sys.stderr)
-    sys.exit(_run_task(TaskReader(given.task), ResultWriter(given.result)))
+    sys.exit(_run_task(TaskReader(inherited.task), ResultWriter(inherited.result)))
 
 
 def end_silently_on_interrupt() -> None:
@@ -82,7 +80,7 @@ def _run_task(reader: TaskReader, result: ResultWriter) -> int:
     except BaseException as error:  # noqa: BLE001 - whatever it was, the parent must know
         _ignore_interrupts()
         result.write_failure(describe_failure(error))
-        return _exit_code(error)
+        return exit_code_for(error)
     return 0
 
 
@@ -95,12 +93,6 @@ def _raise_on_interrupt() -> None:
 def _ignore_interrupts() -> None:
     """Ignore Ctrl-C while the result is written and the process exits."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)
-
-
-def _exit_code(error: BaseException) -> int:
-    if isinstance(error, TerminatedError):
-        return TERMINATED
-    return INTERRUPTED if isinstance(error, KeyboardInterrupt) else 1
 
 
 def _call_function(task: FunctionTask) -> object:
@@ -123,8 +115,10 @@ def _watch_lifeline(descriptor: int, parent_pid: int) -> None:
     """
 
     def wait() -> None:
-        os.read(descriptor, 1)  # nobody ever writes: this returns at end of file
-        if os.getppid() == parent_pid:  # the fork server; if it is stopped, it must be continued to notice
+        os.read(descriptor, 1)  # nobody ever writes: this returns at end of file, and releases the GIL until then
+        # The launcher is dead, so a parent that lives is the fork server. If it is stopped (SIGSTOP), it must be
+        # continued to notice that, too.
+        if os.getppid() == parent_pid:
             with contextlib.suppress(OSError):
                 os.kill(parent_pid, signal.SIGCONT)
         kill_process_group()
@@ -142,4 +136,5 @@ def _set_process_name() -> None:
 def _use_utf8(*streams: TextIO) -> None:
     """Write UTF-8, whatever the locale says: that is what the parent reads."""
     for stream in streams:
-        stream.reconfigure(encoding="utf-8", errors=stream.errors)  # type: ignore[attr-defined]
+        if isinstance(stream, io.TextIOWrapper):  # as the interpreter makes them; a preloaded module may replace them
+            stream.reconfigure(encoding="utf-8", errors=stream.errors)

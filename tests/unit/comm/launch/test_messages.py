@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from cobre.comm import launch
-from cobre.comm.launch.messages import MESSAGE_VARIABLE, message_descriptors, tell_parent, with_messages
+from cobre.comm.launch.messages import MESSAGE_VARIABLE, message_descriptors, send_to_parent, with_messages
 from cobre.comm.launch.output import MESSAGES
 from cobre.comm.launch.rank_pipes import RankPipes
 
@@ -65,7 +65,7 @@ def test_a_listener_that_has_raised_is_told_no_more():
 
 def test_where_nobody_listens_nothing_happens(monkeypatch):
     monkeypatch.delenv(MESSAGE_VARIABLE, raising=False)
-    tell_parent("into the wind")
+    send_to_parent("into the wind")
     assert message_descriptors() == ()
 
 
@@ -82,14 +82,14 @@ def test_a_message_of_two_lines_is_refused(monkeypatch, pipe):
     monkeypatch.setenv(MESSAGE_VARIABLE, str(pipe[1]))
     assert message_descriptors() == (pipe[1],)
     with pytest.raises(ValueError, match="a single line"):
-        tell_parent("a\nb")
+        send_to_parent("a\nb")
 
 
 def test_a_parent_that_has_gone_is_no_error(monkeypatch, pipe):
     reading, writing = pipe
     monkeypatch.setenv(MESSAGE_VARIABLE, str(writing))
     os.close(reading)
-    tell_parent("too late")
+    send_to_parent("too late")
 
 
 def open_descriptors():
@@ -98,7 +98,7 @@ def open_descriptors():
 
 def test_pipes_of_a_rank_give_all_descriptors_back():
     before = open_descriptors()
-    pipes = RankPipes(3, listens=True)
+    pipes = RankPipes(3, has_messages=True)
     assert list(pipes.writing) == ["stdout", "stderr", MESSAGES]
     assert len(open_descriptors()) == len(before) + 6
     pipes.close_writing_ends()
@@ -114,7 +114,7 @@ def test_pipes_that_cannot_all_be_opened_leave_no_descriptor():
     resource.setrlimit(resource.RLIMIT_NOFILE, (free[3], former[1]))  # room for two pipes, not for the third
     try:
         with pytest.raises(OSError, match="Too many open files"):
-            RankPipes(3, listens=True)
+            RankPipes(3, has_messages=True)
     finally:
         resource.setrlimit(resource.RLIMIT_NOFILE, former)
     assert open_descriptors() == before
@@ -122,7 +122,7 @@ def test_pipes_that_cannot_all_be_opened_leave_no_descriptor():
 
 def talk(comm, count):
     for number in range(count):
-        launch.tell_parent(f"{comm.rank}:{number}:" + "x" * (number % 7) * 1000)
+        launch.send_to_parent(f"{comm.rank}:{number}:" + "x" * (number % 7) * 1000)
     return comm.rank
 
 
@@ -135,7 +135,7 @@ def test_many_messages_come_whole_and_in_each_rank_order():
 
 
 def one_very_long(comm):
-    launch.tell_parent("y" * 3_000_000)
+    launch.send_to_parent("y" * 3_000_000)
 
 
 def test_a_message_larger_than_a_pipe_comes_whole():

@@ -8,7 +8,7 @@ import pytest
 
 from cobre.comm import launch
 from cobre.comm.launch import signals
-from cobre.comm.launch.signals import passing_on
+from cobre.comm.launch.signals import forwarding_signals
 
 BOTH = (signal.SIGINT, signal.SIGTERM)
 
@@ -27,7 +27,7 @@ def send(number):
 @pytest.mark.parametrize("number", BOTH)
 def test_the_first_one_is_told(number):
     told = []
-    with passing_on(BOTH, told.append):
+    with forwarding_signals(BOTH, told.append):
         send(number)
     assert told == [number]
 
@@ -36,7 +36,7 @@ def test_the_first_one_is_told(number):
 def test_the_second_one_is_an_interrupt(second, monkeypatch):
     monkeypatch.setattr(signals, "SAME_REQUEST_S", 0.0)
     told = []
-    with passing_on(BOTH, told.append):
+    with forwarding_signals(BOTH, told.append):
         send(signal.SIGTERM)
         with pytest.raises(KeyboardInterrupt):
             send(second)
@@ -46,7 +46,7 @@ def test_the_second_one_is_an_interrupt(second, monkeypatch):
 def test_sigterm_that_comes_along_two_ways_is_told_once(monkeypatch):
     monkeypatch.setattr(signals, "SAME_REQUEST_S", 3600.0)
     told = []
-    with passing_on(BOTH, told.append):
+    with forwarding_signals(BOTH, told.append):
         send(signal.SIGTERM)
         send(signal.SIGTERM)
     assert told == [signal.SIGTERM]
@@ -54,14 +54,14 @@ def test_sigterm_that_comes_along_two_ways_is_told_once(monkeypatch):
 
 def test_signals_that_were_not_named_do_what_they_did():
     told = []
-    with pytest.raises(KeyboardInterrupt), passing_on((signal.SIGTERM,), told.append):
+    with pytest.raises(KeyboardInterrupt), forwarding_signals((signal.SIGTERM,), told.append):
         send(signal.SIGINT)
     assert told == []
 
 
 def test_without_names_nothing_changes():
     before = signal.getsignal(signal.SIGINT)
-    with passing_on((), lambda _: None):
+    with forwarding_signals((), lambda _: None):
         assert signal.getsignal(signal.SIGINT) is before
 
 
@@ -70,7 +70,7 @@ def test_in_another_thread_nothing_changes():
     seen = []
 
     def run():
-        with passing_on(BOTH, lambda _: None):
+        with forwarding_signals(BOTH, lambda _: None):
             seen.append(signal.getsignal(signal.SIGINT))
 
     thread = threading.Thread(target=run)
@@ -84,7 +84,7 @@ def count_down(comm):
     came = threading.Event()
     signal.signal(signal.SIGTERM, lambda *_: came.set())
     comm.barrier()
-    launch.tell_parent("ready")
+    launch.send_to_parent("ready")
     return came.wait(60)
 
 
@@ -97,4 +97,4 @@ def test_ranks_end_in_their_own_way():
         if len(ready) == 2:
             send(signal.SIGTERM)
 
-    assert launch.run(count_down, 2, on_message=listen, pass_on=BOTH) == [True, True]
+    assert launch.run(count_down, 2, on_message=listen, forward_signals=BOTH) == [True, True]

@@ -25,7 +25,7 @@ from cobre.comm.backends.mpi.chunks import broadcast_in_chunks, gather_in_chunks
 from cobre.comm.backends.mpi.datatypes import Datatypes
 from cobre.comm.backends.mpi.deferred_release import DeferredRelease
 from cobre.comm.backends.mpi.error_exchange import agreed_exit
-from cobre.comm.backends.mpi.job import Job, is_orderly_exit
+from cobre.comm.backends.mpi.job import Job
 from cobre.comm.backends.mpi.library import Mpi, MpiComm, load_mpi
 from cobre.comm.backends.mpi.ordered_reduce import OrderedReduction
 from cobre.comm.backends.mpi.region import MpiSharedRegion, WindowOwner
@@ -73,27 +73,27 @@ class MpiCommunicator(WindowOwner):
         if error is not None and self._leave_together(error):
             self.close()
         else:
-            super().__exit__(kind, None if is_orderly_exit(error) else error, trace)
+            super().__exit__(kind, error, trace)
 
     def check_failures(self) -> None:
         """Wait until all ranks have made this call or have given up; raise `AbortedError` if any has given up."""
         self._require_open()
-        ends = self._job.error_exchange.exchange(None) if self._is_shared_world() else None
-        if ends is not None and (agreed := agreed_exit(self._rank, ends)) is not None:
+        reports = self._job.error_exchange.exchange(None) if self._is_shared_world() else None
+        if reports is not None and (agreed := agreed_exit(self._rank, reports)) is not None:
             error = AbortedError("check_failures", 0, agreed.message or "another rank gave up", self.sequence)
             attach_exit_report(error, agreed)
             raise error
 
     def _leave_together(self, error: BaseException) -> bool:
         """Exchange exit reports; whether all ranks leave in order, so that the job need not be aborted."""
-        end = exit_report_of(error)
-        if end is None or end.is_agreed or self.state != "open" or not self._is_shared_world():
-            return end is not None and end.is_agreed
+        own = exit_report_of(error)
+        if own is None or own.is_agreed or self.state != "open" or not self._is_shared_world():
+            return own is not None and own.is_agreed
         try:
-            ends = self._job.error_exchange.exchange(end, EXCHANGE_S)
-        except KeyboardInterrupt:  # somebody is impatient
+            reports = self._job.error_exchange.exchange(own, EXCHANGE_S)
+        except KeyboardInterrupt:  # Ctrl-C while waiting for the other ranks: abort the job now
             return False
-        if ends is None or (agreed := agreed_exit(self._rank, ends)) is None:
+        if reports is None or (agreed := agreed_exit(self._rank, reports)) is None:
             return False
         attach_exit_report(error, agreed)
         return True

@@ -50,16 +50,16 @@ class ErrorExchange:
         return [_decode(part.tobytes()) for part in parts]
 
 
-def agreed_exit(rank: int, ends: Sequence[ExitReport | None]) -> ExitReport | None:
+def agreed_exit(rank: int, reports: Sequence[ExitReport | None]) -> ExitReport | None:
     """The report that this rank ends with: rank 0 prints each different message once, the others print nothing.
 
     None if no rank failed.
     """
-    failed = [end for end in ends if end is not None]
+    failed = [report for report in reports if report is not None]
     if not failed:
         return None
-    different = {end.message: end for end in reversed(failed)}
-    texts = [end.text for end in failed if different[end.message] is end]
+    first_with = {report.message: report for report in reversed(failed)}
+    texts = [report.text for report in failed if first_with[report.message] is report]
     message = "\n".join(texts) if rank == 0 else ""
     return ExitReport(message, failed[0].exit_code, is_agreed=True)
 
@@ -75,8 +75,10 @@ def _completes_within(request: Mpi, within_s: float | None) -> bool:
     return True
 
 
-def _encode(end: ExitReport | None) -> bytes:
-    return b"" if end is None else json.dumps(asdict(replace(end, message=_shortened(end.message)))).encode()
+def _encode(report: ExitReport | None) -> bytes:
+    if report is None:
+        return b""
+    return json.dumps(asdict(replace(report, message=_shortened(report.message)))).encode()
 
 
 def _shortened(message: str) -> str:

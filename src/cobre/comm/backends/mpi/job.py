@@ -8,7 +8,6 @@ failed is printed.
 
 import atexit
 import os
-import signal
 import socket
 import sys
 import traceback
@@ -20,12 +19,8 @@ from cobre.comm.backends.mpi.error_exchange import ErrorExchange
 from cobre.comm.backends.mpi.library import Mpi
 from cobre.comm.backends.mpi.shutdown import ShutdownExchange
 from cobre.comm.endpoint import Endpoint
-from cobre.comm.errors import TerminatedError
-from cobre.comm.exit_report import exit_report_of
+from cobre.comm.exit_report import FAILED, INTERRUPTED, exit_code_for, exit_report_of
 
-FAILED = 1
-INTERRUPTED = 128 + signal.SIGINT
-TERMINATED = 128 + signal.SIGTERM
 PROGRESS_S = 30.0
 
 
@@ -70,7 +65,7 @@ class Job:
         if (report := exit_report_of(error)) is not None:
             self._abort(report.text, report.exit_code)
         text = "".join(traceback.format_exception(error)) if error is not None else ""
-        self._abort(f"{text}{reason}", exit_code(error))
+        self._abort(f"{text}{reason}", exit_code_for(error))
 
     def end_at_exit(self, reason: str) -> None:
         """Remember a failure that was raised to the caller: if the process exits, the job is aborted with this reason.
@@ -89,7 +84,7 @@ class Job:
     def _unhandled(self, kind: type[BaseException], error: BaseException, trace: TracebackType | None) -> None:
         self._previous_hook(kind, error, trace)
         if self._can_end():
-            self._abort(f"{self._who()} failed: {kind.__name__}: {error}", exit_code(error))
+            self._abort(f"{self._who()} failed: {kind.__name__}: {error}", exit_code_for(error))
 
     def _interrupted(self, endpoint: Endpoint) -> None:
         if self._can_end():
@@ -137,19 +132,3 @@ class Job:
 
 def _current_call(endpoint: Endpoint) -> str:
     return f"{endpoint._guard.current} call #{endpoint.sequence}"
-
-
-def exit_code(error: BaseException | None) -> int:
-    """The exit code of a job that this error ended, as a shell would report it; never 0."""
-    if isinstance(error, TerminatedError):
-        return TERMINATED
-    if isinstance(error, KeyboardInterrupt):
-        return INTERRUPTED
-    if isinstance(error, SystemExit) and isinstance(error.code, int):
-        return error.code or FAILED
-    return FAILED
-
-
-def is_orderly_exit(error: BaseException | None) -> bool:
-    """Whether a `with` block was left by `sys.exit()` with exit code 0."""
-    return isinstance(error, SystemExit) and error.code in (None, 0)

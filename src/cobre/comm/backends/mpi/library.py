@@ -63,12 +63,12 @@ def vendor(mpi: Mpi) -> str:
     return str(mpi.get_vendor()[0])
 
 
-def _other_mpi(launch: Launch, name: str, fate: str) -> str:
+def _other_mpi(launch: Launch, name: str, symptom: str) -> str:
     wheel = _WHEELS.get(launch.launcher.size_variable)
     install = f", or install the MPI of this {launch.launcher.name}: pip install {wheel}" if wheel else ""
     return (
         f"{launch.launcher.name} started {launch.size} processes ({launch.evidence}), but mpi4py uses {name} and "
-        f"{fate}. Use the launcher of {name}{install}"
+        f"{symptom}. Use the launcher of {name}{install}"
     )
 
 
