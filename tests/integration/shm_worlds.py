@@ -12,6 +12,7 @@ from processes import start_python
 
 SHM = Path("/dev/shm")
 NOBODY = 65534
+LAYOUT_AT = 8  # where the segment's header has the version of its layout
 ATTACHED_AT = 72  # where the segment's header counts the ranks that have joined
 
 JOIN = """
@@ -51,15 +52,20 @@ def address_of(name):
 
 
 def joined(name):
-    """How many ranks have joined, from the segment itself: rank 0 gives it to every process of its user."""
+    """How many ranks have joined, from the segment itself."""
+    try:
+        with segment_of(name) as stream:
+            return int.from_bytes(os.pread(stream.fileno(), 4, ATTACHED_AT), sys.byteorder)
+    except ConnectionRefusedError:
+        return 0
+
+
+def segment_of(name):
+    """The segment as a file: rank 0 gives it to every process of its user."""
     with socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET) as sock:
-        try:
-            sock.connect(address_of(name))
-        except ConnectionRefusedError:
-            return 0
+        sock.connect(address_of(name))
         _, descriptors, _, _ = socket.recv_fds(sock, 1, 1)
-    with os.fdopen(descriptors[0], "rb") as stream:
-        return int.from_bytes(os.pread(stream.fileno(), 4, ATTACHED_AT), sys.byteorder)
+    return os.fdopen(descriptors[0], "r+b")
 
 
 @contextmanager

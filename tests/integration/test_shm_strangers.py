@@ -4,11 +4,12 @@ import os
 import secrets
 import shutil
 import signal
+import sys
 from pathlib import Path
 
 import pytest
 from processes import finish, start_python, wait_until
-from shm_worlds import NOBODY, SHM, fresh_name, is_joining, names, start_rank
+from shm_worlds import LAYOUT_AT, NOBODY, SHM, fresh_name, is_joining, joined, names, segment_of, start_rank
 
 needs_root = pytest.mark.skipif(
     os.geteuid() != 0 or shutil.which("setpriv") is None, reason="acting as another user needs root and setpriv"
@@ -58,6 +59,30 @@ def test_a_link_in_the_place_of_a_segment_is_refused(name, tmp_path):
     _, out, _ = finish(start_rank(name, 0))
     assert "is not a shared memory object" in out
     assert (tmp_path / "victim").read_bytes() == b"mine"
+
+
+def test_a_segment_of_another_version_of_cobre_is_refused(name):
+    first = start_rank(name, 0)
+    wait_until(lambda: joined(name) == 1, "rank 0 waits")
+    with segment_of(name) as segment:
+        ours = int.from_bytes(os.pread(segment.fileno(), 4, LAYOUT_AT), sys.byteorder)
+        os.pwrite(segment.fileno(), (ours + 1).to_bytes(4, sys.byteorder), LAYOUT_AT)
+    _, out, err = finish(start_rank(name, 1))
+    first.kill()
+    finish(first)
+    assert f"rank 0 (pid {first.pid}) runs another version of cobre" in out, err
+    assert f"segment layout {ours + 1}, this rank has layout {ours}" in out
+
+
+def test_a_segment_that_is_shorter_than_its_header_says_is_refused(name):
+    first = start_rank(name, 0, RENDEZVOUS="name")
+    wait_until(lambda: names(name), "rank 0 waits")
+    os.kill(first.pid, signal.SIGSTOP)  # it would touch what is cut off
+    os.truncate(SHM / name, 4096)
+    _, out, err = finish(start_rank(name, 1))
+    first.kill()
+    finish(first)
+    assert f"{name} is shorter than its header says" in out, err
 
 
 def test_regions_have_no_names(name):

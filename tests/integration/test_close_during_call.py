@@ -1,0 +1,50 @@
+"""Closing from another thread while a call waits: the call ends with an error, and the other ranks hear of it."""
+
+import threading
+from pathlib import Path
+
+import numpy as np
+import pytest
+from processes import leaving_nothing_behind, wait_until
+
+from cobre.comm import CommError, PeerLostError, launch
+
+CALLS = {
+    "barrier": lambda comm: comm.barrier(),
+    "allgatherv": lambda comm: comm.allgatherv(np.zeros(9), np.zeros(18), [9, 9]),
+    "create_shared_region": lambda comm: comm.create_shared_region(9, np.float64),
+}
+
+
+def close_or_wait(comm, call, folder):
+    """Rank 0 closes while its second thread waits in a call; rank 1 makes that call afterwards."""
+    closed = Path(folder) / "closed"
+    if comm.rank == 0:
+        seen = []
+        waiting = threading.Thread(target=lambda: seen.append(error_of(comm, call)), daemon=True)
+        waiting.start()
+        wait_until(lambda: comm.state == "busy", "the call waits")
+        comm.close()
+        waiting.join()
+        closed.touch()
+        return *seen, comm.state
+    wait_until(closed.exists, "rank 0 has closed")
+    return error_of(comm, call), comm.state
+
+
+def error_of(comm, call):
+    try:
+        CALLS[call](comm)
+    except CommError as error:
+        return error
+    return None
+
+
+@pytest.mark.parametrize("call", CALLS)
+@pytest.mark.parametrize("backend", ["shm", "tcp"])
+def test_the_waiting_call_raises_and_the_other_rank_names_who_left(backend, call, tmp_path):
+    with leaving_nothing_behind():
+        (own, own_state), (other, other_state) = launch.run(close_or_wait, 2, backend, args=(call, str(tmp_path)))
+    for error in (own, other):
+        assert isinstance(error, PeerLostError) and [peer.rank for peer in error.peers] == [0]
+    assert (own_state, other_state) == ("closed", "broken")
