@@ -17,7 +17,7 @@ INSIDE = {
     "cobre.comm.backends.tcp.fields.ProtocolError",
     "cobre.comm.backends.tcp.rendezvous.handshake.RefusedError",
     "cobre.comm.backends.tcp.rendezvous.handshake.UnprovenRefusalError",
-    "cobre.comm.backends.tcp.rendezvous.connector.HangUpError",
+    "cobre.comm.backends.tcp.rendezvous.connector.HandshakeFailedError",
     "cobre.comm.backends.tcp.protocol.VersionError",
     "cobre.comm.launch.fork_server.ForkServerGoneError",
 }

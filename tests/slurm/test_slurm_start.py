@@ -65,7 +65,7 @@ def test_a_node_without_a_name_is_said_at_once(cluster, tmp_path):
     with cluster.machines.forgotten("n1"):
         job = submit(cluster, tmp_path, script(tmp_path))
         assert job.wait(*ENDED) == "FAILED"
-    assert "the name n1, that of the first node, is not known on n2" in job.log
+    assert "cannot resolve n1 on host n2" in job.log
     assert not list(tmp_path.glob(".cobre-secret*"))
 
 
@@ -82,7 +82,7 @@ def test_a_coordinator_that_nobody_knows_is_named_while_ranks_wait(cluster, tmp_
     job = submit(cluster, tmp_path, script(tmp_path), environ)
     seen = (
         "rank 0 cannot listen yet: cannot resolve no-such-node on host n1",
-        "cannot resolve no-such-node (",
+        "has been trying to reach rank 0 at no-such-node",
     )
     log = tmp_path / f"slurm-{job.number}.out"
     cluster.wait_until(lambda: log.exists() and all(text in job.log for text in seen), "the warnings")

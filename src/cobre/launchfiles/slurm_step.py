@@ -10,30 +10,32 @@ import sys
 import time
 from collections.abc import Mapping, Sequence
 
+from cobre.comm.backends.tcp.rendezvous.address import unresolved
 from cobre.comm.config import BACKEND_VARIABLE
+from cobre.comm.detection import SLURM_RANK, SLURM_SIZE
 from cobre.comm.types import BackendKind
 from cobre.errors import CobreError
 from cobre.launchfiles.host_list import HostListError, hosts
 
-RANK, SIZE, NODES = "SLURM_PROCID", "SLURM_STEP_NUM_TASKS", "SLURM_STEP_NODELIST"
-FIRST_PORT, PORTS = 20_000, 10_000  # below those that Linux gives to connections
+NODES = "SLURM_STEP_NODELIST"
+FIRST_PORT, PORTS = 20_000, 10_000  # below Linux's ephemeral ports, which start at 32768
 USAGE_ERROR, CANNOT_RUN = 2, 127
-PATIENCE_S, RETRY_S = 5.0, 0.5
+RESOLVE_LIMIT_S, RETRY_S = 5.0, 0.5
 
 
 class NoStepError(CobreError):
-    """The variables of a step are missing or make no sense."""
+    """The process was not started by srun, or the step does not say where rank 0 is."""
 
 
 def step_environment(environ: Mapping[str, str]) -> dict[str, str]:
     """The variables by which this task joins the others of its step, as far as they are not set already."""
-    missing = [name for name in (RANK, SIZE, NODES) if not environ.get(name)]
+    missing = [name for name in (SLURM_RANK, SLURM_SIZE, NODES) if not environ.get(name)]
     if missing:
         raise NoStepError(f"{' and '.join(missing)} not set: start this by srun, inside a Slurm job")
     world = {
         BACKEND_VARIABLE: BackendKind.TCP.value,
-        "COBRE_TCP_RANK": environ[RANK],
-        "COBRE_TCP_SIZE": environ[SIZE],
+        "COBRE_TCP_RANK": environ[SLURM_RANK],
+        "COBRE_TCP_SIZE": environ[SLURM_SIZE],
         "COBRE_TCP_PORT": str(_port(environ)),
         "COBRE_TCP_RUN_ID": f"{environ.get('SLURM_JOB_ID', '')}.{environ.get('SLURM_STEP_ID', '')}",
     }
@@ -46,7 +48,7 @@ def _first_host(environ: Mapping[str, str]) -> str:
     """The node of task 0: the first of the step's, unless the user laid out the tasks by hand."""
     if environ.get("SLURM_DISTRIBUTION") == "arbitrary":
         raise NoStepError(
-            "tasks are distributed by hand (SLURM_DISTRIBUTION=arbitrary), so the node of task 0 is not known: "
+            "tasks are distributed by hand (SLURM_DISTRIBUTION=arbitrary), so the node of task 0 is unknown: "
             "set COBRE_TCP_COORDINATOR to it"
         )
     try:
@@ -55,53 +57,53 @@ def _first_host(environ: Mapping[str, str]) -> str:
         raise NoStepError(f"{NODES}: {error}") from None
 
 
-def check_known(node: str) -> None:
-    """Raise where a node's name cannot be resolved: ranks would wait for it until their limit."""
-    problem = _why_unknown(node, time.monotonic() + PATIENCE_S)
-    if problem:
+def check_resolvable(node: str) -> None:
+    """Raise `NoStepError` if the name of the first node cannot be resolved: ranks would try until their timeout."""
+    error = _resolution_error(node, time.monotonic() + RESOLVE_LIMIT_S)
+    if error is not None:
         raise NoStepError(
-            f"the name {node}, that of the first node, is not known on {socket.gethostname()} ({problem}): set "
-            f"COBRE_TCP_COORDINATOR to a name or address by which all nodes reach {node} "
-            f"(`scontrol show node {node}` shows its NodeAddr)"
+            f"{unresolved(node, error)} (the first node of the step): set COBRE_TCP_COORDINATOR to a name or address "
+            f"by which all nodes reach {node} (`scontrol show node {node}` shows its NodeAddr)"
         )
 
 
-def _why_unknown(node: str, deadline: float) -> str:
-    """Empty when the name is known; a server that does not answer is asked again for a while."""
+def _resolution_error(node: str, deadline: float) -> socket.gaierror | None:
+    """Why a name cannot be resolved; None if it can. A server that does not reply is asked again until the deadline."""
     while True:
         try:
             socket.getaddrinfo(node, None)
         except socket.gaierror as error:
+            # EAI_NONAME is an answer: there is no such name, and retrying would not change that.
             if error.errno == socket.EAI_NONAME or time.monotonic() >= deadline:
-                return error.strerror or "no reason given"
+                return error
             time.sleep(RETRY_S)
         else:
-            return ""
+            return None
 
 
 def _port(environ: Mapping[str, str]) -> int:
-    """Jobs that share a node use different ports, most of the time."""
+    """A port derived from the job id, so that jobs on one node rarely collide; COBRE_TCP_PORT overrides it."""
     job = environ.get("SLURM_JOB_ID", "")
     return FIRST_PORT + (int(job) if job.isdecimal() else 0) % PORTS
 
 
 def main(command: Sequence[str]) -> int:
-    """Become the command; returns only when that is not possible."""
+    """Replace this process by the command; returns an exit code only if that is not possible."""
     if not command:
-        return _say("give the command that each rank runs", USAGE_ERROR)
+        return _print_error("expected the command that each rank runs", USAGE_ERROR)
     try:
         world = step_environment(os.environ)
         if "COBRE_TCP_COORDINATOR" in world:
-            check_known(world["COBRE_TCP_COORDINATOR"])
+            check_resolvable(world["COBRE_TCP_COORDINATOR"])
         os.environ.update(world)
         os.execvp(command[0], list(command))  # noqa: S606 - the user's own command line
     except NoStepError as error:
-        return _say(str(error), USAGE_ERROR)
+        return _print_error(str(error), USAGE_ERROR)
     except OSError as error:
-        return _say(f"{command[0]} cannot be run: {error.strerror}", CANNOT_RUN)
+        return _print_error(f"cannot run {command[0]}: {error.strerror}", CANNOT_RUN)
 
 
-def _say(text: str, exit_code: int) -> int:
+def _print_error(text: str, exit_code: int) -> int:
     sys.stderr.write(f"cobre.launchfiles.slurm_step: {text}\n")
     return exit_code
 

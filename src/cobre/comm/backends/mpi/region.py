@@ -12,7 +12,8 @@ class WindowOwner(Backend):
     """A backend whose shared regions are MPI windows."""
 
     @abstractmethod
-    def _fence_window(self, window: Window) -> None: ...
+    def _fence_window(self, window: Window) -> None:
+        """Wait for all ranks of the node; what they wrote to the window before is then visible to all of them."""
 
 
 class MpiSharedRegion(SharedRegion):

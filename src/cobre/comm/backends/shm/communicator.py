@@ -3,7 +3,6 @@
 import math
 import os
 from collections.abc import Callable
-from typing import Any
 from weakref import WeakMethod
 
 from cobre._native import CollectiveFailure, JoinFailure, ShmRegion, ShmTransport
@@ -11,7 +10,7 @@ from cobre.comm.backends.shm.failures import allocation_failed, error_of, segmen
 from cobre.comm.backends.shm.region import RegionOwner, ShmSharedRegion
 from cobre.comm.config import ShmConfig
 from cobre.comm.cores import cgroup_quota
-from cobre.comm.errors import InitializationFailedError, InvalidCommunicatorError, PeerLostError, PeerTimeoutError
+from cobre.comm.errors import InitializationFailedError, PeerLostError, PeerTimeoutError
 from cobre.comm.types import Dtype, Operation
 
 
@@ -26,20 +25,10 @@ def weak_callback(method: Callable[[float, list[str]], None]) -> Callable[[float
     return call
 
 
-def _not_joined(*_: object) -> None:
-    raise InvalidCommunicatorError("this rank has not joined its world yet")
-
-
 class ShmCommunicator(RegionOwner):
     """A rank of a shared-memory world. All ranks are on one node, and rank 0 is its leader."""
 
     backend = "shm"
-
-    # Methods of the native transport, set once it has joined: no Python frame lies between the guard and native code.
-    _allgatherv: Any = _not_joined
-    _allreduce: Any = _not_joined
-    _broadcast: Any = _not_joined
-    _barrier: Any = _not_joined
 
     def __init__(self, config: ShmConfig, parent: ShmTransport | None = None) -> None:
         """Join the world that the config names or, with a parent, create a new one of the parent's ranks.
@@ -51,8 +40,7 @@ class ShmCommunicator(RegionOwner):
         # Weak: the transport keeps the callback, and would keep this object alive, which owns the transport.
         on_wait = weak_callback(self._waiting)
         self._transport = self._join(config, on_wait) if parent is None else ShmTransport(parent, self._guard, on_wait)
-        for collective in ("allgatherv", "allreduce", "broadcast", "barrier"):
-            setattr(self, f"_{collective}", getattr(self._transport, collective))
+        self._delegate_to(self._transport)  # from here on no Python frame lies between the guard and native code
 
     @property
     def is_leader(self) -> bool:
@@ -67,6 +55,8 @@ class ShmCommunicator(RegionOwner):
     def _join(self, config: ShmConfig, on_wait: Callable[[float, list[str]], None]) -> ShmTransport:
         # Native code knows the affinity of all ranks, but not cgroups: with fewer cores than ranks they must not spin.
         quota = cgroup_quota()
+        # Three ways to fail: this rank is refused (its rank is taken, its size differs, the name is in use by a run);
+        # another rank fails while all join; the system refuses the segment.
         try:
             return ShmTransport(
                 name=config.segment_name,
@@ -100,16 +90,17 @@ class ShmCommunicator(RegionOwner):
             return InitializationFailedError("shm", failure.message)
         # A rank that never arrived has no pid; one that arrived and then fell silent has.
         missing = [peer.rank for peer in failure.peers if peer.pid == 0]
-        quiet = [str(peer) for peer in failure.peers if peer.pid]
+        silent = [str(peer) for peer in failure.peers if peer.pid]
         reasons = [f"missing {', '.join(f'rank {rank}' for rank in missing)}"] if missing else []
         return InitializationFailedError(
             "shm",
             f"{size - len(missing)} of {size} ranks joined {self._config.segment_name} "
-            f"after {self._config.connect_timeout_s:g} s; {'; '.join(reasons + quiet)}",
+            f"after {self._config.connect_timeout_s:g} s; {'; '.join(reasons + silent)}",
         )
 
     def _create_shared_region(self, count: int, dtype: Dtype) -> ShmSharedRegion:
         nbytes = count * dtype.itemsize
+        # Ranks exchange how their part went, so that all of them raise or none: the communicator stays usable.
         try:
             region = self._transport.create_region(nbytes, dtype)
         except OSError as error:
@@ -122,10 +113,12 @@ class ShmCommunicator(RegionOwner):
     def _split_local(self) -> "ShmCommunicator":
         try:
             return ShmCommunicator(self._config, self._transport)
-        except OSError as error:  # raised on every rank alike
+        except OSError as error:  # on every rank alike: its segment is a region of this communicator
             raise allocation_failed(self._transport.window_bytes, error) from error
 
     def _close(self) -> None:
+        # May be called while another thread, or this one below a signal handler, waits in a call. That call is woken,
+        # raises, and unmaps the memory when it has left it.
         self._transport.close()
 
     def _abort(self, reason: str) -> None:

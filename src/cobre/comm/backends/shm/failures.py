@@ -33,9 +33,9 @@ ERRORS: dict[str, type[CollectiveFailedError]] = {
 
 
 def error_of(error: CollectiveFailure, operation: Operation, sequence: int) -> CollectiveFailedError:
-    """The contract's error for a failure that the native transport found, with the host that it does not know."""
+    """The contract's error for a failure that the native transport found."""
     kind, failed_ranks, text = error.args
-    host = socket.gethostname()
+    host = socket.gethostname()  # of all ranks: they share memory
     peers = tuple(Peer(rank, host, pid, status) for rank, pid, status in failed_ranks)
     return failed(kind, peers, text, operation, sequence)
 

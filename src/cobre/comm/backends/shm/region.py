@@ -3,16 +3,17 @@
 from abc import abstractmethod
 
 from cobre._native import ShmRegion, region_bytes
-from cobre.comm.backends.base import Backend
+from cobre.comm.backends.base import DelegatingBackend
 from cobre.comm.shared_memory import SharedRegion
 from cobre.comm.types import Array, Dtype
 
 
-class RegionOwner(Backend):
+class RegionOwner(DelegatingBackend):
     """A backend whose shared regions are native mappings."""
 
     @abstractmethod
-    def _fence_region(self, region: ShmRegion) -> None: ...
+    def _fence_region(self, region: ShmRegion) -> None:
+        """Wait for all ranks that map the region; what they wrote before is then visible to all of them."""
 
 
 class ShmSharedRegion(SharedRegion):
@@ -22,6 +23,7 @@ class ShmSharedRegion(SharedRegion):
         super().__init__(owner, count, dtype, is_leader=owner.is_leader)
         self._owner = owner
         self._region = region
+        # Two arrays over one mapping: a read-only view of the writable one could be made writable again by its holder.
         self._readable: Array = region_bytes(region, False).view(dtype)
         self._writable: Array = region_bytes(region, True).view(dtype)
 

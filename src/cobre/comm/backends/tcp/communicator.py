@@ -4,7 +4,6 @@ import os
 import weakref
 from collections.abc import Sequence
 from functools import cache, partial
-from typing import Any
 
 from cobre._native import CallGuard, CollectiveFailure, JoinFailure, ShmRegion, ShmSegment
 from cobre.comm.backends.local import LocalCommunicator
@@ -22,28 +21,17 @@ from cobre.comm.backends.tcp.rendezvous.handshake import this_process
 from cobre.comm.backends.tcp.star import StarCollectives
 from cobre.comm.backends.tcp.transport import Transport
 from cobre.comm.config import TcpConfig
-from cobre.comm.errors import CollectiveFailedError, InitializationFailedError, InvalidCommunicatorError
+from cobre.comm.errors import CollectiveFailedError, InitializationFailedError
 from cobre.comm.shared_memory import SharedRegion
 from cobre.comm.types import Dtype, Operation
 
 _transports: "weakref.WeakSet[Transport]" = weakref.WeakSet()
 
 
-def _not_joined(*_: object) -> None:
-    raise InvalidCommunicatorError("this rank has not joined its world yet")
-
-
 class TcpCommunicator(RegionOwner):
     """A rank of a world that is connected by TCP. Ranks of one host share memory; the lowest of them is its leader."""
 
     backend = "tcp"
-
-    # Bound methods of `StarCollectives` or `HierarchicalCollectives`, set once it is known which ranks share memory.
-    # Methods of this class that delegate to them would add one Python call to every collective.
-    _allgatherv: Any = _not_joined
-    _allreduce: Any = _not_joined
-    _broadcast: Any = _not_joined
-    _barrier: Any = _not_joined
 
     def __init__(self, config: TcpConfig) -> None:
         super().__init__(config.rank, config.size)
@@ -53,10 +41,9 @@ class TcpCommunicator(RegionOwner):
         self._transport = connect(config, self._waiting)
         self._transport.progress.label = partial(_last_label, self._guard)
         _close_in_children(self._transport)
-        self._collectives = self._group() if config.size > 1 else StarCollectives(self._transport, self._guard, 0, 1)
         # A world of one has no connections, but numbers its calls and fails like any other.
-        for name in ("allgatherv", "allreduce", "broadcast", "barrier"):
-            setattr(self, f"_{name}", getattr(self._collectives, name))
+        self._collectives = self._group() if config.size > 1 else StarCollectives(self._transport, self._guard, 0, 1)
+        self._delegate_to(self._collectives)
 
     @property
     def is_leader(self) -> bool:

@@ -260,7 +260,9 @@ class CoordinatorTransport(Transport):
             for leader, inbox in self._inboxes.items()
             if any(parts[rank] for rank in self._groups[leader])
         }
-        writers = self._part_writers(sequence, {leader: self._foreign(parts, leader) for leader in self._inboxes})
+        writers = self._part_writers(
+            sequence, {leader: self._parts_for_host(parts, leader) for leader in self._inboxes}
+        )
         waiter = self._waiter(sequence)
         while readers or writers:
             moved = self._read(readers) + self._write(writers, available)
@@ -320,7 +322,7 @@ class CoordinatorTransport(Transport):
                 at += sizes[rank]
         return parts
 
-    def _foreign(self, parts: Sequence[memoryview], leader: int) -> list[memoryview | None]:
+    def _parts_for_host(self, parts: Sequence[memoryview], leader: int) -> list[memoryview | None]:
         """Every rank's part, by rank; None for ranks of the leader's own host, which has them already."""
         ranks = self._groups[leader]
         return [None if rank in ranks else part for rank, part in enumerate(parts)]

@@ -10,9 +10,14 @@ class ProtocolError(Exception):
     """The peer sent bytes that violate the wire format."""
 
 
+def truncated(text: str, limit: int) -> str:
+    """The text, cut at a character boundary so that its UTF-8 form has at most `limit` bytes."""
+    return text.encode("utf-8", "replace")[:limit].decode("utf-8", "ignore")
+
+
 def pack_text(text: str, limit: int = MAX_TEXT_BYTES) -> bytes:
     """A UTF-8 string with its length in front, truncated to the limit at a character boundary."""
-    data = text.encode("utf-8", "replace")[:limit].decode("utf-8", "ignore").encode()
+    data = truncated(text, limit).encode()
     return struct.pack(">H", len(data)) + data
 
 

@@ -8,7 +8,7 @@ change the order, and with it the bits.
 """
 
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from functools import partial
 from typing import TypeAlias
 
@@ -48,9 +48,9 @@ class HierarchicalCollectives:
         self._guard = guard
         self._rank = rank
         self._size = size
-        self._is_alone = len(hosts.groups) == 1
-        self._most = max(map(len, hosts.groups))
-        self._elsewhere = [other for other in range(size) if other not in host.ranks]
+        self._is_single_host = len(hosts.groups) == 1
+        self._max_ranks_per_host = max(map(len, hosts.groups))
+        self._remote_ranks = [other for other in range(size) if other not in host.ranks]
         self._no_sizes = (0,) * size
 
     # The collectives.
@@ -64,7 +64,7 @@ class HierarchicalCollectives:
             head = _head(
                 sequence, Operation.ALLGATHERV, recv.dtype, total, count=elements[self._rank], counts_hash=hashed
             )
-            if self._is_alone:
+            if self._is_single_host:
                 self._shared.allgatherv(send, recv, elements, starts)
             elif total * recv.itemsize <= SMALL_BYTES:
                 self._gather_small(sequence, head, send, places_in(recv, elements, starts))
@@ -78,10 +78,10 @@ class HierarchicalCollectives:
         rest = np.empty(sum(sizes) - own.size, np.uint8)
         if self._host.is_leader:
             parts = self._transport.gather(sequence, head(inline_bytes=own.size), view_of(own), sizes)
-            view_of(rest)[:] = b"".join([parts[rank] for rank in self._elsewhere])
+            view_of(rest)[:] = b"".join([parts[rank] for rank in self._remote_ranks])
         self._shared.broadcast(rest, 0)
         _place(own, [places[rank] for rank in self._host.ranks])
-        _place(rest, [places[rank] for rank in self._elsewhere])
+        _place(rest, [places[rank] for rank in self._remote_ranks])
 
     def _gather_large(
         self, sequence: int, head: Head, send: Array, recv: Array, elements: Sequence[int], starts: Sequence[int]
@@ -89,28 +89,26 @@ class HierarchicalCollectives:
         # A large payload is received straight into the callers' buffers, so the calls are compared in a round of their
         # own first; a small one travels with the comparison.
         self._agree(sequence, head)
-        here, elsewhere = self._host.ranks, self._elsewhere
+        here, remote = self._host.ranks, self._remote_ranks
         self._shared.allgatherv(send, recv, [elements[rank] for rank in here], [starts[rank] for rank in here])
         if self._host.is_leader:
             places = places_in(recv, elements, starts)
             self._transport.gather_stream(
                 sequence, head(inline_bytes=0), [places[rank] for rank in here], places, DeferredCopy()
             )
-        self._shared.broadcast_parts(
-            recv, [elements[rank] for rank in elsewhere], [starts[rank] for rank in elsewhere], 0
-        )
+        self._shared.broadcast_parts(recv, [elements[rank] for rank in remote], [starts[rank] for rank in remote], 0)
 
     def allreduce(self, send: Array, recv: Array, op: ReduceOp) -> None:
         """Reduce by the left fold in rank order, in pieces of bounded size."""
         with self._call(Operation.ALLREDUCE, send, send.size, send.size, op, 0) as sequence:
-            if self._is_alone:
+            if self._is_single_host:
                 self._shared.allreduce(send, recv, op)
                 return
             head = _head(sequence, Operation.ALLREDUCE, send.dtype, send.size, reduction=op)
             operand, result = send.reshape(-1), recv.reshape(-1)
             # The same number of pieces on all hosts, whatever their number of ranks: every piece is an exchange that
             # all leaders take part in. At least one, because even an empty reduction compares the calls.
-            step = max(1, REDUCTION_BYTES // self._most // send.itemsize)
+            step = max(1, REDUCTION_BYTES // self._max_ranks_per_host // send.itemsize)
             for start in range(0, max(1, operand.size), step):
                 piece = slice(start, start + step)
                 result[piece] = self._reduce_piece(sequence, head, operand[piece], op)
@@ -128,7 +126,7 @@ class HierarchicalCollectives:
         """Copy the root's data to every rank."""
         with self._call(Operation.BROADCAST, buffer, buffer.size, buffer.size, root, 0) as sequence:
             head = _head(sequence, Operation.BROADCAST, buffer.dtype, buffer.size, root=root)
-            if self._is_alone:
+            if self._is_single_host:
                 self._shared.broadcast(buffer, root)
             elif buffer.nbytes <= SMALL_BYTES:
                 self._broadcast_small(sequence, head, as_bytes(buffer), root)
@@ -167,7 +165,7 @@ class HierarchicalCollectives:
         """Wait for all ranks: inside the host, between leaders, and inside the host again."""
         with self._call(Operation.BARRIER) as sequence:
             self._shared.barrier()
-            if not self._is_alone:
+            if not self._is_single_host:
                 self._host_arrived()
                 if self._host.is_leader:
                     head = call_head(sequence, Operation.BARRIER)
@@ -178,29 +176,28 @@ class HierarchicalCollectives:
 
     def create_region(self, owner: RegionOwner, count: int, dtype: Dtype) -> ShmSharedRegion:
         """Allocate once on every host, then exchange which hosts could."""
-        nbytes, region, problem = count * dtype.itemsize, None, ""
+        nbytes, region = count * dtype.itemsize, None
         with self._call(Operation.CREATE_SHARED_REGION, np.empty(0, dtype), nbytes, nbytes) as sequence:
-            try:
+            # Not raised yet: a host that left the call here would leave the others waiting for it.
+            with suppress(OSError):  # on every rank of this host alike
                 region = self._shared.create_region(nbytes, dtype)
-            except OSError as error:  # on every rank of this host alike
-                problem = error.strerror or str(error)
-            without = self._hosts_without(sequence, Operation.CREATE_SHARED_REGION, dtype, nbytes, is_here=not problem)
-        if region is None or without:
-            raise no_memory(nbytes, without)
+            failed = self._failed_ranks(
+                sequence, Operation.CREATE_SHARED_REGION, dtype, nbytes, has_failed=region is None
+            )
+        if region is None or failed:
+            raise no_memory(nbytes, failed)
         return ShmSharedRegion(owner, region, count, dtype)
 
     def split_local(self) -> ShmCommunicator:
         """A shared-memory communicator of this host's ranks."""
         config = ShmConfig(f"cobre-host-{self._rank}", self._host.local_rank, len(self._host.ranks))
-        local, problem = None, ""
+        local = None
         with self._call(Operation.SPLIT_LOCAL) as sequence:
-            try:
+            with suppress(OSError):  # as above
                 local = ShmCommunicator(config, self._shared)
-            except OSError as error:
-                problem = error.strerror or str(error)
-            without = self._hosts_without(sequence, Operation.SPLIT_LOCAL, None, 0, is_here=not problem)
-        if local is None or without:
-            raise no_memory(self._shared.window_bytes, without)
+            failed = self._failed_ranks(sequence, Operation.SPLIT_LOCAL, None, 0, has_failed=local is None)
+        if local is None or failed:
+            raise no_memory(self._shared.window_bytes, failed)
         return local
 
     def fence(self, region: ShmRegion) -> None:
@@ -208,12 +205,12 @@ class HierarchicalCollectives:
         with self._call(Operation.FENCE, detail=region.id):
             self._shared.fence(region)
 
-    def _hosts_without(
-        self, sequence: int, operation: Operation, dtype: Dtype | None, total: int, *, is_here: bool
+    def _failed_ranks(
+        self, sequence: int, operation: Operation, dtype: Dtype | None, total: int, *, has_failed: bool
     ) -> list[int]:
-        """The ranks of the hosts on which `is_here` is false. A collective, in which all hosts learn the outcome."""
-        flags = np.full(self._size, not is_here, np.uint8)
-        if not self._is_alone:
+        """The ranks of all hosts that have failed to allocate; the same list everywhere. A collective."""
+        flags = np.full(self._size, has_failed, np.uint8)
+        if not self._is_single_host:
             self._host_arrived()
             if self._host.is_leader:
                 own = bytes(flags[: len(self._host.ranks)])
@@ -236,7 +233,7 @@ class HierarchicalCollectives:
     ) -> Iterator[int]:
         sequence, progress = self._guard.sequence, self._transport.progress
         # Before the call starts: the monitor's thread must not find a started call whose connections nobody watches.
-        progress.waits_for_host = not self._is_alone
+        progress.waits_for_host = not self._is_single_host
         try:
             self._transport.begin(sequence, operation)
             # The steps below are collectives of their own in shared memory; errors are to name the caller's.

@@ -85,13 +85,14 @@ def _open_memory(transport: Transport, config: TcpConfig, hosts: Hosts) -> ShmSe
     offers = _exchange(transport, config.size, _offer(memory))
     if config.rank != ranks[0]:
         memory, problem = _open(offers[ranks[0]])
-    without = [rank for rank, flag in enumerate(_exchange(transport, config.size, bytes([memory is None]))) if flag[0]]
-    if not without:
+    flags = _exchange(transport, config.size, bytes([memory is None]))
+    failed = [rank for rank, flag in enumerate(flags) if flag[0]]
+    if not failed:
         return memory
     if problem or config.rank == 0:
         reason = f": {problem}" if problem else ""
         logger.warning(
-            "ranks do not share memory: ranks %s cannot open the shared memory of their host%s", without, reason
+            "ranks do not share memory: ranks %s cannot open the shared memory of their host%s", failed, reason
         )
     return None
 
@@ -133,7 +134,7 @@ def _identity(config: TcpConfig) -> bytes:
         spaces = [Path(f"/proc/self/ns/{name}").readlink() for name in ("pid", "net", "user")]
     except OSError:
         return secrets.token_bytes(IDENTITY_BYTES)
-    # ranks_per_host splits a host into several: rows of ranks that do not share memory with each other.
-    row = config.rank // config.ranks_per_host if config.ranks_per_host else -1
-    text = f"{boot} {spaces} {os.geteuid()} {row}"
+    # ranks_per_host splits a host into several: blocks of ranks that do not share memory with each other.
+    block = config.rank // config.ranks_per_host if config.ranks_per_host else -1
+    text = f"{boot} {spaces} {os.geteuid()} {block}"
     return hashlib.blake2b(text.encode(), digest_size=IDENTITY_BYTES).digest()

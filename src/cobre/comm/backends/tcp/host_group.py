@@ -8,7 +8,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 
 from cobre._native import CallGuard, CollectiveFailure, ShmSegment, ShmTransport
-from cobre.comm.backends.tcp.fields import ProtocolError
+from cobre.comm.backends.tcp.fields import ProtocolError, truncated
 from cobre.comm.backends.tcp.progress import Progress
 from cobre.comm.backends.tcp.protocol import FailureKind, FailureRecord
 from cobre.comm.backends.tcp.transport import Transport
@@ -101,8 +101,8 @@ def awaited_ranks(transport: Transport, missing: Sequence[str]) -> Sequence[str]
 
 def _to_text(failure: FailureRecord) -> bytes:
     """Pack a failure to fit into shared memory; long texts are truncated. Base64, as it is stored as a C string."""
-    peers = [replace(peer, status=_cut(peer.status, MAX_STATUS_BYTES)) for peer in failure.peers[:MAX_PEERS]]
-    short = replace(failure, peers=tuple(peers), text=_cut(failure.text, MAX_TEXT_BYTES))
+    peers = [replace(peer, status=truncated(peer.status, MAX_STATUS_BYTES)) for peer in failure.peers[:MAX_PEERS]]
+    short = replace(failure, peers=tuple(peers), text=truncated(failure.text, MAX_TEXT_BYTES))
     return base64.b64encode(short.pack())
 
 
@@ -111,7 +111,3 @@ def _from_text(text: str) -> FailureRecord | None:
         return FailureRecord.parse(base64.b64decode(text, validate=True))
     except (binascii.Error, ProtocolError, ValueError):
         return None
-
-
-def _cut(text: str, limit: int) -> str:
-    return text.encode("utf-8", "replace")[:limit].decode("utf-8", "ignore")

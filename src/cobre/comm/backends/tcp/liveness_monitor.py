@@ -148,15 +148,15 @@ class LivenessMonitor(ABC):
                 os.close(descriptor)
 
     def _status(self, rank: int, kind: FailureKind) -> str:
-        quiet_s = time.monotonic() - self._last_heard[rank]
+        silence_s = time.monotonic() - self._last_heard[rank]
         last = self._last_call(rank)
-        words = {
+        statuses = {
             FailureKind.DIED: "died",
             FailureKind.LEFT: "closed or broke its communicator",
-            FailureKind.SILENT: f"has sent no heartbeat for {quiet_s:.1f} s (stopped, or unreachable)",
+            FailureKind.SILENT: f"has sent no heartbeat for {silence_s:.1f} s (stopped, or unreachable)",
             FailureKind.OVERDUE: "is alive but has not arrived",
         }
-        return words.get(kind, "") + (last and f"; its last call was {last}")
+        return statuses.get(kind, "") + (last and f"; its last call was {last}")
 
     def _last_call(self, rank: int) -> str:
         """The last call that the rank has reported, with its label; empty when there is none."""

@@ -109,9 +109,9 @@ class StarCollectives:
         flags = self._agree(Operation.CREATE_SHARED_REGION, bytes([failure is not None]), count, dtype)
         if failure is not None:
             raise failure
-        without = [rank for rank, flag in enumerate(flags) if flag[0]]
-        if without or region is None:
-            raise no_memory(count * dtype.itemsize, without)
+        failed = [rank for rank, flag in enumerate(flags) if flag[0]]
+        if failed or region is None:
+            raise no_memory(count * dtype.itemsize, failed)
         return region
 
     def split_local(self) -> LocalCommunicator:

@@ -24,7 +24,7 @@ from cobre.printable import printable
 
 MAX_PENDING = 128  # unauthenticated connections at once; bounds the descriptors and the memory that a flood can cost
 MAX_ACCEPTS = 64  # per round of the event loop, so that a flood leaves time for connections accepted before
-MAX_REMEMBERED = 8  # refusals that the final error repeats; strangers must not fill the log
+MAX_REPEATED = 8  # refusals that the final error repeats; strangers must not fill the log
 MAX_SELECT_S = 3600.0  # epoll takes milliseconds in 32 bits
 
 
@@ -77,7 +77,7 @@ class Acceptor:
         self._deadline = self._began + config.connect_timeout_s
         self._workers: dict[int, AcceptedWorker] = {}
         self._pending: dict[int, PendingConnection] = {}  # by descriptor, the oldest first
-        self._refused: list[str] = []
+        self._refusals: list[str] = []
         self._selector = selectors.DefaultSelector()
         self._listeners: list[socket.socket] = []
 
@@ -92,11 +92,11 @@ class Acceptor:
             for listener in self._listeners:
                 self._selector.register(listener, selectors.EVENT_READ)
             while not self._is_complete():
-                self._turn()
+                self._run_once()
             # Only when all have connected: after START a worker takes the end of a connection for a failure.
             self._start()
         except BaseException:
-            self._dismiss()
+            self._refuse_all()
             raise
         finally:
             self._close()
@@ -108,7 +108,7 @@ class Acceptor:
         # be about to take its place.
         return len(complete) == self._config.size - 1 and not self._drop_dead_workers()
 
-    def _turn(self) -> None:
+    def _run_once(self) -> None:
         """One round of the event loop: sleep until a socket is ready or a deadline passes."""
         now = time.monotonic()
         if now >= self._deadline:
@@ -116,7 +116,7 @@ class Acceptor:
         limits = [self._deadline, now + MAX_SELECT_S, *(pending.deadline for pending in self._pending.values())]
         for key, _ in self._selector.select(max(0.0, min(limits) - now)):
             self._serve(key.fileobj)
-        self._drop_late_pending()
+        self._drop_timed_out()
 
     def _serve(self, fileobj: object) -> None:
         assert isinstance(fileobj, socket.socket)  # noqa: S101 - only sockets are registered
@@ -150,11 +150,11 @@ class Acceptor:
         except RefusedError as refusal:
             self._refuse(pending, refusal)
         except ssl.SSLError as error:
-            self._remember(pending, f"TLS handshake with {pending.host} failed ({error.reason or error})")
+            self._log_refusal(pending, f"TLS handshake with {pending.host} failed ({error.reason or error})")
             self._drop(pending)
         except (ProtocolError, OSError) as error:
             if pending.speaks_tls:
-                self._remember(
+                self._log_refusal(
                     pending, f"{pending.host} uses TLS, but the coordinator does not (COBRE_TCP_TLS_CERT is not set)"
                 )
             else:
@@ -203,24 +203,24 @@ class Acceptor:
         raise RefusedError(f"two processes claim rank {hello.rank}: {present.peer} and {name_of(hello)}")
 
     def _refuse(self, pending: PendingConnection, refusal: RefusedError) -> None:
-        self._remember(pending, refusal.text)
+        self._log_refusal(pending, refusal.text)
         pending.send(pending.handshake.refusal(refusal))
         self._drop(pending)
 
-    def _remember(self, pending: PendingConnection, text: str) -> None:
+    def _log_refusal(self, pending: PendingConnection, text: str) -> None:
         """Log a refusal, as a warning once per reason: a worker retries until its connect timeout."""
-        if text not in self._refused and len(self._refused) < MAX_REMEMBERED:
+        if text not in self._refusals and len(self._refusals) < MAX_REPEATED:
             logger.warning("refused a connection from %s: %s", pending.address, text)
-            self._refused.append(text)
+            self._refusals.append(text)
         else:
             logger.info("refused another connection from %s: %s", pending.address, text)
 
     def _drop(self, pending: PendingConnection) -> None:
         self._pending.pop(pending.sock.fileno(), None)
-        self._forget(pending.sock)
+        self._unregister(pending.sock)
         pending.close()
 
-    def _drop_late_pending(self) -> None:
+    def _drop_timed_out(self) -> None:
         now = time.monotonic()
         for pending in [pending for pending in self._pending.values() if pending.deadline <= now]:
             logger.info("dropped a connection from %s: handshake timed out", pending.address)
@@ -232,12 +232,12 @@ class Acceptor:
         for worker in dead:
             logger.warning("%s disconnected before all ranks had joined; it may connect again", worker.peer)
             for sock in worker.links.values():
-                self._forget(sock)
+                self._unregister(sock)
             worker.close()
             del self._workers[worker.hello.rank]
         return bool(dead)
 
-    def _forget(self, sock: socket.socket) -> None:
+    def _unregister(self, sock: socket.socket) -> None:
         with contextlib.suppress(KeyError, ValueError):
             self._selector.unregister(sock)
 
@@ -245,7 +245,7 @@ class Acceptor:
         size = self._config.size
         missing = [rank for rank in range(1, size) if not (m := self._workers.get(rank)) or not m.is_complete]
         names = ", ".join(f"rank {rank}" for rank in missing[:32]) + (", ..." if len(missing) > 32 else "")
-        refused = f" Refused: {'; '.join(self._refused)}." if self._refused else ""
+        refused = f" Refused: {'; '.join(self._refusals)}." if self._refusals else ""
         return InitializationFailedError(
             "tcp",
             f"{size - len(missing)} of {size} ranks joined after {now - self._began:.0f} s; missing {names}.{refused}",
@@ -257,7 +257,7 @@ class Acceptor:
         for worker in self._workers.values():
             _send(worker.links[Link.DATA], frame(Tag.START))
 
-    def _dismiss(self) -> None:
+    def _refuse_all(self) -> None:
         """Tell the workers that have connected why the rendezvous failed, and close their connections."""
         text = "the coordinator gave up"
         if time.monotonic() >= self._deadline:

@@ -4,9 +4,8 @@ import ipaddress
 import socket
 from dataclasses import dataclass
 
+from cobre.comm.config import MAX_TCP_PORT
 from cobre.comm.errors import InitializationFailedError
-
-MAX_PORT = 65535
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,7 +39,7 @@ def parse_address(text: str, default_port: int, variable: str = "COBRE_TCP_COORD
     """Parse an address; a port in it takes precedence over the default. `variable`: named in the error."""
     host, port = _split(text.strip())
     number = default_port if port is None else _port(port)
-    if not host or number is None or not 0 <= number <= MAX_PORT:
+    if not host or number is None or not 0 <= number <= MAX_TCP_PORT:
         raise InitializationFailedError(
             "tcp", f"{variable}={text!r} is not a valid address: expected host, host:port or [IPv6 address]:port"
         )
@@ -69,6 +68,11 @@ def resolve(address: Address, *, passive: bool = False) -> list[SocketAddress]:
     found = socket.getaddrinfo(address.host, address.port, type=socket.SOCK_STREAM, flags=flags)
     unique = dict.fromkeys(SocketAddress(family, sockaddr) for family, _, _, _, sockaddr in found)
     return list(unique)
+
+
+def unresolved(host: str, error: socket.gaierror) -> str:
+    """The message for a name that cannot be resolved here; the same wherever that happens."""
+    return f"cannot resolve {host} on host {socket.gethostname()}: {error.strerror or 'no reason given'}"
 
 
 def is_loopback(host: str) -> bool:

@@ -14,7 +14,6 @@ from cobre.comm.backends.tcp.protocol import NONCE_BYTES
 WORKER = b"cobre tcp worker"
 COORDINATOR = b"cobre tcp coordinator"
 REFUSAL = b"cobre tcp refusal"
-PROOF_BYTES = 32
 
 
 def new_nonce() -> bytes:

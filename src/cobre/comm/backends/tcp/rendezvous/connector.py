@@ -8,20 +8,24 @@ from dataclasses import dataclass
 
 from cobre.comm.backends.tcp.fields import ProtocolError
 from cobre.comm.backends.tcp.protocol import INSTANCE_BYTES, Link
-from cobre.comm.backends.tcp.rendezvous.address import SocketAddress, is_loopback, parse_address, resolve
-from cobre.comm.backends.tcp.rendezvous.handshake import RefusedError, UnprovenRefusalError, WorkerHandshake
+from cobre.comm.backends.tcp.rendezvous.address import SocketAddress, is_loopback, parse_address, resolve, unresolved
+from cobre.comm.backends.tcp.rendezvous.handshake import (
+    HANDSHAKE_S,
+    RefusedError,
+    UnprovenRefusalError,
+    WorkerHandshake,
+)
 from cobre.comm.backends.tcp.rendezvous.listener import close_all, require_secret
 from cobre.comm.config import TcpConfig
 from cobre.comm.endpoint import logger
 from cobre.comm.errors import InitializationFailedError, Peer
 from cobre.printable import printable
 
-HANDSHAKE_S = 5.0
 TLS_RECORDS = (b"\x15\x03", b"\x16\x03")
 CONNECT_S = 5.0  # per address: a firewall that drops packets must not keep us from trying the next address
 FIRST_BACKOFF_S, MAX_BACKOFF_S = 0.02, 0.5
 WARN_AFTER_S = 5.0  # how long a rank tries before it logs a warning
-LONGEST_WAIT_S = 1e6  # socket timeouts are milliseconds in 32 bits
+MAX_SOCKET_TIMEOUT_S = 1e6  # socket timeouts are milliseconds in 32 bits
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,7 +36,7 @@ class CoordinatorConnection:
     coordinator: Peer
 
 
-class HangUpError(Exception):
+class HandshakeFailedError(Exception):
     """The handshake failed: the peer closed the connection, did not reply, or is no coordinator."""
 
 
@@ -80,7 +84,7 @@ class Connector:
         try:
             targets = resolve(self._address)
         except socket.gaierror as error:
-            self._note_problem(f"cannot resolve {self._address.host} ({error.strerror})")
+            self._note_problem(unresolved(self._address.host, error))
             return []
         for target in targets:
             if not is_loopback(target.host):
@@ -97,7 +101,7 @@ class Connector:
         except ssl.SSLCertVerificationError as error:
             close_all(list(links.values()))
             self._note_problem(f"rejected the certificate of {target}: {error.verify_message}", is_cause=True)
-        except (HangUpError, ProtocolError) as error:
+        except (HandshakeFailedError, ProtocolError) as error:
             close_all(list(links.values()))
             self._note_problem(f"{target}: {error}", is_cause=True)
         except OSError as error:
@@ -139,7 +143,7 @@ class Connector:
             if sock.getsockname() == sock.getpeername():
                 # Linux can connect a socket to itself (simultaneous open) if the port is in the ephemeral range and
                 # nobody listens on it.
-                raise HangUpError("connection refused")
+                raise HandshakeFailedError("connection refused")
             if self._context is not None:
                 sock.settimeout(self._at_most(HANDSHAKE_S))
                 return self._encrypted(sock, self._context)
@@ -155,7 +159,7 @@ class Connector:
             raise
         except OSError as error:
             reason = getattr(error, "reason", None) or error.strerror or error
-            raise HangUpError(
+            raise HandshakeFailedError(
                 f"TLS handshake failed ({reason}); is COBRE_TCP_TLS_CERT set for the coordinator too?"
             ) from error
 
@@ -178,22 +182,22 @@ class Connector:
             self._advance(sock, handshake, limit)
 
     def _advance(self, sock: socket.socket, handshake: WorkerHandshake, limit: float) -> None:
-        sock.settimeout(min(max(0.001, limit - time.monotonic()), LONGEST_WAIT_S))
+        sock.settimeout(min(max(0.001, limit - time.monotonic()), MAX_SOCKET_TIMEOUT_S))
         try:
             data = sock.recv(handshake.needed)
         except TimeoutError:
-            raise HangUpError("no reply in time") from None
+            raise HandshakeFailedError("no reply in time") from None
         except OSError as error:
-            raise HangUpError(self._broken_off(error.strerror or str(error))) from error
+            raise HandshakeFailedError(self._handshake_ended(error.strerror or str(error))) from error
         if not data:
-            raise HangUpError(self._broken_off("connection closed"))
+            raise HandshakeFailedError(self._handshake_ended("connection closed"))
         if self._context is None and handshake.coordinator is None and data.startswith(TLS_RECORDS):
-            raise HangUpError("the coordinator uses TLS, but this rank does not: set COBRE_TCP_TLS_CA")
+            raise HandshakeFailedError("the coordinator uses TLS, but this rank does not: set COBRE_TCP_TLS_CA")
         reply = handshake.receive(data)
         if reply:
             sock.sendall(reply)
 
-    def _broken_off(self, how: str) -> str:
+    def _handshake_ended(self, how: str) -> str:
         hint = "" if self._context else "; if the coordinator uses TLS, set COBRE_TCP_TLS_CA"
         return f"the peer ended the handshake ({how}){hint}"
 

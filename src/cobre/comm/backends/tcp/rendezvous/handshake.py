@@ -21,6 +21,7 @@ from cobre.comm.backends.tcp.protocol import (
     HANDSHAKE_LIMITS,
     MAX_REFUSAL_BYTES,
     MAX_UNAUTHENTICATED_BYTES,
+    PROOF_BYTES,
     PROTOCOL_VERSION,
     Challenge,
     FrameParser,
@@ -34,6 +35,7 @@ from cobre.comm.backends.tcp.rendezvous import authentication as auth
 from cobre.comm.errors import Peer
 from cobre.printable import printable
 
+HANDSHAKE_S = 5.0  # for one handshake, at either end; then the connection is dropped
 COORDINATOR_TAGS: Mapping[int, int] = {tag: HANDSHAKE_LIMITS[tag] for tag in (Tag.HELLO, Tag.PROOF)}
 WORKER_TAGS: Mapping[int, int] = {
     tag: HANDSHAKE_LIMITS[tag] for tag in (Tag.CHALLENGE, Tag.WELCOME, Tag.REFUSED, Tag.START)
@@ -53,7 +55,7 @@ class RefusedError(Exception):
         """The text as the wire carries it, truncated to MAX_REFUSAL_BYTES; the proof covers this one."""
         return FieldReader(pack_text(self.text, MAX_REFUSAL_BYTES)).text(MAX_REFUSAL_BYTES)
 
-    def frame(self, proof: bytes = bytes(auth.PROOF_BYTES)) -> bytes:
+    def frame(self, proof: bytes = bytes(PROOF_BYTES)) -> bytes:
         """The REFUSED frame; without a proof its place holds zeros."""
         return frame(Tag.REFUSED, bytes([self.may_retry]) + pack_text(self.text, MAX_REFUSAL_BYTES) + proof)
 
@@ -69,7 +71,7 @@ def parse_refusal(payload: bytes) -> tuple[RefusedError, bytes]:
     """Parse a REFUSED frame: the refusal, and its proof, which the caller must verify."""
     reader = FieldReader(payload)
     may_retry, text = reader.take(1) != b"\0", reader.text(MAX_REFUSAL_BYTES)
-    proof = reader.take(auth.PROOF_BYTES)
+    proof = reader.take(PROOF_BYTES)
     reader.end()
     return RefusedError(text, may_retry=may_retry), proof
 

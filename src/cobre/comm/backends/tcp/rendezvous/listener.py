@@ -5,7 +5,14 @@ import errno
 import socket
 import time
 
-from cobre.comm.backends.tcp.rendezvous.address import Address, SocketAddress, is_loopback, parse_address, resolve
+from cobre.comm.backends.tcp.rendezvous.address import (
+    Address,
+    SocketAddress,
+    is_loopback,
+    parse_address,
+    resolve,
+    unresolved,
+)
 from cobre.comm.config import TcpConfig
 from cobre.comm.endpoint import logger
 from cobre.comm.errors import InitializationFailedError, MissingConfigurationError
@@ -68,7 +75,7 @@ def _resolve_in_time(address: Address, deadline: float) -> list[SocketAddress]:
             return resolve(address, passive=True)
         except socket.gaierror as error:
             now = time.monotonic()
-            text = f"cannot resolve {address.host} on host {socket.gethostname()}: {error.strerror}"
+            text = unresolved(address.host, error)
             if now >= deadline:
                 raise InitializationFailedError("tcp", text) from error
             if now >= warn_at:

@@ -5,9 +5,8 @@ import socket
 import ssl
 import time
 
-from cobre.comm.backends.tcp.rendezvous.handshake import CoordinatorHandshake
+from cobre.comm.backends.tcp.rendezvous.handshake import HANDSHAKE_S, CoordinatorHandshake
 
-HANDSHAKE_S = 5.0  # from accept() to PROOF; then the connection is dropped
 TLS_HANDSHAKE = b"\x16\x03"  # the first bytes of a TLS handshake record
 WANTS_READ = (BlockingIOError, ssl.SSLWantReadError)
 
