@@ -126,7 +126,7 @@ test-browser: $(READY)  ## the report in a real browser: Debian's Chromium, whic
 sanitize: $(READY)  ## native code under the address, undefined-behaviour and thread sanitizers: threads, LP tests, conformance kit
 	$(BIN)/python tests/native/sanitize.py
 
-coverage: $(READY)  ## lines of native code and of the contract that the tests reach: a table
+coverage: mpi-environments  ## lines of native code and of the contract that the tests reach: a table
 	$(BIN)/python -m pip install --quiet --group coverage
 	$(BIN)/python tests/native/coverage_table.py
 

@@ -132,9 +132,15 @@ def asked(_action):
 
 def ask_until_answered(pid, answer):
     deadline = time.monotonic() + 30
-    while time.monotonic() < deadline and not (answer.exists() and "now in #2" in answer.read_text()):
+    while time.monotonic() < deadline and not has_answered(answer):
         os.kill(pid, signal.SIGUSR1)
         time.sleep(0.3)
+
+
+def has_answered(answer):
+    """Both parts are there: a stack that was printed before the file was in the place of stderr is lost."""
+    told = answer.read_text() if answer.exists() else ""
+    return "now in #2" in told and "in asked" in told
 
 
 def mpi_error(_action):

@@ -1,7 +1,8 @@
-"""Coverage of native code (gcov) and of the contract (coverage.py): a table, and the lines that no test reached.
+"""Coverage of native code (gcov) and of the contract (`line_recorder`): a table, and the lines that no test reached.
 
 The extension module is built for coverage in an environment of its own. Tests of the LP kernel, of `cobre.comm` and of
-its faults run in it, and the quick grid of the conformance kit. A line that is listed is reached by none of them.
+its faults run in it, and the quick grid of the conformance kit; the environments of the two MPIs run the tests of the
+mpi backend. A line that is listed is reached by none of them. Native code counts only in processes that are not killed.
 """
 
 import argparse
@@ -12,22 +13,32 @@ import subprocess
 import sys
 import tempfile
 from collections import defaultdict
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
+import line_recorder
+from coverage import CoverageData
 from instrumented import BUILD, ROOT, build_folder, compiler, environment
 
 LP_TESTS = ("unit/solver", "unit/sddp/cuts", "unit/sddp/plugins", "unit/sddp/test_openings.py")
 LP_TESTS += ("unit/sddp/test_lp_known_optima.py", "unit/sddp/test_lp_failure.py", "integration/test_calendars.py")
-COMM_TESTS = ("unit/comm", "faults", "integration/test_shm_meeting.py", "integration/test_shm_strangers.py")
-COMM_TESTS += ("integration/test_failure_table.py", "integration/test_launch_stop.py", "integration/test_tcp_hosts.py")
-KIT = (("shm", "1,3"), ("shm", "3", "--wait", "condvar"), ("tcp", "3"))
+COMM_TESTS = ("unit/comm", "faults", "conformance", "integration/test_failure_table.py", "integration/test_trace.py")
+COMM_TESTS += (
+    "integration/test_doctor.py",
+    "integration/test_multiprocessing.py",
+    "integration/test_reports.py",
+    "mpi",
+)
+COMM_TESTS += ("mpi",)
+COMM_PATTERNS = ("integration/test_launch_*.py", "integration/test_shm_*.py", "integration/test_tcp_*.py")
+KIT = (("local", "1"), ("shm", "1,3"), ("shm", "3", "--wait", "condvar"), ("tcp", "3"))
+MPIS = ("mpich", "openmpi")
 CONTRACT = ROOT / "src" / "cobre" / "comm"
+HITS = BUILD / "lines"
 SETTINGS = """
 [run]
-source = {source}
 data_file = {data}
-parallel = true
-patch = subprocess, fork, _exit
 [report]
 exclude_also =
     raise NotImplementedError
@@ -42,38 +53,68 @@ def main() -> int:
     parser.add_argument("--no-run", action="store_true", help="print what the last run found")
     parser.add_argument("--lines", action="store_true", help="list the lines that no test reached")
     arguments = parser.parse_args()
-    python = str(BUILD / "venv-coverage" / "bin" / "python")
-    failed = [] if arguments.no_run else run(python)
+    failed = [] if arguments.no_run else run()
     print_native(lines=arguments.lines)
-    report = [python, "-m", "coverage", "report", f"--rcfile={BUILD / 'coveragerc'}", "--skip-covered"]
-    subprocess.run([*report, *(["--show-missing"] if arguments.lines else [])], cwd=ROOT, check=True)
+    print_contract(lines=arguments.lines)
     for command in failed:
         print(f"failed: {command}")
     return int(bool(failed))
 
 
-def run(python: str) -> list[str]:
+def run() -> list[str]:
     """Run the tests and the kit with both kinds of coverage; gives what failed."""
-    environment("coverage", "COBRE_COVERAGE=ON")
-    # Every process of this environment is measured: ranks, and the processes that run tests side by side. The
-    # environment only borrows the package that would see to that.
-    query = [python, "-c", "import sysconfig; print(sysconfig.get_path('purelib'))"]
-    own = Path(subprocess.check_output(query, text=True).strip())
-    (own / "measured.pth").write_text("import coverage; coverage.process_startup()\n")
-    settings = BUILD / "coveragerc"
-    settings.write_text(SETTINGS.format(source=CONTRACT, data=BUILD / "coverage.data"))
-    for old in [*build_folder("coverage").rglob("*.gcda"), *BUILD.glob("coverage.data*")]:
+    python = environment("coverage", "COBRE_COVERAGE=ON")
+    for old in build_folder("coverage").rglob("*.gcda"):
         old.unlink()
-    covered = [python, "-m", "coverage", "run", f"--rcfile={settings}", "-m"]
-    tests = [f"tests/{name}" for name in LP_TESTS + COMM_TESTS]
-    commands = [["pytest", "-q", "-p", "no:cacheprovider", "--numprocesses", "2", "--dist", "loadfile", *tests]]
-    for backend, ranks, *more in KIT:
-        commands.append(["cobre.comm.testing", "--quick", "--backend", backend, "--ranks", ranks, *more])
-    failed = [
-        " ".join(words) for words in commands if subprocess.run([*covered, *words], cwd=ROOT, check=False).returncode
-    ]
-    subprocess.run([python, "-m", "coverage", "combine", "-q", f"--rcfile={settings}"], cwd=ROOT, check=True)
-    return failed
+    line_recorder.prepare(HITS, sorted(CONTRACT.rglob("*.py")))
+    of_mpis = [str(path) for wheel in MPIS if (path := ROOT / f".venv-{wheel}" / "bin" / "python").exists()]
+    with recorded([python, *of_mpis]):
+        commands = [[python, "-m", *words] for words in (tests(), *kit())]
+        commands += [[mpi, "-m", *kit_command("mpi", "1,3")] for mpi in of_mpis]
+        return [" ".join(words) for words in commands if subprocess.run(words, cwd=ROOT, check=False).returncode]
+
+
+def tests() -> list[str]:
+    """The command of the tests, which run side by side."""
+    found = [str(path) for pattern in COMM_PATTERNS for path in sorted((ROOT / "tests").glob(pattern))]
+    named = [f"tests/{name}" for name in LP_TESTS + COMM_TESTS]
+    return ["pytest", "-q", "-p", "no:cacheprovider", "--numprocesses", "2", "--dist", "loadfile", *named, *found]
+
+
+def kit() -> list[list[str]]:
+    """The commands of the conformance kit."""
+    return [kit_command(*words) for words in KIT]
+
+
+def kit_command(backend: str, ranks: str, *more: str) -> list[str]:
+    """One run of the kit: its quick grid."""
+    return ["cobre.comm.testing", "--quick", "--backend", backend, "--ranks", ranks, *more]
+
+
+@contextmanager
+def recorded(interpreters: list[str]) -> Iterator[None]:
+    """Record what every process of these environments runs, until the end of the block."""
+    query = "import sysconfig; print(sysconfig.get_path('purelib'))"
+    folders = [Path(subprocess.check_output([python, "-c", query], text=True).strip()) for python in interpreters]
+    try:
+        for folder in folders:
+            line_recorder.install(folder, HITS)
+        yield
+    finally:
+        for folder in folders:
+            line_recorder.remove(folder)
+
+
+def print_contract(*, lines: bool) -> None:
+    """The table of Python files: coverage.py knows which lines are statements."""
+    settings, data = HITS / "coveragerc", HITS / "coverage.data"
+    settings.write_text(SETTINGS.format(data=data))
+    data.unlink(missing_ok=True)
+    ran = CoverageData(str(data))
+    ran.add_lines(line_recorder.lines_that_ran(HITS))
+    ran.write()
+    report = [sys.executable, "-m", "coverage", "report", f"--rcfile={settings}", "--skip-covered"]
+    subprocess.run([*report, *(["--show-missing"] if lines else [])], cwd=ROOT, check=True)
 
 
 def print_native(*, lines: bool) -> None:
