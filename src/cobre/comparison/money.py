@@ -11,7 +11,8 @@ from cobre.comparison.errors import NotComparableError
 from cobre.comparison.matching import Match, match_entities, match_stages
 from cobre.comparison.measures import CostMeasure, EntityMeasure, Frame, block_hours_of
 from cobre.comparison.paired_means import PairedMeans
-from cobre.comparison.quantities import COMPONENTS, COST, QUANTITIES
+from cobre.comparison.quantities import COST, QUANTITIES
+from cobre.runs.column_labels import COST_COMPONENTS
 
 ENOUGH = 1e-9
 """Relative: means that differ by no more are the same mean."""
@@ -77,7 +78,7 @@ def _frame(run: ComparedRun, stages: Sequence[int]) -> Frame:
 
 def _costs(a: ComparedRun, b: ComparedRun, frames: Sequence[Frame]) -> Compared:
     known = [run.columns("costs") for run in (a, b)]
-    components = [name for name in COMPONENTS if any(name in names for names in known)]
+    components = [name for name in COST_COMPONENTS if any(name in names for names in known)]
     measures = [CostMeasure(frame, components, names) for frame, names in zip(frames, known, strict=True)]
     means = PairedMeans((len(frames[0].stages) + 1, len(components) + 1))
     for _, first, second in in_step(
@@ -86,7 +87,7 @@ def _costs(a: ComparedRun, b: ComparedRun, frames: Sequence[Frame]) -> Compared:
         means.add(measures[0].arrays(first), measures[1].arrays(second))
     if not means.count:
         raise NotComparableError("the two studies have no common scenarios: simulate scenarios with the same ids")
-    return Compared([Match(0, 0, COMPONENTS[name]) for name in components], means)
+    return Compared([Match(0, 0, COST_COMPONENTS[name]) for name in components], means)
 
 
 def _entities(a: ComparedRun, b: ComparedRun, table: str, frames: Sequence[Frame]) -> dict[str, Compared]:

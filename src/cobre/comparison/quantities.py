@@ -4,6 +4,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Literal
 
+from cobre.core.units import HM3_PER_M3S_HOUR
+
 
 @dataclass(frozen=True, slots=True)
 class ComparedQuantity:
@@ -62,7 +64,7 @@ QUANTITIES: Mapping[str, ComparedQuantity] = {
         "sum",
         "sum",
         "sum",
-        factor=0.0036,
+        factor=HM3_PER_M3S_HOUR,
         is_rate=True,
     ),
     "water_value": ComparedQuantity(
@@ -71,31 +73,6 @@ QUANTITIES: Mapping[str, ComparedQuantity] = {
 }
 NOT_OF_THE_SYSTEM = frozenset({"exchange"})
 """Flows of lines do not add up to anything."""
-
-COMPONENTS: Mapping[str, str] = {
-    "thermal_cost": "Thermal generation",
-    "anticipated_thermal_cost": "Thermal generation committed ahead",
-    "contract_cost": "Contracts",
-    "deficit_cost": "Deficit",
-    "excess_cost": "Excess energy",
-    "storage_violation_cost": "Storage below its minimum",
-    "filling_target_cost": "Missed filling targets",
-    "outflow_violation_below_cost": "Outflow below its minimum",
-    "outflow_violation_above_cost": "Outflow above its maximum",
-    "turbined_violation_cost": "Turbined flow below its minimum",
-    "generation_violation_cost": "Hydro generation below its minimum",
-    "evaporation_violation_cost": "Evaporation not met",
-    "withdrawal_violation_cost": "Water withdrawals not met",
-    "inflow_penalty_cost": "Negative inflows",
-    "spillage_cost": "Spillage",
-    "diversion_cost": "Diversion",
-    "turbined_cost": "Turbined flow",
-    "exchange_cost": "Exchange between buses",
-    "generic_violation_cost": "Generic constraints violated",
-    "non_controllable_reward": "Reward for available sources",
-    "curtailment_cost": "Curtailment",
-}
-"""Columns of the table of costs that add up to the cost of a stage."""
 
 
 def title_of(key: str) -> str:

@@ -15,7 +15,6 @@ from cobre.core.entities import AnticipatedConfig, Thermal
 from cobre.core.temporal import Horizon
 
 BEFORE_STUDY = -1
-HOURS_PER_DAY = 24.0
 _SLACK_HOURS = 1e-6  # block hours are sums of decimal numbers
 
 

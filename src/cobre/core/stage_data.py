@@ -12,7 +12,6 @@ from numpy.typing import NDArray
 from cobre.core.arrays import Flags, Floats, Indices
 from cobre.core.temporal import Stage
 
-HM3_PER_M3S_HOUR = 0.0036
 COMMITMENT, IN_TRANSIT = "commitment", "in_transit"  # what is known ahead
 
 

@@ -15,8 +15,7 @@ import numpy as np
 from cobre.core.arrays import Floats
 from cobre.core.hydro import Hydro
 from cobre.core.temporal import Horizon, Stage
-
-HOURS_PER_DAY = 24.0
+from cobre.core.units import HOURS_PER_DAY
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,7 +5,7 @@
 A table whose rows have no ids of their own, such as a list of commitments, has the one dimension `row`.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -15,22 +15,13 @@ from numpy.typing import NDArray
 from cobre.export.run_tables import RunTables
 from cobre.io.output.columns import numbers_of
 from cobre.io.output.scenario_rows import Columns, RowSource, scenario_rows
+from cobre.runs.column_labels import unit_of_column
 from cobre.study.dataframes import library
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
 SCENARIO = "scenario_id"
-UNITS: Mapping[str, str] = {
-    "_mwh": "MWh",
-    "_mw": "MW",
-    "_hm3": "hm3",
-    "_m3s": "m3/s",
-    "_per_hm3": "$/hm3",
-    "_cost": "$",
-    "_reward": "$",
-    "_price": "$/MWh",
-}
 _PACKED = {"zlib": True, "complevel": 1}
 
 
@@ -112,7 +103,7 @@ def _describe(group: Any, name: str, known: NDArray[np.int32], tables: RunTables
 
 
 def _set_unit(variable: Any, name: str) -> None:
-    if unit := next((unit for suffix, unit in UNITS.items() if name.endswith(suffix)), None):
+    if unit := unit_of_column(name):
         variable.units = unit
 
 

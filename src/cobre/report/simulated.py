@@ -12,30 +12,8 @@ from cobre.report.entity_rows import Columns, EntityRows, added, average, block_
 from cobre.report.quantities import QUANTITIES, Quantity, columns_of
 from cobre.report.scenario_statistics import percentiles
 from cobre.report.study_facts import StudyFacts
+from cobre.runs.column_labels import COST_COMPONENTS
 
-COST_COMPONENTS = {
-    "thermal_cost": "Thermal generation",
-    "anticipated_thermal_cost": "Thermal generation committed ahead",
-    "contract_cost": "Contracts",
-    "deficit_cost": "Deficit",
-    "excess_cost": "Excess power",
-    "storage_violation_cost": "Storage below its minimum",
-    "filling_target_cost": "Filling targets missed",
-    "outflow_violation_below_cost": "Outflow below its minimum",
-    "outflow_violation_above_cost": "Outflow above its maximum",
-    "turbined_violation_cost": "Turbined flow below its minimum",
-    "generation_violation_cost": "Hydro generation below its minimum",
-    "evaporation_violation_cost": "Evaporation not met",
-    "withdrawal_violation_cost": "Withdrawals not met",
-    "inflow_penalty_cost": "Negative inflows",
-    "spillage_cost": "Spillage",
-    "diversion_cost": "Diversion",
-    "turbined_cost": "Turbined flow",
-    "exchange_cost": "Exchange between buses",
-    "generic_violation_cost": "Generic constraints violated",
-    "non_controllable_reward": "Reward for available sources",
-    "curtailment_cost": "Curtailment",
-}
 # Without these columns a table is none that `cobre run` writes; all others may be missing.
 NEEDED_COLUMNS: Mapping[str, tuple[str, ...]] = {
     "costs": ("scenario_id", "stage_id", "immediate_cost", "discount_factor"),

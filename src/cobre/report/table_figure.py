@@ -14,21 +14,13 @@ from cobre.report.palette import BLUE
 from cobre.report.shown_results import ShownSimulation
 from cobre.report.simulated import Fan
 from cobre.report.study_facts import StudyFacts
+from cobre.runs.column_labels import unit_of_column
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
 
 KEYS = ("scenario_id", "stage_id", "block_id")
-UNITS = {
-    "_per_hm3": "$/hm³",
-    "_mwh": "MWh",
-    "_mw": "MW",
-    "_hm3": "hm³",
-    "_m3s": "m³/s",
-    "_cost": "$",
-    "_price": "$/MWh",
-}
 ADDED_OVER_BLOCKS = ("_mwh", "_cost", "_reward")
 NOT_ADDED_OVER_ENTITIES = ("_price", "_per_hm3", "_per_mw", "_per_mwh", "_factor")
 
@@ -50,9 +42,8 @@ def plot_table(result: ShownSimulation, table: str, column: str, entity: int | N
     fan = Fan.over_scenarios(
         totals.reshape(len(scenario[0]), -1), StudyFacts(result.facts).stage_labels(stage[0].tolist())
     )
-    unit = next((unit for suffix, unit in UNITS.items() if column.endswith(suffix)), "")
     with house_style():
-        figure, axes = draw_fan(fan, unit, BLUE)
+        figure, axes = draw_fan(fan, unit_of_column(column).replace("m3", "m³"), BLUE)
         put_legend(figure, axes, fan_legend(BLUE))
     return figure
 

@@ -15,11 +15,11 @@ from cobre.comparison.api import compare
 from cobre.comparison.compared_run import ComparedRun, in_step
 from cobre.comparison.matching import match_entities, match_stages
 from cobre.comparison.paired_means import PairedMeans
-from cobre.comparison.quantities import COMPONENTS
 from cobre.core.confidence import mean_with_half_width
 from cobre.io.output import ResultsError
 from cobre.io.output.scenario_rows import RowsInMemory
 from cobre.report.study_facts import StudyFacts
+from cobre.runs.column_labels import COST_COMPONENTS
 
 
 def table(run, name):
@@ -66,7 +66,7 @@ def test_components_add_up_to_the_cost(comparison):
 def test_every_cost_column_of_a_run_is_a_component_or_a_sum_of_them(runs):
     columns = {name for name in table(runs[0], "costs").columns if name.endswith(("_cost", "_reward"))}
     sums = {"total_cost", "immediate_cost", "future_cost", "hydro_violation_cost"}
-    assert columns - sums <= set(COMPONENTS)
+    assert columns - sums <= set(COST_COMPONENTS)
 
 
 @pytest.mark.parametrize(

@@ -11,6 +11,7 @@ from cobre.export.cobre_python.bounds import ENTITIES, bound_columns
 from cobre.export.cobre_python.columns import COLUMNS, DICTIONARY_NAMES, columns_of
 from cobre.export.cobre_python.writing import write_json, write_table
 from cobre.export.spreadsheet_text import spreadsheet_text
+from cobre.runs.column_labels import unit_of_column
 from cobre.sddp.prepared import PreparedStudy
 
 BOUNDS = (
@@ -26,11 +27,6 @@ CODES: Mapping[str, Mapping[str, str]] = {
 }
 ENTITY_COLUMNS = "entity_type_code entity_id name bus_id system_id"
 NO_BUS = -1
-UNITS = (
-    *(("_mw_per_m3s", "MW/(m3/s)"), ("_per_hm3", "$/hm3"), ("_per_mwh", "$/MWh"), ("_m3s", "m3/s"), ("_hm3", "hm3")),
-    *(("_mwh", "MWh"), ("_mw", "MW"), ("_cost", "$"), ("_bound", "$"), ("_bound_std", "$"), ("_percent", "%")),
-    *(("_ms", "ms"), ("spot_price", "$/MWh")),
-)
 TYPES = {"int8": "i8", "int32": "i32", "int64": "i64", "uint32": "u32", "uint64": "u64", "float64": "f64"}
 
 
@@ -69,12 +65,7 @@ def variable_rows() -> Iterator[Sequence[Any]]:
         for column, kind, may_be_null in columns_of(table):
             words = column.replace("_", " ")
             name = DICTIONARY_NAMES.get(table, table)
-            yield name, column, TYPES.get(kind, kind), unit_of(column), words, str(may_be_null).lower()
-
-
-def unit_of(column: str) -> str:
-    """The unit of a column by its suffix, such as MW for `_mw`; empty where it has none."""
-    return next((unit for ending, unit in UNITS if column.endswith(ending)), "")
+            yield name, column, TYPES.get(kind, kind), unit_of_column(column), words, str(may_be_null).lower()
 
 
 def _write_csv(path: Path, header: str, rows: Iterator[Sequence[Any]]) -> None:

@@ -6,6 +6,7 @@ from itertools import pairwise
 import numpy as np
 
 from cobre.core.case import Case
+from cobre.core.units import MONTHS_PER_YEAR
 from cobre.io.file_names import CONFIG_FILE
 from cobre.io.initial_conditions import FILE as INITIAL_FILE
 from cobre.io.not_modelled import has_inflow_lags
@@ -14,7 +15,6 @@ from cobre.io.table_formats import SCENARIO_TABLES
 from cobre.io.validation.findings import Findings, Rule, distinct, with_ids
 from cobre.wording import counted
 
-MONTHS = 12
 HISTORY_FILE = SCENARIO_TABLES["inflow_history"].file
 # By table: the entity's column, and columns with their least and greatest value (None: no limit).
 RANGES: dict[str, tuple[str, dict[str, tuple[float, float | None]]]] = {
@@ -106,8 +106,8 @@ def terms_of_earlier_stages(case: Case, findings: Findings) -> None:
     first = case.horizon.stages[0].id
     earlier = {(hydro, stage) for hydro, stage in distinct(statistics, "hydro_id", "stage_id") if stage < first}
     given = set(distinct(terms, "hydro_id", "stage_id"))
-    later = {(hydro, stage % MONTHS) for hydro, stage in given if stage >= first}
-    bare = sorted({stage for hydro, stage in earlier - given if (hydro, stage % MONTHS) in later})
+    later = {(hydro, stage % MONTHS_PER_YEAR) for hydro, stage in given if stage >= first}
+    bare = sorted({stage for hydro, stage in earlier - given if (hydro, stage % MONTHS_PER_YEAR) in later})
     if bare:
         message = (
             f"{with_ids('stage', bare)}: statistics without coefficients; those of the study's stages of the same "

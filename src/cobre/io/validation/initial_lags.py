@@ -8,12 +8,12 @@ import numpy as np
 
 from cobre.core.case import Case
 from cobre.core.hydro import Hydro
+from cobre.core.units import MONTHS_PER_YEAR
 from cobre.io.initial_conditions import FILE
 from cobre.io.table_formats import SCENARIO_TABLES
 from cobre.io.validation.findings import Findings, Rule, named, with_ids
 from cobre.io.validation.inflows import is_estimated
 
-MONTHS = 12
 Period = tuple[date, date]
 HISTORY_FILE = SCENARIO_TABLES["inflow_history"].file
 
@@ -21,7 +21,7 @@ HISTORY_FILE = SCENARIO_TABLES["inflow_history"].file
 def initial_lags_are_known(case: Case, findings: Findings) -> None:
     """Lags of given models; what is fitted to history knows its own past, or fails where it is fitted."""
     definitions = case.horizon.season_definitions
-    if definitions is None or definitions.cycle_type != "monthly" or len(definitions.seasons) != MONTHS:
+    if definitions is None or definitions.cycle_type != "monthly" or len(definitions.seasons) != MONTHS_PER_YEAR:
         return
     reads = _reads(case)
     for hydro in case.system.hydros:
@@ -58,7 +58,7 @@ def _terms(case: Case) -> Iterator[tuple[int, int, int]]:
     if annual is not None:
         rows = annual["annual_coefficient"] != 0.0
         for hydro_id, stage_id in zip(*(annual[name][rows].tolist() for name in ("hydro_id", "stage_id")), strict=True):
-            yield from ((hydro_id, stage_id, lag) for lag in range(1, MONTHS + 1))
+            yield from ((hydro_id, stage_id, lag) for lag in range(1, MONTHS_PER_YEAR + 1))
 
 
 def _has_statistics(case: Case, hydro_id: int, stage_id: int, month: int) -> bool:

@@ -2,12 +2,12 @@
 
 from cobre.core.case import Case
 from cobre.core.hydro import Evaporation, Hydro
+from cobre.core.units import MONTHS_PER_YEAR
 from cobre.io.entities import HYDROS
 from cobre.io.table_formats import PRODUCTION_TABLES
 from cobre.io.validation.findings import Findings, Rule, named
 
 GEOMETRY_FILE = PRODUCTION_TABLES["geometry"].file
-MONTHS = 12
 
 
 def evaporation_by_month(case: Case, findings: Findings) -> None:
@@ -23,7 +23,7 @@ def _check_months(hydro: Hydro, evaporation: Evaporation, findings: Findings) ->
         "reference_volumes_hm3": evaporation.reference_volumes_hm3,
     }
     for field, values in lists.items():
-        if values is not None and len(values) != MONTHS:
+        if values is not None and len(values) != MONTHS_PER_YEAR:
             message = f"has {len(values)} numbers"
             findings.error(HYDROS, named("hydro", hydro), f"evaporation.{field}", message, "12, one for each month")
 

@@ -4,13 +4,13 @@ import numpy as np
 
 from cobre.core.case import Case
 from cobre.core.hydro import Filling, Hydro
+from cobre.core.units import HM3_PER_M3S_HOUR
 from cobre.io.entities import HYDROS
 from cobre.io.initial_conditions import FILE
 from cobre.io.stages_file import FILE as STAGES_FILE
 from cobre.io.table_formats import OVERRIDE_TABLES
 from cobre.io.validation.findings import Findings, Rule, named, with_ids
 
-HM3_PER_M3S_HOUR = 0.0036
 RELATIVE_TOLERANCE = 1e-6
 
 

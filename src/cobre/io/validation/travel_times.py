@@ -3,7 +3,8 @@
 from itertools import pairwise
 
 from cobre.core.case import Case
-from cobre.core.travel_time import HOURS_PER_DAY, PastRelease, travel_arcs
+from cobre.core.travel_time import PastRelease, travel_arcs
+from cobre.core.units import HOURS_PER_DAY
 from cobre.io import entities, initial_conditions, stages_file
 from cobre.io.validation.findings import Findings, Rule, listed, named, with_ids
 

@@ -9,7 +9,7 @@ from pathlib import Path
 import numpy as np
 
 from cobre.core.arrays import Floats
-from cobre.core.stage_data import HM3_PER_M3S_HOUR
+from cobre.core.units import HM3_PER_M3S_HOUR
 from cobre.errors import SolverError
 from cobre.io.atomic import check_writable, write_file
 from cobre.sddp.lp.build import StageLp

@@ -3,7 +3,8 @@
 import numpy as np
 
 from cobre.core.arrays import Floats, Indices
-from cobre.core.stage_data import HM3_PER_M3S_HOUR, IN_TRANSIT, StateSlot
+from cobre.core.stage_data import IN_TRANSIT, StateSlot
+from cobre.core.units import HM3_PER_M3S_HOUR
 from cobre.sddp.lp.columns import Columns
 from cobre.sddp.lp.lp_builder import ABSENT, LpBuilder
 from cobre.sddp.lp.plan import StagePlan

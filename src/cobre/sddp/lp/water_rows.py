@@ -5,7 +5,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from cobre.core.arrays import Floats, Indices
-from cobre.core.stage_data import HM3_PER_M3S_HOUR
+from cobre.core.units import HM3_PER_M3S_HOUR
 from cobre.sddp.lp.columns import Columns
 from cobre.sddp.lp.lp_builder import ABSENT, LpBuilder
 from cobre.sddp.lp.plan import StagePlan

@@ -4,10 +4,11 @@ from collections.abc import Iterator, Mapping, Sequence
 
 import numpy as np
 
-from cobre.core.anticipation import BEFORE_STUDY, HOURS_PER_DAY, Anticipation, Deliveries, PostStudyBound, anticipations
+from cobre.core.anticipation import BEFORE_STUDY, Anticipation, Deliveries, PostStudyBound, anticipations
 from cobre.core.arrays import Floats
 from cobre.core.case import Case
 from cobre.core.stage_data import COMMITMENT, CommitmentNumbers, StateSlot, ThermalNumbers
+from cobre.core.units import HOURS_PER_DAY
 from cobre.sddp.resolved.declared import positions_by_id
 from cobre.sddp.resolved.discounting import DAYS_PER_YEAR, discount_factor
 

@@ -5,10 +5,9 @@ import numpy as np
 from cobre.core.arrays import Flags, Floats
 from cobre.core.case import Case
 from cobre.core.hydro import Hydro
+from cobre.core.units import HM3_PER_M3S_HOUR
 from cobre.sddp.resolved.declared import numbers
 from cobre.sddp.resolved.override_rows import OverrideRows
-
-HM3_PER_M3S_HOUR = 0.0036
 
 
 class FillingPlan:

@@ -6,8 +6,9 @@ import numpy as np
 
 from cobre.core.arrays import Floats
 from cobre.core.case import Case
-from cobre.core.stage_data import HM3_PER_M3S_HOUR, IN_TRANSIT, StateSlot, TransitNumbers
+from cobre.core.stage_data import IN_TRANSIT, StateSlot, TransitNumbers
 from cobre.core.travel_time import PastRelease, TravelArc, TravelAxis, travel_arcs
+from cobre.core.units import HM3_PER_M3S_HOUR
 from cobre.sddp.resolved.declared import positions_by_id
 
 

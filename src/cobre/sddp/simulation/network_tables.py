@@ -5,7 +5,7 @@ from collections.abc import Callable, Iterable
 import numpy as np
 
 from cobre.core.arrays import Floats
-from cobre.core.stage_data import HM3_PER_M3S_HOUR
+from cobre.core.units import HM3_PER_M3S_HOUR
 from cobre.sddp.simulation.outcome import StageOutcome, running_sum
 from cobre.sddp.simulation.tables import ResultTable
 

@@ -7,6 +7,7 @@ import numpy as np
 from cobre.core.arrays import Floats
 from cobre.core.case import Case
 from cobre.core.config import EstimationConfig
+from cobre.core.units import MONTHS_PER_YEAR
 from cobre.stochastic.errors import NoiseModelError
 from cobre.stochastic.notes import NoiseNote
 from cobre.stochastic.par.estimation import HydroSample, PeriodicCorrelation, SeasonFit, fit_hydro
@@ -16,7 +17,7 @@ from cobre.stochastic.par.observations import Observations
 from cobre.stochastic.par.sample_residuals import residual_deviations
 from cobre.stochastic.par.sample_statistics import SampleStatistics, ordered_sum, sample_statistics, statistics_of
 from cobre.stochastic.par.seasons import SeasonCycle
-from cobre.stochastic.par.terms import MONTHS, AutoregressiveTerms, TermsRow
+from cobre.stochastic.par.terms import AutoregressiveTerms, TermsRow
 
 _MIN_OBSERVATIONS = 2
 
@@ -67,12 +68,12 @@ def _coefficients(fits: list[list[SeasonFit]], seasons: int) -> Floats:
 def annual_statistics(observations: Observations) -> SampleStatistics:
     """Statistics of the mean of the last twelve months, beside the season that follows, where that is known."""
     years, seasons, hydros = observations.values.shape
-    if seasons != MONTHS:
+    if seasons != MONTHS_PER_YEAR:
         raise NoiseModelError("config.json", "estimation, order_selection", "pacf_annual needs twelve monthly seasons")
     flat = observations.values.reshape(years * seasons, hydros)
     means = np.full_like(flat, np.nan)
-    for index in range(MONTHS, len(flat)):
-        past = ordered_sum(flat[index - MONTHS : index]) / MONTHS
+    for index in range(MONTHS_PER_YEAR, len(flat)):
+        past = ordered_sum(flat[index - MONTHS_PER_YEAR : index]) / MONTHS_PER_YEAR
         means[index] = np.where(np.isnan(flat[index]), np.nan, past)
     grid = means.reshape(years, seasons, hydros)
     return statistics_of(grid, ordinary(grid))

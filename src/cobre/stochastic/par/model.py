@@ -11,12 +11,13 @@ from dataclasses import dataclass
 import numpy as np
 
 from cobre.core.arrays import Flags, Floats
+from cobre.core.units import MONTHS_PER_YEAR
 from cobre.stochastic.errors import NoiseModelError
 from cobre.stochastic.notes import NoiseNote
 from cobre.stochastic.par.residuals import periodic_correlations, residual_variance
 from cobre.stochastic.par.stage_periods import StagePeriods
 from cobre.stochastic.par.statistics import InflowStatistics
-from cobre.stochastic.par.terms import MONTHS, AutoregressiveTerms, TermsRow
+from cobre.stochastic.par.terms import AutoregressiveTerms, TermsRow
 
 # Less than this share of unexplained variance is rounding, not noise.
 _MIN_VARIANCE = 1e-12
@@ -62,7 +63,11 @@ def _of_lag(statistics: InflowStatistics, periods: StagePeriods, stage: int, lag
 
 def _in_units(row: TermsRow, lag: int, std: Floats, lag_std: Floats) -> Floats:
     own = _quotient(_coefficient(row, lag) * std, lag_std)
-    return own + _quotient(row.annual_coefficient * std, row.annual_std_m3s) / MONTHS if lag <= MONTHS else own
+    return (
+        own + _quotient(row.annual_coefficient * std, row.annual_std_m3s) / MONTHS_PER_YEAR
+        if lag <= MONTHS_PER_YEAR
+        else own
+    )
 
 
 def _coefficient(row: TermsRow, lag: int) -> Floats:
@@ -138,10 +143,10 @@ def _standardised(
     found = np.zeros((order, len(statistics.hydro_ids)))
     for lag in range(1, order + 1):
         found[lag - 1] = _coefficient(row, lag)
-        if lag <= MONTHS and (row.annual_coefficient != 0.0).any():
+        if lag <= MONTHS_PER_YEAR and (row.annual_coefficient != 0.0).any():
             earlier = None if stage_id is None or not periods.is_plain else stage_id - lag
             lag_std = statistics.of_season(periods.cycle, earlier, periods.cycle.before(position, lag))[1]
-            found[lag - 1] += _quotient(row.annual_coefficient * lag_std, row.annual_std_m3s) / MONTHS
+            found[lag - 1] += _quotient(row.annual_coefficient * lag_std, row.annual_std_m3s) / MONTHS_PER_YEAR
     return found
 
 

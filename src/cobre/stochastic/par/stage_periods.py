@@ -11,9 +11,8 @@ from functools import cached_property
 from itertools import pairwise
 
 from cobre.core.temporal import Horizon, Stage
+from cobre.core.units import MONTHS_PER_YEAR
 from cobre.stochastic.par.seasons import Period, SeasonCycle, shared_days
-
-MONTHS = 12
 
 
 @dataclass(frozen=True, slots=True, order=True)
@@ -42,7 +41,7 @@ class StagePeriods:
         is_whole = all(
             at.days == (stage.start_date, stage.end_date) for at, stage in zip(self.of_stages, stages, strict=True)
         )
-        return follows and (is_whole or (self.cycle.length == MONTHS and all(map(_is_a_month, stages))))
+        return follows and (is_whole or (self.cycle.length == MONTHS_PER_YEAR and all(map(_is_a_month, stages))))
 
     @cached_property
     def of_stages(self) -> tuple[Occurrence, ...]:
@@ -118,5 +117,5 @@ class StagePeriods:
 
 def _is_a_month(stage: Stage) -> bool:
     start = stage.start_date
-    following = date(start.year + start.month // MONTHS, start.month % MONTHS + 1, 1)
+    following = date(start.year + start.month // MONTHS_PER_YEAR, start.month % MONTHS_PER_YEAR + 1, 1)
     return start.day == 1 and stage.end_date == following

@@ -7,12 +7,12 @@ import numpy as np
 
 from cobre.core.arrays import Flags, Floats
 from cobre.core.case import Case
+from cobre.core.units import MONTHS_PER_YEAR
 from cobre.stochastic.errors import NoiseModelError
 from cobre.stochastic.stage_tables import StageTable
 
 COEFFICIENTS_FILE = "scenarios/inflow_ar_coefficients.parquet"
 ANNUAL_FILE = "scenarios/inflow_annual_component.parquet"
-MONTHS = 12
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,7 +43,7 @@ class AutoregressiveTerms:
     def order(self) -> int:
         """The longest memory, in stages; a yearly component remembers twelve."""
         order = max((row.coefficients.shape[0] for row in self.stages), default=0)
-        return max(MONTHS, order) if self.has_annual else order
+        return max(MONTHS_PER_YEAR, order) if self.has_annual else order
 
     @property
     def has_annual(self) -> bool:
