@@ -20,6 +20,7 @@ from cobre.comm import Backend
 from cobre.comm.detection import find_launch
 from cobre.printable import printable
 from cobre.runs.events import EventListener
+from cobre.runs.files import OUTPUT
 from cobre.runs.summary import RunSummary
 from cobre.sddp.stop import StopKind
 from cobre.study.config_outline import ConfigOutline, with_config_document
@@ -75,7 +76,7 @@ def default_output(case: Path) -> Path:
 
     Refused where that is a symbolic link, which the case's author would control.
     """
-    output = case / "output"
+    output = case / OUTPUT
     if output.is_symlink():
         target = printable(os.fspath(output.readlink()), most=200)
         raise click.UsageError(f"{output} is a symbolic link to {target}: choose another directory with --output")

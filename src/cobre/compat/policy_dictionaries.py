@@ -11,9 +11,8 @@ from cobre.compat.run_metadata import instant
 from cobre.core.stage_data import COMMITMENT, IN_TRANSIT
 from cobre.core.state_names import INFLOW_LAG, StateName
 from cobre.io.cobre_python_policy import STATE_KINDS
-from cobre.io.policy_file import VERSION, PolicyData, PolicyMetadata, StageCuts, read_policy
+from cobre.io.policy_file import VERSION, PolicyData, PolicyMetadata, StageCuts, find_policy_file, read_policy
 from cobre.io.untrusted_file import check_untrusted
-from cobre.policy.store import policy_file
 from cobre.runs.files import CONVERGENCE_FILE, TRAINING
 from cobre.runs.stored import iteration_limit, stored_study
 
@@ -27,7 +26,7 @@ def policy_dictionary(folder: Path) -> dict[str, Any]:
 
     What only the run knows (versions, limits, its bounds) is there when the folder lies in its output directory.
     """
-    file = policy_file(folder)
+    file = find_policy_file(folder)
     data = read_policy(file)
     return {"metadata": _metadata(data, file), "stage_cuts": _stage_cuts(data), "stage_bases": []}
 

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from cobre.errors import OutputError
-from cobre.runs.files import CONVERGENCE_FILE, EVENT_FILE, SIMULATION, TRAINING
+from cobre.runs.files import CONVERGENCE_FILE, EVENT_FILE, SIMULATION, STOCHASTIC, TRAINING
 
 if TYPE_CHECKING:
     import numpy as np
@@ -36,7 +36,7 @@ def load_results(output_dir: str | Path) -> dict[str, Any]:
     folder = _existing(Path(output_dir)).resolve()
     training = training_facts(folder)
     if training is None:
-        raise FileNotFoundError(f"training did not finish: its end is not in {folder / 'events.jsonl'}")
+        raise FileNotFoundError(f"training did not finish: its end is not in {folder / EVENT_FILE}")
     simulation = simulation_facts(folder)
     return {
         "training": {
@@ -129,7 +129,7 @@ class Stochastic:
 
 def load_stochastic(output_dir: str | Path) -> Stochastic:
     """The noise model that a run with `exports.stochastic` wrote; raises FileNotFoundError where there is none."""
-    folder = _existing(Path(output_dir)) / "stochastic"
+    folder = _existing(Path(output_dir)) / STOCHASTIC
     if not (folder / "noise_openings.parquet").exists():
         message = f"{folder} is empty: a run writes its noise if config.json has exports.stochastic = true"
         raise FileNotFoundError(message)

@@ -13,6 +13,7 @@ from cobre.io.case import load_case_with_problems
 from cobre.io.case_overview import as_findings, check_folder
 from cobre.policy.object import Policy
 from cobre.policy.store import check_fit, load_policy
+from cobre.runs.files import OUTPUT
 from cobre.runs.summary import RunSummary
 from cobre.sddp.prepared import PreparedStudy
 from cobre.study.iteration_callback import IterationCallback
@@ -48,7 +49,7 @@ class Study:
         check_folder(case_dir)
         self._run = ScriptRun(
             Path(case_dir),
-            Path(case_dir) / "output" if output_dir is None else Path(output_dir),
+            Path(case_dir) / OUTPUT if output_dir is None else Path(output_dir),
             threads,
             dict(config_overrides or {}),
             num_workers,

@@ -43,7 +43,7 @@ def read_tables(folder: Path, only: Collection[str] = ()) -> RunTables:
     stored = {name: path for part in PARTS for name, path in _paths(folder / part)}
     if not stored:
         raise ExportError(
-            f"{folder} has no complete results: training/manifest.json and simulation/manifest.json are missing"
+            f"{folder} has no complete results: {TRAINING}/{MANIFEST_FILE} and {SIMULATION}/{MANIFEST_FILE} are missing"
         )
     study = stored_study(folder)
     tables: dict[str, RowSource] = {STAGES: RowsInMemory(_stages(study)), ENTITIES: RowsInMemory(_entities(study))}
@@ -60,7 +60,7 @@ def _paths(folder: Path) -> Iterator[tuple[str, Path]]:
         return
     try:
         for name, entry in sorted(read_manifest(folder).get("tables", {}).items()):
-            path = named_inside(folder, entry["file"], f"the file of {name} in {folder / 'manifest.json'}")
+            path = named_inside(folder, entry["file"], f"the file of {name} in {folder / MANIFEST_FILE}")
             if digest_of(path) != entry["sha256"]:
                 raise ExportError(f"{path} is not the file that the manifest describes: its checksum differs")
             yield name.replace("/", "_"), path

@@ -9,9 +9,10 @@ from typing import Any
 
 from cobre.errors import CobreError
 from cobre.io.atomic import new_directory
+from cobre.io.file_names import OUTPUT
 from cobre.io.untrusted_file import named_inside, read_untrusted_text
 
-_LEFT_OUT = shutil.ignore_patterns("output", "*.partial", "__pycache__")
+_LEFT_OUT = shutil.ignore_patterns(OUTPUT, "*.partial", "__pycache__")
 OPERATIONS = ("add", "replace", "remove")
 
 
@@ -53,7 +54,7 @@ def read_case_file(case: Path, file: str) -> Any:
 def json_files(case: Path) -> list[str]:
     """The JSON files of a case, without those of its results."""
     found = (path.relative_to(case) for path in sorted(case.rglob("*.json")))
-    return [path.as_posix() for path in found if path.parts[0] != "output"]
+    return [path.as_posix() for path in found if path.parts[0] != OUTPUT]
 
 
 def patched_case(case: Path, target: Path, patches: Sequence[Patch]) -> None:

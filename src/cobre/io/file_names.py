@@ -5,3 +5,6 @@ EVENT_FILE = "events.jsonl"
 LOCK_FILE = "run.lock"
 MANIFEST_FILE = "manifest.json"
 POLICY_FILE = "policy.bin"
+
+OUTPUT = "output"  # folder of a case: where its results go unless another is given
+POLICY = "policy"  # folder of an output directory

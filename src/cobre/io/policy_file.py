@@ -16,6 +16,7 @@ import json
 import struct
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, fields
+from datetime import date
 from pathlib import Path
 from typing import Any
 
@@ -24,6 +25,7 @@ from numpy.typing import NDArray
 
 from cobre.errors import ValidationError
 from cobre.io.atomic import replacing_file
+from cobre.io.file_names import POLICY, POLICY_FILE
 from cobre.io.stored_json import parse_stored
 from cobre.io.untrusted_file import MAX_BYTES, read_untrusted
 
@@ -115,6 +117,11 @@ class PolicyMetadata:
     cost_scale: float
     facts: Mapping[str, Any] = field(default_factory=dict)
 
+    def stage_that_ends_on(self, day: date) -> int | None:
+        """Counted from 0; None: there is none, or more than one."""
+        found = [stage for stage, end in enumerate(self.stage_end_dates) if end == day.isoformat()]
+        return found[0] if len(found) == 1 else None
+
 
 @dataclass(frozen=True, slots=True)
 class PolicyData:
@@ -154,6 +161,17 @@ def _parts(metadata: PolicyMetadata, stages: Sequence[StreamedStage]) -> Iterato
     yield encoded
     for stage in stages:
         yield from stage.parts()
+
+
+def find_policy_file(path: Path) -> Path:
+    """The policy file in a folder, which may be that of a policy or the output directory of a run; a file is itself.
+
+    A policy of cobre-python is known by its manifest, where there is none of ours.
+    """
+    if not path.is_dir():
+        return path
+    places = [folder / name for name in (POLICY_FILE, POLICY_MANIFEST) for folder in (path / POLICY, path)]
+    return next((place for place in places if place.exists()), path / POLICY_FILE)
 
 
 def read_policy(path: Path) -> PolicyData:

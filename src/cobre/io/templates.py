@@ -7,9 +7,10 @@ from pathlib import Path
 import cobre
 from cobre.errors import CobreError
 from cobre.io.atomic import new_directory
+from cobre.io.file_names import OUTPUT
 
 _HOMES = (Path("templates"), Path("../../examples"))  # installed; in a source tree
-_LEFT_OUT = shutil.ignore_patterns("output", "*.partial", "__pycache__")
+_LEFT_OUT = shutil.ignore_patterns(OUTPUT, "*.partial", "__pycache__")
 
 
 class UnknownTemplateError(CobreError):

@@ -17,6 +17,6 @@ def check_case_paths(roots: Roots, case: Path, output: Path | None = None) -> No
         return
     policy = with_paths_from(case, found).policy
     if policy.boundary is not None:
-        roots.check(Path(policy.boundary.path), f"policy.boundary.path of {case / 'config.json'}")
+        roots.check(Path(policy.boundary.path), f"policy.boundary.path of {case / CONFIG_FILE}")
     if output is not None:
-        roots.check(output / policy.path, f"policy.path of {case / 'config.json'} ({policy.path})")
+        roots.check(output / policy.path, f"policy.path of {case / CONFIG_FILE} ({policy.path})")

@@ -10,7 +10,7 @@ from urllib.parse import quote
 from cobre.io.untrusted_file import MAX_BYTES, read_untrusted
 from cobre.mcp.discovery import find_cases_and_runs
 from cobre.mcp.roots import Roots
-from cobre.runs.files import EVENT_FILE, REPORT_FILE, STUDY_FILE, SUMMARY_FILE
+from cobre.runs.files import CONVERGENCE_FILE, EVENT_FILE, REPORT_FILE, STUDY_FILE, SUMMARY_FILE, TRAINING
 
 PREFIX = "cobre://runs"
 MAX_EVENT_BYTES = 1_000_000
@@ -84,7 +84,7 @@ _ALL = (
     ResultKind(SUMMARY_FILE, "application/json", "How a run ended", SUMMARY_FILE, _file(SUMMARY_FILE)),
     ResultKind(STUDY_FILE, "application/json", "Stages, entities and settings", STUDY_FILE, _file(STUDY_FILE)),
     ResultKind(
-        "convergence.json", "application/json", "Bounds by iteration", "training/convergence.parquet", _convergence
+        "convergence.json", "application/json", "Bounds by iteration", f"{TRAINING}/{CONVERGENCE_FILE}", _convergence
     ),
     ResultKind(EVENT_FILE, "application/jsonl", "The events of the run, line by line", EVENT_FILE, _events),
     ResultKind(REPORT_FILE, "text/html", "The report, for a browser", SUMMARY_FILE, _report),

@@ -11,6 +11,7 @@ from cobre.mcp.discovery import find_cases_and_runs
 from cobre.mcp.jobs import Jobs, StudyRequest
 from cobre.mcp.roots import Roots
 from cobre.mcp.status import study_result, study_status
+from cobre.runs.files import OUTPUT
 from cobre.runs.trained_case import case_of_run
 
 MAX_ROWS = 1000
@@ -87,7 +88,7 @@ class Tools:
         of workers or threads. The study continues if this server ends.
         """
         folder = self._case(case)
-        target = self._roots.check(folder / "output") if output is None else self._roots.resolve(output)
+        target = self._roots.check(folder / OUTPUT) if output is None else self._roots.resolve(output)
         if target.is_dir():
             self._roots.folder(str(target))
         check_case_paths(self._roots, folder, target)

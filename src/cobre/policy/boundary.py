@@ -10,9 +10,9 @@ import numpy as np
 from cobre.core.anticipation import Deliveries
 from cobre.core.case import Case
 from cobre.core.stage_data import COMMITMENT, ResolvedStudy
-from cobre.core.state_names import INFLOW_LAG, StateName, StateOwners, kind_of, state_names
-from cobre.io.boundary_file import find_boundary_file, stage_that_ends_on
-from cobre.io.policy_file import PolicyMetadata, read_policy
+from cobre.core.state_names import INFLOW_LAG, StateName, kind_of, state_names
+from cobre.io.policy_file import PolicyMetadata, find_policy_file, read_policy
+from cobre.policy.object import state_owners
 from cobre.sddp.boundary import (
     BoundaryCuts,
     BoundaryMismatchError,
@@ -36,9 +36,9 @@ def load_boundary_policy(case: Case) -> ExternalCuts | None:
     config = case.config.policy.boundary
     if config is None:
         return None
-    data = read_policy(find_boundary_file(Path(config.path)))
+    data = read_policy(find_policy_file(Path(config.path)))
     day = case.horizon.stages[-1].end_date
-    stage = stage_that_ends_on(data.metadata, day)
+    stage = data.metadata.stage_that_ends_on(day)
     if stage is None:
         raise BoundaryMismatchError(
             f"the boundary policy at {config.path} has no cost-to-go on {day}, where this study ends; "
@@ -79,7 +79,7 @@ def apply_boundary_policy(
     config = case.config.policy.boundary
     if config is None or policy is None:
         return problem, None, ()
-    names = state_names(_owners(case), study.layout, problem.noise.max_order)
+    names = state_names(state_owners(case), study.layout, problem.noise.max_order)
     deliveries = Deliveries.of(case.horizon, case.post_study)
     periods = tuple(zip(deliveries.starts, deliveries.ends, strict=True))
     days = _days_of_deliveries(names, deliveries.num_stages - 1, periods)
@@ -107,10 +107,6 @@ def _days_of_deliveries(
             if delivery < len(periods):
                 found[name] = periods[delivery]
     return found
-
-
-def _owners(case: Case) -> StateOwners:
-    return StateOwners([hydro.id for hydro in case.system.hydros], [plant.id for plant in case.system.thermals])
 
 
 def _notes(policy: ExternalCuts, names: tuple[str, ...], boundary: BoundaryCuts) -> list[str]:

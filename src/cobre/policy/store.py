@@ -12,11 +12,11 @@ from cobre.errors import PolicyIncompatibleError
 from cobre.io.atomic import check_writable
 from cobre.io.file_names import POLICY_FILE
 from cobre.io.policy_file import (
-    POLICY_MANIFEST,
     PolicyData,
     PolicyMetadata,
     StageCuts,
     StreamedStage,
+    find_policy_file,
     parse_policy,
     read_policy_bytes,
     write_policy,
@@ -72,19 +72,8 @@ def _streamed(pool: CutPool, stage: int) -> StreamedStage:
 
 def load_policy(path: Path) -> Policy:
     """A policy from its file, or from the folder that holds it."""
-    file = policy_file(path)
+    file = find_policy_file(path)
     return decode_policy(file, read_policy_bytes(file))
-
-
-def policy_file(path: Path) -> Path:
-    """The file itself, where a folder was given: that of a policy, or the output directory of a run.
-
-    A policy of cobre-python is known by its manifest, where there is none of ours.
-    """
-    if not path.is_dir():
-        return path
-    places = [folder / name for name in (POLICY_FILE, POLICY_MANIFEST) for folder in (path / "policy", path)]
-    return next((place for place in places if place.exists()), path / POLICY_FILE)
 
 
 def decode_policy(path: Path, content: bytes | memoryview) -> Policy:

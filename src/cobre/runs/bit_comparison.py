@@ -19,6 +19,7 @@ from cobre.io.case_digests import differing_files
 from cobre.io.output.scenario_rows import RowsInMemory, RowSource, paired_pieces
 from cobre.io.policy_file import PolicyData, StageCuts
 from cobre.runs.content import RunContent, column_values, read_run_content
+from cobre.runs.files import POLICY_FILE
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -96,7 +97,7 @@ def _candidates(a: RunContent, b: RunContent) -> Iterator[Candidate]:
         yield from _cuts(a.policy, b.policy)
         yield from _policy_end(a.policy, b.policy)
     elif a.policy is not b.policy:
-        yield (_AT_THE_END, 1), _presence("policy", {"file": "policy.bin"}, a.policy, b.policy)
+        yield (_AT_THE_END, 1), _presence("policy", {"file": POLICY_FILE}, a.policy, b.policy)
     if a.bounds is not None and b.bounds is not None:
         yield from _bounds(a.bounds, b.bounds)
     elif a.bounds is not b.bounds:

@@ -6,7 +6,7 @@ from pathlib import Path
 from cobre.errors import CobreError
 from cobre.io.event_file import Event, events_in, whole_lines
 from cobre.io.untrusted_file import open_untrusted
-from cobre.runs.files import EVENT_FILE
+from cobre.runs.files import EVENT_FILE, OUTPUT
 
 
 class NothingToFollowError(CobreError):
@@ -68,5 +68,5 @@ class EventFollower:
 
 
 def _hint(folder: Path) -> str:
-    inner = folder / "output"
-    return f"; its subdirectory `output` has one: {inner}" if (inner / EVENT_FILE).exists() else ""
+    inner = folder / OUTPUT
+    return f"; its subdirectory `{OUTPUT}` has one: {inner}" if (inner / EVENT_FILE).exists() else ""

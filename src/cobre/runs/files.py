@@ -1,6 +1,6 @@
 """Names in an output directory: what `cobre run` writes, and what everything else reads. Light to import."""
 
-from cobre.io.file_names import EVENT_FILE, LOCK_FILE, MANIFEST_FILE, POLICY_FILE
+from cobre.io.file_names import EVENT_FILE, LOCK_FILE, MANIFEST_FILE, OUTPUT, POLICY, POLICY_FILE
 
 __all__ = [
     "BOUND_FILE",
@@ -8,12 +8,16 @@ __all__ = [
     "CONVERGENCE_FILE",
     "EVENT_FILE",
     "FAILURES",
+    "HYDRO_MODELS",
     "LOCK_FILE",
     "MANIFEST_FILE",
+    "OUTPUT",
     "POLICY",
     "POLICY_FILE",
     "REPORT_FILE",
     "SIMULATION",
+    "STATES",
+    "STOCHASTIC",
     "STUDY_FILE",
     "SUMMARY_FILE",
     "TRAINING",
@@ -27,6 +31,6 @@ CONVERGENCE_FILE = "convergence.parquet"  # in TRAINING
 
 TRAINING = "training"
 SIMULATION = "simulation"
-POLICY = "policy"
 FAILURES = "failures"
 CHECKPOINTS = "checkpoints"
+STATES, STOCHASTIC, HYDRO_MODELS = "states", "stochastic", "hydro_models"  # of `exports` in config.json

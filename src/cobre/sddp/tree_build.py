@@ -102,7 +102,7 @@ class _Outcomes:
         if "inflow" in self._libraries:
             rows[0] = rows[0] - from_lags  # the LP adds what follows from the lags
         for row, node in enumerate(nodes):
-            self._slots[node] = self._after(stage, lags[row], rows[0][row] + from_lags[row])
+            self._slots[node] = noise.next_lags(stage, lags[row], rows[0][row] + from_lags[row])
         return Realisations(
             *(np.ascontiguousarray(table) for table in (rows[0], np.maximum(rows[1], 0.0), np.clip(rows[2], 0.0, 1.0)))
         )
@@ -118,9 +118,3 @@ class _Outcomes:
     def _lags(self, node: int) -> Floats:
         above = int(self._parent[node])
         return self._problem.noise.initial_lags if above == NO_PARENT else self._slots[above]
-
-    def _after(self, stage: int, lags: Floats, inflow: Floats) -> Floats:
-        taken, share = self._problem.noise.lag_changes(stage)
-        if len(taken):
-            return lags[taken] * (taken >= 0)[:, None] + share[:, None] * inflow
-        return np.concatenate([inflow[None], lags[:-1]]) if len(lags) else lags

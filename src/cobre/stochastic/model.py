@@ -11,7 +11,7 @@ from cobre.stochastic.inflows import describe_inflows
 from cobre.stochastic.layout import NoiseLayout, noise_layout
 from cobre.stochastic.memoryless import MemorylessClass, availability_class, load_class
 from cobre.stochastic.notes import NoiseNote
-from cobre.stochastic.par.lag_slots import LagSteps
+from cobre.stochastic.par.lag_slots import LagSteps, next_lags
 from cobre.stochastic.par.memory import inflow_memory
 from cobre.stochastic.par.model import inflow_model
 from cobre.stochastic.sampling import NoiseSampler
@@ -77,6 +77,10 @@ class NoiseModel:
             return np.zeros(0, np.int32), np.zeros(0)
         steps = self.lag_steps
         return np.ascontiguousarray(steps.taken_from[stage]), np.ascontiguousarray(steps.inflow_share[stage])
+
+    def next_lags(self, stage: int, lags: Floats, inflow: Floats) -> Floats:
+        """Lags (lag, hydro) of the next stage, after a stage with some inflows (hydro)."""
+        return next_lags(self.lag_steps, stage, lags, inflow)
 
     def realise(self, stage: int, noise: Floats) -> Realisation:
         """Inflows, loads and availability factors of noise vectors (draw, entity) at a stage."""

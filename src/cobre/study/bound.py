@@ -10,10 +10,11 @@ from cobre.comm import Backend
 from cobre.core.case import Case
 from cobre.errors import OutputError, PolicyIncompatibleError
 from cobre.io.atomic import write_file
+from cobre.io.policy_file import find_policy_file
 from cobre.policy.object import Policy
-from cobre.policy.store import fill_pool, policy_file
+from cobre.policy.store import fill_pool
 from cobre.runs.events import EventListener, no_events
-from cobre.runs.files import BOUND_FILE, STUDY_FILE
+from cobre.runs.files import BOUND_FILE, OUTPUT, STUDY_FILE
 from cobre.runs.formatting import money, percent
 from cobre.runs.trained_case import TrainedCase, case_of_run
 from cobre.sddp.boundary import BoundaryCutPool
@@ -254,8 +255,8 @@ def _case_and_policy(
 
 def _of_directory(folder: Path, moved_to: Path | None) -> tuple[Path, Path, Path]:
     """The output directory of a run, or a case with the output directory inside it."""
-    output = folder if (folder / STUDY_FILE).exists() else folder / "output"
-    if not policy_file(output).exists():
+    output = folder if (folder / STUDY_FILE).exists() else folder / OUTPUT
+    if not find_policy_file(output).exists():
         missing = _what_is_missing(folder, output)
         raise NothingToBoundError(f"{missing}: give the output directory of a run, or a case and its policy (--policy)")
     if output != folder:

@@ -16,11 +16,14 @@ from cobre.runs.files import (
     BOUND_FILE,
     CHECKPOINTS,
     FAILURES,
+    HYDRO_MODELS,
     MANIFEST_FILE,
     POLICY,
     POLICY_FILE,
     REPORT_FILE,
     SIMULATION,
+    STATES,
+    STOCHASTIC,
     STUDY_FILE,
     SUMMARY_FILE,
     TRAINING,
@@ -35,7 +38,7 @@ from cobre.wording import counted
 
 # What every run writes anew, and what only one does that begins from nothing.
 _AFTER_TRAINING = (SUMMARY_FILE, REPORT_FILE, BOUND_FILE, SIMULATION)
-_FROM_THE_START = (STUDY_FILE, TRAINING, "states", "stochastic", "hydro_models", FAILURES, CHECKPOINTS)
+_FROM_THE_START = (STUDY_FILE, TRAINING, STATES, STOCHASTIC, HYDRO_MODELS, FAILURES, CHECKPOINTS)
 _WHOLE = (
     SUMMARY_FILE,
     f"{TRAINING}/{MANIFEST_FILE}",

@@ -4,9 +4,9 @@ from pathlib import Path
 
 from cobre.comm import Backend, Communicator
 from cobre.io.atomic import on_failure
-from cobre.io.policy_file import read_policy_bytes
+from cobre.io.policy_file import find_policy_file, read_policy_bytes
 from cobre.policy.object import Policy
-from cobre.policy.store import check_fit, decode_policy, policy_file
+from cobre.policy.store import check_fit, decode_policy
 from cobre.runs.events import EventListener, new_event
 from cobre.runs.trained_case import case_of_run, changes_since
 from cobre.sddp.cuts.visibility import count_sharing_memory
@@ -64,7 +64,7 @@ def share_policy(comm: Backend, policy: Policy | Path) -> Policy:
     """A policy that was given, or that of a file that only rank 0 needs to see; its numbers lie once on each node."""
     if isinstance(policy, Policy):
         return policy
-    path = policy_file(policy)
+    path = find_policy_file(policy)
     content: bytes | memoryview = read_policy_bytes(path) if comm.rank == 0 else b""
     comm.check_failures()
     if comm.size == 1:

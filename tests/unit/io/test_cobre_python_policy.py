@@ -9,10 +9,9 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from cobre.io.boundary_file import find_boundary_file
 from cobre.io.cobre_python_policy import read_cobre_python_policy
-from cobre.io.policy_file import PolicyFileError, parse_policy, read_policy_bytes
-from cobre.policy.store import load_policy, policy_file
+from cobre.io.policy_file import PolicyFileError, find_policy_file, parse_policy, read_policy_bytes
+from cobre.policy.store import load_policy
 
 FOLDER = Path(__file__).with_name("cobre_python_policy")
 MANIFEST = FOLDER / "manifest.bin"
@@ -48,8 +47,7 @@ def test_cuts_are_in_the_order_of_their_slots():
 
 
 def test_it_is_found_where_a_policy_is_looked_for(copy, tmp_path):
-    assert policy_file(copy) == policy_file(tmp_path) == copy / "manifest.bin"
-    assert find_boundary_file(copy) == find_boundary_file(tmp_path) == copy / "manifest.bin"
+    assert find_policy_file(copy) == find_policy_file(tmp_path) == copy / "manifest.bin"
     policy = load_policy(tmp_path)
     assert (policy.iterations, policy.final_lower_bound, policy.final_upper_bound) == (501, 502.5, 503.5)
     assert policy.cost_to_go(0, [1.0, 2.0]) == pytest.approx(105.5 + 106.25 + 2 * 107.25)
@@ -62,7 +60,7 @@ def test_it_becomes_a_file_of_ours(copy):
 
 def test_a_file_of_ours_goes_first(copy, tmp_path):
     (copy / "policy.bin").write_bytes(read_policy_bytes(copy / "manifest.bin"))
-    assert policy_file(tmp_path) == copy / "policy.bin"
+    assert find_policy_file(tmp_path) == copy / "policy.bin"
 
 
 def changed(path, position, form, value):

@@ -3,7 +3,7 @@
 import pytest
 
 from cobre.runs.column_labels import COST_COMPONENTS, unit_of_column
-from cobre.sddp.simulation.cost_table import COMPONENTS
+from cobre.sddp.simulation.cost_table import ANTICIPATED_COST, COMPONENTS
 
 UNITS = {
     "generation_mw": "MW",
@@ -25,4 +25,4 @@ def test_unit_follows_the_longest_ending_of_a_column(column, unit):
 
 
 def test_every_component_of_the_cost_has_a_title():
-    assert set(COST_COMPONENTS) == set(COMPONENTS)
+    assert set(COST_COMPONENTS) == {*COMPONENTS, ANTICIPATED_COST}

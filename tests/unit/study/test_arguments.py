@@ -70,7 +70,10 @@ WRONG = {
     "forward_passes": ({"config.training.forward_passes": 0}, r"forward_passes: is 0 \(expected at least 1\)"),
     "no bus": ({"system.thermals[0].bus_id": 77}, "there is no bus 77"),
     "no number": ({"system.hydros[0].reservoir.max_storage_hm3": float("nan")}, "max_storage_hm3: is nan"),
-    "no room": ({"system.hydros[0].reservoir.max_storage_hm3": -1.0}, "above reservoir.max_storage_hm3"),
+    "negative maximum": (
+        {"system.hydros[0].reservoir.max_storage_hm3": -1.0},
+        r"max_storage_hm3: is -1 \(expected at least 0\)",
+    ),
     "no rule": ({"config.simulation.num_scenarios": -1}, "num_scenarios: is -1"),
     "no record": ({"config.policy": None}, "something of another type"),
 }

@@ -9,7 +9,7 @@ from cobre.compat.study_summaries import hydro_models_summary, provenance_report
 from cobre.export.cobre_python.dictionaries import write_dictionaries
 from cobre.export.cobre_python.writing import copy_inside, write_json, write_table
 from cobre.export.source import RunSource
-from cobre.runs.files import CONVERGENCE_FILE, MANIFEST_FILE
+from cobre.runs.files import CONVERGENCE_FILE, HYDRO_MODELS, MANIFEST_FILE, STOCHASTIC
 from cobre.runs.iterations import iterations_of
 from cobre.sddp.prepared import PreparedStudy
 
@@ -61,7 +61,7 @@ def hydro_models(study: PreparedStudy, production: Mapping[str, int]) -> dict[st
 
 def copy_exports(source: RunSource, folder: Path) -> None:
     """What the case asked for under `exports` has the same files there."""
-    for name in ("stochastic", "hydro_models"):
+    for name in (STOCHASTIC, HYDRO_MODELS):
         for path in sorted((source.folder / name).glob("*.*")):
             if path.name != MANIFEST_FILE:
                 (folder / name).mkdir(exist_ok=True)

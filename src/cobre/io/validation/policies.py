@@ -4,9 +4,8 @@ from pathlib import Path
 
 from cobre.core.case import Case
 from cobre.core.state_names import STORAGE, StateName
-from cobre.io.boundary_file import find_boundary_file, stage_that_ends_on
 from cobre.io.file_names import CONFIG_FILE
-from cobre.io.policy_file import PolicyFileError, PolicyMetadata, read_policy
+from cobre.io.policy_file import PolicyFileError, PolicyMetadata, find_policy_file, read_policy
 from cobre.io.validation.findings import Findings, Rule
 
 FIELD = "policy.boundary.path"
@@ -18,14 +17,14 @@ def boundary_policy(case: Case, findings: Findings) -> None:
     if boundary is None:
         return
     try:
-        metadata = read_policy(find_boundary_file(Path(boundary.path))).metadata
+        metadata = read_policy(find_policy_file(Path(boundary.path))).metadata
     except PolicyFileError as error:
         findings.error(
             CONFIG_FILE, "", FIELD, str(error), "the policy file of another study, its folder, or its output"
         )
         return
     day = case.horizon.stages[-1].end_date
-    if stage_that_ends_on(metadata, day) is None:
+    if metadata.stage_that_ends_on(day) is None:
         message = f"has no cost-to-go on {day}, where this study ends"
         findings.error(CONFIG_FILE, "", FIELD, message, f"its stages end on {', '.join(metadata.stage_end_dates)}")
     _check_plants(case, metadata, findings)

@@ -13,7 +13,7 @@ def simulation_rule(case: Case, findings: Findings) -> None:
     config = case.config.training
     if not any(isinstance(rule, SimulationBased) for rule in config.stopping_rules):
         return
-    averse = [stage.id for stage in case.horizon.stages if stage.risk is not None and stage.risk.lambda_ > 0]
+    averse = [stage.id for stage in case.horizon.stages if stage.risk is not None and not stage.risk.is_expectation]
     if averse:
         where = with_ids("stage", averse)
         message = f"the rule `simulation` compares means, but the risk measure is not the expectation in {where}"

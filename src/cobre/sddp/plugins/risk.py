@@ -50,7 +50,7 @@ class CvarMix(RiskMeasure):
 
 def risk_measure(parameters: CvarParameters | None) -> RiskMeasure:
     """The risk measure of a stage; None, lambda 0 and alpha 1 are the expectation."""
-    if parameters is None or parameters.lambda_ == 0.0 or parameters.alpha == 1.0:
+    if parameters is None or parameters.is_expectation:
         return Expectation()
     return CvarMix(parameters.alpha, parameters.lambda_)
 

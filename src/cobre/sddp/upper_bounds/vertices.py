@@ -59,9 +59,8 @@ def _after(program: StageProgram, before: Box, noise: Floats) -> Box:
 def _leaving(program: StageProgram, before: Floats, inflow: Floats, bound: Floats) -> Floats:
     """One end of the box, from the same end of everything before."""
     decided = (bound * program.column_scale)[program.state_column]
-    taken = program.passed_from
-    passed = np.where(taken < 0, 0.0, before[taken]) if len(taken) else before[:0]
-    return np.concatenate([decided, _lags(program, _lags_of(program, before), inflow).reshape(-1), passed])
+    following: Floats = program.next_states(before[None], decided[None], inflow[None])[0]
+    return following
 
 
 def _lags_of(program: StageProgram, state: Floats) -> Floats:
@@ -77,15 +76,6 @@ def _inflows(program: StageProgram, before: Box, noise: Floats) -> Box:
     least = noise.min(axis=0) + np.minimum(by_low, by_high).sum(axis=0)
     most = noise.max(axis=0) + np.maximum(by_low, by_high).sum(axis=0)
     return Box(np.maximum(least, 0.0), np.maximum(most, 0.0)) if program.truncates else Box(least, most)
-
-
-def _lags(program: StageProgram, old: Floats, inflow: Floats) -> Floats:
-    if not program.order:
-        return old
-    if len(program.lag_from):
-        kept = old[program.lag_from] * (program.lag_from >= 0)[:, None]
-        return np.asarray(kept + program.lag_share[:, None] * inflow)
-    return np.concatenate([inflow[None], old[:-1]])
 
 
 def _finite(box: Box, visited: Floats) -> Box:

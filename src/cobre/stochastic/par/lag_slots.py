@@ -32,6 +32,19 @@ class LagSteps:
         return int(self.taken_from.shape[1])
 
 
+def next_lags(steps: LagSteps | None, stage: int, slots: Floats, inflow: Floats) -> Floats:
+    """What slots (slot, ..., hydro) hold after a stage with some inflows (..., hydro).
+
+    steps: None where slots are lags, which move on by one place.
+    """
+    if steps is None:
+        return np.concatenate([inflow[None], slots[:-1]]) if len(slots) else slots
+    by_slot = (-1, *[1] * inflow.ndim)
+    taken, share = steps.taken_from[stage], steps.inflow_share[stage]
+    following: Floats = slots[taken] * (taken >= 0).reshape(by_slot) + share.reshape(by_slot) * inflow
+    return following
+
+
 @dataclass(frozen=True, slots=True)
 class LagSlots:
     """Coefficients (stage, slot, hydro) in place of (stage, lag, hydro), how slots change, and what they start from.

@@ -9,7 +9,7 @@ from cobre.core.arrays import Flags, Floats
 from cobre.core.case import Case
 from cobre.stochastic.notes import NoiseNote
 from cobre.stochastic.par.initial_lags import KnownPast, initial_lags
-from cobre.stochastic.par.lag_slots import LagSlots, LagSteps, lag_slots
+from cobre.stochastic.par.lag_slots import LagSlots, LagSteps, lag_slots, next_lags
 from cobre.stochastic.par.stage_periods import StagePeriods
 
 
@@ -24,11 +24,7 @@ class InflowMemory:
 
     def after(self, stage: int, slots: Floats, inflow: Floats) -> Floats:
         """What slots (slot, draw, hydro) hold after a stage with some inflows (draw, hydro)."""
-        if self.steps is None:
-            return np.concatenate([inflow[None], slots[:-1]]) if len(slots) else slots
-        taken, share = self.steps.taken_from[stage], self.steps.inflow_share[stage]
-        following: Floats = slots[taken] * (taken >= 0)[:, None, None] + share[:, None, None] * inflow
-        return following
+        return next_lags(self.steps, stage, slots, inflow)
 
 
 def inflow_memory(

@@ -16,6 +16,7 @@ from cobre.core.config import ExportsConfig
 from cobre.io.output.columns import column_of, table_of
 from cobre.io.output.results import write_results
 from cobre.policy.object import state_names
+from cobre.runs.files import HYDRO_MODELS, STATES, STOCHASTIC
 from cobre.sddp.prepared import PreparedStudy
 from cobre.sddp.training.visited import VisitedStates
 from cobre.study.exports.hydro import fpha_tables
@@ -29,16 +30,16 @@ def write_study_exports(output: Path, study: PreparedStudy) -> None:
     """Write the exports that do not depend on training: the noise model, and fits of production planes."""
     asked: ExportsConfig = study.case.config.exports
     if asked.stochastic:
-        write_stochastic(output / "stochastic", study.case, study.noise)
+        write_stochastic(output / STOCHASTIC, study.case, study.noise)
     if asked.fpha_deviation_points:
-        write_results(output / "hydro_models", fpha_tables(study.case), {})
+        write_results(output / HYDRO_MODELS, fpha_tables(study.case), {})
 
 
 def write_state_export(output: Path, study: PreparedStudy, visited: VisitedStates, first_iteration: int = 1) -> None:
     """What training visited; see `states_table`."""
     if study.case.config.exports.states:
         table = states_table(study, list(visited.tables()), first_iteration)
-        write_results(output / "states", {"states": table}, {})
+        write_results(output / STATES, {"states": table}, {})
 
 
 def states_table(study: PreparedStudy, visited: Sequence[Floats], first_iteration: int = 1) -> "pa.Table":

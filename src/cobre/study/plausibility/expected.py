@@ -86,13 +86,5 @@ def _expected_inflow(noise: NoiseModel, own: list[NDArray[np.float64]]) -> Float
     for stage, mean in enumerate(own):
         inflow = mean + noise.lag_inflow(stage, lags[None])[0]
         inflows.append(inflow)
-        lags = _next_lags(noise, stage, lags, inflow)
+        lags = noise.next_lags(stage, lags, inflow)
     return np.array(inflows)
-
-
-def _next_lags(noise: NoiseModel, stage: int, lags: Floats, inflow: Floats) -> Floats:
-    if noise.lag_steps is None:
-        return np.vstack([inflow[None], lags])[: len(lags)]
-    taken, share = noise.lag_changes(stage)
-    kept: Floats = np.where(taken[:, None] >= 0, lags[taken], 0.0)
-    return kept + share[:, None] * inflow
