@@ -2,10 +2,13 @@
 
 import secrets
 import socket
+import time
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, contextmanager
 
-from cobre.comm import TcpConfig
+import numpy as np
+
+from cobre.comm import ReduceOp, TcpConfig
 from cobre.comm.backends.tcp.communicator import TcpCommunicator
 
 SECRET = "the secret of these tests"
@@ -78,3 +81,26 @@ def results(futures):
 
 def failure(future):
     return future.exception(DEADLINE_S)
+
+
+def total(comm):
+    recv = np.zeros(3)
+    comm.allreduce(np.full(3, comm.rank + 1.0), recv, ReduceOp.SUM)
+    return recv.tolist()
+
+
+def wait_until_listening(world):
+    deadline = time.monotonic() + DEADLINE_S
+    while True:
+        try:
+            return world.connect().close()
+        except ConnectionRefusedError:
+            assert time.monotonic() < deadline, "nobody listens"
+            time.sleep(0.01)
+
+
+def wait_for_log(caplog, words):
+    deadline = time.monotonic() + DEADLINE_S
+    while not any(words in record.getMessage() for record in list(caplog.records)):
+        assert time.monotonic() < deadline, f"nobody logged '{words}'"
+        time.sleep(0.01)

@@ -26,7 +26,7 @@ a stale segment              | kit shm_stale_segment, kit shm_rubbish_segment, k
 a wrong or absent secret     | test_tcp_network_start.py::test_a_wrong_secret_is_told_on_both_sides_in_time,
                              | test_tcp_network_start.py::test_other_hosts_are_refused_without_a_secret,
                              | test_tcp_rendezvous.py::test_an_absent_secret_is_told
-garbage or an oversize frame | test_tcp_rendezvous.py::test_idle_connections_and_garbage_do_not_stall_the_rendezvous,
+garbage or an oversize frame | test_tcp_strangers.py::test_idle_connections_and_garbage_do_not_stall_the_rendezvous,
                              | unit/comm/tcp/test_protocol.py::test_a_frame_is_refused_by_its_first_bytes,
                              | unit/comm/tcp/test_handshake.py::test_no_bytes_of_a_stranger_get_in
 ranks make different calls   | test_ranks_that_make_different_calls, case mismatch/calls

@@ -140,6 +140,23 @@ def test_a_worker_takes_nothing_out_of_turn(tag):
         worker().receive(frame(tag, payload))
 
 
+def test_a_coordinator_takes_nothing_out_of_turn():
+    with pytest.raises(ProtocolError, match="PROOF out of order"):
+        CoordinatorHandshake(SECRET).receive(frame(Tag.PROOF, bytes(32)))
+    coordinator, peer = CoordinatorHandshake(SECRET), worker()
+    coordinator.receive(peer.begin())
+    with pytest.raises(ProtocolError, match="HELLO out of order"):
+        coordinator.receive(peer.begin())
+
+
+def test_a_stranger_may_send_only_so_much():
+    coordinator, hello = CoordinatorHandshake(SECRET), worker().begin()
+    coordinator.receive(hello)
+    with pytest.raises(ProtocolError, match=r"more than \d+ bytes before PROOF"):
+        coordinator.receive(bytes(handshake.MAX_UNAUTHENTICATED_BYTES))
+    assert not coordinator.is_authenticated
+
+
 @given(st.lists(st.binary(max_size=400), max_size=8))
 def test_no_bytes_of_a_stranger_get_in(pieces):
     coordinator = CoordinatorHandshake(SECRET)

@@ -121,8 +121,20 @@ def test_a_frame_is_refused_by_its_first_bytes(head):
 
 def test_another_protocol_version_is_told_whatever_follows_it():
     payload = protocol.MAGIC + struct.pack(">H", 99) + bytes(40)
-    with pytest.raises(VersionError, match="protocol version 99"):
-        Hello.parse(payload)
+    for message in (Hello, Challenge):
+        with pytest.raises(VersionError, match="protocol version 99"):
+            message.parse(payload)
+
+
+def test_a_link_of_no_known_kind_is_refused():
+    hello = Hello(1, 2, "", "", 1, "", "", 7, bytes(16), bytes(32))
+    with pytest.raises(ProtocolError, match="unknown link 7"):
+        Hello.parse(hello.pack())
+
+
+def test_a_text_that_is_no_utf8_is_refused():
+    with pytest.raises(ProtocolError, match="not valid UTF-8"):
+        FieldReader(struct.pack(">H", 2) + b"\xff\xfe").text()
 
 
 def test_texts_are_cut_between_characters():

@@ -42,6 +42,18 @@ def test_a_file_that_others_can_read_or_change_is_refused(secret_file, mode, all
         assert SECRET not in str(caught.value)
 
 
+def test_a_device_is_no_secret():
+    with pytest.raises(InitializationFailedError, match="/dev/null is not a regular file"):
+        load_secret(config(secret_file="/dev/null"))
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="giving a file away needs root")
+def test_a_file_of_another_user_is_refused(secret_file):
+    os.chown(secret_file, 65534, 65534)
+    with pytest.raises(InitializationFailedError, match="belongs to user 65534, not to you"):
+        load_secret(config(secret_file=str(secret_file)))
+
+
 def test_an_inherited_anonymous_file_is_accepted():
     reading, writing = os.pipe()
     os.write(writing, SECRET.encode())

@@ -72,6 +72,16 @@ def test_frames_beyond_what_is_due_are_refused(pair, head):
         DataReader(pair[1], 10).read(memoryview(bytearray(10)))
 
 
+def test_a_head_may_arrive_byte_by_byte(pair):
+    reader, received = DataReader(pair[1], 4), memoryview(bytearray(4))
+    head = data_head(4)
+    for byte in head:
+        assert reader.read(received) == 0
+        pair[0].send([bytes([byte])])
+    pair[0].send([b"data"])
+    assert reader.read(received) == 4 and received == b"data"
+
+
 def test_an_ended_connection_names_its_peer(pair):
     pair[0].close()
     with pytest.raises(LinkLostError) as caught:

@@ -1,0 +1,170 @@
+"""Whoever reaches the port of a rendezvous without belonging to the run, on either side, and ranks that are cut off."""
+
+import contextlib
+import logging
+import socket
+import threading
+import time
+
+import pytest
+from tcp_worlds import (
+    DEADLINE_S,
+    SECRET,
+    failure,
+    meeting,
+    new_address,
+    results,
+    total,
+    wait_for_log,
+    wait_until_listening,
+)
+
+from cobre.comm.backends.tcp.protocol import Link
+from cobre.comm.backends.tcp.rendezvous import acceptor, connector, pending_connection
+from cobre.comm.backends.tcp.rendezvous.handshake import RefusedError, WorkerHandshake
+
+
+def test_idle_connections_and_garbage_do_not_stall_the_rendezvous(monkeypatch):
+    monkeypatch.setattr(acceptor, "MAX_PENDING", 16)
+    with meeting(3) as world:
+        coordinator = world.start(0)
+        wait_until_listening(world)
+        strangers = [world.connect() for _ in range(200)]
+        for number, stranger in enumerate(strangers[::3]):
+            with contextlib.suppress(OSError):  # it was shown the door already
+                stranger.sendall(b"GET / HTTP/1.1\r\n\r\n" if number % 2 else b"\xff" * 3000)
+        comms = results([coordinator, *world.start_all([1, 2])])
+        assert world.everywhere(comms, total) == [[6.0] * 3] * 3
+
+
+def test_a_stranger_has_little_time(monkeypatch, caplog):
+    caplog.set_level(logging.INFO, "cobre.comm")
+    monkeypatch.setattr(pending_connection, "HANDSHAKE_S", 0.2)
+    with meeting(2) as world:
+        coordinator = world.start(0)
+        wait_until_listening(world)
+        stranger = world.connect()
+        assert stranger.recv(1) == b"", "hung up on"
+        wait_for_log(caplog, "handshake timed out")
+        assert world.everywhere(results([coordinator, world.start(1)]), total) == [[3.0] * 3] * 2
+
+
+def join_by_hand(world, rank):
+    """Both connections of a worker, up to the welcome; nothing is started yet."""
+    socks = []
+    for link in (Link.CONTROL, Link.DATA):
+        sock = world.connect()
+        handshake = WorkerHandshake(rank, world.size, "", SECRET.encode(), link, b"instance of once")
+        sock.sendall(handshake.begin())
+        while not handshake.is_welcome:
+            sock.sendall(handshake.receive(sock.recv(handshake.needed)))
+        socks.append(sock)
+    return socks
+
+
+def test_a_worker_that_died_before_the_start_is_replaced():
+    with meeting(3) as world:
+        coordinator = world.start(0)
+        wait_until_listening(world)
+        for sock in join_by_hand(world, 1):
+            sock.close()
+        comms = results([coordinator, *world.start_all([1, 2])])
+        assert world.everywhere(comms, total) == [[6.0] * 3] * 3
+
+
+class FakeCoordinator(threading.Thread):
+    """Answers every connection with the same bytes, and nothing else."""
+
+    def __init__(self, address, answer):
+        super().__init__(daemon=True)
+        self._server = socket.create_server((address, 29500))
+        self._answer = answer
+        self.answered = 0
+        self.start()
+
+    def run(self):
+        with contextlib.suppress(OSError):
+            while True:
+                guest, _ = self._server.accept()
+                with guest, contextlib.suppress(OSError):
+                    guest.sendall(self._answer)
+                    guest.recv(1 << 16)  # unread bytes would make the end a reset
+                self.answered += 1
+
+    def stop(self):
+        self._server.shutdown(socket.SHUT_RDWR)
+        self._server.close()
+        self.join(DEADLINE_S)
+
+
+def test_a_strangers_refusal_is_a_hint_after_the_limit_and_safe_to_show():
+    address = new_address()
+    stranger = FakeCoordinator(address, RefusedError("go home\x1b]0;owned\x07").frame())
+    with meeting(2, coordinator=address, connect_timeout_s=1.0) as world:
+        text = str(failure(world.start(1)))
+    stranger.stop()
+    assert stranger.answered > 1, "the worker has tried again"
+    assert "rank 1 could not connect to rank 0" in text and "without proving" in text
+    assert "it said: go home\\x1b]0;owned\\x07" in text and text.isprintable()
+
+
+def test_a_strangers_refusal_does_not_keep_a_rank_from_its_coordinator():
+    address = new_address()
+    stranger = FakeCoordinator(address, RefusedError("go home").frame())
+    with meeting(2, coordinator=address) as world:
+        worker = world.start(1)
+        deadline = time.monotonic() + DEADLINE_S
+        while not stranger.answered and time.monotonic() < deadline:
+            time.sleep(0.01)
+        stranger.stop()
+        comms = results([world.start(0), worker])
+        assert world.everywhere(comms, total) == [[3.0] * 3] * 2
+
+
+@pytest.mark.parametrize(
+    "answer,words",
+    [
+        (b"", "the peer ended the handshake (connection closed)"),
+        (b"\x15\x03\x03\x00\x02\x02\x28", "the coordinator uses TLS, but this rank does not"),
+    ],
+)
+def test_whoever_answers_in_the_place_of_a_coordinator_is_told(answer, words):
+    address = new_address()
+    stranger = FakeCoordinator(address, answer)
+    with meeting(2, coordinator=address, connect_timeout_s=1.0) as world:
+        text = str(failure(world.start(1)))
+    stranger.stop()
+    assert words in text and "COBRE_TCP_TLS_CA" in text
+
+
+def test_whoever_listens_and_says_nothing_is_told(monkeypatch):
+    monkeypatch.setattr(connector, "HANDSHAKE_S", 0.2)
+    address = new_address()
+    with socket.create_server((address, 29500)), meeting(2, coordinator=address, connect_timeout_s=1.0) as world:
+        assert "no reply in time" in str(failure(world.start(1)))
+
+
+def refusal_of(world, rank, link, instance=b"instance of once"):
+    """What the coordinator says to a connection of this rank; it was joined by hand before, or has a silly number."""
+    sock = world.connect()
+    handshake = WorkerHandshake(rank, world.size, "", SECRET.encode(), link, instance)
+    sock.sendall(handshake.begin())
+    with pytest.raises(RefusedError) as caught:
+        while True:
+            sock.sendall(handshake.receive(sock.recv(handshake.needed)))
+    return caught.value
+
+
+def test_ranks_that_cannot_be_and_connections_made_twice_are_refused():
+    with meeting(3) as world:
+        coordinator = world.start(0)
+        wait_until_listening(world)
+        for rank in (0, 3):
+            assert "expected a rank from 1 to 2" in refusal_of(world, rank, Link.DATA).text
+        socks = join_by_hand(world, 1)
+        again = refusal_of(world, 1, Link.DATA)
+        assert "connected twice" in again.text and again.may_retry
+        for sock in socks:
+            sock.close()
+        comms = results([coordinator, *world.start_all([1, 2])])
+        assert world.everywhere(comms, total) == [[6.0] * 3] * 3
