@@ -185,7 +185,7 @@ def test_leak_check_knows_that_its_world_cannot_have_made_what_is_younger():
 
 
 def test_no_leaks_raises():
-    with pytest.raises(AssertionError, match="left behind: descriptor"), leaks.no_leaks(patience_s=0):
+    with pytest.raises(AssertionError, match="left behind: descriptor"), leaks.no_leaks(settle_s=0):
         reading, writing = os.pipe()
     os.close(reading)
     os.close(writing)

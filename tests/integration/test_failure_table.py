@@ -22,7 +22,7 @@ a port is in use             | test_tcp_network_start.py::test_a_port_that_an_ea
 a name is not known yet      | test_tcp_network_start.py::test_a_name_that_becomes_known_late_is_one_line_and_a_retry,
                              | test_tcp_rendezvous.py::test_a_name_that_is_not_known_yet_is_one_line_and_a_retry
 /dev/shm is too small        | kit shm_no_space_for_region, kit shm_no_space_for_world
-a stale segment              | kit shm_stale_segment, kit shm_rubbish_segment, kit shm_live_segment
+a stale segment              | kit shm_stale_segment, kit shm_invalid_segment, kit shm_live_segment
 a wrong or absent secret     | test_tcp_network_start.py::test_a_wrong_secret_is_told_on_both_sides_in_time,
                              | test_tcp_network_start.py::test_other_hosts_are_refused_without_a_secret,
                              | test_tcp_rendezvous.py::test_an_absent_secret_is_told

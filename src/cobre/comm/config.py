@@ -21,7 +21,7 @@ from cobre.comm.errors import InitializationFailedError, MissingConfigurationErr
 from cobre.comm.types import BackendKind
 
 BACKEND_VARIABLE = "COBRE_COMM_BACKEND"
-MAX_SHM_RANKS = 1024
+MAX_RANKS = 1024
 MAX_SHM_NAME = 30  # macOS allows 31 characters with the slash
 DEFAULT_TIMEOUT_S = 60.0
 DEFAULT_TCP_PORT = 29500
@@ -337,10 +337,10 @@ def _shown(config: Any, name: str) -> str:
 
 
 def _check_world(backend: str, rank_variable: str, rank: int, size_variable: str, size: int) -> None:
-    if not 1 <= size <= MAX_SHM_RANKS:
+    if not 1 <= size <= MAX_RANKS:
         raise InitializationFailedError(
             backend,
-            f"{size_variable} must be a number of ranks from 1 to {MAX_SHM_RANKS}, got {size} (processes, not bytes)",
+            f"{size_variable} must be a number of ranks from 1 to {MAX_RANKS}, got {size} (processes, not bytes)",
         )
     if not 0 <= rank < size:
         raise InitializationFailedError(

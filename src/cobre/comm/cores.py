@@ -1,10 +1,11 @@
-"""The number of cores that this process may use: by CPU affinity and cgroup quota, not what the machine has."""
+"""What this process may use of its machine: cores by CPU affinity and cgroup quota, and its cgroups."""
 
 import math
 import os
 from pathlib import Path
 
 CGROUP_ROOT = Path("/sys/fs/cgroup")
+MEMBERSHIP = Path("/proc/self/cgroup")
 
 
 def usable_cores() -> int:
@@ -21,21 +22,27 @@ def affinity_cores() -> int:
     return os.cpu_count() or 1
 
 
-def cgroup_quota(root: Path = CGROUP_ROOT, membership: Path = Path("/proc/self/cgroup")) -> float | None:
+def cgroup_quota(root: Path = CGROUP_ROOT, membership: Path = MEMBERSHIP) -> float | None:
     """The tightest CPU quota of this process's cgroup and its parents, in cores; None: no limit."""
-    quotas = [quota for folder in _own_cgroups(root, membership) if (quota := _quota(folder)) is not None]
+    folders = own_cgroups("cpu", root, membership)
+    quotas = [quota for folder in folders if (quota := _quota(folder)) is not None]
     return min(quotas, default=None)
 
 
-def _own_cgroups(root: Path, membership: Path) -> list[Path]:
+def own_cgroups(controller: str, root: Path = CGROUP_ROOT, membership: Path = MEMBERSHIP) -> list[Path]:
+    """The folders of this process's cgroups and their parents, for a controller such as "cpu" or "memory".
+
+    Of both versions: v2 has one hierarchy for all controllers, v1 a folder for each. The root folders are always among
+    them: in a container they may be its own cgroup, while the path in `membership` is that of the host.
+    """
+    folders = [root, root / controller]
     try:
         lines = membership.read_text().splitlines()
     except OSError:
-        return [root, root / "cpu"]
-    folders = [root, root / "cpu"]
+        return folders
     for line in lines:
         _, controllers, path = line.split(":", 2)
-        base = root if not controllers else root / "cpu" if "cpu" in controllers.split(",") else None
+        base = root if not controllers else root / controller if controller in controllers.split(",") else None
         if base is not None:
             own = base / path.lstrip("/")
             folders += [own, *(parent for parent in own.parents if parent.is_relative_to(base))]

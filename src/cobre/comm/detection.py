@@ -5,8 +5,11 @@ recognised by its environment variables, and a package by whether it can be foun
 """
 
 import importlib.util
+import shutil
+import sys
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass
+from pathlib import Path
 
 from cobre.comm.config import BACKEND_VARIABLE
 from cobre.comm.errors import BackendNotAvailableError
@@ -85,6 +88,12 @@ def slurm_tasks(environ: Mapping[str, str]) -> int | None:
 def installed_backends() -> tuple[BackendKind, ...]:
     """The backends whose packages are installed, in the order of preference of "auto"."""
     return tuple(kind for kind in PREFERENCE if importlib.util.find_spec(_NEEDED[kind]) is not None)
+
+
+def find_mpiexec() -> str:
+    """The mpiexec beside this interpreter, where MPI wheels put it, else the one on PATH; empty if there is none."""
+    beside = Path(sys.executable).parent / "mpiexec"
+    return str(beside) if beside.exists() else shutil.which("mpiexec") or ""
 
 
 def detect(environ: Mapping[str, str], installed: Collection[BackendKind]) -> tuple[BackendKind, str]:

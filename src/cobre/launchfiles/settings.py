@@ -4,7 +4,7 @@ import re
 from dataclasses import dataclass
 from typing import Self
 
-from cobre.comm.config import DEFAULT_TCP_PORT, MAX_SHM_RANKS, MAX_TCP_PORT
+from cobre.comm.config import DEFAULT_TCP_PORT, MAX_RANKS, MAX_TCP_PORT
 from cobre.errors import CobreError
 
 DNS_LABEL = r"[a-z]([a-z0-9-]*[a-z0-9])?"
@@ -44,7 +44,7 @@ class WorldSettings:
 
     def checked(self) -> Self:
         """These settings; raises LaunchFileError for a value that is out of range or malformed."""
-        _between("--ranks", self.ranks, 1, MAX_SHM_RANKS)
+        _between("--ranks", self.ranks, 1, MAX_RANKS)
         _between("--threads", self.threads, 1, 4096)
         _between("--port", self.port, 1024, MAX_TCP_PORT)
         _matches("--name", self.name, DNS_LABEL, f"lower-case letters, digits and '-', {_ENDS}, at most {MAX_NAME}")

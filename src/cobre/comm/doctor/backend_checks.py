@@ -29,13 +29,13 @@ def check_shm() -> BackendStatus:
     """Try two ranks, with futexes and, if those fail, with condition variables."""
     trial = try_launched("shm", options={"COBRE_SHM_WAIT": "futex"})
     if not trial.problem:
-        return BackendStatus("shm", True, _went_well(trial))
+        return BackendStatus("shm", True, _success(trial))
     other = try_launched("shm", options={"COBRE_SHM_WAIT": "condvar"})
     if not other.problem:
         return BackendStatus(
             "shm",
             True,
-            f"{_went_well(other)}, but only without futexes ({trial.problem})",
+            f"{_success(other)}, but only without futexes ({trial.problem})",
             "set COBRE_SHM_WAIT=condvar",
         )
     return BackendStatus("shm", False, trial.problem, "" if ADVICE in trial.problem else ADVICE)
@@ -53,7 +53,7 @@ def check_tcp() -> BackendStatus:
     trial = try_launched("tcp")
     if trial.problem:
         return BackendStatus("tcp", False, trial.problem, "see loopback, own name and secret below")
-    return BackendStatus("tcp", True, _went_well(trial))
+    return BackendStatus("tcp", True, _success(trial))
 
 
 def check_mpi(library: MpiLibrary) -> BackendStatus:
@@ -74,10 +74,10 @@ def check_mpi(library: MpiLibrary) -> BackendStatus:
     if trial.problem:
         advice = f"use the mpiexec of {library.library}; this one is {library.mpiexec}"
         return BackendStatus("mpi", False, f"{library.library}: {trial.problem}", advice)
-    return BackendStatus("mpi", True, f"{library.library}: {_went_well(trial)}")
+    return BackendStatus("mpi", True, f"{library.library}: {_success(trial)}")
 
 
-def _went_well(trial: Trial) -> str:
+def _success(trial: Trial) -> str:
     return f"{RANKS} ranks connected, reduced and gathered, {_milliseconds(trial)}"
 
 

@@ -5,10 +5,9 @@ import os
 import platform
 import resource
 import socket
-from collections.abc import Iterator
 from pathlib import Path
 
-from cobre.comm.cores import CGROUP_ROOT, affinity_cores, cgroup_quota, usable_cores
+from cobre.comm.cores import CGROUP_ROOT, MEMBERSHIP, affinity_cores, cgroup_quota, own_cgroups, usable_cores
 from cobre.comm.doctor.findings import Finding
 from cobre.comm.shm_space import ADVICE, SHM_FOLDER
 
@@ -46,8 +45,10 @@ def _cores() -> Finding:
     quota = cgroup_quota()
     limit = "none" if quota is None else f"{quota:g}"
     text = f"{usable_cores()} usable (machine {os.cpu_count()}, affinity {affinity_cores()}, cgroup quota {limit})"
-    is_cut = usable_cores() < (os.cpu_count() or 1)
-    return Finding("cores", text, f"start at most {usable_cores()} ranks; more will run, but slower" if is_cut else "")
+    is_limited = usable_cores() < (os.cpu_count() or 1)
+    return Finding(
+        "cores", text, f"start at most {usable_cores()} ranks; more will run, but slower" if is_limited else ""
+    )
 
 
 def _memory() -> Finding:
@@ -65,26 +66,14 @@ def _meminfo(name: str) -> int:
     return next((int(line.split()[1]) * 1024 for line in lines if line.startswith(f"{name}:")), 0)
 
 
-def memory_limit_bytes(root: Path = CGROUP_ROOT, membership: Path = Path("/proc/self/cgroup")) -> int | None:
+def memory_limit_bytes(root: Path = CGROUP_ROOT, membership: Path = MEMBERSHIP) -> int | None:
     """The tightest memory limit of this process's cgroup and its parents; None: no limit."""
-    limits = [limit for file in _limit_files(root, membership) if (limit := _limit(file)) is not None]
-    return min(limits, default=None)
-
-
-def _limit_files(root: Path, membership: Path) -> Iterator[Path]:
-    yield from (root / "memory.max", root / "memory" / "memory.limit_in_bytes")
-    try:
-        lines = membership.read_text().splitlines()
-    except OSError:
-        return
-    for line in lines:
-        _, controllers, path = line.split(":", 2)
-        own = Path(path.lstrip("/"))
-        for folder in (own, *own.parents):
-            if not controllers:
-                yield root / folder / "memory.max"
-            elif "memory" in controllers.split(","):
-                yield root / "memory" / folder / "memory.limit_in_bytes"
+    files = [
+        folder / name
+        for folder in own_cgroups("memory", root, membership)
+        for name in ("memory.max", "memory.limit_in_bytes")  # cgroup v2, v1
+    ]
+    return min((limit for file in files if (limit := _limit(file)) is not None), default=None)
 
 
 def _limit(file: Path) -> int | None:

@@ -1,14 +1,12 @@
 """Finds the MPI library and its launcher, without initialising MPI in this process."""
 
 import os
-import shutil
 import subprocess
 import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 
-from cobre.comm.detection import LAUNCHERS, find_launch
+from cobre.comm.detection import LAUNCHERS, find_launch, find_mpiexec
 from cobre.comm.doctor.findings import Finding
 from cobre.comm.doctor.machine import version_of
 
@@ -57,12 +55,6 @@ def describe(library: MpiLibrary, environ: Mapping[str, str] = os.environ) -> li
         Finding("mpiexec", library.mpiexec or "not found", advice),
         Finding("launcher", _launcher(environ)),
     ]
-
-
-def find_mpiexec() -> str:
-    """The mpiexec next to this interpreter, where the wheels of MPICH and Open MPI put it, else the one on PATH."""
-    beside = Path(sys.executable).parent / "mpiexec"
-    return str(beside) if beside.exists() else shutil.which("mpiexec") or ""
 
 
 def run_limited(command: Sequence[str], limit_s: float, **variables: str) -> tuple[int, str]:

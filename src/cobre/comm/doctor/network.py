@@ -74,10 +74,10 @@ def _lookup(name: str, host: str, advice: str) -> Finding:
 def resolve(host: str) -> list[str] | None:
     """The addresses of a host, empty if there are none; None if the name server took too long."""
     # In a thread, because getaddrinfo() has no timeout.
-    answers: queue.SimpleQueue[list[str]] = queue.SimpleQueue()
-    threading.Thread(target=lambda: answers.put(_addresses(host)), daemon=True).start()
+    replies: queue.SimpleQueue[list[str]] = queue.SimpleQueue()
+    threading.Thread(target=lambda: replies.put(_addresses(host)), daemon=True).start()
     try:
-        return answers.get(timeout=LOOKUP_LIMIT_S)
+        return replies.get(timeout=LOOKUP_LIMIT_S)
     except queue.Empty:
         return None
 

@@ -8,7 +8,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from cobre.comm import Backend, BackendError, CommError, create_communicator, launch
-from cobre.comm.doctor.mpi_library import find_mpiexec, run_limited
+from cobre.comm.detection import find_mpiexec
+from cobre.comm.doctor.mpi_library import run_limited
 from cobre.comm.trace.writer import TRACE_VARIABLE
 
 RANKS = 2
@@ -42,7 +43,7 @@ def try_launched(backend: str, size: int = RANKS, options: Mapping[str, str] | N
     begin = time.monotonic()
     environment = {**_NO_TRACE, **(options or {})}
     try:
-        launch.run(run_collectives, size, backend, environment=environment, timeout_s=LIMIT_S, output=_silence)
+        launch.run(run_collectives, size, backend, environment=environment, timeout_s=LIMIT_S, output=launch.discard)
     except (BackendError, CommError, launch.WorkerError, OSError) as error:
         return Trial(time.monotonic() - begin, first_line(error))
     return Trial(time.monotonic() - begin)
@@ -69,10 +70,6 @@ def first_line(error: BaseException) -> str:
     """The first line of an error's text, or its class if it has none."""
     lines = str(error).strip().splitlines()
     return lines[0] if lines else type(error).__name__
-
-
-def _silence(_rank: int, _stream: str, _text: str) -> None:
-    """Discard output: what goes wrong is raised as an error."""
 
 
 def main() -> None:

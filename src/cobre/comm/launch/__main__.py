@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import NoReturn
 
-from cobre.comm.config import MAX_SHM_RANKS, WAIT_STRATEGIES
+from cobre.comm.config import MAX_RANKS, WAIT_STRATEGIES
 from cobre.comm.errors import BackendError
 from cobre.comm.launch.environment import launchable_backends
 from cobre.comm.launch.errors import WorkerError
@@ -92,8 +92,8 @@ def _parser() -> argparse.ArgumentParser:
 
 
 def _size(text: str) -> int:
-    if not text.isdecimal() or not 1 <= int(text) <= MAX_SHM_RANKS:
-        raise argparse.ArgumentTypeError(f"expected a number of ranks from 1 to {MAX_SHM_RANKS}, got {text!r}")
+    if not text.isdecimal() or not 1 <= int(text) <= MAX_RANKS:
+        raise argparse.ArgumentTypeError(f"expected a number of ranks from 1 to {MAX_RANKS}, got {text!r}")
     return int(text)
 
 

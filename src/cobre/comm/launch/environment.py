@@ -7,7 +7,7 @@ import secrets
 import socket
 from collections.abc import Callable, Mapping
 
-from cobre.comm.config import BACKEND_VARIABLE, MAX_SHM_RANKS, LocalConfig, ShmConfig, TcpConfig
+from cobre.comm.config import BACKEND_VARIABLE, MAX_RANKS, LocalConfig, ShmConfig, TcpConfig
 from cobre.comm.errors import BackendNotAvailableError, InitializationFailedError, InvalidBackendError
 from cobre.comm.launch.interpreter import with_import_path
 from cobre.comm.types import BackendKind
@@ -31,10 +31,10 @@ def check_size(backend: str, size: object) -> int:
         ranks = operator.index(size)  # type: ignore[arg-type]  # raises TypeError for what is no integer
     except TypeError:
         ranks = 0
-    if isinstance(size, bool) or not 1 <= ranks <= MAX_SHM_RANKS:
+    if isinstance(size, bool) or not 1 <= ranks <= MAX_RANKS:
         raise InitializationFailedError(
             backend,
-            f"expected a number of ranks from 1 to {MAX_SHM_RANKS}, got {size!r}",
+            f"expected a number of ranks from 1 to {MAX_RANKS}, got {size!r}",
         )
     return ranks
 

@@ -46,10 +46,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
     _print(f"{len(results)} cells in {time.monotonic() - begin:.0f} s, {len(bad(results))} failed")
     if options.json:
         Path(options.json).write_text(json.dumps([result.to_json() for result in results], indent=1), encoding="utf-8")
-    return 0 if _is_well(results, complete=not options.quick) else 1
+    return 0 if _is_success(results, complete=not options.quick) else 1
 
 
-def _is_well(results: Sequence[Result], *, complete: bool) -> bool:
+def _is_success(results: Sequence[Result], *, complete: bool) -> bool:
     skipped = any(result.outcome is Outcome.SKIPPED for result in results)
     return bool(results) and not bad(results) and not (complete and skipped)
 

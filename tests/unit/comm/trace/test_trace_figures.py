@@ -80,7 +80,7 @@ def test_figures_by_rank(run):
         1,
         5 * US,
     )
-    assert (second.waited_ns, second.came_last, second.caused_ns, second.met) == (5 * US, 1, 30 * US, 2)
+    assert (second.waited_ns, second.came_last, second.caused_ns, second.synchronised) == (5 * US, 1, 30 * US, 2)
     assert (first.span_ns, second.span_ns) == (75 * US, 65 * US)
 
 

@@ -12,14 +12,14 @@ LATE_S = 0.02
 """How late the late rank is, in seconds. A correct barrier passes with any value; a wrong one is detected by it."""
 
 
-def watch(comm: Backend, wait: Callable[[], None]) -> list[tuple[int, int]]:
+def timed_waits(comm: Backend, wait: Callable[[], None]) -> list[tuple[int, int]]:
     """Wait once for every rank that is late; the times of entering and leaving, in nanoseconds.
 
     All processes of a machine share the monotonic clock.
     """
     times = []
     for late in range(comm.size):
-        meet(comm)
+        synchronise(comm)
         if comm.rank == late:
             time.sleep(LATE_S)
         entered = time.monotonic_ns()
@@ -37,7 +37,7 @@ def nobody_left_early(_params: Params, values: Sequence[Value]) -> str:
     return ""
 
 
-def meet(comm: Backend) -> None:
+def synchronise(comm: Backend) -> None:
     """Make all ranks start together, by a call that is not the one under test."""
     comm.allreduce(np.zeros(1), np.zeros(1))
 
@@ -45,7 +45,7 @@ def meet(comm: Backend) -> None:
 @case("barrier/nobody_leaves_early", (1,), judge=nobody_left_early, grid=several)
 def nobody_leaves_early(comm: Backend, _params: Params) -> Value:
     """Each rank is late once; the others wait for it."""
-    return watch(comm, comm.barrier)
+    return timed_waits(comm, comm.barrier)
 
 
 @case("barrier/many", (1,))

@@ -13,7 +13,9 @@ BROKEN = dict.fromkeys(COLLECTIVES, "CommunicatorBrokenError")
 
 
 def _judge_abort(_params: Params, values: Sequence[Value]) -> str:
-    wrong = [f"rank {rank} was told {value}" for rank, value in enumerate(values) if rank and not _told(value["first"])]
+    wrong = [
+        f"rank {rank} got {value}" for rank, value in enumerate(values) if rank and not _names_abort(value["first"])
+    ]
     for rank, value in enumerate(values):
         causes = ["CommunicatorBrokenError", "CollectiveFailedError" if rank == 0 else "AbortedError"]
         if (value["later"], value["causes"][:2], value["states"]) != (BROKEN, causes, ["broken", "closed"]):
@@ -21,7 +23,7 @@ def _judge_abort(_params: Params, values: Sequence[Value]) -> str:
     return "\n".join(wrong)
 
 
-def _told(first: Value) -> bool:
+def _names_abort(first: Value) -> bool:
     return first["error"] == "AbortedError" and REASON in first["message"] and "rank 0" in first["message"]
 
 

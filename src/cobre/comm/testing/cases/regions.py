@@ -8,7 +8,7 @@ from cobre.comm.backends.base import Backend
 from cobre.comm.errors import CommError
 from cobre.comm.testing import inputs, oracle
 from cobre.comm.testing.case import Depth, Params, Value, case, several
-from cobre.comm.testing.cases.barrier import nobody_left_early, watch
+from cobre.comm.testing.cases.barrier import nobody_left_early, timed_waits
 from cobre.comm.testing.grids import FEW, KIB, MIB, around, combinations
 from cobre.comm.testing.inputs import DTYPES, fingerprint
 from cobre.comm.testing.steps import FillRegion, Gather, GatherIntoRegion
@@ -218,8 +218,8 @@ def fence_waits(comm: Backend, _params: Params) -> Value:
     """No rank leaves a fence before all ranks of the node have entered it."""
     with comm.create_shared_region(1, np.int8) as region:
         if len(ranks_of_node(comm)) < comm.size:
-            return watch(comm, comm.barrier)  # private memory: a fence has nobody to wait for
-        return watch(comm, region.fence)
+            return timed_waits(comm, comm.barrier)  # private memory: a fence has nobody to wait for
+        return timed_waits(comm, region.fence)
 
 
 @case("regions/fence_shows", (8,))

@@ -45,15 +45,15 @@ def back_to_back(comm: Backend, params: Params) -> Value:
     results = []
     for number in range(params["rounds"]):
         for step in _steps(number, params["elements"]):
-            _dawdle(comm, number)
+            _delay_one_rank(comm, number)
             results.append(inputs.fingerprint(step.perform(comm)))
     return _digest(results)
 
 
-def _dawdle(comm: Backend, number: int) -> None:
-    """Another rank is slow in every round, so that fast ranks run ahead as far as they can."""
+def _delay_one_rank(comm: Backend, number: int) -> None:
+    """Slow down one rank, another one in every round, so that the others run ahead as far as they can."""
     if number % comm.size == comm.rank:
-        inputs.payload("uint8", 50_000, "dawdle")
+        inputs.payload("uint8", 50_000, "delay")
 
 
 def _expect_numbers(_params: Params, size: int) -> Sequence[Value]:

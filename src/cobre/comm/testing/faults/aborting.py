@@ -48,9 +48,9 @@ def interrupt(ranks: Ranks, params: Params) -> Sequence[str]:
     waiting.wait_for("calling")
     waiting.wait_until_asleep()
     sent = time.monotonic()
-    waiting.send(signal.SIGINT)
+    waiting.send_signal(signal.SIGINT)
     problems = check_message(waiting, "KeyboardInterrupt", ()) + check_in_time(waiting, sent, INTERRUPT_BOUND_S)
-    processes[late].tell("go")
+    processes[late].send_command("go")
     for process in processes:
         if process is not waiting:
             problems += check_message(process, "AbortedError", (f"rank {waiting.rank}", "KeyboardInterrupt"))

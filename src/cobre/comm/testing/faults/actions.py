@@ -8,7 +8,7 @@ from collections.abc import Callable, Mapping
 
 from cobre.comm.testing.case import find_case
 from cobre.comm.testing.faults.calls import Call, prepare
-from cobre.comm.testing.faults.script import Script, say
+from cobre.comm.testing.faults.script import Script, report_event
 from cobre.comm.testing.programs import run_program
 
 MANY_CALLS = 5000
@@ -61,7 +61,7 @@ def _die_moving(script: Script, call: Call) -> None:
 def _die_torn(script: Script, call: Call) -> None:
     """Reading the victim's send buffer raises SIGBUS halfway through the copy."""
     if script.is_victim:
-        say("dying")
+        report_event("dying")
     script.expect_failure(call)
 
 
@@ -85,7 +85,7 @@ def _prepare(script: Script, *, torn: bool = False) -> Call:
 
 
 def _die() -> None:
-    say("dying")
+    report_event("dying")
     os.kill(os.getpid(), signal.SIGKILL)
 
 
@@ -101,7 +101,7 @@ def _report_inside(script: Script) -> None:
     def watch() -> None:
         while script.comm.state != "busy":
             time.sleep(0)
-        say("inside")
+        report_event("inside")
 
     threading.Thread(target=watch, daemon=True).start()
 
@@ -124,7 +124,7 @@ def let_wait(script: Script) -> None:
     script.comm.barrier()
     call = _prepare(script)
     if script.is_victim:
-        say("ready")
+        report_event("ready")
         script.wait_for_command("go")
     script.expect_failure(call)
 
@@ -148,19 +148,19 @@ def raise_inside(script: Script) -> None:
             with script.comm:
                 raise ArithmeticError(script.order["reason"])
         except ArithmeticError:
-            say("raised")
+            report_event("raised")
     else:
         script.expect_failure(_prepare(script))
 
 
 def run_case(script: Script) -> None:
     """Run a case of the conformance suite and report its value."""
-    say("value", value=find_case(script.order["case"]).run(script.comm, script.order["params"]))
+    report_event("value", value=find_case(script.order["case"]).run(script.comm, script.order["params"]))
 
 
 def run_random_program(script: Script) -> None:
     """Run a random program and report its digest."""
-    say("value", value=run_program(script.comm, script.order["seed"], script.order["length"]))
+    report_event("value", value=run_program(script.comm, script.order["seed"], script.order["length"]))
 
 
 def allocate(script: Script) -> None:
@@ -171,7 +171,7 @@ def allocate(script: Script) -> None:
 def exit_without_closing(script: Script) -> None:
     """End the process right after a call, without `close`."""
     script.comm.barrier()
-    say("leaving")
+    report_event("leaving")
     os._exit(0)
 
 

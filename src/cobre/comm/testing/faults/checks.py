@@ -24,7 +24,9 @@ def check_failure(
         problems.append(f"operation should be one of {operations}, not {saw['operation']}")
     if saw["sequence"] != saw["own_sequence"]:
         problems.append(f"call #{saw['own_sequence']} failed, but the error says #{saw['sequence']}")
-    return [f"rank {survivor.rank}: {problem}" for problem in problems + _unsaid(saw, failed, words) + _after(saw)]
+    return [
+        f"rank {survivor.rank}: {problem}" for problem in problems + _missing_words(saw, failed, words) + _after(saw)
+    ]
 
 
 def check_message(survivor: RankProcess, error: str, words: Sequence[str]) -> list[str]:
@@ -70,7 +72,7 @@ def check_completed(process: RankProcess) -> list[str]:
     return [f"rank {process.rank}: expected no error, got {saw}"] if saw["error"] else check_closed(process)
 
 
-def _unsaid(saw: Event, failed: RankProcess, words: Sequence[str]) -> list[str]:
+def _missing_words(saw: Event, failed: RankProcess, words: Sequence[str]) -> list[str]:
     wanted = (
         f"rank {failed.rank}",
         str(failed.pid),

@@ -4,7 +4,7 @@ import signal
 import time
 from collections.abc import Sequence
 
-from cobre.comm.testing.case import Depth, Params
+from cobre.comm.testing.case import Depth, Params, several
 from cobre.comm.testing.faults.calls import OPERATIONS, PUBLIC_NAMES, WITH_PAYLOAD
 from cobre.comm.testing.faults.checks import check_closed, check_failure, check_in_time
 from cobre.comm.testing.faults.plan import fault
@@ -68,19 +68,15 @@ def _death(victim: RankProcess, processes: Sequence[RankProcess], moment: str) -
     victim.wait_for("inside")
     victim.wait_until_asleep()
     died = time.monotonic()
-    victim.send(signal.SIGKILL)
+    victim.send_signal(signal.SIGKILL)
     victim.wait_for_end()
     for process in processes:
         if process is not victim:
-            process.tell("go")
+            process.send_command("go")
     return died
 
 
-def _everybody_grid(size: int, _depth: Depth) -> Sequence[Params]:
-    return ({},) if size > 1 else ()
-
-
-@fault("kill_all", (5,), grid=_everybody_grid)
+@fault("kill_all", (5,), grid=several)
 def kill_all(ranks: Ranks, _params: Params) -> Sequence[str]:
     """All ranks die at once; what matters is the leak check afterwards."""
     order = {"action": "let_wait", "operation": "allreduce", "nbytes": SMALL, "victim": 0}
@@ -88,12 +84,12 @@ def kill_all(ranks: Ranks, _params: Params) -> Sequence[str]:
     for process in processes:
         process.wait_for("ready" if process.rank == 0 else "calling")
     for process in processes:
-        process.send(signal.SIGKILL)
+        process.send_signal(signal.SIGKILL)
     codes = {process.wait_for_end() for process in processes}
     return [] if codes == {-signal.SIGKILL} else [f"exit codes {codes}"]
 
 
-@fault("exit_without_close", (4,), grid=_everybody_grid)
+@fault("exit_without_close", (4,), grid=several)
 def exit_without_close(ranks: Ranks, _params: Params) -> Sequence[str]:
     """Processes that exit without `close` exit with code 0, and leave nothing behind."""
     processes = ranks.start_all({"action": "exit_without_closing"})

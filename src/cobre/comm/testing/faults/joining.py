@@ -3,7 +3,7 @@
 import time
 from collections.abc import Sequence
 
-from cobre.comm.testing.case import Depth, Params
+from cobre.comm.testing.case import Depth, Params, several
 from cobre.comm.testing.faults.checks import check_closed, check_refused
 from cobre.comm.testing.faults.plan import fault
 from cobre.comm.testing.faults.ranks import PlanError, RankProcess, Ranks
@@ -35,14 +35,10 @@ def _let_join(processes: Sequence[RankProcess]) -> None:
     for process in processes:
         process.wait_for("started")
     for process in processes:
-        process.tell("join")
+        process.send_command("join")
 
 
-def _several(size: int, _depth: Depth) -> Sequence[Params]:
-    return ({},) if size > 1 else ()
-
-
-@fault("duplicate_rank", (5,), grid=_several)
+@fault("duplicate_rank", (5,), grid=several)
 def duplicate_rank(ranks: Ranks, _params: Params) -> Sequence[str]:
     """Of two processes with one rank the second is refused, naming the first; the world is not disturbed."""
     size = ranks.setting.size + 1
@@ -72,7 +68,7 @@ def right_bits(process: RankProcess, size: int) -> list[str]:
     return [] if right else [f"rank {process.rank} has other bits"]
 
 
-@fault("wrong_size", (5,), grid=_several)
+@fault("wrong_size", (5,), grid=several)
 def wrong_size(ranks: Ranks, _params: Params) -> Sequence[str]:
     """A rank with another size is refused, and the error names both sizes; no rank hangs."""
     size = ranks.setting.size

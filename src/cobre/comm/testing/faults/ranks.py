@@ -74,7 +74,7 @@ class RankProcess:
         except subprocess.TimeoutExpired:
             raise PlanError(f"rank {self.rank} does not end: {self.transcript()}") from None
 
-    def tell(self, word: str) -> None:
+    def send_command(self, word: str) -> None:
         """Send a command that the rank waits for."""
         if self._process.stdin is None:
             raise PlanError(f"rank {self.rank} has no stdin")
@@ -82,7 +82,7 @@ class RankProcess:
             self._process.stdin.write(f"{word}\n".encode())
             self._process.stdin.flush()
 
-    def send(self, signum: signal.Signals) -> None:
+    def send_signal(self, signum: signal.Signals) -> None:
         """Send a signal to the process."""
         self._process.send_signal(signum)
 

@@ -11,7 +11,7 @@ from cobre.comm.backends.base import Backend
 from cobre.comm.testing.failure_report import attempt, refusals
 
 
-def say(event: str, **fields: object) -> None:
+def report_event(event: str, **fields: object) -> None:
     """Report an event to the parent, with the time; flushed before anything else happens."""
     sys.stdout.write(json.dumps({"event": event, "time": time.monotonic(), **fields}) + "\n")
     sys.stdout.flush()
@@ -44,10 +44,10 @@ class Script:
 
     def expect_failure(self, call: Callable[[], object]) -> None:
         """Make a call that should fail, and report everything that a survivor can see."""
-        say("calling", sequence=self.comm.sequence + 1)
+        report_event("calling", sequence=self.comm.sequence + 1)
         seen = attempt(call)
         when = time.monotonic()
         sequence = self.comm.sequence
         state = self.comm.state
         later = sorted(set(refusals(self.comm).values())) if seen["error"] else []
-        say("saw", **seen, at=when, own_sequence=sequence, state=state, later=later)
+        report_event("saw", **seen, at=when, own_sequence=sequence, state=state, later=later)

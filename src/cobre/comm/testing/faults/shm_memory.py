@@ -10,7 +10,7 @@ from pathlib import Path
 
 from cobre.comm import shm_space
 from cobre.comm.config import SHM_RENDEZVOUS
-from cobre.comm.testing.case import Depth, Params
+from cobre.comm.testing.case import Depth, Params, several
 from cobre.comm.testing.faults.checks import check_closed, check_failure, check_in_time, check_refused
 from cobre.comm.testing.faults.joining import PROGRAM, right_bits
 from cobre.comm.testing.faults.plan import NotPermittedError, fault
@@ -20,10 +20,6 @@ from cobre.comm.testing.grids import MIB, combinations
 
 SHM_FOLDER = Path(shm_space.SHM_FOLDER)
 LISTENERS = Path("/proc/net/unix")
-
-
-def _several(size: int, _depth: Depth) -> Sequence[Params]:
-    return ({},) if size > 1 else ()
 
 
 def _rendezvous_grid(size: int, _depth: Depth) -> Sequence[Params]:
@@ -54,27 +50,27 @@ def _run_world(ranks: Ranks) -> list[str]:
 def stale_segment(ranks: Ranks, params: Params) -> Sequence[str]:
     """The name of a run that died while ranks were joining is reused; only a rendezvous by name leaves one behind."""
     ranks.options = {"COBRE_SHM_RENDEZVOUS": params["rendezvous"]}
-    pioneer = ranks.start(0, PROGRAM)
+    first = ranks.start(0, PROGRAM)
     _wait_for_rank_0(ranks)
-    pioneer.send(signal.SIGKILL)
-    pioneer.wait_for_end()
+    first.send_signal(signal.SIGKILL)
+    first.wait_for_end()
     if _is_joining(ranks) != (params["rendezvous"] == "name"):
         return [f"after the death of rank 0, rendezvous by {params['rendezvous']}: {_is_joining(ranks) = }"]
     return _run_world(ranks)
 
 
-def _rubbish_grid(size: int, depth: Depth) -> Sequence[Params]:
+def _invalid_grid(size: int, depth: Depth) -> Sequence[Params]:
     kinds = ("empty", "zeros", "text") if depth is Depth.FULL else ("text",)
     return combinations(content=kinds) if size > 1 else ()
 
 
-@fault("shm_rubbish_segment", (4,), grid=_rubbish_grid, backend="shm")
-def rubbish_segment(ranks: Ranks, params: Params) -> Sequence[str]:
+@fault("shm_invalid_segment", (4,), grid=_invalid_grid, backend="shm")
+def invalid_segment(ranks: Ranks, params: Params) -> Sequence[str]:
     """A name whose creator died before it wrote a header is reused."""
     content = {"empty": b"", "zeros": bytes(1 << 20), "text": b"not a segment\n" * 10_000}[params["content"]]
-    rubbish = SHM_FOLDER / ranks.world
-    rubbish.write_bytes(content)
-    rubbish.chmod(0o600)  # as ranks make them: what others can write is refused, not taken over
+    segment = SHM_FOLDER / ranks.world
+    segment.write_bytes(content)
+    segment.chmod(0o600)  # as ranks make them: what others can write is refused, not taken over
     return _run_world(ranks)
 
 
@@ -84,8 +80,8 @@ def live_segment(ranks: Ranks, params: Params) -> Sequence[str]:
     ranks.options = {"COBRE_SHM_RENDEZVOUS": params["rendezvous"]}
     first = ranks.start(0, PROGRAM)
     _wait_for_rank_0(ranks)
-    intruder = ranks.start(0, PROGRAM)
-    problems = check_refused(intruder, "InitializationFailedError", (ranks.world, str(first.pid), "COBRE_SHM_NAME"))
+    second = ranks.start(0, PROGRAM)
+    problems = check_refused(second, "InitializationFailedError", (ranks.world, str(first.pid), "COBRE_SHM_NAME"))
     others = [ranks.start(rank, PROGRAM) for rank in range(1, ranks.setting.size)]
     for process in (first, *others):
         problems += right_bits(process, ranks.setting.size) + check_closed(process)
@@ -100,11 +96,11 @@ def unlinked_early(ranks: Ranks, params: Params) -> Sequence[str]:
     processes = ranks.start_all(order)
     processes[0].wait_for("ready")
     problems = [f"{ranks.world} is still there"] if _is_joining(ranks) else []
-    processes[0].tell("go")
+    processes[0].send_command("go")
     return problems + [line for process in processes for line in check_closed(process)]
 
 
-@fault("shm_creator_dies", (5,), grid=_several, backend="shm")
+@fault("shm_creator_dies", (5,), grid=several, backend="shm")
 def creator_dies(ranks: Ranks, _params: Params) -> Sequence[str]:
     """A rank that dies while it creates a region leaves no name behind as long as anybody survives."""
     processes = ranks.start_all({"action": "lose_the_creator", "nbytes": 64 * MIB, "victim": 0})
@@ -155,8 +151,8 @@ def small_shm(mib: int) -> Iterator[Sequence[str]]:
     with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as holder:
         line = holder.stdout.readline() if holder.stdout else b""
         if line.strip() != b"ready":
-            said = holder.stderr.read().decode(errors="replace").strip() if holder.stderr else ""
-            raise NotPermittedError(f"a small /dev/shm needs a mount namespace, which is not permitted here: {said}")
+            errors = holder.stderr.read().decode(errors="replace").strip() if holder.stderr else ""
+            raise NotPermittedError(f"a small /dev/shm needs a mount namespace, which is not permitted here: {errors}")
         try:
             yield ("nsenter", f"--mount=/proc/{holder.pid}/ns/mnt", "--")
         finally:

@@ -32,25 +32,29 @@ def stop(ranks: Ranks, params: Params) -> Sequence[str]:
     victim = processes[params["victim"]]
     victim.wait_for("ready")
     stopped = time.monotonic()
-    victim.send(signal.SIGSTOP)
+    victim.send_signal(signal.SIGSTOP)
     others = [process for process in processes if process is not victim]
     problems = [
         problem
         for process in others
-        for problem in (*_silenced(process, victim, params), *_punctual(process, stopped), *check_closed(process))
+        for problem in (
+            *_check_timeout(process, victim, params),
+            *_check_duration(process, stopped),
+            *check_closed(process),
+        )
     ]
-    victim.send(signal.SIGCONT)
-    victim.tell("go")
+    victim.send_signal(signal.SIGCONT)
+    victim.send_command("go")
     if not victim.wait_for("saw")["error"]:
         problems.append("the call of the stopped rank succeeded")
     return problems + check_closed(victim)
 
 
-def _silenced(process: RankProcess, victim: RankProcess, params: Params) -> list[str]:
+def _check_timeout(process: RankProcess, victim: RankProcess, params: Params) -> list[str]:
     return check_failure(process, "PeerTimeoutError", victim, (PUBLIC_NAMES[params["operation"]],))
 
 
-def _punctual(process: RankProcess, since: float) -> list[str]:
+def _check_duration(process: RankProcess, since: float) -> list[str]:
     """Not before the timeout, and not long after it."""
     begin = max(since, process.wait_for("calling")["time"])
     seconds = process.wait_for("saw")["at"] - begin
@@ -76,10 +80,10 @@ def stop_and_continue(ranks: Ranks, params: Params) -> Sequence[str]:
     victim = processes[params["victim"]]
     victim.wait_for("joined")
     for _ in range(STOPS):
-        victim.send(signal.SIGSTOP)
+        victim.send_signal(signal.SIGSTOP)
         for process in processes:
             process.wait_until_asleep()  # the others have got as far as they can without the victim
-        victim.send(signal.SIGCONT)
+        victim.send_signal(signal.SIGCONT)
     expected = expected_digest(ranks.setting.size, seed, length)
     wrong = [process.rank for process in processes if process.wait_for("value")["value"] != expected]
     problems = [f"ranks {wrong} have other bits"] if wrong else []
@@ -107,10 +111,10 @@ def operation_limit(ranks: Ranks, params: Params) -> Sequence[str]:
         if process is not victim
         for problem in (
             *check_failure(process, "PeerTimeoutError", victim, ("barrier",), ("limit",)),
-            *_punctual(process, process.wait_for("calling")["time"]),
+            *_check_duration(process, process.wait_for("calling")["time"]),
         )
     ]
-    victim.tell("go")
+    victim.send_command("go")
     if not victim.wait_for("saw")["error"]:
         problems.append("the call of the late rank succeeded, although the others had failed")
     return problems + [problem for process in processes for problem in check_closed(process)]

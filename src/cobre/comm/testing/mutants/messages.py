@@ -35,8 +35,7 @@ class GatherIntoGaps(DelegatingCommunicator):
 
     def _allgatherv(self, send: Array, recv: Array, counts: Sequence[int], displs: Sequence[int]) -> None:
         mine = send.copy()
-        if self._inner.size > 0:
-            recv.reshape(-1).view(np.uint8)[:] = 0
+        recv.reshape(-1).view(np.uint8)[:] = 0
         super()._allgatherv(mine, recv, counts, displs)
 
 
@@ -115,7 +114,7 @@ class NanDroppingMin(DelegatingCommunicator):
             super()._allreduce(send, recv, op)
 
 
-class CarelessZeros(DelegatingCommunicator):
+class UnsignedZeros(DelegatingCommunicator):
     """Treats 0.0 and -0.0 as equal, as NumPy does: the result depends on the order of ranks."""
 
     def _allreduce(self, send: Array, recv: Array, op: ReduceOp) -> None:
@@ -124,7 +123,7 @@ class CarelessZeros(DelegatingCommunicator):
             recv[recv == 0] = -0.0
 
 
-class PassingNan(DelegatingCommunicator):
+class NonCanonicalNan(DelegatingCommunicator):
     """Passes a NaN on with its sign and payload instead of the canonical one."""
 
     def _allreduce(self, send: Array, recv: Array, op: ReduceOp) -> None:
@@ -151,7 +150,7 @@ class WrongRoot(DelegatingCommunicator):
         super()._broadcast(buffer, 0)
 
 
-class LazyBroadcast(DelegatingCommunicator):
+class TruncatedBroadcast(DelegatingCommunicator):
     """Does not deliver what lies beyond the first chunk."""
 
     def _broadcast(self, buffer: Array, root: int) -> None:
@@ -159,7 +158,7 @@ class LazyBroadcast(DelegatingCommunicator):
         super()._broadcast(data[: CHUNK_BYTES + 1], root)
 
 
-class OpenBarrier(DelegatingCommunicator):
+class NonWaitingBarrier(DelegatingCommunicator):
     """A barrier that does not wait."""
 
     def _barrier(self) -> None:

@@ -11,17 +11,17 @@ from cobre.comm.testing.delegate import DelegatingCommunicator, DelegatingRegion
 from cobre.comm.types import Array, Dtype, ReduceOp
 
 
-class OpenFenceRegion(DelegatingRegion):
+class NonWaitingFenceRegion(DelegatingRegion):
     """A fence that does not wait."""
 
     def _fence(self) -> None:
         """Does not wait for anybody."""
 
 
-class OpenFence(DelegatingCommunicator):
+class NonWaitingFence(DelegatingCommunicator):
     """Regions whose fence does not wait."""
 
-    region_type = OpenFenceRegion
+    region_type = NonWaitingFenceRegion
 
 
 class WritableRegion(DelegatingRegion):
@@ -37,7 +37,7 @@ class WritableViews(DelegatingCommunicator):
     region_type = WritableRegion
 
 
-class LeaderlessRegion(DelegatingRegion):
+class EveryRankLeadsRegion(DelegatingRegion):
     """Treats every rank as the leader."""
 
     def __init__(self, owner: DelegatingCommunicator, inner: SharedRegion) -> None:
@@ -45,10 +45,10 @@ class LeaderlessRegion(DelegatingRegion):
         self._is_leader = True
 
 
-class Leaderless(DelegatingCommunicator):
+class EveryRankLeads(DelegatingCommunicator):
     """Regions that every rank may write as a whole."""
 
-    region_type = LeaderlessRegion
+    region_type = EveryRankLeadsRegion
 
 
 class DirtyRegions(DelegatingCommunicator):
@@ -104,7 +104,7 @@ class ChecksTooLate(DelegatingCommunicator):
         super().broadcast(buffer, root, label=label)
 
 
-class LiesAboutRank(DelegatingCommunicator):
+class WrongRank(DelegatingCommunicator):
     """Reports the rank of its neighbour."""
 
     @property
@@ -113,7 +113,7 @@ class LiesAboutRank(DelegatingCommunicator):
         return (super().rank + 1) % self.size
 
 
-class LosesCount(DelegatingCommunicator):
+class ConstantSequence(DelegatingCommunicator):
     """Does not number its calls."""
 
     @property
@@ -136,17 +136,17 @@ class Picklable(DelegatingCommunicator):
         return (str, ("a communicator",))
 
 
-class SilentAbort(DelegatingCommunicator):
+class AbortWithoutReason(DelegatingCommunicator):
     """Does not tell other ranks the reason of an abort."""
 
     def _abort(self, reason: str) -> None:
-        self._inner.abort("sorry")
+        self._inner.abort("")
 
 
-class SelfishClose(DelegatingCommunicator):
+class NodeClosesWorld(DelegatingCommunicator):
     """The communicator of a node closes that of the world too."""
 
     def _split_local(self) -> Backend:
         inner = super()._split_local()
-        inner._close = self._inner.close  # type: ignore[method-assign]
+        inner._close = self._inner.close  # type: ignore[method-assign]  # the mutation itself
         return inner
