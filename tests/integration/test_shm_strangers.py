@@ -85,6 +85,24 @@ def test_a_segment_that_is_shorter_than_its_header_says_is_refused(name):
     assert f"{name} is shorter than its header says" in out, err
 
 
+WITHOUT_DESCRIPTORS = """
+import os, resource
+import cobre.comm.backends.shm.communicator
+from cobre.comm import InitializationFailedError, ShmConfig, create_communicator
+highest = max(map(int, os.listdir("/proc/self/fd")))
+resource.setrlimit(resource.RLIMIT_NOFILE, (highest, highest))  # that of the listing is free again
+try:
+    create_communicator(ShmConfig("{name}", 0, 2))
+except InitializationFailedError as error:
+    print(error)
+"""
+
+
+def test_a_process_without_free_descriptors_says_so(name):
+    code, out, err = finish(start_python("-c", WITHOUT_DESCRIPTORS.format(name=name)))
+    assert (code, f"segment /{name}: " in out, "Too many open files" in out) == (0, True, True), out + err
+
+
 def test_regions_have_no_names(name):
     ranks = [start_rank(name, rank, turn=LOOK) for rank in range(2)]
     for rank in ranks:

@@ -127,6 +127,11 @@ def test_what_is_neither_a_name_nor_a_config_is_refused():
         create_communicator(42)
 
 
+def test_a_backend_that_is_not_part_of_the_installation_is_refused_with_those_that_are():
+    with pytest.raises(BackendNotAvailableError, match="this installation has tcp and local"):
+        select_backend("shm", {}, [BackendKind.TCP, BackendKind.LOCAL])
+
+
 def test_refusal_without_mpi4py_says_how_many():
     with pytest.raises(BackendNotAvailableError, match=r"mpiexec started 4 processes \(PMI_SIZE=4\).*mpi4py is not"):
         select_backend(None, MPICH, WITHOUT_MPI)

@@ -47,11 +47,6 @@ class ShmCommunicator(RegionOwner):
         """Whether this is rank 0, which fills shared regions."""
         return self._rank == 0
 
-    @property
-    def window_bytes(self) -> int:
-        """Size of the shared memory that all collectives pass through, however large their payloads."""
-        return self._transport.window_bytes
-
     def _join(self, config: ShmConfig, on_wait: Callable[[float, list[str]], None]) -> ShmTransport:
         # Native code knows the affinity of all ranks, but not cgroups: with fewer cores than ranks they must not spin.
         quota = cgroup_quota()

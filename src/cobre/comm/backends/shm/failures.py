@@ -65,8 +65,6 @@ def segment_error(config: ShmConfig, error: OSError) -> InitializationFailedErro
     if error.errno in (errno.ENOSPC, errno.ENOMEM, errno.EFBIG):
         nbytes = segment_bytes(config.size, config.window_bytes)
         return SharedMemoryExhaustedError("shm", nbytes, _no_memory(nbytes, error))
-    if error.errno == errno.EACCES:
-        return InitializationFailedError("shm", f"segment {config.segment_name} belongs to another user")
     return InitializationFailedError("shm", f"segment {config.segment_name}: {error}")
 
 

@@ -1,0 +1,61 @@
+"""Regions and windows beyond a limit of the system: refused on every rank alike, and the world goes on."""
+
+import resource
+
+import numpy as np
+import pytest
+
+from cobre.comm import AllocationFailedError, launch
+
+MIB = 1 << 20
+ON_HOSTS = {"COBRE_TCP_RANKS_PER_HOST": "2"}
+ALONE = {"COBRE_TCP_RANKS_PER_HOST": "1"}
+
+
+def work(comm, limit_bytes, is_limited):
+    """Make a region and a communicator of the node with a limit on sizes of files (ulimit -f), then without."""
+    former = resource.getrlimit(resource.RLIMIT_FSIZE)
+    if comm.rank in is_limited:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (limit_bytes, former[1]))
+    errors = [error_of(make) for make in (lambda: comm.create_shared_region(64 * MIB, np.int8), comm.split_local)]
+    resource.setrlimit(resource.RLIMIT_FSIZE, former)
+    with comm.create_shared_region(64 * MIB, np.int8), comm.split_local() as node:
+        node.barrier()
+    return errors
+
+
+def error_of(make):
+    try:
+        make().close()
+    except AllocationFailedError as error:
+        return error
+    return None
+
+
+@pytest.mark.parametrize("backend,options", [("shm", {}), ("tcp", ON_HOSTS)], ids=["shm", "tcp"])
+def test_memory_of_a_host_beyond_a_limit_is_refused_on_every_rank(backend, options):
+    for region, split in launch.run(work, 2, backend, args=(4096, (0, 1)), environment=options):
+        assert isinstance(region, AllocationFailedError) and region.requested_bytes == 64 * MIB
+        assert isinstance(split, AllocationFailedError) and split.requested_bytes > 4096
+
+
+def test_a_host_without_room_refuses_for_all():
+    """Ranks 0 and 1 on one host, ranks 2 and 3 on the other, which has none."""
+    for region, split in launch.run(work, 4, "tcp", args=(4096, (2, 3)), environment=ON_HOSTS):
+        for error in (region, split):
+            assert isinstance(error, AllocationFailedError) and "[2, 3]" in str(error)
+
+
+def limit_memory(comm):
+    """The last rank may not use more memory than it has by now."""
+    if comm.rank == comm.size - 1:
+        resource.setrlimit(resource.RLIMIT_DATA, (256 * MIB, resource.RLIM_INFINITY))
+    error = error_of(lambda: comm.create_shared_region(1024 * MIB, np.int8))
+    comm.barrier()
+    return error
+
+
+def test_a_rank_without_memory_refuses_for_all():
+    errors = launch.run(limit_memory, 3, "tcp", environment=ALONE)
+    assert all(isinstance(error, AllocationFailedError) for error in errors)
+    assert "on ranks [2]" in str(errors[0]) and "on ranks [2]" in str(errors[1])
