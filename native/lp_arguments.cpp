@@ -80,12 +80,13 @@ CutView read_cuts(Int dimension, const nb::list& chunks, Int cuts, const nb::obj
     return {std::move(views), cuts, rows.is_none() ? nullptr : Array<Int>(rows, "rows").data(), flags.data()};
 }
 
-void read_chains(ChainBatch& batch, const StageModel& stage, const Array<double>& states, const Array<Int>& start,
-                 const Array<Int>& items, size_t bases) {
-    require(start.size() > 0 && states.size() == (start.size() - 1) * static_cast<size_t>(stage.dimension()) &&
-                bases == start.size() - 1,
+void read_chains(ChainBatch& batch, const StageModel& stage, const Array<double>& states, Int chains_per_point,
+                 const Array<Int>& start, const Array<Int>& items, size_t bases) {
+    require(chains_per_point > 0 && start.size() > 0 && bases == start.size() - 1 &&
+                states.size() * static_cast<size_t>(chains_per_point) == bases * static_cast<size_t>(stage.dimension()),
             "states, chains and starting bases differ in number");
     batch.chains = static_cast<Int>(start.size()) - 1;
+    batch.chains_per_point = chains_per_point;
     batch.states = states.data();
     batch.chain_start = start.data();
     require(start.data()[0] == 0 && static_cast<size_t>(start.data()[batch.chains]) == items.size(),
@@ -139,6 +140,43 @@ WorkCounter* read_counter(const nb::object& counter) {
     const Array<int64_t> array(counter, "counter", true);
     require(array.size() == 1, "counter: expected one number");
     return reinterpret_cast<WorkCounter*>(array.data());
+}
+
+std::unique_ptr<CutTarget> read_cut_target(const nb::object& given, const nb::object& finished, const StageModel& stage,
+                                           const ChainBatch& batch, const Results& results) {
+    if (given.is_none()) return nullptr;
+    const auto parts = nb::cast<nb::tuple>(given);
+    require(parts.size() == 4, "new_cuts: expected four parts");
+    const Array<double> weights(parts[0], "rank_weights");
+    const nb::object rows = nb::borrow(parts[3]);
+    const auto dimension = static_cast<size_t>(stage.dimension());
+    const auto solves = static_cast<size_t>(batch.chain_start[batch.chains]);
+    require(weights.size() > 0 && solves % weights.size() == 0, "rank_weights: expected one for each opening");
+    const size_t points = solves / weights.size();
+    require(points * static_cast<size_t>(batch.chains_per_point) == static_cast<size_t>(batch.chains),
+            "rank_weights: expected one for each opening");
+    require(solves == 0 || (results.objective && (results.gradient || dimension == 0)),
+            "new_cuts: there is no cut without gradients");
+    std::vector<CutTarget::Chunk> chunks;
+    size_t capacity = 0;
+    const size_t height = chunk_height(stage.dimension(), rows);
+    for (const nb::handle part : nb::cast<nb::list>(parts[1])) {
+        const Array<double> chunk(part, "chunks", true);
+        require(chunk.height() >= height, "chunks: too few rows");
+        chunks.push_back({chunk.data(), chunk.width()});
+        capacity += chunk.width();
+    }
+    const auto first_slot = nb::cast<size_t>(parts[2]);
+    require(first_slot + points <= capacity, "chunks: too small for these cuts");
+    const std::span<const Int> row_of = rows.is_none() ? std::span<const Int>() : Array<Int>(rows, "rows").span();
+    WorkCounter* shared = nullptr;
+    if (!finished.is_none()) {
+        const Array<int64_t> counters(finished, "finished", true);
+        require(counters.size() >= points, "finished: expected a counter for each trial point");
+        shared = reinterpret_cast<WorkCounter*>(counters.data());
+    }
+    return std::make_unique<CutTarget>(weights.span(), points, shared, std::move(chunks), first_slot, row_of,
+                                       dimension);
 }
 
 }  // namespace cobre::lp

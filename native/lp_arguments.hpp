@@ -4,9 +4,11 @@
 #include <nanobind/nanobind.h>
 
 #include <cstddef>
+#include <memory>
 #include <span>
 
 #include "lp_arrays.hpp"
+#include "lp_cut_target.hpp"
 #include "lp_cuts.hpp"
 #include "lp_solver.hpp"
 #include "lp_stage.hpp"
@@ -26,8 +28,8 @@ struct BoundStage {
 CutView read_cuts(Int dimension, const nanobind::list& chunks, Int cuts, const nanobind::object& rows,
                   nanobind::handle selected);
 
-void read_chains(ChainBatch& batch, const StageModel& stage, const Array<double>& states, const Array<Int>& start,
-                 const Array<Int>& items, size_t bases);
+void read_chains(ChainBatch& batch, const StageModel& stage, const Array<double>& states, Int chains_per_point,
+                 const Array<Int>& start, const Array<Int>& items, size_t bases);
 void read_realisations(ChainBatch& batch, const StageModel& stage, const Array<Int>& items, nanobind::handle inflow,
                        nanobind::handle load, nanobind::handle availability);
 // index: by chain, the basis it starts from; empty when the caller sets it.
@@ -37,5 +39,11 @@ void read_result_index(ChainBatch& batch, const nanobind::object& result_index, 
 
 // The counter in shared memory from which several processes take their chains; null for None: this process solves all.
 WorkCounter* read_counter(const nanobind::object& counter);
+
+// (rank_weights, chunks, first_slot, rows): where the cuts of a batch go; null for None. The batch has the same number of
+// chains for each trial point, and its results are ordered by trial point, then by opening. finished: counters of the
+// chains of each trial point in memory that several processes share; None: this process solves all.
+std::unique_ptr<CutTarget> read_cut_target(const nanobind::object& given, const nanobind::object& finished,
+                                           const StageModel& stage, const ChainBatch& batch, const Results& results);
 
 }  // namespace cobre::lp

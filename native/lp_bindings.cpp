@@ -19,18 +19,19 @@ namespace cobre::lp {
 namespace {
 
 ChainResults solve_chains(Engine& engine, const BoundStage& bound, const nb::list& chunks, Int cuts,
-                          const nb::object& rows, nb::handle selected, nb::handle states, nb::handle chain_start,
-                          nb::handle items, const nb::object& result_index, nb::handle inflow, nb::handle load,
-                          nb::handle availability, nb::handle start_status, nb::handle start_cuts,
+                          const nb::object& rows, nb::handle selected, nb::handle states, Int chains_per_point,
+                          nb::handle chain_start, nb::handle items, const nb::object& result_index, nb::handle inflow,
+                          nb::handle load, nb::handle availability, nb::handle start_status, nb::handle start_cuts,
                           nb::handle start_index, bool wants_basis, bool wants_solution, bool wants_gradient,
-                          const nb::object& counter, const nb::object& tables) {
+                          const nb::object& counter, const nb::object& tables, const nb::object& new_cuts,
+                          const nb::object& finished) {
     const StageModel& stage = bound.model;
     const CutView view = read_cuts(stage.dimension(), chunks, cuts, rows, selected);
     const Array<Int> realisations(items, "items"), bases(start_index, "start_index");
     const size_t solves = realisations.size();
     ChainBatch batch;
-    read_chains(batch, stage, Array<double>(states, "states"), Array<Int>(chain_start, "chain_start"), realisations,
-                bases.size());
+    read_chains(batch, stage, Array<double>(states, "states"), chains_per_point, Array<Int>(chain_start, "chain_start"),
+                realisations, bases.size());
     read_realisations(batch, stage, realisations, inflow, load, availability);
     read_bases(batch, stage, start_status, start_cuts, bases.span());
     read_result_index(batch, result_index, solves);
@@ -40,10 +41,12 @@ ChainResults solve_chains(Engine& engine, const BoundStage& bound, const nb::lis
     const auto chains = static_cast<size_t>(batch.chains);
     const Results to = shared_counter ? results.use_shared(stage, nb::cast<nb::tuple>(tables), chains, solves)
                                       : results.allocate(stage, chains, solves, wanted);
+    const auto target = read_cut_target(new_cuts, finished, stage, batch, to);
     {
         const nb::gil_scoped_release release;
-        results.counts = engine.solve_chains(stage, view, batch, to, shared_counter);
+        results.counts = engine.solve_chains(stage, view, batch, to, shared_counter, target.get());
     }
+    results.has_stray_coefficients = target && target->has_stray_coefficients();
     return results;
 }
 
@@ -134,7 +137,8 @@ void bind_results(nb::module_& module) {
         .def_ro("dual", &ChainResults::dual)
         .def_ro("iterations", &ChainResults::iterations)
         .def_ro("basis_status", &ChainResults::basis_status)
-        .def_ro("basis_cuts", &ChainResults::basis_cuts);
+        .def_ro("basis_cuts", &ChainResults::basis_cuts)
+        .def_ro("has_stray_coefficients", &ChainResults::has_stray_coefficients);
     bind_counts(chains);
     nb::class_<PathResults> paths(module, "LpPathResults");
     paths.def_ro("states", &PathResults::states)
@@ -233,9 +237,9 @@ void bind_engine(nb::module_& module) {
             "library"_a, "threads"_a, "cores"_a, "feasibility_tolerance"_a, "violation_tolerance"_a,
             "max_added_per_round"_a, "retry_attempts"_a, "max_dense_rows"_a)
         .def("solve_chains", &solve_chains, "stage"_a, "chunks"_a, "cuts"_a, "rows"_a.none(), "selected"_a, "states"_a,
-             "chain_start"_a, "items"_a, "result_index"_a.none(), "inflow"_a, "load"_a, "availability"_a,
-             "start_status"_a, "start_cuts"_a, "start_index"_a, "wants_basis"_a, "wants_solution"_a, "wants_gradient"_a,
-             "counter"_a.none(), "tables"_a.none())
+             "chains_per_point"_a, "chain_start"_a, "items"_a, "result_index"_a.none(), "inflow"_a, "load"_a,
+             "availability"_a, "start_status"_a, "start_cuts"_a, "start_index"_a, "wants_basis"_a, "wants_solution"_a,
+             "wants_gradient"_a, "counter"_a.none(), "tables"_a.none(), "new_cuts"_a.none(), "finished"_a.none())
         .def("solve_paths", &solve_paths, "stages"_a, "first_states"_a, "counter"_a.none(), "tables"_a.none())
         .def("save_failed", &Engine::save_failed, "path"_a, "columns"_a, "rows"_a)
         .def_prop_ro("version", [](const Engine& engine) { return std::string(engine.version()); });

@@ -48,11 +48,9 @@ nb::object averages(nb::handle costs, nb::handle weights, nb::handle gradients, 
     return table;
 }
 
-// (states, chain_start, items, start_index, result_index) of a backward pass: two chains for each trial point.
-nb::tuple chains_of_openings(nb::handle order, nb::handle sampled, nb::handle states) {
+// (chain_start, items, start_index, result_index) of a backward pass: two chains for each trial point.
+nb::tuple chains_of_openings(nb::handle order, nb::handle sampled) {
     const Array<Int> openings(order, "order"), first(sampled, "sampled");
-    const Array<double> points_states(states, "states");
-    require(points_states.height() == first.size(), "sampled: expected one for each trial point");
     for (const Int position : first.span())
         require(0 <= position && static_cast<size_t>(position) < openings.size(), "sampled: no such opening");
     const auto points = static_cast<Py_ssize_t>(first.size()),
@@ -62,12 +60,7 @@ nb::tuple chains_of_openings(nb::handle order, nb::handle sampled, nb::handle st
                      index = make_array(chains.start_index, {2 * points}),
                      rows = make_array(chains.result_index, {solves});
     build_opening_chains(openings.span(), first.span(), chains);
-    const auto width = static_cast<Py_ssize_t>(points_states.width());
-    double* twice;
-    const nb::object repeated = make_array(twice, {2 * points, width});
-    for (Py_ssize_t chain = 0; chain < 2 * points; ++chain)
-        std::copy_n(points_states.data() + chain / 2 * width, width, twice + chain * width);
-    return nb::make_tuple(repeated, start, items, index, rows);
+    return nb::make_tuple(start, items, index, rows);
 }
 
 // Write cuts (rows of intercept and coefficients) into the chunks of a stage, from a slot on.
@@ -95,7 +88,7 @@ void bind_cuts(nb::module_& module) {
     module.attr("CUTS_PER_BLOCK") = kCutsPerBlock;
     module.def("average_cuts", &averages, "costs"_a, "weights"_a, "gradients"_a, "states"_a);
     module.def("cut_values", &cut_values, "chunks"_a, "cuts"_a, "rows"_a.none(), "selected"_a, "states"_a);
-    module.def("opening_chains", &chains_of_openings, "order"_a, "sampled"_a, "states"_a);
+    module.def("opening_chains", &chains_of_openings, "order"_a, "sampled"_a);
     module.def("place_cuts", &store_cuts, "table"_a, "chunks"_a, "slot"_a);
 }
 

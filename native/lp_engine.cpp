@@ -48,13 +48,14 @@ SolveCounts Engine::run(const std::vector<Int>& order, const ThreadPool::Task& t
 }
 
 SolveCounts Engine::solve_chains(const StageModel& stage, const CutView& cuts, const ChainBatch& batch,
-                                 const Results& results, WorkCounter* shared_counter) {
+                                 const Results& results, WorkCounter* shared_counter, CutTarget* new_cuts) {
     std::vector<uint8_t> is_loaded(solvers_.size(), 0);  // by thread
     const auto task = [&](size_t thread, Int chain) {
         Solver& solver = *solvers_[thread];
         if (!is_loaded[thread]) solver.load(stage, cuts);
         is_loaded[thread] = 1;
         solver.solve_chain(chain, batch, results);
+        if (new_cuts) new_cuts->finish_chain(chain, batch, results);
     };
     return run(longest_first(batch), task, shared_counter);
 }

@@ -5,6 +5,7 @@
 #include <string>
 #include <vector>
 
+#include "lp_cut_target.hpp"
 #include "lp_solver.hpp"
 #include "thread_pool.hpp"
 
@@ -25,9 +26,10 @@ public:
     Engine(const std::string& library, Int threads, Int cores, const Settings& settings);
 
     // Solve all chains, or those that this process takes from a shared counter; throws the LpFailure of the first chain
-    // that failed.
+    // that failed. new_cuts: makes the cut of a trial point when its last chain is solved; null: nobody wants cuts.
     SolveCounts solve_chains(const StageModel& stage, const CutView& cuts, const ChainBatch& batch,
-                             const Results& results, WorkCounter* shared_counter = nullptr);
+                             const Results& results, WorkCounter* shared_counter = nullptr,
+                             CutTarget* new_cuts = nullptr);
     // Take every path through all stages, or those paths that this process takes from a shared counter.
     // first: paths x dimension. states: stages x paths x dimension, the incoming states, filled here. Throws the
     // LpFailure of the first path that failed.

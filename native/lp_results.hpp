@@ -20,6 +20,7 @@ struct ChainResults {
     nanobind::object objective, future_cost, gradient, decided, inflow, primal, dual, iterations, basis_status,
         basis_cuts;
     SolveCounts counts;
+    bool has_stray_coefficients = false;  // of cuts that were made
 
     // New arrays; those that are not wanted have no rows.
     Results allocate(const StageModel& stage, size_t chains, size_t solves, Wanted wanted);

@@ -184,7 +184,7 @@ bool Solver::is_accurate(double tolerance) {
 void Solver::solve_chain(Int chain, const ChainBatch& batch, const Results& results) {
     const Int first = batch.chain_start[chain], end = batch.chain_start[chain + 1];
     if (first == end) return;
-    const double* state = batch.states + static_cast<size_t>(chain) * stage_->dimension();
+    const double* state = batch.states + static_cast<size_t>(chain / batch.chains_per_point) * stage_->dimension();
     begin_chain(chain, batch, state);
     for (Int item = first; item < end; ++item) {
         load_realisation(batch, batch.items[item], item - first);

@@ -38,7 +38,8 @@ struct Settings {
 // caller.
 struct ChainBatch {
     Int chains = 0;
-    const double* states = nullptr;        // chains x dimension
+    Int chains_per_point = 1;              // consecutive chains with the same state
+    const double* states = nullptr;        // trial points x dimension
     const Int* chain_start = nullptr;      // chains + 1
     const Int* items = nullptr;            // indices of realisations
     const double* inflow = nullptr;        // realisations x hydros, without the part that follows from the lags

@@ -112,8 +112,8 @@ CUTS_PER_BLOCK: int
 def average_cuts(costs: Any, weights: Any, gradients: Any, states: Any) -> NDArray[Any]: ...
 def cut_values(chunks: list[Any], cuts: int, rows: Any, selected: Any, states: Any) -> Any: ...
 def opening_chains(
-    order: Any, sampled: Any, states: Any
-) -> tuple[NDArray[np.float64], NDArray[np.int32], NDArray[np.int32], NDArray[np.int32], NDArray[np.int32]]: ...
+    order: Any, sampled: Any
+) -> tuple[NDArray[np.int32], NDArray[np.int32], NDArray[np.int32], NDArray[np.int32]]: ...
 def place_cuts(table: Any, chunks: list[Any], slot: int) -> None: ...
 
 class LpFailure(Exception): ...
@@ -157,6 +157,7 @@ class LpEngine:
         rows: Any,
         selected: Any,
         states: Any,
+        chains_per_point: int,
         chain_start: Any,
         items: Any,
         result_index: Any,
@@ -171,6 +172,8 @@ class LpEngine:
         wants_gradient: bool,
         counter: Any,
         tables: tuple[Any, ...] | None,
+        new_cuts: tuple[Any, ...] | None,
+        finished: Any,
     ) -> LpChainResults: ...
     def solve_paths(
         self, stages: list[Any], first_states: Any, counter: Any, tables: tuple[Any, ...] | None

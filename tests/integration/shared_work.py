@@ -37,7 +37,7 @@ class Watched:
         return getattr(self.inner, name)
 
     def solve(self, stage, cuts, chains, realisations, keep, common=None):
-        self.announce(common, len(chains.states))
+        self.announce(common, len(chains.start) - 1)
         return self.counted(self.inner.solve(stage, cuts, chains, realisations, keep, common))
 
     def walk(self, steps, states, common=None):

@@ -218,8 +218,9 @@ class HighspySolver(LpSolver):
         assert common is None, "this solver works alone"
         model = self._stages[stage]
         model.add_new_cuts(cuts)
-        answers = Answers.empty(model.program, len(chains.states), len(chains.items))
-        for chain, state in enumerate(chains.states):
+        answers = Answers.empty(model.program, len(chains.start) - 1, len(chains.items))
+        for chain in range(len(chains.start) - 1):
+            state = chains.states[chain // chains.chains_per_point]
             for item in range(int(chains.start[chain]), int(chains.start[chain + 1])):
                 place = item if chains.places is None else int(chains.places[item])
                 self._solve_one(model, state, int(chains.items[item]), place, realisations, keep, answers)

@@ -50,6 +50,7 @@ class TimedSolver(LpSolver):
 
     def __init__(self, inner: LpSolver) -> None:
         self.inner = inner
+        self.makes_cuts = inner.makes_cuts
         self.call_s = 0.0
 
     def load(self, stage: int, program: StageProgram) -> None:

@@ -62,8 +62,8 @@ class StageOpenings:
         A trial point's basis is optimal for the realisation that its path drew, at `positions[p]` of the order. From
         there one chain goes to the wettest opening and another one to the driest.
         """
-        twice, start, items, basis_index, places = opening_chains(self.order, positions, states)
-        return Chains(twice, start, items, bases, basis_index, places, 2)
+        start, items, basis_index, places = opening_chains(self.order, positions)
+        return Chains(states, start, items, bases, basis_index, places, 2)
 
 
 @dataclass(frozen=True, slots=True)

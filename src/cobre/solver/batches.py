@@ -60,13 +60,13 @@ class CutRows:
 class Chains:
     """Trial points and what to solve them for; chain s has the items start[s] to start[s + 1]."""
 
-    states: Floats  # chains x dimension
+    states: Floats  # trial points x dimension
     start: Ints  # chains + 1
     items: Ints  # indices of realisations
     bases: Bases
     basis_index: Ints  # by chain; -1: start from nothing
     places: Ints | None = None  # by item: which row of the results is its own; None: in the order of the items
-    chains_per_point: int = 1  # that many consecutive chains have the same state
+    chains_per_point: int = 1  # consecutive chains that have the same state
 
     @classmethod
     def single(cls, states: Floats, items: Ints, bases: Bases) -> "Chains":
@@ -82,12 +82,31 @@ class Chains:
 
 
 @dataclass(frozen=True, slots=True)
+class NewCuts:
+    """Where the cuts of a backward pass go: one for each trial point, made by whoever solves the last chain of it.
+
+    Every trial point has the same number of consecutive chains, and all openings of the stage among them.
+    """
+
+    rank_weights: Floats  # by rank of an opening's cost, the most expensive one first
+    chunks: list[Floats]  # as in `CutRows`, of the stage that gets the cuts
+    first_slot: int
+    rows: Ints | None
+
+    @property
+    def parts(self) -> tuple[Any, ...]:
+        """All of it, in the order in which the solver takes it."""
+        return self.rank_weights, self.chunks, self.first_slot, self.rows
+
+
+@dataclass(frozen=True, slots=True)
 class Keep:
-    """Results beyond objectives that a caller wants."""
+    """Results beyond objectives that a caller wants. cuts: only from a solver that `makes_cuts`, with gradients."""
 
     basis: bool = False
     solution: bool = False
     gradient: bool = False
+    cuts: NewCuts | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,6 +127,7 @@ class CommonBatch:
     dual: Floats | None = None  # solves x rows
     basis_status: NDArray[np.int8] | None = None  # chains x (columns + rows)
     basis_cuts: Ints | None = None  # chains x (states + 1)
+    finished: Indices | None = None  # where cuts are made, by trial point: chains that are solved, 0 at first
 
     @property
     def tables(self) -> tuple[NDArray[Any] | None, ...]:
@@ -154,6 +174,7 @@ class Batch(Work, Protocol):
     basis_status: NDArray[np.int8]  # by chain, after its first solve
     basis_cuts: Ints
     iterations: Ints  # pivots
+    has_stray_coefficients: bool  # whether a cut that was made depends on a component that is not stored
 
 
 @dataclass(frozen=True, slots=True)
@@ -195,7 +216,12 @@ class SolveFailedError(CobreError):
 
 
 class LpSolver(ABC):
-    """Solves batches. One owner; not for several threads at once."""
+    """Solves batches. One owner; not for several threads at once.
+
+    makes_cuts: whether `solve` takes `Keep.cuts`.
+    """
+
+    makes_cuts = False
 
     @abstractmethod
     def load(self, stage: int, program: StageProgram) -> None:

@@ -57,6 +57,8 @@ class SimplexOptions:
 class SimplexSolver(LpSolver):
     """Solves batches on a fixed number of threads. Results do not depend on that number."""
 
+    makes_cuts = True
+
     def __init__(self, threads: int = 1, options: SimplexOptions = SimplexOptions()) -> None:  # noqa: B008 - frozen
         self._engine = LpEngine(
             str(find_library()),
@@ -92,6 +94,7 @@ class SimplexSolver(LpSolver):
                 cuts.rows,
                 cuts.active,
                 chains.states,
+                chains.chains_per_point,
                 chains.start,
                 chains.items,
                 chains.places,
@@ -106,6 +109,8 @@ class SimplexSolver(LpSolver):
                 keep.gradient,
                 None if common is None else common.counter,
                 None if common is None else common.tables,
+                None if keep.cuts is None else keep.cuts.parts,
+                None if common is None else common.finished,
             )
         except LpFailure as failure:
             raise _in_words(failure) from failure

@@ -18,10 +18,10 @@ from cobre.sddp.boundary import BoundaryCutPool
 from cobre.sddp.phases import Phase
 from cobre.sddp.plugins.cut_selection import cut_selection
 from cobre.sddp.prepared import PreparedStudy
-from cobre.sddp.training.backward import make_cuts, solve_openings
+from cobre.sddp.training.backward import add_cuts, plan_backward
 from cobre.sddp.training.bounds import OPENINGS_PER_CHAIN, lower_bound
+from cobre.sddp.training.clock import Clock
 from cobre.sddp.training.context import SolveCounter, TrainingContext
-from cobre.sddp.training.exchange import exchange_cuts
 from cobre.sddp.training.forward import Paths
 from cobre.sddp.training.team import Team
 from cobre.sddp.work_split import WorkSplit
@@ -236,8 +236,8 @@ class _Round:
         """CPU seconds of an opening's solve, and what the solver did."""
         context, began = self.context, time.process_time()
         context.counter = SolveCounter()
-        own = make_cuts(context, stage, paths, solve_openings(context, self.number, stage, paths))
-        exchange_cuts(context.comm, context.split, context.pool, stage - 1, slots, own)
+        for plan in plan_backward(context, paths, slots, [stage]):
+            add_cuts(context, self.number, plan, paths, Clock())
         done = context.counter.total
         return (time.process_time() - began) / done.solves, done
 

@@ -8,7 +8,7 @@ once there are many cuts; nothing is ever copied. Components that no cut of a st
 from bisect import bisect_left
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
-from typing import TypeVar
+from typing import Generic, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -18,7 +18,7 @@ from cobre.comm import SharedMemoryProvider, SharedRegion
 from cobre.core.arrays import Flags, Floats, Ints
 from cobre.errors import InternalError
 from cobre.sddp.cuts.visibility import count_sharing_memory
-from cobre.solver.batches import CutRows
+from cobre.solver.batches import CutRows, NewCuts
 
 Number = TypeVar("Number", bound=np.generic)
 
@@ -106,10 +106,10 @@ class CutPool:
         self._stored = list(components or [np.ones(dimension, bool)] * num_stages)
         self._layouts = [_Layout.of(part) for part in self._stored]
         self.count = 0
-        self.created = np.zeros(0, np.int32)  # by slot: the iteration; 0 for cuts from elsewhere
-        self.forward_pass = np.zeros(0, np.int32)
-        self.active: NDArray[np.uint8] = np.zeros((num_stages, 0), np.uint8)
-        self.written: NDArray[np.uint8] = np.zeros((num_stages, 0), np.uint8)
+        self._slots = _GrowingTable((2,), np.int32)
+        self._flags = _GrowingTable((2, num_stages), np.uint8)
+        self.created, self.forward_pass = self._slots.table  # by slot: iteration (0: a cut from elsewhere), and pass
+        self.active, self.written = self._flags.table  # by stage and slot
 
     @property
     def nbytes(self) -> int:
@@ -142,10 +142,10 @@ class CutPool:
         while slots.stop > self._starts[-1]:
             self._grow(slots.stop - self._starts[-1])
         self.count = slots.stop
-        self.created = np.append(self.created, np.full(forward_passes, iteration, np.int32))
-        self.forward_pass = np.append(self.forward_pass, np.arange(forward_passes, dtype=np.int32))
-        self.active = _widen(self.active, forward_passes, 0)
-        self.written = _widen(self.written, forward_passes, 0)
+        self.created, self.forward_pass = self._slots.widen(slots.stop)
+        self.active, self.written = self._flags.widen(slots.stop)
+        self.created[slots.start :] = iteration
+        self.forward_pass[slots.start :] = np.arange(forward_passes)
         return slots
 
     def write(self, stage: int, slots: range, cuts: CutSet) -> None:
@@ -153,6 +153,10 @@ class CutPool:
         if self.is_leader:
             self.place(stage, slots.start, self.stored_part(stage, cuts))
         self.publish(stage, slots)
+
+    def cut_bytes(self, stage: int) -> int:
+        """Bytes of one cut of a stage."""
+        return 8 * self._layouts[stage].height
 
     def stored_part(self, stage: int, cuts: CutSet) -> Floats:
         """Cuts as rows of an intercept and the components that are stored."""
@@ -166,7 +170,7 @@ class CutPool:
         if layout.rows is None:
             return table
         if table.take(layout.dropped, axis=1).any():
-            raise InternalError(f"a cut of stage {stage} depends on a state that nothing after the stage reads")
+            raise stray_coefficients(stage)
         return table.take(layout.columns, axis=1)
 
     def write_each(self, stages: range, slot: int, table: Floats) -> None:
@@ -188,12 +192,20 @@ class CutPool:
         """
         place_cuts(table, self._writable[stage], slot)
 
+    def target(self, stage: int, first_slot: int, rank_weights: Floats) -> NewCuts:
+        """Where a solver that makes the cuts of a stage puts them; `activate` them when all ranks have finished."""
+        return NewCuts(rank_weights, self._writable[stage], first_slot, self._layouts[stage].rows)
+
     def publish(self, stage: int, slots: range) -> None:
         """Wait until all ranks of the node have placed their cuts, and let them take part."""
         if self.memory.size > 1:
             for region, end in zip(self._regions, self._starts[1:], strict=True):
                 if end > slots.start:
                     region.fence(label="cuts")
+        self.activate(stage, slots)
+
+    def activate(self, stage: int, slots: range) -> None:
+        """Let cuts that are there take part."""
         self.active[stage, slots.start : slots.stop] = 1
         self.written[stage, slots.start : slots.stop] = 1
 
@@ -261,6 +273,11 @@ class CutPool:
             start = end
 
 
+def stray_coefficients(stage: int) -> InternalError:
+    """The error for a cut with a coefficient where none is stored."""
+    return InternalError(f"a cut of stage {stage} depends on a state that nothing after the stage reads")
+
+
 @dataclass(frozen=True, slots=True)
 class _Layout:
     """Rows of a stage's chunks. columns: of a cut's numbers, those that are stored; rows: by component, None: all."""
@@ -279,5 +296,18 @@ class _Layout:
         return cls(1 + len(components), columns, dropped, None if len(components) == len(stored) else rows)
 
 
-def _widen(table: NDArray[Number], columns: int, value: int) -> NDArray[Number]:
-    return np.concatenate([table, np.full((len(table), columns), value, table.dtype)], axis=1)
+class _GrowingTable(Generic[Number]):
+    """A table of zeros that gets wider; some room is kept ready, so that most times nothing is copied."""
+
+    def __init__(self, heights: tuple[int, ...], dtype: type[Number]) -> None:
+        self._room: NDArray[Number] = np.zeros((*heights, 0), dtype)
+        self.table = self._room
+
+    def widen(self, width: int) -> NDArray[Number]:
+        """The table with `width` columns."""
+        if width > self._room.shape[-1]:
+            room = np.zeros((*self._room.shape[:-1], width + width // 4), self._room.dtype)
+            room[..., : self.table.shape[-1]] = self.table
+            self._room = room
+        self.table = self._room[..., :width]
+        return self.table

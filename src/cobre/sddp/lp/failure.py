@@ -84,7 +84,7 @@ class FailedSolve:
     @classmethod
     def of(cls, lp: StageLp, where: str, error: SolveFailedError, chains: Chains, noise: Realisations) -> "FailedSolve":
         """Pick the failed item out of a batch."""
-        state = chains.states[error.chain]
+        state = chains.states[error.chain // chains.chains_per_point]
         row = int(chains.items[error.item])
         inflow = noise.inflow_m3s[row].copy()
         first, hydros = lp.program.states, lp.program.hydros

@@ -17,6 +17,11 @@ class Expectation(RiskMeasure):
         """1 / number of openings, for every opening."""
         return _equal_weights(*costs.shape)
 
+    def rank_weights(self, openings: int) -> Floats:
+        """1 / number of openings, for every rank."""
+        weights: Floats = _equal_weights(1, openings)[0]
+        return weights
+
 
 @lru_cache(maxsize=16)  # a stage asks for the same ones in every iteration
 def _equal_weights(points: int, openings: int) -> Floats:
@@ -37,15 +42,24 @@ class CvarMix(RiskMeasure):
 
         Equal costs count in order of their numbers; the last opening of the tail may count in part.
         """
-        count = costs.shape[1]
-        probability = 1.0 / count
-        most = probability / self.alpha
         order = np.argsort(-costs, axis=1, kind="stable")
-        tail = np.clip(1.0 - most * np.arange(count), 0.0, most)
-        ranked = (1.0 - self.share) * probability + self.share * tail
         weights = np.empty_like(costs)
-        np.put_along_axis(weights, order, np.broadcast_to(ranked, costs.shape), axis=1)
+        np.put_along_axis(weights, order, np.broadcast_to(self.rank_weights(costs.shape[1]), costs.shape), axis=1)
         return weights
+
+    def rank_weights(self, openings: int) -> Floats:
+        """The mean's share, and for the first ranks their part of the tail."""
+        return _tail_weights(self.alpha, self.share, openings)
+
+
+@lru_cache(maxsize=16)
+def _tail_weights(alpha: float, share: float, openings: int) -> Floats:
+    probability = 1.0 / openings
+    most = probability / alpha
+    tail = np.clip(1.0 - most * np.arange(openings), 0.0, most)
+    weights: Floats = (1.0 - share) * probability + share * tail
+    weights.flags.writeable = False
+    return weights
 
 
 def risk_measure(parameters: CvarParameters | None) -> RiskMeasure:

@@ -1,23 +1,82 @@
 """The backward pass at one stage: every trial point with every opening, and the cuts that follow."""
 
+from collections.abc import Sequence
+from dataclasses import dataclass
+
 import numpy as np
 
 from cobre.core.arrays import Floats
 from cobre.sddp.cuts.averages import average_cuts
+from cobre.sddp.cuts.pool import stray_coefficients
 from cobre.sddp.phases import Phase
+from cobre.sddp.training.clock import Clock
 from cobre.sddp.training.context import TrainingContext
+from cobre.sddp.training.exchange import exchange_cuts
 from cobre.sddp.training.forward import Paths
-from cobre.solver.batches import Batch, Keep
+from cobre.solver.batches import Batch, Chains, Keep
+
+SLOPES = Keep(gradient=True)
 
 
-def solve_openings(context: TrainingContext, iteration: int, stage: int, paths: Paths) -> Batch:
+@dataclass(frozen=True, slots=True)
+class StageOfBackwardPass:
+    """What is solved at a stage, and what becomes of it. slots: of the stage before, for the cuts."""
+
+    stage: int
+    chains: Chains
+    keep: Keep
+    slots: range
+
+
+def plan_backward(
+    context: TrainingContext, paths: Paths, slots: range, stages: Sequence[int]
+) -> list[StageOfBackwardPass]:
+    """Prepare the solves of some stages; the paths may still be on their way, only where they lie is read here.
+
+    All stages at once: between two of them caches are full of LPs, and the same lines take four times as long.
+    """
+    openings = context.problem.openings
+    return [
+        StageOfBackwardPass(
+            stage,
+            openings[stage].chains(paths.states[stage], paths.bases[stage], paths.positions[stage]),
+            _kept(context, stage, slots),
+            slots,
+        )
+        for stage in stages
+    ]
+
+
+def add_cuts(context: TrainingContext, iteration: int, plan: StageOfBackwardPass, paths: Paths, clock: Clock) -> None:
+    """Solve a stage at all trial points, and give the stage before a cut for each of them.
+
+    Where one memory is seen by all ranks the solver makes the cuts, and ranks wait for each other once. Elsewhere, and
+    for risk measures that look at more than the order of costs, they wait, make cuts of their own paths, and exchange.
+    """
+    solved = solve_openings(context, iteration, plan)
+    clock.lap("backward")
+    context.team.wait("openings")
+    clock.lap("exchange")
+    stage, slots, pool = plan.stage - 1, plan.slots, context.pool
+    if plan.keep.cuts is not None:
+        pool.activate(stage, slots)
+    else:
+        cuts = make_cuts(context, plan.stage, paths, solved)
+        clock.lap("backward")
+        exchange_cuts(context.comm, context.split, pool, stage, slots, cuts)
+        clock.lap("exchange")
+    context.traffic.add("cuts", len(slots) * pool.cut_bytes(stage))
+
+
+def solve_openings(context: TrainingContext, iteration: int, plan: StageOfBackwardPass) -> Batch:
     """The team's trial points with all openings of a stage; complete when the team has waited."""
-    opening = context.problem.openings[stage]
-    states = paths.states[stage]
-    chains = opening.chains(states, paths.bases[stage], paths.positions[stage])
-    common = context.team.solves(len(chains.items), states.shape[1])
-    keep = Keep(gradient=True)
-    return context.solve(Phase.BACKWARD, stage, iteration, chains, opening.realisations, keep, common=common)
+    stage, chains = plan.stage, plan.chains
+    common = context.team.solves(len(chains.items), context.problem.dimension)
+    noise = context.problem.openings[stage].realisations
+    batch = context.solve(Phase.BACKWARD, stage, iteration, chains, noise, plan.keep, common=common)
+    if plan.keep.cuts is not None and batch.has_stray_coefficients:
+        raise stray_coefficients(stage - 1)
+    return batch
 
 
 def make_cuts(context: TrainingContext, stage: int, paths: Paths, solved: Batch) -> Floats:
@@ -30,3 +89,12 @@ def make_cuts(context: TrainingContext, stage: int, paths: Paths, solved: Batch)
     costs = solved.objective.reshape(-1, count)[own]
     weights = np.ascontiguousarray(problem.risk[stage - 1].weights(costs))
     return average_cuts(costs, weights, solved.gradient[own.start * count : own.stop * count], states)
+
+
+def _kept(context: TrainingContext, stage: int, slots: range) -> Keep:
+    """Slopes, and cuts where the solver can make them itself."""
+    problem, pool = context.problem, context.pool
+    if not (context.solver.makes_cuts and pool.is_seen_by_all):
+        return SLOPES
+    weights = problem.risk[stage - 1].rank_weights(problem.openings[stage].count)
+    return SLOPES if weights is None else Keep(gradient=True, cuts=pool.target(stage - 1, slots.start, weights))

@@ -36,6 +36,8 @@ from cobre.solver.batches import (
 )
 from cobre.solver.statistics import SolveStatistics, numbers_of
 
+NO_WORK = tuple(SolveStatistics().numbers)
+
 
 @dataclass
 class SolveCounter:
@@ -49,14 +51,16 @@ class SolveCounter:
         self.sums[phase] = tuple(map(add, self.sums[phase], done)) if phase in self.sums else done
 
     @property
-    def phases(self) -> dict[Phase, SolveStatistics]:
-        """What was solved in each phase that had a solve."""
-        return {phase: SolveStatistics.from_numbers(numbers) for phase, numbers in self.sums.items()}
+    def numbers(self) -> list[float]:
+        """What was solved in each phase, as `phases.from_numbers` reads it."""
+        return [number for phase in Phase for number in self.sums.get(phase, NO_WORK)]
 
     @property
     def total(self) -> SolveStatistics:
         """What was solved in all phases together."""
-        return sum(self.phases.values(), SolveStatistics())
+        return SolveStatistics.from_numbers(
+            [sum(column) for column in zip(*self.sums.values(), strict=True)] or NO_WORK
+        )
 
 
 @dataclass

@@ -19,12 +19,11 @@ def gather_rows(comm: Communicator, split: WorkSplit, own: Floats, label: str) -
     return table
 
 
-def exchange_cuts(comm: Communicator, split: WorkSplit, pool: CutPool, stage: int, slots: range, own: Floats) -> int:
+def exchange_cuts(comm: Communicator, split: WorkSplit, pool: CutPool, stage: int, slots: range, own: Floats) -> None:
     """Put all ranks' cuts of a stage (rows of intercept and coefficients) into their slots, in the order of paths.
 
     Where all ranks see the pool's memory each writes its own cuts, and nothing else is copied. Elsewhere cuts are
-    gathered first: a pool lies component by component, so they cannot be received in place. Returns the bytes of all
-    cuts.
+    gathered first: a pool lies component by component, so they cannot be received in place.
     """
     own = pool.stored_columns(stage, own)
     if pool.is_seen_by_all:
@@ -34,7 +33,6 @@ def exchange_cuts(comm: Communicator, split: WorkSplit, pool: CutPool, stage: in
         if pool.is_leader:
             pool.place(stage, slots.start, table)
     pool.publish(stage, slots)
-    return len(slots) * 8 * int(own.shape[1])
 
 
 def share_bases(comm: Communicator, team: Team, own: list[Bases]) -> list[Bases]:

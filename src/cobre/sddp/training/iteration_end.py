@@ -95,7 +95,7 @@ def _reasons(
 def _gather(context: TrainingContext, measured: IterationResult, rule: int, interruption: Interruption) -> Floats:
     counter, clock = context.counter, measured.clock
     facts = [rule, int(interruption), counter.total.seconds, clock.seconds["exchange"]]
-    own = np.array([[*facts, *phases.to_numbers(counter.phases), *clock.work]], np.float64)
+    own = np.array([[*facts, *counter.numbers, *clock.work]], np.float64)
     size = context.comm.size
     return context.gather(WorkSplit(size, size), own, "end of the iteration")
 

@@ -6,11 +6,11 @@ from dataclasses import dataclass
 from cobre.sddp.events import IterationRecord
 from cobre.sddp.plugins.interfaces import CutSelection, StoppingRule
 from cobre.sddp.stop import Stop
-from cobre.sddp.training.backward import make_cuts, solve_openings
+from cobre.sddp.training.backward import add_cuts, plan_backward
 from cobre.sddp.training.bounds import lower_bound
 from cobre.sddp.training.clock import Clock
 from cobre.sddp.training.context import TrainingContext
-from cobre.sddp.training.exchange import exchange_cuts, share_bases
+from cobre.sddp.training.exchange import share_bases
 from cobre.sddp.training.forward import path_costs, run_forward
 from cobre.sddp.training.hooks import TrainingHooks
 from cobre.sddp.training.iteration_end import agree, iteration_record, stop_of
@@ -54,12 +54,14 @@ def train(
 
 
 def iterate(context: TrainingContext, iteration: int, selection: CutSelection | None) -> IterationResult:
-    """One iteration: forward pass, gather states, backward pass with a gather of cuts at each stage, lower bound."""
+    """One iteration: forward pass, gather states, backward pass that shares cuts at each stage, lower bound."""
     problem, pool, split, team, own = context.problem, context.pool, context.split, context.team, context.own
     context.start_counting()
     clock = Clock()
 
     paths = run_forward(context, iteration)
+    slots = pool.open_slots(iteration, split.total)
+    plans = plan_backward(context, paths, slots, range(problem.num_stages - 1, 0, -1))
     clock.lap("forward")
     team.wait("paths")
     costs = context.gather(split, path_costs(problem, paths, own).reshape(-1, 1), "path costs")[:, 0]
@@ -67,16 +69,8 @@ def iterate(context: TrainingContext, iteration: int, selection: CutSelection | 
         context.traffic.add("trial states", context.visited.add(context.comm, split, paths.states[:, own]))
     clock.lap("exchange")
 
-    slots = pool.open_slots(iteration, split.total)
-    for stage in range(problem.num_stages - 1, 0, -1):
-        solved = solve_openings(context, iteration, stage, paths)
-        clock.lap("backward")
-        team.wait("openings")
-        clock.lap("exchange")
-        cuts = make_cuts(context, stage, paths, solved)
-        clock.lap("backward")
-        context.traffic.add("cuts", exchange_cuts(context.comm, split, pool, stage - 1, slots, cuts))
-        clock.lap("exchange")
+    for plan in plans:
+        add_cuts(context, iteration, plan, paths, clock)
     context.bases = share_bases(context.comm, team, [context.basis_from(bases) for bases in paths.bases])
     context.traffic.add("bases", sum(bases.status.nbytes + bases.cuts.nbytes for bases in context.bases))
     clock.lap("exchange")

@@ -41,8 +41,12 @@ class ArrayPlace:
 
 @dataclass(frozen=True, slots=True)
 class TeamLayout:
-    """Counters, then the tables of a walk, then room for the solves of any stage."""
+    """Counters, then the tables of a walk, then room for the solves of any stage.
 
+    finished: by turn and path, how many of its chains are solved at the present stage of a backward pass.
+    """
+
+    finished: ArrayPlace
     states: ArrayPlace
     objective: ArrayPlace
     future_cost: ArrayPlace
@@ -57,6 +61,7 @@ class TeamLayout:
         costs = (stages, paths)
         room = max(1, paths) * max(opening.count for opening in problem.openings) * (1 + problem.dimension)
         wanted: list[tuple[DTypeLike, tuple[int, ...]]] = [
+            (np.int64, (COUNTERS, paths)),
             (np.float64, (*costs, problem.dimension)),
             (np.float64, costs),
             (np.float64, costs),
@@ -68,8 +73,8 @@ class TeamLayout:
         for dtype, shape in wanted:
             places.append(ArrayPlace(end, dtype, shape))
             end = places[-1].end
-        states, objective, future_cost, *bases, solves = places
-        return cls(states, objective, future_cost, tuple(bases[:stages]), tuple(bases[stages:]), solves)
+        finished, states, objective, future_cost, *bases, solves = places
+        return cls(finished, states, objective, future_cost, tuple(bases[:stages]), tuple(bases[stages:]), solves)
 
     @property
     def nbytes(self) -> int:
@@ -113,6 +118,9 @@ class TeamTables:
     def __init__(self, region: SharedRegion, layout: TeamLayout, *, is_leader: bool) -> None:
         memory: NDArray[np.uint8] = region.as_mut_array(0, region.count)
         self._counters = Counters(memory, is_leader=is_leader)
+        self._finished = layout.finished.view(memory)
+        self._is_leader = is_leader
+        self._batches: dict[tuple[int, int, int], CommonBatch] = {}  # by turn, solves and dimension; few are different
         self._walk = (
             layout.states.view(memory),
             layout.objective.view(memory),
@@ -124,13 +132,25 @@ class TeamTables:
 
     def walk(self) -> CommonWalk:
         """A job: the paths of a forward pass."""
-        return CommonWalk(self._counters.next(), *self._walk)
+        return CommonWalk(self._begin(), *self._walk)
 
     def batch(self, count: int, dimension: int) -> CommonBatch:
         """A job: some solves of one stage, with slopes unless `dimension` is 0."""
-        end = count * (1 + dimension)
-        slopes = self._solves[count:end].reshape(count, dimension) if dimension else None
-        return CommonBatch(self._counters.next(), self._solves[:count], slopes)
+        counter, turn = self._begin(), self._counters.turn
+        batch = self._batches.get((turn, count, dimension))
+        if batch is None:
+            end = count * (1 + dimension)
+            slopes = self._solves[count:end].reshape(count, dimension) if dimension else None
+            batch = CommonBatch(counter, self._solves[:count], slopes, finished=self._finished[turn])
+            self._batches[turn, count, dimension] = batch
+        return batch
+
+    def _begin(self) -> Indices:
+        """The counter of a new job. What the next one will count in is set back in this one, as `Counters` says."""
+        counter = self._counters.next()
+        if self._is_leader:
+            self._finished[1 - self._counters.turn] = 0
+        return counter
 
 
 @dataclass(frozen=True, slots=True)
