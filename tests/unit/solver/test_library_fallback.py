@@ -6,12 +6,14 @@ from its basis.
 """
 
 from dataclasses import replace
+from pathlib import Path
 
+import highspy
 import numpy as np
 import pytest
-from small_programs import cut_rows, no_bases, program, random_cuts, random_states, realisations, reference_cost
+from small_programs import HYDROS, cut_rows, no_bases, program, random_cuts, random_states, realisations, reference_cost
 
-from cobre.solver.batches import Batch, Chains, Keep, Realisations
+from cobre.solver.batches import Batch, Chains, Keep, Realisations, SolveFailedError
 from cobre.solver.program import StageProgram
 from cobre.solver.simplex import SimplexOptions, SimplexSolver
 
@@ -75,3 +77,31 @@ def test_threads_do_not_change_a_bit(max_dense_rows: int) -> None:
     for name in ("objective", "gradient", "primal", "dual", "basis_status", "basis_cuts"):
         assert np.array_equal(*(getattr(batch, name) for batch in batches)), name
     assert batches[0].library_solves == batches[1].library_solves
+
+
+FUTURE_COST = 2
+
+
+@BOTH_METHODS
+def test_a_saved_lp_names_the_cuts_that_made_it_infeasible(max_dense_rows: int, tmp_path: Path) -> None:
+    """The future may cost 1 at most: without cuts that is feasible, with them it is not."""
+    stage = program()
+    upper = stage.column_upper.copy()
+    upper[FUTURE_COST] = 1.0
+    solver = SimplexSolver(1, SimplexOptions(max_dense_rows=max_dense_rows, max_added_per_round=3))
+    solver.load(0, replace(stage, column_upper=upper))
+    intercepts, slopes = random_cuts(CUTS, HYDROS)
+    chains = Chains.all_of(random_states(1), np.zeros(1, np.int32), no_bases(stage), np.full(1, -1, np.int32))
+    with pytest.raises(SolveFailedError, match="infeasible"):
+        solver.solve(0, cut_rows(intercepts, slopes), chains, small_loads(), Keep())
+    solver.save_failed(0, tmp_path / "failed.mps")
+    model = highspy.Highs()
+    model.setOptionValue("output_flag", False)
+    model.readModel(str(tmp_path / "failed.mps"))
+    lp = model.getLp()
+    rows, cuts = lp.row_names_[: len(stage.names.rows)], lp.row_names_[len(stage.names.rows) :]
+    assert (tuple(lp.col_names_), tuple(rows)) == (stage.names.columns, stage.names.rows)
+    numbers = [int(name.removeprefix("cut_")) for name in cuts]
+    assert numbers and len(set(numbers)) == len(numbers)
+    # Each row is the cut that its name says: theta - slopes . storage >= intercept.
+    np.testing.assert_allclose(lp.row_lower_[len(rows) :], intercepts[numbers])

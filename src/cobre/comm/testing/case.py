@@ -50,11 +50,6 @@ class Case:
     own_world: bool = False
     obstacle: Callable[[], str] = str
 
-    @property
-    def group(self) -> str:
-        """The part of the id before the slash."""
-        return self.id.partition("/")[0]
-
 
 _registry: dict[str, Case] = {}
 
