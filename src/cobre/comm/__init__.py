@@ -57,7 +57,7 @@ if TYPE_CHECKING:
     from cobre.comm.heap_region import HeapRegion
 
 # A backend is imported on first use: a program does not pay for those that it does not use.
-_LOADED_LATER = {
+_LAZY = {
     "HeapRegion": "cobre.comm.heap_region",
     "LocalCommunicator": "cobre.comm.backends.local",
     "MpiCommunicator": "cobre.comm.backends.mpi.communicator",
@@ -116,9 +116,9 @@ __all__ = [
 
 
 def __getattr__(name: str) -> object:
-    if name not in _LOADED_LATER:
+    if name not in _LAZY:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    value = getattr(import_module(_LOADED_LATER[name]), name)
+    value = getattr(import_module(_LAZY[name]), name)
     globals()[name] = value
     return value
 

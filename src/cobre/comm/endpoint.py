@@ -1,4 +1,4 @@
-"""One rank's end of a world: the state that every call on it passes through.
+"""One rank's end of a world of ranks: the state that every call on it passes through.
 
 `Communicator` and `SharedMemoryProvider` are separate contracts, which the same object implements. What they share is
 here: the numbering of calls, the guard against misuse, the first failure, closing.
@@ -31,7 +31,7 @@ from cobre.comm.types import Operation, ReduceOp
 
 logger = logging.getLogger("cobre.comm")
 
-EXIT_PAUSE_S = 0.2
+EXIT_PAUSE_S = 0.2  # for threads that were woken at exit to leave native code
 
 
 class Endpoint(ABC):
@@ -150,6 +150,7 @@ class Endpoint(ABC):
         self._guard.end()
 
     def _begin(self, operation: Operation, nbytes: int, label: object) -> None:
+        # A label is for people: a wrong type must not make a call fail on one rank alone.
         text = "" if label is None else str(label)
         if not self._guard.begin(operation, nbytes, text):
             self._refuse()
@@ -242,7 +243,7 @@ def _in_words(error: BaseException) -> str:
 
 
 @atexit.register
-def _leave_busy_worlds() -> None:
+def _abort_busy_endpoints() -> None:
     """At exit, wake daemon threads that wait in a collective: they must not run while the interpreter is torn down."""
     busy = [one for one in live_reporters() if isinstance(one, Endpoint) and one.state == "busy"]
     for endpoint in busy:

@@ -20,7 +20,7 @@ class HeapRegion(SharedRegion):
         except (MemoryError, ValueError) as error:
             nbytes = count * dtype.itemsize
             raise AllocationFailedError(nbytes, f"not enough memory for a region of {nbytes} bytes: {error}") from error
-        # Through a read-only buffer, because a read-only NumPy view could be made writable again.
+        # Through a read-only buffer, because a read-only NumPy view could be made writable again by its holder.
         raw: Any = self._array.view(np.uint8)
         self._readable: Array = np.asarray(memoryview(raw).toreadonly()).view(dtype)
 

@@ -69,7 +69,10 @@ def show_reports_unless_handled(grace_s: float) -> None:
 
 
 class _Shown:
-    """Who has shown the reports, so that a handler that runs long after its signal does not show them again."""
+    """Who has shown the reports, so that a handler that runs long after its signal does not show them again.
+
+    by_handler: how often the handler has. handler_is_late: another thread has done so for it, and it has yet to run.
+    """
 
     by_handler = 0
     handler_is_late = False

@@ -1,11 +1,9 @@
-"""A compose file: one service for each rank, on a network of their own."""
+"""A compose file: one service for each rank, on a private network."""
 
 import shlex
 
-from cobre.launchfiles.filling import Verbatim, fill_yaml
-from cobre.launchfiles.settings import ContainerSettings, as_path
-
-CASE, OUTPUT = "/case", "/output"
+from cobre.launchfiles.filling import Verbatim, escape_dollars, fill_yaml
+from cobre.launchfiles.settings import CASE_MOUNT, OUTPUT_MOUNT, ContainerSettings, as_path
 
 
 def compose_file(settings: ContainerSettings) -> str:
@@ -17,12 +15,12 @@ def compose_file(settings: ContainerSettings) -> str:
             "ranks": settings.ranks,
             "ranks_text": str(settings.ranks),
             "name": settings.name,
-            "image": _literal(settings.image),
-            "command": [_literal(word) for word in settings.run_command(CASE, OUTPUT)],
+            "image": escape_dollars(settings.image),
+            "command": [escape_dollars(word) for word in settings.run_command(CASE_MOUNT, OUTPUT_MOUNT)],
             "threads": settings.threads,
             "memory": _bytes(settings.memory),
-            "case": _literal(settings.case),
-            "output": _literal(settings.output),
+            "case": escape_dollars(settings.case),
+            "output": escape_dollars(settings.output),
             "mkdir": Verbatim(shlex.quote(as_path(settings.output))),
             "port_text": str(settings.port),
             "services": Verbatim("".join(_service(rank) for rank in range(settings.ranks))),
@@ -32,10 +30,6 @@ def compose_file(settings: ContainerSettings) -> str:
 
 def _service(rank: int) -> str:
     return fill_yaml("compose_rank.yaml", {"rank": rank, "rank_text": str(rank)})
-
-
-def _literal(text: str) -> str:
-    return text.replace("$", "$$")  # compose would put variables in its place
 
 
 def _bytes(quantity: str) -> str:

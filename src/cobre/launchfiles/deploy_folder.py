@@ -1,4 +1,4 @@
-"""The printed files that the repository keeps in `deploy/`: `python -m cobre.launchfiles.deploy_folder deploy`."""
+"""Writes the launch files that the repository has in `deploy/`: `python -m cobre.launchfiles.deploy_folder deploy`."""
 
 import sys
 from collections.abc import Mapping
@@ -12,7 +12,7 @@ from cobre.launchfiles.slurm import mpi_script, tcp_script
 
 
 def printed_files() -> Mapping[str, str]:
-    """Each by its name, for a study of four ranks."""
+    """The launch files of a study of four ranks, by file name."""
     image = f"cobre:{__version__}"
     folders = ContainerSettings(ranks=4, image=image, case="./case", output="./output")
     claims = ContainerSettings(ranks=4, image=image, case="cobre-case", output="cobre-output")

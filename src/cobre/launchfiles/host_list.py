@@ -1,4 +1,4 @@
-"""Slurm's short way to write many host names: `node[01-04,7],gpu1`."""
+"""Host lists as Slurm writes them: `node[01-04,7],gpu1`."""
 
 import re
 from collections.abc import Iterator
@@ -17,7 +17,10 @@ class HostListError(CobreError, ValueError):
 
 
 def hosts(text: str) -> Iterator[str]:
-    """All names, in the order of the list."""
+    """The names of a host list, in its order; raises HostListError for any other text.
+
+    list(hosts("node[01-02],gpu1"))    # ["node01", "node02", "gpu1"]
+    """
     entries = _ENTRY.findall(text)
     if not entries or ",".join(entries) != text:
         raise HostListError(f"{text!r} is not a host list such as node[01-04,7],gpu1")
@@ -37,11 +40,13 @@ def _ranges(text: str, inside: str) -> tuple[str, ...]:
 
 
 def _range(text: str, piece: str) -> Iterator[str]:
-    """The numbers of `7` or `01-04`; they are as wide as the first, as Slurm writes them."""
+    """The numbers of a range such as `7` or `01-04`, with as many digits as the first has."""
     found = _RANGE.fullmatch(piece)
     if found is None:
-        raise HostListError(f"{text!r} has a range {piece!r} that is neither a number nor two")
+        raise HostListError(f"{text!r} has a range {piece!r}, expected one such as 7 or 01-04")
     first, last = found[1], found[2] or found[1]
     if not 0 <= int(last) - int(first) <= MAX_RANGE:
-        raise HostListError(f"{text!r} has a range {piece!r} that ends before it begins, or never")
+        raise HostListError(
+            f"{text!r} has a range {piece!r}, expected one that ascends, over at most {MAX_RANGE} numbers"
+        )
     return (f"{number:0{len(first)}d}" for number in range(int(first), int(last) + 1))

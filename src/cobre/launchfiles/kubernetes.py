@@ -1,11 +1,10 @@
-"""Kubernetes manifests: an Indexed Job with what it needs, or a JobSet that starts all ranks again together."""
+"""Kubernetes manifests: an Indexed Job with what it needs, or a JobSet, which restarts all ranks together."""
 
 from textwrap import indent
 
-from cobre.launchfiles.filling import Verbatim, fill_yaml
-from cobre.launchfiles.settings import ContainerSettings, check_claim
+from cobre.launchfiles.filling import Verbatim, escape_dollars, fill_yaml
+from cobre.launchfiles.settings import CASE_MOUNT, OUTPUT_MOUNT, ContainerSettings, check_claim
 
-CASE, OUTPUT = "/case", "/output"
 UNUSABLE_SECRET = "replace me"  # noqa: S105 - too short to be accepted: nobody runs with a secret that is public
 
 
@@ -13,15 +12,15 @@ def job_manifest(settings: ContainerSettings, secret: str = UNUSABLE_SECRET) -> 
     """Secret, headless Service, NetworkPolicy and Indexed Job. The index of a pod is its rank."""
     coordinator = f"{settings.name}-0.{settings.name}"
     pod = _pod(settings, coordinator, "metadata.labels['batch.kubernetes.io/controller-uid']")
-    values = {"around": _around(settings, secret), "pod": _indented(pod, 6), "port": settings.port}
+    values = {"prerequisites": _prerequisites(settings, secret), "pod": _indented(pod, 6), "port": settings.port}
     return fill_yaml("kubernetes.yaml", _world(settings) | values)
 
 
 def jobset_manifest(settings: ContainerSettings, secret: str = UNUSABLE_SECRET) -> str:
-    """The same with a JobSet, which makes the Service itself and starts all ranks again after a failure."""
+    """The same with a JobSet, which creates the Service itself and restarts all ranks after a failure."""
     coordinator = f"{settings.name}-ranks-0-0.{settings.name}"
     pod = _pod(settings, coordinator, "metadata.labels['jobset.sigs.k8s.io/restart-attempt']")
-    values = {"around": _around(settings, secret), "pod": _indented(pod, 14)}
+    values = {"prerequisites": _prerequisites(settings, secret), "pod": _indented(pod, 14)}
     return fill_yaml("jobset.yaml", _world(settings) | values)
 
 
@@ -30,18 +29,19 @@ def _indented(text: str, spaces: int) -> Verbatim:
 
 
 def _world(settings: ContainerSettings) -> dict[str, object]:
-    """The name twice: as a value, and as the comments have it, which a name that was checked cannot leave."""
+    """What both manifests begin with. label: the name without quotes, for comments; `checked` allows no line break."""
     return {"ranks": settings.ranks, "name": settings.name, "label": Verbatim(settings.name)}
 
 
-def _around(settings: ContainerSettings, secret: str) -> Verbatim:
+def _prerequisites(settings: ContainerSettings, secret: str) -> Verbatim:
+    """The Secret, and the NetworkPolicy that admits ranks of this job only."""
     values = {
         "name": settings.name,
         "secret_name": _secret_name(settings),
         "port": settings.port,
         "secret": secret,
     }
-    return Verbatim(fill_yaml("kubernetes_around.yaml", values))
+    return Verbatim(fill_yaml("kubernetes_prerequisites.yaml", values))
 
 
 def _secret_name(settings: ContainerSettings) -> str:
@@ -49,11 +49,11 @@ def _secret_name(settings: ContainerSettings) -> str:
 
 
 def _pod(settings: ContainerSettings, coordinator: str, run_id: str) -> str:
-    """What runs on each rank; `run_id` tells one attempt from the next, so that a late pod joins nobody else's."""
+    """The pod of a rank. run_id: the field that differs between attempts, so that a late pod joins no other attempt."""
     settings.checked()
     values = {
         "image": settings.image,
-        "command": [_literal(word) for word in settings.run_command(CASE, OUTPUT)],
+        "command": [escape_dollars(word) for word in settings.run_command(CASE_MOUNT, OUTPUT_MOUNT)],
         "threads": settings.threads,
         "memory": settings.memory,
         "case": check_claim("--case", settings.case),
@@ -66,7 +66,3 @@ def _pod(settings: ContainerSettings, coordinator: str, run_id: str) -> str:
         "run_id": run_id,
     }
     return fill_yaml("kubernetes_pod.yaml", values)
-
-
-def _literal(word: str) -> str:
-    return word.replace("$", "$$")  # Kubernetes would put variables in the place of $(NAME)

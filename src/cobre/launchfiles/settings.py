@@ -1,4 +1,4 @@
-"""What a launch file has to know: how many ranks, which case, where results go. Everything is checked here."""
+"""The settings of launch files: ranks, case, output, resources. All of them are checked here."""
 
 import re
 from dataclasses import dataclass
@@ -17,6 +17,7 @@ WALL_TIME = r"([0-9]+-)?[0-9]{1,2}:[0-9]{2}:[0-9]{2}"
 JOB_WORD = r"[A-Za-z0-9_.,-]+"
 ARRAY = r"[0-9]+(-[0-9]+(:[0-9]+)?)?(,[0-9]+(-[0-9]+(:[0-9]+)?)?)*(%[0-9]+)?"
 ARRAY_INDEX = "%a"  # as Slurm writes it in the names of files
+CASE_MOUNT, OUTPUT_MOUNT = "/case", "/output"  # folders inside a container
 
 _ENDS = "with a letter first and no '-' last"
 
@@ -27,10 +28,10 @@ class LaunchFileError(CobreError, ValueError):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WorldSettings:
-    """What all launch files share.
+    """What all launch files have in common.
 
-    ranks: processes of the study. threads: of the LP solver on each rank. name: of the job; resources carry it.
-    case, output: where they are, in the words of whoever starts the job (a folder, a claim).
+    ranks: processes of the study. threads: of the LP solver on each rank. name: of the job, and of what it needs.
+    case, output: folders; on Kubernetes the names of volume claims. port: of rank 0 (not used with MPI).
     run_options: further options of `cobre run`.
     """
 
@@ -44,18 +45,20 @@ class WorldSettings:
 
     def checked(self) -> Self:
         """These settings; raises LaunchFileError for a value that is out of range or malformed."""
-        _between("--ranks", self.ranks, 1, MAX_RANKS)
-        _between("--threads", self.threads, 1, 4096)
-        _between("--port", self.port, 1024, MAX_TCP_PORT)
-        _matches("--name", self.name, DNS_LABEL, f"lower-case letters, digits and '-', {_ENDS}, at most {MAX_NAME}")
+        _check_range("--ranks", self.ranks, 1, MAX_RANKS)
+        _check_range("--threads", self.threads, 1, 4096)
+        _check_range("--port", self.port, 1024, MAX_TCP_PORT)
+        _check_pattern(
+            "--name", self.name, DNS_LABEL, f"lower-case letters, digits and '-', {_ENDS}, at most {MAX_NAME}"
+        )
         if len(self.name) > MAX_NAME:
             raise LaunchFileError(
                 f"--name {self.name!r} has {len(self.name)} characters; at most {MAX_NAME} are allowed"
             )
         for option, text in (("--case", self.case), ("--output", self.output)):
-            one_line(option, text)
+            check_single_line(option, text)
         for text in self.run_options:
-            one_line("an option of cobre run", text)
+            check_single_line("an option of cobre run", text)
         return self
 
     def run_command(self, case: str, output: str) -> list[str]:
@@ -65,7 +68,7 @@ class WorldSettings:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ContainerSettings(WorldSettings):
-    """Ranks in containers. image: what to run. memory: of each rank, such as 2Gi; compose takes it as it is."""
+    """Ranks in containers. image: of the container. memory: limit of each rank, such as 2Gi."""
 
     image: str
     memory: str = "2Gi"
@@ -73,8 +76,8 @@ class ContainerSettings(WorldSettings):
     def checked(self) -> Self:
         """These settings; raises LaunchFileError for a value that is out of range or malformed."""
         super(ContainerSettings, self).checked()
-        _matches("--image", self.image, r"[A-Za-z0-9][A-Za-z0-9._/:@-]*", "registry/name:tag")
-        _matches("--memory", self.memory, QUANTITY, "a number of bytes such as 512Mi or 2Gi")
+        _check_pattern("--image", self.image, r"[A-Za-z0-9][A-Za-z0-9._/:@-]*", "registry/name:tag")
+        _check_pattern("--memory", self.memory, QUANTITY, "a number of bytes such as 512Mi or 2Gi")
         return self
 
 
@@ -84,7 +87,7 @@ class SlurmSettings(WorldSettings):
 
     time_limit: D-HH:MM:SS or HH:MM:SS. nodes, partition, account: None leaves it to Slurm.
     array: indices of a job array, such as 1-8; `%a` in case, output and options is the index of each job.
-    requeue: the job goes back to the queue when the time limit stops it, until the study is whole.
+    requeue: a job that the time limit stops goes back to the queue, until the study is complete.
     """
 
     time_limit: str = "01:00:00"
@@ -97,14 +100,14 @@ class SlurmSettings(WorldSettings):
     def checked(self) -> Self:
         """These settings; raises LaunchFileError for a value that is out of range or malformed."""
         super(SlurmSettings, self).checked()
-        _matches("--time", self.time_limit, WALL_TIME, "HH:MM:SS or D-HH:MM:SS")
+        _check_pattern("--time", self.time_limit, WALL_TIME, "HH:MM:SS or D-HH:MM:SS")
         if self.nodes is not None:
-            _between("--nodes", self.nodes, 1, self.ranks)
+            _check_range("--nodes", self.nodes, 1, self.ranks)
         for option, text in (("--partition", self.partition), ("--account", self.account)):
             if text is not None:
                 check_job_word(option, text)
         if self.array is not None:
-            _matches("--array", self.array, ARRAY, "indices such as 0-7, 1,3,5 or 1-100%4")
+            _check_pattern("--array", self.array, ARRAY, "indices such as 0-7, 1,3,5 or 1-100%4")
             if ARRAY_INDEX not in self.output:
                 raise LaunchFileError(
                     f"--output must have {ARRAY_INDEX} in it, the index of each job of the array; "
@@ -114,35 +117,35 @@ class SlurmSettings(WorldSettings):
 
 
 def check_job_word(option: str, text: str) -> str:
-    """A name as Slurm has them, if it is one."""
-    _matches(option, text, JOB_WORD, "a name without spaces")
+    """The name of a partition, an account or an MPI type; raises LaunchFileError if Slurm would not take it as one."""
+    _check_pattern(option, text, JOB_WORD, "a name without spaces")
     return text
 
 
 def as_path(text: str) -> str:
-    """A path that no program takes for an option."""
+    """The path, with ./ in front if it begins with "-": programs would take it for an option."""
     return f"./{text}" if text.startswith("-") else text
 
 
 def check_claim(option: str, text: str) -> str:
-    """The name of a Kubernetes volume claim, if it is one."""
-    _matches(option, text, CLAIM, "the name of a volume claim, of lower-case letters, digits, '-' and '.'")
+    """The name of a Kubernetes volume claim; raises LaunchFileError for any other text."""
+    _check_pattern(option, text, CLAIM, "the name of a volume claim, of lower-case letters, digits, '-' and '.'")
     if len(text) > MAX_CLAIM:
         raise LaunchFileError(f"{option} has {len(text)} characters; a volume claim has at most {MAX_CLAIM}")
     return text
 
 
-def one_line(option: str, text: str) -> None:
-    """Refuse what is empty or would break out of its line."""
+def check_single_line(option: str, text: str) -> None:
+    """Raise LaunchFileError for a text that is empty, or would end the line of the file that it is put into."""
     if not text or not text.isprintable():
         raise LaunchFileError(f"{option} must be a text on one line, got {text!r}")
 
 
-def _between(option: str, number: int, least: int, most: int) -> None:
+def _check_range(option: str, number: int, least: int, most: int) -> None:
     if not least <= number <= most:
         raise LaunchFileError(f"{option} must be from {least} to {most}, got {number}")
 
 
-def _matches(option: str, text: str, pattern: str, right: str) -> None:
+def _check_pattern(option: str, text: str, pattern: str, right: str) -> None:
     if not re.fullmatch(pattern, text):
         raise LaunchFileError(f"{option} must be {right}; got {text!r}")

@@ -1,7 +1,7 @@
 """Joins a Slurm step to a tcp world: `srun -n 8 python -m cobre.launchfiles.slurm_step cobre run CASE`.
 
-Runs on every rank in front of the command, sets `COBRE_TCP_*` from the variables of the step, and becomes the command.
-What is already set stays: `COBRE_TCP_PORT`, `COBRE_TCP_SECRET_FILE` and the rest are the user's to choose.
+Runs on every rank, sets `COBRE_TCP_*` from the variables of the step, and replaces itself by the command. What is
+set already takes precedence: `COBRE_TCP_PORT`, `COBRE_TCP_SECRET_FILE` and the rest.
 """
 
 import os

@@ -3,8 +3,8 @@
 #
 #   sbatch slurm-mpi.sh
 #
-# Two minutes before the time is up all ranks are asked to stop: they end at the same iteration and keep the policy.
-# A job that runs again, because a node failed or you submit it once more, goes on from there.
+# Two minutes before the time limit all ranks are asked to stop: they end at the same iteration and keep the policy.
+# A job that runs again, because a node failed or you submitted it once more, continues from there.
 #SBATCH --job-name=@name@
 #SBATCH --ntasks=@ranks@
 #SBATCH --cpus-per-task=@threads@
@@ -16,7 +16,7 @@ set -euo pipefail
 
 export COBRE_COMM_BACKEND=mpi
 export OMP_NUM_THREADS=1
-# How srun and this MPI find each other: `srun --mpi=list` shows what the site has.
+# How srun connects the ranks of this MPI: `srun --mpi=list` shows what the site has.
 @mpi_type@
 
 code=0

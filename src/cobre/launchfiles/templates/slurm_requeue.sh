@@ -1,4 +1,4 @@
-# Stopped before the time was up, and not by scancel: the same job goes on when it is its turn again.
+# Stopped by the signal before the time limit, and not by scancel: back into the queue with the same job.
 if [ "$code" -eq 143 ] && [ "$(squeue --noheader --jobs="$SLURM_JOB_ID" --format=%T)" = RUNNING ]; then
   scontrol requeue "$SLURM_JOB_ID"
 fi
