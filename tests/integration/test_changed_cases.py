@@ -83,7 +83,7 @@ def test_the_place_is_checked_too(run):
     assert f"Bounds for {run / 'other'} would be wrong" in answer.stderr
 
 
-def test_a_policy_alone_knows_what_it_was_trained_on(run, tmp_path):
+def test_policy_without_study_json_is_refused_for_a_changed_case(run, tmp_path):
     """Without study.json nobody knows which file it was, but the policy is still refused."""
     shutil.copy(run / "results" / "policy" / "policy.bin", tmp_path / "policy.bin")
     assert command("bound", run / "case", "--policy", tmp_path / "policy.bin").returncode == 0
@@ -112,7 +112,7 @@ def test_settings_that_a_run_was_given_apply_to_its_bound(trained, tmp_path):
     assert found.upper_bound >= found.lower_bound
 
 
-def test_simulating_on_a_changed_case_says_so(run, tmp_path):
+def test_simulating_on_a_changed_case_warns(run, tmp_path):
     make_dearer(run / "case")
     finished = command("simulate", run / "case", "-p", run / "results", "-o", tmp_path / "out", "--quiet", *ONE_PROCESS)
     assert finished.returncode == 0, finished.stderr
@@ -120,12 +120,12 @@ def test_simulating_on_a_changed_case_says_so(run, tmp_path):
     assert cobre.simulate(run / "case", run / "results", scenarios=2, threads=1).warnings[-1] in finished.stderr
 
 
-def test_simulating_on_the_same_case_says_nothing_of_it(run, tmp_path):
+def test_simulating_on_the_same_case_does_not_warn(run, tmp_path):
     finished = command("simulate", run / "case", "-p", run / "results", "-o", tmp_path / "out", "--quiet", *ONE_PROCESS)
     assert "different problem" not in finished.stderr
 
 
-def test_cuts_of_another_problem_are_told_of(run, tmp_path):
+def test_warm_start_with_cuts_of_another_problem_warns(run, tmp_path):
     make_dearer(run / "case")
     words = ("run", run / "case", "-o", tmp_path / "out", "--warm-start", run / "results", "--quiet", *ONE_PROCESS)
     finished = command(*words)

@@ -66,7 +66,7 @@ def test_completion(shell):
     assert "_COBRE_COMPLETE" in script.stdout
 
 
-def test_completion_knows_the_commands():
+def test_shell_completion_lists_the_commands():
     done = cobre(_COBRE_COMPLETE="bash_complete", COMP_WORDS="cobre va", COMP_CWORD="1")
     assert done.stdout.split() == ["plain,validate"]
 
@@ -203,7 +203,7 @@ def test_a_stage_without_a_solution_says_where_to_learn_more(failed):
     assert Path(shlex.split(command)[-1]).parent == output / "failures"
 
 
-def test_explain_in_words_of_hydro_planning(failed):
+def test_explain_names_constraints_of_the_hydro_system(failed):
     text = cobre("explain", failed[0]).stdout
     assert "the LP is infeasible" in text
     assert "water balance of Upper (hydro 0)" in text
@@ -213,7 +213,7 @@ def test_explain_in_words_of_hydro_planning(failed):
     assert "inflow_non_negativity" in text
 
 
-def test_explain_says_how_much_is_missing(failed):
+def test_explain_gives_the_missing_amount(failed):
     explained = json.loads(cobre("explain", failed[0], "--json").stdout)
     facts = json.loads(next((failed[0] / "failures").glob("*.json")).read_text())
     hours = 744.0
@@ -229,7 +229,7 @@ def test_explain_without_the_files_beside_the_lp(failed, tmp_path):
 
 @pytest.mark.parametrize("command", ["explain", "top", "report"])
 @pytest.mark.parametrize("kind", ["missing", "empty", "file"])
-def test_what_is_no_output_directory_is_refused_in_words(command, kind, tmp_path):
+def test_paths_that_are_no_output_directory_are_refused(command, kind, tmp_path):
     folder = tmp_path / "out"
     if kind == "empty":
         folder.mkdir()

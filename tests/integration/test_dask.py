@@ -58,7 +58,7 @@ def test_gives_the_bits_of_one_process(client, alone, ranks):
     assert {report.pid for report in result.workers} <= set(client.run(os.getpid).values())
 
 
-def test_uses_all_workers_and_tells_of_every_iteration_of_each(client, alone):
+def test_uses_all_workers_and_reports_every_iteration_of_each(client, alone):
     events = []
 
     result = cobre.dask.train(client, CASE, iterations=6, threads=2, progress_callback=events.append)
@@ -123,7 +123,7 @@ def test_the_cluster_works_on_after_a_killed_worker(client, alone):
     assert cobre.dask.train(client, CASE, num_workers=3, iterations=6).digest == alone.digest
 
 
-def test_what_a_rank_raises_reaches_the_caller(client, tmp_path):
+def test_exception_of_a_rank_reaches_the_caller(client, tmp_path):
     with pytest.raises(WorkerError) as caught:
         cobre.dask.train(client, CASE, num_workers=3, iterations=2, checkpoints=tmp_path / "none", resume=True)
 
@@ -137,7 +137,7 @@ def test_an_invalid_case_is_refused_before_anything_is_started(client, tmp_path)
         cobre.dask.train(client, tmp_path)
 
 
-def test_what_the_callback_raises_ends_the_run(client):
+def test_exception_of_the_callback_ends_the_run(client):
     def fail(_):
         raise LookupError("enough")
 

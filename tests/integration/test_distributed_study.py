@@ -79,14 +79,14 @@ def test_progress_comes_worker_by_worker_in_the_order_of_iterations(case, worker
     ]
 
 
-def test_progress_is_told_in_the_thread_that_asked(case):
+def test_callback_runs_in_the_calling_thread(case):
     threads = set()
     cobre.train(case, num_workers=2, iterations=2, progress_callback=lambda _: threads.add(threading.get_ident()))
     assert threads == {threading.get_ident()}
 
 
 @pytest.mark.parametrize("workers", [None, 2])
-def test_what_the_callback_raises_ends_the_run(case, workers):
+def test_exception_of_the_callback_ends_the_run(case, workers):
     calls = []
 
     def callback(event):

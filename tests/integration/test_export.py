@@ -60,7 +60,7 @@ def test_paths_and_costs_of_scenarios(run):
     assert summary["probability"].null_count == SCENARIOS
 
 
-def test_the_policy_comes_back_as_it_was(run):
+def test_exported_policy_reads_back_unchanged(run):
     _, source, exported = run
     ours = read_policy(source / "policy" / "policy.bin")
     found = read_cobre_python_policy(exported / "policy" / "manifest.bin")
@@ -102,7 +102,7 @@ def test_counters_of_training(run):
     assert json.loads((training / "metadata.json").read_text())["status"] == "complete"
 
 
-def test_without_a_simulation_there_is_none(run, tmp_path):
+def test_run_without_simulation_exports_no_simulation(run, tmp_path):
     case, source, _ = run
     shutil.copytree(source, tmp_path / "run", ignore=shutil.ignore_patterns("simulation"))
     export_run(tmp_path / "run", tmp_path / "exported", case=case)
@@ -146,7 +146,7 @@ def test_a_table_that_was_changed_is_refused(run, tmp_path):
     assert not (tmp_path / "out").exists()
 
 
-def test_what_is_no_run(tmp_path):
+def test_export_refuses_a_directory_without_a_run(tmp_path):
     done = cobre("export", tmp_path, "--layout", "cobre-python", "--output", tmp_path / "out")
     assert done.returncode == 8
     assert "has no finished training" in done.stderr

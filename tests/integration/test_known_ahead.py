@@ -62,7 +62,7 @@ def test_the_same_bits_on_any_number_of_ranks_and_threads(tmp_path):
     assert len({run.digest for run in runs}) == 1
 
 
-def test_policies_know_what_is_ahead(tmp_path):
+def test_policy_states_include_commitments_and_water_in_transit(tmp_path):
     result = cobre.train(both().write(tmp_path / "case"), threads=1)
     names = result.policy.state_names
     assert set(names) >= {

@@ -41,7 +41,7 @@ def test_a_worker_that_is_killed(case):
         cobre.train(case, num_workers=2, iterations=500, progress_callback=kill_a_child)
 
 
-def test_errors_of_workers_keep_what_they_know_on_their_way():
+def test_errors_of_workers_keep_their_attributes_when_pickled():
     lost = pickle.loads(pickle.dumps(PeerLostError("allreduce", 0, "rank 3 died", 7)))
     assert isinstance(lost, CommError)
     assert (lost.sequence, str(lost)) == (7, str(PeerLostError("allreduce", 0, "rank 3 died", 7)))

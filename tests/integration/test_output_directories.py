@@ -50,7 +50,7 @@ def test_nothing_of_an_earlier_run_can_be_taken_for_the_result_of_the_next(case,
     assert pq.read_table(out / "training/convergence.parquet").num_rows == 1
 
 
-def test_a_policy_goes_with_its_run_wherever_the_case_had_put_it(case, tmp_path):
+def test_overwriting_removes_a_policy_stored_at_another_path(case, tmp_path):
     out, original = tmp_path / "out", (case / "config.json").read_text()
     change(case / "config.json", policy={"path": "./stored/cuts"})
     assert cobre("run", case, "-o", out, "--iterations", 1, *FAST).returncode == 0
@@ -60,7 +60,7 @@ def test_a_policy_goes_with_its_run_wherever_the_case_had_put_it(case, tmp_path)
     assert {name for name in files(out) if name.endswith("policy.bin")} == {"policy/policy.bin"}
 
 
-def test_an_earlier_run_is_replaced_only_when_that_is_said(case, tmp_path):
+def test_earlier_run_is_replaced_only_with_overwrite(case, tmp_path):
     out = tmp_path / "out"
     assert cobre("run", case, "-o", out, "--iterations", 2, *FAST).returncode == 0
     before = {name: (out / name).read_bytes() for name in files(out)}
@@ -89,7 +89,7 @@ def test_a_run_that_was_refused_at_its_start_is_nothing_to_lose(case, tmp_path):
     assert cobre("run", case, "-o", tmp_path / "out", "--iterations", 1, *FAST).returncode == 0
 
 
-def test_what_killed_runs_left_half_written_goes_with_the_next_run(case, tmp_path):
+def test_partial_files_of_killed_runs_are_removed_by_the_next_run(case, tmp_path):
     out = tmp_path / "out"
     (out / "simulation" / ".scratch.01234567.partial").mkdir(parents=True)
     (out / "simulation" / ".scratch.01234567.partial" / "hydros.parquet").write_text("half")
@@ -112,7 +112,7 @@ def test_what_killed_runs_left_half_written_goes_with_the_next_run(case, tmp_pat
         ("policy", True),
     ],
 )
-def test_a_link_in_a_case_from_a_stranger_leads_nothing_astray(case, tmp_path, name, is_refused):
+def test_links_in_an_untrusted_case_are_not_followed(case, tmp_path, name, is_refused):
     """What lies in the way goes, or is refused by name; what a link leads to stays as it was."""
     victim = tmp_path / "victim"
     victim.mkdir()
@@ -146,7 +146,7 @@ def test_a_pipe_in_the_way_is_not_waited_for(case, tmp_path, name):
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="making a directory immutable needs root")
-def test_a_directory_that_becomes_unwritable_is_told_as_such(case, tmp_path):
+def test_directory_that_becomes_unwritable_is_reported(case, tmp_path):
     """The first cause, not the lock that cannot be removed either."""
     out = tmp_path / "out"
     study = start_study(case, out, "--workers", "2", *ENDLESS, "--checkpoint-every", "5")

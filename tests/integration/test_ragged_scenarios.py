@@ -19,7 +19,7 @@ def inflow(stage: int, scenario: int) -> float:
     return 30.0 + 17.0 * stage + 3.0 * scenario
 
 
-def test_every_scenario_of_a_stage_is_met_and_nothing_else(tmp_path):
+def test_all_scenarios_of_a_stage_are_sampled_and_no_others(tmp_path):
     case = CraftedCase(
         periods=[Period(f"2024-0{m}-01", f"2024-0{m + 1}-01", openings=4) for m in (1, 2, 3)],
         inflow={(0, stage): (60.0, 20.0) for stage in range(3)},

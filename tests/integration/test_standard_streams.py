@@ -35,7 +35,7 @@ def finished(tmp_path_factory):
 
 
 @pytest.mark.parametrize(("where", "why"), [(CLOSED, "is closed"), (FULL, "No space left on device")])
-def test_a_run_goes_on_and_says_once_that_nobody_hears_it(finished, tmp_path, where, why):
+def test_run_continues_without_standard_output_and_warns_once(finished, tmp_path, where, why):
     done = redirected(where, *run(tmp_path / "out"))
     assert done.returncode == 0
     assert done.stderr.count("\n") == 1 and "standard output" in done.stderr and why in done.stderr

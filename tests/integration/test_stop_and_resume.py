@@ -173,7 +173,7 @@ def test_a_finished_run_is_resumed_without_any_work(tmp_path, case, references):
     assert len(events_of(output, "run_finished")) == 2
 
 
-def test_a_longer_study_goes_on_where_the_shorter_one_ended(tmp_path, case, references):
+def test_resuming_with_more_iterations_continues_the_study(tmp_path, case, references):
     output = tmp_path / "output"
     must_run(case, output, *LOCAL, "--iterations", "2")
     assert must_run(case, output, *LOCAL, "--iterations", "4", "--resume") == references.digest(4)
@@ -239,7 +239,7 @@ def test_a_checkpoint_of_another_case_is_refused(two_checkpoints, case, tmp_path
     assert "--warm-start" in err
 
 
-def test_another_number_of_forward_passes_is_another_run(two_checkpoints, case, tmp_path):
+def test_resuming_with_other_forward_passes_is_refused(two_checkpoints, case, tmp_path):
     other = small_copy(case, tmp_path / "elsewhere", selection={"method": "sampled", "forward_passes": 3})
     code, _, err = run_study(other, two_checkpoints, *LOCAL, "--resume")
     assert (code, "content of the case" in err) == (7, True)
@@ -255,7 +255,7 @@ def test_the_policy_of_another_run_can_be_what_a_run_begins_with(two_checkpoints
     assert json.loads((tmp_path / "shm" / "summary.json").read_text())["lower_bound"] >= cold["lower_bound"]
 
 
-def test_the_same_command_with_resume_goes_on_where_a_policy_was_begun_with(two_checkpoints, case, tmp_path):
+def test_resuming_a_warm_started_run_continues_it(two_checkpoints, case, tmp_path):
     warm = ("--warm-start", two_checkpoints)
     whole = must_run(case, tmp_path / "whole", *LOCAL, *warm, "--iterations", "4")
     must_run(case, tmp_path / "parts", *LOCAL, *warm, "--iterations", "2")

@@ -106,7 +106,7 @@ def test_a_stage_without_a_solution_on_one_rank_ends_the_run(tmp_path, flags):
     assert not (output / "summary.json").exists()
 
 
-def test_an_invalid_case_is_told_once(tmp_path):
+def test_invalid_case_is_reported_once(tmp_path):
     case = small_copy(QUICK_CASE, tmp_path)
     (case / "stages.json").unlink()
     code, _, err = run_study(case, tmp_path / "output", *SHM_2)
@@ -173,7 +173,7 @@ def test_a_damaged_case_on_one_rank_ends_both(tmp_path):
     assert "Traceback" not in first[2] + second[2]
 
 
-def test_a_damaged_case_on_all_ranks_is_told_by_each(tmp_path):
+def test_damaged_case_on_all_ranks_is_reported_by_each(tmp_path):
     world = TcpWorld(tmp_path)
     damaged = small_copy(QUICK_CASE, tmp_path / "damaged")
     (damaged / "stages.json").write_text("{")
@@ -227,7 +227,7 @@ REFUSED = [
 
 
 @pytest.mark.parametrize(("flags", "environ", "words"), REFUSED, ids=lambda value: str(value)[:40])
-def test_what_cannot_be_is_refused_before_any_work(tmp_path, flags, environ, words):
+def test_impossible_options_are_refused_before_any_work(tmp_path, flags, environ, words):
     done = CliRunner().invoke(main, ["run", str(QUICK_CASE), "--output", str(tmp_path / "output"), *flags], env=environ)
     assert (done.exit_code, done.stdout) == (2, ""), done.output
     assert words in done.stderr

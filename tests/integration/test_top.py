@@ -123,7 +123,7 @@ def copy_of(finished, folder, lines):
     return content
 
 
-def test_it_follows_what_is_written(finished, tmp_path):
+def test_live_view_follows_the_event_file(finished, tmp_path):
     folder = tmp_path / "out"
     content = copy_of(finished, folder, 5)
 

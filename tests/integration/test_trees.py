@@ -98,7 +98,7 @@ def test_nodes_without_data_are_the_chain_of_stages(tmp_path):
     assert results[0].digest == results[1].digest
 
 
-def test_tables_know_the_nodes_of_paths(tmp_path):
+def test_tables_give_node_and_probability_of_paths(tmp_path):
     """Where each scenario was, and how likely it is, in our tables and in those for the neighbours' tools."""
     folder = write_crafted(tmp_path / "case", TREES["fan"])
     cobre.run.run(folder, tmp_path / "run", threads=1)

@@ -39,12 +39,12 @@ def bits(**changes):
         ({"simulation": "u" * 64}, "the simulation differs"),
     ],
 )
-def test_what_differs_is_named(change, words):
+def test_first_differing_result_is_named(change, words):
     difference = bits(**change).difference(bits())
     assert difference.startswith(words) and bool(difference) == bool(words)
 
 
-def test_versions_that_were_not_recorded_are_told(monkeypatch):
+def test_versions_without_recorded_bits_are_reported(monkeypatch):
     monkeypatch.setattr(verification, "ARITHMETIC", 10**6)
     with pytest.raises(verification.NotVerifiedError, match=r"arithmetic 1000000 with highspy .*recorded: nothing"):
         verification.known_bits()

@@ -11,7 +11,7 @@ def iteration(number, lower_bound, **more):
     return event | {"half_width": 0.5, "elapsed_s": 1.5, "load": [[3.0, 1.0]]} | more
 
 
-def test_outside_a_notebook_nobody_listens():
+def test_outside_a_notebook_nothing_is_drawn():
     assert not notebook.is_notebook()
     with notebook.progress() as emit:
         emit(iteration(1, 2.0))

@@ -50,7 +50,7 @@ def test_stops_a_study_at_once(server, studies):
     wait_until_gone([started["pid"]])
 
 
-def test_a_killed_study_is_told_from_a_finished_one(server):
+def test_killed_study_is_reported_as_killed(server):
     started = server.start("killed", iterations=ENDLESS)
     server.iterating("killed")
 

@@ -10,7 +10,7 @@ from cobre.bridge.environment import bridge_at, clean_environment, own_bridge, o
 from cobre.bridge.errors import NoBridgeError
 
 
-def test_an_environment_without_it(tmp_path):
+def test_environment_without_cobre_bridge_is_refused(tmp_path):
     venv.create(tmp_path / "environment", with_pip=False)
     with pytest.raises(NoBridgeError, match=r"cobre-bridge is not installed there: .*pip install cobre-bridge=="):
         bridge_at(tmp_path / "environment")
@@ -49,7 +49,7 @@ def test_no_python_that_is_new_enough(tmp_path, monkeypatch):
     assert said == []
 
 
-def test_nothing_of_ours_is_on_its_path(monkeypatch):
+def test_bridge_runs_without_our_pythonpath(monkeypatch):
     monkeypatch.setenv("PYTHONPATH", "src")
     assert "PYTHONPATH" not in clean_environment()
     assert clean_environment()["PATH"] == os.environ["PATH"]

@@ -40,7 +40,7 @@ ENDS = [
 
 
 @pytest.mark.parametrize(("error", "code", "words"), ENDS, ids=lambda value: str(value)[:30])
-def test_each_error_has_its_words_and_its_code(capsys, error, code, words):
+def test_each_error_has_its_message_and_exit_code(capsys, error, code, words):
     with pytest.raises(SystemExit) as ended, report_errors():
         raise error
     said = capsys.readouterr().err
@@ -48,13 +48,13 @@ def test_each_error_has_its_words_and_its_code(capsys, error, code, words):
     assert said.startswith(words) and said.count("\n") >= bool(words) and bool(said) is bool(words)
 
 
-def test_what_nobody_expected_is_shown_whole():
+def test_unexpected_errors_show_their_traceback():
     with pytest.raises(LookupError), report_errors():
         raise LookupError("ours")
 
 
 @pytest.mark.parametrize(("comm", "origin"), [(LocalCommunicator, ""), (SecondRank, "rank 1 (host ")])
-def test_a_rank_of_a_world_names_itself_unless_it_speaks_for_all(capsys, comm, origin):
+def test_errors_of_one_rank_name_the_rank(capsys, comm, origin):
     with pytest.raises(SystemExit) as ended, report_errors(), mark_errors_of_rank(comm()):
         raise click.UsageError("no such thing")
     said = capsys.readouterr().err
@@ -62,6 +62,6 @@ def test_a_rank_of_a_world_names_itself_unless_it_speaks_for_all(capsys, comm, o
     assert said.startswith(f"{origin}") and "Error: no such thing" in said
 
 
-def test_an_error_of_ours_is_not_marked_by_a_rank():
+def test_unexpected_errors_are_not_marked_with_a_rank():
     with pytest.raises(LookupError), report_errors(), mark_errors_of_rank(SecondRank()):
         raise LookupError("ours")

@@ -55,7 +55,7 @@ def test_a_link_to_itself(tmp_path):
         assert done.exit_code == 2 and "symbolic links" in done.stderr
 
 
-def test_what_is_missing_is_for_the_command_to_say(tmp_path):
+def test_missing_directory_is_an_error_of_the_command(tmp_path):
     assert said("report", tmp_path / "none").exit_code == 8
 
 
@@ -87,7 +87,7 @@ def test_events_that_are_no_file(run, kind):
 
 
 @pytest.mark.parametrize("number", ["NaN", "Infinity", "1" + "0" * 400, "1e999"])
-def test_a_line_with_a_strange_number_is_named_and_left_out(run, number):
+def test_event_line_with_an_invalid_number_is_reported_and_skipped(run, number):
     with (run / "events.jsonl").open("a") as stream:
         stream.write(f'{{"event":"iteration","time":1.0,"iteration":99,"lower_bound":{number}}}\n')
     done = said("top", run)
@@ -103,7 +103,7 @@ def test_values_of_another_kind(run, field, value):
     assert said("top", run).exit_code == 0
 
 
-def test_a_new_study_is_told_in_words_that_a_shell_takes(tmp_path, monkeypatch):
+def test_init_prints_commands_that_a_shell_accepts(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     for name in ("my 'new' case", "-dash"):
         lines = said("init", "--", name).stdout.splitlines()

@@ -86,7 +86,7 @@ def test_the_table_stays_when_it_is_closed():
     progress.close()
 
 
-def test_nothing_is_drawn_by_a_rank_that_is_told_nothing():
+def test_rank_without_events_draws_nothing():
     stream = Terminal()
     progress = LiveProgress(stream)
     progress.close()
@@ -109,7 +109,7 @@ def test_signals_are_noted_and_left_to_their_handlers():
     assert taken == [signal.SIGTERM]
 
 
-def test_a_split_that_nobody_asked_for_is_explained():
+def test_default_split_is_explained():
     stream = io.StringIO()
     LineProgress(stream).emit(started() | {"split_reason": "a thread for each core"})
     assert stream.getvalue().splitlines()[1] == "  a thread for each core"

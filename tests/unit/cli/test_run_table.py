@@ -88,7 +88,7 @@ def test_of_many_ranks_the_busiest_are_shown():
     assert "and 56 ranks with less to do" in text
 
 
-def test_a_run_that_is_about_to_stop_says_so():
+def test_stopping_run_shows_how_to_end_at_once():
     view = RunView()
     view.take_all(training(3))
     console = Console(file=io.StringIO(), width=100, color_system=None)
@@ -96,6 +96,6 @@ def test_a_run_that_is_about_to_stop_says_so():
     assert "Ctrl-C again ends at once" in console.file.getvalue()
 
 
-def test_without_colour_there_is_none(monkeypatch):
+def test_no_color_suppresses_colours(monkeypatch):
     monkeypatch.setenv("NO_COLOR", "1")
     assert "\x1b[3" not in drawn(training(10), 100)

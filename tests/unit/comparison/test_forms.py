@@ -35,7 +35,7 @@ def test_identical_runs_have_two_lines(runs):
     assert re.fullmatch(r"identical\ndigest [0-9a-f]{64} of bounds, cuts, policy file and simulation\n", done.output)
 
 
-def test_bits_alone(runs):
+def test_option_bits_compares_bits_only(runs):
     done = invoke(*runs, "--bits")
     assert done.exit_code == 1
     assert "B costs" not in done.output
@@ -64,7 +64,7 @@ def test_the_page_is_one_file_and_names_are_only_text(runs, tmp_path):
     assert "Only in B" in page
 
 
-def test_a_page_that_cannot_be_written_says_so(runs, tmp_path):
+def test_page_that_cannot_be_written_is_an_error(runs, tmp_path):
     done = invoke(*runs, "--html", tmp_path)
     assert done.exit_code == 5
     assert "it is a directory" in done.output

@@ -23,7 +23,7 @@ def test_counts_and_entities():
     assert (system.contracts, system.pumping_stations) == ([], [])
 
 
-def test_it_is_read_only():
+def test_entities_of_a_loaded_case_are_read_only():
     bus = cobre.io.load_case(EXAMPLES / "two_reservoirs").buses[0]
     with pytest.raises(AttributeError):
         bus.name = "other"

@@ -54,6 +54,6 @@ def test_errors_travel_whole_from_a_worker(error):
     assert vars(again) == vars(error)
 
 
-def test_a_solver_error_tells_the_stage():
+def test_solver_error_has_the_stage():
     assert StageFailedError("no", 3, "infeasible", None).stage == 3
     assert errors.SolverError("no").stage is None

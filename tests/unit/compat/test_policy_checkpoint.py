@@ -24,7 +24,7 @@ def close(left, right):
     return math.isclose(left, right, rel_tol=1e-15)
 
 
-def test_there_and_back(parts, plain, tmp_path):
+def test_written_policy_checkpoint_reads_back(parts, plain, tmp_path):
     cobre.write_policy_checkpoint(tmp_path / "policy", *parts)
     found = cobre.results.load_policy(tmp_path)
     assert found["metadata"]["producer"]["completed_iterations"] == 4
@@ -37,7 +37,7 @@ def test_there_and_back(parts, plain, tmp_path):
                 assert cut[name] == known[name]
 
 
-def test_a_study_takes_it(parts, case_dir, limit, finished, tmp_path):
+def test_study_simulates_with_a_written_checkpoint(parts, case_dir, limit, finished, tmp_path):
     for stage in parts[0]:
         for cut in stage["cuts"]:
             cut["intercept"] += 1000.0
@@ -50,7 +50,7 @@ def test_a_study_takes_it(parts, case_dir, limit, finished, tmp_path):
     assert study.simulate(policy) == {"n_scenarios": 6, "completed": 6}
 
 
-def test_what_must_be_known(parts, tmp_path):
+def test_optional_fields_of_a_checkpoint_may_be_missing(parts, tmp_path):
     """No dates, no scale, no upper bound: what a script made of numbers from elsewhere."""
     stages, _ = parts
     keys = ("stage_id", "state_dimension", "cuts", "entity_manifest")
@@ -74,7 +74,7 @@ def test_lagged_inflows_are_added(parts, tmp_path):
     assert np.count_nonzero(found["cuts"][1]["coefficients"][2:]) == 0
 
 
-def test_bases_are_not_kept_and_this_is_said(parts, tmp_path):
+def test_bases_are_dropped_with_a_warning(parts, tmp_path):
     with pytest.warns(UserWarning, match="stage_bases are not kept"):
         cobre.write_policy_checkpoint(tmp_path / "policy", *parts, stage_bases=[{"stage_id": 0}])
 
@@ -124,7 +124,7 @@ def producer(_, metadata):
         (with_("inflow_lag_coefficients", {0: [1.0]}, cut), r"hydro 0 do not fit into a state of inflow_lag_depth=0"),
     ],
 )
-def test_what_makes_no_policy(parts, tmp_path, change, words):
+def test_invalid_policies_are_refused(parts, tmp_path, change, words):
     change(*parts)
     with pytest.raises(cobre.errors.ValidationError, match=words):
         cobre.write_policy_checkpoint(tmp_path / "policy", *parts)

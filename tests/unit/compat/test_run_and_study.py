@@ -15,7 +15,7 @@ KEYS = {
 }  # fmt: skip
 
 
-def test_what_run_gives(finished):
+def test_result_of_run(finished):
     folder, result = finished
     assert set(result) == KEYS
     assert result["iterations"] == 4
@@ -81,7 +81,7 @@ def test_a_stop_by_the_caller_does_not_keep_from_simulating(case_dir, tmp_path):
 
 
 @pytest.mark.parametrize("workers", [None, 2])
-def test_what_the_callback_raises_comes_out(case_dir, tmp_path, workers):
+def test_exception_of_the_callback_reaches_the_caller(case_dir, tmp_path, workers):
     def complain(_):
         raise LookupError("enough")
 
@@ -89,7 +89,7 @@ def test_what_the_callback_raises_comes_out(case_dir, tmp_path, workers):
         cobre.run.run(case_dir, tmp_path, on_iteration=complain, num_workers=workers)
 
 
-def test_what_the_callback_gets(case_dir, tmp_path, limit):
+def test_events_passed_to_the_callback(case_dir, tmp_path, limit):
     events = []
     cobre.Study(case_dir, tmp_path, config_overrides=limit).train(events.append)
     assert [entry["iteration"] for entry in events] == [1, 2, 3, 4]
@@ -141,7 +141,7 @@ def test_the_error_of_a_worker_comes_as_if_it_had_happened_here(case_dir, tmp_pa
         cobre.run.run(case_dir, tmp_path, config_overrides=overrides, num_workers=2)
 
 
-def test_a_study_that_does_not_train_says_so(case_dir, tmp_path):
+def test_training_that_is_disabled_is_an_error(case_dir, tmp_path):
     study = cobre.Study(case_dir, tmp_path, config_overrides={"training.enabled": False})
     with pytest.raises(cobre.errors.ValidationError, match=r"training\.enabled is false"):
         study.train()
@@ -172,7 +172,7 @@ def test_arguments_are_checked_before_any_work(case_dir, tmp_path):
         cobre.run.run(tmp_path / "nowhere")
 
 
-def test_what_a_study_knows_before_it_runs(case_dir, tmp_path):
+def test_properties_of_a_study_before_it_runs(case_dir, tmp_path):
     study = cobre.Study(case_dir, tmp_path / "out")
     assert study.output_dir == str(tmp_path / "out")
     assert cobre.Study(case_dir).output_dir == str(case_dir / "output")

@@ -26,7 +26,7 @@ def test_every_json_file_of_a_case_has_one(schemas):
     assert schemas.keys() == SCHEMAS.keys()
 
 
-def test_they_are_schemas(schemas):
+def test_exported_schemas_are_valid_json_schemas(schemas):
     for schema in schemas.values():
         jsonschema.Draft202012Validator.check_schema(schema)
         assert schema["$schema"] == "https://json-schema.org/draft/2020-12/schema"
@@ -43,7 +43,7 @@ def test_the_examples_fit(schemas, case):
     assert tried >= 9
 
 
-def test_what_a_reader_refuses_does_not_fit(schemas):
+def test_files_that_readers_refuse_fail_the_schema(schemas):
     content = json.loads((EXAMPLES / "two_reservoirs" / "system" / "buses.json").read_text())
     content["buses"][0]["nmae"] = "typo"
     with pytest.raises(jsonschema.ValidationError, match="nmae"):

@@ -125,7 +125,7 @@ def test_energy_of_water(finished, hydros):
         assert column(hydros, f"stored_energy_{moment}_mw") == pytest.approx(stored / hours)
 
 
-def test_stored_energy_goes_over_from_stage_to_stage(hydros):
+def test_initial_stored_energy_is_the_final_one_of_the_stage_before(hydros):
     rows = {(r["scenario_id"], r["stage_id"], r["hydro_id"], r["block_id"]): r for r in hydros.to_pylist()}
     for (scenario, stage, hydro, block), row in rows.items():
         if stage:
@@ -141,7 +141,7 @@ def test_reservoirs_at_their_limits(hydros):
     assert np.array_equal(codes == 1, volume <= by_plant(hydros, DEAD_HM3) + 1e-4)
 
 
-def test_who_takes_part(edited, tmp_path):
+def test_plants_out_of_service_are_marked(edited, tmp_path):
     def enter_late(content):
         content["thermals"][0]["entry_stage_id"] = 4
 
@@ -152,7 +152,7 @@ def test_who_takes_part(edited, tmp_path):
     assert all(code == (0 if (thermal, stage < 4) == (0, True) else 2) for (thermal, stage), code in found.items())
 
 
-def test_what_is_not_known_is_null(edited, tmp_path, finished):
+def test_unknown_columns_are_null(edited, tmp_path, finished):
     """Results that were written without the facts of stages, for example by an earlier version."""
     tables = read_results(finished[0] / "simulation")
     kept = {name: table for name, table in tables.items() if name not in FACT_TABLES}

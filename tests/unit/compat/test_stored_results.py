@@ -56,7 +56,7 @@ def test_cuts_that_selection_puts_aside(case_dir, limit, tmp_path):
     assert pool["peak_active"] == max(row["cuts_active"] for row in rows)
 
 
-def test_what_a_lazy_solve_loads_is_not_counted(case_dir, limit, tmp_path):
+def test_rows_in_the_lp_are_null_with_dynamic_cut_loading(case_dir, limit, tmp_path):
     lazy = {"training.cut_selection.selection": {"method": "dynamic"}}
     cobre.Study(case_dir, tmp_path, config_overrides={**limit, **lazy}).train()
     assert {row["mean_rows_in_lp"] for row in cobre.results.load_convergence(tmp_path)} == {None}
@@ -73,7 +73,7 @@ def test_cuts_from_elsewhere_are_not_counted_as_added(finished, case_dir, limit,
     assert cobre.results.load_policy(tmp_path)["metadata"]["producer"]["warm_start_counts"] == [16] * 11 + [0]
 
 
-def test_a_log_that_is_gone_leaves_times_open(folder, tmp_path):
+def test_missing_event_file_leaves_times_null(folder, tmp_path):
     copy = shutil.copytree(folder, tmp_path / "copy")
     (copy / "events.jsonl").unlink()
     rows = cobre.results.load_convergence(copy)
@@ -157,7 +157,7 @@ def test_a_folder_that_is_not_there(tmp_path, load):
         getattr(cobre.results, load)(tmp_path / "nowhere")
 
 
-def test_things_that_are_not_there(folder, tmp_path):
+def test_missing_results_raise_file_not_found(folder, tmp_path):
     with pytest.raises(FileNotFoundError, match="unicorns"):
         cobre.results.load_simulation(folder, "unicorns")
     with pytest.raises(FileNotFoundError, match=r"exports\.stochastic"):
@@ -201,7 +201,7 @@ def stored(path):
         return read_checkpoint(LocalCommunicator(), file)
 
 
-def test_an_older_checkpoint_does_not_know_the_active_cuts(folder, tmp_path):
+def test_checkpoint_of_an_older_version_has_no_active_cuts(folder, tmp_path):
     newest = sorted((folder / "checkpoints").iterdir())[-1]
     facts, arrays = parse_arrays(newest, newest.read_bytes())
     assert [record.cuts_active for record in stored(newest).history] == [

@@ -80,5 +80,5 @@ def test_an_estimate_states_its_confidence():
 
 
 @pytest.mark.parametrize("content", [None, [], {}, {"method": "other"}, {"method": "inner", "gap": "0.1"}])
-def test_what_is_no_bound_is_none(content):
+def test_content_without_a_bound_gives_none(content):
     assert FoundBound.of(content) is None

@@ -141,7 +141,7 @@ def test_duckdb_answers_in_sql(run, tmp_path):
 
 
 @pytest.mark.parametrize("form", ["csv", "xlsx", "netcdf", "duckdb"])
-def test_what_exists_is_not_replaced_and_links_are_not_followed(run, tmp_path, form):
+def test_existing_targets_are_not_replaced_and_links_not_followed(run, tmp_path, form):
     target = tmp_path / "there"
     target.write_text("mine")
     with pytest.raises(WriteError, match="exists"):
@@ -181,7 +181,7 @@ class _Without:
             raise ModuleNotFoundError(f"No module named {name!r}", name=name)
 
 
-def test_wrong_words_are_refused(run, tmp_path):
+def test_wrong_options_are_refused(run, tmp_path):
     assert "choose a format with --to" in invoke("export", run).output
     done = invoke("export", run, "--to", "csv", "--table", "plants")
     assert done.exit_code == 8

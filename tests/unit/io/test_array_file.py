@@ -30,7 +30,7 @@ def read(path):
     return parse_arrays(path, path.read_bytes())
 
 
-def test_everything_comes_back_to_the_last_bit(path):
+def test_arrays_read_back_bit_for_bit(path):
     write_arrays(path, FACTS, ARRAYS)
     facts, arrays = read(path)
     assert facts == FACTS
@@ -63,7 +63,7 @@ def test_nothing_at_all_is_a_file_too(path):
 
 
 @pytest.mark.parametrize("left", [0, 1, 8, 20, 60])
-def test_what_is_cut_off_is_refused(path, left):
+def test_truncated_files_are_refused(path, left):
     write_arrays(path, FACTS, ARRAYS)
     path.write_bytes(path.read_bytes()[:left])
     with pytest.raises(ArrayFileError, match=r"a\.ckpt (is not a checkpoint|is truncated)"):
@@ -129,6 +129,6 @@ def test_a_sound_checksum_over_nonsense_is_refused(path, content):
         parse_arrays(path, content)
 
 
-def test_a_place_that_cannot_be_written_is_told(tmp_path):
+def test_unwritable_path_raises_write_error(tmp_path):
     with pytest.raises(WriteError):
         write_arrays(tmp_path / "missing" / "a.ckpt", {}, ARRAYS)

@@ -62,7 +62,7 @@ def test_rows_may_be_null():
     assert null_rows(made[1:]).tolist() == [True, False]
 
 
-def test_what_does_not_fit_is_refused():
+def test_integers_that_overflow_are_refused():
     with pytest.raises(OverflowError, match="int32"):
         column_of(np.array([2**40]), pa.int32())
     with pytest.raises(OverflowError, match="int8"):

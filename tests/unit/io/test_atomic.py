@@ -59,7 +59,7 @@ def test_files_have_the_permissions_that_the_umask_says(tmp_path):
     assert (tmp_path / "ours").stat().st_mode == (tmp_path / "plain").stat().st_mode
 
 
-def test_what_is_no_file_keeps_its_name(tmp_path):
+def test_targets_that_are_no_regular_file_are_refused(tmp_path):
     (tmp_path / "folder").mkdir()
     os.mkfifo(tmp_path / "pipe")
     (tmp_path / "link").symlink_to("/dev/null")
@@ -133,7 +133,7 @@ def test_a_missing_parent_is_explained(tmp_path):
         (errno.EACCES, "not writable"),
     ],
 )
-def test_errors_of_the_file_system_are_put_into_words(tmp_path, number, words):
+def test_file_system_errors_become_write_errors_with_a_remedy(tmp_path, number, words):
     with pytest.raises(WriteError, match=words) as caught, replacing_file(tmp_path / "a"):
         raise OSError(number, os.strerror(number))
     assert caught.value.remedy

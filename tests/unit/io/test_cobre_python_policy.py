@@ -46,19 +46,19 @@ def test_cuts_are_in_the_order_of_their_slots():
     assert last.coefficients.shape == (0, 2)
 
 
-def test_it_is_found_where_a_policy_is_looked_for(copy, tmp_path):
+def test_find_policy_file_finds_a_cobre_python_policy(copy, tmp_path):
     assert find_policy_file(copy) == find_policy_file(tmp_path) == copy / "manifest.bin"
     policy = load_policy(tmp_path)
     assert (policy.iterations, policy.final_lower_bound, policy.final_upper_bound) == (501, 502.5, 503.5)
     assert policy.cost_to_go(0, [1.0, 2.0]) == pytest.approx(105.5 + 106.25 + 2 * 107.25)
 
 
-def test_it_becomes_a_file_of_ours(copy):
+def test_cobre_python_policy_is_converted_to_our_format(copy):
     content = read_policy_bytes(copy / "manifest.bin")
     assert parse_policy(copy, content).metadata == read_cobre_python_policy(MANIFEST).metadata
 
 
-def test_a_file_of_ours_goes_first(copy, tmp_path):
+def test_our_policy_file_takes_precedence(copy, tmp_path):
     (copy / "policy.bin").write_bytes(read_policy_bytes(copy / "manifest.bin"))
     assert find_policy_file(tmp_path) == copy / "policy.bin"
 
@@ -87,7 +87,7 @@ def test_a_graph_that_is_no_chain(copy):
         load_policy(copy)
 
 
-def test_what_is_something_else(copy):
+def test_file_without_the_identifier_is_refused(copy):
     (copy / "manifest.bin").write_bytes(b"{}")
     with pytest.raises(PolicyFileError, match=r"manifest\.bin.*identifier CBVF"):
         load_policy(copy)

@@ -85,7 +85,7 @@ def test_the_directory_itself_may_be_reached_through_a_link(tmp_path):
     assert (tmp_path / "real" / "a").read_bytes() == b"x" and (tmp_path / "real" / "deep" / "er").is_dir()
 
 
-def test_what_killed_runs_left_is_swept_and_nothing_else(places):
+def test_partial_files_of_killed_runs_are_removed_and_nothing_else(places):
     out, victim = places
     (out / "simulation" / ".scratch.0123abcd.partial").mkdir(parents=True)
     (out / "simulation" / ".scratch.0123abcd.partial" / "hydros.parquet").write_text("half")

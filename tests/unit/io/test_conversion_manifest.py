@@ -20,7 +20,7 @@ WRITTEN = {
 }
 
 
-def test_facts_and_words(tmp_path):
+def test_conversion_facts_and_their_summary(tmp_path):
     (tmp_path / CONVERSION_MANIFEST).write_text(json.dumps(WRITTEN))
     facts = read_conversion(tmp_path)
     assert facts["input_files"] == 2
@@ -39,5 +39,5 @@ def test_no_file(tmp_path):
     assert read_conversion(tmp_path) is None
 
 
-def test_words_for_a_file_with_little_in_it():
+def test_summary_of_an_incomplete_manifest():
     assert conversion_in_words({}) == "converted from a deck ?"

@@ -13,6 +13,6 @@ def test_a_line_that_is_being_written_is_left():
 
 
 @pytest.mark.parametrize("line", [b"", b"{", b"[]", b'"event"', b'{"event":1}', b'{"kind":"a"}', b'{"event":"\xff"}'])
-def test_what_is_no_event(line):
+def test_lines_that_are_no_events_are_skipped(line):
     assert event_of(line) is None
     assert events_in(WHOLE + line + b"\n" + WHOLE) == [{"event": "a"}, {"event": "a"}]

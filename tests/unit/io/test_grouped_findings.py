@@ -11,7 +11,7 @@ def observation(hydro_id, value):
     )
 
 
-def test_many_alike_are_one_line_with_a_count_and_examples():
+def test_many_similar_problems_share_a_line_with_count_and_examples():
     problems = [observation(hydro_id, -1.5 * hydro_id) for hydro_id in (1, 2, 2, 3, 4, 5, 6, 7)]
     (line,) = lines_of(problems)
     assert line == (
@@ -20,12 +20,12 @@ def test_many_alike_are_one_line_with_a_count_and_examples():
     )
 
 
-def test_a_few_alike_keep_their_lines():
+def test_few_similar_problems_keep_their_own_lines():
     problems = [observation(hydro_id, -1.0) for hydro_id in (1, 2, 3)]
     assert lines_of(problems) == [str(problem) for problem in problems]
 
 
-def test_lists_of_numbers_are_alike_and_other_files_and_fields_are_not():
+def test_lists_of_numbers_are_grouped_other_files_and_fields_are_not():
     seasons = [
         CaseProblem(Layer.MEANING, "a", f"hydro {n}", "", f"season{'s' * (n > 1)} {', '.join('123'[:n])}: odd")
         for n in (1, 2, 3)

@@ -204,21 +204,21 @@ WARNINGS = {
 
 
 @pytest.mark.parametrize("name", list(ERRORS))
-def test_what_is_wrong_is_named(name, tmp_path):
+def test_errors(name, tmp_path):
     make, text = ERRORS[name]
     errors, _ = found_in(make(), tmp_path)
     assert any(text in error for error in errors), errors
 
 
 @pytest.mark.parametrize("name", list(WARNINGS))
-def test_what_a_user_should_know(name, tmp_path):
+def test_warnings(name, tmp_path):
     make, text = WARNINGS[name]
     errors, warnings = found_in(make(), tmp_path)
     assert not errors
     assert any(text in warning for warning in warnings), warnings
 
 
-def test_all_at_once(tmp_path):
+def test_all_problems_are_reported_at_once(tmp_path):
     rows = releases(0, [("2023-11-01", "2024-01-05", -5.0)]) + releases(9, RELEASES)
     case = with_documents(
         travelling(thermals=ahead(LEAD_2).thermals),

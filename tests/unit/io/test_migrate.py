@@ -17,7 +17,7 @@ def old(tmp_path):
     return Old(tmp_path)
 
 
-def test_a_plain_case(old):
+def test_simple_case_is_migrated(old):
     report = old.migrate()
     case = old.case
     assert old.new("config.json") == {
@@ -207,7 +207,7 @@ def test_history_gets_windows_and_goes_before_past_inflows(old):
     )
 
 
-def test_what_is_still_wrong_is_told(old):
+def test_remaining_problems_are_reported(old):
     old.documents["system/thermals.json"]["thermals"][0]["bus_id"] = 77
     report = old.migrate(is_sound=False)
     assert ["there is no bus 77" in str(problem) for problem in report.problems] == [True]

@@ -89,7 +89,7 @@ def test_an_example_is_trained_to_the_same_bits(tmp_path, name):
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_there_and_back(tmp_path, name):
+def test_published_case_survives_a_round_trip(tmp_path, name):
     documents, tables = read(CASES / name)
     as_it_was(documents, tables)
     write(tmp_path / "old", documents, tables)

@@ -184,7 +184,7 @@ def test_renamed_columns(old):
     assert "constraints/pumping_bounds.parquet: max_m3s" in acts
 
 
-def test_what_acts_now_is_said(old):
+def test_features_that_take_effect_now_are_noted(old):
     old.documents["stages.json"]["stages"][0]["block_mode"] = "chronological"
     old.documents["system/thermals.json"]["thermals"][0] |= {"entry_stage_id": 1, "gnl_config": {"lag_stages": 1}}
     old.documents["system/lines.json"]["lines"][0]["losses_percent"] = 2.0

@@ -40,7 +40,7 @@ def test_tables_and_manifest(tmp_path):
     assert parquet.ParquetFile(path).metadata.row_group(0).column(0).compression == "ZSTD"
 
 
-def test_what_is_read_is_what_was_written(tmp_path):
+def test_results_read_back_unchanged(tmp_path):
     write_results(tmp_path, TABLES, {})
     found = read_results(tmp_path)
     assert found.keys() == TABLES.keys()
@@ -140,7 +140,7 @@ def test_a_changed_table_is_named(tmp_path):
     ("text", "words"),
     [("{", "cannot be read"), ("[]", "format version None"), (json.dumps({"format_version": 7}), "format version 7")],
 )
-def test_another_manifest(tmp_path, text, words):
+def test_invalid_manifests_are_refused(tmp_path, text, words):
     (tmp_path / "manifest.json").write_text(text)
     with pytest.raises(ResultsError, match=words):
         read_manifest(tmp_path)

@@ -84,7 +84,7 @@ def test_numbers_keep_every_bit(tmp_path):
     assert read_policy(tmp_path / "p").stages[0].intercepts.tobytes() == odd.tobytes()
 
 
-def test_arrays_of_other_layouts_are_stored_alike(tmp_path):
+def test_arrays_of_any_layout_are_stored_as_the_same_bytes(tmp_path):
     plain = cuts(6)
     intercepts, coefficients = plain.intercepts.astype(">f8"), np.asfortranarray(plain.coefficients)
     other = StageCuts(intercepts, coefficients, plain.iteration, plain.forward_pass, plain.is_active)
@@ -108,7 +108,7 @@ def test_no_such_file(tmp_path):
 
 
 @pytest.mark.parametrize("content", [b"", b"hello, world", b"PK\x03\x04" + bytes(100)])
-def test_another_file(tmp_path, content):
+def test_files_that_are_no_policy_are_refused(tmp_path, content):
     (tmp_path / "p").write_bytes(content)
     with pytest.raises(PolicyFileError, match="is not a policy file"):
         read_policy(tmp_path / "p")
@@ -138,7 +138,7 @@ def test_every_flipped_bit_is_noticed(tmp_path, written, position, bit):
         read_policy(tmp_path / "p")
 
 
-def test_another_version(tmp_path, written):
+def test_other_format_version_is_refused(tmp_path, written):
     content = bytearray(written.read_bytes())
     content[8:12] = struct.pack("<I", 9)
     (tmp_path / "p").write_bytes(bytes(content))
@@ -151,7 +151,7 @@ def resealed(content):
     return bytes(content[:-32]) + hashlib.sha256(content[:-32]).digest()
 
 
-def test_a_stage_that_lies_about_its_length(tmp_path, written):
+def test_stage_longer_than_the_file_is_refused(tmp_path, written):
     content = bytearray(written.read_bytes())
     metadata_bytes = struct.unpack_from("<Q", content, 24)[0]
     struct.pack_into("<Q", content, 32 + metadata_bytes, 1 << 60)

@@ -11,7 +11,7 @@ def texts(tmp_path, *spoilers):
     return [str(problem) for problem in problems_after(tmp_path, together(*spoilers)).errors]
 
 
-def test_wrong_types_and_unknown_ids_are_told_together(tmp_path):
+def test_wrong_types_and_unknown_ids_are_reported_together(tmp_path):
     found = texts(
         tmp_path,
         put(f"{THERMAL}.cost_per_mwh", "cheap"),
@@ -31,7 +31,7 @@ def test_wrong_types_and_unknown_ids_are_told_together(tmp_path):
     assert len(found) == 5
 
 
-def test_what_depends_on_a_broken_part_is_left_out(tmp_path):
+def test_references_to_a_broken_file_are_not_checked(tmp_path):
     found = texts(tmp_path, put("system/buses.json:buses.0.id", "zero"), put(f"{THERMAL}.bus_id", 99))
     assert len(found) == 1, found
     assert "system/buses.json" in found[0]

@@ -181,7 +181,7 @@ def test_no_json_whatever_ends_in_an_exception(tmp_path, name, data):
         ),
     ],
 )
-def test_words(tmp_path, spoil, text):
+def test_schema_errors(tmp_path, spoil, text):
     problems = problems_after(tmp_path, spoil)
     assert any(text in str(problem) for problem in problems.errors), [str(problem) for problem in problems.errors]
     assert all(problem.layer is Layer.SCHEMA for problem in problems.errors)
@@ -226,7 +226,7 @@ NOT_MODELLED = [
 
 
 @pytest.mark.parametrize(("spoil", "field"), NOT_MODELLED)
-def test_what_is_not_modelled_is_refused_with_a_remedy(tmp_path, spoil, field):
+def test_features_not_modelled_are_refused_with_a_remedy(tmp_path, spoil, field):
     problems = problems_after(tmp_path, spoil)
     found = [problem for problem in problems.errors if problem.field == field]
     assert found, [str(problem) for problem in problems.errors]

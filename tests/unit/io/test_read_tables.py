@@ -82,7 +82,7 @@ def test_every_required_column_is_demanded(tmp_path, table):
 
 
 @pytest.mark.parametrize("table", ALL_TABLES, ids=by_file)
-def test_a_column_of_another_type_is_told_the_right_one(tmp_path, table):
+def test_wrong_column_type_names_the_expected_one(tmp_path, table):
     for position, column in enumerate(table.columns):
         content = whole(table).set_column(position, column.name, pa.array([None] * 3, WRONG_TYPES[column.kind]))
         write(tmp_path, table, content)

@@ -107,7 +107,7 @@ def test_settings(tmp_path, settings):
     assert same(saved(case, tmp_path), case)
 
 
-def test_nobody_is_warned_of_settings_that_nobody_asked_for(tmp_path):
+def test_saved_case_has_no_warnings_about_defaults(tmp_path):
     source = {"config.simulation.scenario_source": ScenarioSource("out_of_sample", seed=3)}
     case = cobre.changed(cobre.load_case(ROOT / "examples" / "two_reservoirs"), source)
     assert cobre.validate(cobre.save_case(case, tmp_path / "saved")).warnings == ()

@@ -31,7 +31,7 @@ class Settings:
     several: tuple[str, ...] = ()
 
 
-def test_plain_values_of_one_name_are_shared():
+def test_values_with_the_same_name_are_shared():
     assert shared_fields(Record(), Settings) == {"count": 3, "names": ("a",)}
     assert Settings(**shared_fields(Record(), Settings)).unset == 2.0
 

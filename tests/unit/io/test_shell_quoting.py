@@ -18,5 +18,5 @@ def test_a_leading_dash_makes_no_option():
     assert as_argument("-x y") == "'./-x y'"
 
 
-def test_a_plain_name_stays_plain():
+def test_simple_names_are_not_quoted():
     assert as_argument(Path("results/run-1")) == "results/run-1"

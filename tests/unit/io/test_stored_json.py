@@ -11,13 +11,13 @@ def nested(levels):
 
 
 @pytest.mark.parametrize("levels", [1, MAX_LEVELS])
-def test_what_is_nested_a_little_is_read(levels):
+def test_moderately_nested_json_is_read(levels):
     assert isinstance(parse_stored(nested(levels)), list)
 
 
 @pytest.mark.parametrize("levels", [MAX_LEVELS + 1, 900, 100_000])
 @pytest.mark.parametrize("parse", [parse_stored, parse_finite])
-def test_what_is_nested_without_end_is_refused(parse, levels):
+def test_deeply_nested_json_is_refused(parse, levels):
     with pytest.raises(ValueError, match="nested too deeply"):
         parse(nested(levels))
 

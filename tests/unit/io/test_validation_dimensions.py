@@ -165,7 +165,7 @@ SOUND = {
 
 
 @pytest.mark.parametrize("name", SOUND)
-def test_what_is_allowed(tmp_path, name):
+def test_valid_variants_have_no_problems(tmp_path, name):
     assert [str(problem) for problem in problems_after(tmp_path, SOUND[name])] == []
 
 
@@ -192,7 +192,7 @@ UNUSED = {
 
 
 @pytest.mark.parametrize("name", UNUSED)
-def test_what_has_no_effect_is_said(tmp_path, name):
+def test_unused_settings_are_warned_of(tmp_path, name):
     spoil, words = UNUSED[name]
     problems = problems_after(tmp_path, spoil)
     assert not problems.errors

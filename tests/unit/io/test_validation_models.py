@@ -199,5 +199,5 @@ SPOILT = {
 
 
 @pytest.mark.parametrize("name", SPOILT)
-def test_senseless_numbers(tmp_path, name):
+def test_impossible_numbers(tmp_path, name):
     check_senseless(tmp_path, *SPOILT[name])

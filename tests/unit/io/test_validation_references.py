@@ -120,7 +120,7 @@ def test_unknown_ids(tmp_path, name):
     assert problems.errors[0].layer is Layer.REFERENCES  # what follows from it comes after it
 
 
-def test_statistics_of_other_stages_are_worth_a_word(tmp_path):
+def test_statistics_of_unknown_stages_are_a_warning(tmp_path):
     spoil = columns(
         "inflow_ar_coefficients", stage_id=[0, 1, 2, 40], hydro_id=[0] * 4, lag=[1] * 4, coefficient=[0.5] * 4
     )

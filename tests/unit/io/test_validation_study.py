@@ -113,7 +113,7 @@ ERRORS = {
 
 
 @pytest.mark.parametrize("name", ERRORS)
-def test_what_a_study_cannot_do_without(tmp_path, name):
+def test_errors(tmp_path, name):
     spoil, words = ERRORS[name]
     texts = [str(problem) for problem in problems_after(tmp_path, spoil).errors]
     assert len(texts) == 1, texts
@@ -151,7 +151,7 @@ SOUND = {
 
 
 @pytest.mark.parametrize("name", SOUND)
-def test_what_is_enough(tmp_path, name):
+def test_valid_variants_have_no_problems(tmp_path, name):
     assert [str(problem) for problem in problems_after(tmp_path, SOUND[name])] == []
 
 
@@ -200,7 +200,7 @@ WARNINGS = {
 
 
 @pytest.mark.parametrize("name", WARNINGS)
-def test_what_a_user_should_know(tmp_path, name):
+def test_warnings(tmp_path, name):
     spoil, words = WARNINGS[name]
     problems = problems_after(tmp_path, spoil)
     assert [str(problem) for problem in problems.errors] == []

@@ -157,5 +157,5 @@ SOUND = {
 
 
 @pytest.mark.parametrize("name", SOUND)
-def test_what_is_allowed(tmp_path, name):
+def test_valid_variants_have_no_problems(tmp_path, name):
     assert [str(problem) for problem in problems_after(tmp_path, SOUND[name])] == []

@@ -60,7 +60,7 @@ def test_refuses_a_file(case, tmp_path):
         Jobs().start(StudyRequest(case, tmp_path / "out"))
 
 
-def test_refuses_to_replace_results_unless_told_so(case, tmp_path):
+def test_refuses_to_replace_results_without_overwrite(case, tmp_path):
     (tmp_path / "out").mkdir()
     (tmp_path / "out" / "events.jsonl").write_text("")
 

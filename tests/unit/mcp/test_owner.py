@@ -51,14 +51,14 @@ def test_the_holder_is_signalled(tmp_path, holder):
 
 
 @pytest.mark.parametrize("where", [None, "another-host"])
-def test_somebody_else_whom_the_file_names_is_left_alone(tmp_path, holder, bystander, where):
+def test_process_that_does_not_hold_the_lock_is_not_signalled(tmp_path, holder, bystander, where):
     name_owner(tmp_path, bystander.pid, where)
     with pytest.raises(JobError, match="stop it there"):
         signal_owner(tmp_path, [signal.SIGINT, signal.SIGTERM])
     assert bystander.poll() is None and holder.poll() is None
 
 
-def test_a_process_that_has_gone_needs_no_signal(tmp_path, holder):
+def test_process_that_has_ended_is_not_signalled(tmp_path, holder):
     process = subprocess.Popen(["true"])
     process.wait()
     name_owner(tmp_path, process.pid)
@@ -66,6 +66,6 @@ def test_a_process_that_has_gone_needs_no_signal(tmp_path, holder):
     assert holder.poll() is None
 
 
-def test_a_file_that_names_nobody(tmp_path, holder):
+def test_lock_file_without_an_owner(tmp_path, holder):
     with pytest.raises(JobError, match="not known"):
         signal_owner(tmp_path, [signal.SIGTERM])

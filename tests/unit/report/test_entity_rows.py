@@ -59,7 +59,7 @@ def test_patterns():
     assert row_pattern([]) is None
 
 
-def test_what_becomes_of_blocks():
+def test_blocks_are_summed_averaged_or_the_last_is_taken():
     grid = np.array([[[[1.0, 3.0, np.nan], [np.nan, np.nan, np.nan]]]])  # a stage without the third block, and nobody
     hours = np.array([[1.0, 2.0, 0.0]])
     np.testing.assert_array_equal(added(grid), [[[4.0, 0.0]]])

@@ -42,11 +42,11 @@ def test_plot_fan(simulated):
 
 
 @pytest.mark.parametrize("quantity", ["storage", "inflow", "hydro_generation", "thermal_generation", "deficit", "load"])
-def test_what_adds_up_is_added_up(simulated, quantity):
+def test_quantities_are_summed_over_entities(simulated, quantity):
     assert plot_fan(simulated, quantity).axes[0].lines
 
 
-def test_what_cannot_be_plotted_is_said(simulated):
+def test_impossible_plots_raise_value_error(simulated):
     with pytest.raises(
         ValueError, match="water_value cannot be summed: choose one hydro_id with entity=; there are 0, 1"
     ):

@@ -23,7 +23,7 @@ def simulated(case, trained):
     return cobre.simulate(case, trained.policy, scenarios=6, threads=1)
 
 
-def test_a_case_in_a_few_lines(case):
+def test_html_of_a_case(case):
     html = replace(case, name="<b>x</b>")._repr_html_()
     assert "<b>x</b>" not in html
     assert "hydro plants" in html
@@ -31,7 +31,7 @@ def test_a_case_in_a_few_lines(case):
     assert len(html) < 3000
 
 
-def test_a_policy_in_a_few_lines(trained):
+def test_html_of_a_policy(trained):
     html = trained.policy._repr_html_()
     assert "cuts" in html
     assert "storage" in html
@@ -65,7 +65,7 @@ def test_energy_is_added_and_other_numbers_are_averaged_over_blocks(simulated):
         assert scale == pytest.approx(round(scale)), "only a power of ten lies between"
 
 
-def test_what_cannot_be_drawn_is_named(simulated):
+def test_impossible_plots_raise_value_error(simulated):
     with pytest.raises(ValueError, match="has no 'happiness'"):
         simulated.plot("hydros", "happiness")
     with pytest.raises(ValueError, match="there are 0, 1"):

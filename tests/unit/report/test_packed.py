@@ -17,7 +17,7 @@ def test_four_digits_stay():
     np.testing.assert_allclose(unpack(pack(values)), values, rtol=6.2e-5)
 
 
-def test_what_is_no_number_stays_none():
+def test_special_values_survive_packing():
     values = np.array([0.0, -0.0, np.nan, np.inf, -np.inf, 1.0, -2.5, 1e30])
     np.testing.assert_allclose(unpack(pack(values)), values, rtol=6.2e-5)
 

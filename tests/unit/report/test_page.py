@@ -8,7 +8,7 @@ from report_page import Page, data_of
 from cobre.report import write_report
 
 
-def test_it_is_one_whole_page(finished_page):
+def test_page_has_all_sections_and_unique_ids(finished_page):
     page = Page(finished_page)
     assert len(page.ids) == len(set(page.ids))
     for section in (
@@ -36,7 +36,7 @@ def test_nothing_is_fetched(finished_page):
     assert "default-src 'none'" in finished_page
 
 
-def test_it_tells_how_to_do_it_again(finished_page, finished_run):
+def test_page_has_the_facts_to_reproduce_the_run(finished_page, finished_run):
     page = Page(finished_page)
     summary = json.loads((finished_run / "summary.json").read_text())
     study = json.loads((finished_run / "study.json").read_text())
@@ -52,7 +52,7 @@ def test_it_tells_how_to_do_it_again(finished_page, finished_run):
     assert 'class="banner' not in finished_page
 
 
-def test_charts_have_words_for_those_who_do_not_see_them(finished_page):
+def test_charts_have_text_alternatives(finished_page):
     labels = [value for tag, name, value in Page(finished_page).attributes if (tag, name) == ("div", "aria-label")]
     assert len([label for label in labels if "." in label]) == len(data_of(finished_page)["charts"])
     assert any(label.startswith("Bounds by iteration. The lower bound goes from") for label in labels)
@@ -74,7 +74,7 @@ def test_the_same_run_has_the_same_report(finished_run, finished_page, tmp_path)
     assert write_report(finished_run, tmp_path / "again.html").read_text() == finished_page
 
 
-def test_it_lies_in_the_output_directory(run_copy):
+def test_report_is_written_to_the_output_directory(run_copy):
     assert write_report(run_copy) == run_copy / "report.html"
     assert (run_copy / "report.html").stat().st_size < 1_000_000
 

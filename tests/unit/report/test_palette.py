@@ -48,7 +48,7 @@ def seen(colour, eyes):
     return np.array([116 * y - 16, 500 * (x - y), 200 * (y - z)])
 
 
-def test_light_dark_and_paper_are_told_in_full():
+def test_all_themes_define_all_colours():
     light, dark, dark_by_system, paper = blocks()
     assert dark == dark_by_system
     assert {name: light[name] for name in NAMES} == {name: paper[name] for name in NAMES}
@@ -65,7 +65,7 @@ def test_lines_and_bars_stand_out(place):
 
 @pytest.mark.parametrize("eyes", EYES)
 @pytest.mark.parametrize("place", [0, 1])
-def test_colours_of_one_chart_are_told_apart(place, eyes):
+def test_colours_of_one_chart_are_distinguishable(place, eyes):
     colours = blocks()[place]
     pairs = {pair for group in TOGETHER for pair in combinations(group, 2)}
     near = {

@@ -48,14 +48,14 @@ def test_all_scenarios_on_demand(run_copy, tmp_path):
     assert turbined["block_statistics"] == ["mean", "5 %", "95 %"]
 
 
-def test_another_place(run_copy, tmp_path):
+def test_option_output_writes_elsewhere(run_copy, tmp_path):
     (run_copy / "report.html").unlink(missing_ok=True)
     assert report(run_copy, "--output", tmp_path / "there.html").returncode == 0
     assert (tmp_path / "there.html").exists()
     assert not (run_copy / "report.html").exists()
 
 
-def test_what_is_no_output_directory_is_refused_in_one_line(tmp_path):
+def test_missing_output_directory_is_refused_in_one_line(tmp_path):
     done = report(tmp_path / "nothing")
     assert done.returncode == 8
     assert done.stderr == f"cobre: {tmp_path / 'nothing'} does not exist; give the output directory of a run\n"

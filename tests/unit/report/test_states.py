@@ -25,7 +25,7 @@ def test_a_killed_run(only_events):
     assert "cost-histogram" not in data["charts"]
 
 
-def test_a_run_that_goes_on(only_events):
+def test_report_of_a_running_study(only_events):
     with (only_events / "run.lock").open("w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
         text = write_report(only_events).read_text()
@@ -33,7 +33,7 @@ def test_a_run_that_goes_on(only_events):
     assert data_of(text)["state"] == "running"
 
 
-def test_a_lock_that_nobody_holds(only_events):
+def test_lock_file_that_no_process_holds(only_events):
     (only_events / "run.lock").write_text("pid 1 on elsewhere")
     assert data_of(write_report(only_events).read_text())["state"] == "interrupted"
 
@@ -117,7 +117,7 @@ def test_a_damaged_manifest(run_copy):
     assert len(series(data, "bounds", "lower bound")) == 12  # of the events
 
 
-def test_folders_that_are_none(tmp_path, finished_run):
+def test_paths_that_are_no_output_directory_are_refused(tmp_path, finished_run):
     with pytest.raises(ReportError, match="missing does not exist; give the output directory of a run"):
         write_report(tmp_path / "missing")
     with pytest.raises(ReportError, match=r"is not the output directory of a run: it has none of events\.jsonl"):

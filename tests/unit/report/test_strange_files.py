@@ -21,7 +21,7 @@ def spoiled(value, choose):
 
 
 @pytest.mark.parametrize("seed", range(6))
-def test_strange_values(run_copy, seed):
+def test_damaged_values_do_not_break_the_report(run_copy, seed):
     choose = random.Random(seed)
     for name in ("study.json", "summary.json", "simulation/manifest.json", "training/manifest.json"):
         content = json.loads((run_copy / name).read_text())

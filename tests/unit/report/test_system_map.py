@@ -71,13 +71,13 @@ def test_a_case_is_drawn():
     assert repr(drawn) == "<SystemMap of 5 buses, 6 lines and 34 hydro plants>"
 
 
-def test_it_is_saved(tmp_path):
+def test_map_is_saved(tmp_path):
     drawn = cobre.system_map(str(LARGE))
     drawn.save(tmp_path / "map.svg")
     assert (tmp_path / "map.svg").read_text() == drawn.svg
 
 
-def test_a_system_without_rivers_and_lines_has_none():
+def test_system_without_rivers_and_lines_has_no_map():
     assert system_map(StudyFacts({"entities": {"buses": [{"id": 0, "name": "one"}]}})) is None
 
 

@@ -149,7 +149,7 @@ def test_the_paths_of_an_iteration_come_before_its_cuts(original, other):
     assert compare_runs(original, other).difference.place == {"iteration": 2, "column": "upper_bound"}
 
 
-def test_whether_a_cut_is_in_play(original, other):
+def test_active_flag_of_a_cut(original, other):
     def changed(policy):
         flags = policy.stages[1].is_active.copy()
         flags[3] ^= 1
@@ -223,7 +223,7 @@ def test_metadata(original, other):
     assert (found.part, found.place, found.first, found.second) == ("policy", {"metadata": "seeds.tree_seed"}, 42, 7)
 
 
-def test_another_system_is_named_first(original, other):
+def test_different_states_are_named_first(original, other):
     change_cut(other, stage=4, cut=6, component=1)
     renamed = ("storage:0", "storage:9")
     change_policy(other, lambda policy: replace(policy, metadata=replace(policy.metadata, state_names=renamed)))
@@ -243,7 +243,7 @@ def test_a_run_that_did_not_end(original, other):
         compare_runs(original, other)
 
 
-def test_a_run_that_goes_on(original, other):
+def test_running_study_is_not_compared(original, other):
     with output_lock(other), pytest.raises(NotAWholeRunError, match="still in progress"):
         compare_runs(original, other)
 
@@ -299,7 +299,7 @@ def test_the_command_names_the_difference(original, other):
     assert "component storage:1: " in done.stdout and "0x" in done.stdout
 
 
-def test_the_command_speaks_json(original, other):
+def test_command_prints_json(original, other):
     assert json.loads(compare(original, other, "--json").stdout)["identical"] is True
     change_cut(other, stage=4, cut=6, component=1)
     done = compare("--json", original, other)

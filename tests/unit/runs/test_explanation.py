@@ -60,20 +60,20 @@ def test_it_is_explained_without_any_other_file(saved):
     assert "30 MW in the power balance of bus number 0 in block 0 (too little)" in text
 
 
-def test_what_earns_money_without_limit_is_named(saved):
+def test_unbounded_column_is_named(saved):
     explanation = explain_failure(saved(UNBOUNDED))
     assert explanation.status == "unbounded"
     assert explanation.contradiction == ("power of contract number 0 in block 1",)
     assert "negative costs" in explanation.advice[0]
 
 
-def test_what_is_solved_now_is_called_so(saved):
+def test_lp_that_is_solved_now_is_reported(saved):
     explanation = explain_failure(saved(INFEASIBLE.replace("100.0", "50.0")))
     assert "is solved from scratch now" in explanation.headline
     assert explanation.contradiction == ()
 
 
-def test_what_is_no_lp(saved):
+def test_file_that_is_no_lp_is_refused(saved):
     path = saved("this is not an LP\n")
     with pytest.raises(UnreadableLpError):
         find_conflict(path)

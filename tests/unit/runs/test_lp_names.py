@@ -32,15 +32,15 @@ def test_without_names_there_are_numbers():
     assert Dictionary({}, ()).column("thermal[4,0]").entity == "thermal number 4"
 
 
-def test_what_is_not_known_is_named_as_it_is():
+def test_unknown_names_are_left_as_they_are():
     assert WORDS.column("c17").words == "c17"
 
 
 @pytest.mark.parametrize("name", known_columns())
-def test_every_column_of_the_builder_has_words(name):
+def test_every_column_of_the_lp_has_a_label(name):
     assert WORDS.column(name).words != name
 
 
 @pytest.mark.parametrize("name", known_rows())
-def test_every_row_of_the_builder_has_words(name):
+def test_every_row_of_the_lp_has_a_label(name):
     assert WORDS.row(name).words != name

@@ -43,7 +43,7 @@ def test_an_iteration_has_all_its_numbers():
     assert event["imbalance_s"] == [0.2, 0.4]
 
 
-def test_numbers_that_json_does_not_know_are_null():
+def test_nan_and_infinity_are_written_as_null():
     line = encode({"event": "x", "a": math.nan, "b": [math.inf, 1.0, {"c": -math.inf}], "d": (2, math.nan)})
     assert json.loads(line) == {"event": "x", "a": None, "b": [None, 1.0, {"c": None}], "d": [2, None]}
 
@@ -60,7 +60,7 @@ def test_numbers_come_back_to_the_last_bit(tmp_path):
     log.close()
 
 
-def test_lines_are_there_as_soon_as_they_are_told(tmp_path):
+def test_events_are_flushed_at_once(tmp_path):
     log = EventLog(tmp_path, append=False)
     for number in range(3):
         log.emit(new_event("phase", name=str(number)))
@@ -69,7 +69,7 @@ def test_lines_are_there_as_soon_as_they_are_told(tmp_path):
 
 
 @pytest.mark.parametrize(("append", "expected"), [(True, ["old", "new"]), (False, ["new"])])
-def test_a_resumed_run_goes_on_in_its_log_and_a_fresh_one_begins_anew(tmp_path, append, expected):
+def test_resumed_run_appends_to_its_events_and_a_new_run_replaces_them(tmp_path, append, expected):
     (tmp_path / EVENT_FILE).write_text('{"event":"old"}\n')
     log = EventLog(tmp_path, append=append)
     log.emit(new_event("new"))
@@ -86,7 +86,7 @@ def test_a_line_that_is_being_written_is_left_for_later(tmp_path):
     assert [event["event"] for event in read_events(tmp_path)] == ["a", "b"]
 
 
-def test_a_run_that_goes_on_after_half_a_line_loses_that_line_only(tmp_path):
+def test_appending_after_a_partial_line_loses_only_that_line(tmp_path):
     """A killed run may leave it; the next event must not be lost with it."""
     (tmp_path / EVENT_FILE).write_text('{"event":"a"}\n{"event":"ha')
     log = EventLog(tmp_path, append=True)
@@ -100,6 +100,6 @@ def test_lines_that_are_no_events_are_passed_over(tmp_path):
     assert [event["event"] for event in read_events(tmp_path)] == ["a"]
 
 
-def test_a_folder_that_is_not_there_is_told(tmp_path):
+def test_missing_folder_raises_write_error(tmp_path):
     with pytest.raises(WriteError, match="events"):
         EventLog(tmp_path / "missing", append=False)

@@ -20,7 +20,7 @@ HERE = LastActivity(None, 0.0)
         ({"has_failed": False}, RunState.KILLED),
     ],
 )
-def test_by_what_the_log_says(tmp_path, log, state):
+def test_state_by_the_events_of_the_run(tmp_path, log, state):
     assert state_of(tmp_path, HERE, **log) is state
 
 
@@ -30,11 +30,11 @@ def test_a_summary_proves_the_end_of_a_run_whose_log_is_lost(tmp_path, is_interr
     assert state_of(tmp_path, HERE, has_failed=False, is_interrupted=is_interrupted) is state
 
 
-def test_a_run_that_holds_its_directory_goes_on(tmp_path):
+def test_run_that_holds_its_lock_is_running(tmp_path):
     with output_lock(tmp_path):
         assert state_of(tmp_path, HERE, has_failed=False) is RunState.RUNNING
     assert state_of(tmp_path, HERE, has_failed=False) is RunState.KILLED
 
 
-def test_words_for_people():
+def test_labels_of_states():
     assert [state.words for state in RunState] == ["running", "finished", "stopped", "failed", "ended unexpectedly"]

@@ -49,7 +49,7 @@ def test_some_rows_and_some_columns(run):
     assert answer.rows == ({"storage_final_hm3": 20.0}, {"storage_final_hm3": 2.0})
 
 
-def test_pages_through_rows_and_tells_how_many_there_are(run):
+def test_pages_through_rows_with_the_total(run):
     pages = [query_table(run, TableQuery("hydros", ["hydro_id"], limit=3, offset=at)) for at in (0, 3, 6, 9)]
 
     assert [len(page.rows) for page in pages] == [3, 3, 2, 0]
@@ -78,7 +78,7 @@ def test_statistics_of_all_numbers(run):
     assert [row["stage_id"] for row in answer.rows] == [0, 1]
 
 
-def test_what_json_does_not_know_is_null(run):
+def test_nan_becomes_null(run):
     answer = query_table(run, TableQuery("hydros", ["storage_final_hm3"], scenarios=[1], stages=[1], entities=[3]))
 
     assert answer.rows == ({"storage_final_hm3": None},)

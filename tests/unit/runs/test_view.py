@@ -62,7 +62,7 @@ def test_a_stored_policy_that_is_simulated():
     [("interrupted", RunState.STOPPED), ("run_time_limit", RunState.STOPPED), ("iteration_limit", RunState.FINISHED)]
     + [(odd, RunState.FINISHED) for odd in (None, 3, ["interrupted"], "unheard of")],
 )
-def test_a_run_that_was_stopped_is_told_from_one_that_finished(tmp_path, kind, status):
+def test_stopped_and_finished_runs_have_different_states(tmp_path, kind, status):
     trained = {"event": "training_finished", "time": START + 3.0, "stop_kind": kind}
     view = viewed(*training(3), trained, {"event": "run_finished", "time": START + 4.0})
     assert view.state(tmp_path) is status
@@ -167,13 +167,13 @@ def test_a_new_run_in_the_same_directory_is_noticed(tmp_path):
         (lambda folder: folder.mkdir(), "not the --output of a run"),
     ],
 )
-def test_nothing_to_follow_is_said_in_words(tmp_path, make, words):
+def test_directory_without_events_is_refused(tmp_path, make, words):
     make(tmp_path / "out")
     with pytest.raises(NothingToFollowError, match=words):
         EventFollower(tmp_path / "out").check()
 
 
-def test_the_directory_of_the_case_is_met_with_a_hint(tmp_path):
+def test_case_directory_gives_a_hint_to_its_output(tmp_path):
     (tmp_path / "output").mkdir()
     write(tmp_path / "output" / "events.jsonl", started())
     with pytest.raises(NothingToFollowError, match="subdirectory `output` has one"):

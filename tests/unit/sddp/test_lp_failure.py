@@ -61,7 +61,7 @@ def test_state_noise_and_basis_are_saved(context):
     assert basis["tight_cuts"] == []
 
 
-def test_a_chain_that_starts_from_nothing_says_so(context):
+def test_saved_basis_is_null_without_a_starting_basis(context):
     basis = fail(context, [0, -1])[0]["basis"]
     assert basis["columns"] is None
     assert basis["rows"] is None

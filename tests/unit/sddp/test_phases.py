@@ -32,7 +32,7 @@ def test_phases_come_back_from_their_numbers():
     assert back[Phase.BACKWARD] == SolveStatistics()
 
 
-def test_ranks_add_up_and_empty_phases_are_not_told():
+def test_counts_of_ranks_are_summed_and_empty_phases_left_out():
     total = added([{Phase.BACKWARD: SOME}, {Phase.BACKWARD: SOME}, {}])
     assert total[Phase.BACKWARD].solves == 8
     told = as_dict(total)

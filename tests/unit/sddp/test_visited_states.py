@@ -56,7 +56,7 @@ def test_memory_grows_by_a_quarter_at_most():
     assert needed <= held <= 1.25 * needed + 8 * PATHS * (3 + 1)
 
 
-def test_what_was_stored_comes_back():
+def test_stored_states_read_back():
     comm = LocalCommunicator()
     pool = CutPool(comm, STAGES, DIMENSION, KEPT)
     visited = VisitedStates(pool)

@@ -98,7 +98,7 @@ def test_threads_and_earlier_work_do_not_change_a_bit(name: str) -> None:
     assert len(outcomes) == 1
 
 
-def test_a_chain_goes_on_from_a_stored_basis() -> None:
+def test_chain_starts_from_a_stored_basis() -> None:
     shape = SHAPES["large"]
     program, right = random_program(shape, 3), right_sides(shape, OPENINGS, 3)
     cuts = random_cuts(CUTS, shape.states, 3)
@@ -127,7 +127,7 @@ def test_a_basis_that_is_singular_costs_time_and_no_more() -> None:
     np.testing.assert_allclose(batch.objective, [whole_lp(program, side, cuts) for side in right], rtol=1e-7)
 
 
-def test_an_infeasible_lp_is_said_to_be_so() -> None:
+def test_infeasible_lp_is_reported() -> None:
     shape = SHAPES["ordinary"]
     program = random_program(shape, 5)
     inner = len(program.cost) - 2 * shape.rows - 1

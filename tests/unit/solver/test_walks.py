@@ -94,7 +94,7 @@ def test_no_paths_are_legal() -> None:
     assert [status.shape for status in walk.basis_status] == [(0, 12)] * STAGES
 
 
-def test_a_path_that_cannot_go_on_is_told() -> None:
+def test_infeasible_stage_of_a_path_raises() -> None:
     bad = steps(0, no_bases(program()))
     bad[2].realisations.inflow_m3s[:] = -1000.0
     with pytest.raises(SolveFailedError, match="infeasible"):

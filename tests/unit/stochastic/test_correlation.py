@@ -141,7 +141,7 @@ def test_negative_eigenvalues_count_as_zero():
     assert least == pytest.approx(-0.223774, abs=1e-6)
 
 
-def test_matrices_that_cannot_be_are_told():
+def test_impossible_matrices_are_noted():
     found = profiles([group([("inflow", 0), ("inflow", 1), ("inflow", 2)], IMPOSSIBLE)])
     [note] = found.notes
     assert str(note) == (
@@ -150,5 +150,5 @@ def test_matrices_that_cannot_be_are_told():
     )
 
 
-def test_rounding_is_not_told():
+def test_rounding_is_not_noted():
     assert not profiles([group([("inflow", 0), ("inflow", 1)], [[1.0, 1.0], [1.0, 1.0]])]).notes

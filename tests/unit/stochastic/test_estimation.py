@@ -285,7 +285,7 @@ def test_a_season_of_one_number_is_remembered_by_none():
     assert "season 3: more than half" in found.notes[0].text
 
 
-def test_negative_observations_are_told():
+def test_negative_observations_are_noted():
     grid = simulated(40, [()] * 12)
     grid[:6, 5, 1] = -3.0 - np.arange(6)
     [note] = describe_inflows(estimated_case(grid)).notes
@@ -347,7 +347,7 @@ def explosive_case():
     return estimated_case(values)
 
 
-def test_estimates_that_make_no_process_are_told_and_have_the_residuals_of_history():
+def test_non_stationary_estimates_are_noted_and_use_historical_residuals():
     case = explosive_case()
     model = build_noise_model(case)
     [note] = [note for note in model.notes if "stationary" in note.text]
@@ -359,7 +359,7 @@ def test_estimates_that_make_no_process_are_told_and_have_the_residuals_of_histo
     assert model.inflow_sigma[:, 0] == pytest.approx(ratios * found.statistics.std_m3s[:, 0])
 
 
-def test_lags_that_nobody_observed_are_told_for_all_plants_at_once():
+def test_unobserved_lags_are_noted_once_for_all_plants():
     values = simulated(40, [(0.6,)] * 12)
     case = make_case(
         hydros=2,

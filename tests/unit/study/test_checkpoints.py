@@ -82,7 +82,7 @@ def test_a_folder_that_is_not_there_holds_none(tmp_path):
     assert list_checkpoints(tmp_path / "missing") == []
 
 
-def test_training_goes_on_from_a_checkpoint_with_the_same_bits(tmp_path, train):
+def test_training_resumes_from_a_checkpoint_with_the_same_bits(tmp_path, train):
     whole = train(checkpoints=tmp_path, checkpoint_every=1, keep_checkpoints=99)
     assert names(tmp_path) == [name(3), name(2), name(1)]
     for path in list_checkpoints(tmp_path):
@@ -180,7 +180,7 @@ def test_a_snapshot_is_a_copy(train):
     assert taken["in_play"].any()
 
 
-def test_the_history_comes_back(tmp_path, train):
+def test_history_reads_back(tmp_path, train):
     trained = train(checkpoints=tmp_path)
     found = stored(tmp_path / name(3))
     assert found.iteration == 3
@@ -212,7 +212,7 @@ def test_damaged_ones_are_passed_over_with_a_warning_each(kept):
     assert all("an older checkpoint is used instead" in warning for warning in warnings)
 
 
-def test_when_none_is_sound_all_reasons_are_told(kept):
+def test_when_no_checkpoint_is_valid_all_reasons_are_given(kept):
     for path in list_checkpoints(kept):
         path.write_bytes(b"nothing of ours")
     with pytest.raises(CheckpointError, match="no checkpoint can be used") as caught:

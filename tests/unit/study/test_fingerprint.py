@@ -79,7 +79,7 @@ def test_a_number_of_the_case_in_its_last_place_changes_the_digest(reference, ca
     assert case_digest(prepare(as_case(case_folder, overrides())[0])) != reference
 
 
-def test_differences_are_told_in_words():
+def test_differences_name_both_values():
     assert OWN.differences(OWN) == []
     found = OWN.differences(replace(OWN, numpy="2.5", case="b" * 64))
     assert found == [
@@ -106,7 +106,7 @@ def test_ranks_that_agree_go_on():
     assert launch.run(disagree, 3, args=([as_tuple(OWN)] * 3,)) == [0, 1, 2]
 
 
-def test_ranks_that_disagree_are_told_who_and_what():
+def test_mismatch_between_ranks_names_ranks_and_difference():
     prints = [as_tuple(OWN), as_tuple(OWN), as_tuple(replace(OWN, solver="HiGHS 1.16"))]
     with pytest.raises(WorkerError) as caught:
         launch.run(disagree, 3, args=(prints,))

@@ -45,7 +45,7 @@ def test_the_directory_is_made_and_nothing_is_left(tmp_path):
     assert list(folder.iterdir()) == []
 
 
-def test_a_second_run_is_told_who_holds_it(tmp_path, holder):
+def test_second_run_is_refused_with_the_holder_named(tmp_path, holder):
     assert is_in_use(tmp_path / "output")
     with pytest.raises(OutputInUseError, match=rf"is used by a running study \(pid {holder.pid} on .*--output"):
         output_lock(tmp_path / "output").__enter__()
@@ -53,7 +53,7 @@ def test_a_second_run_is_told_who_holds_it(tmp_path, holder):
 
 
 @pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGTERM])
-def test_the_lock_goes_with_the_process_however_it_ends(tmp_path, holder, number):
+def test_lock_is_released_however_the_process_ends(tmp_path, holder, number):
     holder.send_signal(number)
     holder.wait(30)
     assert not is_in_use(tmp_path / "output")
@@ -81,7 +81,7 @@ def test_a_file_that_an_earlier_run_left_does_no_harm(tmp_path):
         assert (tmp_path / LOCK_FILE).read_text().count("\n") == 1
 
 
-def test_a_directory_that_cannot_be_made_is_told(tmp_path):
+def test_directory_that_cannot_be_created_raises_write_error(tmp_path):
     (tmp_path / "file").touch()
     with pytest.raises(WriteError):
         output_lock(tmp_path / "file" / "output").__enter__()

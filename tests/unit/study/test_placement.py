@@ -71,7 +71,7 @@ def test_by_default_the_threads_of_this_process_share_the_work():
         ("shm", None, {}, True, WORKERS_OF_BACKEND),
     ],
 )
-def test_a_split_that_nobody_asked_for_says_why(backend, workers, environ, threads_suffice, reason):
+def test_default_split_has_a_reason(backend, workers, environ, threads_suffice, reason):
     placement = choose_placement(backend, workers, environ, threads_suffice=threads_suffice)
     assert placement.reason == (reason if usable_cores() > 1 else ONE_CORE)
 

@@ -103,6 +103,6 @@ def test_in_another_thread_only_the_time_limit_counts():
     assert seen == [(Interruption.TIME_LIMIT, before)]
 
 
-def test_every_interruption_has_words_of_its_own():
+def test_every_interruption_has_its_own_reason():
     words = [kind.stop.reason for kind in Interruption if kind is not Interruption.NONE]
     assert all(words) and len(set(words)) == len(words)

@@ -42,7 +42,7 @@ def term(variable, entity, factor=1.0, parameters=(), block=None, bus=None):
         ("  thermal_generation ( 1.0 ) ", [term("thermal_generation", 1)]),
     ],
 )
-def test_terms(text, terms):
+def test_terms_of_expressions(text, terms):
     parsed = parse_constraint(text, K)
     assert parsed.relation is None
     assert list(parsed.left.terms) == terms

@@ -34,7 +34,7 @@ def test_a_small_pool_is_small_and_a_large_one_grows_by_a_quarter_at_most():
     assert sum(widths) <= 1.25 * pool.count
 
 
-def test_what_is_not_stored_is_zero_and_everything_else_comes_back():
+def test_components_not_stored_read_as_zero():
     pool = filled(CutPool(LocalCommunicator(), 2, 3, STORED), 20, 7)
     numbers = np.arange(140.0)
     cuts = pool.cuts(0)

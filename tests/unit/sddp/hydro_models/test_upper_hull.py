@@ -58,7 +58,7 @@ def test_a_pyramid_has_four_sides():
     }
 
 
-def test_a_bowl_is_closed_by_its_rim():
+def test_interior_minimum_does_not_change_the_upper_hull():
     facets = upper_facets(*grid([[1, 1, 1], [1, -5, 1], [1, 1, 1]]))
     assert [facet.coefficients for facet in facets] == [pytest.approx((1.0, 0.0, 0.0))]
     assert len(facets[0].points) == 8

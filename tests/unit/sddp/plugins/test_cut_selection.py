@@ -99,7 +99,7 @@ def test_between_checks_what_was_put_aside_stays_aside():
     assert rule.choose(CUTS, STATES, BORN, 5, aside).tolist() == [1, 1, 1, 0, 1]
 
 
-def test_slots_without_a_cut_play_no_part():
+def test_slots_without_a_cut_are_ignored():
     """Values are negative here: a slot that was never written would count 0, and win everywhere."""
     comm = LocalCommunicator()
     pool = CutPool(comm, 2, 1)

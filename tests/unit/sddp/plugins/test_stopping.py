@@ -88,7 +88,7 @@ def test_mode_all_waits_for_every_rule_at_once():
     assert cap.needs_simulation(history(100.0, 100.0)) == 0
 
 
-def test_programs_learn_what_ended_a_run_without_reading_its_words():
+def test_every_rule_has_a_stop_kind():
     by_rule = rules(IterationLimit(1), TimeLimit(1.0), BoundStalling(1, 0.1), SimulationBased(4, 1))
     assert [rule.kind for rule in by_rule] == ["iteration_limit", "time_limit", "bound_stalling", "simulation"]
     cap, patient = rules(IterationLimit(9), TimeLimit(1.0), BoundStalling(1, 0.1), mode="all")

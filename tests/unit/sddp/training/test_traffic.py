@@ -40,5 +40,5 @@ def test_states_travel_only_where_selection_reads_them(folder, overrides, reads_
         assert told["bases"] > 0
 
 
-def test_a_single_rank_tells_nobody_anything(folder):
+def test_single_rank_sends_nothing(folder):
     assert [dict(record.traffic_bytes) for record in train_folder(folder, LIMIT).history] == [{}] * ITERATIONS
