@@ -21,6 +21,8 @@ SLOW_CASE = EXAMPLES / "four_regions"
 LIMIT_S = 100.0
 _started = []
 LOCAL = ("--backend", "local", "--threads", "1")
+SHM_2 = ("--backend", "shm", "--workers", "2")
+TCP_2 = ("--backend", "tcp", "--workers", "2")
 # Long enough that nobody waits for its end: such a run ends by what the test does to it.
 ENDLESS = ("--iterations", "100000")
 

@@ -11,7 +11,9 @@ from processes import is_alive, wait_until, wait_until_gone
 from studies import (
     ENDLESS,
     LOCAL,
+    SHM_2,
     SLOW_CASE,
+    TCP_2,
     References,
     checkpoints_in,
     children_of,
@@ -30,9 +32,7 @@ from cobre.comm.launch.signals import SAME_REQUEST_S
 
 pytestmark = pytest.mark.long
 
-SHM_2 = ("--backend", "shm", "--workers", "2")
 SHM_3 = ("--backend", "shm", "--workers", "3")
-TCP_2 = ("--backend", "tcp", "--workers", "2")
 
 
 @pytest.fixture(scope="module")

@@ -15,7 +15,9 @@ from studies import (
     ENDLESS,
     LOCAL,
     QUICK_CASE,
+    SHM_2,
     SLOW_CASE,
+    TCP_2,
     References,
     checkpoints_in,
     children_of,
@@ -35,8 +37,6 @@ from cobre.cli.main import main
 
 pytestmark = pytest.mark.long
 
-SHM_2 = ("--backend", "shm", "--workers", "2")
-TCP_2 = ("--backend", "tcp", "--workers", "2")
 EVERY_ITERATION = ("--checkpoint-every", "1")
 
 

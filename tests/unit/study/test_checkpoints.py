@@ -1,6 +1,5 @@
 """Checkpoints: when they are written, which ones stay, which one is taken, and what is refused."""
 
-import tracemalloc
 from contextlib import closing
 from dataclasses import replace
 
@@ -33,6 +32,7 @@ from cobre.study.prepare import make_solver, prepare
 from cobre.study.ready_study import ReadyStudy, as_case
 from cobre.study.requests import TrainingRequest
 from cobre.study.training import train_study
+from memory_use import peak_bytes
 
 
 def names(folder):
@@ -274,15 +274,6 @@ def test_a_checkpoint_is_due_by_the_clock_too(tmp_path):
     assert not plan.is_due(8, age_s=299.0) and plan.is_due(8, age_s=300.0)
     assert plan.is_due(10, age_s=0.0)
     assert not CheckpointPlan(tmp_path, every=10).is_due(8, age_s=1e9)
-
-
-def peak_bytes(work):
-    tracemalloc.start()
-    try:
-        work()
-        return tracemalloc.get_traced_memory()[1]
-    finally:
-        tracemalloc.stop()
 
 
 def test_neither_checkpoint_nor_policy_nor_digest_copies_the_pool(tmp_path, study, solver, ready):
