@@ -108,3 +108,5 @@ def test_tables_give_node_and_probability_of_paths(tmp_path):
     assert sorted(last) == sorted(nodes)
     paths = pq.read_table(tmp_path / "run" / "simulation" / "tree_paths.parquet").to_pylist()
     assert {row["node_id"]: row["probability"] for row in paths if row["stage_id"] == 1} == pytest.approx(nodes)
+    bounds = cobre.results.load_results(tmp_path / "run")["training"]["manifest"]["bounds"]
+    assert bounds["final_upper_bound_kind"] == "exact"

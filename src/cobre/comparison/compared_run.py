@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any
 from cobre.comparison.errors import NotComparableError
 from cobre.io.output import ResultsError, read_manifest
 from cobre.io.output.scenario_rows import Columns, RowsInMemory, RowSource, StoredRows, scenario_rows
-from cobre.io.stored_json import parse_stored
-from cobre.io.untrusted_file import named_inside, read_untrusted_text
+from cobre.io.stored_json import read_stored_object
+from cobre.io.untrusted_file import named_inside
 from cobre.report.study_facts import StudyFacts
 from cobre.runs.files import SIMULATION, STUDY_FILE, SUMMARY_FILE
 
@@ -84,9 +84,8 @@ def in_step(
 def _object(path: Path) -> Mapping[str, Any]:
     """A JSON object; empty where the file is missing: ids then take the place of names."""
     try:
-        found = parse_stored(read_untrusted_text(path))
+        return read_stored_object(path)
     except FileNotFoundError:
         return {}
     except (OSError, ValueError) as error:
         raise ResultsError(f"{path} cannot be read: {error}") from error
-    return found if isinstance(found, dict) else {}

@@ -34,7 +34,7 @@ def training_facts(folder: Path) -> dict[str, Any] | None:
             "final_lower_bound": finished["lower_bound"],
             "final_upper_bound": finished["upper_bound"],
             "final_upper_bound_std": table["upper_bound_std"][-1].as_py(),
-            "final_upper_bound_kind": "statistical",
+            "final_upper_bound_kind": table["upper_bound_kind"][-1].as_py(),
         },
         "convergence": {
             "achieved": has_converged,

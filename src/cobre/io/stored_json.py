@@ -3,7 +3,10 @@
 import json
 import math
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
+
+from cobre.io.untrusted_file import read_untrusted_text
 
 MAX_LEVELS = 100
 """Of objects and arrays in one another; what a run writes has about ten."""
@@ -13,6 +16,14 @@ _MAX_WHOLE = 2**64  # seeds have 64 bits
 def parse_stored(text: str | bytes) -> Any:
     """The value. Raises ValueError for what is no JSON, for whole numbers beyond 64 bits, and for endless nesting."""
     return _checked(lambda: json.loads(text, parse_int=_whole))
+
+
+def read_stored_object(path: Path) -> dict[str, Any]:
+    """The JSON object in a file. Raises OSError, or ValueError for whatever else is in it."""
+    found = parse_stored(read_untrusted_text(path))
+    if not isinstance(found, dict):
+        raise ValueError("it is not a JSON object")
+    return found
 
 
 def parse_finite(text: str | bytes) -> Any:

@@ -5,8 +5,7 @@ from pathlib import Path
 from typing import Any
 
 from cobre.errors import CobreError
-from cobre.io.stored_json import parse_stored
-from cobre.io.untrusted_file import read_untrusted_text
+from cobre.io.stored_json import read_stored_object
 from cobre.mcp.jobs import Job, Jobs, log_tail
 from cobre.runs.event_follower import EventFollower
 from cobre.runs.events import Event
@@ -54,15 +53,13 @@ def study_status(output: Path, jobs: Jobs) -> dict[str, Any]:
 def study_result(output: Path, jobs: Jobs) -> dict[str, Any]:
     """The summary of a run that has ended."""
     try:
-        content = parse_stored(read_untrusted_text(output / SUMMARY_FILE))
+        content = read_stored_object(output / SUMMARY_FILE)
     except FileNotFoundError:
         status = study_status(output, jobs)
         error = f": {status['error']}" if status.get("error") else ""
         raise NoResultError(f"the study in {output} has no result: it is {status['state']}{error}") from None
     except (OSError, ValueError) as error:
         raise NoResultError(f"{output / SUMMARY_FILE} cannot be read: {error}") from error
-    if not isinstance(content, dict):
-        raise NoResultError(f"{output / SUMMARY_FILE} is not a JSON object")
     changed = changed_case(output)
     return {"job": str(output), **content, **({} if changed is None else {"note": changed})}
 

@@ -10,8 +10,7 @@ from cobre.io.file_names import CONFIG_FILE
 from cobre.io.lock_file import LastActivity
 from cobre.io.output import ResultsError, read_manifest
 from cobre.io.shell_quoting import as_argument
-from cobre.io.stored_json import parse_stored
-from cobre.io.untrusted_file import read_untrusted_text
+from cobre.io.stored_json import read_stored_object
 from cobre.report.bounds import Bounds, bounds_of_events, bounds_of_table
 from cobre.report.errors import ReportError
 from cobre.report.simulated import NEEDED_COLUMNS, Simulated
@@ -117,14 +116,11 @@ def _log(path: Path, file_errors: list[str]) -> EventHistory:
 def _object(path: Path, file_errors: list[str]) -> Mapping[str, Any]:
     """A JSON object; empty when the file is not there or damaged."""
     try:
-        found = parse_stored(read_untrusted_text(path))
+        found = read_stored_object(path)
     except FileNotFoundError:
         return {}
     except (OSError, ValueError) as error:
         file_errors.append(f"{path.name} cannot be read: {error}")
-        return {}
-    if not isinstance(found, dict):
-        file_errors.append(f"{path.name} is not a JSON object")
         return {}
     return found
 

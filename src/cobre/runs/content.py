@@ -16,8 +16,8 @@ from cobre.io.lock_file import is_in_use
 from cobre.io.output import ResultsError, open_results, read_manifest
 from cobre.io.output.scenario_rows import RowsInMemory, RowSource, StoredRows
 from cobre.io.policy_file import PolicyData, PolicyFileError, parse_policy, read_policy_bytes
-from cobre.io.stored_json import parse_stored
-from cobre.io.untrusted_file import UntrustedFileError, read_untrusted_text
+from cobre.io.stored_json import read_stored_object
+from cobre.io.untrusted_file import UntrustedFileError
 from cobre.runs.convergence import without_times
 from cobre.runs.files import SIMULATION, STUDY_FILE, SUMMARY_FILE, TRAINING
 from cobre.runs.stored import stored_policy_path
@@ -122,12 +122,9 @@ def _summary(folder: Path) -> Mapping[str, Any]:
 
 def _json_object(path: Path) -> Mapping[str, Any]:
     try:
-        found = parse_stored(read_untrusted_text(path))
+        return read_stored_object(path)
     except (OSError, ValueError) as error:
         raise NotAWholeRunError(f"{path} cannot be read: {error}") from error
-    if not isinstance(found, dict):
-        raise NotAWholeRunError(f"{path} is damaged: it is not a JSON object")
-    return found
 
 
 def _tables(folder: Path, expected_digest: str) -> Mapping[str, StoredRows]:

@@ -15,9 +15,7 @@ if TYPE_CHECKING:
 MEANS = ("us_per_pivot", "mean_active_rows", "mean_nucleus")
 SOLVER_COLUMNS = ("solves", "pivots", *MEANS, "refactorisations", "retries", "library_solves")
 TIME_SUFFIX = "_us_per_pivot"
-
-
-KINDS = {False: "statistical", True: "exact"}  # words of cobre-python
+UPPER_BOUND_KINDS = {False: "statistical", True: "exact"}  # words of cobre-python
 
 
 def bound_history(
@@ -47,9 +45,7 @@ def convergence_table(history: Sequence[IterationRecord]) -> "pa.Table":
         "upper_bound": column_of([record.upper_bound for record in history], pa.float64()),
         "upper_bound_std": column_of([record.upper_bound_std for record in history], pa.float64()),
         "upper_bound_half_width": column_of([record.half_width for record in history], pa.float64()),
-        "upper_bound_kind": column_of(
-            ["exact" if record.is_exact else "statistical" for record in history], pa.string()
-        ),
+        "upper_bound_kind": column_of([UPPER_BOUND_KINDS[record.is_exact] for record in history], pa.string()),
         "gap_percent": column_of([100.0 * record.gap for record in history], pa.float64()),
         "forward_passes": column_of([record.forward_passes for record in history], pa.int32()),
         "cuts": column_of([record.cuts for record in history], pa.int64()),

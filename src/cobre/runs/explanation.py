@@ -6,8 +6,8 @@ from pathlib import Path
 from typing import Any
 
 from cobre.errors import CobreError
-from cobre.io.stored_json import parse_stored
-from cobre.io.untrusted_file import check_untrusted, read_untrusted_text
+from cobre.io.stored_json import read_stored_object
+from cobre.io.untrusted_file import check_untrusted
 from cobre.runs.files import FAILURES as FOLDER
 from cobre.runs.files import STUDY_FILE
 from cobre.runs.lp_names import Dictionary, Meaning
@@ -118,10 +118,9 @@ def _find(path: Path) -> Path:
 
 def _json(path: Path) -> dict[str, Any]:
     try:
-        content = parse_stored(read_untrusted_text(path))
+        return read_stored_object(path)
     except (OSError, ValueError):
         return {}
-    return content if isinstance(content, dict) else {}
 
 
 def _headline(saved: SavedFailure, conflict: Conflict) -> str:

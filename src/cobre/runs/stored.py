@@ -5,8 +5,8 @@ from pathlib import Path
 from typing import Any
 
 from cobre.core import config as config_rules
-from cobre.io.stored_json import parse_stored
-from cobre.io.untrusted_file import named_inside, read_untrusted_text
+from cobre.io.stored_json import read_stored_object
+from cobre.io.untrusted_file import named_inside
 from cobre.runs.events import Event, read_events
 from cobre.runs.files import EVENT_FILE, POLICY, POLICY_FILE, STUDY_FILE
 
@@ -19,7 +19,7 @@ def logged_events(folder: Path) -> list[Event]:
 def stored_study(folder: Path) -> dict[str, Any]:
     """What study.json says; nothing when there is none."""
     path = folder / STUDY_FILE
-    return dict(parse_stored(read_untrusted_text(path))) if path.exists() else {}
+    return read_stored_object(path) if path.exists() else {}
 
 
 def stored_policy_path(folder: Path, study: Mapping[str, Any]) -> Path:

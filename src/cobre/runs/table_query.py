@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any
 
 from cobre.errors import CobreError
 from cobre.io.output import read_manifest
-from cobre.io.stored_json import parse_stored
-from cobre.io.untrusted_file import check_untrusted, read_untrusted_text
+from cobre.io.stored_json import read_stored_object
+from cobre.io.untrusted_file import check_untrusted
 from cobre.runs.files import MANIFEST_FILE, SIMULATION, STUDY_FILE, TRAINING
 
 if TYPE_CHECKING:
@@ -187,7 +187,7 @@ def _statistics(table: "pa.Table", keys: Sequence[str], columns: Sequence[str]) 
 def _names(folder: Path) -> dict[str, dict[int, str]]:
     """Names of entities by the column that has their numbers; none where study.json is not there."""
     try:
-        entities = parse_stored(read_untrusted_text(folder / STUDY_FILE))["entities"]
+        entities = read_stored_object(folder / STUDY_FILE)["entities"]
         return {
             column: {int(entity["id"]): str(entity["name"]) for entity in entities.get(kind, ())}
             for column, kind in _ENTITIES.items()

@@ -7,8 +7,7 @@ from typing import Any
 
 from cobre import __version__
 from cobre.io.case_digests import differing_files, file_digests
-from cobre.io.stored_json import parse_stored
-from cobre.io.untrusted_file import read_untrusted_text
+from cobre.io.stored_json import read_stored_object
 from cobre.runs.files import STUDY_FILE
 
 MAX_NAMED = 5
@@ -64,10 +63,8 @@ def named_files(names: list[str]) -> str:
 def case_of_run(run: Path) -> TrainedCase | None:
     """What study.json says; None where there is none that can be read."""
     try:
-        facts = parse_stored(read_untrusted_text(run / STUDY_FILE))
+        facts = read_stored_object(run / STUDY_FILE)
     except (OSError, ValueError):
-        return None
-    if not isinstance(facts, dict):
         return None
     named, files, overrides = (facts.get(name) for name in ("case", "case_files", "config_overrides"))
     return TrainedCase(

@@ -27,7 +27,7 @@ from cobre.study.ready_study import ReadyStudy, get_ready
 from cobre.study.requests import RunRequest, TrainingRequest
 from cobre.study.results import SimulationResult
 from cobre.study.run_output import begin_output, is_resumed, logged_run, write_training
-from cobre.study.run_results import summarize_run
+from cobre.study.run_results import simulation_event, summarize_run
 from cobre.study.simulation import StreamedSimulation
 from cobre.study.starting_point import POLICY_OF_ANOTHER_PROBLEM, share_policy, warn_of_other_problem
 from cobre.study.training import TrainedStudy, train_study
@@ -147,18 +147,7 @@ def _simulate(
         failure_folder=request.output / FAILURES,
     )
     result = streamed.run(comm, ready.study, ready.solver, _cuts(source), count)
-    emit(
-        new_event(
-            "simulation_finished",
-            scenarios=count,
-            mean_cost=result.mean_cost,
-            std_cost=result.std_cost,
-            half_width=result.half_width,
-            digest=result.digest,
-            seconds=result.seconds,
-            solver=result.solver.as_dict(),
-        )
-    )
+    emit(simulation_event(result))
     return result
 
 

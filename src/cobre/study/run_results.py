@@ -1,10 +1,12 @@
 """The summary of a run, made from its results: the content of summary.json."""
 
 from dataclasses import replace
+from typing import Any
 
 from cobre.core.verdict import ConvergenceVerdict, FoundBound, verdict
 from cobre.policy.object import Policy
 from cobre.runs.convergence import bound_history
+from cobre.runs.events import Event, new_event
 from cobre.runs.summary import RunSummary
 from cobre.sddp.phases import Phase, PhaseStatistics, added, as_dict
 from cobre.sddp.stop import StopKind
@@ -24,7 +26,7 @@ def summarize_run(
     else:
         summary, pool_bytes, pool_saved = _stored_policy_summary(source, output), 0, 0
     if simulation is not None:
-        summary = _with_simulation(summary, simulation)
+        summary = replace(summary, **simulation_numbers(simulation))
     return replace(
         summary,
         is_risk_averse=ready.study.case.is_risk_averse,
@@ -76,13 +78,27 @@ def _stored_policy_summary(policy: Policy, output: str) -> RunSummary:
     )
 
 
-def _with_simulation(summary: RunSummary, simulation: SimulationResult) -> RunSummary:
-    return replace(
-        summary,
-        simulated_scenarios=len(simulation.scenario_costs),
-        simulated_mean_cost=simulation.mean_cost,
-        simulated_std_cost=simulation.std_cost,
-        simulation_digest=simulation.digest,
+def simulation_numbers(simulation: SimulationResult) -> dict[str, Any]:
+    """The fields of the summary that come from a simulation."""
+    return {
+        "simulated_scenarios": len(simulation.scenario_costs),
+        "simulated_mean_cost": simulation.mean_cost,
+        "simulated_std_cost": simulation.std_cost,
+        "simulation_digest": simulation.digest,
+    }
+
+
+def simulation_event(simulation: SimulationResult) -> Event:
+    """The event of the end of a simulation."""
+    return new_event(
+        "simulation_finished",
+        scenarios=len(simulation.scenario_costs),
+        mean_cost=simulation.mean_cost,
+        std_cost=simulation.std_cost,
+        half_width=simulation.half_width,
+        digest=simulation.digest,
+        seconds=simulation.seconds,
+        solver=simulation.solver.as_dict(),
     )
 
 

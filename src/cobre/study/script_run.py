@@ -12,10 +12,9 @@ from cobre.comm.launch import WorkerError
 from cobre.errors import CobreError
 from cobre.io.atomic import write_file
 from cobre.io.output.results import write_results
-from cobre.io.stored_json import parse_stored
-from cobre.io.untrusted_file import read_untrusted_text
+from cobre.io.stored_json import read_stored_object
 from cobre.policy.object import Policy
-from cobre.runs.events import EventLog, new_event
+from cobre.runs.events import EventLog
 from cobre.runs.files import EVENT_FILE, SIMULATION, SUMMARY_FILE
 from cobre.runs.summary import RunSummary
 from cobre.study.api import simulate
@@ -26,6 +25,7 @@ from cobre.study.placement import run_in, threads_per_worker
 from cobre.study.rank_entry import run_study
 from cobre.study.requests import CaseRequest, RunRequest, TrainingRequest
 from cobre.study.results import SimulationResult
+from cobre.study.run_results import simulation_event, simulation_numbers
 from cobre.study.script_placement import script_placement
 
 
@@ -80,28 +80,12 @@ def store_simulation(output: Path, result: SimulationResult) -> None:
 
 def _log(output: Path, result: SimulationResult) -> None:
     log = EventLog(output, append=True)
-    log.emit(
-        new_event(
-            "simulation_finished",
-            scenarios=len(result.scenario_costs),
-            mean_cost=result.mean_cost,
-            std_cost=result.std_cost,
-            half_width=result.half_width,
-            digest=result.digest,
-            seconds=result.seconds,
-        )
-    )
+    log.emit(simulation_event(result))
     log.close()
 
 
 def _add_to_summary(path: Path, result: SimulationResult) -> None:
-    summary = parse_stored(read_untrusted_text(path))
-    summary |= {
-        "simulated_scenarios": len(result.scenario_costs),
-        "simulated_mean_cost": result.mean_cost,
-        "simulated_std_cost": result.std_cost,
-        "simulation_digest": result.digest,
-    }
+    summary = read_stored_object(path) | simulation_numbers(result)
     write_file(path, (json.dumps(summary, indent=1) + "\n").encode())
 
 

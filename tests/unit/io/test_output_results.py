@@ -138,7 +138,11 @@ def test_a_changed_table_is_named(tmp_path):
 
 @pytest.mark.parametrize(
     ("text", "words"),
-    [("{", "cannot be read"), ("[]", "format version None"), (json.dumps({"format_version": 7}), "format version 7")],
+    [
+        ("{", "cannot be read"),
+        ("[]", "it is not a JSON object"),
+        (json.dumps({"format_version": 7}), "format version 7"),
+    ],
 )
 def test_invalid_manifests_are_refused(tmp_path, text, words):
     (tmp_path / "manifest.json").write_text(text)

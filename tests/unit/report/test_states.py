@@ -113,7 +113,7 @@ def test_a_table_that_is_missing(run_copy):
 def test_a_damaged_manifest(run_copy):
     (run_copy / "training" / "manifest.json").write_text("[]")
     data = data_of(write_report(run_copy).read_text())
-    assert any("manifest.json has format version None" in warning for warning in data["warnings"])
+    assert any("manifest.json cannot be read: it is not a JSON object" in warning for warning in data["warnings"])
     assert len(series(data, "bounds", "lower bound")) == 12  # of the events
 
 

@@ -20,8 +20,8 @@ from cobre.io.atomic import flush_tree, write_file
 from cobre.io.confined import create_file, make_folder, remove_file, remove_tree
 from cobre.io.output.parquet_join import join_parquet
 from cobre.io.output.results import ResultTables, publish, write_table
-from cobre.io.stored_json import parse_stored
-from cobre.io.untrusted_file import check_untrusted, read_untrusted_text
+from cobre.io.stored_json import read_stored_object
+from cobre.io.untrusted_file import check_untrusted
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -206,9 +206,9 @@ def _closed_segments(unfinished: Path, identity: str) -> list[Segment]:
     while True:
         folder = unfinished / f"{len(found):04d}"
         try:
-            record = parse_stored(read_untrusted_text(folder / RECORD))
+            record = read_stored_object(folder / RECORD)
         except (OSError, ValueError):
             return found
-        if not isinstance(record, dict) or record.pop("identity", None) != identity:
+        if record.pop("identity", None) != identity:
             return found
         found.append(Segment(folder, record))

@@ -12,8 +12,8 @@ from typing import Any
 from cobre import __version__
 from cobre.errors import CobreError
 from cobre.io.file_names import MANIFEST_FILE
-from cobre.io.stored_json import parse_stored
-from cobre.io.untrusted_file import MAX_TABLE_BYTES, open_untrusted, read_untrusted_text
+from cobre.io.stored_json import read_stored_object
+from cobre.io.untrusted_file import MAX_TABLE_BYTES, open_untrusted
 
 FORMAT_VERSION = 1
 LIBRARIES = ("numpy", "pyarrow", "highspy")
@@ -70,13 +70,13 @@ def read_manifest(folder: Path) -> dict[str, Any]:
     """The manifest of a directory of results; raises ResultsError when there is none, or none of ours."""
     path = folder / MANIFEST_FILE
     try:
-        content = parse_stored(read_untrusted_text(path))
+        content = read_stored_object(path)
     except FileNotFoundError as error:
         message = f"{folder} has no complete results: {MANIFEST_FILE} is missing (the run did not finish)"
         raise ResultsError(message) from error
     except (OSError, ValueError) as error:
         raise ResultsError(f"{path} cannot be read: {error}") from error
-    version = content.get("format_version") if isinstance(content, dict) else None
+    version = content.get("format_version")
     if version != FORMAT_VERSION:
         raise ResultsError(f"{path} has format version {version}, and this program reads {FORMAT_VERSION}")
     return dict(content)
