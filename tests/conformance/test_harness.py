@@ -40,6 +40,10 @@ def own_cases(monkeypatch):
     def wrong(comm, params):
         return 2
 
+    @case("own/odd", (1,), judge=lambda _params, values: "" if values[0]["number"] else "none")
+    def odd(comm, params):
+        return 3
+
     @case("own/raises", (1,))
     def raises(comm, params):
         raise ZeroDivisionError("out of step")
@@ -68,6 +72,11 @@ def test_wrong_values_fail_and_the_world_goes_on(own_cases):
         ("own/right", Outcome.PASS),
     ]
     assert "expected 1, got 2" in report.failures(results)
+
+
+def test_a_value_that_cannot_be_judged_fails(own_cases):
+    (result,) = [result for result in run_cells(OWN, [OWN.cell("own/odd")]) if result.cell.group == "own"]
+    assert result.outcome is Outcome.FAIL and "the values cannot be judged: TypeError" in result.message
 
 
 def test_a_case_that_raises_costs_only_itself(own_cases):

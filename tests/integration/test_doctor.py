@@ -1,18 +1,24 @@
 """The doctor on this machine, in a terminal of 80 columns."""
 
 import json
+import os
+import subprocess
+import sys
 
 import pytest
 from processes import printed, run_python
 
+from cobre.comm.doctor import network
 from cobre.comm.doctor.backend_checks import check_mpi
 from cobre.comm.doctor.diagnosis import diagnose
 from cobre.comm.doctor.findings import BackendStatus, Diagnosis, Finding
 from cobre.comm.doctor.formatting import as_json, as_text
-from cobre.comm.doctor.machine import memory_limit_bytes
+from cobre.comm.doctor.machine import _shared_memory, memory_limit_bytes
 from cobre.comm.doctor.mpi_library import MpiLibrary, describe, run_limited
 from cobre.comm.doctor.network import inspect_network, loopback_problem, resolve
 from cobre.comm.doctor.trial import try_launched
+from cobre.comm.testing.faults.plan import NotPermittedError
+from cobre.comm.testing.faults.shm_memory import small_shm
 
 
 @pytest.fixture(scope="module")
@@ -126,3 +132,49 @@ def test_memory_limits_of_cgroups(tmp_path, content, limit):
     (tmp_path / "pod" / "job").mkdir(parents=True)
     (tmp_path / "pod" / "memory.max").write_text(f"{content}\n")
     assert memory_limit_bytes(tmp_path, membership) == limit
+
+
+def test_a_secret_in_a_pipe_is_not_read():
+    reading, writing = os.pipe()
+    found = finding(inspect_network({"COBRE_TCP_SECRET_FILE": f"/dev/fd/{reading}"}), "secret")
+    os.close(reading)
+    os.close(writing)
+    assert "is a pipe, which can be read only once" in found.text
+    found = finding(inspect_network({"COBRE_TCP_SECRET_FILE": "/no/such/file"}), "secret")
+    assert "No such file" in found.text
+
+
+def test_a_name_server_that_does_not_reply_is_told(monkeypatch):
+    monkeypatch.setattr(network, "LOOKUP_LIMIT_S", 0.0)
+    found = finding(inspect_network({"COBRE_TCP_COORDINATOR": "no-such-host.invalid"}), "coordinator")
+    assert "no reply within 0 s" in found.text and "the name server is slow" in found.advice
+
+
+def test_shared_memory_that_is_not_mounted_is_told(tmp_path):
+    found = _shared_memory(tmp_path / "none")
+    assert "not available (No such file or directory)" in found.text and "backend shm needs it" in found.advice
+
+
+def diagnosis_within(prefix):
+    command = [*prefix, sys.executable, "-m", "cobre.comm.doctor", "--json"]
+    done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=100)
+    found = json.loads(done.stdout)
+    return done.returncode, {status["backend"]: status for status in found["backends"]}, found["sections"]
+
+
+def test_without_room_for_shared_memory_shm_is_not_usable():
+    try:
+        with small_shm(1) as prefix:
+            code, backends, _ = diagnosis_within(prefix)
+    except NotPermittedError as error:
+        pytest.skip(str(error))
+    assert (code, backends["shm"]["is_usable"], backends["local"]["is_usable"]) == (1, False, True)
+    assert "MiB free" in backends["shm"]["reason"] and "--shm-size" in backends["shm"]["reason"]
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="a network of its own needs root")
+def test_without_a_loopback_interface_tcp_is_not_usable():
+    _, backends, sections = diagnosis_within(("unshare", "--net"))
+    assert not backends["tcp"]["is_usable"] and backends["shm"]["is_usable"]
+    (loopback,) = [entry for entry in sections["Network"] if entry["name"] == "loopback"]
+    assert "cannot connect" in loopback["text"] and "ip link set lo up" in loopback["advice"]

@@ -179,3 +179,10 @@ def test_importing_the_launcher_starts_nothing_and_imports_no_pickler():
     program = "import sys, cobre.comm.launch as l; print('cloudpickle' in sys.modules, l.run.__name__)"
     ran = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, timeout=60, check=True)
     assert ran.stdout == "False run\n"
+
+
+def test_with_a_safe_path_the_directory_of_the_script_is_not_searched(script):
+    path = script("import sys; print(sys.path[0] == sys.argv[1])")
+    for flags, expected in (((), "True"), (("-P",), "False")):
+        code, out, err = run_python(*flags, *LAUNCH, "-n", "1", path, path.parent)
+        assert (code, expected in out) == (0, True), out + err

@@ -203,7 +203,7 @@ def test_the_end_of_the_fork_server_is_the_end_of_its_ranks_and_is_told():
 
 
 def test_a_fork_server_that_does_not_answer_is_ended(monkeypatch):
-    monkeypatch.setattr(fork_server, "ANSWER_S", 0.5)
+    monkeypatch.setattr(fork_server, "REPLY_S", 0.5)
 
     def stops_its_parent(comm):
         comm.barrier()
@@ -278,3 +278,22 @@ def test_killed_at_any_instant_nothing_is_left(tmp_path, victim, attempt):
 
 def find(mark, program):
     return sorted(pid for pid in marked(mark) if program in program_of(pid))
+
+
+FEW_DESCRIPTORS = """
+import os, resource
+free = os.dup(0)
+os.close(free)
+resource.setrlimit(resource.RLIMIT_NOFILE, (free + 1, free + 1))  # room for one of those that come with a fork
+"""
+ENDS_AT_FORK = "import os; os.register_at_fork(before=lambda: os._exit(3))"
+
+
+def test_a_fork_server_without_free_descriptors_says_so(module):
+    with pytest.raises(InitializationFailedError, match="Too many open files"):
+        launch.run(parents, 2, preload=[module(FEW_DESCRIPTORS)])
+
+
+def test_a_fork_server_that_ends_at_a_fork_is_named(module):
+    with pytest.raises(InitializationFailedError, match=r"the fork server of the ranks \(pid \d+\) exited with code 3"):
+        launch.run(parents, 2, preload=[module(ENDS_AT_FORK)])

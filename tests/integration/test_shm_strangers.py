@@ -89,17 +89,26 @@ WITHOUT_DESCRIPTORS = """
 import os, resource
 import cobre.comm.backends.shm.communicator
 from cobre.comm import InitializationFailedError, ShmConfig, create_communicator
-highest = max(map(int, os.listdir("/proc/self/fd")))
-resource.setrlimit(resource.RLIMIT_NOFILE, (highest, highest))  # that of the listing is free again
+highest = max(map(int, os.listdir("/proc/self/fd")))  # that of the listing is free again
+limit = highest + {rank}
+resource.setrlimit(resource.RLIMIT_NOFILE, (limit, limit))
 try:
-    create_communicator(ShmConfig("{name}", 0, 2))
+    create_communicator(ShmConfig("{name}", {rank}, 2))
 except InitializationFailedError as error:
     print(error)
 """
 
 
-def test_a_process_without_free_descriptors_says_so(name):
-    code, out, err = finish(start_python("-c", WITHOUT_DESCRIPTORS.format(name=name)))
+@pytest.mark.parametrize("rank", [0, 1])
+def test_a_process_without_free_descriptors_says_so(name, rank):
+    """Rank 0 cannot create the segment; rank 1 has a descriptor for the connection, but none for the segment."""
+    first = start_rank(name, 0) if rank else None
+    if first:
+        wait_until(lambda: joined(name) == 1, "rank 0 waits")
+    code, out, err = finish(start_python("-c", WITHOUT_DESCRIPTORS.format(name=name, rank=rank)))
+    if first:
+        first.kill()
+        finish(first)
     assert (code, f"segment /{name}: " in out, "Too many open files" in out) == (0, True, True), out + err
 
 

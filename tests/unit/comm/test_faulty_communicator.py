@@ -52,3 +52,16 @@ def test_a_real_rank_dies_at_the_chosen_call(backend):
         launch.run(run_with_a_death, 2, backend, (5,), output=launch.discard)
     assert caught.value.rank == 1
     assert caught.value.exit_code == 9
+
+
+def test_every_collective_can_be_chosen_and_a_node_has_no_faults():
+    seen = []
+    faults = {number: lambda number=number: seen.append(number) for number in range(1, 9)}
+    with FaultyCommunicator(LocalCommunicator(), faults) as comm:
+        comm.allgatherv(np.ones(2), np.zeros(2), [2])
+        comm.allreduce(np.ones(2), np.zeros(2))
+        comm.broadcast(np.ones(2))
+        comm.barrier()
+        with comm.split_local() as node:
+            node.barrier()
+    assert seen == [1, 2, 3, 4]
