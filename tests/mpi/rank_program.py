@@ -1,5 +1,6 @@
 """What ranks of the tests here do: `mpiexec -n 3 python rank_program.py ACTION`."""
 
+import asyncio
 import os
 import signal
 import sys
@@ -14,6 +15,7 @@ from cobre.comm import (
     AbortedError,
     AllocationFailedError,
     CollectiveFailedError,
+    InitializationFailedError,
     MpiConfig,
     ReduceOp,
     create_communicator,
@@ -212,6 +214,49 @@ def large(_action):
         say("large", bool(right and recv[-1] == 9 and (recv[:-1] == 7).all()))
 
 
+def beside_an_event_loop(_action):
+    """The loop keeps the descriptor by which it hears of signals."""
+
+    async def main():
+        heard = asyncio.Event()
+        asyncio.get_running_loop().add_signal_handler(signal.SIGUSR2, heard.set)
+        with create_communicator() as comm:
+            comm.barrier()
+            os.kill(os.getpid(), signal.SIGUSR2)
+            await asyncio.wait_for(heard.wait(), 30)
+        say("heard")
+
+    asyncio.run(main())
+
+
+def in_a_thread(_action):
+    thread = threading.Thread(target=orderly_exit, args=(None,))
+    thread.start()
+    thread.join()
+    say("joined")
+
+
+def many_sizes(_action):
+    """More sizes of reductions than are kept."""
+    with create_communicator() as comm:
+        right = True
+        for count in range(1, 300):
+            total = np.zeros(count)
+            comm.allreduce(np.full(count, comm.rank + 1.0), total)
+            right = right and bool((total == 3.0).all())
+        say("right", right)
+
+
+def finalised(_action):
+    from mpi4py import MPI
+
+    MPI.Finalize()
+    try:
+        create_communicator("mpi")
+    except InitializationFailedError as error:
+        say("refused:", error)
+
+
 WAYS = {
     way.__name__: way
     for way in (
@@ -227,6 +272,10 @@ WAYS = {
         too_much,
         many_of_each,
         large,
+        beside_an_event_loop,
+        in_a_thread,
+        many_sizes,
+        finalised,
     )
 }
 

@@ -72,3 +72,32 @@ def test_a_rank_that_waits_says_where_when_asked(mpi, tmp_path):
     assert "rank 0 of 2 (mpi)" in told
     assert "now in #2 barrier 'alone', under way for" in told
     assert "in asked" in told  # where in the program
+
+
+@pytest.mark.parametrize(
+    "way,words",
+    [
+        ("beside_an_event_loop", "heard"),
+        ("in_a_thread", "joined"),
+        ("many_sizes", "right True"),
+        ("finalised", "MPI has already been finalised in this process"),
+    ],
+)
+def test_ranks_in_programs_of_every_kind(mpich, way, words):
+    done = mpich.run(2, PROGRAM, way)
+    assert (done.code, done.output.count(words)) == (0, 2), done.output
+
+
+JOB = """
+import sys
+from cobre.comm.testing.mpi import run_job
+try:
+    run_job([sys.executable, "-c", "import time; time.sleep(600)"], 2, {}, 1.0)
+except TimeoutError as error:
+    print(error)
+"""
+
+
+def test_a_job_of_the_kit_that_does_not_end_is_stopped(mpi):
+    done = mpi.run_alone([mpi.python, "-c", JOB])
+    assert (done.code, "the MPI job did not end within 1 s" in done.output) == (0, True), done.output

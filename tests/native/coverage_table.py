@@ -21,18 +21,19 @@ import line_recorder
 from coverage import CoverageData
 from instrumented import BUILD, ROOT, build_folder, compiler, environment
 
-LP_TESTS = ("unit/solver", "unit/sddp/cuts", "unit/sddp/plugins", "unit/sddp/test_openings.py")
-LP_TESTS += ("unit/sddp/test_lp_known_optima.py", "unit/sddp/test_lp_failure.py", "integration/test_calendars.py")
-COMM_TESTS = ("unit/comm", "faults", "conformance", "integration/test_failure_table.py", "integration/test_trace.py")
-COMM_TESTS += (
-    "integration/test_doctor.py",
-    "integration/test_multiprocessing.py",
-    "integration/test_reports.py",
-    "mpi",
+LP_TESTS = (
+    *("unit/solver", "unit/sddp/cuts", "unit/sddp/plugins", "unit/sddp/test_openings.py", "unit/sddp/test_team.py"),
+    *("unit/sddp/test_lp_known_optima.py", "unit/sddp/test_lp_failure.py", "integration/test_calendars.py"),
 )
-COMM_TESTS += ("mpi",)
+COMM_TESTS = (
+    *("unit/comm", "faults", "conformance", "mpi", "integration/test_failure_table.py", "integration/test_trace.py"),
+    *("integration/test_doctor.py", "integration/test_multiprocessing.py", "integration/test_reports.py"),
+    *("integration/test_close_during_call.py", "integration/test_no_room_for_regions.py"),
+)
 COMM_PATTERNS = ("integration/test_launch_*.py", "integration/test_shm_*.py", "integration/test_tcp_*.py")
-KIT = (("local", "1"), ("shm", "1,3"), ("shm", "3", "--wait", "condvar"), ("tcp", "3"))
+KIT = ("--quick --backend local", "--quick --backend shm --ranks 1,3", "--quick --backend tcp --ranks 1,3")
+KIT += ("--quick --backend shm --ranks 3 --wait condvar", "--backend tcp --ranks 2 --wait star --faults")
+MPI_KIT = "--quick --backend mpi --ranks 1,3"
 MPIS = ("mpich", "openmpi")
 CONTRACT = ROOT / "src" / "cobre" / "comm"
 HITS = BUILD / "lines"
@@ -69,8 +70,8 @@ def run() -> list[str]:
     line_recorder.prepare(HITS, sorted(CONTRACT.rglob("*.py")))
     of_mpis = [str(path) for wheel in MPIS if (path := ROOT / f".venv-{wheel}" / "bin" / "python").exists()]
     with recorded([python, *of_mpis]):
-        commands = [[python, "-m", *words] for words in (tests(), *kit())]
-        commands += [[mpi, "-m", *kit_command("mpi", "1,3")] for mpi in of_mpis]
+        commands = [[python, "-m", *words] for words in (tests(), *map(kit, KIT))]
+        commands += [[mpi, "-m", *kit(MPI_KIT)] for mpi in of_mpis]
         return [" ".join(words) for words in commands if subprocess.run(words, cwd=ROOT, check=False).returncode]
 
 
@@ -81,14 +82,9 @@ def tests() -> list[str]:
     return ["pytest", "-q", "-p", "no:cacheprovider", "--numprocesses", "2", "--dist", "loadfile", *named, *found]
 
 
-def kit() -> list[list[str]]:
-    """The commands of the conformance kit."""
-    return [kit_command(*words) for words in KIT]
-
-
-def kit_command(backend: str, ranks: str, *more: str) -> list[str]:
-    """One run of the kit: its quick grid."""
-    return ["cobre.comm.testing", "--quick", "--backend", backend, "--ranks", ranks, *more]
+def kit(options: str) -> list[str]:
+    """The command of one run of the conformance kit."""
+    return ["cobre.comm.testing", *options.split()]
 
 
 @contextmanager

@@ -135,3 +135,17 @@ def test_the_command_says_what_is_wrong(tmp_path, capsys):
     write(tmp_path, header(0, size=1), [])
     assert main([str(tmp_path), "-o", str(tmp_path / "no" / "such" / "folder.json")]) == 2
     assert "No such file" in capsys.readouterr().err
+
+
+def test_only_so_many_operations_are_listed(tmp_path):
+    calls = [call(number, number * US, (number + 1) * US, label=f"label {number}") for number in range(1, 26)]
+    write(tmp_path, header(0, size=1), calls)
+    run = read_run(tmp_path)
+    assert "and 5 more operations that took less time" in summary(run, align_clocks(run))
+
+
+def test_nothing_is_matched_while_a_rank_is_missing(tmp_path):
+    write(tmp_path, header(0), [call(1, 0, 4 * US)])
+    run = read_run(tmp_path)
+    assert slices(chrome_trace(run, align_clocks(run))) != []
+    assert "allreduce" not in summary(run, align_clocks(run))
