@@ -57,7 +57,7 @@ def outcomes(results):
     return [(result.cell.case, result.outcome) for result in results if result.cell.group == "own"]
 
 
-def test_a_starter_of_ones_own_plugs_in():
+def test_a_custom_starter():
     results = list(run_setting(OWN, Depth.QUICK, "gather/*"))
     assert len(results) > 50
     assert all(result.outcome is Outcome.PASS for result in results), report.failures(results)
@@ -79,7 +79,7 @@ def test_a_value_that_cannot_be_judged_fails(own_cases):
     assert result.outcome is Outcome.FAIL and "the values cannot be judged: TypeError" in result.message
 
 
-def test_a_case_that_raises_costs_only_itself(own_cases):
+def test_a_case_that_raises_fails_alone(own_cases):
     cells = [OWN.cell("own/right", {"number": 1}), OWN.cell("own/raises"), OWN.cell("own/right", {"number": 2})]
     results = list(run_cells(OWN, cells))
     assert outcomes(results) == [
@@ -96,7 +96,7 @@ def test_what_cannot_run_here_is_skipped_with_the_reason(own_cases):
     assert "no moon tonight" in report.skips(results)
 
 
-def test_worlds_that_never_start_are_given_up(own_cases):
+def test_worlds_that_never_start_are_errors(own_cases):
     def broken_starter(*args, **options):
         raise OSError("no more processes")
 
@@ -110,7 +110,7 @@ def test_worlds_that_never_start_are_given_up(own_cases):
     assert "not run" in errors[-1].message
 
 
-def test_ranks_that_are_not_who_the_starter_meant_are_noticed(own_cases):
+def test_wrong_ranks_and_sizes_are_reported(own_cases):
     def confused_starter(function, size, args, **options):
         in_this_process(function, size, args, **options)
         return [(1, 1)]
@@ -161,7 +161,7 @@ sys.stdin.read()
 """
 
 
-def test_leak_check_knows_the_segments_of_others():
+def test_leak_check_ignores_segments_of_other_programs():
     """Another run's segment is not ours: neither while its process lives, nor when it dies and leaves it behind."""
     segment = leaks.SHM_FOLDER / f"{leaks.SHM_PREFIX}-other-run-{os.getpid()}"
     command = [sys.executable, "-c", MAKE_SEGMENT, str(segment)]
@@ -178,7 +178,7 @@ def test_leak_check_knows_the_segments_of_others():
         segment.unlink()
 
 
-def test_leak_check_knows_that_its_world_cannot_have_made_what_is_younger():
+def test_leak_check_ignores_segments_younger_than_the_world():
     check = leaks.LeakCheck()
     old, young = (leaks.SHM_FOLDER / f"{leaks.SHM_PREFIX}-{age}-{os.getpid()}" for age in ("old", "young"))
     try:
@@ -244,7 +244,7 @@ def test_command_line(tmp_path):
         (["--backend", "pigeon"], 2, "invalid choice"),
     ],
 )
-def test_command_line_says_what_is_wrong(arguments, code, words):
+def test_command_line_reports_errors(arguments, code, words):
     ran = run_python("-m", "cobre.comm.testing", *arguments)
     assert ran.returncode == code
     assert words in ran.stdout + ran.stderr

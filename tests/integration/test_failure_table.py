@@ -28,10 +28,10 @@ a wrong or absent secret     | test_tcp_network_start.py::test_a_wrong_secret_is
                              | test_tcp_rendezvous.py::test_an_absent_secret_is_told
 garbage or an oversize frame | test_tcp_strangers.py::test_idle_connections_and_garbage_do_not_stall_the_rendezvous,
                              | unit/comm/tcp/test_protocol.py::test_a_frame_is_refused_by_its_first_bytes,
-                             | unit/comm/tcp/test_handshake.py::test_no_bytes_of_a_stranger_get_in
+                             | unit/comm/tcp/test_handshake.py::test_arbitrary_bytes_never_authenticate_a_worker
 ranks make different calls   | test_ranks_that_make_different_calls, case mismatch/calls
 versions differ              | unit/comm/tcp/test_handshake.py::test_versions_are_compared_on_both_sides,
-                             | unit/comm/tcp/test_protocol.py::test_another_protocol_version_is_told_whatever_follows_it
+                             | unit/comm/tcp/test_protocol.py::test_another_protocol_version_is_named_first
 the parent dies              | test_launch_stop.py::test_nothing_survives_the_death_of_the_parent
 more ranks than cores        | test_launch_run.py::test_more_ranks_than_cores_work_with_one_warning, kit crowd
 exit without close           | test_exit_without_close, kit exit_without_close,

@@ -51,7 +51,7 @@ def test_missing_variables_are_named(variable, value):
         ("COBRE_SHM_WINDOW_BYTES", "1M", MissingConfigurationError, "integer"),
     ],
 )
-def test_nonsense_is_explained(variable, value, error, words):
+def test_invalid_values_are_refused_with_what_is_expected(variable, value, error, words):
     environ = ShmConfig("n", 0, 2).to_env() | {variable: value}
     with pytest.raises(error, match=words):
         ShmConfig.from_env(environ)
@@ -77,7 +77,7 @@ def test_nonsense_is_explained(variable, value, error, words):
         (MpiConfig, {"max_message_bytes": None}, "MpiConfig.max_message_bytes must be an integer"),
     ],
 )
-def test_a_field_of_another_type_is_refused_with_what_would_be_right(config, options, words):
+def test_a_field_of_another_type_is_refused_naming_the_expected_type(config, options, words):
     required = {ShmConfig: {"name": "n"}, TcpConfig: {"coordinator": "a"}, MpiConfig: {}}[config]
     world = {} if config is MpiConfig else {"rank": 0, "size": 2}
     with pytest.raises(InitializationFailedError, match=words):
@@ -90,6 +90,6 @@ def test_a_secret_of_another_type_is_not_shown():
     assert "not for your eyes" not in str(caught.value)
 
 
-def test_numbers_of_numpy_are_numbers():
+def test_numpy_numbers_are_accepted():
     config = ShmConfig("n", np.int64(1), np.int32(2), timeout_s=np.float32(1.5), operation_timeout_s=2)
     assert ShmConfig.from_env(config.to_env()) == config

@@ -1,4 +1,4 @@
-"""What a call is told that cannot be made now."""
+"""Errors of calls that cannot be made now, and conversions of arguments."""
 
 import array
 import threading
@@ -24,7 +24,7 @@ def comm():
         yield comm
 
 
-def test_a_second_thread_is_never_told_that_the_communicator_is_closed(comm):
+def test_a_second_thread_gets_busy_and_never_closed(comm):
     """The first thread's call may end between the refusal and the words for it."""
     enough = threading.Event()
 
@@ -44,7 +44,7 @@ def test_a_second_thread_is_never_told_that_the_communicator_is_closed(comm):
         worker.join(60)
 
 
-def test_a_refusal_whose_cause_has_gone_says_so(comm):
+def test_a_busy_error_after_the_other_call_has_ended(comm):
     with pytest.raises(CommunicatorBusyError, match="another thread was inside a call"):
         comm._refuse()
 
@@ -97,7 +97,7 @@ def test_a_region_says_what_it_is(comm):
     assert repr(region) == "<HeapRegion 3 x int8, closed>"
 
 
-def test_a_closed_communicator_is_closed(comm):
+def test_a_closed_communicator_raises(comm):
     comm.close()
     with pytest.raises(CommunicatorClosedError, match="this communicator is closed"):
         comm.barrier()

@@ -25,7 +25,7 @@ EXAMPLES = [
 
 
 @pytest.mark.parametrize("error", EXAMPLES, ids=lambda error: type(error).__name__)
-def test_errors_travel_between_processes(error):
+def test_errors_survive_pickling(error):
     copy = pickle.loads(pickle.dumps(error))
     assert type(copy) is type(error)
     assert str(copy) == str(error)
@@ -50,7 +50,7 @@ def test_the_message_names_rank_host_pid_operation_and_number():
     assert text == "allreduce call #1432 failed: rank 3 (host n07, pid 4412) died"
 
 
-def test_no_space_at_the_start_belongs_to_both_families():
+def test_exhausted_shared_memory_belongs_to_both_families():
     error = errors.SharedMemoryExhaustedError("shm", 212 << 20, "need 212 MiB")
     assert isinstance(error, errors.BackendError)
     assert isinstance(error, errors.AllocationFailedError)

@@ -1,4 +1,4 @@
-"""Errors in plain words: what is marked is found again, and of many ranks' words each is said once."""
+"""Exit reports: attached to errors, exchanged between ranks, and printed once."""
 
 import pytest
 
@@ -9,7 +9,7 @@ FULL = ExitReport("the disk is full", 5)
 DRY = ExitReport("the lake is empty", 3, origin="rank 2")
 
 
-def test_only_what_was_marked_ends_plainly():
+def test_an_error_has_a_report_only_if_one_was_attached():
     error = ValueError("no more water")
     assert exit_report_of(error) is None
     assert exit_report_of(None) is None
@@ -18,33 +18,33 @@ def test_only_what_was_marked_ends_plainly():
 
 
 @pytest.mark.parametrize(
-    ("end", "words"),
+    ("report", "text"),
     [(FULL, "the disk is full"), (DRY, "rank 2: the lake is empty"), (ExitReport("", 3, origin="rank 2"), "")],
 )
-def test_the_origin_is_in_front(end, words):
-    assert end.text == words
+def test_the_text_begins_with_the_origin(report, text):
+    assert report.text == text
 
 
-def test_nothing_to_agree_upon_where_all_are_well():
+def test_no_report_is_agreed_if_no_rank_failed():
     assert agreed_exit(0, [None, None]) is None
 
 
-def test_rank_0_speaks_for_all_and_the_lowest_that_failed_gives_the_code():
-    ends = [None, FULL, DRY]
-    assert agreed_exit(0, ends) == ExitReport("the disk is full\nrank 2: the lake is empty", 5, is_agreed=True)
-    assert agreed_exit(1, ends) == ExitReport("", 5, is_agreed=True)
+def test_rank_0_prints_all_messages_and_the_lowest_failed_rank_gives_the_exit_code():
+    reports = [None, FULL, DRY]
+    assert agreed_exit(0, reports) == ExitReport("the disk is full\nrank 2: the lake is empty", 5, is_agreed=True)
+    assert agreed_exit(1, reports) == ExitReport("", 5, is_agreed=True)
 
 
-def test_the_same_message_is_said_once_and_by_the_lowest():
-    ends = [ExitReport("the lake is empty", 3), None, DRY]
-    assert agreed_exit(0, ends) == ExitReport("the lake is empty", 3, is_agreed=True)
+def test_equal_messages_are_printed_once_with_the_origin_of_the_lowest_rank():
+    reports = [ExitReport("the lake is empty", 3), None, DRY]
+    assert agreed_exit(0, reports) == ExitReport("the lake is empty", 3, is_agreed=True)
 
 
-@pytest.mark.parametrize("end", [None, FULL, DRY, ExitReport("água, 水\n\x1b", 3)])
-def test_ends_travel_whole(end):
-    assert _decode(_encode(end)) == end
+@pytest.mark.parametrize("report", [None, FULL, DRY, ExitReport("água, 水\n\x1b", 3)])
+def test_reports_survive_encoding(report):
+    assert _decode(_encode(report)) == report
 
 
-def test_a_long_message_is_cut():
-    told = _decode(_encode(ExitReport("x" * (MAX_MESSAGE + 1), 3)))
-    assert told.message == "x" * MAX_MESSAGE + " ..."
+def test_a_long_message_is_truncated():
+    decoded = _decode(_encode(ExitReport("x" * (MAX_MESSAGE + 1), 3)))
+    assert decoded.message == "x" * MAX_MESSAGE + " ..."

@@ -20,7 +20,7 @@ def sums(comm, calls):
     return float(result[0])
 
 
-def test_it_fails_at_the_chosen_call_and_is_broken_afterwards():
+def test_a_fault_breaks_the_communicator_at_the_chosen_call():
     comm = FaultyCommunicator(LocalCommunicator(), {2: lambda: raise_error(OSError("the cable is out"))})
     comm.barrier()
     with pytest.raises(CollectiveFailedError, match=r"barrier call #2 failed: the cable is out"):
@@ -30,7 +30,7 @@ def test_it_fails_at_the_chosen_call_and_is_broken_afterwards():
     comm.close()
 
 
-def test_a_fault_that_raises_nothing_lets_the_call_go_on():
+def test_a_fault_that_raises_nothing_does_not_stop_the_call():
     seen = []
     with FaultyCommunicator(LocalCommunicator(), {1: lambda: seen.append("late")}) as comm:
         assert sums(comm, 3) == 2.0

@@ -54,13 +54,13 @@ def test_a_refused_call_is_not_recorded(comm):
     assert comm.recent_calls() == []
 
 
-def test_a_label_of_another_kind_does_no_harm(comm):
+def test_a_label_of_another_type_is_converted_to_text(comm):
     comm.barrier(label=7)
     assert comm.recent_calls()[0].label == "7"
     assert "barrier '7'" in comm.report()
 
 
-def test_the_report_says_who_where_and_what(comm):
+def test_the_report_names_rank_host_pid_and_last_calls(comm):
     assert comm.report() == f"rank 0 of 1 (local), host {socket.gethostname()}, pid {os.getpid()}: open, 0 calls made\n"
     for number in range(20):
         comm.broadcast(np.ones(125), label=f"step {number}")
@@ -100,7 +100,7 @@ def test_a_failure_is_logged_once_with_the_last_five_calls(caplog):
     assert comm.report().splitlines()[0].endswith("closed, 7 calls made")
 
 
-def test_a_log_that_fails_does_not_keep_the_failure_from_the_others(caplog):
+def test_a_log_handler_that_raises_does_not_prevent_the_abort(caplog):
     class BrokenHandler(logging.Handler):
         def emit(self, record):
             raise OSError("no space for logs")
@@ -110,14 +110,14 @@ def test_a_log_that_fails_does_not_keep_the_failure_from_the_others(caplog):
     logger.addHandler(handler)
     caplog.set_level(logging.INFO, "cobre.comm")
     comm = create_communicator(LocalConfig())
-    told = []
-    comm._abort = told.append
+    aborted = []
+    comm._abort = aborted.append
     try:
         with pytest.raises(OSError, match="no space for logs"):
             comm.abort("enough")
     finally:
         logger.removeHandler(handler)
-    assert "enough" in told[0]
+    assert "enough" in aborted[0]
     assert comm.state == "broken"
 
 
@@ -133,7 +133,7 @@ def test_waiting_is_logged_with_the_calls_before_it_once_per_call(caplog, comm):
     assert "last calls" not in second
 
 
-def test_no_calls_are_none():
+def test_no_calls_are_described_as_none():
     assert describe_calls([]) == "none"
 
 
@@ -141,10 +141,10 @@ def test_no_calls_are_none():
     ("value", "text"),
     [(0, "0 B"), (999, "999 B"), (1_000, "1 KB"), (3_200_000, "3.2 MB"), (206e6, "206 MB"), (5e9, "5.0 GB")],
 )
-def test_bytes_are_said_as_people_say_them(value, text):
+def test_format_bytes(value, text):
     assert format_bytes(value) == text
 
 
 @pytest.mark.parametrize(("value", "text"), [(100, "0.1 us"), (2_500_000, "2.5 ms"), (31.2e9, "31.2 s")])
-def test_durations_are_said_as_people_say_them(value, text):
+def test_format_ns(value, text):
     assert format_ns(value) == text

@@ -90,7 +90,7 @@ def test_negative_zero_is_the_smaller(dtype, order):
     "dtype,kind,canonical",
     [("float32", "u4", 0x7FC00000), ("float64", "u8", 0x7FF8000000000000), ("float16", "u2", 0x7E00)],
 )
-def test_nan_has_one_pattern_wherever_it_came_from(dtype, kind, canonical, op):
+def test_every_nan_becomes_the_canonical_one(dtype, kind, canonical, op):
     bits = np.dtype(kind).itemsize * 8
     odd_nan = np.array([canonical | 1 | (1 << (bits - 1))], kind).view(dtype)  # negative, with a payload
     one = np.ones(1, dtype)
@@ -103,7 +103,7 @@ def test_infinities_of_both_signs_give_the_canonical_nan():
     assert result.view("u8")[0] == 0x7FF8000000000000
 
 
-def test_one_rank_is_a_copy_to_the_bit_but_for_nans():
+def test_one_rank_is_copied_bit_by_bit_except_for_nans():
     values = np.array([-0.0, 5e-324, np.inf, 1.5])
     assert same_bits(folded([values], ReduceOp.SUM), values)
 
@@ -118,7 +118,7 @@ def test_result_may_be_one_of_the_inputs():
 
 
 @pytest.mark.parametrize("dtype,op", [("bool", 0), ("complex128", 1), ("S4", 0)])
-def test_what_has_no_order_or_sum_is_refused(dtype, op):
+def test_dtypes_without_this_reduction_are_refused(dtype, op):
     array = np.zeros(3, dtype)
     with pytest.raises(ValueError, match="fold"):
         fold([array, array], array.copy(), op)

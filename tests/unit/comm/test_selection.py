@@ -112,7 +112,7 @@ def test_a_name_is_never_overruled(name, environ, installed):
 
 
 @pytest.mark.parametrize("name", ["mpich", "", "sockets", "LOCAL "])
-def test_names_that_nobody_knows(name):
+def test_unknown_names_are_refused_with_those_that_exist(name):
     if name.strip().lower() in ("", "local"):
         assert choose(name, {}, EVERYTHING) == "local"
         return

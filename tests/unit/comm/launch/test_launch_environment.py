@@ -18,7 +18,7 @@ def test_a_size_that_is_no_number_of_ranks_is_refused(size):
         check_size("shm", size)
 
 
-def test_anything_that_is_an_integer_is_a_size():
+def test_numpy_integers_are_sizes():
     numpy = pytest.importorskip("numpy")
     assert check_size("shm", numpy.int64(3)) == 3
     assert check_size("shm", 1024) == 1024
@@ -37,7 +37,7 @@ def test_two_worlds_never_share_a_name():
     assert all(name.startswith("cobre-") and len(name) < 30 for name in names)
 
 
-def test_options_tune_the_world_but_do_not_choose_it():
+def test_options_cannot_change_name_rank_and_size():
     options = {
         "COBRE_SHM_WAIT": "condvar",
         "COBRE_SHM_RANK": "9",
@@ -71,7 +71,7 @@ def test_auto_is_shared_memory():
     assert world_environments("auto", 1, {})[0]["COBRE_COMM_BACKEND"] == "shm"
 
 
-def test_a_backend_that_cannot_be_launched_says_what_can():
+def test_a_backend_that_cannot_be_launched_is_refused_with_those_that_can():
     with pytest.raises(BackendNotAvailableError, match=r"This launcher supports shm, .*local") as caught:
         world_environments("mpi", 4, {})
     assert "mpiexec -n 4 python script.py" in str(caught.value)
@@ -96,7 +96,7 @@ def test_the_parents_own_world_is_not_inherited(monkeypatch):
     assert environment["MINE"] == "kept"
 
 
-def test_ranks_are_the_parallelism_unless_the_user_says_otherwise(monkeypatch):
+def test_ranks_have_one_blas_thread_unless_the_user_sets_another_number(monkeypatch):
     monkeypatch.setenv("OMP_NUM_THREADS", "7")
     monkeypatch.delenv("OPENBLAS_NUM_THREADS", raising=False)
     environment = rank_environments("local", 1, {"MKL_NUM_THREADS": "3"})[0]
@@ -106,7 +106,7 @@ def test_ranks_are_the_parallelism_unless_the_user_says_otherwise(monkeypatch):
     assert environment["PYTHONUNBUFFERED"] == "1"
 
 
-def test_tcp_worlds_take_a_free_port_whoever_listens_on_the_usual_one():
+def test_tcp_worlds_take_a_free_port():
     with socket.create_server(("0.0.0.0", 0)) as listener:
         taken = listener.getsockname()[1]
         for _ in range(20):

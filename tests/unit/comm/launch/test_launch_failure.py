@@ -59,7 +59,7 @@ def test_a_broken_communicator_is_a_consequence():
     assert describe_failure(CommunicatorBrokenError("broke earlier")).is_consequence
 
 
-def test_what_came_from_a_consequence_is_one():
+def test_an_error_caused_by_a_consequence_is_one():
     def wrapped():
         try:
             raise AbortedError("barrier", 0, "rank 1 gave up")
@@ -77,18 +77,18 @@ def test_what_came_from_a_consequence_is_one():
 
 
 @pytest.mark.parametrize("error", [ValueError("x"), MismatchedCallError("barrier", 0, "x"), KeyboardInterrupt()])
-def test_other_errors_are_not(error):
+def test_other_errors_are_no_consequences(error):
     assert not describe_failure(error).is_consequence
 
 
-def test_a_chain_that_bites_its_tail_ends():
+def test_a_cyclic_chain_of_causes():
     error = ValueError("x")
     other = ValueError("y")
     error.__cause__, other.__cause__ = other, error
     assert not describe_failure(error).is_consequence
 
 
-def test_an_exception_that_cannot_be_rebuilt_is_still_told():
+def test_an_exception_that_cannot_be_unpickled_is_described():
     # Made here: libraries that teach pickle about exceptions know only the classes that are there when they come.
     class TwoArgumentsError(Exception):
         """Pickles, but does not come back: a common mistake."""
@@ -103,7 +103,7 @@ def test_an_exception_that_cannot_be_rebuilt_is_still_told():
     assert failure.summary.endswith("TwoArgumentsError: 1 and 2")
 
 
-def test_an_exception_that_does_not_pickle_is_still_told():
+def test_an_exception_that_cannot_be_pickled_is_described():
     error = ValueError(x for x in ())
     assert dump_or_none(error) is None
     assert "generator" in describe_failure(error).summary

@@ -19,20 +19,20 @@ def flags_of(*options):
     return ran.stdout.split()
 
 
-def test_the_flags_of_this_interpreter_are_passed_on():
+def test_the_flags_of_this_interpreter_are_repeated():
     assert flags_of("-O", "-O", "-B") == ["-O", "-O", "-B"]
     assert flags_of("-W", "ignore::DeprecationWarning") == ["-Wignore::DeprecationWarning"]
     flags = flags_of("-X", "utf8", "-X", "tracemalloc=2")
     assert flags == ["-X", "utf8", "-X", "tracemalloc=2"]
 
 
-def test_flags_are_taken_as_they_are_given():
+def test_an_interpreter_accepts_the_flags():
     flags = interpreter_flags()
     again = subprocess.run([sys.executable, *flags, "-c", ""], timeout=60, check=False)
     assert again.returncode == 0
 
 
-def test_a_package_that_only_sys_path_knows_is_made_known(monkeypatch):
+def test_a_package_found_through_sys_path_only_is_added_to_pythonpath(monkeypatch):
     monkeypatch.setattr(site, "getsitepackages", lambda: ["/nowhere"])
     monkeypatch.setattr(sys, "path", [ROOT, *sys.path])
     assert with_import_path({"A": "1"}) == {"A": "1", "PYTHONPATH": ROOT}

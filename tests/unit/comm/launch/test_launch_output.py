@@ -11,7 +11,7 @@ from cobre.comm.launch.output import LineBuffer, Stream, forward
 
 
 @given(st.lists(st.binary(max_size=20)))
-def test_nothing_is_lost_and_only_whole_lines_come(chunks):
+def test_nothing_is_lost_and_only_complete_lines_are_returned(chunks):
     buffer = LineBuffer()
     texts = [buffer.feed(chunk) for chunk in chunks]
     texts.append(buffer.finish())
@@ -21,7 +21,7 @@ def test_nothing_is_lost_and_only_whole_lines_come(chunks):
     assert all(not text or text.endswith("\n") for text in texts)
 
 
-def test_a_character_that_is_cut_by_a_chunk_survives():
+def test_a_character_split_between_chunks_is_kept():
     buffer = LineBuffer()
     data = "água\n".encode()
     assert buffer.feed(data[:1]) + buffer.feed(data[1:]) == "água\n"
@@ -37,7 +37,7 @@ def test_a_line_without_end_does_not_fill_the_memory(monkeypatch):
     assert [buffer.feed(b"123456"), buffer.feed(b"789012"), buffer.finish()] == ["", "123456\n", "789012\n"]
 
 
-def test_every_line_is_marked(capsys):
+def test_every_line_is_prefixed_with_its_rank(capsys):
     forward(2, "stdout", "one\n\nthree\n")
     forward(3, "stderr", "four\n")
     assert capsys.readouterr() == ("[rank 2] one\n[rank 2] \n[rank 2] three\n", "[rank 3] four\n")
@@ -48,7 +48,7 @@ def test_only_a_newline_ends_a_line(capsys):
     assert capsys.readouterr().out == "[rank 0] 10 %\r20 %\u2028more\n"
 
 
-def test_the_stream_of_the_moment_is_used(monkeypatch):
+def test_a_replaced_stdout_is_used(monkeypatch):
     notebook = io.StringIO()
     monkeypatch.setattr(sys, "stdout", notebook)
     forward(0, "stdout", "hello\n")
@@ -60,7 +60,7 @@ def test_a_process_without_streams_prints_nothing(monkeypatch):
     forward(0, "stdout", "hello\n")
 
 
-def test_a_terminal_that_cannot_show_a_character_shows_another(monkeypatch):
+def test_a_character_outside_of_the_encoding_is_replaced(monkeypatch):
     raw = io.BytesIO()
     monkeypatch.setattr(sys, "stdout", io.TextIOWrapper(raw, encoding="ascii"))
     forward(0, "stdout", "água\n")
@@ -101,7 +101,7 @@ def test_the_end_of_a_stream_flushes_the_last_line(pipe):
     assert seen == [(1, "stderr", "partial\n")]
 
 
-def test_the_last_lines_are_remembered_briefly(pipe):
+def test_the_tail_has_the_last_lines_truncated(pipe):
     stream = Stream(0, "stderr", pipe["reading"])
     for number in range(50):
         os.write(pipe["writing"], f"{number} {'x' * 1000}\n".encode())

@@ -35,7 +35,7 @@ def test_two_readers_of_one_file_do_not_disturb_each_other(file):
     assert first.task() == second.task() == FunctionTask(len, ("abc",))
 
 
-def test_a_closure_travels(file):
+def test_a_closure_is_pickled_by_value(file):
     offset = 40
     write_task(file, Startup([], [], {}), FunctionTask(lambda x: x + offset, (2,)))
     reader = TaskReader(file.fileno())
@@ -66,7 +66,7 @@ def test_a_function_that_does_not_pickle_is_named(file):
         write_task(file, Startup([], [], {}), FunctionTask(held))
 
 
-def test_a_result_is_nothing_until_it_is_whole(file):
+def test_an_incomplete_result_is_nothing(file):
     reader = ResultReader(file)
     assert reader.kind() == NOTHING
     writer = ResultWriter(reader.descriptor)
@@ -79,7 +79,7 @@ def test_a_result_is_nothing_until_it_is_whole(file):
     assert reader.value() == {"cost": 1.5}
 
 
-def test_a_failure_replaces_what_was_there(file):
+def test_a_failure_replaces_a_value(file):
     from cobre.comm.launch.payload import describe_failure
 
     reader = ResultReader(file)

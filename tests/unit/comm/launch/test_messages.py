@@ -13,8 +13,8 @@ from cobre.comm.launch.output import MESSAGES
 from cobre.comm.launch.rank_pipes import RankPipes
 
 
-class Told:
-    """Remembers what it is told."""
+class Recorder:
+    """Records the calls of `on_message` and `output`."""
 
     def __init__(self):
         self.lines = []
@@ -27,28 +27,28 @@ class Told:
         self.printed.append((rank, stream, text))
 
 
-def test_messages_and_prints_go_their_own_ways():
-    told = Told()
-    take = with_messages(told.output, told.message)
+def test_messages_and_output_are_separated():
+    recorder = Recorder()
+    take = with_messages(recorder.output, recorder.message)
     take(1, MESSAGES, "one\ntwo\n")
     take(1, "stdout", "printed\n")
-    assert told.lines == [(1, "one"), (1, "two")]
-    assert told.printed == [(1, "stdout", "printed\n")]
+    assert recorder.lines == [(1, "one"), (1, "two")]
+    assert recorder.printed == [(1, "stdout", "printed\n")]
 
 
-def test_without_a_listener_the_output_stays_as_it_is():
-    told = Told()
-    assert with_messages(told.output, None) == told.output
+def test_without_on_message_the_output_is_unchanged():
+    recorder = Recorder()
+    assert with_messages(recorder.output, None) == recorder.output
 
 
 @pytest.mark.parametrize("line", ["", "a\rb", "a\x0bb", "a\x85b", "a\u2028b", "  spaces  ", "ü" * 70_000])
 def test_only_a_newline_ends_a_message(line):
-    told = Told()
-    with_messages(told.output, told.message)(0, MESSAGES, f"{line}\nnext\n")
-    assert told.lines == [(0, line), (0, "next")]
+    recorder = Recorder()
+    with_messages(recorder.output, recorder.message)(0, MESSAGES, f"{line}\nnext\n")
+    assert recorder.lines == [(0, line), (0, "next")]
 
 
-def test_a_listener_that_has_raised_is_told_no_more():
+def test_on_message_is_not_called_again_after_it_has_raised():
     """While the run is being ended because of it, the rest of what ranks say must not hide the first error."""
     calls = []
 
@@ -56,14 +56,14 @@ def test_a_listener_that_has_raised_is_told_no_more():
         calls.append(line)
         raise LookupError(line)
 
-    take = with_messages(Told().output, refuse)
+    take = with_messages(Recorder().output, refuse)
     with pytest.raises(LookupError, match="one"):
         take(0, MESSAGES, "one\ntwo\n")
     take(0, MESSAGES, "three\n")
     assert calls == ["one"]
 
 
-def test_where_nobody_listens_nothing_happens(monkeypatch):
+def test_a_message_without_a_parent_is_dropped(monkeypatch):
     monkeypatch.delenv(MESSAGE_VARIABLE, raising=False)
     send_to_parent("into the wind")
     assert message_descriptors() == ()
@@ -85,7 +85,7 @@ def test_a_message_of_two_lines_is_refused(monkeypatch, pipe):
         send_to_parent("a\nb")
 
 
-def test_a_parent_that_has_gone_is_no_error(monkeypatch, pipe):
+def test_a_message_to_a_dead_parent_is_no_error(monkeypatch, pipe):
     reading, writing = pipe
     monkeypatch.setenv(MESSAGE_VARIABLE, str(writing))
     os.close(reading)
@@ -96,7 +96,7 @@ def open_descriptors():
     return sorted(path.name for path in Path("/proc/self/fd").iterdir())
 
 
-def test_pipes_of_a_rank_give_all_descriptors_back():
+def test_pipes_of_a_rank_close_all_descriptors():
     before = open_descriptors()
     pipes = RankPipes(3, has_messages=True)
     assert list(pipes.writing) == ["stdout", "stderr", MESSAGES]
@@ -126,11 +126,11 @@ def talk(comm, count):
     return comm.rank
 
 
-def test_many_messages_come_whole_and_in_each_rank_order():
-    told = Told()
-    assert launch.run(talk, 2, args=(300,), on_message=told.message) == [0, 1]
+def test_many_messages_arrive_complete_and_in_the_order_of_each_rank():
+    recorder = Recorder()
+    assert launch.run(talk, 2, args=(300,), on_message=recorder.message) == [0, 1]
     for rank in range(2):
-        lines = [line for whose, line in told.lines if whose == rank]
+        lines = [line for whose, line in recorder.lines if whose == rank]
         assert lines == [f"{rank}:{number}:" + "x" * (number % 7) * 1000 for number in range(300)]
 
 
@@ -138,17 +138,17 @@ def one_very_long(comm):
     launch.send_to_parent("y" * 3_000_000)
 
 
-def test_a_message_larger_than_a_pipe_comes_whole():
-    told = Told()
-    launch.run(one_very_long, 1, on_message=told.message)
-    assert [len(line) for _, line in told.lines] == [3_000_000]
+def test_a_message_larger_than_a_pipe_arrives_complete():
+    recorder = Recorder()
+    launch.run(one_very_long, 1, on_message=recorder.message)
+    assert [len(line) for _, line in recorder.lines] == [3_000_000]
 
 
-def test_a_rank_that_nobody_listens_to_may_talk():
+def test_messages_without_on_message_are_dropped():
     assert launch.run(talk, 1, args=(3,)) == [0]
 
 
-def test_what_the_listener_raises_ends_the_run_and_reaches_the_caller():
+def test_an_exception_of_on_message_ends_the_run_and_is_raised():
     calls = []
 
     def refuse(rank, line):

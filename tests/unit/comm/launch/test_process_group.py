@@ -1,4 +1,4 @@
-"""Groups are signalled as long as they are the ones that were meant, and nobody else is."""
+"""Process groups are signalled by their leader, and never another process that has got its pid."""
 
 import signal
 import subprocess
@@ -29,7 +29,7 @@ def started(then):
     return process, int(process.stdout.readline())
 
 
-def goes(pid):
+def ends(pid):
     deadline = time.monotonic() + DEADLINE_S
     while is_alive(pid) and time.monotonic() < deadline:
         time.sleep(0.01)
@@ -44,37 +44,37 @@ def is_alive(pid):
     return stat.rpartition(")")[2].split()[0] not in "ZX"
 
 
-def test_leader_and_members_are_reached(way):
+def test_leader_and_members_are_signalled(way):
     leader, member = started("import signal; signal.pause()")
     group = ProcessGroup(leader.pid, start_ticks_of(leader.pid))
     assert group.signal(signal.SIGKILL)
     assert leader.wait() == -signal.SIGKILL
-    assert goes(member)
+    assert ends(member)
     leader.stdout.close()
     group.close()
 
 
-def test_members_are_reached_when_the_leader_has_been_collected(way):
+def test_members_are_signalled_after_the_leader_was_reaped(way):
     leader, member = started("")
     group = ProcessGroup(leader.pid, start_ticks_of(leader.pid))
     leader.wait()
     assert group.signal(signal.SIGKILL)
-    assert goes(member)
+    assert ends(member)
     leader.stdout.close()
     group.close()
 
 
-def test_a_process_that_has_got_the_number_later_is_left_alone(way):
-    somebody = subprocess.Popen(["sleep", "1000"], process_group=0)
-    group = ProcessGroup(somebody.pid, start_ticks_of(somebody.pid) - 1)  # the one that was meant began before
+def test_a_process_that_reuses_the_pid_is_not_signalled(way):
+    other = subprocess.Popen(["sleep", "1000"], process_group=0)
+    group = ProcessGroup(other.pid, start_ticks_of(other.pid) - 1)  # the one that was meant began before
     assert group.descriptor is None
     assert not group.signal(signal.SIGKILL)
-    assert somebody.poll() is None
-    somebody.kill()
-    assert somebody.wait() == -signal.SIGKILL
+    assert other.poll() is None
+    other.kill()
+    assert other.wait() == -signal.SIGKILL
 
 
-def test_nobody_is_left(way):
+def test_signalling_an_empty_group_returns_false(way):
     process = subprocess.Popen(["true"], process_group=0)
     group = ProcessGroup(process.pid, start_ticks_of(process.pid))
     process.wait()

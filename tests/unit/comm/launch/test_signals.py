@@ -1,4 +1,4 @@
-"""Signals that are passed on to the ranks the first time, and end the run the second time."""
+"""Signals that are forwarded to the ranks the first time, and end the run the second time."""
 
 import os
 import signal
@@ -14,10 +14,10 @@ BOTH = (signal.SIGINT, signal.SIGTERM)
 
 
 @pytest.fixture(autouse=True)
-def handlers_come_back():
-    former = [signal.getsignal(number) for number in BOTH]
+def handlers_are_restored():
+    before = [signal.getsignal(number) for number in BOTH]
     yield
-    assert [signal.getsignal(number) for number in BOTH] == former
+    assert [signal.getsignal(number) for number in BOTH] == before
 
 
 def send(number):
@@ -25,47 +25,47 @@ def send(number):
 
 
 @pytest.mark.parametrize("number", BOTH)
-def test_the_first_one_is_told(number):
-    told = []
-    with forwarding_signals(BOTH, told.append):
+def test_the_first_signal_is_forwarded(number):
+    forwarded = []
+    with forwarding_signals(BOTH, forwarded.append):
         send(number)
-    assert told == [number]
+    assert forwarded == [number]
 
 
 @pytest.mark.parametrize("second", BOTH)
-def test_the_second_one_is_an_interrupt(second, monkeypatch):
+def test_the_second_signal_raises_keyboard_interrupt(second, monkeypatch):
     monkeypatch.setattr(signals, "SAME_REQUEST_S", 0.0)
-    told = []
-    with forwarding_signals(BOTH, told.append):
+    forwarded = []
+    with forwarding_signals(BOTH, forwarded.append):
         send(signal.SIGTERM)
         with pytest.raises(KeyboardInterrupt):
             send(second)
-    assert told == [signal.SIGTERM]
+    assert forwarded == [signal.SIGTERM]
 
 
-def test_sigterm_that_comes_along_two_ways_is_told_once(monkeypatch):
+def test_a_repeated_sigterm_is_forwarded_once(monkeypatch):
     monkeypatch.setattr(signals, "SAME_REQUEST_S", 3600.0)
-    told = []
-    with forwarding_signals(BOTH, told.append):
+    forwarded = []
+    with forwarding_signals(BOTH, forwarded.append):
         send(signal.SIGTERM)
         send(signal.SIGTERM)
-    assert told == [signal.SIGTERM]
+    assert forwarded == [signal.SIGTERM]
 
 
-def test_signals_that_were_not_named_do_what_they_did():
-    told = []
-    with pytest.raises(KeyboardInterrupt), forwarding_signals((signal.SIGTERM,), told.append):
+def test_other_signals_keep_their_handlers():
+    forwarded = []
+    with pytest.raises(KeyboardInterrupt), forwarding_signals((signal.SIGTERM,), forwarded.append):
         send(signal.SIGINT)
-    assert told == []
+    assert forwarded == []
 
 
-def test_without_names_nothing_changes():
+def test_without_signals_no_handler_is_installed():
     before = signal.getsignal(signal.SIGINT)
     with forwarding_signals((), lambda _: None):
         assert signal.getsignal(signal.SIGINT) is before
 
 
-def test_in_another_thread_nothing_changes():
+def test_in_another_thread_no_handler_is_installed():
     before = signal.getsignal(signal.SIGINT)
     seen = []
 
@@ -88,7 +88,7 @@ def count_down(comm):
     return came.wait(60)
 
 
-def test_ranks_end_in_their_own_way():
+def test_ranks_handle_a_forwarded_signal_and_return():
     """All of them get the signal, and all of them return."""
     ready = []
 

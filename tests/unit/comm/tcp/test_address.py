@@ -16,14 +16,14 @@ from cobre.comm.backends.tcp.rendezvous.address import Address, is_loopback, par
         (" host ", "host", 29500),
     ],
 )
-def test_addresses_as_people_write_them(text, host, port):
+def test_forms_of_addresses(text, host, port):
     assert parse_address(text, 29500) == Address(host, port)
 
 
 @pytest.mark.parametrize(
     "text", ["", ":", ":80", "host:", "host:eighty", "host:70000", "[::1", "[::1]80", "[]:1", "host:-1"]
 )
-def test_what_is_no_address_is_refused_with_the_variable(text):
+def test_an_invalid_address_is_refused_naming_the_variable(text):
     with pytest.raises(InitializationFailedError, match="COBRE_TCP_COORDINATOR"):
         parse_address(text, 29500)
 
@@ -40,12 +40,12 @@ def test_loopback_is_recognised(host, loopback):
     assert is_loopback(host) is loopback
 
 
-def test_mapped_addresses_count_as_what_they_map():
+def test_ipv4_mapped_addresses_count_as_ipv4():
     assert is_loopback("::ffff:127.0.0.1")
     assert not is_loopback("::ffff:10.0.0.1")
     assert not is_loopback("localhost")  # a name proves nothing
 
 
-def test_resolving_gives_every_endpoint_once():
+def test_resolving_gives_every_address_once():
     endpoints = resolve(Address("127.0.0.1", 80))
     assert [(endpoint.host, str(endpoint)) for endpoint in endpoints] == [("127.0.0.1", "127.0.0.1:80")]

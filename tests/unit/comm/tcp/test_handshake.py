@@ -1,4 +1,4 @@
-"""Both sides of the handshake without sockets: who gets in, who does not, and that nothing else happens."""
+"""Both sides of the handshake without sockets: who is accepted, who is refused, and why."""
 
 import contextlib
 
@@ -25,15 +25,15 @@ def worker(secret=SECRET, rank=1):
     return WorkerHandshake(rank, 4, "run", secret, Link.DATA, INSTANCE)
 
 
-def converse(coordinator, peer):
+def exchange_proof(coordinator, peer):
     """Everything up to the proof."""
     challenge = coordinator.receive(peer.begin())
     coordinator.receive(peer.receive(challenge))
 
 
-def test_both_sides_are_convinced():
+def test_both_sides_authenticate_each_other():
     coordinator, peer = CoordinatorHandshake(SECRET), worker()
-    converse(coordinator, peer)
+    exchange_proof(coordinator, peer)
     assert coordinator.is_authenticated and not peer.is_welcome
     peer.receive(coordinator.welcome())
     assert peer.is_welcome and not peer.has_started
@@ -47,7 +47,7 @@ def test_both_sides_are_convinced():
 def test_a_wrong_or_absent_secret_is_refused_and_not_shown(ours, theirs):
     coordinator, peer = CoordinatorHandshake(ours), worker(theirs)
     with pytest.raises(RefusedError, match="secret of rank 1") as caught:
-        converse(coordinator, peer)
+        exchange_proof(coordinator, peer)
     assert not coordinator.is_authenticated
     for secret in (ours, theirs):
         assert not secret or secret.decode() not in str(caught.value)
@@ -55,15 +55,15 @@ def test_a_wrong_or_absent_secret_is_refused_and_not_shown(ours, theirs):
         peer.receive(caught.value.frame())
 
 
-def test_an_impostor_of_the_coordinator_is_refused():
-    peer, impostor = worker(), CoordinatorHandshake(b"no idea, but long enough")
-    peer.receive(impostor.receive(peer.begin()))
+def test_a_coordinator_without_the_secret_is_refused():
+    peer, other = worker(), CoordinatorHandshake(b"no idea, but long enough")
+    peer.receive(other.receive(peer.begin()))
     with pytest.raises(RefusedError, match="does not hold this rank's secret"):
-        peer.receive(impostor.welcome())
+        peer.receive(other.welcome())
     assert not peer.is_welcome
 
 
-def test_a_recorded_conversation_is_useless():
+def test_a_replayed_handshake_is_refused():
     recorded = []
     peer = worker()
     recorded.append(peer.begin())
@@ -78,7 +78,7 @@ def test_a_recorded_conversation_is_useless():
     assert not second.is_authenticated
 
 
-def test_a_proof_is_bound_to_what_was_said():
+def test_a_proof_covers_all_fields_of_the_hello():
     """An attacker in between who turns rank 1 into rank 2 gets nowhere."""
     peer, coordinator = worker(), CoordinatorHandshake(SECRET)
     hello = Hello.parse(peer.begin()[PREFIX_BYTES:])
@@ -106,7 +106,7 @@ def test_versions_are_compared_on_both_sides(monkeypatch):
         peer.receive(challenge)
 
 
-def test_refusals_survive_the_wire():
+def test_refusals_survive_encoding():
     refusal, _ = parse_refusal(RefusedError("no", may_retry=True).frame()[PREFIX_BYTES:])
     assert (refusal.text, refusal.may_retry) == ("no", True)
     assert not parse_refusal(RefusedError("no").frame()[PREFIX_BYTES:])[0].may_retry
@@ -115,13 +115,13 @@ def test_refusals_survive_the_wire():
 @pytest.mark.parametrize("text", ["two ranks", "x" * 5000, "Ω" * 2000])
 def test_a_coordinator_proves_a_refusal_to_a_worker_that_has_proven_itself(text):
     coordinator, peer = CoordinatorHandshake(SECRET), worker()
-    converse(coordinator, peer)
+    exchange_proof(coordinator, peer)
     with pytest.raises(RefusedError) as caught:
         peer.receive(coordinator.refusal(RefusedError(text)))
     assert not isinstance(caught.value, UnprovenRefusalError) and not caught.value.may_retry
 
 
-def test_a_refusal_without_a_proof_or_with_other_words_ends_nothing():
+def test_a_refusal_without_a_valid_proof_may_be_retried():
     coordinator, peer = CoordinatorHandshake(SECRET), worker()
     challenge = coordinator.receive(peer.begin())
     assert coordinator.refusal(RefusedError("no")) == RefusedError("no").frame(), "strangers get no proof"
@@ -134,13 +134,13 @@ def test_a_refusal_without_a_proof_or_with_other_words_ends_nothing():
 
 
 @pytest.mark.parametrize("tag", [Tag.START, Tag.WELCOME])
-def test_a_worker_takes_nothing_out_of_turn(tag):
+def test_a_worker_refuses_frames_out_of_order(tag):
     payload = bytes(32) if tag is Tag.WELCOME else b""
     with pytest.raises(ProtocolError, match="out of order"):
         worker().receive(frame(tag, payload))
 
 
-def test_a_coordinator_takes_nothing_out_of_turn():
+def test_a_coordinator_refuses_frames_out_of_order():
     with pytest.raises(ProtocolError, match="PROOF out of order"):
         CoordinatorHandshake(SECRET).receive(frame(Tag.PROOF, bytes(32)))
     coordinator, peer = CoordinatorHandshake(SECRET), worker()
@@ -149,7 +149,7 @@ def test_a_coordinator_takes_nothing_out_of_turn():
         coordinator.receive(peer.begin())
 
 
-def test_a_stranger_may_send_only_so_much():
+def test_bytes_before_authentication_are_limited():
     coordinator, hello = CoordinatorHandshake(SECRET), worker().begin()
     coordinator.receive(hello)
     with pytest.raises(ProtocolError, match=r"more than \d+ bytes before PROOF"):
@@ -158,7 +158,7 @@ def test_a_stranger_may_send_only_so_much():
 
 
 @given(st.lists(st.binary(max_size=400), max_size=8))
-def test_no_bytes_of_a_stranger_get_in(pieces):
+def test_arbitrary_bytes_never_authenticate_a_worker(pieces):
     coordinator = CoordinatorHandshake(SECRET)
     try:
         for piece in pieces:
@@ -169,20 +169,20 @@ def test_no_bytes_of_a_stranger_get_in(pieces):
 
 
 @given(st.data())
-def test_no_change_to_a_good_conversation_gets_in(data):
+def test_a_changed_byte_never_authenticates_a_worker(data):
     coordinator, peer = CoordinatorHandshake(SECRET), worker()
-    talk = [peer.begin()]
-    talk.append(peer.receive(coordinator.receive(talk[0])))
+    messages = [peer.begin()]
+    messages.append(peer.receive(coordinator.receive(messages[0])))
     turn = data.draw(st.integers(0, 1))
-    at = data.draw(st.integers(0, len(talk[turn]) - 1))
+    at = data.draw(st.integers(0, len(messages[turn]) - 1))
     flip = data.draw(st.integers(1, 255))
-    changed = bytearray(talk[turn])
+    changed = bytearray(messages[turn])
     changed[at] ^= flip
     victim = CoordinatorHandshake(SECRET) if turn == 0 else coordinator
     try:
-        answer = victim.receive(bytes(changed))
-        if turn == 0 and answer:
-            victim.receive(peer_proof(peer, answer))
+        reply = victim.receive(bytes(changed))
+        if turn == 0 and reply:
+            victim.receive(peer_proof(peer, reply))
     except (ProtocolError, RefusedError):
         pass
     assert not victim.is_authenticated
@@ -195,7 +195,7 @@ def peer_proof(peer, challenge):
 
 
 @given(st.binary(max_size=600))
-def test_a_worker_believes_no_arbitrary_bytes(stream):
+def test_arbitrary_bytes_never_authenticate_a_coordinator(stream):
     peer = worker()
     with contextlib.suppress(ProtocolError, RefusedError):
         peer.receive(stream)

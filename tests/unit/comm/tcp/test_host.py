@@ -1,4 +1,4 @@
-"""What ranks of one host tell each other and their users."""
+"""Failure records and progress lines of ranks that share a host."""
 
 from types import SimpleNamespace
 
@@ -48,7 +48,7 @@ def transport(*, waits_for_host, beat):
         (False, None, "pid 3"),
     ],
 )
-def test_a_host_that_is_complete_names_whom_the_coordinator_waits_for(waits_for_host, beat, expected):
+def test_a_complete_host_names_the_ranks_that_the_coordinator_waits_for(waits_for_host, beat, expected):
     (name,) = host_group.awaited_ranks(
         transport(waits_for_host=waits_for_host, beat=beat), ["rank 1 (pid 3, last call #4 barrier)"]
     )

@@ -1,4 +1,4 @@
-"""The wire format, round trip by round trip, and what it does with bytes that nobody meant."""
+"""The wire format: round trips, limits, and arbitrary bytes."""
 
 import contextlib
 import struct
@@ -66,12 +66,12 @@ messages = hellos | challenges | heartbeats | failure_records
 
 
 @given(messages)
-def test_every_message_survives_the_wire(message):
+def test_every_message_survives_encoding(message):
     assert type(message).parse(message.pack()) == message
 
 
 @given(messages, st.data())
-def test_cut_short_or_with_a_tail_no_message_is_accepted(message, data):
+def test_truncated_messages_and_trailing_bytes_are_refused(message, data):
     payload = message.pack()
     cut = data.draw(st.integers(0, len(payload) - 1))
     for wrong in (payload[:cut], payload + b"\0"):
@@ -80,7 +80,7 @@ def test_cut_short_or_with_a_tail_no_message_is_accepted(message, data):
 
 
 @given(st.sampled_from([Hello, Challenge, Heartbeat, FailureRecord]), st.binary(max_size=300))
-def test_arbitrary_bytes_are_refused_in_order(kind, payload):
+def test_arbitrary_bytes_raise_protocol_errors_only(kind, payload):
     try:
         message = kind.parse(payload)
     except ProtocolError:
@@ -90,7 +90,7 @@ def test_arbitrary_bytes_are_refused_in_order(kind, payload):
 
 
 @given(st.lists(st.tuples(st.sampled_from(sorted(CONTROL_LIMITS)), st.binary(max_size=50)), max_size=10), st.data())
-def test_frames_come_out_whole_however_the_stream_is_cut(frames, data):
+def test_frames_are_complete_however_the_stream_is_cut(frames, data):
     frames = [(tag, payload[: CONTROL_LIMITS[tag]]) for tag, payload in frames]
     stream = b"".join(frame(tag, payload) for tag, payload in frames)
     cuts = sorted(data.draw(st.lists(st.integers(0, len(stream)), max_size=10)))
@@ -101,7 +101,7 @@ def test_frames_come_out_whole_however_the_stream_is_cut(frames, data):
 
 
 @given(st.binary(max_size=2000), st.sampled_from([CONTROL_LIMITS, HANDSHAKE_LIMITS]))
-def test_a_parser_keeps_no_more_than_its_limit(stream, limits):
+def test_a_parser_never_needs_more_than_its_limit(stream, limits):
     parser = FrameParser(limits)
     try:
         for start in range(0, len(stream), 7):
@@ -119,7 +119,7 @@ def test_a_frame_is_refused_by_its_first_bytes(head):
         FrameParser(HANDSHAKE_LIMITS).feed(head)
 
 
-def test_another_protocol_version_is_told_whatever_follows_it():
+def test_another_protocol_version_is_named_first():
     payload = protocol.MAGIC + struct.pack(">H", 99) + bytes(40)
     for message in (Hello, Challenge):
         with pytest.raises(VersionError, match="protocol version 99"):
@@ -137,13 +137,13 @@ def test_a_text_that_is_no_utf8_is_refused():
         FieldReader(struct.pack(">H", 2) + b"\xff\xfe").text()
 
 
-def test_texts_are_cut_between_characters():
+def test_texts_are_truncated_between_characters():
     assert FieldReader(pack_text("é" * 100, 5)).text() == "éé"
     with pytest.raises(ProtocolError, match="exceeds the limit of 3"):
         FieldReader(pack_text("four")).text(3)
 
 
-def test_a_stranger_fits_into_the_limit_for_strangers():
+def test_the_largest_handshake_fits_into_the_limit_before_authentication():
     hello = Hello(
         2**32 - 1, 2**32 - 1, "r" * 500, "h" * 500, 2**64 - 1, "9" * 500, "x" * 500, Link.DATA, bytes(16), bytes(32)
     )
@@ -159,7 +159,7 @@ def test_the_largest_failure_record_fits_into_its_frame():
     assert len(FailureRecord.parse(parsed[0][1]).peers) == protocol.MAX_PEERS
 
 
-def test_parts_are_checked_against_what_is_due():
+def test_part_heads_are_checked_against_the_sizes_of_parts():
     head = protocol.part_head(1, 8, 4)
     assert protocol.parse_part_head(head, [0, 12]) == (1, 8, 4)
     for sizes in ([0], [0, 11], [12, 0]):
@@ -222,7 +222,7 @@ def test_counts_hash_to_the_same_number_everywhere():
     assert hash_counts((1, 2, 3)) != hash_counts((3, 2, 1))
 
 
-def test_a_goodbye_says_which_call_was_the_last():
+def test_a_goodbye_carries_the_last_completed_call():
     assert protocol.parse_goodbye(protocol.pack_goodbye(2**40)) == 2**40
     with pytest.raises(ProtocolError):
         protocol.parse_goodbye(b"")

@@ -20,11 +20,11 @@ def secret_file(tmp_path):
     return path
 
 
-def test_the_file_is_preferred(secret_file):
+def test_the_secret_file_takes_precedence(secret_file):
     assert load_secret(config(secret_file=str(secret_file), secret="another one, long enough")) == SECRET.encode()
 
 
-def test_the_variable_is_taken_without_a_file():
+def test_the_variable_is_used_without_a_file():
     assert load_secret(config(secret=SECRET)) == SECRET.encode()
     assert load_secret(config()) == b""
 
@@ -72,7 +72,7 @@ def test_a_missing_file_and_a_folder_are_named(tmp_path):
 
 
 @pytest.mark.parametrize("secret", ["short", "x" * 5000])
-def test_secrets_of_silly_length_are_refused_without_showing_them(secret):
+def test_secrets_that_are_too_short_or_too_long_are_refused_without_showing_them(secret):
     with pytest.raises(InitializationFailedError, match=f"secret of {len(secret)} bytes") as caught:
         load_secret(config(secret=secret))
     assert secret not in str(caught.value)

@@ -23,7 +23,7 @@ def pair():
 
 
 @pytest.mark.parametrize("frame_bytes", [1, 1000, 1 << 28])
-def test_data_arrives_whole_through_any_frames(pair, monkeypatch, frame_bytes):
+def test_data_arrives_complete_for_any_frame_size(pair, monkeypatch, frame_bytes):
     monkeypatch.setattr(streams, "MAX_FRAME_DATA_BYTES", frame_bytes)
     payload = bytes(range(256)) * (4 if frame_bytes == 1 else 400)
     writer, reader = Writer(pair[0]), DataReader(pair[1], len(payload))
@@ -36,7 +36,7 @@ def test_data_arrives_whole_through_any_frames(pair, monkeypatch, frame_bytes):
     assert writer.is_idle and received == payload
 
 
-def test_parts_are_passed_on_while_they_arrive(pair):
+def test_parts_are_relayed_while_they_arrive(pair):
     parts = [memoryview(b"a" * 300), None, memoryview(b"c" * 5000), memoryview(b"")]
     places = [memoryview(bytearray(len(part))) if part is not None else None for part in parts]
     writer, reader = PartWriter(pair[0], 7, parts, piece_bytes=100), PartReader(pair[1], 7, places)
@@ -49,14 +49,14 @@ def test_parts_are_passed_on_while_they_arrive(pair):
     assert places[0] == parts[0] and places[2] == parts[2]
 
 
-def test_small_pieces_wait_until_they_are_worth_it(pair):
+def test_pieces_below_the_minimum_are_not_sent(pair):
     writer = PartWriter(pair[0], 1, [memoryview(b"x" * 1000)], piece_bytes=100)
     writer.flush()
     assert not writer.has_work([99])
     assert writer.has_work([100])
 
 
-def test_nothing_is_read_before_the_coordinator_says_go(pair):
+def test_no_part_is_stored_before_go(pair):
     place = memoryview(bytearray(4))
     reader = PartReader(pair[1], 3, [place])
     pair[0].send([go_head(2, 0), part_head(0, 0, 4), b"data"])
@@ -66,7 +66,7 @@ def test_nothing_is_read_before_the_coordinator_says_go(pair):
 
 
 @pytest.mark.parametrize("head", [data_head(11), data_head(0), part_head(0, 0, 4)[:5]])
-def test_frames_beyond_what_is_due_are_refused(pair, head):
+def test_frames_longer_than_the_remaining_payload_are_refused(pair, head):
     pair[0].send([head, b"some bytes of data"])
     with pytest.raises(ProtocolError):
         DataReader(pair[1], 10).read(memoryview(bytearray(10)))

@@ -15,7 +15,7 @@ def test_defaults_are_those_of_the_specification():
     assert (config.port, config.timeout_s, config.operation_timeout_s, config.insecure) == (29500, 60.0, None, False)
 
 
-def test_the_secret_is_handed_on_only_if_it_was_given_as_a_variable():
+def test_the_environment_has_the_secret_only_if_it_was_given_as_a_variable():
     assert "COBRE_TCP_SECRET" not in TcpConfig("a", 0, 1, secret_file="/s").to_env()
 
 
@@ -27,7 +27,7 @@ def test_missing_variables_are_named(variable):
         TcpConfig.from_env(environ)
 
 
-def test_rank_0_need_not_be_told_where_it_listens():
+def test_rank_0_needs_no_coordinator_address():
     config = TcpConfig.from_env({"COBRE_TCP_RANK": "0", "COBRE_TCP_SIZE": "2"})
     assert config == TcpConfig("", 0, 2) == TcpConfig.from_env(config.to_env())
     with pytest.raises(MissingConfigurationError, match="COBRE_TCP_COORDINATOR is not set: the address"):
@@ -54,6 +54,6 @@ def test_malformed_variables_are_named(variable, value, error):
 
 
 @pytest.mark.parametrize("options", [{"tls_cert": "c"}, {"tls_key": "k"}, {"tls_ca": "a"}, {"run_id": "x" * 200}])
-def test_combinations_that_make_no_sense_are_refused(options):
+def test_invalid_combinations_are_refused(options):
     with pytest.raises(InitializationFailedError):
         TcpConfig("a", 0, 2, **options)

@@ -35,7 +35,7 @@ def test_a_worker_always_checks_the_coordinator():
 
 
 @pytest.mark.parametrize("files", [{**OWN, "tls_key": "no such file"}, {**OWN, "tls_ca": str(TLS / "key.pem")}])
-def test_files_that_cannot_be_loaded_are_told_by_their_variables(files):
+def test_files_that_cannot_be_loaded_are_named_by_their_variables(files):
     for make in (server_context, client_context):
         with pytest.raises(InitializationFailedError, match="COBRE_TCP_TLS_KEY"):
             make(config(**files))

@@ -1,4 +1,4 @@
-"""How a rank waits: who may spin before it sleeps, and that spinning changes nothing else."""
+"""How a rank waits: which ranks spin before they sleep, and what ends a sleep."""
 
 import os
 import socket
@@ -40,17 +40,17 @@ def waiter(monitor, spin_s, limit_s=DEADLINE_S):
     return CoordinatorWaiter(monitor, 1, WaitPolicy(SpinWait(spin_s), limit_s, lambda seconds, names: None))
 
 
-def looks(spin_wait):
-    """How often a spin wait looks, in vain, before one may sleep."""
+def spins(spin_wait):
+    """How many attempts a spin that finds nothing makes before the caller may sleep."""
     attempts = []
     assert spin_wait.spin(lambda: attempts.append(1)) is None
     return len(attempts)
 
 
-def test_only_ranks_with_a_core_of_their_own_look_before_they_sleep():
-    assert looks(spin_wait_for(1)) > 0
-    assert looks(spin_wait_for(usable_cores())) > 0
-    assert looks(spin_wait_for(usable_cores() + 1)) == 0
+def test_only_ranks_with_a_core_each_spin_before_they_sleep():
+    assert spins(spin_wait_for(1)) > 0
+    assert spins(spin_wait_for(usable_cores())) > 0
+    assert spins(spin_wait_for(usable_cores() + 1)) == 0
 
 
 @pytest.mark.skipif(not hasattr(os, "sched_setaffinity"), reason="the platform has no affinity masks")
@@ -58,28 +58,28 @@ def test_ranks_bound_to_one_core_sleep_at_once():
     everything = os.sched_getaffinity(0)
     os.sched_setaffinity(0, {min(everything)})
     try:
-        assert looks(spin_wait_for(2)) == 0
+        assert spins(spin_wait_for(2)) == 0
     finally:
         os.sched_setaffinity(0, everything)
 
 
-def test_looks_in_vain_become_rare():
+def test_failed_spins_become_rare():
     spin_wait = SpinWait(1e-6)
-    looked = [looks(spin_wait) > 0 for _ in range(1000)]
-    assert looked[:8] == [True, False, True, False, False, False, True, False]
-    assert 0 < sum(looked[-2 * MAX_SKIPPED :]) <= 2
+    spun = [spins(spin_wait) > 0 for _ in range(1000)]
+    assert spun[:8] == [True, False, True, False, False, False, True, False]
+    assert 0 < sum(spun[-2 * MAX_SKIPPED :]) <= 2
 
 
-def test_looks_that_find_something_become_usual_again():
+def test_successful_spins_become_usual_again():
     spin_wait = SpinWait(1e-6)
     for _ in range(1000):
-        looks(spin_wait)
+        spins(spin_wait)
     found = [spin_wait.spin(lambda: "it") == "it" for _ in range(1000)]
     assert all(found[-100:])
 
 
 @SPINS
-def test_bytes_that_are_there_are_taken_and_a_nap_without_any_ends(pair, spin_s):
+def test_await_bytes_returns_what_has_arrived_or_0_after_its_timeout(pair, spin_s):
     channel, view = Channel(pair[0], Peer(1), SpinWait(spin_s)), memoryview(bytearray(4))
     assert channel.await_bytes(view) == 0
     pair[1].send(b"abcd")
@@ -95,7 +95,7 @@ def test_an_ended_connection_is_noticed_while_waiting(pair, spin_s):
 
 
 @SPINS
-def test_an_unfinished_encrypted_connection_has_no_bytes(pair, spin_s):
+def test_a_tls_connection_before_its_handshake_has_no_bytes(pair, spin_s):
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
     context.check_hostname = False
     sock = context.wrap_socket(pair[0], do_handshake_on_connect=False)
@@ -121,7 +121,7 @@ def test_a_failure_ends_the_sleep(pair, monitor, spin_s):
 
 @SPINS
 @pytest.mark.parametrize("is_known", [True, False])
-def test_a_failure_of_a_later_call_does_not(pair, monitor, spin_s, is_known, monkeypatch):
+def test_a_failure_of_a_later_call_does_not_end_the_sleep(pair, monitor, spin_s, is_known, monkeypatch):
     monkeypatch.setattr(waiting, "POLL_S", 0.005)  # several times around before there is something to read
     recorded = threading.Timer(
         0.0 if is_known else 0.02, monitor.record, (FailureRecord(FailureKind.ABORTED, 2, (), "enough"),)
@@ -138,7 +138,7 @@ def test_a_failure_of_a_later_call_does_not(pair, monitor, spin_s, is_known, mon
 
 
 @SPINS
-def test_the_limit_of_one_call_holds(pair, monitor, spin_s):
+def test_a_call_beyond_its_hard_limit_fails_as_overdue(pair, monitor, spin_s):
     with pytest.raises(WorldFailedError) as caught:
         waiter(monitor, spin_s, limit_s=0.01).sleep({pair[0].fileno(): READ}, ())
     assert caught.value.failure.kind is FailureKind.OVERDUE

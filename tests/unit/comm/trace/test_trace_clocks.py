@@ -1,4 +1,4 @@
-"""Clocks of several machines, aligned by what cannot have happened otherwise."""
+"""Aligning the clocks of several machines by calls that no rank ends before all have begun."""
 
 import math
 import random
@@ -59,7 +59,7 @@ def test_processes_of_one_machine_share_a_clock(tmp_path):
     assert str(alignment) == "one clock for all ranks"
 
 
-def test_without_a_common_call_the_time_of_day_must_do(tmp_path):
+def test_clocks_without_a_common_call_are_aligned_by_the_time_of_day(tmp_path):
     write(tmp_path, header(0, clock_offset_ns=HOUR), [call(1, HOUR, HOUR + 5, "broadcast", 8)])
     write(tmp_path, header(1, wall_error_ns=3 * MS), [call(1, 0, 5, "broadcast", 8)])
     run = read_run(tmp_path)
@@ -92,7 +92,7 @@ def test_clocks_that_drift_are_followed(tmp_path):
     assert max(map(abs, errors)) < 100_000  # one offset for all would be wrong by 10 ms at the ends
 
 
-def test_a_clock_that_is_tied_for_a_while_only_keeps_its_offset(tmp_path):
+def test_a_clock_without_later_calls_keeps_its_offset(tmp_path):
     """Two machines go on, drifting, after a third has left their common world."""
     arrivals = [[number * 100 * MS] * 3 for number in range(100)]
     calls = barriers(arrivals)
@@ -116,7 +116,7 @@ def test_one_clock_needs_no_solving():
     assert solve([0], [[0.0]]) == ([0], [0.0], True)
 
 
-def test_clocks_that_only_know_each_other_move_together():
+def test_clocks_related_only_to_each_other_share_an_offset():
     inf = math.inf
     bounds = [[0.0, inf, inf], [inf, 0.0, 110.0], [inf, -90.0, 0.0]]
     offsets, uncertainty, is_possible = solve([0, 5_000, 0], bounds)
@@ -129,7 +129,7 @@ def test_clocks_that_only_know_each_other_move_together():
     truth=st.lists(st.integers(-(10**9), 10**9), min_size=2, max_size=5),
     slack=st.lists(st.integers(1, 10**6), min_size=25, max_size=25),
 )
-def test_solutions_keep_to_all_bounds(truth, slack):
+def test_solutions_satisfy_all_bounds(truth, slack):
     size = len(truth)
     bounds = [
         [0.0 if i == j else float(truth[j] - truth[i] + slack[i * size + j]) for j in range(size)] for i in range(size)

@@ -1,4 +1,4 @@
-"""The merged file and the summary, from calls whose answers are known."""
+"""The merged file and the summary, from calls with known results."""
 
 import json
 
@@ -56,7 +56,7 @@ def test_one_process_per_rank_and_one_slice_per_call(run):
     assert slices(trace)[-1]["args"] == {"operation": "broadcast", "sequence": 3, "bytes": 8, "label": ""}
 
 
-def test_waiting_is_shown_with_whom_it_was_for(run):
+def test_waits_are_shown_with_the_rank_waited_for(run):
     waits = [event for event in slices(chrome_trace(run, align_clocks(run))) if event["cat"] == "waiting"]
     assert [(event["pid"], event["name"], event["ts"], event["dur"]) for event in waits] == [
         (0, "waiting for rank 1", 0.0, 30.0),
@@ -84,7 +84,7 @@ def test_figures_by_rank(run):
     assert (first.span_ns, second.span_ns) == (75 * US, 65 * US)
 
 
-def test_the_summary_says_it_in_words(run):
+def test_the_summary_has_a_table_by_operation_and_one_by_rank(run):
     text = summary(run, align_clocks(run))
     assert "communicator 1 (tcp, 2 ranks); one clock for all ranks" in text
     assert ["allreduce", "bounds", "2", "64", "B", "15.0", "us", "7.5", "us", "10.0", "us"] in [
@@ -101,13 +101,13 @@ def test_a_call_that_did_not_end_lasts_as_long_as_the_file(tmp_path):
     assert event["dur"] == 0.0
 
 
-def test_a_failed_call_says_so(tmp_path):
+def test_a_failed_call_is_marked_as_failed(tmp_path):
     write(tmp_path, header(0, size=1), [call(1, 0, 4), {"failed": 1, "failure": "PeerLostError: rank 1"}])
     run = read_run(tmp_path)
     assert slices(chrome_trace(run, align_clocks(run)))[0]["args"]["state"] == "failed: PeerLostError: rank 1"
 
 
-def test_a_rank_without_calls_is_there_too(tmp_path):
+def test_a_rank_without_calls_is_in_the_summary(tmp_path):
     write(tmp_path, header(0), [])
     write(tmp_path, header(1), [])
     run = read_run(tmp_path)
@@ -129,7 +129,7 @@ def test_the_command_can_be_repeated_in_its_folder(run, tmp_path, capsys):
     assert "left out" not in capsys.readouterr().out
 
 
-def test_the_command_says_what_is_wrong(tmp_path, capsys):
+def test_the_command_reports_errors_with_exit_code_2(tmp_path, capsys):
     assert main([str(tmp_path / "nowhere")]) == 2
     assert "is not a directory" in capsys.readouterr().err
     write(tmp_path, header(0, size=1), [])

@@ -1,4 +1,4 @@
-"""Reading what ranks left behind, also when it is not whole."""
+"""Reading trace files, incomplete and foreign ones included."""
 
 import json
 
@@ -9,7 +9,7 @@ from cobre.comm.trace.recording import NotATraceError, read_recording
 from cobre.comm.trace.runs import TraceError, read_run
 
 
-def test_a_whole_file(tmp_path):
+def test_a_complete_file(tmp_path):
     path = write(tmp_path, header(1), [call(1, 5, 9, label="gate"), call(2, 10, 12, "allreduce", 32)])
     recording = read_recording(path)
     assert (recording.header.rank, recording.header.host) == (1, "host1")
@@ -27,7 +27,7 @@ def test_a_killed_rank_leaves_half_a_line(tmp_path):
     assert "the rank was killed or is still running; its last call is #1 barrier" in recording.notes[1]
 
 
-def test_a_call_that_was_long_under_way_counts_once(tmp_path):
+def test_a_long_call_that_was_written_twice_counts_once(tmp_path):
     path = write(tmp_path, header(0), [call(1, 5, 0), call(1, 5, 9)])
     assert [entry.end_ns for entry in read_recording(path).calls.values()] == [9]
 
@@ -62,14 +62,14 @@ def test_foreign_files_are_refused_with_the_reason(tmp_path, content, reason):
         read_recording(path)
 
 
-def test_lines_that_make_no_sense_are_counted(tmp_path):
+def test_malformed_lines_are_counted(tmp_path):
     path = write(tmp_path, header(0), [{"what": 1}, {"sequence": "x"}, call(1, 1, 2), {"sequence": True}])
     recording = read_recording(path)
     assert list(recording.calls) == [1]
     assert "3 lines could not be read" in recording.notes[0]
 
 
-def test_foreign_files_do_not_keep_a_run_from_being_read(tmp_path):
+def test_foreign_files_are_ignored_with_a_note(tmp_path):
     write(tmp_path, header(0), [call(1, 1, 2)])
     write(tmp_path, header(1), [call(1, 1, 2)])
     (tmp_path / "notes.jsonl").write_text("my notes\n")
@@ -95,7 +95,7 @@ def test_the_rank_that_is_behind_is_named(tmp_path):
 
 
 @pytest.mark.parametrize("make", [lambda folder: folder / "nowhere", lambda folder: folder])
-def test_a_folder_without_traces_says_what_to_do(tmp_path, make):
+def test_a_folder_without_traces_is_an_error_that_names_the_variable(tmp_path, make):
     with pytest.raises(TraceError, match="COBRE_COMM_TRACE"):
         read_run(make(tmp_path))
 

@@ -73,7 +73,7 @@ def test_each_communicator_has_a_file_of_its_own(folder):
     assert abs(numbers[0] - numbers[1]) == 1
 
 
-def test_a_communicator_that_nobody_closes_is_finished_too(folder):
+def test_the_file_of_a_collected_communicator_is_complete(folder):
     comm = create_communicator(LocalConfig())
     comm.barrier()
     del comm
@@ -114,7 +114,7 @@ def test_a_call_that_never_ends_is_written(folder, monkeypatch):
     assert [entry["end_ns"] == 0 for entry in shown] == [True, False]
 
 
-def test_calls_that_came_too_fast_are_counted(folder):
+def test_lost_calls_are_counted(folder):
     with create_communicator(LocalConfig()) as comm:
         comm._trace._lock.acquire()  # as if the thread never had its turn
         for _ in range(3000):
@@ -139,7 +139,7 @@ def test_a_fork_writes_nothing(folder):
     assert (list(recording.calls), recording.notes) == ([1, 2], [])
 
 
-def test_a_folder_that_cannot_be_made_is_a_warning(tmp_path, monkeypatch, caplog):
+def test_a_folder_that_cannot_be_created_is_a_warning(tmp_path, monkeypatch, caplog):
     (tmp_path / "file").write_text("")
     monkeypatch.setenv(TRACE_VARIABLE, str(tmp_path / "file"))
     with caplog.at_level(logging.WARNING, "cobre.comm"), create_communicator(LocalConfig()) as comm:
@@ -160,5 +160,5 @@ def test_a_full_disk_ends_the_trace_and_not_the_run(folder, caplog):
     ("interval_s", "calls", "expected_s"),
     [(0.05, 0, 0.05), (0.05, 256, 0.05), (0.05, 512, 0.025), (0.002, 9999, 0.001)],
 )
-def test_a_quick_program_is_looked_at_more_often(interval_s, calls, expected_s):
+def test_the_interval_is_shorter_for_programs_that_call_often(interval_s, calls, expected_s):
     assert _next_interval(interval_s, calls) == pytest.approx(expected_s)
