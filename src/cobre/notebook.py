@@ -13,10 +13,11 @@ from html import escape
 from importlib import import_module
 from typing import Any
 
+from cobre.runs.formatting import NOT_A_BOUND, duration, money, percent
+
 Event = Mapping[str, Any]
 
 REDRAW_S = 0.3
-NO_BOUND = "sampled, no bound under a risk measure"
 CURVE_WIDTH, CURVE_HEIGHT, MAX_POINTS = 220, 36, 110
 
 
@@ -87,7 +88,7 @@ class ProgressTable:
                 if event.get("is_exact"):
                     self.upper_bound_words = "exact"
                 elif event.get("is_risk_averse"):
-                    self.upper_bound_words = NO_BOUND
+                    self.upper_bound_words = NOT_A_BOUND
             case "warning":
                 self.warnings += 1
             case "iteration":
@@ -104,8 +105,8 @@ class ProgressTable:
         return f'<div class="cobre-progress"><strong>Cobre</strong> {escape(self.phase)}<table>{rows}</table></div>'
 
     def _upper_bound(self, event: Event) -> str:
-        spread = "" if self.upper_bound_words == "exact" else f" ± {_number(event['half_width'])}"
-        return f"{_number(event['upper_bound'])}{spread} $ ({self.upper_bound_words})"
+        spread = "" if self.upper_bound_words == "exact" else f" ± {money(event['half_width'])}"
+        return f"{money(event['upper_bound'])}{spread} $ ({self.upper_bound_words})"
 
     def _rows(self) -> dict[str, str]:
         if self.last is None:
@@ -113,12 +114,12 @@ class ProgressTable:
         event = self.last
         limit = f" of {self.iteration_limit}" if self.iteration_limit else ""
         rows = {
-            "iteration": f"{event['iteration']}{limit}, {event['elapsed_s']:.1f} s",
-            "lower bound": f"{_number(event['lower_bound'])} $ {_curve(self.lower_bounds)}",
-            "mean cost" if self.upper_bound_words == NO_BOUND else "upper bound": self._upper_bound(event),
+            "iteration": f"{event['iteration']}{limit}, {duration(event['elapsed_s'])}",
+            "lower bound": f"{money(event['lower_bound'])} $ {_curve(self.lower_bounds)}",
+            "mean cost" if self.upper_bound_words == NOT_A_BOUND else "upper bound": self._upper_bound(event),
         }
-        if self.upper_bound_words != NO_BOUND:
-            rows["gap"] = "-" if event["gap"] is None else f"{100 * event['gap']:.1f} %"
+        if self.upper_bound_words != NOT_A_BOUND:
+            rows["gap"] = percent(event["gap"])
         if len(event.get("load", ())) > 1:
             rows["busy"] = ", ".join(_share(busy_s, waiting_s) for busy_s, waiting_s in event["load"])
         if self.warnings:
@@ -157,10 +158,6 @@ def _curve(values: Sequence[float]) -> str:
         f'style="vertical-align:middle"><polyline points="{points}" fill="none" stroke="#0072b2" stroke-width="2"/>'
         "</svg>"
     )
-
-
-def _number(value: float | None) -> str:
-    return "-" if value is None else f"{value:,.2f}"
 
 
 def _share(busy_s: float, waiting_s: float) -> str:

@@ -8,16 +8,16 @@ _UNSAFE = {"Cc", "Cf", "Cs", "Co", "Cn", "Zl", "Zp"}
 _ESCAPES = {0x7F: "\\x7f", **{code: f"\\x{code:02x}" for code in range(32) if code != 0x0A}}
 
 
-def printable(text: str, *, most: int | None = None, lines: bool = True) -> str:
+def printable(text: str, *, max_length: int | None = None, lines: bool = True) -> str:
     """The text with everything escaped that a terminal would act on.
 
-    most: so many characters at most, the rest is cut. lines: whether line breaks stay.
+    max_length: characters beyond it are cut off. lines: whether line breaks stay.
 
     >>> printable("Itaipu\\x1b]0;title\\x07")
     'Itaipu\\\\x1b]0;title\\\\x07'
     """
-    if most is not None and len(text) > most:
-        text = text[:most] + "..."
+    if max_length is not None and len(text) > max_length:
+        text = text[:max_length] + "..."
     if text.isascii():
         text = text.translate(_ESCAPES)
     else:

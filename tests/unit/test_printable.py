@@ -30,7 +30,7 @@ def test_what_a_terminal_would_act_on_is_escaped(text, shown):
 
 def test_length_and_lines_can_be_bounded():
     assert printable("a\nb", lines=False) == "a\\nb"
-    assert printable("x" * 100, most=3) == "xxx..."
+    assert printable("x" * 100, max_length=3) == "xxx..."
 
 
 @given(st.text())

@@ -9,16 +9,16 @@ import click
 
 from cobre.cli.echo import echo
 from cobre.cli.error_reporting import report_errors
+from cobre.cli.run_path import CASE
+from cobre.runs.formatting import rough_duration, size
 from cobre.wording import counted
 
 if TYPE_CHECKING:
     from cobre.study.bench import Benchmark, Estimate, StageCost
 
-CASE = click.Path(exists=True, file_okay=False, path_type=Path)
 USUAL_CORES = (1, 16, 64)
 STAGE_HEADINGS = ("stage", "rows", "columns", "forward", "backward", "pivots", "µs/pivot", "active rows", "by HiGHS")
 STUDY_HEADINGS = ("cores", "iteration", "training", "simulation", "together")
-MINUTE_S, HOUR_S = 60.0, 3600.0
 
 
 class WholeNumbers(click.ParamType[tuple[int, ...]]):
@@ -98,7 +98,7 @@ def lines(case: Path, measured: "Benchmark", estimates: Sequence["Estimate"]) ->
     return [
         f"{case}: {count} stages, {counted(measured.dimension, 'state variable')}",
         f"{len(sampled)} of {count - 1} stages timed backward, {counted(measured.paths, 'path')}, {rounds}",
-        f"took {duration(measured.cpu_s)} of CPU time on one core, including building the LPs",
+        f"took {rough_duration(measured.cpu_s)} of CPU time on one core, including building the LPs",
         "",
         *table(STAGE_HEADINGS, [stage_row(cost) for cost in sampled]),
         "  forward, backward: CPU milliseconds per solve in the last round; pivots per backward solve",
@@ -114,13 +114,8 @@ def memory(measured: "Benchmark") -> list[str]:
     """A line on what training will hold on each node, beside the study itself."""
     if not measured.cut_bytes:
         return []
-    states = f", {gigabytes(measured.state_bytes)} of visited states for cut selection" if measured.state_bytes else ""
-    return [f"memory on each node after the last iteration: {gigabytes(measured.cut_bytes)} of cuts{states}"]
-
-
-def gigabytes(count: int) -> str:
-    """A number of bytes, in GB or MB."""
-    return f"{count / 1e9:.2f} GB" if count >= 1e9 else f"{count / 1e6:.1f} MB"
+    states = f", {size(measured.state_bytes)} of visited states for cut selection" if measured.state_bytes else ""
+    return [f"memory on each node after the last iteration: {size(measured.cut_bytes)} of cuts{states}"]
 
 
 def stage_row(cost: "StageCost") -> list[str]:
@@ -140,7 +135,7 @@ def stage_row(cost: "StageCost") -> list[str]:
 def study_row(estimate: "Estimate") -> list[str]:
     """A row of the table of estimates: cores, then time of an iteration, of training, of simulation and of all."""
     seconds = (estimate.iteration_s, estimate.training_s, estimate.simulation_s, estimate.total_s)
-    return [str(estimate.cores), *map(duration, seconds)]
+    return [str(estimate.cores), *map(rough_duration, seconds)]
 
 
 def table(headings: Sequence[str], rows: Sequence[Sequence[str]]) -> list[str]:
@@ -150,10 +145,3 @@ def table(headings: Sequence[str], rows: Sequence[Sequence[str]]) -> list[str]:
         "  " + "  ".join(cell.rjust(width) for cell, width in zip(row, widths, strict=True))
         for row in (headings, *rows)
     ]
-
-
-def duration(seconds: float) -> str:
-    """About three digits, in the unit that a person would choose."""
-    if seconds < 2 * MINUTE_S:
-        return f"{seconds:.3g} s"
-    return f"{seconds / MINUTE_S:.3g} min" if seconds < 2 * HOUR_S else f"{seconds / HOUR_S:.3g} h"

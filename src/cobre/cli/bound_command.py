@@ -7,8 +7,8 @@ import click
 
 from cobre.cli.echo import echo, echo_json
 from cobre.cli.error_reporting import report_errors
-from cobre.cli.run_path import RunPath
-from cobre.cli.study_commands import CASE, world_options
+from cobre.cli.run_path import CASE, RunPath
+from cobre.cli.study_commands import world_options
 
 
 @click.command()

@@ -8,9 +8,8 @@ import click
 from cobre.cli.echo import echo, echo_json
 from cobre.cli.error_reporting import report_errors
 from cobre.cli.exit_codes import ExitCode
+from cobre.cli.run_path import CASE
 from cobre.io.shell_quoting import as_argument
-
-CASE = click.Path(exists=True, file_okay=False, path_type=Path)
 
 
 def _complete_template(_: click.Context, __: click.Parameter, incomplete: str) -> list[str]:

@@ -132,7 +132,7 @@ def _upper_bound(event: "Event") -> str:
     """The heading of the upper bound, from the event that starts training."""
     if event.get("is_exact"):
         return "upper bound $ (exact)"
-    return "mean cost $ (no bound)" if event.get("is_risk_averse") else UPPER_BOUND
+    return "mean cost $ (not a bound)" if event.get("is_risk_averse") else UPPER_BOUND
 
 
 def _line(event: "Event") -> str:

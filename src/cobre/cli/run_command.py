@@ -78,7 +78,7 @@ def default_output(case: Path) -> Path:
     """
     output = case / OUTPUT
     if output.is_symlink():
-        target = printable(os.fspath(output.readlink()), most=200)
+        target = printable(os.fspath(output.readlink()), max_length=200)
         raise click.UsageError(f"{output} is a symbolic link to {target}: choose another directory with --output")
     return output
 

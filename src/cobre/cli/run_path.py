@@ -7,6 +7,7 @@ from typing import Any
 import click
 
 _NOT_THERE = (FileNotFoundError, NotADirectoryError)  # the command knows better what should be there
+CASE = click.Path(exists=True, file_okay=False, path_type=Path)
 
 
 class RunPath(click.Path):

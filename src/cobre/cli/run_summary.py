@@ -8,7 +8,7 @@ from typing import IO
 
 from cobre.cli.echo import echo, echo_label
 from cobre.core.verdict import BOUND_NAMES, FoundBound
-from cobre.runs.formatting import money, percent
+from cobre.runs.formatting import money, percent, size
 from cobre.runs.summary import RunSummary
 from cobre.wording import counted
 
@@ -81,7 +81,7 @@ def _bounds(summary: RunSummary) -> Iterator[str]:
     if len(summary.workers) > 1:
         waited = [100 * report.waiting_s / max(report.wall_s, 1e-9) for report in summary.workers]
         yield f"{len(waited)} workers on {summary.workers[0].backend}, waiting at most {max(waited):.1f} % of the time"
-        yield f"memory shared by workers of a node {_size(summary.shared_bytes)}, saving {_size(summary.saved_bytes)}"
+        yield f"memory shared by workers of a node {size(summary.shared_bytes)}, saving {size(summary.saved_bytes)}"
         yield from _traffic(summary.traffic_bytes, summary.traffic_least_bytes)
 
 
@@ -115,8 +115,4 @@ def _traffic(traffic: Mapping[str, int], least: int) -> Iterator[str]:
     if total:
         parts = sorted(traffic.items(), key=lambda part: -part[1])
         shares = ", ".join(f"{purpose} {100 * count / total:.0f} %" for purpose, count in parts if 100 * count >= total)
-        yield f"workers exchanged {_size(total)} (the method needs {_size(least)}): {shares}"
-
-
-def _size(count: int) -> str:
-    return f"{count / 1e6:.1f} MB"
+        yield f"workers exchanged {size(total)} (the method needs {size(least)}): {shares}"

@@ -10,7 +10,17 @@ from rich.text import Text
 from cobre.cli.progress import workers_in_words
 from cobre.core.verdict import BOUND_NAMES, FoundBound
 from cobre.runs.events import Event
-from cobre.runs.formatting import bar, duration, money, percent, rate, short_money, sparkline
+from cobre.runs.formatting import (
+    NOT_A_BOUND,
+    PHASE_COLOURS,
+    bar,
+    duration,
+    money,
+    percent,
+    rate,
+    short_money,
+    sparkline,
+)
 from cobre.runs.view import PHASES, RunView
 
 WIDE = 72
@@ -19,11 +29,10 @@ FULL_WIDTH = 100
 NAME_WIDTH = 12
 MAX_RANKS = 8
 STOPPING = "stopping after this iteration; Ctrl-C again ends at once"
-PHASE_COLOURS = {"forward": "cyan", "backward": "blue", "bound": "magenta", "exchange": "yellow"}
 
 
 def run_table(view: RunView, width: int, height: int, now: float, *, is_stopping: bool = False) -> RenderableType:
-    """What is known, for a terminal of so many columns and rows. is_stopping: somebody pressed Ctrl-C."""
+    """What is known of a run, for a terminal of that size. is_stopping: Ctrl-C was pressed."""
     notes = [_short(STOPPING, "yellow")] if is_stopping and view.finished is None else []
     if width < WIDE or height < 10:
         return Group(*_small(view, width, now), *notes)
@@ -95,7 +104,7 @@ def _spread(view: RunView, half_width: float | None) -> Text:
     if view.is_exact:
         return Text("exact: all paths", style="dim")
     if view.is_risk_averse:
-        return Text(f"± {short_money(half_width)} (sampled, not a bound under a risk measure)", style="dim")
+        return Text(f"± {short_money(half_width)} ({NOT_A_BOUND})", style="dim")
     return _half_width(half_width)
 
 
@@ -118,12 +127,12 @@ def _phases(view: RunView) -> Text:
     return text
 
 
-def _loads(view: RunView, width: int, most: int) -> Iterator[Text]:
+def _loads(view: RunView, width: int, max_ranks: int) -> Iterator[Text]:
     """Each rank's share of busy time; of many, those that the others wait for."""
     if len(view.loads) < 2:
         return
     order = sorted(range(len(view.loads)), key=lambda rank: -view.loads[rank][0])
-    shown = sorted(order[:most])
+    shown = sorted(order[:max_ranks])
     for rank in shown:
         yield _load(f"rank {rank}", view.loads[rank], width - NAME_WIDTH - 12)
     if hidden := len(order) - len(shown):

@@ -6,11 +6,10 @@ from typing import Any, TypeVar
 
 import click
 
-from cobre.cli.run_path import OutputPath, RunPath
-from cobre.io.magnitudes import MAX_COUNT
+from cobre.cli.run_path import CASE, OutputPath, RunPath
+from cobre.io.magnitudes import MAX_COUNT, MAX_THREADS
 
 Command = TypeVar("Command", bound=Callable[..., Any])
-CASE = click.Path(exists=True, file_okay=False, path_type=Path)
 
 
 def world_options(command: Command) -> Command:
@@ -31,7 +30,7 @@ def world_options(command: Command) -> Command:
             ),
             click.option(
                 "--threads",
-                type=click.IntRange(min=1, max=1024),
+                type=click.IntRange(min=1, max=MAX_THREADS),
                 help="Threads per worker. By default the cores are divided among workers.",
             ),
         )

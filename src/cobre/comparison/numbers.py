@@ -58,11 +58,11 @@ def share(row: Row) -> str:
     return f"{100 * found:+.{1 if abs(found) >= 0.1 else 2}f} %".replace("-", "\N{MINUS SIGN}")
 
 
-def largest_changes(comparison: StudyComparison, quantity: str, most: int) -> list[Row]:
+def largest_changes(comparison: StudyComparison, quantity: str, count: int) -> list[Row]:
     """Entities whose change is certain and not tiny, the largest first."""
     rows = [row for row in comparison.entities.to_pylist() if row["quantity"] == quantity]
     changed = [row for row in rows if row["difference"] is not None and _is_noticeable(row)]
-    return sorted(changed, key=lambda row: -abs(row["difference"]))[:most]
+    return sorted(changed, key=lambda row: -abs(row["difference"]))[:count]
 
 
 def _is_noticeable(row: Row) -> bool:

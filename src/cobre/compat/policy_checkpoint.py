@@ -31,8 +31,9 @@ def write_policy_checkpoint(
     """Write the folder of a policy; `stage_cuts` and `metadata` are as `cobre.results.load_policy` has them, in $.
 
     Of the metadata the producer's iterations, bounds, seed and `cost_scale_factor` are kept. Bases and states are not:
-    a simulation here finds its own bases, and a warning says so. inflow_lag_depth: adds so many lagged inflows of every
-    plant to the state; a cut gives their coefficients as {hydro_id: [lag 1, lag 2, ...]} in `inflow_lag_coefficients`.
+    a simulation here finds its own bases, and a warning says so. inflow_lag_depth: number of lagged inflows of every
+    plant to add to the state; a cut gives their coefficients as {hydro_id: [lag 1, lag 2, ...]} in
+    `inflow_lag_coefficients`.
 
     Raises ValidationError for dictionaries that make no policy.
     """

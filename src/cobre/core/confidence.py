@@ -4,10 +4,10 @@ import math
 from collections.abc import Sequence
 from statistics import NormalDist
 
-# Beyond so many degrees of freedom the normal distribution is near enough.
+# Degrees of freedom beyond which the normal distribution is near enough.
 MANY = 1000
 BISECTIONS = 60
-# Of the normal distribution 95 % lie within so many deviations of the mean; rounded, as printed tables have it.
+# 95 % of the normal distribution lie within this many standard deviations of the mean; rounded, as in printed tables.
 NORMAL_QUANTILE_95 = 1.96
 
 

@@ -95,7 +95,7 @@ def check_client(client: object) -> None:
 
 
 def choose_workers(addresses: Sequence[str], num_workers: int | None) -> list[str]:
-    """All workers, or the first so many."""
+    """All workers, or the first `num_workers`."""
     number = as_python_int(num_workers)
     if number is not None and (isinstance(number, bool) or not isinstance(number, int) or number < 1):
         raise PlacementError(f"the number of workers must be 1 or more, not {num_workers!r}")

@@ -11,9 +11,9 @@ from cobre.io.file_names import LOCK_FILE
 from cobre.io.untrusted_file import open_untrusted
 
 FRESH_S = 600.0
-"""A run elsewhere whose last event is younger than this goes on, as far as anybody can tell."""
+"""A run on another machine whose last event is younger than this counts as running."""
 LONG_GAPS = 3.0
-"""Where iterations take long, the longest of late so many times."""
+"""Where iterations take long, that age is this multiple of the longest recent time between two events."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -187,11 +187,11 @@ def aligned(policy: Policy, expected: tuple[str, ...]) -> Policy:
     return replace(policy, state_names=expected, cuts=cuts)
 
 
-def _only_in(whose: str, names: Sequence[str], others: Sequence[str], most: int = 6) -> list[str]:
+def _only_in(whose: str, names: Sequence[str], others: Sequence[str], max_named: int = 6) -> list[str]:
     """The first few names that the others lack, and how many more there are."""
     own = [name for name in names if name not in set(others)]
-    more = f" and {len(own) - most} more" if len(own) > most else ""
-    return [f"only in the {whose}: {', '.join(own[:most])}{more}"] if own else []
+    more = f" and {len(own) - max_named} more" if len(own) > max_named else ""
+    return [f"only in the {whose}: {', '.join(own[:max_named])}{more}"] if own else []
 
 
 def check_fit(policy: Policy, study: PreparedStudy) -> None:

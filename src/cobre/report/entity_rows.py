@@ -75,7 +75,7 @@ class EntityRows:
         return by_scenario
 
     def _placed(self, by_row: NDArray[Any], count: int) -> Floats:
-        """Rows of so many scenarios; those that have all cells in order need no moving."""
+        """Rows of `count` scenarios; those that have all cells in order need no moving."""
         shape = (count, *self.shape[1:])
         if self._cell is None:
             return np.asarray(by_row, np.float64).reshape(shape)

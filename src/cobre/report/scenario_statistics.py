@@ -12,10 +12,7 @@ CELLS_AT_ONCE = 1 << 12
 
 
 def percentiles(values: Floats, wanted: Sequence[float] = PERCENTILES) -> Floats:
-    """Percentiles of S x ...
-
-    over S: percentiles x ..., interpolated as `numpy.percentile`; NaN where any value is NaN.
-    """
+    """Percentiles over the first axis, the scenarios, as `numpy.percentile` has them; NaN where any value is NaN."""
     scenarios, shape = values.shape[0], values.shape[1:]
     flat = values.reshape(scenarios, -1)
     found = np.empty((len(wanted), flat.shape[1]), np.float64)

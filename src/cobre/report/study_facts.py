@@ -52,12 +52,12 @@ class StudyFacts:
         found = [self._hours.get(stage) for stage in stages]
         return None if None in found else [hours for hours in found if hours is not None]
 
-    def block_hours(self, stages: Iterable[int], most: int) -> NDArray[np.float64] | None:
-        """T x B, 0 for blocks that a stage does not have; None when study.json lacks some of them."""
+    def block_hours(self, stages: Iterable[int], num_blocks: int) -> NDArray[np.float64] | None:
+        """Stages x blocks, 0 for blocks that a stage does not have; None when study.json lacks some of them."""
         found = [self._blocks.get(stage) for stage in stages]
-        if any(hours is None or len(hours) > most for hours in found):
+        if any(hours is None or len(hours) > num_blocks for hours in found):
             return None
-        return np.array([[*hours, *[0.0] * (most - len(hours))] for hours in found if hours is not None])
+        return np.array([[*hours, *[0.0] * (num_blocks - len(hours))] for hours in found if hours is not None])
 
     def entities(self, kind: str) -> list[Mapping[str, Any]]:
         """The entities of a kind, in the order of the case."""

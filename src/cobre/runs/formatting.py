@@ -10,6 +10,8 @@ NOTHING = "\N{EN DASH}"
 _STEPS = ((1e9, "billion"), (1e6, "million"), (1e3, "thousand"))
 _UNITS = ((1e9, "G$"), (1e6, "M$"), (1e3, "k$"))
 _BARS = "▁▂▃▄▅▆▇█"
+PHASE_COLOURS = {"forward": "cyan", "backward": "blue", "bound": "magenta", "exchange": "yellow"}
+NOT_A_BOUND = "sampled, not a bound under a risk measure"
 
 
 def printable_event(event: Mapping[str, Any]) -> Mapping[str, Any]:
@@ -48,6 +50,18 @@ def duration(seconds: float | None) -> str:
     return f"{hours}:{rest // 60:02}:{rest % 60:02}" if hours else f"{rest // 60}:{rest % 60:02}"
 
 
+def rough_duration(seconds: float) -> str:
+    """An estimate: about three digits, in the unit that a person would choose."""
+    if seconds < 120:
+        return f"{seconds:.3g} s"
+    return f"{seconds / 60:.3g} min" if seconds < 7200 else f"{seconds / 3600:.3g} h"
+
+
+def size(count: int) -> str:
+    """A number of bytes, in GB or MB."""
+    return f"{count / 1e9:.2f} GB" if count >= 1e9 else f"{count / 1e6:.1f} MB"
+
+
 def rate(per_s: float | None, what: str) -> str:
     """Per second, or per minute where that is slow."""
     if per_s is None:
@@ -66,11 +80,12 @@ def sparkline(values: list[float | None], width: int) -> str:
     if not shown:
         return ""
     low, high = sorted(shown)[len(shown) // 5], max(shown)
-    return "".join(_BARS[_level((value - low) / ((high - low) or 1.0))] for value in shown)
+    return "".join(vertical_bar((value - low) / ((high - low) or 1.0)) for value in shown)
 
 
-def _level(share: float) -> int:
-    return min(len(_BARS) - 1, int(max(0.0, share) * len(_BARS)))
+def vertical_bar(share: float) -> str:
+    """A character with a bar as high as `share` (0 to 1)."""
+    return _BARS[min(len(_BARS) - 1, int(max(0.0, share) * len(_BARS)))]
 
 
 def bar(share: float, width: int) -> str:

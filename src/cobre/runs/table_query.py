@@ -40,7 +40,7 @@ class TableQuery:
     """What is asked of a table; what is None or empty is not asked for, and no columns are all.
 
     entities: numbers or names, of what the table's own column names (`hydro_id` in the table of hydros).
-    group_by: columns whose equal values make one row, with mean, least and greatest of the other columns.
+    group_by: columns whose equal values make one row, with mean, minimum and maximum of the other columns.
     """
 
     table: str

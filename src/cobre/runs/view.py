@@ -139,10 +139,10 @@ class RunView:
 
     @property
     def upper_bound_words(self) -> str:
-        """What kind of upper bound it is: exact, sampled, or sampled and no bound under a risk measure."""
+        """What kind of upper bound it is: exact, sampled, or sampled and not a bound under a risk measure."""
         if self.is_exact:
             return "exact"
-        return "sampled" if self.has_upper_bound else "sampled, no bound"
+        return "sampled" if self.has_upper_bound else "sampled, not a bound"
 
     @property
     def is_simulation_only(self) -> bool:

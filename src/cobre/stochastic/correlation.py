@@ -72,7 +72,7 @@ def correlation_profiles(
 ) -> CorrelationProfiles:
     """The profiles of a case. `places`: where the noise of (class, id) stands; `known`: ids there are, by class.
 
-    Negative eigenvalues of a matrix (from the file `source`) count as zero, and are told.
+    Negative eigenvalues of a matrix (from the file `source`) count as zero, with a note for the user.
     """
     if correlation is None:
         return CorrelationProfiles({})

@@ -11,13 +11,14 @@ from cobre.io.case import read_case
 from cobre.io.case_overview import as_findings
 from cobre.io.conversion_manifest import conversion_in_words, read_conversion
 from cobre.io.grouped_findings import lines_of
+from cobre.io.magnitudes import MAX_THREADS
 from cobre.io.problems import CaseProblem, Layer, Problems
 from cobre.io.saving.checking import find_problems
 from cobre.policy.object import Policy
 from cobre.runs.events import Event, EventListener, no_events
 from cobre.stochastic.errors import NoiseModelError
 from cobre.stochastic.model import build_noise_model
-from cobre.study.arguments import MAX_THREADS, check_policy, count, training_request
+from cobre.study.arguments import check_policy, count, training_request
 from cobre.study.case_argument import case_and_overrides
 from cobre.study.placement import run_in, threads_per_worker
 from cobre.study.plausibility import check_plausibility
@@ -141,13 +142,13 @@ def train(
     or `COBRE_TCP_*` variables make a rank, it is one of the ranks, and every rank gets the result.
     backend: how workers communicate: auto (shm; tcp when `COBRE_TCP_COORDINATOR` is set), local, shm, tcp or mpi.
     threads: of the LP solver in each worker; None: an equal share of the cores.
-    iterations: train so many, instead of until the case's own stopping rules.
+    iterations: their number, in place of the case's own stopping rules.
     config_overrides: settings by dotted name, such as `{"training.tree_seed": 7}`; for directories only.
     progress_callback: called with a `ProgressEvent` for every iteration of every worker; an exception that it raises
     ends the run. Without one, a notebook shows progress by itself.
     warm_start: a policy, or the path of one, whose cuts training begins with.
     checkpoints: a folder for checkpoints, one every `checkpoint_every` iterations. resume: continue from the newest.
-    time_limit_s: stop after the iteration in which so many seconds are up.
+    time_limit_s: stop after the first iteration that ends after this many seconds.
 
     Ctrl-C ends the run after the iteration, with the result so far; a second Ctrl-C ends it at once.
 

@@ -12,8 +12,6 @@ from typing import overload
 from cobre.policy.object import Policy
 from cobre.study.requests import TrainingRequest
 
-MAX_THREADS = 1024
-
 
 def as_python_int(value: object) -> object:
     """Another library's whole number as an int; anything else as it is, for the caller to refuse."""
@@ -26,18 +24,18 @@ def as_python_int(value: object) -> object:
 
 
 @overload
-def count(name: str, value: int, most: int | None = None) -> int: ...
+def count(name: str, value: int, maximum: int | None = None) -> int: ...
 @overload
-def count(name: str, value: int | None, most: int | None = None) -> int | None: ...
-def count(name: str, value: int | None, most: int | None = None) -> int | None:
+def count(name: str, value: int | None, maximum: int | None = None) -> int | None: ...
+def count(name: str, value: int | None, maximum: int | None = None) -> int | None:
     """A whole number from 1 on, or None where the caller allows it."""
     if value is None:
         return None
     number = as_python_int(value)
     if isinstance(number, bool) or not isinstance(number, int):
         raise TypeError(f"{name} must be a whole number, not {value!r}")
-    if number < 1 or (most is not None and number > most):
-        raise ValueError(f"{name} must be 1{f' to {most}' if most else ' or more'}, not {number}")
+    if number < 1 or (maximum is not None and number > maximum):
+        raise ValueError(f"{name} must be 1{f' to {maximum}' if maximum else ' or more'}, not {number}")
     return number
 
 

@@ -10,6 +10,7 @@ from cobre.comm import Backend
 from cobre.core.case import Case
 from cobre.errors import OutputError, PolicyIncompatibleError
 from cobre.io.atomic import write_file
+from cobre.io.magnitudes import MAX_THREADS
 from cobre.io.policy_file import find_policy_file
 from cobre.policy.object import Policy
 from cobre.policy.store import fill_pool
@@ -24,7 +25,7 @@ from cobre.sddp.upper_bounds.find import find_upper_bound
 from cobre.sddp.upper_bounds.result import BoundMethod, BoundPlan, UpperBound
 from cobre.sddp.work_split import WorkSplit
 from cobre.solver.batches import Bases
-from cobre.study.arguments import MAX_THREADS, check_policy, count
+from cobre.study.arguments import check_policy, count
 from cobre.study.case_argument import case_and_overrides
 from cobre.study.placement import Placement, run_in, threads_per_worker
 from cobre.study.policy_origin import case_of_policy, other_problem

@@ -60,9 +60,10 @@ class CheckpointError(CobreError):
 
 @dataclass(frozen=True, slots=True)
 class CheckpointPlan:
-    """Where and when. first: the iteration of the first one, by default `every`; keep: so many of the newest stay.
+    """Where and when. first: the iteration of the first one, by default `every`; keep: how many of the newest
+    stay.
 
-    seconds: one is due, too, when the last is so old; None: the clock does not matter.
+    seconds: another one is due this long after the last; None: only `every` counts.
     """
 
     folder: Path

@@ -44,7 +44,7 @@ class Placement:
     """The backend by name, and the number of workers to start.
 
     size None: this process was started as a rank, and the backend knows the size. `Placement("shm", 4)` starts four.
-    reason: why so many, where the user did not say.
+    reason: why this number, where the user did not say.
     """
 
     backend: str

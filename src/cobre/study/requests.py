@@ -32,7 +32,7 @@ class TrainingRequest:
 
     checkpoints: the folder for them; None: none are kept.
     checkpoint_every: iterations between two; 0: only after the last one; None: as the case says, or 10.
-    checkpoint_seconds: one is written, too, when the last is so old; None: 300 s.
+    checkpoint_seconds: another one is written this long after the last; None: 300 s.
     keep_checkpoints: how many of the newest stay.
     resume: continue from the newest checkpoint; resume_if_possible: or begin where there is none.
     warm_start: the policy to begin with, or its file.
@@ -65,7 +65,7 @@ class RunRequest:
     """A run with an output directory: what `cobre run` asks of its ranks.
 
     The folders of `training` follow from `output`. overwrite: an earlier run in it may be replaced. split_reason: why
-    the work is shared out among so many workers and threads, where the user did not say.
+    this number of workers and threads was chosen, where the user did not say.
     """
 
     case: CaseRequest

@@ -8,6 +8,7 @@ from cobre import notebook
 from cobre.core.confidence import half_width_95
 from cobre.core.verdict import ConvergenceVerdict, FoundBound, verdict
 from cobre.policy.object import Policy
+from cobre.runs.formatting import NOT_A_BOUND
 from cobre.runs.summary import WorkerReport
 from cobre.sddp.events import IterationRecord
 from cobre.sddp.stop import StopKind
@@ -155,7 +156,7 @@ class TrainingResult:
         last = self.history[-1]
         name, kind = "upper bound", "exact" if last.is_exact else "sampled"
         if self.is_risk_averse and not last.is_exact:
-            name, kind = "mean cost", "sampled, no bound under a risk measure"
+            name, kind = "mean cost", NOT_A_BOUND
         return (
             f"<TrainingResult: {self.iterations} iterations, lower bound {last.lower_bound:,.2f} $, "
             f"{name} {last.upper_bound:,.2f} ± {last.half_width:,.2f} $ ({kind}), {self.stop_reason}>"

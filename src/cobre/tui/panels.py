@@ -6,7 +6,7 @@ from pathlib import Path
 
 from rich.text import Text
 
-from cobre.runs.formatting import bar, duration, money, percent, rate, short_money
+from cobre.runs.formatting import PHASE_COLOURS, bar, duration, money, percent, rate, short_money, vertical_bar
 from cobre.runs.state import RunState
 from cobre.runs.view import PHASES, RunView
 
@@ -17,9 +17,7 @@ COLOURS = {
     RunState.FAILED: "red",
     RunState.KILLED: "yellow",
 }
-PHASE_COLOURS = {"forward": "cyan", "backward": "blue", "bound": "magenta", "exchange": "yellow"}
 NAME_WIDTH = 12
-_SHADES = "▁▂▃▄▅▆▇█"
 
 
 def status_line(view: RunView, folder: Path, width: int, *, is_paused: bool) -> Text:
@@ -154,7 +152,7 @@ def _sign(loads: list[list[float]], rank: int) -> tuple[str, str]:
         return " ", ""
     share = _percent(*loads[rank]) / 100
     colour = "green" if share > 0.8 else "yellow" if share > 0.5 else "red"
-    return _SHADES[min(len(_SHADES) - 1, int(share * len(_SHADES)))], colour
+    return vertical_bar(share), colour
 
 
 def _percent(busy_s: float, waiting_s: float) -> float:

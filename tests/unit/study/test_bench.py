@@ -7,9 +7,10 @@ import pytest
 from click.testing import CliRunner
 from example_study import EXAMPLE
 
-from cobre.cli.bench_command import duration, gigabytes, memory, usual_cores
+from cobre.cli.bench_command import memory, usual_cores
 from cobre.cli.main import main
 from cobre.io.case import load_case
+from cobre.runs.formatting import rough_duration, size
 from cobre.solver.statistics import SolveStatistics
 from cobre.study.bench import Benchmark, StageCost, bench_case, sampled_stages
 
@@ -129,7 +130,7 @@ def test_usual_cores_are_no_more_than_there_is_work_for():
 
 
 def test_durations():
-    assert [duration(seconds) for seconds in (0.0123, 119.0, 3000.0, 9000.0)] == [
+    assert [rough_duration(seconds) for seconds in (0.0123, 119.0, 3000.0, 9000.0)] == [
         "0.0123 s",
         "119 s",
         "50 min",
@@ -154,4 +155,4 @@ def test_states_count_where_selection_reads_them():
 
 
 def test_sizes_are_written_in_the_unit_that_fits():
-    assert [gigabytes(count) for count in (1_700_000, 4_600_000_000)] == ["1.7 MB", "4.60 GB"]
+    assert [size(count) for count in (1_700_000, 4_600_000_000)] == ["1.7 MB", "4.60 GB"]

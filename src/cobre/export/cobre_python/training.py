@@ -13,7 +13,7 @@ from cobre.runs.files import CONVERGENCE_FILE, HYDRO_MODELS, MANIFEST_FILE, STOC
 from cobre.runs.iterations import iterations_of
 from cobre.sddp.prepared import PreparedStudy
 
-WHOLE = "iteration"  # no phase of theirs, so that nobody takes a sum for one
+WHOLE = "iteration"  # not one of their phases, so that the sum is not taken for one
 PLANE_SOURCES = {"computed": "computed_from_geometry", "precomputed": "precomputed_hyperplanes"}
 TIMES: Mapping[str, str] = {
     "forward_wall_ms": "forward_s",

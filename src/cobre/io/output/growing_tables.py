@@ -114,7 +114,7 @@ class GrowingTables:
         flush_tree(self._current)
         content = json.dumps({"identity": self._identity, **record}) + "\n"
         write_file(self._current / RECORD, content.encode())
-        self.segments.append(Segment(self._current, {}))  # who has said it need not be told again
+        self.segments.append(Segment(self._current, {}))  # its record is in the file; the caller has it already
 
     def publish(self, others: ResultTables, facts: Mapping[str, Any]) -> None:
         """Whole results in `folder`: the tables that grew, others, and a manifest. All segments must be closed."""

@@ -13,7 +13,7 @@ from cobre.core.config import (
     StoppingRuleConfig,
     TrainingConfig,
 )
-from cobre.io.config.method_records import DominationRecord, DynamicRecord, Level1Record
+from cobre.io.config.method_records import CutSelectionRecord, DominationRecord, DynamicRecord, Level1Record
 from cobre.io.config.records import SimulationRecord, TrainingRecord
 from cobre.io.config.shared_fields import shared_fields
 from cobre.io.saving.plain_values import plain
@@ -59,13 +59,10 @@ def _stopping_rule(rule: StoppingRuleConfig) -> dict[str, Any]:
 
 def _cut_selection(chosen: CutSelectionConfig) -> dict[str, Any]:
     """Each method with its own fields alone: files may have no others."""
-    given = plain(chosen)
-    names = ("max_active_per_stage", "state_window", "row_activity_tolerance")
-    limits = {name: given[name] for name in names if name in given}
+    limits = shared_fields(chosen, CutSelectionRecord)
     if chosen.method is None:
         return limits
-    own = _SELECTIONS[chosen.method].__dataclass_fields__
-    return {"selection": {name: value for name, value in given.items() if name in own}} | limits
+    return {"selection": shared_fields(chosen, _SELECTIONS[chosen.method])} | limits
 
 
 def _scenario_source(source: ScenarioSource) -> dict[str, Any]:

@@ -35,10 +35,10 @@ class Findings:
         if id_ is not None and id_ not in known:
             self.error(file, entity, field, f"{NO_ENTITY}{word} {id_}", f"declared: {listed(known)}")
 
-    def demand_least(self, least: float, value: float, file: str, entity: str, field: str) -> None:
-        """A number must not be below another."""
-        if value < least:
-            self.error(file, entity, field, f"is {value:g}", f"at least {least:g}")
+    def demand_not_negative(self, value: float, file: str, entity: str, field: str) -> None:
+        """A number must be 0 or more."""
+        if value < 0.0:
+            self.error(file, entity, field, f"is {value:g}", "at least 0")
 
     def demand_order(self, lower: float, upper: float | None, file: str, entity: str, fields: tuple[str, str]) -> None:
         """A minimum must not be above its maximum (None: there is none), and a maximum not below zero."""

@@ -51,16 +51,16 @@ def pre_study_stages_before_the_study(case: Case, findings: Findings) -> None:
 def discount_rates(case: Case, findings: Findings) -> None:
     """Annual discount rates must not be negative."""
     graph = case.horizon.policy_graph
-    findings.demand_least(0.0, graph.annual_discount_rate, FILE, "", "policy_graph.annual_discount_rate")
+    findings.demand_not_negative(graph.annual_discount_rate, FILE, "", "policy_graph.annual_discount_rate")
     for edge in graph.transitions:
         if edge.annual_discount_rate_override is not None:
             entity = f"transition {edge.source_id} -> {edge.target_id}"
             rate = edge.annual_discount_rate_override
-            findings.demand_least(0.0, rate, FILE, entity, "annual_discount_rate_override")
+            findings.demand_not_negative(rate, FILE, entity, "annual_discount_rate_override")
     for stage in case.horizon.stages:
         if stage.annual_discount_rate_override is not None:
             rate = stage.annual_discount_rate_override
-            findings.demand_least(0.0, rate, FILE, f"stage {stage.id}", "annual_discount_rate_override")
+            findings.demand_not_negative(rate, FILE, f"stage {stage.id}", "annual_discount_rate_override")
 
 
 def risk_measures(case: Case, findings: Findings) -> None:

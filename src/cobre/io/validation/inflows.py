@@ -16,7 +16,7 @@ from cobre.io.validation.findings import Findings, Rule, distinct, with_ids
 from cobre.wording import counted
 
 HISTORY_FILE = SCENARIO_TABLES["inflow_history"].file
-# By table: the entity's column, and columns with their least and greatest value (None: no limit).
+# By table: the entity's column, and columns with their minimum and maximum (None: no limit).
 RANGES: dict[str, tuple[str, dict[str, tuple[float, float | None]]]] = {
     "inflow_seasonal_stats": ("hydro_id", {"std_m3s": (0.0, None)}),
     "load_seasonal_stats": ("bus_id", {"std_mw": (0.0, None)}),
@@ -99,7 +99,7 @@ def residual_ratios(case: Case, findings: Findings) -> None:
 
 
 def terms_of_earlier_stages(case: Case, findings: Findings) -> None:
-    """Statistics of a stage before the study leave open what it remembers; the study's stages of its season tell."""
+    """Statistics of a stage before the study without coefficients: those of the study's stages of its season count."""
     statistics, terms = case.scenarios.inflow_seasonal_stats, case.scenarios.inflow_ar_coefficients
     if statistics is None or terms is None:
         return

@@ -57,7 +57,7 @@ def limits_not_negative(case: Case, findings: Findings) -> None:
     for file, word, members in _groups(case):
         for entity in members:
             for field in NOT_NEGATIVE[file]:
-                findings.demand_least(0.0, attrgetter(field)(entity), file, named(word, entity), field)
+                findings.demand_not_negative(attrgetter(field)(entity), file, named(word, entity), field)
 
 
 def minima_below_maxima(case: Case, findings: Findings) -> None:
@@ -98,7 +98,7 @@ def limits_of_unit_groups(case: Case, findings: Findings) -> None:
             for lower, upper in (("min_turbined_m3s", "max_turbined_m3s"), ("min_generation_mw", "max_generation_mw")):
                 low, high = getattr(group, lower), getattr(group, upper)
                 fields = (f"{where}.{lower}", f"{where}.{upper}")
-                findings.demand_least(0.0, low, entities.HYDROS, named("hydro", hydro), fields[0])
+                findings.demand_not_negative(low, entities.HYDROS, named("hydro", hydro), fields[0])
                 findings.demand_order(low, high, entities.HYDROS, named("hydro", hydro), fields)
 
 

@@ -1,4 +1,4 @@
-"""What can be told of a case some of whose files violate their schema: a wrong type must not hide other mistakes.
+"""Checks of a case some of whose files violate their schema: a wrong type must not hide other mistakes.
 
 References are looked up in the files as they were parsed. Rules that look at one file by itself see the files that are
 right; whatever they say of a broken one, or of a stand-in for it, is dropped.

@@ -136,14 +136,14 @@ def _warn_of_generation(case: Case, findings: Findings) -> None:
 def _warn_of_flows(case: Case, findings: Findings) -> None:
     """Spilling or diverting should be cheaper than violating a flow limit."""
     hydros = case.system.hydros
-    dearest = max(
+    most_expensive = max(
         (_price(case, hydro, field) for hydro in hydros for field in ("spillage_cost", "diversion_cost")), default=0
     )
     for hydro in hydros:
         for field in FLOW_VIOLATIONS:
             cost = _price(case, hydro, field)
-            if cost <= dearest:
-                message = f"is {cost:g}, not above the most expensive spillage or diversion, {dearest:g}"
+            if cost <= most_expensive:
+                message = f"is {cost:g}, not above the most expensive spillage or diversion, {most_expensive:g}"
                 findings.warn(entities.HYDROS, named("hydro", hydro), field, message)
 
 

@@ -57,10 +57,10 @@ def productivity_not_negative(case: Case, findings: Findings) -> None:
             message = "a plant with a plane model has no single productivity"
             findings.error(FILE, entity, "productivity_mw_per_m3s", message, "leave it out for the model fpha")
         elif value is not None:
-            findings.demand_least(0.0, value, FILE, entity, "productivity_mw_per_m3s")
+            findings.demand_not_negative(value, FILE, entity, "productivity_mw_per_m3s")
     for (hydro_id, _), value in tabulated_productivity(case).items():
         column = "equivalent_productivity_mw_per_m3s"
-        findings.demand_least(0.0, value, PRODUCTIVITY_FILE, f"hydro {hydro_id}", column)
+        findings.demand_not_negative(value, PRODUCTIVITY_FILE, f"hydro {hydro_id}", column)
 
 
 def turbines_have_productivity(case: Case, findings: Findings) -> None:
@@ -81,7 +81,7 @@ def _declared_choices(case: Case) -> Iterator[tuple[int, ProductionChoice]]:
 
 
 def ranges_of_stages(case: Case, findings: Findings) -> None:
-    """Ranges end after they start; of two that fit, the first counts, which is worth a word."""
+    """Ranges end after they start; of two that fit, the first counts, which is a warning."""
     for hydro_id, production in case.production.by_hydro.items():
         entity = f"production model of hydro {hydro_id}"
         taken: set[int] = set()

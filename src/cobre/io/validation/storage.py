@@ -37,7 +37,7 @@ def volumes_not_negative(case: Case, findings: Findings) -> None:
     conditions = case.initial_conditions
     for field, volumes in (("storage", conditions.storage_hm3), ("filling_storage", conditions.filling_storage_hm3)):
         for hydro_id, value in volumes.items():
-            findings.demand_least(0.0, value, FILE, f"hydro {hydro_id}", f"{field}.value_hm3")
+            findings.demand_not_negative(value, FILE, f"hydro {hydro_id}", f"{field}.value_hm3")
 
 
 def filling_storage(case: Case, findings: Findings) -> None:

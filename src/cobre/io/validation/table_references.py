@@ -49,7 +49,7 @@ def stages_of_overrides(case: Case, findings: Findings) -> None:
 
 
 def stages_of_scenarios(case: Case, findings: Findings) -> None:
-    """Scenario tables name stages of the study; statistics of others have no effect, which is worth a word."""
+    """Scenario tables name stages of the study; statistics of others have no effect, which is a warning."""
     ids = declared_ids(case)
     for form, table in scenario_tables(case):
         if form.file.removeprefix("scenarios/").removesuffix(".parquet") not in MAY_NAME_OTHER_STAGES:

@@ -64,7 +64,7 @@ def releases_before_the_study(case: Case, findings: Findings) -> None:
         if row.end_date > start:
             message = f"is {row.end_date}, after the study starts on {start}"
             findings.error(file, entity, f"{FIELD}.end_date", message, f"{start} or earlier")
-        findings.demand_least(0.0, row.value_m3s, file, entity, f"{FIELD}.value_m3s")
+        findings.demand_not_negative(row.value_m3s, file, entity, f"{FIELD}.value_m3s")
     for first, second in pairwise(case.initial_conditions.past_releases):
         if first.hydro_id == second.hydro_id and second.start_date < first.end_date:
             message = f"the window from {second.start_date} begins before the one from {first.start_date} ends"

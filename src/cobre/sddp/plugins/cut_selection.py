@@ -74,14 +74,14 @@ class Recent(CutSelection):
 
 @dataclass(frozen=True, slots=True)
 class Capped(CutSelection):
-    """Another selection (or none), and then no more than `most` cuts.
+    """Another selection (or none), and then no more than `max_cuts` cuts.
 
     Those that were best at no visited state for the longest time go first, of them those that were best the fewest
     times, and then the oldest. Cuts of the present iteration always stay.
     """
 
     inner: CutSelection | None
-    most: int
+    max_cuts: int
     state_window: int | None = None  # iterations whose states count; None: all
 
     def is_due(self, iteration: int) -> bool:
@@ -95,14 +95,14 @@ class Capped(CutSelection):
             kept = self.inner.choose(cuts, states, created, iteration, active)
         slots = np.flatnonzero(kept)
         is_new = created[slots] == iteration
-        most = max(self.most, int(is_new.sum()))
-        if len(slots) <= most:
+        limit = max(self.max_cuts, int(is_new.sum()))
+        if len(slots) <= limit:
             return kept
         seen = iteration if self.state_window is None else min(iteration, self.state_window)
         last, wins = _activity(cuts.values_at(states)[:, slots], seen)
         ranking = np.lexsort((-slots, -wins, -last, ~is_new))
         chosen = np.zeros_like(kept)
-        chosen[slots[ranking[:most]]] = 1
+        chosen[slots[ranking[:limit]]] = 1
         return chosen
 
 

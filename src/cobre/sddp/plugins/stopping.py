@@ -74,7 +74,7 @@ class StopWhenStalled(StoppingRule):
     def reason_to_stop(
         self, history: Sequence[IterationRecord], simulated: Floats | None = None, bound: UpperBound | None = None
     ) -> str | None:
-        """When the last so many bounds (at least two) differ by less than the tolerance, relative to the newest."""
+        """When the latest bounds (two or more) differ by less than the tolerance, relative to the newest."""
         window = max(2, self.iterations)
         if len(history) < window:
             return None
@@ -86,7 +86,7 @@ class StopWhenStalled(StoppingRule):
 
 @dataclass(frozen=True, slots=True)
 class StopWhenSimulationAgrees(StoppingRule):
-    """Every few iterations the policy is simulated; its mean cost cannot be told from the lower bound any more.
+    """The policy is simulated every few iterations, until its mean cost cannot be distinguished from the lower bound.
 
     The confidence interval of the mean (two sides, Student's t) reaches down to the lower bound plus a tolerance, which
     is relative to the bound. The reason also says how much more than the bound the policy may cost: with few paths that

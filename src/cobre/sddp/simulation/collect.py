@@ -13,18 +13,18 @@ from cobre.sddp.work_split import WorkSplit
 class Collector:
     """Brings rows of numbers from all ranks to rank 0; every rank must take part in every call.
 
-    memory: where all ranks see what each writes; without it rows are gathered, which brings them to all ranks. most:
-    numbers that all ranks together bring at once, at most.
+    memory: where all ranks see what each writes; without it rows are gathered, which brings them to all ranks.
+    max_numbers: that all ranks together bring at once.
     """
 
-    def __init__(self, comm: Communicator, memory: SharedMemoryProvider | None, most: int) -> None:
+    def __init__(self, comm: Communicator, memory: SharedMemoryProvider | None, max_numbers: int) -> None:
         self._comm = comm
-        self._half = most
+        self._half = max_numbers
         self._turn = 0
         self._region: SharedRegion | None = None
         if memory is not None and comm.size > 1:
             # Two halves, used in turn: rank 0 reads one while the others write into the other.
-            self._region = memory.create_shared_region(2 * most, np.float64, label="results")
+            self._region = memory.create_shared_region(2 * max_numbers, np.float64, label="results")
 
     def collect(self, split: WorkSplit, own: Floats, label: str, take: Callable[[Floats], None]) -> None:
         """Rank 0 takes all ranks' rows, in the order of ranks; they are valid until `take` returns."""

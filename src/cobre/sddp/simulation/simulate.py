@@ -69,9 +69,9 @@ def simulate(
     chunk = chunk_scenarios or scenarios_per_chunk(extractors)
     wave = scenarios_side_by_side(extractors, chunk, comm.size)
     some = chunk * -(-wave // chunk)  # whole chunks, with enough scenarios for a wave
-    most = min(wave, num_scenarios)
-    waves = Waves(comm, memory, spool_folder, extractors, most)
-    team = Team.for_solutions(comm, memory, problem, WorkSplit(most, comm.size), Keep(solution=True))
+    max_scenarios = min(wave, num_scenarios)
+    waves = Waves(comm, memory, spool_folder, extractors, max_scenarios)
+    team = Team.for_solutions(comm, memory, problem, WorkSplit(max_scenarios, comm.size), Keep(solution=True))
     costs = np.zeros(0) if done is None else done
     while len(costs) < num_scenarios:
         scenarios = range(len(costs), min(len(costs) + some, num_scenarios))

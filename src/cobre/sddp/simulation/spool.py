@@ -194,7 +194,7 @@ class ScenarioColumns(Mapping[str, Ints | Floats]):
         return table.reshape(-1)
 
     def pieces(self, rows: int) -> Iterator["ScenarioColumns"]:
-        """The same rows in pieces of whole scenarios, of at most so many rows where a scenario has no more."""
+        """The same rows in pieces of whole scenarios, of at most `rows` rows unless a single scenario has more."""
         step = max(1, rows // max(1, self._layout.rows))
         for first in range(self.scenarios.start, self.scenarios.stop, step):
             part = range(first, min(first + step, self.scenarios.stop))

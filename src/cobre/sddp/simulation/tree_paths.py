@@ -31,7 +31,7 @@ class JoinedBatch:
 
     @classmethod
     def new(cls, program: StageProgram, count: int) -> "JoinedBatch":
-        """Room for so many solves of a stage."""
+        """Room for `count` solves of a stage."""
         widths = (program.states, program.hydros, len(program.cost), len(program.row_lower))
         return cls(np.zeros(count), np.zeros(count), *(np.zeros((count, width)) for width in widths))
 

@@ -110,7 +110,7 @@ class FileWave:
 
 
 class Waves:
-    """Makes the waves of a simulation; every rank must take part. most: scenarios of a wave, at most.
+    """Makes the waves of a simulation; every rank must take part. max_scenarios: of a wave.
 
     Where all ranks see the same memory, rows are brought to rank 0 there. Elsewhere, as on several nodes, they are left
     in files if all ranks see `folder`. Only where neither is so they are gathered, which brings them to all ranks.
@@ -122,7 +122,7 @@ class Waves:
         memory: SharedMemoryProvider | None,
         folder: Path | None,
         extractors: Extractors,
-        most: int,
+        max_scenarios: int,
     ) -> None:
         self._comm = comm
         self._folder = folder
@@ -130,7 +130,7 @@ class Waves:
         is_alone = comm.size == 1 or (memory is not None and count_sharing_memory(memory) == comm.size)
         self._common = None if is_alone else find_common_folder(comm, folder)
         widest = max(extractor.width for extractor in extractors)
-        self._collector = Collector(comm, memory if is_alone else None, most * widest)
+        self._collector = Collector(comm, memory if is_alone else None, max_scenarios * widest)
 
     @contextmanager
     def next(self, scenarios: range) -> Iterator[Wave]:

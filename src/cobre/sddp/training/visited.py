@@ -1,4 +1,4 @@
-"""The states that training visited, for cut selection and exports: once per node, and only what somebody reads.
+"""The states that training visited, for cut selection and exports: once per node, and only components that are read.
 
 States lie by the *place* at which they were met: place t is the beginning of stage t; over a tree, place 0 is the
 beginning of the root and place n + 1 the end of node n. The cuts of stage t are looked at by the states of place t + 1,

@@ -13,7 +13,7 @@ from cobre.sddp.upper_bounds.result import BoundMethod, BoundPlan, UpperBound
 from cobre.sddp.upper_bounds.sampled import sample_paths
 from cobre.sddp.upper_bounds.vertices import state_variables
 
-MAX_STATES = 8  # beyond so many state variables an inner approximation is loose
+MAX_STATES = 8  # with more state variables an inner approximation is loose
 
 
 class BoundError(CobreError):

@@ -15,7 +15,7 @@ MAX_CORNERS = 256
 
 @dataclass(frozen=True, slots=True)
 class Box:
-    """The least and the greatest value of every component of a state."""
+    """The minimum and maximum of every component of a state."""
 
     low: Floats
     high: Floats
@@ -70,7 +70,7 @@ def _lags_of(program: StageProgram, state: Floats) -> Floats:
 
 
 def _inflows(program: StageProgram, before: Box, noise: Floats) -> Box:
-    """The least and the greatest inflow of every plant: autoregression over the box of its lags, and any opening."""
+    """The minimum and maximum inflow of every plant: autoregression over the box of its lags, and any opening."""
     by_low = program.autoregression * _lags_of(program, before.low)
     by_high = program.autoregression * _lags_of(program, before.high)
     least = noise.min(axis=0) + np.minimum(by_low, by_high).sum(axis=0)

@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from cobre.core.confidence import NORMAL_QUANTILE_95
 from cobre.stochastic.par.linear_solve import solve
 
-# The correlation of a season (any integer, counted in cycles) and the one so many seasons before it.
+# The correlation of a season (any integer, counted in cycles) with the one a number of seasons before it.
 PeriodicCorrelation = Callable[[int, int], float]
 
 

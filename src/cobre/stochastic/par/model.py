@@ -89,7 +89,7 @@ def residual_ratios(statistics: InflowStatistics, terms: AutoregressiveTerms, pe
     """The earliest stage of a season represents it in the model's correlations.
 
     A process without a steady state cannot keep its deviation. A study ends before that matters, so its residuals are
-    those of history (or of the file), and the user is told; where neither knows them the model is refused.
+    those of history (or of the file), with a note for the user; where neither has them the model is refused.
     """
     cycle = periods.cycle
     positions = cycle.stage_positions

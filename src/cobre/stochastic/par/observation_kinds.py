@@ -3,7 +3,7 @@
 The kinds are tried in this order:
 
 1. constant: all lie within 1e-6 of the first. The mean is the first one, the deviation 0.
-2. negative: more than a tenth lie below zero. Taken like ordinary ones; the user is told.
+2. negative: more than a tenth lie below zero. Taken like ordinary ones, with a note for the user.
 3. saturated: rounded to whole numbers, more than half are equal. The mean is that number, the deviation 0.
 4. ordinary.
 

@@ -27,7 +27,7 @@ class TermsRow:
     annual_coefficient: Floats
     annual_std_m3s: Floats
     residual_ratio: Floats
-    annual_mean_m3s: Floats  # told in results; the base of a stage follows from the means of seasons
+    annual_mean_m3s: Floats  # written to results; the base of a stage follows from the means of seasons
 
 
 @dataclass(frozen=True, slots=True)

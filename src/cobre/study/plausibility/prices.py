@@ -15,7 +15,7 @@ WIDEST_RANGE = 1e9  # double precision has 16 digits, and the solver's tolerance
 
 
 def deficit_above_plants(case: Case, expected: Expected, findings: Findings) -> None:
-    """Load is shed before a plant runs that is dearer than the deficit."""
+    """Load is shed before a plant runs that is more expensive than the deficit."""
     if not case.system.thermals:
         return
     cost = _thermal_costs(expected)
@@ -41,7 +41,7 @@ def deficit_above_plants(case: Case, expected: Expected, findings: Findings) -> 
 
 
 def minimum_generation_above_plants(case: Case, expected: Expected, findings: Findings) -> None:
-    """A minimum generation is given up before a plant runs that is dearer than giving it up."""
+    """A minimum generation is given up before a plant runs that is more expensive than giving it up."""
     if not case.system.thermals:
         return
     dearest = float(_thermal_costs(expected).max())
