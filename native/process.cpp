@@ -19,6 +19,7 @@
 #include <cstdlib>
 #include <cstring>
 #include <string>
+#include <utility>
 
 namespace cobre {
 namespace {
@@ -102,6 +103,20 @@ uint64_t process_start(int pid) {
 uint64_t pid_namespace() {
     struct stat status;
     return stat("/proc/self/ns/pid", &status) == 0 ? status.st_ino : 0;
+}
+
+std::thread start_thread(std::function<void()> body) {
+    // A new thread inherits the mask of the one that starts it; that one gets its own back, also by an exception.
+    struct SignalsBlocked {
+        sigset_t before;
+        SignalsBlocked() {
+            sigset_t all;
+            sigfillset(&all);
+            pthread_sigmask(SIG_SETMASK, &all, &before);
+        }
+        ~SignalsBlocked() { pthread_sigmask(SIG_SETMASK, &before, nullptr); }
+    } blocked;
+    return std::thread(std::move(body));
 }
 
 uint64_t fork_generation() {

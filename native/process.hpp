@@ -2,7 +2,9 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <string>
+#include <thread>
 
 namespace cobre {
 
@@ -30,6 +32,11 @@ uint64_t pid_namespace();
 
 // Grows in a forked child, so that an object can tell that it was inherited by a fork.
 uint64_t fork_generation();
+
+// Start a thread in which all signals are blocked, from its first instruction. A signal that the kernel delivered here
+// would not interrupt the system call in which Python's main thread sleeps. Throws std::system_error when no thread can
+// be started.
+std::thread start_thread(std::function<void()> body);
 
 // Ask the kernel to kill this process when its parent dies, and exit at once if that has happened.
 void die_with_parent(int parent_pid);

@@ -2,7 +2,6 @@
 
 #include <fcntl.h>
 #include <poll.h>
-#include <signal.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
@@ -55,17 +54,7 @@ LivenessMonitor::~LivenessMonitor() {
 }
 
 void LivenessMonitor::start() {
-    // Signals belong to Python's threads: block all of them in this one, from its first instruction.
-    sigset_t all, before;
-    sigfillset(&all);
-    pthread_sigmask(SIG_SETMASK, &all, &before);
-    try {
-        thread_ = std::thread([this] { run(); });
-    } catch (...) {  // no more threads allowed here
-        pthread_sigmask(SIG_SETMASK, &before, nullptr);
-        throw;
-    }
-    pthread_sigmask(SIG_SETMASK, &before, nullptr);
+    thread_ = start_thread([this] { run(); });
 }
 
 void LivenessMonitor::stop() {

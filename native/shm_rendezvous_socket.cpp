@@ -2,7 +2,6 @@
 
 #include <fcntl.h>
 #include <poll.h>
-#include <signal.h>
 #include <sys/socket.h>
 #include <sys/un.h>
 #include <unistd.h>
@@ -13,6 +12,8 @@
 #include <cstring>
 #include <system_error>
 #include <utility>
+
+#include "process.hpp"
 
 namespace cobre::shm {
 
@@ -83,8 +84,6 @@ RendezvousListener::RendezvousListener(const std::string& name, const Segment& s
     if (segment_ < 0) fail("dup");
     const Address address(name);
     int ends[2] = {-1, -1};
-    sigset_t all, before;
-    sigfillset(&all);
     try {
         socket_ = open_socket();
         if (bind(socket_, address.get(), address.length) != 0) fail("bind");
@@ -92,15 +91,7 @@ RendezvousListener::RendezvousListener(const std::string& name, const Segment& s
         if (pipe2(ends, O_CLOEXEC) != 0) fail("pipe2");
         stop_read_ = ends[0];
         stop_write_ = ends[1];
-        // All signals blocked in the new thread, which inherits the mask: they belong to Python's threads.
-        pthread_sigmask(SIG_SETMASK, &all, &before);
-        try {
-            thread_ = std::thread([this] { run(); });
-        } catch (...) {
-            pthread_sigmask(SIG_SETMASK, &before, nullptr);
-            throw;
-        }
-        pthread_sigmask(SIG_SETMASK, &before, nullptr);
+        thread_ = start_thread([this] { run(); });
     } catch (...) {
         for (int descriptor : {segment_, socket_, ends[0], ends[1]})
             if (descriptor >= 0) close(descriptor);
