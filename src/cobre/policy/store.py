@@ -14,12 +14,10 @@ from cobre.io.file_names import POLICY_FILE
 from cobre.io.policy_file import (
     PolicyData,
     PolicyMetadata,
-    StageCuts,
     StreamedStage,
     find_policy_file,
     parse_policy,
     read_policy_bytes,
-    write_policy,
     write_stages,
 )
 from cobre.policy.object import Policy, pool_stage_ids, state_names
@@ -32,21 +30,11 @@ class PolicyMismatchError(PolicyIncompatibleError):
     """A policy that belongs to another study."""
 
 
-def save_policy(folder: Path, policy: Policy, study: PreparedStudy) -> str:
-    """Write the policy into a folder; returns the digest of the file."""
-    check_writable(folder)
-    return write_policy(folder / POLICY_FILE, to_data(policy, study))
-
-
 def save_pool(folder: Path, study: PreparedStudy, pool: CutPool, history: Sequence[IterationRecord]) -> str:
-    """Write the policy that a pool holds, the same bytes as `save_policy`, without a copy of it in memory."""
+    """Write the policy that a pool holds, without a copy of it in memory; returns the digest of the file."""
     check_writable(folder)
-    last = history[-1]
-    facts = (study.problem.cost_scale, last.iteration, last.lower_bound, last.upper_bound, study.digest)
     stages = [_streamed(pool, stage) for stage in range(pool.num_stages)]
-    return write_stages(
-        folder / POLICY_FILE, _metadata(study, pool_stage_ids(study), state_names(study), *facts), stages
-    )
+    return write_stages(folder / POLICY_FILE, _metadata(study, history[-1]), stages)
 
 
 def _streamed(pool: CutPool, stage: int) -> StreamedStage:
@@ -81,53 +69,21 @@ def decode_policy(path: Path, content: bytes | memoryview) -> Policy:
     return from_data(parse_policy(path, content))
 
 
-def to_data(policy: Policy, study: PreparedStudy) -> PolicyData:
-    """A policy in the form of its file."""
-    metadata = _metadata(
-        study,
-        policy.stage_ids,
-        policy.state_names,
-        policy.cost_scale,
-        policy.iterations,
-        policy.final_lower_bound,
-        policy.final_upper_bound,
-        policy.problem,
-    )
-    cuts = tuple(
-        StageCuts(
-            c.intercepts,
-            c.coefficients,
-            policy.created[: len(c.intercepts)],
-            policy.forward_pass[: len(c.intercepts)],
-            flags,
-        )
-        for c, flags in zip(policy.cuts, policy.active, strict=True)
-    )
-    return PolicyData(metadata, cuts)
-
-
-def _metadata(
-    study: PreparedStudy,
-    stage_ids: Sequence[int],
-    names: Sequence[str],
-    cost_scale: float,
-    iterations: int,
-    lower_bound: float,
-    upper_bound: float,
-    problem: str,
-) -> PolicyMetadata:
+def _metadata(study: PreparedStudy, last: IterationRecord) -> PolicyMetadata:
+    """What a policy of a study says of itself after its last iteration."""
     by_id, config = {stage.id: stage for stage in study.case.horizon.stages}, study.case.config
+    stage_ids = pool_stage_ids(study)
     stages = [by_id[stage_id] for stage_id in stage_ids]
     return PolicyMetadata(
-        state_names=tuple(names),
+        state_names=tuple(state_names(study)),
         stage_ids=tuple(stage_ids),
         stage_start_dates=tuple(stage.start_date.isoformat() for stage in stages),
         stage_end_dates=tuple(stage.end_date.isoformat() for stage in stages),
         entity_ids={"hydros": tuple(hydro.id for hydro in study.case.system.hydros)},
-        iterations=iterations,
+        iterations=last.iteration,
         seeds={"tree_seed": config.training.tree_seed},
-        cost_scale=cost_scale,
-        facts={"lower_bound": lower_bound, "upper_bound": upper_bound, "problem": problem},
+        cost_scale=study.problem.cost_scale,
+        facts={"lower_bound": last.lower_bound, "upper_bound": last.upper_bound, "problem": study.digest},
     )
 
 

@@ -147,4 +147,4 @@ class Old:
 
 
 def texts(report, kind):
-    return "\n".join(str(note) for note in report.of_kind(kind))
+    return "\n".join(str(note) for note in report.notes if note.kind is kind)

@@ -11,7 +11,7 @@ from cobre.comm.backends.local import LocalCommunicator
 from cobre.io.array_file import ArrayFile
 from cobre.io.atomic import WriteError
 from cobre.policy.object import Policy
-from cobre.policy.store import save_policy, save_pool
+from cobre.policy.store import load_policy, save_pool
 from cobre.sddp.cuts.pool import CutPool, CutSet
 from cobre.sddp.events import IterationRecord, PhaseTimes
 from cobre.sddp.training.context import TrainingContext
@@ -296,8 +296,11 @@ def test_neither_checkpoint_nor_policy_nor_digest_copies_the_pool(tmp_path, stud
     assert peak_bytes(keep) < allowed
     assert peak_bytes(lambda: save_pool(tmp_path / "streamed", study, pool, trained.history)) < allowed
     assert peak_bytes(lambda: training_digest(trained.history, pool)) < allowed
-    save_policy(tmp_path / "held", Policy.of(study, pool, trained.history), study)
-    assert (tmp_path / "streamed/policy.bin").read_bytes() == (tmp_path / "held/policy.bin").read_bytes()
+    loaded, held = load_policy(tmp_path / "streamed"), Policy.of(study, pool, trained.history)
+    for streamed, cuts in zip(loaded.cuts, held.cuts, strict=True):
+        assert np.array_equal(streamed.intercepts, cuts.intercepts)
+        assert np.array_equal(streamed.coefficients, cuts.coefficients)
+    assert (loaded.state_names, loaded.stage_ids, loaded.problem) == (held.state_names, held.stage_ids, held.problem)
     found = read_checkpoint(comm, ArrayFile.open(tmp_path / name(3)))
     for stage in range(stages):
         coefficients = found.large.own("coefficients", stage * 50_000, 50_000)

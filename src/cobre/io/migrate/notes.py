@@ -67,10 +67,6 @@ class MigrationReport:
     notes: tuple[Note, ...]
     problems: tuple[CaseProblem, ...]
 
-    def of_kind(self, kind: NoteKind) -> tuple[Note, ...]:
-        """The notes of one kind, in order."""
-        return tuple(note for note in self.notes if note.kind is kind)
-
     def __str__(self) -> str:
         lines = [f"{self.old} -> {self.new}", *(f"  {note}" for note in self.notes)]
         return "\n".join([*lines, *(f"  still to be looked at: {problem}" for problem in self.problems)])
