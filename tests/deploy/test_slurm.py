@@ -75,7 +75,7 @@ def test_the_wrapper_becomes_the_command():
     assert (done.returncode, done.stdout) == (0, "3 localhost\n"), done.stderr
 
 
-def test_a_first_node_whose_name_is_not_known_is_said_before_anything_runs():
+def test_a_first_node_that_cannot_be_resolved_is_reported_before_the_command_runs():
     done = run_step(sys.executable, "-c", "print('ran')", **STEP | {"SLURM_STEP_NODELIST": "no-such-node.invalid"})
     assert (done.returncode, done.stdout) == (2, "")
     assert "cannot resolve no-such-node.invalid on host" in done.stderr
@@ -91,11 +91,11 @@ def test_a_first_node_whose_name_is_not_known_is_said_before_anything_runs():
         ("MPI VERSION    : CRAY MPICH version 8.1.27", "cray_shasta"),
     ],
 )
-def test_each_mpi_has_its_way_to_meet_srun(library, expected):
+def test_the_srun_type_of_each_mpi(library, expected):
     assert mpi_type(library) == expected
 
 
-def test_the_wrapper_complains_in_words():
+def test_errors_of_the_wrapper():
     outside = dict.fromkeys(STEP, "")
     assert "start this by srun" in run_step("true", **outside).stderr
     assert "expected the command" in run_step(**STEP).stderr

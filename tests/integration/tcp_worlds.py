@@ -20,7 +20,7 @@ def new_address():
     return ".".join(map(str, (127, *(secrets.randbelow(254) + 1 for _ in range(3)))))
 
 
-class Meeting:
+class TcpWorld:
     """Starts ranks of one world, each in its thread."""
 
     def __init__(self, size, **options):
@@ -67,8 +67,8 @@ def closing(comm):
 
 
 @contextmanager
-def meeting(size, **options):
-    world = Meeting(size, **options)
+def tcp_world(size, **options):
+    world = TcpWorld(size, **options)
     try:
         yield world
     finally:

@@ -71,7 +71,7 @@ def test_a_trial_that_fails_says_why():
     assert "one rank" in try_launched("local", size=2).problem
 
 
-def test_a_wrong_selection_is_said(monkeypatch):
+def test_a_wrong_selection_is_reported(monkeypatch):
     from cobre.comm.doctor.diagnosis import _selection
 
     monkeypatch.setenv("COBRE_COMM_BACKEND", "carrier-pigeon")
@@ -144,13 +144,13 @@ def test_a_secret_in_a_pipe_is_not_read():
     assert "No such file" in found.text
 
 
-def test_a_name_server_that_does_not_reply_is_told(monkeypatch):
+def test_a_name_server_that_does_not_reply_is_reported(monkeypatch):
     monkeypatch.setattr(network, "LOOKUP_LIMIT_S", 0.0)
     found = finding(inspect_network({"COBRE_TCP_COORDINATOR": "no-such-host.invalid"}), "coordinator")
     assert "no reply within 0 s" in found.text and "the name server is slow" in found.advice
 
 
-def test_shared_memory_that_is_not_mounted_is_told(tmp_path):
+def test_shared_memory_that_is_not_mounted_is_reported(tmp_path):
     found = _shared_memory(tmp_path / "none")
     assert "not available (No such file or directory)" in found.text and "backend shm needs it" in found.advice
 

@@ -11,21 +11,21 @@ a rank is killed             | test_a_rank_that_is_killed, kit kill, mpi/test_jo
                              | test_tcp_network.py::test_a_worker_that_dies_on_another_host_is_known_at_once
 a rank is frozen             | test_a_frozen_rank, test_a_long_wait_says_for_whom, kit stop, kit compute_long,
                              | test_a_wait_of_half_a_minute_says_for_whom
-a link is cut                | test_tcp_network.py::test_a_cut_link, test_tcp_network.py::test_a_host_that_is_gone,
-                             | test_tcp_network.py::test_a_black_hole
+a link is cut                | test_tcp_network.py::test_a_cut_link, test_tcp_network.py::test_a_black_hole,
+                             | test_tcp_network.py::test_a_host_that_is_unreachable
 a rank never starts          | test_a_rank_that_never_starts, kit never_arrives,
                              | test_tcp_rendezvous.py::test_missing_ranks_are_named_on_all_ranks
 two claim one rank           | test_tcp_network_start.py::test_two_hosts_that_claim_one_rank, kit duplicate_rank
-two disagree on the size     | test_tcp_network_start.py::test_a_rank_that_believes_in_another_size, kit wrong_size
-a port is in use             | test_tcp_network_start.py::test_a_port_that_an_earlier_run_still_has,
-                             | test_tcp_rendezvous.py::test_a_taken_port_names_the_address_and_the_way_out
-a name is not known yet      | test_tcp_network_start.py::test_a_name_that_becomes_known_late_is_one_line_and_a_retry,
-                             | test_tcp_rendezvous.py::test_a_name_that_is_not_known_yet_is_one_line_and_a_retry
+two disagree on the size     | test_tcp_network_start.py::test_a_rank_with_another_size, kit wrong_size
+a port is in use             | test_tcp_network_start.py::test_a_port_in_use_by_an_earlier_run,
+                             | test_tcp_rendezvous.py::test_a_port_in_use_is_reported_with_address_and_advice
+a name is not known yet      | test_tcp_network_start.py::test_a_name_that_resolves_late_is_logged_once_and_retried,
+                             | test_tcp_rendezvous.py::test_a_name_that_does_not_resolve_is_logged_once_and_retried
 /dev/shm is too small        | kit shm_no_space_for_region, kit shm_no_space_for_world
 a stale segment              | kit shm_stale_segment, kit shm_invalid_segment, kit shm_live_segment
-a wrong or absent secret     | test_tcp_network_start.py::test_a_wrong_secret_is_told_on_both_sides_in_time,
+a wrong or absent secret     | test_tcp_network_start.py::test_a_wrong_secret_is_reported_on_both_sides_in_time,
                              | test_tcp_network_start.py::test_other_hosts_are_refused_without_a_secret,
-                             | test_tcp_rendezvous.py::test_an_absent_secret_is_told
+                             | test_tcp_rendezvous.py::test_a_missing_secret_is_reported
 garbage or an oversize frame | test_tcp_strangers.py::test_idle_connections_and_garbage_do_not_stall_the_rendezvous,
                              | unit/comm/tcp/test_protocol.py::test_a_frame_is_refused_by_its_first_bytes,
                              | unit/comm/tcp/test_handshake.py::test_arbitrary_bytes_never_authenticate_a_worker
@@ -50,7 +50,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from processes import finish, start_python
-from tcp_worlds import DEADLINE_S, meeting, results
+from tcp_worlds import DEADLINE_S, results, tcp_world
 
 from cobre.comm import BackendError, MismatchedCallError, ShmConfig, create_communicator, launch
 from cobre.comm.backends.tcp import waiting
@@ -155,7 +155,7 @@ def test_a_frozen_rank(backend, options, silence):
 def test_a_long_wait_says_for_whom(monkeypatch, caplog):
     """Long before anything fails: who is missing, in which call, what it did last."""
     monkeypatch.setattr(waiting, "REPORT_S", 0.5)
-    with meeting(2, timeout_s=DEADLINE_S, ranks_per_host=1) as world:
+    with tcp_world(2, timeout_s=DEADLINE_S, ranks_per_host=1) as world:
         comms = results(world.start_all())
         world.everywhere(comms, lambda comm: comm.barrier(label="forward"))
         waits = threading.Thread(target=comms[0].barrier, kwargs={"label": "backward"})

@@ -118,7 +118,7 @@ def test_a_script_may_exit_with_success(script, leave):
     assert (code, out, printed(err)) == (0, "", [])
 
 
-def test_a_script_that_does_not_compile_is_told(script):
+def test_a_script_that_does_not_compile_is_reported(script):
     code, _, err = launch("-n", "1", script("def f(:\n"))
     assert code == 1
     assert "SyntaxError" in err
@@ -164,7 +164,7 @@ def test_help_has_an_example():
     assert "python -m cobre.comm.launch -n 4 --backend shm" in out
 
 
-def test_a_reader_that_goes_away_ends_the_run_quietly(script):
+def test_a_broken_pipe_ends_the_run_without_output(script):
     path = script("import os\nprint(os.getpid())\nwhile True: print('more')\n")
     process = start_python(*LAUNCH, "-n", "1", path)
     pid = int(process.stdout.readline().split()[-1])

@@ -104,7 +104,7 @@ def test_a_rank_that_exits_with_success_but_without_a_value_has_failed_too(leave
     assert caught.value.exit_code == 0
 
 
-def test_the_text_of_an_exit_is_printed_and_told(capsys):
+def test_the_text_of_an_exit_is_printed_and_reported(capsys):
     with pytest.raises(WorkerError, match="SystemExit: no such case") as caught:
         launch.run(lambda comm: sys.exit("no such case"), **LOCAL)
     assert caught.value.exit_code == 1
@@ -147,7 +147,7 @@ def test_a_stopped_process_is_killed_too(no_patience):
         launch.run(frozen, 2)
 
 
-def test_a_rank_that_wraps_the_news_is_still_not_the_cause():
+def test_a_rank_that_wraps_the_error_of_another_is_not_the_cause():
     def wraps(comm):
         if comm.rank == 1:
             raise KeyError("the true cause")
@@ -161,7 +161,7 @@ def test_a_rank_that_wraps_the_news_is_still_not_the_cause():
     assert caught.value.rank == 1
 
 
-def test_an_early_end_is_told_by_the_rank_that_missed_it():
+def test_a_rank_that_returns_early_is_reported_by_the_others():
     with pytest.raises(WorkerError) as caught:
         launch.run(lambda comm: comm.barrier() if comm.rank == 0 else None, 2)
     assert caught.value.rank == 0
@@ -201,7 +201,7 @@ def test_a_value_that_cannot_be_rebuilt_here_is_named():
         launch.run(foreign, **LOCAL)
 
 
-def test_a_function_that_cannot_be_imported_there_is_told(tmp_path, monkeypatch):
+def test_a_function_that_cannot_be_imported_on_the_rank_is_reported(tmp_path, monkeypatch):
     (tmp_path / "here_only.py").write_text("def work(comm):\n    return 1\n")
     monkeypatch.syspath_prepend(tmp_path)
     import here_only
@@ -227,7 +227,7 @@ def test_a_limit_on_the_whole_run_ends_it():
         launch.run(sleepless, 2, timeout_s=0.5)
 
 
-def test_a_run_that_ends_before_its_ranks_have_met_leaves_no_name_behind(tmp_path, no_patience):
+def test_a_run_that_ends_before_its_ranks_have_joined_leaves_no_name_behind(tmp_path, no_patience):
     """Rank 1 never joins, so rank 0, which meets by name, still has it when it is stopped; the fixture looks."""
     script = tmp_path / "never_joins.py"
     script.write_text("""

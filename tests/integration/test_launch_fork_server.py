@@ -60,7 +60,7 @@ def test_ranks_are_forks_of_one_process_without_threads():
     wait_until_gone([parent])
 
 
-def test_a_single_rank_has_nobody_to_share_with():
+def test_a_single_rank_is_not_forked():
     assert launch.run(parents, 1) == [os.getpid()]
 
 
@@ -76,7 +76,7 @@ def test_modules_are_loaded_once_for_all_ranks(module, tmp_path):
 
 
 @pytest.mark.parametrize("text", ["raise LookupError\n", "import no_such_module\n", None])
-def test_a_module_that_cannot_be_loaded_harms_only_who_needs_it(module, text):
+def test_a_module_that_cannot_be_loaded_fails_only_the_rank_that_needs_it(module, text):
     name = "no_such_module" if text is None else module(text)
     assert len(set(launch.run(parents, 2, preload=[name]))) == 1
 
@@ -143,7 +143,7 @@ def test_every_rank_has_its_own_environment():
 
 
 @pytest.mark.parametrize("size", [1, 2])
-def test_ranks_are_known_by_name(size):
+def test_processes_are_named_by_rank(size):
     def name(comm):
         return Path(f"/proc/{os.getpid()}/comm").read_text()
 
@@ -186,7 +186,7 @@ def test_a_signal_that_reaches_every_process_of_a_job_leaves_the_fork_server_alo
     assert launch.run(ends_in_its_own_way, 2) == [True, True]
 
 
-def test_the_end_of_the_fork_server_is_the_end_of_its_ranks_and_is_told():
+def test_ranks_end_with_the_fork_server_and_the_error_says_so():
     def kills_its_parent(comm):
         subprocess.Popen(["sleep", "1000"])
         comm.barrier()
@@ -202,7 +202,7 @@ def test_the_end_of_the_fork_server_is_the_end_of_its_ranks_and_is_told():
     assert str(caught.value).endswith("2 other ranks were healthy and have exited.")
 
 
-def test_a_fork_server_that_does_not_answer_is_ended(monkeypatch):
+def test_a_fork_server_that_does_not_reply_is_killed(monkeypatch):
     monkeypatch.setattr(fork_server, "REPLY_S", 0.5)
 
     def stops_its_parent(comm):

@@ -10,7 +10,7 @@ from cobre.comm import launch
 LOCAL = {"size": 1, "backend": "local"}
 
 
-def test_lines_are_marked_and_whole(capsys):
+def test_lines_are_prefixed_and_complete(capsys):
     def speaks(comm):
         for number in range(100):
             print("line", number, "of", comm.rank)
@@ -25,7 +25,7 @@ def test_lines_are_marked_and_whole(capsys):
     assert sorted(err.splitlines()) == [f"[rank {rank}] warning {rank}" for rank in range(3)]
 
 
-def test_a_last_line_without_newline_comes_too(capsys):
+def test_a_last_line_without_newline_is_printed(capsys):
     launch.run(lambda comm: print("to be continued", end=""), **LOCAL)
     assert capsys.readouterr().out == "[rank 0] to be continued\n"
 
@@ -45,7 +45,7 @@ def test_a_line_of_ten_megabytes_passes(capsys):
     assert capsys.readouterr().out == f"[rank 0] {'x' * 10_000_000}\n"
 
 
-def test_bytes_that_are_not_text_do_no_harm(capsys):
+def test_bytes_that_are_not_utf8_are_replaced(capsys):
     launch.run(lambda comm: os.write(1, b"\xff\x00\xfe\n"), **LOCAL)
     assert capsys.readouterr().out == "[rank 0] \ufffd\x00\ufffd\n"
 
@@ -55,16 +55,16 @@ def test_any_locale_prints_any_text(capsys):
     assert capsys.readouterr().out == "[rank 0] usina hidrelétrica ⚡\n"
 
 
-def test_output_of_child_processes_is_marked_too(capfd):
+def test_output_of_child_processes_is_prefixed(capfd):
     launch.run(lambda comm: os.system("echo from a child") and None, **LOCAL)
     assert capfd.readouterr().out == "[rank 0] from a child\n"
 
 
-def test_ranks_do_not_read_what_was_typed_for_the_parent():
+def test_ranks_do_not_read_stdin():
     assert launch.run(lambda comm: sys.stdin.read(), 2) == ["", ""]
 
 
-def test_output_can_go_elsewhere(capsys):
+def test_output_can_be_redirected(capsys):
     lines = []
     launch.run(lambda comm: print("hello"), 2, output=lambda *call: lines.append(call))
     assert sorted(lines) == [(0, "stdout", "hello\n"), (1, "stdout", "hello\n")]

@@ -53,7 +53,7 @@ def test_arguments_reach_every_rank():
     assert launch.run(summed, size=2, args=[[1, 2]]) == [3.0, 3.0]
 
 
-def test_closures_lambdas_and_local_classes_travel_both_ways():
+def test_closures_lambdas_and_local_classes_are_sent_and_returned():
     class Plan:
         def __init__(self, cost):
             self.cost = cost
@@ -243,7 +243,7 @@ def test_flags_of_the_interpreter_reach_the_ranks(tmp_path):
     assert run_python("-OO", script)[1] == "[2]\n"
 
 
-def test_ranks_keep_their_house_in_order(tmp_path):
+def test_a_run_causes_no_warnings(tmp_path):
     script = tmp_path / "script.py"
     script.write_text("from cobre.comm import launch\nlaunch.run(lambda comm: comm.rank, 2)\n")
     code, out, err = run_python("-X", "dev", "-W", "error", script)

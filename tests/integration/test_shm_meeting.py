@@ -51,7 +51,7 @@ def test_a_rank_that_joined_and_died_is_named_although_another_never_came(name, 
     assert not is_joining(name)
 
 
-def test_a_rank_that_comes_after_the_death_of_another_is_told_of_it(name):
+def test_a_rank_that_joins_after_a_death_reports_it(name):
     ranks = two_of_three(name)
     ranks[1].send_signal(signal.SIGKILL)
     late = start_rank(name, 2, size=3)
@@ -76,7 +76,7 @@ def test_a_rank_that_dies_in_a_barrier_is_named_while_others_still_compute(name)
     finish(ranks[0])
 
 
-def test_a_rank_that_joined_and_was_stopped_is_told_beside_the_one_that_is_missing(name):
+def test_a_stopped_rank_is_reported_beside_the_one_that_is_missing(name):
     ranks = two_of_three(name, CONNECT_TIMEOUT_SECS="4")
     ranks[0].send_signal(signal.SIGSTOP)
     _, out, err = finish(ranks[1])
@@ -86,7 +86,7 @@ def test_a_rank_that_joined_and_was_stopped_is_told_beside_the_one_that_is_missi
     assert "no heartbeat" in out
 
 
-def test_ranks_that_are_all_killed_while_they_meet_leave_nothing(name):
+def test_ranks_that_are_all_killed_while_they_join_leave_nothing(name):
     ranks = two_of_three(name)
     assert is_joining(name) and names(name) == [], "a socket, no name"
     for rank in ranks:
@@ -170,7 +170,7 @@ def test_a_listener_that_gives_no_segment_is_none(name, content, tmp_path):
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="a network namespace needs root")
 @pytest.mark.parametrize("rendezvous", ["socket", "name"])
-def test_ranks_with_networks_of_their_own_meet_by_name(name, rendezvous):
+def test_ranks_with_separate_network_namespaces_need_the_rendezvous_by_name(name, rendezvous):
     alone = ("unshare", "--net")
     limit = "20" if rendezvous == "name" else "2"
     first = start_rank(name, 0, RENDEZVOUS=rendezvous, CONNECT_TIMEOUT_SECS=limit)

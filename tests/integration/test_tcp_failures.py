@@ -42,7 +42,7 @@ def test_a_forked_child_does_not_keep_a_dead_rank_alive(start):
         assert (seen["error"], seen["ranks"]) == ("PeerLostError", [2])
 
 
-def test_a_death_is_told_while_the_coordinator_computes(start):
+def test_a_death_is_reported_while_the_coordinator_computes(start):
     ranks = start("idle_coordinator", 3)
     begin = time.monotonic()
     seen = ranks[1].hear("error")
@@ -63,7 +63,7 @@ def test_an_abort_reaches_ranks_that_are_in_no_call(start, size):
 
 
 @pytest.mark.parametrize("size", [2, 4])
-def test_ending_after_the_last_call_disturbs_nobody(start, size):
+def test_a_rank_may_end_after_the_last_call(start, size):
     for rank in start("leave_early", size):
         assert rank.hear("good")["good"]
         assert rank.process.wait(DEADLINE_S) == 0

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 from processes import finish, start_python
 from tcp_processes import Rank
-from tcp_worlds import DEADLINE_S, SECRET, meeting, new_address, results
+from tcp_worlds import DEADLINE_S, SECRET, new_address, results, tcp_world
 
 from cobre._native import ShmSegment
 from cobre.comm import TcpConfig
@@ -30,14 +30,14 @@ def split_local(comm):
 
 
 def test_ranks_of_one_host_share_by_default():
-    with meeting(3) as world:
+    with tcp_world(3) as world:
         communicators = results(world.start_all())
         assert world.everywhere(communicators, split_local) == [(0, 3), (1, 3), (2, 3)]
         assert [comm.is_leader for comm in communicators] == [True, False, False]
 
 
-def test_a_limit_makes_several_hosts_of_one():
-    with meeting(5, ranks_per_host=2) as world:
+def test_ranks_per_host_splits_a_host():
+    with tcp_world(5, ranks_per_host=2) as world:
         communicators = results(world.start_all())
         assert world.everywhere(communicators, split_local) == [(0, 2), (1, 2), (0, 2), (1, 2), (0, 1)]
 
@@ -49,7 +49,7 @@ def test_ranks_in_any_order_on_hosts_give_the_same_bits(monkeypatch, hosts_of):
         host_discovery, "_identity", lambda config: bytes([hosts_of[config.rank]]) * host_discovery.IDENTITY_BYTES
     )
     size, seed, length = len(hosts_of), 5, 60
-    with meeting(size) as world:
+    with tcp_world(size) as world:
         communicators = results(world.start_all())
         digests = world.everywhere(communicators, lambda comm: run_program(comm, seed, length))
         assert digests == [expected_digest(size, seed, length)] * size
@@ -72,7 +72,7 @@ def gather(comm):
     ("ranks_per_host", "expected"), [(0, [(0, 0)] * 3), (2, [(0, 0), (2, 2), (0, 0)]), (1, [(1, 3)] * 3)]
 )
 def test_every_byte_moves_once_between_hosts(ranks_per_host, expected):
-    with meeting(4, ranks_per_host=ranks_per_host) as world:
+    with tcp_world(4, ranks_per_host=ranks_per_host) as world:
         communicators = results(world.start_all())
         assert all(world.everywhere(communicators, gather))
         for comm, parts in zip(communicators[1:], expected, strict=True):
@@ -80,14 +80,14 @@ def test_every_byte_moves_once_between_hosts(ranks_per_host, expected):
                 assert wanted * PART <= seen < wanted * PART + LITTLE
 
 
-def test_nobody_shares_where_memory_cannot_be_opened(monkeypatch, caplog):
+def test_no_memory_is_shared_if_one_rank_cannot_open_it(monkeypatch, caplog):
     class Refusing(ShmSegment):
         @staticmethod
         def open(pid, descriptor, inode):
             raise PermissionError(13, "Permission denied")
 
     monkeypatch.setattr(host_discovery, "ShmSegment", Refusing)
-    with meeting(3) as world:
+    with tcp_world(3) as world:
         communicators = results(world.start_all())
         assert all(comm.is_leader for comm in communicators)
         assert all(world.everywhere(communicators, gather))
@@ -133,7 +133,7 @@ def start():
         ("lose_the_coordinator_while_a_neighbour_computes", 0, (1, 2)),
     ],
 )
-def test_a_death_is_told_while_a_rank_of_some_host_computes(start, action, lost, waiting):
+def test_a_death_is_reported_while_a_rank_of_some_host_computes(start, action, lost, waiting):
     ranks = start(action)
     begin = time.monotonic()
     for rank in waiting:
@@ -142,7 +142,7 @@ def test_a_death_is_told_while_a_rank_of_some_host_computes(start, action, lost,
     assert time.monotonic() - begin < QUICK_S
 
 
-def test_a_death_in_a_fence_is_told_to_the_host_that_it_concerns(start):
+def test_a_death_in_a_fence_is_reported_on_its_host(start):
     """Also when the coordinator has left since, and others before it."""
     ranks = start("die_before_a_fence")
     for rank in ranks[:2]:
@@ -153,7 +153,7 @@ def test_a_death_in_a_fence_is_told_to_the_host_that_it_concerns(start):
     assert (seen["error"], seen["ranks"]) == ("PeerLostError", [3])
 
 
-def test_leaving_after_a_fence_disturbs_no_other_host(start):
+def test_a_rank_may_leave_after_a_fence(start):
     ranks = start("fence_and_leave")
     for rank in ranks[2:]:
         assert rank.hear("fenced")
@@ -190,7 +190,7 @@ except BackendError as error:
 
 @pytest.mark.parametrize("step", ["find_hosts", "HostGroup", "join_memory"])
 @pytest.mark.parametrize("ranks_per_host", [0, 2])
-def test_a_death_while_ranks_join_their_hosts_memory_is_told_at_once_and_by_name(step, ranks_per_host):
+def test_a_death_while_ranks_join_shared_memory_is_reported_at_once(step, ranks_per_host):
     """Before it has a slot there, nobody sees it die in memory; the limit of joining is far beyond the test's."""
     address = new_address()
     options = {"secret": SECRET, "connect_timeout_s": 900.0, "timeout_s": 900.0, "ranks_per_host": ranks_per_host}

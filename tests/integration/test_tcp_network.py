@@ -36,7 +36,7 @@ def test_a_cut_link(world, action, coordinator):
     check_lost(ranks, 2, cut)
 
 
-def test_a_link_that_comes_back_in_time_costs_nothing_but_time(world):
+def test_a_link_that_is_down_for_less_than_the_timeout(world):
     ranks = world.run_all("gather_when_told", timeout_s=30.0)
     world.network.pull(1)
     ranks[0].tell()
@@ -45,7 +45,7 @@ def test_a_link_that_comes_back_in_time_costs_nothing_but_time(world):
 
 
 @pytest.mark.parametrize("action", ["barriers", "gathers"])
-def test_a_host_that_is_gone(world, action):
+def test_a_host_that_is_unreachable(world, action):
     ranks = world.run_all(action)
     gone = time.monotonic()
     world.network.remove(1)
@@ -53,7 +53,7 @@ def test_a_host_that_is_gone(world, action):
     check_lost(ranks, 1, gone, survivors=(0, 2))
 
 
-def test_the_host_of_the_coordinator_is_gone(world):
+def test_the_host_of_the_coordinator_is_unreachable(world):
     ranks = world.run_all("barriers")
     gone = time.monotonic()
     for host in (1, 2):
@@ -73,7 +73,7 @@ def test_a_black_hole(world, action):
     check_lost(ranks, 2, begin)
 
 
-def test_a_black_hole_in_the_way_of_what_a_worker_says(world):
+def test_a_black_hole_from_worker_to_coordinator(world):
     """The coordinator cannot hear it, and can still tell it so."""
     ranks = world.run_all("barriers")
     begin = time.monotonic()
@@ -83,7 +83,7 @@ def test_a_black_hole_in_the_way_of_what_a_worker_says(world):
         assert in_time(seen, begin), f"rank {rank} learned of it after {seen['at'] - begin:.1f} s"
 
 
-def test_a_black_hole_in_the_way_of_what_a_worker_is_told(world):
+def test_a_black_hole_from_coordinator_to_worker(world):
     """The worker gives up first, and says why; the others hear of it although they get every heartbeat."""
     ranks = world.run_all("barriers")
     begin = time.monotonic()

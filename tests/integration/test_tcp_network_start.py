@@ -41,7 +41,7 @@ def test_a_late_host_of_the_coordinator_is_waited_for(world):
     world.gather([world.start(0, "gather_when_told"), *workers])
 
 
-def test_a_name_that_becomes_known_late_is_one_line_and_a_retry(world):
+def test_a_name_that_resolves_late_is_logged_once_and_retried(world):
     for host in range(SIZE):
         world.network.write_names(host)
     ranks = world.start_all("gather_when_told", coordinator="coordinator")
@@ -65,7 +65,7 @@ def test_a_black_hole_in_front_of_one_address_does_not_hide_the_next(world):
     world.gather(ranks)
 
 
-def test_a_black_hole_at_the_start_is_told_on_both_sides(world):
+def test_a_black_hole_at_the_start_is_reported_on_both_sides(world):
     world.network.swallow(2)
     begin = time.monotonic()
     ranks = world.start_all("barriers", connect_timeout_s=CONNECT_S)
@@ -90,7 +90,7 @@ def test_other_hosts_are_refused_without_a_secret(world):
         assert seen["refused"] == "MissingConfigurationError"
 
 
-def test_a_wrong_secret_is_told_on_both_sides_in_time(world):
+def test_a_wrong_secret_is_reported_on_both_sides_in_time(world):
     coordinator = world.start(0, "gather_when_told")
     coordinator.hear("log", "backend tcp")
     # Without the secret nobody can prove a refusal: it is hearsay, told when the limit for joining is up.
@@ -126,7 +126,7 @@ def test_a_worker_that_is_restarted_in_a_run_is_too_late(world):
     refused(again, f"rank 1 could not connect to rank 0, the coordinator, at {COORDINATOR}:29500", "refused")
 
 
-def test_a_rank_that_believes_in_another_size(world):
+def test_a_rank_with_another_size(world):
     begin = time.monotonic()
     coordinator, other = (world.start(rank, "barriers", connect_timeout_s=CONNECT_S) for rank in (0, 2))
     odd = world.start(1, "barriers", size=SIZE + 1, connect_timeout_s=CONNECT_S)
@@ -146,7 +146,7 @@ def test_two_hosts_that_claim_one_rank(world):
     world.gather([coordinator, first, world.start(2, "gather_when_told")])
 
 
-def test_a_port_that_an_earlier_run_still_has(world):
+def test_a_port_in_use_by_an_earlier_run(world):
     earlier = world.start(0, "gather_when_told")
     worker = world.start(1, "gather_when_told")
     worker.hear("log", "waiting for the other ranks")

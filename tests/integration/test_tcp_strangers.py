@@ -11,9 +11,9 @@ from tcp_worlds import (
     DEADLINE_S,
     SECRET,
     failure,
-    meeting,
     new_address,
     results,
+    tcp_world,
     total,
     wait_for_log,
     wait_until_listening,
@@ -26,7 +26,7 @@ from cobre.comm.backends.tcp.rendezvous.handshake import RefusedError, WorkerHan
 
 def test_idle_connections_and_garbage_do_not_stall_the_rendezvous(monkeypatch):
     monkeypatch.setattr(acceptor, "MAX_PENDING", 16)
-    with meeting(3) as world:
+    with tcp_world(3) as world:
         coordinator = world.start(0)
         wait_until_listening(world)
         strangers = [world.connect() for _ in range(200)]
@@ -37,10 +37,10 @@ def test_idle_connections_and_garbage_do_not_stall_the_rendezvous(monkeypatch):
         assert world.everywhere(comms, total) == [[6.0] * 3] * 3
 
 
-def test_a_stranger_has_little_time(monkeypatch, caplog):
+def test_a_handshake_has_a_time_limit(monkeypatch, caplog):
     caplog.set_level(logging.INFO, "cobre.comm")
     monkeypatch.setattr(pending_connection, "HANDSHAKE_S", 0.2)
-    with meeting(2) as world:
+    with tcp_world(2) as world:
         coordinator = world.start(0)
         wait_until_listening(world)
         stranger = world.connect()
@@ -63,7 +63,7 @@ def join_by_hand(world, rank):
 
 
 def test_a_worker_that_died_before_the_start_is_replaced():
-    with meeting(3) as world:
+    with tcp_world(3) as world:
         coordinator = world.start(0)
         wait_until_listening(world)
         for sock in join_by_hand(world, 1):
@@ -97,10 +97,10 @@ class FakeCoordinator(threading.Thread):
         self.join(DEADLINE_S)
 
 
-def test_a_strangers_refusal_is_a_hint_after_the_limit_and_safe_to_show():
+def test_an_unproven_refusal_is_quoted_at_the_timeout_in_printable_form():
     address = new_address()
     stranger = FakeCoordinator(address, RefusedError("go home\x1b]0;owned\x07").frame())
-    with meeting(2, coordinator=address, connect_timeout_s=1.0) as world:
+    with tcp_world(2, coordinator=address, connect_timeout_s=1.0) as world:
         text = str(failure(world.start(1)))
     stranger.stop()
     assert stranger.answered > 1, "the worker has tried again"
@@ -108,10 +108,10 @@ def test_a_strangers_refusal_is_a_hint_after_the_limit_and_safe_to_show():
     assert "it said: go home\\x1b]0;owned\\x07" in text and text.isprintable()
 
 
-def test_a_strangers_refusal_does_not_keep_a_rank_from_its_coordinator():
+def test_an_unproven_refusal_is_retried():
     address = new_address()
     stranger = FakeCoordinator(address, RefusedError("go home").frame())
-    with meeting(2, coordinator=address) as world:
+    with tcp_world(2, coordinator=address) as world:
         worker = world.start(1)
         deadline = time.monotonic() + DEADLINE_S
         while not stranger.answered and time.monotonic() < deadline:
@@ -128,19 +128,19 @@ def test_a_strangers_refusal_does_not_keep_a_rank_from_its_coordinator():
         (b"\x15\x03\x03\x00\x02\x02\x28", "the coordinator uses TLS, but this rank does not"),
     ],
 )
-def test_whoever_answers_in_the_place_of_a_coordinator_is_told(answer, words):
+def test_a_server_of_another_protocol_is_reported(answer, words):
     address = new_address()
     stranger = FakeCoordinator(address, answer)
-    with meeting(2, coordinator=address, connect_timeout_s=1.0) as world:
+    with tcp_world(2, coordinator=address, connect_timeout_s=1.0) as world:
         text = str(failure(world.start(1)))
     stranger.stop()
     assert words in text and "COBRE_TCP_TLS_CA" in text
 
 
-def test_whoever_listens_and_says_nothing_is_told(monkeypatch):
+def test_a_server_that_does_not_reply_is_reported(monkeypatch):
     monkeypatch.setattr(connector, "HANDSHAKE_S", 0.2)
     address = new_address()
-    with socket.create_server((address, 29500)), meeting(2, coordinator=address, connect_timeout_s=1.0) as world:
+    with socket.create_server((address, 29500)), tcp_world(2, coordinator=address, connect_timeout_s=1.0) as world:
         assert "no reply in time" in str(failure(world.start(1)))
 
 
@@ -156,7 +156,7 @@ def refusal_of(world, rank, link, instance=b"instance of once"):
 
 
 def test_ranks_that_cannot_be_and_connections_made_twice_are_refused():
-    with meeting(3) as world:
+    with tcp_world(3) as world:
         coordinator = world.start(0)
         wait_until_listening(world)
         for rank in (0, 3):

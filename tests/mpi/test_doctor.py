@@ -27,7 +27,7 @@ def test_two_ranks_are_tried_under_mpiexec(mpi):
     assert "2 ranks connected, reduced and gathered" in status["reason"]
 
 
-def test_a_library_that_does_not_load_is_told_with_the_reason(mpich):
+def test_a_library_that_does_not_load_is_reported_with_the_reason(mpich):
     status = status_of_mpi(mpich, NO_SUCH_MPI)
     assert not status["is_usable"] and "MPI does not load: " in status["reason"], status
     assert "pip install mpich" in status["advice"]

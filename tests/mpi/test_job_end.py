@@ -29,7 +29,7 @@ def test_a_rank_that_fails_ends_the_job(mpi, way, action, words):
         assert word in done.output
 
 
-def test_the_reason_is_said_once(mpi):
+def test_the_reason_is_printed_once(mpi):
     done = mpi.run(SIZE, PROGRAM, "fail_inside", "raise_error")
     assert done.output.count("Traceback (most recent call last)") == 1
     assert done.output.count("cobre.comm: run stopped") == 1
@@ -39,7 +39,7 @@ def test_the_exit_code_of_the_rank_is_the_jobs(mpi):
     assert mpi.run(SIZE, PROGRAM, "fail_inside", "exit_with_3").code == 3
 
 
-def test_an_error_in_plain_words_on_one_rank_ends_the_job_with_them(mpi):
+def test_the_exit_report_of_one_rank_ends_the_job(mpi):
     done = mpi.run(SIZE, PROGRAM, "fail_inside", "raise_plain_error")
     assert done.code == 7
     assert done.output.count("rank 1: the lake is empty") == done.output.count("the lake is empty") == 1
@@ -49,7 +49,7 @@ def test_an_error_in_plain_words_on_one_rank_ends_the_job_with_them(mpi):
 @pytest.mark.parametrize(
     ("way", "words"), [("fail_together", "the lake is empty"), ("fail_before_a_question", "rank 1: the lake is empty")]
 )
-def test_ranks_that_give_up_together_leave_in_order_and_one_speaks(mpi, way, words):
+def test_ranks_that_fail_together_exit_in_order_and_one_prints_the_report(mpi, way, words):
     done = mpi.run(SIZE, PROGRAM, way, "raise_plain_error")
     assert done.code == 7
     assert [line for line in done.output.splitlines() if "the lake" in line] == [words]

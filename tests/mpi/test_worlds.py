@@ -56,14 +56,14 @@ def test_a_region_without_room_is_refused_on_every_rank(mpi):
     assert done.output.count("refused True True") == 3
 
 
-def test_what_is_given_up_is_released(mpi):
+def test_closed_communicators_and_regions_are_released(mpi):
     done = mpi.run(2, PROGRAM, "many_of_each")
     assert done.code == 0, done.output[-2000:]
     assert done.output.count("lost little True True") == 2
     assert done.output.count("worlds True") == 2
 
 
-def test_a_rank_that_waits_says_where_when_asked(mpi, tmp_path):
+def test_a_waiting_rank_reports_on_sigusr1(mpi, tmp_path):
     answer = tmp_path / "answer"
     done = mpi.run(2, PROGRAM, "asked", environ={"ANSWER": str(answer)})
     assert done.code == 0, done.output

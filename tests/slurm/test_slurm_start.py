@@ -42,7 +42,7 @@ def run_step(cluster, folder, *options, tasks=3, **environ):
     return cluster.run(*command, check=False, cwd=folder, env={"PATH": path, **environ})
 
 
-def test_tasks_that_know_nothing_of_each_other_are_refused(cluster, tmp_path):
+def test_unconnected_tasks_are_refused(cluster, tmp_path):
     done = run_step(cluster, tmp_path)
     assert done.returncode == 2
     assert "srun started 3 tasks" in done.stderr and "cobre.launchfiles.slurm_step" in done.stderr
@@ -55,13 +55,13 @@ def test_one_task_is_one_study(cluster, tmp_path, digest):
     assert digest_of(tmp_path / "out") == digest(5)
 
 
-def test_srun_without_mpi_is_told_how_it_would_work(cluster, tmp_path):
+def test_srun_without_mpi_is_refused_with_advice(cluster, tmp_path):
     done = run_step(cluster, tmp_path, COBRE_COMM_BACKEND="mpi")
     assert done.returncode == 2
     assert "srun --mpi=pmix for Open MPI, srun --mpi=pmi2 for MPICH" in done.stderr
 
 
-def test_a_node_without_a_name_is_said_at_once(cluster, tmp_path):
+def test_a_node_that_cannot_be_resolved_is_reported_at_once(cluster, tmp_path):
     with cluster.machines.forgotten("n1"):
         job = submit(cluster, tmp_path, script(tmp_path))
         assert job.wait(*ENDED) == "FAILED"
@@ -77,7 +77,7 @@ def test_a_node_without_a_name_can_be_reached_by_its_address(cluster, tmp_path, 
     assert digest_of(tmp_path / "out") == digest(5)
 
 
-def test_a_coordinator_that_nobody_knows_is_named_while_ranks_wait(cluster, tmp_path):
+def test_a_coordinator_that_cannot_be_resolved_is_reported_while_ranks_wait(cluster, tmp_path):
     environ = {"COBRE_TCP_COORDINATOR": "no-such-node", "COBRE_TCP_CONNECT_TIMEOUT_SECS": "60"}
     job = submit(cluster, tmp_path, script(tmp_path), environ)
     seen = (
