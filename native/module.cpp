@@ -7,6 +7,7 @@
 #include <nanobind/stl/vector.h>
 #include <sys/mman.h>
 
+#include <cstdlib>
 #include <vector>
 
 #include "call_guard.hpp"
@@ -212,6 +213,8 @@ NB_MODULE(_native, module) {
         "parent_pid"_a, "segment"_a);
     module.attr("PARENT_DEATH_SIGNAL") = cobre::parent_death_signal();
     module.def("kill_process_group", &cobre::kill_process_group);
+    // The C library's exit, with its handlers, and without the teardown of the interpreter.
+    module.def("exit_without_teardown", [](int code) { std::exit(code); }, "code"_a);
     cobre::lp::bind_cuts(module);
     cobre::lp::bind_engine(module);
 }

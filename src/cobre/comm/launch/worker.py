@@ -19,6 +19,7 @@ from cobre._native import kill_group_with_parent, kill_process_group
 from cobre.comm.exit_report import exit_code_for
 from cobre.comm.factory import create_communicator
 from cobre.comm.launch.environment import RANK_VARIABLES, segment_name
+from cobre.comm.launch.exiting import exit_rank
 from cobre.comm.launch.messages import message_descriptors
 from cobre.comm.launch.payload import FunctionTask, ResultWriter, ScriptTask, TaskReader, describe_failure
 
@@ -54,7 +55,8 @@ def run_as_rank(inherited: RankDescriptors) -> NoReturn:
     # A crash in native code then prints the Python stack to stderr, whose last lines the parent quotes.
     faulthandler.enable(all_threads=False)
     _use_utf8(sys.stdout, sys.stderr)
-    sys.exit(_run_task(TaskReader(inherited.task), ResultWriter(inherited.result)))
+    exit_code = _run_task(TaskReader(inherited.task), ResultWriter(inherited.result))
+    exit_rank(exit_code)
 
 
 def end_silently_on_interrupt() -> None:

@@ -1,0 +1,85 @@
+"""A rank whose function has returned exits as an interpreter does: nothing that it had left to do or write is lost."""
+
+import atexit
+import builtins
+import threading
+import time
+import weakref
+
+import pytest
+
+from cobre.comm import launch
+
+SIZES = [1, 2]  # an interpreter of its own, and forks
+
+
+def leave_files_open(comm, folder):
+    """Files that nobody closes, and that something keeps alive: their last lines are in buffers."""
+    text = (folder / f"text{comm.rank}").open("w")
+    text.write("last words")
+    data = (folder / f"data{comm.rank}").open("wb")
+    data.write(b"last bytes")
+    builtins.kept_open = [text, data]
+
+
+@pytest.mark.parametrize("size", SIZES)
+def test_files_that_are_open_are_flushed(tmp_path, size):
+    launch.run(leave_files_open, size, args=(tmp_path,))
+    for rank in range(size):
+        assert (tmp_path / f"text{rank}").read_text() == "last words"
+        assert (tmp_path / f"data{rank}").read_bytes() == b"last bytes"
+
+
+class Resource:
+    """Something that a finaliser gives back."""
+
+
+def register_handlers(comm, folder):
+    atexit.register((folder / f"handler{comm.rank}").touch)
+    builtins.kept_resource = Resource()
+    weakref.finalize(builtins.kept_resource, (folder / f"finaliser{comm.rank}").touch)
+
+
+@pytest.mark.parametrize("size", SIZES)
+def test_exit_handlers_and_finalisers_run(tmp_path, size):
+    launch.run(register_handlers, size, args=(tmp_path,))
+    expected = {f"{name}{rank}" for name in ("handler", "finaliser") for rank in range(size)}
+    assert {path.name for path in tmp_path.iterdir()} == expected
+
+
+def leave_a_thread(comm, folder):
+    def work():
+        time.sleep(0.2)
+        (folder / f"thread{comm.rank}").touch()
+
+    threading.Thread(target=work).start()
+
+
+@pytest.mark.parametrize("size", SIZES)
+def test_threads_that_are_no_daemons_are_waited_for(tmp_path, size):
+    launch.run(leave_a_thread, size, args=(tmp_path,))
+    assert {path.name for path in tmp_path.iterdir()} == {f"thread{rank}" for rank in range(size)}
+
+
+def print_without_a_newline(comm):
+    print(f"rank {comm.rank} says so", end="")
+
+
+@pytest.mark.parametrize("size", SIZES)
+def test_what_was_printed_is_not_lost(capfd, size):
+    launch.run(print_without_a_newline, size)
+    text = capfd.readouterr().out
+    assert all(f"rank {rank} says so" in text for rank in range(size))
+
+
+def fail_in_a_handler(comm):
+    @atexit.register
+    def fail():
+        raise LookupError("in a handler")
+
+    return comm.rank
+
+
+def test_a_handler_that_fails_is_reported_and_changes_no_result(capfd):
+    assert launch.run(fail_in_a_handler, 2) == [0, 1]
+    assert "LookupError: in a handler" in capfd.readouterr().err
