@@ -156,7 +156,7 @@ def test_the_button_changes_the_colours(tab):
 
 
 @pytest.mark.parametrize("width", [360, 400, 768, 1600])
-def test_nothing_sticks_out(tab, width):
+def test_nothing_overflows_the_page(tab, width):
     tab.until('document.querySelectorAll("#entity-charts canvas").length > 3')
     tab.resize(width, 900)
     tab.until(f"[...charts.drawn].every((u) => u.width === u.holder.clientWidth && u.width < {width})")

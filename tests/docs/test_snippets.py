@@ -105,7 +105,7 @@ def test_commands_for_other_programs_are_shell():
             assert first in allowed, f"{page}, line {block.line}: {first} could run here: mark the block console"
 
 
-def test_commands_of_ours_in_them_exist():
+def test_commands_in_snippets_exist():
     found = 0
     for page, block in shell_blocks():
         for words in our_commands(block.text):

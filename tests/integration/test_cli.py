@@ -241,7 +241,7 @@ def test_paths_that_are_no_output_directory_are_refused(command, kind, tmp_path)
     assert "Traceback" not in done.stderr
 
 
-def test_top_in_a_pipe_prints_how_things_stand(trained):
+def test_top_in_a_pipe_prints_the_state(trained):
     done = cobre("top", trained)
     assert done.returncode == 0
     assert done.stdout.startswith("finished")

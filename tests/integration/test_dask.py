@@ -94,7 +94,7 @@ def test_begins_with_the_cuts_of_a_policy(client, alone):
     assert begun.digest == cobre.train(CASE, iterations=2, warm_start=alone.policy).digest
 
 
-def test_a_time_limit_ends_it_with_what_there_is(client):
+def test_time_limit_ends_training_with_the_result_so_far(client):
     result = cobre.dask.train(client, CASE, num_workers=2, iterations=ENDLESS, time_limit_s=0.5)
 
     assert "time limit" in result.stop_reason
@@ -156,7 +156,7 @@ def test_a_port_that_is_taken_is_named(client):
             cobre.dask.train(client, CASE, num_workers=2, iterations=1, port=port, connect_timeout_s=5.0)
 
 
-def test_ctrl_c_keeps_what_there_is():
+def test_ctrl_c_keeps_the_result_so_far():
     program = textwrap.dedent(
         f"""
         import os, signal

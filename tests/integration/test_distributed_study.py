@@ -152,7 +152,7 @@ def test_checkpoints_of_a_script_lead_to_the_same_bits(case, alone, tmp_path):
     assert resumed.iterations == ITERATIONS
 
 
-def test_the_time_limit_gives_what_there_is(case):
+def test_time_limit_gives_the_result_so_far(case):
     result = cobre.train(case, iterations=1_000_000, time_limit_s=0.2, num_workers=2)
     assert "time limit" in result.stop_reason
     assert result.policy.iterations == result.iterations >= 1
@@ -187,7 +187,7 @@ def test_from_a_script_without_a_main_guard(case, alone, tmp_path):
     assert (code, out) == (0, f"DIGEST {alone.digest}\n"), err
 
 
-def test_ctrl_c_gives_a_script_what_there_is(case, tmp_path):
+def test_ctrl_c_gives_a_script_the_result_so_far(case, tmp_path):
     program = f"""
         import cobre
         def show(event):

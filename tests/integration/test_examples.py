@@ -67,7 +67,7 @@ def count(name, file):
     return len(rows)
 
 
-def test_large_is_large():
+def test_large_case_has_its_documented_size():
     assert count("large", "hydros") >= 30
     assert count("large", "thermals") >= 60
     assert count("large", "buses") == 5

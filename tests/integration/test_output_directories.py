@@ -82,7 +82,7 @@ def test_earlier_run_is_replaced_only_with_overwrite(case, tmp_path):
     assert json.loads((out / "summary.json").read_text())["iterations"] == 1
 
 
-def test_a_run_that_was_refused_at_its_start_is_nothing_to_lose(case, tmp_path):
+def test_refused_run_leaves_the_directory_reusable(case, tmp_path):
     change(case / "config.json", no_such_section={})
     assert cobre("run", case, "-o", tmp_path / "out", *FAST).returncode == 3
     shutil.copy(QUICK_CASE / "config.json", case / "config.json")

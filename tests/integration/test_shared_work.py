@@ -94,7 +94,7 @@ def test_scenarios_of_a_rank_that_comes_late_are_simulated_by_the_other(case, jo
 
 
 @pytest.mark.parametrize(("ranks", "threads"), [(2, 2), (5, 1)])
-def test_any_crowd_of_workers_simulates_the_same(case, ranks, threads):
+def test_number_of_workers_does_not_change_a_simulation(case, ranks, threads):
     with LocalCommunicator() as comm:
         costs, digest, _, _ = simulate(comm, case, lambda *_: None)
     outcomes = launch.run(lambda comm: simulate(comm, case, lambda *_: None, threads), ranks, "shm")

@@ -202,7 +202,7 @@ def flip_a_bit(path):
     path.write_bytes(content)
 
 
-def test_a_damaged_checkpoint_is_passed_over_with_a_warning(two_checkpoints, case, references):
+def test_damaged_checkpoint_is_skipped_with_a_warning(two_checkpoints, case, references):
     flip_a_bit(checkpoints_in(two_checkpoints)[-1])
     code, _, err = run_study(case, two_checkpoints, *SHM_2, "--iterations", "4", "--resume")
     assert code == 0

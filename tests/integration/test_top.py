@@ -147,7 +147,7 @@ def test_live_view_follows_the_event_file(finished, tmp_path):
     driven(folder, act)
 
 
-def test_a_killed_run_is_called_that(finished, tmp_path):
+def test_killed_run_is_reported_as_killed(finished, tmp_path):
     copy_of(finished, tmp_path / "out", 6)
     _, text, _ = driven(tmp_path / "out", nothing)
     assert "ended unexpectedly" in text["status"]

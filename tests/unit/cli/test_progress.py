@@ -65,7 +65,7 @@ def test_lines_are_the_same_for_every_log():
     assert stream.getvalue().isascii()
 
 
-def test_quiet_says_warnings_only(capsys):
+def test_quiet_prints_only_warnings(capsys):
     progress = QuietProgress()
     for event in (started(), iteration(1), {"event": "warning", "time": 0.0, "message": "look out"}):
         progress.emit(event)

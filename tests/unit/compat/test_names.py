@@ -14,7 +14,7 @@ HEAVY = ("numpy", "pyarrow", "pydantic", "matplotlib", "IPython", "highspy", "mp
 
 
 @pytest.mark.parametrize("name", [*PEER, "changed", "load_case", "save_case", "simulate", "train", "validate"])
-def test_names_are_offered(name):
+def test_public_names_are_listed_and_resolve(name):
     assert name in dir(cobre)
     assert getattr(cobre, name) is not None
 

@@ -41,7 +41,7 @@ def test_convergence(folder, finished):
     assert isinstance(cobre.results.load_convergence_arrow(folder), pa.Table)
 
 
-def test_cuts_that_selection_puts_aside(case_dir, limit, tmp_path):
+def test_cuts_that_selection_deactivates(case_dir, limit, tmp_path):
     selection = {"training.cut_selection.selection": {"method": "level1", "check_frequency": 2}}
     policy = cobre.Study(case_dir, tmp_path, config_overrides={**limit, **selection}).train()
     rows = cobre.results.load_convergence(tmp_path)

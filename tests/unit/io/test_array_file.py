@@ -57,7 +57,7 @@ def test_slices_and_foreign_byte_orders_are_stored_as_what_they_mean(path):
     assert np.array_equal(arrays["turned"], grid.T)
 
 
-def test_nothing_at_all_is_a_file_too(path):
+def test_file_without_arrays_is_valid(path):
     write_arrays(path, {}, {})
     assert read(path) == ({}, {})
 

@@ -53,7 +53,7 @@ def test_a_link_in_the_place_of_a_file_loses_its_name(places):
     assert names(out) == ["summary.json"]
 
 
-def test_a_file_that_must_stay_what_it_is_is_no_link_no_pipe_and_has_one_name(places):
+def test_only_regular_files_with_one_link_are_opened(places):
     out, victim = places
     (out / "link").symlink_to(victim / "precious")
     os.link(victim / "precious", out / "second")

@@ -57,7 +57,7 @@ def test_row_groups_stay_as_they_are(tmp_path):
     assert file.read_row_group(6).equals(rows(55, 1))
 
 
-def test_joined_files_are_joined_again(tmp_path):
+def test_joined_file_can_be_joined_with_others(tmp_path):
     first, second, third = write(tmp_path, [4, 5, 6])
     (tmp_path / "joined").write_bytes(joined([first, second]))
     assert parquet.read_table(io.BytesIO(joined([tmp_path / "joined", third]))).equals(rows(0, 15))

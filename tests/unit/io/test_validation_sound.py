@@ -18,7 +18,7 @@ def test_layers_run_in_order():
         assert all(rule.__doc__ for rule in rules)
 
 
-def test_later_layers_say_what_does_not_depend_on_a_broken_reference(tmp_path):
+def test_later_layers_check_what_does_not_depend_on_a_broken_reference(tmp_path):
     def spoil(documents, tables):
         documents["system/lines.json"]["lines"][0]["target_bus_id"] = 7
         documents["system/thermals.json"]["thermals"][0]["bus_id"] = 8

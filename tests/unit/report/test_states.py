@@ -38,7 +38,7 @@ def test_lock_file_that_no_process_holds(only_events):
     assert data_of(write_report(only_events).read_text())["state"] == "interrupted"
 
 
-def test_a_run_that_has_only_begun(only_events):
+def test_run_without_iterations(only_events):
     first = (only_events / "events.jsonl").read_text().splitlines()[0]
     (only_events / "events.jsonl").write_text(first + "\n")
     page = Page(write_report(only_events).read_text())

@@ -81,7 +81,7 @@ def test_system_without_rivers_and_lines_has_no_map():
     assert system_map(StudyFacts({"entities": {"buses": [{"id": 0, "name": "one"}]}})) is None
 
 
-def test_a_country_stays_readable():
+def test_large_map_stays_readable():
     """151 plants: wide as a page, in letters of their natural size, and not higher than a few screens."""
     hydros = [{"id": id_, "name": f"PLANT {id_}", "downstream_id": below} for id_, below in forest(151, 2).items()]
     drawn = system_map(StudyFacts({"entities": {"hydros": hydros, "buses": [{"id": 0, "name": "one"}]}}))

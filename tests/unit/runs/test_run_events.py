@@ -95,7 +95,7 @@ def test_appending_after_a_partial_line_loses_only_that_line(tmp_path):
     assert [event["event"] for event in read_events(tmp_path)] == ["a", "b"]
 
 
-def test_lines_that_are_no_events_are_passed_over(tmp_path):
+def test_lines_that_are_not_events_are_skipped(tmp_path):
     (tmp_path / EVENT_FILE).write_text('\n[1]\n{"a":1}\nnonsense\n{"event":"a"}\n')
     assert [event["event"] for event in read_events(tmp_path)] == ["a"]
 

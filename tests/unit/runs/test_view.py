@@ -108,7 +108,7 @@ def test_status_of_a_run_that_says_nothing_more(tmp_path):
         (20000.0, 3600.0, RunState.KILLED),
     ],
 )
-def test_a_run_on_another_machine_lives_by_the_age_of_its_last_event(tmp_path, age_s, gap_s, status):
+def test_run_on_another_machine_is_judged_by_the_age_of_its_last_event(tmp_path, age_s, gap_s, status):
     """Its directory may be copied here every few minutes, without the lock."""
     now = time.time()
     event = [iteration(number, time=now - age_s - gap_s * (3 - number)) for number in (1, 2, 3)]
@@ -143,7 +143,7 @@ def test_following_reads_whole_lines_once(tmp_path):
     assert [event["iteration"] for event in follower.look()] == [2]
 
 
-def test_half_lines_of_a_killed_run_are_passed_over(tmp_path):
+def test_partial_lines_of_a_killed_run_are_skipped(tmp_path):
     (tmp_path / "events.jsonl").write_text('{"event": "ru\n[1]\n{"event": 3}\n\xff\n{"event": "phase", "name": "x"}\n')
     assert [event["event"] for event in EventFollower(tmp_path).look()] == ["phase"]
 

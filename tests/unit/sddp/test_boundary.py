@@ -199,7 +199,7 @@ def test_the_last_stage_looks_beyond_its_end(tmp_path):
     assert limits_of(context_of(short).problem.stages[-1])["future_cost"] == (0.0, 0.0)
 
 
-def test_an_end_that_earns_money_lowers_all_floors(tmp_path):
+def test_negative_boundary_costs_lower_the_floors_of_all_stages(tmp_path):
     """Water left over sells for more than anything costs: the floor may not hide it."""
     folder = written(system(SHORT), tmp_path / "short")
     names = ("storage:0", "storage:1")

@@ -65,7 +65,7 @@ def test_a_minimum_that_a_table_gives_a_plant_acts(tmp_path):
     assert tables["hydros"]["turbined_m3s"] == pytest.approx([12.0, 0.0, 0.0, 0.0])
 
 
-def test_a_lack_is_paid_for_once(tmp_path):
+def test_shortage_is_penalized_once(tmp_path):
     """The plant's own minimum and that of its group are the same 4 m3/s here."""
     rows = [{"hydro_id": 0, "stage_id": 0, "min_turbined_m3s": 4.0}]
     case = SmallCase(

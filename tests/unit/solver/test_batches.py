@@ -125,7 +125,7 @@ def test_scaling_by_powers_of_two_keeps_the_optimum() -> None:
     np.testing.assert_allclose(scaled.decided, plain.decided, atol=1e-6)
 
 
-def test_cuts_out_of_play_take_no_part() -> None:
+def test_inactive_cuts_are_ignored() -> None:
     noise, states = realisations(3), random_states(2)
     intercepts, slopes = random_cuts(20, 2)
     rows = cut_rows(intercepts, slopes)

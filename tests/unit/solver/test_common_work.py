@@ -120,7 +120,7 @@ def test_paths_are_walked_together(cuts):
         assert common.basis_cuts[stage].tobytes() == alone.basis_cuts[stage].tobytes()
 
 
-def test_what_others_took_is_left_to_them(cuts, chains):
+def test_units_taken_by_other_ranks_are_not_solved_again(cuts, chains):
     """The counter stands at the last chain: this solver does that one, whoever has the others."""
     noise, common = realisations(OPENINGS), common_batch()
     common.counter[0] = POINTS - 1

@@ -64,7 +64,7 @@ def test_perfect_correlation():
     assert np.allclose(root, [[half, -half], [-half, half]])
 
 
-def test_mixing_touches_its_group_alone():
+def test_correlation_changes_only_its_group():
     noise = np.random.default_rng(1).normal(size=(5, 4))
     mixed = profiles([group([("inflow", 2), ("inflow", 0)], [[1, 0.5], [0.5, 1]])]).apply(0, noise.copy())
     big, small = 0.9659258262890683, 0.25881904510252074

@@ -141,7 +141,7 @@ def test_coefficients_that_explode_are_refused(phi):
 
 
 @pytest.mark.parametrize("phi", [(1.1,), (0.9, 0.4)])
-def test_coefficients_that_explode_may_say_what_they_leave(phi):
+def test_residual_ratio_of_explosive_coefficients_is_taken_from_the_file(phi):
     """One plant's process has no steady state; the other's is as it was."""
     stats = [(h, t, 100.0, 10.0) for h in range(2) for t in range(12)]
     rows = [(0, t, lag, value, 0.4) for t in range(12) for lag, value in enumerate(phi, start=1)]

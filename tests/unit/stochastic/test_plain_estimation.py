@@ -90,7 +90,7 @@ def test_every_mean_and_deviation():
         assert statistics.std_m3s[:, plant] == pytest.approx(plain.std, rel=1e-12)
 
 
-def test_odd_seasons_are_odd():
+def test_kinds_of_observations_at_their_limits():
     """The history has one of each kind, and its neighbour on the other side of the limit."""
     statistics = found().statistics
     assert (statistics.std_m3s[[2, 7, 5], [0, 1, 3]] == 0.0).all()

@@ -234,7 +234,7 @@ def test_inflows_with_memory_keep_their_model_and_replay_all_the_same():
     assert replayed(model) == pytest.approx(inflows[:, REPLAYED])
 
 
-def test_a_library_that_a_silent_model_cannot_follow():
+def test_external_scenarios_for_a_model_without_deviation_are_refused():
     libraries, _, _, _ = external(stages_=2)
     case = make_case(
         hydros=2,

@@ -147,7 +147,7 @@ def test_a_state_has_a_number_for_each_name(trained):
         trained.water_values(state[1:])
 
 
-def test_numbers_that_mean_nothing_are_refused(tmp_path):
+def test_meaningless_numbers_are_refused(tmp_path):
     case = shutil.copytree(EXAMPLE, tmp_path / "case")
     file = case / "penalties.json"
     content = json.loads(file.read_text())

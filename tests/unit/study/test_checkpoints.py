@@ -202,7 +202,7 @@ def test_the_newest_sound_one_is_taken(kept):
     file.close()
 
 
-def test_damaged_ones_are_passed_over_with_a_warning_each(kept):
+def test_damaged_checkpoints_are_skipped_with_a_warning_each(kept):
     (kept / name(3)).write_bytes(b"")
     (kept / name(2)).write_bytes((kept / name(2)).read_bytes()[:-7])
     warnings = []

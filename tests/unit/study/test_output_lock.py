@@ -87,7 +87,7 @@ def test_directory_that_cannot_be_created_raises_write_error(tmp_path):
         output_lock(tmp_path / "file" / "output").__enter__()
 
 
-def test_who_only_asks_keeps_no_run_from_starting(tmp_path, monkeypatch):
+def test_checking_the_lock_does_not_block_a_run(tmp_path, monkeypatch):
     """The one who asks holds the file at the first attempt, and has gone after the first pause."""
     (tmp_path / LOCK_FILE).touch()
     asking = (tmp_path / LOCK_FILE).open("rb")

@@ -142,7 +142,7 @@ def whole(comm, first, second, emit):
         (Placement("tcp", 2), [(0, 2, "tcp"), (1, 2, "tcp")]),
     ],
 )
-def test_every_rank_returns_and_only_rank_0_speaks(placement, values):
+def test_every_rank_returns_and_only_rank_0_reports(placement, values):
     events = []
     assert run_in(placement, whole, ("a", 2.5), events.append) == values
     assert [(one["name"], one["pair"]) for one in events] == [(f"0 of {placement.size}", ["a", 2.5])]

@@ -128,7 +128,7 @@ def test_published_cases_are_plausible(name):
 
 
 @pytest.mark.skipif(not CASES.is_dir(), reason="the published cases are not beside the repository")
-def test_a_bus_that_its_lines_cannot_serve():
+def test_bus_whose_load_exceeds_its_supply():
     (warning,) = cobre.validate(CASES / "d04-transmission").warnings
     assert "the load is 40 MW in stage 0, but its plants have only 20 MW and lines bring at most 15 MW" in str(warning)
 

@@ -24,7 +24,7 @@ def send(number):
     os.kill(os.getpid(), number)
 
 
-def test_nothing_has_come():
+def test_no_interruption_without_signal_or_time_limit():
     with StopRequest() as stop:
         assert stop.interruption() is Interruption.NONE
 
@@ -83,7 +83,7 @@ def test_a_time_limit_that_is_far():
         assert stop.interruption() is Interruption.NONE
 
 
-def test_a_signal_says_more_than_a_time_limit():
+def test_signal_takes_precedence_over_a_time_limit():
     with StopRequest(0.0) as stop:
         send(signal.SIGINT)
         assert stop.interruption() is Interruption.INTERRUPTED

@@ -122,7 +122,7 @@ def test_doubling_expressions_do_not_grow():
         ("*".join(["@k"] * 20) + "*thermal_generation(0)", 24, "parameters are multiplied", "linear"),
     ],
 )
-def test_mistakes_are_placed_and_explained(text, position, words, remedy):
+def test_errors_have_position_and_explanation(text, position, words, remedy):
     with pytest.raises(ExpressionError) as caught:
         parse_constraint(text, K)
     assert words in caught.value.message

@@ -18,12 +18,12 @@ from cobre.sddp.work_split import WorkSplit
 # Lines over one state: falling, flat, rising; the fourth is never best, the fifth is the second again.
 CUTS = CutSet(np.array([4.0, 2.0, 0.0, -1.0, 2.0]), np.array([[-2.0], [0.0], [2.0], [0.0], [0.0]]))
 STATES = np.array([[0.0], [0.5], [1.0], [1.5], [2.0], [2.0]])
-BORN = np.array([1, 1, 2, 2, 3], np.int32)
+CREATED = np.array([1, 1, 2, 2, 3], np.int32)
 ALL = np.ones(5, np.uint8)
 
 
 def chosen(config, states=STATES, iteration=4, active=ALL):
-    return cut_selection(config).choose(CUTS, states, BORN, iteration, active).tolist()
+    return cut_selection(config).choose(CUTS, states, CREATED, iteration, active).tolist()
 
 
 def test_level1_keeps_what_is_best_somewhere():
@@ -88,15 +88,15 @@ def test_of_equally_idle_cuts_those_go_that_were_best_less_often():
 
 
 def test_a_cap_never_drops_cuts_of_the_present_iteration():
-    assert Capped(None, 1).choose(CUTS, STATES, BORN, 2, ALL).tolist() == [0, 0, 1, 1, 0]
+    assert Capped(None, 1).choose(CUTS, STATES, CREATED, 2, ALL).tolist() == [0, 0, 1, 1, 0]
 
 
-def test_between_checks_what_was_put_aside_stays_aside():
+def test_deactivated_cuts_stay_inactive_between_checks():
     """Level 1 looks every fifth iteration, the cap always: the cap may not bring cuts back."""
     rule = cut_selection(CutSelectionConfig("level1", max_active_per_stage=4))
     aside = np.array([1, 1, 1, 0, 0], np.uint8)
-    assert rule.choose(CUTS, STATES, BORN, 6, aside).tolist() == aside.tolist()
-    assert rule.choose(CUTS, STATES, BORN, 5, aside).tolist() == [1, 1, 1, 0, 1]
+    assert rule.choose(CUTS, STATES, CREATED, 6, aside).tolist() == aside.tolist()
+    assert rule.choose(CUTS, STATES, CREATED, 5, aside).tolist() == [1, 1, 1, 0, 1]
 
 
 def test_slots_without_a_cut_are_ignored():
@@ -122,7 +122,7 @@ def anew(cuts, states, tolerance):
 
 @pytest.mark.parametrize("tolerance", [0.0, 1e-10, 0.3])
 @pytest.mark.parametrize("seed", range(3))
-def test_what_was_found_before_need_not_be_looked_at_again(tolerance, seed):
+def test_earlier_states_and_cuts_are_not_compared_again(tolerance, seed):
     """Heights that are often equal, cuts in slots with gaps, iterations at which selection is not due."""
     random = np.random.default_rng(seed)
     comm = LocalCommunicator()

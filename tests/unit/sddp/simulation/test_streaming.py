@@ -56,7 +56,7 @@ def check(folder, sink, costs, in_memory):
 
 
 @pytest.mark.parametrize("seconds", [0.0, 1e9])
-def test_files_hold_what_memory_would(tmp_path, trained, in_memory, seconds):
+def test_spooled_rows_equal_those_in_memory(tmp_path, trained, in_memory, seconds):
     sink = streaming(tmp_path, seconds=seconds)
     check(tmp_path, sink, into(sink, trained, spool_folder=tmp_path), in_memory)
 

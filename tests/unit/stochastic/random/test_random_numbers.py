@@ -102,7 +102,7 @@ def test_normals_are_normal_and_reach_the_tail():
     assert abs(np.mean(drawn < 1.0) - 0.841345) < 5 * np.sqrt(0.13 / drawn.size)
 
 
-def test_normals_do_not_depend_on_company():
+def test_normals_do_not_depend_on_other_draws():
     seeds = opening_seeds(9, np.arange(2_000), 3)
     together = standard_normals(Pcg64Streams(seeds), 5)
     for start in range(0, 2_000, 500):
