@@ -18,8 +18,8 @@ from cobre.runs.view import RunView
 if TYPE_CHECKING:
     from cobre.runs.events import Event
 
-SHORTEST_INTERVAL_S = 0.5
-LARGEST_SHARE = 0.003
+MIN_INTERVAL_S = 0.5
+MAX_CPU_SHARE = 0.003
 """Of one core that drawing may take: a slow terminal is drawn less often."""
 
 
@@ -85,7 +85,7 @@ class LiveProgress:
                 cost_s = self._draw()
             except OSError:
                 return
-            interval_s = max(SHORTEST_INTERVAL_S, cost_s / LARGEST_SHARE)
+            interval_s = max(MIN_INTERVAL_S, cost_s / MAX_CPU_SHARE)
 
     def _draw(self) -> float:
         """Draw the table; returns the CPU time that it took."""

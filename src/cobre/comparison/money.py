@@ -14,7 +14,7 @@ from cobre.comparison.paired_means import PairedMeans
 from cobre.comparison.quantities import COST, QUANTITIES
 from cobre.runs.column_labels import COST_COMPONENTS
 
-ENOUGH = 1e-9
+SAME_MEAN_TOLERANCE = 1e-9
 """Relative: means that differ by no more are the same mean."""
 
 
@@ -137,5 +137,7 @@ def _notes(a: ComparedRun, b: ComparedRun, cost: Compared, *, is_whole: bool) ->
         f"the mean cost of {name} over the {cost.means.count} common scenarios is not that of all its scenarios "
         f"({run.mean_cost:,.2f} $)"
         for run, name, mean in zip((a, b), "AB", found, strict=True)
-        if is_whole and run.mean_cost is not None and abs(mean - run.mean_cost) > ENOUGH * max(1.0, abs(mean))
+        if is_whole
+        and run.mean_cost is not None
+        and abs(mean - run.mean_cost) > SAME_MEAN_TOLERANCE * max(1.0, abs(mean))
     ]

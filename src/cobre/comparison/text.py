@@ -29,7 +29,7 @@ BY_ENTITY = (
     "spillage",
     "water_value",
 )
-MOST = 5
+MAX_CHANGES = 5
 
 
 def described(comparison: StudyComparison) -> str:
@@ -115,7 +115,7 @@ def _short(title: str) -> str:
 def _entities(comparison: StudyComparison) -> str:
     cells = [["Largest significant changes", "", "A", "B", "B - A", "± 95 %", "change"]]
     for key in BY_ENTITY:
-        rows = largest_changes(comparison, key, MOST)
+        rows = largest_changes(comparison, key, MAX_CHANGES)
         if rows:
             cells.append([rows[0]["title"]])
             cells += [_line(row, rows, f"  {row['entity']}") for row in rows]

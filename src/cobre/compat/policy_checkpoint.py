@@ -3,17 +3,15 @@
 import warnings
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from datetime import date
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from cobre.compat.policy_dictionaries import NO_DATE
 from cobre.core.state_names import INFLOW_LAG, STORAGE, StateName, entity_ids, kind_of
 from cobre.errors import ValidationError
 from cobre.io.atomic import check_writable
-from cobre.io.cobre_python_policy import STATE_KINDS
+from cobre.io.cobre_python_policy import NO_DATE, STATE_KINDS, iso_date
 from cobre.io.policy_file import PolicyData, PolicyMetadata, StageCuts, write_policy
 from cobre.runs.files import POLICY_FILE
 
@@ -159,10 +157,10 @@ def _cost_scale(stage_cuts: Sequence[Plain], metadata: Plain) -> float:
 
 
 def _day(number: int) -> str:
-    """20300131 as 2030-01-31; empty when there is none."""
-    if number == NO_DATE:
-        return ""
-    return date(number // 10000, number // 100 % 100, number % 100).isoformat()
+    try:
+        return iso_date(number)
+    except ValueError as error:
+        raise ValidationError(f"priced_state_date: {error}") from error
 
 
 def _item(given: Plain, name: str, place: str) -> Any:

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from cobre.io.output.results import read_results
-from cobre.runs.events import Event
+from cobre.runs.events import Event, last_event
 from cobre.runs.files import SIMULATION, TRAINING
 from cobre.runs.stored import iteration_limit, logged_events, stored_study
 from cobre.sddp.stop import StopKind
@@ -20,7 +20,7 @@ _SETUP = ("broadcast", "evaporation_fit", "load", "production_fit", "stochastic_
 def training_facts(folder: Path) -> dict[str, Any] | None:
     """How training went; None when it has not come to its end."""
     events = logged_events(folder)
-    finished = _last(events, "training_finished")
+    finished = last_event(events, "training_finished")
     if finished is None:
         return None
     study = stored_study(folder)
@@ -58,7 +58,7 @@ def training_facts(folder: Path) -> dict[str, Any] | None:
 def simulation_facts(folder: Path) -> dict[str, Any] | None:
     """How the simulation went; None when there is none."""
     events = logged_events(folder)
-    finished = _last(events, "simulation_finished")
+    finished = last_event(events, "simulation_finished")
     if finished is None or not (folder / SIMULATION).is_dir():
         return None
     study = stored_study(folder)
@@ -115,7 +115,7 @@ def _training_solves(table: "pa.Table", events: Sequence[Event]) -> dict[str, An
 
 def _solves(total: int, events: Sequence[Event]) -> dict[str, Any]:
     """A run that came to its end has no LP that failed."""
-    started = _last(events, "run_started") or {}
+    started = last_event(events, "run_started") or {}
     parallelism = started.get("ranks", 1) * (started.get("threads") or 1)
     return {
         "total_lp_solves": total,
@@ -127,7 +127,7 @@ def _solves(total: int, events: Sequence[Event]) -> dict[str, Any]:
 
 
 def _who_and_when(events: Sequence[Event], finished: Event, study: Mapping[str, Any]) -> dict[str, Any]:
-    started, versions = _last(events, "run_started") or {}, study.get("versions", {})
+    started, versions = last_event(events, "run_started") or {}, study.get("versions", {})
     hosts = _hosts(events, started)
     return {
         "software": "cobre",
@@ -150,15 +150,13 @@ def _who_and_when(events: Sequence[Event], finished: Event, study: Mapping[str, 
 
 def _hosts(events: Sequence[Event], started: Event) -> list[dict[str, Any]]:
     """Hosts of the run with the ranks on each."""
-    workers = (_last(events, "training_finished") or {}).get("workers") or [{"host": started.get("host"), "rank": 0}]
+    workers = (last_event(events, "training_finished") or {}).get("workers") or [
+        {"host": started.get("host"), "rank": 0}
+    ]
     ranks: dict[Any, list[int]] = {}
     for worker in workers:
         ranks.setdefault(worker["host"], []).append(worker["rank"])
     return [{"hostname": host, "ranks": found} for host, found in ranks.items()]
-
-
-def _last(events: Sequence[Event], kind: str) -> Event | None:
-    return next((event for event in reversed(events) if event["event"] == kind), None)
 
 
 def instant(time_s: float | None) -> str | None:

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from statistics import NormalDist
 
 # Degrees of freedom beyond which the normal distribution is near enough.
-MANY = 1000
+NEARLY_NORMAL = 1000
 BISECTIONS = 60
 # 95 % of the normal distribution lie within this many standard deviations of the mean; rounded, as in printed tables.
 NORMAL_QUANTILE_95 = 1.96
@@ -32,7 +32,7 @@ def mean_with_half_width(values: Sequence[float], confidence: float) -> tuple[fl
 
 def student_quantile(confidence: float, freedom: int) -> float:
     """The t that holds |T| <= t with a probability of `confidence`."""
-    if freedom > MANY:
+    if freedom > NEARLY_NORMAL:
         return NormalDist().inv_cdf(0.5 + confidence / 2.0)
     low, high = 0.0, math.pi / 2.0  # angles: t = sqrt(freedom) * tan(angle)
     for _ in range(BISECTIONS):

@@ -2,7 +2,7 @@
 
 NEGLIGIBLE = 1e-6
 """MWh, MW, hm3, m3/s or $: a deficit, violation or cost up to this is none."""
-MOSTLY = 0.5
+NOTABLE_PENALTY_SHARE = 0.5
 """Of the cost: penalties of this share or more are worth a note."""
 
 MIN_COST = 0.01

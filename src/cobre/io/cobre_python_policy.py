@@ -180,11 +180,18 @@ def _like_the_first(cuts: StageCuts, names: tuple[str, ...], first: tuple[str, .
     return replace(cuts, coefficients=np.ascontiguousarray(cuts.coefficients[:, [names.index(name) for name in first]]))
 
 
-def _day(number: int) -> str:
-    """20300131 as 2030-01-31; empty when there is none."""
+def iso_date(number: int) -> str:
+    """20300131 as 2030-01-31; empty for `NO_DATE`. Raises ValueError for numbers that are no date."""
     if number == NO_DATE:
         return ""
     try:
         return date(number // 10000, number // 100 % 100, number % 100).isoformat()
+    except ValueError:
+        raise ValueError(f"{number} is not a date") from None
+
+
+def _day(number: int) -> str:
+    try:
+        return iso_date(number)
     except ValueError as error:
-        raise FlatTableError(f"{number} is not a date") from error
+        raise FlatTableError(str(error)) from error

@@ -14,7 +14,7 @@ from cobre.runs.formatting import digits
 WIDTH = 1140
 STEP, ROW, MARGIN = 47.0, 44.0, 44.0
 MAX_LEVELS = int((WIDTH - 2 * MARGIN) / STEP)
-LONGEST_NAME = 14
+MAX_NAME_LENGTH = 14
 BUS_COLOURS = (BLUE, ORANGE, GREEN, PURPLE, SKY, VERMILLION, GREY)
 INK, MUTED, PAPER = "var(--ink,#1c2733)", "var(--muted,#5b6875)", "var(--card,#fefefe)"
 
@@ -201,7 +201,7 @@ def _text(x: float, y: float, words: str, fill: str, *, is_over_lines: bool = Fa
 
 
 def _short(name: str) -> str:
-    return name if len(name) <= LONGEST_NAME else f"{name[: LONGEST_NAME - 1]}…"
+    return name if len(name) <= MAX_NAME_LENGTH else f"{name[: MAX_NAME_LENGTH - 1]}…"
 
 
 def _range_hm3(hydro: Mapping[str, Any]) -> float:

@@ -6,6 +6,7 @@ from pathlib import Path
 
 from cobre.io.event_file import Event, event_of
 from cobre.io.untrusted_file import MAX_BYTES, read_untrusted
+from cobre.runs.events import last_event, number_of
 from cobre.runs.iterations import iterations_of
 
 
@@ -23,12 +24,12 @@ class EventHistory:
 
     def last(self, kind: str) -> Event | None:
         """The last event of a kind; None where there is none."""
-        return next((event for event in reversed(self.events) if event["event"] == kind), None)
+        return last_event(self.events, kind)
 
     @property
     def last_time(self) -> float | None:
         """The time of the last event, in seconds since 1970 (UTC)."""
-        return _number(self.events[-1].get("time")) if self.events else None
+        return number_of(self.events[-1].get("time")) if self.events else None
 
 
 def read_history(path: Path) -> EventHistory:
@@ -46,7 +47,3 @@ def read_history(path: Path) -> EventHistory:
 def _since_last_start(events: Sequence[Event]) -> Sequence[Event]:
     starts = [place for place, event in enumerate(events) if event["event"] == "run_started"]
     return events[starts[-1] :] if starts else events
-
-
-def _number(value: object) -> float | None:
-    return float(value) if isinstance(value, int | float) else None

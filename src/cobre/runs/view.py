@@ -9,7 +9,7 @@ from typing import Any
 
 from cobre.core.verdict import BoundHistory, ConvergenceVerdict, FoundBound, verdict
 from cobre.io.lock_file import LastActivity
-from cobre.runs.events import Event
+from cobre.runs.events import Event, number_of
 from cobre.runs.formatting import printable_event
 from cobre.runs.iterations import add_iteration, is_resumed
 from cobre.runs.state import RunState, end_state, state_of
@@ -47,7 +47,7 @@ class RunView:
     def take(self, event: Event) -> None:
         """Take one; kinds that are not known change nothing. Its texts are made safe to show."""
         event = printable_event(event)
-        self.last_time = _number(event.get("time")) or self.last_time
+        self.last_time = number_of(event.get("time")) or self.last_time
         with suppress(KeyError, TypeError, ValueError):  # a line that somebody else wrote is no reason to fail
             self._take(event)
 
@@ -89,7 +89,7 @@ class RunView:
         _check_iteration(event)
         add_iteration(self.iterations, event)
         for name in PHASES:
-            self.phase_seconds[name] += _number(event.get(f"{name}_s")) or 0.0
+            self.phase_seconds[name] += number_of(event.get(f"{name}_s")) or 0.0
         self._add_loads(event.get("load", ()))
 
     def _add_loads(self, loads: Sequence[Sequence[float]]) -> None:
@@ -108,7 +108,7 @@ class RunView:
     def verdict(self) -> ConvergenceVerdict | None:
         """On the bounds so far; iterations without numbers are left out."""
         names = ("lower_bound", "upper_bound", "half_width")
-        rows = [[_number(event.get(name)) for name in names] for event in self.iterations]
+        rows = [[number_of(event.get(name)) for name in names] for event in self.iterations]
         whole = [[value for value in row if value is not None] for row in rows if None not in row]
         lower, upper, half = zip(*whole, strict=True) if whole else ((), (), ())
         history = BoundHistory(lower, upper, half, self.is_exact, self.is_risk_averse, self.found_bound)
@@ -125,7 +125,7 @@ class RunView:
         """Relative to the lower bound: of the bound that was found, else of sampled costs where they are a bound."""
         if (found := self.found_bound) is not None:
             return found.gap
-        return _number(self.last["gap"]) if self.last is not None and self.has_upper_bound else None
+        return number_of(self.last["gap"]) if self.last is not None and self.has_upper_bound else None
 
     @property
     def has_upper_bound(self) -> bool:
@@ -160,7 +160,7 @@ class RunView:
     @property
     def began(self) -> float:
         """When the run started, in seconds since 1970 (UTC)."""
-        return _number(self.facts.get("time")) or self.last_time
+        return number_of(self.facts.get("time")) or self.last_time
 
     def seconds(self, now: float) -> float:
         """How long it has been running, or did."""
@@ -187,7 +187,7 @@ class RunView:
 
     def series(self, name: str) -> list[float | None]:
         """A number of all iterations; None where there was none."""
-        return [_number(event.get(name)) for event in self.iterations]
+        return [number_of(event.get(name)) for event in self.iterations]
 
     def state(self, folder: Path) -> RunState:
         """The state of the run in this output directory."""
@@ -219,10 +219,6 @@ class RunView:
         return kind in list(StopKind) and StopKind(kind).is_interruption
 
 
-def _number(value: Any) -> float | None:
-    return float(value) if isinstance(value, (int, float)) and not isinstance(value, bool) else None
-
-
 def _check_iteration(event: Event) -> None:
     """Raise for one that could not be drawn, before anything of it is taken."""
     _check_numbers(event[name] for name in ("iteration", "time", "cuts"))
@@ -237,7 +233,7 @@ def _check_simulation(event: Event) -> None:
 
 
 def _check_numbers(values: Iterable[Any]) -> None:
-    if any(_number(value) is None for value in values):
+    if any(number_of(value) is None for value in values):
         raise TypeError("words or lists where numbers belong")
 
 

@@ -14,20 +14,17 @@ import numpy as np
 
 from cobre.comm.backends.local import LocalCommunicator
 from cobre.core.case import Case
-from cobre.sddp.boundary import BoundaryCutPool
 from cobre.sddp.phases import Phase
 from cobre.sddp.plugins.cut_selection import cut_selection
-from cobre.sddp.prepared import PreparedStudy
 from cobre.sddp.training.backward import add_cuts, plan_backward
 from cobre.sddp.training.bounds import OPENINGS_PER_CHAIN, lower_bound
 from cobre.sddp.training.clock import Clock
 from cobre.sddp.training.context import SolveCounter, TrainingContext
 from cobre.sddp.training.forward import Paths
-from cobre.sddp.training.team import Team
-from cobre.sddp.work_split import WorkSplit
 from cobre.solver.batches import Bases, Chains, Keep
 from cobre.solver.statistics import SolveStatistics
 from cobre.study.prepare import make_solver, prepare
+from cobre.study.training_context import training_context
 
 
 @dataclass(frozen=True, slots=True)
@@ -146,7 +143,7 @@ def bench_case(case: Case, *, stages: int | None, paths: int, rounds: int) -> Be
     began = time.process_time()
     study = prepare(case)
     with LocalCommunicator() as comm:
-        context = _context(comm, study, paths)
+        context = training_context(comm, study, make_solver(study, 1), paths)
         sample = sampled_stages(study.problem.num_stages, stages)
         costs = tuple(_Round(context, number, sample).run() for number in range(1, rounds + 1))
         bound_began = time.process_time()
@@ -177,20 +174,6 @@ def sampled_stages(count: int, most: int | None) -> list[int]:
     """Stages after the first, evenly spread, the last one included."""
     places = np.linspace(count - 1, 1, min(most or count, count - 1))
     return sorted({round(place) for place in places})
-
-
-def _context(comm: LocalCommunicator, study: PreparedStudy, paths: int) -> TrainingContext:
-    problem = study.problem
-    return TrainingContext(
-        comm=comm,
-        problem=problem,
-        solver=make_solver(study, 1),
-        sampler=study.noise.training_sampler,
-        pool=BoundaryCutPool(comm, problem, study.boundary),
-        split=WorkSplit(paths, 1),
-        team=Team.alone(0),
-        bases=[Bases.none(stage.program) for stage in problem.stages],
-    )
 
 
 @dataclass

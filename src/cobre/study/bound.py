@@ -18,13 +18,8 @@ from cobre.runs.events import EventListener, no_events
 from cobre.runs.files import BOUND_FILE, OUTPUT, STUDY_FILE
 from cobre.runs.formatting import money, percent
 from cobre.runs.trained_case import TrainedCase, case_of_run
-from cobre.sddp.boundary import BoundaryCutPool
-from cobre.sddp.training.context import TrainingContext
-from cobre.sddp.training.team import Team
 from cobre.sddp.upper_bounds.find import find_upper_bound
 from cobre.sddp.upper_bounds.result import BoundMethod, BoundPlan, UpperBound
-from cobre.sddp.work_split import WorkSplit
-from cobre.solver.batches import Bases
 from cobre.study.arguments import check_policy, count
 from cobre.study.case_argument import case_and_overrides
 from cobre.study.placement import Placement, run_in, threads_per_worker
@@ -33,6 +28,7 @@ from cobre.study.ready_study import ReadyStudy, get_ready
 from cobre.study.requests import CaseRequest
 from cobre.study.script_placement import script_placement
 from cobre.study.starting_point import share_policy
+from cobre.study.training_context import training_context
 
 _UNKNOWN_PROBLEM = (
     "the policy file does not record the case that it was trained on; the lower bound is valid only if it was this one"
@@ -198,7 +194,8 @@ def bound_rank(comm: Backend, request: BoundRequest, emit: EventListener) -> Pol
     ready = get_ready(comm, request.case, emit)
     policy = share_policy(comm, request.policy)
     notes = _checked_problem(ready, policy, request.trained)
-    context = _context(comm, ready, policy)
+    context = training_context(comm, ready.study, ready.solver, paths=1)
+    fill_pool(context.pool, policy, ready.study)
     found = PolicyBound(find_upper_bound(context, request.plan), ready.study.case.is_risk_averse, notes)
     context.team.close()
     context.pool.close()
@@ -223,23 +220,6 @@ def _checked_problem(ready: ReadyStudy, policy: Policy, trained: TrainedCase | N
 def write_bound(output: Path, found: PolicyBound) -> None:
     """bound.json of an output directory, for its report."""
     write_file(output / BOUND_FILE, (json.dumps(found.as_dict(), indent=1) + "\n").encode())
-
-
-def _context(comm: Backend, ready: ReadyStudy, policy: Policy) -> TrainingContext:
-    study = ready.study
-    pool = BoundaryCutPool(comm, study.problem, study.boundary)
-    fill_pool(pool, policy, study)
-    split = WorkSplit(1, comm.size)
-    return TrainingContext(
-        comm=comm,
-        problem=study.problem,
-        solver=ready.solver,
-        sampler=study.noise.training_sampler,
-        pool=pool,
-        split=split,
-        team=Team.of(comm, comm, study.problem, split),
-        bases=[Bases.none(stage.program) for stage in study.problem.stages],
-    )
 
 
 def _case_and_policy(

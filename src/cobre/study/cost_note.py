@@ -8,7 +8,7 @@ import numpy as np
 
 from cobre.core.arrays import Floats
 from cobre.core.case import Case, System
-from cobre.core.indicators import MOSTLY, NEGLIGIBLE
+from cobre.core.indicators import NEGLIGIBLE, NOTABLE_PENALTY_SHARE
 from cobre.io.output.columns import numbers_of
 
 if TYPE_CHECKING:
@@ -49,7 +49,7 @@ def cost_note(read: ReadColumns, case: Case | None = None) -> str | None:
     """
     shares = _shares(read("costs", ["immediate_cost", "discount_factor", *PENALTIES]))
     total = sum(shares.values())
-    if not total >= MOSTLY:
+    if not total >= NOTABLE_PENALTY_SHARE:
         return None
     largest = max(shares, key=lambda name: shares[name])
     words, table, entity, amounts = PENALTIES[largest]

@@ -17,7 +17,6 @@ from cobre.policy.object import Policy
 from cobre.policy.store import fill_pool
 from cobre.runs.events import Event, EventListener, iteration_event, new_event, no_events
 from cobre.runs.summary import WorkerReport
-from cobre.sddp.boundary import BoundaryCutPool
 from cobre.sddp.events import IterationRecord
 from cobre.sddp.plugins.cut_selection import cut_selection
 from cobre.sddp.plugins.stopping import stopping_rules
@@ -26,9 +25,7 @@ from cobre.sddp.stop import Stop
 from cobre.sddp.training.context import TrainingContext
 from cobre.sddp.training.hooks import Interruption, TrainingHooks, no_checkpoint
 from cobre.sddp.training.loop import TrainingOutcome, train
-from cobre.sddp.training.team import Team
-from cobre.sddp.work_split import WorkSplit
-from cobre.solver.batches import Bases, LpSolver
+from cobre.solver.batches import LpSolver
 from cobre.study.checkpoints import Checkpoint, CheckpointPlan, CheckpointWriter, restore
 from cobre.study.digest import training_digest
 from cobre.study.iteration_callback import ReplyPipe
@@ -36,6 +33,7 @@ from cobre.study.ready_study import ReadyStudy
 from cobre.study.requests import DEFAULT_TRAINING, TrainingRequest
 from cobre.study.starting_point import starting_point
 from cobre.study.stop_request import StopRequest
+from cobre.study.training_context import training_context
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,7 +74,8 @@ def train_study(
     emit(_phase_event(ready.study.case))
     with stop, ReplyPipe(request.reply_pipe if comm.rank == 0 else None) as replies:
         began = time.monotonic()
-        context = _context(comm, ready.study, ready.solver, request.failure_folder)
+        paths = 1 if ready.study.problem.tree else ready.study.case.config.training.forward_passes
+        context = training_context(comm, ready.study, ready.solver, paths, request.failure_folder)
         history = _restore(context, ready.study, start)
         writer = _writer(comm, ready, request, emit, len(history))
         with finally_do(writer.close if writer else _nothing), finally_do(context.team.close):
@@ -131,24 +130,6 @@ def _trained(
 
 def _nothing() -> None:
     """Stands for closing the writer of checkpoints where there is none."""
-
-
-def _context(comm: Backend, study: PreparedStudy, solver: LpSolver, failure_folder: Path | None) -> TrainingContext:
-    problem = study.problem
-    split = WorkSplit(1 if problem.tree else study.case.config.training.forward_passes, comm.size)
-    return TrainingContext(
-        comm=comm,
-        problem=problem,
-        solver=solver,
-        sampler=study.noise.training_sampler,
-        pool=BoundaryCutPool(comm, problem, study.boundary),
-        split=split,
-        team=Team.of(comm, comm, problem, split),
-        bases=[Bases.none(stage.program) for stage in problem.stages],
-        state_window=study.case.config.training.cut_selection.state_window,
-        keeps_states=study.case.config.exports.states,
-        failure_folder=failure_folder,
-    )
 
 
 def _restore(

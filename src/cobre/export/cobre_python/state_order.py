@@ -6,10 +6,10 @@ side by side. Ours go by distance from the present stage.
 
 from typing import Any
 
-from cobre.compat.policy_dictionaries import NO_DATE, entity_manifest
+from cobre.compat.policy_dictionaries import entity_manifest
 from cobre.core.stage_data import COMMITMENT, IN_TRANSIT
 from cobre.core.state_names import INFLOW_LAG, STORAGE, StateName
-from cobre.io.cobre_python_policy import STATE_KINDS
+from cobre.io.cobre_python_policy import NO_DATE, STATE_KINDS
 from cobre.io.policy_file import PolicyMetadata
 
 NOTHING = -1

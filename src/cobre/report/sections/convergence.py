@@ -8,7 +8,7 @@ from cobre.report.chart import Chart
 from cobre.report.run_folder import RunFolder
 from cobre.report.section import Section
 
-ENOUGH_FOR_A_SECOND_LOOK = 8
+MIN_ITERATIONS_TO_ZOOM = 8
 INTRO = (
     "The lower bound is proven. The upper bound is a statistical estimate: the mean cost of the paths sampled in one "
     "iteration. It can be above or below the true cost of the policy, and even below the lower bound."
@@ -34,7 +34,7 @@ def convergence(run: RunFolder) -> Section | None:
     if not len(bounds):
         return None
     parts: list[Chart] = [bounds_chart(bounds, "bounds", "Bounds by iteration").explained(_how_to_read(bounds))]
-    if len(bounds) >= ENOUGH_FOR_A_SECOND_LOOK:
+    if len(bounds) >= MIN_ITERATIONS_TO_ZOOM:
         later = _later_half(bounds)
         title = f"Bounds from iteration {later.iteration[0]} on"
         parts.append(bounds_chart(later, "bounds-later", title).explained(WHY_AGAIN))

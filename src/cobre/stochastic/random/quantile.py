@@ -26,7 +26,7 @@ _TAIL = (
 )
 _CENTRE = 0.42
 _MIN_PROBABILITY = 1e-20
-_LARGEST = 8.21
+_MAX_QUANTILE = 8.21
 
 
 def norm_quantile(probabilities: Floats) -> Floats:
@@ -51,7 +51,7 @@ def _tail(probability: float) -> float:
     """Scalar, with the C library's logarithm: NumPy's differs between processors."""
     nearer_end = min(probability, 1.0 - probability)
     if nearer_end <= _MIN_PROBABILITY:
-        return math.copysign(_LARGEST, probability - 0.5)
+        return math.copysign(_MAX_QUANTILE, probability - 0.5)
     x = math.log(-math.log(nearer_end))
     total = _TAIL[-1]
     for coefficient in reversed(_TAIL[:-1]):
