@@ -1,0 +1,74 @@
+"""Ranks that wait on tcp: whom their progress lines name, what limits a call, and peers that break the protocol."""
+
+import numpy as np
+import pytest
+from tcp_worlds import SECRET, failure, meeting, results, wait_for_log, wait_until_listening
+
+from cobre.comm import AllocationFailedError, CollectiveFailedError, InitializationFailedError, PeerTimeoutError
+from cobre.comm.backends.tcp import waiting
+from cobre.comm.backends.tcp.protocol import FailureKind, FailureRecord, Link, Tag, frame
+from cobre.comm.backends.tcp.rendezvous.handshake import WorkerHandshake
+
+
+def test_a_worker_says_for_whom_it_waits(monkeypatch, caplog):
+    monkeypatch.setattr(waiting, "REPORT_S", 0.2)
+    with meeting(3, ranks_per_host=1, timeout_s=1.0) as world:
+        comms = results(world.start_all())
+
+        def late(comm):
+            if comm.rank == 2:
+                wait_for_log(caplog, "rank 1 of 3 (tcp) has waited 0 s in barrier call #1 for rank 2")
+                wait_for_log(caplog, "rank 0 of 3 (tcp) has waited 0 s in barrier call #1 for rank 2 (host")
+            comm.barrier()
+
+        assert world.everywhere(comms, late) == [None] * 3
+
+
+def test_a_call_beyond_its_limit_names_the_rank_that_is_late():
+    with meeting(3, ranks_per_host=1, operation_timeout_s=0.5) as world:
+        comms = results(world.start_all())
+        errors = world.everywhere(comms[:2], lambda comm: comm.barrier())
+        for error in errors:
+            assert isinstance(error, PeerTimeoutError) and [peer.rank for peer in error.peers] == [2]
+
+
+def test_a_region_that_no_rank_has_memory_for_is_refused_on_all():
+    with meeting(2, ranks_per_host=1) as world:
+        comms = results(world.start_all())
+        errors = world.everywhere(comms, lambda comm: comm.create_shared_region(1 << 55, np.float64))
+        assert all(isinstance(error, AllocationFailedError) for error in errors)
+        assert world.everywhere(comms, lambda comm: comm.barrier()) == [None, None]
+
+
+def joined_by_hand(world):
+    """The connections of rank 1, up to the start."""
+    socks = {}
+    for link in (Link.CONTROL, Link.DATA):
+        socks[link] = world.connect()
+        handshake = WorkerHandshake(1, world.size, "", SECRET.encode(), link, b"instance of once")
+        socks[link].sendall(handshake.begin())
+        while not (handshake.has_started if link is Link.DATA else handshake.is_welcome):
+            socks[link].sendall(handshake.receive(socks[link].recv(handshake.needed)))
+    return socks
+
+
+GIVES_UP = FailureRecord(FailureKind.ABORTED, 0, (), "no more water").pack()
+
+
+@pytest.mark.parametrize(
+    "message,words",
+    [
+        (frame(Tag.ABORT, GIVES_UP), "no more water"),  # an abort that names nobody is that of its sender
+        (frame(Tag.FAILURE, GIVES_UP), "rank 1"),  # only the coordinator declares failures
+        (b"\xff" * 64, "rank 1"),
+    ],
+    ids=["abort", "failure", "garbage"],
+)
+def test_a_worker_that_gives_up_or_breaks_the_protocol_is_named(message, words):
+    with meeting(2, timeout_s=1.0) as world:
+        coordinator = world.start(0)
+        wait_until_listening(world)
+        joined_by_hand(world)[Link.CONTROL].sendall(message)
+        error = failure(coordinator)
+        assert isinstance(error, (InitializationFailedError, CollectiveFailedError))
+        assert words in str(error)
