@@ -17,10 +17,11 @@ from cobre.core.case import Case
 from cobre.sddp.phases import Phase
 from cobre.sddp.plugins.cut_selection import cut_selection
 from cobre.sddp.training.backward import add_cuts, plan_backward
-from cobre.sddp.training.bounds import OPENINGS_PER_CHAIN, lower_bound
+from cobre.sddp.training.bounds import lower_bound
 from cobre.sddp.training.clock import Clock
 from cobre.sddp.training.context import SolveCounter, TrainingContext
 from cobre.sddp.training.forward import Paths
+from cobre.sddp.training.lower_bound_plan import OPENINGS_PER_CHAIN
 from cobre.solver.batches import Bases, Chains, Keep
 from cobre.solver.statistics import SolveStatistics
 from cobre.study.prepare import make_solver, prepare

@@ -23,6 +23,9 @@ from cobre.solver.batches import CutRows, NewCuts
 Number = TypeVar("Number", bound=np.generic)
 
 MAX_CHUNK_CUTS = 256
+# A small pool has room for some iterations at once: a region takes ranks a collective call, however small it is.
+CHEAP_ITERATIONS = 8
+CHEAP_BYTES = 1 << 20
 
 
 @dataclass(frozen=True, slots=True)
@@ -259,9 +262,10 @@ class CutPool:
 
     def _grow(self, needed: int) -> None:
         """Add a chunk with room for at least `needed` more slots to every stage."""
-        blocks = -(-max(needed, self.count // 4) // CUTS_PER_BLOCK)
-        width = min(MAX_CHUNK_CUTS, blocks * CUTS_PER_BLOCK)
         heights = [layout.height for layout in self._layouts]
+        cheap = min(CHEAP_ITERATIONS * needed, CHEAP_BYTES // (8 * sum(heights)))
+        blocks = -(-max(needed, self.count // 4, cheap) // CUTS_PER_BLOCK)
+        width = min(MAX_CHUNK_CUTS, blocks * CUTS_PER_BLOCK)
         region = self.memory.create_shared_region(width * sum(heights), np.dtype(np.float64), label="cuts")
         self._regions.append(region)
         self._starts.append(self._starts[-1] + width)

@@ -16,6 +16,7 @@ from cobre.sddp.plugins.interfaces import Sampler
 from cobre.sddp.problem import Problem
 from cobre.sddp.stage_walk import sampled
 from cobre.sddp.training.exchange import gather_rows
+from cobre.sddp.training.lower_bound_plan import LowerBoundPlan
 from cobre.sddp.training.selection import SelectionMemory
 from cobre.sddp.training.team import Team
 from cobre.sddp.training.traffic import Traffic
@@ -86,10 +87,12 @@ class TrainingContext:
     began: float = field(default_factory=time.monotonic)
     team_paths: Indices = field(init=False)  # the forward passes of this rank and those of its team
     own: slice = field(init=False)  # where in these its own ones lie
+    lower_bound_plan: LowerBoundPlan = field(init=False)
 
     def __post_init__(self) -> None:
         self.team_paths = self.team.items(self.split)
         self.own = self.team.own(self.split)
+        self.lower_bound_plan = LowerBoundPlan.of(self.comm, self.problem, self.team)
         self.visited = VisitedStates(self.pool, keeps_all=self.keeps_states, window=self.state_window)
         self.start_counting()
 

@@ -1,0 +1,61 @@
+"""The chains of the lower bound, which are the same in every iteration."""
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from cobre.comm import Communicator
+from cobre.core.arrays import Flags, Floats, Indices, Ints
+from cobre.sddp.problem import Problem
+from cobre.sddp.training.team import Team
+from cobre.sddp.work_split import WorkSplit
+from cobre.solver.batches import Bases, Chains
+
+OPENINGS_PER_CHAIN = 5  # fixed, so that the bits do not depend on how many ranks or threads share the work
+
+
+@dataclass(frozen=True, slots=True)
+class LowerBoundPlan:
+    """What is the same in every iteration: neighbouring openings of the first stage, a few in each chain.
+
+    own: this rank's chains among those of the team. is_there: chains x `OPENINGS_PER_CHAIN`; the last chain may have
+    fewer.
+    """
+
+    split: WorkSplit
+    team: Team
+    own: slice
+    is_there: Flags
+    states: Floats
+    start: Ints
+    items: Ints
+
+    @classmethod
+    def of(cls, comm: Communicator, problem: Problem, team: Team) -> "LowerBoundPlan":
+        """The chains of a rank's team."""
+        opening = problem.openings[0]
+        split = WorkSplit(-(-opening.count // OPENINGS_PER_CHAIN), comm.size)
+        if problem.tree is not None:  # a root has one opening, and the team's tables are for nodes
+            team = Team.alone(comm.rank)
+        places = _places(team.items(split), opening.count)
+        lengths = (places >= 0).sum(axis=1)
+        return cls(
+            split=split,
+            team=team,
+            own=team.own(split),
+            is_there=places >= 0,
+            states=np.tile(problem.initial_state, (len(places), 1)),
+            start=np.concatenate([[0], np.add.accumulate(lengths)]).astype(np.int32),
+            items=opening.order[places[places >= 0]],
+        )
+
+    def chains(self, bases: Bases) -> Chains:
+        """All of them start from the first of the bases, or from nothing."""
+        index = np.full(len(self.states), 0 if len(bases.status) else -1, np.int32)
+        return Chains(self.states, self.start, self.items, bases, index)
+
+
+def _places(numbers: Indices, openings: int) -> Indices:
+    """Chains x OPENINGS_PER_CHAIN: positions in the order of openings; -1 beyond the last opening."""
+    places = OPENINGS_PER_CHAIN * numbers[:, None] + np.arange(OPENINGS_PER_CHAIN)
+    return np.where(places < openings, places, -1)
