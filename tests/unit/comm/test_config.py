@@ -93,3 +93,15 @@ def test_a_secret_of_another_type_is_not_shown():
 def test_numpy_numbers_are_accepted():
     config = ShmConfig("n", np.int64(1), np.int32(2), timeout_s=np.float32(1.5), operation_timeout_s=2)
     assert ShmConfig.from_env(config.to_env()) == config
+
+
+@pytest.mark.parametrize(
+    "make,words",
+    [
+        (lambda: MpiConfig(max_message_bytes=0), "COBRE_MPI_MAX_MESSAGE_BYTES must be from 1 to"),
+        (lambda: TcpConfig("here", 0, 2, ranks_per_host=-1), "COBRE_TCP_RANKS_PER_HOST must be 0"),
+    ],
+)
+def test_a_number_out_of_range_is_refused_by_its_variable(make, words):
+    with pytest.raises(InitializationFailedError, match=words):
+        make()

@@ -2,6 +2,7 @@
 
 import logging
 import os
+import signal
 import socket
 from dataclasses import FrozenInstanceError
 
@@ -10,6 +11,7 @@ import pytest
 
 from cobre.comm import CommunicatorBrokenError, LocalConfig, create_communicator
 from cobre.comm.flight_recorder import RecordedCall, describe_calls, format_bytes, format_ns, report
+from cobre.comm.live_reports import show_reports_unless_handled
 
 
 @pytest.fixture
@@ -148,3 +150,12 @@ def test_format_bytes(value, text):
 @pytest.mark.parametrize(("value", "text"), [(100, "0.1 us"), (2_500_000, "2.5 ms"), (31.2e9, "31.2 s")])
 def test_format_ns(value, text):
     assert format_ns(value) == text
+
+
+def test_a_program_with_a_handler_of_its_own_gets_no_report_in_addition(capfd):
+    former = signal.signal(signal.SIGUSR1, lambda *_: None)
+    try:
+        show_reports_unless_handled(0.0)
+    finally:
+        signal.signal(signal.SIGUSR1, former)
+    assert capfd.readouterr().err == ""

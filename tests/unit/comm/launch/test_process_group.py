@@ -1,5 +1,7 @@
 """Process groups are signalled by their leader, and never another process that has got its pid."""
 
+import os
+import secrets
 import signal
 import subprocess
 import sys
@@ -80,3 +82,26 @@ def test_signalling_an_empty_group_returns_false(way):
     process.wait()
     assert not group.signal(signal.SIGKILL)
     group.close()
+
+
+REAPER = "from cobre.comm.launch.orphan_reaper_process import main; main()"
+
+
+def test_the_reaper_kills_the_groups_that_it_still_knows_and_unlinks_segments():
+    """One group was taken back before the end of file, as the launcher does before it reaps a rank."""
+    name = f"cobre-reaper-{secrets.token_hex(6)}"
+    segments = [Path("/dev/shm") / name, Path("/dev/shm") / f"{name}-1"]
+    for segment in segments:
+        segment.touch()
+    (doomed, grandchild), (spared, other) = started("input()"), started("import time; time.sleep(1000)")
+    lines = [f"={name}", *(f"+{leader.pid} {start_ticks_of(leader.pid)}" for leader in (doomed, spared))]
+    text = "\n".join([*lines, f"-{spared.pid}", ""])
+    subprocess.run([sys.executable, "-c", REAPER], input=text, text=True, check=True, timeout=DEADLINE_S)
+    try:
+        assert ends(doomed.pid) and ends(grandchild)
+        assert is_alive(spared.pid) and is_alive(other)
+        assert not any(segment.exists() for segment in segments)
+    finally:
+        os.killpg(spared.pid, signal.SIGKILL)
+        for process in (doomed, spared):
+            process.communicate()

@@ -1,6 +1,7 @@
 """Both sides of the handshake without sockets: who is accepted, who is refused, and why."""
 
 import contextlib
+from dataclasses import replace
 
 import pytest
 from hypothesis import given
@@ -104,6 +105,12 @@ def test_versions_are_compared_on_both_sides(monkeypatch):
         CoordinatorHandshake(SECRET).receive(peer.begin())
     with pytest.raises(RefusedError, match=r"this rank runs 9\.9\.9"):
         peer.receive(challenge)
+
+
+def test_byte_orders_are_compared():
+    hello = replace(Hello.parse(worker().begin()[PREFIX_BYTES:]), byte_order="middle")
+    with pytest.raises(RefusedError, match="is middle-endian, the coordinator is"):
+        CoordinatorHandshake(SECRET).receive(frame(Tag.HELLO, hello.pack()))
 
 
 def test_refusals_survive_encoding():

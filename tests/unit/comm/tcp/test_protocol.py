@@ -132,6 +132,13 @@ def test_a_link_of_no_known_kind_is_refused():
         Hello.parse(hello.pack())
 
 
+def test_a_failure_of_no_known_kind_is_refused():
+    payload = bytearray(FailureRecord(FailureKind.ABORTED, 1, ()).pack())
+    payload[0] = 99
+    with pytest.raises(ProtocolError, match="unknown kind of failure 99"):
+        FailureRecord.parse(bytes(payload))
+
+
 def test_a_text_that_is_no_utf8_is_refused():
     with pytest.raises(ProtocolError, match="not valid UTF-8"):
         FieldReader(struct.pack(">H", 2) + b"\xff\xfe").text()
