@@ -96,9 +96,12 @@ def test_the_reaper_kills_the_groups_that_it_still_knows_and_unlinks_segments():
     (doomed, grandchild), (spared, other) = started("input()"), started("import time; time.sleep(1000)")
     lines = [f"={name}", *(f"+{leader.pid} {start_ticks_of(leader.pid)}" for leader in (doomed, spared))]
     text = "\n".join([*lines, f"-{spared.pid}", ""])
-    subprocess.run([sys.executable, "-c", REAPER], input=text, text=True, check=True, timeout=DEADLINE_S)
+    reaper = subprocess.Popen([sys.executable, "-c", REAPER], stdin=subprocess.PIPE, text=True)
+    reaper.stdin.write(text)
+    reaper.stdin.close()
     try:
-        assert ends(doomed.pid) and ends(grandchild)
+        assert doomed.wait(DEADLINE_S) == -signal.SIGKILL and ends(grandchild)
+        assert reaper.wait(DEADLINE_S) == 0
         assert is_alive(spared.pid) and is_alive(other)
         assert not any(segment.exists() for segment in segments)
     finally:
