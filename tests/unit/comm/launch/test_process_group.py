@@ -93,7 +93,7 @@ def test_the_reaper_kills_the_groups_that_it_still_knows_and_unlinks_segments():
     segments = [Path("/dev/shm") / name, Path("/dev/shm") / f"{name}-1"]
     for segment in segments:
         segment.touch()
-    (doomed, grandchild), (spared, other) = started("input()"), started("import time; time.sleep(1000)")
+    (doomed, grandchild), (spared, other) = (started("import time; time.sleep(1000)") for _ in range(2))
     lines = [f"={name}", *(f"+{leader.pid} {start_ticks_of(leader.pid)}" for leader in (doomed, spared))]
     text = "\n".join([*lines, f"-{spared.pid}", ""])
     reaper = subprocess.Popen([sys.executable, "-c", REAPER], stdin=subprocess.PIPE, text=True)
