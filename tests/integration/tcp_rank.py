@@ -59,16 +59,21 @@ def die_with_a_child(comm):
     expect_failure(comm.barrier)
 
 
-def idle_coordinator(comm):
+def idle_coordinator(comm, end=signal.SIGKILL):
     """A worker dies while rank 0 is not in any call; the other worker must not wait for rank 0 to find out."""
     comm.barrier()
     if comm.rank == 2:
-        os.kill(os.getpid(), signal.SIGKILL)
+        os.kill(os.getpid(), end)
     if comm.rank == 1:
         expect_failure(comm.barrier)
     else:
         sys.stdin.readline()  # computes until the test says otherwise
         expect_failure(comm.barrier)
+
+
+def idle_coordinator_and_a_stopped_worker(comm):
+    """The same, with a worker that is stopped and sends no heartbeats."""
+    idle_coordinator(comm, signal.SIGSTOP)
 
 
 def lose_a_rank_whose_host_computes(comm):

@@ -52,6 +52,15 @@ def test_a_death_is_reported_while_the_coordinator_computes(start):
     assert ranks[0].hear("error")["ranks"] == [2]
 
 
+@pytest.mark.parametrize("ranks_per_host", [0, 1])
+def test_a_stopped_rank_is_reported_while_the_coordinator_computes(start, ranks_per_host):
+    ranks = start("idle_coordinator_and_a_stopped_worker", 3, timeout_s=3.0, ranks_per_host=ranks_per_host)
+    seen = ranks[1].hear("error")
+    assert (seen["error"], seen["ranks"]) == ("PeerTimeoutError", [2])
+    ranks[0].tell()
+    assert ranks[0].hear("error")["ranks"] == [2]
+
+
 @pytest.mark.parametrize("size", [2, 4])
 def test_an_abort_reaches_ranks_that_are_in_no_call(start, size):
     ranks = start("abort_between_calls", size)

@@ -2,7 +2,8 @@
 
 import numpy as np
 import pytest
-from tcp_worlds import SECRET, failure, meeting, results, wait_for_log, wait_until_listening
+from processes import wait_until
+from tcp_worlds import SECRET, failure, results, tcp_world, wait_until_listening
 
 from cobre.comm import AllocationFailedError, CollectiveFailedError, InitializationFailedError, PeerTimeoutError
 from cobre.comm.backends.tcp import waiting
@@ -12,20 +13,27 @@ from cobre.comm.backends.tcp.rendezvous.handshake import WorkerHandshake
 
 def test_a_worker_says_for_whom_it_waits(monkeypatch, caplog):
     monkeypatch.setattr(waiting, "REPORT_S", 0.2)
-    with meeting(3, ranks_per_host=1, timeout_s=1.0) as world:
+    with tcp_world(3, ranks_per_host=1, timeout_s=10.0) as world:
         comms = results(world.start_all())
 
         def late(comm):
             if comm.rank == 2:
-                wait_for_log(caplog, "rank 1 of 3 (tcp) has waited 0 s in barrier call #1 for rank 2")
-                wait_for_log(caplog, "rank 0 of 3 (tcp) has waited 0 s in barrier call #1 for rank 2 (host")
+                for rank in range(2):
+                    wait_until(lambda rank=rank: has_named_the_last(caplog, rank), f"rank {rank} names rank 2")
             comm.barrier()
 
         assert world.everywhere(comms, late) == [None] * 3
 
 
+def has_named_the_last(caplog, rank):
+    """Whether this rank has logged that it waits for rank 2; a worker hears from the coordinator whom it waits for."""
+    lines = [record.getMessage() for record in list(caplog.records)]
+    begin, middle = f"rank {rank} of 3 (tcp) has waited", "s in barrier call #1 for rank 2"
+    return any(line.startswith(begin) and middle in line for line in lines)
+
+
 def test_a_call_beyond_its_limit_names_the_rank_that_is_late():
-    with meeting(3, ranks_per_host=1, operation_timeout_s=0.5) as world:
+    with tcp_world(3, ranks_per_host=1, operation_timeout_s=0.5) as world:
         comms = results(world.start_all())
         errors = world.everywhere(comms[:2], lambda comm: comm.barrier())
         for error in errors:
@@ -33,7 +41,7 @@ def test_a_call_beyond_its_limit_names_the_rank_that_is_late():
 
 
 def test_a_region_that_no_rank_has_memory_for_is_refused_on_all():
-    with meeting(2, ranks_per_host=1) as world:
+    with tcp_world(2, ranks_per_host=1) as world:
         comms = results(world.start_all())
         errors = world.everywhere(comms, lambda comm: comm.create_shared_region(1 << 55, np.float64))
         assert all(isinstance(error, AllocationFailedError) for error in errors)
@@ -65,7 +73,7 @@ GIVES_UP = FailureRecord(FailureKind.ABORTED, 0, (), "no more water").pack()
     ids=["abort", "failure", "garbage"],
 )
 def test_a_worker_that_gives_up_or_breaks_the_protocol_is_named(message, words):
-    with meeting(2, timeout_s=1.0) as world:
+    with tcp_world(2, timeout_s=3.0) as world:
         coordinator = world.start(0)
         wait_until_listening(world)
         joined_by_hand(world)[Link.CONTROL].sendall(message)
