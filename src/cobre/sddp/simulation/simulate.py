@@ -1,7 +1,7 @@
 """Simulation of a policy in one place: waves of scenarios over all ranks, rows to a sink on rank 0."""
 
 from collections.abc import Iterator, Mapping
-from contextlib import ExitStack
+from contextlib import ExitStack, closing
 from pathlib import Path
 
 import numpy as np
@@ -70,23 +70,23 @@ def simulate(
     wave = scenarios_side_by_side(extractors, chunk, comm.size)
     some = chunk * -(-wave // chunk)  # whole chunks, with enough scenarios for a wave
     max_scenarios = min(wave, num_scenarios)
-    waves = Waves(comm, memory, spool_folder, extractors, max_scenarios)
-    team = Team.for_solutions(comm, memory, problem, WorkSplit(max_scenarios, comm.size), Keep(solution=True))
-    costs = np.zeros(0) if done is None else done
-    while len(costs) < num_scenarios:
-        scenarios = range(len(costs), min(len(costs) + some, num_scenarios))
-        with ExitStack() as stack:
-            parts = []
-            for first in scenarios[::wave]:
-                part = range(first, min(first + wave, scenarios.stop))
-                parts.append(stack.enter_context(waves.next(part)))
-                costs = np.append(costs, _simulate_wave(comm, team, walker, starts, extractors, part, parts[-1]))
-                give_back_memory()  # else what waves leave behind in the heap adds up
-            if comm.rank == 0:
-                _write_rows(JoinedNumbers([part.numbers() for part in parts]), layouts, chunk, sink)
-                sink.scenarios_done(costs)
-    team.close()
-    waves.close()
+    costs, split = np.zeros(0) if done is None else done, WorkSplit(max_scenarios, comm.size)
+    with (
+        closing(Waves(comm, memory, spool_folder, extractors, max_scenarios)) as waves,
+        closing(Team.for_solutions(comm, memory, problem, split, Keep(solution=True))) as team,
+    ):
+        while len(costs) < num_scenarios:
+            scenarios = range(len(costs), min(len(costs) + some, num_scenarios))
+            with ExitStack() as stack:
+                parts = []
+                for first in scenarios[::wave]:
+                    part = range(first, min(first + wave, scenarios.stop))
+                    parts.append(stack.enter_context(waves.next(part)))
+                    costs = np.append(costs, _simulate_wave(comm, team, walker, starts, extractors, part, parts[-1]))
+                    give_back_memory()  # else what waves leave behind in the heap adds up
+                if comm.rank == 0:
+                    _write_rows(JoinedNumbers([part.numbers() for part in parts]), layouts, chunk, sink)
+                    sink.scenarios_done(costs)
     tree = problem.tree
     probabilities = None if tree is None or paths is not None else tree.path_probabilities()
     return SimulationOutcome.of(costs, probabilities, walker.counter.total)

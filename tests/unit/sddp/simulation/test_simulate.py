@@ -1,5 +1,6 @@
 """Simulations as a whole: scenarios, statistics, ranks and threads."""
 
+import contextlib
 import hashlib
 
 import numpy as np
@@ -7,7 +8,7 @@ import pytest
 from solving import Collected, simulate_trained, train, train_folder
 from systems_water import cascade, random_inflows
 
-from cobre.comm import launch
+from cobre.comm import RegionClosedError, launch
 from cobre.sddp.cuts.pool import CutPool
 from cobre.sddp.lp.failure import StageFailedError
 from cobre.sddp.simulation.simulate import simulate
@@ -98,6 +99,52 @@ def test_ranks_change_no_bit(size, chunk, folder, whole):
     assert {costs for costs, _, _ in results} == {whole[0].costs.tobytes()}
     assert results[0][1] == fingerprint(whole[1])
     assert [tables for _, _, tables in results[1:]] == [0] * (size - 1)
+
+
+class Recorder:
+    """A rank's shared memory, with a list of the regions that were made of it."""
+
+    def __init__(self, comm):
+        self._comm = comm
+        self.regions = []
+
+    def __getattr__(self, name):
+        return getattr(self._comm, name)
+
+    def create_shared_region(self, *args, **options):
+        self.regions.append(self._comm.create_shared_region(*args, **options))
+        return self.regions[-1]
+
+
+class FullDisk(Collected):
+    """A sink that cannot write."""
+
+    def write(self, name, columns):
+        raise OSError("no space left on device")
+
+
+def is_open(region):
+    try:
+        region.as_array()
+    except RegionClosedError:
+        return False
+    return True
+
+
+def open_regions_after_a_failure(comm, folder):
+    """How many regions the simulation made, and how many of them this rank has not closed."""
+    trained, memory = train_folder(folder), Recorder(comm)
+    study, sampler = trained.study, trained.study.noise.simulation_sampler
+    policy = (study.problem, trained.solver, trained.context.pool, sampler)
+    with contextlib.suppress(OSError):
+        simulate(comm, *policy, 4, FullDisk(), entity_ids(study.case.system), memory=memory)
+    return len(memory.regions), sum(map(is_open, memory.regions))
+
+
+def test_a_failed_simulation_closes_its_shared_memory(folder):
+    (made, left_open), *_ = launch.run(open_regions_after_a_failure, 2, "shm", (folder,))
+    assert made >= 2
+    assert left_open == 0
 
 
 def test_simulation_follows_the_policy_that_it_is_given(trained, whole):
