@@ -46,7 +46,7 @@ NEVER = 10**9
 _NAME = re.compile(r"iteration-(\d{6,})\.ckpt")
 _NUMBERS = ("lower_bound", "upper_bound", "upper_bound_std", "elapsed_s")
 _COUNTS = ("iteration", "forward_passes", "solves", "simplex_iterations", "cuts")
-_EXACT = "history_exact"  # only where upper bounds are exact
+_EXACT = "history_exact"  # by iteration; only where some upper bound is exact
 _STATES, _STATES_KEPT = "visited_states", "visited_entries"  # only where selection or an export reads them
 _COEFFICIENTS = "coefficients"
 LARGE = (_COEFFICIENTS, _STATES)  # read piece by piece
@@ -337,9 +337,11 @@ def _restore_states(context: TrainingContext, checkpoint: Checkpoint) -> None:
 
 
 def _history(arrays: dict[str, NDArray[Any]]) -> tuple[IterationRecord, ...]:
-    active = arrays.get("history_active", np.full(len(arrays["history_counts"]), _UNKNOWN))
-    parts = (arrays["history_numbers"], arrays["history_counts"], active, arrays["history_times"])
-    rows = zip(*(part.tolist() for part in parts), _solver_history(arrays, len(active)), strict=True)
+    iterations = len(arrays["history_counts"])
+    active = arrays.get("history_active", np.full(iterations, _UNKNOWN))
+    exact = arrays.get(_EXACT, np.zeros(iterations, np.uint8))
+    parts = (arrays["history_numbers"], arrays["history_counts"], active, exact, arrays["history_times"])
+    rows = zip(*(part.tolist() for part in parts), _solver_history(arrays, iterations), strict=True)
     return tuple(
         IterationRecord(
             **dict(zip(_NUMBERS, numbers, strict=True)),
@@ -347,9 +349,9 @@ def _history(arrays: dict[str, NDArray[Any]]) -> tuple[IterationRecord, ...]:
             times=PhaseTimes(*times),
             cuts_active=None if cuts_active == _UNKNOWN else cuts_active,
             solver=solver,
-            is_exact=_EXACT in arrays,
+            is_exact=bool(is_exact),
         )
-        for numbers, counts, cuts_active, times, solver in rows
+        for numbers, counts, cuts_active, is_exact, times, solver in rows
     )
 
 

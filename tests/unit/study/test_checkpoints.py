@@ -8,7 +8,7 @@ import pytest
 from example_study import EXAMPLE, overrides
 
 from cobre.comm.backends.local import LocalCommunicator
-from cobre.io.array_file import ArrayFile
+from cobre.io.array_file import ArrayFile, write_arrays
 from cobre.io.atomic import WriteError
 from cobre.policy.object import Policy
 from cobre.policy.store import load_policy, save_pool
@@ -226,12 +226,18 @@ def test_without_any_checkpoint_there_is_nothing_to_resume(tmp_path):
 
 
 def test_a_sound_file_of_something_else_is_refused(tmp_path):
-    from cobre.io.array_file import write_arrays
-
     path = tmp_path / name(1)
     write_arrays(path, {"fingerprint": {"other": "things"}}, {})
     with pytest.raises(CheckpointError):
         stored(path)
+
+
+def test_each_iteration_says_whether_its_upper_bound_is_exact(tmp_path, train):
+    done, path = train(), tmp_path / name(3)
+    history = [replace(record, is_exact=record.iteration != 2) for record in done.history]
+    facts = {"fingerprint": Fingerprint("1", "2", "3", "4").as_dict()}
+    write_arrays(path, facts, snapshot(done.context, history))
+    assert [record.is_exact for record in stored(path).history] == [True, False, True]
 
 
 @pytest.mark.parametrize(
