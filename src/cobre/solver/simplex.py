@@ -54,12 +54,15 @@ class SimplexOptions:
     max_dense_rows: int = MAX_DENSE_ROWS
 
 
+DEFAULT_OPTIONS = SimplexOptions()
+
+
 class SimplexSolver(LpSolver):
     """Solves batches on a fixed number of threads. Results do not depend on that number."""
 
     makes_cuts = True
 
-    def __init__(self, threads: int = 1, options: SimplexOptions = SimplexOptions()) -> None:  # noqa: B008 - frozen
+    def __init__(self, threads: int = 1, options: SimplexOptions = DEFAULT_OPTIONS) -> None:
         self._engine = LpEngine(
             str(find_library()),
             threads,
