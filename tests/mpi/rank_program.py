@@ -1,9 +1,12 @@
 """What ranks of the tests here do: `mpiexec -n 3 python rank_program.py ACTION`."""
 
 import asyncio
+import fcntl
 import os
 import signal
+import subprocess
 import sys
+import termios
 import threading
 import time
 from contextlib import contextmanager
@@ -35,6 +38,39 @@ def everybody_but_one(comm, action):
 
 
 def raise_error(_comm):
+    raise ValueError("no more water")
+
+
+def raise_error_unread(_comm):
+    """Fail while the launcher reads nothing; another process notes in ANSWER whether this one waits for it."""
+    launcher = os.getppid()
+    subprocess.Popen([sys.executable, __file__, "continue_launcher", str(os.getpid())])
+    os.kill(launcher, signal.SIGSTOP)
+    raise ValueError("no more water")
+
+
+def continue_launcher(rank):
+    """Once the rank has printed its reason, and could have aborted the job as well."""
+    launcher = int(fields_of(rank)[1])
+    deadline = time.monotonic() + 30
+    while time.monotonic() < deadline and not unread_bytes(sys.stderr):
+        time.sleep(0.001)
+    time.sleep(0.2)
+    Path(os.environ["ANSWER"]).write_text("gone" if fields_of(rank)[0] == "Z" else "waits")
+    os.kill(launcher, signal.SIGCONT)
+
+
+def fields_of(pid):
+    """State and parent first."""
+    return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
+
+
+def unread_bytes(stream):
+    return int.from_bytes(fcntl.ioctl(stream, termios.FIONREAD, bytes(4)), sys.byteorder)
+
+
+def raise_error_unprinted(_comm):
+    os.close(sys.stderr.fileno())
     raise ValueError("no more water")
 
 
@@ -279,5 +315,7 @@ WAYS = {
     )
 }
 
-if __name__ == "__main__":
+if __name__ == "__main__" and sys.argv[1] == "continue_launcher":
+    continue_launcher(int(sys.argv[2]))
+elif __name__ == "__main__":
     WAYS[sys.argv[1]](globals()[sys.argv[2]] if len(sys.argv) > 2 else None)

@@ -15,6 +15,7 @@ INTERRUPTED = 130
     [
         ("raise_error", ["Traceback", "ValueError: no more water", "rank 1"]),
         ("abort", ["no more water", "rank 1"]),
+        ("raise_error_unprinted", []),
         ("kill", []),
         ("terminate", []),
         ("exit_with_3", ["rank 1"]),
@@ -33,6 +34,15 @@ def test_the_reason_is_printed_once(mpi):
     done = mpi.run(SIZE, PROGRAM, "fail_inside", "raise_error")
     assert done.output.count("Traceback (most recent call last)") == 1
     assert done.output.count("cobre.comm: run stopped") == 1
+
+
+def test_the_abort_does_not_overtake_the_reason(mpi, tmp_path):
+    answer = tmp_path / "answer"
+    done = mpi.run(SIZE, PROGRAM, "fail_inside", "raise_error_unread", environ={"ANSWER": str(answer)})
+    assert answer.read_text() == "waits"
+    assert done.code != 0
+    assert "ValueError: no more water" in done.output
+    assert "cobre.comm: run stopped" in done.output
 
 
 def test_the_exit_code_of_the_rank_is_the_jobs(mpi):

@@ -15,6 +15,7 @@ from types import TracebackType
 
 from cobre.comm.backends.mpi.call_watchdog import CallWatchdog
 from cobre.comm.backends.mpi.deferred_release import DeferredRelease
+from cobre.comm.backends.mpi.drain_output import drain_output
 from cobre.comm.backends.mpi.error_exchange import ErrorExchange
 from cobre.comm.backends.mpi.library import Mpi
 from cobre.comm.backends.mpi.shutdown import ShutdownExchange
@@ -22,6 +23,7 @@ from cobre.comm.endpoint import Endpoint
 from cobre.comm.exit_report import FAILED, INTERRUPTED, exit_code_for, exit_report_of
 
 PROGRESS_S = 30.0
+DRAIN_LIMIT_S = 2.0  # a launcher whose own reader has stopped reads nothing; the others must not wait for it
 
 
 class Job:
@@ -120,14 +122,25 @@ class Job:
         return f"rank {self._mpi.COMM_WORLD.Get_rank()} (host {socket.gethostname()}, pid {self._pid})"
 
     def _abort(self, text: str, code: int) -> None:
+        # `finally`: the others must be stopped also when nobody reads the reason, or Ctrl-C comes while it is printed.
+        try:
+            self._print_reason(text)
+        finally:
+            self._mpi.COMM_WORLD.Abort(code)
+            os._exit(code)  # with MPICH, Abort may return before the launcher has killed this process
+
+    def _print_reason(self, text: str) -> None:
         others = self._mpi.COMM_WORLD.Get_size() - 1
         # Flushed by hand: neither Abort nor _exit runs Python's cleanup.
         sys.stdout.flush()
         ranks = "1 other rank" if others == 1 else f"{others} other ranks"
         sys.stderr.write(f"{text}\ncobre.comm: run stopped; aborting {ranks}\n")
         sys.stderr.flush()
-        self._mpi.COMM_WORLD.Abort(code)
-        os._exit(code)  # with MPICH, Abort may return before the launcher has killed this process
+        # Flushing is not enough with MPICH. The proxy of its launcher serves the abort before the pipes of a rank when
+        # it wakes up to both, and mpiexec exits at the abort: now and then a job ended without a word. Once the pipes
+        # are empty, the reason precedes the abort on the one connection from the proxy to mpiexec. A fixed pause
+        # would be too short on a busy machine, and too long on all others.
+        drain_output(DRAIN_LIMIT_S)
 
 
 def _current_call(endpoint: Endpoint) -> str:
