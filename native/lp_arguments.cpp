@@ -147,14 +147,14 @@ std::unique_ptr<CutTarget> read_cut_target(const nb::object& given, const nb::ob
     if (given.is_none()) return nullptr;
     const auto parts = nb::cast<nb::tuple>(given);
     require(parts.size() == 4, "new_cuts: expected four parts");
-    const Array<double> weights(parts[0], "rank_weights");
+    const Array<double> weights(parts[0], "spectral_weights");
     const nb::object rows = nb::borrow(parts[3]);
     const auto dimension = static_cast<size_t>(stage.dimension());
     const auto solves = static_cast<size_t>(batch.chain_start[batch.chains]);
-    require(weights.size() > 0 && solves % weights.size() == 0, "rank_weights: expected one for each opening");
+    require(weights.size() > 0 && solves % weights.size() == 0, "spectral_weights: expected one for each opening");
     const size_t points = solves / weights.size();
     require(points * static_cast<size_t>(batch.chains_per_point) == static_cast<size_t>(batch.chains),
-            "rank_weights: expected one for each opening");
+            "spectral_weights: expected one for each opening");
     require(solves == 0 || (results.objective && (results.gradient || dimension == 0)),
             "new_cuts: there is no cut without gradients");
     std::vector<CutTarget::Chunk> chunks;

@@ -8,11 +8,11 @@
 
 namespace cobre::lp {
 
-CutTarget::CutTarget(std::span<const double> rank_weights, size_t points, WorkCounter* finished,
+CutTarget::CutTarget(std::span<const double> spectral_weights, size_t points, WorkCounter* finished,
                      std::vector<Chunk> chunks, size_t first_slot, std::span<const Int> rows, size_t dimension)
-    : rank_weights_(rank_weights),
-      is_even_(std::adjacent_find(rank_weights.begin(), rank_weights.end(), std::not_equal_to<>()) ==
-               rank_weights.end()),
+    : spectral_weights_(spectral_weights),
+      is_even_(std::adjacent_find(spectral_weights.begin(), spectral_weights.end(), std::not_equal_to<>()) ==
+               spectral_weights.end()),
       own_finished_(finished ? 0 : points),
       finished_(finished ? finished : own_finished_.data()),
       chunks_(std::move(chunks)),
@@ -28,7 +28,7 @@ void CutTarget::finish_chain(Int chain, const ChainBatch& batch, const Results& 
 }
 
 void CutTarget::make_cut(size_t point, const double* state, const Results& results) {
-    const size_t openings = rank_weights_.size(), first = point * openings;
+    const size_t openings = spectral_weights_.size(), first = point * openings;
     const double* const costs = results.objective + first;
     const std::vector<double> weight = weights(costs);
     std::vector<double> cut(1 + dimension_);
@@ -37,14 +37,15 @@ void CutTarget::make_cut(size_t point, const double* state, const Results& resul
     place(first_slot_ + point, cut);
 }
 
-// By opening. Equal costs rank in the order of their openings.
+// The weight of each opening. Openings of equal cost keep their order.
 std::vector<double> CutTarget::weights(const double* costs) const {
-    std::vector<double> weight(rank_weights_.begin(), rank_weights_.end());
+    std::vector<double> weight(spectral_weights_.begin(), spectral_weights_.end());
     if (is_even_) return weight;
-    std::vector<size_t> ranked(weight.size());
-    std::iota(ranked.begin(), ranked.end(), size_t{0});
-    std::stable_sort(ranked.begin(), ranked.end(), [&](size_t a, size_t b) { return costs[a] > costs[b]; });
-    for (size_t rank = 0; rank < ranked.size(); ++rank) weight[ranked[rank]] = rank_weights_[rank];
+    std::vector<size_t> by_cost(weight.size());  // openings, the most expensive one first
+    std::iota(by_cost.begin(), by_cost.end(), size_t{0});
+    std::stable_sort(by_cost.begin(), by_cost.end(), [&](size_t a, size_t b) { return costs[a] > costs[b]; });
+    for (size_t position = 0; position < by_cost.size(); ++position)
+        weight[by_cost[position]] = spectral_weights_[position];
     return weight;
 }
 

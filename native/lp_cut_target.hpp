@@ -20,10 +20,10 @@ public:
         size_t width;
     };
 
-    // rank_weights: by rank of an opening's cost, the most expensive one first. finished: by trial point, how many of
+    // spectral_weights: by descending cost of the openings. finished: by trial point, how many of
     // its chains are solved, 0 at first; null: no other process solves any. rows: by component, its row of the chunks,
     // -1 where none is stored; empty: the row 1 + component.
-    CutTarget(std::span<const double> rank_weights, size_t points, WorkCounter* finished, std::vector<Chunk> chunks,
+    CutTarget(std::span<const double> spectral_weights, size_t points, WorkCounter* finished, std::vector<Chunk> chunks,
               size_t first_slot, std::span<const Int> rows, size_t dimension);
 
     // The results of a chain are there; makes the cut when it was the last chain of its trial point.
@@ -36,7 +36,7 @@ private:
     std::vector<double> weights(const double* costs) const;
     void place(size_t slot, const std::vector<double>& cut);
 
-    std::span<const double> rank_weights_;
+    std::span<const double> spectral_weights_;
     bool is_even_;  // all openings have the same weight
     std::vector<WorkCounter> own_finished_;
     WorkCounter* finished_;

@@ -88,7 +88,7 @@ class NewCuts:
     Every trial point has the same number of consecutive chains, and all openings of the stage among them.
     """
 
-    rank_weights: Floats  # by rank of an opening's cost, the most expensive one first
+    spectral_weights: Floats  # by descending cost of the openings
     chunks: list[Floats]  # as in `CutRows`, of the stage that gets the cuts
     first_slot: int
     rows: Ints | None
@@ -96,7 +96,7 @@ class NewCuts:
     @property
     def parts(self) -> tuple[Any, ...]:
         """All of it, in the order in which the solver takes it."""
-        return self.rank_weights, self.chunks, self.first_slot, self.rows
+        return self.spectral_weights, self.chunks, self.first_slot, self.rows
 
 
 @dataclass(frozen=True, slots=True)

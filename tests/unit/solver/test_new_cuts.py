@@ -49,7 +49,7 @@ def averaged(measure, batch, states) -> np.ndarray:
 @pytest.mark.parametrize("name", MEASURES)
 def test_cuts_have_the_bits_of_averages(name: str) -> None:
     measure, parts = MEASURES[name], chunks()
-    batch = solve(NewCuts(measure.rank_weights(OPENINGS), parts, FIRST_SLOT, None))
+    batch = solve(NewCuts(measure.spectral_weights(OPENINGS), parts, FIRST_SLOT, None))
     assert placed(parts).tobytes() == averaged(measure, batch, random_states(POINTS, 1)).tobytes()
     assert not batch.has_stray_coefficients
     outside = np.delete(np.concatenate(parts, axis=1), np.s_[FIRST_SLOT : FIRST_SLOT + POINTS], axis=1)
@@ -61,7 +61,7 @@ def test_equal_costs_rank_in_the_order_of_openings() -> None:
     measure, parts = CvarMix(0.5, 1.0), chunks()
     solver, chains, noise = work()
     same = noise.take(np.zeros(OPENINGS, np.int32))
-    target = NewCuts(measure.rank_weights(OPENINGS), parts, FIRST_SLOT, None)
+    target = NewCuts(measure.spectral_weights(OPENINGS), parts, FIRST_SLOT, None)
     batch = solver.solve(0, no_cuts(DIMENSION), chains, same, Keep(gradient=True, cuts=target))
     assert len(set(batch.objective[:OPENINGS].tolist())) == 1
     assert placed(parts).tobytes() == averaged(measure, batch, chains.states).tobytes()
@@ -69,7 +69,7 @@ def test_equal_costs_rank_in_the_order_of_openings() -> None:
 
 def test_components_that_are_not_stored_must_be_zero() -> None:
     whole, parts = chunks(), chunks(DIMENSION)
-    weights = Expectation().rank_weights(OPENINGS)
+    weights = Expectation().spectral_weights(OPENINGS)
     solve(NewCuts(weights, whole, FIRST_SLOT, None))
     batch = solve(NewCuts(weights, parts, FIRST_SLOT, np.array([1, 2, -1, 3], np.int32)))
     assert batch.has_stray_coefficients
@@ -78,7 +78,7 @@ def test_components_that_are_not_stored_must_be_zero() -> None:
 
 def test_ranks_make_each_cut_once() -> None:
     """Two solvers take chains from one counter in turns; the second one comes when all are taken."""
-    parts, weights = chunks(), Expectation().rank_weights(OPENINGS)
+    parts, weights = chunks(), Expectation().spectral_weights(OPENINGS)
     solves = POINTS * OPENINGS
     common = CommonBatch(
         np.zeros(1, np.int64),
@@ -100,7 +100,7 @@ def test_ranks_make_each_cut_once() -> None:
 
 def test_a_cut_waits_for_the_other_chain() -> None:
     """Somebody else has solved one chain of each trial point before: whoever solves the other one makes the cut."""
-    parts, weights = chunks(), Expectation().rank_weights(OPENINGS)
+    parts, weights = chunks(), Expectation().spectral_weights(OPENINGS)
     whole = solve(None)
     chains = 2 * POINTS
     common = CommonBatch(
@@ -116,7 +116,7 @@ def test_a_cut_waits_for_the_other_chain() -> None:
 @pytest.mark.parametrize(
     ("weights", "height", "slot", "finished", "message"),
     [
-        (OPENINGS - 1, 1 + DIMENSION, FIRST_SLOT, POINTS, "rank_weights"),
+        (OPENINGS - 1, 1 + DIMENSION, FIRST_SLOT, POINTS, "spectral_weights"),
         (OPENINGS, DIMENSION, FIRST_SLOT, POINTS, "too few rows"),
         (OPENINGS, 1 + DIMENSION, 2 * WIDTH - 1, POINTS, "too small"),
         (OPENINGS, 1 + DIMENSION, FIRST_SLOT, POINTS - 1, "finished"),
@@ -132,6 +132,6 @@ def test_wrong_sizes_are_refused(weights: int, height: int, slot: int, finished:
 
 def test_cuts_need_gradients() -> None:
     solver, chains, noise = work()
-    target = NewCuts(Expectation().rank_weights(OPENINGS), chunks(), FIRST_SLOT, None)
+    target = NewCuts(Expectation().spectral_weights(OPENINGS), chunks(), FIRST_SLOT, None)
     with pytest.raises(ValueError, match="gradients"):
         solver.solve(0, no_cuts(DIMENSION), chains, noise, Keep(cuts=target))

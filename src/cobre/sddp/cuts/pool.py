@@ -195,9 +195,9 @@ class CutPool:
         """
         place_cuts(table, self._writable[stage], slot)
 
-    def target(self, stage: int, first_slot: int, rank_weights: Floats) -> NewCuts:
+    def target(self, stage: int, first_slot: int, spectral_weights: Floats) -> NewCuts:
         """Where a solver that makes the cuts of a stage puts them; `activate` them when all ranks have finished."""
-        return NewCuts(rank_weights, self._writable[stage], first_slot, self._layouts[stage].rows)
+        return NewCuts(spectral_weights, self._writable[stage], first_slot, self._layouts[stage].rows)
 
     def publish(self, stage: int, slots: range) -> None:
         """Wait until all ranks of the node have placed their cuts, and let them take part."""

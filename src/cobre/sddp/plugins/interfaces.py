@@ -27,7 +27,7 @@ from cobre.sddp.upper_bounds.result import BoundPlan, UpperBound
 class RiskMeasure(ABC):
     """Aggregates the costs of a stage's openings into one number, as a weighted mean of them.
 
-    You must define `weights`. You may define `rank_weights`, where nothing but the order of costs counts.
+    You must define `weights`. You may define `spectral_weights`, if nothing but the order of costs counts.
     `Problem.risk` has one measure for each stage: that of stage t weighs the openings of stage t + 1 when cuts of stage
     t are made, and that of the first stage also its own openings in the lower bound.
 
@@ -51,12 +51,12 @@ class RiskMeasure(ABC):
         weights of 0 or more; each row adds up to 1. The mean of four openings: ``np.full_like(costs, 0.25)``.
         """
 
-    def rank_weights(self, openings: int) -> Floats | None:
-        """The weights by rank, the most expensive opening first, where nothing but the order of costs counts.
+    def spectral_weights(self, openings: int) -> Floats | None:
+        """The weights by descending cost: the most expensive opening first, whatever the costs are.
 
         Then the solver makes a cut itself as soon as a trial point is solved for all openings, without a wait of ranks
-        for each other; `weights` must agree, with equal costs ranked in the order of their openings. None, the default:
-        `weights` is called.
+        for each other; `weights` must agree, with openings of equal cost in their order. None, the default: costs
+        themselves count, and `weights` is called.
         """
         return None
 

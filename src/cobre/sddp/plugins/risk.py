@@ -17,8 +17,8 @@ class Expectation(RiskMeasure):
         """1 / number of openings, for every opening."""
         return _equal_weights(*costs.shape)
 
-    def rank_weights(self, openings: int) -> Floats:
-        """1 / number of openings, for every rank."""
+    def spectral_weights(self, openings: int) -> Floats:
+        """1 / number of openings, for every opening."""
         weights: Floats = _equal_weights(1, openings)[0]
         return weights
 
@@ -44,11 +44,11 @@ class CvarMix(RiskMeasure):
         """
         order = np.argsort(-costs, axis=1, kind="stable")
         weights = np.empty_like(costs)
-        np.put_along_axis(weights, order, np.broadcast_to(self.rank_weights(costs.shape[1]), costs.shape), axis=1)
+        np.put_along_axis(weights, order, np.broadcast_to(self.spectral_weights(costs.shape[1]), costs.shape), axis=1)
         return weights
 
-    def rank_weights(self, openings: int) -> Floats:
-        """The mean's share, and for the first ranks their part of the tail."""
+    def spectral_weights(self, openings: int) -> Floats:
+        """The mean's share, and for the most expensive openings their part of the tail."""
         return _tail_weights(self.alpha, self.share, openings)
 
 

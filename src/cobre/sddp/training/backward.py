@@ -96,5 +96,5 @@ def _kept(context: TrainingContext, stage: int, slots: range) -> Keep:
     problem, pool = context.problem, context.pool
     if not (context.solver.makes_cuts and pool.is_seen_by_all):
         return SLOPES
-    weights = problem.risk[stage - 1].rank_weights(problem.openings[stage].count)
+    weights = problem.risk[stage - 1].spectral_weights(problem.openings[stage].count)
     return SLOPES if weights is None else Keep(gradient=True, cuts=pool.target(stage - 1, slots.start, weights))

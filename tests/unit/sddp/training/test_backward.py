@@ -24,7 +24,7 @@ class ByWeightsAlone:
     def __init__(self, inner):
         self.weights = inner.weights
 
-    def rank_weights(self, openings):
+    def spectral_weights(self, openings):
         assert openings > 0
 
 
