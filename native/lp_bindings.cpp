@@ -227,7 +227,7 @@ void bind_engine(nb::module_& module) {
             [](Engine* place, const std::string& library, Int threads, Int cores, double feasibility, double violation,
                Int max_added, Int attempts, Int max_dense_rows) {
                 Settings settings;
-                settings.tolerances.feasibility = feasibility;
+                settings.tolerances.highs_feasibility = feasibility;
                 settings.tolerances.violation = violation;
                 settings.max_added_per_round = max_added;
                 settings.max_dense_rows = max_dense_rows;

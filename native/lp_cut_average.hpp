@@ -5,14 +5,16 @@
 
 namespace cobre::lp {
 
-// One cut for each trial point: its intercept, then its coefficients. Sums go over components and over openings in
-// their order, so that the bits are the same everywhere.
+// What the solves of some trial points for all openings gave.
 struct Openings {
     size_t points, openings, dimension;
     const double *cost, *weight;  // points x openings
     const double* gradient;       // points x openings x dimension
     const double* state;          // points x dimension
 };
+
+// One cut for each trial point: its intercept, then its coefficients. Sums go over components and over openings in
+// their order, so that the bits are the same everywhere.
 void average_cuts(const Openings& from, double* cuts);
 
 // Put cuts (rows of 1 + dimension numbers) into consecutive columns of a chunk of the pool.

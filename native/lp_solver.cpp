@@ -32,7 +32,7 @@ void Solver::load(const StageModel& stage, const CutView& cuts) {
     stage_ = &stage;
     cuts_ = &cuts;
     simplex_ = stage.rows > settings_.max_dense_rows ? static_cast<DualSimplex*>(&sparse_) : &dense_;
-    simplex_->load(stage, cuts, settings_.tolerances.own, settings_.tolerances.violation);
+    simplex_->load(stage, cuts, settings_.tolerances.simplex_feasibility, settings_.tolerances.violation);
     base_cut_rhs_.resize(static_cast<size_t>(cuts.count()));
     values_.resize(base_cut_rhs_.size());
     row_lower_.assign(stage.row_lower.begin(), stage.row_lower.end());
@@ -145,7 +145,7 @@ void Solver::load_start_basis(const ChainBatch& batch, Int chain) {
 bool Solver::solve_by_simplex() {
     const Bounds bounds{column_lower_.data(), column_upper_.data(), row_lower_.data(), row_upper_.data(), cut_rhs_};
     if (simplex_->optimise(bounds) != Outcome::optimal) return false;
-    simplex_->solution(column_value_, column_dual_, row_dual_, priced_cuts_);
+    simplex_->solution(column_value_, column_dual_, row_dual_, cuts_with_dual_);
     return is_accurate(settings_.tolerances.duality_gap);
 }
 
@@ -168,15 +168,15 @@ bool Solver::is_accurate(double tolerance) {
         else sign_error = std::max(sign_error, std::abs(dual));
     };
     for (Int row = 0; row < stage.rows; ++row) add(row_dual_[row], row_lower_[row], row_upper_[row]);
-    for (size_t row = 0; row < priced_cuts_.size(); ++row)
-        add(row_dual_[stage.rows + row], cut_rhs_[priced_cuts_[row]], kInfinity);
+    for (size_t row = 0; row < cuts_with_dual_.size(); ++row)
+        add(row_dual_[stage.rows + row], cut_rhs_[cuts_with_dual_[row]], kInfinity);
     objective_ = 0.0;
     for (Int column = 0; column < stage.columns; ++column) {
         add(column_dual_[column], column_lower_[column], column_upper_[column]);
         objective_ += stage.cost[column] * column_value_[column];
     }
     const double gap = std::abs(objective_ - dual_objective);
-    return sign_error <= settings_.tolerances.dual && gap <= tolerance * (1.0 + std::abs(objective_));
+    return sign_error <= settings_.tolerances.dual_sign && gap <= tolerance * (1.0 + std::abs(objective_));
 }
 
 // The order of attempts is fixed, and so are the results: own simplex from the last basis, own simplex from slacks,

@@ -19,12 +19,12 @@
 namespace cobre::lp {
 
 struct Tolerances {
-    double feasibility = 1e-7;  // of HiGHS
-    double own = 1e-9;          // of our own simplex, relative to the bound
-    double violation = 1e-9;    // of a cut, relative to the cost-to-go
-    double dual = 1e-7;         // of a dual with the wrong sign
-    double duality_gap = 1e-7;  // relative; a solve with a larger gap is repeated
-    double highs_gap = 1e-6;    // the same for HiGHS
+    double highs_feasibility = 1e-7;    // primal and dual, of HiGHS
+    double simplex_feasibility = 1e-9;  // primal, of our own simplex, relative to the bound
+    double violation = 1e-9;            // of a cut, relative to the cost-to-go
+    double dual_sign = 1e-7;            // how large a dual with the wrong sign may be
+    double duality_gap = 1e-7;          // of our own simplex, relative; a solve with a larger gap is repeated
+    double highs_gap = 1e-6;            // the duality gap of HiGHS, relative
 };
 
 struct Settings {
@@ -67,7 +67,7 @@ struct Results {
 // What a call did, summed over solves and threads.
 struct SolveCounts : SimplexCounts {
     int64_t solves = 0;
-    int64_t library_solves = 0;  // that needed HiGHS
+    int64_t library_solves = 0;  // solves that HiGHS did
     int64_t retries = 0;
     double solve_seconds = 0.0;  // inside simplex
 
@@ -137,7 +137,7 @@ private:
     DualSimplex* simplex_ = &dense_;  // the one that suits the stage
     const StageModel* stage_ = nullptr;
     const CutView* cuts_ = nullptr;
-    std::vector<Int> priced_cuts_;       // cuts that have a dual, in the order of their duals after those of rows
+    std::vector<Int> cuts_with_dual_;    // in the order of their duals, which follow those of the stage's rows
     std::vector<uint8_t> is_in_highs_;   // by cut: a row of HiGHS's LP
     std::vector<double> base_cut_rhs_;   // right-hand sides of cuts, without inflows
     std::vector<double> chain_cut_rhs_;  // items of the chain x cuts

@@ -42,8 +42,10 @@ void Solver::set_defaults() {
     check(api_.set_int(highs_, "simplex_strategy", 1), "select the dual simplex method");
     // Scale factors survive from one LP to the next; ours are part of the stage.
     check(api_.set_int(highs_, "simplex_scale_strategy", 0), "turn scaling off");
-    check(api_.set_double(highs_, "primal_feasibility_tolerance", settings_.tolerances.feasibility), "set a tolerance");
-    check(api_.set_double(highs_, "dual_feasibility_tolerance", settings_.tolerances.feasibility), "set a tolerance");
+    check(api_.set_double(highs_, "primal_feasibility_tolerance", settings_.tolerances.highs_feasibility),
+          "set a tolerance");
+    check(api_.set_double(highs_, "dual_feasibility_tolerance", settings_.tolerances.highs_feasibility),
+          "set a tolerance");
 }
 
 void Solver::pass_lp_to_highs() {
@@ -55,7 +57,7 @@ void Solver::pass_lp_to_highs() {
     // Limited by iterations and not by seconds: seconds differ from run to run, and so would the results.
     check(api_.set_int(highs_, "simplex_iteration_limit", 50 * (stage.columns + stage.rows) + 10000),
           "set the iteration limit");
-    priced_cuts_.clear();
+    cuts_with_dual_.clear();
     is_in_highs_.assign(static_cast<size_t>(cuts_->count()), 0);
 }
 
@@ -64,7 +66,7 @@ void Solver::add_cuts(const std::vector<Int>& wanted) {
     std::vector<double> value, lower, upper;
     for (const Int cut : wanted) {
         is_in_highs_[cut] = 1;
-        priced_cuts_.push_back(cut);
+        cuts_with_dual_.push_back(cut);
         start.push_back(static_cast<Int>(index.size()));
         append_cut(*stage_, *cuts_, cut, index, value);
         lower.push_back(cut_rhs_[cut]);
@@ -80,7 +82,7 @@ bool Solver::run_highs() {
     if (status == kStatusError || api_.model_status(highs_) != kOptimal) return false;
     column_value_.resize(static_cast<size_t>(stage_->columns));
     column_dual_.resize(column_value_.size());
-    row_value_.resize(static_cast<size_t>(stage_->rows) + priced_cuts_.size());
+    row_value_.resize(static_cast<size_t>(stage_->rows) + cuts_with_dual_.size());
     row_dual_.resize(row_value_.size());
     check(api_.get_solution(highs_, column_value_.data(), column_dual_.data(), row_value_.data(), row_dual_.data()),
           "return its solution");
@@ -105,7 +107,7 @@ bool Solver::retry_with_other_settings() {
     for (Int at = 0; at < count && !solved; ++at) {
         const Attempt& attempt = attempts[at];
         ++counts.retries;
-        const double tolerance = settings_.tolerances.feasibility * attempt.tolerance;
+        const double tolerance = settings_.tolerances.highs_feasibility * attempt.tolerance;
         check(api_.clear_solver(highs_), "reset its solver");
         check(api_.set_string(highs_, "solver", attempt.solver), "change its solver");
         check(api_.set_string(highs_, "presolve", attempt.presolve), "change presolve");
@@ -156,13 +158,13 @@ void Solver::solve_by_highs(Int chain, Int item) {
 void Solver::start_from_highs_basis() {
     const StageModel& stage = *stage_;
     std::vector<Int> columns(static_cast<size_t>(stage.columns)),
-        rows(static_cast<size_t>(stage.rows) + priced_cuts_.size());
+        rows(static_cast<size_t>(stage.rows) + cuts_with_dual_.size());
     check(api_.get_basis(highs_, columns.data(), rows.data()), "return its basis");
     std::vector<int8_t> status(columns.begin(), columns.end());
     status.insert(status.end(), rows.begin(), rows.begin() + stage.rows);
     std::vector<Int> active_cuts;
-    for (size_t row = 0; row < priced_cuts_.size(); ++row)
-        if (rows[stage.rows + row] != kBasic) active_cuts.push_back(priced_cuts_[row]);
+    for (size_t row = 0; row < cuts_with_dual_.size(); ++row)
+        if (rows[stage.rows + row] != kBasic) active_cuts.push_back(cuts_with_dual_[row]);
     simplex_->start(status.data(), active_cuts.data(), static_cast<Int>(active_cuts.size()));
 }
 
@@ -171,9 +173,9 @@ void Solver::save(const std::string& path, const std::vector<std::string>& colum
     for (size_t column = 0; column < columns.size(); ++column)
         api_.pass_col_name(highs_, static_cast<Int>(column), columns[column].c_str());
     for (size_t row = 0; row < rows.size(); ++row) api_.pass_row_name(highs_, static_cast<Int>(row), rows[row].c_str());
-    for (size_t row = 0; row < priced_cuts_.size(); ++row)
+    for (size_t row = 0; row < cuts_with_dual_.size(); ++row)
         api_.pass_row_name(highs_, stage_->rows + static_cast<Int>(row),
-                           ("cut_" + std::to_string(priced_cuts_[row])).c_str());
+                           ("cut_" + std::to_string(cuts_with_dual_[row])).c_str());
     check(api_.write_model(highs_, path.c_str()), "write the LP");
 }
 

@@ -56,10 +56,10 @@ void Solver::store_gradient(double* gradient) {
     }
     if (stage.order == 0 && stage.passed() == 0) return;
     double* lags = gradient + stage.states;
-    for (size_t row = 0; row < priced_cuts_.size(); ++row) {
+    for (size_t row = 0; row < cuts_with_dual_.size(); ++row) {
         const double dual = row_dual_[stage.rows + row];
         if (dual == 0.0) continue;
-        const auto coefficient = [&](Int component) { return cuts_->coefficient(priced_cuts_[row], component); };
+        const auto coefficient = [&](Int component) { return cuts_->coefficient(cuts_with_dual_[row], component); };
         for (Int entry = 0; entry < stage.passed(); ++entry)
             if (const Int from = stage.passed_from[entry]; from >= 0)
                 gradient[from] += dual * coefficient(stage.first_passed() + entry);

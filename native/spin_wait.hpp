@@ -27,7 +27,7 @@ struct SpinPolicy {
     uint32_t yields = 0;           // at most,
     uint32_t spins_per_yield = 0;  // with so many spins after each,
     int64_t max_yield_ns =
-        0;  // and no longer than this altogether: on a crowded machine a yield takes as long as others like
+        0;  // and no longer than this altogether: a yield may last a whole time slice of another process
 };
 
 // Spin until `ready()` holds; false when it does not within the policy. `before_yield` is called once, after the first

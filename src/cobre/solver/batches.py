@@ -154,7 +154,7 @@ class Work(Protocol):
     objective: Floats
     solves: int
     pivots: int
-    library_solves: int  # solves that needed the LP library
+    library_solves: int  # solves that HiGHS did
     retries: int
     refactorisations: int
     active_rows: int  # at a bound in the optimal bases, cuts included

@@ -121,10 +121,10 @@ def _stays(kept: Flags, created: Ints, iteration: int) -> ByteFlags:
     return stays
 
 
-def _activity(values: Floats, iteration: int) -> tuple[Ints, Ints]:
+def _activity(values: Floats, iterations: int) -> tuple[Ints, Ints]:
     """From values (states x cuts): when each cut was best last, as an iteration (-1: never), and at how many states."""
     best = values.argmax(axis=1)
-    per_iteration = max(1, len(values) // iteration)
+    per_iteration = max(1, len(values) // iterations)
     last = np.full(values.shape[1], -1, np.int32)
     np.maximum.at(last, best, (np.arange(len(values)) // per_iteration).astype(np.int32))
     return last, np.bincount(best, minlength=len(last)).astype(np.int32)
