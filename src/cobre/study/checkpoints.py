@@ -225,14 +225,14 @@ def _outline(file: ArrayFile) -> bytes:
     return array_bytes({"path": str(file.path), "facts": file.facts, "large": large}, arrays)
 
 
-def check_same_run(checkpoint: Checkpoint, fingerprint: Fingerprint, changes: str = "") -> None:
+def check_same_run(checkpoint: Checkpoint, fingerprint: Fingerprint, changes: Callable[[], str] = lambda: "") -> None:
     """Raise CheckpointError unless the checkpoint is of the same problem and programs.
 
-    changes: which files of the case have changed, if known.
+    changes: which files of the case have changed, in words, if known; called only where the case differs.
     """
     if differences := fingerprint.differences(checkpoint.fingerprint):
-        if changes and fingerprint.case != checkpoint.fingerprint.case:
-            differences.append(changes)
+        if fingerprint.case != checkpoint.fingerprint.case and (words := changes()):
+            differences.append(words)
         raise CheckpointError(
             f"{checkpoint.path} belongs to another run ({'; '.join(differences)}): use the case and versions of "
             "that run, or start a new run with --warm-start and its policy"

@@ -1,7 +1,8 @@
 """What must be the same on all ranks, and in a run that is resumed: the programs and the problem itself."""
 
 import hashlib
-from dataclasses import asdict, dataclass, fields
+from dataclasses import asdict, dataclass, fields, replace
+from typing import Any
 
 import numpy as np
 
@@ -17,6 +18,11 @@ _PROBED_SCENARIOS = 4
 # Of the section `training`: when to stop, whether to train at all, and what the problem's tree says already. Every
 # other field, and so a new one, takes part in the digest.
 _WITHOUT_EFFECT_ON_BITS = {"stopping_rules", "stopping_mode", "enabled", "is_enumerated"}
+# Settings that the format has and nothing here reads, by subsection: their defaults take part, whatever is given.
+_NEVER_READ = {
+    "cut_selection": ("max_added_per_round", "violation_tolerance", "row_activity_tolerance"),
+    "solver": ("retry_time_budget_seconds",),
+}
 _WORDS = {
     "cobre": "version of cobre",
     "solver": "LP solver",
@@ -69,18 +75,28 @@ def agree_on(comm: Communicator, own: Fingerprint) -> None:
             )
 
 
-def case_digest(study: PreparedStudy) -> str:
-    """SHA-256 over the problem and the settings of training; not over when to stop or what to simulate."""
+def case_digest(study: PreparedStudy, *, counts_unread: bool = False) -> str:
+    """SHA-256 over the problem and the settings of training; not over when to stop or what to simulate.
+
+    counts_unread: settings that nothing reads take part, as they did in older checkpoints.
+    """
     digest = hashlib.sha256()
     problem, config = study.problem, study.case.config.training
     feed(digest, study.digest)
     deciding = [item.name for item in fields(config) if item.name not in _WITHOUT_EFFECT_ON_BITS]
-    feed(digest, [getattr(config, name) for name in deciding])
+    settings = {name: getattr(config, name) for name in deciding}
+    feed(digest, list(settings.values()) if counts_unread else [_as_read(*item) for item in settings.items()])
     feed(digest, max_dense_rows())
     scenarios = range(min(_PROBED_SCENARIOS, config.forward_passes))
     for stage_number in range(problem.num_stages):
         feed(digest, study.noise.training_sampler.sample(1, scenarios, stage_number))
     return digest.hexdigest()
+
+
+def _as_read(name: str, section: Any) -> Any:
+    """A part of the section `training`, with defaults in place of what nothing reads."""
+    unread = _NEVER_READ.get(name)
+    return section if unread is None else replace(section, **{key: getattr(type(section)(), key) for key in unread})
 
 
 def _short(value: str) -> str:

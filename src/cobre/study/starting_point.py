@@ -1,5 +1,10 @@
-"""What training starts from: nothing, a checkpoint, or the cuts of a policy. Rank 0 alone reads the files."""
+"""What training starts from: nothing, a checkpoint, or the cuts of a policy.
 
+Rank 0 alone reads checkpoints and policies. Files of the case are compared with those of the earlier run only where its
+problem was another one.
+"""
+
+from dataclasses import replace
 from pathlib import Path
 
 from cobre.comm import Backend, Communicator
@@ -13,7 +18,8 @@ from cobre.sddp.cuts.visibility import count_sharing_memory
 from cobre.sddp.sharing import share
 from cobre.study.broadcast_files import share_bytes
 from cobre.study.checkpoints import Checkpoint, check_same_run, list_checkpoints, newest_checkpoint, read_checkpoint
-from cobre.study.policy_origin import case_of_policy, other_problem
+from cobre.study.fingerprint import Fingerprint, case_digest
+from cobre.study.policy_origin import case_of_policy, is_of_other_problem, other_problem
 from cobre.study.ready_study import ReadyStudy
 from cobre.study.requests import TrainingRequest
 
@@ -43,12 +49,28 @@ def starting_point(
 def _checkpoint(comm: Backend, ready: ReadyStudy, request: TrainingRequest, emit: EventListener) -> Checkpoint | None:
     if request.checkpoints is None or not request.may_resume:
         return None
+    run = request.checkpoints.parent
     found = share_checkpoint(comm, request.checkpoints, emit, is_needed=request.resume)
     if found is not None:
-        trained_case = case_of_run(request.checkpoints.parent)
         with on_failure(found.large.close):
-            check_same_run(found, ready.fingerprint, changes_since(trained_case, ready.folder))
+            check_same_run(found, _comparable(ready, found), lambda: _share_changes(comm, run, ready.folder))
     return found
+
+
+def _comparable(ready: ReadyStudy, found: Checkpoint) -> Fingerprint:
+    """This study's fingerprint; in older checkpoints it depends on settings that nothing reads."""
+    own = ready.fingerprint
+    if own.case == found.fingerprint.case:
+        return own
+    older = replace(own, case=case_digest(ready.study, counts_unread=True))
+    return older if older.case == found.fingerprint.case else own
+
+
+def _share_changes(comm: Communicator, run: Path, case: Path | None) -> str:
+    """Which files of the case have changed since a run, as rank 0 sees them; every rank must ask."""
+    words = changes_since(case_of_run(run), case) if comm.rank == 0 else ""
+    comm.check_failures()
+    return bytes(share_bytes(comm, words.encode(), "changed files")).decode()
 
 
 def share_checkpoint(comm: Communicator, folder: Path, emit: EventListener, *, is_needed: bool) -> Checkpoint | None:
@@ -64,7 +86,7 @@ def share_policy(comm: Backend, policy: Policy | Path) -> Policy:
     """A policy that was given, or that of a file that only rank 0 needs to see; its numbers lie once on each node."""
     if isinstance(policy, Policy):
         return policy
-    path = find_policy_file(policy)
+    path = find_policy_file(policy) if comm.rank == 0 else policy
     content: bytes | memoryview = read_policy_bytes(path) if comm.rank == 0 else b""
     comm.check_failures()
     if comm.size == 1:
@@ -80,9 +102,9 @@ def warn_of_other_problem(
     ready: ReadyStudy, policy: Policy, source: Policy | Path, emit: EventListener, consequence: str
 ) -> tuple[str, ...]:
     """Emit and return the warning that a policy was trained on another problem."""
-    how = other_problem(policy, ready.study, case_of_policy(source), ready.folder)
-    if how is None:
+    if not is_of_other_problem(policy, ready.study):
         return ()
+    how = other_problem(policy, ready.study, case_of_policy(source), ready.folder)
     message = f"{how}: {consequence}"
     emit(new_event("warning", message=message))
     return (message,)

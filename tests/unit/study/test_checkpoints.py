@@ -27,7 +27,7 @@ from cobre.study.checkpoints import (
     snapshot,
 )
 from cobre.study.digest import training_digest
-from cobre.study.fingerprint import Fingerprint
+from cobre.study.fingerprint import Fingerprint, case_digest
 from cobre.study.prepare import make_solver, prepare
 from cobre.study.ready_study import ReadyStudy, as_case
 from cobre.study.requests import TrainingRequest
@@ -255,6 +255,46 @@ def test_another_program_or_case_is_named(kept, study, solver, field, words):
     check_same_run(found, own)
     with pytest.raises(CheckpointError, match=rf"belongs to another run \({words}: other here,"):
         check_same_run(found, replace(own, **{field: "other"}))
+
+
+def test_files_of_the_case_are_compared_only_where_its_content_differs(kept, study, solver):
+    found, own, asked = stored(kept / name(3)), Fingerprint.of(study, solver), []
+
+    def changes():
+        asked.append("asked")
+        return "changed file: config.json"
+
+    check_same_run(found, own, changes)
+    with pytest.raises(CheckpointError):
+        check_same_run(found, replace(own, numpy="other"), changes)
+    assert asked == []
+    with pytest.raises(CheckpointError, match=r"changed file: config\.json"):
+        check_same_run(found, replace(own, case="other"), changes)
+
+
+@pytest.mark.parametrize("before", [5.0, 7.0], ids=["same", "changed"])
+def test_a_checkpoint_that_counted_settings_which_nothing_reads_is_resumed(tmp_path, before):
+    """Only where the setting is what it was: of a changed one an older checkpoint does not say what it is."""
+
+    def ready(budget_s):
+        settings = overrides() | {"training.solver.retry_time_budget_seconds": budget_s}
+        study = prepare(as_case(EXAMPLE, settings)[0])
+        return ReadyStudy.of(study, make_solver(study, 1))
+
+    now, then = ready(5.0), ready(before)
+    older = replace(then.fingerprint, case=case_digest(then.study, counts_unread=True))
+    assert older != now.fingerprint
+
+    def train(one, **options):
+        with LocalCommunicator() as comm:
+            return train_study(comm, one, TrainingRequest(checkpoints=tmp_path, **options))
+
+    whole = train(replace(then, fingerprint=older))
+    if before == 5.0:
+        assert train(now, resume=True).digest == whole.digest
+    else:
+        with pytest.raises(CheckpointError, match="content of the case"):
+            train(now, resume=True)
 
 
 @pytest.mark.parametrize(

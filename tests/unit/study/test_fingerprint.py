@@ -65,6 +65,27 @@ def test_when_to_stop_and_what_to_simulate_do_not(reference, more):
 
 
 @pytest.mark.parametrize(
+    "more",
+    [
+        {"training.solver": {"retry_time_budget_seconds": 5.0}},
+        {"training.cut_selection": {"row_activity_tolerance": 1e-7}},
+    ],
+    ids=str,
+)
+def test_settings_that_nothing_reads_do_not_either(reference, more):
+    assert digest(**more) == reference
+
+
+@pytest.mark.parametrize("more", [{"max_added_per_round": 3}, {"violation_tolerance": 1e-6}], ids=str)
+def test_rules_of_dynamic_selection_that_nothing_reads_do_not_either(more):
+    dynamic = {"method": "dynamic", "candidate_recency": 8}
+    with_default, with_more = (
+        digest(**{"training.cut_selection": {"selection": selection}}) for selection in (dynamic, dynamic | more)
+    )
+    assert with_more == with_default
+
+
+@pytest.mark.parametrize(
     ("file", "entry", "field"),
     [
         ("system/thermals.json", "thermals", "cost_per_mwh"),
