@@ -114,7 +114,7 @@ def memory(measured: "Benchmark") -> list[str]:
     """A line on what training will hold on each node, beside the study itself."""
     if not measured.cut_bytes:
         return []
-    states = f", {size(measured.state_bytes)} of visited states for cut selection" if measured.state_bytes else ""
+    states = f", {size(measured.state_bytes)} of visited states" if measured.state_bytes else ""
     return [f"memory on each node after the last iteration: {size(measured.cut_bytes)} of cuts{states}"]
 
 

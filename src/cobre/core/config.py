@@ -90,6 +90,11 @@ class CutSelectionConfig:
     row_activity_tolerance: float | None = None
 
 
+def iterations_in_window(iterations: int, window: int | None) -> int:
+    """How many of the iterations so far a window of the latest ones covers; None: all of them."""
+    return iterations if window is None else min(iterations, window)
+
+
 @dataclass(frozen=True, slots=True)
 class ScenarioSource:
     """Where the noise of forward passes and the openings come from. `historical_years` None: all there are."""

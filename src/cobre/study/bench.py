@@ -14,6 +14,8 @@ import numpy as np
 
 from cobre.comm.backends.local import LocalCommunicator
 from cobre.core.case import Case
+from cobre.core.config import Config
+from cobre.sddp.cuts.pool import slots_in_memory
 from cobre.sddp.phases import Phase
 from cobre.sddp.plugins.cut_selection import cut_selection
 from cobre.sddp.training.backward import add_cuts, plan_backward
@@ -22,6 +24,7 @@ from cobre.sddp.training.clock import Clock
 from cobre.sddp.training.context import SolveCounter, TrainingContext
 from cobre.sddp.training.forward import Paths
 from cobre.sddp.training.lower_bound_plan import OPENINGS_PER_CHAIN
+from cobre.sddp.training.visited import iterations_in_memory
 from cobre.solver.batches import Bases, Chains, Keep
 from cobre.solver.statistics import SolveStatistics
 from cobre.study.prepare import make_solver, prepare
@@ -85,7 +88,7 @@ class Benchmark:
     bound_s: float
     cpu_s: float
     bytes_per_cut: int = 0  # of one cut of every stage
-    bytes_per_state: int = 0  # of one state visited at every stage; 0 where nothing reads them
+    bytes_per_state: int = 0  # of one state visited at every stage; 0 where neither selection nor an export reads them
     state_window: int | None = None  # latest iterations whose states are kept; None: all
 
     @property
@@ -95,14 +98,14 @@ class Benchmark:
 
     @property
     def cut_bytes(self) -> int:
-        """Memory of all cuts, once on each node."""
-        return self.cuts * self.bytes_per_cut
+        """Memory of all cuts, once on each node, with the room that is kept ready for more."""
+        return slots_in_memory(self.iterations, self.forward_passes, self.bytes_per_cut) * self.bytes_per_cut
 
     @property
     def state_bytes(self) -> int:
-        """Memory of the visited states that are kept, once on each node."""
-        iterations = self.iterations if self.state_window is None else min(self.iterations, self.state_window)
-        return iterations * self.forward_passes * self.bytes_per_state
+        """Memory of the visited states that are kept, once on each node, with the room that is kept ready for more."""
+        iteration_bytes = self.forward_passes * self.bytes_per_state
+        return iterations_in_memory(self.iterations, iteration_bytes, self.state_window) * iteration_bytes
 
     @property
     def stages(self) -> tuple[StageCost, ...]:
@@ -150,12 +153,9 @@ def bench_case(case: Case, *, stages: int | None, paths: int, rounds: int) -> Be
         bound_began = time.process_time()
         lower_bound(context, rounds)
         bound_s = time.process_time() - bound_began
-        pools = range(context.pool.num_stages)
-        numbers = sum(len(context.pool.components(number)) for number in pools)
+        widths = [len(context.pool.components(stage)) for stage in range(context.pool.num_stages)]
         context.pool.close()
     config = case.config
-    selection = cut_selection(config.training.cut_selection)
-    reads_states = selection is not None and selection.reads_states
     return Benchmark(
         iterations=(config.training.iteration_limit or 0) if config.training.enabled else 0,
         forward_passes=config.training.forward_passes,
@@ -165,10 +165,19 @@ def bench_case(case: Case, *, stages: int | None, paths: int, rounds: int) -> Be
         rounds=costs,
         bound_s=bound_s,
         cpu_s=time.process_time() - began,
-        bytes_per_cut=8 * (len(pools) + numbers),
-        bytes_per_state=8 * numbers if reads_states else 0,
-        state_window=config.training.cut_selection.state_window,
+        bytes_per_cut=8 * sum(1 + width for width in widths),
+        bytes_per_state=_state_bytes(config, widths, study.problem.dimension),
+        state_window=None if config.exports.states else config.training.cut_selection.state_window,
     )
+
+
+def _state_bytes(config: Config, widths: Sequence[int], dimension: int) -> int:
+    """Of one state visited at every stage. widths: by stage, how many of its entries cuts depend on."""
+    if config.exports.states:
+        return 8 * len(widths) * dimension
+    selection = cut_selection(config.training.cut_selection)
+    # The cuts of a stage are compared at the states in which the next one begins.
+    return 8 * sum(widths[:-1]) if selection is not None and selection.reads_states else 0
 
 
 def sampled_stages(count: int, most: int | None) -> list[int]:

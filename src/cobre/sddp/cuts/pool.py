@@ -263,9 +263,7 @@ class CutPool:
     def _grow(self, needed: int) -> None:
         """Add a chunk with room for at least `needed` more slots to every stage."""
         heights = [layout.height for layout in self._layouts]
-        cheap = min(CHEAP_ITERATIONS * needed, CHEAP_BYTES // (8 * sum(heights)))
-        blocks = -(-max(needed, self.count // 4, cheap) // CUTS_PER_BLOCK)
-        width = min(MAX_CHUNK_CUTS, blocks * CUTS_PER_BLOCK)
+        width = _chunk_slots(needed, self.count, 8 * sum(heights))
         region = self.memory.create_shared_region(width * sum(heights), np.dtype(np.float64), label="cuts")
         self._regions.append(region)
         self._starts.append(self._starts[-1] + width)
@@ -275,6 +273,22 @@ class CutPool:
             self._chunks[stage].append(readable[start:end].reshape(height, width))
             self._writable[stage].append(writable[start:end].reshape(height, width))
             start = end
+
+
+def _chunk_slots(needed: int, count: int, slot_bytes: int) -> int:
+    """Slots of the next chunk, where there are `count` cuts. slot_bytes: of one slot of all stages."""
+    cheap = min(CHEAP_ITERATIONS * needed, CHEAP_BYTES // slot_bytes)
+    blocks = -(-max(needed, count // 4, cheap) // CUTS_PER_BLOCK)
+    return min(MAX_CHUNK_CUTS, blocks * CUTS_PER_BLOCK)
+
+
+def slots_in_memory(iterations: int, forward_passes: int, slot_bytes: int) -> int:
+    """How many slots a pool has room for after that many iterations; it grows by whole chunks."""
+    room = 0
+    for count in range(0, iterations * forward_passes, forward_passes):
+        while (needed := count + forward_passes - room) > 0:
+            room += _chunk_slots(needed, count, slot_bytes)
+    return room
 
 
 def stray_coefficients(stage: int) -> InternalError:

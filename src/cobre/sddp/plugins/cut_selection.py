@@ -9,7 +9,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from cobre.core.arrays import ByteFlags, Flags, Floats, Ints
-from cobre.core.config import CutSelectionConfig
+from cobre.core.config import CutSelectionConfig, iterations_in_window
 from cobre.sddp.cuts.oldest_best import BLOCK_STATES, OldestBest
 from cobre.sddp.plugins.interfaces import CutSelection, CutsOfStage
 
@@ -98,7 +98,7 @@ class Capped(CutSelection):
         limit = max(self.max_cuts, int(is_new.sum()))
         if len(slots) <= limit:
             return kept
-        seen = iteration if self.state_window is None else min(iteration, self.state_window)
+        seen = iterations_in_window(iteration, self.state_window)
         last, wins = _activity(cuts.values_at(states)[:, slots], seen)
         ranking = np.lexsort((-slots, -wins, -last, ~is_new))
         chosen = np.zeros_like(kept)

@@ -14,6 +14,7 @@ import numpy as np
 
 from cobre.comm import Communicator, SharedRegion
 from cobre.core.arrays import ByteFlags, Floats, Indices
+from cobre.core.config import iterations_in_window
 from cobre.sddp.cuts.pool import CutPool
 from cobre.sddp.training.exchange import gather_rows
 from cobre.sddp.work_split import WorkSplit
@@ -49,6 +50,11 @@ class VisitedStates:
     def nbytes(self) -> int:
         """Memory of the numbers, on one node."""
         return sum(region.nbytes for region in self._regions)
+
+    @property
+    def _recent(self) -> int:
+        """The number of states at each place in the iterations of the window."""
+        return sum(self.iterations[-iterations_in_window(len(self.iterations), self._window) :])
 
     @property
     def places(self) -> int:
@@ -100,7 +106,7 @@ class VisitedStates:
     def recent_states(self, place: int, entries: Indices) -> Floats:
         """As `states`, for the iterations of the window alone."""
         found = self.states(place, entries)
-        return found if self._window is None else found[len(found) - sum(self.iterations[-self._window :]) :]
+        return found[len(found) - self._recent :]
 
     def views(self, place: int) -> list[Floats]:
         """All kept states of a place without a copy, chunk by chunk."""
@@ -138,8 +144,7 @@ class VisitedStates:
 
     def _grow(self, states: int) -> None:
         widths = [len(entries) for entries in self._entries]
-        most = max(1, MAX_CHUNK_BYTES // max(1, 8 * states * sum(widths)))
-        rows = states * min(most, 1 + len(self.iterations) // 4)
+        rows = states * _chunk_iterations(len(self.iterations), 8 * states * sum(widths))
         region = self._pool.memory.create_shared_region(max(1, rows * sum(widths)), np.float64, label=LABEL)
         readable, writable, start = region.as_array(), region.as_mut_array(0, region.count), 0
         for place, width in enumerate(widths):
@@ -161,7 +166,7 @@ class VisitedStates:
         """Release the oldest chunks of which nothing is in the window; who still looks at them keeps their memory."""
         if self._window is None or self._keeps_all:
             return
-        while sum(self._rows[1:]) >= sum(self.iterations[-self._window :]):
+        while sum(self._rows[1:]) >= self._recent:
             rows = self._rows.pop(0)
             while rows > 0:
                 rows -= self.iterations.pop(0)
@@ -193,6 +198,25 @@ class VisitedStates:
             width = len(self._entries[place])
             self._writable[place][chunk][first : first + len(table)] = table[:, at : at + width]
             at += width
+
+
+def _chunk_iterations(kept: int, iteration_bytes: int) -> int:
+    """Iterations for which the next chunk has room, where so many are kept."""
+    most = max(1, MAX_CHUNK_BYTES // max(1, iteration_bytes))
+    return min(most, 1 + kept // 4)
+
+
+def iterations_in_memory(iterations: int, iteration_bytes: int, window: int | None = None) -> int:
+    """For how many iterations there is room in memory after that many of a run: whole chunks are made and released."""
+    rooms, filled = [0], [0]
+    for _ in range(iterations):
+        if filled[-1] == rooms[-1]:
+            rooms.append(_chunk_iterations(sum(filled), iteration_bytes))
+            filled.append(0)
+        filled[-1] += 1
+        while window is not None and sum(filled[1:]) >= iterations_in_window(sum(filled), window):
+            del rooms[0], filled[0]
+    return sum(rooms)
 
 
 @dataclass(frozen=True, slots=True)
