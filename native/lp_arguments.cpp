@@ -81,7 +81,7 @@ CutView read_cuts(Int dimension, const nb::list& chunks, Int cuts, const nb::obj
 }
 
 void read_chains(ChainBatch& batch, const StageModel& stage, const Array<double>& states, Int chains_per_point,
-                 const Array<Int>& start, const Array<Int>& items, size_t bases) {
+                 const Array<Int>& start, const Array<Int>& realisation_index, size_t bases) {
     require(chains_per_point > 0 && start.size() > 0 && bases == start.size() - 1 &&
                 states.size() * static_cast<size_t>(chains_per_point) == bases * static_cast<size_t>(stage.dimension()),
             "states, chains and starting bases differ in number");
@@ -89,14 +89,14 @@ void read_chains(ChainBatch& batch, const StageModel& stage, const Array<double>
     batch.chains_per_point = chains_per_point;
     batch.states = states.data();
     batch.chain_start = start.data();
-    require(start.data()[0] == 0 && static_cast<size_t>(start.data()[batch.chains]) == items.size(),
-            "chain_start does not end where the items do");
+    require(start.data()[0] == 0 && static_cast<size_t>(start.data()[batch.chains]) == realisation_index.size(),
+            "chain_start: expected to end at the length of realisation_index");
     for (Int chain = 0; chain < batch.chains; ++chain)
         require(start.data()[chain] <= start.data()[chain + 1], "chain_start descends");
 }
 
-void read_realisations(ChainBatch& batch, const StageModel& stage, const Array<Int>& items, nb::handle inflow,
-                       nb::handle load, nb::handle availability) {
+void read_realisations(ChainBatch& batch, const StageModel& stage, const Array<Int>& realisation_index,
+                       nb::handle inflow, nb::handle load, nb::handle availability) {
     const Array<double> inflows(inflow, "inflow"), loads(load, "load"), available(availability, "availability");
     batch.inflow = inflows.data();
     batch.load = loads.data();
@@ -108,8 +108,9 @@ void read_realisations(ChainBatch& batch, const StageModel& stage, const Array<I
     require(loads.height() == inflows.height() && available.height() == inflows.height(),
             "inflow, load and availability differ in number of realisations");
     const auto realisations = static_cast<Int>(inflows.height());
-    for (const Int item : items.span()) require(0 <= item && item < realisations, "items: no such realisation");
-    batch.items = items.data();
+    for (const Int index : realisation_index.span())
+        require(0 <= index && index < realisations, "realisation_index: no such realisation");
+    batch.realisation_index = realisation_index.data();
 }
 
 void read_bases(ChainBatch& batch, const StageModel& stage, nb::handle status, nb::handle cuts,
@@ -126,12 +127,12 @@ void read_bases(ChainBatch& batch, const StageModel& stage, nb::handle status, n
     batch.start_index = index.data();
 }
 
-void read_result_index(ChainBatch& batch, const nb::object& result_index, size_t items) {
+void read_result_index(ChainBatch& batch, const nb::object& result_index, size_t solves) {
     if (result_index.is_none()) return;
     const Array<Int> array(result_index, "result_index");
-    require(array.size() == items, "result_index: expected one for each item");
+    require(array.size() == solves, "result_index: expected one for each solve");
     for (const Int row : array.span())
-        require(0 <= row && static_cast<size_t>(row) < items, "result_index: no such row of the results");
+        require(0 <= row && static_cast<size_t>(row) < solves, "result_index: no such row of the results");
     batch.result_index = array.data();
 }
 

@@ -29,13 +29,13 @@ CutView read_cuts(Int dimension, const nanobind::list& chunks, Int cuts, const n
                   nanobind::handle selected);
 
 void read_chains(ChainBatch& batch, const StageModel& stage, const Array<double>& states, Int chains_per_point,
-                 const Array<Int>& start, const Array<Int>& items, size_t bases);
-void read_realisations(ChainBatch& batch, const StageModel& stage, const Array<Int>& items, nanobind::handle inflow,
-                       nanobind::handle load, nanobind::handle availability);
+                 const Array<Int>& start, const Array<Int>& realisation_index, size_t bases);
+void read_realisations(ChainBatch& batch, const StageModel& stage, const Array<Int>& realisation_index,
+                       nanobind::handle inflow, nanobind::handle load, nanobind::handle availability);
 // index: by chain, the basis it starts from; empty when the caller sets it.
 void read_bases(ChainBatch& batch, const StageModel& stage, nanobind::handle status, nanobind::handle cuts,
                 std::span<const Int> index);
-void read_result_index(ChainBatch& batch, const nanobind::object& result_index, size_t items);
+void read_result_index(ChainBatch& batch, const nanobind::object& result_index, size_t solves);
 
 // The counter in shared memory from which several processes take their chains; null for None: this process solves all.
 WorkCounter* read_counter(const nanobind::object& counter);

@@ -20,14 +20,14 @@ namespace {
 
 ChainResults solve_chains(Engine& engine, const BoundStage& bound, const nb::list& chunks, Int cuts,
                           const nb::object& rows, nb::handle selected, nb::handle states, Int chains_per_point,
-                          nb::handle chain_start, nb::handle items, const nb::object& result_index, nb::handle inflow,
-                          nb::handle load, nb::handle availability, nb::handle start_status, nb::handle start_cuts,
-                          nb::handle start_index, bool wants_basis, bool wants_solution, bool wants_gradient,
-                          const nb::object& counter, const nb::object& tables, const nb::object& new_cuts,
-                          const nb::object& finished) {
+                          nb::handle chain_start, nb::handle realisation_index, const nb::object& result_index,
+                          nb::handle inflow, nb::handle load, nb::handle availability, nb::handle start_status,
+                          nb::handle start_cuts, nb::handle start_index, bool wants_basis, bool wants_solution,
+                          bool wants_gradient, const nb::object& counter, const nb::object& tables,
+                          const nb::object& new_cuts, const nb::object& finished) {
     const StageModel& stage = bound.model;
     const CutView view = read_cuts(stage.dimension(), chunks, cuts, rows, selected);
-    const Array<Int> realisations(items, "items"), bases(start_index, "start_index");
+    const Array<Int> realisations(realisation_index, "realisation_index"), bases(start_index, "start_index");
     const size_t solves = realisations.size();
     ChainBatch batch;
     read_chains(batch, stage, Array<double>(states, "states"), chains_per_point, Array<Int>(chain_start, "chain_start"),
@@ -59,17 +59,17 @@ struct PathIndices {
     }
 };
 
-// (stage, chunks, cuts, rows, selected, items, inflow, load, availability, start_status, start_cuts, warm_starts)
+// (stage, chunks, cuts, rows, selected, realisation_index, inflow, load, availability, start_status, start_cuts, warm_starts)
 PathStage read_path_stage(const nb::tuple& given, std::deque<CutView>& views, const PathIndices& paths) {
     PathStage stage;
     stage.model = &nb::cast<const BoundStage&>(given[0]).model;
     stage.cuts = &views.emplace_back(read_cuts(stage.model->dimension(), nb::cast<nb::list>(given[1]),
                                                nb::cast<Int>(given[2]), nb::borrow(given[3]), given[4]));
-    const Array<Int> items(given[5], "items");
-    require(items.size() + 1 == paths.chain_start.size(), "items: expected one for each path");
-    stage.batch.chains = static_cast<Int>(items.size());
+    const Array<Int> realisation_index(given[5], "realisation_index");
+    require(realisation_index.size() + 1 == paths.chain_start.size(), "realisation_index: expected one for each path");
+    stage.batch.chains = static_cast<Int>(realisation_index.size());
     stage.batch.chain_start = paths.chain_start.data();
-    read_realisations(stage.batch, *stage.model, items, given[6], given[7], given[8]);
+    read_realisations(stage.batch, *stage.model, realisation_index, given[6], given[7], given[8]);
     read_bases(stage.batch, *stage.model, given[9], given[10], {});
     const bool has_basis = Array<int8_t>(given[9], "start_status").height() > 0;
     stage.batch.start_index = (has_basis ? paths.first_basis : paths.no_basis).data();
@@ -237,9 +237,10 @@ void bind_engine(nb::module_& module) {
             "library"_a, "threads"_a, "cores"_a, "feasibility_tolerance"_a, "violation_tolerance"_a,
             "max_added_per_round"_a, "retry_attempts"_a, "max_dense_rows"_a)
         .def("solve_chains", &solve_chains, "stage"_a, "chunks"_a, "cuts"_a, "rows"_a.none(), "selected"_a, "states"_a,
-             "chains_per_point"_a, "chain_start"_a, "items"_a, "result_index"_a.none(), "inflow"_a, "load"_a,
-             "availability"_a, "start_status"_a, "start_cuts"_a, "start_index"_a, "wants_basis"_a, "wants_solution"_a,
-             "wants_gradient"_a, "counter"_a.none(), "tables"_a.none(), "new_cuts"_a.none(), "finished"_a.none())
+             "chains_per_point"_a, "chain_start"_a, "realisation_index"_a, "result_index"_a.none(), "inflow"_a,
+             "load"_a, "availability"_a, "start_status"_a, "start_cuts"_a, "start_index"_a, "wants_basis"_a,
+             "wants_solution"_a, "wants_gradient"_a, "counter"_a.none(), "tables"_a.none(), "new_cuts"_a.none(),
+             "finished"_a.none())
         .def("solve_paths", &solve_paths, "stages"_a, "first_states"_a, "counter"_a.none(), "tables"_a.none())
         .def("save_failed", &Engine::save_failed, "path"_a, "columns"_a, "rows"_a)
         .def_prop_ro("version", [](const Engine& engine) { return std::string(engine.version()); });

@@ -6,7 +6,7 @@ void build_opening_chains(std::span<const Int> order, std::span<const Int> sampl
     const auto openings = static_cast<Int>(order.size()), points = static_cast<Int>(sampled.size());
     Int at = 0;
     const auto append = [&](Int point, Int position) {
-        out.items[at] = order[position];
+        out.realisation_index[at] = order[position];
         out.result_index[at++] = point * openings + order[position];
     };
     for (Int point = 0; point < points; ++point) {

@@ -15,7 +15,7 @@ struct Wanted {
     bool basis, solution, gradient;
 };
 
-// One row a solve, in the order of the items or as `result_index` says; bases have one row a chain.
+// One row a solve, in the order of the chains or as `result_index` says; bases have one row a chain.
 struct ChainResults {
     nanobind::object objective, future_cost, gradient, decided, inflow, primal, dual, iterations, basis_status,
         basis_cuts;

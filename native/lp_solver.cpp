@@ -45,7 +45,7 @@ void Solver::load(const StageModel& stage, const CutView& cuts) {
     passed_.resize(stage.passed());
 }
 
-// What is the same for all items of a chain: what the incoming state adds to right-hand sides of rows and cuts.
+// What is the same for all solves of a chain: what the incoming state adds to right-hand sides of rows and cuts.
 void Solver::begin_chain(Int chain, const ChainBatch& batch, const double* state) {
     const StageModel& stage = *stage_;
     state_rhs_.assign(stage.rows, 0.0);
@@ -68,7 +68,7 @@ void Solver::begin_chain(Int chain, const ChainBatch& batch, const double* state
     compute_cut_rhs(batch.chain_start[chain + 1] - batch.chain_start[chain]);
 }
 
-// Inflows of all items: the noise plus the autoregressive part of the lags; negative ones become zero where the study
+// Inflows of all solves of a chain: the noise plus the autoregressive part of the lags; negative ones become zero where the study
 // says so.
 void Solver::compute_inflows(Int chain, const ChainBatch& batch, const double* state) {
     const StageModel& stage = *stage_;
@@ -76,7 +76,7 @@ void Solver::compute_inflows(Int chain, const ChainBatch& batch, const double* s
     inflows_.resize(static_cast<size_t>(end - first) * n);
     for (Int item = first; item < end; ++item)
         for (Int hydro = 0; hydro < n; ++hydro) {
-            double inflow = batch.inflow[static_cast<size_t>(batch.items[item]) * n + hydro];
+            double inflow = batch.inflow[static_cast<size_t>(batch.realisation_index[item]) * n + hydro];
             for (Int lag = 0; lag < stage.order; ++lag)
                 inflow +=
                     stage.autoregression[static_cast<size_t>(lag) * n + hydro] * state[stage.states + lag * n + hydro];
@@ -84,21 +84,21 @@ void Solver::compute_inflows(Int chain, const ChainBatch& batch, const double* s
         }
 }
 
-// Right-hand sides of cuts for all items of a chain at once: the coefficients are read from memory once.
-void Solver::compute_cut_rhs(Int items) {
+// Right-hand sides of cuts for all solves of a chain at once: the coefficients are read from memory once.
+void Solver::compute_cut_rhs(Int solves) {
     const StageModel& stage = *stage_;
     const Int n = stage.hydros;
-    chain_cut_rhs_.resize(static_cast<size_t>(items) * base_cut_rhs_.size());
-    for (Int item = 0; item < items; ++item)
+    chain_cut_rhs_.resize(static_cast<size_t>(solves) * base_cut_rhs_.size());
+    for (Int item = 0; item < solves; ++item)
         std::copy(base_cut_rhs_.begin(), base_cut_rhs_.end(),
                   chain_cut_rhs_.begin() + static_cast<ptrdiff_t>(item * base_cut_rhs_.size()));
     if (stage.order > 0 && stage.shifts_lags())
-        cuts_->add_products(stage.states, n, inflows_.data(), chain_cut_rhs_.data(), items);
+        cuts_->add_products(stage.states, n, inflows_.data(), chain_cut_rhs_.data(), solves);
     share_.resize(inflows_.size());
     for (size_t lag = 0; lag < stage.lag_share.size(); ++lag) {
         if (stage.lag_share[lag] == 0.0) continue;
         for (size_t at = 0; at < inflows_.size(); ++at) share_[at] = stage.lag_share[lag] * inflows_[at];
-        cuts_->add_products(stage.lag(static_cast<Int>(lag)), n, share_.data(), chain_cut_rhs_.data(), items);
+        cuts_->add_products(stage.lag(static_cast<Int>(lag)), n, share_.data(), chain_cut_rhs_.data(), solves);
     }
 }
 
@@ -187,8 +187,8 @@ void Solver::solve_chain(Int chain, const ChainBatch& batch, const Results& resu
     const double* state = batch.states + static_cast<size_t>(chain / batch.chains_per_point) * stage_->dimension();
     begin_chain(chain, batch, state);
     for (Int item = first; item < end; ++item) {
-        load_realisation(batch, batch.items[item], item - first);
-        set_bounds(batch, batch.items[item]);
+        load_realisation(batch, batch.realisation_index[item], item - first);
+        set_bounds(batch, batch.realisation_index[item]);
         const auto began = std::chrono::steady_clock::now();
         if (item == first) load_start_basis(batch, chain);
         if (!solve_by_simplex() && !solve_from_slacks()) solve_by_highs(chain, item);

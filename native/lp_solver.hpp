@@ -34,23 +34,23 @@ struct Settings {
     Int max_dense_rows = 100;  // stages with more rows get a sparse factorisation instead of a dense inverse
 };
 
-// Chains of realisations to solve: chain c has the items chain_start[c] .. chain_start[c + 1]. Memory belongs to the
-// caller.
+// Chains of realisations to solve: chain c is solved for realisation_index[chain_start[c]] up to, and not including,
+// realisation_index[chain_start[c + 1]]. Memory belongs to the caller.
 struct ChainBatch {
     Int chains = 0;
-    Int chains_per_point = 1;              // consecutive chains with the same state
-    const double* states = nullptr;        // trial points x dimension
-    const Int* chain_start = nullptr;      // chains + 1
-    const Int* items = nullptr;            // indices of realisations
-    const double* inflow = nullptr;        // realisations x hydros, without the part that follows from the lags
-    const double* load = nullptr;          // realisations x buses
-    const double* availability = nullptr;  // realisations x sources
+    Int chains_per_point = 1;                // consecutive chains with the same state
+    const double* states = nullptr;          // trial points x dimension
+    const Int* chain_start = nullptr;        // chains + 1
+    const Int* realisation_index = nullptr;  // by solve: the row of its realisation
+    const double* inflow = nullptr;          // realisations x hydros, without the part that follows from the lags
+    const double* load = nullptr;            // realisations x buses
+    const double* availability = nullptr;    // realisations x sources
     Int buses = 0;
     Int sources = 0;
     const int8_t* start_status = nullptr;  // bases x (columns + rows)
     const Int* start_cuts = nullptr;       // bases x (states + 1): active cuts, then -1
     const Int* start_index = nullptr;      // by chain: its basis; -1: the slack basis
-    const Int* result_index = nullptr;     // by item: row of its results; null: in the order of the items
+    const Int* result_index = nullptr;     // by solve: the row of its results; null: in the order of the chains
 };
 
 // Where results go, one row a solve; what is null is not wanted. Memory belongs to the caller.
@@ -103,7 +103,7 @@ private:
     // lp_solver.cpp: inputs of a chain, and our own simplex
     void begin_chain(Int chain, const ChainBatch& batch, const double* state);
     void compute_inflows(Int chain, const ChainBatch& batch, const double* state);
-    void compute_cut_rhs(Int items);
+    void compute_cut_rhs(Int solves);
     void load_realisation(const ChainBatch& batch, Int realisation, Int item);
     void set_bounds(const ChainBatch& batch, Int realisation);
     void load_start_basis(const ChainBatch& batch, Int chain);
@@ -140,9 +140,9 @@ private:
     std::vector<Int> cuts_with_dual_;    // in the order of their duals, which follow those of the stage's rows
     std::vector<uint8_t> is_in_highs_;   // by cut: a row of HiGHS's LP
     std::vector<double> base_cut_rhs_;   // right-hand sides of cuts, without inflows
-    std::vector<double> chain_cut_rhs_;  // items of the chain x cuts
-    const double* cut_rhs_ = nullptr;    // of the present item, in chain_cut_rhs_
-    std::vector<double> inflows_;        // items of the chain x hydros
+    std::vector<double> chain_cut_rhs_;  // solves of the chain x cuts
+    const double* cut_rhs_ = nullptr;    // of the present solve, in chain_cut_rhs_
+    std::vector<double> inflows_;        // solves of the chain x hydros
     std::vector<double> state_rhs_,
         rhs_;  // by row of the stage: what the state, and all inputs, add to its right-hand side
     std::vector<double> row_lower_, row_upper_, column_lower_, column_upper_;

@@ -160,7 +160,7 @@ class LpEngine:
         states: Any,
         chains_per_point: int,
         chain_start: Any,
-        items: Any,
+        realisation_index: Any,
         result_index: Any,
         inflow: Any,
         load: Any,

@@ -218,12 +218,12 @@ class HighspySolver(LpSolver):
         assert common is None, "this solver works alone"
         model = self._stages[stage]
         model.add_new_cuts(cuts)
-        answers = Answers.empty(model.program, len(chains.start) - 1, len(chains.items))
+        answers = Answers.empty(model.program, len(chains.start) - 1, len(chains.realisation_index))
         for chain in range(len(chains.start) - 1):
             state = chains.states[chain // chains.chains_per_point]
             for item in range(int(chains.start[chain]), int(chains.start[chain + 1])):
-                place = item if chains.places is None else int(chains.places[item])
-                self._solve_one(model, state, int(chains.items[item]), place, realisations, keep, answers)
+                place = item if chains.result_index is None else int(chains.result_index[item])
+                self._solve_one(model, state, int(chains.realisation_index[item]), place, realisations, keep, answers)
         return cast("Batch", answers)
 
     def walk(self, steps: Sequence[Step], states: Floats, common: CommonWalk | None = None) -> Walk:
@@ -232,7 +232,9 @@ class HighspySolver(LpSolver):
         paths = Paths(np.zeros((*shape, states.shape[1])), np.zeros(shape), np.zeros(shape))
         index = np.full(len(states), -1, np.int32)
         for number, step in enumerate(steps):
-            chains = Chains(states, np.arange(len(states) + 1, dtype=np.int32), step.items, step.bases, index)
+            chains = Chains(
+                states, np.arange(len(states) + 1, dtype=np.int32), step.realisation_index, step.bases, index
+            )
             batch = self.solve(step.stage, step.cuts, chains, step.realisations, Keep())
             paths.states[number], paths.objective[number] = states, batch.objective
             paths.future_cost[number] = batch.future_cost

@@ -44,17 +44,17 @@ class StageOpenings:
         """The number of openings of the stage."""
         return len(self.order)
 
-    def positions(self, sampled: Realisations, items: Ints) -> Ints:
+    def positions(self, sampled: Realisations, realisation_index: Ints) -> Ints:
         """For each path, the position in `order` of the opening that its sampled realisation resembles by total inflow.
 
-        items: by path, the row of `sampled` that the path drew. In-sample rows are openings and have their own
-        position.
+        realisation_index: by path, the row of `sampled` that the path drew. In-sample rows are openings and have their
+        own position.
         """
         if sampled is self.realisations:
-            return self.position[items]
+            return self.position[realisation_index]
         inflow = _total_inflow_m3s(self.realisations)[self.order]
-        place = np.searchsorted(inflow, _total_inflow_m3s(sampled)[items])
-        return np.minimum(place, self.count - 1).astype(np.int32)
+        position = np.searchsorted(inflow, _total_inflow_m3s(sampled)[realisation_index])
+        return np.minimum(position, self.count - 1).astype(np.int32)
 
     def chains(self, states: Floats, bases: Bases, positions: Ints) -> Chains:
         """Every trial point with all openings; results are ordered by trial point, then by opening.
@@ -62,8 +62,8 @@ class StageOpenings:
         A trial point's basis is optimal for the realisation that its path drew, at `positions[p]` of the order. From
         there one chain goes to the wettest opening and another one to the driest.
         """
-        start, items, basis_index, places = opening_chains(self.order, positions)
-        return Chains(states, start, items, bases, basis_index, places, 2)
+        start, realisation_index, basis_index, result_index = opening_chains(self.order, positions)
+        return Chains(states, start, realisation_index, bases, basis_index, result_index, 2)
 
 
 @dataclass(frozen=True, slots=True)

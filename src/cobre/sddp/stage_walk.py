@@ -33,18 +33,21 @@ AnyBatch = TypeVar("AnyBatch", bound=StageBatch)
 
 @dataclass(frozen=True, slots=True)
 class StageVisit(Generic[AnyBatch]):
-    """One stage of a walk: entering states and results of all scenarios. Scenario s has realisation items[s]."""
+    """One stage of a walk: entering states and results of all scenarios.
+
+    Scenario s has row realisation_index[s] of `realisations`.
+    """
 
     stage: int
     states: Floats  # scenarios x dimension, entering
     realisations: Realisations
-    items: Ints
+    realisation_index: Ints
     batch: AnyBatch
 
     @property
     def scenario_realisations(self) -> Realisations:
         """The realisation of each scenario, one row for each."""
-        return self.realisations.take(self.items)
+        return self.realisations.take(self.realisation_index)
 
 
 def walk_stages(
@@ -56,9 +59,9 @@ def walk_stages(
     """
     states = np.tile(problem.initial_state, (scenarios, 1))
     for stage, lp in enumerate(problem.stages):
-        realisations, items = noise(stage)
-        batch = solve(stage, states, realisations, items)
-        yield StageVisit(stage, states, realisations, items, batch)
+        realisations, realisation_index = noise(stage)
+        batch = solve(stage, states, realisations, realisation_index)
+        yield StageVisit(stage, states, realisations, realisation_index, batch)
         states = lp.program.next_states(states, batch.decided, batch.inflow)
 
 

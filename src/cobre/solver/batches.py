@@ -58,21 +58,21 @@ class CutRows:
 
 @dataclass(frozen=True, slots=True)
 class Chains:
-    """Trial points and what to solve them for; chain s has the items start[s] to start[s + 1]."""
+    """Trial points and what to solve them for; chain s is solved for realisation_index[start[s] : start[s + 1]]."""
 
     states: Floats  # trial points x dimension
     start: Ints  # chains + 1
-    items: Ints  # indices of realisations
+    realisation_index: Ints  # by solve: the row of its realisation
     bases: Bases
     basis_index: Ints  # by chain; -1: start from nothing
-    places: Ints | None = None  # by item: which row of the results is its own; None: in the order of the items
+    result_index: Ints | None = None  # by solve: the row of its results; None: in the order of the chains
     chains_per_point: int = 1  # consecutive chains that have the same state
 
     @classmethod
-    def single(cls, states: Floats, items: Ints, bases: Bases) -> "Chains":
+    def single(cls, states: Floats, realisation_index: Ints, bases: Bases) -> "Chains":
         """Every trial point with one realisation; all start from the first of the bases, or from nothing."""
         index = np.full(len(states), 0 if len(bases.status) else -1, np.int32)
-        return cls(states, np.arange(len(states) + 1, dtype=np.int32), items, bases, index)
+        return cls(states, np.arange(len(states) + 1, dtype=np.int32), realisation_index, bases, index)
 
     @classmethod
     def all_of(cls, states: Floats, order: Ints, bases: Bases, basis_index: Ints) -> "Chains":
@@ -163,7 +163,7 @@ class Work(Protocol):
 
 
 class Batch(Work, Protocol):
-    """Results by solve, in the order of the chains' items or in the places that they name. Money is LP money."""
+    """Results by solve, in the order of the chains, or as their `result_index` says. Money is LP money."""
 
     future_cost: Floats
     gradient: Floats  # solves x dimension
@@ -179,7 +179,7 @@ class Batch(Work, Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Step:
-    """One stage of a forward walk: path p is solved for realisation items[p].
+    """One stage of a forward walk: path p is solved for row realisation_index[p] of `realisations`.
 
     bases: one basis that all paths start from, or none (a cold start). carries_basis: each path starts from its own
     optimal basis of the step before instead; both stages must have the same shape, and cuts keep their numbers.
@@ -188,7 +188,7 @@ class Step:
     stage: int
     cuts: CutRows
     realisations: Realisations
-    items: Ints
+    realisation_index: Ints
     bases: Bases
     carries_basis: bool = False
 

@@ -218,10 +218,10 @@ class _Round:
         if not self.states:
             self.states.append(np.tile(problem.initial_state, (context.split.total, 1)))
         state, step = self.states[-1], context.step(self.number, stage)
-        chains = Chains.single(state, step.items, step.bases)
+        chains = Chains.single(state, step.realisation_index, step.bases)
         batch = context.solve(Phase.FORWARD, stage, self.number, chains, step.realisations, Keep(basis=True))
         self.bases.append(Bases(batch.basis_status, batch.basis_cuts))
-        self.positions.append(problem.openings[stage].positions(step.realisations, step.items))
+        self.positions.append(problem.openings[stage].positions(step.realisations, step.realisation_index))
         self.states.append(problem.stages[stage].program.next_states(state, batch.decided, batch.inflow))
         return (time.process_time() - began) / len(state)
 

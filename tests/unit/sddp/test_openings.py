@@ -34,9 +34,9 @@ def test_two_chains_go_from_what_was_met_to_both_ends() -> None:
     states, bases = np.array([[7.0], [8.0]]), Bases(np.zeros((2, 3), np.int8), np.zeros((2, 2), np.int32))
     chains = opening().chains(states, bases, np.array([2, 0], np.int32))
     assert chains.start.tolist() == [0, 2, 4, 8, 8]
-    assert chains.items.tolist() == [0, 2, 3, 1, 1, 3, 0, 2]
-    assert chains.places is not None
-    assert chains.places.tolist() == [0, 2, 3, 1, 5, 7, 4, 6]
+    assert chains.realisation_index.tolist() == [0, 2, 3, 1, 1, 3, 0, 2]
+    assert chains.result_index is not None
+    assert chains.result_index.tolist() == [0, 2, 3, 1, 5, 7, 4, 6]
     assert chains.basis_index.tolist() == [0, 0, 1, 1]
     assert chains.states is states
     assert chains.chains_per_point == 2

@@ -47,15 +47,15 @@ def test_members_have_their_blocks_side_by_side(members):
     split = WorkSplit(10, 4)  # 3, 3, 2, 2
     for rank in members:
         team = Team(members, rank)
-        items = team.items(split)
-        assert items[team.own(split)].tolist() == list(split.block(rank))
-        assert len(items) == sum(split.counts[member] for member in members)
+        indices = team.indices(split)
+        assert indices[team.own(split)].tolist() == list(split.block(rank))
+        assert len(indices) == sum(split.counts[member] for member in members)
 
 
 def test_a_rank_without_items_owns_nothing():
     split = WorkSplit(2, 4)
     team = Team((0, 1, 2, 3), 3)
-    assert len(team.items(split)[team.own(split)]) == 0
+    assert len(team.indices(split)[team.own(split)]) == 0
 
 
 def test_one_rank_needs_no_tables(problem):

@@ -186,17 +186,25 @@ def test_no_chains_are_legal() -> None:
     assert len(batch.objective) == 0
 
 
-@pytest.mark.parametrize("damage", ["states", "items", "basis"])
+@pytest.mark.parametrize("damage", ["states", "realisation_index", "basis"])
 def test_torn_work_is_refused(damage: str) -> None:
     stage = program()
     solver = SimplexSolver(1)
     solver.load(0, stage)
     chains = all_openings(random_states(2), 3, no_bases(stage))
     broken = {
-        "states": Chains(chains.states[:1].copy(), chains.start, chains.items, chains.bases, chains.basis_index),
-        "items": Chains(chains.states, chains.start, chains.items + 1, chains.bases, chains.basis_index),
-        "basis": Chains(chains.states, chains.start, chains.items, chains.bases, chains.basis_index + 1),
+        "states": Chains(
+            chains.states[:1].copy(), chains.start, chains.realisation_index, chains.bases, chains.basis_index
+        ),
+        "realisation_index": Chains(
+            chains.states, chains.start, chains.realisation_index + 1, chains.bases, chains.basis_index
+        ),
+        "basis": Chains(chains.states, chains.start, chains.realisation_index, chains.bases, chains.basis_index + 1),
     }[damage]
-    named = {"states": "states", "items": "items: no such realisation", "basis": "start_index: no such basis"}[damage]
+    named = {
+        "states": "states",
+        "realisation_index": "realisation_index: no such realisation",
+        "basis": "start_index: no such basis",
+    }[damage]
     with pytest.raises(ValueError, match=named):
         solver.solve(0, no_cuts(2), broken, realisations(3), Keep())

@@ -90,8 +90,8 @@ def test_costs_and_slopes_of_general_states(order: int) -> None:
     solver.load(0, stage)
     assert stage.dimension == states.shape[1]
     cuts = random_cuts(300, stage.dimension)
-    items = np.arange(4, dtype=np.int32)
-    chains = Chains.all_of(states, items, no_bases(stage), np.full(6, -1, np.int32))
+    realisation_index = np.arange(4, dtype=np.int32)
+    chains = Chains.all_of(states, realisation_index, no_bases(stage), np.full(6, -1, np.int32))
     batch = solver.solve(0, cut_rows(*cuts), chains, noise, Keep(gradient=True))
     for point, state in enumerate(states):
         for item in range(4):
@@ -114,12 +114,14 @@ def test_a_walk_passes_states_on(order: int) -> None:
     solver, state = SimplexSolver(), states_of(5, order)
     for number in range(3):
         solver.load(number, stage)
-    items = np.arange(5, dtype=np.int32)
-    steps = [Step(number, cuts, realisations(5, number), items, no_bases(stage)) for number in range(3)]
+    realisation_index = np.arange(5, dtype=np.int32)
+    steps = [Step(number, cuts, realisations(5, number), realisation_index, no_bases(stage)) for number in range(3)]
     walk = solver.walk(steps, state)
     for number, step in enumerate(steps):
         assert walk.states[number].tobytes() == state.tobytes()
-        chains = Chains(state, np.arange(6, dtype=np.int32), items, no_bases(stage), np.full(5, -1, np.int32))
+        chains = Chains(
+            state, np.arange(6, dtype=np.int32), realisation_index, no_bases(stage), np.full(5, -1, np.int32)
+        )
         batch = solver.solve(number, cuts, chains, step.realisations, Keep())
         after = stage.next_states(state, batch.decided, batch.inflow)
         assert after[:, -1].tolist() == state[:, -2].tolist()

@@ -39,9 +39,9 @@ def noise_of(right: np.ndarray) -> Realisations:
 
 def chains_of(program: StageProgram, units: int, bases: Bases | None = None) -> Chains:
     states = np.zeros((units, len(program.state_column)))
-    items = np.arange(OPENINGS, dtype=np.int32)
+    realisation_index = np.arange(OPENINGS, dtype=np.int32)
     index = np.full(units, -1 if bases is None else 0, np.int32)
-    return Chains.all_of(states, items, bases or no_bases(program), index)
+    return Chains.all_of(states, realisation_index, bases or no_bases(program), index)
 
 
 @pytest.mark.parametrize("seed", range(25))

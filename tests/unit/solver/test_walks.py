@@ -48,7 +48,7 @@ def test_a_walk_is_its_stages_one_after_the_other(order: int, starts_from_basis:
     index = np.full(PATHS, 0 if starts_from_basis else -1, np.int32)
     pivots = 0
     for number, step in enumerate(steps(order, bases)):
-        chains = Chains(state, np.arange(PATHS + 1, dtype=np.int32), step.items, bases, index)
+        chains = Chains(state, np.arange(PATHS + 1, dtype=np.int32), step.realisation_index, bases, index)
         batch = solver.solve(number, step.cuts, chains, step.realisations, Keep(basis=True))
         assert walk.states[number].tobytes() == state.tobytes()
         assert walk.objective[number].tobytes() == batch.objective.tobytes()
@@ -72,7 +72,7 @@ def test_paths_go_on_from_the_basis_in_which_they_left_the_stage_before(max_dens
     walk = solver.walk(given, state)
     bases, index = given[0].bases, np.full(PATHS, -1, np.int32)
     for number, step in enumerate(given):
-        chains = Chains(state, np.arange(PATHS + 1, dtype=np.int32), step.items, bases, index)
+        chains = Chains(state, np.arange(PATHS + 1, dtype=np.int32), step.realisation_index, bases, index)
         batch = solver.solve(number, step.cuts, chains, step.realisations, Keep(basis=True))
         assert walk.objective[number].tobytes() == batch.objective.tobytes()
         assert walk.basis_status[number].tobytes() == batch.basis_status.tobytes()
@@ -101,15 +101,17 @@ def test_infeasible_stage_of_a_path_raises() -> None:
         loaded(2, 0).walk(bad, random_states(PATHS))
 
 
-@pytest.mark.parametrize("damage", ["items", "paths", "dimension", "bases"])
+@pytest.mark.parametrize("damage", ["realisation_index", "paths", "dimension", "bases"])
 def test_torn_steps_are_refused(damage: str) -> None:
     good, bases = steps(0, no_bases(program())), no_bases(program())
-    item = Step(0, good[0].cuts, good[0].realisations, good[0].items + 6, bases)
-    fewer = Step(0, good[0].cuts, good[0].realisations, good[0].items[:-1].copy(), bases)
-    torn = Step(0, good[0].cuts, good[0].realisations, good[0].items, Bases(np.zeros((1, 3), np.int8), bases.cuts))
-    given = {"items": [item], "paths": [fewer], "dimension": good, "bases": [torn]}[damage]
+    item = Step(0, good[0].cuts, good[0].realisations, good[0].realisation_index + 6, bases)
+    fewer = Step(0, good[0].cuts, good[0].realisations, good[0].realisation_index[:-1].copy(), bases)
+    torn = Step(
+        0, good[0].cuts, good[0].realisations, good[0].realisation_index, Bases(np.zeros((1, 3), np.int8), bases.cuts)
+    )
+    given = {"realisation_index": [item], "paths": [fewer], "dimension": good, "bases": [torn]}[damage]
     states = random_states(PATHS, 1 if damage == "dimension" else 0)
-    with pytest.raises(ValueError, match=r"realisation|items|states|bases"):
+    with pytest.raises(ValueError, match=r"realisation|states|bases"):
         loaded(1, 0).walk(given, states)
 
 

@@ -85,7 +85,7 @@ class FailedSolve:
     def of(cls, lp: StageLp, where: str, error: SolveFailedError, chains: Chains, noise: Realisations) -> "FailedSolve":
         """Pick the failed item out of a batch."""
         state = chains.states[error.chain // chains.chains_per_point]
-        row = int(chains.items[error.item])
+        row = int(chains.realisation_index[error.item])
         inflow = noise.inflow_m3s[row].copy()
         first, hydros = lp.program.states, lp.program.hydros
         for lag, psi in enumerate(lp.program.autoregression):

@@ -138,7 +138,7 @@ def _results(
     costs: Floats,
 ) -> Iterator[Floats]:
     """Numbers of this rank's scenarios stage by stage; what each stage costs today is added to `costs`."""
-    weight, numbers, own = 1.0, scenarios.start + team.items(split), team.own(split)
+    weight, numbers, own = 1.0, scenarios.start + team.indices(split), team.own(split)
     if not len(numbers):
         yield from _nothing(team, extractors)
         return

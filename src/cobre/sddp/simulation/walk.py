@@ -53,8 +53,8 @@ class Walker:
         def noise(stage: int) -> tuple[Realisations, Ints]:
             return sampled(self.problem, self.sampler, SIMULATION_ITERATION, scenarios, stage)
 
-        def solve(stage: int, states: Floats, realisations: Realisations, items: Ints) -> Batch:
-            chains = Chains.single(states, items, starts[stage])
+        def solve(stage: int, states: Floats, realisations: Realisations, realisation_index: Ints) -> Batch:
+            chains = Chains.single(states, realisation_index, starts[stage])
             common = team.solutions(self.problem.stages[stage].program, len(states))
             batch = self._solve(stage, scenarios, chains, realisations, keep, common=common)
             team.wait("simulated scenarios")
@@ -71,14 +71,14 @@ class Walker:
         def noise(stage: int) -> tuple[Realisations, Ints]:
             return tree.realisations[stage], nodes[:, stage] - tree.first[stage]
 
-        def solve(stage: int, states: Floats, realisations: Realisations, items: Ints) -> JoinedBatch:
+        def solve(stage: int, states: Floats, realisations: Realisations, realisation_index: Ints) -> JoinedBatch:
             program = self.problem.stages[stage].program
             met = np.unique(nodes[:, stage]).tolist()
             common = team.solutions(program, len(states))
             joined = JoinedBatch.new(program, len(states)) if common is None else JoinedBatch.of(common)
             for number in range(len(met)) if common is None else taken_from(common.counter, len(met)):
                 at = np.flatnonzero(nodes[:, stage] == met[number])
-                chains = Chains.single(states[at], items[at], Bases.none(program))
+                chains = Chains.single(states[at], realisation_index[at], Bases.none(program))
                 names = [int(scenarios[int(row)]) for row in at]
                 joined.put(at, self._solve(stage, names, chains, realisations, keep, met[number]))
             team.wait("simulated scenarios")

@@ -71,7 +71,7 @@ def add_cuts(context: TrainingContext, iteration: int, plan: StageOfBackwardPass
 def solve_openings(context: TrainingContext, iteration: int, plan: StageOfBackwardPass) -> Batch:
     """The team's trial points with all openings of a stage; complete when the team has waited."""
     stage, chains = plan.stage, plan.chains
-    common = context.team.solves(len(chains.items), context.problem.dimension)
+    common = context.team.solves(len(chains.realisation_index), context.problem.dimension)
     noise = context.problem.openings[stage].realisations
     batch = context.solve(Phase.BACKWARD, stage, iteration, chains, noise, plan.keep, common=common)
     if plan.keep.cuts is not None and batch.has_stray_coefficients:

@@ -14,14 +14,14 @@ def lower_bound(context: TrainingContext, iteration: int) -> float:
     """The lower bound in $, with all cuts that were ever made, also those that selection made inactive."""
     problem, opening = context.problem, context.problem.openings[0]
     plan = context.lower_bound_plan
-    common = plan.team.solves(len(plan.items), 0)
+    common = plan.team.solves(len(plan.realisation_index), 0)
     chains = plan.chains(context.bases[0])
     batch = context.solve(
         Phase.LOWER_BOUND, 0, iteration, chains, opening.realisations, NOTHING_ELSE, all_cuts=True, common=common
     )
     plan.team.wait("lower bound")
-    found = np.full(plan.is_there.shape, np.nan)
-    found[plan.is_there] = batch.objective
+    found = np.full(plan.mask.shape, np.nan)
+    found[plan.mask] = batch.objective
     table = context.gather(plan.split, found[plan.own], "lower bound")
     costs = np.empty((1, opening.count))
     costs[0, opening.order] = table.reshape(-1)[: opening.count]

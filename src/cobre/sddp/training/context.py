@@ -90,7 +90,7 @@ class TrainingContext:
     lower_bound_plan: LowerBoundPlan = field(init=False)
 
     def __post_init__(self) -> None:
-        self.team_paths = self.team.items(self.split)
+        self.team_paths = self.team.indices(self.split)
         self.own = self.team.own(self.split)
         self.lower_bound_plan = LowerBoundPlan.of(self.comm, self.problem, self.team)
         self.visited = VisitedStates(self.pool, keeps_all=self.keeps_states, window=self.state_window)
@@ -109,8 +109,9 @@ class TrainingContext:
 
     def step(self, iteration: int, stage: int) -> Step:
         """A stage on the way of the team's paths."""
-        noise, items = sampled(self.problem, self.sampler, iteration, self.team_paths, stage)
-        return Step(stage, self.pool.rows(stage), noise, items, self.bases[stage], self.problem.carries_basis(stage))
+        noise, realisation_index = sampled(self.problem, self.sampler, iteration, self.team_paths, stage)
+        carries_basis = self.problem.carries_basis(stage)
+        return Step(stage, self.pool.rows(stage), noise, realisation_index, self.bases[stage], carries_basis)
 
     def solve(
         self,

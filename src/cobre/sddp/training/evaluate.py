@@ -49,7 +49,7 @@ def evaluate_policy(context: TrainingContext, iteration: int, replications: int)
     split = WorkSplit(replications, context.comm.size)
     sampler = context.sampler.for_scenarios(replications)
     with closing(Team.for_solutions(context.comm, context.pool.memory, context.problem, split, Keep())) as team:
-        costs = _path_costs(context, sampler, iteration, team.items(split), team)[team.own(split)]
+        costs = _path_costs(context, sampler, iteration, team.indices(split), team)[team.own(split)]
     return context.gather(split, costs.reshape(-1, 1), "costs of simulated paths")[:, 0]
 
 
@@ -59,8 +59,8 @@ def _path_costs(context: TrainingContext, sampler: Sampler, iteration: int, path
     def noise(stage: int) -> tuple[Realisations, Ints]:
         return sampled(problem, sampler, iteration | EVALUATION, paths, stage)
 
-    def solve(stage: int, states: Floats, realisations: Realisations, items: Ints) -> Batch:
-        chains = Chains.single(states, items, context.bases[stage])
+    def solve(stage: int, states: Floats, realisations: Realisations, realisation_index: Ints) -> Batch:
+        chains = Chains.single(states, realisation_index, context.bases[stage])
         common = team.solutions(problem.stages[stage].program, len(states))
         batch = context.solve(
             Phase.SIMULATION, stage, iteration, chains, realisations, keep, all_cuts=True, common=common

@@ -37,7 +37,8 @@ def run_forward(context: TrainingContext, iteration: int) -> Paths:
     context.counter.add(Phase.FORWARD, walk)
     bases = [Bases(status, cuts) for status, cuts in zip(walk.basis_status, walk.basis_cuts, strict=True)]
     positions = [
-        opening.positions(step.realisations, step.items) for opening, step in zip(problem.openings, steps, strict=True)
+        opening.positions(step.realisations, step.realisation_index)
+        for opening, step in zip(problem.openings, steps, strict=True)
     ]
     return Paths(walk.states, bases, positions, walk.objective, walk.future_cost)
 
@@ -51,14 +52,16 @@ def _find_failure(context: TrainingContext, iteration: int, steps: Sequence[Step
     """Solve the same paths stage by stage: the failure occurs again, where stage, state and noise are known."""
     previous = Bases.none(context.problem.stages[0].program)
 
-    def solve(stage: int, states: Floats, realisations: Realisations, items: Ints) -> Batch:
-        chains = Chains.single(states, items, previous if steps[stage].carries_basis else steps[stage].bases)
+    def solve(stage: int, states: Floats, realisations: Realisations, realisation_index: Ints) -> Batch:
+        chains = Chains.single(
+            states, realisation_index, previous if steps[stage].carries_basis else steps[stage].bases
+        )
         if steps[stage].carries_basis:
             chains = replace(chains, basis_index=np.arange(len(states), dtype=np.int32))
         return context.solve(Phase.FORWARD, stage, iteration, chains, realisations, Keep(basis=True))
 
     def noise(stage: int) -> tuple[Realisations, Ints]:
-        return steps[stage].realisations, steps[stage].items
+        return steps[stage].realisations, steps[stage].realisation_index
 
     for visit in walk_stages(context.problem, len(context.team_paths), noise, solve):
         previous = Bases(visit.batch.basis_status, visit.batch.basis_cuts)

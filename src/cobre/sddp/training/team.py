@@ -113,8 +113,8 @@ class Team:
         """Nobody else sees this rank's memory."""
         return len(self.members) == 1
 
-    def items(self, split: WorkSplit) -> Indices:
-        """The team's share of a split: the blocks of its members, one after the other."""
+    def indices(self, split: WorkSplit) -> Indices:
+        """What of a split falls to the team: the blocks of its members, one after the other."""
         return np.concatenate([np.array(split.block(rank), np.int64) for rank in self.members])
 
     def own(self, split: WorkSplit) -> slice:

@@ -26,7 +26,7 @@ class TeamNodes:
     def of(cls, context: TrainingContext, stage: int, count: int) -> "TeamNodes":
         """The team's share of a stage with `count` nodes."""
         split = WorkSplit(count, context.comm.size)
-        return cls(context, stage, split, context.team.items(split))
+        return cls(context, stage, split, context.team.indices(split))
 
     def new_rows(self) -> Floats:
         """Numbers of each node, an intercept or cost beside an entry for each state; all members see them."""

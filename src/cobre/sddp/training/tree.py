@@ -150,7 +150,7 @@ def _solve(
     chains: Chains,
     keep: Keep,
 ) -> Batch:
-    node = tree.first[stage] + int(chains.items[0])
+    node = tree.first[stage] + int(chains.realisation_index[0])
     return context.solve(phase, stage, iteration, chains, tree.realisations[stage], keep, pool_number=node)
 
 

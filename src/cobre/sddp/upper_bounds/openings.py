@@ -51,7 +51,7 @@ def chains_over_openings(opening: StageOpenings, states: Floats, program: StageP
     """One chain for each state, from the driest opening to the wettest; results lie by state, then by opening."""
     count = opening.count
     start = (count * np.arange(len(states) + 1)).astype(np.int32)
-    places: Ints = (start[:-1, None] + opening.order).reshape(-1).astype(np.int32)
-    items = np.tile(opening.order, len(states)).astype(np.int32)
+    result_index: Ints = (start[:-1, None] + opening.order).reshape(-1).astype(np.int32)
+    realisation_index = np.tile(opening.order, len(states)).astype(np.int32)
     index = np.full(len(states), -1, np.int32)
-    return Chains(np.ascontiguousarray(states), start, items, Bases.none(program), index, places)
+    return Chains(np.ascontiguousarray(states), start, realisation_index, Bases.none(program), index, result_index)
