@@ -2,7 +2,6 @@
 #include <algorithm>
 #include <cmath>
 #include <cstddef>
-#include <limits>
 
 #include "lp_dense_simplex.hpp"
 #include "lp_kernels.hpp"
@@ -67,7 +66,7 @@ bool DenseDualSimplex::ratio_test(double infeasibility, Int& entering) {
     double left = std::abs(infeasibility);
     flips_.clear();
     while (!candidates_.empty()) {
-        double least = std::numeric_limits<double>::infinity();
+        double least = kInfinity;
         for (const Candidate& candidate : candidates_) least = std::min(least, candidate.limit);
         size_t best = candidates_.size();
         for (size_t at = 0; at < candidates_.size(); ++at)

@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <cmath>
 #include <cstddef>
-#include <limits>
 
 #include "lp_kernels.hpp"
 
@@ -111,8 +110,7 @@ double DenseDualSimplex::bound_of(const Row& row) const {
 }
 
 double DenseDualSimplex::range_of(const Row& row) const {
-    return row.is_cut ? std::numeric_limits<double>::infinity()
-                      : bounds_.row_upper[row.index] - bounds_.row_lower[row.index];
+    return row.is_cut ? kInfinity : bounds_.row_upper[row.index] - bounds_.row_lower[row.index];
 }
 
 bool DenseDualSimplex::is_fixed(const Row& row) const { return !row.is_cut && range_of(row) == 0.0; }

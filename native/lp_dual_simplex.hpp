@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cmath>
 #include <cstdint>
+#include <limits>
 #include <utility>
 #include <vector>
 
@@ -12,6 +13,8 @@
 #include "lp_stage.hpp"
 
 namespace cobre::lp {
+
+constexpr double kInfinity = std::numeric_limits<double>::infinity();  // a bound that does not bind
 
 // Bounds of one solve; they belong to the caller and must stay while `optimise` runs.
 struct Bounds {

@@ -3,15 +3,8 @@
 #include <algorithm>
 #include <chrono>
 #include <cmath>
-#include <limits>
 
 namespace cobre::lp {
-
-namespace {
-
-constexpr double kInfinity = std::numeric_limits<double>::infinity();
-
-}  // namespace
 
 void SolveCounts::add(const SolveCounts& other) {
     SimplexCounts::add(other);

@@ -2,7 +2,6 @@
 #include <algorithm>
 #include <cmath>
 #include <iterator>
-#include <limits>
 
 #include "lp_solver.hpp"
 
@@ -10,7 +9,6 @@ namespace cobre::lp {
 
 namespace {
 
-constexpr double kInfinity = std::numeric_limits<double>::infinity();
 constexpr Int kMaxRounds = 1000;  // of adding violated cuts
 
 // A cut as a row: theta - coefficients . decided states >= right-hand side. Lags and passed states are known when a

@@ -1,7 +1,6 @@
 // The dual ratio test: Harris's two passes with bound flips (the long-step rule).
 #include <algorithm>
 #include <cmath>
-#include <limits>
 #include <span>
 
 #include "lp_sparse_simplex.hpp"
@@ -11,7 +10,6 @@ namespace cobre::lp {
 namespace {
 
 constexpr double kSmallestPivot = 1e-9;
-constexpr double kInfinity = std::numeric_limits<double>::infinity();
 constexpr double kPivotShare = 0.1;   // a pivot has at least this share of the largest one in its group
 constexpr double kGroupFactor = 8.0;  // breakpoints up to so many times the first one are examined together
 constexpr double kHarrisTolerance =

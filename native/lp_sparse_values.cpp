@@ -1,7 +1,6 @@
 // Bounds, primal values and reduced costs of the present basis, computed from scratch.
 #include <algorithm>
 #include <cmath>
-#include <limits>
 
 #include "lp_sparse_simplex.hpp"
 
@@ -11,7 +10,6 @@ namespace {
 
 constexpr double kZeroReducedCost = 1e-12;     // the sign of a smaller reduced cost is noise
 constexpr double kMaterialReducedCost = 1e-6;  // recomputed reduced costs differ by less from updated ones
-constexpr double kInfinity = std::numeric_limits<double>::infinity();
 
 }  // namespace
 
