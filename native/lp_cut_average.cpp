@@ -33,10 +33,10 @@ void average_cuts(const Openings& from, double* cuts) {
     }
 }
 
-void place_cuts(const double* cuts, size_t count, size_t width, double* chunk, size_t cuts_per_chunk, size_t column) {
+void write_cuts(const double* cuts, size_t count, size_t width, double* chunk, size_t cuts_per_chunk, size_t column) {
     for (size_t cut = 0; cut < count; ++cut)
         for (size_t component = 0; component < width; ++component)
-            chunk[component * cuts_per_chunk + column + cut] = cuts[cut * width + component];
+            chunk[chunk_index(component, cuts_per_chunk, column + cut)] = cuts[cut * width + component];
 }
 
 }  // namespace cobre::lp

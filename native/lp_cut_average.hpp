@@ -17,7 +17,10 @@ struct Openings {
 // their order, so that the bits are the same everywhere.
 void average_cuts(const Openings& from, double* cuts);
 
-// Put cuts (rows of 1 + dimension numbers) into consecutive columns of a chunk of the pool.
-void place_cuts(const double* cuts, size_t count, size_t width, double* chunk, size_t cuts_per_chunk, size_t column);
+// Where a chunk of the pool, rows x width, has the number of one cut in one row.
+inline size_t chunk_index(size_t row, size_t width, size_t column) { return row * width + column; }
+
+// Write cuts (rows of 1 + dimension numbers) into consecutive columns of a chunk of the pool.
+void write_cuts(const double* cuts, size_t count, size_t width, double* chunk, size_t cuts_per_chunk, size_t column);
 
 }  // namespace cobre::lp

@@ -75,7 +75,7 @@ void store_cuts(nb::handle table, const nb::list& chunks, size_t slot) {
         const size_t end = start + chunk.width();
         if (slot + cut < end && cut < cuts.height()) {
             const size_t fitting = std::min(cuts.height() - cut, end - slot - cut);
-            place_cuts(cuts.data() + cut * width, fitting, width, chunk.data(), chunk.width(), slot + cut - start);
+            write_cuts(cuts.data() + cut * width, fitting, width, chunk.data(), chunk.width(), slot + cut - start);
             cut += fitting;
         }
         start = end;
@@ -90,7 +90,7 @@ void bind_cuts(nb::module_& module) {
     module.def("average_cuts", &averages, "costs"_a, "weights"_a, "gradients"_a, "states"_a);
     module.def("cut_values", &cut_values, "chunks"_a, "cuts"_a, "rows"_a.none(), "selected"_a, "states"_a);
     module.def("opening_chains", &chains_of_openings, "order"_a, "sampled"_a);
-    module.def("place_cuts", &store_cuts, "table"_a, "chunks"_a, "slot"_a);
+    module.def("write_cuts", &store_cuts, "table"_a, "chunks"_a, "slot"_a);
 }
 
 }  // namespace cobre::lp

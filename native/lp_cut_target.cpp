@@ -34,7 +34,7 @@ void CutTarget::make_cut(size_t point, const double* state, const Results& resul
     std::vector<double> cut(1 + dimension_);
     average_cuts({1, openings, dimension_, costs, weight.data(), results.gradient + first * dimension_, state},
                  cut.data());
-    place(first_slot_ + point, cut);
+    write(first_slot_ + point, cut);
 }
 
 // The weight of each opening. Openings of equal cost keep their order.
@@ -49,13 +49,13 @@ std::vector<double> CutTarget::weights(const double* costs) const {
     return weight;
 }
 
-void CutTarget::place(size_t slot, const std::vector<double>& cut) {
+void CutTarget::write(size_t slot, const std::vector<double>& cut) {
     auto chunk = chunks_.begin();
     for (; slot >= chunk->width; ++chunk) slot -= chunk->width;
-    chunk->numbers[slot] = cut[0];
+    chunk->numbers[chunk_index(0, chunk->width, slot)] = cut[0];
     for (size_t component = 0; component < dimension_; ++component) {
         const Int row = rows_.empty() ? static_cast<Int>(1 + component) : rows_[component];
-        if (row >= 0) chunk->numbers[static_cast<size_t>(row) * chunk->width + slot] = cut[1 + component];
+        if (row >= 0) chunk->numbers[chunk_index(static_cast<size_t>(row), chunk->width, slot)] = cut[1 + component];
         else if (cut[1 + component] != 0.0) has_stray_coefficients_.store(true, std::memory_order_relaxed);
     }
 }

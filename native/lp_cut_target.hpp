@@ -34,7 +34,7 @@ public:
 private:
     void make_cut(size_t point, const double* state, const Results& results);
     std::vector<double> weights(const double* costs) const;
-    void place(size_t slot, const std::vector<double>& cut);
+    void write(size_t slot, const std::vector<double>& cut);
 
     std::span<const double> spectral_weights_;
     bool is_even_;  // all openings have the same weight

@@ -13,7 +13,7 @@ from typing import Generic, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from cobre._native import CUTS_PER_BLOCK, cut_values, place_cuts
+from cobre._native import CUTS_PER_BLOCK, cut_values, write_cuts
 from cobre.comm import SharedMemoryProvider, SharedRegion
 from cobre.core.arrays import Flags, Floats, Ints
 from cobre.errors import InternalError
@@ -154,7 +154,7 @@ class CutPool:
     def write(self, stage: int, slots: range, cuts: CutSet) -> None:
         """Put cuts that every rank has into their slots; where memory is shared the leader writes."""
         if self.is_leader:
-            self.place(stage, slots.start, self.stored_part(stage, cuts))
+            self.write_at(stage, slots.start, self.stored_part(stage, cuts))
         self.publish(stage, slots)
 
     def cut_bytes(self, stage: int) -> int:
@@ -181,26 +181,26 @@ class CutPool:
         for row, stage in enumerate(stages):
             stored = self.stored_columns(stage, table[row : row + 1])
             if self.is_leader:
-                self.place(stage, slot, np.ascontiguousarray(stored))
+                self.write_at(stage, slot, np.ascontiguousarray(stored))
         if self.memory.size > 1:
             for region in self._regions:
                 region.fence(label="cuts")
         self.active[stages.start : stages.stop, slot] = 1
         self.written[stages.start : stages.stop, slot] = 1
 
-    def place(self, stage: int, slot: int, table: Floats) -> None:
+    def write_at(self, stage: int, slot: int, table: Floats) -> None:
         """Write cuts (rows of intercept and stored components) from slot `slot` on.
 
         They stay inactive until `publish`.
         """
-        place_cuts(table, self._writable[stage], slot)
+        write_cuts(table, self._writable[stage], slot)
 
     def target(self, stage: int, first_slot: int, spectral_weights: Floats) -> NewCuts:
         """Where a solver that makes the cuts of a stage puts them; `activate` them when all ranks have finished."""
         return NewCuts(spectral_weights, self._writable[stage], first_slot, self._layouts[stage].rows)
 
     def publish(self, stage: int, slots: range) -> None:
-        """Wait until all ranks of the node have placed their cuts, and let them take part."""
+        """Wait until all ranks of the node have written their cuts, and let them take part."""
         if self.memory.size > 1:
             for region, end in zip(self._regions, self._starts[1:], strict=True):
                 if end > slots.start:

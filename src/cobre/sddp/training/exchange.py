@@ -27,11 +27,11 @@ def exchange_cuts(comm: Communicator, split: WorkSplit, pool: CutPool, stage: in
     """
     own = pool.stored_columns(stage, own)
     if pool.is_seen_by_all:
-        pool.place(stage, slots.start + split.block(comm.rank).start, own)
+        pool.write_at(stage, slots.start + split.block(comm.rank).start, own)
     else:
         table = gather_rows(comm, split, own, f"cuts of stage {stage}")
         if pool.is_leader:
-            pool.place(stage, slots.start, table)
+            pool.write_at(stage, slots.start, table)
     pool.publish(stage, slots)
 
 

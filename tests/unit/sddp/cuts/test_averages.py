@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from cobre._native import place_cuts
+from cobre._native import write_cuts
 from cobre.sddp.cuts.averages import average_cuts
 from cobre.sddp.cuts.pool import MAX_CHUNK_CUTS
 
@@ -39,10 +39,10 @@ def test_numbers_that_do_not_fit_are_refused() -> None:
 def test_cuts_go_on_in_the_next_chunk() -> None:
     chunks = [np.full((3, MAX_CHUNK_CUTS), np.nan) for _ in range(2)]
     table = np.arange(12.0).reshape(4, 3)
-    place_cuts(table, chunks, MAX_CHUNK_CUTS - 1)
+    write_cuts(table, chunks, MAX_CHUNK_CUTS - 1)
     assert chunks[0][:, -1].tolist() == [0.0, 1.0, 2.0]
     assert chunks[1][:, :3].T.tolist() == table[1:].tolist()
     assert np.isnan(chunks[0][:, :-1]).all()
     assert np.isnan(chunks[1][:, 3:]).all()
     with pytest.raises(ValueError, match="chunk"):
-        place_cuts(table, chunks, 2 * MAX_CHUNK_CUTS - 1)
+        write_cuts(table, chunks, 2 * MAX_CHUNK_CUTS - 1)
