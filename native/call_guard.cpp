@@ -32,14 +32,14 @@ struct Integers {
 };
 
 // Displacements without gaps; an invalid count is found when the counts are checked.
-nb::object packed_places(const Integers& counts) {
-    nb::object places = nb::steal(PyTuple_New(std::max<Py_ssize_t>(counts.length, 0)));
+nb::object packed_displacements(const Integers& counts) {
+    nb::object displacements = nb::steal(PyTuple_New(std::max<Py_ssize_t>(counts.length, 0)));
     Py_ssize_t next = 0;
     for (Py_ssize_t rank = 0; rank < counts.length; ++rank) {
-        PyTuple_SET_ITEM(places.ptr(), rank, PyLong_FromSsize_t(next));
+        PyTuple_SET_ITEM(displacements.ptr(), rank, PyLong_FromSsize_t(next));
         next += std::max<Py_ssize_t>(small_integer(counts.items[rank]), 0);
     }
-    return places;
+    return displacements;
 }
 
 }  // namespace
@@ -104,15 +104,15 @@ bool CallGuard::allgatherv(nb::handle hook, nb::handle send, nb::handle recv, nb
     const Integers amounts(counts.ptr());
     nb::object packed;
     if (displs.is_none()) {
-        packed = packed_places(amounts);
+        packed = packed_displacements(amounts);
         displs = packed;
     }
-    const Integers places(displs.ptr());
-    if (from.dtype != to.dtype || amounts.length != size_ || places.length != size_) return false;
-    // Ascending places cannot overlap; others are sorted out in Python.
+    const Integers displacements(displs.ptr());
+    if (from.dtype != to.dtype || amounts.length != size_ || displacements.length != size_) return false;
+    // Ascending displacements cannot overlap; others are sorted out in Python.
     size_t room = 0, own = 0;
     for (uint32_t rank = 0; rank < size_; ++rank) {
-        const Py_ssize_t count = small_integer(amounts.items[rank]), start = small_integer(places.items[rank]);
+        const Py_ssize_t count = small_integer(amounts.items[rank]), start = small_integer(displacements.items[rank]);
         if (count < 0 || start < static_cast<Py_ssize_t>(room)) return false;
         if (rank == rank_) {
             if (static_cast<size_t>(count) != from.count) return false;

@@ -24,7 +24,7 @@ from cobre.comm.types import Array, Dtype, ReduceOp
 REDUCIBLE_KINDS = "iufc"
 
 
-def packed(counts: Sequence[int]) -> tuple[int, ...]:
+def packed_displacements(counts: Sequence[int]) -> tuple[int, ...]:
     """Displacements without gaps: rank r's data follows that of rank r - 1."""
     return (0, *accumulate(map(int, counts[:-1])))
 
@@ -123,7 +123,7 @@ def check_reducible(operation: str, dtype: Dtype, op: ReduceOp) -> None:
 def check_places(operation: str, counts: Any, displs: Any, size: int) -> tuple[tuple[int, int], ...]:
     """Count and displacement of every rank; raises if parts overlap."""
     elements = _check_integers(operation, "counts", counts, size)
-    starts = packed(elements) if displs is None else _check_integers(operation, "displs", displs, size)
+    starts = packed_displacements(elements) if displs is None else _check_integers(operation, "displs", displs, size)
     filled = sorted(
         (start, count, rank) for rank, (count, start) in enumerate(zip(elements, starts, strict=True)) if count
     )

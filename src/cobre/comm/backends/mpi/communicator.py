@@ -34,7 +34,7 @@ from cobre.comm.config import MpiConfig
 from cobre.comm.errors import AbortedError, CollectiveFailedError, MismatchedCallError
 from cobre.comm.exit_report import attach_exit_report, exit_report_of
 from cobre.comm.types import Array, Dtype, Operation, ReduceOp
-from cobre.comm.validation import packed as packed_places
+from cobre.comm.validation import packed_displacements
 
 EXCHANGE_S = 2.0  # how long a rank that gives up waits for the others to do so too, or to call `check_failures`
 
@@ -178,7 +178,7 @@ class MpiCommunicator(WindowOwner):
     def _gather_through_packed(self, send: Array, recv: Array, counts: Sequence[int], displs: Sequence[int]) -> None:
         """A small gather into a receive buffer that is too long for 32-bit displacements: gather packed, then copy."""
         packed = np.empty(sum(counts), recv.dtype)
-        starts = packed_places(counts)
+        starts = packed_displacements(counts)
         self._gather(send, packed, counts, starts)
         for count, source, target in zip(counts, starts, displs, strict=True):
             place(packed[source : source + count], recv, target)

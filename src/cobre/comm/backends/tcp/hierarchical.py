@@ -24,7 +24,7 @@ from cobre.comm.backends.tcp.star import no_memory, places_in
 from cobre.comm.backends.tcp.transport import NOTHING, SMALL_BYTES, DeferredCopy, Transport, as_bytes, view_of
 from cobre.comm.config import ShmConfig
 from cobre.comm.types import Array, Dtype, Operation, ReduceOp
-from cobre.comm.validation import packed
+from cobre.comm.validation import packed_displacements
 
 Head: TypeAlias = Callable[..., bytes]
 """Packs the signature that leaders compare, given the size of the payload in the same frame (`inline_bytes`)."""
@@ -58,7 +58,7 @@ class HierarchicalCollectives:
     def allgatherv(self, send: Array, recv: Array, counts: Sequence[int], displs: Sequence[int] | None) -> None:
         """Gather every rank's data on every rank."""
         elements = tuple(counts)
-        starts = packed(elements) if displs is None else displs
+        starts = packed_displacements(elements) if displs is None else displs
         total, hashed = sum(elements), hash_counts(elements)
         with self._call(Operation.ALLGATHERV, recv, elements[self._rank], total, 0, hashed) as sequence:
             head = _head(
@@ -261,7 +261,7 @@ class HierarchicalCollectives:
     def _gather_host(self, own: Array, counts: Sequence[int]) -> Array:
         """The data of this host's ranks, concatenated."""
         gathered = np.empty(sum(counts), own.dtype)
-        self._shared.allgatherv(own, gathered, counts, packed(counts))
+        self._shared.allgatherv(own, gathered, counts, packed_displacements(counts))
         return gathered
 
 

@@ -10,7 +10,7 @@ from cobre.comm.endpoint import Endpoint
 from cobre.comm.errors import AllocationFailedError
 from cobre.comm.heap_region import HeapRegion
 from cobre.comm.types import Array, Dtype, Operation, ReduceOp
-from cobre.comm.validation import packed
+from cobre.comm.validation import packed_displacements
 
 # Plain ints: looking up an enum member costs as much as packing a head.
 _ALLGATHERV, _ALLREDUCE = int(Operation.ALLGATHERV), int(Operation.ALLREDUCE)
@@ -43,7 +43,7 @@ class StarCollectives:
             counts_hash=hash_counts(elements),
             dtype=describe_dtype(recv.dtype),
         )
-        own, starts = as_bytes(send), packed(elements) if displs is None else displs
+        own, starts = as_bytes(send), packed_displacements(elements) if displs is None else displs
         places = places_in(recv, elements, starts)
         if is_small:
             parts = self._transport.gather(sequence, head, own, [len(place) for place in places])
