@@ -2,6 +2,7 @@
 
 import os
 import signal
+import subprocess
 import time
 
 import pytest
@@ -31,7 +32,18 @@ def start():
 
 
 def test_a_payload_may_wait_longer_than_the_timeout(start):
-    for rank in start("late_coordinator", 3, timeout_s=0.8):
+    """The timeout is long enough for four heartbeats on a busy machine; the payload waits for two timeouts."""
+    timeout_s = 4.0
+    coordinator, *workers = ranks = start("late_coordinator", 3, timeout_s=timeout_s)
+    for worker in workers:
+        worker.hear("sending")
+    end = time.monotonic() + 2 * timeout_s
+    while (left_s := end - time.monotonic()) > 0:
+        for worker in workers:
+            with pytest.raises(subprocess.TimeoutExpired):
+                worker.process.wait(min(left_s, 0.5))
+    coordinator.tell()
+    for rank in ranks:
         assert rank.hear("good")["good"]
 
 
