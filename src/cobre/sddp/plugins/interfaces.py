@@ -5,9 +5,14 @@
 `StoppingRule`  ends training; called at the end of every iteration (`plugins.stopping`)
 `CutSelection`  decides which cuts are active; called after iterations in which it is due (`plugins.cut_selection`)
 
-All of them must be pure functions of their arguments: every rank calls them with the same arguments and must get the
-same result, bit for bit. So no clocks, no random state, no memory of earlier calls that the arguments do not carry.
-Ranks exchange nothing while a plugin runs.
+All of them must be pure functions of their arguments: whichever rank asks, the same arguments give the same result, bit
+for bit. So no clocks, no random state, no memory of earlier calls that the arguments do not carry. Ranks call them for
+different parts of the work, and not equally often, so they must not communicate:
+
+`weights` of a risk measure    a rank's own trial points in the backward pass; the same on all ranks in bounds
+`sample`, `opening_indices`    the scenarios that a rank or its team solves; `for_scenarios` is the same on all ranks
+stopping rules                 on all ranks, with the same bounds and costs, but with times of their own; rank 0 decides
+`choose` of a cut selection    the stages that a rank has for this; `is_due` and `reads_states` are asked on all ranks
 
 Each interface says what you must define, what you may define, and what you may rely on. LP money is $ divided by the
 case's cost scale.

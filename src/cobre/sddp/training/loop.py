@@ -54,7 +54,10 @@ def train(
 
 
 def iterate(context: TrainingContext, iteration: int, selection: CutSelection | None) -> IterationResult:
-    """One iteration: forward pass, gather states, backward pass that shares cuts at each stage, lower bound."""
+    """One iteration: forward pass, backward pass that shares cuts at each stage, lower bound, cut selection.
+
+    After the forward pass costs of paths are gathered, and states where cut selection or an export reads them.
+    """
     problem, pool, split, team, own = context.problem, context.pool, context.split, context.team, context.own
     context.start_counting()
     clock = Clock()
