@@ -251,6 +251,7 @@ def test_top_in_a_pipe_prints_the_state(trained):
 def test_doctor_for_programs():
     diagnosis = json.loads(cobre("doctor", "--json").stdout)
     assert {"healthy", "backends"} <= set(diagnosis)
+    assert "a case with a scenario tree gets a worker for each core" in json.dumps(diagnosis)
 
 
 @pytest.mark.parametrize(

@@ -12,6 +12,8 @@ from cobre.cli.exit_codes import ExitCode
 if TYPE_CHECKING:
     from cobre.comm.doctor.findings import Finding
 
+EXCEPTIONS = "a case with a scenario tree gets a worker for each core, but no more than it has work for"
+
 
 @click.command()
 @click.option("--json", "as_json", is_flag=True, help="Print a JSON object.")
@@ -47,11 +49,13 @@ def _default_split() -> "Finding":
     except CobreError as error:
         return Finding("cobre run", f"does not start: {error}")
     if placement.size is None:
-        return Finding("cobre run", f"is one of the ranks that somebody started ({placement.backend})")
+        return Finding(
+            "cobre run", f"is one of the ranks that somebody started ({placement.backend}): {placement.reason}"
+        )
     threads = threads_per_worker(placement, None)
     each = f"{threads} thread{'s' * (threads > 1)}"
     many = f"{placement.size} workers with {each} each" if placement.size > 1 else f"one process with {each}"
-    return Finding("cobre run", f"{many} ({placement.reason}); --workers and --threads choose otherwise")
+    return Finding("cobre run", f"{many} ({placement.reason}); {EXCEPTIONS}; --workers and --threads choose otherwise")
 
 
 @click.command()

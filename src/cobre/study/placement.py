@@ -33,6 +33,9 @@ RankFunction = Callable[..., Value]
 THREADS_ARE_BEST = "one thread per core: as fast as several processes, with less memory and a faster start"
 WORKERS_FOR_A_TREE = "a worker for each core: threads would share the leaves of a tree only"
 WORKERS_OF_BACKEND = "a worker for each core, because a backend for workers was chosen"
+ONE_THREAD_PER_RANK = (
+    "one thread per rank, because a launcher started the ranks; where each has several cores, use --threads"
+)
 ONE_CORE = "this process may use one core only"
 
 _PASSED_ON = (signal.SIGINT, signal.SIGTERM)
@@ -78,7 +81,7 @@ def choose_placement(
         _check_number(kind, num_workers)
     if (joined := _joined_backend(kind, environ)) is not None:
         select_backend(joined.value, environ)  # raises when its variables are set by half
-        return Placement(joined.value, None)
+        return Placement(joined.value, None, ONE_CORE if usable_cores() == 1 else ONE_THREAD_PER_RANK)
     if kind is BackendKind.MPI:
         raise BackendNotAvailableError("mpi", _how_to_start_mpi(num_workers or usable_cores(), environ))
     is_alone = kind is BackendKind.LOCAL or (kind is BackendKind.AUTO and threads_suffice)

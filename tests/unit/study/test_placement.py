@@ -14,6 +14,7 @@ from cobre.comm.cores import usable_cores
 from cobre.runs.events import new_event
 from cobre.study.placement import (
     ONE_CORE,
+    ONE_THREAD_PER_RANK,
     THREADS_ARE_BEST,
     WORKERS_FOR_A_TREE,
     WORKERS_OF_BACKEND,
@@ -69,6 +70,7 @@ def test_by_default_the_threads_of_this_process_share_the_work():
         ("auto", None, {}, True, THREADS_ARE_BEST),
         ("auto", None, {}, False, WORKERS_FOR_A_TREE),
         ("shm", None, {}, True, WORKERS_OF_BACKEND),
+        ("auto", None, TCP, True, ONE_THREAD_PER_RANK),
     ],
 )
 def test_default_split_has_a_reason(backend, workers, environ, threads_suffice, reason):
@@ -78,7 +80,6 @@ def test_default_split_has_a_reason(backend, workers, environ, threads_suffice, 
 
 def test_a_split_that_was_asked_for_needs_no_reason():
     assert choose_placement("auto", 2, {}).reason == ""
-    assert choose_placement("auto", None, TCP).reason == ""
 
 
 def test_where_threads_do_not_suffice_there_is_a_worker_for_each_core():
