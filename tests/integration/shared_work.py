@@ -13,7 +13,7 @@ from cobre.comm import PeerLostError, ShmConfig, create_communicator
 from cobre.io.case import load_case
 from cobre.sddp.simulation.simulate import simulate as simulate_scenarios
 from cobre.sddp.training.evaluate import evaluate_policy
-from cobre.sddp.training.team_tables import NodeTables
+from cobre.sddp.training.team_tables import TreeNodeTables
 from cobre.study.prepare import make_solver, prepare
 from cobre.study.ready_study import ReadyStudy
 from cobre.study.requests import with_iterations
@@ -100,14 +100,14 @@ def evaluate(comm, case, before, threads=1):
 
 def leave_nodes_to_others():
     """From now on this rank asks for a node of a tree only when none is left."""
-    taken = NodeTables.taken
+    taken = TreeNodeTables.taken
 
     def late(self, units):
         numbers = taken(self, units)
         until(lambda: self.counter[0] >= units)
         return numbers
 
-    NodeTables.taken = late
+    TreeNodeTables.taken = late
 
 
 def main(rank, name, case, job):

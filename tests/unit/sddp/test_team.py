@@ -11,7 +11,7 @@ from cobre.comm.backends.local import LocalCommunicator
 from cobre.sddp.training.team import Team
 from cobre.sddp.training.team_tables import (
     ALIGNMENT,
-    ArrayPlace,
+    ArrayLayout,
     SolutionLayout,
     SolutionTables,
     TeamLayout,
@@ -131,7 +131,7 @@ def test_solutions_of_one_stage_stay_while_those_of_the_next_are_written(problem
 
 def test_a_place_is_a_view():
     memory = np.zeros(256, np.uint8)
-    ArrayPlace(64, np.float64, (2, 3)).view(memory)[1, 2] = 1.0
+    ArrayLayout(64, np.float64, (2, 3)).view(memory)[1, 2] = 1.0
     assert memory[64:112].any()
     assert not memory[:64].any()
-    assert ArrayPlace(64, np.float64, (2, 3)).end == 128
+    assert ArrayLayout(64, np.float64, (2, 3)).end == 128

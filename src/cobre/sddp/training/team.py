@@ -13,12 +13,12 @@ from cobre.core.arrays import Indices
 from cobre.sddp.cuts.visibility import ranks_sharing_memory
 from cobre.sddp.problem import Problem
 from cobre.sddp.training.team_tables import (
-    NodeLayout,
-    NodeTables,
     SolutionLayout,
     SolutionTables,
     TeamLayout,
     TeamTables,
+    TreeNodeLayout,
+    TreeNodeTables,
 )
 from cobre.sddp.tree import ScenarioTree
 from cobre.sddp.work_split import WorkSplit
@@ -40,7 +40,7 @@ class Team:
         tables: TeamTables | None = None,
         region: SharedRegion | None = None,
         solutions: SolutionTables | None = None,
-        nodes: NodeTables | None = None,
+        nodes: TreeNodeTables | None = None,
     ) -> None:
         self.members = tuple(members)
         self.rank = rank
@@ -78,11 +78,11 @@ class Team:
         members: tuple[int, ...],
     ) -> "Team":
         splits = [WorkSplit(len(tree.nodes(stage)), comm.size) for stage in range(problem.num_stages)]
-        layout = NodeLayout.of(problem, [_share(split, members) for split in splits])
+        layout = TreeNodeLayout.of(problem, [_share(split, members) for split in splits])
         region = _region(comm, memory, members, layout.nbytes)
         if region is None or len(members) == 1:
             return cls(members, comm.rank, region=region)
-        return cls(members, comm.rank, region=region, nodes=NodeTables(region, layout, is_leader=memory.is_leader))
+        return cls(members, comm.rank, region=region, nodes=TreeNodeTables(region, layout, is_leader=memory.is_leader))
 
     @classmethod
     def for_solutions(

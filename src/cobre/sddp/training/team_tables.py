@@ -16,11 +16,11 @@ from cobre.solver.batches import Bases, CommonBatch, CommonWalk, Keep
 from cobre.solver.program import StageProgram
 
 ALIGNMENT = 64  # a cache line
-COUNTERS = 2  # used in turns: while one counts, the leader sets the other one back
+COUNTERS = 2  # a double buffer: while one counts, the leader sets the other one back
 
 
 @dataclass(frozen=True, slots=True)
-class ArrayPlace:
+class ArrayLayout:
     """Where an array lies in the shared region: offset in bytes, dtype and shape."""
 
     start: int
@@ -43,16 +43,16 @@ class ArrayPlace:
 class TeamLayout:
     """Counters, then the tables of a walk, then room for the solves of any stage.
 
-    finished: by turn and path, how many of its chains are solved at the present stage of a backward pass.
+    finished: by parity of the job and path, how many of its chains are solved at the present stage of a backward pass.
     """
 
-    finished: ArrayPlace
-    states: ArrayPlace
-    objective: ArrayPlace
-    future_cost: ArrayPlace
-    status: tuple[ArrayPlace, ...]  # by stage
-    cuts: tuple[ArrayPlace, ...]
-    solves: ArrayPlace
+    finished: ArrayLayout
+    states: ArrayLayout
+    objective: ArrayLayout
+    future_cost: ArrayLayout
+    status: tuple[ArrayLayout, ...]  # by stage
+    cuts: tuple[ArrayLayout, ...]
+    solves: ArrayLayout
 
     @classmethod
     def of(cls, problem: Problem, paths: int) -> "TeamLayout":
@@ -69,11 +69,11 @@ class TeamLayout:
             *((np.int32, (paths, program.states + 1)) for program in programs),
             (np.float64, (room,)),
         ]
-        places, end = [], COUNTERS * ALIGNMENT
+        layouts, end = [], COUNTERS * ALIGNMENT
         for dtype, shape in wanted:
-            places.append(ArrayPlace(end, dtype, shape))
-            end = places[-1].end
-        finished, states, objective, future_cost, *bases, solves = places
+            layouts.append(ArrayLayout(end, dtype, shape))
+            end = layouts[-1].end
+        finished, states, objective, future_cost, *bases, solves = layouts
         return cls(finished, states, objective, future_cost, tuple(bases[:stages]), tuple(bases[stages:]), solves)
 
     @property
@@ -83,7 +83,7 @@ class TeamLayout:
 
 
 class Counters:
-    """How many units of a job were taken: two counters, used by jobs in turn.
+    """How many units of a job were taken: two counters, used by one job after the other alternately.
 
     All members begin the same jobs in the same order, and a fence ends each. So nobody looks at the other counter any
     more when a job begins: the last job is over. The fence at the end of this job tells everybody that it is 0 again.
@@ -92,23 +92,23 @@ class Counters:
     def __init__(self, memory: NDArray[np.uint8], *, is_leader: bool) -> None:
         self._is_leader = is_leader
         self._jobs = 0
-        self._counters = [ArrayPlace(turn * ALIGNMENT, np.int64, (1,)).view(memory) for turn in range(COUNTERS)]
+        self._counters = [ArrayLayout(parity * ALIGNMENT, np.int64, (1,)).view(memory) for parity in range(COUNTERS)]
 
     @property
-    def turn(self) -> int:
-        """The index of the counter that the present job uses: 0 or 1."""
+    def parity(self) -> int:
+        """Which of the two counters, and of whatever else is kept twice, the present job uses: 0 or 1."""
         return self._jobs % COUNTERS
 
     @property
     def present(self) -> Indices:
         """The counter of the present job."""
-        return self._counters[self.turn]
+        return self._counters[self.parity]
 
-    def next(self) -> Indices:
-        """Begin a job."""
+    def begin_job(self) -> Indices:
+        """The counter of a new job, which begins here; the leader sets the one of the job after it back to 0."""
         self._jobs += 1
         if self._is_leader:
-            self._counters[1 - self.turn][0] = 0
+            self._counters[1 - self.parity][0] = 0
         return self.present
 
 
@@ -120,56 +120,56 @@ class TeamTables:
         self._counters = Counters(memory, is_leader=is_leader)
         self._finished = layout.finished.view(memory)
         self._is_leader = is_leader
-        self._batches: dict[tuple[int, int, int], CommonBatch] = {}  # by turn, solves and dimension; few are different
+        self._batches: dict[tuple[int, int, int], CommonBatch] = {}  # by parity, solves and dimension; few differ
         self._walk = (
             layout.states.view(memory),
             layout.objective.view(memory),
             layout.future_cost.view(memory),
-            [place.view(memory) for place in layout.status],
-            [place.view(memory) for place in layout.cuts],
+            [table.view(memory) for table in layout.status],
+            [table.view(memory) for table in layout.cuts],
         )
         self._solves = layout.solves.view(memory)
 
     def walk(self) -> CommonWalk:
         """A job: the paths of a forward pass."""
-        return CommonWalk(self._begin(), *self._walk)
+        return CommonWalk(self._begin_job(), *self._walk)
 
     def batch(self, count: int, dimension: int) -> CommonBatch:
         """A job: some solves of one stage, with slopes unless `dimension` is 0."""
-        counter, turn = self._begin(), self._counters.turn
-        batch = self._batches.get((turn, count, dimension))
+        counter, parity = self._begin_job(), self._counters.parity
+        batch = self._batches.get((parity, count, dimension))
         if batch is None:
             end = count * (1 + dimension)
             slopes = self._solves[count:end].reshape(count, dimension) if dimension else None
-            batch = CommonBatch(counter, self._solves[:count], slopes, finished=self._finished[turn])
-            self._batches[turn, count, dimension] = batch
+            batch = CommonBatch(counter, self._solves[:count], slopes, finished=self._finished[parity])
+            self._batches[parity, count, dimension] = batch
         return batch
 
-    def _begin(self) -> Indices:
+    def _begin_job(self) -> Indices:
         """The counter of a new job. What the next one will count in is set back in this one, as `Counters` says."""
-        counter = self._counters.next()
+        counter = self._counters.begin_job()
         if self._is_leader:
-            self._finished[1 - self._counters.turn] = 0
+            self._finished[1 - self._counters.parity] = 0
         return counter
 
 
 @dataclass(frozen=True, slots=True)
 class SolutionLayout:
-    """Counters, then room for what the solves of one stage decide, for two jobs in turn.
+    """Counters, then room for what the solves of one stage decide, twice, for alternate jobs.
 
     While some members still read the results of one stage, others write those of the next. keep: what is wanted beyond
     costs, decided states and inflows.
     """
 
-    rooms: tuple[ArrayPlace, ...]
+    rooms: tuple[ArrayLayout, ...]
     keep: Keep
 
     @classmethod
     def of(cls, problem: Problem, solves: int, keep: Keep) -> "SolutionLayout":
         """The layout for a job of `solves` solves, of whichever stage."""
         width = max(sum(_solution_widths(stage.program, keep)) for stage in problem.stages)
-        first = ArrayPlace(COUNTERS * ALIGNMENT, np.float64, (solves * width,))
-        return cls((first, ArrayPlace(first.end, np.float64, first.shape)), keep)
+        first = ArrayLayout(COUNTERS * ALIGNMENT, np.float64, (solves * width,))
+        return cls((first, ArrayLayout(first.end, np.float64, first.shape)), keep)
 
     @property
     def nbytes(self) -> int:
@@ -188,8 +188,8 @@ class SolutionTables:
 
     def batch(self, program: StageProgram, solves: int) -> CommonBatch:
         """A job: some solves of one stage; its tables are there until the job after the next begins."""
-        counter = self._counters.next()
-        room, tables, at = self._rooms[self._counters.turn], [], 0
+        counter = self._counters.begin_job()
+        room, tables, at = self._rooms[self._counters.parity], [], 0
         for width in _solution_widths(program, self._keep):
             tables.append(room[at : at + solves * width].reshape(solves, width))
             at += solves * width
@@ -206,17 +206,17 @@ def _solution_widths(program: StageProgram, keep: Keep) -> list[int]:
 
 
 @dataclass(frozen=True, slots=True)
-class NodeLayout:
+class TreeNodeLayout:
     """Counters, then for each stage of a tree what its nodes give: rows of numbers, and bases."""
 
-    rows: tuple[ArrayPlace, ...]
-    status: tuple[ArrayPlace, ...]
-    cuts: tuple[ArrayPlace, ...]
+    rows: tuple[ArrayLayout, ...]
+    status: tuple[ArrayLayout, ...]
+    cuts: tuple[ArrayLayout, ...]
 
     @classmethod
-    def of(cls, problem: Problem, counts: Sequence[int]) -> "NodeLayout":
+    def of(cls, problem: Problem, counts: Sequence[int]) -> "TreeNodeLayout":
         """The layout for `counts[t]` nodes of stage t."""
-        places: list[list[ArrayPlace]] = [[], [], []]
+        layouts: list[list[ArrayLayout]] = [[], [], []]
         end = COUNTERS * ALIGNMENT
         for stage, count in zip(problem.stages, counts, strict=True):
             program = stage.program
@@ -225,10 +225,10 @@ class NodeLayout:
                 (np.int8, len(program.cost) + len(program.row_lower)),
                 (np.int32, program.states + 1),
             ]
-            for kind, (dtype, width) in zip(places, wanted, strict=True):
-                kind.append(ArrayPlace(end, dtype, (count, width)))
+            for kind, (dtype, width) in zip(layouts, wanted, strict=True):
+                kind.append(ArrayLayout(end, dtype, (count, width)))
                 end = kind[-1].end
-        return cls(*map(tuple, places))
+        return cls(*map(tuple, layouts))
 
     @property
     def nbytes(self) -> int:
@@ -236,25 +236,25 @@ class NodeLayout:
         return self.cuts[-1].end
 
 
-class NodeTables:
-    """Tables of nodes in a region with a `NodeLayout`; all members see the same memory."""
+class TreeNodeTables:
+    """Tables of nodes of the scenario tree in a region with a `TreeNodeLayout`; all members see the same memory."""
 
-    def __init__(self, region: SharedRegion, layout: NodeLayout, *, is_leader: bool) -> None:
+    def __init__(self, region: SharedRegion, layout: TreeNodeLayout, *, is_leader: bool) -> None:
         self._layout = layout
         self._memory: NDArray[np.uint8] = region.as_mut_array(0, region.count)
         self._counters = Counters(self._memory, is_leader=is_leader)
 
     def rows(self, stage: int) -> Floats:
-        """A row of float64 for each of the team's nodes of a stage."""
+        """A row of float64 for each of the team's tree nodes of a stage."""
         return self._layout.rows[stage].view(self._memory)
 
     def bases(self, stage: int) -> Bases:
-        """A basis for each of the team's nodes of a stage."""
+        """A basis for each of the team's tree nodes of a stage."""
         return Bases(self._layout.status[stage].view(self._memory), self._layout.cuts[stage].view(self._memory))
 
     def taken(self, units: int) -> Iterator[int]:
         """A job: the numbers of the units that this rank takes from the counter."""
-        return taken_from(self._counters.next(), units)
+        return taken_from(self._counters.begin_job(), units)
 
     @property
     def counter(self) -> Indices:

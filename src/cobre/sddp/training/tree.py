@@ -18,7 +18,7 @@ from cobre.sddp.training.clock import Clock
 from cobre.sddp.training.context import TrainingContext
 from cobre.sddp.training.iteration_result import IterationResult
 from cobre.sddp.training.selection import apply_selection
-from cobre.sddp.training.team_nodes import TeamNodes
+from cobre.sddp.training.team_tree_nodes import TeamTreeNodes
 from cobre.sddp.tree import ScenarioTree, children_weights
 from cobre.sddp.work_split import WorkSplit
 from cobre.solver.batches import Bases, Batch, Chains, Keep
@@ -96,7 +96,7 @@ def _solve_forward(
     context: TrainingContext, tree: ScenarioTree, iteration: int, stage: int, entering: Floats
 ) -> VisitedNodes:
     problem, program = context.problem, context.problem.stages[stage].program
-    nodes = TeamNodes.of(context, stage, len(entering))
+    nodes = TeamTreeNodes.of(context, stage, len(entering))
     is_last = stage == problem.num_stages - 1
     future = 0.0 if is_last else problem.discounts[stage]
     rows, bases = nodes.new_rows(), nodes.new_bases()
@@ -112,7 +112,7 @@ def _solve_forward(
 
 def _cuts(context: TrainingContext, tree: ScenarioTree, iteration: int, stage: int, visited: VisitedNodes) -> Floats:
     """Cuts of all nodes of the stage before `stage`, in order: rows of intercept and coefficients."""
-    nodes = TeamNodes.of(context, stage, len(visited.entering))
+    nodes = TeamTreeNodes.of(context, stage, len(visited.entering))
     rows, bases = nodes.new_rows(), visited.bases
     for group in nodes.taken():
         start = Bases(bases.status[group], bases.cuts[group])

@@ -1,4 +1,4 @@
-"""The nodes of one stage of a tree, as a team shares them out."""
+"""The nodes of one stage of the scenario tree, as a team shares them out."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -14,8 +14,8 @@ LEAVES_PER_UNIT = 8  # of a team: a call of the solver for each leaf would cost 
 
 
 @dataclass(frozen=True, slots=True)
-class TeamNodes:
-    """Nodes of a stage that fall to this rank's team. numbers: in the stage, from 0."""
+class TeamTreeNodes:
+    """Nodes of the scenario tree, of one stage, that fall to this rank's team. numbers: in the stage, from 0."""
 
     context: TrainingContext
     stage: int
@@ -23,7 +23,7 @@ class TeamNodes:
     numbers: Indices
 
     @classmethod
-    def of(cls, context: TrainingContext, stage: int, count: int) -> "TeamNodes":
+    def of(cls, context: TrainingContext, stage: int, count: int) -> "TeamTreeNodes":
         """The team's share of a stage with `count` nodes."""
         split = WorkSplit(count, context.comm.size)
         return cls(context, stage, split, context.team.indices(split))
