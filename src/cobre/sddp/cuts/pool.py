@@ -46,13 +46,13 @@ class CutSet:
         return len(self.intercepts)
 
     def values_from(self, states: Floats, first: int) -> Floats:
-        """The same for the cuts from the place `first` on."""
+        """Values at states, states x cuts, of the cuts from index `first` on."""
         return CutSet(self.intercepts[first:], self.coefficients[first:]).values_at(states)
 
 
 @dataclass(frozen=True, slots=True)
-class StoredCuts:
-    """Some slots of one stage where they lie: the same values as those of a `CutSet`, without a copy of the numbers.
+class WrittenCuts:
+    """The cuts in some slots of one stage, as a view of the pool: the values of a `CutSet` without a copy of its numbers.
 
     States have the components that are stored, in order.
     """
@@ -70,17 +70,17 @@ class StoredCuts:
         return len(self.slots)
 
     def values_from(self, states: Floats, first: int) -> Floats:
-        """The same for the cuts from the place `first` on; only chunks that hold them are looked at."""
+        """Values at states, states x cuts, of the cuts from index `first` on; only chunks that hold them are read."""
         starts = np.concatenate([[0], np.cumsum([chunk.shape[1] for chunk in self.rows.chunks])])
-        place = int(np.searchsorted(starts, self.slots[first], side="right")) - 1
-        start = int(starts[place])
+        first_chunk = int(np.searchsorted(starts, self.slots[first], side="right")) - 1
+        start = int(starts[first_chunk])
         rows = replace(
             self.rows,
-            chunks=self.rows.chunks[place:],
+            chunks=self.rows.chunks[first_chunk:],
             count=self.rows.count - start,
             active=self.rows.active[start:],
         )
-        return StoredCuts(rows, self.slots[first:] - start).values_at(states)
+        return WrittenCuts(rows, self.slots[first:] - start).values_at(states)
 
 
 class CutPool:
@@ -168,7 +168,10 @@ class CutPool:
         return table
 
     def stored_columns(self, stage: int, table: Floats) -> Floats:
-        """The same from rows of an intercept and all components."""
+        """The stored columns of a table of cuts, whose rows are an intercept and all components.
+
+        Raises InternalError where a component that is not stored has a coefficient.
+        """
         layout = self._layouts[stage]
         if layout.rows is None:
             return table
@@ -222,13 +225,13 @@ class CutPool:
         """Cuts of a boundary policy after the last stage; None where the study has none."""
         return None
 
-    def written_cuts(self, stage: int) -> StoredCuts:
-        """All cuts that a stage has got, also those that selection put aside."""
-        return StoredCuts(self.rows(stage, all_cuts=True), np.flatnonzero(self.written[stage]))
+    def written_cuts(self, stage: int) -> WrittenCuts:
+        """All cuts that a stage has got, also those that selection put aside, without a copy."""
+        return WrittenCuts(self.rows(stage, all_cuts=True), np.flatnonzero(self.written[stage]))
 
     def cuts(self, stage: int) -> CutSet:
         """A copy of all cuts of a stage, by slot."""
-        stored = self.stored_cuts(stage)
+        stored = self.stored_components(stage)
         coefficients = np.zeros((self.count, self.dimension))
         coefficients[:, self.components(stage)] = stored.coefficients
         return CutSet(stored.intercepts, coefficients)
@@ -240,13 +243,13 @@ class CutPool:
     def blocks(self, stage: int, count: int) -> Iterator[CutSet]:
         """Copies of the first `count` cuts of a stage, by slot, a chunk at a time; others may be written meanwhile."""
         components = self.components(stage)
-        for place in range(bisect_left(self._starts, count)):
-            chunk = self._chunks[stage][place][:, : count - self._starts[place]]
+        for number in range(bisect_left(self._starts, count)):
+            chunk = self._chunks[stage][number][:, : count - self._starts[number]]
             coefficients = np.zeros((chunk.shape[1], self.dimension))
             coefficients[:, components] = chunk[1:].T
             yield CutSet(chunk[0].copy(), coefficients)
 
-    def stored_cuts(self, stage: int) -> CutSet:
+    def stored_components(self, stage: int) -> CutSet:
         """A copy of all cuts of a stage, by slot, with the components that are stored."""
         table = np.empty((self.count, self._layouts[stage].height))
         for start, chunk in zip(self._starts, self._chunks[stage], strict=False):
