@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 MIN_INTERVAL_S = 0.5
 MAX_CPU_SHARE = 0.003
-"""Of one core that drawing may take: a slow terminal is drawn less often."""
+"""Largest share of one core that drawing may take: a slow terminal is drawn less often."""
 
 
 class LiveProgress:

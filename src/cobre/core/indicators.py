@@ -3,7 +3,7 @@
 NEGLIGIBLE = 1e-6
 """MWh, MW, hm3, m3/s or $: a deficit, violation or cost up to this is none."""
 NOTABLE_PENALTY_SHARE = 0.5
-"""Of the cost: penalties of this share or more are worth a note."""
+"""Penalties that are this share of the cost or more are worth a note."""
 
 MIN_COST = 0.01
 """Dollars: what costs less than a cent is left out of tables of costs."""

@@ -209,7 +209,7 @@ def as_write_error(path: Path) -> Iterator[None]:
 
 
 def _reason(error: OSError, path: Path) -> tuple[str, str]:
-    """Why, and what to do."""
+    """Why a file could not be written, and what the user can do about it."""
     if error.errno == errno.ENOENT and not path.parent.exists():
         return f"the directory {path.parent} does not exist", "create it first"
     return _REASONS.get(error.errno or 0, (error.strerror or str(error), ""))

@@ -4,7 +4,7 @@ MAX_NUMBER = 1e20
 """What the LP library takes for infinite; larger ones overflow on the way to it."""
 
 MAX_THREADS = 1024
-"""Of a worker."""
+"""Most threads of one worker."""
 
 MAX_COUNT = 10_000_000
-"""Of forward passes or scenarios: more is a slip."""
+"""Most forward passes or scenarios; a larger number is taken for a typing error."""

@@ -137,7 +137,7 @@ def write_policy(path: Path, policy: PolicyData) -> str:
 
 
 def write_stages(path: Path, metadata: PolicyMetadata, stages: Sequence[StreamedStage]) -> str:
-    """The same, with stages that may be made while they are written."""
+    """As `write_policy`, with stages that may be made while they are written."""
     digest = hashlib.sha256()
     with replacing_file(path) as stream:
         for part in _parts(metadata, stages):

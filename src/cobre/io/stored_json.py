@@ -9,7 +9,7 @@ from typing import Any
 from cobre.io.untrusted_file import read_untrusted_text
 
 MAX_LEVELS = 100
-"""Of objects and arrays in one another; what a run writes has about ten."""
+"""Deepest nesting of objects and arrays; what a run writes has about ten levels."""
 _MAX_WHOLE = 2**64  # seeds have 64 bits
 
 
@@ -27,7 +27,7 @@ def read_stored_object(path: Path) -> dict[str, Any]:
 
 
 def parse_finite(text: str | bytes) -> Any:
-    """The same, without numbers that are infinite or none at all: settings and summaries may have them, events not."""
+    """As `parse_stored`, but refuses NaN and infinities: settings and summaries may have them, events not."""
     return _checked(lambda: json.loads(text, parse_int=_whole, parse_float=_finite, parse_constant=_refuse))
 
 

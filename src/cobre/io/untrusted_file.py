@@ -8,14 +8,14 @@ from pathlib import Path
 from cobre.errors import CobreError
 
 MAX_BYTES = 1 << 36
-"""Of any file that is read whole; policies are the largest: 9.1 GB with 120 stages x 9,000 cuts x 1,057 states."""
+"""Largest file that is read whole; policies are the largest: 9.1 GB with 120 stages x 9,000 cuts x 1,057 states."""
 MAX_TABLE_BYTES = 1 << 40
-"""Of files that are read piece by piece: tables and checkpoints."""
+"""Largest file that is read piece by piece: tables and checkpoints."""
 MAX_TEXT_BYTES = 1 << 28
-"""Of settings, summaries, manifests and logs."""
+"""Largest file of settings, summary, manifest or log."""
 
 MAX_GROWTH_BYTES = 1 << 24
-"""Of a file while it is read: somebody may append to a log."""
+"""By how much a file may grow while it is read: somebody may append to a log."""
 
 
 class UntrustedFileError(CobreError, OSError):

@@ -17,7 +17,7 @@ def job_manifest(settings: ContainerSettings, secret: str = UNUSABLE_SECRET) -> 
 
 
 def jobset_manifest(settings: ContainerSettings, secret: str = UNUSABLE_SECRET) -> str:
-    """The same with a JobSet, which creates the Service itself and restarts all ranks after a failure."""
+    """Secret, NetworkPolicy and a JobSet, which creates the Service itself and restarts all ranks after a failure."""
     coordinator = f"{settings.name}-ranks-0-0.{settings.name}"
     pod = _pod(settings, coordinator, "metadata.labels['jobset.sigs.k8s.io/restart-attempt']")
     values = {"prerequisites": _prerequisites(settings, secret), "pod": _indented(pod, 14)}

@@ -14,7 +14,7 @@ from cobre.io.event_file import Event
 
 @dataclass(frozen=True, slots=True)
 class Bounds:
-    """By iteration; the upper bound is exact or the mean of sampled paths, with its 95 % half width."""
+    """The bounds of each iteration; the upper bound is exact or the mean of sampled paths, with its 95 % half width."""
 
     iteration: NDArray[np.int64]
     lower: Floats
@@ -64,14 +64,14 @@ class Bounds:
 
 
 def bounds_of_table(columns: Mapping[str, NDArray[Any]]) -> Bounds:
-    """From the columns of training/convergence.parquet."""
+    """The bounds of each iteration, from the columns of training/convergence.parquet."""
     iteration, *numbers = (columns[name] for name in Bounds.COLUMNS)
     lower, upper, half_width = (values.astype(np.float64) for values in numbers)
     return Bounds(iteration.astype(np.int64), lower, upper, half_width)
 
 
 def bounds_of_events(iterations: Sequence[Event]) -> Bounds:
-    """From the events of iterations; a number that is missing is NaN."""
+    """The bounds of each iteration, from its event; a number that is missing is NaN."""
     names = ("lower_bound", "upper_bound", "half_width")
     numbers = np.array([[_number(event.get(name)) for name in names] for event in iterations]).reshape(-1, 3)
     lower, upper, half_width = numbers.T

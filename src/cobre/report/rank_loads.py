@@ -14,7 +14,7 @@ STRAGGLES_ABOVE = 0.10
 
 @dataclass(frozen=True, slots=True)
 class RankLoads:
-    """By rank, over all iterations of the last start."""
+    """How long each rank was busy and waited, over all iterations since the last start."""
 
     busy_s: Floats
     waiting_s: Floats

@@ -9,7 +9,7 @@ from cobre.report.shown_results import ShownTraining
 
 
 def bounds_of_result(result: ShownTraining) -> Bounds:
-    """By iteration, with what is known of the upper one."""
+    """The bounds of each iteration, with what is known of the upper one."""
     table = result.bounds
     bounds = bounds_of_table({name: numbers_of(table[name]) for name in Bounds.COLUMNS})
     is_exact = bool(result.history) and result.history[-1].is_exact

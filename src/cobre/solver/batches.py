@@ -138,7 +138,7 @@ class CommonBatch:
 
 @dataclass(frozen=True, slots=True)
 class CommonWalk:
-    """The same for paths through some stages; tables are those of a `Walk`."""
+    """As `CommonBatch`, for paths through some stages: their counter, and the tables of a `Walk`."""
 
     counter: Indices
     states: Floats

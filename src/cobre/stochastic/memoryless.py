@@ -24,7 +24,7 @@ class MemorylessClass:
     has_noise: Flags
 
     def of_library(self, library: ExternalLibrary) -> "MemorylessClass":
-        """The same with the statistics of an external library, for the entities that it has."""
+        """A copy with the statistics of an external library, for the entities that it has."""
         columns = [self.entity_ids.index(entity_id) for entity_id in library.entity_ids]
         mean, std, has_noise = self.mean.copy(), self.std.copy(), self.has_noise.copy()
         mean[:, columns], std[:, columns], has_noise[columns] = library.mean(), library.std(), True

@@ -139,7 +139,7 @@ class NoiseSampler:
         return noise
 
     def for_scenarios(self, total: int) -> "NoiseSampler":
-        """The same schemes where `total` scenarios take part in each iteration: some draw them all together."""
+        """A sampler for `total` scenarios in each iteration, with the same schemes: some draw all of them at once."""
         changed: dict[int, Scheme] = {id(scheme): _for_scenarios(scheme, total) for scheme in self._schemes.values()}
         return NoiseSampler(self._layout, {name: changed[id(scheme)] for name, scheme in self._schemes.items()})
 

@@ -35,7 +35,7 @@ class LargeArrays:
         return None if self._file is None else self._file.part(name, start, count)
 
     def part(self, name: str, start: int, count: int, *, for_all: bool) -> Floats | None:
-        """The same; on all ranks if they must have them, and then all must ask."""
+        """Some consecutive numbers on rank 0 and, with `for_all`, on all ranks, which then must all ask; else None."""
         found = self.own(name, start, count)
         if not for_all:
             return found

@@ -38,7 +38,7 @@ class RowDigest:
         self.feed_pieces(table, name, (values,))
 
     def feed_pieces(self, table: str, name: str, pieces: Iterable[NDArray[Any]]) -> None:
-        """The same in pieces, one after the other."""
+        """Add one column of a chunk of rows, given in pieces, one after the other."""
         self._digest.update(f"{table}.{name}".encode())
         for values in pieces:
             self._digest.update(np.ascontiguousarray(values).data)

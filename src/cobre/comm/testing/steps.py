@@ -91,7 +91,7 @@ class GatherIntoRegion:
             return region.as_array().copy()
 
     def predict(self, size: int) -> Array:
-        """The same as for a gather into private memory."""
+        """What a gather into private memory would give: a region changes nothing."""
         return self._gather().predict(size)
 
     def _gather(self) -> Gather:

@@ -87,7 +87,7 @@ def read_results(folder: Path, only: Collection[str] | None = None) -> dict[str,
 
 
 def open_results(folder: Path) -> dict[str, StoredRows]:
-    """The same tables, to be read in pieces: they may be larger than memory."""
+    """All tables of a directory of results, to be read in pieces: they may be larger than memory."""
     return {name: StoredRows(path) for name, path in _checked(folder, None)}
 
 

@@ -70,7 +70,7 @@ def _prices_of_entities(case: Case) -> Iterator[tuple[str, str, str, float]]:
 
 
 def prices_of_stages_above_zero(case: Case, findings: Findings) -> None:
-    """The same for prices of single stages."""
+    """Prices of single stages must be above 0, or at least 0 where they may be 0."""
     for name in PRICE_TABLES:
         table, form = getattr(case.overrides, name), OVERRIDE_TABLES[name]
         if table is None:

@@ -29,7 +29,7 @@ RANK_WORDS = "Ranks wait for the slowest one, so an even load wastes the least t
 
 
 def timing(run: RunFolder) -> Section | None:
-    """From the events; None without them."""
+    """Where the time went, by iteration, phase and rank, from the events of the run; None if it has none."""
     iterations = run.log.iterations
     parts: list[Chart | DataTable] = []
     if iterations:

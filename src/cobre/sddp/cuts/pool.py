@@ -52,7 +52,7 @@ class CutSet:
 
 @dataclass(frozen=True, slots=True)
 class WrittenCuts:
-    """The cuts in some slots of one stage, as a view of the pool: the values of a `CutSet` without a copy of its numbers.
+    """The cuts in some slots of one stage, as a view of the pool: they have the values of a `CutSet`, without a copy.
 
     States have the components that are stored, in order.
     """

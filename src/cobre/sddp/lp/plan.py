@@ -180,7 +180,7 @@ class StagePlan:
         return arrives
 
     def receiver_of(self, target: Indices) -> Indices:
-        """The same for targets that may be -1."""
+        """The `receiver` of each target plant; -1 where the target is -1, that is, none."""
         return np.where(target >= 0, self.receiver[np.maximum(target, 0)], -1)
 
     # Pairs of plant and bus: the unit groups of a plant that feed one bus act as one

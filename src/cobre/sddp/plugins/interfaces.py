@@ -143,7 +143,7 @@ class CutsOfStage(Protocol):
         """States x cuts: the value of every cut at every state, in LP money."""
 
     def values_from(self, states: Floats, first: int) -> Floats:
-        """The same for the cuts from place `first` on."""
+        """States x cuts, as `values_at`, for the cuts from index `first` on."""
 
     def __len__(self) -> int:
         """The number of cuts."""

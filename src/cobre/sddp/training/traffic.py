@@ -38,5 +38,5 @@ def total_traffic(parts: Iterable[Mapping[str, int]]) -> dict[str, int]:
 
 
 def least_traffic(exchanged: Mapping[str, int]) -> int:
-    """Of the exchanged bytes, those that the method needs however work is split."""
+    """How many of the exchanged bytes the method needs however work is split."""
     return sum(nbytes for purpose, nbytes in exchanged.items() if purpose in NEEDED)

@@ -89,9 +89,9 @@ def select_order(sample: HydroSample, season: int, max_order: int) -> int:
 
 
 def partial_correlation(sample: HydroSample, season: int, order: int) -> float:
-    """Of a season and the one `order` before it, given those in between (and the last year); 0 when undetermined.
+    """Partial correlation of a season and the one `order` before it, given those between (and the last year).
 
-    Without a yearly component it is taken as the last coefficient of the model of that order.
+    Without a yearly component it is taken as the last coefficient of the model of that order. 0 when undetermined.
     """
     matrix, right = _equations(sample, season, order)
     if sample.annual is None:

@@ -87,7 +87,7 @@ def _whole_products(values: Floats) -> tuple[Floats, Floats]:
 
 
 def _pairwise_products(values: Floats, known: Flags) -> tuple[Floats, Floats]:
-    """The same where values are missing: each pair has means of its own."""
+    """Products and squares of deviations where values are missing: each pair has means of its own."""
     hydros = values.shape[1]
     total, count = np.zeros((hydros, hydros)), np.zeros((hydros, hydros))
     for row, there in zip(values, known, strict=True):

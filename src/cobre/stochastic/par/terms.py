@@ -17,7 +17,7 @@ ANNUAL_FILE = "scenarios/inflow_annual_component.parquet"
 
 @dataclass(frozen=True, slots=True)
 class TermsRow:
-    """Of one stage or season: coefficients (lag, hydro), and the yearly component per hydro; zero: none.
+    """Terms of one stage or season: coefficients (lag, hydro), and the yearly component per hydro; zero: none.
 
     `residual_ratio`, per hydro: how far residuals deviate, as a part of the deviation of inflows, by the file or by
     history; NaN is unknown. It counts only where the coefficients make no stationary process.

@@ -27,7 +27,7 @@ def capacity_of_the_system(_: Case, expected: Expected, findings: Findings) -> N
 
 
 def capacity_of_buses(case: Case, expected: Expected, findings: Findings) -> None:
-    """The same for a bus, with all that its lines can bring; a single bus is the system."""
+    """More load at a bus than its plants and lines can bring is shed; a single bus is the system."""
     if len(case.system.buses) == 1:
         return
     for position, bus in enumerate(case.system.buses):
