@@ -27,11 +27,12 @@ struct Tolerances {
     double highs_gap = 1e-6;            // the duality gap of HiGHS, relative
 };
 
+// Numbers are always given by the caller; `SimplexOptions` in Python has the defaults.
 struct Settings {
     Tolerances tolerances;
-    Int max_added_per_round = 8;  // cuts that join the LP of HiGHS at once
-    Int retry_attempts = 5;
-    Int max_dense_rows = 100;  // stages with more rows get a sparse factorisation instead of a dense inverse
+    Int max_added_per_round = 0;  // cuts that join the LP of HiGHS at once
+    Int retry_attempts = 0;
+    Int max_dense_rows = 0;  // stages with more rows get a sparse factorisation instead of a dense inverse
 };
 
 // Chains of realisations to solve: chain c is solved for realisation_index[chain_start[c]] up to, and not including,

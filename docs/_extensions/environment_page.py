@@ -8,6 +8,7 @@ from docstrings import first_line, meanings
 
 from cobre.comm.config import BACKEND_VARIABLE, MpiConfig, ShmConfig, TcpConfig
 from cobre.comm.types import BackendKind
+from cobre.solver.program import MAX_DENSE_ROWS
 
 CONFIGS = (ShmConfig, TcpConfig, MpiConfig)
 PROBES = ("1", "0", "2.5", "2", "condvar", "name", "probe")  # whatever a variable takes, one of these will do
@@ -28,13 +29,17 @@ variables; the launchers set them. Durations are seconds. A variable that makes 
 |---|---|---|
 | `{backend}` | `auto` | Which backend: {kinds}. {auto} |
 | `COBRE_COMM_TRACE` | none | A folder; every rank writes its calls there ([how-to]({hangs})). |
-| `COBRE_MAX_DENSE_ROWS` | `100` | Stages with more rows get a sparse factorisation. Bits may change. |
+| `COBRE_MAX_DENSE_ROWS` | `{dense}` | {rows} |
 | `COBRE_WIDE_INSTRUCTIONS` | `1` | 0: plain instructions of the processor only; the same bits, more slowly. |
 | `NO_COLOR` | none | Any value: no colours on the terminal. |
 """
 AUTO = (
     "auto: mpi if an MPI launcher started this process, else tcp or shm if their variables are set, "
     "else local; `cobre run` then starts workers of its own."
+)
+ROWS = (
+    "Stages with more rows are solved with a sparse factorisation of the basis, others with a dense inverse. Bits may "
+    "change. At which stages a forward path starts from its basis of the stage before depends on the default alone."
 )
 HANGS = "../how-to/find-out-why-a-run-hangs.md"
 OURS = """
@@ -68,7 +73,8 @@ class _Recorder(dict[str, str]):
 def environment_page() -> str:
     """The whole page."""
     kinds = ", ".join(f"`{kind.value}`" for kind in BackendKind)
-    sections = [INTRODUCTION.format(backend=BACKEND_VARIABLE, kinds=kinds, auto=AUTO, hangs=HANGS)]
+    words = {"auto": AUTO, "hangs": HANGS, "dense": MAX_DENSE_ROWS, "rows": ROWS}
+    sections = [INTRODUCTION.format(backend=BACKEND_VARIABLE, kinds=kinds, **words)]
     return "".join([*sections, *map(_section, CONFIGS), OURS])
 
 

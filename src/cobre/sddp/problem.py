@@ -112,7 +112,8 @@ class Problem:
     def carries_basis(self, stage: int) -> bool:
         """Whether a forward path starts a stage from its own optimal basis of the stage before.
 
-        True for LPs of the same shape with more than `MAX_DENSE_ROWS` rows. It takes about half as many pivots as
+        True for LPs of the same shape with more than `MAX_DENSE_ROWS` rows, whatever `COBRE_MAX_DENSE_ROWS` says: that
+        variable chooses a factorisation, and a path keeps its starting bases. It takes about half as many pivots as
         starting from a basis of an earlier iteration, which belongs to another state and another policy.
         """
         if stage == 0:

@@ -17,7 +17,8 @@ from numpy.typing import NDArray
 
 from cobre.core.arrays import Floats, Ints
 
-MAX_DENSE_ROWS = 100  # of a stage for which a dense inverse is quicker than a sparse factorisation
+# Of a stage for which a dense inverse is quicker than a sparse factorisation; the one place where the number is said.
+MAX_DENSE_ROWS = 100
 PYTHON_ONLY = ("column_scale", "row_scale", "names")
 
 
