@@ -20,13 +20,13 @@ from numpy.typing import NDArray
 
 from cobre.comm import Backend, ReduceOp, SharedRegion
 from cobre.core.arrays import Indices
+from cobre.sddp.alignment import aligned
 from cobre.sddp.cuts.visibility import count_sharing_memory
 
 T = TypeVar("T")
 Bytes = NDArray[np.uint8]
 
-MIN_SHARED_BYTES = 512  # less than that is not worth a place of its own
-ALIGNMENT = 64
+MIN_SHARED_BYTES = 512  # smaller arrays stay in the pickle: an entry in the header and alignment cost as much
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,10 +76,10 @@ class _Packed:
         content = pickle.dumps(value, protocol=5, buffer_callback=lambda buffer: _left_in(buffer, found))
         keys = [_key(array) for array in found]
         first = dict(zip(keys, found, strict=True))
-        end = _aligned(8 * (2 + 2 * len(found)) + len(content))
+        end = aligned(8 * (2 + 2 * len(found)) + len(content))
         start = {}
         for key, array in first.items():
-            start[key], end = end, end + _aligned(array.nbytes)
+            start[key], end = end, end + aligned(array.nbytes)
         places = np.array([(start[key], array.nbytes) for key, array in zip(keys, found, strict=True)], np.int64)
         return cls(content, list(first.values()), list(start.values()), places.reshape(-1, 2), max(1, end))
 
@@ -112,10 +112,6 @@ def _left_in(buffer: pickle.PickleBuffer, found: list[memoryview]) -> bool:
 def _key(array: memoryview) -> tuple[int, bytes]:
     """What makes two arrays one: stages that are alike in something hold it once."""
     return array.nbytes, hashlib.blake2b(array, digest_size=16).digest()
-
-
-def _aligned(size: int) -> int:
-    return -(-size // ALIGNMENT) * ALIGNMENT
 
 
 def _largest(comm: Backend, size: int) -> int:

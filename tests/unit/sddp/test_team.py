@@ -8,9 +8,9 @@ from contexts import context_of
 from small_cases import SmallCase, hydro, thermal
 
 from cobre.comm.backends.local import LocalCommunicator
+from cobre.sddp.alignment import ALIGNMENT
 from cobre.sddp.training.team import Team
 from cobre.sddp.training.team_tables import (
-    ALIGNMENT,
     ArrayLayout,
     SolutionLayout,
     SolutionTables,

@@ -11,11 +11,11 @@ from numpy.typing import DTypeLike, NDArray
 from cobre._native import take_unit
 from cobre.comm import SharedRegion
 from cobre.core.arrays import Floats, Indices
+from cobre.sddp.alignment import ALIGNMENT, aligned
 from cobre.sddp.problem import Problem
 from cobre.solver.batches import Bases, CommonBatch, CommonWalk, Keep
 from cobre.solver.program import StageProgram
 
-ALIGNMENT = 64  # a cache line
 COUNTERS = 2  # a double buffer: while one counts, the leader sets the other one back
 
 
@@ -31,7 +31,7 @@ class ArrayLayout:
     def end(self) -> int:
         """The offset after this array, rounded up to a cache line."""
         nbytes = np.dtype(self.dtype).itemsize * prod(self.shape)
-        return self.start + -(-nbytes // ALIGNMENT) * ALIGNMENT
+        return self.start + aligned(nbytes)
 
     def view(self, memory: NDArray[np.uint8]) -> NDArray[Any]:
         """The array itself, as a view of the region's bytes."""
