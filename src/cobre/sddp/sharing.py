@@ -49,12 +49,16 @@ def share(comm: Backend, build: Callable[[], T]) -> Shared[T]:
     Where building fails it fails on the leaders, and the other ranks hear of it as of any rank that gives up.
     """
     packed = _Packed.of(build()) if comm.is_leader else None
+    # Where ranks on mpi hear of a build that failed; in the next call they could only be aborted.
     comm.check_failures()
+    # All ranks must ask for a region of the same size, and only leaders know what they need.
     size = _largest(comm, 0 if packed is None else packed.nbytes)
     region = comm.create_shared_region(size, np.uint8, label="problem")
     if packed is not None:
         packed.write(region.as_mut_array())
-    del packed  # what was built goes before the value in the region is made
+    # What was built goes before the value in the region is made: otherwise the leader would hold the study twice.
+    del packed
+    # Before the fence the header of the region is zeros, or half a pickle.
     region.fence(label="problem")
     value: T = _read(region.as_array())
     return Shared(value, size, (count_sharing_memory(comm) - 1) * size, region)
@@ -62,30 +66,33 @@ def share(comm: Backend, build: Callable[[], T]) -> Shared[T]:
 
 @dataclass(frozen=True, slots=True)
 class _Packed:
-    """A value as a pickle and the large arrays that it leaves out; places: where each of them begins and its bytes."""
+    """A value as a pickle and the large arrays that it leaves out; extents: where each of them begins and its bytes."""
 
     content: bytes
     arrays: list[memoryview]
     starts: list[int]
-    places: Indices
+    extents: Indices
     nbytes: int
 
     @classmethod
     def of(cls, value: object) -> "_Packed":
         found: list[memoryview] = []
+        # Protocol 5 hands large arrays to the callback instead of copying them into the pickle.
         content = pickle.dumps(value, protocol=5, buffer_callback=lambda buffer: _left_in(buffer, found))
         keys = [_key(array) for array in found]
+        # One copy of equal arrays: stages have many in common. `found` stays in the order in which `loads` asks.
         first = dict(zip(keys, found, strict=True))
+        # The header has a fixed form, so that a reader needs nothing but the region.
         end = aligned(8 * (2 + 2 * len(found)) + len(content))
         start = {}
         for key, array in first.items():
             start[key], end = end, end + aligned(array.nbytes)
-        places = np.array([(start[key], array.nbytes) for key, array in zip(keys, found, strict=True)], np.int64)
-        return cls(content, list(first.values()), list(start.values()), places.reshape(-1, 2), max(1, end))
+        extents = np.array([(start[key], array.nbytes) for key, array in zip(keys, found, strict=True)], np.int64)
+        return cls(content, list(first.values()), list(start.values()), extents.reshape(-1, 2), max(1, end))
 
     def write(self, region: Bytes) -> None:
-        """How many arrays there are, the length of the pickle, the places, the pickle, the arrays."""
-        header = np.concatenate([[len(self.places), len(self.content)], self.places.reshape(-1)]).astype(np.int64)
+        """How many arrays there are, the length of the pickle, the extents, the pickle, the arrays."""
+        header = np.concatenate([[len(self.extents), len(self.content)], self.extents.reshape(-1)]).astype(np.int64)
         region[: header.nbytes] = header.view(np.uint8)
         region[header.nbytes : header.nbytes + len(self.content)] = np.frombuffer(self.content, np.uint8)
         for array, start in zip(self.arrays, self.starts, strict=True):
@@ -93,11 +100,12 @@ class _Packed:
 
 
 def _read(region: Bytes) -> Any:
-    """What `_Packed.write` wrote, with views of the region in the place of large arrays."""
+    """What `_Packed.write` wrote, with views of the region instead of large arrays."""
     count, length = region[:16].view(np.int64).tolist()
     header = 16 + 16 * count
-    places = region[16:header].view(np.int64).reshape(-1, 2).tolist()
-    views = (region[start : start + size] for start, size in places)
+    extents = region[16:header].view(np.int64).reshape(-1, 2).tolist()
+    # `as_array` is read-only, and so are the arrays of the value: nobody can change what other ranks read.
+    views = (region[start : start + size] for start, size in extents)
     return pickle.loads(region[header : header + length].data, buffers=views)  # noqa: S301 - see above
 
 
@@ -110,12 +118,12 @@ def _left_in(buffer: pickle.PickleBuffer, found: list[memoryview]) -> bool:
 
 
 def _key(array: memoryview) -> tuple[int, bytes]:
-    """What makes two arrays one: stages that are alike in something hold it once."""
+    """Size and digest of the content: arrays that have both in common are stored once."""
     return array.nbytes, hashlib.blake2b(array, digest_size=16).digest()
 
 
 def _largest(comm: Backend, size: int) -> int:
-    """Over all ranks: regions of all nodes have one size."""
+    """The largest size of all ranks: regions of all nodes have one size, and ranks that built nothing bring 0."""
     found = np.empty(1, np.int64)
     comm.allreduce(np.array([size], np.int64), found, ReduceOp.MAX, label="size of the problem")
     return int(found[0])
