@@ -85,10 +85,10 @@ class FakeCoordinator(threading.Thread):
     def run(self):
         with contextlib.suppress(OSError):
             while True:
-                guest, _ = self._server.accept()
-                with guest, contextlib.suppress(OSError):
-                    guest.sendall(self._answer)
-                    guest.recv(1 << 16)  # unread bytes would make the end a reset
+                connection, _ = self._server.accept()
+                with connection, contextlib.suppress(OSError):
+                    connection.sendall(self._answer)
+                    connection.recv(1 << 16)  # unread bytes would make the end a reset
                 self.answered += 1
 
     def stop(self):

@@ -18,7 +18,7 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--scale", type=float, default=1.0, help="of the number of trials")
     parser.add_argument("--seed", type=int, default=None, help="of all random choices; printed, to try again")
-    parser.add_argument("--only", action="append", choices=("kills", "launched", "agreements", "resumes"), default=[])
+    parser.add_argument("--only", action="append", choices=("kills", "launched", "protocol", "resumes"), default=[])
     options = parser.parse_args()
     if os.geteuid() == 0 and PRIVATE not in os.environ:
         mount = 'mount -t tmpfs -o size=2g,mode=1777 tmpfs /dev/shm && exec "$@"'
@@ -46,17 +46,17 @@ def _torture(options):
 
 
 def _parts(options, seed):
-    from agreements import all_agreements
     from kills import all_kills, all_launched_kills
+    from protocol_trials import all_protocol_trials
     from resumes import killed_and_resumed
 
-    parts = options.only or ["kills", "agreements", "resumes"]
+    parts = options.only or ["kills", "protocol", "resumes"]
     if "kills" in parts:
         yield from all_kills(options.scale, seed)
     elif "launched" in parts:
         yield from all_launched_kills(options.scale, seed)
-    if "agreements" in parts:
-        yield from all_agreements(options.scale, seed)
+    if "protocol" in parts:
+        yield from all_protocol_trials(options.scale, seed)
     if "resumes" in parts:
         yield killed_and_resumed(max(1, round(60 * options.scale)), seed)
 

@@ -1,4 +1,4 @@
-"""The kit's judges reject what is wrong: values of cases, reports of survivors, plans that cannot be carried out."""
+"""The kit's checks reject what is wrong: values of cases, reports of survivors, plans that cannot be carried out."""
 
 import json
 import os

@@ -1,4 +1,4 @@
-"""Ranks that meet on one machine: who is missing and who is dead, strangers at the socket, networks of their own."""
+"""Rendezvous of ranks on one machine: who is missing and who is dead, strangers at the socket, separate networks."""
 
 import array
 import os

@@ -84,11 +84,11 @@ def strangers(count, rng):
         end = threading.Event()
         if rng.random() < 0.3:
             worker = fork_world(environments[1:], lambda comm: float(comm.rank))
-            impostor = socket.create_server(address)  # after the fork: the worker must not hold it open
-            guest, _ = impostor.accept()
-            guest.sendall(RefusedError("go home\x1b]0;owned\x07").frame())
-            guest.close()
-            impostor.close()
+            false_coordinator = socket.create_server(address)  # after the fork: the worker must not hold it open
+            connection, _ = false_coordinator.accept()
+            connection.sendall(RefusedError("go home\x1b]0;owned\x07").frame())
+            connection.close()
+            false_coordinator.close()
             world = fork_world(environments[:1], lambda comm: float(comm.rank))
             world.ranks += worker.ranks
         else:
@@ -168,7 +168,7 @@ def another_user(count, rng):
     return tally
 
 
-def all_agreements(scale, seed):
+def all_protocol_trials(scale, seed):
     rng = random.Random(seed)
     for backend in ("local", "shm", "tcp"):
         yield random_programs(backend, max(2, round(600 * scale)), seed)
