@@ -276,7 +276,7 @@ def snapshot(context: TrainingContext, history: Sequence[IterationRecord]) -> di
 
 def _visited(visited: VisitedStates) -> StreamedArray:
     """The visited states, place after place."""
-    parts = [view for place in range(visited.places) for view in visited.views(place)]
+    parts = [view for boundary in range(visited.boundaries) for view in visited.views(boundary)]
     return StreamedArray((sum(part.size for part in parts),), np.dtype(np.float64), lambda: iter(parts))
 
 

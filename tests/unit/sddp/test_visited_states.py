@@ -20,14 +20,14 @@ def met(iteration):
 
 
 def gathered(comm, keeps_all=False, max_bytes=None):
-    """All states of all places after some iterations, bytes told in the last one, and bytes that are held."""
+    """All states of all boundaries after some iterations, bytes told in the last one, and bytes that are held."""
     if max_bytes is not None:
         module.MAX_GATHERED_BYTES = max_bytes  # in a process of its own
     pool, split = CutPool(comm, STAGES, DIMENSION, KEPT), WorkSplit(PATHS, comm.size)
     visited, own = VisitedStates(pool, keeps_all=keeps_all), split.block(comm.rank)
     for iteration in range(ITERATIONS):
         told = visited.add(comm, split, met(iteration)[:, own.start : own.stop])
-    states = [visited.states(place, visited.entries(place)) for place in range(visited.places)]
+    states = [visited.states(boundary, visited.entries(boundary)) for boundary in range(visited.boundaries)]
     assert len(visited) == PATHS * ITERATIONS
     return states, told, visited.nbytes
 
@@ -35,8 +35,8 @@ def gathered(comm, keeps_all=False, max_bytes=None):
 def expected(keeps_all=False):
     kept = [np.ones(DIMENSION, bool)] * STAGES if keeps_all else [np.zeros(DIMENSION, bool), *KEPT[:-1]]
     return [
-        np.concatenate([met(iteration)[place][:, kept[place]] for iteration in range(ITERATIONS)])
-        for place in range(STAGES)
+        np.concatenate([met(iteration)[boundary][:, kept[boundary]] for iteration in range(ITERATIONS)])
+        for boundary in range(STAGES)
     ]
 
 
@@ -62,13 +62,13 @@ def test_stored_states_read_back():
     visited = VisitedStates(pool)
     for iteration in range(ITERATIONS):
         visited.add(comm, WorkSplit(PATHS, 1), met(iteration))
-    numbers = np.concatenate([view.reshape(-1) for place in range(STAGES) for view in visited.views(place)])
+    numbers = np.concatenate([view.reshape(-1) for boundary in range(STAGES) for view in visited.views(boundary)])
     again = VisitedStates(pool)
     read = lambda start, count: numbers[start : start + count]  # noqa: E731
     again.restore(StoredStates(entry_flags(visited, DIMENSION), len(numbers), read), ITERATIONS)
     assert again.iterations == visited.iterations
-    for place, right in enumerate(expected()):
-        np.testing.assert_array_equal(again.states(place, again.entries(place)), right)
+    for boundary, right in enumerate(expected()):
+        np.testing.assert_array_equal(again.states(boundary, again.entries(boundary)), right)
     again.close()
     assert again.nbytes == 0
 
