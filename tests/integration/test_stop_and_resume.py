@@ -236,6 +236,7 @@ def test_a_checkpoint_of_another_case_is_refused(two_checkpoints, case, tmp_path
     code, _, err = run_study(other, two_checkpoints, *flags, "--resume")
     assert code == 7
     assert "belongs to another run (content of the case:" in err
+    assert "changed file: config.json)" in err  # as rank 0 sees it
     assert "--warm-start" in err
 
 
