@@ -30,6 +30,20 @@ def test_files_that_are_open_are_flushed(tmp_path, size):
         assert (tmp_path / f"data{rank}").read_bytes() == b"last bytes"
 
 
+def write_to_preloaded_log(comm):
+    import preloaded_log  # in the fork server already
+
+    preloaded_log.LOG.write(f"rank {comm.rank}\n")
+
+
+def test_files_that_a_preloaded_module_has_opened_are_flushed(tmp_path, monkeypatch):
+    log = tmp_path / "log"
+    (tmp_path / "preloaded_log.py").write_text(f"LOG = open({str(log)!r}, 'a')\n")
+    monkeypatch.syspath_prepend(tmp_path)
+    launch.run(write_to_preloaded_log, 2, preload=["preloaded_log"])
+    assert sorted(log.read_text().splitlines()) == ["rank 0", "rank 1"]
+
+
 class Resource:
     """Something that a finaliser gives back."""
 

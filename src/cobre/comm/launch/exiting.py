@@ -10,6 +10,18 @@ from typing import NoReturn
 
 from cobre._native import exit_without_teardown
 
+WritableFile = io.TextIOWrapper | io.BufferedWriter
+
+_opened_before_fork: list[WritableFile] = []
+
+
+def remember_open_files() -> None:
+    """To be called by the fork server before it freezes its objects: the collector does not list them any more.
+
+    A module that all ranks import may have opened a file that a rank then writes to, such as a log.
+    """
+    _opened_before_fork.extend(_open_files())
+
 
 def exit_rank(code: int) -> NoReturn:
     """Wait for threads, call exit handlers, flush files, and exit.
@@ -33,10 +45,13 @@ def _flush_files() -> None:
     for stream in (sys.stdout, sys.stderr):
         if stream is not None and not stream.closed:
             stream.flush()
-    # Objects from before the fork are not listed: they are frozen, and nothing of a rank's is in their buffers. By
-    # type, because `isinstance` would run code of objects that pretend to be others.
-    opened = [found for found in gc.get_objects() if issubclass(type(found), (io.TextIOWrapper, io.BufferedWriter))]
     # Text first: it ends in a buffered file.
+    opened = [*_opened_before_fork, *_open_files()]
     for file in sorted(opened, key=lambda found: not isinstance(found, io.TextIOWrapper)):
         with contextlib.suppress(OSError, ValueError):  # closed or detached; or its disk is full
             file.flush()
+
+
+def _open_files() -> list[WritableFile]:
+    # By type, because `isinstance` would run code of objects that pretend to be others.
+    return [found for found in gc.get_objects() if issubclass(type(found), (io.TextIOWrapper, io.BufferedWriter))]

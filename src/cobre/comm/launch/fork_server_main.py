@@ -19,6 +19,7 @@ from typing import Any, NoReturn
 
 from cobre._native import PARENT_DEATH_SIGNAL, kill_group_with_parent, kill_process_group
 from cobre.comm.launch.environment import segment_name
+from cobre.comm.launch.exiting import remember_open_files
 from cobre.comm.launch.messages import MESSAGE_VARIABLE
 from cobre.comm.launch.orphan_reaper_process import unlink_segments
 from cobre.comm.launch.output import MESSAGES
@@ -58,6 +59,7 @@ def _load(modules: Sequence[str]) -> None:
     # Exclude what was imported from garbage collection: a collection in a rank would write to the objects' headers, and
     # so copy pages that are shared until then.
     gc.collect()
+    remember_open_files()
     gc.freeze()
 
 
