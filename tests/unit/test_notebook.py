@@ -3,12 +3,13 @@
 from html.parser import HTMLParser
 
 from cobre import notebook
-from cobre.notebook import MAX_POINTS, ProgressTable
+from cobre.notebook.progress_html import MAX_POINTS, progress_html
+from cobre.runs.view import RunView, view_of
 
 
 def iteration(number, lower_bound, **more):
     event = {"event": "iteration", "iteration": number, "lower_bound": lower_bound, "upper_bound": 9.5, "gap": 0.25}
-    return event | {"half_width": 0.5, "elapsed_s": 1.5, "load": [[3.0, 1.0]]} | more
+    return event | {"half_width": 0.5, "elapsed_s": 1.5, "time": 1.0, "cuts": 1, "load": [[3.0, 1.0]]} | more
 
 
 def test_outside_a_notebook_nothing_is_drawn():
@@ -18,17 +19,15 @@ def test_outside_a_notebook_nothing_is_drawn():
 
 
 def test_a_run():
-    table = ProgressTable()
-    for event in (
+    events = (
         {"event": "phase", "name": "building"},
         {"event": "warning", "message": "<b>odd</b>"},
         {"event": "phase", "name": "training", "iteration_limit": 40},
         {"event": "checkpoint", "iteration": 1},
-        iteration(1, 2.0),
-        iteration(2, 4.0, load=[[3.0, 1.0], [2.0, 2.0]]),
-    ):
-        table.take(event)
-    text = table.html()
+        iteration(1, 2.0, load=[[3.0, 1.0], [1.0, 3.0]]),
+        iteration(2, 4.0, load=[[3.0, 1.0], [3.0, 1.0]]),
+    )
+    text = progress_html(view_of(events))
     HTMLParser().feed(text)
     for words in ("training", "2 of 40, 1.5 s", "9.50 ± 0.50 $", "25.0 %", "75 %, 50 %", "<polyline"):
         assert words in text
@@ -36,19 +35,15 @@ def test_a_run():
 
 
 def test_before_the_first_iteration():
-    assert "starting" in ProgressTable().html()
+    assert "starting" in progress_html(RunView())
 
 
 def test_bounds_that_are_not_numbers_yet():
-    table = ProgressTable()
-    table.take(iteration(1, 2.0, upper_bound=None, half_width=None, gap=None))
-    assert "- ± - $" in table.html()
+    assert "- ± - $" in progress_html(view_of([iteration(1, 2.0, upper_bound=None, half_width=None, gap=None)]))
 
 
 def test_long_runs_stay_short():
-    table = ProgressTable()
-    for number in range(1, 5001):
-        table.take(iteration(number, float(number)))
-    points = table.html().split('points="')[1].split('"')[0].split()
+    text = progress_html(view_of(iteration(number, float(number)) for number in range(1, 5001)))
+    points = text.split('points="')[1].split('"')[0].split()
     assert len(points) <= MAX_POINTS
-    assert len(table.html()) < 4000
+    assert len(text) < 4000

@@ -21,7 +21,7 @@ from cobre.runs.formatting import (
     short_money,
     sparkline,
 )
-from cobre.runs.view import PHASES, RunView
+from cobre.runs.view import PHASES, RankTotal, RunView
 
 WIDE = 72
 FULL_WIDTH = 100
@@ -42,12 +42,12 @@ def run_table(view: RunView, width: int, height: int, now: float, *, is_stopping
 
 
 def _title(view: RunView) -> list[Text]:
-    facts = view.facts
-    text = _line(f"cobre {facts.get('version', '')}  ")
-    text.append(str(facts.get("case", "")), style="bold")
-    if "ranks" in facts:
-        text.append(f"  {workers_in_words(facts)}", style="dim")
-    reason = facts.get("split_reason")
+    started = view.started
+    text = _line(f"cobre {started.get('version', '')}  ")
+    text.append(str(started.get("case", "")), style="bold")
+    if "ranks" in started:
+        text.append(f"  {workers_in_words(started)}", style="dim")
+    reason = started.get("split_reason")
     return [text, _short(str(reason), "dim")] if reason else [text]
 
 
@@ -131,7 +131,7 @@ def _loads(view: RunView, width: int, max_ranks: int) -> Iterator[Text]:
     """Each rank's share of busy time; of many, those that the others wait for."""
     if len(view.loads) < 2:
         return
-    order = sorted(range(len(view.loads)), key=lambda rank: -view.loads[rank][0])
+    order = sorted(range(len(view.loads)), key=lambda rank: -view.loads[rank].busy_s)
     shown = sorted(order[:max_ranks])
     for rank in shown:
         yield _load(f"rank {rank}", view.loads[rank], width - NAME_WIDTH - 12)
@@ -139,8 +139,8 @@ def _loads(view: RunView, width: int, max_ranks: int) -> Iterator[Text]:
         yield Text(f"{'':<{NAME_WIDTH}}and {hidden} ranks with less to do", style="dim")
 
 
-def _load(name: str, seconds: list[float], width: int) -> Text:
-    share = seconds[0] / (sum(seconds) or 1.0)
+def _load(name: str, total: RankTotal, width: int) -> Text:
+    share = total.busy_share
     text = _line(f"{name:<{NAME_WIDTH}}")
     return text.append(bar(share, min(width, 50)), style="green").append(f" {100 * share:3.0f} % busy", style="dim")
 
@@ -161,7 +161,7 @@ def _small(view: RunView, width: int, now: float) -> Iterator[Text]:
         yield _short(f"gap   {percent(view.gap)}")
     yield _short(sparkline(view.series("lower_bound"), width - 1), "cyan")
     if len(view.loads) > 1:
-        shares = [100 * busy_s / ((busy_s + waiting_s) or 1.0) for busy_s, waiting_s in view.loads]
+        shares = [100 * total.busy_share for total in view.loads]
         yield _short(f"ranks {min(shares):.0f} to {max(shares):.0f} % busy", "dim")
     yield from _small_simulation(view)
 

@@ -1,14 +1,15 @@
 """How training and simulation of an output directory went, as plain values; what is not counted here is None."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from cobre.io.output.results import read_results
-from cobre.runs.events import Event, last_event
+from cobre.runs.events import Event
 from cobre.runs.files import SIMULATION, TRAINING
-from cobre.runs.stored import iteration_limit, logged_events, stored_study
+from cobre.runs.stored import iteration_limit, logged_run, stored_study
+from cobre.runs.view import RunView
 from cobre.sddp.stop import StopKind
 
 if TYPE_CHECKING:
@@ -19,8 +20,8 @@ _SETUP = ("broadcast", "evaporation_fit", "load", "production_fit", "stochastic_
 
 def training_facts(folder: Path) -> dict[str, Any] | None:
     """How training went; None when it has not come to its end."""
-    events = logged_events(folder)
-    finished = last_event(events, "training_finished")
+    log = logged_run(folder)
+    finished = log.trained
     if finished is None:
         return None
     study = stored_study(folder)
@@ -28,7 +29,7 @@ def training_facts(folder: Path) -> dict[str, Any] | None:
     table = read_results(folder / TRAINING)["convergence"]
     return {
         "status": "complete",
-        **_who_and_when(events, finished, study),
+        **_who_and_when(log, finished, study),
         "duration_seconds": finished["training_seconds"],
         "bounds": {
             "final_lower_bound": finished["lower_bound"],
@@ -49,7 +50,7 @@ def training_facts(folder: Path) -> dict[str, Any] | None:
         "configuration": _configuration(study.get("config", {})),
         "problem_dimensions": _dimensions(study),
         "row_pool": _row_pool(table, study),
-        "solve_stats": _training_solves(table, events),
+        "solve_stats": _training_solves(table, log),
         "setup": {f"{part}_seconds": None for part in _SETUP},
         "digest": finished["digest"],
     }
@@ -57,19 +58,19 @@ def training_facts(folder: Path) -> dict[str, Any] | None:
 
 def simulation_facts(folder: Path) -> dict[str, Any] | None:
     """How the simulation went; None when there is none."""
-    events = logged_events(folder)
-    finished = last_event(events, "simulation_finished")
+    log = logged_run(folder)
+    finished = log.simulated
     if finished is None or not (folder / SIMULATION).is_dir():
         return None
     study = stored_study(folder)
     solves = finished["scenarios"] * len(study.get("stages", ()))
     return {
         "status": "complete",
-        **_who_and_when(events, finished, study),
+        **_who_and_when(log, finished, study),
         "duration_seconds": finished["seconds"],
         "scenarios": {"total": finished["scenarios"], "completed": finished["scenarios"], "failed": 0},
         "cost": {"mean_cost": finished["mean_cost"], "std_cost": finished["std_cost"]},
-        "solve_stats": _solves(solves, events) | {"solve_seconds": None},
+        "solve_stats": _solves(solves, log) | {"solve_seconds": None},
         "digest": finished["digest"],
     }
 
@@ -108,15 +109,14 @@ def _row_pool(table: "pa.Table", study: Mapping[str, Any]) -> dict[str, int | No
     }
 
 
-def _training_solves(table: "pa.Table", events: Sequence[Event]) -> dict[str, Any]:
-    found = _solves(sum(table["lp_solves"].to_pylist()), events)
+def _training_solves(table: "pa.Table", log: RunView) -> dict[str, Any]:
+    found = _solves(sum(table["lp_solves"].to_pylist()), log)
     return found | {"forward_solve_seconds": None, "backward_solve_seconds": None}
 
 
-def _solves(total: int, events: Sequence[Event]) -> dict[str, Any]:
+def _solves(total: int, log: RunView) -> dict[str, Any]:
     """A run that came to its end has no LP that failed."""
-    started = last_event(events, "run_started") or {}
-    parallelism = started.get("ranks", 1) * (started.get("threads") or 1)
+    parallelism = log.started.get("ranks", 1) * (log.started.get("threads") or 1)
     return {
         "total_lp_solves": total,
         "first_try": None,
@@ -126,9 +126,9 @@ def _solves(total: int, events: Sequence[Event]) -> dict[str, Any]:
     }
 
 
-def _who_and_when(events: Sequence[Event], finished: Event, study: Mapping[str, Any]) -> dict[str, Any]:
-    started, versions = last_event(events, "run_started") or {}, study.get("versions", {})
-    hosts = _hosts(events, started)
+def _who_and_when(log: RunView, finished: Event, study: Mapping[str, Any]) -> dict[str, Any]:
+    started, versions = log.started, study.get("versions", {})
+    hosts = _hosts(log)
     return {
         "software": "cobre",
         "software_version": versions.get("cobre"),
@@ -148,11 +148,9 @@ def _who_and_when(events: Sequence[Event], finished: Event, study: Mapping[str, 
     }
 
 
-def _hosts(events: Sequence[Event], started: Event) -> list[dict[str, Any]]:
+def _hosts(log: RunView) -> list[dict[str, Any]]:
     """Hosts of the run with the ranks on each."""
-    workers = (last_event(events, "training_finished") or {}).get("workers") or [
-        {"host": started.get("host"), "rank": 0}
-    ]
+    workers = (log.trained or {}).get("workers") or [{"host": log.started.get("host"), "rank": 0}]
     ranks: dict[Any, list[int]] = {}
     for worker in workers:
         ranks.setdefault(worker["host"], []).append(worker["rank"])

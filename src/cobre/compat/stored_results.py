@@ -12,8 +12,7 @@ from cobre.io.output.results import read_results
 from cobre.io.untrusted_file import check_untrusted
 from cobre.runs.events import Event
 from cobre.runs.files import TRAINING
-from cobre.runs.iterations import iterations_of
-from cobre.runs.stored import logged_events, stored_study
+from cobre.runs.stored import logged_run, stored_study
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -48,7 +47,7 @@ def convergence_with_times(folder: Path) -> "pa.Table":
     columns = {
         "cuts_added": pa.array(added, pa.int32()),
         **_active_cuts(table, added),
-        **_times(logged_events(folder), table["iteration"].to_pylist()),
+        **_times(logged_run(folder).iterations, table["iteration"].to_pylist()),
         # Which cuts a lazy solve loads is the solver's own business here, and not counted.
         "mean_rows_in_lp": _constant(None if _is_lazy(study) else 0.0, table.num_rows),
     }
@@ -84,10 +83,10 @@ def _constant(value: float | None, count: int) -> "pa.Array":
 
 
 def _times(events: Sequence[Event], iterations: Sequence[int]) -> "dict[str, pa.Array]":
-    """Milliseconds of each iteration; an iteration that a resumed run repeated counts as it was the last time."""
+    """Milliseconds of each iteration, from its event; null where the log has none."""
     import pyarrow as pa
 
-    by_iteration = {event["iteration"]: event for event in iterations_of(events)}
+    by_iteration = {event["iteration"]: event for event in events}
     found = [by_iteration.get(number, {}) for number in iterations]
     parts: dict[str, tuple[str, ...]] = {
         "time_forward_ms": ("forward_s",),

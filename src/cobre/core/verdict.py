@@ -113,6 +113,18 @@ class BoundHistory:
     found: FoundBound | None = None
 
     @property
+    def has_upper_bound(self) -> bool:
+        """Whether costs of paths bound what is minimised: under a risk measure a sampled mean does not."""
+        return self.is_exact or not self.is_risk_averse
+
+    @property
+    def gap(self) -> float | None:
+        """Relative to the lower bound: of the bound that was found, else of the last iteration; None without either."""
+        if self.found is not None:
+            return self.found.gap
+        return relative_gap(self.lower[-1], self.upper[-1]) if len(self.lower) and self.has_upper_bound else None
+
+    @property
     def rise(self) -> float | None:
         """Mean rise of the lower bound over the last `RECENT` iterations, $ per iteration; None after one iteration."""
         steps = min(RECENT, len(self.lower) - 1)
@@ -121,7 +133,17 @@ class BoundHistory:
     @property
     def scale(self) -> float:
         """What gaps and rises are relative to: the lower bound, at least 1 $."""
-        return max(1.0, abs(self.lower[-1]))
+        return gap_scale(self.lower[-1])
+
+
+def gap_scale(lower: float) -> float:
+    """What gaps are relative to: the lower bound, at least 1 $."""
+    return max(1.0, abs(lower))
+
+
+def relative_gap(lower: float, upper: float) -> float:
+    """(upper - lower) / max(1, |lower|): the rule of tables, events, reports and stopping rules."""
+    return (upper - lower) / gap_scale(lower)
 
 
 def verdict(history: BoundHistory, *, is_interrupted: bool = False) -> ConvergenceVerdict | None:
@@ -158,7 +180,7 @@ def _remark(history: BoundHistory) -> str | None:
 
 
 def _of_exact(history: BoundHistory, rise: float, is_flat: bool) -> ConvergenceVerdict:
-    gap = (history.upper[-1] - history.lower[-1]) / history.scale
+    gap = relative_gap(history.lower[-1], history.upper[-1])
     if gap <= CLOSED:
         words = f"converged: the exact upper bound is {_percent(max(0.0, gap))} above the lower bound"
         return ConvergenceVerdict(VerdictKind.CONVERGED, words, rise)

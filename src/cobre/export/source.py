@@ -1,6 +1,5 @@
 """What an export reads: the output directory of a run that came to its end, and the case that was run."""
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -11,9 +10,9 @@ from cobre.core.case import Case
 from cobre.errors import CobreError
 from cobre.io.case import load_case
 from cobre.io.file_names import CONFIG_FILE
-from cobre.runs.events import Event
-from cobre.runs.stored import logged_events, stored_study
+from cobre.runs.stored import logged_run, stored_study
 from cobre.runs.trained_case import case_of_run
+from cobre.runs.view import RunView
 from cobre.sddp.prepared import PreparedStudy
 from cobre.study.prepare import prepare
 
@@ -37,9 +36,9 @@ class RunSource:
         return stored_study(self.folder)
 
     @cached_property
-    def events(self) -> Sequence[Event]:
-        """The events in events.jsonl."""
-        return logged_events(self.folder)
+    def log(self) -> RunView:
+        """What events.jsonl says."""
+        return logged_run(self.folder)
 
     @cached_property
     def training(self) -> dict[str, Any]:

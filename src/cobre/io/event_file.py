@@ -25,3 +25,13 @@ def whole_lines(content: bytes) -> bytes:
 def events_in(content: bytes) -> list[Event]:
     """The events of all lines that can be read, in their order."""
     return [event for line in content.split(b"\n") if (event := event_of(line)) is not None]
+
+
+def numbered_lines(content: bytes) -> list[tuple[int, Event | None]]:
+    """Every line with its number, from 1, and its event: None where it cannot be read. Empty lines are left out.
+
+    A last line without its end counts when it can be read: a file that is not written any more may end so.
+    """
+    *lines, last = content.split(b"\n")
+    found = [(number, event_of(line)) for number, line in enumerate(lines, 1) if line.strip()]
+    return found if (event := event_of(last)) is None else [*found, (len(lines) + 1, event)]

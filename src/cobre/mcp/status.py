@@ -11,7 +11,7 @@ from cobre.runs.event_follower import EventFollower
 from cobre.runs.events import Event
 from cobre.runs.files import SUMMARY_FILE
 from cobre.runs.trained_case import changed_case
-from cobre.runs.view import RunView
+from cobre.runs.view import view_of
 
 RECENT = 5
 _BOUNDS = ("iteration", "lower_bound", "upper_bound", "half_width", "gap", "cuts", "elapsed_s")
@@ -27,8 +27,7 @@ def study_status(output: Path, jobs: Jobs) -> dict[str, Any]:
     state: starting, running, finished, stopped (by a signal or a limit; it can be resumed), failed, or killed.
     """
     follower = EventFollower(output)
-    view = RunView()
-    view.take_all(follower.look())
+    view = view_of(follower.look())
     if (job := jobs.job(output)) is not None and view.began < job.began:
         return _without_events(output, job)
     follower.check()
@@ -36,9 +35,9 @@ def study_status(output: Path, jobs: Jobs) -> dict[str, Any]:
         "job": str(output),
         "state": view.state(output).value,
         "phase": view.phase,
-        "case": view.facts.get("case"),
-        "backend": view.facts.get("backend"),
-        "workers": view.facts.get("ranks"),
+        "case": view.started.get("case"),
+        "backend": view.started.get("backend"),
+        "workers": view.started.get("ranks"),
         "iteration_limit": view.iteration_limit,
         "last_iteration": _bounds(view.last),
         "verdict": None if (judged := view.verdict) is None else judged.words,

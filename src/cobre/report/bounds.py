@@ -8,8 +8,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from cobre.core.arrays import Floats
-from cobre.core.verdict import BoundHistory, ConvergenceVerdict, FoundBound, verdict
-from cobre.io.event_file import Event
+from cobre.core.verdict import BoundHistory, ConvergenceVerdict, FoundBound, gap_scale, verdict
+from cobre.runs.events import Event, number_of
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,22 +28,18 @@ class Bounds:
 
     @property
     def gap(self) -> float | None:
-        """(upper - lower) / max(1, |lower|), of the bound that was found or else of the last iteration.
+        """Relative to the lower bound, of the bound that was found or else of the last iteration.
 
         None where the sampled costs are no bound.
         """
-        if self.found is not None:
-            return self.found.gap
-        if self.is_risk_averse and not self.is_exact:
-            return None
-        return float((self.upper[-1] - self.lower[-1]) / max(1.0, abs(self.lower[-1])))
+        return self._history.gap
 
     @property
     def gap_error(self) -> float | None:
         """The sampling error of the gap, 95 %, relative to the lower bound; None where the gap is not sampled."""
         if self.gap is None or self.is_exact or self.found is not None or not self.half_width[-1] > 0.0:
             return None
-        return float(self.half_width[-1] / max(1.0, abs(self.lower[-1])))
+        return float(self.half_width[-1] / gap_scale(self.lower[-1]))
 
     @property
     def upper_name(self) -> str:
@@ -55,9 +51,12 @@ class Bounds:
 
     def verdict(self, *, is_interrupted: bool = False) -> ConvergenceVerdict | None:
         """The verdict on convergence; None before the first iteration."""
+        return verdict(self._history, is_interrupted=is_interrupted)
+
+    @property
+    def _history(self) -> BoundHistory:
         lower, upper, half_width = (values.tolist() for values in (self.lower, self.upper, self.half_width))
-        history = BoundHistory(lower, upper, half_width, self.is_exact, self.is_risk_averse, self.found)
-        return verdict(history, is_interrupted=is_interrupted)
+        return BoundHistory(lower, upper, half_width, self.is_exact, self.is_risk_averse, self.found)
 
     def __len__(self) -> int:
         return len(self.iteration)
@@ -79,4 +78,4 @@ def bounds_of_events(iterations: Sequence[Event]) -> Bounds:
 
 
 def _number(value: object) -> float:
-    return float(value) if isinstance(value, int | float) else float("nan")
+    return float("nan") if (number := number_of(value)) is None else number

@@ -6,8 +6,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from cobre.core.arrays import Floats
-from cobre.io.event_file import Event
-from cobre.runs.event_history import EventHistory
+from cobre.runs.view import RunView
 
 STRAGGLES_ABOVE = 0.10
 
@@ -39,32 +38,18 @@ class RankLoads:
         return {rank: float(excess[rank]) for rank in range(len(self)) if excess[rank] > STRAGGLES_ABOVE}
 
 
-def loads_of(log: EventHistory) -> RankLoads | None:
-    """None when no event has loads. An earlier start with another number of ranks is left out."""
-    loads = [load for event in log.of("iteration") if (load := _load(event)) is not None]
-    loads = [load for load in loads if load.shape == loads[-1].shape]
-    if not loads:
+def loads_of(log: RunView) -> RankLoads | None:
+    """None when no iteration says how ranks spent it."""
+    if not log.loads:
         return None
-    by_iteration = np.stack(loads)  # iterations x ranks x (busy, waiting)
-    busy, waiting = by_iteration.sum(axis=0).T
-    ranks = by_iteration.shape[1]
-    slowest = np.bincount(by_iteration[:, :, 0].argmax(axis=1), minlength=ranks)
-    return RankLoads(busy, waiting, slowest.astype(np.int64), _hosts(log, ranks))
+    busy, waiting = np.array([(total.busy_s, total.waiting_s) for total in log.loads], np.float64).T
+    slowest = np.array([total.times_slowest for total in log.loads], np.int64)
+    return RankLoads(busy, waiting, slowest, _hosts(log))
 
 
-def _load(event: Event) -> Floats | None:
-    """Busy and waiting seconds of an iteration, ranks x 2; None where the event has none."""
-    try:
-        load = np.array(event.get("load"), np.float64)
-    except (TypeError, ValueError):
-        return None
-    is_sound = load.ndim == 2 and load.shape[0] > 0 and load.shape[1] == 2 and bool(np.isfinite(load).all())
-    return load if is_sound else None
-
-
-def _hosts(log: EventHistory, ranks: int) -> list[str]:
+def _hosts(log: RunView) -> list[str]:
     """Where ranks were: known when training is over."""
-    workers = (log.last("training_finished") or {}).get("workers")
+    workers = (log.trained or {}).get("workers")
     workers = workers if isinstance(workers, list) else []
     known = {str(entry.get("rank")): str(entry.get("host", "")) for entry in workers if isinstance(entry, dict)}
-    return [known.get(str(rank), "") for rank in range(ranks)]
+    return [known.get(str(rank), "") for rank in range(len(log.loads))]

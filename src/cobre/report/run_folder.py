@@ -7,7 +7,6 @@ from typing import Any
 
 from cobre.core.verdict import FoundBound
 from cobre.io.file_names import CONFIG_FILE
-from cobre.io.lock_file import LastActivity
 from cobre.io.output import ResultsError, read_manifest
 from cobre.io.shell_quoting import as_argument
 from cobre.io.stored_json import read_stored_object
@@ -16,7 +15,6 @@ from cobre.report.errors import ReportError
 from cobre.report.simulated import NEEDED_COLUMNS, Simulated
 from cobre.report.study_facts import StudyFacts
 from cobre.report.table_columns import TableColumns
-from cobre.runs.event_history import EventHistory, read_history
 from cobre.runs.files import (
     BOUND_FILE,
     EVENT_FILE,
@@ -26,7 +24,8 @@ from cobre.runs.files import (
     SUMMARY_FILE,
     TRAINING,
 )
-from cobre.runs.state import RunState, state_of
+from cobre.runs.state import RunState
+from cobre.runs.view import RunView, read_view
 from cobre.wording import counted
 
 # Any of these makes a directory one that `cobre run` has written to.
@@ -45,7 +44,7 @@ class RunFolder:
 
     path: Path
     state: RunState
-    log: EventHistory
+    log: RunView
     study: StudyFacts
     summary: Mapping[str, Any]
     manifests: Mapping[str, Mapping[str, Any]]
@@ -65,7 +64,7 @@ def read_run(folder: Path) -> RunFolder:
     found = _found_bound(log, _object(folder / BOUND_FILE, file_errors))
     return RunFolder(
         path=folder,
-        state=_state(folder, log, summary),
+        state=log.state(folder),
         log=log,
         study=study,
         summary=summary,
@@ -73,16 +72,6 @@ def read_run(folder: Path) -> RunFolder:
         bounds=_classified(_bounds(folder / TRAINING, manifests[TRAINING], log, file_errors), study, found),
         simulated=_simulated(folder / SIMULATION, manifests[SIMULATION], study, file_errors),
         file_errors=file_errors,
-    )
-
-
-def _state(folder: Path, log: EventHistory, summary: Mapping[str, Any]) -> RunState:
-    host = (log.last("run_started") or {}).get("host")
-    return state_of(
-        folder,
-        LastActivity(host if isinstance(host, str) else None, log.last_time or 0.0),
-        has_failed=log.last("run_failed") is not None,
-        is_interrupted=bool(summary.get("is_interrupted")),
     )
 
 
@@ -100,16 +89,16 @@ def _refuse_other_folder(folder: Path) -> None:
     raise ReportError(f"{folder} is not the output directory of a run: it has none of {', '.join(SIGNS)}{hint}")
 
 
-def _log(path: Path, file_errors: list[str]) -> EventHistory:
+def _log(path: Path, file_errors: list[str]) -> RunView:
     """Empty when the file is not there or cannot be read."""
     try:
-        log = read_history(path)
+        log, damaged_lines = read_view(path)
     except OSError as error:
         file_errors.append(f"{path.name} cannot be read: {error.strerror}")
-        return EventHistory()
-    if log.damaged_lines:
-        places = ", ".join(map(str, log.damaged_lines[:5]))
-        file_errors.append(f"{path.name}: {counted(len(log.damaged_lines), 'line')} cannot be read (line {places})")
+        return RunView()
+    if damaged_lines:
+        first = ", ".join(map(str, damaged_lines[:5]))
+        file_errors.append(f"{path.name}: {counted(len(damaged_lines), 'line')} cannot be read (line {first})")
     return log
 
 
@@ -135,7 +124,7 @@ def _manifest(folder: Path, file_errors: list[str]) -> Mapping[str, Any]:
         return {}
 
 
-def _bounds(folder: Path, manifest: Mapping[str, Any], log: EventHistory, file_errors: list[str]) -> Bounds:
+def _bounds(folder: Path, manifest: Mapping[str, Any], log: RunView, file_errors: list[str]) -> Bounds:
     """Bounds from the convergence table of a finished training, else from events."""
     table = _columns(folder, manifest, "convergence", Bounds.COLUMNS, file_errors)
     return bounds_of_events(log.iterations) if table is None else bounds_of_table(table)
@@ -146,12 +135,11 @@ def _classified(bounds: Bounds, study: StudyFacts, found: FoundBound | None) -> 
     return replace(bounds, is_exact=study.has_exact_bounds, is_risk_averse=study.is_risk_averse, found=found)
 
 
-def _found_bound(log: EventHistory, stored: Mapping[str, Any]) -> FoundBound | None:
-    """What ended training, or else what `cobre bound` found later."""
-    trained = log.last("training_finished") or {}
-    if trained.get("stop_kind") == "upper_bound" and (found := FoundBound.of(trained.get("bound"), is_enough=True)):
-        return found
-    return FoundBound.of(stored)
+def _found_bound(log: RunView, stored: Mapping[str, Any]) -> FoundBound | None:
+    """What ended training; else what `cobre bound` found later, or the stopping rule before another one ended it."""
+    if log.found_bound is not None and log.found_bound.is_enough:
+        return log.found_bound
+    return FoundBound.of(stored) or log.found_bound
 
 
 def _simulated(

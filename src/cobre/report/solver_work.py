@@ -5,7 +5,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from cobre.report.data_table import Cell, DataTable, TableColumn
-from cobre.runs.event_history import EventHistory
+from cobre.runs.view import RunView
 
 PHASES: Mapping[str, str] = {
     "forward": "forward passes",
@@ -32,18 +32,18 @@ NOTE = (
 )
 
 
-def solver_tables(log: EventHistory) -> list[DataTable]:
+def solver_tables(log: RunView) -> list[DataTable]:
     """One table, or none when no event has numbers of the solver."""
     rows = [_row(title, parts) for phase, title in PHASES.items() if (parts := list(_parts(log, phase)))]
     return [DataTable("solver-work", "Work of the LP solver", COLUMNS, rows, NOTE, is_wide=True)] if rows else []
 
 
-def _parts(log: EventHistory, phase: str) -> Iterator[Mapping[str, Any]]:
+def _parts(log: RunView, phase: str) -> Iterator[Mapping[str, Any]]:
     """What every event says of a phase; the simulation after training says it in one."""
     for event in log.iterations:
         if isinstance(solver := event.get("solver"), dict) and isinstance(part := solver.get(phase), dict):
             yield part
-    if phase == "simulation" and isinstance(part := (log.last("simulation_finished") or {}).get("solver"), dict):
+    if phase == "simulation" and isinstance(part := (log.simulated or {}).get("solver"), dict):
         yield part
 
 

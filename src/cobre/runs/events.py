@@ -7,7 +7,7 @@ import json
 import math
 import os
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import IO, Any
 
@@ -84,11 +84,6 @@ def _plain(value: Any) -> Any:
     if isinstance(value, Mapping):
         return {key: _plain(entry) for key, entry in value.items()}
     return value
-
-
-def last_event(events: Sequence[Event], kind: str) -> Event | None:
-    """The last event of a kind; None where there is none."""
-    return next((event for event in reversed(events) if event["event"] == kind), None)
 
 
 def number_of(value: object) -> float | None:

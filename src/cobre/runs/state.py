@@ -1,9 +1,11 @@
 """The state of the run in an output directory: one rule for reports, live views, the assistant server and commands."""
 
+from contextlib import suppress
 from enum import StrEnum
 from pathlib import Path
 
 from cobre.io.lock_file import LastActivity, is_alive
+from cobre.io.stored_json import read_stored_object
 from cobre.runs.files import SUMMARY_FILE
 
 
@@ -28,13 +30,19 @@ def end_state(
     """How a run ended, by what the log says and a look at the directory; None where nothing says that it has.
 
     The summary is removed when a run begins and written when it ends: where there is one, the run has ended, even if
-    its log is damaged or missing. is_interrupted: its end came from outside.
+    its log is damaged or missing. is_interrupted: its end came from outside, as the log says; the summary says it, too.
     """
     if has_failed:
         return RunState.FAILED
     if has_finished or (folder / SUMMARY_FILE).exists():
-        return RunState.STOPPED if is_interrupted else RunState.FINISHED
+        return RunState.STOPPED if is_interrupted or _is_interrupted(folder) else RunState.FINISHED
     return None
+
+
+def _is_interrupted(folder: Path) -> bool:
+    with suppress(OSError, ValueError):  # no summary yet, or a damaged one: whoever reads more of it will say so
+        return bool(read_stored_object(folder / SUMMARY_FILE).get("is_interrupted"))
+    return False
 
 
 def state_of(

@@ -7,13 +7,14 @@ from typing import Any
 from cobre.core import config as config_rules
 from cobre.io.stored_json import read_stored_object
 from cobre.io.untrusted_file import named_inside
-from cobre.runs.events import Event, read_events
 from cobre.runs.files import EVENT_FILE, POLICY, POLICY_FILE, STUDY_FILE
+from cobre.runs.view import RunView, read_view
 
 
-def logged_events(folder: Path) -> list[Event]:
-    """What the log of a run says; nothing when there is none."""
-    return read_events(folder) if (folder / EVENT_FILE).exists() else []
+def logged_run(folder: Path) -> RunView:
+    """What the event log of a run says, lines that cannot be read left out; nothing when there is no log."""
+    view, _ = read_view(folder / EVENT_FILE)
+    return view
 
 
 def stored_study(folder: Path) -> dict[str, Any]:

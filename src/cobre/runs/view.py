@@ -1,4 +1,4 @@
-"""The events of a run as one picture of it, for terminals, live views and notebooks."""
+"""The events of a run, reduced to what is known of it: for terminals, live views, notebooks, reports and exports."""
 
 from collections.abc import Iterable, Sequence
 from contextlib import suppress
@@ -8,10 +8,11 @@ from pathlib import Path
 from typing import Any
 
 from cobre.core.verdict import BoundHistory, ConvergenceVerdict, FoundBound, verdict
+from cobre.io.event_file import numbered_lines
 from cobre.io.lock_file import LastActivity
+from cobre.io.untrusted_file import MAX_BYTES, read_untrusted
 from cobre.runs.events import Event, number_of
 from cobre.runs.formatting import printable_event
-from cobre.runs.iterations import add_iteration, is_resumed
 from cobre.runs.state import RunState, end_state, state_of
 from cobre.sddp.stop import StopKind
 
@@ -20,14 +21,37 @@ RECENT = 10
 
 
 @dataclass
-class RunView:
-    """Grows with every event. `loads`: seconds busy and waiting, by rank. Money is $."""
+class RankTotal:
+    """How a rank has spent its time since the run was last started: seconds, over all iterations.
 
-    facts: Event = field(default_factory=dict)  # of the start
+    times_slowest: iterations in which no other rank was busy for longer.
+    """
+
+    busy_s: float = 0.0
+    waiting_s: float = 0.0
+    times_slowest: int = 0
+
+    @property
+    def busy_share(self) -> float:
+        """Of its time, 0 to 1; 0 before the first iteration."""
+        return self.busy_s / ((self.busy_s + self.waiting_s) or 1.0)
+
+
+@dataclass
+class RunView:
+    """What is known of a run; grows with every event. Money is $.
+
+    started, trained, simulated, finished, failed and checkpoint are the events themselves: None until they come.
+    iterations: in order, each number once, those included that a resumed run took over. A run that is started anew
+    forgets everything; one that is resumed keeps its iterations. loads: by rank.
+    """
+
+    started: Event = field(default_factory=dict)
     phase: str = "starting"
+    phases: list[Event] = field(default_factory=list)
     iteration_limit: int | None = None
     iterations: list[Event] = field(default_factory=list)
-    loads: list[list[float]] = field(default_factory=list)
+    loads: list[RankTotal] = field(default_factory=list)
     phase_seconds: dict[str, float] = field(default_factory=lambda: dict.fromkeys(PHASES, 0.0))
     is_exact: bool = False  # the upper bound, of all paths of a tree
     is_risk_averse: bool = False
@@ -75,29 +99,36 @@ class RunView:
 
     def _start(self, event: Event) -> None:
         """Begin a run; a resumed one keeps its earlier iterations, and loads of ranks are counted anew."""
-        kept = self.iterations if is_resumed(event) else []
-        fresh = RunView(facts=event, iterations=kept, last_time=self.last_time)
+        kept = self.iterations if event.get("is_resumed") else []
+        fresh = RunView(started=event, iterations=kept, last_time=self.last_time)
         self.__dict__.update(fresh.__dict__)
 
     def _enter(self, event: Event) -> None:
         self.phase = str(event.get("name", ""))
+        self.phases.append(event)
         self.iteration_limit = event.get("iteration_limit", self.iteration_limit)
         self.is_exact = bool(event.get("is_exact", self.is_exact))
         self.is_risk_averse = bool(event.get("is_risk_averse", self.is_risk_averse))
 
     def _iterate(self, event: Event) -> None:
+        """Append it; iterations from its number on go: the checkpoint that the run resumed from was older than they."""
         _check_iteration(event)
-        add_iteration(self.iterations, event)
+        while self.iterations and self.iterations[-1]["iteration"] >= event["iteration"]:
+            self.iterations.pop()
+        self.iterations.append(event)
         for name in PHASES:
             self.phase_seconds[name] += number_of(event.get(f"{name}_s")) or 0.0
         self._add_loads(event.get("load", ()))
 
     def _add_loads(self, loads: Sequence[Sequence[float]]) -> None:
         if len(self.loads) != len(loads):
-            self.loads = [[0.0, 0.0] for _ in loads]
+            self.loads = [RankTotal() for _ in loads]
         for total, (busy_s, waiting_s) in zip(self.loads, loads, strict=True):
-            total[0] += busy_s
-            total[1] += waiting_s
+            total.busy_s += busy_s
+            total.waiting_s += waiting_s
+        if loads:
+            slowest = max(range(len(loads)), key=lambda rank: loads[rank][0])
+            self.loads[slowest].times_slowest += 1
 
     @property
     def last(self) -> Event | None:
@@ -105,14 +136,18 @@ class RunView:
         return self.iterations[-1] if self.iterations else None
 
     @property
-    def verdict(self) -> ConvergenceVerdict | None:
-        """On the bounds so far; iterations without numbers are left out."""
+    def bounds(self) -> BoundHistory:
+        """The bounds so far; iterations without numbers are left out."""
         names = ("lower_bound", "upper_bound", "half_width")
         rows = [[number_of(event.get(name)) for name in names] for event in self.iterations]
         whole = [[value for value in row if value is not None] for row in rows if None not in row]
         lower, upper, half = zip(*whole, strict=True) if whole else ((), (), ())
-        history = BoundHistory(lower, upper, half, self.is_exact, self.is_risk_averse, self.found_bound)
-        return verdict(history, is_interrupted=self._was_interrupted)
+        return BoundHistory(lower, upper, half, self.is_exact, self.is_risk_averse, self.found_bound)
+
+    @property
+    def verdict(self) -> ConvergenceVerdict | None:
+        """On the bounds so far."""
+        return verdict(self.bounds, is_interrupted=self._was_interrupted)
 
     @property
     def found_bound(self) -> FoundBound | None:
@@ -160,7 +195,7 @@ class RunView:
     @property
     def began(self) -> float:
         """When the run started, in seconds since 1970 (UTC)."""
-        return number_of(self.facts.get("time")) or self.last_time
+        return number_of(self.started.get("time")) or self.last_time
 
     def seconds(self, now: float) -> float:
         """How long it has been running, or did."""
@@ -208,7 +243,7 @@ class RunView:
     @property
     def last_activity(self) -> LastActivity:
         """The host of the run, and the time of its last event."""
-        host = self.facts.get("host")
+        host = self.started.get("host")
         times = [event["time"] for event in self.iterations[-RECENT - 1 :]]
         gaps = [after - before for before, after in pairwise(times)]
         return LastActivity(host if isinstance(host, str) else None, self.last_time, max(gaps, default=0.0))
@@ -219,8 +254,31 @@ class RunView:
         return kind in list(StopKind) and StopKind(kind).is_interruption
 
 
+def view_of(events: Iterable[Event]) -> RunView:
+    """What these events say of a run."""
+    view = RunView()
+    view.take_all(events)
+    return view
+
+
+def read_view(path: Path) -> tuple[RunView, list[int]]:
+    """What the event log at this path says of its run, and the numbers of the lines that cannot be read.
+
+    A last line without its end is still being written, and does not count as damage. Without a file there is nothing to
+    know: the view of a run that has not started.
+    """
+    try:
+        lines = numbered_lines(read_untrusted(path, MAX_BYTES))
+    except FileNotFoundError:
+        return RunView(), []
+    damaged = [number for number, event in lines if event is None]
+    return view_of(event for _, event in lines if event is not None), damaged
+
+
 def _check_iteration(event: Event) -> None:
     """Raise for one that could not be drawn, before anything of it is taken."""
+    if not isinstance(event["iteration"], int):
+        raise TypeError("an iteration has a whole number")
     _check_numbers(event[name] for name in ("iteration", "time", "cuts"))
     _check_numbers(seconds for busy, waiting in event.get("load", ()) for seconds in (busy, waiting))
     known = [event[name] for name in ("lower_bound", "upper_bound", "half_width", "gap")]

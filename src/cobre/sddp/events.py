@@ -4,6 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from cobre.core.confidence import half_width_95
+from cobre.core.verdict import relative_gap
 from cobre.sddp.phases import PhaseStatistics
 
 
@@ -65,4 +66,4 @@ class IterationRecord:
     @property
     def gap(self) -> float:
         """(upper - lower) / max(1, |lower|)."""
-        return (self.upper_bound - self.lower_bound) / max(1.0, abs(self.lower_bound))
+        return relative_gap(self.lower_bound, self.upper_bound)

@@ -30,7 +30,7 @@ from cobre.runs.files import (
 )
 from cobre.runs.state import RunState
 from cobre.runs.stored import stored_policy_path, stored_study
-from cobre.runs.view import RunView
+from cobre.runs.view import view_of
 from cobre.study.checkpoints import list_checkpoints
 from cobre.study.config_outline import ConfigOutline
 from cobre.study.requests import RunRequest
@@ -76,12 +76,11 @@ def find_previous_run(output: Path) -> PreviousRun | None:
     """
     if not any(_is_own(output / name) for name in _WHOLE) and not list_checkpoints(output / CHECKPOINTS):
         return None
-    view = RunView()
-    view.take_all(_events(output))
+    view = view_of(_events(output))
     state = view.end_state(output) or RunState.KILLED
     has_ended = state in (RunState.FINISHED, RunState.STOPPED)
     return PreviousRun(
-        case=str(view.facts.get("case", "an unknown case")),
+        case=str(view.started.get("case", "an unknown case")),
         iterations=len(view.iterations),
         last_time=view.last_time,
         state=state,

@@ -8,7 +8,7 @@ from rich.text import Text
 
 from cobre.runs.formatting import PHASE_COLOURS, bar, duration, money, percent, rate, short_money, vertical_bar
 from cobre.runs.state import RunState
-from cobre.runs.view import PHASES, RunView
+from cobre.runs.view import PHASES, RankTotal, RunView
 
 COLOURS = {
     RunState.RUNNING: "green",
@@ -28,7 +28,7 @@ def status_line(view: RunView, folder: Path, width: int, *, is_paused: bool) -> 
     tail.append(f"  {duration(_seconds(view, state))}", style="dim")
     if is_paused:
         tail.append("  paused", style="bold yellow")
-    case = str(view.facts.get("case", folder))
+    case = str(view.started.get("case", folder))
     room = max(1, width - len(text) - len(tail) - 1)
     text.append(f" {_fitting(room, case, Path(case).name)[:room]}", style="bold")
     return text.append(tail)
@@ -139,21 +139,18 @@ def rank_timeline(view: RunView, width: int) -> Text:
     text = Text(no_wrap=True, overflow="crop")
     room = max(4, width - 18)
     recent = view.iterations[-room:]
-    for rank, (busy_s, waiting_s) in enumerate(view.loads):
+    for rank, total in enumerate(view.loads):
         text.append(f"rank {rank:<4}", style="dim")
         for event in recent:
             text.append(*_sign(event.get("load", ()), rank))
-        text.append(f" {_percent(busy_s, waiting_s):3.0f} %\n")
+        text.append(f" {100 * total.busy_share:3.0f} %\n")
     return text
 
 
 def _sign(loads: list[list[float]], rank: int) -> tuple[str, str]:
     if rank >= len(loads):
         return " ", ""
-    share = _percent(*loads[rank]) / 100
+    busy_s, waiting_s = loads[rank]
+    share = RankTotal(busy_s, waiting_s).busy_share
     colour = "green" if share > 0.8 else "yellow" if share > 0.5 else "red"
     return vertical_bar(share), colour
-
-
-def _percent(busy_s: float, waiting_s: float) -> float:
-    return 100 * busy_s / ((busy_s + waiting_s) or 1.0)

@@ -10,9 +10,9 @@ from rich.console import Console
 from cobre.cli.progress import LineProgress
 from cobre.cli.run_summary import print_summary
 from cobre.cli.run_table import run_table
-from cobre.notebook import ProgressTable
+from cobre.notebook.progress_html import progress_html
 from cobre.runs.summary import RunSummary
-from cobre.runs.view import RunView
+from cobre.runs.view import view_of
 from cobre.tui.panels import page
 
 EVENTS = [started(), phase("training", is_risk_averse=True), *(iteration(number) for number in (1, 2, 3))]
@@ -24,9 +24,7 @@ class Terminal(io.StringIO):
 
 
 def viewed():
-    view = RunView()
-    view.take_all(EVENTS)
-    return view
+    return view_of(EVENTS)
 
 
 def table(width):
@@ -44,10 +42,7 @@ def lines():
 
 
 def notebook():
-    shown = ProgressTable()
-    for event in EVENTS:
-        shown.take(event)
-    return shown.html()
+    return progress_html(viewed())
 
 
 def summary(stream=None, **changes):

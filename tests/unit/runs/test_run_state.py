@@ -24,10 +24,18 @@ def test_state_by_the_events_of_the_run(tmp_path, log, state):
     assert state_of(tmp_path, HERE, **log) is state
 
 
-@pytest.mark.parametrize(("is_interrupted", "state"), [(False, RunState.FINISHED), (True, RunState.STOPPED)])
-def test_a_summary_proves_the_end_of_a_run_whose_log_is_lost(tmp_path, is_interrupted, state):
-    (tmp_path / SUMMARY_FILE).write_text("{}")
-    assert state_of(tmp_path, HERE, has_failed=False, is_interrupted=is_interrupted) is state
+@pytest.mark.parametrize(
+    ("summary", "state"),
+    [
+        ("{}", RunState.FINISHED),
+        ('{"is_interrupted": false}', RunState.FINISHED),
+        ('{"is_interrupted": true}', RunState.STOPPED),
+        ("damaged", RunState.FINISHED),
+    ],
+)
+def test_a_summary_proves_the_end_of_a_run_whose_log_is_lost(tmp_path, summary, state):
+    (tmp_path / SUMMARY_FILE).write_text(summary)
+    assert state_of(tmp_path, HERE, has_failed=False) is state
 
 
 def test_run_that_holds_its_lock_is_running(tmp_path):

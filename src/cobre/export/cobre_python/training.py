@@ -10,7 +10,6 @@ from cobre.export.cobre_python.dictionaries import write_dictionaries
 from cobre.export.cobre_python.writing import copy_inside, write_json, write_table
 from cobre.export.source import RunSource
 from cobre.runs.files import CONVERGENCE_FILE, HYDRO_MODELS, MANIFEST_FILE, STOCHASTIC
-from cobre.runs.iterations import iterations_of
 from cobre.sddp.prepared import PreparedStudy
 
 WHOLE = "iteration"  # not one of their phases, so that the sum is not taken for one
@@ -27,7 +26,7 @@ def write_training(source: RunSource, study: PreparedStudy, folder: Path) -> Non
     """Write the folder training/ of cobre-python's layout."""
     facts = source.training
     write_table(folder / CONVERGENCE_FILE, "convergence", convergence_with_times(source.folder))
-    iterations = iterations_of(source.events)
+    iterations = source.log.iterations
     write_table(folder / "timing" / "iterations.parquet", "iteration_timing", timing_columns(iterations))
     write_table(folder / "solver" / "iterations.parquet", "solver_iterations", solver_columns(iterations))
     write_table(folder / "solver" / "retry_histogram.parquet", "retry_histogram", {})

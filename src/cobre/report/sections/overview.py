@@ -28,7 +28,7 @@ def banner(run: RunFolder) -> str:
             "notice",
         )
     if run.state is RunState.FAILED:
-        error = str((run.log.last("run_failed") or {}).get("error", "no reason given"))
+        error = str((run.log.failed or {}).get("error", "no reason given"))
         return _banner("Failed", f"This run ended with an error: {error}. {done}", "alarm")
     return _banner("Interrupted", f"This run ended before it was finished, and wrote no summary. {done}", "alarm")
 
@@ -39,10 +39,9 @@ def _banner(title: str, words: str, kind: str) -> str:
 
 def warnings_of(run: RunFolder) -> list[str]:
     """Warnings of the case, of the run, and of files that this report could not read, each once."""
-    logged = [str(event.get("message", "")) for event in run.log.of("warning")]
     note = run.summary.get("cost_note")
     first = [note] if isinstance(note, str) else []
-    return list(dict.fromkeys([*run.file_errors, *first, *run.study.warnings, *logged]))
+    return list(dict.fromkeys([*run.file_errors, *first, *run.study.warnings, *run.log.warnings]))
 
 
 def warning_list(warnings: Sequence[str]) -> str:
@@ -118,7 +117,7 @@ def _simulation_tiles(run: RunFolder) -> list[tuple[str, str, str]]:
 
 
 def _effort_tiles(run: RunFolder) -> list[tuple[str, str, str]]:
-    start = run.log.last("run_started") or {}
+    start = run.log.started
     ranks = start.get("ranks")
     who = f"{ranks} rank{'s' if ranks != 1 else ''}, {start.get('backend')}" if ranks else ""
     seconds = run.summary.get("training_seconds")
@@ -129,8 +128,8 @@ def _effort_tiles(run: RunFolder) -> list[tuple[str, str, str]]:
 
 def subtitle(run: RunFolder) -> str:
     """The line below the title: case, time of the last event, why training stopped."""
-    start = run.log.last("run_started") or {}
-    finished = run.log.last("training_finished") or {}
+    start = run.log.started
+    finished = run.log.trained or {}
     case = start.get("case") or run.study.content.get("case")
     reason = run.summary.get("stop_reason") or finished.get("stop_reason") or ""
     was_trained = run.summary.get("stop_kind", finished.get("stop_kind")) is not None
@@ -139,7 +138,7 @@ def subtitle(run: RunFolder) -> str:
     return " · ".join(word for word in words if word)
 
 
-def _moment(time: float | None) -> str:
-    if time is None:
+def _moment(time: float) -> str:
+    if not time:
         return "an unknown time"
     return datetime.fromtimestamp(time, UTC).strftime("%Y-%m-%d %H:%M:%S UTC")

@@ -19,7 +19,7 @@ def provenance(run: RunFolder) -> Section:
     if versions:
         rows = sorted((name, str(found)) for name, found in versions.items())
         parts.append(DataTable("versions", "Versions", (TableColumn("software"), TableColumn("version")), rows))
-    start = run.log.last("run_started")
+    start = run.log.started
     if start:
         rows = [(name.replace("_", " "), _written(start[name])) for name in start if name not in ("event", "time")]
         parts.append(DataTable("start", "Start", (TableColumn("fact"), TableColumn("value")), rows))
@@ -47,8 +47,8 @@ def versions_of(run: RunFolder) -> Mapping[str, Any]:
 
 def digests_of(run: RunFolder) -> dict[str, str]:
     """Digests of policy with bounds, and of simulated numbers; equal digests mean equal bits."""
-    finished = run.log.last("training_finished") or {}
-    simulated = run.log.last("simulation_finished") or {}
+    finished = run.log.trained or {}
+    simulated = run.log.simulated or {}
     found = {
         "training": run.summary.get("digest") or _stated(run, "training") or finished.get("digest"),
         "simulation": run.summary.get("simulation_digest") or _stated(run, "simulation") or simulated.get("digest"),

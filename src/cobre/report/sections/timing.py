@@ -15,7 +15,7 @@ from cobre.report.rank_loads import RankLoads, loads_of
 from cobre.report.run_folder import RunFolder
 from cobre.report.section import Section
 from cobre.report.solver_work import solver_tables
-from cobre.runs.event_history import EventHistory
+from cobre.runs.view import RunView
 
 PHASES: Mapping[str, tuple[str, str]] = {
     "forward_s": ("forward passes", BLUE),
@@ -122,10 +122,10 @@ def _rank_table(loads: RankLoads) -> DataTable:
     return DataTable("rank-times", "Ranks", columns, rows, note, frozenset(late))
 
 
-def _steps(log: EventHistory) -> list[tuple[str, float]]:
+def _steps(log: RunView) -> list[tuple[str, float]]:
     """Seconds of each announced phase; the last one ends with the last event."""
-    marks = [(str(event.get("name", "")), _seconds(event, "time")) for event in log.of("phase")]
-    if not marks or log.last_time is None:
+    marks = [(str(event.get("name", "")), _seconds(event, "time")) for event in log.phases]
+    if not marks:
         return []
     ends = [began for _, began in marks[1:]] + [log.last_time]
     return [(name, max(0.0, end - began)) for (name, began), end in zip(marks, ends, strict=True)]

@@ -1,0 +1,61 @@
+"""The table that a notebook shows while a run goes on, as HTML."""
+
+from collections.abc import Sequence
+from html import escape
+
+from cobre.runs.events import Event
+from cobre.runs.formatting import duration, money, percent
+from cobre.runs.view import RunView
+
+CURVE_WIDTH, CURVE_HEIGHT, MAX_POINTS = 220, 36, 110
+
+
+def progress_html(view: RunView) -> str:
+    """What is known of a run so far. Takes the notebook's own colours; nothing is fetched, and no script runs."""
+    rows = "".join(
+        f'<tr><th style="text-align:left;font-weight:500;opacity:.75">{escape(name)}</th>'
+        f'<td style="text-align:left">{value}</td></tr>'
+        for name, value in _rows(view).items()
+    )
+    return f'<div class="cobre-progress"><strong>Cobre</strong> {escape(view.phase)}<table>{rows}</table></div>'
+
+
+def _rows(view: RunView) -> dict[str, str]:
+    event = view.last
+    if event is None:
+        return {}
+    limit = f" of {view.iteration_limit}" if view.iteration_limit else ""
+    rows = {
+        "iteration": f"{event['iteration']}{limit}, {duration(event.get('elapsed_s'))}",
+        "lower bound": f"{money(event['lower_bound'])} $ {_curve(view.bounds.lower)}",
+        view.upper_name: _upper_bound(view, event),
+    }
+    if view.gap is not None:
+        rows["gap"] = percent(view.gap)
+    if len(view.loads) > 1:
+        rows["busy"] = ", ".join(f"{100 * total.busy_share:.0f} %" for total in view.loads)
+    if view.warnings:
+        rows["warnings"] = str(len(view.warnings))
+    return rows
+
+
+def _upper_bound(view: RunView, event: Event) -> str:
+    spread = "" if view.is_exact else f" ± {money(event['half_width'])}"
+    return f"{money(event['upper_bound'])}{spread} $ ({view.upper_bound_words})"
+
+
+def _curve(values: Sequence[float]) -> str:
+    """The lower bound so far as a line, thinned out to what the eye can see."""
+    if not values:
+        return ""
+    shown = values[:: max(1, -(-len(values) // MAX_POINTS))]
+    low, high = min(shown), max(shown)
+    across, up = CURVE_WIDTH / max(1, len(shown) - 1), (CURVE_HEIGHT - 4) / ((high - low) or 1.0)
+    points = " ".join(
+        f"{index * across:.1f},{CURVE_HEIGHT - 2 - (value - low) * up:.1f}" for index, value in enumerate(shown)
+    )
+    return (
+        f'<svg width="{CURVE_WIDTH}" height="{CURVE_HEIGHT}" role="img" aria-label="lower bound by iteration" '
+        f'style="vertical-align:middle"><polyline points="{points}" fill="none" stroke="#0072b2" stroke-width="2"/>'
+        "</svg>"
+    )

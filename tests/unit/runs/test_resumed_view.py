@@ -1,0 +1,84 @@
+"""Runs that were started more than once: which iterations count, as all readers of the event log see them."""
+
+import json
+
+import pytest
+
+from cobre.runs.events import EventLog, new_event
+from cobre.runs.files import EVENT_FILE
+from cobre.runs.view import read_view, view_of
+
+
+def iteration(number, bound, load=()):
+    numbers = {"lower_bound": bound, "upper_bound": bound, "half_width": 0.0, "gap": 0.0, "cuts": 1}
+    return new_event("iteration", iteration=number, load=load, **numbers)
+
+
+FIRST = [new_event("run_started", is_resumed=False), *(iteration(number, float(number)) for number in (1, 2, 3, 4))]
+RESUMED = [new_event("run_started", is_resumed=True), iteration(3, 30.0), iteration(4, 40.0), iteration(5, 50.0)]
+ANEW = [new_event("run_started", is_resumed=False), iteration(1, 100.0)]
+
+
+def bounds(view):
+    return [event["lower_bound"] for event in view.iterations]
+
+
+def test_a_resumed_run_replaces_what_it_does_again():
+    assert bounds(view_of(FIRST + RESUMED)) == [1.0, 2.0, 30.0, 40.0, 50.0]
+
+
+def test_a_run_that_was_resumed_and_killed_early_has_no_iterations_after_its_last():
+    assert bounds(view_of(FIRST + RESUMED[:2])) == [1.0, 2.0, 30.0]
+
+
+def test_a_new_run_forgets_those_before_it():
+    assert bounds(view_of(FIRST + RESUMED + ANEW)) == [100.0]
+
+
+def test_how_an_earlier_start_ended_is_forgotten():
+    ends = [new_event("training_finished", stop_kind="signal"), new_event("run_finished")]
+    view = view_of(FIRST + ends + RESUMED)
+    assert view.trained is None
+    assert view.finished is None
+
+
+@pytest.mark.parametrize("number", [None, True, "2", 2.0])
+def test_iterations_without_a_whole_number_are_left_out(number):
+    assert bounds(view_of([*FIRST, iteration(number, 9.0)])) == [1.0, 2.0, 3.0, 4.0]
+
+
+def test_loads_count_from_the_last_start_on():
+    first = [FIRST[0], iteration(1, 1.0, [[9.0, 1.0], [5.0, 5.0]])]
+    resumed = [RESUMED[0], iteration(2, 2.0, [[1.0, 1.0], [2.0, 0.0]]), iteration(3, 3.0, [[1.0, 1.0], [2.0, 0.0]])]
+    loads = view_of(first + resumed).loads
+    assert [(total.busy_s, total.waiting_s, total.times_slowest) for total in loads] == [(2.0, 2.0, 0), (4.0, 0.0, 2)]
+    assert [total.busy_share for total in loads] == [0.5, 1.0]
+
+
+def test_the_log_file_says_what_its_events_say(tmp_path):
+    log = EventLog(tmp_path, append=False)
+    for event in FIRST + RESUMED:
+        log.emit(event)
+    log.close()
+    view, damaged = read_view(tmp_path / EVENT_FILE)
+    assert bounds(view) == bounds(view_of(FIRST + RESUMED))
+    assert damaged == []
+
+
+def test_damaged_lines_are_numbered_and_a_last_line_that_is_being_written_is_not_damaged(tmp_path):
+    path = tmp_path / EVENT_FILE
+    path.write_text(f'{json.dumps(FIRST[0])}\nnoise\n\n[1]\n{json.dumps(FIRST[1])}\n{{"event": "iter')
+    view, damaged = read_view(path)
+    assert bounds(view) == [1.0]
+    assert damaged == [2, 4]
+
+
+def test_a_last_line_without_its_end_counts_when_it_is_whole(tmp_path):
+    path = tmp_path / EVENT_FILE
+    path.write_text(f"{json.dumps(FIRST[0])}\n{json.dumps(FIRST[1])}")
+    assert bounds(read_view(path)[0]) == [1.0]
+
+
+def test_no_log_is_a_run_that_has_not_started(tmp_path):
+    view, damaged = read_view(tmp_path / EVENT_FILE)
+    assert (view.iterations, view.started, damaged) == ([], {}, [])
